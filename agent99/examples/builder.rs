@@ -8,7 +8,6 @@
 use agent99::builder::{Builder, Expr, ident};
 use agent99::{Agent, Diagnostics, Engine, RunOptions, json};
 
-/// The program.
 pub fn invoice() -> Builder {
     let input = json!({
         "type": "object",
@@ -20,7 +19,7 @@ pub fn invoice() -> Builder {
         },
         "required": ["customer", "taxRate", "lines"],
     });
-    // A literal as it is costs no fuel; a literal node would.
+    // A plain literal costs no fuel; a literal node does.
     let hundred = || Expr::node(100);
     Agent::take(input.clone())
         .input_schema(input)

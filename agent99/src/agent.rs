@@ -1,4 +1,4 @@
-//! Agents: programs that are compiled, verified and linked, ready to run.
+//! Agents: compiled, verified and linked programs.
 
 use a99_builder::Builder;
 use a99_core::artifact::{ArtifactError, EncodeOptions};
@@ -11,30 +11,30 @@ use a99_vm::{Args, Executable};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// Arguments that a warning names at most.
+/// Missing arguments that are named in warnings, at most.
 const MAX_MISSING: usize = 8;
 
-/// A clone that has run so often has parts of its own.
+/// Number of runs after which a clone creates its unshared copy.
 const RUNS_BEFORE_OWN: u32 = 16;
 
-/// A compiled, verified and linked agent. Cloning is cheap; one agent can run
-/// any number of times at once.
+/// A compiled, verified and linked agent. Clones are cheap, and one agent can run any number
+/// of times concurrently.
 ///
-/// Threads that run it all the time have a clone each: then they write no memory in common when
-/// a run begins or ends.
+/// Give each thread that runs an agent frequently its own clone. The threads then write
+/// no shared memory when a run begins or ends.
 #[derive(Debug)]
 pub struct Agent {
     exe: Arc<Executable>,
-    /// The same, whose owners only this agent's runs count; a clone that runs again and again
-    /// makes it.
+    /// Unshared copy of `exe`: only runs of this agent count its owners. Frequently run
+    /// clones create it.
     own: OnceLock<Arc<Executable>>,
-    /// Runs of a clone that has none yet; about, where threads share it.
+    /// Runs of a clone before it has `own`; approximate if threads share the clone.
     runs: AtomicU32,
-    /// Arguments that the source takes for given, with line and column.
+    /// Arguments that the source requires, with line and column.
     required: Option<Arc<[Required]>>,
 }
 
-/// An argument: its name, the part of a pattern that takes it, line and column.
+/// A required argument: name, binding in the pattern, line and column.
 pub(crate) type Required = (String, String, (u32, u32));
 
 impl Clone for Agent {
@@ -64,9 +64,8 @@ impl Agent {
         self
     }
 
-    /// Warnings of arguments that the program, a source without types, takes for given, and
-    /// that these are not: it reads them as `undefined`. Arguments as JSON text are not looked
-    /// through.
+    /// Warnings about missing arguments: an untyped source reads them as `undefined`.
+    /// Arguments given as JSON text are not checked.
     pub(crate) fn missing(&self, args: &Args) -> Vec<Text> {
         let (Some(required), Args::Value(args)) = (&self.required, args) else {
             return Vec::new();
@@ -87,7 +86,6 @@ impl Agent {
         missing.map(Text::from).collect()
     }
 
-    /// The program for one more run.
     pub(crate) fn for_a_run(&self) -> &Arc<Executable> {
         match self.own.get() {
             Some(own) => own,
@@ -98,20 +96,20 @@ impl Agent {
     fn of_a_clone(&self) -> &Arc<Executable> {
         let runs = self.runs.load(Ordering::Relaxed);
         if runs < RUNS_BEFORE_OWN {
-            // A run that is not counted is one that another thread counts.
+            // Threads that share a clone may lose counts: the threshold needs no exact value.
             self.runs.store(runs + 1, Ordering::Relaxed);
             return &self.exe;
         }
         self.own.get_or_init(|| Arc::new(self.exe.unshared()))
     }
 
-    /// Starts an agent that is written as a chain of calls, for arguments of
-    /// this schema, which is for the reader (language section 4.13).
+    /// Starts a builder for an agent. `schema` documents its arguments for readers (language
+    /// section 4.13).
     pub fn take(schema: impl Into<Value>) -> Builder {
         Builder::take(schema)
     }
 
-    /// What the compiler warned of.
+    /// Warnings of the compiler.
     pub fn warnings(&self) -> &Diagnostics {
         &self.exe.program().warnings
     }
@@ -121,29 +119,29 @@ impl Agent {
         self.exe.artifact()
     }
 
-    /// The program's code as text: instructions, fuel of each block, places.
+    /// Disassembly: instructions, fuel of each block, source places.
     pub fn disassemble(&self) -> String {
         disassemble(self.exe.program())
     }
 
-    /// The program as an `.a99b` file without a signature, which
-    /// [`Engine::load`](crate::Engine::load) reads: see [`artifact`](crate::artifact). The same
-    /// program gives the same bytes.
+    /// Encodes the program as an `.a99b` file without a signature, for
+    /// [`Engine::load`](crate::Engine::load); see [`artifact`](crate::artifact). The same
+    /// program always gives the same bytes.
     ///
     /// # Errors
-    /// A program of 4 GiB or more.
+    /// The program takes 4 GiB or more.
     pub fn to_bytes(&self, options: &EncodeOptions) -> Result<Vec<u8>, ArtifactError> {
         self.artifact().to_bytes(options)
     }
 
-    /// The source text; JSON that was made of it for a program that came as a
-    /// value, none for one that was stripped.
+    /// The source text. A program compiled from a value returns generated JSON, a stripped
+    /// one `None`.
     pub fn source(&self) -> Option<std::borrow::Cow<'_, [u8]>> {
         self.exe.program().source.text()
     }
 
-    /// Line and column in the text that the program was made of, where that is no JSON,
-    /// for a pointer to a place in the program: of an error, or of an event of the trace.
+    /// Line and column of a JSON pointer in the original text, if that text is not JSON.
+    /// Pointers come from errors and trace events.
     pub fn line_col(&self, pointer: &str) -> Option<(u32, u32)> {
         self.exe.program().source.line_col_at(pointer)
     }
@@ -190,7 +188,7 @@ mod tests {
         }
         assert!(!Arc::ptr_eq(clone.for_a_run(), agent.for_a_run()));
         assert!(Arc::ptr_eq(agent.for_a_run(), agent.executable()));
-        // A run goes on by either.
+        // Both copies accept the snapshot.
         let last = snapshots.last().expect("it ran");
         for agent in [&agent, &clone] {
             let restored = engine.restore(agent, last, RunOptions::new(), granted());

@@ -1,12 +1,13 @@
-//! Answers of models: the program in a text that is more than a program.
+//! Finds the program in a model's answer.
 
 use crate::thinking::spoken;
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 use std::fmt;
 use std::ops::Range;
 
-/// Bytes that are read in vain at most while a program is looked for, besides those of so
-/// many whole texts: each of many brackets that nothing closes is read to the end.
+/// Bytes that a search may read without a result, plus [`MAX_TEXTS`] times the answer's
+/// length. The limit matters for answers with many unclosed brackets: each is read to the
+/// end.
 const MAX_READ: usize = 8 << 20;
 const MAX_TEXTS: usize = 8;
 
@@ -43,7 +44,7 @@ impl<'t> Visitor<'t> for Head {
     }
 }
 
-/// A key of an object, as far as it tells a program.
+/// The keys of an object that decide whether it is a program.
 enum Key {
     Op,
     Steps,
@@ -74,11 +75,12 @@ impl Visitor<'_> for KeyName {
     }
 }
 
-/// Where the program stands in a model's answer: the first object, at any depth of other
-/// JSON, in a Markdown fence or amid prose, that is a `seq` with `steps`. What the model
-/// thought before it answered, between tags such as `<think>`, holds drafts and does not
-/// count. Where no object is a program, what was most likely meant to be one: the JSON of
-/// the first fence, or the first object. `None` where nothing is like it.
+/// Finds the program in a model's answer: the first object that is a `seq` with `steps`.
+///
+/// The object may be nested in other JSON, in a Markdown fence or in prose. Reasoning between
+/// tags such as `<think>` is skipped, because it holds drafts. If no object is a program, the
+/// result is the most likely attempt: the JSON of the first fence, or else the first object.
+/// `None` if there is neither.
 ///
 /// ```
 /// use agent99::find_program;
@@ -96,7 +98,7 @@ pub fn find_program(answer: impl AsRef<[u8]>) -> Option<Range<usize>> {
     })
 }
 
-/// The first object that is a program, and the bytes that were read to find it.
+/// The first object that is a program, and the number of bytes read to find it.
 fn first_program(text: &[u8]) -> (Option<Range<usize>>, usize) {
     let (most, mut read) = (MAX_READ + MAX_TEXTS * text.len(), 0);
     for start in objects(text) {
@@ -119,15 +121,14 @@ fn first_program(text: &[u8]) -> (Option<Range<usize>>, usize) {
     (None, read)
 }
 
-/// Where in a text an error is.
+/// Byte offset of a JSON error.
 fn offset_of(text: &[u8], error: &serde_json::Error) -> usize {
     let before = error.line().saturating_sub(1);
     let lines = text.split_inclusive(|byte| *byte == b'\n').take(before);
     lines.map(<[u8]>::len).sum::<usize>() + error.column()
 }
 
-/// The text with spaces in place of all that is not in the range, so that places
-/// in it stay what they are.
+/// Blanks all text outside the range, so that offsets and lines stay valid.
 pub(crate) fn blank_around(mut text: Vec<u8>, range: &Range<usize>) -> Vec<u8> {
     for (at, byte) in text.iter_mut().enumerate() {
         if !range.contains(&at) && *byte != b'\n' {
@@ -137,7 +138,7 @@ pub(crate) fn blank_around(mut text: Vec<u8>, range: &Range<usize>) -> Vec<u8> {
     text
 }
 
-/// Where objects with members may begin.
+/// Offsets at which non-empty objects may begin.
 fn objects(text: &[u8]) -> impl Iterator<Item = usize> + '_ {
     let open = text.iter().enumerate().filter(|(_, byte)| **byte == b'{');
     open.map(|(at, _)| at).filter(|at| {
@@ -172,8 +173,8 @@ fn is_json(text: &[u8]) -> bool {
     text.trim_ascii_start().starts_with(b"{")
 }
 
-/// The end of the object that begins with the range: after the bracket that
-/// closes it, or that of the range if none does.
+/// The end of the object at the start of the range: after its closing bracket, or the end of
+/// the range if it is unclosed.
 fn close(text: &[u8], range: Range<usize>) -> usize {
     let (mut depth, mut in_string, mut escaped) = (0usize, false, false);
     for (at, byte) in text[range.clone()].iter().enumerate() {

@@ -1,11 +1,10 @@
-//! Capabilities that a program may be given: one trait each, with versions in memory or from
-//! a script, and the suites that another version proves itself with.
+//! Capabilities that a host grants to programs: one trait each, with in-memory and scripted
+//! implementations and a conformance suite.
 //!
-//! A program reaches the world by capabilities only. [`Capabilities`] is the set of
-//! those that a run is granted; each is an implementation of a trait, or an `Arc` of
-//! one that the host keeps:
+//! Programs reach the world only through capabilities. [`Capabilities`] is the set that a run
+//! is granted. Each is an implementation of a trait, or an `Arc` of one that the host keeps:
 //!
-//! | trait | what for | ready-made |
+//! | trait | purpose | provided implementations |
 //! |---|---|---|
 //! | [`Fetch`] | HTTP (`httpFetch`) | [`ScriptedFetch`] |
 //! | [`Store`] | keys, values, queries, vectors (`storeGet` and its family) | [`MemoryStore`] |
@@ -13,7 +12,7 @@
 //! | [`Llm`] | completion of a prompt (`llmPredict`) | [`ScriptedLlm`] |
 //! | [`LlmBattery`] | chats with tools and images | [`ScriptedLlmBattery`] |
 //! | [`AgentRunner`] | sub-agents (`agentRun`) | [`FnAgentRunner`] |
-//! | [`AgentTurn`] | the turn of an agent that lives (`agentState`, `agentSend` and others) | [`MemoryTurn`] |
+//! | [`AgentTurn`] | the turn of a long-lived agent (`agentState`, `agentSend` and others) | [`MemoryTurn`] |
 //! | [`Xml`] | reading XML | [`ScriptedXml`] |
 //! | [`Transpiler`] | source code as programs (`transpileCode`, `runCode`) | [`ScriptedTranspiler`] |
 //! | [`Dom`], [`LocalStorage`] | a document and the storage of a browser | [`MemoryDom`], [`MemoryLocalStorage`] |
@@ -21,15 +20,14 @@
 //! | [`Procedures`] | where `storeProcedure` keeps programs | [`MemoryProcedures`] |
 //! | [`Clock`], [`Random`] | the time, and randomness | [`SystemClock`], [`FixedClock`], [`SystemRandom`], [`SeededRandom`] |
 //!
-//! # A capability of your own
+//! # Your own capability
 //!
-//! Implement the trait, and run its suite in a test: `agent99` has it with the feature
-//! `testing`, which a dev-dependency asks for. What a program gave arrives as a
-//! [`Value`](crate::Value); check it, since nobody has done so before. The text of a
-//! [`CapabilityError`] is what the program is told. The future may wait; it is
-//! dropped when the time of the step's atom is over: a second, if the atom names
-//! no other ([`RunOptions::atom_timeout`](crate::RunOptions::atom_timeout) changes it
-//! for a run).
+//! Implement the trait, and run its suite in a test: the feature `testing` of `agent99`
+//! provides it, for a dev-dependency. Values from programs arrive unchecked as
+//! [`Value`](crate::Value), so validate them. The program sees the text of a
+//! [`CapabilityError`]. The future may wait. It is dropped when the atom times out: after one
+//! second, unless the atom sets another timeout
+//! ([`RunOptions::atom_timeout`](crate::RunOptions::atom_timeout) changes it for a run).
 //!
 //! ```
 //! use agent99::capabilities::{Capabilities, CapabilityError, Llm, Reply, suite};
@@ -57,7 +55,7 @@
 //!
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
 //! let model = Arc::new(Loud::default());
-//! // In a test of yours: what every implementation owes to programs.
+//! // In your tests: the contract of every implementation.
 //! suite::llm(&*model).await?;
 //!
 //! let engine = Engine::new();
@@ -75,8 +73,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! What is no capability of the language, a connection to a database of yours for
-//! instance, belongs to atoms of yours: [`RunOptions::host`](crate::RunOptions::host).
+//! Other services, for instance a connection to your database, belong to your own atoms:
+//! [`RunOptions::host`](crate::RunOptions::host).
 
 pub use a99_capabilities::ai;
 pub use a99_capabilities::{

@@ -1,4 +1,4 @@
-//! The engine: compiler, verifier and machine behind one interface.
+//! The engine: compiler, verifier and virtual machine behind one interface.
 
 use crate::agent::Agent;
 use crate::answer::{blank_around, find_program};
@@ -20,10 +20,10 @@ use a99_vm::{Args, Environment, HostState, Outcome, ProgramLoader, RunOptions, V
 use std::future::Future;
 use std::sync::Arc;
 
-/// Why a program was refused.
+/// The findings that rejected a program.
 pub type Refused = Diagnostics;
 
-/// Compiles and runs agents. Cloning is cheap: clones are the same engine.
+/// Compiles and runs agents. Clones are cheap and share the engine.
 #[derive(Clone)]
 pub struct Engine(pub(crate) Arc<Parts>);
 
@@ -31,7 +31,7 @@ pub(crate) struct Parts {
     pub(crate) vm: Arc<Vm>,
     pub(crate) compiler: Arc<Loader>,
     procedures: Arc<dyn Procedures>,
-    /// What runs have that are granted nothing.
+    /// Capabilities of runs without grants.
     ungranted: Arc<Capabilities>,
     host: HostState,
     admission: Admission,
@@ -39,7 +39,7 @@ pub(crate) struct Parts {
     clock: Arc<dyn Clock>,
 }
 
-/// Chooses the parts of an [`Engine`].
+/// Configures an [`Engine`].
 pub struct EngineBuilder {
     atoms: AtomSet,
     clock: Arc<dyn Clock>,
@@ -61,68 +61,68 @@ impl std::fmt::Debug for EngineBuilder {
 }
 
 impl EngineBuilder {
-    /// The atoms that programs may use.
+    /// Sets the atoms that programs may use.
     #[must_use]
     pub fn atoms(mut self, atoms: AtomSet) -> EngineBuilder {
         self.atoms = atoms;
         self
     }
 
-    /// The clock that programs see.
+    /// Sets the clock that programs see.
     #[must_use]
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> EngineBuilder {
         self.clock = clock;
         self
     }
 
-    /// The randomness that programs see.
+    /// Sets the random source that programs see.
     #[must_use]
     pub fn random(mut self, random: Arc<dyn Random>) -> EngineBuilder {
         self.random = random;
         self
     }
 
-    /// Where `storeProcedure` keeps programs.
+    /// Sets the store of `storeProcedure`.
     #[must_use]
     pub fn procedures(mut self, procedures: Arc<dyn Procedures>) -> EngineBuilder {
         self.procedures = procedures;
         self
     }
 
-    /// Gives atoms of the host a value that they ask for by its type
-    /// ([`AtomCx::host`](crate::AtomCx::host)); a value of the same type that a
-    /// run is given by [`RunOptions::host`] comes first. The type may be a trait.
+    /// Provides a value that host atoms look up by type
+    /// ([`AtomCx::host`](crate::AtomCx::host)). [`RunOptions::host`] overrides it for a run.
+    /// The type may be a trait object.
     #[must_use]
     pub fn host<T: ?Sized + Send + Sync + 'static>(mut self, value: Arc<T>) -> EngineBuilder {
         self.host = self.host.with(value);
         self
     }
 
-    /// How many bytes of finished runs are kept for the next ones: 64 MiB by default, as much
-    /// as one run may use under the default ceiling. Large runs begin sooner for it.
+    /// Bytes of finished runs to keep for reuse. The default is 64 MiB, the default ceiling
+    /// of one run. Reuse makes large runs start faster.
     #[must_use]
     pub fn spare_bytes(mut self, bytes: usize) -> EngineBuilder {
         self.spare_bytes = Some(bytes);
         self
     }
 
-    /// How programs are compiled.
+    /// Sets how programs are compiled.
     #[must_use]
     pub fn compile_options(mut self, options: CompileOptions) -> EngineBuilder {
         self.options = options;
         self
     }
 
-    /// Whether programs are looked through for what they most likely get wrong:
-    /// [`Agent::warnings`] then has more to say, and compiling takes longer.
+    /// Enables lint rules: [`Agent::warnings`] then includes likely mistakes, and compiling
+    /// takes longer.
     #[must_use]
     pub fn lint(mut self, lint: bool) -> EngineBuilder {
         self.options.lint = lint;
         self
     }
 
-    /// When loops over numbers are compiled to machine code; by default when they have run
-    /// for some time. Results, fuel, errors and snapshots do not depend on it.
+    /// Sets when numeric loops are compiled to machine code; by default, once they are hot.
+    /// Results, fuel, errors and snapshots do not depend on it.
     #[cfg(feature = "jit")]
     #[must_use]
     pub fn compiled_tier(mut self, tier: a99_vm::CompiledTier) -> EngineBuilder {
@@ -130,27 +130,26 @@ impl EngineBuilder {
         self
     }
 
-    /// How large program texts may be.
+    /// Sets the size limits of program texts.
     #[must_use]
     pub fn read_limits(mut self, limits: ReadLimits) -> EngineBuilder {
         self.limits = limits;
         self
     }
 
-    /// How large the `.a99b` files that [`Engine::load`] reads may be.
+    /// Sets the size limits of `.a99b` files for [`Engine::load`].
     #[must_use]
     pub fn decode_options(mut self, options: DecodeOptions) -> EngineBuilder {
         self.admission.decode = options;
         self
     }
 
-    /// [`Engine::load`] refuses what none of these keys signed, or a key whose
-    /// time is over by the engine's clock. Off by default: then a signature is
-    /// not looked at.
+    /// Makes [`Engine::load`] require a signature by one of these keys. Keys that have
+    /// expired by the engine's clock are rejected. By default signatures are not checked.
     ///
-    /// A signature says who vouches for a program, and that nobody changed it
-    /// since. It is no wall: what is loaded is verified and metered, signed or
-    /// not, and programs that arrive as JSON need no signature.
+    /// A signature proves who vouches for a program and that it is unchanged. It is not a
+    /// security boundary: loaded programs are verified and metered with or without one, and
+    /// programs that arrive as JSON need no signature.
     #[cfg(feature = "signing")]
     #[must_use]
     pub fn required_signatures(
@@ -161,7 +160,7 @@ impl EngineBuilder {
         self
     }
 
-    /// The engine.
+    /// Builds the engine.
     pub fn build(self) -> Engine {
         let compiler = Arc::new(Loader {
             atoms: self.atoms.clone(),
@@ -208,32 +207,31 @@ impl Default for Engine {
 }
 
 impl Engine {
-    /// An engine with every atom of the language, the system's clock and
-    /// randomness, and nothing else. `wasm32-unknown-unknown` has no system:
-    /// [`Engine::builder_with`] makes engines there.
+    /// Creates an engine with every atom of the language and the system's clock and random
+    /// source. For `wasm32-unknown-unknown`, which has neither, use [`Engine::builder_with`].
     #[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
     pub fn new() -> Engine {
         Engine::builder().build()
     }
 
-    /// Chooses the parts of an engine; clock and randomness are the system's, as in
-    /// [`Engine::new`].
+    /// Configures an engine with the system's clock and random source, as in [`Engine::new`].
     #[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
     pub fn builder() -> EngineBuilder {
         use a99_capabilities::{SystemClock, SystemRandom};
         Engine::builder_with(Arc::new(SystemClock), Arc::new(SystemRandom))
     }
 
-    /// Chooses the parts of an engine whose clock and randomness are the host's, on
-    /// any target. The randomness must be unpredictable: tokens of stored procedures
-    /// are drawn from it, too.
+    /// Configures an engine with a clock and random source of the host, on any target.
+    ///
+    /// The random source must be unpredictable: the tokens of stored procedures come from it
+    /// too.
     ///
     /// ```
     /// use agent99::capabilities::{FixedClock, SeededRandom};
     /// use agent99::{Engine, RunOptions, json};
     /// use std::sync::Arc;
     ///
-    /// // Tests may: this clock stands, and the randomness is reproducible.
+    /// // For tests only: the clock stands still, and the randomness is reproducible.
     /// let engine = Engine::builder_with(
     ///     Arc::new(FixedClock::new(1_000.0)),
     ///     Arc::new(SeededRandom::new(7)),
@@ -269,9 +267,8 @@ impl Engine {
         self.0.vm.atoms()
     }
 
-    /// What is questionable about the engine itself: atoms that replaced
-    /// others of the same name. A host that wants them refused adds its atoms
-    /// by [`AtomSet::try_with`].
+    /// Warnings about the engine's configuration: atoms that replaced others of the same
+    /// name. To refuse replacement, add atoms with [`AtomSet::try_with`].
     pub fn warnings(&self) -> Diagnostics {
         let warnings = self.atoms().warnings();
         Diagnostics::from_iter(
@@ -279,7 +276,7 @@ impl Engine {
         )
     }
 
-    /// The machine behind the engine.
+    /// The virtual machine of the engine.
     pub fn vm(&self) -> &Arc<Vm> {
         &self.0.vm
     }
@@ -292,7 +289,7 @@ impl Engine {
         self.compile_with(source, &self.0.compiler.options)
     }
 
-    /// The same with other options.
+    /// Compiles the JSON text of a program with the given options.
     ///
     /// # Errors
     /// As [`Engine::compile`].
@@ -305,7 +302,7 @@ impl Engine {
         self.agent(Arc::new(document), options)
     }
 
-    /// Compiles a program that is a value already.
+    /// Compiles a program that is already a value.
     ///
     /// # Errors
     /// Every finding that rejects the program.
@@ -316,22 +313,21 @@ impl Engine {
         )
     }
 
-    /// Compiles a program that was written as a chain of calls: its JSON text
+    /// Compiles a program built as a chain of calls. Its JSON text
     /// ([`Builder::to_json_string`]) is the source.
     ///
     /// # Errors
-    /// Every fault of the chain, or every finding that rejects the program.
+    /// Every error of the chain, or every finding that rejects the program.
     pub fn compile_builder(&self, program: &Builder) -> Result<Agent, Refused> {
         self.compile(program.to_json_string()?)
     }
 
-    /// Compiles the first program in a model's answer, which may stand amid prose, in a
-    /// Markdown fence or inside other JSON, behind what the model thought
-    /// ([`find_program`]). Places are those of the answer.
+    /// Compiles the first program in a model's answer. It may be surrounded by prose, a
+    /// Markdown fence or other JSON, and follow reasoning ([`find_program`]). Places refer to
+    /// the whole answer.
     ///
     /// # Errors
-    /// As [`Engine::compile`]; of an answer with nothing like a program, what is
-    /// wrong with it as JSON.
+    /// As [`Engine::compile`]. If the answer has no program, the JSON errors of its text.
     pub fn compile_answer(&self, answer: impl Into<Vec<u8>>) -> Result<Agent, Refused> {
         let answer = answer.into();
         let Some(range) = find_program(&answer) else {
@@ -357,10 +353,10 @@ impl Engine {
         self.link(&artifact)
     }
 
-    /// Makes an agent of a verified program.
+    /// Links a verified program into an agent.
     ///
     /// # Errors
-    /// An atom that the program needs and this engine does not have.
+    /// The program needs an atom that this engine lacks.
     pub fn link(&self, artifact: &Artifact) -> Result<Agent, Refused> {
         let exe = self
             .0
@@ -370,14 +366,13 @@ impl Engine {
         Ok(Agent::of(exe))
     }
 
-    /// Makes an agent of an `.a99b` file: decodes it, verifies it as if an enemy
-    /// had made it, and links it with the engine's atoms, each of which must be
-    /// what the program was compiled against.
+    /// Loads an agent from an `.a99b` file. The file is decoded, verified as hostile input,
+    /// and linked with the engine's atoms. Each atom must have the signature that the program
+    /// was compiled against.
     ///
     /// # Errors
-    /// Whatever is wrong with the file, with a stable code; with
-    /// `EngineBuilder::required_signatures` also a missing, foreign, forged or
-    /// expired signature.
+    /// Any fault of the file, with a stable code. With `EngineBuilder::required_signatures`
+    /// also a missing, foreign, forged or expired signature.
     pub fn load(&self, bytes: &[u8]) -> Result<Agent, LoadError> {
         #[cfg(feature = "signing")]
         self.0
@@ -388,17 +383,19 @@ impl Engine {
         Ok(Agent::of(exe))
     }
 
-    /// Compiles the source that an agent carries, with the engine's options,
-    /// and compares all that results depend on. A source that does not match
-    /// shows people something else than what runs; it may also just have been
-    /// compiled with other options or another version.
+    /// Recompiles the source that an agent carries and compares everything that results
+    /// depend on.
+    ///
+    /// The engine's options apply. A mismatch means that the source shows another program
+    /// than the one that runs, or only that it was compiled with other options or another
+    /// version.
     pub fn compare_source(&self, agent: &Agent) -> SourceCheck {
         let Some(source) = agent.source() else {
             return SourceCheck::Absent;
         };
         let compiled =
             Document::parse(source.into_owned(), &self.0.compiler.limits).and_then(|document| {
-                // Messages name what stands in the text that the source was made of.
+                // Messages quote the original text of the source.
                 let origin = agent.artifact().program().source.origin();
                 let document = Arc::new(match origin {
                     Some((text, places)) => document.with_origin(text.to_vec(), places.to_vec()),
@@ -426,8 +423,7 @@ impl Engine {
         options
     }
 
-    /// Runs an agent with what it is granted. Dropping the future ends the
-    /// run.
+    /// Runs an agent with the granted capabilities. Dropping the future cancels the run.
     pub fn run(
         &self,
         agent: &Agent,
@@ -446,13 +442,13 @@ impl Engine {
         }
     }
 
-    /// Runs an agent on this thread, granting it nothing. An atom that would
-    /// have to wait fails; everything else works as in [`Engine::run`].
+    /// Runs an agent on this thread without capabilities. An atom that would have to wait
+    /// fails; everything else works as in [`Engine::run`].
     pub fn run_sync(&self, agent: &Agent, args: impl Into<Args>, options: RunOptions) -> Outcome {
         self.run_sync_with(agent, args, options, Capabilities::none())
     }
 
-    /// Runs an agent on this thread with what it is granted.
+    /// Runs an agent on this thread with the granted capabilities.
     pub fn run_sync_with(
         &self,
         agent: &Agent,
@@ -469,7 +465,7 @@ impl Engine {
     }
 }
 
-/// What is granted, with the engine's stored procedures in place of none.
+/// Adds the engine's stored procedures to grants that have none.
 fn with_procedures(mut granted: Capabilities, own: &Arc<dyn Procedures>) -> Capabilities {
     granted.procedures.get_or_insert_with(|| Arc::clone(own));
     granted
@@ -483,8 +479,8 @@ fn one(code: &'static str, message: String) -> Diagnostics {
     Diagnostics::from_iter([Diagnostic::error(code, message, String::new())])
 }
 
-/// What was just compiled, verified. The verifier judges hostile files; what our
-/// compiler makes passes.
+/// Verifies a freshly compiled program. The checks exist for hostile files: output of the
+/// compiler passes.
 pub(crate) fn verified(
     program: Program,
     stop: &(dyn Fn() -> bool + Sync),
@@ -497,11 +493,11 @@ pub(crate) fn verified(
     }
 }
 
-/// Bytes that an instruction takes at most while a program is compiled and
-/// verified: itself, its block, charge and place, and what is proved of it.
+/// Upper bound of an instruction's memory while a program is compiled and verified, in bytes:
+/// the instruction, its share of block, charge and place, and the verifier's facts.
 const CODE_BYTES: usize = 128;
 
-/// The compiler and verifier, also for programs that arrive at run time.
+/// The compiler and verifier, also for programs loaded at run time.
 pub(crate) struct Loader {
     atoms: AtomSet,
     pub(crate) options: CompileOptions,

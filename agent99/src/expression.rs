@@ -1,10 +1,10 @@
-//! Expression texts as nodes.
+//! Parses expression texts to nodes.
 
 use a99_compiler::expr::{parse_condition, to_expr_json};
 use a99_core::diag::{Diagnostic, Diagnostics, codes};
 
-/// The expression node that a text means, in the grammar of the conditions of `if`
-/// and `while` (language section 1.5): what a step's input then computes.
+/// Parses an expression text to the expression node that a step's input takes. The grammar is
+/// that of the conditions of `if` and `while` (language section 1.5).
 ///
 /// ```
 /// use agent99::{expression, json};
@@ -16,8 +16,8 @@ use a99_core::diag::{Diagnostic, Diagnostics, codes};
 /// ```
 ///
 /// # Errors
-/// Everything that is wrong with the text, with places in it
-/// (`compile.bad_condition`). Blank text is no expression.
+/// Every error of the text, with places in it (`compile.bad_condition`). Blank text is an
+/// error.
 pub fn expression(text: &str) -> Result<serde_json::Value, Diagnostics> {
     let found: Diagnostics = match parse_condition(text) {
         Ok(parsed) => match to_expr_json(&parsed) {

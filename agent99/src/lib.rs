@@ -1,10 +1,10 @@
-//! Agent99 runs agent programs that nobody trusts.
+//! Agent99 runs untrusted agent programs.
 //!
 //! An agent is a JSON program: steps in sequence, branches, loops, `try`,
 //! expressions. A compiler lowers it to register bytecode, a verifier lets
 //! only sound bytecode through, and a register machine runs it within limits
-//! of fuel, time and memory. Whatever lies outside the program is a capability
-//! that the host grants.
+//! of fuel, time and memory. The host grants access to everything outside the program as
+//! capabilities.
 //!
 //! # A tour
 //!
@@ -49,8 +49,7 @@
 //! # Ok::<(), agent99::Diagnostics>(())
 //! ```
 //!
-//! A program that cannot be is refused with every finding, each with its place
-//! and a suggestion:
+//! Invalid programs are rejected with every finding, each with its place and a suggestion:
 //!
 //! ```
 //! # use agent99::Engine;
@@ -60,7 +59,7 @@
 //! assert_eq!(refused.iter().next().unwrap().pointer, "/steps/0/condition");
 //! ```
 //!
-//! Limits are on by default. An endless loop costs its budget and no more:
+//! Limits are on by default. An endless loop stops when its fuel is used up:
 //!
 //! ```
 //! # use agent99::{Engine, RunOptions, ErrorCode, json};
@@ -73,8 +72,8 @@
 //! # Ok::<(), agent99::Diagnostics>(())
 //! ```
 //!
-//! A program reaches the world only through what it is handed. Without a
-//! `fetch` capability there is no network:
+//! A program reaches the world only through granted capabilities. Without `fetch` there is no
+//! network:
 //!
 //! ```
 //! # use agent99::{Engine, RunOptions, json};
@@ -87,8 +86,8 @@
 //! # Ok::<(), agent99::Diagnostics>(())
 //! ```
 //!
-//! Capabilities are granted for one run; [`Engine::run`] awaits those that
-//! wait, and its future is `Send`:
+//! Capabilities are granted per run. [`Engine::run`] awaits asynchronous ones, and its future
+//! is `Send`:
 //!
 //! ```
 //! # use agent99::{Engine, RunOptions, json, capabilities::{Capabilities, ScriptedLlm}};
@@ -107,12 +106,11 @@
 //! # Ok::<(), agent99::Diagnostics>(())
 //! ```
 //!
-//! A function of the host becomes an atom by [`macro@atom`]. Its parameters
-//! are the inputs of the step, checked before it is called; it exists for a
-//! program only if the host puts it into the set. One that waits has a second for
-//! it, unless it says otherwise (`timeout_ms`). Types of your own as parameters and
-//! answers have the derives of `serde` and `schemars`, which your `Cargo.toml` names
-//! beside `agent99`:
+//! [`macro@atom`] turns a host function into an atom. Its parameters are the inputs of the
+//! step, checked before the call. Programs can use it only if the host adds it to the atom
+//! set. Async atoms time out after one second unless `timeout_ms` is set. Your own types of
+//! parameters and answers need the derives of `serde` and `schemars`, which your `Cargo.toml`
+//! lists next to `agent99`:
 //!
 //! ```
 //! use agent99::{Agent, AtomSet, AtomSets, Engine, RunOptions, atom, builder::args, json};
@@ -142,8 +140,7 @@
 //! # Ok::<(), agent99::Diagnostics>(())
 //! ```
 //!
-//! A literal that such a function could never read is told when a program is
-//! compiled:
+//! The compiler warns about a literal that the function could never accept:
 //!
 //! ```
 //! # use agent99::{AtomSet, AtomSets, Engine, atom};
@@ -162,9 +159,8 @@
 //! # Ok::<(), agent99::Diagnostics>(())
 //! ```
 //!
-//! What such functions need of the host is given to the engine or to a run, and
-//! asked for by its type. A failure may carry a code of the host's own, which
-//! programs cannot make up:
+//! Functions look up host services by type; the host gives them to the engine or to a run. A
+//! failure may carry a code of the host, which programs cannot forge:
 //!
 //! ```
 //! use agent99::{
@@ -199,8 +195,8 @@
 //! # Ok::<(), agent99::Diagnostics>(())
 //! ```
 //!
-//! A run can be followed step by step; [`Outcome`], [`RunError`], [`Diagnostic`],
-//! [`TraceEvent`] and [`Fuel`] have `serde::Serialize`, in the shapes of
+//! A run can be traced step by step. [`Outcome`], [`RunError`], [`Diagnostic`],
+//! [`TraceEvent`] and [`Fuel`] implement `serde::Serialize`, in the format of
 //! `a99 run --json`:
 //!
 //! ```
@@ -215,8 +211,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! A compiled agent can be written to an `.a99b` file and loaded without its
-//! source. A file is trusted no more than a program:
+//! A compiled agent can be written to an `.a99b` file and loaded without its source. An
+//! artifact gets no more trust than source:
 //!
 //! ```
 //! # use agent99::{Engine, RunOptions, artifact::EncodeOptions, json};
@@ -234,13 +230,13 @@
 //!
 //! # Features
 //!
-//! The first two are on by default; what needs neither builds sooner without.
+//! The first two are on by default; disable them for faster builds.
 //!
-//! | feature | what it brings |
+//! | feature | adds |
 //! |---|---|
 //! | `macros` | [`macro@atom`], and schemas of Rust types |
 //! | `signing` | signatures of artifacts |
-//! | `jit` | machine code for loops over numbers that run long, by Cranelift |
+//! | `jit` | machine code for hot numeric loops, by Cranelift |
 
 #![warn(unreachable_pub)]
 

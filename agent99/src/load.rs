@@ -1,4 +1,4 @@
-//! Which `.a99b` files an engine takes, and why it refuses others.
+//! Loading of `.a99b` files: what an engine accepts, and why it refuses a file.
 
 use a99_core::artifact::{ArtifactError, DecodeOptions};
 use a99_vm::LinkError;
@@ -7,19 +7,18 @@ use std::fmt;
 #[cfg(feature = "signing")]
 use a99_core::artifact::sign::{TrustedKeys, check};
 
-/// What a file must be before it is read.
+/// Requirements on a file before it is decoded.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Admission {
-    /// How large it may be.
     pub(crate) decode: DecodeOptions,
-    /// Who must have signed it, if anybody.
+    /// Keys of which one must have signed the file; `None` needs no signature.
     #[cfg(feature = "signing")]
     pub(crate) required: Option<TrustedKeys>,
 }
 
 #[cfg(feature = "signing")]
 impl Admission {
-    /// Checks the signature, if one is required, at this time.
+    /// Checks the signature, if one is required, at the given time.
     pub(crate) fn check_signature(&self, bytes: &[u8], now_ms: f64) -> Result<(), ArtifactError> {
         match &self.required {
             None => Ok(()),
@@ -28,8 +27,8 @@ impl Admission {
     }
 }
 
-/// Whole seconds since 1970. By a clock that shows no time every key with an end
-/// has expired.
+/// Seconds since 1970, rounded down. If the clock gives no time, every key with an end has
+/// expired.
 #[cfg(feature = "signing")]
 fn seconds(now_ms: f64) -> u64 {
     if now_ms.is_nan() || now_ms < 0.0 {
@@ -39,24 +38,24 @@ fn seconds(now_ms: f64) -> u64 {
     (now_ms / 1000.0) as u64
 }
 
-/// Whether the source that an agent carries is that of its code: see
-/// [`Engine::compare_source`](crate::Engine::compare_source).
+/// Result of [`Engine::compare_source`](crate::Engine::compare_source): whether an agent's
+/// source matches its code.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum SourceCheck {
-    /// It compiles to the same program.
+    /// The source compiles to the same program.
     Matches,
-    /// It compiles to another program, or not at all.
+    /// The source compiles to another program, or not at all.
     Differs,
-    /// There is no source.
+    /// The agent carries no source.
     Absent,
-    /// It was made of a text in the source form, which this build does not read.
+    /// The source was compiled from the JavaScript form, which this build cannot read.
     Unread,
 }
 
 #[cfg(not(feature = "source"))]
 impl crate::Engine {
-    /// Whether the text that the source was made of stands for it: only a build with the
-    /// source form knows.
+    /// Whether the original text compiles to the source. Only builds with the feature
+    /// `source` can check it.
     pub(crate) fn compare_origin(&self, agent: &crate::Agent) -> SourceCheck {
         match agent.artifact().program().source.origin() {
             Some(_) => SourceCheck::Unread,
@@ -68,16 +67,15 @@ impl crate::Engine {
 /// Why [`Engine::load`](crate::Engine::load) refused a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LoadError {
-    /// The file is no artifact, is damaged or forged, or is not signed as it
-    /// must be.
+    /// The file is no artifact, is damaged or forged, or lacks a required signature.
     Artifact(ArtifactError),
-    /// The engine's atoms do not fit the program.
+    /// The engine's atoms do not match the program.
     Link(LinkError),
 }
 
 impl LoadError {
-    /// The stable code: `artifact.*` of the format and of signatures,
-    /// `verify.*` of the verifier, `link.*` of linking.
+    /// The stable code: `artifact.*` for the format and signatures, `verify.*` for the
+    /// verifier, `link.*` for linking.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
@@ -86,7 +84,7 @@ impl LoadError {
         }
     }
 
-    /// What is wrong, without code and place.
+    /// The message, without code and place.
     #[must_use]
     pub fn message(&self) -> String {
         match self {
@@ -95,7 +93,7 @@ impl LoadError {
         }
     }
 
-    /// The byte of the file that is to blame, if one is.
+    /// Offset of the fault in the file, in bytes, if it has one.
     #[must_use]
     pub fn offset(&self) -> Option<u64> {
         match self {
@@ -104,7 +102,7 @@ impl LoadError {
         }
     }
 
-    /// What to do about it.
+    /// A suggestion for a fix.
     #[must_use]
     pub fn help(&self) -> &str {
         match self {

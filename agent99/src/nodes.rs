@@ -1,17 +1,17 @@
-//! Programs whose expression texts are nodes, as printers of sources read them.
+//! Programs with expression texts parsed to nodes, for the source printer.
 
 use a99_compiler::compat::parse_math;
 use a99_compiler::expr::{Expr, parse_condition, parse_expression, to_expr_json};
 use a99_core::json::{Document, Kind, NodeId, write_json_string};
 
-/// Levels of a document in which texts are looked for.
+/// Depth to which a document is searched for texts.
 const MAX_LEVELS: u32 = 1_000;
 
-/// Members whose value is data, whatever it looks like.
+/// Members whose value is always data.
 const DATA: [&[u8]; 4] = [b"inputSchema", b"schema", b"agentId", b"ast"];
 
-/// The JSON of a program with a node for each expression text that can be read:
-/// conditions, formulas, and from version 4 on values.
+/// The JSON of a program, with a node in place of each readable expression text: conditions,
+/// formulas, and values from version 4 on.
 pub(crate) fn with_nodes(program: &Document) -> Vec<u8> {
     let version = program.get(program.root(), "a99");
     let is_current = version.map(|version| program.kind(version)) == Some(Kind::Number(4.0));
@@ -88,7 +88,7 @@ impl Writer<'_> {
         self.out.push(b'}');
     }
 
-    /// The text of an expression that is written as one.
+    /// The text of an expression in its text spelling.
     fn text_of(&self, node: NodeId) -> Option<NodeId> {
         let doc = self.doc;
         let is_text = |node: &NodeId| doc.str(*node).is_some();
@@ -100,7 +100,7 @@ impl Writer<'_> {
             .filter(|_| doc.len(node) == 1)
     }
 
-    /// Writes the nodes of a text; whether it could be read.
+    /// Writes the nodes of a text; false if it cannot be parsed.
     fn text(&mut self, node: NodeId) -> bool {
         let text = self.doc.str(node).unwrap_or_default();
         let Ok(text) = str::from_utf8(text) else {
@@ -116,7 +116,7 @@ impl Writer<'_> {
         self.nodes(&parsed)
     }
 
-    /// The same of a formula of an older program.
+    /// Writes the nodes of a formula of an older program; false if it cannot be parsed.
     fn formula(&mut self, node: NodeId) -> bool {
         let text = self.doc.str(node).unwrap_or_default();
         let parsed = str::from_utf8(text)

@@ -1,4 +1,4 @@
-//! Pages whose Rust is compiled and run as doctests.
+//! Pages whose Rust examples run as doctests.
 
 /// The first page of the project.
 #[doc = include_str!("../../README.md")]

@@ -1,11 +1,11 @@
-//! Pools: many runs of an engine under one ceiling.
+//! Pools: concurrent runs of an engine under one memory ceiling.
 
 use crate::agent::Agent;
 use crate::engine::Engine;
 use a99_capabilities::Capabilities;
 use a99_vm::{Args, Outcome, Pool, RunOptions};
 
-/// Bounds many runs of an engine together; see [`Engine::pool`].
+/// Bounds the memory of concurrent runs; see [`Engine::pool`].
 #[derive(Debug)]
 pub struct EnginePool {
     engine: Engine,
@@ -13,7 +13,7 @@ pub struct EnginePool {
 }
 
 impl EnginePool {
-    /// Runs an agent when there is room for its heap ceiling.
+    /// Runs an agent as soon as there is room for its heap ceiling.
     pub async fn run(
         &self,
         agent: &Agent,
@@ -27,7 +27,7 @@ impl EnginePool {
 }
 
 impl Engine {
-    /// A pool whose runs together hold at most `heap_bytes`.
+    /// Creates a pool whose runs together hold at most `heap_bytes`.
     pub fn pool(&self, heap_bytes: usize) -> EnginePool {
         EnginePool {
             engine: self.clone(),

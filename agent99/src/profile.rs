@@ -1,4 +1,4 @@
-//! Run profiles: what a host says of many runs, said once.
+//! Run profiles: options and grants shared by many runs.
 
 use crate::agent::Agent;
 use crate::engine::Engine;
@@ -8,15 +8,15 @@ use a99_vm::{Args, Bound, Outcome, Run, RunOptions, SnapshotError, Vm};
 use std::future::Future;
 use std::sync::Arc;
 
-/// Limits, prices, quotas, context and grants of many runs, made once
-/// ([`Engine::profile`]). A run of it copies nothing of them.
+/// Limits, prices, quotas, context and grants of many runs, resolved once
+/// ([`Engine::profile`]). A run borrows them without copying.
 ///
-/// A quota is one for each run. A signal and an account are those of all runs, and so is
-/// whatever the capabilities keep.
+/// A quota applies to each run. The signal, the account and the state of the capabilities are
+/// shared by all runs.
 ///
-/// A clone shares the signal, the account and the capabilities. Threads that run agents all the
-/// time have a clone each, and clones of the agents: then they write no memory in common when a
-/// run begins or ends.
+/// A clone shares the signal, the account and the capabilities. Give each thread that runs
+/// agents frequently its own clone of the profile and of the agents. The threads then write
+/// no shared memory when a run begins or ends.
 pub struct RunProfile {
     vm: Arc<Vm>,
     options: Arc<RunOptions>,
@@ -40,7 +40,7 @@ impl std::fmt::Debug for RunProfile {
 }
 
 impl Engine {
-    /// Makes a profile for many runs, of the same agent or of several.
+    /// Creates a profile for many runs, of one agent or of several.
     ///
     /// ```
     /// use agent99::{Engine, RunOptions, capabilities::Capabilities, json};
@@ -60,8 +60,8 @@ impl Engine {
     /// ```
     ///
     /// # Errors
-    /// [`ErrorCode::UnknownOp`](crate::ErrorCode::UnknownOp) for options that name an op which
-    /// this engine does not have.
+    /// [`ErrorCode::UnknownOp`](crate::ErrorCode::UnknownOp) if the options name an op that
+    /// this engine lacks.
     pub fn profile(
         &self,
         options: RunOptions,
@@ -86,20 +86,20 @@ impl RunProfile {
         self.vm.run(agent.for_a_run(), args, options)
     }
 
-    /// Runs an agent on this thread, as [`Engine::run_sync`] does: an atom that would have to
+    /// Runs an agent on this thread, as [`Engine::run_sync`] does. An atom that would have to
     /// wait fails.
     pub fn run_sync(&self, agent: &Agent, args: impl Into<Args>) -> Outcome {
         let options = self.options.for_a_run();
         self.vm.run_sync(agent.for_a_run(), args, options)
     }
 
-    /// Starts an agent for a host that drives it itself, as [`Engine::start`] does.
+    /// Starts an agent that the host drives, as [`Engine::start`] does.
     pub fn start(&self, agent: &Agent, args: impl Into<Args>) -> Run {
         let options = self.options.for_a_run();
         self.vm.start(agent.for_a_run(), args, options)
     }
 
-    /// Goes on with a snapshot, as [`Engine::restore`] does.
+    /// Resumes a run from a snapshot, as [`Engine::restore`] does.
     ///
     /// # Errors
     /// As [`Engine::restore`].
@@ -108,7 +108,7 @@ impl RunProfile {
         self.vm.restore(agent.for_a_run(), snapshot, options)
     }
 
-    /// Binds arguments of an agent to places, as [`Engine::bind`] does.
+    /// Binds an agent's arguments to positions, as [`Engine::bind`] does.
     ///
     /// # Errors
     /// As [`Engine::bind`].

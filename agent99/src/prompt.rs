@@ -1,5 +1,5 @@
-//! Prompts that teach models to write programs: the language's rules and an
-//! engine's atoms, from the same tables as pages, tools and checks.
+//! Prompts that teach models to write programs. They derive from the same tables as pages,
+//! tools and checks.
 
 mod rules;
 mod source;
@@ -12,26 +12,24 @@ use rules::{MISTAKES, PROGRAMS, RULES, Rule, SELDOM};
 use serde_json::Value as Json;
 use std::fmt::Write as _;
 
-/// How much a prompt says.
+/// How detailed a prompt is.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub enum PromptForm {
-    /// The rules, two programs, and the atoms that most programs need, each with the
-    /// names of its inputs; atoms of the host with their sentence. Without those of
-    /// the host at most 1,100 tokens.
+    /// The rules, two programs, and the most used atoms with the names of their inputs; atoms
+    /// of the host with their description. At most 1,100 tokens without atoms of the host.
     #[default]
     Short,
     /// All atoms with their inputs described, and all builtins.
     Full,
-    /// The source form, a subset of JavaScript, and the atoms that most programs need; at
-    /// most 700 tokens without those of the host. What the model answers is for
-    /// `Engine::compile_source`, with the feature `source`.
+    /// The source form, a subset of JavaScript, and the most used atoms; at most 700 tokens
+    /// without atoms of the host. Pass the model's answer to `Engine::compile_source`
+    /// (feature `source`).
     Source,
 }
 
 impl Engine {
-    /// The text that teaches a model to write programs for this engine: what goes
-    /// into the system prompt. What the model answers is for
-    /// [`Engine::compile_answer`].
+    /// The system prompt that teaches a model to write programs for this engine. Pass the
+    /// model's answer to [`Engine::compile_answer`].
     ///
     /// ```
     /// use agent99::{Engine, PromptForm};
@@ -80,7 +78,8 @@ fn rules(engine: &Engine, rules: &[Rule], out: &mut String) {
     }
 }
 
-/// Whether the engine has every atom of a program of [`PROGRAMS`], which are not deep.
+/// Whether the engine has every atom of a program. Recursion is safe: [`PROGRAMS`] are
+/// shallow.
 fn is_for(engine: &Engine, program: &str) -> bool {
     fn all_known(engine: &Engine, value: &Json) -> bool {
         match value {
@@ -111,7 +110,7 @@ fn nodes(out: &mut String) {
     );
 }
 
-/// The fields that a node is for; those that change little are left out.
+/// The main fields of a node; flags are left out.
 fn fields(node: &NodeForm) -> String {
     let is_told = |holds: FieldHolds| holds != FieldHolds::Flag;
     let told = node.fields.iter().filter(|field| is_told(field.holds));
@@ -125,7 +124,7 @@ fn fields(node: &NodeForm) -> String {
     told.collect::<Vec<_>>().join(", ")
 }
 
-/// The atoms that programs name, and whether each is ours.
+/// The atoms that programs name; true for those of the language.
 fn atoms(engine: &Engine) -> impl Iterator<Item = (&AtomSig, bool)> {
     let own = a99_atoms::all_atoms();
     let sigs = engine.atoms().iter().map(|atom| &atom.sig);
@@ -136,7 +135,7 @@ fn atoms(engine: &Engine) -> impl Iterator<Item = (&AtomSig, bool)> {
     })
 }
 
-/// An atom as it is called, one of the host with its sentence.
+/// Writes the call of an atom; for an atom of the host also its description.
 fn line(call: &str, sig: &AtomSig, is_own: bool, out: &mut String) {
     out.push_str(call);
     if !is_own {
@@ -145,7 +144,7 @@ fn line(call: &str, sig: &AtomSig, is_own: bool, out: &mut String) {
     out.push('\n');
 }
 
-/// `split(str, sep?)`.
+/// The call of an atom: `split(str, sep?)`.
 fn signature(sig: &AtomSig) -> String {
     let name = |input: &AtomInput| match input.required {
         true => input.name.to_string(),
@@ -213,8 +212,8 @@ fn builtins(out: &mut String) {
     }
 }
 
-/// Whether the short texts leave an atom out: those of a list, and those through which agents
-/// that live act on their turns.
+/// Whether the short prompts leave an atom out: the listed ones, and those with which
+/// long-lived agents act on their turns.
 fn is_seldom(sig: &AtomSig, listed: &[&str], of_turn: &crate::AtomSet) -> bool {
     listed.contains(&&*sig.name) || of_turn.get(&sig.name).is_some()
 }

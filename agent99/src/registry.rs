@@ -1,5 +1,5 @@
-//! Registry of sub-agents: the agents that a program may call by `agentRun`, and what of its
-//! caller's budget each of them gets.
+//! Registry of sub-agents: the agents that a program may call with `agentRun`, and their
+//! share of the caller's budget.
 
 use crate::capabilities::{
     AgentCall, AgentOutcome, AgentReply, AgentRunner, BoxFuture, Capabilities, CapabilityError,
@@ -13,24 +13,24 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-/// How an agent is named by its content.
+/// Prefix of an agent's id by content hash.
 const HASH_PREFIX: &str = "sha256:";
 
-/// What of its caller's fuel a sub-agent may use.
+/// Share of the caller's fuel that a sub-agent may use.
 #[derive(Copy, Clone, Debug, Default, PartialEq)]
 pub enum Share {
-    /// All that the caller has left: in a `callAll` an equal share of it for each call.
+    /// All fuel that the caller has left; in a `callAll` each call gets an equal share.
     #[default]
     All,
-    /// This part of that, from 0 to 1.
+    /// A fraction of the caller's fuel, from 0 to 1.
     Part(f64),
-    /// So much of that.
+    /// At most this amount of the caller's fuel.
     AtMost(Fuel),
-    /// A budget of its own, which the caller does not pay.
+    /// A separate budget that the caller does not pay.
     Own(Fuel),
 }
 
-/// An agent of a registry.
+/// An agent of a registry, with its budget and grants.
 #[derive(Clone, Debug)]
 pub struct SubAgent {
     agent: Agent,
@@ -41,7 +41,7 @@ pub struct SubAgent {
 }
 
 impl SubAgent {
-    /// An agent that may use all that its callers have, and what they are granted.
+    /// Creates a sub-agent with all fuel of its callers and the grants of the registry.
     #[must_use]
     pub fn new(agent: Agent) -> SubAgent {
         SubAgent {
@@ -53,27 +53,27 @@ impl SubAgent {
         }
     }
 
-    /// What of its caller's fuel it may use.
+    /// Sets the share of the caller's fuel.
     #[must_use]
     pub fn share(self, share: Share) -> SubAgent {
         SubAgent { share, ..self }
     }
 
-    /// What each of its runs may use of the caller's account: calls, tokens, money.
+    /// Limits each run's use of the caller's account: calls, tokens, money.
     #[must_use]
     pub fn limits(self, limits: AccountLimits) -> SubAgent {
         SubAgent { limits, ..self }
     }
 
-    /// Options of its runs: limits, quotas, prices, timeouts. Fuel, context, depth, parent
-    /// and account are the call's.
+    /// Sets options of the runs: limits, quotas, prices, timeouts. Fuel, context, depth,
+    /// parent and account come from the call.
     #[must_use]
     pub fn options(self, options: RunOptions) -> SubAgent {
         SubAgent { options, ..self }
     }
 
-    /// What it is granted in place of what the registry grants. Agents of the registry are
-    /// granted all the same.
+    /// Replaces the grants of the registry. The agents of the registry are granted in any
+    /// case.
     #[must_use]
     pub fn granted(self, granted: Capabilities) -> SubAgent {
         SubAgent {
@@ -83,7 +83,7 @@ impl SubAgent {
     }
 }
 
-/// Agents by name and by hash, as the capability of `agentRun` (D83).
+/// Agents by name and by content hash: the capability of `agentRun` (D83).
 ///
 /// ```
 /// # let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
@@ -125,11 +125,10 @@ struct Inner {
     granted: Capabilities,
 }
 
-/// Drives the runs of a registry's agents in place of [`Engine::run`]: a host that keeps a
-/// journal of what they ask, for instance. `options` have the call that the run answers as
-/// their parent.
+/// Drives the runs of a registry's agents instead of [`Engine::run`], for instance to keep a
+/// journal of their calls. `options.parent` is the call that the run answers.
 pub trait RunDriver: Send + Sync {
-    /// Runs an agent to its end.
+    /// Runs an agent to completion.
     fn drive<'a>(
         &'a self,
         engine: &'a Engine,
@@ -146,7 +145,7 @@ impl fmt::Debug for AgentRegistry {
     }
 }
 
-/// Collects the agents of a registry.
+/// Builds an [`AgentRegistry`].
 #[derive(Debug)]
 pub struct AgentRegistryBuilder {
     engine: Engine,
@@ -154,7 +153,7 @@ pub struct AgentRegistryBuilder {
     granted: Capabilities,
 }
 
-/// Why there is no registry.
+/// A registry that cannot be built.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RegistryError(String);
 
@@ -180,17 +179,17 @@ impl AgentRegistryBuilder {
         self
     }
 
-    /// What the agents are granted beside each other.
+    /// Sets the grants of the agents. They can always call each other.
     #[must_use]
     pub fn granted(self, granted: Capabilities) -> AgentRegistryBuilder {
         AgentRegistryBuilder { granted, ..self }
     }
 
-    /// The registry.
+    /// Builds the registry.
     ///
     /// # Errors
-    /// Two agents of one name; a name that is empty or means something else (`proc_...` is a
-    /// stored program, `sha256:...` a hash); a share that is no part.
+    /// Two agents have the same name; a name is empty or reserved (`proc_...` is a stored
+    /// program, `sha256:...` a hash); a share is outside 0 to 1.
     pub fn build(self) -> Result<AgentRegistry, RegistryError> {
         let mut agents = BTreeMap::new();
         let mut hashes = BTreeMap::new();
@@ -226,8 +225,8 @@ impl AgentRegistryBuilder {
 }
 
 impl Agent {
-    /// The agent by its content: `sha256:` and the hash of its artifact without signature,
-    /// as `a99 inspect` shows it. None for what is too large for an artifact.
+    /// The agent's content hash: `sha256:` and the hash of its artifact without signature, as
+    /// `a99 inspect` shows it. `None` if the program is too large for an artifact.
     #[must_use]
     pub fn hash(&self) -> Option<String> {
         let bytes = self.to_bytes(&EncodeOptions::default()).ok()?;
@@ -237,7 +236,7 @@ impl Agent {
 }
 
 impl AgentRegistry {
-    /// Begins a registry whose agents run on this engine.
+    /// Starts a registry whose agents run on this engine.
     #[must_use]
     pub fn builder(engine: &Engine) -> AgentRegistryBuilder {
         AgentRegistryBuilder {
@@ -247,14 +246,13 @@ impl AgentRegistry {
         }
     }
 
-    /// What the registry's agents are granted, with the agents themselves: for a run that
-    /// calls them.
+    /// The grants of the registry together with its agents, for a run that calls them.
     #[must_use]
     pub fn capabilities(&self) -> Capabilities {
         self.inner.granted.clone().with_agent(self.clone())
     }
 
-    /// The same agents, whose runs are driven by this.
+    /// The same registry with runs driven by `driver`.
     #[must_use]
     pub fn driven_by(&self, driver: Arc<dyn RunDriver>) -> AgentRegistry {
         AgentRegistry {
@@ -270,7 +268,7 @@ impl AgentRegistry {
 }
 
 impl Inner {
-    /// The agent of a name or hash, with its name.
+    /// Finds an agent by name or hash.
     fn find(&self, id: &Value) -> Result<(&str, &SubAgent), CapabilityError> {
         let Some(id) = id.as_text() else {
             return Err(CapabilityError::new(
@@ -302,7 +300,7 @@ impl AgentRegistry {
         let left = call.fuel_left.max(Fuel::ZERO);
         let (fuel, pays) = match agent.share {
             Share::All => (left, true),
-            // Rounded down: parts of a whole are never more than it.
+            // Rounded down, so that the parts never sum to more than the whole.
             Share::Part(part) => (Fuel::from_micro((left.micro() as f64 * part) as i64), true),
             Share::AtMost(most) => (left.min(most), true),
             Share::Own(own) => (own, false),
@@ -322,7 +320,7 @@ impl AgentRegistry {
         let (engine, program) = (&self.inner.engine, &agent.agent);
         let granted = agent.granted.as_ref().unwrap_or(&self.inner.granted);
         let granted = granted.clone().with_agent(self.clone());
-        // Boxed: runs inside each other are as deep as their host's stack otherwise.
+        // Boxed: otherwise nested runs would nest on the stack of the host.
         let outcome = match &self.driver {
             Some(driver) => driver.drive(engine, program, input, options, granted).await,
             None => Box::pin(engine.run(program, input, options, granted)).await,

@@ -1,4 +1,4 @@
-//! Runs that a host drives itself, and runs of one agent again and again.
+//! Runs that the host drives, and agents bound for repeated calls.
 
 use crate::agent::Agent;
 use crate::engine::Engine;
@@ -8,11 +8,13 @@ use a99_vm::{Args, Bound, Run, RunOptions, SnapshotError};
 use std::sync::Arc;
 
 impl Engine {
-    /// Binds arguments of an agent to places, for a host that runs it again and again, such as
-    /// a condition over the rows of a table. Limits, prices and grants are said once. Each
-    /// thread makes a [`Caller`](crate::Caller) of its own, whose calls look up no name, and
-    /// allocate nothing where arguments and results are numbers and flags. Fuel, heap, deadline
-    /// and errors are those of [`Engine::run_sync`] with the same arguments.
+    /// Binds an agent's arguments to positions, for repeated calls such as a filter over the
+    /// rows of a table.
+    ///
+    /// Limits, prices and grants are resolved once. Each thread creates its own
+    /// [`Caller`](crate::Caller). Its calls look up no names, and allocate nothing if
+    /// arguments and results are numbers and booleans. Fuel, heap, deadline and errors are
+    /// those of [`Engine::run_sync`] with the same arguments.
     ///
     /// ```
     /// use agent99::{Arg, Engine, Part, RunOptions, capabilities::Capabilities};
@@ -35,7 +37,7 @@ impl Engine {
     /// ```
     ///
     /// # Errors
-    /// Options that name an unknown op, ask for a trace, or names that stand there twice.
+    /// The options name an unknown op or ask for a trace, or a name occurs twice.
     pub fn bind(
         &self,
         agent: &Agent,
@@ -48,11 +50,11 @@ impl Engine {
         Ok(Arc::new(bound))
     }
 
-    /// Starts an agent for a host that drives it itself: no runtime, no thread, no clock.
-    /// [`Run::next`] says what is needed; the host answers a call itself
-    /// ([`Run::answer`]), or lets the atom do it with what is granted here
-    /// ([`Call::start`](a99_vm::Call::start)). Nothing runs before the first
-    /// [`Run::next`].
+    /// Starts a run that the host drives, without runtime, thread or clock.
+    ///
+    /// [`Run::next`] returns the next request. The host answers a call itself
+    /// ([`Run::answer`]), or lets the atom execute it with the capabilities granted here
+    /// ([`Call::start`](a99_vm::Call::start)). Nothing runs before the first [`Run::next`].
     ///
     /// ```
     /// use agent99::{Engine, Next, RunOptions, Value, json, capabilities::Capabilities};
@@ -92,13 +94,13 @@ impl Engine {
         self.vm().start(agent.for_a_run(), args, options)
     }
 
-    /// Goes on with a snapshot of a run of this agent ([`Run::snapshot`]), in this
-    /// process or another. Nobody has to trust it.
+    /// Resumes a run from a snapshot ([`Run::snapshot`]), in this process or another.
+    /// Snapshots need no trust.
     ///
-    /// What a host says of a run it says again: limits, capabilities, context, prices,
-    /// quotas, signal, timeouts. `options.fuel` is the most that the run may have been
-    /// given in all; cost model, equality and trace are as they were. A call that was not
-    /// answered is made again, under the same identity.
+    /// The host passes its options again: limits, capabilities, context, prices, quotas,
+    /// signal, timeouts. `options.fuel` is the most fuel that the run may have been given in
+    /// total. Cost model, equality and trace come from the snapshot. An unanswered call is
+    /// made again, with the same id.
     ///
     /// ```
     /// # use agent99::{Engine, Next, RunOptions, Value, json, capabilities::Capabilities};
@@ -114,7 +116,7 @@ impl Engine {
     /// let bytes = run.snapshot()?;
     /// drop(run);
     ///
-    /// // Later, elsewhere: an engine with the same atoms, the same program.
+    /// // Later, in another process: an engine with the same atoms, the same program.
     /// let mut run = engine.restore(&agent, &bytes, RunOptions::new(), granted())?;
     /// run.answer(&call.id, Ok(Value::from("Hello!").into()))?;
     /// let Next::Done(outcome) = run.next(Duration::ZERO) else { panic!("it ends") };
@@ -126,8 +128,8 @@ impl Engine {
     /// ```
     ///
     /// # Errors
-    /// Whatever is wrong with the bytes, with a stable code: damage, another program,
-    /// other atoms, content that no run has, more than the limits allow.
+    /// Any fault of the bytes, with a stable code: damage, another program, other atoms,
+    /// impossible state, or more than the limits allow.
     pub fn restore(
         &self,
         agent: &Agent,

@@ -1,8 +1,8 @@
-//! JSON Schema (2020-12) of programs: for editors, for validators, and for models
-//! whose answers are held to a schema.
+//! JSON Schema (2020-12) of programs, for editors, validators, and models with structured
+//! outputs.
 //!
-//! Both forms follow from the tables that the compiler and its findings read: the
-//! rows of the atoms' inputs, the grammar of programs and the builtins.
+//! Both forms derive from the tables that the compiler reads: the inputs of atoms, the
+//! grammar of programs and the builtins.
 
 mod full;
 mod strict;
@@ -10,20 +10,20 @@ mod strict;
 use crate::Engine;
 use serde_json::{Value, json};
 
-/// How strictly a schema says what a program is.
+/// How strict the schema of programs is.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub enum SchemaForm {
-    /// Every program that is written as the language wants: for editors and
-    /// validators.
+    /// Every program in the recommended form, for editors and validators.
     #[default]
     Full,
-    /// A part of the language that OpenAI's structured outputs, and engines that
-    /// hold a model to a grammar, take: every input stands in every step, and is
-    /// `null` where it is not given; objects of any members are written as nodes
-    /// `{"$expr": "object"}`. Programs of this form need no conversion.
+    /// The subset for structured outputs of OpenAI and for grammar-constrained decoding.
     ///
-    /// It has no helpers, no `vars` of conditions and of `mathCalc`, and none of
-    /// the atoms that need what this form cannot say, such as `varsLet`.
+    /// Every input occurs in every step; a missing one is `null`. Objects with arbitrary
+    /// members are written as nodes `{"$expr": "object"}`. Programs of this form need no
+    /// conversion.
+    ///
+    /// It leaves out helpers, `vars` of conditions and of `mathCalc`, and atoms that it
+    /// cannot express, such as `varsLet`.
     Strict,
 }
 
@@ -47,7 +47,6 @@ impl Engine {
     }
 }
 
-/// A reference to a definition of the schema.
 fn definition(name: &str) -> Value {
     let mut fragment = String::new();
     for byte in name.bytes() {

@@ -10,12 +10,12 @@ use a99_core::json::Document;
 use a99_source::codes::UNSAYABLE;
 use std::sync::Arc;
 
-/// Bytes of the name of a variable that is shown.
+/// Bytes of a variable's name to show, at most.
 const MAX_VARIABLE: usize = 120;
 
 impl Engine {
-    /// Compiles a program in the source form, a subset of JavaScript (docs/source.md).
-    /// Places are those of the source; [`Agent::source`] is the JSON that it stands for.
+    /// Compiles a program in the source form, a subset of JavaScript (docs/source.md). Places
+    /// refer to the source; [`Agent::source`] is the JSON it was lowered to.
     ///
     /// ```
     /// use agent99::{Engine, RunOptions, json};
@@ -42,11 +42,10 @@ impl Engine {
         Ok(self.link(&artifact)?.with_required(required))
     }
 
-    /// The program that a source stands for, and what means something else than in
-    /// JavaScript.
+    /// Lowers a source to its program, with warnings about differences from JavaScript.
     ///
     /// # Errors
-    /// As [`Engine::compile_source`], before the program itself is compiled.
+    /// As [`Engine::compile_source`], without those of the lowered program.
     pub fn read_source(&self, source: &[u8]) -> Result<(Document, Diagnostics), Refused> {
         let (document, warnings, _) = self.read(source)?;
         Ok((document, warnings))
@@ -65,10 +64,9 @@ impl Engine {
         Ok((document, read.warnings, required))
     }
 
-    /// The JSON of an agent: the text that it was read from. Of one in the source form it
-    /// is the program that the source stands for, with its expressions as texts, which
-    /// does the same and costs the same; its errors name inputs of steps where those of the
-    /// source name what is written there.
+    /// The JSON of an agent: the text it was compiled from. For the source form it is the
+    /// lowered program, with expressions as texts. That program has the same behavior and
+    /// cost, but its errors name inputs of steps instead of the source's text.
     pub fn program_json(&self, agent: &Agent) -> Option<Vec<u8>> {
         let source = &agent.artifact().program().source;
         match source.document() {
@@ -79,7 +77,7 @@ impl Engine {
         }
     }
 
-    /// A program as a source: JavaScript that does the same when it is compiled
+    /// Prints a program in the source form: JavaScript that compiles to the same behavior
     /// (docs/source.md).
     ///
     /// ```
@@ -95,7 +93,7 @@ impl Engine {
     /// ```
     ///
     /// # Errors
-    /// The place that no source says.
+    /// The place that the source form cannot express.
     pub fn print_source(&self, agent: &Agent) -> Result<String, Refused> {
         let source = &agent.artifact().program().source;
         let Some(document) = source.document() else {
@@ -106,7 +104,7 @@ impl Engine {
         a99_source::print(&nodes, self.atoms())
     }
 
-    /// Whether the text that the source was made of, if there is one, stands for it.
+    /// Whether the original text, if any, compiles to the agent's source.
     pub(crate) fn compare_origin(&self, agent: &Agent) -> SourceCheck {
         let source = &agent.artifact().program().source;
         let Some((text, places)) = source.origin() else {
@@ -123,8 +121,8 @@ impl Engine {
     }
 }
 
-/// The part of a pattern that takes an argument of this name, from the source that begins with
-/// the name of its variable.
+/// The binding of an argument in the parameter pattern, given the source text from its
+/// variable's name on.
 fn pattern_of(name: &str, source: &[u8]) -> String {
     let is_part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '$');
     let text = String::from_utf8_lossy(&source[..source.len().min(MAX_VARIABLE)]);

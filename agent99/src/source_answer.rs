@@ -1,4 +1,4 @@
-//! Answers of models that hold a program in the source form.
+//! Finds a program in the source form in a model's answer.
 
 use crate::agent::Agent;
 use crate::answer::blank_around;
@@ -6,11 +6,11 @@ use crate::engine::{Engine, Refused};
 use crate::thinking::spoken;
 use std::ops::Range;
 
-/// Words behind the ticks of a fence that hold a source.
+/// Language tags of fences that hold a source.
 const LANGUAGES: [&str; 7] = ["js", "javascript", "mjs", "ajs", "ts", "typescript", "jsx"];
 
-/// Where the program stands in a model's answer in the source form: in the first Markdown fence
-/// with code, behind what the model thought. `None` where no fence has any.
+/// Finds the program in a model's answer in the source form: the first Markdown fence with
+/// code, after the reasoning. `None` if there is no such fence.
 ///
 /// ```
 /// use agent99::find_source;
@@ -42,7 +42,7 @@ pub fn find_source(answer: impl AsRef<[u8]>) -> Option<Range<usize>> {
         }
         at += line.len();
     }
-    // A fence that an answer which was cut does not close.
+    // The unclosed fence of a truncated answer.
     let (start, is_named) = open?;
     (is_named || is_code(&text[start..])).then_some(start..text.len())
 }
@@ -53,8 +53,8 @@ fn is_code(text: &[u8]) -> bool {
 }
 
 impl Engine {
-    /// Compiles the program in a model's answer in the source form ([`find_source`]); an answer
-    /// without a fence is the program. Places are those of the answer.
+    /// Compiles the program in a model's answer in the source form ([`find_source`]). An
+    /// answer without a fence is the program. Places refer to the whole answer.
     ///
     /// # Errors
     /// As [`Engine::compile_source`].

@@ -1,11 +1,11 @@
-//! Thinking of models: the parts of an answer that reasoning models write before, or beside,
-//! what they answer. Drafts of programs stand there.
+//! Removes the reasoning that models write before or within an answer. It may hold drafts of
+//! programs.
 
 use serde::de::IgnoredAny;
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// Names of tags, fences and channels of thinking.
+/// Names of tags, fences and channels that mark reasoning.
 const NAMES: [&str; 9] = [
     "think",
     "thinking",
@@ -18,16 +18,17 @@ const NAMES: [&str; 9] = [
     "inner_monologue",
 ];
 
-/// Bytes of a tag at most, attributes included.
+/// Longest tag in bytes, with attributes.
 const MAX_TAG: usize = 100;
 
-/// Bytes that are read in vain at most for objects that nothing closes.
+/// Bytes that may be read for unclosed objects, at most.
 const MAX_READ: usize = 8 << 20;
 
-/// The answer with spaces in place of what was thought, so that places stay what they are:
-/// what stands between tags, in a fence or in a channel of thinking, and all before a closing
-/// tag that nothing opened, since templates of chats write the opening one themselves. Marks
-/// inside of JSON or between backticks are text.
+/// Blanks the reasoning in an answer, so that offsets and lines stay valid.
+///
+/// Reasoning is the text between tags, in a fence or in a channel of thinking, and all text
+/// before an unopened closing tag: chat templates write the opening tag themselves. Marks
+/// inside JSON or between backticks are text.
 pub(crate) fn spoken(text: &[u8]) -> Cow<'_, [u8]> {
     let thought = thought(text);
     if thought.is_empty() {
@@ -50,17 +51,17 @@ enum Mark {
         is_thinking: bool,
         is_final: bool,
     },
-    /// The end of a message of that format.
+    /// The end of a message of the harmony format.
     End,
     Fence,
 }
 
-/// What closes a part that was thought.
+/// The mark that closes a reasoning part.
 #[derive(Copy, Clone, PartialEq)]
 enum Until {
     Tag,
     Channel,
-    /// As many more fences as are open inside.
+    /// A fence, after this number of nested fences.
     Fence(usize),
 }
 
@@ -113,7 +114,7 @@ fn thought(text: &[u8]) -> Vec<Range<usize>> {
                 None | Some((_, Until::Channel)),
             ) => {
                 found.extend(open.map(|(start, _)| start..at));
-                // What came before was no answer yet.
+                // Text before the final channel is not part of the answer.
                 if is_final {
                     only(&mut found, end);
                 }
@@ -127,18 +128,18 @@ fn thought(text: &[u8]) -> Vec<Range<usize>> {
         }
         at = end;
     }
-    // An answer that was cut while the model thought.
+    // The answer was truncated during reasoning.
     found.extend(open.map(|(start, _)| start..text.len()));
     found
 }
 
-/// Everything up to here, in place of what was found so far.
+/// Replaces all ranges found so far by everything up to `end`.
 fn only(found: &mut Vec<Range<usize>>, end: usize) {
     found.clear();
     found.push(0..end);
 }
 
-/// Bytes of the JSON object that begins here, if it is whole.
+/// Length in bytes of the JSON object at the start, if it is complete.
 fn object(rest: &[u8], read: &mut usize) -> Option<usize> {
     let mut inner = rest.get(1..)?.iter();
     inner
@@ -156,10 +157,10 @@ fn object(rest: &[u8], read: &mut usize) -> Option<usize> {
     }
 }
 
-/// The mark that stands here, and its bytes.
+/// The mark at this offset, and its length in bytes.
 fn mark(text: &[u8], at: usize) -> Option<(Mark, usize)> {
     let rest = text.get(at..)?;
-    // Between single backticks; what follows a fence is not.
+    // Single backticks quote a mark; a fence does not.
     let before = text.get(..at)?;
     let is_quoted = before.ends_with(b"`") && !before.ends_with(b"```");
     match *rest.first()? {
@@ -205,8 +206,7 @@ fn within(rest: &[u8], open: &[u8], close: &[u8]) -> Option<(Mark, usize)> {
     Some((mark, open.len() + size + close.len()))
 }
 
-/// What a tag does, by its name and what may follow that; a prefix such as that of
-/// `seed:think` does not count.
+/// Parses a tag by its name and attributes. A prefix such as that of `seed:think` is ignored.
 fn tag(inner: &[u8]) -> Option<Mark> {
     let (is_close, inner) = match inner.strip_prefix(b"/") {
         Some(inner) => (true, inner),
@@ -229,7 +229,7 @@ fn is_name(word: &[u8]) -> bool {
         .any(|name| word.eq_ignore_ascii_case(name.as_bytes()))
 }
 
-/// The word behind the ticks of a fence that begins here, at the begin of its line.
+/// The language tag of a fence that begins here, at the start of its line.
 fn fence(text: &[u8], at: usize) -> Option<&[u8]> {
     let rest = text.get(at..)?.strip_prefix(b"```")?;
     let mut before = text.get(..at)?.iter().rev();

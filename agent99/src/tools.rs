@@ -1,5 +1,5 @@
-//! Atoms as tools for models (language section 4.11), in the forms that model
-//! providers and tool protocols publish, and the calls that come back as steps.
+//! Tools for models (language section 4.11): atoms in the tool formats of providers and
+//! protocols, and tool calls as steps.
 
 mod call;
 mod gemini;
@@ -20,38 +20,37 @@ pub enum ToolFilter {
     All,
     /// The control forms: seq, if, while, return, try, varSet, varGet, scope.
     Flow,
-    /// Those with these names.
+    /// The atoms with these names.
     Names(Vec<String>),
 }
 
-/// How a tool is written down.
+/// The format of a tool definition.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub enum ToolForm {
-    /// OpenAI's function form, which many others read.
+    /// OpenAI's function form, which many other services accept.
     #[default]
     OpenAi,
-    /// The same with `strict`: every input is named as required, and what is
-    /// optional may be null. What the rules have no form for, such as data of
-    /// any kind or an object with members of any name, is given as a text of
-    /// JSON, which [`Engine::tool_step`] reads.
+    /// OpenAI's function form with `strict`. Every input is required, and optional ones may
+    /// be null. Inputs that strict mode cannot express, such as arbitrary data or objects
+    /// with arbitrary keys, are JSON texts, which [`Engine::tool_step`] parses.
     OpenAiStrict,
     /// Anthropic's tool form.
     Anthropic,
-    /// A function declaration of Gemini, with a schema of the part of OpenAPI
-    /// that it knows. What that has no form for is a text of JSON, as above.
+    /// A function declaration of Gemini, with a schema in its subset of OpenAPI. Inputs that
+    /// it cannot express are JSON texts, as in `OpenAiStrict`.
     Gemini,
-    /// A tool of the Model Context Protocol, revision 2025-06-18 or later,
-    /// with the output's schema where it is an object.
+    /// A tool of the Model Context Protocol, revision 2025-06-18 or later, with an output
+    /// schema if the output is an object.
     Mcp,
 }
 
 impl Engine {
-    /// The atoms as OpenAI function tools, in the order of registration.
+    /// The atoms as OpenAI function tools, in registration order.
     pub fn tools(&self, filter: &ToolFilter) -> Vec<Value> {
         self.tools_as(filter, ToolForm::OpenAi)
     }
 
-    /// The atoms as tools of a form, in the order of registration.
+    /// The atoms as tools in a given format, in registration order.
     pub fn tools_as(&self, filter: &ToolFilter, form: ToolForm) -> Vec<Value> {
         self.atoms()
             .iter()
@@ -65,8 +64,8 @@ impl Engine {
             .collect()
     }
 
-    /// The atoms as what a request, or an answer of the protocol, has under
-    /// `tools`: a list of them, for Gemini one tool with all declarations.
+    /// The value of `tools` in a request or a protocol message: a list of the atoms, for
+    /// Gemini one tool with all declarations.
     pub fn tool_list(&self, filter: &ToolFilter, form: ToolForm) -> Value {
         let tools = self.tools_as(filter, form);
         match form {
@@ -101,8 +100,7 @@ pub fn tool(atom: &AtomDef, form: ToolForm) -> Value {
         }),
         ToolForm::Gemini => {
             let mut declaration = json!({"name": sig.name, "description": sig.docs});
-            // An object without members is refused; a function may be without
-            // parameters.
+            // Gemini refuses an object schema without members; `parameters` is optional.
             if input["properties"]
                 .as_object()
                 .is_some_and(|map| !map.is_empty())

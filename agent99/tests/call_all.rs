@@ -1,4 +1,4 @@
-//! Several calls under way at once, in runs that their host drives.
+//! Concurrent calls in runs that their host drives.
 
 use agent99::capabilities::{Capabilities, Clock, FixedClock};
 use agent99::{
@@ -8,7 +8,7 @@ use agent99::{
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Fetches of the letters, with one call that does not wait and one that is none.
+/// Fetches of the letters, with one synchronous call and one invalid entry.
 const PROGRAM: &str = r#"{"op": "seq", "steps": [
     {"op": "callAll", "limit": 2, "result": "all", "calls": [
         {"op": "httpFetch", "url": "https://a.example"},
@@ -44,7 +44,7 @@ fn restore(bytes: &[u8], options: RunOptions) -> Result<Run, SnapshotError> {
     engine.restore(&agent(&engine), bytes, options, Capabilities::none())
 }
 
-/// The next thing that is no pause.
+/// The next request other than a pause.
 fn next(run: &mut Run, now: u64) -> Next {
     loop {
         match run.next(Duration::from_millis(now)) {
@@ -94,7 +94,7 @@ fn calls_have_places_and_a_limit() {
     let answered = |id: &CallId| Err(RunFault::AnsweredCall(id.clone()));
     let unknown = |text: &str| text.parse::<CallId>().expect("an identity");
     for text in ["0.1", "0.4", "0.5", "1.0"] {
-        // One that did not wait, one that is not made yet, and none.
+        // A synchronous call, one that is not made yet, and an unknown one.
         let id = unknown(text);
         assert_eq!(
             run.answer(&id, reply("")),
@@ -131,7 +131,7 @@ fn each_has_its_time() {
     assert_eq!(a.deadline, Some(Duration::from_millis(50)));
     assert_eq!(b.deadline, Some(Duration::from_millis(70)));
     assert_eq!(waits(&mut run, 30), a.deadline);
-    // The time of the third begins when the first is given up.
+    // The timeout of the third call begins when the first is given up.
     let c = call(&mut run, 50);
     assert!(a.cancelled().is_set());
     assert!(!b.cancelled().is_set());
@@ -169,13 +169,13 @@ fn the_ends_of_a_run_end_them_all() {
     run.answer(&a.id, reply(&long)).expect("it waits");
     let c = call(&mut run, 0);
     run.answer(&b.id, reply(&long)).expect("it waits");
-    // Nothing more is waited for.
+    // No call is pending any more.
     assert!(!c.cancelled().is_set());
     let error = done(&mut run, 0).error.expect("an error");
     assert_eq!(error.code, ErrorCode::HeapLimit);
 }
 
-/// Random schedules of answers, and snapshots between them, end alike.
+/// Random schedules of answers, with snapshots between them, have the same outcome.
 #[test]
 fn any_order_and_any_snapshot_gives_one_outcome() {
     let mut seed = 7u64;
@@ -216,7 +216,7 @@ fn any_order_and_any_snapshot_gives_one_outcome() {
                 Next::Done(outcome) => break *outcome,
             }
         };
-        // The account is the host's: one that is not given again counts from there.
+        // The account belongs to the host: a new one counts from there.
         outcome.usage = None;
         let shown = format!("{outcome:?}");
         match &first {
@@ -230,7 +230,7 @@ fn any_order_and_any_snapshot_gives_one_outcome() {
     assert!(restored > 400, "{restored} snapshots");
 }
 
-/// Answers one by one take as long each, however many calls there are.
+/// The time per answer does not depend on the number of calls.
 #[test]
 fn answers_of_many_calls_take_linear_time() {
     const MANY: usize = 20_000;
@@ -263,8 +263,8 @@ fn answers_of_many_calls_take_linear_time() {
     };
     assert_eq!(outcome.error, None);
     assert_eq!(outcome.result.to_json_string(), format!("{{\"n\":{MANY}}}"));
-    // Each look at all of them took minutes.
+    // A scan of all calls per answer took minutes.
     assert!(begun.elapsed() < Duration::from_secs(60));
-    // Preparing them gives way to others.
+    // Preparing them has yield points.
     assert!(pauses > MANY / 64, "{pauses} pauses");
 }

@@ -1,4 +1,4 @@
-//! Events of runs: what is told, in which order, and that nobody who listens changes a run.
+//! Events of runs: their content and order; subscribers do not change a run.
 
 use agent99::capabilities::ai::{
     Part, StopReason, StreamEvent, StreamHandle, StreamSink, TextRequest,
@@ -47,7 +47,7 @@ fn run(agent: &Agent, options: RunOptions, granted: Capabilities) -> Outcome {
     block_on(ENGINE.run(agent, json!({}), options, granted))
 }
 
-/// The lines of what is there now.
+/// The lines of the events that are ready.
 fn lines(stream: &mut EventStream) -> Vec<String> {
     let mut lines = Vec::new();
     while let Some(event) = stream.try_next() {
@@ -56,7 +56,7 @@ fn lines(stream: &mut EventStream) -> Vec<String> {
     lines
 }
 
-/// A model whose answers a test writes while they are read.
+/// A model whose answers a test streams.
 #[derive(Clone, Default)]
 struct LiveAi(Arc<Mutex<BTreeMap<String, StreamSink>>>);
 
@@ -116,7 +116,7 @@ fn calls_text_and_chunks_are_told_in_order() {
             r#"{"event":"call_end","call":"1.0","end":"answered"}"#,
         ]
     );
-    // The run took its sink along.
+    // The run dropped its sink.
     assert!(block_on(stream.next()).is_none());
 }
 
@@ -214,7 +214,7 @@ fn a_reader_that_never_reads_holds_the_call_and_not_the_run() {
     let error = outcome.error.expect("it was held");
     assert_eq!(error.code, ErrorCode::RunTimeout);
     assert!(began.elapsed() < Duration::from_secs(5));
-    // Nobody paid for turns that did not come.
+    // Missing turns are not charged.
     assert!(outcome.fuel_used.to_f64() < 10.0, "{}", outcome.fuel_used);
     assert!(stream.waiting_bytes() < 1_000);
     assert_eq!(
@@ -267,7 +267,7 @@ fn nobody_waits_for_a_reader_that_is_gone() {
     drop(stream);
     let outcome = run(&agent, RunOptions::new().events(sink), Capabilities::none());
     assert_eq!(outcome.error, None);
-    // One that leaves while a call waits for it.
+    // A reader that leaves while a call waits for it.
     let (sink, mut stream) = event_channel(1);
     let outcome = block_on(async {
         let options = RunOptions::new().events(sink);
@@ -384,7 +384,7 @@ fn runs_that_may_not_wait_miss_what_has_no_room() {
     let names: Vec<&str> = std::iter::from_fn(|| stream.try_next())
         .map(|event| event.kind.name())
         .collect();
-    // The end of a call whose beginning was told is told beyond the limit.
+    // The end event of a started call exceeds the limit.
     assert_eq!(names, ["call", "chunk", "call_end", "missed"]);
 }
 
@@ -503,7 +503,7 @@ fn a_restored_run_tells_a_call_again_and_an_answered_one_never() {
         r#"{"event":"call_end","call":"1.0","end":"stopped"}"#
     );
 
-    // Elsewhere: the call is made again under the same identity.
+    // In another process: the call is made again with the same id.
     let restore = |options: RunOptions| {
         let run = ENGINE.restore(&agent, &snapshot, options, granted());
         run.expect("a snapshot")
@@ -535,7 +535,7 @@ fn a_restored_run_tells_a_call_again_and_an_answered_one_never() {
         ]
     );
 
-    // From a journal: nothing is told of what was answered before.
+    // From a journal: answered calls emit no events.
     let (sink, mut stream) = event_channel(64);
     let mut run = restore(RunOptions::new().events(sink));
     let replayed = call(&mut run).id;

@@ -1,4 +1,4 @@
-//! Run profiles: what is said once holds for each run by itself.
+//! Run profiles: shared options apply to each run separately.
 
 use a99_run::account::{Account, AccountLimits};
 use agent99::capabilities::Capabilities;
@@ -9,14 +9,14 @@ use agent99::{
 use agent99::{AtomBody, AtomDef, AtomSig, Params};
 use std::time::Duration;
 
-/// An agent that asks its host twice.
+/// An agent that calls its host twice.
 const ASKS: &str = r#"{"op": "seq", "steps": [
     {"op": "ask", "result": "a"},
     {"op": "ask", "result": "b"},
     {"op": "return", "schema": {"type": "object", "properties": {"a": {}, "b": {}}}}
 ]}"#;
 
-/// An engine whose host tells how much fuel is left.
+/// An engine whose host reports the fuel left.
 fn engine() -> Engine {
     let ask = AtomDef {
         sig: AtomSig {
@@ -31,7 +31,7 @@ fn engine() -> Engine {
     Engine::builder().atoms(all_atoms().with(ask)).build()
 }
 
-/// The agent, and a profile that says nothing of its own.
+/// The agent, and a profile with default options.
 fn plain() -> (RunProfile, Agent) {
     let engine = engine();
     let agent = engine.compile(ASKS).expect("it compiles");

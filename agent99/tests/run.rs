@@ -17,7 +17,7 @@ fn start(program: &str, options: RunOptions) -> Run {
     engine.start(&agent, json!({}), options, Capabilities::none())
 }
 
-/// The next thing that is no pause.
+/// The next request other than a pause.
 fn next(run: &mut Run, now: u64) -> Next {
     loop {
         match run.next(Duration::from_millis(now)) {
@@ -41,7 +41,7 @@ fn done(run: &mut Run, now: u64) -> Outcome {
     }
 }
 
-/// Two fetches, and what they gave; the second one's error is caught.
+/// Two fetches with their results; the second one's error is caught.
 const FETCHES: &str = r#"{"op": "seq", "steps": [
     {"op": "httpFetch", "url": "https://a.example", "result": "a"},
     {"op": "try", "try": [
@@ -78,7 +78,7 @@ fn calls_are_numbered_and_answered() {
     let outcome = done(&mut run, 0);
     assert_eq!(outcome.error, None);
     assert_eq!(outcome.result.to_json_string(), r#"{"a":"one","b":"none"}"#);
-    // It ended once.
+    // The run has only one outcome.
     let again = done(&mut run, 0).error.expect("an error");
     assert_eq!(again.code, ErrorCode::Options);
 }
@@ -124,7 +124,7 @@ fn a_call_has_its_time() {
     let error = outcome.error.expect("an error");
     assert_eq!(error.code, ErrorCode::AtomTimeout);
     assert_eq!(error.message, "Atom 'httpFetch' timed out");
-    // An answer that is there in time counts, whenever the run is asked.
+    // An answer in time counts, independent of the next call of the run.
     let mut run = start(FETCHES, options);
     let first = call(&mut run, 0);
     run.answer(&first.id, Ok(Value::from("in time").into()))
@@ -140,7 +140,7 @@ fn a_run_has_its_time() {
     assert!(matches!(next(&mut run, 29), Next::Wait(Some(_))));
     let error = done(&mut run, 30).error.expect("an error");
     assert_eq!(error.code, ErrorCode::RunTimeout);
-    // In a loop too; without a clock that goes on it is seen at a pause.
+    // In a loop too; a fixed clock takes effect at a pause.
     let mut run = start(LOOP, RunOptions::default().timeout_ms(30));
     assert!(matches!(run.next(Duration::from_millis(29)), Next::Pause));
     let error = done(&mut run, 30).error.expect("an error");
@@ -157,7 +157,7 @@ fn an_abort_ends_it() {
     assert!(run.answer(&first.id, Ok(Value::Null.into())).is_err());
     let outcome = done(&mut run, 0);
     assert_eq!(outcome.error.expect("an error").code, ErrorCode::Aborted);
-    // As does the signal, and dropping the run.
+    // So do the signal, and dropping the run.
     let signal = AbortSignal::new();
     let mut run = start(FETCHES, RunOptions::default().signal(signal.clone()));
     call(&mut run, 0);
@@ -193,7 +193,7 @@ fn fuel_is_added_before_it_is_used_up() {
         (100.0..101.0).contains(&less) && (150.0..151.0).contains(&more),
         "{less} {more}"
     );
-    // At a call; the time that follows from the fuel grows with it.
+    // At a call; a time limit derived from fuel is extended too.
     let mut run = start(FETCHES, budget(20.0));
     let first = call(&mut run, 0);
     assert_eq!(first.deadline, Some(Duration::from_millis(200)));
@@ -226,7 +226,7 @@ fn memory_is_told() {
     assert!(after.held >= after.counted);
 }
 
-/// An inline program counts on with its caller; loading it is no suspension.
+/// An inline program continues its caller's numbering; loading it is no suspension.
 #[test]
 fn inline_programs_count_on() {
     let inner = r#"{"op": "seq", "steps": [
@@ -270,7 +270,7 @@ fn inline_programs_count_on() {
     );
 }
 
-/// A run that answers another one's call names that call.
+/// The ids of a child run extend the call that it answers.
 #[test]
 fn a_child_has_its_parents_identity() {
     let mut parent = start(FETCHES, RunOptions::default());
@@ -289,7 +289,7 @@ fn a_child_has_its_parents_identity() {
     assert_eq!(call(&mut child, 0).id.to_string(), "0.0/1.0");
 }
 
-/// The atom's own answer, polled by hand.
+/// The atom's own implementation, polled by hand.
 #[test]
 fn an_atom_can_answer_itself() {
     let program = r#"{"op": "seq", "steps": [

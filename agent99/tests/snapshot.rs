@@ -1,4 +1,4 @@
-//! Snapshots: what they keep, what they are bound to, and what is refused.
+//! Snapshots: their content, their binding, and the rejected ones.
 
 use agent99::capabilities::{Capabilities, ScriptedFetch};
 use agent99::{
@@ -83,7 +83,7 @@ fn a_run_goes_on_where_it_was() {
     let first = call(&mut run, 0);
     let at_call = run.snapshot().expect("it waits");
     answer(&mut run, &first, "one");
-    // The answer came and was not taken.
+    // The answer arrived and was not taken.
     let answered = run.snapshot().expect("it waits");
     let second = call(&mut run, 0);
     answer(&mut run, &second, "two");
@@ -150,7 +150,7 @@ fn time_between_does_not_count() {
     assert_eq!(outcome.error.expect("an error").code, ErrorCode::RunTimeout);
 }
 
-/// A run cannot get a budget back by being suspended.
+/// A suspended run keeps its used budget.
 #[test]
 fn quotas_and_fuel_are_kept() {
     let options = || RunOptions::new().quota("httpFetch", 1);
@@ -164,14 +164,14 @@ fn quotas_and_fuel_are_kept() {
     answer(&mut again, &first, "one");
     let error = done(&mut again).error.expect("an error");
     assert_eq!(error.code, ErrorCode::QuotaExceeded);
-    // A budget that still counts is not counted down.
+    // A budget that is shared is not counted down again.
     let shared = options();
     let quota = shared.quotas["httpFetch"].clone();
     restore(&bytes, shared.clone()).expect("a snapshot");
     restore(&bytes, shared).expect("a snapshot");
     assert_eq!(quota.used(), 1);
 
-    // Fuel that was added is of the budget.
+    // Added fuel belongs to the budget.
     let mut run = start(RunOptions::new());
     call(&mut run, 0);
     run.refuel(Fuel::from_decimal(500.0).expect("fuel"))
@@ -251,7 +251,7 @@ fn damage_is_told() {
     }
 }
 
-/// The capabilities of whoever restores a run count, not those it began with.
+/// A restored run uses the capabilities given at the restore.
 #[test]
 fn a_run_gets_the_capabilities_of_whoever_restores_it() {
     let engine = Engine::new();
@@ -286,7 +286,7 @@ fn a_run_gets_the_capabilities_of_whoever_restores_it() {
     }
 }
 
-/// Neither numbers in a forged snapshot nor those of a host run over.
+/// Numbers of forged snapshots and of hosts do not overflow.
 #[test]
 fn no_number_runs_over() {
     /// Header and binding; then the number of the next call, and the time.
@@ -306,7 +306,7 @@ fn no_number_runs_over() {
         let refused = refused.expect_err("a number that would run over");
         assert_eq!(refused.code, "snapshot.bad_content");
     }
-    // All the time there is has passed: the run is late, and can be saved again.
+    // At the maximum time the run is late, and can be saved again.
     let old = forged(STEP + 8, u64::MAX);
     let mut late = restore(&old, RunOptions::new()).expect("a snapshot");
     let again = late.snapshot().expect("it waits");
@@ -324,7 +324,7 @@ fn no_number_runs_over() {
     }
 }
 
-/// What the host handed a run is not in its snapshot.
+/// A snapshot contains no secrets of the host.
 #[test]
 fn no_secret_of_the_host_is_kept() {
     let engine = Engine::new();
@@ -340,8 +340,8 @@ fn no_secret_of_the_host_is_kept() {
     assert!(!bytes.windows(6).any(|part| part == b"s3cr3t"));
 }
 
-/// The end of a run that was suspended in another process; its snapshot comes through
-/// standard input.
+/// The end of a run that was suspended in another process, with the snapshot on standard
+/// input.
 const CHILD: &str = "A99_SNAPSHOT_CHILD";
 
 #[test]

@@ -1,4 +1,4 @@
-//! What queries of stores cost a run.
+//! Prices of store queries.
 
 use agent99::capabilities::{Capabilities, MemoryStore, Store};
 use agent99::{CostModel, Engine, ErrorCode, Outcome, RunOptions, json};
@@ -6,7 +6,7 @@ use agent99::{CostModel, Engine, ErrorCode, Outcome, RunOptions, json};
 /// Documents of the store, with about a thousand bytes each.
 const DOCUMENTS: usize = 50;
 
-/// A document costs at least so much, and no more than half as much again.
+/// Minimum price of a document; the maximum is half as much again.
 const LEAST: f64 = 0.25;
 
 async fn store() -> MemoryStore {
@@ -30,7 +30,7 @@ async fn asked(step: &str, options: RunOptions) -> Outcome {
     engine.run(&agent, json!({}), options, granted).await
 }
 
-/// What a query costs beside the call, in either model.
+/// The price of a query without that of the call, in both models.
 async fn looked(step: &str) -> [f64; 2] {
     let mut costs = [0.0; 2];
     for (cost, model) in costs.iter_mut().zip([CostModel::Metered, CostModel::Flat]) {
@@ -53,7 +53,7 @@ async fn f12_a_query_pays_for_what_it_looks_at() {
             r#"{"op": "storeQuery", "query": {"orderBy": "n", "limit": 1}, "result": "rows"}"#,
             all,
         ),
-        // By key it ends with the row that tells that more follow.
+        // By key it ends with the row that shows that more follow.
         (
             r#"{"op": "storeQuery", "query": {"limit": 1}, "result": "rows"}"#,
             2.0,
@@ -81,7 +81,7 @@ async fn f12_a_query_looks_no_further_than_the_fuel() {
     let outcome = asked(step, RunOptions::default().fuel(8.0).expect("a budget")).await;
     let error = outcome.error.expect("no fuel for all documents");
     assert_eq!(error.code, ErrorCode::OutOfFuel, "{error:?}");
-    // What was left paid for about ten; all would have cost more than twelve.
+    // The rest of the budget paid for about ten; all would have cost more than twelve.
     assert!(
         outcome.fuel_used.to_f64() <= 9.0,
         "{}",

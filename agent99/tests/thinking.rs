@@ -1,4 +1,4 @@
-//! Programs in answers of models that think before they answer.
+//! Programs in answers of reasoning models.
 
 use agent99::find_program;
 
@@ -9,7 +9,7 @@ fn program(answer: &str) -> Option<&str> {
     find_program(answer).map(|range| &answer[range])
 }
 
-/// Names of tags and fences of thinking.
+/// Names of tags and fences of reasoning.
 const NAMES: [&str; 9] = [
     "think",
     "thinking",
@@ -22,7 +22,7 @@ const NAMES: [&str; 9] = [
     "inner_monologue",
 ];
 
-/// Thoughts as models and servers write them, with a draft in each.
+/// Reasoning as models and servers write it, with a draft in each.
 fn thoughts() -> Vec<String> {
     let tags = NAMES.iter().flat_map(|name| {
         [
@@ -66,7 +66,7 @@ fn b8_a_draft_that_was_thought_is_no_program() {
             assert_ne!(program(&cut), Some(DRAFT), "{cut}");
         }
     }
-    // Cut while the model thought.
+    // Truncated during reasoning.
     for open in [
         "<think>",
         "[THINK]",

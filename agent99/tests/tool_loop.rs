@@ -1,4 +1,4 @@
-//! Tool loops: agents as tools under one account, and models that want to do harm.
+//! Tool loops: agents as tools under one account, and adversarial models.
 
 use agent99::account::{Account, AccountLimits, Usage};
 use agent99::capabilities::ai::{ModelScript, ModelTurn, ScriptedAi, ToolUse, Usage as Tokens};
@@ -11,7 +11,7 @@ fn value(json: &serde_json::Value) -> Value {
     Value::from(json.clone())
 }
 
-/// A turn of a model that asks for these tools and uses so many tokens.
+/// A turn of a model that calls these tools and uses this number of tokens.
 fn asks(calls: &[(&str, serde_json::Value)], tokens: u64) -> ModelTurn {
     let tools = calls.iter().enumerate().map(|(at, (name, input))| ToolUse {
         id: format!("c{at}"),
@@ -69,7 +69,7 @@ const BOSS: &str = r#"{"a99": 4, "op": "seq", "steps": [
     {"op": "return", "value": "talk"}
 ]}"#;
 
-/// An agent that asks a model once.
+/// An agent that calls a model once.
 const WORKER: &str = r#"{"a99": 4, "op": "seq", "steps": [
     {"op": "llmChat", "prompt": "Work.", "result": "said"},
     {"op": "return", "value": {"said": {"$expr": "member",
@@ -99,7 +99,7 @@ fn usage_of(outcome: &Outcome) -> &Usage {
     outcome.usage.as_deref().expect("a usage")
 }
 
-/// What an account and those below it used by themselves.
+/// Own usage of an account and of its descendants.
 fn own_tokens(usage: &Usage) -> u64 {
     let below: u64 = usage.children.iter().map(|child| child.spent.tokens).sum();
     let own = usage
@@ -131,7 +131,7 @@ fn a_loop_of_agents_stays_within_its_account() {
         serde_json::json!({"inputTokens": 220, "outputTokens": 2})
     );
     assert_eq!(model.requests().len(), 4);
-    // The tree adds up: the loop's tokens, and those of each agent below it.
+    // The sums match: the loop's tokens, and those of each agent below it.
     let usage = *outcome.usage.expect("a usage");
     assert_eq!(usage.spent.tokens, 101 + 41 + 31 + 121);
     assert_eq!(own_tokens(&usage), usage.spent.tokens);
@@ -142,7 +142,7 @@ fn a_loop_of_agents_stays_within_its_account() {
         .collect();
     assert_eq!(below, [41, 31]);
 
-    // Too little for the agents: they fail, and the model is told.
+    // Too little for the agents: they fail, and the model gets the errors.
     let (outcome, model) = boss(vec![asks(&both, 300), says("Done.", 5)], 310);
     let message = outcome
         .error
@@ -166,7 +166,7 @@ fn json_of(topic: &str) -> serde_json::Value {
     serde_json::json!({ "topic": topic })
 }
 
-/// A loop with a store and whatever bounds.
+/// A loop with a store and the given limits.
 fn looping(bounds: &str) -> String {
     format!(
         r#"{{"a99": 4, "op": "seq", "steps": [
@@ -232,7 +232,7 @@ fn many_calls_in_a_round_are_bounded() {
     );
     let code = outcome.error.map(|error| error.code);
     assert_eq!(code, Some(ErrorCode::OutOfFuel));
-    // With enough of it 64 are called, and the model is told of the others.
+    // With enough fuel 64 are called, and the model is informed of the others.
     let asked = model(vec![many(), says("x", 1)]);
     let outcome = run(&engine, &looping(""), granted(&asked), options(20_000.0));
     assert_eq!(outcome.error, None);
@@ -243,7 +243,7 @@ fn many_calls_in_a_round_are_bounded() {
     assert_eq!(told.len(), 65);
     let last = format!("{:?}", told[64]);
     assert!(last.contains("9936 other tools were not called"), "{last}");
-    // Fewer than 64 calls of the host for the tools, besides the two of the model.
+    // Fewer than 64 host calls for the tools, plus the two of the model.
     assert_eq!(usage_of(&outcome).spent.calls, 66);
     assert!(began.elapsed() < Duration::from_secs(20));
 }

@@ -1,4 +1,4 @@
-//! Writing the code.
+//! Code generation.
 
 use crate::findings::Findings;
 use crate::model::{Atom, Calling, Cost, Output, Param, Passing};
@@ -8,7 +8,7 @@ use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::{FnArg, ItemFn};
 
-/// The expansion: the function, and what `#[atom]` adds to it.
+/// The expansion: the function, and the items that `#[atom]` adds.
 pub(crate) fn atom(attribute: TokenStream, item: TokenStream) -> TokenStream {
     let mut findings = Findings::default();
     let attribute = parse::attribute(attribute, &mut findings);
@@ -30,7 +30,7 @@ pub(crate) fn atom(attribute: TokenStream, item: TokenStream) -> TokenStream {
     quote!(#function #added #errors)
 }
 
-/// Takes away what only this macro reads.
+/// Removes the attributes that only this macro reads.
 fn strip(function: &mut ItemFn) {
     function
         .attrs
@@ -52,8 +52,7 @@ fn additions(atom: &Atom) -> TokenStream {
     quote!(#types #input #constant #builder #undocumented)
 }
 
-/// Asks each parameter's type whether it can be one, before a derive does in words
-/// of its own.
+/// Checks each parameter's type before the derives, whose errors are less clear.
 fn input_types(atom: &Atom) -> TokenStream {
     let Atom { krate, cfgs, .. } = atom;
     let asked = atom.params.iter().map(|param| {
@@ -67,8 +66,7 @@ fn input_types(atom: &Atom) -> TokenStream {
     }
 }
 
-/// A warning, which macros have no other way to give: the use of something that is
-/// deprecated.
+/// A warning, expressed as the use of a deprecated item, because macros cannot emit warnings.
 fn undocumented(atom: &Atom) -> TokenStream {
     let Atom { cfgs, op, .. } = atom;
     let span = here(atom.ident.span());
@@ -86,8 +84,7 @@ fn undocumented(atom: &Atom) -> TokenStream {
     }
 }
 
-/// The place of a token of the user's, for code that is not: lints leave it
-/// alone, and errors are shown there.
+/// The user's span for generated code: lints ignore the code, and errors point to the span.
 fn here(span: Span) -> Span {
     Span::call_site().located_at(span)
 }
@@ -102,7 +99,7 @@ fn default_name(param: &Param) -> String {
     format!("__default_{}", param.ident.unraw())
 }
 
-/// The struct with a field for each parameter.
+/// The input struct, with a field for each parameter.
 fn input_struct(atom: &Atom) -> TokenStream {
     let Atom {
         krate, vis, cfgs, ..
@@ -158,8 +155,7 @@ fn input_struct(atom: &Atom) -> TokenStream {
     }
 }
 
-/// The functions that read the input from registers, where the types of all parameters have
-/// values that lie there.
+/// The functions that read the input from registers, if all parameter types support it.
 fn direct(atom: &Atom) -> TokenStream {
     let x = {
         let krate = &atom.krate;
@@ -233,7 +229,7 @@ fn field(atom: &Atom, param: &Param) -> TokenStream {
     }
 }
 
-/// The constant, with the code that it points to.
+/// The constant, with its functions.
 fn constant(atom: &Atom) -> TokenStream {
     let Atom {
         krate,
@@ -289,7 +285,7 @@ fn constant(atom: &Atom) -> TokenStream {
     }
 }
 
-/// What the function gives, which its type decides.
+/// The classifier of the function's return type.
 fn gives(atom: &Atom) -> TokenStream {
     let x = {
         let krate = &atom.krate;
@@ -307,7 +303,7 @@ fn gives(atom: &Atom) -> TokenStream {
     }}
 }
 
-/// The function that makes the output's schema.
+/// The function that creates the output's schema.
 fn output(atom: &Atom) -> TokenStream {
     let krate = &atom.krate;
     let span = here(atom.answer_span);
@@ -326,7 +322,7 @@ fn output(atom: &Atom) -> TokenStream {
     }
 }
 
-/// The function that the machine calls, and the body that names it.
+/// The function that the machine calls, and the body that refers to it.
 fn code(atom: &Atom) -> (TokenStream, TokenStream) {
     let krate = &atom.krate;
     let x = quote!(#krate::typed::expansion);
@@ -345,8 +341,8 @@ fn code(atom: &Atom) -> (TokenStream, TokenStream) {
     let gives = gives(atom);
     let span = here(atom.answer_span);
     let writes = match atom.output {
-        // What is declared follows from the type of the answer, and need not be checked where
-        // all of its values fit.
+        // The declared output derives from the return type, and is not checked if all its
+        // values match.
         Output::Returned => quote_spanned!(span=> (&__a99_gives.value_type()).__a99_writes()),
         Output::Type(_) | Output::Text(_) => {
             quote_spanned!(span=> __a99_gives.value_type().checked())
@@ -398,7 +394,7 @@ fn code(atom: &Atom) -> (TokenStream, TokenStream) {
     (code, quote!(#krate::typed::Body::Call(__a99_call)))
 }
 
-/// The function that reads a literal as one of the inputs.
+/// The function that parses a literal as one of the inputs.
 fn literal(atom: &Atom) -> TokenStream {
     let x = {
         let krate = &atom.krate;
@@ -422,7 +418,7 @@ fn literal(atom: &Atom) -> TokenStream {
     }
 }
 
-/// The function that computes the price, if it is dynamic, and the price.
+/// The function that computes a dynamic price, and the price.
 fn price(atom: &Atom) -> (TokenStream, TokenStream) {
     let krate = &atom.krate;
     let x = quote!(#krate::typed::expansion);
@@ -447,7 +443,7 @@ fn price(atom: &Atom) -> (TokenStream, TokenStream) {
     }
 }
 
-/// The builder's method.
+/// The method of the builder.
 fn builder(atom: &Atom) -> TokenStream {
     let Atom {
         krate,

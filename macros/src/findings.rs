@@ -1,10 +1,10 @@
-//! Everything that is wrong, told together.
+//! Collected errors, reported together.
 
 use proc_macro2::TokenStream;
 use quote::ToTokens;
 use std::fmt::Display;
 
-/// Findings, each at its token.
+/// Errors, each at its token.
 #[derive(Default)]
 pub(crate) struct Findings {
     all: Option<syn::Error>,
@@ -12,12 +12,12 @@ pub(crate) struct Findings {
 }
 
 impl Findings {
-    /// Notes a finding at these tokens.
+    /// Adds an error at these tokens.
     pub(crate) fn at(&mut self, tokens: impl ToTokens, text: impl Display) {
         self.push(syn::Error::new_spanned(tokens, text));
     }
 
-    /// Notes a finding.
+    /// Adds an error.
     pub(crate) fn push(&mut self, error: syn::Error) {
         self.count += 1;
         match &mut self.all {
@@ -26,17 +26,17 @@ impl Findings {
         }
     }
 
-    /// The value, or a note of why there is none.
+    /// The value; an error is recorded.
     pub(crate) fn take<T>(&mut self, result: syn::Result<T>) -> Option<T> {
         result.map_err(|error| self.push(error)).ok()
     }
 
-    /// How many there are.
+    /// Number of errors.
     pub(crate) fn count(&self) -> usize {
         self.count
     }
 
-    /// The findings as compile errors.
+    /// Converts to compile errors.
     pub(crate) fn into_errors(self) -> TokenStream {
         self.all
             .map_or_else(TokenStream::new, |e| e.to_compile_error())

@@ -1,14 +1,13 @@
-//! `#[atom]`: a function of the host becomes an atom.
+//! `#[atom]`: turns a host function into an atom.
 //!
-//! The attribute works in four steps, a module each: `parse` reads the
-//! attribute and the function, `validate` checks them and builds the `model`,
-//! `expand` writes the code. Whatever is wrong is told at once,
-//! each finding at its own token; the function itself is kept even then, so
-//! that nothing else seems to be wrong.
+//! The attribute works in four steps, a module each: `parse` parses the attribute and the
+//! function, `validate` checks them and builds the `model`, `expand` generates the code. All
+//! errors are reported at once, each at its own token. The function is kept even then, so
+//! that no further errors follow.
 //!
-//! The macro decides names and forms only. Reading arguments, writing answers
-//! and making schemas is the business of `a99_vm::typed`, which the expansion
-//! calls by way of the facade, or of the crate that `crate = path` names.
+//! The macro handles only names and forms. `a99_vm::typed` reads arguments, writes answers
+//! and creates schemas. The expansion calls it through the facade, or through the crate given
+//! by `crate = path`.
 
 #![warn(unreachable_pub)]
 
@@ -21,7 +20,7 @@ mod validate;
 
 use proc_macro::TokenStream;
 
-/// Makes an atom of a function.
+/// Turns a function into an atom.
 ///
 /// ```
 /// use agent99::{AtomSet, atom};
@@ -39,68 +38,63 @@ use proc_macro::TokenStream;
 /// assert_eq!(count_words("as before", None), 2);
 /// ```
 ///
-/// The function stays as it is. Beside it, with its visibility, there are:
+/// The function is unchanged. The macro adds, with the function's visibility:
 ///
-/// - `COUNT_WORDS`, an `AtomDecl`: name, documentation, schemas, price and
-///   code. `AtomSet::with(COUNT_WORDS)` makes it exist for programs.
-/// - `CountWordsInput`, a struct with a field for each parameter
-///   (`Deserialize`, `JsonSchema`, `Clone`, `Debug`; so the parameters' types
-///   have these too).
+/// - `COUNT_WORDS`, an `AtomDecl`: name, documentation, schemas, price and code.
+///   `AtomSet::with(COUNT_WORDS)` makes it available to programs.
+/// - `CountWordsInput`, a struct with a field for each parameter (`Deserialize`,
+///   `JsonSchema`, `Clone`, `Debug`; the parameters' types must implement these too).
 /// - `CountWordsBuilder`, a trait with the method `count_words` for the fluent
 ///   builder. Every argument is an `Operand`; `()` leaves one out.
 ///
 /// # The function
 ///
-/// A plain `fn` or an `async fn` outside of `impl` blocks. The first parameter
-/// may be `cx: &AtomCx`. The others are named after the step's keys, in
-/// camelCase: numbers, `String`, `&str`, `Option`, `Vec`, maps, and any type
-/// that has `serde::Deserialize` and `schemars::JsonSchema`. An `Option` need
-/// not be given. Documentation comments on parameters describe them in the
-/// schema; `#[atom(default = EXPRESSION)]` says what stands in for one that is
-/// missing or null, `#[atom(name = "key")]` renames its key.
+/// A plain `fn` or an `async fn` outside of `impl` blocks. The first parameter may be
+/// `cx: &AtomCx`. The others correspond to the step's keys, in camelCase: numbers, `String`,
+/// `&str`, `Option`, `Vec`, maps, and any type with `serde::Deserialize` and
+/// `schemars::JsonSchema`. An `Option` is optional in the step. Documentation comments on
+/// parameters describe them in the schema; `#[atom(default = EXPRESSION)]` gives a value for
+/// a missing or null one, `#[atom(name = "key")]` renames its key.
 ///
-/// A program's literals are read when it is compiled, too: one that no run could
-/// read gives the warning `lint.wrong_literal`. Reading must not do anything else,
-/// then.
+/// A program's literals are also parsed at compile time: one that no run could accept gives
+/// the warning `lint.wrong_literal`. So deserialization must have no side effects.
 ///
-/// It gives `T`, or `Result<T, E>`, where `T` has `serde::Serialize` and
-/// `schemars::JsonSchema`. What counts as a `Result` is decided by the type, not by
-/// its name: aliases are `Result`s, and a struct that is called so is not. `E` turns
-/// into an `AtomError` (`impl From<E> for AtomError`), which may have a code of the
-/// host's own and advice, or it has `Display`, and then its text is kept.
+/// It returns `T`, or `Result<T, E>`, where `T` has `serde::Serialize` and
+/// `schemars::JsonSchema`. The type, not its name, decides whether it is a `Result`: aliases
+/// count, and a struct with that name does not. `E` either converts to an `AtomError`
+/// (`impl From<E> for AtomError`), which may have a code of the host and help, or has
+/// `Display`, and then its text is kept.
 ///
-/// The derives of such types come from the crates `serde` and `schemars`, which
-/// stand among your dependencies:
+/// The derives of such types come from the crates `serde` and `schemars`, which your
+/// `Cargo.toml` must list:
 ///
 /// ```toml
 /// serde = { version = "1", features = ["derive"] }
 /// schemars = "1"
 /// ```
 ///
-/// What belongs to the host and not to the program, such as a connection, is no
-/// parameter: `cx.host::<T>()` gives the `Arc<T>` that `RunOptions::host` or
-/// `EngineBuilder::host` was given.
+/// Host resources such as a connection are not parameters: `cx.host::<T>()` returns the
+/// `Arc<T>` given to `RunOptions::host` or `EngineBuilder::host`.
 ///
-/// The documentation comment is what people and models are told of the atom. One
-/// that has none, and no key `docs`, gives a warning of the compiler (as the use of
-/// something deprecated, since macros cannot warn otherwise).
+/// People and models see the documentation comment as the atom's description. Without one,
+/// and without the key `docs`, the compiler warns (about the use of a deprecated item, since
+/// macros cannot warn otherwise).
 ///
-/// A plain function that takes no `cx` is called inside one instruction; it
-/// must then depend on its parameters only (`effect = "pure"`, its default),
-/// for the machine may call it twice when memory runs short. All others are
-/// calls of the host, made once.
+/// A plain function without `cx` is called inside one instruction. It must depend on its
+/// parameters only (`effect = "pure"`, its default), because the machine may call it twice if
+/// memory runs short. All other functions are host calls, made once.
 ///
 /// # Keys
 ///
 /// | key | meaning | default |
 /// |---|---|---|
-/// | `cost` | price of one execution in units of fuel: a number, or the path of a `fn(&CountWordsInput) -> f64` (an insane price counts as 1) | must be given |
+/// | `cost` | price of one execution in units of fuel: a number, or the path of a `fn(&CountWordsInput) -> f64` (an invalid price counts as 1) | required |
 /// | `name` | the `op` that steps name | the function's name in camelCase |
-/// | `docs` | what it does, for people and models | the documentation comment |
-/// | `timeout_ms` | milliseconds that one execution may take, if it waits; 0 for no limit; a run may change it (`RunOptions::atom_timeout`) | 1000: one second |
+/// | `docs` | the description, for people and models | the documentation comment |
+/// | `timeout_ms` | time limit of one execution in milliseconds, for async atoms; 0 for no limit; a run may change it (`RunOptions::atom_timeout`) | 1000: one second |
 /// | `effect` | `"pure"` or `"io"`; an `async fn` is not pure | `"io"` for an `async fn` or one with `cx` |
-/// | `output` | the type whose schema the answer must fit, or a JSON Schema as text | the function's own |
-/// | `crate` | where `agent99` is, if it has another name | `::agent99` |
+/// | `output` | the type whose schema the answer must match, or a JSON Schema as text | the function's own |
+/// | `crate` | the path of `agent99`, if it has another name | `::agent99` |
 #[proc_macro_attribute]
 pub fn atom(attribute: TokenStream, item: TokenStream) -> TokenStream {
     expand::atom(attribute.into(), item.into()).into()

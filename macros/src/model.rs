@@ -1,4 +1,4 @@
-//! What the expansion needs to know of a sound function.
+//! The validated model of a function, the input of code generation.
 
 use proc_macro2::{Span, TokenStream};
 use syn::{Attribute, Expr, Ident, Path, Type, Visibility};
@@ -11,20 +11,20 @@ pub(crate) enum Cost {
     Function(Path),
 }
 
-/// Where the schema of the output comes from.
+/// The source of the output's schema.
 pub(crate) enum Output {
     /// The function's own type.
     Returned,
     /// Another type.
     Type(Box<Type>),
-    /// Written as text.
+    /// Given as text.
     Text(String),
 }
 
 /// How a parameter is passed to the function.
 #[derive(Copy, Clone, PartialEq, Eq)]
 pub(crate) enum Passing {
-    /// As it is.
+    /// By value.
     Value,
     /// `&str`, from an owned string.
     Text,
@@ -48,9 +48,9 @@ pub(crate) struct Param {
 pub(crate) enum Calling {
     /// Inside one instruction.
     Inline,
-    /// As a call of the host that answers at once.
+    /// As a host call that answers at once.
     Ready,
-    /// As a call of the host that may wait.
+    /// As a host call that may wait.
     Waiting,
 }
 
@@ -59,20 +59,20 @@ pub(crate) struct Atom {
     /// The path of the crate with `typed`.
     pub krate: TokenStream,
     pub vis: Visibility,
-    /// The conditions under which the function exists.
+    /// The `cfg` attributes of the function.
     pub cfgs: Vec<Attribute>,
     pub ident: Ident,
-    /// Where messages about the answer point to.
+    /// Span for errors about the answer.
     pub answer_span: Span,
     /// Its name in Rust without `r#`.
     pub rust_name: String,
     pub op: String,
     pub docs: String,
-    /// Whether somebody said what it does, in whatever way.
+    /// Whether it has a description, by a comment or a key.
     pub is_documented: bool,
     pub takes_cx: bool,
     pub params: Vec<Param>,
-    /// The function's type; `None` for none.
+    /// The function's return type; `None` without one.
     pub returns: Option<Type>,
     pub calling: Calling,
     pub pure_effect: bool,

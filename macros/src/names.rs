@@ -1,6 +1,6 @@
-//! Names: the forms of a Rust name, and what names atoms and keys may have.
+//! Names: the forms of a Rust name, and the valid names of atoms and keys.
 
-/// Tool APIs take names up to this length (OpenAI functions).
+/// Maximum length of names in tool APIs (OpenAI functions).
 const MAX_NAME: usize = 64;
 
 /// The step's own keys (language section 1.4).
@@ -16,7 +16,7 @@ pub(crate) fn camel(name: &str) -> String {
     }
 }
 
-/// `my_op` as `MyOp`; a digit in front gets an underscore.
+/// `my_op` as `MyOp`; a leading digit gets an underscore.
 pub(crate) fn pascal(name: &str) -> String {
     let words = words(name);
     match words.starts_with(|c: char| c.is_ascii_digit()) {
@@ -25,7 +25,7 @@ pub(crate) fn pascal(name: &str) -> String {
     }
 }
 
-/// The words of a name, each beginning with a capital.
+/// The words of a name, each capitalized.
 fn words(name: &str) -> String {
     name.split('_')
         .flat_map(|word| {
@@ -41,7 +41,7 @@ pub(crate) fn constant(name: &str) -> String {
     name.to_uppercase()
 }
 
-/// What is wrong with the name of an atom, if anything.
+/// The error of an invalid atom name.
 pub(crate) fn fault(name: &str) -> Option<String> {
     let known = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     if name.is_empty() {

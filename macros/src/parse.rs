@@ -1,4 +1,4 @@
-//! Reading the attribute: keys with their values, as written.
+//! Parser of the attribute: keys with their literal values.
 
 use crate::findings::Findings;
 use proc_macro2::{Span, TokenStream};
@@ -18,14 +18,14 @@ pub(crate) const KEYS: [&str; 7] = [
     "crate",
 ];
 
-/// What a cost is, for those who left it out.
+/// Message about a missing cost.
 const WHAT_A_COST_IS: &str = "an atom needs a cost: the fuel that one execution takes from the \
                               budget of the run that calls it, so that no program works for free\n\
                               help: give a number of at least 0, as in `#[atom(cost = 1)]`; a \
                               step of the language costs about 0.1, a call over a network 5; or \
                               the path of a function that computes it, `fn(&Input) -> f64`";
 
-/// The cost as written.
+/// The literal cost.
 pub(crate) enum CostValue {
     /// A number of at least 0.
     Units(f64),
@@ -33,15 +33,15 @@ pub(crate) enum CostValue {
     Function(Path),
 }
 
-/// The output as written.
+/// The literal output.
 pub(crate) enum OutputValue {
-    /// A type whose schema it is.
+    /// A type that has the schema.
     Type(Box<Type>),
     /// A JSON Schema.
     Text(LitStr),
 }
 
-/// The attribute as written, without what is wrong in it.
+/// The parsed attribute, without its invalid parts.
 #[derive(Default)]
 pub(crate) struct Attribute {
     pub cost: Option<CostValue>,
@@ -53,7 +53,7 @@ pub(crate) struct Attribute {
     pub krate: Option<Path>,
 }
 
-/// Reads the attribute of a function.
+/// Parses the attribute of a function.
 pub(crate) fn attribute(tokens: TokenStream, findings: &mut Findings) -> Attribute {
     let mut attribute = Attribute::default();
     let mut seen: Vec<String> = Vec::new();
@@ -110,7 +110,7 @@ fn listed(names: &[&str]) -> String {
     names.join(", ")
 }
 
-/// Goes on behind the next comma.
+/// Skips to after the next comma.
 fn skip_value(input: ParseStream<'_>) -> syn::Result<()> {
     while !input.is_empty() && !input.peek(Token![,]) {
         input.parse::<proc_macro2::TokenTree>()?;
@@ -143,7 +143,7 @@ fn value(
     Ok(())
 }
 
-/// The value of a cost.
+/// Parses the value of `cost`.
 fn cost(expr: &Expr) -> syn::Result<CostValue> {
     let fault = |text: &str| Err(syn::Error::new_spanned(expr, text));
     match expr {
@@ -240,7 +240,7 @@ fn output(input: ParseStream<'_>) -> syn::Result<OutputValue> {
 }
 
 fn krate(input: ParseStream<'_>) -> syn::Result<Path> {
-    // serde takes the path in quotes, so many will write it so.
+    // serde expects the path in quotes, so accept that form too.
     let path = match input.peek(LitStr) {
         true => input.parse::<LitStr>()?.parse_with(Path::parse_mod_style),
         false => input.call(Path::parse_mod_style),
@@ -260,7 +260,7 @@ pub(crate) struct ParamAttribute {
     pub name: Option<LitStr>,
 }
 
-/// Reads `#[atom(..)]` on a parameter.
+/// Parses `#[atom(..)]` on a parameter.
 pub(crate) fn param_attribute(
     attribute: &syn::Attribute,
     out: &mut ParamAttribute,
@@ -306,8 +306,7 @@ pub(crate) fn param_attribute(
     }
 }
 
-/// The text of documentation comments, without the space that follows the
-/// slashes.
+/// The text of documentation comments, without the space after the slashes.
 pub(crate) fn docs(attributes: &[syn::Attribute]) -> String {
     let lines: Vec<String> = attributes
         .iter()
@@ -332,7 +331,7 @@ pub(crate) fn docs(attributes: &[syn::Attribute]) -> String {
     lines.join("\n").trim().to_owned()
 }
 
-/// Whether an attribute is ours.
+/// Whether an attribute belongs to this macro.
 pub(crate) fn is_ours(attribute: &syn::Attribute) -> bool {
     attribute
         .path()
@@ -341,7 +340,7 @@ pub(crate) fn is_ours(attribute: &syn::Attribute) -> bool {
         .is_some_and(|segment| segment.ident == "atom")
 }
 
-/// Where the function itself is the matter, its name stands for it.
+/// The name of the function, as the span for errors about the function itself.
 pub(crate) fn name_of(item: &syn::ItemFn) -> impl ToTokens + use<> {
     item.sig.ident.clone()
 }

@@ -1,4 +1,4 @@
-//! From what is written to what it means, or to all that is wrong with it.
+//! Validation of the parsed attribute and function.
 
 use crate::findings::Findings;
 use crate::model::{Atom, Calling, Cost, Output, Param, Passing};
@@ -10,9 +10,9 @@ use syn::spanned::Spanned;
 use syn::visit::Visit;
 use syn::{FnArg, ItemFn, Lifetime, Pat, PatType, ReturnType, Type, TypeImplTrait, TypeReference};
 
-/// The model of a function; `None` if something is wrong with the function
-/// itself. What is wrong with the attribute is replaced by something harmless,
-/// so that whoever uses what it adds is not told that it is missing.
+/// The model of a function; `None` if the function itself is invalid. Invalid parts of the
+/// attribute get harmless defaults, so that uses of the generated items cause no further
+/// errors.
 pub(crate) fn atom(attribute: Attribute, item: &ItemFn, findings: &mut Findings) -> Option<Atom> {
     let rust_name = item.sig.ident.unraw().to_string();
     let op = op_name(&attribute, item, &rust_name, findings);
@@ -89,7 +89,7 @@ pub(crate) fn atom(attribute: Attribute, item: &ItemFn, findings: &mut Findings)
     })
 }
 
-/// What functions cannot be atoms.
+/// Rejects functions that cannot be atoms.
 fn signature(item: &ItemFn, findings: &mut Findings) {
     let sig = &item.sig;
     if let Some(token) = &sig.constness {
@@ -263,7 +263,7 @@ fn param(arg: &PatType, findings: &mut Findings) -> Option<Param> {
     })
 }
 
-/// The type in the input struct, and how the function gets it.
+/// The type in the input struct, and how the value is passed to the function.
 fn passing(ty: &Type, findings: &mut Findings) -> Option<(Type, Passing)> {
     match ty {
         Type::Reference(reference) => {
@@ -296,7 +296,7 @@ fn passing(ty: &Type, findings: &mut Findings) -> Option<(Type, Passing)> {
     }
 }
 
-/// Finds what a type in an input struct cannot have.
+/// Finds types that an input struct cannot have.
 struct NoBorrows<'f> {
     findings: &'f mut Findings,
 }
@@ -340,11 +340,11 @@ fn last_segment(ty: &Type) -> Option<&syn::Ident> {
     }
 }
 
-/// How a parameter takes the run.
+/// How a parameter takes the run's context.
 enum TakesCx {
-    /// As it is lent.
+    /// As a shared reference.
     Borrowed,
-    /// In another way, which cannot be.
+    /// In an unsupported way.
     Otherwise,
 }
 

@@ -1,9 +1,8 @@
-//! Every complaint of `#[atom]`, and where it points to. What compiles
-//! is tested with the facade, which the expansion names.
+//! Errors of `#[atom]`, and their places. The facade, which the expansion refers to, tests
+//! functions that compile.
 //!
-//! Each file under `ui` gathers many complaints, since all of them are told at
-//! once and every file is a compilation. `TRYBUILD=overwrite` writes the
-//! expected texts anew.
+//! Each file under `ui` has many errors, since all are reported at once and every file is a
+//! compilation. `TRYBUILD=overwrite` rewrites the expected texts.
 
 #[test]
 fn complaints() {

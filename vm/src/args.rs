@@ -1,22 +1,22 @@
-//! Arguments of a run, as a host has them: a tree of values, or JSON text.
+//! Arguments of a run: a tree of values, or JSON text.
 
 use a99_core::value::Value;
 use std::fmt;
 use std::sync::Arc;
 
-/// What a run is given: anything that is a [`Value`], or JSON text.
+/// Arguments of a run: anything that converts to a [`Value`], or JSON text.
 ///
 /// Functions that start runs take `impl Into<Args>`.
 #[derive(Clone, Debug)]
 pub enum Args {
-    /// A tree; arguments are the members of an object, and anything else is none.
+    /// A tree. The members of an object are the arguments; other values pass no arguments.
     Value(Value),
-    /// Text that is read when the run starts.
+    /// JSON text, parsed when the run starts.
     Json(JsonText),
 }
 
 impl Args {
-    /// Drops them, however deep the host nested them.
+    /// Drops the arguments without recursion, at any nesting depth.
     pub(crate) fn dispose(self) {
         match self {
             Args::Value(value) => value.dispose(),
@@ -37,22 +37,21 @@ impl From<JsonText> for Args {
     }
 }
 
-/// Arguments as JSON text, such as the body of a request: a run reads what its program asks
-/// for straight into its heap, and only looks through the rest.
+/// Arguments as JSON text, such as the body of a request. The arguments that the program uses
+/// are parsed straight into the run's heap; the rest is only validated.
 ///
-/// The outcome is that of a run with the tree that the text stands for. Result, errors, fuel
-/// and limits are the same; of repeated keys the last one counts, everywhere in the text.
-/// Nobody has to trust it: it is read without recursion, however it is nested, and deadline,
-/// abort signal and heap ceiling hold while it is. Members that are not asked for take no
-/// memory of the heap, whatever their size. Strings are copied, so that the text is dropped
-/// when the run has started.
+/// The outcome equals that of a run with the parsed tree: same result, errors, fuel and
+/// limits. Of repeated keys the last one counts, everywhere in the text. The text needs no
+/// trust: parsing does not recurse, and deadline, abort signal and heap ceiling apply to it.
+/// Unused members take no heap memory, whatever their size. Strings are copied, so that the
+/// text can be dropped when the run has started.
 ///
-/// Text that is no JSON ends the run before its program begins, with
-/// [`ErrorCode::ArgsNotJson`](a99_core::error::ErrorCode::ArgsNotJson), whose message says
-/// where and what is wrong. Byte order marks are no JSON, nor are more than 8,192 levels.
+/// Invalid JSON ends the run before its program begins, with
+/// [`ErrorCode::ArgsNotJson`](a99_core::error::ErrorCode::ArgsNotJson) and the place and
+/// cause in its message. Byte order marks and more than 8,192 levels are invalid.
 ///
-/// Where a program has an `inputSchema`, which is about all arguments, the text becomes a tree
-/// nonetheless; like a tree that a host hands in, it is not counted against the ceiling.
+/// An `inputSchema` applies to all arguments. For such a program the text becomes a tree,
+/// which does not count against the ceiling, like any tree that a host passes.
 ///
 /// ```
 /// # use a99_compiler::{CompileOptions, compile};
@@ -103,7 +102,7 @@ enum Held {
 }
 
 impl JsonText {
-    /// The text, which need not be UTF-8.
+    /// The text, not necessarily UTF-8.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         match &self.0 {
@@ -113,14 +112,14 @@ impl JsonText {
         }
     }
 
-    /// Whether it is known to be UTF-8.
+    /// Whether the text is known to be UTF-8.
     pub(crate) fn is_utf8(&self) -> bool {
         matches!(self.0, Held::Text(_))
     }
 }
 
 impl fmt::Debug for JsonText {
-    /// Without the text, which may be long and secret.
+    /// Omits the text, which may be long and secret.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "JsonText({} bytes)", self.as_bytes().len())
     }
@@ -172,7 +171,7 @@ mod tests {
         ];
         for text in texts {
             assert_eq!(text.as_bytes(), b"{}");
-            // Neither logs nor panics show what a request holds.
+            // Neither logs nor panics show the content of a request.
             assert_eq!(format!("{text:?}"), "JsonText(2 bytes)");
             assert!(matches!(Args::from(text), Args::Json(_)));
         }

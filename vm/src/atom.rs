@@ -1,9 +1,9 @@
 //! Atoms: the one interface between programs and host code.
 //!
-//! An [`AtomDef`] is a signature plus a body. Control forms have no body (the
-//! compiler lowers them), native bodies run inside one instruction on guest
-//! values, asynchronous bodies get converted values and give a future. The
-//! machine knows no atom by itself; an [`AtomSet`] is what the host grants.
+//! An [`AtomDef`] is a signature and a body. The compiler lowers control forms, which have no
+//! body. Native bodies run inside one instruction on guest values. Asynchronous bodies get
+//! converted values and return a future. The machine has no builtin atoms: the host grants an
+//! [`AtomSet`].
 
 mod error;
 mod set;
@@ -36,21 +36,21 @@ use std::time::{Duration, Instant};
 /// A boxed future that may move between threads.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// What the host hands a run besides atoms; atoms that need it know its type.
+/// Capabilities that the host grants to a run, for atoms that know their type.
 pub type Grants = Option<Arc<dyn Any + Send + Sync>>;
 
-/// A body that runs inside one instruction, on guest values; see
-/// [`crate::native`] for its rules.
+/// A body that runs inside one instruction, on guest values; see [`crate::native`] for its
+/// rules.
 pub type NativeFn = fn(&mut Cx<'_>, &mut Scope<'_>, &[Val]) -> Result<Val, Fault>;
 
-/// The same, closing over host state.
+/// A [`NativeFn`] that closes over host state.
 pub type NativeDyn =
     dyn Fn(&mut Cx<'_>, &mut Scope<'_>, &[Val]) -> Result<Val, Fault> + Send + Sync;
 
-/// A body that may wait.
+/// An asynchronous body.
 pub type AsyncFn = fn(HostCall) -> BoxFuture<'static, Result<HostReply, AtomError>>;
 
-/// The same, closing over host state.
+/// An [`AsyncFn`] that closes over host state.
 pub type AsyncDyn =
     dyn Fn(HostCall) -> BoxFuture<'static, Result<HostReply, AtomError>> + Send + Sync;
 
@@ -63,14 +63,14 @@ pub enum AtomBody {
     Native(NativeFn),
     /// A closure on guest values.
     NativeDyn(Arc<NativeDyn>),
-    /// A function that gives a future.
+    /// A function that returns a future.
     Async(AsyncFn),
-    /// A closure that gives a future.
+    /// A closure that returns a future.
     AsyncDyn(Arc<AsyncDyn>),
 }
 
 impl AtomBody {
-    /// Whether a call of it suspends the run.
+    /// Whether a call of the atom suspends the run.
     #[must_use]
     pub fn waits(&self) -> bool {
         matches!(self, AtomBody::Async(_) | AtomBody::AsyncDyn(_))
@@ -87,26 +87,27 @@ impl fmt::Debug for AtomBody {
     }
 }
 
-/// The dynamic price of an execution in units of fuel, from its resolved
-/// inputs and what may cross the boundary. NaN, infinite or negative results
-/// are replaced by the static default (D17). Looking at the inputs is work of
-/// the run: memory and a stop are errors.
+/// Computes the dynamic price of a call, in units of fuel, from its resolved inputs and the
+/// boundary limits.
+///
+/// NaN, infinite and negative results are replaced by the static default (D17). Reading the
+/// inputs is work of the run, so a lack of memory and a stop are errors.
 pub type CostFn = fn(&mut Cx<'_>, &[Val], &BoundaryLimits) -> Result<f64, Fault>;
 
-/// An atom.
+/// An atom: signature, body and price.
 #[derive(Clone, Debug)]
 pub struct AtomDef {
-    /// What the compiler knows of it.
+    /// The signature that the compiler checks against.
     pub sig: AtomSig,
-    /// Its code.
+    /// The implementation.
     pub body: AtomBody,
-    /// Its price, where the signature says that it is dynamic.
+    /// The price function, if the signature declares a dynamic price.
     pub dynamic_cost: Option<CostFn>,
 }
 
 impl AtomDef {
-    /// Its code, where a call of it is nothing else: it does not wait, and its price is
-    /// that of its block.
+    /// The native body, if a call needs nothing else: the atom is synchronous and the price
+    /// of its block covers it.
     pub(crate) fn plain(&self) -> Option<NativeFn> {
         match self.body {
             AtomBody::Native(body)
@@ -119,56 +120,56 @@ impl AtomDef {
     }
 }
 
-/// What native bodies see of their run.
+/// The run's state that native bodies can use.
 pub struct Scope<'a> {
-    /// What the host said of the run: its context, grants and limits.
+    /// Options of the run: context, grants and limits.
     pub options: &'a RunOptions,
-    /// Warnings and the run's own state.
+    /// Warnings and the state that atoms keep per run.
     pub locals: &'a Locals,
 }
 
 impl<'a> Scope<'a> {
-    /// What may cross the boundary in this run (D21).
+    /// The boundary limits of this run (D21).
     #[must_use]
     pub fn limits(&self) -> &'a BoundaryLimits {
         &self.options.limits.boundary
     }
 }
 
-/// State of a run's own that atoms keep and that goes with the run when it is suspended:
-/// the store of a run whose host grants none.
+/// State that atoms keep for one run, suspended together with it; for instance the store of a
+/// run without a granted one.
 pub trait RunState: Send + Sync {
-    /// The state as a value, the same for the same state; whoever made the state can
-    /// make it again from that ([`Vm::with_state`](crate::Vm::with_state)).
+    /// Serializes the state, deterministically. The state's owner can recreate it from the
+    /// value ([`Vm::with_state`](crate::Vm::with_state)).
     fn save(&self) -> Value;
-    /// Bytes that it counted so far ([`Locals::add_bytes`]).
+    /// Bytes that the state added so far ([`Locals::add_bytes`]).
     fn bytes(&self) -> usize;
-    /// The state itself, for the atoms that know its type.
+    /// Converts to `Any`, for atoms that downcast to their type.
     fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync>;
 }
 
-/// Makes state again from what [`RunState::save`] gave; nothing if the value is not of
-/// that form.
+/// Recreates state from the result of [`RunState::save`]; `None` if the value has another
+/// form.
 pub type RestoreState = fn(&Value) -> Option<Arc<dyn RunState>>;
 
-/// State that belongs to one run and is shared with its atoms: warnings, the
-/// default store, and the count of memory that such state takes.
+/// State of one run that its atoms share: warnings, the default store, and the bytes that
+/// such state takes.
 #[derive(Default)]
 pub struct Locals {
     warnings: Mutex<Vec<Text>>,
     store: OnceLock<Arc<dyn RunState>>,
-    /// That of a run whose host gives it none.
+    /// The account of a run whose options have none.
     account: OnceLock<Account>,
     bytes: AtomicUsize,
-    /// Micro-units that atoms took and the run did not pay yet.
+    /// Micro-units that atoms charged and the run has not paid yet.
     charges: AtomicI64,
     logging: AtomicBool,
     log: Mutex<Vec<(Text, Value)>>,
-    /// Something of it was used, or others than the run may use it.
+    /// Whether the state was changed or shared: then it must be reset before the next run.
     used: AtomicBool,
 }
 
-/// The state of a run as a snapshot keeps it.
+/// The part of [`Locals`] that a snapshot stores.
 #[derive(Default)]
 pub(crate) struct SavedLocals {
     pub(crate) warnings: Vec<Text>,
@@ -183,7 +184,7 @@ impl fmt::Debug for Locals {
     }
 }
 
-/// At most this many warnings are kept for one run.
+/// Maximum number of warnings of one run.
 pub const MAX_WARNINGS: usize = 1_000;
 
 impl Locals {
@@ -198,8 +199,7 @@ impl Locals {
         }
     }
 
-    /// Adds an event of its own to the run's trace, if one is kept
-    /// (`console.log`).
+    /// Adds an event of an atom to the run's trace, if one is kept (`console.log`).
     pub fn log(&self, op: &'static str, value: impl FnOnce() -> Value) {
         if self.logging.load(Ordering::Relaxed) {
             self.use_it();
@@ -220,13 +220,13 @@ impl Locals {
         self.used.store(true, Ordering::Relaxed);
     }
 
-    /// The state for a call, which may keep it.
+    /// A shared handle for a call, which may outlive the run.
     pub(crate) fn share(self: &Arc<Self>) -> Arc<Locals> {
         self.use_it();
         Arc::clone(self)
     }
 
-    /// The state of the next run in place of that of one that is over.
+    /// Resets the state for the next run.
     pub(crate) fn renew(self: &mut Arc<Self>) {
         if self.used.load(Ordering::Relaxed) {
             match Arc::get_mut(self) {
@@ -260,8 +260,7 @@ impl Locals {
         std::mem::take(&mut *self.warnings.lock().unwrap_or_else(|e| e.into_inner()))
     }
 
-    /// The store that this run owns when the host grants none (D40), made at
-    /// its first use.
+    /// The store of a run without a granted one (D40), created on first use.
     pub fn store_or_init(
         &self,
         make: impl FnOnce() -> Arc<dyn RunState>,
@@ -270,18 +269,17 @@ impl Locals {
         self.store.get_or_init(make).clone().into_any()
     }
 
-    /// The account of a run whose host gives it none: one without limits, made at its first
-    /// use.
+    /// The account of a run whose options have none: without limits, created on first use.
     fn account(&self) -> Account {
         self.account.get_or_init(Account::default).clone()
     }
 
-    /// The same, if it was used.
+    /// The run's own account, if it was used.
     pub(crate) fn own_account(&self) -> Option<&Account> {
         self.account.get()
     }
 
-    /// State for one call of a run, which has the run's account.
+    /// State for one call of a run, with the run's account.
     pub(crate) fn for_a_call(run: &Locals) -> Locals {
         Locals {
             account: OnceLock::from(run.account()),
@@ -289,8 +287,8 @@ impl Locals {
         }
     }
 
-    /// What a snapshot keeps of it: warnings, own events that the trace has not taken,
-    /// the store, and charges that are not paid.
+    /// Saves the state for a snapshot: warnings, events that the trace has not taken yet, the
+    /// store, and unpaid charges.
     pub(crate) fn saved(&self) -> SavedLocals {
         SavedLocals {
             warnings: (self.warnings.lock().unwrap_or_else(|e| e.into_inner())).clone(),
@@ -300,7 +298,7 @@ impl Locals {
         }
     }
 
-    /// Takes over what a snapshot kept; the store was made from its part.
+    /// Restores saved state; the caller has recreated `store`.
     pub(crate) fn restore(&self, saved: SavedLocals, store: Option<Arc<dyn RunState>>) {
         self.use_it();
         saved.warnings.into_iter().for_each(|text| self.warn(text));
@@ -308,31 +306,31 @@ impl Locals {
         self.charges.store(saved.charges.max(0), Ordering::Relaxed);
         if let Some(store) = store {
             self.add_bytes(store.bytes());
-            // A run that was just made has none.
+            // A new run has no store, so that setting it cannot fail.
             let _ = self.store.set(store);
         }
     }
 
-    /// Adds to the bytes that such state holds; counted against the heap
-    /// ceiling after the call that changed it (D20).
+    /// Adds bytes of such state. They count against the heap ceiling after the call that
+    /// changed it (D20).
     pub fn add_bytes(&self, bytes: usize) {
         self.use_it();
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Charges the run for what an asynchronous atom does. It is paid when the
-    /// call ends, also by an error, a timeout or an abort.
+    /// Charges the run for the work of an asynchronous atom. The charge is paid when the call
+    /// ends, also after an error, a timeout or an abort.
     pub fn charge(&self, fuel: Fuel) {
         self.use_it();
         let more = fuel.micro().max(0);
         let add = |now: i64| Some(now.saturating_add(more));
-        // The closure never refuses.
+        // The closure always returns `Some`.
         let _ = self
             .charges
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
     }
 
-    /// Takes the charges that were not paid yet, in micro-units.
+    /// Takes the unpaid charges, in micro-units.
     pub(crate) fn take_charges(&self) -> i64 {
         match self.charges.load(Ordering::Relaxed) {
             0 => 0,
@@ -340,14 +338,14 @@ impl Locals {
         }
     }
 
-    /// Bytes counted so far.
+    /// Bytes added so far.
     pub fn bytes(&self) -> usize {
         self.bytes.load(Ordering::Relaxed)
     }
 }
 
-/// One execution of an asynchronous atom: a box of its [`CallParts`], since it moves through
-/// many hands.
+/// One execution of an asynchronous atom. Its [`CallParts`] are boxed because they are moved
+/// often.
 #[derive(Clone, Debug)]
 pub struct HostCall(Box<CallParts>);
 
@@ -371,47 +369,46 @@ impl DerefMut for HostCall {
     }
 }
 
-/// What a call is made of.
+/// The parts of a [`HostCall`].
 #[derive(Clone, Debug)]
 pub struct CallParts {
     /// The atom's name.
     pub op: Cow<'static, str>,
-    /// Its inputs, in the order of the signature's parameters; one object for
-    /// open and raw parameters.
+    /// The inputs in the order of the signature's parameters; one object for open and raw
+    /// parameters.
     pub args: Vec<Value>,
-    /// What the host said of the run: its context, grants and state are there.
+    /// Options of the run, with context, grants and host state.
     pub options: Arc<RunOptions>,
-    /// State of the run.
+    /// State of the run that atoms share.
     pub locals: Arc<Locals>,
-    /// Fuel the run has left.
+    /// Fuel that the run has left.
     pub fuel_left: Fuel,
-    /// How deep this run is nested in sub-agents (D41).
+    /// Nesting depth of this run in sub-agents (D41).
     pub depth: u32,
-    /// Tells whether the run still wants the answer.
+    /// Set once the run no longer wants the answer.
     pub cancelled: Cancelled,
-    /// Milliseconds since the Unix epoch when the call was made.
+    /// Time of the call, in milliseconds since the Unix epoch.
     pub now_ms: f64,
-    /// When the answer comes too late: the end of the atom's time or of the
-    /// run's, whichever is first (D22).
+    /// Latest time of the answer: the timeout of the atom or the deadline of the run,
+    /// whichever is earlier (D22).
     pub deadline: Option<Instant>,
-    /// Which call of the run this is; a run that answers it has it as its
+    /// Id of the call in its run. A run that answers the call has it as its
     /// [`parent`](crate::RunOptions::parent).
     pub id: CallId,
-    /// Where the call may send what the host is to learn of it while it goes on; nothing
-    /// where nobody listens.
+    /// Sink for events of the call while it runs; `None` without a subscriber.
     pub events: Option<EventSink>,
 }
 
 impl HostCall {
-    /// The run's account: what the call uses beside fuel is used of it.
+    /// The run's account for resources other than fuel.
     #[must_use]
     pub fn account(&self) -> Account {
         let own = || self.locals.account();
         self.options.account.clone().unwrap_or_else(own)
     }
 
-    /// Sends the host of the run a chunk, as `streamChunk` does, and waits until there is
-    /// room for it. Nothing happens where nobody listens.
+    /// Sends a chunk to the run's host, as `streamChunk` does, and waits for room. Returns at
+    /// once without a subscriber.
     pub async fn send_chunk(&self, value: Value) {
         if let Some(events) = &self.events {
             events.send_chunk(self.id.clone(), value).await;
@@ -419,19 +416,19 @@ impl HostCall {
     }
 }
 
-/// Charges a run for the time of a call, whichever way the call ends: an atom
-/// that is dropped by a timeout or an abort pays up to that moment.
+/// Charges a run for the duration of a call, however it ends. An atom dropped by a timeout or
+/// an abort pays up to that moment.
 #[derive(Debug)]
 pub struct TimeCharge {
     locals: Arc<Locals>,
     per_second: Fuel,
-    /// Nothing where there is no clock.
+    /// `None` without a clock.
     started: Option<Instant>,
     settled: bool,
 }
 
 impl TimeCharge {
-    /// Starts to count, at this price for a second.
+    /// Starts the charge, at a price per second.
     pub fn start(call: &HostCall, per_second: Fuel) -> TimeCharge {
         TimeCharge {
             locals: call.locals.clone(),
@@ -441,13 +438,13 @@ impl TimeCharge {
         }
     }
 
-    /// Ends the count with the time that is really to be paid.
+    /// Ends the charge with a measured duration instead of the elapsed time.
     pub fn settle(mut self, elapsed: Duration) {
         self.settled = true;
         self.take(elapsed);
     }
 
-    /// The price of a time in micro-units, rounded down.
+    /// The price of a duration in micro-units, rounded down.
     fn take(&self, elapsed: Duration) {
         const NANOS: u128 = 1_000_000_000;
         let rate = u128::from(self.per_second.micro().max(0).unsigned_abs());
@@ -465,8 +462,7 @@ impl Drop for TimeCharge {
     }
 }
 
-/// Set when the run no longer wants an answer, because it was aborted, timed
-/// out or dropped.
+/// Set when the run no longer wants an answer, because it was aborted, timed out or dropped.
 #[derive(Clone, Debug, Default)]
 pub struct Cancelled {
     flag: CancelFlag,
@@ -474,12 +470,12 @@ pub struct Cancelled {
 }
 
 impl Cancelled {
-    /// Set by this flag, and by the signal of the run.
+    /// Combines a call's flag with the signal of its run.
     pub(crate) fn by(flag: CancelFlag, signal: Option<AbortSignal>) -> Cancelled {
         Cancelled { flag, signal }
     }
 
-    /// Its own flag, for whoever sets it.
+    /// The flag of the call, for the side that sets it.
     pub(crate) fn flag(&self) -> CancelFlag {
         self.flag.clone()
     }
@@ -490,7 +486,7 @@ impl Cancelled {
     }
 }
 
-/// The flag of a call that is set when its answer is no longer wanted.
+/// The flag of a call, set when its answer is no longer wanted.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CancelFlag(Arc<AtomicBool>);
 
@@ -499,13 +495,12 @@ impl CancelFlag {
         self.0.load(Ordering::Acquire)
     }
 
-    /// The answer is no longer wanted.
     pub(crate) fn set(&self) {
         self.0.store(true, Ordering::Release);
     }
 
-    /// Whether another call may have it: nobody else has it, and it is not set. A count of one
-    /// stays so, since who has none cannot make one.
+    /// Whether another call may reuse the flag: it has no other owner and is not set. A count
+    /// of one is stable, because only an owner can create another.
     pub(crate) fn is_free(&self) -> bool {
         Arc::strong_count(&self.0) == 1 && !self.is_set()
     }
@@ -514,12 +509,12 @@ impl CancelFlag {
 /// The answer of an asynchronous atom.
 #[derive(Clone, Debug, Default)]
 pub struct HostReply {
-    /// Its value.
+    /// The value of the answer.
     pub value: ReplyValue,
-    /// Fuel that the call used on behalf of the run, charged to it (D41).
+    /// Fuel that the call used on behalf of the run and that the run pays (D41).
     pub fuel_used: Option<Fuel>,
-    /// The value is a program that the run itself executes in place of the
-    /// call (`agentRun` with the token of a stored procedure).
+    /// Whether the value is a program that the run executes itself instead of the call
+    /// (`agentRun` with the token of a stored procedure).
     pub run_inline: bool,
 }
 
@@ -528,8 +523,8 @@ pub struct HostReply {
 pub struct ReplyValue(pub Value);
 
 impl Drop for ReplyValue {
-    /// Host code may nest arrays as deep as it likes; the compiler's glue would
-    /// follow them down the stack (M09).
+    /// Drops nested arrays iteratively. Host code may nest them to any depth, and drop glue
+    /// recurses (M09).
     fn drop(&mut self) {
         if matches!(self.0, Value::Array(_) | Value::Object(_)) {
             std::mem::replace(&mut self.0, Value::Undefined).dispose();
@@ -553,8 +548,8 @@ impl From<Value> for HostReply {
     }
 }
 
-/// What a set takes as an atom: an [`AtomDef`], or the constant that `#[atom]`
-/// adds to a function.
+/// Converts to an atom for a set: from an [`AtomDef`], or from the constant that `#[atom]`
+/// generates for a function.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no atom",
     label = "not an atom",
@@ -563,7 +558,7 @@ impl From<Value> for HostReply {
     note = "an atom without `#[atom]` is an `AtomDef`"
 )]
 pub trait IntoAtom {
-    /// The atom.
+    /// Converts to the atom.
     fn into_atom(self) -> AtomDef;
 }
 

@@ -1,10 +1,10 @@
-//! Bound calls: one program run again and again, with arguments and results by place.
+//! Bound calls: repeated runs of one program, with arguments and results by position.
 //!
-//! A run by [`Vm::run_sync`] is given a tree of names and gives one. Where a host evaluates a
-//! condition for each of a million rows that costs more than the program. A [`Bound`] looks
-//! its names up once; a [`Caller`] keeps one machine, writes arguments where the program reads
-//! them, and leaves the result where it is: a call of numbers and flags allocates nothing.
-//! Fuel, heap, deadline and errors are those of a run with the same arguments.
+//! [`Vm::run_sync`] takes a tree of names and returns one. For a condition over a million
+//! rows that costs more than the program itself. A [`Bound`] looks its names up once. A
+//! [`Caller`] keeps one machine, writes arguments where the program reads them, and leaves
+//! the result in place: a call with numbers and booleans allocates nothing. Fuel, heap,
+//! deadline and errors are those of a run with the same arguments.
 
 use crate::convert::{self, BoundaryLimits};
 use crate::driver::{self, Drive};
@@ -26,12 +26,12 @@ use std::sync::Arc;
 /// An argument of a bound call.
 #[derive(Copy, Clone, Debug, PartialEq, Default)]
 pub enum Arg<'a> {
-    /// As if it were not there, where the program asks for it.
+    /// As if the argument were missing.
     #[default]
     Undefined,
     /// `null`.
     Null,
-    /// A flag.
+    /// A boolean.
     Bool(bool),
     /// A number.
     Number(f64),
@@ -53,7 +53,7 @@ impl Arg<'_> {
         }
     }
 
-    /// The value of one that is there and no more than a flag or a number.
+    /// The value of a number, a boolean or `null`.
     #[inline]
     fn plain(self) -> Option<Val> {
         match self {
@@ -103,45 +103,45 @@ impl<'a> From<&'a Value> for Arg<'a> {
     }
 }
 
-/// A part of a result, read where it is.
+/// A part of a result, borrowed from the heap.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Part<'a> {
-    /// There is no such part, or it is `undefined`.
+    /// Missing or `undefined`.
     Undefined,
     /// `null`.
     Null,
-    /// A flag.
+    /// A boolean.
     Bool(bool),
     /// A number.
     Number(f64),
-    /// A text; half surrogates stand as replacement characters.
+    /// A text; lone surrogates become replacement characters.
     Text(Cow<'a, str>),
-    /// A list, an object or another thing of the program: [`Reply::to_value`] gives it.
+    /// A list, an object or another kind of value: [`Reply::to_value`] returns it.
     Other,
 }
 
-/// A name of a result, looked up: [`Bound::result`].
+/// A name of a result, resolved by [`Bound::result`].
 #[derive(Copy, Clone, Debug)]
 pub struct ResultSlot(Option<KeyId>);
 
-/// The place of an argument that a program asks for by its whole name.
+/// The position of an argument that a program reads by its whole name.
 #[derive(Copy, Clone, Debug)]
 struct Whole {
     place: usize,
-    /// It is asked for by no other name, so that nothing is shared with what is made of it.
+    /// The program reads the argument by no other name, so that its value is not shared.
     is_only: bool,
 }
 
-/// A program with the places of its arguments and how it is run; shared by threads, each of
-/// which makes a [`Caller`].
+/// A program bound to argument positions and options. Threads share it, and each creates its
+/// own [`Caller`].
 pub struct Bound {
     vm: Arc<Vm>,
     pub(crate) exe: Arc<Executable>,
     names: Box<[Text]>,
-    /// The names by which the program asks for arguments, in order of where they stand in its
-    /// text, and the places of those that are bound.
+    /// Text ranges of the names that the program asks for, ordered by their place in its
+    /// text, with the argument positions bound to them.
     places: Box<[(TextRange, usize)]>,
-    /// For each argument that the program asks for, the place of its whole name.
+    /// For each argument that the program asks for, the position of its whole name.
     whole: Box<[Option<Whole>]>,
     options: Arc<RunOptions>,
 }
@@ -155,13 +155,13 @@ impl std::fmt::Debug for Bound {
 }
 
 impl Vm {
-    /// Binds arguments of a program to places, in the order of their names. A quota of the
-    /// options is one for each call, an account and a signal are those of all calls.
+    /// Binds the program's arguments to positions, in the order of `names`. A quota of the
+    /// options applies to each call; an account and a signal are shared by all calls.
     ///
     /// # Errors
-    /// [`ErrorCode::UnknownOp`] for options that name an op which this machine does not have;
-    /// [`ErrorCode::Options`] for a name that is there twice, and for a trace, which bound calls
-    /// have none of.
+    /// [`ErrorCode::UnknownOp`] if the options name an op that this machine lacks;
+    /// [`ErrorCode::Options`] for a repeated name, and for a trace, which bound calls do not
+    /// support.
     pub fn bind(
         self: &Arc<Self>,
         exe: &Arc<Executable>,
@@ -218,13 +218,13 @@ impl Vm {
 }
 
 impl Bound {
-    /// Whether the program reads the argument of this place at all.
+    /// Whether the program reads the argument at this position.
     #[must_use]
     pub fn is_read(&self, place: usize) -> bool {
         self.places.iter().any(|(_, bound)| *bound == place)
     }
 
-    /// The place of a member of results.
+    /// Resolves the name of a result's member.
     #[must_use]
     pub fn result(&self, name: &str) -> ResultSlot {
         let program = self.exe.program();
@@ -233,10 +233,10 @@ impl Bound {
         ResultSlot(found.map(|(_, key)| *key))
     }
 
-    /// One who makes calls, with a machine of its own.
+    /// Creates a caller, with its own machine.
     #[must_use]
     pub fn caller(self: &Arc<Self>) -> Caller {
-        // A count of its own: callers of other threads do not write it.
+        // A separate reference count: callers of other threads do not write it.
         let options = Arc::new(RunOptions::clone(&self.options));
         let mut session = Session::new(Box::default(), &options);
         session.machine.clean(options);
@@ -246,7 +246,7 @@ impl Bound {
         }
     }
 
-    /// The arguments as a run that is not bound is given them.
+    /// The arguments as a tree, for a run that is not bound.
     fn named(&self, args: &[Arg<'_>]) -> Value {
         let mut named = Map::new();
         for (name, arg) in self.names.iter().zip(args) {
@@ -273,12 +273,11 @@ impl std::fmt::Debug for Caller {
 }
 
 impl Caller {
-    /// Runs the program on this thread with these arguments. An atom that would have to wait
-    /// fails.
+    /// Runs the program on this thread. An atom that would have to wait fails.
     ///
     /// # Errors
-    /// As a run ([`Outcome::error`](crate::Outcome)); [`ErrorCode::Options`] for another number
-    /// of arguments than are bound.
+    /// As a run ([`Outcome::error`](crate::Outcome)); [`ErrorCode::Options`] if the number of
+    /// arguments differs from the bound names.
     pub fn call(&mut self, args: &[Arg<'_>]) -> Result<Reply<'_>, RunError> {
         let clock = Stopwatch::lazy();
         self.begin(args, &clock)?;
@@ -286,7 +285,7 @@ impl Caller {
         self.end(&clock)
     }
 
-    /// The same where atoms may wait. Dropping the future ends the run.
+    /// Runs the program and awaits its atoms. Dropping the future cancels the run.
     ///
     /// # Errors
     /// As [`Caller::call`].
@@ -329,14 +328,14 @@ impl Caller {
     }
 }
 
-/// The result of a call, until the next one.
+/// The result of a call, valid until the next call.
 #[derive(Debug)]
 pub struct Reply<'c> {
     caller: &'c mut Caller,
 }
 
 impl Reply<'_> {
-    /// A member of the result by its place.
+    /// A member of the result by its resolved name.
     #[must_use]
     pub fn at(&self, slot: ResultSlot) -> Part<'_> {
         let (heap, val) = self.caller.session.machine.kept();
@@ -346,7 +345,7 @@ impl Reply<'_> {
         }
     }
 
-    /// A member of the result by its name.
+    /// A member of the result by name.
     #[must_use]
     pub fn get(&self, name: &str) -> Part<'_> {
         let (heap, val) = self.caller.session.machine.kept();
@@ -373,15 +372,15 @@ impl Reply<'_> {
         }
     }
 
-    /// The whole result, as a run gives it, and pays for it.
+    /// Converts the whole result, and pays for it as a run does.
     ///
     /// # Errors
-    /// A result that is too large or too deep to leave the machine; fuel.
+    /// A result that is too large or too deep for the boundary; fuel.
     pub fn to_value(self) -> Result<Value, RunError> {
         let Caller { bound, session } = self.caller;
         let clock = Stopwatch::lazy();
         session.give_kept(&bound.vm, &clock);
-        // A program may catch that its result cannot be given.
+        // A program may catch the error of a result that cannot be converted.
         driver::drive_sync(&bound.vm, session, &clock);
         session.machine.take_result()
     }
@@ -393,11 +392,11 @@ impl Reply<'_> {
     }
 }
 
-/// Values of the bound arguments, made when they are asked for first.
+/// Values of the bound arguments, converted on first use.
 pub(crate) struct Given<'a> {
     bound: &'a Bound,
     args: &'a [Arg<'a>],
-    /// For each argument, or nothing while none has been made.
+    /// One slot per argument; empty until the first conversion.
     made: SmallVec<[Option<Val>; 16]>,
 }
 
@@ -407,14 +406,14 @@ impl<'a> Given<'a> {
         Given { bound, args, made }
     }
 
-    /// The value of the argument that the program asks for at this position, if nobody need
-    /// look for it: one that is there under its whole name, and is a flag or a number.
+    /// The value of the argument that the program reads at this position, if it needs no
+    /// lookup: it is present under its whole name, and is a number, a boolean or `null`.
     #[inline]
     pub(crate) fn plain(&self, asked: usize) -> Option<Val> {
         self.args[self.bound.whole[asked]?.place].plain()
     }
 
-    /// The same of another value that is asked for nowhere else.
+    /// The converted value of an argument that the program reads at no other place.
     #[inline]
     pub(crate) fn direct(
         &self,
@@ -431,7 +430,7 @@ impl<'a> Given<'a> {
         }
     }
 
-    /// The value of an argument; none for one that is not there.
+    /// The value of an argument; `None` if it is missing.
     pub(crate) fn get(
         &mut self,
         cx: &mut Cx<'_>,

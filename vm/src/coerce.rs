@@ -1,10 +1,9 @@
 //! Coercions and operators of the language (language section 3.3, after
 //! ECMA-262 §7.1, §7.2 and §13).
 //!
-//! Everything here works on one or two values. Work that grows with an
-//! operand is metered: text that is written, text read as a number, arrays
-//! turned into text, long texts that are compared. No conversion runs code of
-//! the program, since objects have no methods of their own (D16).
+//! All functions work on one or two values. Work that grows with an operand is metered:
+//! writing text, parsing numbers, joining arrays, comparing long texts. No conversion runs
+//! code of the program, since objects have no methods (D16).
 
 mod texts;
 
@@ -18,8 +17,8 @@ use a99_ecma::{arith as num, date, number_parse, number_text, wtf8};
 use std::cmp::Ordering;
 use texts::{Paid, same_text};
 
-/// How deep arrays may nest in arrays that are turned into text; as deep as
-/// data may be that comes from the host (D21).
+/// Maximum nesting of arrays that are converted to text; equal to the depth limit of data
+/// from the host (D21).
 pub const MAX_TEXT_DEPTH: usize = 512;
 
 /// Text of an object, as everywhere in JavaScript.
@@ -38,7 +37,7 @@ pub enum Cmp {
     Ge,
 }
 
-/// The arithmetic operators besides `+`.
+/// The arithmetic operators except `+`.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Arith {
     /// `-`
@@ -81,7 +80,7 @@ pub fn type_of(v: Val) -> &'static str {
 /// ECMA-262 §7.1.4 ToNumber.
 ///
 /// # Errors
-/// Fuel for long text and arrays; arrays that have no text.
+/// Fuel for long text and arrays; arrays without a text.
 #[inline]
 pub fn to_number(cx: &mut Cx<'_>, v: Val) -> Result<f64, Fault> {
     match v {
@@ -101,7 +100,7 @@ fn to_number_slow(cx: &mut Cx<'_>, v: Val) -> Result<f64, Fault> {
             let text = to_str(cx, v)?;
             str_to_number(cx, text)?
         }
-        // The text of these never spells a number.
+        // The text of these is never a number.
         Val::Obj(_) | Val::Set(_) | Val::Date(_) | Val::Builtin(_) => f64::NAN,
     })
 }
@@ -111,7 +110,7 @@ fn str_to_number(cx: &mut Cx<'_>, s: Str) -> Result<f64, Fault> {
     number_of_text(cx, s)
 }
 
-/// The number that a text spells, which is paid.
+/// Parses a text as a number; charges for it.
 ///
 /// # Errors
 /// A stop.
@@ -152,7 +151,7 @@ pub fn to_str(cx: &mut Cx<'_>, v: Val) -> Result<Str, Fault> {
     }
 }
 
-/// Appends the text of anything but a string and an array; it is short.
+/// Appends the text of a value that is neither a string nor an array; the text is short.
 fn scalar_text(heap: &Heap, v: Val, out: &mut Vec<u8>) -> Result<(), Fault> {
     match v {
         Val::Unbound | Val::Undefined => out.extend_from_slice(b"undefined"),
@@ -174,7 +173,7 @@ fn scalar_text(heap: &Heap, v: Val, out: &mut Vec<u8>) -> Result<(), Fault> {
     Ok(())
 }
 
-/// What a builtin looks like as text: as a native function in JavaScript.
+/// The text of a builtin, as JavaScript shows a native function.
 fn builtin_text(n: u16) -> String {
     match builtins::namespace_name(n) {
         Some("Date") => "function Date() { [native code] }".to_owned(),
@@ -188,17 +187,15 @@ fn builtin_text(n: u16) -> String {
     }
 }
 
-/// `Array.prototype.join` (ECMA-262 §23.1.3.18) with `sep`, or with a comma;
-/// arrays within are joined with commas. Nothing and `null` give no text.
+/// `Array.prototype.join` (ECMA-262 §23.1.3.18) with `sep`, or with a comma; nested arrays
+/// are joined with commas. `undefined` and `null` give no text.
 ///
-/// The elements of `array` are the caller's to pay, those of arrays within are
-/// charged when one is entered, text block by block before it goes to the
-/// heap: the size of what shared arrays within each other give
-/// cannot be known without doing the work.
+/// The caller pays for the elements of `array`. Elements of nested arrays are charged when
+/// one is entered, and text block by block before it goes to the heap: shared arrays nested
+/// in each other make the size of the result unknown until the work is done.
 ///
 /// # Errors
-/// Fuel and memory; a cycle; more than [`MAX_TEXT_DEPTH`] arrays within each
-/// other.
+/// Fuel and memory; a cycle; more than [`MAX_TEXT_DEPTH`] nested arrays.
 pub fn join(cx: &mut Cx<'_>, array: Ref, sep: Option<Str>) -> Result<Str, Fault> {
     let mut out = JoinText {
         mark: cx.heap.begin_str(0)?,
@@ -207,7 +204,7 @@ pub fn join(cx: &mut Cx<'_>, array: Ref, sep: Option<Str>) -> Result<Str, Fault>
         formatted: 0,
         written: 0,
     };
-    // (array, place of the next element)
+    // (array, index of the next element)
     let mut stack: Vec<(Ref, usize)> = vec![(array, 0)];
     while let Some((r, at)) = stack.last_mut() {
         let (r, i) = (*r, *at);
@@ -237,23 +234,23 @@ pub fn join(cx: &mut Cx<'_>, array: Ref, sep: Option<Str>) -> Result<Str, Fault>
     Ok(cx.built(out.mark, out.written))
 }
 
-/// Text on its way to a string that is being built, in blocks: short pieces
-/// would each pay for the checks of the heap and the meter.
+/// Buffers text of a string under construction in blocks: short pieces would each pay for the
+/// checks of heap and meter.
 struct JoinText {
     mark: StrMark,
     block: Vec<u8>,
-    /// Units of the block, and of what was written before it.
+    /// UTF-16 units in the block, and those already written.
     units: usize,
     written: usize,
-    /// What the texts of numbers and the like count for beyond their units.
+    /// Additional charge of formatted numbers and similar texts, in units.
     formatted: usize,
 }
 
 impl JoinText {
-    /// Bytes in a block, and the longest string that is copied through it.
+    /// Size of a block in bytes, and the longest string that is copied through it.
     const BLOCK: usize = 4 << 10;
 
-    /// Appends the text of anything but a string and an array.
+    /// Appends the text of a value that is neither a string nor an array.
     fn push_scalar(&mut self, cx: &mut Cx<'_>, v: Val) -> Result<(), Fault> {
         let before = self.block.len();
         scalar_text(cx.heap, v, &mut self.block)?;
@@ -319,7 +316,7 @@ fn check_nesting(stack: &[(Ref, usize)], inner: Ref) -> Result<(), Fault> {
     Ok(())
 }
 
-/// ECMA-262 §7.1.1 ToPrimitive: scalars as they are, anything else as text.
+/// ECMA-262 §7.1.1 ToPrimitive: scalars stay unchanged, other values become text.
 ///
 /// # Errors
 /// As [`to_str`].
@@ -332,8 +329,8 @@ pub fn to_primitive(cx: &mut Cx<'_>, v: Val) -> Result<Val, Fault> {
     }
 }
 
-/// Equality of values that are no numbers: text by content, the rest by
-/// identity. `undefined` and an unbound register are the same.
+/// Equality of values that are not numbers: text by content, the rest by identity.
+/// `undefined` and an unbound register are equal.
 fn same_thing(cx: &mut Cx<'_>, a: Val, b: Val, paid: Paid) -> Result<bool, Fault> {
     Ok(match (a, b) {
         (Val::Str(a), Val::Str(b)) => same_text(cx, a, b, paid)?,
@@ -360,7 +357,7 @@ pub fn strict_eq(cx: &mut Cx<'_>, a: Val, b: Val) -> Result<bool, Fault> {
     }
 }
 
-/// [`strict_eq`] where the texts are paid.
+/// [`strict_eq`] of texts that are already paid for.
 ///
 /// # Errors
 /// A stop.
@@ -371,8 +368,8 @@ pub fn strict_eq_paid(cx: &mut Cx<'_>, a: Val, b: Val) -> Result<bool, Fault> {
     }
 }
 
-/// ECMA-262 §7.2.11 SameValueZero, `===`, and NaN is itself, where the texts
-/// are paid.
+/// ECMA-262 §7.2.11 SameValueZero (`===`, but NaN equals itself) of texts that are already
+/// paid for.
 ///
 /// # Errors
 /// A stop.
@@ -398,7 +395,7 @@ pub fn exact_eq(cx: &mut Cx<'_>, a: Val, b: Val) -> Result<bool, Fault> {
 /// ECMA-262 §7.2.14 `==` (D6).
 ///
 /// # Errors
-/// Fuel and memory where an array becomes text; arrays that have no text.
+/// Fuel and memory if an array becomes text; arrays without a text.
 #[inline]
 pub fn loose_eq(cx: &mut Cx<'_>, a: Val, b: Val) -> Result<bool, Fault> {
     match (a, b) {
@@ -428,7 +425,7 @@ fn loose_eq_slow(cx: &mut Cx<'_>, a: Val, b: Val) -> Result<bool, Fault> {
     scalars_eq(cx, a, b)
 }
 
-/// `==` of two values that are numbers, booleans or text.
+/// `==` of two numbers, booleans or texts.
 fn scalars_eq(cx: &mut Cx<'_>, a: Val, b: Val) -> Result<bool, Fault> {
     match (a, b) {
         (Val::Str(a), Val::Str(b)) => same_text(cx, a, b, Paid::Now),
@@ -437,8 +434,8 @@ fn scalars_eq(cx: &mut Cx<'_>, a: Val, b: Val) -> Result<bool, Fault> {
     }
 }
 
-/// The relations `< <= > >=` (ECMA-262 §7.2.13): text by UTF-16 units, else
-/// numbers; NaN is in no relation.
+/// The relations `< <= > >=` (ECMA-262 §7.2.13): texts by UTF-16 units, other values as
+/// numbers. Every comparison with NaN is false.
 ///
 /// # Errors
 /// As [`to_primitive`] and [`to_number`].
@@ -475,11 +472,11 @@ fn compare_slow(cx: &mut Cx<'_>, op: Cmp, a: Val, b: Val) -> Result<bool, Fault>
     Ok(compare_numbers(op, to_number(cx, a)?, to_number(cx, b)?))
 }
 
-/// `+` (ECMA-262 §13.15.3): joins when either side is text after ToPrimitive,
-/// else adds. The written units are charged before joining.
+/// `+` (ECMA-262 §13.15.3): concatenates if either side is text after ToPrimitive, else adds.
+/// Charges the written units before it concatenates.
 ///
 /// # Errors
-/// Fuel and memory; arrays that have no text.
+/// Fuel and memory; arrays without a text.
 #[inline]
 pub fn add(cx: &mut Cx<'_>, a: Val, b: Val) -> Result<Val, Fault> {
     match (a, b) {
@@ -494,8 +491,8 @@ fn add_slow(cx: &mut Cx<'_>, a: Val, b: Val) -> Result<Val, Fault> {
     let b = to_primitive(cx, b)?;
     match (a, b) {
         (Val::Str(s), scalar) if !matches!(scalar, Val::Str(_)) => {
-            // Short text goes straight behind the string, so that building
-            // text piece by piece stays linear.
+            // Short text is appended to the string in place, so that building text piece by
+            // piece stays linear.
             let mut tail = Vec::new();
             scalar_text(cx.heap, scalar, &mut tail)?;
             cx.charge(WRITTEN, Sizes::default().out_units(s.units() + tail.len()))?;

@@ -1,4 +1,4 @@
-//! What programs write by `console`: lines for the host, bounded in length and number.
+//! Console lines of programs, bounded in length and number.
 
 use crate::convert::{BoundaryLimits, cut};
 use crate::heap::{Heap, Val};
@@ -11,22 +11,22 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-/// Bytes of one line.
+/// Maximum bytes of a line.
 pub const MAX_LINE: usize = 16 << 10;
 
-/// Bytes of lines that the outcome has.
+/// Maximum bytes of lines in the outcome.
 pub const MAX_KEPT: usize = 256 << 10;
 
-/// Bytes that a line takes beside its text.
+/// Overhead of a line in bytes, beyond its text.
 const LINE_BYTES: usize = 64;
 
-/// Levels of lists and objects that a line shows.
+/// Maximum depth of lists and objects that a line shows.
 const MAX_DEPTH: usize = 8;
 
-/// The lines of a run.
+/// The console lines of a run.
 #[derive(Debug, Default)]
 pub(crate) struct Console {
-    /// Those that the host was not given yet.
+    /// Lines not yet passed to the host.
     fresh: Vec<LogLine>,
     kept: Vec<LogLine>,
     kept_bytes: usize,
@@ -44,7 +44,7 @@ impl Console {
         !self.fresh.is_empty()
     }
 
-    /// Gives the host what is new; bytes that are held no longer.
+    /// Passes new lines to the host; returns the bytes that this released.
     #[cold]
     pub(crate) fn hand_over(&mut self, options: &RunOptions) -> usize {
         let mut freed = 0;
@@ -67,7 +67,7 @@ impl Console {
         freed
     }
 
-    /// The lines for the outcome, and a warning if there were more.
+    /// The lines for the outcome; adds a warning if some were dropped.
     pub(crate) fn take(&mut self, warnings: &mut Vec<Text>) -> Box<[LogLine]> {
         let dropped = std::mem::take(&mut self.dropped);
         if dropped > 0 {
@@ -82,17 +82,17 @@ impl Console {
     }
 }
 
-/// Where lines go while a run goes on.
+/// Receives console lines while a run is in progress.
 #[derive(Clone)]
 pub struct ConsoleSink(Arc<dyn Fn(&LogLine) + Send + Sync>);
 
 impl ConsoleSink {
-    /// A sink that calls a function.
+    /// Creates a sink that calls a function.
     pub fn new(write: impl Fn(&LogLine) + Send + Sync + 'static) -> ConsoleSink {
         ConsoleSink(Arc::new(write))
     }
 
-    /// Host code may do anything there.
+    /// Calls the function; host code may panic or do anything else there.
     fn write(&self, line: &LogLine) {
         let _ = catch_unwind(AssertUnwindSafe(|| (self.0)(line)));
     }
@@ -105,16 +105,17 @@ impl fmt::Debug for ConsoleSink {
 }
 
 impl Cx<'_> {
-    /// Writes a line of these values to the run's console, as `console.log` does.
+    /// Writes a line with these values to the run's console, as `console.log` does.
     ///
     /// # Errors
-    /// The run has no memory for it, or must stop.
+    /// The run has too little memory, or must stop.
     pub fn log(&mut self, level: LogLevel, args: &[Val]) -> Result<(), Fault> {
         log(self, level, args).map(|_| ())
     }
 }
 
-/// Writes a line of these values. They are paid before; nothing fails once the line is there.
+/// Writes a line with these values. They are paid before; after the line is written, no step
+/// fails.
 pub(crate) fn log(cx: &mut Cx<'_>, level: LogLevel, args: &[Val]) -> Result<Val, Fault> {
     let mut out = Vec::new();
     for (at, arg) in args.iter().enumerate() {
@@ -124,7 +125,7 @@ pub(crate) fn log(cx: &mut Cx<'_>, level: LogLevel, args: &[Val]) -> Result<Val,
         match arg {
             Val::Str(s) => {
                 let bytes = cx.heap.bytes(*s);
-                // With the rest of a character that stands at the end.
+                // Room for the rest of a character at the end.
                 let room = (MAX_LINE + 4).saturating_sub(out.len());
                 out.extend_from_slice(&bytes[..bytes.len().min(room)]);
             }
@@ -149,7 +150,7 @@ pub(crate) fn log(cx: &mut Cx<'_>, level: LogLevel, args: &[Val]) -> Result<Val,
     Ok(Val::Undefined)
 }
 
-/// A value as JSON writes it, as far as there is room and depth.
+/// Writes a value as JSON, within the limits of room and depth.
 fn show(heap: &Heap, val: Val, depth: usize, out: &mut Vec<u8>) {
     if out.len() >= MAX_LINE {
         return;

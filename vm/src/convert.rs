@@ -1,10 +1,10 @@
 //! The boundary between host values and guest values (D21).
 //!
-//! Whatever crosses is copied, counted as the UTF-8 JSON it would be, and
-//! limited in size and depth; no host object is ever reachable from a program
-//! and no guest array from the host. Everything is iterative, takes the meter
-//! of the run (a host copy counts against its heap ceiling while it lives, and
-//! a deadline or an abort interrupts the walk). The texts of refusals:
+//! Values that cross are copied, counted as the UTF-8 JSON they would be, and limited in size
+//! and depth. A program never reaches a host object, and the host never reaches a guest
+//! array. All code is iterative and takes the meter of the run: a host copy counts against
+//! the heap ceiling while it exists, and a deadline or an abort interrupts the walk. The
+//! messages of refusals:
 //!
 //! * `Capability boundary rejected: value exceeds the <n>-byte limit`
 //! * `Capability boundary rejected: value exceeds depth limit <n>`
@@ -34,19 +34,19 @@ pub(crate) use price::charge_read;
 use crate::native::{Cx, Fault};
 use a99_core::error::ErrorCode;
 
-/// How large a value may be that crosses the boundary, in either direction.
+/// Size limits of values that cross the boundary, in either direction.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct BoundaryLimits {
-    /// Bytes of its JSON text in UTF-8; `undefined` counts as `null`.
+    /// Maximum bytes of the JSON text in UTF-8; `undefined` counts as `null`.
     pub max_bytes: usize,
-    /// Arrays and objects inside each other.
+    /// Maximum nesting of arrays and objects.
     pub max_depth: u32,
 }
 
-/// Bytes that may cross by default (D21).
+/// Default of [`BoundaryLimits::max_bytes`] (D21).
 pub const DEFAULT_MAX_BYTES: usize = 4 << 20;
 
-/// Depth that may cross by default (D21).
+/// Default of [`BoundaryLimits::max_depth`] (D21).
 pub const DEFAULT_MAX_DEPTH: u32 = 512;
 
 impl Default for BoundaryLimits {
@@ -59,11 +59,10 @@ impl Default for BoundaryLimits {
     }
 }
 
-/// Checks a text that crosses without a value around it: the message of an
-/// error.
+/// Checks a text that crosses without a surrounding value: the message of an error.
 ///
 /// # Errors
-/// [`ErrorCode::Boundary`]: too large; a stop.
+/// [`ErrorCode::Boundary`] if it is too large; a stop.
 pub(crate) fn check_text(
     cx: &mut Cx<'_>,
     text: &[u8],
@@ -72,7 +71,7 @@ pub(crate) fn check_text(
     count::Count::new(limits).string(text, &mut cx.split().1)
 }
 
-/// The beginning of a text, as much of it as may cross the boundary.
+/// The longest prefix of a text that may cross the boundary.
 pub fn cut<'t>(text: &'t [u8], limits: &BoundaryLimits) -> &'t [u8] {
     let mut end = text.len().min(limits.max_bytes);
     while end > 0 && end < text.len() && text[end] & 0xC0 == 0x80 {

@@ -1,5 +1,5 @@
-//! What builtins and atoms make of the heap: copies of any length, that stop
-//! between their pieces.
+//! Allocation by builtins and atoms: copies of any length, with yield points between their
+//! pieces.
 
 use crate::heap::{KeyId, Oom, Ref, Str, StrMark, Val, paced};
 use crate::native::{Cx, Fault};
@@ -37,17 +37,17 @@ impl Cx<'_> {
         heap.build_long(mark, s, &mut clock)
     }
 
-    /// Ends the string being built, of so many UTF-16 units.
+    /// Ends the string being built, with its length in UTF-16 units.
     pub fn built(&mut self, mark: StrMark, units: usize) -> Str {
         self.heap.finish_units(mark, units)
     }
 
-    /// The text of these parts, which have so many bytes and UTF-16 units together.
+    /// Concatenates parts with these totals of bytes and UTF-16 units.
     ///
     /// # Errors
     /// Memory; a stop.
     pub fn concat_all(&mut self, parts: &[Str], bytes: usize, units: usize) -> Result<Str, Fault> {
-        /// Parts that are copied between two looks at the host, and the work of one.
+        /// Parts copied between two yield points, and the work per part.
         const PARTS: (usize, i64) = (256, 16);
         let mark = self.heap.begin_str(bytes)?;
         for parts in parts.chunks(PARTS.0) {
@@ -55,7 +55,7 @@ impl Cx<'_> {
             let (heap, mut clock) = self.split();
             for part in parts {
                 match bytes == units {
-                    // All ASCII, for which there is room.
+                    // All parts are ASCII and the room is reserved.
                     true => heap.append_long(*part, &mut clock)?,
                     false => heap.build_long(mark, *part, &mut clock)?,
                 }
@@ -64,7 +64,7 @@ impl Cx<'_> {
         Ok(self.built(mark, units))
     }
 
-    /// Takes host values apart that the run no longer needs.
+    /// Drops host values that the run no longer needs, with yield points.
     pub(crate) fn discard(&mut self, values: Vec<Value>) -> Result<(), Fault> {
         if values.is_empty() {
             return Ok(());
@@ -73,28 +73,27 @@ impl Cx<'_> {
         heap.discard(values, &mut clock)
     }
 
-    /// Gives up host values because of a fault, which it hands back. Where the
-    /// run ends they are left to whoever drops the heap; where it goes on they
-    /// are taken apart.
+    /// Drops a host value after a fault, and returns the fault. If the run ends, the owner of
+    /// the heap drops the value later; if it continues, the value is dropped here with yield
+    /// points.
     #[cold]
     pub(crate) fn abandon(&mut self, value: Value, fault: Fault) -> Fault {
         match fault {
             Fault::Stop(_) | Fault::OutOfFuel => self.heap.leave(value),
             Fault::Oom(_) | Fault::Throw(_) => {
-                // A stop is seen again where the fault is raised.
+                // The caller returns the fault; a stop is seen again there.
                 let _ = self.discard(vec![value]);
             }
         }
         fault
     }
 
-    /// Joins two strings.
     pub(crate) fn joined(&mut self, a: Str, b: Str) -> Result<Str, Fault> {
         let (heap, mut clock) = self.split();
         heap.concat(a, b, &mut clock)
     }
 
-    /// Counts the UTF-16 units of a part of a string, by its bytes.
+    /// Counts the UTF-16 units of a byte range of a string.
     ///
     /// # Errors
     /// A stop.
@@ -106,16 +105,16 @@ impl Cx<'_> {
         paced::count_units(&heap.bytes(s)[bytes], &mut clock)
     }
 
-    /// Counts the UTF-16 units of text that is not in the heap.
+    /// Counts the UTF-16 units of text outside the heap.
     pub(crate) fn count_units(&mut self, text: &[u8]) -> Result<usize, Fault> {
         paced::count_units(text, &mut self.split().1)
     }
 
-    /// Reads a part of a text with a function that tells the bytes it is about
-    /// to read; each stands for a unit of work.
+    /// Runs a reader of a text. The reader reports the bytes that it is about to read; each
+    /// counts as a unit of work.
     ///
     /// # Errors
-    /// Those of the function; a stop.
+    /// Those of the reader; a stop.
     pub fn read_text<T>(
         &mut self,
         s: Str,
@@ -126,7 +125,7 @@ impl Cx<'_> {
         read(&heap.bytes(s)[bytes], &mut |n| clock.work(n as i64))
     }
 
-    /// A new array of these values.
+    /// Allocates an array with these values.
     ///
     /// # Errors
     /// Memory; a stop.
@@ -135,13 +134,13 @@ impl Cx<'_> {
         heap.copy_list(vals, &mut clock)
     }
 
-    /// A new set of these items, which the caller has made distinct.
+    /// Allocates a set of items that the caller has made distinct.
     pub(crate) fn set_of(&mut self, items: &[Val]) -> Result<Ref, Fault> {
         let (heap, mut clock) = self.split();
         heap.copy_set(items, &mut clock)
     }
 
-    /// A new object with these distinct keys in insertion order.
+    /// Allocates an object with these distinct keys in insertion order.
     ///
     /// # Errors
     /// Memory; a stop.
@@ -150,7 +149,7 @@ impl Cx<'_> {
         heap.object_of(keys, vals, &mut clock)
     }
 
-    /// The members of an object in enumeration order, copied out of the heap.
+    /// Copies the members of an object out of the heap, in enumeration order.
     ///
     /// # Errors
     /// Memory; a stop.
@@ -165,7 +164,7 @@ impl Cx<'_> {
         Ok(out)
     }
 
-    /// The id of a name, if any object could have it.
+    /// The key id of a name, if the heap has interned it.
     ///
     /// # Errors
     /// A stop.
@@ -174,13 +173,13 @@ impl Cx<'_> {
         heap.find_name(name, &mut clock)
     }
 
-    /// A member of an object, for what reads it of many objects.
+    /// Reads a member through the inline cache, for readers of many objects.
     #[inline]
     pub fn own_member(&mut self, r: Ref, key: KeyId) -> Option<Val> {
         self.heap.member(r, key).copied()
     }
 
-    /// The id of a name.
+    /// Interns a name.
     ///
     /// # Errors
     /// Memory; a stop.
@@ -189,7 +188,7 @@ impl Cx<'_> {
         heap.intern_name(name, &mut clock)
     }
 
-    /// A new empty array with room for `cap` values.
+    /// Allocates an empty array with room for `cap` values.
     ///
     /// # Errors
     /// Memory; a stop.
@@ -208,7 +207,6 @@ impl Cx<'_> {
         heap.push_long(r, val, &mut clock)
     }
 
-    /// Copies values of an array, a set or an object out of the heap.
     pub(crate) fn copy_out(&mut self, r: Ref, range: Range<usize>) -> Result<Vec<Val>, Fault> {
         let wanted = range.len().saturating_mul(size_of::<Val>());
         let (heap, mut clock) = self.split();

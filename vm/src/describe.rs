@@ -1,8 +1,8 @@
-//! Descriptions of values: what was found, in a few words, for messages.
+//! Short descriptions of values for messages.
 
 use a99_core::value::Value;
 
-/// Characters of an offending text that a message shows.
+/// Maximum characters of a text in a message.
 const SHOWN_CHARS: usize = 40;
 
 /// A text in quotes, shortened.
@@ -14,7 +14,7 @@ pub(crate) fn quoted(text: &str) -> String {
     format!("{shown:?}")
 }
 
-/// A value in a few words.
+/// A short description of a value.
 #[must_use]
 pub(crate) fn describe(value: &Value) -> String {
     match value {

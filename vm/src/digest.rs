@@ -1,4 +1,4 @@
-//! Digests of values: what memoised results are found by (D25).
+//! Digests of values, the keys of memoized results (D25).
 
 use crate::convert::temp;
 use crate::heap::{Str, Val};
@@ -7,12 +7,12 @@ use crate::native::{Cx, Fault};
 use a99_core::text::hex;
 use sha2::{Digest, Sha256};
 
-/// Appends a text that two values share only if no program can tell them
-/// apart, identity aside.
+/// Appends a canonical text: two values share it only if no program can distinguish them,
+/// apart from identity.
 ///
-/// It is JSON with additions: `undefined`, `NaN`, the infinities and `-0` as
-/// such, `Set[...]`, `Date(ms)` and `builtin(n)`. Members stand in enumeration
-/// order, which programs can see (D37), so they are not sorted.
+/// The text is JSON with additions: `undefined`, `NaN`, the infinities and `-0`, `Set[...]`,
+/// `Date(ms)` and `builtin(n)`. Members keep enumeration order, which programs can see (D37),
+/// so they are not sorted.
 ///
 /// # Errors
 /// A cycle or more than 512 levels; fuel (elements and units, as
@@ -30,10 +30,10 @@ pub fn canonical_json(cx: &mut Cx<'_>, v: Val, out: &mut Vec<u8>) -> Result<(), 
     Ok(temp::extend(cx.heap, out, text.bytes())?)
 }
 
-/// Bytes digested between two looks at the host.
+/// Bytes hashed between two yield points.
 const SLICE: usize = 8 << 10;
 
-/// Units of work for one byte digested.
+/// Units of work per hashed byte.
 const WORK_FOR_BYTE: i64 = 4;
 
 /// SHA-256 as 64 lower-case hexadecimal digits.
@@ -49,7 +49,7 @@ pub fn sha256_hex(cx: &mut Cx<'_>, data: &[u8]) -> Result<String, Fault> {
     Ok(hex(&hasher.finalize()))
 }
 
-/// The same of a text in the heap.
+/// SHA-256 of a text in the heap, as 64 lower-case hexadecimal digits.
 ///
 /// # Errors
 /// A stop.

@@ -1,5 +1,6 @@
-//! The tokio side of a run: waiting, timers, abort. Only this module names tokio;
-//! it is one user of [`crate::run`], which needs no runtime.
+//! The tokio side of a run: waiting, timers, abort.
+//!
+//! Only this module names tokio. It builds on [`crate::run`], which needs no runtime.
 
 mod active;
 mod admission;
@@ -21,20 +22,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
-/// Stops runs from outside; clones are one signal.
+/// Stops runs from outside; clones share the signal.
 #[derive(Clone, Debug, Default)]
 pub struct AbortSignal(Arc<SignalState>);
 
 #[derive(Debug, Default)]
 struct SignalState {
     aborted: AtomicBool,
-    /// Those who wait on the host meanwhile, by a ticket.
+    /// Tasks that wait on the host, by ticket.
     wakers: Mutex<Vec<(u64, Waker)>>,
     tickets: std::sync::atomic::AtomicU64,
 }
 
 impl AbortSignal {
-    /// A signal that is not set.
+    /// Creates a signal that is not set.
     pub fn new() -> AbortSignal {
         AbortSignal::default()
     }
@@ -69,10 +70,10 @@ impl AbortSignal {
     }
 }
 
-/// The future of a started session, until it ends.
+/// The future of a started session, ready when the run ends.
 ///
-/// Calls that are answered at once are done within one poll; what is waited for is in here,
-/// and dropped with it (D22).
+/// Calls that answer at once finish within one poll. Pending calls are stored here and
+/// dropped with the future (D22).
 pub(crate) struct Drive<'a> {
     vm: &'a Vm,
     session: &'a mut Session,
@@ -80,9 +81,9 @@ pub(crate) struct Drive<'a> {
     waits: Waits,
 }
 
-/// What a run waits for.
+/// The event that a run waits for.
 enum Waits {
-    /// For its next turn.
+    /// Its next turn.
     Turn,
     Call(Box<OneCall>),
     CallAll(Box<Calls>),
@@ -104,10 +105,9 @@ impl<'a> Drive<'a> {
         }
     }
 
-    /// Makes a call; nothing if the run waits for it.
+    /// Starts a call; returns `None` if it is pending.
     fn call(&mut self, request: Request, context: &mut Context<'_>) -> Option<Turn> {
-        // Asked once: where the answer is there at once, the run goes on without another look
-        // at the time.
+        // One reading of the clock: an immediate answer continues the run without another.
         let now = wall_clock();
         let deadline = self.session.deadline.and_then(|at| self.clock.at(at));
         if deadline.is_some_and(|at| now.is_some_and(|now| now >= at)) {
@@ -125,7 +125,7 @@ impl<'a> Drive<'a> {
         self.look_at(one, true, context)
     }
 
-    /// Looks at a call that the run waits for; `polled` is one that has just said that it waits.
+    /// Checks a pending call; `polled` has just returned pending.
     fn look_at(
         &mut self,
         mut one: Box<OneCall>,
@@ -143,27 +143,27 @@ impl<'a> Drive<'a> {
             self.waits = Waits::Call(one);
             return None;
         };
-        // Its time may have been the run's.
+        // The atom may have used up the run's time too.
         Some(match self.stop() {
             Some(reason) => self.stopped(reason, one),
             None => self.answered(one.call, Err(late)),
         })
     }
 
-    /// Goes on with the answer of a call.
+    /// Resumes the run with the answer of a call.
     fn answered(&mut self, call: ActiveCall, answer: Answered) -> Turn {
         self.end(call, &answer);
         self.session.deliver(self.vm, self.clock, answer)
     }
 
-    /// Ends a call that was answered: its future is gone before the run goes on.
+    /// Ends an answered call: its future is dropped before the run continues.
     fn end(&mut self, call: ActiveCall, answer: &Answered) {
         if let Some(flag) = call.end(answer) {
             self.session.machine.reuse(flag);
         }
     }
 
-    /// Looks at several calls.
+    /// Polls several pending calls.
     fn look_at_all(&mut self, mut calls: Box<Calls>, context: &mut Context<'_>) -> Option<Turn> {
         let host = self.session.host(self.vm, self.clock);
         let polled = calls.poll(context, &self.session.machine, &host);
@@ -182,7 +182,7 @@ impl<'a> Drive<'a> {
         let calls = Calls::of(requests, self.session, self.clock);
         let turn = self.look_at_all(Box::new(calls), context);
         if turn.is_none() {
-            // Most atoms answer at once: memory is given back by those that wait.
+            // Most atoms answer at once; only runs that wait release memory.
             self.session.machine.shrink();
         }
         turn
@@ -192,7 +192,7 @@ impl<'a> Drive<'a> {
         self.session.host(self.vm, self.clock).stop()
     }
 
-    /// Ends the run, after what it waited for: that is paid up to here.
+    /// Ends the run after its pending calls are dropped: they are paid up to this moment.
     fn stopped<T>(&mut self, reason: StopReason, waited_for: T) -> Turn {
         drop(waited_for);
         self.session.machine.stop(reason);
@@ -215,7 +215,7 @@ impl Future for Drive<'_> {
                 None => return Poll::Pending,
                 Some(Turn::Done) => return Poll::Ready(()),
                 Some(Turn::Pause) => {
-                    // Lets other tasks run.
+                    // Yields to other tasks.
                     context.waker().wake_by_ref();
                     return Poll::Pending;
                 }
@@ -226,7 +226,7 @@ impl Future for Drive<'_> {
     }
 }
 
-/// The same without a runtime: atoms must answer at once.
+/// Drives a run without a runtime: atoms must answer at once.
 pub(crate) fn drive_sync(vm: &Vm, session: &mut Session, clock: &Stopwatch) {
     let mut turn = session.next(vm, clock);
     loop {
@@ -270,8 +270,8 @@ fn cannot_wait(op: &str, why: &str) -> AtomError {
     AtomError::coded(ErrorCode::AsyncInSync, format!("Atom '{op}' waits: {why}"))
 }
 
-/// Polls an atom; a panic of host code is an error of that atom (E20: with no
-/// host text in it).
+/// Polls an atom. A panic of host code becomes an error of that atom (E20: without host
+/// text).
 pub(crate) fn poll_caught(
     future: &mut AnswerFuture,
     context: &mut Context<'_>,

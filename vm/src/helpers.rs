@@ -1,9 +1,9 @@
-//! The helpers of a program, for the programs that it runs inline: which of them
-//! an inline program needs, and how much of them is compiled with it.
+//! Helpers of a program for its inline programs: which ones an inline program needs, and what
+//! compiling them costs.
 //!
-//! An inline program has the helpers of its caller. Compiling all of them for
-//! each one would cost as much as the whole program again, so only those go with
-//! it that it calls, or that they call.
+//! An inline program can call the helpers of its caller. Compiling all of them each time
+//! would cost as much as the whole program, so only those that it reaches are compiled with
+//! it.
 
 use crate::native::{Cx, Fault};
 use a99_core::costs::{COMPILE_ELEMENT, COMPILE_UNIT};
@@ -13,7 +13,7 @@ use a99_core::value::{Map, Value};
 use a99_ecma::wtf8;
 use std::collections::HashMap;
 
-/// How large a part of a program is: what compiling it costs follows from it.
+/// Size of a part of a program; determines the cost of compiling it.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Extent {
     /// Elements of arrays and members of objects.
@@ -28,23 +28,23 @@ impl Extent {
         self.units = self.units.saturating_add(other.units);
     }
 
-    /// What compiling it costs in the metered model.
+    /// The cost of compiling the part, in the metered model.
     pub(crate) fn price(self) -> i64 {
         let part = |n: usize, price| i64::try_from(n).unwrap_or(i64::MAX).saturating_mul(price);
         part(self.elements, COMPILE_ELEMENT).saturating_add(part(self.units, COMPILE_UNIT))
     }
 }
 
-/// Work of looking at a value, or of making one.
+/// Work to read or build a value.
 const VALUE_WORK: i64 = 64;
 
-/// Which helpers a part of a program calls.
+/// The helpers that a part of a program calls.
 #[derive(Debug, Default)]
 enum Calls {
     #[default]
     None,
     Some(Vec<u32>),
-    /// A name is not plain text: any of them.
+    /// Possibly any: a name is computed.
     All,
 }
 
@@ -69,14 +69,14 @@ struct Helper {
 /// The helpers of a program.
 #[derive(Debug, Default)]
 pub(crate) struct Helpers {
-    /// The helpers of a program that has no source.
+    /// The helpers of a program without a source.
     own: Option<Document>,
     list: Vec<Helper>,
     by_name: HashMap<Box<[u8]>, u32>,
 }
 
 impl Helpers {
-    /// Looks through the helpers of a program once.
+    /// Scans the helpers of a program once.
     pub(crate) fn new(program: &Program) -> Helpers {
         let mut helpers = Helpers {
             own: program.helpers.as_ref().map(Document::from_value),
@@ -102,7 +102,7 @@ impl Helpers {
         helpers
     }
 
-    /// The extent of a part of a document and the helpers it calls.
+    /// The extent of a part of a document, and the helpers it calls.
     fn look_through(&self, document: &Document, node: NodeId) -> (Extent, Calls) {
         let mut extent = Extent::default();
         let mut calls = Calls::None;
@@ -135,7 +135,7 @@ impl Helpers {
         (extent, calls)
     }
 
-    /// The same of a value, that a run waits for.
+    /// The extent of a value and the helpers it calls, with yield points.
     fn look_through_value(&self, cx: &mut Cx<'_>, value: &Value) -> Result<(Extent, Calls), Fault> {
         let mut extent = Extent::default();
         let mut calls = Calls::None;
@@ -173,8 +173,7 @@ impl Helpers {
         }
     }
 
-    /// What an inline program needs: which helpers, in order, and how large it is
-    /// with them.
+    /// The helpers that an inline program needs, in order, and its total extent with them.
     ///
     /// # Errors
     /// A stop.
@@ -209,7 +208,7 @@ impl Helpers {
         Ok((found, extent))
     }
 
-    /// These helpers as the root's `helpers`.
+    /// These helpers as the value of the root's `helpers`.
     ///
     /// # Errors
     /// A stop.
@@ -230,8 +229,8 @@ impl Helpers {
             let Some(helper) = self.list.get(*helper as usize) else {
                 return Ok(None);
             };
-            // What is made of one helper is bounded by its source; where the
-            // run must stop, all helpers made so far are taken apart elsewhere.
+            // The value of one helper is bounded by its source. If the run must stop, the
+            // caller drops all helpers built so far.
             let name = a99_core::text::Text::from_wtf8(helper.name.to_vec());
             match cx.work(helper.extent.elements as i64 * VALUE_WORK) {
                 Ok(()) => map.insert(name, document.to_value(helper.node)),
@@ -242,7 +241,7 @@ impl Helpers {
     }
 }
 
-/// Where the helpers stand: in a document of their own, or in the source.
+/// The document that has the helpers: a separate one, or the source.
 fn document_of<'a>(
     own: Option<&'a Document>,
     program: &'a Program,

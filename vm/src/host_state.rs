@@ -1,15 +1,15 @@
-//! State of a host that its atoms share: one value for each type.
+//! Host state that atoms share: one value per type.
 
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-/// Each value is an `Arc<T>`, so that `T` may be a trait.
+/// Each value is an `Arc<T>`, so that `T` may be a trait object.
 type Values = HashMap<TypeId, Arc<dyn Any + Send + Sync>>;
 
-/// Values of a host by their types, which atoms ask for by type. Clones are
-/// cheap and share the values.
+/// Values of a host, keyed by type, which atoms look up. Clones are cheap and share the
+/// values.
 ///
 /// ```
 /// use a99_vm::HostState;
@@ -24,11 +24,12 @@ type Values = HashMap<TypeId, Arc<dyn Any + Send + Sync>>;
 #[derive(Clone, Default)]
 pub struct HostState(Option<Arc<Layer>>);
 
-/// Runs carry their state through every layer, most of them none: a pointer.
+/// One layer of values. The handle is a single pointer, because runs pass it through every
+/// call and mostly have no values.
 #[derive(Clone)]
 struct Layer {
     values: Values,
-    /// Asked for what is not among the values.
+    /// The layer to search if the type is missing here.
     outer: HostState,
 }
 
@@ -43,8 +44,8 @@ impl fmt::Debug for HostState {
 }
 
 impl HostState {
-    /// The state with this value, in place of another of the same type. The type
-    /// may be a trait: `with::<dyn Billing>(Arc::new(..))`.
+    /// Adds a value, replacing one of the same type. The type may be a trait:
+    /// `with::<dyn Billing>(Arc::new(..))`.
     #[must_use]
     pub fn with<T: ?Sized + Send + Sync + 'static>(mut self, value: Arc<T>) -> HostState {
         let empty = || {
@@ -58,8 +59,8 @@ impl HostState {
         self
     }
 
-    /// The state with these values for the types that it has none of; state that
-    /// lies over another already stays as it is.
+    /// Adds the values of `outer` for types that are missing here. State that already has an
+    /// outer layer is unchanged.
     #[must_use]
     pub fn over(mut self, outer: &HostState) -> HostState {
         match &mut self.0 {

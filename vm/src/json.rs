@@ -1,9 +1,8 @@
-//! JSON text and guest values: `JSON.parse` straight into the heap and
-//! `JSON.stringify` out of it (ECMA-262 §25.5), both iterative, with a depth
-//! limit and paid as they go (D18).
+//! JSON text and guest values: `JSON.parse` straight into the heap and `JSON.stringify` out
+//! of it (ECMA-262 §25.5). Both are iterative, limited in depth, and paid as they go (D18).
 //!
-//! Programs themselves are read by `a99_core::json`; this module serves data.
-//! Error texts are those of JavaScriptCore, since programs compare them.
+//! `a99_core::json` parses programs; this module parses data. Error messages are those of
+//! JavaScriptCore, since programs compare them.
 
 mod decode;
 mod parse;
@@ -27,30 +26,30 @@ use crate::heap::{KeyId, Str, Val};
 use crate::native::{Cx, Fault};
 use a99_core::costs::{JSON_LISTED, READ, Sizes};
 
-/// Arrays and objects inside each other that JSON text may have in either
-/// direction (D21); beyond it a cycle or an attack is likelier than data.
+/// Maximum nesting of arrays and objects in JSON text, in either direction (D21); deeper text
+/// is more likely a cycle or an attack than data.
 pub const MAX_DEPTH: usize = 512;
 
-/// Reads a value of a host's text that was scanned, as
-/// [`from_value`](convert::from_value) copies the same value of the host.
+/// Reads a value from a host's scanned text, with the result of
+/// [`from_value`](convert::from_value) for the same value.
 ///
 /// # Errors
-/// As [`from_value`](convert::from_value). Of a value that is too large and does not fit the
-/// heap ceiling either, the former is told.
+/// As [`from_value`](convert::from_value). If a value exceeds both the boundary limit and the
+/// heap ceiling, the boundary error is reported.
 pub(crate) fn from_text(
     cx: &mut Cx<'_>,
     text: &[u8],
     place: &Place,
     limits: &BoundaryLimits,
 ) -> Result<Val, Fault> {
-    /// Bytes that a number may have for each of its text: `1e20` has 21.
+    /// Maximum growth of a number when it is written: `1e20` becomes 21 bytes.
     const WRITTEN: usize = 6;
     let bytes = &text[place.bytes.clone()];
     let built = parse::parse_host(cx, parse::HostText { bytes, limits });
     if let Err(Fault::Throw(deep)) = built {
         return reconsidered(cx, bytes, limits, Fault::Throw(deep));
     }
-    // JSON is never longer than it must be, except for such numbers.
+    // Rewritten JSON is never longer than its source, except for such numbers.
     let times = if place.grows { WRITTEN } else { 1 };
     if bytes.len().saturating_mul(times) <= limits.max_bytes {
         return built;
@@ -62,8 +61,8 @@ pub(crate) fn from_text(
     }
 }
 
-/// A value of which a part is too deep: what is too large may come before it, and another
-/// value of the same key behind it.
+/// Rereads a value with a part that is too deep. A size error may come earlier in the text,
+/// and a later member may replace the deep one under the same key.
 #[cold]
 fn reconsidered(
     cx: &mut Cx<'_>,
@@ -86,11 +85,10 @@ fn reconsidered(
     }
 }
 
-/// The longest indent that `JSON.stringify` takes (ECMA-262 §25.5.2), in
-/// spaces or UTF-16 units.
+/// The longest indent of `JSON.stringify` (ECMA-262 §25.5.2), in spaces or UTF-16 units.
 const MAX_GAP: usize = 10;
 
-/// Code of a builtin function: the arguments are all it sees.
+/// Code of a builtin function, which sees only its arguments.
 type Code = fn(&mut Cx<'_>, &[Val]) -> Result<Val, Fault>;
 
 /// Namespace, name and code of each function.
@@ -99,7 +97,7 @@ pub(crate) const FUNCTIONS: &[(&str, &str, Code)] = &[
     ("JSON", "stringify", json_stringify),
 ];
 
-/// `JSON.parse(text)`; a reviver is ignored, since no builtin is of use as one.
+/// `JSON.parse(text)`; a reviver is ignored, since no builtin is useful as one.
 fn json_parse(cx: &mut Cx<'_>, args: &[Val]) -> Result<Val, Fault> {
     let text = coerce::to_str(cx, args.first().copied().unwrap_or(Val::Undefined))?;
     parse_str(cx, text)
@@ -129,10 +127,10 @@ fn json_stringify(cx: &mut Cx<'_>, args: &[Val]) -> Result<Val, Fault> {
     Ok(styled(cx, arg(0), style)?.map_or(Val::Undefined, Val::Str))
 }
 
-/// What the second argument of `JSON.stringify` says.
+/// The second argument of `JSON.stringify`.
 #[derive(Clone, Debug, Default)]
 pub enum Replacer {
-    /// Nothing is replaced.
+    /// No replacement.
     #[default]
     None,
     /// Only these members of objects are written, in this order.
@@ -141,8 +139,8 @@ pub enum Replacer {
     Function(Val),
 }
 
-/// `JSON.stringify`: the text, or `None` for what has none (`undefined` and
-/// builtins). `gap` is the indent of one level, empty for compact text.
+/// `JSON.stringify`: the text, or `None` for values without one (`undefined` and builtins).
+/// `gap` is the indent of one level, empty for compact text.
 ///
 /// # Errors
 /// A cycle, a depth beyond [`MAX_DEPTH`], an invalid `Date`; fuel and memory.
@@ -171,19 +169,19 @@ fn styled(cx: &mut Cx<'_>, v: Val, style: Style<'_>) -> Result<Option<Str>, Faul
         return Ok(None);
     }
     let text = writer.finish()?;
-    // Both are there for a moment.
+    // Both copies exist for a moment.
     let mut copies = Copies::new(cx);
     copies.count(text.bytes().len())?;
     let made = copies.str_units(text.bytes(), text.units())?;
     Ok(Some(made))
 }
 
-/// The property list of ECMA-262 §25.5.2 step 4: texts and numbers, each once.
-/// A text that no key of this run has can match no member.
+/// The property list of ECMA-262 §25.5.2 step 4: texts and numbers, each once. A text that is
+/// not interned in this run cannot match a member.
 fn key_list(cx: &mut Cx<'_>, list: crate::heap::Ref) -> Result<Vec<KeyId>, Fault> {
     let mut seen = std::collections::HashSet::new();
     let mut keys = Vec::new();
-    // The text of a number is only looked up.
+    // The text of a number is only looked up, not interned.
     let mut digits = Vec::new();
     for i in 0..cx.heap.len(list) {
         cx.work(8)?;

@@ -1,14 +1,13 @@
 //! The register machine: runs verified programs within limits.
 //!
 //! An [`Artifact`](a99_core::verify::Artifact) is linked with a host's
-//! [`AtomSet`](atom::AtomSet) into an [`Executable`], which a
-//! [`Vm`] runs any number of times. The machine itself is pure: it owns its
-//! heap, counts its fuel, and stops to be resumed whenever it needs the world.
-//! [`run`] is a run that its host answers by hand; waiting, timers and signals are the
-//! business of one user of it, `driver`.
+//! [`AtomSet`](atom::AtomSet) into an [`Executable`], which a [`Vm`] runs any number of
+//! times. The machine itself is pure: it owns its heap, counts its fuel, and suspends
+//! whenever it needs the outside world. [`run`] is a run that its host drives by hand.
+//! `driver` builds on it and adds waiting, timers and signals.
 //!
-//! It contains no atom, reads no clock and opens no socket. A host that does not
-//! take all this ready-made from the crate `agent99` puts it together so:
+//! The crate has no atoms, reads no clock and opens no socket. The crate `agent99` assembles
+//! these parts; a host can also do it directly:
 //!
 //! ```
 //! use a99_compiler::{CompileOptions, compile};

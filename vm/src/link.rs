@@ -1,8 +1,7 @@
-//! Linking: an artifact meets the atoms of a host.
+//! Linking: binds an artifact to the atoms of a host.
 //!
-//! What can be prepared once for all runs is prepared here: constants as
-//! machine values, interned keys and shapes, the bodies of atoms, the prices
-//! of blocks in both cost models.
+//! Linking prepares everything that all runs share: constants as machine values, interned
+//! keys and shapes, the bodies of atoms, the prices of blocks in both cost models.
 
 use crate::atom::{AtomBody, AtomDef, AtomSet, NativeFn};
 use crate::heap::{KeyId, ShapeId, StaticShapes, Str, Val};
@@ -24,17 +23,17 @@ use std::convert::Infallible;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-/// An artifact that the host's atoms cannot run.
+/// Why the host's atoms cannot run an artifact.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LinkError {
     /// The host does not grant this atom, or has no body for it.
     MissingAtom(String),
-    /// The host's atom of this name takes or gives other things than the one
-    /// that the program was compiled against (security B05).
+    /// The host's atom has another signature than the one that the program was compiled
+    /// against (security B05).
     DifferentAtom(String),
-    /// A call site does not pass what the atom takes.
+    /// The arguments at a call site do not match the atom.
     Inputs(String),
-    /// At the host's prices some of the program would run for nothing.
+    /// At the host's prices a part of the program would be free.
     Free(String),
 }
 
@@ -50,7 +49,7 @@ impl LinkError {
         }
     }
 
-    /// What to do about it.
+    /// A suggestion for a fix.
     #[must_use]
     pub fn help(&self) -> &'static str {
         a99_core::codes::find(self.code()).map_or("", |row| row.help)
@@ -79,11 +78,11 @@ impl fmt::Display for LinkError {
 
 impl std::error::Error for LinkError {}
 
-/// A literal of the program as steps that build it, in the order of a stack
-/// machine: linked once, copied fresh for each evaluation (D33).
+/// A literal of the program as stack code: linked once, copied afresh for each evaluation
+/// (D33).
 pub(crate) type LiteralCode = Box<[LiteralOp]>;
 
-/// One step of building a literal.
+/// One instruction of literal code.
 #[derive(Copy, Clone, Debug)]
 pub(crate) enum LiteralOp {
     /// Pushes a scalar.
@@ -94,32 +93,32 @@ pub(crate) enum LiteralOp {
     Object(ShapeId, u32),
 }
 
-/// UTF-16 units that take as long to read as a record of a program.
+/// UTF-16 units that take as long to read as one record of a program.
 const UNITS_OF_RECORD: usize = 32;
 
-/// Nanoseconds that a record of a program takes, about.
+/// Approximate time per record of a program, in nanoseconds.
 const NANOS_OF_RECORD: usize = 64;
 
-/// About what an interned key or a shape takes in its tables.
+/// Approximate size of an interned key or a shape in its tables.
 const KEY_BYTES: usize = 64;
 
-/// What entering a block takes.
+/// The price of entering a block.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct BlockPrice {
-    /// Its charges in micro-units.
+    /// The charges of the block, in micro-units.
     pub(crate) fuel: i64,
-    /// Units of work that it counts for, so that code without branches is not
-    /// run for longer between two looks at the host than loops are.
+    /// Units of work of the block. Straight-line code so reaches yield points as often as
+    /// loops do.
     pub(crate) work: i64,
 }
 
 impl BlockPrice {
-    /// Entering a block, with its first instructions.
+    /// Work of entering a block, with its first instructions.
     const LEAST_WORK: i64 = 16;
-    /// An instruction: most take a few nanoseconds, few of them 70.
+    /// Work of an instruction: most take a few nanoseconds, a few take 70.
     const WORK: i64 = 4;
 
-    /// Of a block that holds so many instructions.
+    /// The price of a block with this number of instructions.
     fn new(fuel: i64, instructions: u32) -> BlockPrice {
         let work = BlockPrice::WORK * i64::from(instructions);
         BlockPrice {
@@ -129,40 +128,39 @@ impl BlockPrice {
     }
 }
 
-/// Prices of the blocks of every function.
+/// Block prices of every function.
 pub(crate) type Prices = Vec<Box<[BlockPrice]>>;
 
 /// The prices of a program in one cost model.
 #[derive(Debug)]
 struct ModelPrices {
-    /// Default price of each op; 0 where it is computed at the call.
+    /// Default price of each op; 0 if it is computed at the call.
     ops: Box<[i64]>,
     blocks: Prices,
 }
 
 /// A linked program, ready to run any number of times.
 ///
-/// Its parts are shared by those that are made of it ([`Executable::apart`]).
+/// [`Executable::apart`] makes copies that share most parts.
 #[derive(Clone, Debug)]
 pub struct Executable {
     artifact: Artifact,
     pub(crate) consts: Arc<[Val]>,
     pub(crate) statics: Arc<[u8]>,
     pub(crate) shapes: Arc<StaticShapes>,
-    /// The interned form of each key of the program.
     pub(crate) keys: Arc<[KeyId]>,
     pub(crate) literals: Arc<[LiteralCode]>,
-    /// The code of each function as the fast loop takes it.
+    /// The code of each function in the format of the fast loop.
     pub(crate) fast: Arc<[Box<[FastOp]>]>,
-    /// The body behind each op that steps name.
+    /// The atom of each op that steps name.
     pub(crate) atoms: Arc<[Option<Arc<AtomDef>>]>,
-    /// For each call site the code of its atom, where a call is nothing else.
+    /// For each call site the native body, if a call needs nothing else.
     pub(crate) natives: Arc<[Option<NativeFn>]>,
     metered: Arc<ModelPrices>,
     flat: Arc<ModelPrices>,
-    /// What values that are returned are projected to.
+    /// Schemas that returned values are projected to.
     pub(crate) schemas: Arc<[Schema]>,
-    /// What arguments must match.
+    /// Schema of the arguments.
     pub(crate) input_schema: Option<Arc<Schema>>,
     #[cfg(feature = "jit")]
     pub(crate) tier: Arc<Tier>,
@@ -174,15 +172,15 @@ impl Executable {
     /// Links an artifact with the atoms of a host.
     ///
     /// # Errors
-    /// An atom that the program calls and the host does not have.
+    /// The program calls an atom that the host lacks.
     pub fn link(artifact: &Artifact, atoms: &AtomSet) -> Result<Executable, LinkError> {
-        // Nobody stops it.
+        // Never stopped.
         Self::link_watched(artifact, atoms, &|| false)
             .unwrap_or_else(|| Err(LinkError::Free("linking was stopped".to_owned())))
     }
 
-    /// The same for a program that a run waits for: `stop` is asked again and
-    /// again; `None` once it says so.
+    /// Links a program that a run waits for. `stop` is polled regularly; the result is `None`
+    /// once it returns true.
     ///
     /// # Errors
     /// As [`Executable::link`].
@@ -280,7 +278,7 @@ impl Executable {
         })
     }
 
-    /// The same with loops compiled when that says.
+    /// Sets when loops are compiled to machine code.
     #[cfg(feature = "jit")]
     #[must_use]
     pub fn with_tier(mut self, when: CompiledTier) -> Executable {
@@ -288,9 +286,10 @@ impl Executable {
         self
     }
 
-    /// The same program with what its runs count owners of apart: the program itself, and the
-    /// names of its keys, which results have. Threads that have one each write no memory in
-    /// common when a run begins or ends. The rest is shared.
+    /// Copies the program with separate reference counts for the parts that runs clone: the
+    /// program itself, and the names of its keys, which results contain. Threads with a copy
+    /// each write no shared memory when a run begins or ends. The other parts stay
+    /// shared.
     #[must_use]
     pub fn unshared(&self) -> Executable {
         let Ok((_, shapes)) = interned(self.program(), |_| Ok::<_, Infallible>(()));
@@ -300,7 +299,7 @@ impl Executable {
         }
     }
 
-    /// The code that the fast loop takes of a function.
+    /// A function's code for the fast loop.
     #[inline(always)]
     pub(crate) fn fast_code(&self, function: usize) -> &[FastOp] {
         #[cfg(feature = "jit")]
@@ -309,38 +308,37 @@ impl Executable {
         return &self.fast[function];
     }
 
-    /// The atom behind an op that a call was made of.
+    /// The atom of an op that a call was made with.
     #[inline]
     pub(crate) fn atom(&self, op: u32) -> &AtomDef {
         let atom = self.atoms[op as usize].as_deref();
         atom.expect("calls are of atoms that are there")
     }
 
-    /// The artifact.
+    /// The verified artifact.
     pub fn artifact(&self) -> &Artifact {
         &self.artifact
     }
 
-    /// The program.
+    /// The program of the artifact.
     pub fn program(&self) -> &Arc<Program> {
         self.artifact.program()
     }
 
-    /// What tells programs apart in a shared store (D25): the hash of all that
-    /// its results depend on. Nobody can choose it, and formatting does not
-    /// change it.
+    /// Identity of the program in a shared store (D25): the hash of everything that its
+    /// results depend on. It cannot be chosen, and formatting does not change it.
     pub(crate) fn program_hash(&self) -> &str {
         self.program_hash
             .get_or_init(|| hex(&self.program().identity()).into())
     }
 
-    /// The helpers, for programs that run inline.
+    /// The helpers, for inline programs.
     pub(crate) fn helpers(&self) -> &Helpers {
         self.helpers
             .get_or_init(|| Arc::new(Helpers::new(self.program())))
     }
 
-    /// Bytes that the program takes, linked and with its source.
+    /// Size of the linked program with its source, in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         let prices = |prices: &ModelPrices| -> usize {
@@ -368,7 +366,7 @@ impl Executable {
         &self.model(model).blocks
     }
 
-    /// The default price of each op; 0 where it is computed at the call.
+    /// The default price of each op; 0 if it is computed at the call.
     pub(crate) fn op_prices(&self, model: CostModel) -> &[i64] {
         &self.model(model).ops
     }
@@ -393,14 +391,14 @@ impl From<LinkError> for LinkStopped {
     }
 }
 
-/// Asks now and then whether linking is still wanted.
+/// Polls the stop function during linking.
 struct LinkPace<'s> {
     stop: &'s (dyn Fn() -> bool + Sync),
     left: Cell<usize>,
 }
 
 impl<'s> LinkPace<'s> {
-    /// Records of a program between two questions.
+    /// Records of a program between two polls.
     const ASK_EVERY: usize = 512;
 
     fn new(stop: &'s (dyn Fn() -> bool + Sync)) -> LinkPace<'s> {
@@ -408,7 +406,7 @@ impl<'s> LinkPace<'s> {
         LinkPace { stop, left }
     }
 
-    /// Is about to look at so many records.
+    /// Counts records that are about to be read.
     fn work(&self, records: usize) -> Result<(), LinkStopped> {
         match self.left.get().checked_sub(records) {
             Some(left) => {
@@ -428,7 +426,7 @@ impl<'s> LinkPace<'s> {
     }
 }
 
-/// Asks while a schema of the program is read.
+/// Polls while a schema of the program is read.
 struct SchemaPace<'p, 's>(&'p LinkPace<'s>);
 
 impl Gauge for SchemaPace<'_, '_> {
@@ -450,7 +448,7 @@ impl Gauge for SchemaPace<'_, '_> {
         Ok(())
     }
 
-    /// Reading matches nothing.
+    /// Never called: reading a schema matches no pattern.
     fn matches(
         &mut self,
         _: &[u8],
@@ -461,8 +459,8 @@ impl Gauge for SchemaPace<'_, '_> {
     }
 }
 
-/// The keys of a program in their interned form, and its shapes; `work` is told how many records
-/// are looked at next. The same program gives the same numbers.
+/// Interns the keys of a program and builds its shapes. `work` gets the number of records
+/// read next. The same program gives the same ids.
 fn interned<E>(
     program: &Program,
     work: impl Fn(usize) -> Result<(), E>,
@@ -481,13 +479,13 @@ fn interned<E>(
     Ok((keys, shapes))
 }
 
-/// The host's atom behind an op of the program. What it costs is the host's
-/// word, not the program's.
+/// The host's atom for an op of the program. Its price comes from the host, not from the
+/// program.
 fn atom(program: &Program, op: &OpRef, atoms: &AtomSet) -> Result<Option<Arc<AtomDef>>, LinkError> {
     let name = wtf8_to_string_lossy(program.text(op.name));
     let found = atoms.entry(&name);
     if op.signature == NO_SIGNATURE && !op.needs_body {
-        // The compiler knew no such atom: its step raises an error.
+        // The compiler did not know the atom: its step raises an error.
         return Ok(found.map(|entry| entry.atom.clone()));
     }
     let Some(entry) = found else {
@@ -504,8 +502,8 @@ fn atom(program: &Program, op: &OpRef, atoms: &AtomSet) -> Result<Option<Arc<Ato
     Ok(Some(atom.clone()))
 }
 
-/// Every call passes what its atom takes, or took when the program was compiled: bodies rely
-/// on it.
+/// Checks that every call passes the inputs of its atom, now or as compiled: bodies rely on
+/// it.
 fn check_sites(
     program: &Program,
     atoms: &[Option<Arc<AtomDef>>],
@@ -529,13 +527,13 @@ fn check_sites(
     Ok(())
 }
 
-/// The code of the atoms that are called at the sites of a program, where that is all.
+/// The native bodies at the call sites of a program, if a call needs nothing else.
 fn natives(program: &Program, atoms: &[Option<Arc<AtomDef>>]) -> Arc<[Option<NativeFn>]> {
     let native = |site: &Site| atoms[site.op as usize].as_ref()?.plain();
     program.sites.iter().map(native).collect()
 }
 
-/// A literal with its constants as machine values.
+/// Converts a literal, with its constants as machine values.
 fn literal(program: &Program, steps: &[LitOp], consts: &[Val]) -> LiteralCode {
     let step = |step: &LitOp| match *step {
         LitOp::Const(k) => LiteralOp::Push(consts[k as usize]),
@@ -548,7 +546,7 @@ fn literal(program: &Program, steps: &[LitOp], consts: &[Val]) -> LiteralCode {
     steps.iter().map(step).collect()
 }
 
-/// The prices of a program in a cost model, at these costs of its ops.
+/// Computes the prices of a program in a cost model, at these op costs.
 fn model_prices(
     program: &Program,
     model: CostModel,
@@ -565,7 +563,7 @@ fn model_prices(
     Ok(ModelPrices { ops, blocks })
 }
 
-/// The price of every block under these prices of ops.
+/// Computes the price of every block at these op prices.
 pub(crate) fn block_prices(program: &Program, model: CostModel, ops: &[i64]) -> Prices {
     let prices = |f| {
         let Ok(prices) = function_prices(program, f, model, ops, |_| Ok::<_, Infallible>(()));
@@ -574,8 +572,7 @@ pub(crate) fn block_prices(program: &Program, model: CostModel, ops: &[i64]) -> 
     program.functions.iter().map(prices).collect()
 }
 
-/// The prices of a function's blocks; `work` is told how many records are
-/// looked at next.
+/// Computes the prices of a function's blocks. `work` gets the number of records read next.
 fn function_prices<E>(
     program: &Program,
     f: &Function,

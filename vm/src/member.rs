@@ -1,9 +1,8 @@
-//! Reading members (language section 3.4).
+//! Member access (language section 3.4).
 //!
-//! Objects have own members only (D16), strings and arrays `length` and
-//! indices, sets `size`, dates their fields, namespaces their constants and
-//! functions. Anything else, and every member of a nullish value, is
-//! `undefined`; a forbidden name is refused before anything is looked at.
+//! Objects have own members only (D16), strings and arrays `length` and indices, sets `size`,
+//! dates their fields, namespaces their constants and functions. Other members, and all
+//! members of nullish values, are `undefined`. A forbidden name is refused before the lookup.
 
 use crate::builtins;
 use crate::heap::{KeyId, Ref, Str, Val, array_index};
@@ -91,7 +90,7 @@ fn forbidden(key: &[u8]) -> Fault {
 /// conversion can hide a name from the check (D16).
 ///
 /// # Errors
-/// As [`member_text`]; keys that are no text.
+/// As [`member_text`]; keys that are not text.
 #[inline]
 pub fn index(cx: &mut Cx<'_>, object: Val, key: Val) -> Result<Val, Fault> {
     if let Val::Num(n) = key {
@@ -111,7 +110,7 @@ fn index_slow(cx: &mut Cx<'_>, object: Val, key: Val) -> Result<Val, Fault> {
     let mut text = Vec::new();
     match key {
         Val::Str(s) => {
-            // Longer than any name that means something.
+            // Longer than any meaningful name.
             if let Val::Obj(r) = object
                 && !is_forbidden(cx.bytes(s))
             {
@@ -125,8 +124,7 @@ fn index_slow(cx: &mut Cx<'_>, object: Val, key: Val) -> Result<Val, Fault> {
         Val::Null => text.extend_from_slice(b"null"),
         Val::Undefined | Val::Unbound => text.extend_from_slice(b"undefined"),
         key => {
-            // No other key is used, but one that spells a forbidden name is
-            // called what it is.
+            // No other key is valid, but a forbidden name keeps its specific error.
             if let Val::Arr(r) = key
                 && let [Val::Str(s)] = cx.heap.items(r)
                 && is_forbidden(cx.bytes(*s))
@@ -139,11 +137,10 @@ fn index_slow(cx: &mut Cx<'_>, object: Val, key: Val) -> Result<Val, Fault> {
     member_text(cx, object, &text)
 }
 
-/// As [`member_text`], but a refused name is read where an object has that member itself
-/// (D68).
+/// As [`member_text`], but a refused name is read if an object has it as an own member (D68).
 ///
 /// # Errors
-/// As [`member_text`], if it has not.
+/// As [`member_text`], if the member is missing.
 pub fn own_text(cx: &mut Cx<'_>, object: Val, key: &[u8]) -> Result<Val, Fault> {
     if is_forbidden(key)
         && let Val::Obj(r) = object
@@ -154,8 +151,8 @@ pub fn own_text(cx: &mut Cx<'_>, object: Val, key: &[u8]) -> Result<Val, Fault> 
     member_text(cx, object, key)
 }
 
-/// As [`index`], but a computed key is data whatever it spells: where a value has no such
-/// member, it is `undefined` (D105).
+/// As [`index`], but a computed key is data, whatever its text: a missing member is
+/// `undefined` (D105).
 ///
 /// # Errors
 /// As [`index`]; the refused names of namespaces and functions.
@@ -169,7 +166,7 @@ pub fn own_index(cx: &mut Cx<'_>, object: Val, key: Val) -> Result<Val, Fault> {
     }
 }
 
-/// The member of this name, or `undefined`: objects are looked up without copying.
+/// The member with this name, or `undefined`; looks objects up without copying.
 fn named(cx: &mut Cx<'_>, r: Ref, name: Str) -> Result<Val, Fault> {
     cx.charge_name(name)?;
     let found = match cx.find_name(name)? {
@@ -191,8 +188,8 @@ pub fn walk_own(cx: &mut Cx<'_>, root: Val, segments: &[&[u8]]) -> Result<Val, F
     Ok(at)
 }
 
-/// Keys of anything but objects are compared up to this many bytes: names of
-/// builtin members and array indices are all shorter.
+/// Keys of values other than objects are compared up to this many bytes: names of builtin
+/// members and array indices are shorter.
 const MAX_NAME_BYTES: usize = 64;
 
 /// Follows a dotted path from `root`; nullish values have only `undefined`

@@ -1,8 +1,8 @@
-//! Argument mismatches: where arguments do not match a program's `inputSchema`,
-//! what was expected there and what was found.
+//! Argument mismatches: the place at which arguments do not match a program's `inputSchema`,
+//! with the expected and the actual kind.
 //!
-//! The message of such an error is part of the language and says none of it
-//! (decision D24); this is its help.
+//! The error's message is part of the language and does not contain this (decision D24); the
+//! help does.
 
 use crate::describe::describe;
 use a99_core::diag::excerpt;
@@ -10,11 +10,11 @@ use a99_core::pointer;
 use a99_core::schema::SchemaError;
 use a99_core::value::Value;
 
-/// Allowed values that are listed.
+/// Maximum number of allowed values in a message.
 const SHOWN_VALUES: usize = 8;
 
-/// `/n: expected number, found the string "five"`. Both values are looked at as
-/// far as the place leads, and shown in a bounded number of characters.
+/// `/n: expected number, found the string "five"`. Reads both values only along the place,
+/// and shows a bounded number of characters.
 pub(crate) fn help(error: &SchemaError, schema: &Value, args: &Value) -> String {
     let place = match error.pointer.as_str() {
         "" => "the arguments".to_owned(),
@@ -30,7 +30,7 @@ pub(crate) fn help(error: &SchemaError, schema: &Value, args: &Value) -> String 
     format!("{place}: expected {expected}, found {found}")
 }
 
-/// The part of a schema that a place in a value belongs to.
+/// The part of a schema that applies at a place in a value.
 fn part<'s>(schema: &'s Value, place: &str) -> Option<&'s Value> {
     let mut at = match schema.get("schema") {
         Some(inner) if schema.get("type").is_none() => inner,
@@ -45,7 +45,7 @@ fn part<'s>(schema: &'s Value, place: &str) -> Option<&'s Value> {
     Some(at)
 }
 
-/// What a schema asks for where a check of this message failed.
+/// The expectation of the schema at a failed check.
 fn expected(error: &SchemaError, schema: Option<&Value>) -> String {
     let limit = |key: &str| schema.and_then(|s| s.get(key)).map(describe_plain);
     let known = match error.message.as_str() {
@@ -82,7 +82,7 @@ fn one_of(allowed: &[Value]) -> String {
     format!("one of {}", shown.join(", "))
 }
 
-/// A value in a few characters, scalars as JSON.
+/// A short description of a value, scalars as JSON.
 fn describe_plain(value: &Value) -> String {
     let text = describe(value);
     let plain = ["the string ", "the number ", "the boolean "];

@@ -1,13 +1,11 @@
-//! What code inside one instruction may do: the heap, the meter, and the ways
-//! to fail.
+//! The interface for code inside one instruction: heap, meter, and errors.
 //!
-//! A builtin or atom body that gets a [`Cx`] follows three rules. It charges
-//! from the sizes of its operands **before** it works (D18). It makes every
-//! allocation and every charge before it changes anything that the program
-//! could see, because the machine may run the instruction a second time after
-//! a compaction or when fuel runs short. And it calls [`Cx::work`] in loops
-//! whose length the program chooses, so that an abort or a deadline stops it
-//! within a millisecond (D23).
+//! A builtin or atom body with a [`Cx`] follows three rules. It charges from the sizes of its
+//! operands **before** it works (D18). It makes every allocation and every charge before it
+//! changes program-visible state, because the machine may run the instruction a second time
+//! after a compaction or when fuel runs short. And it calls [`Cx::work`] in loops whose
+//! length the program controls, so that an abort or a deadline stops it within a millisecond
+//! (D23).
 
 use crate::atom::AtomError;
 use crate::heap::{Heap, KeyId, Oom, Str, Val};
@@ -15,22 +13,21 @@ use a99_core::costs::{COMPACTION, CostModel, Formula, READ, SHORT_TEXT, Sizes, n
 use a99_core::error::{ErrorCode, HostCode};
 use a99_core::value::Value;
 
-/// Why an instruction did not finish.
+/// Why an instruction did not complete.
 #[derive(Debug)]
 pub enum Fault {
-    /// The heap ceiling; the machine compacts and tries once more.
+    /// The heap ceiling is reached; the machine compacts and retries once.
     Oom(Oom),
-    /// Fuel does not cover a proportional price. In fast mode part of the
-    /// budget is prepaid, so the machine tries again in precise mode.
+    /// Fuel does not cover a proportional price. In fast mode a part of the budget is
+    /// prepaid, so the machine retries in precise mode.
     OutOfFuel,
-    /// The host asked the run to stop.
+    /// The host stops the run.
     Stop(StopReason),
     /// An error that the program may catch.
     Throw(Box<Thrown>),
 }
 
-/// Every instruction returns a result with it: two words, so that it fits into
-/// registers.
+/// Every instruction returns a `Result` with it: two words fit into registers.
 const _: () = assert!(size_of::<Fault>() <= 16);
 
 impl From<StopReason> for Fault {
@@ -50,26 +47,26 @@ impl From<Oom> for Fault {
 pub struct Thrown {
     /// Stable code.
     pub code: ErrorCode,
-    /// The host's own code, if it gave one.
+    /// A code of the host, if it set one.
     pub host_code: Option<HostCode>,
-    /// The text a program sees, WTF-8.
+    /// The message that a program sees, WTF-8.
     pub message: Vec<u8>,
     /// A suggestion for people, never part of the message (D24).
     pub help: Option<String>,
-    /// Details for who sees the run from outside.
+    /// Details for observers of the run.
     pub details: Option<Box<Value>>,
-    /// Who failed, where that is not the step that ran (`console.error`).
+    /// The failed op, if it is not the op of the running step (`console.error`).
     pub op: Option<&'static str>,
 }
 
 impl Fault {
-    /// A catchable error with this text.
+    /// A catchable error with this message.
     #[cold]
     pub fn throw(message: impl Into<String>) -> Fault {
         Fault::coded(ErrorCode::Program, message)
     }
 
-    /// A catchable error with a code of its own.
+    /// A catchable error with a code.
     #[cold]
     pub fn coded(code: ErrorCode, message: impl Into<String>) -> Fault {
         Fault::Throw(Box::new(Thrown {
@@ -82,7 +79,7 @@ impl Fault {
         }))
     }
 
-    /// The error with a suggestion for people.
+    /// Adds a suggestion for people.
     #[must_use]
     pub fn with_help(mut self, help: impl Into<String>) -> Fault {
         if let Fault::Throw(thrown) = &mut self {
@@ -91,21 +88,21 @@ impl Fault {
         self
     }
 
-    /// Code that contradicts itself in a way that only shows when it runs: the
-    /// verifier proves that registers hold values, not which kind.
+    /// The error of code with operands of the wrong kind. The verifier proves that registers
+    /// hold values, not their kinds, so this shows only at run time.
     #[cold]
     pub(crate) fn invalid(what: &str) -> Fault {
         Fault::coded(ErrorCode::Invalid, format!("Invalid program: {what}"))
     }
 
-    /// A call of an atom that the compiler did not know and the host does not have.
+    /// The error of a call to an atom unknown to both compiler and host.
     #[cold]
     pub(crate) fn unknown_atom(name: &[u8]) -> Fault {
         let name = a99_core::text::wtf8_to_string_lossy(name);
         Fault::throw(format!("Unknown Atom: {name}"))
     }
 
-    /// A catchable error in the name of another op.
+    /// A catchable error attributed to another op.
     #[cold]
     pub fn by(op: &'static str, message: impl Into<Vec<u8>>) -> Fault {
         let message = message.into();
@@ -119,7 +116,7 @@ impl Fault {
         }))
     }
 
-    /// The refusal of a forbidden name (D16).
+    /// The error of a forbidden name (D16).
     #[cold]
     pub fn forbidden(name: &str) -> Fault {
         Fault::coded(
@@ -130,9 +127,8 @@ impl Fault {
 }
 
 impl From<AtomError> for Fault {
-    /// What a program sees of a host's error. Codes that no program may catch are
-    /// the engine's to give, and an error without a text shows the name of its
-    /// kind.
+    /// Converts a host's error to the program's view. Only the engine may use codes that
+    /// programs cannot catch. An error without a message gets the name of its kind.
     #[cold]
     fn from(error: AtomError) -> Fault {
         let code = match error.code.is_catchable() {
@@ -154,7 +150,7 @@ impl From<AtomError> for Fault {
     }
 }
 
-/// Who stopped a run.
+/// The cause of a stop.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum StopReason {
     /// The caller's abort signal.
@@ -163,12 +159,12 @@ pub enum StopReason {
     Deadline,
 }
 
-/// What the driver lets the machine ask at yield points. Reading a clock or a
-/// flag is the driver's business.
+/// The environment that the driver gives the machine, used at yield points. Only the driver
+/// reads clocks and flags.
 pub trait Host: Send + Sync {
-    /// Whether the run must stop now.
+    /// Whether the run must stop now, and why.
     fn stop(&self) -> Option<StopReason>;
-    /// Whether it must because the host says so, whatever the time.
+    /// Whether the run is aborted, regardless of time.
     fn is_aborted(&self) -> bool {
         self.stop() == Some(StopReason::Aborted)
     }
@@ -178,37 +174,35 @@ pub trait Host: Send + Sync {
     fn random(&self, out: &mut [u8]);
 }
 
-/// In the flat model an operation refuses operands and results above this
-/// many UTF-16 units (D18: hard caps instead of proportional prices).
+/// Maximum UTF-16 units of an operand or a result in the flat model (D18: hard caps replace
+/// proportional prices).
 pub const FLAT_MAX_UNITS: u64 = 32 << 20;
 
-/// In the flat model an operation refuses operands and results above this
-/// many elements or keys.
+/// Maximum elements or keys of an operand or a result in the flat model.
 pub const FLAT_MAX_ELEMENTS: u64 = 8 << 20;
 
-/// Units of work between two looks at the host, about 20 microseconds.
+/// Units of work between two yield points, about 20 microseconds.
 pub(crate) const WORK_SLICE: i64 = 16_384;
 
 /// Fuel and time of a run, as an instruction sees them.
 ///
-/// `fuel` and `slice` are written one by one for each block: if they lay side by side, reading
-/// both at once (`mark`) would wait for these writes.
+/// Each block writes `fuel` and `slice` separately. If they were adjacent, a combined load of
+/// both (`mark`) would wait for these stores.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Meter {
     /// Micro-units left; in fast mode the current block is already paid.
     pub(crate) fuel: i64,
-    /// How low `slice` may fall within one instruction until the host is
-    /// asked again.
+    /// Value of `slice` at which the host is polled next within one instruction.
     pub(crate) look: i64,
-    /// Work left until the run gives way to others; below zero it is overdue.
+    /// Work left until the run yields; negative if it is overdue.
     pub(crate) slice: i64,
     pub(crate) model: CostModel,
-    /// How long a slice is.
+    /// Length of a slice, in units of work.
     size: i64,
 }
 
-/// A reading of a [`Meter`].
+/// A saved state of a [`Meter`].
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Mark {
     fuel: i64,
@@ -216,7 +210,7 @@ pub(crate) struct Mark {
 }
 
 impl Meter {
-    /// A meter with this budget in micro-units.
+    /// Creates a meter with a budget in micro-units.
     pub fn new(fuel: i64, model: CostModel) -> Meter {
         Meter {
             fuel,
@@ -227,26 +221,26 @@ impl Meter {
         }
     }
 
-    /// Sets how long slices are.
+    /// Sets the length of slices.
     pub(crate) fn set_slice(&mut self, size: i64) {
         self.size = size.clamp(1, WORK_SLICE);
         self.slice = self.slice.min(self.size);
     }
 
-    /// Begins a slice of at least so much work: others had their turn.
+    /// Begins a slice of at least this much work, after the run has yielded.
     pub(crate) fn new_slice(&mut self, least: i64) {
         self.slice = self.size.max(least);
         self.look = 0;
     }
 
-    /// Notes work that was done without looking at the host.
+    /// Counts finished work without polling the host.
     pub(crate) fn did(&mut self, n: usize) {
         self.slice = self
             .slice
             .saturating_sub(i64::try_from(n).unwrap_or(i64::MAX));
     }
 
-    /// Pays for nanoseconds of compaction that no allocation paid for.
+    /// Charges nanoseconds of compaction that no allocation paid for.
     pub(crate) fn compacted(&mut self, work: usize) {
         if self.model == CostModel::Metered {
             let price = i64::try_from(work).unwrap_or(i64::MAX);
@@ -255,7 +249,7 @@ impl Meter {
         }
     }
 
-    /// Where the meter stands.
+    /// Saves the state.
     #[inline]
     pub(crate) fn mark(&self) -> Mark {
         Mark {
@@ -264,25 +258,25 @@ impl Meter {
         }
     }
 
-    /// Forgets what an instruction charged that is run again.
+    /// Restores the state, before an instruction runs again.
     pub(crate) fn back_to(&mut self, mark: Mark) {
         self.fuel = mark.fuel;
         self.slice = mark.slice;
         self.look = self.look.max(mark.slice.saturating_sub(WORK_SLICE)).min(0);
     }
 
-    /// Micro-units left.
+    /// Fuel left, in micro-units.
     pub fn fuel(&self) -> i64 {
         self.fuel
     }
 
-    /// Pays the proportional price of an operation before it works; in the
-    /// flat model checks the size caps instead.
-    /// Whether fuel is left after that price.
+    /// Whether the budget covers a price.
     fn affords(&self, formula: Formula, sizes: Sizes) -> bool {
         self.model != CostModel::Metered || formula.price(sizes) < self.fuel
     }
 
+    /// Pays the proportional price of an operation before the work; in the flat model checks
+    /// the size caps instead.
     fn charge(&mut self, formula: Formula, sizes: Sizes, host: &dyn Host) -> Result<(), Fault> {
         match self.model {
             CostModel::Metered => {
@@ -320,7 +314,7 @@ impl Meter {
         }
     }
 
-    /// Pays a price of the metered model in micro-units.
+    /// Pays a price, in micro-units, in the metered model only.
     #[inline]
     fn pay_metered(&mut self, price: i64) -> Result<(), Fault> {
         match self.model {
@@ -329,7 +323,7 @@ impl Meter {
         }
     }
 
-    /// Notes `n` units of work and asks the host when a slice is done.
+    /// Counts `n` units of work and polls the host at the end of a slice.
     #[inline]
     fn work(&mut self, n: i64, host: &dyn Host) -> Result<(), Fault> {
         self.slice = self.slice.saturating_sub(n);
@@ -340,8 +334,8 @@ impl Meter {
         }
     }
 
-    /// The slice itself stays overdue, so that the run gives way to others
-    /// after this instruction (C22).
+    /// Polls the host. The slice stays overdue, so that the run yields after this instruction
+    /// (C22).
     #[cold]
     fn end_slice(&mut self, host: &dyn Host) -> Result<(), Fault> {
         self.look = self.slice.saturating_sub(WORK_SLICE);
@@ -350,7 +344,7 @@ impl Meter {
     }
 }
 
-/// Work that is neither paid nor part of an instruction, and stops like one.
+/// Stoppable work that is neither paid nor part of an instruction.
 pub(crate) struct Watch<'h> {
     host: &'h dyn Host,
     left: usize,
@@ -362,11 +356,11 @@ impl<'h> Watch<'h> {
         Watch { host, left }
     }
 
-    /// Notes `n` units of work (about a nanosecond each) and asks the host
-    /// when a slice is done.
+    /// Counts `n` units of work (about a nanosecond each) and polls the host at the end of a
+    /// slice.
     ///
     /// # Errors
-    /// It says stop.
+    /// The host stops the run.
     #[inline]
     pub(crate) fn work(&mut self, n: usize) -> Result<(), StopReason> {
         match self.left.checked_sub(n) {
@@ -385,14 +379,14 @@ impl<'h> Watch<'h> {
     }
 }
 
-/// What long work tells of its pieces.
+/// Receives the progress of long work.
 pub(crate) trait Pace {
-    /// Why the work ends early.
+    /// The reason for an early end.
     type Stop;
-    /// Notes `n` units of work (about a nanosecond each).
+    /// Counts `n` units of work (about a nanosecond each).
     ///
     /// # Errors
-    /// The host says stop.
+    /// The host stops the run.
     fn work(&mut self, n: usize) -> Result<(), Self::Stop>;
 }
 
@@ -414,8 +408,7 @@ impl Pace for Clock<'_> {
     }
 }
 
-/// The time of a run without its heap: for walks that hold a part of the heap
-/// while they work.
+/// The time of a run without its heap, for walks that borrow a part of the heap.
 pub(crate) struct Clock<'m> {
     meter: &'m mut Meter,
     host: &'m dyn Host,
@@ -440,7 +433,7 @@ impl<'m> Clock<'m> {
 }
 
 impl Clock<'_> {
-    /// A clock that nobody stops, for tests of the heap.
+    /// A clock that never stops, for tests of the heap.
     #[cfg(test)]
     pub(crate) fn with<T>(run: impl FnOnce(&mut Clock<'_>) -> T) -> T {
         let mut meter = Meter::new(i64::MAX, CostModel::Metered);
@@ -451,8 +444,8 @@ impl Clock<'_> {
     }
 }
 
-/// The view of a run that works on texts and values of its heap where they
-/// lie: it pays and stops like [`Cx`], and changes nothing.
+/// Read-only view of a run, for work on texts and values in place. It pays and stops like
+/// [`Cx`].
 pub(crate) struct Reading<'a> {
     pub(crate) heap: &'a Heap,
     meter: &'a mut Meter,
@@ -460,7 +453,7 @@ pub(crate) struct Reading<'a> {
 }
 
 impl<'a> Reading<'a> {
-    /// The heap, for longer than this is borrowed.
+    /// The heap, with the lifetime of the view.
     pub(crate) fn heap(&self) -> &'a Heap {
         self.heap
     }
@@ -470,7 +463,7 @@ impl<'a> Reading<'a> {
         self.meter.charge(formula, sizes, self.host)
     }
 
-    /// Pays a price of the metered model in micro-units.
+    /// Pays a price, in micro-units, in the metered model only.
     pub(crate) fn pay_metered(&mut self, price: i64) -> Result<(), Fault> {
         self.meter.pay_metered(price)
     }
@@ -482,7 +475,7 @@ impl<'a> Reading<'a> {
     }
 }
 
-/// The view of a run that builtins and native atoms work with.
+/// The view of a run for builtins and native atoms.
 pub struct Cx<'a> {
     /// The run's heap.
     pub heap: &'a mut Heap,
@@ -491,21 +484,21 @@ pub struct Cx<'a> {
 }
 
 impl<'a> Cx<'a> {
-    /// A view of these parts; hosts need it only to test atoms of their own.
+    /// Creates a view from its parts; hosts need it only to test their atoms.
     pub fn new(heap: &'a mut Heap, meter: &'a mut Meter, host: &'a dyn Host) -> Cx<'a> {
         Cx { heap, meter, host }
     }
 }
 
 impl Cx<'_> {
-    /// Pays the proportional price of an operation before it works; in the
-    /// flat model checks the size caps instead.
+    /// Pays the proportional price of an operation before the work; in the flat model checks
+    /// the size caps instead.
     pub fn charge(&mut self, formula: Formula, sizes: Sizes) -> Result<(), Fault> {
         self.meter.charge(formula, sizes, self.host)
     }
 
-    /// Ends the run if what was made so far cannot be paid for, and takes nothing
-    /// otherwise: for what is made piece by piece and paid as a whole.
+    /// Ends the run if the price so far is not affordable, without charging otherwise: for
+    /// results that are built in pieces and paid as a whole.
     pub(crate) fn foresee(&mut self, formula: Formula, sizes: Sizes) -> Result<(), Fault> {
         match self.meter.affords(formula, sizes) {
             true => Ok(()),
@@ -518,19 +511,19 @@ impl Cx<'_> {
         self.meter.pay(price)
     }
 
-    /// Pays a price of the metered model in micro-units.
+    /// Pays a price, in micro-units, in the metered model only.
     pub fn pay_metered(&mut self, price: i64) -> Result<(), Fault> {
         self.meter.pay_metered(price)
     }
 
-    /// Notes `n` units of work (about a nanosecond each) and looks at abort
-    /// and deadline when a slice of work is done.
+    /// Counts `n` units of work (about a nanosecond each) and polls abort and deadline at the
+    /// end of a slice.
     #[inline]
     pub fn work(&mut self, n: i64) -> Result<(), Fault> {
         self.meter.work(n, self.host)
     }
 
-    /// The heap and the time, to be held at once.
+    /// The heap and the clock, borrowed together.
     pub(crate) fn split(&mut self) -> (&mut Heap, Clock<'_>) {
         let clock = Clock {
             meter: self.meter,
@@ -539,7 +532,7 @@ impl Cx<'_> {
         (self.heap, clock)
     }
 
-    /// The run with its heap to be read only, for work that borrows from it.
+    /// The read-only view, for work that borrows from the heap.
     pub(crate) fn reading(&mut self) -> Reading<'_> {
         Reading {
             heap: self.heap,
@@ -548,7 +541,7 @@ impl Cx<'_> {
         }
     }
 
-    /// Pays for looking up a name that the program made.
+    /// Pays for the lookup of a name that the program computed.
     ///
     /// # Errors
     /// Fuel, a stop.
@@ -556,7 +549,7 @@ impl Cx<'_> {
         self.charge_name_of(name.len_bytes())
     }
 
-    /// The text of a member's name as a value, paid for like a name that is looked up.
+    /// The name of a member as a value, paid for like a lookup.
     ///
     /// # Errors
     /// Fuel, memory, a stop.
@@ -578,7 +571,7 @@ impl Cx<'_> {
         self.host.now_ms()
     }
 
-    /// Random bytes from the run's source.
+    /// Fills a buffer with random bytes from the run's source.
     pub fn random(&self, out: &mut [u8]) {
         self.host.random(out);
     }

@@ -1,4 +1,4 @@
-//! What a host says about one run, and what it gets back.
+//! Options and outcomes of runs.
 
 use crate::atom::Grants;
 use crate::console::ConsoleSink;
@@ -24,17 +24,16 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The fuel of a run unless the host says otherwise; the references' default.
+/// Default fuel of a run, that of the reference implementations.
 pub const DEFAULT_FUEL: f64 = 1000.0;
 
-/// Milliseconds of run time for each unit of fuel, unless an explicit timeout
-/// replaces it (D22).
+/// Milliseconds of run time per unit of fuel, unless a timeout is set (D22).
 pub const TIMEOUT_MS_PER_FUEL: f64 = 10.0;
 
-/// How deep sub-agents may nest (D41).
+/// Maximum nesting of sub-agents (D41).
 pub const MAX_AGENT_DEPTH: u32 = 10;
 
-/// Bytes of trace that a run keeps; older events are dropped first (D43).
+/// Bytes of trace that a run keeps; the oldest events are dropped first (D43).
 pub const DEFAULT_TRACE_BYTES: usize = 8 << 20;
 
 /// The meaning of `==` and `!=` (D6).
@@ -47,17 +46,17 @@ pub enum Equality {
     Exact,
 }
 
-/// The price of a step as a function of its input as written and of the
-/// request context, in units of fuel.
+/// The price of a step in units of fuel, as a function of its literal input and of the
+/// request context.
 pub type CostFunction = Arc<dyn Fn(&Value, &Value) -> f64 + Send + Sync>;
 
-/// A price that replaces an atom's own for one run.
+/// A price that overrides an atom's own for one run.
 #[derive(Clone)]
 pub enum CostOverride {
     /// Micro-units.
     Fixed(i64),
-    /// Computed for each execution; NaN, infinite, negative and panicking
-    /// prices are replaced by the static default (D17, F03).
+    /// Computed for each execution. NaN, infinite and negative prices and panics give the
+    /// static default (D17, F03).
     Function(CostFunction),
 }
 
@@ -70,8 +69,8 @@ impl fmt::Debug for CostOverride {
     }
 }
 
-/// How many calls of an atom are left; clones share the count, so that one
-/// budget can span several runs (D42).
+/// The remaining calls of an atom. Clones share the count, so that one budget can span
+/// several runs (D42).
 #[derive(Clone, Debug)]
 pub struct Quota(Arc<QuotaState>);
 
@@ -82,7 +81,7 @@ struct QuotaState {
 }
 
 impl Quota {
-    /// A budget of this many calls.
+    /// Creates a budget of `limit` calls.
     pub fn new(limit: u64) -> Quota {
         Quota(Arc::new(QuotaState {
             limit,
@@ -95,19 +94,19 @@ impl Quota {
         self.0.limit
     }
 
-    /// Calls counted so far.
+    /// Number of calls counted so far.
     pub fn used(&self) -> u64 {
         self.0.used.load(Ordering::Relaxed).min(self.0.limit)
     }
 
-    /// Counts at least so many calls.
+    /// Raises the count to at least `used`.
     pub(crate) fn raise(&self, used: u64) {
         self.0
             .used
             .fetch_max(used.min(self.0.limit), Ordering::Relaxed);
     }
 
-    /// Counts a call; `false` if none is left.
+    /// Counts a call; false if none is left.
     pub(crate) fn take(&self) -> bool {
         self.0
             .used
@@ -118,16 +117,16 @@ impl Quota {
     }
 }
 
-/// The sizes that a run may not pass.
+/// Size limits of a run.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// Bytes of heap, over everything the run holds (D20).
+    /// Bytes of heap, including everything the run holds (D20).
     pub heap_bytes: usize,
-    /// What may cross between host and guest (D21).
+    /// Limits of values that cross between host and guest (D21).
     pub boundary: BoundaryLimits,
-    /// Depth of sub-agents (D41).
+    /// Maximum nesting of sub-agents (D41).
     pub agent_depth: u32,
-    /// Bytes of trace kept.
+    /// Bytes of trace to keep.
     pub trace_bytes: usize,
 }
 
@@ -142,58 +141,55 @@ impl Default for Limits {
     }
 }
 
-/// Everything a host says about one run. The defaults are safe: limits are on
-/// and nothing is granted.
+/// Options of one run. The defaults are safe: limits are on, and no capability is granted.
 #[derive(Clone)]
 pub struct RunOptions {
-    /// The budget.
+    /// The fuel budget.
     pub fuel: Fuel,
-    /// Milliseconds the run may take; by default ten for each unit of fuel.
+    /// Time limit in milliseconds; by default ten per unit of fuel.
     pub timeout_ms: Option<u64>,
     /// Stops the run from outside.
     pub signal: Option<AbortSignal>,
-    /// Which prices apply (D18).
+    /// The cost model, which decides how prices are computed (D18).
     pub cost_model: CostModel,
-    /// Prices of single atoms. Here as in quotas and timeouts, a name that the
-    /// engine does not have is refused when the run begins
-    /// ([`ErrorCode::UnknownOp`](a99_core::error::ErrorCode::UnknownOp)).
+    /// Prices of individual atoms. Unknown names here, in quotas and in timeouts are refused
+    /// when the run begins ([`ErrorCode::UnknownOp`](a99_core::error::ErrorCode::UnknownOp)).
     pub costs: HashMap<String, CostOverride>,
-    /// Calls of single atoms (D42).
+    /// Call quotas of individual atoms (D42).
     pub quotas: HashMap<String, Quota>,
-    /// Time limits of single atoms.
+    /// Time limits of individual atoms.
     pub timeouts: HashMap<String, AtomTimeout>,
     /// The request context that atoms see.
     pub context: Arc<Value>,
-    /// What of it programs may read (D75): keys, or dotted paths below them.
+    /// Parts of the context that programs may read (D75): keys, or dotted paths below them.
     pub readable_context: Arc<[String]>,
-    /// What the host grants.
+    /// Capabilities that the host grants.
     pub grants: Grants,
-    /// Values of the host that its atoms ask for.
+    /// Host values that atoms look up by type.
     pub host: HostState,
-    /// Sizes.
+    /// Size limits.
     pub limits: Limits,
-    /// Keep a trace.
+    /// Whether to keep a trace.
     pub trace: bool,
-    /// Where events of the trace go as they are made.
+    /// Receives trace events as they occur.
     pub trace_to: Option<Arc<Box<dyn TraceSink>>>,
-    /// Where events of the run go while it goes on (D87).
+    /// Receives events of the run while it is in progress (D87).
     pub events: Option<EventSink>,
-    /// Where lines go that programs write by `console`.
+    /// Receives lines that programs write by `console`.
     pub console: Option<ConsoleSink>,
-    /// Counters that show how far the run is.
+    /// Progress counters of the run.
     pub progress: Option<Arc<RunProgress>>,
     /// The meaning of `==`.
     pub equality: Equality,
-    /// How deep this run itself is nested in sub-agents.
+    /// Nesting depth of this run in sub-agents.
     pub depth: u32,
-    /// The call of another run that this run answers: the identities of its own calls
-    /// begin with it.
+    /// The call of another run that this run answers: a prefix of the ids of its own calls.
     pub parent: Option<Arc<CallId>>,
-    /// What the run may use beside fuel, with the sub-agents below it: calls of the host,
-    /// tokens, money. A run without one gets an account without limits with its first call.
+    /// Budget of the run and its sub-agents besides fuel: host calls, tokens, money. A run
+    /// without one gets an account without limits at its first call.
     pub account: Option<Account>,
-    /// The clock and the randomness that the program sees, in place of the machine's: a run
-    /// that is to be the same when it is run again.
+    /// Clock and random source of the program instead of the machine's, for reproducible
+    /// runs.
     pub environment: Option<Arc<dyn Environment>>,
 }
 
@@ -227,11 +223,11 @@ impl Default for RunOptions {
     }
 }
 
-/// What options have that say nothing: an `undefined` context, and no names of members of it.
+/// The empty defaults: an `undefined` context, and no readable members.
 type Nothing = (Arc<Value>, Arc<[String]>);
 
-/// One for each thread: starting a run allocates none, and threads do not count their runs in
-/// one place.
+/// The empty defaults of this thread: starting a run then allocates none of them, and threads
+/// do not share their reference counts.
 fn nothing() -> Nothing {
     let new = || (Arc::new(Value::Undefined), Arc::from(Vec::new()));
     thread_local! {
@@ -241,7 +237,7 @@ fn nothing() -> Nothing {
     shared.unwrap_or_else(|_| new())
 }
 
-/// Options of no run, for a machine between two: one for each thread.
+/// Placeholder options of an idle machine, one per thread.
 pub(crate) fn of_no_run() -> Arc<RunOptions> {
     thread_local! {
         static OPTIONS: Arc<RunOptions> = Arc::default();
@@ -251,7 +247,7 @@ pub(crate) fn of_no_run() -> Arc<RunOptions> {
 }
 
 impl RunOptions {
-    /// The same for one more run: with quotas of its own, of which nothing is used.
+    /// The options for one more run, with fresh quotas.
     #[must_use]
     pub fn for_a_run(self: &Arc<Self>) -> Arc<RunOptions> {
         if self.quotas.is_empty() {
@@ -276,12 +272,12 @@ impl fmt::Debug for RunOptions {
     }
 }
 
-/// An option that cannot be.
+/// An invalid option.
 #[derive(Clone, Debug, PartialEq)]
 pub enum OptionError {
-    /// The budget is no sane amount of fuel (F02).
+    /// The budget is no valid amount of fuel (F02).
     Fuel(FuelError),
-    /// The price of this atom is no sane amount of fuel.
+    /// The price of this atom is no valid amount of fuel.
     Cost(String),
 }
 
@@ -299,7 +295,7 @@ impl fmt::Display for OptionError {
 impl std::error::Error for OptionError {}
 
 impl RunOptions {
-    /// The defaults.
+    /// Creates the default options.
     pub fn new() -> RunOptions {
         RunOptions::default()
     }
@@ -307,7 +303,7 @@ impl RunOptions {
     /// Sets the budget, in units of fuel.
     ///
     /// # Errors
-    /// NaN, negative and infinite budgets (F02).
+    /// The budget is NaN, negative or infinite (F02).
     pub fn fuel(mut self, units: f64) -> Result<RunOptions, OptionError> {
         self.fuel = Fuel::from_decimal(units).map_err(OptionError::Fuel)?;
         Ok(self)
@@ -337,14 +333,14 @@ impl RunOptions {
     /// Sets the price of an atom, in units of fuel.
     ///
     /// # Errors
-    /// NaN, negative and infinite prices.
+    /// The price is NaN, negative or infinite.
     pub fn cost(mut self, op: &str, units: f64) -> Result<RunOptions, OptionError> {
         let micro = cost_from_f64(units).ok_or_else(|| OptionError::Cost(op.to_owned()))?;
         self.costs.insert(op.to_owned(), CostOverride::Fixed(micro));
         Ok(self)
     }
 
-    /// Sets the price of an atom by a function of its input and the context.
+    /// Sets the price of an atom as a function of its input and the context.
     #[must_use]
     pub fn cost_fn(
         mut self,
@@ -356,7 +352,7 @@ impl RunOptions {
         self
     }
 
-    /// Sets the clock and the randomness that the program sees.
+    /// Sets the clock and random source that the program sees.
     #[must_use]
     pub fn environment(mut self, environment: Arc<dyn Environment>) -> RunOptions {
         self.environment = Some(environment);
@@ -370,7 +366,7 @@ impl RunOptions {
         self
     }
 
-    /// Limits how often an atom may be called.
+    /// Limits the number of calls of an atom.
     #[must_use]
     pub fn quota(mut self, op: &str, calls: u64) -> RunOptions {
         self.quotas.insert(op.to_owned(), Quota::new(calls));
@@ -391,8 +387,8 @@ impl RunOptions {
         self
     }
 
-    /// Lets programs read these parts of the request context by `$kind: context` (D75):
-    /// keys, or dotted paths. Nothing is readable by default.
+    /// Lets programs read these parts of the request context by `$kind: context` (D75): keys,
+    /// or dotted paths. By default none is readable.
     #[must_use]
     pub fn readable_context<T: Into<String>>(
         mut self,
@@ -402,16 +398,16 @@ impl RunOptions {
         self
     }
 
-    /// Keeps a trace.
+    /// Sets whether to keep a trace.
     #[must_use]
     pub fn trace(mut self, on: bool) -> RunOptions {
         self.trace = on;
         self
     }
 
-    /// Gives every event of the trace to a sink when its step has ended, whether
-    /// or not a trace is kept besides: see [`TraceSink`]. Nothing is held back, so
-    /// a run of any length can be followed.
+    /// Passes every trace event to a sink when its step has ended, with or without a kept
+    /// trace: see [`TraceSink`]. Events are not buffered, so a run of any length can be
+    /// followed.
     ///
     /// ```
     /// use a99_vm::{RunOptions, TraceEvent};
@@ -427,10 +423,12 @@ impl RunOptions {
         self
     }
 
-    /// Sends events of the run while it goes on, such as the pieces of models' answers and
-    /// what the program sends by `streamChunk` (D87). Whoever reads slowly makes the calls
-    /// wait that send text or chunks; their times and the run's go on meanwhile. With
-    /// [`RunOptions::trace_to`] the same sink gets the steps, too.
+    /// Sends events of the run while it is in progress, such as the pieces of models' answers
+    /// and the chunks that the program sends by `streamChunk` (D87).
+    ///
+    /// A slow reader delays only the calls that send text or chunks. Their timeouts and the
+    /// run's deadline keep running. With [`RunOptions::trace_to`] the same sink also gets the
+    /// steps.
     ///
     /// ```
     /// use a99_vm::{RunOptions, event_channel};
@@ -445,22 +443,23 @@ impl RunOptions {
         self
     }
 
-    /// Calls a function with each line that programs write by `console`, soon after. Its time is
-    /// the run's. The outcome has them as well ([`Outcome::logs`]), and events tell of them.
+    /// Calls a function with each line that programs write by `console`, soon after it is
+    /// written. Its time counts as the run's. The outcome has the lines too
+    /// ([`Outcome::logs`]), and so do events.
     #[must_use]
     pub fn console(mut self, write: impl Fn(&LogLine) + Send + Sync + 'static) -> RunOptions {
         self.console = Some(ConsoleSink::new(write));
         self
     }
 
-    /// Has the run count what it does, for another thread to read: see [`RunProgress`].
+    /// Counts the run's progress, for another thread to read: see [`RunProgress`].
     #[must_use]
     pub fn progress(mut self, progress: Arc<RunProgress>) -> RunOptions {
         self.progress = Some(progress);
         self
     }
 
-    /// Calls a function with each event of the run. Its time is the run's:
+    /// Calls a function with each event of the run. Its time counts as the run's:
     /// [`EventSink::to_function`].
     ///
     /// ```
@@ -478,9 +477,9 @@ impl RunOptions {
         self.events(EventSink::to_function(call))
     }
 
-    /// Gives the host's atoms a value that they ask for by its type
-    /// ([`AtomCx::host`](crate::typed::AtomCx::host)), in place of one of the same
-    /// type before, and of the engine's. The type may be a trait.
+    /// Provides a value that host atoms look up by type
+    /// ([`AtomCx::host`](crate::typed::AtomCx::host)). It overrides an earlier value of the
+    /// same type and the engine's. The type may be a trait object.
     ///
     /// ```
     /// use a99_vm::RunOptions;
@@ -514,30 +513,30 @@ impl RunOptions {
     }
 }
 
-/// What came of a run (D7). Serializes as [`Outcome::to_json`].
+/// The outcome of a run (D7). Serializes as [`Outcome::to_json`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
-    /// What the program returned; the error as a value if it failed;
-    /// `undefined` if it never returned.
+    /// The value that the program returned, the error as a value if it failed, or `undefined`
+    /// if it never returned.
     pub result: Value,
-    /// Why it failed.
+    /// The error of a failed run.
     pub error: Option<RunError>,
-    /// Fuel spent; it may pass the budget by the last price.
+    /// Fuel spent; it may exceed the budget by the last price.
     pub fuel_used: Fuel,
-    /// The trace, if it was asked for.
+    /// The trace, if it was requested.
     pub trace: Option<Vec<TraceEvent>>,
-    /// Warnings.
+    /// Warnings of the run.
     pub warnings: Vec<Text>,
-    /// What the program wrote by `console`, at most [`MAX_KEPT`](crate::console::MAX_KEPT)
-    /// bytes; of a run that was restored since then.
+    /// Lines that the program wrote by `console`, at most
+    /// [`MAX_KEPT`](crate::console::MAX_KEPT) bytes; after a restore only later lines.
     pub logs: Box<[LogLine]>,
-    /// What the run and its sub-agents used: of a run with an account, or with a call of
-    /// the host.
+    /// Usage of the run and its sub-agents: of a run with an account, or with a call of the
+    /// host.
     pub usage: Option<Box<Usage>>,
 }
 
-/// Outcomes and errors are returned by value through every layer: growth of
-/// them is a decision. Bytes on a 64-bit machine.
+/// Outcomes and errors are returned by value through every layer, so their size is pinned
+/// here. Bytes on a 64-bit machine.
 const _: () = {
     assert!(size_of::<Outcome>() <= 216);
     assert!(size_of::<RunError>() <= 112);
@@ -550,12 +549,13 @@ impl Serialize for Outcome {
 }
 
 impl Outcome {
-    /// The form for machines, that of `a99 run --json`: an object of `result`, or
-    /// of `error` ([`RunError::to_json`]) if the run failed; `fuel_used`, a number
-    /// of units; `warnings`, an array of strings; `logs`, an array of [`LogLine::to_json`], if the
-    /// program wrote any; `usage` ([`Usage::to_json`]), if there
-    /// were sub-agents, or tokens or money were used; and `trace`, an array of [`TraceEvent::to_json`], if one was
-    /// kept. An `undefined` result is left out.
+    /// The JSON form, that of `a99 run --json`.
+    ///
+    /// An object with `result`, or `error` ([`RunError::to_json`]) if the run failed;
+    /// `fuel_used`, a number of units; `warnings`, an array of strings; `logs`, an array of
+    /// [`LogLine::to_json`], if the program wrote any; `usage` ([`Usage::to_json`]), if there
+    /// were sub-agents, or tokens or money were used; and `trace`, an array of
+    /// [`TraceEvent::to_json`], if one was kept. An `undefined` result is left out.
     #[must_use]
     pub fn to_json(&self) -> Value {
         let mut map = Map::new();
@@ -580,7 +580,7 @@ impl Outcome {
         Value::Object(map)
     }
 
-    /// The first generation's style: the result, or the error.
+    /// The result, or the error, as in the first generation.
     ///
     /// # Errors
     /// The run's error.

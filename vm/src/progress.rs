@@ -1,5 +1,4 @@
-//! How far a run is: counters that the run sets between slices of work, and that another thread
-//! reads when it likes.
+//! Progress of a run: counters that the run updates between slices and another thread reads.
 
 use crate::link::Executable;
 use crate::machine::{CodePlace, Machine, Request};
@@ -11,13 +10,13 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-/// Counters of a run that goes on, for [`RunOptions::progress`](crate::RunOptions::progress).
+/// Counters of a run in progress, for [`RunOptions::progress`](crate::RunOptions::progress).
 ///
-/// A run sets them some ten thousand times a second, which takes less than a hundredth of its
-/// time; it waits for no reader.
+/// A run updates them some ten thousand times a second, at less than a hundredth of its time,
+/// and never waits for a reader.
 #[derive(Default)]
 pub struct RunProgress {
-    /// Micro-units that the run has left, and those that it was given.
+    /// Micro-units that the run has left, and those that it started with.
     fuel: AtomicI64,
     budget: AtomicI64,
     calls: AtomicU64,
@@ -42,20 +41,20 @@ impl fmt::Debug for RunProgress {
     }
 }
 
-/// What a run has done, read at one moment.
+/// A snapshot of a run's progress.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Progress {
-    /// Fuel that it used.
+    /// Fuel used so far.
     pub fuel_used: Fuel,
-    /// Calls of the host that it made.
+    /// Number of host calls made.
     pub calls: u64,
-    /// The op of the step at hand, if the run began.
+    /// The op of the current step, if the run has begun.
     pub op: Option<String>,
-    /// The place of the step in the program, as an error has it.
+    /// JSON pointer of the step in the program, as in an error.
     pub pointer: Option<String>,
-    /// Line and column in the text that the program was made of, where that is no JSON.
+    /// Line and column in the original text, if that text is not JSON.
     pub line_col: Option<(u32, u32)>,
-    /// The calls under way: which, of which atom, since when.
+    /// The calls in progress: id, atom, start time.
     pub under_way: Vec<(CallId, String, Option<Instant>)>,
 }
 
@@ -64,7 +63,7 @@ impl RunProgress {
         self.now.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What the run has done so far.
+    /// Reads the current progress.
     #[must_use]
     pub fn read(&self) -> Progress {
         let now = self.now();
@@ -85,7 +84,7 @@ impl RunProgress {
 }
 
 impl Machine {
-    /// Sets the counters, if somebody reads them.
+    /// Updates the counters, if there is a reader.
     #[inline]
     pub(crate) fn report(&self) {
         if let Some(progress) = &self.run_options().progress {
@@ -98,7 +97,7 @@ impl Machine {
         let (fuel, budget) = self.fuel_of_budget();
         progress.fuel.store(fuel, Ordering::Relaxed);
         progress.budget.store(budget, Ordering::Relaxed);
-        // A reader has it for a moment: the next slice tells.
+        // A reader holds the lock: the next slice updates it.
         if let Ok(mut now) = progress.now.try_lock() {
             let place = self.place(None);
             match &mut now.place {
@@ -108,7 +107,7 @@ impl Machine {
         }
     }
 
-    /// Counts a call that the host is given.
+    /// Counts a call made to the host.
     #[inline]
     pub(crate) fn report_call(&self, request: &Request) {
         if let Some(progress) = &self.run_options().progress {
@@ -122,7 +121,7 @@ impl Machine {
         }
     }
 
-    /// Notes that one of several calls is answered.
+    /// Records that one of several calls was answered.
     #[inline]
     pub(crate) fn report_answer(&self, id: &CallId) {
         if let Some(progress) = &self.run_options().progress {
@@ -130,7 +129,7 @@ impl Machine {
         }
     }
 
-    /// Notes that all calls are answered.
+    /// Records that all calls were answered.
     #[inline]
     pub(crate) fn report_answers(&self) {
         if let Some(progress) = &self.run_options().progress {
@@ -139,14 +138,14 @@ impl Machine {
     }
 }
 
-/// A place is told by its program, which is kept as long as it is shown.
+/// A place needs its program, which is kept while it is shown.
 impl CodePlace {
     fn is_of(&self, other: &CodePlace) -> bool {
         Arc::ptr_eq(self.executable(), other.executable())
     }
 }
 
-/// Programs are read by other threads.
+/// Other threads read programs.
 const _: () = {
     const fn is_shared<T: Send + Sync>() {}
     is_shared::<Executable>();

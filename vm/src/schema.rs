@@ -1,8 +1,7 @@
-//! Schemas on values of the heap: read, checked and projected where they lie.
+//! Schemas on values of the heap: read, checked and projected in place.
 //!
-//! What is looked at is paid before it is looked at, stops within a
-//! microsecond or so, and is not copied; a schema in its flat form counts
-//! against the heap's ceiling while it is used.
+//! Each part is paid before it is read, and checks stop within about a microsecond. Values
+//! are not copied. A flattened schema counts against the heap ceiling while it is used.
 
 use crate::builtins::regex;
 use crate::heap::{Heap, Oom, Val};
@@ -12,10 +11,10 @@ use a99_core::schema::{
     self, Data, Gauge, KeptItems, KeptMembers, Part, Schema, SchemaError, View,
 };
 
-/// Work that a part of a schema stands for.
+/// Work per part of a schema.
 const NODE_WORK: i64 = 64;
 
-/// A value of the heap.
+/// A value in the heap.
 #[derive(Copy, Clone)]
 struct Guest<'h> {
     heap: &'h Heap,
@@ -29,7 +28,7 @@ impl<'h> Guest<'h> {
 }
 
 impl<'h> Data<'h> for Guest<'h> {
-    /// Sets and dates are objects without members of their own.
+    /// Sets and dates are objects without own members.
     fn view(self) -> View<'h> {
         match self.val {
             Val::Unbound | Val::Undefined | Val::Builtin(_) => View::Undefined,
@@ -74,11 +73,11 @@ impl<'h> Data<'h> for Guest<'h> {
     }
 }
 
-/// The run pays and is asked.
+/// Charges the run and polls for a stop.
 struct PaidReads<'r> {
     run: Reading<'r>,
     held: usize,
-    /// The price of a part.
+    /// The price per part.
     part: i64,
 }
 
@@ -115,7 +114,7 @@ impl Gauge for PaidReads<'_> {
     }
 }
 
-/// What is checked counts the memory of its schema, which was read before.
+/// Starts a check that counts the memory of its schema, which was read before.
 fn paid<'r>(cx: &'r mut Cx<'_>, held: usize) -> PaidReads<'r> {
     let run = cx.reading();
     PaidReads {
@@ -125,7 +124,7 @@ fn paid<'r>(cx: &'r mut Cx<'_>, held: usize) -> PaidReads<'r> {
     }
 }
 
-/// A schema from a value of the program.
+/// Reads a schema from a value of the program.
 ///
 /// # Errors
 /// Fuel, memory, a stop.
@@ -138,7 +137,7 @@ pub(crate) fn read(cx: &mut Cx<'_>, schema: Val) -> Result<Schema, Fault> {
     Schema::read(data, &mut paid)
 }
 
-/// Why a value of the program does not match, if it does not.
+/// Checks a value of the program; the mismatch, if there is one.
 ///
 /// # Errors
 /// Fuel, memory, a stop.
@@ -152,8 +151,8 @@ pub(crate) fn check(
     schema::check(data, schema, &mut paid, false)
 }
 
-/// Why a value of the program does not match a schema that is a value of the program too,
-/// if it does not. Whatever is no schema allows everything.
+/// Checks a value of the program against a schema that is also a value of the program. An
+/// invalid schema allows every value.
 ///
 /// # Errors
 /// Fuel, memory, a stop.
@@ -172,8 +171,7 @@ pub(crate) fn conforms(cx: &mut Cx<'_>, val: Val, schema: &Schema) -> Result<boo
     schema::conforms(data, schema, &mut paid)
 }
 
-/// Why data of the host does not match, if it does not; `strict` as for
-/// [`schema::check`].
+/// Checks data of the host; the mismatch, if there is one. `strict` as for [`schema::check`].
 ///
 /// # Errors
 /// Fuel, memory, a stop.
@@ -186,8 +184,8 @@ pub(crate) fn check_host<'d, D: Data<'d>>(
     schema::check(data, schema, &mut paid(cx, 0), strict)
 }
 
-/// Keeps the declared members of a value that matches; what is kept whole is
-/// the value itself. Recursion is bounded by the schema's depth.
+/// Keeps the declared members of a matching value; a part that is kept whole is not copied.
+/// Recursion is bounded by the schema's depth.
 ///
 /// # Errors
 /// Fuel, memory, a stop.
@@ -226,7 +224,7 @@ fn kept_members(cx: &mut Cx<'_>, val: Val, kept: KeptMembers<'_>) -> Result<Val,
             continue;
         };
         let member = project(cx, member.val, inner)?;
-        // The name of a member is interned already.
+        // Member names are already interned.
         let key = cx.heap.intern(name)?;
         crate::convert::temp::push(cx.heap, &mut keys, key)?;
         crate::convert::temp::push(cx.heap, &mut vals, member)?;

@@ -1,37 +1,36 @@
-//! Machines of finished runs that are kept for the next ones.
+//! Reuse of machines of finished runs.
 //!
-//! Making a machine is cheap, the memory of a large run is not: the system clears each page
+//! Making a machine is cheap; the memory of a large run is not. The system clears each page
 //! that it hands out, which took a fifth of the time of runs of tens of megabytes.
 
 use crate::machine::Machine;
 use std::cell::RefCell;
 use std::sync::{Mutex, MutexGuard};
 
-/// Most machines that are kept.
+/// Maximum number of machines to keep.
 const MAX_MACHINES: usize = 64;
 
-/// Machines with more beside the buffers of their heap are dropped: names, results that are
-/// remembered and values of the host take time to give back, which no later run should spend.
+/// Machines with more bytes outside their heap buffers are dropped: freeing names, memoized
+/// results and host values takes time that no later run should pay.
 const MAX_REST_BYTES: usize = 1 << 20;
 
 /// Machines up to this size stay with their thread.
 const MAX_LAST_BYTES: usize = 64 << 10;
 
-/// Bytes that are kept by default: what one run may use under the default ceiling.
+/// Default of the bytes to keep: the default ceiling of one run.
 pub(crate) const DEFAULT_BYTES: usize = crate::heap::DEFAULT_HEAP_LIMIT;
 
 thread_local! {
-    /// The machine of the last run that ended on this thread, for the next one: threads that
-    /// run one after the other need not agree with others. It has nothing of its run or of
-    /// its host.
+    /// The machine of the last run that ended on this thread, for the next one: sequential
+    /// runs on a thread need no synchronization. It keeps no state of its run or of its host.
     static LAST: RefCell<Option<Box<Machine>>> = const { RefCell::new(None) };
 }
 
-/// Machines for the next runs, of which there are many at once.
+/// Idle machines for concurrent runs.
 #[derive(Default)]
 pub(crate) struct Spare {
     kept: Mutex<Kept>,
-    /// Bytes that they may have in all.
+    /// Maximum bytes of all idle machines.
     pub(crate) most_bytes: usize,
 }
 
@@ -54,7 +53,7 @@ impl Spare {
         self.kept.lock().unwrap_or_else(|e| e.into_inner())
     }
 
-    /// A machine that is kept.
+    /// Takes an idle machine.
     pub(crate) fn take(&self) -> Option<Box<Machine>> {
         let here = LAST.try_with(RefCell::take);
         here.unwrap_or_default().or_else(|| {
@@ -65,11 +64,12 @@ impl Spare {
         })
     }
 
-    /// Keeps a machine whose run has ended; gives one back that is too much.
+    /// Keeps the machine of a finished run; returns one that exceeds the limits.
     pub(crate) fn put(&self, mut machine: Box<Machine>) -> Option<Box<Machine>> {
         let small = machine.memory_bytes() + machine.program_bytes() <= MAX_LAST_BYTES;
         if small {
-            // The one before goes to all threads; a thread that ends keeps none.
+            // The previous machine of the thread goes to the shared list. An ending thread
+            // keeps none.
             let before = LAST.try_with(|last| last.replace(Some(machine)));
             machine = before.ok().flatten()?;
         }

@@ -1,12 +1,11 @@
-//! The strict form of a schema, as OpenAI's structured outputs want it.
+//! The strict form of a schema for OpenAI's structured outputs.
 //!
-//! There every object names all its members as required and allows no others;
-//! what is optional may be `null` instead. Keywords that the rules do not know
-//! are left out: the atom itself still checks its input.
+//! Every object requires all its members and allows no others; optional members may be `null`
+//! instead. Unsupported keywords are left out: the atom itself still checks its input.
 
 use serde_json::{Map, Value as Json, json};
 
-/// Formats of strings that strict schemas may name.
+/// String formats that strict schemas support.
 const FORMATS: &[&str] = &[
     "date-time",
     "time",
@@ -19,7 +18,7 @@ const FORMATS: &[&str] = &[
     "uuid",
 ];
 
-/// Keywords that mean the same in a strict schema.
+/// Keywords with the same meaning in a strict schema.
 const KEPT: &[&str] = &[
     "description",
     "pattern",
@@ -32,8 +31,8 @@ const KEPT: &[&str] = &[
     "maxItems",
 ];
 
-/// The strict form of an object's schema; `None` if it has none, because some
-/// part of it may be anything or is an object with members of any name.
+/// Converts an object's schema to the strict form; `None` if a part allows arbitrary values
+/// or arbitrary member names.
 #[must_use]
 pub fn strict(schema: &Json) -> Option<Json> {
     let is_object = schema.get("type").is_some_and(|kind| kind == "object");
@@ -51,7 +50,7 @@ pub fn strict(schema: &Json) -> Option<Json> {
     Some(Json::Object(strict))
 }
 
-/// Descends as deep as the schema, which the host wrote.
+/// Rewrites a part. The recursion is as deep as the schema, which the host wrote.
 fn rewrite(schema: &Json) -> Option<Json> {
     let map = schema.as_object()?;
     if let Some(reference) = map.get("$ref") {
@@ -68,7 +67,7 @@ fn rewrite(schema: &Json) -> Option<Json> {
         return Some(Json::Object(out));
     }
     if let Some(Json::Array(parts)) = map.get("allOf") {
-        // One part is a reference with remarks; several have no strict form.
+        // One part is a reference with annotations; several have no strict form.
         return match &parts[..] {
             [one] => rewrite(one),
             _ => None,
@@ -132,7 +131,7 @@ fn object(map: &Map<String, Json>, out: &mut Map<String, Json>) -> Option<()> {
     Some(())
 }
 
-/// The same, or `null`.
+/// The schema, or `null`.
 fn nullable(schema: Json) -> Json {
     let Json::Object(mut map) = schema else {
         return schema;

@@ -1,14 +1,14 @@
 //! Templates: texts with holes in double braces (language section 2.5).
 //!
-//! Most templates are constants of a program. Their holes are found when the program is linked,
-//! with the key of each name, so that a run only looks up slots and joins parts.
+//! Most templates are constants of a program. Linking finds their holes and the key of each
+//! name, so that a run only reads slots and joins parts.
 
 use crate::heap::{Heap, KeyId, StaticShapes, Str, Val};
 use a99_ecma::wtf8;
 use smallvec::SmallVec;
 use std::ops::Range;
 
-/// Which holes a text has.
+/// The kind of holes in a template.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Holes {
     /// Names.
@@ -18,14 +18,14 @@ pub enum Holes {
 }
 
 impl Holes {
-    /// Whether a byte may be part of what names a hole.
+    /// Whether a byte may be part of a hole's name.
     #[inline]
     #[must_use]
     pub fn has(self, byte: u8) -> bool {
         byte.is_ascii_alphanumeric() || byte == b'_' || self == Holes::Paths && byte == b'.'
     }
 
-    /// Whether such bytes name a hole: no name is empty.
+    /// Whether the bytes are a valid name, which is never empty.
     #[must_use]
     pub fn is_named(self, name: &[u8]) -> bool {
         match self {
@@ -34,7 +34,7 @@ impl Holes {
         }
     }
 
-    /// What names the next `{{name}}` at or after `from`.
+    /// The range of the next name of a hole at or after `from`.
     #[must_use]
     pub fn next(self, bytes: &[u8], from: usize) -> Option<Range<usize>> {
         let mut at = from;
@@ -45,57 +45,57 @@ impl Holes {
             if bytes[end..].starts_with(b"}}") && self.is_named(&bytes[start..end]) {
                 return Some(start..end);
             }
-            // Of `{{{a}}` the last two braces may open the hole.
+            // In `{{{a}}` the last two braces may open the hole.
             at = start - 1;
         }
     }
 }
 
-/// The place of the first two opening braces.
+/// The offset of the first two opening braces.
 #[must_use]
 pub fn opening(bytes: &[u8]) -> Option<usize> {
     let mut braces = memchr::memchr_iter(b'{', bytes);
     braces.find(|at| bytes.get(at + 1) == Some(&b'{'))
 }
 
-/// A hole of a constant.
+/// A hole of a constant template.
 #[derive(Copy, Clone, Debug)]
 pub struct Hole {
-    /// The text between the hole before it and this one.
+    /// The text between the previous hole and this one.
     pub before: Str,
-    /// Its name, if any object of the program could have it.
+    /// The key of its name, if the program has interned it.
     pub key: Option<KeyId>,
     name: (u32, u32),
 }
 
 impl Hole {
-    /// The place of its name in the template.
+    /// The range of its name in the template.
     #[must_use]
     pub fn name(self) -> Range<usize> {
         self.name.0 as usize..self.name.1 as usize
     }
 }
 
-/// A constant with holes, which are names.
+/// A constant template with names as holes.
 #[derive(Debug)]
 pub struct Template {
     text: Str,
-    /// Its holes in their order.
+    /// The holes in order.
     pub holes: Box<[Hole]>,
-    /// The text behind the last one.
+    /// The text after the last hole.
     pub rest: Str,
 }
 
-/// Templates with more holes are read at each call.
+/// Templates with more holes are parsed at each call.
 const MAX_HOLES: usize = 64;
 
-/// Longer templates are read at each call.
+/// Longer templates are parsed at each call.
 const MAX_TEXT: usize = 16 << 10;
 
-/// No more constants of a program are read for holes: constants may share their text.
+/// Maximum number of constants scanned for holes: constants may share their text.
 const MAX_TEMPLATES: usize = 256;
 
-/// Bytes of the program's text that are looked through between two looks at the host.
+/// Bytes of the program's text scanned between two yield points.
 const PIECE: usize = 16 << 10;
 
 impl Template {
@@ -125,22 +125,22 @@ impl Template {
     }
 }
 
-/// The templates among the constants of a program, in the order of their places.
+/// The templates among the constants of a program, ordered by their text's place.
 #[derive(Debug, Default)]
 pub(crate) struct Templates(Box<[Template]>);
 
-/// No more braces of a program are looked at.
+/// Maximum number of opening braces to check in a program.
 const MAX_OPENINGS: usize = 4096;
 
 impl Templates {
-    /// `work` is told of the bytes that are looked through.
+    /// Finds the templates; `work` gets the number of bytes scanned.
     pub(crate) fn of<E>(
         consts: &[Val],
         statics: &[u8],
         shapes: &StaticShapes,
         work: impl Fn(usize) -> Result<(), E>,
     ) -> Result<Templates, E> {
-        // Where holes may begin in the text of all constants, which is looked through once.
+        // Possible starts of holes in the text of all constants, which is scanned once.
         let mut openings = SmallVec::<[usize; 16]>::new();
         for (n, piece) in statics.chunks(PIECE).enumerate() {
             work(1 + piece.len() / 64)?;
@@ -171,7 +171,7 @@ impl Templates {
         self.0.get(found.ok()?)
     }
 
-    /// Bytes that they take.
+    /// Size in bytes.
     pub(crate) fn bytes(&self) -> usize {
         let holes = self.0.iter().map(|template| size_of_val(&*template.holes));
         size_of_val(&*self.0) + holes.sum::<usize>()
@@ -183,7 +183,7 @@ fn place(text: Str) -> (u32, usize) {
 }
 
 impl Heap {
-    /// What is known of a text that is a template of the program.
+    /// The parsed template of a constant text.
     #[inline]
     #[must_use]
     pub fn template(&self, text: Str) -> Option<&Template> {

@@ -1,5 +1,5 @@
-//! The trace: one event for each step that ran, in order of completion
-//! (language section 4.10); where it goes and what is kept of it.
+//! The trace: one event for each executed step, in order of completion (language section
+//! 4.10), its sinks and its bounded log.
 
 use crate::link::Executable;
 use crate::machine::{index_of, step_input};
@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 
-/// Writes the call.
+/// Writes a call.
 pub(crate) fn save_call(call: &TraceCall, w: &mut Writer) {
     w.bytes(call.id.to_string().as_bytes());
     w.bytes(call.op.as_bytes());
@@ -30,7 +30,7 @@ pub(crate) fn save_call(call: &TraceCall, w: &mut Writer) {
     }
 }
 
-/// Reads a list of them.
+/// Reads a list of calls.
 pub(crate) fn load_calls(r: &mut Reader<'_>) -> Taken<Vec<TraceCall>> {
     let mut calls = Vec::new();
     for _ in 0..r.len(25, CALL_BYTES)? {
@@ -55,54 +55,53 @@ pub(crate) fn load_calls(r: &mut Reader<'_>) -> Taken<Vec<TraceCall>> {
     Ok(calls)
 }
 
-/// What takes the events of a run while it goes on: a function, or the sending
-/// end of a bounded channel.
+/// Receives trace events while a run is in progress: a function, or the sending end of a
+/// bounded channel.
 ///
-/// It is called on the run's thread, between two instructions, and its time is
-/// the run's: a sink that waits keeps the run from its deadline. One event holds
-/// values of at most [`Limits::trace_bytes`](crate::Limits::trace_bytes), and the
-/// engine keeps none of it. A sink that panics is not called again, which a
-/// warning of the run tells.
+/// The sink is called on the run's thread, between two instructions, and its time counts as
+/// the run's: a blocking sink delays the deadline check. One event holds values of at most
+/// [`Limits::trace_bytes`](crate::Limits::trace_bytes), and the engine does not keep it. A
+/// sink that panics is not called again, and the run gets a warning.
 ///
-/// The events of sub-agents that run in the same machine are among them; those of
-/// runs that a capability starts are not.
+/// Events of sub-agents in the same machine are included; those of runs that a capability
+/// starts are not.
 pub trait TraceSink: Send + Sync {
     /// Takes an event.
     fn event(&self, event: &TraceEvent);
 
-    /// Takes the end of a step, of which most sinks want the event; one that writes many of
-    /// them takes only what it needs.
+    /// Takes the end of a step. The default converts it to an event; sinks that write many
+    /// events override it to copy only the parts they need.
     fn step(&self, step: &TraceStep<'_>) {
         self.event(&step.to_event());
     }
 
-    /// A call of the host is made; its step will have it in its event.
+    /// Called when a host call is made. The event of its step will include it.
     fn call_started(&self, _call: &TraceCall) {}
 
-    /// The run takes the answer of a call.
+    /// Called when the run takes the answer of a call.
     fn call_ended(&self, _call: &TraceCall) {}
 }
 
-/// The end of a step, as [`TraceEvent`] has it, before anything of it is copied.
+/// The end of a step: a [`TraceEvent`] before its values are copied.
 #[derive(Copy, Clone, Debug)]
 pub struct TraceStep<'a> {
-    /// The number of the event in its run.
+    /// Number of the event in its run.
     pub sequence: u64,
-    /// In how many steps the step lies that have not ended.
+    /// Number of enclosing steps that have not ended.
     pub depth: u32,
-    /// Variables of its scope that it changed, with their new values.
+    /// Variables of its scope that the step changed, with their new values.
     pub state_diff: &'a Map,
-    /// The value it returned.
+    /// The value of the step.
     pub result: &'a Value,
-    /// The message it failed with, if it failed itself.
+    /// The message of the step's own failure.
     pub error: Option<&'a Text>,
-    /// Fuel left before its own price was taken.
+    /// Fuel left before the step's own price.
     pub fuel_before: Fuel,
-    /// Fuel left when it ended.
+    /// Fuel left at the end of the step.
     pub fuel_after: Fuel,
-    /// When it ended, in milliseconds since 1970.
+    /// End of the step, in milliseconds since 1970.
     pub time: f64,
-    /// Calls of the host that it made, in their order.
+    /// Host calls of the step, in order.
     pub calls: &'a [TraceCall],
     pub(crate) exe: &'a Arc<Executable>,
     pub(crate) function: usize,
@@ -115,13 +114,13 @@ impl TraceStep<'_> {
         &self.exe.program().functions[self.function].steps[self.step as usize]
     }
 
-    /// RFC 6901 pointer to the step in its program, where that has a source.
+    /// RFC 6901 pointer to the step in its program, if the program has a source.
     #[must_use]
     pub fn pointer(&self) -> Option<String> {
         self.exe.program().source.pointer(self.place().node)
     }
 
-    /// Line and column in the text that the program was made of, where that is no JSON.
+    /// Line and column in the original text, if that text is not JSON.
     #[must_use]
     pub fn line_col(&self) -> Option<(u32, u32)> {
         self.exe.program().source.line_col(self.place().node)
@@ -134,13 +133,13 @@ impl TraceStep<'_> {
         program.text(program.ops[self.place().op as usize].name)
     }
 
-    /// The step as written, without `op` and `result`.
+    /// The step's source, without `op` and `result`.
     #[must_use]
     pub fn input(&self) -> Value {
         step_input(self.exe.program(), self.place(), self.is_main)
     }
 
-    /// The event with copies of all that.
+    /// The event, with copies of all values.
     #[must_use]
     pub fn to_event(&self) -> TraceEvent {
         let pointer = self.pointer();
@@ -168,15 +167,16 @@ impl<F: Fn(&TraceEvent) + Send + Sync> TraceSink for F {
     }
 }
 
-/// What finds the channel full is dropped; [`TraceEvent::sequence`] shows the gap.
+/// A full channel drops events; [`TraceEvent::sequence`] shows the gap.
 impl TraceSink for SyncSender<TraceEvent> {
     fn event(&self, event: &TraceEvent) {
-        // Neither a slow receiver nor one that is gone is the run's matter.
+        // A slow or closed receiver does not affect the run.
         let _ = self.try_send(event.clone());
     }
 }
 
-/// What finds no room is dropped, and counted ([`RunEventKind::Missed`]): steps do not wait.
+/// Without room an event is dropped and counted ([`RunEventKind::Missed`]): steps do not
+/// wait.
 impl TraceSink for EventSink {
     fn event(&self, event: &TraceEvent) {
         if !self.is_closed() {
@@ -185,10 +185,10 @@ impl TraceSink for EventSink {
     }
 }
 
-/// Estimated bytes of an event beyond its values.
+/// Estimated size of an event without its values, in bytes.
 const EVENT_BYTES: usize = 256;
 
-/// A bounded log of events: the oldest are dropped when it is full (M06, M07).
+/// A bounded log of events, which drops the oldest when it is full (M06, M07).
 #[derive(Debug)]
 pub(crate) struct TraceLog {
     events: VecDeque<(TraceEvent, usize)>,
@@ -207,8 +207,7 @@ impl TraceLog {
         }
     }
 
-    /// Adds an event whose values take about `size` bytes; returns how many
-    /// bytes the log holds now.
+    /// Adds an event with values of about `size` bytes; returns the log's size in bytes.
     pub(crate) fn push(&mut self, event: TraceEvent, size: usize) -> usize {
         let size = size + EVENT_BYTES;
         self.bytes += size;
@@ -222,7 +221,6 @@ impl TraceLog {
         self.bytes
     }
 
-    /// Writes the events.
     pub(crate) fn save(&self, w: &mut Writer) {
         w.u64(self.dropped);
         w.len(self.events.len());
@@ -253,7 +251,7 @@ impl TraceLog {
         }
     }
 
-    /// Reads them; returns how many bytes the log holds now.
+    /// Reads the events; returns the log's size in bytes.
     pub(crate) fn load(&mut self, r: &mut Reader<'_>) -> Taken<usize> {
         let dropped = r.count()?;
         for _ in 0..r.len(34, EVENT_BYTES)? {

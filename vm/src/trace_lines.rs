@@ -1,4 +1,4 @@
-//! The trace as lines of JSON, written while the run goes on.
+//! The trace as JSON lines, written while the run is in progress.
 
 use crate::link::Executable;
 use crate::trace::{TraceEvent, TraceSink, TraceStep};
@@ -9,17 +9,17 @@ use a99_core::value::Value;
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Bytes that are written at once.
+/// Size of a write in bytes.
 const BUFFER: usize = 64 << 10;
 
-/// Bytes of texts of steps that are kept, so that they need not be made for each event.
+/// Bytes of step texts to cache across events.
 const MAX_KEPT: usize = 8 << 20;
 
-/// Programs whose steps are kept: those that arrive at run time are run once as a rule.
+/// Programs whose step texts are cached: a program loaded at run time mostly runs once.
 const MAX_PROGRAMS: usize = 8;
 
-/// A sink that writes an event a line, as [`TraceEvent::to_json`] has it, with `line` and
-/// `column` of a program that was made of a source. Nothing is kept but the texts of steps.
+/// A sink that writes one event per line, in the format of [`TraceEvent::to_json`], with
+/// `line` and `column` for a program in the source form. It keeps only the texts of steps.
 ///
 /// ```
 /// use a99_vm::{RunOptions, TraceLines};
@@ -39,7 +39,7 @@ struct Writer<W> {
     error: Option<io::Error>,
     programs: Vec<Steps>,
     kept: usize,
-    /// The last time that was written, and its text.
+    /// The last written time and its text.
     time: (f64, String),
 }
 
@@ -50,7 +50,7 @@ struct Steps {
     texts: Vec<Vec<Option<StepText>>>,
 }
 
-/// What each event of a step has: before and behind the parts that change.
+/// The constant text of a step's events, before and after the variable parts.
 #[derive(Clone)]
 struct StepText {
     head: Arc<[u8]>,
@@ -58,7 +58,7 @@ struct StepText {
 }
 
 impl<W: Write + Send> TraceLines<W> {
-    /// Writes to this.
+    /// Creates a sink that writes to `to`.
     pub fn new(to: W) -> TraceLines<W> {
         TraceLines(Mutex::new(Writer {
             to,
@@ -74,10 +74,10 @@ impl<W: Write + Send> TraceLines<W> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes what is still held.
+    /// Flushes the buffer.
     ///
     /// # Errors
-    /// The first that writing gave; nothing was written after it.
+    /// The first error of writing; nothing was written after it.
     pub fn finish(&self) -> io::Result<()> {
         let mut writer = self.writer();
         writer.flush();
@@ -204,7 +204,7 @@ impl<W: Write> Writer<W> {
     }
 }
 
-/// The parts that all events of a step have.
+/// The constant text of a step's events.
 fn text(step: &TraceStep<'_>) -> StepText {
     let mut head = Vec::new();
     if let Some(pointer) = step.pointer() {
@@ -233,7 +233,7 @@ fn write_integer(number: i64, out: &mut Vec<u8>) {
     a99_ecma::number_text::write_integer(out, number);
 }
 
-/// Millionths as a number with decimals: what the shortest text of the number is, up to 15 digits.
+/// Writes millionths as a decimal number: the shortest text of the number, up to 15 digits.
 fn write_fuel(fuel: Fuel, out: &mut Vec<u8>) {
     let micro = fuel.micro();
     if !(0..1_000_000_000_000_000).contains(&micro) {

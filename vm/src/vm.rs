@@ -1,5 +1,5 @@
-//! Running programs: the [`Vm`] with a host's atoms, and the [`Pool`] that
-//! bounds many runs.
+//! Runs of programs: the [`Vm`] with a host's atoms, and the [`Pool`] that bounds concurrent
+//! runs.
 
 use crate::args::Args;
 use crate::atom::{AtomBody, AtomDef, AtomError, AtomSet, HostCall, HostReply, RestoreState};
@@ -26,7 +26,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The clock and the randomness that runs see.
+/// The clock and random source of runs.
 pub trait Environment: Send + Sync {
     /// Milliseconds since the Unix epoch.
     fn now_ms(&self) -> f64;
@@ -34,18 +34,17 @@ pub trait Environment: Send + Sync {
     fn random(&self, out: &mut [u8]);
 }
 
-/// Makes artifacts of programs that arrive at run time. Without one, such
-/// atoms fail.
+/// Makes artifacts of programs that arrive at run time. Without a loader the atoms that need
+/// one fail.
 pub trait ProgramLoader: Send + Sync {
-    /// Compiles and verifies a program that sees the variables `outer` of its
-    /// caller, each with whether it is a constant.
+    /// Compiles and verifies a program that can access the variables `outer` of its caller;
+    /// the flag marks constants.
     ///
-    /// What it makes should take at most `room` bytes. `stop` is to be asked at
-    /// least every few hundred microseconds: once it says so, whatever is given
-    /// is not looked at any more.
+    /// The artifact should take at most `room` bytes. Poll `stop` at least every few hundred
+    /// microseconds: once it returns true, the result is ignored.
     ///
     /// # Errors
-    /// The text that the calling program sees.
+    /// The message that the calling program sees.
     fn load(
         &self,
         program: &Value,
@@ -55,8 +54,7 @@ pub trait ProgramLoader: Send + Sync {
     ) -> Result<Artifact, Text>;
 }
 
-/// A virtual machine: a host's atoms, and the machines of finished runs for
-/// reuse.
+/// A virtual machine: a host's atoms, and idle machines for reuse.
 pub struct Vm {
     atoms: Arc<AtomSet>,
     environment: Arc<dyn Environment>,
@@ -74,7 +72,7 @@ impl std::fmt::Debug for Vm {
 }
 
 impl Vm {
-    /// A machine with these atoms.
+    /// Creates a machine with these atoms.
     pub fn new(atoms: AtomSet, environment: Arc<dyn Environment>) -> Vm {
         Vm {
             atoms: Arc::new(atoms),
@@ -87,9 +85,9 @@ impl Vm {
         }
     }
 
-    /// The same machine with what runs count owners of apart, and machines of its own for reuse:
-    /// threads that have one each write no memory in common when a run begins or ends. Atoms,
-    /// clock and randomness are shared.
+    /// Copies the machine with separate reference counts for the parts that runs clone, and
+    /// its own idle machines. Threads with a copy each write no shared memory when a run
+    /// begins or ends. Atoms, clock and random source are shared.
     #[must_use]
     pub fn unshared(&self) -> Vm {
         Vm {
@@ -103,30 +101,30 @@ impl Vm {
         }
     }
 
-    /// Keeps up to so many bytes of finished runs for the next ones, 64 MiB by default: as much
-    /// as one run may use under the default ceiling. Machines of at most 64 KiB, one for each
-    /// thread, are kept besides.
+    /// Sets the bytes of finished runs to keep for reuse. The default is 64 MiB, the default
+    /// ceiling of one run. Each thread also keeps one machine of at most 64 KiB.
     #[must_use]
     pub fn with_spare_bytes(mut self, bytes: usize) -> Vm {
         self.spare.most_bytes = bytes;
         self
     }
 
-    /// Lets programs run programs.
+    /// Sets the loader for programs that run programs.
     #[must_use]
     pub fn with_loader(mut self, loader: Arc<dyn ProgramLoader>) -> Vm {
         self.loader = Some(loader);
         self
     }
 
-    /// Lets snapshots be restored of runs whose atoms keep state of their own.
+    /// Sets how to recreate the run state of atoms ([`RunState`](crate::atom::RunState)) from
+    /// snapshots.
     #[must_use]
     pub fn with_state(mut self, restore: RestoreState) -> Vm {
         self.state = Some(restore);
         self
     }
 
-    /// When loops of the programs that this machine links are compiled.
+    /// Sets when loops are compiled to machine code.
     #[cfg(feature = "jit")]
     #[must_use]
     pub fn with_tier(mut self, tier: CompiledTier) -> Vm {
@@ -134,7 +132,7 @@ impl Vm {
         self
     }
 
-    /// How such state is made again.
+    /// The function that recreates run state.
     pub(crate) fn state(&self) -> Option<RestoreState> {
         self.state
     }
@@ -147,7 +145,7 @@ impl Vm {
     /// Links an artifact with this machine's atoms.
     ///
     /// # Errors
-    /// An atom that the program needs is missing.
+    /// The program needs an atom that this machine lacks.
     pub fn link(&self, artifact: &Artifact) -> Result<Arc<Executable>, LinkError> {
         Executable::link(artifact, &self.atoms).map(|exe| Arc::new(self.tiered(exe)))
     }
@@ -163,9 +161,8 @@ impl Vm {
         exe
     }
 
-    /// Runs a program. The future is `Send`; dropping it ends the run. Options that
-    /// name an op which this machine does not have are refused with
-    /// [`ErrorCode::UnknownOp`].
+    /// Runs a program. The future is `Send`; dropping it cancels the run. Options that name
+    /// an op which this machine lacks fail with [`ErrorCode::UnknownOp`].
     pub fn run(
         &self,
         exe: &Arc<Executable>,
@@ -188,7 +185,7 @@ impl Vm {
         session.finish(self, clock)
     }
 
-    /// The outcome of a run that a pool does not let in.
+    /// The outcome of a run that a pool refuses.
     fn refused(&self, refusal: Refusal, args: Args, options: Arc<RunOptions>) -> Outcome {
         let wanted = options.limits.heap_bytes;
         self.not_begun(args, options, |machine| match refusal {
@@ -213,16 +210,15 @@ impl Vm {
         options: Arc<RunOptions>,
         end: impl FnOnce(&mut Machine),
     ) -> Outcome {
-        // However deep the host nested them.
+        // Arguments may be nested to any depth.
         args.dispose();
         let mut machine = Box::<Machine>::default();
         machine.refuse(options, end);
         self.finish(machine, &Duration::ZERO)
     }
 
-    /// The first op, by name, that options of a run name and this machine does not
-    /// have; with the nearest one that it has. A quota that counts nothing would
-    /// guard nothing.
+    /// The first unknown op, by name, in the options of a run, with the nearest known one. A
+    /// quota of an unknown op would guard nothing.
     pub(crate) fn unknown_op(&self, options: &RunOptions) -> Option<(String, Option<String>)> {
         let named = options.costs.keys().chain(options.quotas.keys());
         let unknown = named
@@ -230,12 +226,12 @@ impl Vm {
             .filter(|op| self.atoms.get(op).is_none())
             .min()?;
         let names = self.atoms.iter().map(|atom| &*atom.sig.name);
-        // Names with a colon are the engine's own, which no option means.
+        // Names with a colon are internal; options never mean them.
         let nearest = suggest(unknown, names.filter(|name| !name.contains(':')));
         Some((unknown.clone(), nearest))
     }
 
-    /// Refuses options that name an op which this machine does not have.
+    /// Rejects options that name an op which this machine lacks.
     ///
     /// # Errors
     /// [`ErrorCode::UnknownOp`].
@@ -243,7 +239,7 @@ impl Vm {
         self.check_options_of("vm.options", options)
     }
 
-    /// The same, with the error in the name of this op.
+    /// As [`Vm::check_options`], with the error attributed to this op.
     pub(crate) fn check_options_of(
         &self,
         op: &'static str,
@@ -258,7 +254,7 @@ impl Vm {
         Err(error)
     }
 
-    /// What is said of an op that options name and that is not there, and what helps.
+    /// Message and help for an unknown op in options.
     pub(crate) fn misnamed((op, nearest): (String, Option<String>)) -> (String, String) {
         let shown = excerpt(&op);
         let why = format!("The options name the op '{shown}', which this engine does not have");
@@ -283,8 +279,8 @@ impl Vm {
         session.finish(self, &clock)
     }
 
-    /// Starts a program for a host that answers its calls itself; nothing of it runs
-    /// before [`Run::next`]. Needs no runtime, no thread and no clock.
+    /// Starts a run that the host drives; no instruction runs before [`Run::next`]. Needs no
+    /// runtime, thread or clock.
     pub fn start(
         self: &Arc<Self>,
         exe: &Arc<Executable>,
@@ -294,15 +290,16 @@ impl Vm {
         Run::start(self.clone(), exe, args.into(), options.into())
     }
 
-    /// Goes on with a snapshot of a run of this program ([`Run::snapshot`]), which
-    /// nobody has to trust. What the host says of the run it says again: limits,
-    /// capabilities, context, prices, quotas, signal, timeouts. `options.fuel` is the
-    /// most that the run may have been given in all; cost model, equality and trace are
-    /// as they were.
+    /// Resumes a run of this program from a snapshot ([`Run::snapshot`]), which needs no
+    /// trust.
+    ///
+    /// The host passes its options again: limits, capabilities, context, prices, quotas,
+    /// signal, timeouts. `options.fuel` is the most fuel that the run may have been given in
+    /// total. Cost model, equality and trace come from the snapshot.
     ///
     /// # Errors
-    /// Whatever is wrong with the bytes, with a stable code: damage, another program,
-    /// other atoms, content that no run has, more than the limits allow.
+    /// Any fault of the bytes, with a stable code: damage, another program, other atoms,
+    /// impossible state, or more than the limits allow.
     pub fn restore(
         self: &Arc<Self>,
         exe: &Arc<Executable>,
@@ -316,7 +313,7 @@ impl Vm {
         &*self.environment
     }
 
-    /// A machine for a run of this program.
+    /// An idle or new machine for a run of this program.
     pub(crate) fn machine(&self, exe: &Executable) -> Box<Machine> {
         self.spare.take().unwrap_or_else(|| {
             let heap = Heap::new(exe.statics.clone(), exe.shapes.clone());
@@ -324,7 +321,7 @@ impl Vm {
         })
     }
 
-    /// The outcome of a machine, which is kept for another run.
+    /// The outcome of a machine, which is then kept for reuse.
     pub(crate) fn finish(&self, mut machine: Box<Machine>, clock: &impl RunClock) -> Outcome {
         let outcome = machine.finish(clock);
         if let Some(machine) = self.spare.put(machine)
@@ -335,14 +332,14 @@ impl Vm {
         outcome
     }
 
-    /// Begins an execution of an asynchronous atom; a panic of host code is
-    /// an error of that atom.
+    /// Starts an execution of an asynchronous atom. A panic of host code becomes an error of
+    /// that atom.
     #[inline]
     pub(crate) fn start_atom(atom: &AtomDef, call: HostCall) -> AnswerFuture {
         match &call.events {
             Some(events) => {
                 let told = ToldCall::begin(events, &call);
-                // Begun now, as where nobody listens.
+                // Started now, as without a subscriber.
                 let answer = start_body(&atom.body, call);
                 Box::pin(told.follow(answer))
             }
@@ -375,7 +372,7 @@ impl Vm {
     }
 }
 
-/// Begins an execution of a body.
+/// Starts an execution of a body.
 #[inline]
 fn start_body(body: &AtomBody, call: HostCall) -> AnswerFuture {
     let started = catch_unwind(AssertUnwindSafe(|| match body {
@@ -388,10 +385,10 @@ fn start_body(body: &AtomBody, call: HostCall) -> AnswerFuture {
     started.unwrap_or_else(|_| Box::pin(std::future::ready(Err(AtomError::new("The atom failed")))))
 }
 
-/// A call whose beginning and end the host is told of. An end is told where the beginning
-/// was, however the call ends.
+/// A call whose start and end are sent as events. An end event follows every start event,
+/// however the call ends.
 struct ToldCall {
-    /// Nothing if there was no room for the beginning, or the end was told.
+    /// `None` if the start event found no room, or the end was sent.
     events: Option<EventSink>,
     id: CallId,
 }
@@ -437,7 +434,7 @@ impl Drop for ToldCall {
 /// The future of an atom's answer.
 pub(crate) type AnswerFuture = Pin<Box<dyn Future<Output = Result<HostReply, AtomError>> + Send>>;
 
-/// Whether a run ended because it was told to.
+/// Whether a run ended because it was stopped.
 fn is_stop(error: &RunError) -> bool {
     matches!(
         error.code,
@@ -445,11 +442,11 @@ fn is_stop(error: &RunError) -> bool {
     )
 }
 
-/// Memory is granted to runs in pieces of this size.
+/// Unit in which a pool grants memory, in bytes.
 const ADMISSION_UNIT: usize = 64 << 10;
 
-/// Bounds many runs together: each run reserves its heap ceiling from a global
-/// cap and waits its turn when the cap is taken (M12).
+/// Bounds concurrent runs: each reserves its heap ceiling from a shared limit, and waits
+/// while the limit is used up (M12).
 #[derive(Debug)]
 pub struct Pool {
     vm: Arc<Vm>,
@@ -457,7 +454,7 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// A pool whose runs together hold at most `heap_bytes`.
+    /// Creates a pool whose runs together hold at most `heap_bytes`.
     pub fn new(vm: Arc<Vm>, heap_bytes: usize) -> Pool {
         Pool {
             vm,
@@ -465,9 +462,9 @@ impl Pool {
         }
     }
 
-    /// Runs a program when there is room for it. Its deadline and its signal
-    /// hold while it waits. One whose heap ceiling is above the pool's is refused
-    /// with [`ErrorCode::Options`].
+    /// Runs a program when there is room for it. Its deadline and signal apply while it
+    /// waits. A run with a higher heap ceiling than the pool's is refused with
+    /// [`ErrorCode::Options`].
     pub async fn run(
         &self,
         exe: &Arc<Executable>,
@@ -489,8 +486,8 @@ impl Pool {
         }
     }
 
-    /// Runs a program if there is room for it now; one that is too large for the
-    /// pool is refused as by [`Pool::run`].
+    /// Runs a program if there is room for it now. One that is too large for the pool is
+    /// refused as by [`Pool::run`].
     pub async fn try_run(
         &self,
         exe: &Arc<Executable>,
@@ -505,7 +502,7 @@ impl Pool {
         }
     }
 
-    /// The machine behind the pool.
+    /// The machine of the pool.
     pub fn vm(&self) -> &Arc<Vm> {
         &self.vm
     }

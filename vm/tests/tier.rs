@@ -1,4 +1,4 @@
-//! When loops are compiled, and for whom.
+//! When loops are compiled, and in which runs they are used.
 #![cfg(feature = "jit")]
 
 use a99_compiler::{CompileOptions, compile};
@@ -9,7 +9,7 @@ use a99_core::verify::verify;
 use a99_vm::{CompiledTier, Environment, Executable, Outcome, RunOptions, Vm};
 use std::sync::Arc;
 
-/// Nothing that depends on the machine.
+/// An environment independent of the machine.
 struct Still;
 
 impl Environment for Still {
@@ -65,7 +65,7 @@ fn a_loop_is_compiled_once_and_serves_runs_of_its_kinds() {
     for (n, step) in [
         (number(50.0), number(1.0)),
         (number(-0.0), number(0.5)),
-        // A text: the loop's kinds are others, and `i` becomes one.
+        // A text: the loop has other kinds, and `i` becomes one.
         (number(50.0), Value::from("1")),
         (number(9.0), number(0.5)),
     ] {

@@ -1,10 +1,10 @@
-//! Rules of the language and whole programs, as models are told of them.
+//! Rules of the language and example programs for prompts.
 
 /// A paragraph of the prompt.
 pub(super) struct Rule {
-    /// Atoms without which it is left out.
+    /// Atoms that the paragraph needs; without one of them it is left out.
     pub needs: &'static [&'static str],
-    /// The paragraph, in Markdown. Its JSON between backquotes is run by tests.
+    /// The paragraph, in Markdown. Tests run its JSON between backquotes.
     pub text: &'static str,
 }
 
@@ -63,7 +63,7 @@ arguments only.",
     },
 ];
 
-/// The rules after it.
+/// The rules after the list of expression nodes.
 pub(super) const MISTAKES: &[Rule] = &[
     Rule {
         needs: &["mathCalc", "template"],
@@ -77,14 +77,13 @@ functions of your own.",
     },
 ];
 
-/// Whole programs, with what they do.
+/// Example programs, each with a title.
 pub(super) const PROGRAMS: &[(&str, &str)] = &[
     ("A total", include_str!("total.json")),
     ("Capitals", include_str!("capitals.json")),
 ];
 
-/// Atoms of the engine that the short prompt leaves out: others do as well, or few
-/// programs need them.
+/// Atoms that the short prompt leaves out: rarely needed, or covered by others.
 pub(super) const SELDOM: &[&str] = &[
     "seq",
     "break",

@@ -4,7 +4,7 @@ use super::{atoms, line, signature};
 use crate::Engine;
 use a99_core::sig::{Binding, Form};
 
-/// The rules, in the order in which they matter.
+/// The rules, most important first.
 const RULES: &str = "\
 Write the agent as one module in a subset of JavaScript; what is outside of it is refused.
 
@@ -47,13 +47,13 @@ export default async function agent({ urls, min = 10 }) {
 
 ";
 
-/// How an object gets another member, with atoms that set members and without.
+/// How an object gets another member: with atoms that set members, and without.
 const MEMBERS: [&str; 2] = [
     "Members are set and deleted: `o[k] = v`, `(o[k] ??= []).push(v)`, `delete o.a`",
     "Of an object with another member make a new one, `o = { ...o, [key]: value }`",
 ];
 
-/// What atoms give, where their names do not tell.
+/// Results of atoms whose names do not show them.
 const ANSWERS: &[(&str, &str)] = &[
     ("httpFetch", "the body, JSON parsed"),
     ("storeGet", "undefined if missing"),
@@ -61,7 +61,7 @@ const ANSWERS: &[(&str, &str)] = &[
     ("shellExec", "{ stdout, stderr, exitCode }"),
 ];
 
-/// Atoms that the short text leaves out, as JavaScript does the same or few need them.
+/// Atoms that the short prompt leaves out: rarely needed, or covered by JavaScript.
 pub(super) const SELDOM: &[&str] = &[
     "split",
     "storeQuery",
@@ -127,7 +127,7 @@ pub(super) const SELDOM: &[&str] = &[
     "callAll",
 ];
 
-/// The text for this engine.
+/// The prompt for this engine.
 pub(super) fn text(engine: &Engine) -> String {
     let sets = engine.atoms().get("memberSet").is_some();
     let mut out = RULES.replace("MEMBERS", MEMBERS[usize::from(!sets)]);
@@ -143,7 +143,7 @@ pub(super) fn text(engine: &Engine) -> String {
         let mut call = signature(sig);
         let mut bindings = sig.inputs.iter().map(|input| input.binding);
         if bindings.any(|binding| binding == Binding::TextOrValue) {
-            // A text that is computed is taken as it is without being asked (D88).
+            // Computed texts are accepted without `raw` (D88).
             call = call.replace(", raw?)", ")");
         }
         let call = call.replacen('(', "({ ", 1).replace(')', " })");

@@ -1,4 +1,4 @@
-//! The schema of every program that is well written.
+//! The schema of all programs in the recommended form.
 
 use super::definition;
 use a99_core::builtins::{FUNCTIONS, METHODS};
@@ -60,13 +60,13 @@ pub(super) fn program<'a>(atoms: impl Iterator<Item = &'a AtomSig>) -> Value {
     Value::Object(out)
 }
 
-/// The codes that a program may ask not to hear of.
+/// The finding codes that a program may suppress.
 fn findings() -> Vec<&'static str> {
     let rows = codes::TABLE.iter().filter(|row| row.family() == "lint");
     rows.map(|row| row.name).collect()
 }
 
-/// An object of these members and of remarks, closed.
+/// A closed object with these members and remarks.
 fn object<'a>(members: impl Iterator<Item = (&'a str, Value)>) -> Map<String, Value> {
     let properties: Map<String, Value> = members.map(|(k, v)| (k.to_owned(), v)).collect();
     let mut out = Map::new();
@@ -77,7 +77,7 @@ fn object<'a>(members: impl Iterator<Item = (&'a str, Value)>) -> Map<String, Va
     out
 }
 
-/// Keys for the reader, as a pattern.
+/// The key pattern of remarks.
 fn remark() -> String {
     let prefixes = REMARK_PREFIXES.iter().map(|p| p.replace('$', "\\$"));
     let words = REMARKS.iter().map(|word| format!("{word}$"));
@@ -85,7 +85,7 @@ fn remark() -> String {
     format!("^({})", all.join("|"))
 }
 
-/// An object whose member of this name says which definition it has.
+/// An object whose member `key` selects its definition.
 fn chosen<'a>(key: &str, kinds: impl Iterator<Item = (&'a str, &'a str)> + Clone) -> Value {
     let names: Vec<&str> = kinds.clone().map(|(name, _)| name).collect();
     let rules: Vec<Value> = kinds
@@ -153,7 +153,7 @@ fn value() -> Value {
     })
 }
 
-/// A JSON Schema, as far as its types and members go.
+/// A JSON Schema, checked for types and members only.
 fn json_schema() -> Value {
     let mut kinds: Vec<&str> = JsonKinds::ANY.names().collect();
     kinds.push("integer");
@@ -170,7 +170,7 @@ fn json_schema() -> Value {
     })
 }
 
-/// An expression text in its short spelling, as programs of version 4 have it.
+/// An expression text in the short spelling of version 4.
 fn short_text() -> Value {
     json!({
         "type": "object",
@@ -180,7 +180,7 @@ fn short_text() -> Value {
     })
 }
 
-/// What is evaluated where the value is no object.
+/// An evaluated position that is not an object.
 fn reference() -> Value {
     json!({
         "type": "object",
@@ -323,12 +323,12 @@ pub(super) fn is_body(sig: &AtomSig, input: &AtomInput) -> bool {
     sig.form.is_some() && listed && input.kinds.contains(JsonKinds::ARRAY)
 }
 
-/// Whether an input of `callAll` is a call, or a list of them: they are written as steps.
+/// Whether an input of `callAll` is a call or a list of calls, which are written as steps.
 pub(super) fn is_call(sig: &AtomSig, input: &AtomInput) -> bool {
     sig.form == Some(Form::CallAll) && matches!(&*input.name, "calls" | "call")
 }
 
-/// Whether an input is the tools of `llmToolLoop`.
+/// Whether an input is the tool list of `llmToolLoop`.
 pub(super) fn is_tools(sig: &AtomSig, input: &AtomInput) -> bool {
     sig.form == Some(Form::ToolLoop) && input.name == "tools"
 }
@@ -392,11 +392,11 @@ fn input_schema(sig: &AtomSig, input: &AtomInput) -> Value {
     with_docs(out, &input.docs)
 }
 
-/// An input that is taken as written, by all that its row says.
+/// The schema of an input that is taken literally, from its row.
 fn literal(input: &AtomInput) -> Value {
     let described = input.described();
     if input.schema.contains("\"$ref\"") {
-        // It may refer to definitions that stand elsewhere.
+        // It may refer to definitions in another place.
         return with_docs(json!({}), &input.docs);
     }
     let null = !input.required;

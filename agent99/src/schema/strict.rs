@@ -1,5 +1,5 @@
-//! The strict form: every object is closed and names all its members as required,
-//! as OpenAI's structured outputs want it and as grammars of decoders are made of.
+//! The strict form: every object is closed and requires all its members, as structured
+//! outputs of OpenAI and grammars of decoders need it.
 
 use super::definition;
 use super::full::{functions, is_body, is_call, is_tools, methods};
@@ -7,7 +7,7 @@ use a99_core::grammar::{FieldHolds, NODES, NodeField, NodeForm};
 use a99_core::sig::{AtomInput, AtomSig, Binding, Form, JsonKinds};
 use serde_json::{Map, Value, json};
 
-/// Kinds of literals that need no schema of their own.
+/// Kinds of literals that need no definition.
 const SCALARS: JsonKinds = JsonKinds::ANY;
 
 /// The schema of programs with these atoms.
@@ -39,12 +39,12 @@ pub(super) fn program<'a>(atoms: impl Iterator<Item = &'a AtomSig>) -> Value {
     root
 }
 
-/// A text that is always this one.
+/// A text with a constant value.
 fn text(constant: &str) -> Value {
     json!({"type": "string", "enum": [constant]})
 }
 
-/// Those of these kinds that are neither lists nor objects.
+/// The scalar kinds among these.
 fn scalars(kinds: JsonKinds) -> Value {
     let names = kinds
         .names()
@@ -52,7 +52,7 @@ fn scalars(kinds: JsonKinds) -> Value {
     json!({"type": names.collect::<Vec<_>>()})
 }
 
-/// An object of these members, all of which it must have.
+/// A closed object that requires all its members.
 fn closed(members: impl IntoIterator<Item = (String, Value)>) -> Value {
     let properties: Map<String, Value> = members.into_iter().collect();
     let required: Vec<&String> = properties.keys().collect();
@@ -71,7 +71,7 @@ fn described(mut schema: Value, docs: &str) -> Value {
     schema
 }
 
-/// The nodes of programs that do not say their version, as those of this form.
+/// The nodes that this form has: those of programs without a version.
 fn told_nodes() -> impl Iterator<Item = &'static NodeForm> {
     NODES.iter().filter(|form| form.tag != "text")
 }
@@ -109,9 +109,9 @@ fn held(field: &NodeField) -> Value {
     }
 }
 
-/// The forms of a step of an atom; none if it needs what cannot be said.
+/// The forms of a step of an atom; empty if the strict form cannot express it.
 fn step(sig: &AtomSig) -> Vec<Value> {
-    // There are no helpers, whose names are the program's.
+    // The strict form has no helpers, because their names belong to the program.
     let unnamed = sig.takes_others() && sig.inputs.is_empty();
     if unnamed || sig.form == Some(Form::CallLocal) {
         return Vec::new();
@@ -132,9 +132,9 @@ fn step(sig: &AtomSig) -> Vec<Value> {
     vec![described(closed(members), &sig.docs)]
 }
 
-/// A step `return` with `value`: null is a value there, so that the step is left
-/// without `schema`, whose members are names of the program. One form names a
-/// variable, the other computes what is mostly an object.
+/// The forms of a step `return` with `value`. `null` is a value there, so the step omits
+/// `schema`, whose members are names of the program. One form names a variable, the other
+/// computes a value, mostly an object.
 fn returns(sig: &AtomSig) -> Vec<Value> {
     let docs = sig.input("value").map_or("", |input| &*input.docs);
     [
@@ -151,7 +151,7 @@ fn returns(sig: &AtomSig) -> Vec<Value> {
     .to_vec()
 }
 
-/// The schema of an input; none if it can only be left out.
+/// The schema of an input; `None` if the strict form must leave it out.
 fn input_schema(sig: &AtomSig, input: &AtomInput) -> Option<Value> {
     let kinds = input.kinds;
     let has = |kind| kinds.contains(kind);
@@ -209,7 +209,7 @@ fn input_schema(sig: &AtomSig, input: &AtomInput) -> Option<Value> {
     if input.binding == Binding::Literal {
         return as_written(input, literal);
     }
-    // Names of the condition's own, or of the text's, are the program's.
+    // The names that conditions and templates bind belong to the program.
     let tests = matches!(
         sig.form,
         Some(Form::If | Form::While | Form::Filter | Form::Find | Form::MathCalc)
@@ -232,7 +232,7 @@ fn input_schema(sig: &AtomSig, input: &AtomInput) -> Option<Value> {
     Some(json!({ "anyOf": forms }))
 }
 
-/// An input that is taken as written: scalars, and lists of them.
+/// The schema of an input that is taken literally: scalars, and lists of them.
 fn as_written(input: &AtomInput, literal: Value) -> Option<Value> {
     let has = |kind| input.kinds.contains(kind);
     let list = has(JsonKinds::ARRAY).then(|| {

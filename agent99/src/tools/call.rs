@@ -1,4 +1,4 @@
-//! What a model called, as a step of a program.
+//! Converts a model's tool call to a step of a program.
 
 use super::ToolForm;
 use super::inputs::{ALL, Given, given};
@@ -6,19 +6,19 @@ use crate::Engine;
 use serde_json::{Map, Value};
 use std::fmt;
 
-/// Why what a model called is no step.
+/// A tool call that cannot become a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ToolCallError {
     /// There is no tool of that name.
     UnknownTool(String),
-    /// The arguments are no object.
+    /// The arguments are not an object.
     NoObject,
-    /// This input is not the JSON text that the tool asks for.
+    /// The input must be JSON text and is not.
     NotJson {
-        /// The input's name.
+        /// The name of the input.
         input: String,
-        /// What is wrong with the text.
+        /// The parse error.
         error: String,
     },
 }
@@ -38,10 +38,11 @@ impl fmt::Display for ToolCallError {
 impl std::error::Error for ToolCallError {}
 
 impl Engine {
-    /// The step that a call of a tool means, where the model was given the tools
-    /// in this form: `op` and the inputs. Of OpenAI's strict form and of Gemini's,
-    /// inputs that are texts of JSON are read, and those that are null, which
-    /// says there that they are not given, are left out.
+    /// Converts a model's tool call to a step: `op` and the inputs. `form` is the format in
+    /// which the model got the tools.
+    ///
+    /// In OpenAI's strict form and in Gemini's, JSON texts are parsed and null inputs, which
+    /// mean missing ones there, are left out.
     ///
     /// ```
     /// use agent99::{Engine, ToolForm, json};
@@ -54,7 +55,7 @@ impl Engine {
     /// ```
     ///
     /// # Errors
-    /// A name that no tool has, or arguments that do not have the tool's form.
+    /// The name is not a tool's, or the arguments do not match the tool's form.
     pub fn tool_step(
         &self,
         form: ToolForm,
@@ -95,7 +96,6 @@ impl Engine {
     }
 }
 
-/// A text of JSON as its value.
 fn read(input: &str, value: Value) -> Result<Value, ToolCallError> {
     let wrong = |error: String| ToolCallError::NotJson {
         input: input.to_owned(),

@@ -1,15 +1,14 @@
-//! Schemas as Gemini takes them: a part of OpenAPI 3.0, in which a type is one
-//! name, `null` is `nullable`, objects have members of fixed names and nothing is
-//! referred to.
+//! JSON Schemas converted to Gemini's subset of OpenAPI 3.0: a type is one name, `null` is
+//! `nullable`, objects have fixed member names, and there are no references.
 
 use serde_json::{Map, Value, json};
 
-/// Keywords that mean the same there.
+/// Keywords with the same meaning in both.
 const KEPT: &[&str] = &["description", "minimum", "maximum", "minItems", "maxItems"];
 
-/// A JSON Schema in that form; `None` if it has none.
+/// Converts a JSON Schema; `None` if Gemini cannot express it.
 ///
-/// Descends as deep as the schema, which the host wrote.
+/// The recursion is as deep as the schema, which the host wrote.
 pub(super) fn gemini(schema: &Value) -> Option<Value> {
     let map = schema.as_object()?;
     const UNKNOWN: [&str; 5] = ["$ref", "allOf", "not", "prefixItems", "patternProperties"];
@@ -75,7 +74,7 @@ fn single(
                 .flat_map(|v| v.iter())
                 .filter_map(Value::as_str)
                 .collect();
-            // A value without characters is refused.
+            // Gemini refuses an empty string in `enum`.
             if !texts.is_empty() && !texts.contains(&"") {
                 out.insert("format".to_owned(), json!("enum"));
                 out.insert("enum".to_owned(), json!(texts));
@@ -110,7 +109,7 @@ fn object(map: &Map<String, Value>, out: &mut Map<String, Value>) -> Option<()> 
     (closed && !named.is_empty()).then_some(())
 }
 
-/// Alternatives; `null` among them is no alternative of its own.
+/// Alternatives; a `null` branch becomes `nullable`.
 fn either(branches: &[Value], kept: &Map<String, Value>) -> Option<Value> {
     let is_null = |branch: &&Value| branch.get("type").is_some_and(|kind| kind == "null");
     let others = branches.iter().filter(|branch| !is_null(branch));
@@ -125,7 +124,7 @@ fn either(branches: &[Value], kept: &Map<String, Value>) -> Option<Value> {
     union(described?, branches.iter().any(|branch| is_null(&branch)))
 }
 
-/// Beside `anyOf` nothing may stand, so its branches are described.
+/// Moves the description into a branch: Gemini allows no sibling of `anyOf`.
 fn describe(branch: &mut Value, docs: &Value) {
     match branch.get_mut("anyOf").and_then(Value::as_array_mut) {
         Some(inner) => inner.iter_mut().for_each(|one| describe(one, docs)),
@@ -133,7 +132,7 @@ fn describe(branch: &mut Value, docs: &Value) {
     }
 }
 
-/// One of these, or null.
+/// One of these branches, or null.
 fn union(mut branches: Vec<Value>, or_null: bool) -> Option<Value> {
     fn nullable(branch: &mut Value) {
         match branch.get_mut("anyOf").and_then(Value::as_array_mut) {

@@ -1,5 +1,5 @@
-//! The schema of an atom's input in each form, and which of its parts are given
-//! as a text of JSON because the form has no other way to say them.
+//! Schemas of an atom's inputs in each tool format, and the inputs that are JSON texts
+//! because the format cannot express them.
 
 use super::ToolForm;
 use super::gemini::gemini;
@@ -7,23 +7,22 @@ use a99_core::sig::AtomSig;
 use a99_vm::strict_schema::strict;
 use serde_json::{Map, Value, json};
 
-/// The one input of a tool that stands for all of an atom's.
+/// Name of the single input that holds all inputs of an atom.
 pub(super) const ALL: &str = "inputs";
 
-/// How a tool gives the inputs of an atom.
+/// How a tool passes the inputs of an atom.
 pub(super) enum Given {
-    /// Each by its name; these as texts of JSON.
+    /// Each under its name; the listed ones as JSON texts.
     Named(Vec<String>),
-    /// All together as one text of JSON, called [`ALL`].
+    /// All together as one JSON text, under [`ALL`].
     Together,
 }
 
-/// The schema of the input object.
 pub(super) fn schema(sig: &AtomSig, form: ToolForm) -> Value {
     plan(sig, form).0
 }
 
-/// How the inputs are given.
+/// How the tool passes the inputs.
 pub(super) fn given(sig: &AtomSig, form: ToolForm) -> Given {
     plan(sig, form).1
 }
@@ -43,7 +42,7 @@ fn plan(sig: &AtomSig, form: ToolForm) -> (Value, Given) {
     }
 }
 
-/// Whether the form takes an input of this name.
+/// Whether the format accepts an input of this name.
 fn fits(name: &str, form: ToolForm) -> bool {
     let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let starts = |c: char| c.is_ascii_alphabetic() || c == '_';
@@ -55,8 +54,8 @@ fn fits(name: &str, form: ToolForm) -> bool {
     }
 }
 
-/// A form that does not know all schemas: each input that it cannot say as it is
-/// becomes simpler, or a text.
+/// Rewrites the schema for a restricted format: an input that it cannot express is
+/// simplified, or becomes a JSON text.
 fn rewritten(
     sig: &AtomSig,
     whole: &Value,
@@ -104,7 +103,7 @@ fn rewritten(
     }
 }
 
-/// Whether an input has a strict form.
+/// Whether the strict form can express an input.
 fn strict_part(schema: &Value, definitions: Option<&Value>) -> bool {
     let mut root = json!({"type": "object", "properties": {"part": schema}, "required": ["part"]});
     if let (true, Some(definitions)) = (has_reference(schema), definitions) {
@@ -121,7 +120,7 @@ fn gemini_part(schema: &Value, _: Option<&Value>) -> bool {
     gemini(schema).is_some()
 }
 
-/// Only the root may be without members: it is left out then.
+/// Converts the root, which alone may be without members: it is left out then.
 fn gemini_whole(root: Value) -> Option<Value> {
     match root["properties"].as_object()?.is_empty() {
         true => Some(root),
@@ -129,7 +128,8 @@ fn gemini_whole(root: Value) -> Option<Value> {
     }
 }
 
-/// Descends as deep as the schema, which the host wrote.
+/// Whether a schema has a reference. The recursion is as deep as the schema, which the host
+/// wrote.
 fn has_reference(schema: &Value) -> bool {
     match schema {
         Value::Object(map) => map.contains_key("$ref") || map.values().any(has_reference),
@@ -138,7 +138,7 @@ fn has_reference(schema: &Value) -> bool {
     }
 }
 
-/// The same with its default in the sentence: not every form has the keyword.
+/// Moves the default into the description: not every format has the keyword.
 fn told_default(schema: &Value) -> Value {
     let mut schema = schema.clone();
     let default = schema.as_object_mut().and_then(|map| map.remove("default"));
@@ -157,13 +157,13 @@ fn add_sentence(schema: &mut Value, sentence: &str) {
     schema["description"] = Value::String(text);
 }
 
-/// A schema that names some scalar types and also objects or arrays of any form:
-/// the scalars alone, if texts are among them.
+/// Reduces a schema of scalars and untyped objects or arrays to its scalars, if text is among
+/// them.
 fn without_free(schema: &Value) -> Option<Value> {
     let is_scalar = |kind: &Value| !matches!(kind.as_str(), Some("object" | "array"));
     let types = schema.get("type")?.as_array()?;
     let scalars: Vec<&Value> = types.iter().filter(|kind| is_scalar(kind)).collect();
-    // All types together are data of any kind, of which texts are not enough.
+    // All six types mean arbitrary data, which texts alone cannot represent.
     let any = types.len() >= 6;
     if any || !scalars.iter().any(|kind| **kind == "string") {
         return None;
@@ -177,7 +177,7 @@ fn without_free(schema: &Value) -> Option<Value> {
     Some(out)
 }
 
-/// An input as a text of JSON.
+/// An input as a JSON text.
 fn as_text(schema: &Value, is_required: bool) -> Value {
     let mut out = match is_required {
         true => json!({"type": "string"}),

@@ -1,4 +1,4 @@
-//! What the attribute makes of names, documentation, types and keys.
+//! Names, documentation, types and keys of the attribute.
 
 use agent99::{Agent, AtomBody, AtomCx, AtomDef, AtomTimeout, Effect, Params, atom, json};
 use schemars::JsonSchema;
@@ -187,7 +187,7 @@ fn the_builder_has_a_method() {
 }
 
 mod inner {
-    //! Everything the expansion names is found from anywhere.
+    //! The expansion resolves its names from any scope.
     #![allow(unused, reason = "it need only compile")]
     type Option = ();
     type Result = ();

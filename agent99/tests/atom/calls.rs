@@ -343,7 +343,7 @@ fn prices() {
     let priced = |text: &str| fuel(json!({"op": "priced", "text": text}), PRICED);
     assert_eq!(priced("abcd"), 4.0);
     assert_eq!(priced(""), 0.0);
-    // What cannot be a price is the static default.
+    // An invalid price is replaced by the static default.
     for text in ["panic", "nan", "negative"] {
         assert_eq!(priced(text), 1.0, "{text}");
     }

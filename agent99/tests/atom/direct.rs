@@ -1,13 +1,14 @@
-//! Numbers, flags and texts go straight between registers and functions: what a program sees
-//! and pays is what it would by way of values, serde and a check of the declared schema.
+//! The direct path of numbers, booleans and texts between registers and functions: results
+//! and prices equal those of the slow path by values, serde and a check of the declared
+//! schema.
 
 use crate::run_step_with;
 use agent99::{AtomDecl, CostModel, RunOptions, Text, Value, atom, json};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The atoms that give what they are given: by a type that lies in a register, and by one of
-/// the same form that does not.
+/// Atoms that return their input: of a type that fits a register, and of an equivalent type
+/// that does not.
 macro_rules! pairs {
     ($($module:ident $kind:ty,)*) => {
         $(#[allow(dead_code, reason = "nobody builds a step of these")]
@@ -67,7 +68,7 @@ fn several_long(
     several(&text.0, count, between).map(LongText)
 }
 
-/// What a program of one step gives, its error and what it pays.
+/// The value, the error and the price of a program with one step.
 fn outcome(
     atom: AtomDecl,
     step: &serde_json::Value,
@@ -83,7 +84,7 @@ fn assert_same(pair: &(AtomDecl, AtomDecl), step: &serde_json::Value, args: &Val
     let least = || RunOptions::new().fuel(1.0).expect("a budget");
     let flat = || RunOptions::new().cost_model(CostModel::Flat);
     for options in [RunOptions::new(), flat(), least()] {
-        // Of time there is enough.
+        // Never times out.
         let options = options.timeout_ms(600_000);
         let (direct, long) = pair;
         assert_eq!(

@@ -1,11 +1,11 @@
-//! Failures of functions: what counts as a `Result`, and codes of a host's own.
+//! Failures of functions: classification of `Result`s, and codes of a host.
 
 use crate::{failure, run_step, value};
 use agent99::{AtomCx, AtomDecl, AtomError, Engine, ErrorCode, HostCode, RunOptions, atom, json};
 use std::borrow::Cow;
 use std::fmt;
 
-/// An error with no more than a text, as catch-all types of errors are.
+/// An error with only a text, like catch-all error types.
 struct AnyError(Box<dyn fmt::Display + Send>);
 
 impl fmt::Display for AnyError {
@@ -95,7 +95,7 @@ fn answers_may_borrow_from_inputs() {
     assert_eq!(failure(&outcome).1, "more than a word: b");
 }
 
-/// A value of the host's own that is named as the standard library's.
+/// A type of the host with the name of the standard library's.
 mod ours {
     #[derive(serde::Serialize, schemars::JsonSchema)]
     pub(super) struct Result {

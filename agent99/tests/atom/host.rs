@@ -1,4 +1,4 @@
-//! State of the host, a trace while a run goes on, and the forms for machines.
+//! Host state, a trace during a run, and JSON forms.
 
 use crate::{run_step_with, value};
 use agent99::capabilities::{MemoryStore, Store};
@@ -9,7 +9,7 @@ use agent99::{
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 
-/// What the host keeps.
+/// State of the host.
 struct Ledger {
     owner: &'static str,
     entries: AtomicUsize,
@@ -65,11 +65,11 @@ fn atoms_share_state_of_the_host() {
     let it = |options: RunOptions| value(&engine.run_sync(&agent, json!({}), options)).to_json();
     assert_eq!(it(RunOptions::new()), "engine 1");
     assert_eq!(it(RunOptions::new()), "engine 2");
-    // What a run is given comes first, and for that run only.
+    // A run's value takes precedence, for that run only.
     assert_eq!(it(RunOptions::new().host(Ledger::of("run"))), "run 1");
     assert_eq!(it(RunOptions::new().host(Arc::new(5_u8))), "engine 3");
     assert_eq!(ours.entries.load(Ordering::Relaxed), 3);
-    // A pool's runs have the engine's as well.
+    // Runs of a pool also have the engine's values.
     let pool = engine.pool(1 << 30);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -190,7 +190,7 @@ fn a_trace_can_be_followed() {
             place(5, 0, "", None, "seq"),
         ]
     );
-    // The same events are kept if that is asked for, too.
+    // The trace also keeps the events if requested.
     let (outcome, mut sent) = traced(RunOptions::new().trace(true));
     let mut kept = outcome.trace.expect("it is kept");
     for event in kept.iter_mut().chain(&mut sent) {
@@ -223,7 +223,7 @@ fn a_trace_holds_nothing_back() {
                 {"op": "mathCalc", "expr": "n + 1", "vars": {"n": "n"}, "result": "n"}]}]}"#,
         )
         .unwrap();
-    // What the receiver has no room for is dropped, which the numbers show.
+    // Events without room are dropped, which shows in the numbers.
     let (sink, events) = mpsc::sync_channel(8);
     let mut options = RunOptions::new().trace_to(sink);
     options.limits.trace_bytes = 1000;
@@ -231,7 +231,7 @@ fn a_trace_holds_nothing_back() {
     assert_eq!((outcome.error, outcome.warnings.len()), (None, 0));
     let numbers: Vec<u64> = events.iter().map(|event| event.sequence).collect();
     assert_eq!(numbers, (0..8).collect::<Vec<u64>>());
-    // A full log drops the oldest, and the numbers go on.
+    // A full log drops the oldest event, and the numbers continue.
     let mut options = RunOptions::new().trace(true);
     options.limits.trace_bytes = 4000;
     let outcome = engine.run_sync(&agent, json!({}), options);

@@ -1,5 +1,4 @@
-//! Literals that a function's types do not take are told when a program is
-//! compiled.
+//! Compile-time warnings about literals that a function's types cannot accept.
 
 use agent99::{AtomSet, AtomSets, Diagnostic, Engine, RunOptions, atom, json};
 use schemars::JsonSchema;
@@ -45,7 +44,7 @@ fn engine(lint: bool) -> Engine {
     Engine::builder().atoms(atoms).lint(lint).build()
 }
 
-/// Pointer, message and offending text of what is found about such literals.
+/// Pointer, message and excerpt of the findings about such literals.
 fn found(engine: &Engine, program: &serde_json::Value) -> Vec<[String; 3]> {
     let agent = engine.compile(program.to_string()).expect("it compiles");
     let of = |d: &Diagnostic| [d.pointer.clone(), d.message.clone(), d.offending.clone()];
@@ -108,7 +107,7 @@ fn literals_that_no_run_could_read() {
             let all = found(&engine, &program);
             assert_eq!(all, [[pointer, message, offending].map(str::to_owned)]);
             let agent = engine.compile(program.to_string()).expect("it compiles");
-            // One finding for one fault, whoever finds it.
+            // One finding per fault, from any check.
             let warnings = agent.warnings().iter();
             let told = warnings.filter(|found| found.code == "lint.wrong_literal");
             assert_eq!(told.count(), 1, "{:?}", agent.warnings());
@@ -129,11 +128,11 @@ fn nothing_else_is_told() {
     for step in [
         json!({"op": "order", "lines": [first], "text": "t", "times": 3, "note": null}),
         json!({"op": "order", "lines": [], "text": "t", "times": null, "note": "n"}),
-        // What they stand for is known in a run only.
+        // Their values are known only at run time.
         json!({"op": "order", "lines": "args.lines", "text": second, "times": "known"}),
         json!({"op": "order", "lines": [], "text": "known",
                "times": {"$expr": "literal", "value": -1}}),
-        // Nobody answers for a type that panics.
+        // A panic of the type is ignored.
         json!({"op": "fuss", "it": 5}),
     ] {
         for lint in [false, true] {

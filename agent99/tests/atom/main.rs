@@ -1,4 +1,4 @@
-//! `#[atom]`: what it adds to a function, and what programs get of it.
+//! `#[atom]`: the generated items, and their behavior in programs.
 
 mod attribute;
 mod calls;
@@ -39,7 +39,7 @@ fn run_step_with(
     engine.run_sync(&agent, args, options)
 }
 
-/// The value that the step gave.
+/// The value of the step.
 fn value(outcome: &Outcome) -> Value {
     assert_eq!(outcome.error, None);
     outcome
@@ -49,7 +49,7 @@ fn value(outcome: &Outcome) -> Value {
         .unwrap_or(Value::Undefined)
 }
 
-/// The text of the error that ended the run, and the op that it blames.
+/// The message of the error that ended the run, and its op.
 fn failure(outcome: &Outcome) -> (String, String) {
     let error = outcome.error.as_ref().expect("the run fails");
     (error.op.to_string(), error.message.to_string())

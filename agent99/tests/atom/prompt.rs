@@ -1,5 +1,5 @@
-//! The text that teaches models: its size, its programs and its rules, each of which
-//! is run, and programs for ten tasks that keep to its rules.
+//! The prompt: its size, its programs and its rules, each of which is run, and programs for
+//! ten tasks that follow its rules.
 
 use agent99::{AtomSet, AtomSets, Engine, PromptForm, RunOptions, atom, builtins, json};
 use serde_json::Value as Json;
@@ -15,7 +15,7 @@ fn short() -> String {
     Engine::new().prompt(PromptForm::Short)
 }
 
-/// What a program gives that must compile without a finding.
+/// The result of a program, which must compile without findings.
 fn run(program: &str, args: &Json) -> Json {
     let engine = Engine::builder().lint(true).build();
     let agent = engine.compile(program.to_owned());
@@ -77,8 +77,8 @@ fn its_programs_run() {
     assert_eq!(run(capitals, &json!({})), json!({"failed": "no people"}));
 }
 
-/// What stands between backquotes: the fragment, a program of it, arguments, result.
-/// `...` in a fragment stands for anything.
+/// The text between backquotes: the fragment, a program with it, arguments, result. `...` in
+/// a fragment is a wildcard.
 const FRAGMENTS: &[(&str, &str, &str, &str)] = &[
     (
         r#"{"op":"seq","steps":[...]}"#,
@@ -189,7 +189,7 @@ fn each_fragment_of_its_rules_runs() {
         let json = |text: &str| -> Json { serde_json::from_str(text).expect("JSON") };
         assert_eq!(run(program, &json(args)), json(result), "{fragment}");
     }
-    // Words, what is told not to exist, and the form of nodes.
+    // Words, names that do not exist, and the form of nodes.
     let bare = |piece: &&str| piece.contains(['"', '.']) && !piece.contains("TAG");
     for piece in text.split('`').skip(1).step_by(2).filter(bare) {
         let told_not_to = [r#""a + 1""#, r#""Hi {{a}}""#].contains(&piece);
@@ -201,7 +201,7 @@ fn each_fragment_of_its_rules_runs() {
     }
 }
 
-/// What the rules say of what is not found, of turns and of scopes.
+/// Statements of the rules about unresolved names, iterations and scopes.
 #[test]
 fn what_the_rules_deny_is_not() {
     let run = |steps: Json, args: Json| {
@@ -245,7 +245,7 @@ fn what_the_rules_deny_is_not() {
         let steps = json!([{"op": "mathCalc", "expr": formula, "result": "a"}]);
         assert!(run(steps, json!({})).is_ok_and(|run| run.1), "{formula}");
     }
-    // What a turn sets is lost.
+    // Variables set in an iteration are lost.
     let turns = json!([{"op": "varSet", "key": "a", "value": 0},
         {"op": "map", "items": [1, 2], "as": "x", "result": "b", "steps": [
             {"op": "varSet", "key": "a", "value": "x"},
@@ -283,7 +283,7 @@ fn it_tells_of_what_the_host_has() {
     assert!(text.starts_with(short().split("\nAtoms").next().unwrap_or_default()));
     let full = engine.prompt(PromptForm::Full);
     assert!(full.contains("- countWords(text, least?): Counts words.\n  - text (text)"));
-    // Rules and programs of what it has not are left out.
+    // Rules and programs with missing atoms are left out.
     let mut few = AtomSet::new();
     for atom in AtomSet::core().iter() {
         if !["reduce", "callLocal"].contains(&&*atom.sig.name) {

@@ -3,9 +3,9 @@
 use crate::tools::{assert_valid, engine, measure, rules_of};
 use agent99::{SchemaForm, ToolForm, json};
 
-/// As the schema of a tool, which the same rules hold for as for that of an answer
-/// (<https://platform.openai.com/docs/guides/structured-outputs>, supported
-/// schemas), with host atoms. The limits are those of tools.
+/// As the schema of a tool, which follows the same rules as that of an answer
+/// (<https://platform.openai.com/docs/guides/structured-outputs>, supported schemas), with
+/// host atoms. The limits are those of tools.
 #[test]
 fn the_strict_schema_of_programs_follows_the_rules() {
     let schema = engine().program_schema(SchemaForm::Strict);
@@ -23,11 +23,11 @@ fn the_strict_schema_of_programs_follows_the_rules() {
         names.any(|name| name == op)
     };
     assert!(has("setLevel") && has("split") && has("return"));
-    // What the form cannot say.
+    // Atoms that the strict form cannot express.
     assert!(!has("varsLet") && !has("callLocal") && !has("anyKeys"));
 }
 
-/// Schemas of host atoms are in the full form, whose references lead somewhere.
+/// The full form has the schemas of host atoms, with resolvable references.
 #[test]
 fn host_atoms_are_in_the_schema_of_programs() {
     let schema = engine().program_schema(SchemaForm::Full);

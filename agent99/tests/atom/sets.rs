@@ -1,4 +1,4 @@
-//! Registering: names that are taken.
+//! Registration of atoms with existing names.
 
 use agent99::{AtomSet, AtomSets, Engine, RunOptions, atom, json};
 

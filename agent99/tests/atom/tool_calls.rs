@@ -1,5 +1,4 @@
-//! What a model may say under a tool's schema is a step that compiles, and what
-//! steps say is what the described inputs tell.
+//! Tool calls: a valid call is a step that compiles, and steps match the described inputs.
 
 use crate::tools::{FORMS, assert_valid, engine, rules_of};
 use a99_core::grammar::{PROGRAM_KEYS, STEP_KEYS};
@@ -7,11 +6,11 @@ use agent99::{Engine, ToolCallError, ToolFilter, ToolForm, json};
 use serde_json::{Map, Value};
 use std::path::Path;
 
-/// A value that a schema of the forms admits; every member of an object.
+/// A value that is valid under a schema of the forms; it has every member of an object.
 fn example(schema: &Value, root: &Value) -> Value {
     if let Some(reference) = schema.get("$ref").and_then(Value::as_str) {
         return match root.pointer(reference.trim_start_matches('#')) {
-            // One level of what contains itself.
+            // One level of a recursive type.
             Some(inner) if inner.to_string().contains(reference) => {
                 let mut inner = inner.clone();
                 let members = inner["properties"].as_object_mut().expect("an object");
@@ -52,7 +51,7 @@ fn example(schema: &Value, root: &Value) -> Value {
     }
 }
 
-/// The same as a form that writes some inputs as texts of JSON wants it.
+/// Converts to the call of a form with inputs as JSON texts.
 fn as_called(schema: &Value, whole: &Map<String, Value>) -> Value {
     let is_text = |schema: &Value| {
         let docs = schema["description"].as_str().unwrap_or_default();
@@ -86,7 +85,7 @@ fn calls_of_every_tool_are_steps() {
             let root = &function["parameters"];
             let inputs = match name {
                 "varsLet" | "anyKeys" | "asWritten" => json!({"a": 1, "b": null}),
-                // Their names are bound, or found among helpers.
+                // Their names are bound, or helpers.
                 _ => example(root, root),
             };
             let inputs = inputs.as_object().expect("inputs");
@@ -148,7 +147,7 @@ fn calls_without_the_form_are_told() {
     }
     let bare = step(ToolForm::Gemini, "varsLet", json!({"inputs": "[]"}));
     assert_eq!(bare, Err(ToolCallError::NoObject));
-    // What the strict form says by null is not given; elsewhere null is a value.
+    // The strict form expresses missing inputs by null; in other forms null is a value.
     let given = json!({"schema": null, "filter": null, "value": "{}"});
     let expected = json!({"op": "return", "value": {}});
     let strict = step(ToolForm::OpenAiStrict, "return", given);
@@ -178,8 +177,7 @@ fn steps<'v>(value: &'v Value, out: &mut Vec<&'v Map<String, Value>>) {
     }
 }
 
-/// Inputs as the examples write them, but for those that are resolved to
-/// something else.
+/// Inputs of the examples, except those that are resolved to other values.
 #[test]
 fn the_steps_of_the_examples_fit_their_descriptions() {
     let engine = Engine::new();

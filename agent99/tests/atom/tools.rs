@@ -1,5 +1,5 @@
-//! Tools in the providers' forms, judged by the rules that they publish,
-//! written as JSON Schema under `providers` with their sources.
+//! Tools in the providers' forms, checked against their published rules, which are JSON
+//! Schemas under `providers` with their sources.
 
 use agent99::{
     AtomDef, AtomSet, AtomSets, AtomSig, Engine, Params, ToolFilter, ToolForm, atom, json,
@@ -63,7 +63,7 @@ pub(crate) fn engine() -> Engine {
         .with(SET_LEVEL)
         .with(OPEN)
         .with(ODD_KEY);
-    // Atoms that a host wrote without schemas, of any keys.
+    // Atoms of a host without schemas, with arbitrary keys.
     let bare = |name, params| {
         let mut atom = AtomDef::clone(atoms.get("len").expect("an atom"));
         atom.sig = AtomSig {
@@ -255,14 +255,14 @@ fn strict_where_it_can_be() {
     assert_eq!(tool["function"]["strict"], true);
     let parameters = &tool["function"]["parameters"];
     assert_eq!(parameters["required"], json!(["level", "remark", "mood"]));
-    // What a model may say under the strict schema, the atom takes.
+    // The atom accepts every call that is valid under the strict schema.
     let validator = jsonschema::draft202012::new(parameters).unwrap();
     let said = json!({"level": 1, "mood": {"sad": {"why": "rain"}}, "remark": {
         "text": "t", "mood": null, "answers": [{"text": "u", "mood": "glad", "answers": []}]}});
     assert_valid(&validator, &said);
     assert!(serde_json::from_value::<SetLevelInput>(said).is_ok());
     assert!(!validator.is_valid(&json!({"level": 1})));
-    // What has no strict form is a text of JSON.
+    // Inputs without a strict form are JSON texts.
     let tool = named("addRemark", ToolForm::OpenAiStrict);
     let inputs = &tool["function"]["parameters"]["properties"];
     assert!(inputs["remark"].get("$ref").is_some() || inputs["remark"]["type"] == "object");

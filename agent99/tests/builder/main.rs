@@ -1,5 +1,5 @@
-//! The fluent builder: each method writes what one would write by hand, and
-//! what it writes compiles and runs.
+//! The fluent builder: each method writes the hand-written step, and its programs compile and
+//! run.
 
 #[path = "../../examples/builder.rs"]
 #[allow(dead_code, reason = "the example's own main is not called here")]

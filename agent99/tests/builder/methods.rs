@@ -1,12 +1,11 @@
-//! Each chain method beside the step that one would write by hand, with the
-//! order of its keys.
+//! Each builder method next to the hand-written step, including the order of keys.
 
 use crate::{methods_io, methods_turn};
 use agent99::builder::{Builder, RandomOptions, args, ident, val};
 use agent99::{Params, all_atoms, json};
 use std::collections::BTreeSet;
 
-/// A chain of one call, and the step by hand.
+/// A chain with one call, and the hand-written step.
 pub(crate) type Row = (Builder, &'static str);
 
 pub(crate) fn new() -> Builder {

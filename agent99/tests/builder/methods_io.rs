@@ -1,4 +1,4 @@
-//! The part of [`crate::methods`] for atoms that reach the world.
+//! The part of [`crate::methods`] for atoms with external effects.
 
 use crate::methods::{Row, new};
 use agent99::builder::{
@@ -286,7 +286,7 @@ pub(crate) fn shell() -> Vec<Row> {
     ]
 }
 
-/// Every option of a talk but what was said before.
+/// All chat options except the previous messages.
 fn chat_options() -> ChatOptions {
     ChatOptions {
         messages: ().into(),

@@ -1,4 +1,4 @@
-//! The methods of a turn, each with what it writes.
+//! The methods of a turn, each with its output.
 
 use crate::methods::{Row, new};
 use agent99::builder::{Operand, PublishOptions, SendOptions, TimerOptions, UpdateOptions};

@@ -19,7 +19,7 @@ fn result_of(program: &Builder, args: serde_json::Value) -> serde_json::Value {
 fn the_example_is_the_invoice_agent() {
     let text = include_str!("../../../examples/invoice/agent.json");
     let mut by_hand: serde_json::Value = serde_json::from_str(text).unwrap();
-    // Where its schema is, which is the file's alone.
+    // The reference to the schema is only in the file.
     let schema = by_hand.as_object_mut().unwrap().remove("$schema");
     assert!(schema.is_some());
     assert_eq!(invoice().to_json().unwrap(), by_hand);

@@ -1,8 +1,8 @@
 //! Arithmetic operators, integer conversions and the `Math` functions.
 //!
-//! Everything transcendental is `libm`'s; only operations that IEEE 754 defines
-//! exactly (square root, rounding to integers, absolute value) are the
-//! standard library's. No operand coercion happens here.
+//! Transcendental functions come from `libm`. Only operations that IEEE 754 defines exactly
+//! (square root, rounding to integers, absolute value) use the standard library. Operands are
+//! not coerced here.
 
 /// `ToInt32` (ECMA-262 §7.1.6): truncate, then wrap modulo 2^32.
 #[inline]
@@ -29,8 +29,8 @@ fn wrap_to_u32(x: f64) -> u32 {
     let bits = x.to_bits();
     let biased = ((bits >> FRACTION_BITS) & 0x7FF) as i32;
     let exponent = biased - 1023;
-    // Below one: zero. From 2^84 on every bit lies above the low 32; this
-    // range also holds the infinities and NaN.
+    // Below one: zero. From 2^84 on every bit is above the low 32; this range also contains
+    // the infinities and NaN.
     if !(0..FRACTION_BITS + 32).contains(&exponent) {
         return 0;
     }
@@ -47,16 +47,14 @@ fn wrap_to_u32(x: f64) -> u32 {
     }
 }
 
-/// `ToIntegerOrInfinity` (ECMA-262 §7.1.5): NaN and -0 become +0, infinities
-/// stay.
+/// `ToIntegerOrInfinity` (ECMA-262 §7.1.5): NaN and -0 become +0, infinities are unchanged.
 #[inline]
 #[must_use]
 pub fn to_integer_or_infinity(x: f64) -> f64 {
     if x.is_nan() { 0.0 } else { x.trunc() + 0.0 }
 }
 
-/// The `%` operator (ECMA-262 §6.1.6.1.6): the result has the sign of `a`, -0
-/// included.
+/// The `%` operator (ECMA-262 §6.1.6.1.6): the result has the sign of `a`, including -0.
 #[inline]
 #[must_use]
 pub fn fmod(a: f64, b: f64) -> f64 {
@@ -68,10 +66,10 @@ pub fn fmod(a: f64, b: f64) -> f64 {
     libm::fmod(a, b)
 }
 
-/// The whole number that a number is, from 0 to 2^51 - 1.
+/// Converts a whole number from 0 to 2^51 - 1 to an integer; `None` for other numbers.
 ///
-/// Adding 1.5 * 2^52 shifts a whole number into the lowest bits of the fraction; the
-/// difference of the bits is that number, and has others set if it was another one.
+/// Adding 1.5 * 2^52 shifts a whole number into the lowest bits of the fraction. The
+/// difference of the bits is that number; for any other number further bits are set.
 #[inline]
 fn small_whole(x: f64) -> Option<u64> {
     const SHIFT: f64 = 6_755_399_441_055_744.0;
@@ -100,7 +98,7 @@ pub fn js_round(x: f64) -> f64 {
     rounded.copysign(x)
 }
 
-/// `Math.sign` (ECMA-262 §21.3.2.30): zeroes and NaN come back as they are.
+/// `Math.sign` (ECMA-262 §21.3.2.30): zeroes and NaN are returned unchanged.
 #[inline]
 #[must_use]
 pub fn sign(x: f64) -> f64 {
@@ -134,9 +132,9 @@ pub fn fround(x: f64) -> f64 {
     f64::from(x as f32)
 }
 
-/// `Math.hypot` (ECMA-262 §21.3.2.18): an infinity wins over NaN, no
-/// arguments give +0. Scaled and compensated as in the common engines, so
-/// intermediate squares never overflow.
+/// `Math.hypot` (ECMA-262 §21.3.2.18): an infinity takes precedence over NaN, no arguments
+/// give +0. Scaled and compensated as in the common engines, so that intermediate squares
+/// never overflow.
 #[must_use]
 pub fn hypot(values: &[f64]) -> f64 {
     if values.iter().any(|x| x.is_infinite()) {

@@ -1,8 +1,7 @@
-//! Letter case of Unicode (ECMA-262 §22.1.3.28 and .30).
+//! Unicode case conversion (ECMA-262 §22.1.3.28 and .30).
 //!
-//! The full, language-independent mappings with their special cases: final
-//! sigma, `ß` to `SS`. Lone surrogates have no case; they pass unchanged.
-//! Locales have no influence.
+//! The full, language-independent mappings with their special cases: final sigma, `ß` to
+//! `SS`. Lone surrogates have no case and are unchanged. Locales have no influence.
 
 use crate::pages::Pages;
 use crate::tick::{PIECE, Tick, whole};
@@ -14,7 +13,7 @@ pub fn to_lower(text: &[u8]) -> Cow<'_, [u8]> {
     whole(to_lower_with(text, &mut |_| Ok(())))
 }
 
-/// The same of text that may be long.
+/// [`to_lower`] for possibly long text.
 ///
 /// # Errors
 /// Those of `tick`.
@@ -40,7 +39,7 @@ pub fn to_upper(text: &[u8]) -> Cow<'_, [u8]> {
     whole(to_upper_with(text, &mut |_| Ok(())))
 }
 
-/// The same of text that may be long.
+/// [`to_upper`] for possibly long text.
 ///
 /// # Errors
 /// Those of `tick`.
@@ -57,30 +56,30 @@ pub fn to_upper_with<'a, E>(text: &'a [u8], tick: &mut impl Tick<E>) -> Result<C
 static LOWER: Pages<char> = Pages::new(|c| alone(c.to_lowercase()));
 static UPPER: Pages<char> = Pages::new(|c| alone(c.to_uppercase()));
 
-/// The one character that another becomes.
+/// The single character of a mapping, if it has just one.
 fn alone(mut chars: impl Iterator<Item = char>) -> Option<char> {
     let first = chars.next();
     if chars.next().is_some() { None } else { first }
 }
 
-/// The one letter whose lower case depends on its neighbours.
+/// The only letter whose lower case depends on its neighbours.
 const SIGMA: char = 'Σ';
 
 pub(crate) fn push(out: &mut Vec<u8>, c: char) {
     out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
 }
 
-/// Maps ASCII letters that `changes` by flipping their case, other characters
-/// with `map`, which is given where they stand.
+/// Flips the case of ASCII letters that satisfy `changes`, and maps other characters with
+/// `map`, which gets their position.
 fn map_case<'a, E, T: Tick<E>>(
     text: &'a [u8],
     tick: &mut T,
     changes: impl Fn(&u8) -> bool,
     map: impl Fn(usize, char, &mut Vec<u8>, &mut T) -> Result<(), E>,
 ) -> Result<Cow<'a, [u8]>, E> {
-    /// The bit in which the two cases of an ASCII letter differ.
+    /// The bit that differs between the two cases of an ASCII letter.
     const CASE: u8 = 0x20;
-    // What comes first and stays as it is.
+    // Length of the unchanged prefix.
     let mut kept = 0;
     for part in text.chunks(PIECE) {
         tick(part.len())?;
@@ -128,8 +127,8 @@ fn map_case<'a, E, T: Tick<E>>(
     Ok(Cow::Owned(out))
 }
 
-/// The character at a place, if it is none half of a surrogate pair, and how
-/// many bytes it takes.
+/// The character at an offset, unless it is half of a surrogate pair, and its length in
+/// bytes.
 #[inline]
 pub(crate) fn char_at(text: &[u8], at: usize) -> (Option<char>, usize) {
     match crate::wtf8::decode(text, at) {
@@ -138,8 +137,7 @@ pub(crate) fn char_at(text: &[u8], at: usize) -> (Option<char>, usize) {
     }
 }
 
-/// How a character counts where a final sigma is looked for (the Unicode
-/// Standard, 3.13, Final_Sigma).
+/// The role of a character next to a final sigma (the Unicode Standard, 3.13, Final_Sigma).
 #[derive(Copy, Clone, PartialEq, Eq)]
 enum Neighbour {
     Letter,
@@ -148,11 +146,11 @@ enum Neighbour {
 }
 
 static NEIGHBOURS: Pages<Neighbour> = Pages::new(|c| {
-    // The properties in question are the standard library's own: they show in what it makes
+    // The standard library does not expose these properties, but they show in its conversion
     // of a sigma next to the character.
     let is_small = |text: String| text.to_lowercase().contains('σ');
     Some(match c {
-        // Beyond the pages: tags and selectors of variants are skipped, nothing has case.
+        // Beyond the pages: tags and variation selectors are skipped, no character has case.
         '\u{20000}'.. => match c {
             '\u{E0001}' | '\u{E0020}'..='\u{E007F}' | '\u{E0100}'..='\u{E01EF}' => {
                 Neighbour::Skipped
@@ -169,7 +167,7 @@ fn neighbour(c: Option<char>) -> Neighbour {
     c.and_then(|c| NEIGHBOURS.of(c)).unwrap_or(Neighbour::Other)
 }
 
-/// Whether what stands before a place, besides what is skipped, is a letter.
+/// Whether the last character before `at` that is not skipped is a letter.
 fn follows_letter<E>(text: &[u8], at: usize, tick: &mut impl Tick<E>) -> Result<bool, E> {
     let mut end = at;
     while end > 0 {
@@ -186,7 +184,7 @@ fn follows_letter<E>(text: &[u8], at: usize, tick: &mut impl Tick<E>) -> Result<
     Ok(false)
 }
 
-/// The same of what stands behind it.
+/// Whether the first character from `end` on that is not skipped is a letter.
 fn precedes_letter<E>(text: &[u8], end: usize, tick: &mut impl Tick<E>) -> Result<bool, E> {
     let mut at = end;
     while at < text.len() {
@@ -200,7 +198,7 @@ fn precedes_letter<E>(text: &[u8], end: usize, tick: &mut impl Tick<E>) -> Resul
     Ok(false)
 }
 
-/// What a character that is skipped counts, in bytes.
+/// Work of a skipped character, in bytes.
 const SKIPPED: usize = 64;
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
-//! Normalisation forms of Unicode (Unicode Standard Annex 15, ECMA-262 §22.1.3.15).
+//! Unicode normalization forms (Unicode Standard Annex 15, ECMA-262 §22.1.3.15).
 //!
-//! Lone surrogates have no decomposition and pass unchanged. What the tables of
-//! `unicode-normalization` say of a character is kept by pages: a text that changes takes some
-//! ten nanoseconds a character, several times less than searching the tables for each.
+//! Lone surrogates have no decomposition and are unchanged. Pages cache the tables of
+//! `unicode-normalization` per character: changed text takes some ten nanoseconds a
+//! character, several times less than a table search for each.
 
 use crate::RangeError;
 use crate::case::{char_at, push};
@@ -14,7 +14,7 @@ use unicode_normalization::char::{
 };
 use unicode_normalization::{IsNormalized, is_nfc_quick, is_nfkc_quick};
 
-/// A normalisation form (Unicode Standard Annex 15).
+/// A normalization form (Unicode Standard Annex 15).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// Canonical composition, the default of `normalize`.
@@ -28,7 +28,7 @@ pub enum Form {
 }
 
 impl Form {
-    /// The form that an argument of `normalize` names.
+    /// Parses the argument of `normalize`.
     ///
     /// # Errors
     /// Any other text.
@@ -54,18 +54,18 @@ impl Form {
         matches!(self, Form::Nfc | Form::Nfd)
     }
 
-    /// The flag of the characters that stay in this form, whatever stands before them.
+    /// The flag of characters that this form leaves unchanged after any other character.
     const fn stays(self) -> u8 {
         1 << self as u8
     }
 }
 
-/// What the forms ask of a character.
+/// The properties of a character for normalization.
 #[derive(Copy, Clone)]
 struct Props {
     /// Its canonical combining class; 0 is a starter.
     class: u8,
-    /// [`Form::stays`] of the forms that it stays in.
+    /// [`Form::stays`] of the forms that leave it unchanged.
     stays: u8,
 }
 
@@ -74,7 +74,7 @@ static PROPS: Pages<Props> = Pages::new(|c| {
     let (mut canonical, mut compatible) = (None, None);
     decompose_canonical(c, |d| canonical = canonical.or(Some(d)));
     decompose_compatible(c, |d| compatible = compatible.or(Some(d)));
-    // No character decomposes to itself and more.
+    // No character decomposes to itself and others.
     let stays = [
         (Form::Nfc, alone(is_nfc_quick(std::iter::once(c)))),
         (Form::Nfd, canonical == Some(c)),
@@ -90,7 +90,7 @@ static PROPS: Pages<Props> = Pages::new(|c| {
     })
 });
 
-/// A starter that stays in every form.
+/// A starter that every form leaves unchanged.
 const PLAIN: Props = Props {
     class: 0,
     stays: u8::MAX,
@@ -105,13 +105,13 @@ fn props(c: char) -> Props {
     }
 }
 
-/// The text in a normalisation form.
+/// Normalizes a text.
 #[must_use]
 pub fn normalize(form: Form, text: &[u8]) -> Cow<'_, [u8]> {
     whole(normalize_with(form, text, &mut |_| Ok(())))
 }
 
-/// The same of text that may be long.
+/// [`normalize`] for possibly long text.
 ///
 /// # Errors
 /// Those of `tick`.
@@ -162,7 +162,7 @@ pub fn normalize_with<'a, E>(
     Ok(Cow::Owned(writer.out))
 }
 
-/// The form that a text passes on its way to another.
+/// The decomposed form on the way to another form.
 const fn decomposed(form: Form) -> Form {
     match form.is_canonical() {
         true => Form::Nfd,
@@ -170,7 +170,7 @@ const fn decomposed(form: Form) -> Form {
     }
 }
 
-/// How much of a text is quickly seen to stay as it is: all, or what stands before a starter.
+/// Length of a prefix that is already normalized: the whole text, or up to a starter.
 fn normal_start<E>(form: Form, text: &[u8], tick: &mut impl Tick<E>) -> Result<usize, E> {
     let (mut kept, mut class) = (0, 0);
     let mut at = 0;
@@ -201,14 +201,14 @@ fn normal_start<E>(form: Form, text: &[u8], tick: &mut impl Tick<E>) -> Result<u
     Ok(text.len())
 }
 
-/// Puts the marks of decomposed characters in order, composes them if that is asked for, and
-/// writes what comes out.
+/// Orders the marks of decomposed characters, composes them if requested, and writes the
+/// result.
 struct Writer {
     out: Vec<u8>,
     composes: bool,
-    /// The last starter, which what follows may compose with.
+    /// The last starter, which may compose with the following characters.
     starter: Option<char>,
-    /// The marks behind it.
+    /// The marks after it.
     marks: Vec<(u8, char)>,
 }
 
@@ -223,7 +223,7 @@ impl Writer {
             self.settle();
         }
         if let Some(starter) = self.starter {
-            // What composes with a character before it is no part of a composed text for sure.
+            // A character that composes with its predecessor may change in a composed text.
             if self.marks.is_empty()
                 && of.stays & Form::Nfc.stays() == 0
                 && let Some(composed) = compose(starter, c)
@@ -243,7 +243,7 @@ impl Writer {
         }
     }
 
-    /// Sorts the marks, and composes with the starter those that no mark keeps from it.
+    /// Sorts the marks, and composes those that are not blocked with the starter.
     fn settle(&mut self) {
         self.sort();
         let Some(mut starter) = self.starter else {
@@ -263,9 +263,9 @@ impl Writer {
         self.starter = Some(starter);
     }
 
-    /// By their classes; in time that grows with their number alone, for there may be many.
+    /// Sorts the marks by class, in linear time, since there may be many.
     fn sort(&mut self) {
-        /// More are counted by class.
+        /// Number of marks above which a counting sort is used.
         const FEW: usize = 64;
         if self.marks.len() <= FEW {
             self.marks.sort_by_key(|(class, _)| *class);
@@ -288,7 +288,7 @@ impl Writer {
         self.marks = sorted;
     }
 
-    /// Writes what is left.
+    /// Writes the rest.
     fn end(&mut self) {
         self.settle();
         if let Some(starter) = self.starter.take() {

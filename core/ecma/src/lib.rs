@@ -1,18 +1,18 @@
 //! ECMAScript primitives: numbers, text, dates and arithmetic as the language
 //! defines them, over `f64` and WTF-8 bytes.
 //!
-//! The virtual machine and the oracle that checks it both stand on this crate,
-//! so a rule of the language is written once. Every function is pure and gives
-//! the same bits on every machine: transcendental functions come from `libm`,
-//! never from the platform (decision D17).
+//! The virtual machine and the oracle that checks it both use this crate, so that each rule
+//! of the language is implemented once. Every function is pure and gives the same bits on
+//! every machine: transcendental functions come from `libm`, never from the platform
+//! (decision D17).
 //!
 //! Strings are WTF-8 (decision D36): UTF-8 in which a lone surrogate is kept as
 //! its three-byte form, and in which a surrogate pair is always one four-byte
 //! sequence. Functions that take text never panic on bytes that break this
 //! form, but then their result is unspecified.
 //!
-//! The crate knows nothing of values, objects, coercion hooks, fuel or memory
-//! limits: callers price the work before they ask for it.
+//! The crate has no notion of values, objects, coercion hooks, fuel or memory limits: callers
+//! pay for the work before they call.
 
 #![warn(unreachable_pub)]
 
@@ -28,7 +28,7 @@ pub mod tick;
 pub mod uri;
 pub mod wtf8;
 
-/// A JavaScript `RangeError` with the wording of JavaScriptCore.
+/// A JavaScript `RangeError` with the message of JavaScriptCore.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RangeError {
     message: &'static str,

@@ -1,20 +1,18 @@
-//! Text to numbers: `ToNumber` of a string, `parseFloat`, `parseInt` and the
-//! numbers of JSON.
+//! Number parsing: `ToNumber` of a string, `parseFloat`, `parseInt` and JSON numbers.
 //!
-//! All functions are linear in the length of the text and correctly rounded
-//! (radixes that are neither ten nor powers of two: as exact as ECMA-262
-//! §19.2.5 asks, up to 2^53). Input is WTF-8; anything that is no number is
-//! NaN, never an error.
+//! All functions are linear in the length of the text and correctly rounded (for radixes that
+//! are neither ten nor powers of two: as exact as ECMA-262 §19.2.5 requires, up to 2^53).
+//! Input is WTF-8; invalid numbers are NaN, never an error.
 
 use crate::arith::to_int32;
 use crate::tick::{Tick, whole};
 use crate::wtf8::{trim, trim_start};
 
-/// Decimal texts longer than this are first cut to their leading digits.
+/// Length above which decimal texts are first cut to their leading digits.
 const LONG_DECIMAL: usize = 1024;
 
-/// Significant digits kept of a long text. 767 decide any rounding; a last
-/// digit stands for all that follow.
+/// Significant digits kept of a long text. 767 decide any rounding; one more digit represents
+/// the rest.
 const KEPT_DIGITS: usize = 800;
 
 /// Exponents beyond this are infinite or zero for any kept digits.
@@ -23,15 +21,15 @@ const EXPONENT_BOUND: i64 = 20_000;
 /// Decimal integers of at most this many digits are exact below 2^53.
 const SHORT_INTEGER: usize = 15;
 
-/// Bytes of a number that are read between two calls of a [`Tick`].
+/// Bytes of a number scanned between two calls of a [`Tick`].
 const PIECE: usize = 8 << 10;
 
-/// Whether all bytes of a text are so.
+/// Whether all bytes of a text satisfy `is`.
 fn all<E>(text: &[u8], tick: &mut impl Tick<E>, mut is: impl FnMut(u8) -> bool) -> Result<bool, E> {
     Ok(run(text, tick, &mut is)? == text.len())
 }
 
-/// How many bytes at the start of a text are so.
+/// Length of the prefix whose bytes satisfy `is`.
 fn run<E>(
     text: &[u8],
     tick: &mut impl Tick<E>,
@@ -57,7 +55,7 @@ pub fn string_to_number(text: &[u8]) -> f64 {
     whole(trimmed_to_number(trim(text), &mut |_| Ok(())))
 }
 
-/// The same for text without white space at its ends, which may be long.
+/// [`string_to_number`] for possibly long text without white space at its ends.
 ///
 /// # Errors
 /// Those of `tick`.
@@ -86,7 +84,7 @@ pub fn parse_float(text: &[u8]) -> f64 {
     whole(trimmed_float(trim_start(text), &mut |_| Ok(())))
 }
 
-/// The same for text without white space at its start, which may be long.
+/// [`parse_float`] for possibly long text without leading white space.
 ///
 /// # Errors
 /// Those of `tick`.
@@ -109,7 +107,7 @@ pub fn parse_int(text: &[u8], radix: f64) -> f64 {
     whole(trimmed_int(trim_start(text), radix, &mut |_| Ok(())))
 }
 
-/// The same for text without white space at its start, which may be long.
+/// [`parse_int`] for possibly long text without leading white space.
 ///
 /// # Errors
 /// Those of `tick`.
@@ -148,13 +146,13 @@ pub fn trimmed_int<E>(text: &[u8], radix: f64, tick: &mut impl Tick<E>) -> Resul
     Ok(if negative { -value } else { value })
 }
 
-/// A number in the grammar of JSON (RFC 8259 §6), the whole text of it.
+/// Parses a number in the grammar of JSON (RFC 8259 §6) that spans the whole text.
 #[must_use]
 pub fn json_number(text: &[u8]) -> Option<f64> {
     whole(long_json_number(text, &mut |_| Ok(())))
 }
 
-/// The same for a text that may be long.
+/// [`json_number`] for possibly long text.
 ///
 /// # Errors
 /// Those of `tick`.
@@ -225,7 +223,7 @@ fn decimal_prefix<E>(text: &[u8], tick: &mut impl Tick<E>) -> Result<Option<usiz
     Ok(Some(end + exponent_length(&text[end..], tick)?))
 }
 
-/// The value of a text that [`decimal_prefix`] accepted entirely.
+/// The value of a text that [`decimal_prefix`] accepts entirely.
 fn decimal<E>(text: &[u8], tick: &mut impl Tick<E>) -> Result<f64, E> {
     if text.len() <= SHORT_INTEGER && text.iter().all(u8::is_ascii_digit) {
         let n = text
@@ -246,9 +244,8 @@ fn standard_decimal(text: &[u8]) -> f64 {
         .unwrap_or(f64::NAN)
 }
 
-/// A short decimal with the value that a long one rounds to. Keeps the
-/// exponent exact however long the digits are, which the standard library's
-/// bounded exponent does not.
+/// A short decimal with the value that a long one rounds to. The exponent stays exact for any
+/// number of digits, unlike the standard library's bounded exponent.
 fn shorten<E>(text: &[u8], tick: &mut impl Tick<E>) -> Result<Vec<u8>, E> {
     let mantissa_end = run(text, tick, |b| !matches!(b, b'e' | b'E'))?;
     let mut digits = Vec::with_capacity(KEPT_DIGITS + 16);
@@ -307,7 +304,7 @@ fn digit(byte: u8, radix: u32) -> Option<u32> {
     char::from(byte).to_digit(radix)
 }
 
-/// A text made of digits of the radix `2^bits` only; else NaN.
+/// The value of a text that consists of digits of the radix `2^bits`; else NaN.
 fn whole_power_of_two<E>(digits: &[u8], bits: u32, tick: &mut impl Tick<E>) -> Result<f64, E> {
     if digits.is_empty() || !all(digits, tick, |b| digit(b, 1 << bits).is_some())? {
         return Ok(f64::NAN);
@@ -328,8 +325,8 @@ fn power_of_two<E>(digits: &[u8], bits: u32, tick: &mut impl Tick<E>) -> Result<
         }
         true
     })?;
-    // What was dropped lies below the rounding position of the 59 or more bits
-    // that were kept; one bit at the end tells that there was something.
+    // The dropped bits are below the rounding position of the 59 or more kept bits; a sticky
+    // bit at the end represents them.
     let kept = (value | u64::from(sticky)) as f64;
     if dropped_bits > 1023 {
         return Ok(f64::INFINITY);

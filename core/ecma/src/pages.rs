@@ -1,21 +1,21 @@
-//! Tables of characters that are filled while they are used.
+//! Character tables that are filled lazily, page by page.
 
 use std::sync::{LazyLock, OnceLock};
 
-/// What a table has for each code point of a page, once the page was asked for.
+/// A page of a table, filled on first use.
 type Page<T> = OnceLock<Box<[Option<T>; PAGE]>>;
 
-/// What characters map to, in pages that are made when a character of theirs is met: looking
-/// one up takes a few nanoseconds, searching the tables of the standard library many.
+/// A lazily cached mapping of characters. A look-up takes a few nanoseconds, many times less
+/// than a search of the standard library's tables.
 pub(crate) struct Pages<T: 'static> {
     pages: LazyLock<Box<[Page<T>]>>,
     map: fn(char) -> Option<T>,
 }
 
-/// Characters of a page.
+/// Characters per page.
 const PAGE: usize = 256;
 
-/// Pages that are kept: of the planes that have letters with two cases.
+/// Number of pages: those of the planes that have letters with two cases.
 const PAGES: usize = 0x2_0000 / PAGE;
 
 impl<T: Copy> Pages<T> {

@@ -1,9 +1,9 @@
-//! Index arguments of string and array methods: relative, clamped and swapped
-//! forms turned into plain `usize` ranges.
+//! Index arguments of string and array methods: relative, clamped and swapped forms converted
+//! to `usize` ranges.
 //!
-//! All arguments are numbers on which `ToNumber` has already run; truncation
-//! (`ToIntegerOrInfinity`, ECMA-262 §7.1.5) happens here. Units are whatever
-//! `len` counts: UTF-16 units for strings, elements for arrays.
+//! `ToNumber` has already run on all arguments; truncation (`ToIntegerOrInfinity`, ECMA-262
+//! §7.1.5) happens here. Units are those of `len`: UTF-16 units for strings, elements for
+//! arrays.
 
 use crate::arith::to_integer_or_infinity;
 use std::ops::Range;
@@ -37,8 +37,8 @@ pub fn clamp(x: f64, len: usize) -> usize {
     }
 }
 
-/// The element `at(x)` names, counting from the end when negative; `None` when
-/// it lies outside (ECMA-262 §22.1.3.1, §23.1.3.1).
+/// The element of `at(x)`, counted from the end if negative; `None` if it is out of range
+/// (ECMA-262 §22.1.3.1, §23.1.3.1).
 #[inline]
 #[must_use]
 pub fn at(x: f64, len: usize) -> Option<usize> {
@@ -47,8 +47,8 @@ pub fn at(x: f64, len: usize) -> Option<usize> {
     (index >= 0.0 && index < len as f64).then_some(index as usize)
 }
 
-/// The element a plain index names (`charAt`, `charCodeAt`); `None` when it
-/// lies outside (ECMA-262 §22.1.3.2).
+/// The element of a plain index (`charAt`, `charCodeAt`); `None` if it is out of range
+/// (ECMA-262 §22.1.3.2).
 #[inline]
 #[must_use]
 pub fn position(x: f64, len: usize) -> Option<usize> {

@@ -4,20 +4,20 @@ use crate::tick::{PIECE, Tick, piece_end, whole};
 use crate::wtf8::is_well_formed;
 use std::borrow::Cow;
 
-/// Characters that `encodeURI` leaves and `decodeURI` does not produce.
+/// Characters that `encodeURI` does not escape and `decodeURI` does not unescape.
 const RESERVED: &[u8] = b";/?:@&=+$,#";
 
-/// Marks that need no escape anywhere, besides letters and digits.
+/// Marks that are never escaped, in addition to letters and digits.
 const MARKS: &[u8] = b"-_.!~*'()";
 
 const HEX: &[u8; 16] = b"0123456789ABCDEF";
 
-/// A JavaScript `URIError` with the wording of JavaScriptCore.
+/// A JavaScript `URIError` with the message of JavaScriptCore.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UriError {
     /// The text to encode has a lone surrogate.
     LoneSurrogate,
-    /// The text to decode has a broken escape or escapes that are not UTF-8.
+    /// The text to decode has an invalid escape, or escapes that are not UTF-8.
     Malformed,
 }
 
@@ -48,7 +48,7 @@ pub fn encode_uri(text: &[u8]) -> Result<Vec<u8>, UriError> {
     whole(encode_uri_with(text, &mut |_| Ok(())))
 }
 
-/// The same of text that may be long.
+/// [`encode_uri`] for possibly long text.
 ///
 /// # Errors
 /// Those of `tick`.
@@ -69,7 +69,7 @@ pub fn encode_uri_component(text: &[u8]) -> Result<Vec<u8>, UriError> {
     whole(encode_uri_component_with(text, &mut |_| Ok(())))
 }
 
-/// The same of text that may be long.
+/// [`encode_uri_component`] for possibly long text.
 ///
 /// # Errors
 /// Those of `tick`.
@@ -80,7 +80,7 @@ pub fn encode_uri_component_with<E>(
     encode(text, tick, is_unescaped)
 }
 
-/// `decodeURI` (ECMA-262 §19.2.6.1): escapes of reserved characters stay.
+/// `decodeURI` (ECMA-262 §19.2.6.1): escapes of reserved characters are kept.
 ///
 /// # Errors
 /// [`UriError::Malformed`].
@@ -88,7 +88,7 @@ pub fn decode_uri(text: &[u8]) -> Result<Cow<'_, [u8]>, UriError> {
     whole(decode_uri_with(text, &mut |_| Ok(())))
 }
 
-/// The same of text that may be long.
+/// [`decode_uri`] for possibly long text.
 ///
 /// # Errors
 /// Those of `tick`.
@@ -107,7 +107,7 @@ pub fn decode_uri_component(text: &[u8]) -> Result<Cow<'_, [u8]>, UriError> {
     whole(decode_uri_component_with(text, &mut |_| Ok(())))
 }
 
-/// The same of text that may be long.
+/// [`decode_uri_component`] for possibly long text.
 ///
 /// # Errors
 /// Those of `tick`.
@@ -208,8 +208,7 @@ fn decode<'a, E>(
     Ok(Ok(Cow::Owned(out)))
 }
 
-/// The UTF-8 sequence of one code point that the escapes at the start of the
-/// text stand for.
+/// The UTF-8 sequence of the code point escaped at the start of the text, and its length.
 fn escaped_sequence(text: &[u8]) -> Result<([u8; 4], usize), UriError> {
     let mut sequence = [escaped_byte(text).ok_or(UriError::Malformed)?, 0, 0, 0];
     let length = match sequence[0] {

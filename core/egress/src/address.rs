@@ -1,19 +1,19 @@
 //! Classes of IP addresses, and ranges of them.
 //!
-//! The table follows the IANA registries of special-purpose addresses (RFC
-//! 6890): what is not globally reachable unicast is special. Of overlapping
-//! rows the narrowest counts, so that a metadata service is not opened together
-//! with the link-local range around it.
+//! The table follows the IANA registries of special-purpose addresses (RFC 6890): every
+//! address that is not globally reachable unicast is special. Of overlapping rows the
+//! narrowest counts, so that opening the link-local range does not open the metadata service
+//! in it.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// What an address leads to.
+/// The kind of network that an address belongs to.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Class {
-    /// Some host of the Internet.
+    /// A host of the Internet.
     Public,
-    /// "This network" (RFC 791): Linux takes 0.0.0.0 for itself.
+    /// "This network" (RFC 791): Linux treats 0.0.0.0 as itself.
     Unspecified,
     /// The host itself.
     Loopback,
@@ -23,13 +23,13 @@ pub enum Class {
     SharedCarrier,
     /// The link (RFC 3927, RFC 4291).
     LinkLocal,
-    /// A cloud's service that hands out credentials.
+    /// A cloud's metadata service, which hands out credentials.
     Metadata,
-    /// Groups (RFC 5771, RFC 4291).
+    /// Multicast groups (RFC 5771, RFC 4291).
     Multicast,
     /// All hosts of the link.
     Broadcast,
-    /// Reserved, for documentation, for benchmarks, or of no use any more.
+    /// Reserved, for documentation, for benchmarks, or obsolete.
     Reserved,
 }
 
@@ -51,7 +51,7 @@ impl Class {
     }
 }
 
-/// A range of addresses in CIDR notation; one address is a range too.
+/// A range of addresses in CIDR notation, or a single address.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Net {
     address: IpAddr,
@@ -59,15 +59,15 @@ pub struct Net {
 }
 
 impl Net {
-    /// The range of `address`'s first `prefix` bits; `None` if it is longer
-    /// than the address or bits behind it are set.
+    /// The range with the first `prefix` bits of `address`; `None` if the prefix is longer
+    /// than the address or bits after it are set.
     pub fn new(address: IpAddr, prefix: u8) -> Option<Self> {
         let width = width(address);
         (prefix <= width && high_bits(address, prefix) == bits(address))
             .then_some(Self { address, prefix })
     }
 
-    /// Just this address.
+    /// The range of a single address.
     pub fn host(address: IpAddr) -> Self {
         Self {
             address,
@@ -80,23 +80,23 @@ impl Net {
         self.address
     }
 
-    /// Bits that its addresses share.
+    /// Number of bits that its addresses share.
     pub const fn prefix(self) -> u8 {
         self.prefix
     }
 
-    /// Whether it is one address alone.
+    /// Whether it is a single address.
     pub fn is_host(self) -> bool {
         self.prefix == width(self.address)
     }
 
-    /// Whether `address`, of the same family, lies in it.
+    /// Whether it contains `address`, of the same family.
     pub fn contains(self, address: IpAddr) -> bool {
         width(address) == width(self.address)
             && high_bits(address, self.prefix) == bits(self.address)
     }
 
-    /// Whether all of `other` lies in it.
+    /// Whether it contains all of `other`.
     pub fn covers(self, other: Self) -> bool {
         self.prefix <= other.prefix && self.contains(other.address)
     }
@@ -151,13 +151,13 @@ const SPECIAL: &[(Net, Class)] = &[
     v4(0, 0, 0, 0, 8, Class::Unspecified),
     v4(10, 0, 0, 0, 8, Class::Private),
     v4(100, 64, 0, 0, 10, Class::SharedCarrier),
-    // Alibaba Cloud's metadata service lies in the carriers' range, Oracle's
-    // and Azure's platform addresses in others.
+    // Alibaba Cloud's metadata service is in the carriers' range, Oracle's and Azure's
+    // platform addresses in others.
     v4(100, 100, 100, 200, 32, Class::Metadata),
     v4(127, 0, 0, 0, 8, Class::Loopback),
     v4(168, 63, 129, 16, 32, Class::Metadata),
     v4(169, 254, 0, 0, 16, Class::LinkLocal),
-    // Tencent's and Scaleway's metadata services beside the usual address.
+    // Tencent's and Scaleway's metadata services, next to the usual address.
     v4(169, 254, 0, 23, 32, Class::Metadata),
     v4(169, 254, 42, 42, 32, Class::Metadata),
     v4(169, 254, 169, 254, 32, Class::Metadata),
@@ -178,7 +178,7 @@ const SPECIAL: &[(Net, Class)] = &[
     v4(255, 255, 255, 255, 32, Class::Broadcast),
     v6([0, 0, 0], 0, 128, Class::Unspecified),
     v6([0, 0, 0], 1, 128, Class::Loopback),
-    // Outside 2000::/3 nothing is global unicast (RFC 4291).
+    // Outside 2000::/3 no address is global unicast (RFC 4291).
     v6([0, 0, 0], 0, 3, Class::Reserved),
     v6([0x4000, 0, 0], 0, 2, Class::Reserved),
     v6([0x8000, 0, 0], 0, 1, Class::Reserved),
@@ -195,9 +195,9 @@ const SPECIAL: &[(Net, Class)] = &[
     v6([0xff00, 0, 0], 0, 8, Class::Multicast),
 ];
 
-/// The IPv4 address that packets to `address` end up at: IPv4-mapped and
-/// -compatible addresses (RFC 4291), NAT64 (RFC 6052, RFC 8215), 6to4 (RFC
-/// 3056), ISATAP (RFC 5214) and Teredo's clients (RFC 4380).
+/// The IPv4 address that finally receives packets to `address`: IPv4-mapped and -compatible
+/// addresses (RFC 4291), NAT64 (RFC 6052, RFC 8215), 6to4 (RFC 3056), ISATAP (RFC 5214) and
+/// Teredo's clients (RFC 4380).
 pub fn embedded_v4(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let s = address.segments();
     let at = |high: u16, low: u16| Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low));
@@ -205,7 +205,7 @@ pub fn embedded_v4(address: Ipv6Addr) -> Option<Ipv4Addr> {
     if s[..5] == [0; 5] && s[5] == 0xffff {
         return Some(at(s[6], s[7]));
     }
-    // Not :: and ::1, which are addresses of their own.
+    // Except :: and ::1, which are addresses in their own right.
     if s[..6] == [0; 6] && address.to_bits() > 1 {
         return Some(at(s[6], s[7]));
     }
@@ -213,13 +213,13 @@ pub fn embedded_v4(address: Ipv6Addr) -> Option<Ipv4Addr> {
         // SIIT's translated form ::ffff:0:a.b.c.d.
         (0, 0, 0) if s[3..6] == [0, 0xffff, 0] => Some(at(s[6], s[7])),
         (0x64, 0xff9b, 0) if s[3..6] == [0; 3] => Some(at(s[6], s[7])),
-        // With a shorter prefix of a network's own the address stands elsewhere;
-        // such a form stays reserved.
+        // A network's own prefix may be shorter and place the address elsewhere; such a form
+        // stays reserved.
         (0x64, 0xff9b, 1) if s[3..6] == [0; 3] => Some(at(s[6], s[7])),
         (0x2002, ..) => Some(at(s[1], s[2])),
         (0x2001, 0, _) => Some(at(!s[6], !s[7])),
-        // An interface of any network may be numbered like this, so that such an
-        // address opens no special network that it lies in.
+        // An interface in any network may have such a number, so the embedded address must
+        // not open a special network that contains the whole one.
         _ if matches!(s[4], 0 | 0x200) && s[5] == 0x5efe => {
             let inner = at(s[6], s[7]);
             let plain = narrowest(IpAddr::V6(address)).is_none();
@@ -229,7 +229,7 @@ pub fn embedded_v4(address: Ipv6Addr) -> Option<Ipv4Addr> {
     }
 }
 
-/// The address that counts: the embedded IPv4 address if there is one.
+/// The address for rules and classes: the embedded IPv4 address, or the address itself.
 pub(crate) fn effective(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V6(v6) => embedded_v4(v6).map_or(address, IpAddr::V4),
@@ -237,18 +237,18 @@ pub(crate) fn effective(address: IpAddr) -> IpAddr {
     }
 }
 
-/// The narrowest special range around an address, whatever it carries.
+/// The narrowest special range around an address, ignoring embedded addresses.
 fn narrowest(address: IpAddr) -> Option<(Net, Class)> {
     let around = SPECIAL.iter().filter(|(net, _)| net.contains(address));
     around.max_by_key(|(net, _)| net.prefix).copied()
 }
 
-/// The narrowest special range around the address that counts.
+/// The narrowest special range around the effective address.
 pub(crate) fn special(address: IpAddr) -> Option<(Net, Class)> {
     narrowest(effective(address))
 }
 
-/// What an address leads to; see [`Class`].
+/// The class of an address.
 pub fn classify(address: IpAddr) -> Class {
     special(address).map_or(Class::Public, |(_, class)| class)
 }
@@ -323,7 +323,7 @@ mod tests {
             ("fd00::200:5efe:808:808", Class::Private),
             ("2606:4700::5efe:808:808", Class::Public),
             ("2606:4700::5efe:10.0.0.1", Class::Private),
-            // Local NAT64 by a prefix of 48 bits: the address stands in front.
+            // Local NAT64 by a prefix of 48 bits: the address is at the front.
             ("64:ff9b:1:a9fe:a9:fe00:808:808", Class::Reserved),
             ("64:ff9b:1::8.8.8.8", Class::Public),
             ("64:ff9b::ff9b:808:808", Class::Reserved),
@@ -359,7 +359,7 @@ mod tests {
     }
 
     proptest! {
-        /// However an IPv4 address is wrapped, it stays what it is.
+        /// Embedding an IPv4 address does not change its class.
         #[test]
         fn wrapping_changes_no_class(bits in any::<u32>(), low in any::<u16>()) {
             let inner = Ipv4Addr::from_bits(bits);

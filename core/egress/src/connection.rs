@@ -1,5 +1,5 @@
-//! Connection: what a client asks that knows where a connection was meant to
-//! lead, and by which name it got to an address (D57).
+//! Connection checks for clients that know the intended destination and the name that
+//! resolved to an address (D57).
 
 use crate::address::{Class, Net, classify};
 use crate::policy::{Mode, Policy, Refusal, normal};
@@ -7,8 +7,8 @@ use crate::rule::{HOST_NAME, Host, Ports, Rule, is_name};
 use std::fmt;
 use std::net::IpAddr;
 
-/// Names of services that hand out credentials. A rule must name just them:
-/// where nothing answers to such a name today, somebody may tomorrow.
+/// Names of metadata services, which hand out credentials. A rule must name exactly them,
+/// because a name without a service today may have one tomorrow.
 const METADATA_NAMES: [&str; 6] = [
     "instance-data",
     "instance-data.ec2.internal",
@@ -18,17 +18,17 @@ const METADATA_NAMES: [&str; 6] = [
     "metadata.tencentyun.com",
 ];
 
-/// Where a client was asked to go.
+/// The destination that a client was asked to connect to.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Destination<'a> {
-    /// A host name; a final dot and the case of letters do not count.
+    /// A host name; a final dot and letter case are ignored.
     Name(&'a str),
-    /// An address, written out.
+    /// A literal address.
     Address(IpAddr),
 }
 
 impl Destination<'_> {
-    /// The narrowest rule about it and a port, as a policy's text has it.
+    /// The narrowest rule for the destination and a port, in the policy's syntax.
     #[must_use]
     pub fn rule(&self, port: u16) -> String {
         match *self {
@@ -48,28 +48,28 @@ impl fmt::Display for Destination<'_> {
     }
 }
 
-/// Why a connection may not be made.
+/// Why a connection is denied.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Denial {
     /// The network is off.
     Off,
     /// Not a host name.
     NotAName,
-    /// No rule names it with this port.
+    /// No rule names the destination with this port.
     NotNamed {
-        /// Whether there are rules about addresses, which say nothing of names.
+        /// Whether there are rules for addresses, which do not apply to names.
         address_rules: bool,
     },
-    /// The name of a metadata service, which no rule names alone.
+    /// The name of a metadata service, which needs a rule with exactly this name.
     MetadataName,
     /// The address is special, and no rule opens it.
     Special(Class),
-    /// An address of this host, and no rule names just it.
+    /// An address of this host, and no rule names exactly it.
     Own,
 }
 
 impl Denial {
-    /// Whether [`Destination::rule`] would lift it for this destination.
+    /// Whether [`Destination::rule`] would allow this destination.
     #[must_use]
     pub fn has_rule(&self, to: Destination<'_>) -> bool {
         match self {
@@ -108,8 +108,8 @@ impl fmt::Display for Denial {
 
 impl std::error::Error for Denial {}
 
-/// Classes that a rule opens that names the name and the port: what lies inside.
-/// The rest is no place for a service that has a name.
+/// Whether a rule with a name and a port opens the class: internal networks. Named services
+/// have no addresses in the other classes.
 fn opens_by_name(class: Class) -> bool {
     matches!(
         class,
@@ -117,17 +117,16 @@ fn opens_by_name(class: Class) -> bool {
     )
 }
 
-/// Whether the name means the host's own loopback.
+/// Whether the name refers to the host's own loopback.
 fn is_loopback_name(name: &str) -> bool {
     name == "localhost" || name == HOST_NAME
 }
 
 impl Policy {
-    /// Whether a client may go on with `to`, before it looks a name up or sends
-    /// anything.
+    /// Checks the destination before a client resolves the name or sends data.
     ///
     /// # Errors
-    /// Why not.
+    /// The reason for the denial.
     pub fn check_destination(&self, to: Destination<'_>, port: u16) -> Result<(), Denial> {
         match to {
             Destination::Name(name) => self.check_name(&normal(name), port),
@@ -135,15 +134,15 @@ impl Policy {
         }
     }
 
-    /// Whether a connection that was meant for `to` may be made to `address`,
-    /// which its name resolved to or which it is; `own` if that is an address of
-    /// the host that asks. A name opens the public addresses that it resolves
-    /// to. What is special opens to a rule about just this name and this port,
-    /// or to one about the name beside one about the address; never to `*`, to
-    /// `*.name`, or to a rule about addresses alone.
+    /// Checks a connection intended for `to` to the concrete `address`, which its name
+    /// resolved to or which it is. `own` marks an address of the asking host.
+    ///
+    /// A name opens the public addresses that it resolves to. A special address needs a rule
+    /// with exactly this name and this port, or a rule with the name in addition to one with
+    /// the address. `*`, `*.name`, and rules with addresses alone never open it.
     ///
     /// # Errors
-    /// Why not.
+    /// The reason for the denial.
     pub fn check_connection(
         &self,
         to: Destination<'_>,
@@ -216,8 +215,8 @@ impl Policy {
             })
     }
 
-    /// Whether a rule about addresses names this one; `alone` if a range around it
-    /// does not do.
+    /// Whether a rule for addresses names this one; `alone` excludes rules with a range
+    /// around it.
     fn names_host(&self, address: IpAddr, port: u16, alone: bool) -> bool {
         let named = |rule: &Rule| {
             let alone = !alone || matches!(&rule.host, Host::Net(net) if net.is_host());
@@ -255,12 +254,12 @@ mod tests {
             ("allow:*", "a.test", public, 80, true),
             ("full", "a.test", public, 80, true),
             ("off", "a.test", public, 80, false),
-            // A rule that names name and port.
+            // A rule with name and port.
             ("allow:a.test:8080", "a.test", "127.0.0.1", 8080, true),
             ("allow:a.test:8080", "a.test", "10.0.0.1", 8080, true),
             ("allow:a.test:8080", "a.test", "fd00::1", 8080, true),
             ("allow:a.test", "a.test", "127.0.0.1", 8080, false),
-            // Not what no service has: metadata, groups, reserved ranges.
+            // Never classes without named services: metadata, groups, reserved ranges.
             ("allow:a.test:80", "a.test", "169.254.169.254", 80, false),
             ("allow:a.test:80", "a.test", "0.0.0.0", 80, false),
             ("allow:a.test:80", "a.test", "224.0.0.1", 80, false),
@@ -271,7 +270,7 @@ mod tests {
                 80,
                 false,
             ),
-            // Rules about other things beside a wide one.
+            // Other rules in addition to a wide one.
             (
                 "allow:*,localhost:8080",
                 "evil.test",
@@ -295,7 +294,7 @@ mod tests {
             ),
             ("allow:*.test:80", "evil.test", "10.0.0.1", 80, false),
             ("full:10.0.0.0/8", "evil.test", "10.0.0.1", 80, false),
-            // The name beside its addresses.
+            // The name in addition to its addresses.
             ("allow:in.test,10.0.0.0/8", "in.test", "10.0.0.1", 80, true),
             ("allow:in.test,10.0.0.0/8", "in.test", "11.0.0.1", 80, true),
             (
@@ -405,7 +404,7 @@ mod tests {
     }
 
     proptest! {
-        /// No wide rule lets a name lead to what is special.
+        /// No wide rule lets a name lead to a special address.
         #[test]
         fn names_do_not_lead_inside(bits in any::<u32>(), port in 1u16..) {
             let address = IpAddr::V4(bits.into());

@@ -1,19 +1,17 @@
-//! What may be reached over the network: one policy for fetches of agents and
-//! for the network of Linux guests.
+//! Network policy: one format for fetches of agents and for the network of Linux guests.
 //!
 //! A [`Policy`] is data with two questions: may this name be looked up
-//! ([`Policy::allows_name`]), and may this address and port be reached
-//! ([`Policy::check`])? Addresses that lead to the host itself, to its private
-//! networks or to a cloud's metadata are refused unless a rule names just them;
-//! IPv6 addresses that carry an IPv4 address are judged by the latter.
+//! ([`Policy::allows_name`]), and may this address and port be reached ([`Policy::check`])?
+//! Addresses of the host itself, of private networks or of a cloud's metadata service are
+//! refused unless a rule names exactly them. IPv6 addresses that embed an IPv4 address are
+//! judged by the latter.
 //!
-//! A client that knows by which name it got to an address asks more exactly:
-//! [`Policy::check_destination`] before it looks a name up, and
-//! [`Policy::check_connection`] about each address that came out.
+//! A client that knows the name behind an address asks more precisely:
+//! [`Policy::check_destination`] before it resolves the name, and
+//! [`Policy::check_connection`] for each resolved address.
 //!
-//! This crate does no I/O: it resolves nothing and connects nowhere. Whoever
-//! does must ask about the address that it then connects to, not about a name
-//! that is looked up once more.
+//! The crate does no I/O: it resolves and connects nothing. Callers must check the address
+//! that they then connect to, not a name that is resolved once more.
 //!
 //! ```
 //! use a99_egress::{Policy, Refusal};

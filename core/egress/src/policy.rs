@@ -1,4 +1,4 @@
-//! The policy: what it is, how it is written, what it allows.
+//! The policy: its text form and its checks.
 
 use crate::address::{Class, classify};
 use crate::error::{PolicyCode, PolicyError};
@@ -8,36 +8,35 @@ use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 
-/// Most rules of a policy: each packet that opens a connection is held against
-/// all of them.
+/// Maximum rules of a policy: each packet that opens a connection is checked against all of
+/// them.
 const MAX_RULES: usize = 1000;
 
-/// What holds for addresses that no rule names.
+/// The default for addresses that no rule names.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Mode {
     /// Nothing is reachable, and there are no rules.
     #[default]
     Off,
-    /// Only what the rules name.
+    /// Only the named addresses are reachable.
     Allow,
-    /// Every public address, and what the rules name.
+    /// Every public address is reachable, and the named ones.
     Full,
 }
 
-/// What may be reached. The default is nothing.
+/// The reachable part of the network; nothing by default.
 ///
-/// Written as `off`, `allow:RULE,...`, `full` or `full:RULE,...`, where a rule
-/// is `HOST[:PORT[-PORT]]` and a host is a name, `*.name`, an IP address, a
-/// range in CIDR notation (IPv6 in brackets), `*` for everything public, or
-/// `host.agent99.internal` (`localhost`) for the loopback of the host, which
-/// needs a port. Serde uses the same text.
+/// Written as `off`, `allow:RULE,...`, `full` or `full:RULE,...`. A rule is
+/// `HOST[:PORT[-PORT]]`. A host is a name, `*.name`, an IP address, a range in CIDR notation
+/// (IPv6 in brackets), `*` for all public addresses, or `host.agent99.internal` (`localhost`)
+/// for the loopback of the host, which needs a port. Serde uses the same text.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Policy {
     mode: Mode,
     rules: Vec<Rule>,
 }
 
-/// Why something may not be reached.
+/// Why an address is refused.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// The network is off.
@@ -62,7 +61,7 @@ impl fmt::Display for Refusal {
 }
 
 impl Policy {
-    /// Nothing.
+    /// The policy that allows nothing.
     pub const fn off() -> Self {
         Self {
             mode: Mode::Off,
@@ -70,7 +69,7 @@ impl Policy {
         }
     }
 
-    /// Every public address.
+    /// The policy that allows every public address.
     pub const fn full() -> Self {
         Self {
             mode: Mode::Full,
@@ -78,7 +77,7 @@ impl Policy {
         }
     }
 
-    /// What holds for addresses that no rule names.
+    /// The default for addresses that no rule names.
     pub const fn mode(&self) -> Mode {
         self.mode
     }
@@ -88,19 +87,18 @@ impl Policy {
         &self.rules
     }
 
-    /// Whether `name` may be looked up, on account of any port. Names that are
-    /// not host names may not.
+    /// Whether `name` may be looked up, for any port. Invalid host names may not.
     pub fn allows_name(&self, name: &str) -> bool {
         let name = normal(name);
         let named = || self.rules.iter().any(|rule| rule.matches_name(&name));
         is_name(&name) && (self.mode == Mode::Full || named())
     }
 
-    /// Whether `port` at `address` may be reached, where `names` are those that
-    /// resolved to the address.
+    /// Checks whether `port` at `address` may be reached; `names` are those that resolved to
+    /// the address.
     ///
     /// # Errors
-    /// Why not.
+    /// The reason for the refusal.
     pub fn check<'n>(
         &self,
         address: IpAddr,
@@ -110,11 +108,11 @@ impl Policy {
         self.judge(address, |rule| rule.ports.contains(port), names)
     }
 
-    /// Whether any port at `address` may be reached, for what comes before a
-    /// connection, such as the answer to a question about a name.
+    /// Checks whether any port at `address` may be reached, for steps before a connection
+    /// such as a DNS answer.
     ///
     /// # Errors
-    /// Why not.
+    /// The reason for the refusal.
     pub fn check_host<'n>(
         &self,
         address: IpAddr,
@@ -123,11 +121,11 @@ impl Policy {
         self.judge(address, |_| true, names)
     }
 
-    /// Whether `address` may be reached at each of its ports, as something needs
-    /// that has none, such as an echo request.
+    /// Checks whether `address` may be reached at every port, for traffic without ports such
+    /// as an echo request.
     ///
     /// # Errors
-    /// Why not.
+    /// The reason for the refusal.
     pub fn check_all_ports<'n>(
         &self,
         address: IpAddr,
@@ -136,9 +134,9 @@ impl Policy {
         self.judge(address, |rule| rule.ports == Ports::ALL, names)
     }
 
-    /// Whether a rule names `port` at just this address, by IP, range or as the
-    /// host's loopback. Whoever knows more about an address (that it is one of
-    /// the host's own, say) asks this instead of [`Policy::check`].
+    /// Whether a rule names `port` at exactly this address, by IP, range or as the host's
+    /// loopback. Callers with further knowledge of an address (for instance that it belongs
+    /// to the host) use this instead of [`Policy::check`].
     pub fn names_address(&self, address: IpAddr, port: u16) -> bool {
         let named = |rule: &Rule| rule.ports.contains(port) && rule.names_address(address);
         self.rules.iter().any(named)
@@ -170,7 +168,7 @@ impl Policy {
     }
 }
 
-/// A name as rules know it.
+/// The canonical form of a name in rules.
 pub(crate) fn normal(name: &str) -> String {
     name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase()
 }

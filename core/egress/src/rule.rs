@@ -1,4 +1,4 @@
-//! One rule of a policy, and how it is written: `HOST[:PORT[-PORT]]`.
+//! A rule of a policy, written `HOST[:PORT[-PORT]]`.
 
 use crate::address::{Class, Net, effective, special};
 use crate::error::{PolicyCode, PolicyError};
@@ -13,28 +13,28 @@ const MAX_NAME_BYTES: usize = 253;
 /// Longest label of a name.
 const MAX_LABEL_BYTES: usize = 63;
 
-/// What a rule is about.
+/// The hosts that a rule applies to.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Host {
     /// `*`: any name and any public address.
     Any,
     /// A name, in lower case: the public addresses that it resolves to.
     Name(String),
-    /// `*.example.com`: the names below it, not itself.
+    /// `*.example.com`: the subdomains of the name, without the name itself.
     Below(String),
-    /// An address or range. It opens a special range only if it lies wholly
-    /// within that: `0.0.0.0/0` does not open the private networks.
+    /// An address or range. It opens a special range only if that contains it entirely:
+    /// `0.0.0.0/0` does not open the private networks.
     Net(Net),
     /// The host's own loopback: `host.agent99.internal` or `localhost`.
     Loopback,
 }
 
-/// The ports of a rule, both ends included.
+/// The ports of a rule, inclusive.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Ports {
-    /// The first.
+    /// The first port.
     pub first: u16,
-    /// The last.
+    /// The last port.
     pub last: u16,
 }
 
@@ -45,7 +45,7 @@ impl Ports {
         last: u16::MAX,
     };
 
-    /// Whether `port` is one of them.
+    /// Whether the range contains `port`.
     pub const fn contains(self, port: u16) -> bool {
         self.first <= port && port <= self.last
     }
@@ -54,14 +54,14 @@ impl Ports {
 /// A host and its ports.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Rule {
-    /// What it is about.
+    /// The hosts.
     pub host: Host,
-    /// Its ports.
+    /// The ports.
     pub ports: Ports,
 }
 
 impl Rule {
-    /// Reads a rule; `start` is its place in the policy's text.
+    /// Parses a rule; `start` is its offset in the policy's text.
     pub(crate) fn parse(text: &str, start: usize) -> Result<Self, PolicyError> {
         let (host, ports) = split(text, start)?;
         if host.is_empty() {
@@ -71,7 +71,7 @@ impl Rule {
         let parsed = parse_host(host, start)?;
         let loopback = match &parsed {
             Host::Loopback => true,
-            // 0.0.0.0 is the host itself to Linux.
+            // For Linux 0.0.0.0 is the host itself.
             Host::Net(net) => special(net.address()).is_some_and(|(around, class)| {
                 matches!(class, Class::Loopback | Class::Unspecified) && around.covers(*net)
             }),
@@ -91,7 +91,7 @@ impl Rule {
         })
     }
 
-    /// Whether it is about the name, in lower case and without a final dot.
+    /// Whether it applies to the name, in lower case and without a final dot.
     pub(crate) fn matches_name(&self, name: &str) -> bool {
         match &self.host {
             Host::Any => true,
@@ -103,7 +103,7 @@ impl Rule {
         }
     }
 
-    /// Whether it names the address itself, however wrapped.
+    /// Whether it names the address itself, in any embedding.
     pub(crate) fn names_address(&self, address: IpAddr) -> bool {
         let address = effective(address);
         match &self.host {
@@ -137,7 +137,7 @@ impl fmt::Display for Rule {
     }
 }
 
-/// Host and ports apart. IPv6 addresses stand in brackets before a port.
+/// Splits host and ports. IPv6 addresses need brackets before a port.
 fn split(text: &str, start: usize) -> Result<(&str, Option<&str>), PolicyError> {
     if let Some(rest) = text.strip_prefix('[') {
         let Some((host, ports)) = rest.split_once(']') else {
@@ -207,9 +207,8 @@ fn parse_host(text: &str, start: usize) -> Result<Host, PolicyError> {
     })
 }
 
-/// Whether URL parsers would read the text as an IPv4 address: its last label
-/// is a number. Such a text is an address in the usual form or an error, never
-/// a name.
+/// Whether URL parsers would read the text as an IPv4 address: its last label is a number.
+/// Such a text must be a valid address and is never a name.
 fn looks_numeric(text: &str) -> bool {
     let last = text.trim_end_matches('.').rsplit('.').next().unwrap_or("");
     let hex = last.strip_prefix("0x").or_else(|| last.strip_prefix("0X"));
@@ -230,7 +229,7 @@ fn parse_net(text: &str, whole: &str, start: usize) -> Result<Host, PolicyError>
             "write it as 10.1.2.3, 10.0.0.0/8 or [fd00::/8]".to_owned(),
         ));
     };
-    // Rules are compared with what packets end up at.
+    // Rules are compared with effective addresses.
     let inner = effective(address);
     let Some(prefix) = prefix else {
         return Ok(Host::Net(Net::host(inner)));
@@ -242,7 +241,7 @@ fn parse_net(text: &str, whole: &str, start: usize) -> Result<Host, PolicyError>
         ));
     };
     match Net::new(address, prefix) {
-        // A range of wrapped addresses would never match.
+        // A range of embedded addresses would never match.
         Some(_) if inner != address && prefix < 128 => {
             Err(error("write the range as IPv4".to_owned()))
         }
@@ -255,8 +254,8 @@ fn parse_net(text: &str, whole: &str, start: usize) -> Result<Host, PolicyError>
     }
 }
 
-/// Whether a text in lower case is a host name (RFC 1123 section 2.1, with the
-/// underscore that service names have).
+/// Whether a lower-case text is a host name (RFC 1123 section 2.1, plus the underscore of
+/// service names).
 pub(crate) fn is_name(text: &str) -> bool {
     let label = |label: &str| {
         let inside = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_');

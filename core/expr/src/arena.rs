@@ -1,14 +1,14 @@
-//! The arena that all expression front ends fill.
+//! The arena for the nodes of all expression parsers.
 //!
-//! Nodes stand in one vector and name their children by index. A child always stands before
-//! its parent, so every pass over a tree can be a plain loop over the vector.
+//! Nodes are stored in one vector and refer to their children by index. A child always
+//! precedes its parent, so every pass over a tree can be a plain loop over the vector.
 
 use std::ops::Range;
 
 /// A parsed expression text.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Expr {
-    /// The nodes; children stand before their parents.
+    /// The nodes; children precede their parents.
     pub nodes: Vec<ExprNode>,
     /// The outermost node; `None` for blank text, whose value is `undefined`.
     pub root: Option<ExprId>,
@@ -18,14 +18,14 @@ impl Expr {
     /// The node with this id.
     ///
     /// # Panics
-    /// When the id belongs to another, larger arena.
+    /// The id belongs to another, larger arena.
     #[must_use]
     #[inline]
     pub fn node(&self, id: ExprId) -> &ExprNode {
         &self.nodes[id.0 as usize]
     }
 
-    /// Whether it reads a part of the request context (D75).
+    /// Whether the text reads a part of the request context (D75).
     #[must_use]
     pub fn reads_context(&self) -> bool {
         let is_context = |node: &ExprNode| matches!(node.kind, ExprKind::Context(_));
@@ -47,7 +47,7 @@ impl Expr {
         depths[root.0 as usize] as usize
     }
 
-    /// Whether the longest path from the root to a leaf has more nodes than so many.
+    /// Whether the longest path from the root to a leaf has more than `most` nodes.
     #[must_use]
     pub fn is_deeper(&self, most: usize) -> bool {
         self.nodes.len() > most && self.depth() > most
@@ -78,9 +78,9 @@ pub struct ExprId(pub u32);
 /// One node.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExprNode {
-    /// What the node is.
+    /// The kind of the node.
     pub kind: ExprKind,
-    /// Where it stands, in bytes of the text.
+    /// Byte range in the text.
     pub span: Range<u32>,
 }
 
@@ -89,7 +89,7 @@ pub struct ExprNode {
 pub enum ExprKind {
     /// A constant.
     Literal(Lit),
-    /// A name to be looked up.
+    /// A name to resolve.
     Ident(Box<str>),
     /// `object.property` or `object?.property`.
     Member {
@@ -97,7 +97,7 @@ pub enum ExprKind {
         object: ExprId,
         /// The member's name.
         property: Box<str>,
-        /// Written with `?.`.
+        /// Whether it is written with `?.`.
         optional: bool,
     },
     /// `object[index]` or `object?.[index]`.
@@ -106,7 +106,7 @@ pub enum ExprKind {
         object: ExprId,
         /// The computed key.
         index: ExprId,
-        /// Written with `?.`.
+        /// Whether it is written with `?.`.
         optional: bool,
     },
     /// A prefix operator.
@@ -138,9 +138,9 @@ pub enum ExprKind {
     Conditional {
         /// The test.
         test: ExprId,
-        /// Evaluated when the test is truthy.
+        /// Evaluated if the test is truthy.
         consequent: ExprId,
-        /// Evaluated when the test is falsy.
+        /// Evaluated if the test is falsy.
         alternate: ExprId,
     },
     /// An array literal.
@@ -162,16 +162,16 @@ pub enum ExprKind {
         method: Box<str>,
         /// The arguments.
         args: Vec<ExprId>,
-        /// Written with `?.`.
+        /// Whether it is written with `?.`.
         optional: bool,
     },
     /// `context('user.id')`: a part of the request context (D75).
     Context(Box<str>),
-    /// Only from `mathCalc` texts: a node that parses but fails when it is evaluated.
+    /// From `mathCalc` texts only: a node that parses but fails when it is evaluated.
     Unsupported {
-        /// The error's text, without the wrapper that names the source.
+        /// The error message, without the prefix that quotes the source.
         message: String,
-        /// What is evaluated, in order, before the node fails.
+        /// The operands evaluated, in order, before the node fails.
         operands: Vec<ExprId>,
     },
 }
@@ -223,7 +223,7 @@ impl ExprKind {
 /// The key of an entry of an object literal.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ObjKey {
-    /// As it is written.
+    /// A literal key.
     Name(Box<str>),
     /// `[expression]` (D67).
     Computed(ExprId),
@@ -309,14 +309,14 @@ pub(crate) enum Infix {
     Logical(LogOp),
 }
 
-/// The precedence of the words `and` and `or` (language section 3.10): both stand on the lowest level,
-/// so that `a or b and c` is `(a or b) and c`.
+/// The precedence of the words `and` and `or` (language section 3.10): both have the lowest
+/// level, so that `a or b and c` is `(a or b) and c`.
 pub(super) const WORD_PRECEDENCE: u8 = 1;
 
 impl Infix {
-    /// The precedence of language section 3.10 (JSEP), where equality stands below relation and
-    /// `||`, `??`, `and`, `or` share the lowest level; the word `and` is therefore not covered
-    /// by this table, see `WORD_PRECEDENCE`.
+    /// The precedence of language section 3.10 (JSEP), in which equality is below relation
+    /// and `||`, `??`, `and`, `or` share the lowest level. The word `and` has
+    /// `WORD_PRECEDENCE` instead.
     pub(super) const fn precedence(self) -> u8 {
         match self {
             Self::Logical(LogOp::Or | LogOp::Nullish) => 1,

@@ -1,8 +1,7 @@
 //! Callable names: the closed set of functions and methods that a condition text may call
-//! (decision D2), as the tables of `core` say.
+//! (decision D2), from the tables of `core`.
 //!
-//! Names only: what a method does with its receiver, and whether the receiver has it, is the
-//! evaluator's business.
+//! Only names are checked here. The evaluator decides whether a receiver has the method.
 
 use a99_core::builtins::{
     CallContext, FUNCTIONS, METHODS, is_forbidden, is_function_in, is_method_in,
@@ -13,13 +12,13 @@ pub(super) fn is_function(name: &str) -> bool {
     is_function_in(name, CallContext::Condition)
 }
 
-/// Whether `object.name(…)` is in the closed set. Forbidden names are let through to the
-/// evaluator, whose error is catchable (decision D44).
+/// Whether `object.name(…)` is in the closed set. Forbidden names are accepted: the evaluator
+/// rejects them with a catchable error (decision D44).
 pub(super) fn is_method(name: &str) -> bool {
     is_forbidden(name.as_bytes()) || is_method_in(name, CallContext::Condition)
 }
 
-/// The names of one kind, some of them twice.
+/// The names of functions or of methods, possibly with duplicates.
 fn known(methods: bool) -> impl Iterator<Item = &'static str> {
     let here = |places: &[CallContext]| places.contains(&CallContext::Condition);
     let functions = FUNCTIONS
@@ -33,7 +32,7 @@ fn known(methods: bool) -> impl Iterator<Item = &'static str> {
     functions.chain(methods)
 }
 
-/// The known name nearest to `name`, when one is at most two edits away.
+/// The known name nearest to `name`, if it is at most two edits away.
 pub(super) fn nearest(name: &str, methods: bool) -> Option<&'static str> {
     /// Longer names are not compared: no builtin is that long, and the cost is quadratic.
     const MAX_COMPARED: usize = 32;

@@ -1,10 +1,10 @@
 //! Condition texts: from tokens to an [`Expr`], one bracket at a time.
 //!
-//! One pass over the raw tokens gives each its role (`-` after an operand is infix, `and`
-//! after a dot is a name, `(` after an operand opens arguments) and keeps the open brackets on
-//! a stack. When a bracket closes, its tokens are parsed by the grammar and replaced, in the
-//! list of the enclosing bracket, by one token that stands for the result. Each bracket is
-//! thus parsed on its own: an error in one does not hide the errors in the others.
+//! One pass over the raw tokens assigns each its role (`-` after an operand is infix, `and`
+//! after a dot is a name, `(` after an operand opens arguments) and keeps the open brackets
+//! on a stack. When a bracket closes, the grammar parses its tokens. In the list of the
+//! enclosing bracket, one token then represents the result. So each bracket is parsed
+//! separately: an error in one does not hide the errors in the others.
 
 use chumsky::Parser;
 use chumsky::inspector::SimpleState;
@@ -25,14 +25,14 @@ use super::{MAX_NESTING, MAX_TEXT_BYTES};
 /// `or` on one level. Blank text gives an [`Expr`] without root.
 ///
 /// # Errors
-/// Every complaint that can be told apart, ordered by position. Nothing is accepted by
-/// accident: unknown characters, missing operands, and unclosed quotes and brackets are errors.
+/// Every distinguishable error, ordered by position. No text is accepted by accident: unknown
+/// characters, missing operands, and unclosed quotes and brackets are errors.
 pub fn parse_condition(text: &str) -> Result<Expr, ParseErrors> {
     parse(text, false)
 }
 
-/// Parses an expression text of a program of version 4 (decision D70): what a condition
-/// text may say, and object literals and template literals.
+/// Parses an expression text of a program of version 4 (decision D70): the grammar of
+/// conditions, plus object literals and template literals.
 ///
 /// # Errors
 /// As [`parse_condition`].
@@ -64,7 +64,7 @@ fn parse(text: &str, literals: bool) -> Result<Expr, ParseErrors> {
     reader.finish()
 }
 
-/// Whether a word stands for a variable, so that an object may take it by its name alone.
+/// Whether a word is a variable, so that an object literal may use it as a shorthand.
 fn is_variable(word: &str) -> bool {
     !matches!(word, "true" | "false" | "null" | "this" | "typeof")
         && diagnose::reserved_word(word, 0, 0).is_none()
@@ -75,7 +75,7 @@ pub(super) const fn infix_kind(op: Infix) -> Kind {
     Kind::Infix(op, op.precedence())
 }
 
-/// Which bracket is open.
+/// The kind of an open bracket.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum Bracket {
     /// The whole text.
@@ -96,7 +96,7 @@ pub(super) enum Bracket {
     Hole,
 }
 
-/// An open bracket and the tokens read in it.
+/// An open bracket with its tokens.
 struct Open {
     bracket: Bracket,
     start: u32,
@@ -109,11 +109,11 @@ struct Reader<'s> {
     /// The brackets around `current`, outermost first.
     outer: Vec<Open>,
     current: Open,
-    /// The number of prefix operators just read in a row.
+    /// Number of consecutive prefix operators.
     prefix_run: usize,
-    /// Whether object and template literals are read.
+    /// Whether object and template literals are supported.
     literals: bool,
-    /// Where a text of a template begins, which is to be read next.
+    /// Start of a template's text that is parsed next.
     chunk: Option<u32>,
 }
 
@@ -142,7 +142,7 @@ impl<'s> Reader<'s> {
         self.current.toks.push(Tok { kind, start, end });
     }
 
-    /// Takes one raw token; only exceeding a limit is fatal.
+    /// Processes one raw token; only exceeding a limit is fatal.
     fn take(&mut self, raw: Result<Raw, ()>, start: u32, end: u32) -> Result<(), ParseError> {
         let previous = self.current.toks.last().copied();
         let after_operand = previous.is_some_and(|tok| tok.kind.ends_operand());
@@ -245,7 +245,7 @@ impl<'s> Reader<'s> {
         Ok(())
     }
 
-    /// The role of a word; `None` when it was refused and is skipped.
+    /// The role of a word; `None` if it was refused and is skipped.
     fn name(&mut self, previous: Option<Tok>, start: u32, end: u32) -> Option<Kind> {
         let word = &self.state.text[start as usize..end as usize];
         // A key may be any word.
@@ -285,7 +285,7 @@ impl<'s> Reader<'s> {
         Some(infix_kind(op))
     }
 
-    /// The role of a word where an operand may begin.
+    /// The role of a word at the start of an operand.
     fn first_word(&mut self, word: &str, start: u32, end: u32) -> Option<Kind> {
         if word == "typeof" {
             return Some(Kind::Prefix(UnOp::Typeof));
@@ -311,7 +311,7 @@ impl<'s> Reader<'s> {
         Ok(())
     }
 
-    /// Takes a closing bracket.
+    /// Processes a closing bracket.
     fn close(&mut self, start: u32, end: u32) {
         self.prefix_run = 0;
         let closer = &self.state.text[start as usize..end as usize];
@@ -337,7 +337,7 @@ impl<'s> Reader<'s> {
         self.end_bracket(end);
     }
 
-    /// Parses the tokens of the innermost bracket and puts the result into the enclosing one.
+    /// Parses the tokens of the innermost bracket and adds the result to the enclosing one.
     fn end_bracket(&mut self, end: u32) {
         let Some(outer) = self.outer.pop() else {
             return;
@@ -354,7 +354,7 @@ impl<'s> Reader<'s> {
                 Kind::Args(self.state.lists.len() as u32 - 1)
             }
             Bracket::Array => {
-                // As in JSEP, an array literal may end with a comma; arguments may not.
+                // As in JSEP, an array literal may have a trailing comma; arguments may not.
                 if toks.len() > 1 && toks.last().is_some_and(|tok| tok.kind == Kind::Comma) {
                     toks.pop();
                 }
@@ -377,7 +377,7 @@ impl<'s> Reader<'s> {
         self.push(kind, start, end);
     }
 
-    /// Parses exactly one expression; a complaint yields a stand-in.
+    /// Parses exactly one expression; an error yields a placeholder.
     fn single(&mut self, toks: &[Tok], bracket: Bracket, start: u32, end: u32) -> ExprId {
         let result = grammar::single().parse_with_state(toks, &mut self.state);
         let (root, errors) = result.into_output_errors();
@@ -391,7 +391,7 @@ impl<'s> Reader<'s> {
             .push(ExprKind::Literal(Lit::Null), start..end)
     }
 
-    /// Parses expressions with commas between them.
+    /// Parses comma-separated expressions.
     fn list(&mut self, toks: &[Tok], bracket: Bracket, start: u32, end: u32) -> Vec<ExprId> {
         let result = grammar::list().parse_with_state(toks, &mut self.state);
         let (items, errors) = result.into_output_errors();
@@ -403,11 +403,11 @@ impl<'s> Reader<'s> {
         Vec::new()
     }
 
-    /// The entries of an object literal, whose inner brackets are single tokens by now.
+    /// The entries of an object literal, whose inner brackets are already single tokens.
     fn entries(&mut self, toks: &[Tok], start: u32, end: u32) -> Vec<(ObjKey, ExprId)> {
         let mut entries = Vec::new();
         let mut parts: Vec<&[Tok]> = toks.split(|tok| tok.kind == Kind::Comma).collect();
-        // As in JavaScript, the last entry may end with a comma; `{}` has none.
+        // As in JavaScript, a trailing comma is allowed; `{}` has no entries.
         if parts.last().is_some_and(|part| part.is_empty()) {
             parts.pop();
         }
@@ -450,8 +450,8 @@ impl<'s> Reader<'s> {
         entries
     }
 
-    /// Reads a text of a template up to its end or the next hole, and tells where the lexer
-    /// goes on.
+    /// Parses a text of a template up to its end or the next hole; returns where the lexer
+    /// continues.
     fn template_chunk(&mut self, from: u32) -> Result<usize, ParseError> {
         let text = self.state.text;
         let bytes = text.as_bytes();
@@ -480,8 +480,8 @@ impl<'s> Reader<'s> {
         Ok(to + stop.unwrap_or(0))
     }
 
-    /// The texts and values of a template, joined by `+`, which the first text begins, so
-    /// that it is text in any case.
+    /// Concatenates the texts and values of a template with `+`, starting with a text so that
+    /// the result is always text.
     fn template(&mut self, toks: &[Tok], start: u32, end: u32) -> ExprId {
         let expr = &mut self.state.expr;
         let mut parts = toks.iter().filter_map(|tok| match tok.kind {
@@ -510,7 +510,7 @@ impl<'s> Reader<'s> {
         self.error(error);
     }
 
-    /// Closes what is open and parses the outermost list.
+    /// Closes open brackets and parses the outermost list.
     fn finish(mut self) -> Result<Expr, ParseErrors> {
         let end = self.state.text.len() as u32;
         while !self.outer.is_empty() {

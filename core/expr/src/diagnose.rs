@@ -1,4 +1,4 @@
-//! The words of the complaints about condition texts: what is wrong and what to write.
+//! Messages and suggestions of errors in condition texts.
 
 use std::ops::Range;
 
@@ -8,10 +8,10 @@ use super::error::ParseError;
 use super::grammar::{Builder, Kind, Tok};
 use super::token::Raw;
 
-/// Quoted source in a message is cut after this many characters.
+/// Maximum characters of quoted source in a message.
 const MAX_QUOTED_CHARS: usize = 24;
 
-/// The source of a token as quoted in a message.
+/// Quotes the source of a token.
 fn quote(builder: &Builder<'_>, tok: Tok) -> String {
     let source = builder.source(tok);
     match source.char_indices().nth(MAX_QUOTED_CHARS) {
@@ -20,9 +20,9 @@ fn quote(builder: &Builder<'_>, tok: Tok) -> String {
     }
 }
 
-/// What works in place of a function, by the method that it was written for: `xs.map(x`.
+/// A suggestion instead of a function, given the text before it: `xs.map(x`.
 fn arrow_help(before: &str) -> &'static str {
-    // A method and the names of some parameters are no longer.
+    // Longer than a method with the names of some parameters.
     const LONGEST: usize = 120;
     let from = before.len().saturating_sub(LONGEST);
     let from = (from..=before.len()).find(|at| before.is_char_boundary(*at));
@@ -64,7 +64,7 @@ fn arrow_help(before: &str) -> &'static str {
     "use `>=` to compare, or the map, filter and reduce atoms"
 }
 
-/// A token that no condition may hold: the complaint, and the role to go on with.
+/// The error of a token that no condition may contain, and the role to continue with.
 pub(super) fn refused(
     builder: &Builder<'_>,
     raw: Option<Raw>,
@@ -141,7 +141,7 @@ pub(super) fn refused(
             let quote = &source[..1];
             let error = ParseError::syntax(format!("Unclosed quote {quote}"), span.clone())
                 .with_help(format!("close the text with {quote}"));
-            // A text of its own keeps the operand from being missed as well.
+            // A text role avoids a second error about a missing operand.
             (error, Some(Kind::String))
         }
         _ => {
@@ -152,7 +152,7 @@ pub(super) fn refused(
     }
 }
 
-/// Words of JavaScript that begin something a condition leaves out.
+/// The error of a JavaScript keyword that conditions do not support.
 pub(super) fn reserved_word(word: &str, start: u32, end: u32) -> Option<ParseError> {
     let help = match word {
         "new" => "call `Date(…)` or `Set(…)` without `new`",
@@ -171,7 +171,7 @@ pub(super) fn reserved_word(word: &str, start: u32, end: u32) -> Option<ParseErr
     )
 }
 
-/// `in` and `instanceof` where an operator stands.
+/// The error of `in` and `instanceof` as operators.
 pub(super) fn refused_infix_word(word: &str, start: u32, end: u32) -> ParseError {
     let help = if word == "in" {
         "use `list.includes(x)`, or compare the member with null"
@@ -185,8 +185,8 @@ pub(super) fn refused_infix_word(word: &str, start: u32, end: u32) -> ParseError
     .with_help(help)
 }
 
-/// A number or name that touches the number before it, as in `1.2.3` and `5apples`, or a
-/// number that touches the name before it, as in `a.5`.
+/// The error of a number or name adjacent to a number, as in `1.2.3` and `5apples`, or of a
+/// number adjacent to a name, as in `a.5`.
 pub(super) fn glued_number(
     builder: &Builder<'_>,
     previous: Option<Tok>,
@@ -214,7 +214,7 @@ pub(super) fn glued_number(
     None
 }
 
-/// What the grammar refused at token `at` of a bracket that covers `whole`.
+/// The error of the grammar at token `at` of a bracket with the range `whole`.
 pub(super) fn grammar_error(
     builder: &Builder<'_>,
     toks: &[Tok],
@@ -267,7 +267,7 @@ pub(super) fn grammar_error(
     }
 }
 
-/// The tokens of a bracket end too early.
+/// The error of a bracket whose tokens end too early.
 fn at_end(
     builder: &Builder<'_>,
     previous: Option<Tok>,
@@ -295,7 +295,7 @@ fn at_end(
     }
 }
 
-/// Something other than a name after a dot.
+/// The error of a token other than a name after a dot.
 fn after_dot(found: Tok, quoted: String) -> ParseError {
     let span = found.start..found.end;
     if matches!(found.kind, Kind::Node(_) | Kind::Args(_)) {

@@ -1,14 +1,14 @@
-//! Complaints about condition texts.
+//! Parse errors of condition texts.
 
 use std::fmt;
 use std::ops::Range;
 
-/// Why a condition text was refused.
+/// The kind of a parse error.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum ParseErrorKind {
     /// The text does not follow the grammar.
     Syntax,
-    /// The text uses something that conditions leave out on purpose.
+    /// The text uses a construct that conditions deliberately leave out.
     Unsupported,
     /// The text is longer than [`MAX_TEXT_BYTES`](super::MAX_TEXT_BYTES).
     TooLong,
@@ -16,14 +16,14 @@ pub enum ParseErrorKind {
     TooDeep,
 }
 
-/// One complaint about a condition text.
+/// One error in a condition text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseError {
-    /// What sort of complaint it is.
+    /// The kind of error.
     pub kind: ParseErrorKind,
-    /// What is wrong.
+    /// The message.
     pub message: String,
-    /// Where, in bytes of the text; empty at the end of the text.
+    /// Byte range in the text; empty at the end of the text.
     pub span: Range<u32>,
     /// What to write instead.
     pub help: Option<String>,
@@ -40,17 +40,17 @@ impl ParseError {
         }
     }
 
-    /// A violation of the grammar.
+    /// A syntax error.
     pub(super) fn syntax(message: impl Into<String>, span: Range<u32>) -> Self {
         Self::new(ParseErrorKind::Syntax, message, span)
     }
 
-    /// A construct that conditions leave out.
+    /// The error of an unsupported construct.
     pub(super) fn unsupported(message: impl Into<String>, span: Range<u32>) -> Self {
         Self::new(ParseErrorKind::Unsupported, message, span)
     }
 
-    /// The same error with a suggestion.
+    /// Adds a suggestion.
     pub(super) fn with_help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
         self
@@ -69,7 +69,7 @@ impl fmt::Display for ParseError {
 
 impl std::error::Error for ParseError {}
 
-/// All complaints about one condition text, in order of position; never empty.
+/// All errors in one condition text, in order of position; never empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseErrors(pub Vec<ParseError>);
 

@@ -1,8 +1,8 @@
-//! The grammar of condition texts (chumsky), over tokens whose brackets are already paired.
+//! The grammar of condition texts (chumsky), over tokens with paired brackets.
 //!
-//! Brackets are parsed innermost first (see `condition`), and a finished bracket stands in the
-//! enclosing token list as one token. So the grammar below has no recursive rule, building it
-//! costs nothing, and no input can make it use more stack:
+//! Brackets are parsed innermost first (see `condition`), and a finished bracket is one token
+//! in the enclosing list. So the grammar below has no recursive rule, building it costs
+//! nothing, and no input can increase its stack use:
 //!
 //! ```text
 //! list    := { single ',' }
@@ -10,8 +10,8 @@
 //! operand := { prefix } atom { '.' name | '?.' name | [ '?.' ] '[…]' | '(…)' }
 //! ```
 //!
-//! Precedence (language section 3.10) is settled while the flat list `operand { infix operand }` is
-//! read, by the two stacks of [`Builder`].
+//! The two stacks of [`Builder`] resolve precedence (language section 3.10) while the flat
+//! list `operand { infix operand }` is parsed.
 
 use chumsky::input::MapExtra;
 use chumsky::inspector::SimpleState;
@@ -24,11 +24,11 @@ use super::arena::{BinOp, Expr, ExprId, ExprKind, Infix, Lit, UnOp};
 use super::builtins;
 use super::error::{ParseError, ParseErrorKind};
 
-/// How many complaints about one text are kept: enough to mend it, and hostile texts cannot make
-/// the report larger than themselves.
+/// Maximum number of errors kept per text: enough to fix it, and a hostile text cannot
+/// produce a report larger than itself.
 const MAX_ERRORS: usize = 32;
 
-/// A token in its role.
+/// A token with its role.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub(super) struct Tok {
     pub kind: Kind,
@@ -58,7 +58,7 @@ pub(super) enum Kind {
     Args(u32),
 }
 
-/// The function that gives a part of the request context (D75).
+/// The function that reads a part of the request context (D75).
 const CONTEXT: &str = "context";
 
 fn no_path(span: Range<u32>) -> ParseError {
@@ -81,7 +81,7 @@ impl Kind {
     }
 }
 
-/// An operator that still waits for its right operand.
+/// An operator that waits for its right operand.
 #[derive(Copy, Clone)]
 enum Pending {
     Infix(Infix, u8),
@@ -91,12 +91,12 @@ enum Pending {
     Colon,
 }
 
-/// What the grammar's actions work on: the arena, the operator stacks and the complaints.
+/// The state of the grammar's actions: the arena, the operator stacks and the errors.
 pub(super) struct Builder<'s> {
     pub text: &'s str,
     pub expr: Expr,
     pub lists: Vec<Vec<ExprId>>,
-    /// Whether the text is one of version 4, which may read the request context.
+    /// Whether the text belongs to version 4, which may read the request context.
     is_current: bool,
     errors: Vec<ParseError>,
     operands: SmallVec<[ExprId; 8]>,
@@ -116,7 +116,7 @@ impl<'s> Builder<'s> {
         }
     }
 
-    /// The tree and the complaints.
+    /// The tree and the errors.
     pub(super) fn into_parts(self) -> (Expr, Vec<ParseError>) {
         (self.expr, self.errors)
     }
@@ -126,14 +126,14 @@ impl<'s> Builder<'s> {
         &self.text[tok.start as usize..tok.end as usize]
     }
 
-    /// Takes a complaint. Exceeding a limit always counts; others only up to a number.
+    /// Adds an error. Exceeded limits always count; others up to a maximum.
     pub(super) fn error(&mut self, error: ParseError) {
         if self.errors.len() < MAX_ERRORS || error.kind == ParseErrorKind::TooDeep {
             self.errors.push(error);
         }
     }
 
-    /// Forgets a half-read list of operands, after an error.
+    /// Drops an incomplete list of operands, after an error.
     pub(super) fn reset(&mut self) {
         self.operands.clear();
         self.pending.clear();
@@ -144,7 +144,7 @@ impl<'s> Builder<'s> {
         let source = self.source(tok);
         let kind = match tok.kind {
             Kind::Node(id) => return id,
-            // The lexer's numbers are a subset of what `f64` reads.
+            // The lexer's numbers are a subset of those that `f64` parses.
             Kind::Number => ExprKind::Literal(Lit::Number(source.parse().unwrap_or(f64::NAN))),
             Kind::String => ExprKind::Literal(Lit::String(unescape(source))),
             _ => match source {
@@ -204,8 +204,8 @@ impl<'s> Builder<'s> {
         )
     }
 
-    /// Turns the name or member just read into a call of it. Its arguments were read before
-    /// it, so children still stand before their parent.
+    /// Converts the name or member just parsed to a call of it. Its arguments were parsed
+    /// before it, so children still precede their parent.
     fn call(&mut self, callee: ExprId, tok: Tok) -> ExprId {
         let Kind::Args(list) = tok.kind else {
             return callee;
@@ -255,7 +255,7 @@ impl<'s> Builder<'s> {
         callee
     }
 
-    /// The path that the one argument of `context` is.
+    /// The path given by the single argument of `context`.
     fn path(&self, args: &[ExprId]) -> Option<Box<str>> {
         let [path] = args else {
             return None;
@@ -266,12 +266,12 @@ impl<'s> Builder<'s> {
         }
     }
 
-    /// Takes the operand that follows an infix operator, or the first one.
+    /// Adds the first operand, or the one after an infix operator.
     fn operand(&mut self, id: ExprId) {
         self.operands.push(id);
     }
 
-    /// Takes an infix operator: settles everything that binds tighter.
+    /// Adds an infix operator, after reducing operators that bind tighter.
     fn infix(&mut self, tok: Tok) {
         match tok.kind {
             Kind::Infix(op, level) => {
@@ -297,7 +297,7 @@ impl<'s> Builder<'s> {
         }
     }
 
-    /// Takes the `:` of a conditional.
+    /// Processes the `:` of a conditional.
     fn colon(&mut self, tok: Tok) {
         while matches!(
             self.pending.last(),
@@ -312,7 +312,7 @@ impl<'s> Builder<'s> {
                     ParseError::syntax("`:` without a `?` before it", tok.start..tok.end)
                         .with_help("write `test ? a : b`"),
                 );
-                // Keeps the number of operands right for the rest of the list.
+                // Keeps the number of operands correct for the rest of the list.
                 let stand_in = Infix::Binary(BinOp::Eq);
                 self.pending
                     .push(Pending::Infix(stand_in, stand_in.precedence()));
@@ -352,25 +352,25 @@ impl<'s> Builder<'s> {
         self.operands.push(id);
     }
 
-    /// Settles what is left at the end of a list and gives the whole expression.
+    /// Reduces the rest at the end of a list and returns the whole expression.
     fn finish(&mut self) -> ExprId {
         while !self.pending.is_empty() {
             self.reduce();
         }
         let root = self.operands.pop();
         self.reset();
-        // The grammar has read at least one operand.
+        // The grammar has parsed at least one operand.
         root.unwrap_or(ExprId(0))
     }
 }
 
-/// The refusal of a call of something that is neither a name nor a member.
+/// The error of a call whose callee is neither a name nor a member.
 fn unnamed_callee(span: Range<u32>) -> ParseError {
     ParseError::unsupported("Only a named function or method can be called", span)
         .with_help("call a builtin, as in `parseInt(x)`, or a method, as in `name.trim()`")
 }
 
-/// The refusal of a call outside the closed set.
+/// The error of a call outside the closed set.
 fn unknown_callee(what: &str, name: &str, methods: bool, span: Range<u32>) -> ParseError {
     let error = ParseError::unsupported(
         format!("`{name}` is not a {what} that a condition can call"),
@@ -382,7 +382,7 @@ fn unknown_callee(what: &str, name: &str, methods: bool, span: Range<u32>) -> Pa
     }
 }
 
-/// The refusal of a text that nests too deeply.
+/// The error of a text that is nested too deeply.
 pub(super) fn too_deep(span: Range<u32>) -> ParseError {
     ParseError::new(
         ParseErrorKind::TooDeep,
@@ -392,10 +392,10 @@ pub(super) fn too_deep(span: Range<u32>) -> ParseError {
     .with_help("split it into several steps")
 }
 
-/// The bytes of a string token (language section 3.10): six escapes, any other escaped character
-/// stands for itself.
+/// The bytes of a string token (language section 3.10): six escapes; any other escaped
+/// character is literal.
 pub(super) fn unescape(token: &str) -> Vec<u8> {
-    // The stand-in of an unclosed string may lack the second quote.
+    // The placeholder of an unclosed string may lack the second quote.
     unescaped(token.get(1..token.len() - 1).unwrap_or_default())
 }
 
@@ -438,13 +438,13 @@ pub(super) fn single<'t, 's: 't>() -> impl Parser<'t, &'t [Tok], ExprId, Extra<'
         .map_with(|(), e| e.state().finish())
 }
 
-/// Expressions with commas between them, perhaps none.
+/// Comma-separated expressions, possibly none.
 pub(super) fn list<'t, 's: 't>() -> impl Parser<'t, &'t [Tok], Vec<ExprId>, Extra<'t, 's>> + Clone {
     let comma = select! { Tok { kind: Kind::Comma, .. } => () };
     single().separated_by(comma).collect()
 }
 
-/// An atom with its prefix operators and what follows it.
+/// An atom with its prefix operators and suffixes.
 fn operand<'t, 's: 't>() -> impl Parser<'t, &'t [Tok], ExprId, Extra<'t, 's>> + Clone {
     let prefix = select! { tok @ Tok { kind: Kind::Prefix(_), .. } => tok };
     let atom = select! {

@@ -5,14 +5,14 @@ use serde_json::{Map, Number, Value};
 use super::MAX_NESTING;
 use super::arena::{Expr, ExprId, ExprKind, Lit, ObjKey};
 
-/// Integers up to this magnitude are written without a fraction; 2^53, above which a double no
-/// longer tells neighbouring integers apart (ECMA-262 §21.1.2.6).
+/// Largest magnitude of integers written without a fraction: 2^53, above which a double
+/// cannot distinguish neighbouring integers (ECMA-262 §21.1.2.6).
 const MAX_EXACT_INTEGER: f64 = 9_007_199_254_740_992.0;
 
-/// The ExprNode JSON of `expr`, as the second generation's builder yields it.
+/// The ExprNode JSON of `expr`, in the form of the second generation's builder.
 ///
-/// Gives `null` for blank text, and for a tree deeper than [`MAX_NESTING`], because a JSON
-/// value is dropped recursively.
+/// `null` for blank text, and for a tree deeper than [`MAX_NESTING`], because a JSON value is
+/// dropped recursively.
 #[must_use]
 pub fn to_expr_json(expr: &Expr) -> Value {
     let Some(root) = expr.root else {
@@ -33,8 +33,8 @@ pub fn to_expr_json(expr: &Expr) -> Value {
     std::mem::take(&mut done[root.0 as usize])
 }
 
-/// Which nodes the root is made of. Others are what was read as something else first, as
-/// `[key]` of an object is read as a list, and share children with them.
+/// Marks the nodes of the root's tree. Other nodes come from reinterpreted syntax, as a list
+/// read for `[key]` of an object, and share children with the tree.
 fn parts(expr: &Expr, root: ExprId) -> Vec<bool> {
     let mut parts = vec![false; expr.nodes.len()];
     let mut todo = vec![root];
@@ -45,7 +45,7 @@ fn parts(expr: &Expr, root: ExprId) -> Vec<bool> {
     parts
 }
 
-/// One node; takes its children out of `done`.
+/// Converts a node; takes its children out of `done`.
 fn node_json(kind: &ExprKind, done: &mut [Value]) -> Value {
     let mut child = |id: &ExprId| std::mem::take(&mut done[id.0 as usize]);
     match kind {
@@ -153,7 +153,7 @@ fn tagged<const N: usize>(tag: &str, members: [(&str, Value); N]) -> Value {
     Value::Object(node)
 }
 
-/// Adds `name: true` when it holds; a member that does not hold is left out.
+/// Adds `name: true` if it holds; a false member is left out.
 fn flagged(mut node: Value, holds: bool, name: &str) -> Value {
     if let Value::Object(members) = &mut node
         && holds
@@ -163,7 +163,8 @@ fn flagged(mut node: Value, holds: bool, name: &str) -> Value {
     node
 }
 
-/// A constant; a number that JSON cannot say is `null`, as `JSON.stringify` has it.
+/// Converts a constant; a number that JSON cannot represent is `null`, as in
+/// `JSON.stringify`.
 fn lit_json(lit: &Lit) -> Value {
     match lit {
         Lit::Null => Value::Null,

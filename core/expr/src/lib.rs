@@ -1,16 +1,15 @@
-//! Expression texts: their one parser, and the arena that it gives.
+//! Parser of expression texts, and the arena for their nodes.
 //!
-//! [`parse_condition`] reads the string conditions of `if`, `while`, `filter` and `find`, one
-//! superset grammar with strict errors (decisions D2, D3, D4, D47). The texts of older
-//! generations have parsers of their own, which give the same arena, [`Expr`]:
-//! [`compat`].
+//! [`parse_condition`] parses the string conditions of `if`, `while`, `filter` and `find`,
+//! one superset grammar with strict errors (decisions D2, D3, D4, D47). The texts of older
+//! generations have separate parsers, which fill the same arena, [`Expr`]: [`compat`].
 //!
-//! All of them are linear in the text, refuse texts over [`MAX_TEXT_BYTES`], and never recurse
-//! on the nesting of their input: brackets are kept on explicit stacks. The arena is flat, so
-//! dropping a tree does not recurse either.
+//! All parsers are linear in the text, refuse texts over [`MAX_TEXT_BYTES`], and never
+//! recurse on the nesting of their input: brackets are kept on explicit stacks. The arena is
+//! flat, so dropping a tree does not recurse either.
 //!
-//! The crate does not resolve names, evaluate anything or limit the depth of the finished
-//! tree; [`Expr::depth`] tells the depth to whoever lowers it (decision D38).
+//! The crate does not resolve names, evaluate expressions or limit the depth of the finished
+//! tree; lowering checks [`Expr::depth`] (decision D38).
 //!
 //! ```
 //! use a99_expr::{parse_condition, to_expr_json};
@@ -41,10 +40,10 @@ pub use condition::{parse_condition, parse_expression};
 pub use error::{ParseError, ParseErrorKind, ParseErrors};
 pub use json::to_expr_json;
 
-/// The longest expression text that is read, in bytes of UTF-8. Real conditions stay far below
-/// 1 KiB; the limit bounds what a hostile program can make the compiler do per text.
+/// Maximum length of an expression text in bytes of UTF-8. Real conditions stay far below 1
+/// KiB; the limit bounds the compiler's work per text for a hostile program.
 pub const MAX_TEXT_BYTES: usize = 64 * 1024;
 
-/// How deep brackets, prefix operators, pending ternaries and `**` may nest in one text. The
-/// same figure as the limit on nested expression nodes of decision D38.
+/// Maximum nesting of brackets, prefix operators, pending ternaries and `**` in one text.
+/// Equal to the limit on nested expression nodes of decision D38.
 pub const MAX_NESTING: usize = 1024;

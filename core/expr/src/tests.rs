@@ -1,5 +1,5 @@
-//! Tests that replay the condition vectors, and that throw garbage at this parser and at those
-//! of the compatibility dialects.
+//! Replays the condition vectors, and fuzzes this parser and those of the compatibility
+//! dialects.
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ use super::*;
 mod conditions;
 mod fuzz;
 
-/// The vectors that the dialects are replayed on.
+/// The vectors for the dialects.
 const VECTORS: &[&str] = &[
     include_str!("../../../tests/vectors/conditions.jsonl"),
     include_str!("../../../tests/vectors/quirks.jsonl"),
@@ -43,8 +43,8 @@ pub(crate) fn condition_vectors() -> impl Iterator<Item = Value> {
         .filter(|vector| vector["kind"] == "condition")
 }
 
-/// Every v2 condition that is no accident means the same in the superset grammar, except where
-/// precedence (D2), escapes or JSEP's reading of white space differ.
+/// Every v2 condition except accidents has the same meaning in the superset grammar, except
+/// where precedence (D2), escapes or JSEP's reading of white space differ.
 #[test]
 fn superset_accepts_the_accepted_condition_vectors() {
     let differing = [

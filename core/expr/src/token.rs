@@ -1,10 +1,10 @@
 //! The tokens of condition texts (logos).
 //!
-//! The lexer is context-free: whether `and` is an operator or a name, and whether `(` opens a
-//! group or an argument list, is settled one step later, while brackets are paired.
+//! The lexer is context-free. Whether `and` is an operator or a name, and whether `(` opens a
+//! group or an argument list, is decided one step later, when brackets are paired.
 //!
-//! What logos derives from `token/definition.rs` is kept, so that no user compiles its code
-//! generator, which costs more than this crate.
+//! The code that logos derives from `token/definition.rs` is checked in, so that users need
+//! not compile its code generator, which costs more than this crate.
 
 #[rustfmt::skip]
 #[allow(

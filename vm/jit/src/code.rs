@@ -1,7 +1,7 @@
-//! Machine code in memory of its own, and calling it.
+//! Executable memory for machine code, and calls to it.
 //!
-//! Pages are written once and then made executable, never both at once, and live as long as
-//! the [`Pages`] that owns them.
+//! Pages are written once and then made executable, never both at once. They are mapped as
+//! long as the [`Pages`] that own them exist.
 #![allow(
     unsafe_code,
     reason = "mapping pages, and calling what was compiled into them"
@@ -12,10 +12,10 @@ use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap_anonymous, mprotect, m
 use std::ffi::c_void;
 use std::ptr::{NonNull, null_mut};
 
-/// What the code of a loop is: it takes cells and a meter, and gives the number of an exit.
+/// Signature of a loop's code: takes cells and a meter, returns the number of an exit.
 type Entry = unsafe extern "C" fn(*mut f64, *mut Meter) -> u32;
 
-/// Pages with code, which nobody writes any more.
+/// Read-only pages with code.
 #[derive(Debug)]
 pub(crate) struct Pages {
     start: NonNull<c_void>,
@@ -28,26 +28,26 @@ unsafe impl Send for Pages {}
 unsafe impl Sync for Pages {}
 
 impl Pages {
-    /// Pages with this code; none if the system gives none.
+    /// Maps pages with this code; `None` if the system refuses.
     pub(crate) fn new(code: &[u8]) -> Option<Pages> {
         let len = code.len().max(1);
         let writable = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: the kernel chooses a place that nothing else has.
+        // SAFETY: the kernel chooses an unused address.
         let mapped = unsafe { mmap_anonymous(null_mut(), len, writable, MapFlags::PRIVATE) };
         let start = NonNull::new(mapped.ok()?)?;
         let pages = Pages { start, len };
-        // SAFETY: the mapping is that long, writable, and nobody else knows of it.
+        // SAFETY: the mapping is that long and writable, and no other code has its address.
         unsafe {
             let to = start.as_ptr().cast::<u8>();
             std::ptr::copy_nonoverlapping(code.as_ptr(), to, code.len());
         }
         let executable = MprotectFlags::READ | MprotectFlags::EXEC;
-        // SAFETY: the mapping is ours, and nobody holds a reference into it.
+        // SAFETY: we own the mapping, and no reference into it exists.
         unsafe { mprotect(start.as_ptr(), len, executable) }.ok()?;
         Some(pages)
     }
 
-    /// Where the code begins.
+    /// Address of the code.
     pub(crate) fn address(&self) -> usize {
         self.start.as_ptr() as usize
     }
@@ -55,7 +55,7 @@ impl Pages {
 
 impl Drop for Pages {
     fn drop(&mut self) {
-        // SAFETY: the mapping is ours, and nobody runs in it: that would be a borrow.
+        // SAFETY: we own the mapping, and no code runs in it: a call would borrow `self`.
         let unmapped = unsafe { munmap(self.start.as_ptr(), self.len) };
         debug_assert!(unmapped.is_ok(), "a mapping of ours");
     }
@@ -65,16 +65,16 @@ impl Drop for Pages {
 #[derive(Debug)]
 pub(crate) struct LoopCode {
     pages: Pages,
-    /// How many cells it takes.
+    /// Number of cells it takes.
     cells: usize,
 }
 
 impl LoopCode {
-    /// Code that can be called.
+    /// Creates callable code.
     ///
     /// # Safety
-    /// The pages hold a whole function of the type [`Entry`] that reads and writes nothing but
-    /// so many cells, the meter and its own stack, and does not unwind.
+    /// The pages hold a whole function of the type [`Entry`]. It accesses only `cells` cells,
+    /// the meter and its own stack, and does not unwind.
     pub(crate) unsafe fn new(pages: Pages, cells: usize) -> LoopCode {
         LoopCode { pages, cells }
     }
@@ -82,17 +82,17 @@ impl LoopCode {
     /// Calls the code.
     ///
     /// # Panics
-    /// Another number of cells than the code was made for.
+    /// The number of cells differs from the one that the code was compiled for.
     pub(crate) fn call(&self, cells: &mut [f64], meter: &mut Meter) -> u32 {
         assert_eq!(cells.len(), self.cells, "the cells of another region");
         let start = self.pages.start.as_ptr();
-        // SAFETY: by the promise of `new` there is such a function.
+        // SAFETY: the caller of `new` guarantees such a function.
         let entry = unsafe { std::mem::transmute::<*mut c_void, Entry>(start) };
-        // SAFETY: by the same promise the call touches only what is borrowed here.
+        // SAFETY: by the same guarantee the call accesses only memory borrowed here.
         unsafe { entry(cells.as_mut_ptr(), meter) }
     }
 
-    /// Bytes that the code takes.
+    /// Size of the code in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.pages.len
     }

@@ -1,8 +1,8 @@
-//! The compiler: from a region to Cranelift's instructions, and from these to machine code.
+//! The compiler: lowers a region to Cranelift IR, and that to machine code.
 //!
-//! Cells and meter are variables of one function, so the register allocator keeps in machine
-//! registers what the loop uses. They are read from memory when the code is entered and
-//! written back at one place where it is left.
+//! Cells and meter are variables of one function, so that the register allocator keeps the
+//! loop's state in machine registers. They are loaded at the entry and stored at a single
+//! exit block.
 
 use crate::code::{LoopCode, Pages};
 use crate::region::{Arith, Condition, End, Kind, Op, Price, Refused, Region, Test};
@@ -24,10 +24,10 @@ use std::mem::offset_of;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::OnceLock;
 
-/// What whole numbers are below whose remainders are computed here.
+/// Bound of the whole numbers whose remainders are computed inline.
 const WHOLE_LIMIT: f64 = (1u64 << 51) as f64;
 
-/// A region as machine code.
+/// The machine code of a region.
 #[derive(Debug)]
 pub struct CompiledLoop {
     code: LoopCode,
@@ -35,25 +35,25 @@ pub struct CompiledLoop {
 }
 
 impl CompiledLoop {
-    /// Runs the loop over these cells until it is left, and says where. Cells that the
-    /// region writes and the meter hold afterwards what they had there.
+    /// Runs the loop over these cells and returns its exit. Written cells and the meter are
+    /// updated.
     ///
     /// # Panics
-    /// Another number of cells than the region has.
+    /// The number of cells differs from the region's.
     pub fn run(&self, cells: &mut [f64], meter: &mut Meter) -> ExitId {
         let exit = self.code.call(cells, meter);
         debug_assert!(exit < self.exits, "an exit of the region");
         exit
     }
 
-    /// Bytes that its machine code takes.
+    /// Size of the machine code in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.code.bytes()
     }
 }
 
-/// The processor that this process runs on.
+/// The processor of this process.
 fn isa() -> Option<&'static OwnedTargetIsa> {
     static ISA: OnceLock<Option<OwnedTargetIsa>> = OnceLock::new();
     let make = || {
@@ -72,10 +72,10 @@ fn isa() -> Option<&'static OwnedTargetIsa> {
     ISA.get_or_init(make).as_ref()
 }
 
-/// Compiles a region that was checked.
+/// Compiles a checked region.
 pub(crate) fn compile(region: &Region) -> Result<CompiledLoop, Refused> {
     let isa = &**isa().ok_or(Refused::Machine)?;
-    // A fault of the compiler is no fault of the run's.
+    // A fault of the compiler must not fail the run.
     catch_unwind(AssertUnwindSafe(|| compile_for(region, isa)))
         .ok()
         .flatten()
@@ -91,10 +91,10 @@ fn compile_for(region: &Region, isa: &dyn TargetIsa) -> Option<CompiledLoop> {
         Emitter::new(builder, region, (pointer, remainder)).emit(region);
     })?;
     #[allow(unsafe_code, reason = "what was just compiled is code of a loop")]
-    // SAFETY: `Emitter` writes a function of that signature. It accesses memory at its two
-    // parameters, cells below the number of the region's and the fields of the meter, and on
-    // its stack. It calls the code of `of_remainder`, which does not unwind. `Region::check`
-    // was asked, so that each cell, block and exit exists.
+    // SAFETY: `Emitter` generates a function of that signature. It accesses memory only
+    // through its two parameters (cells below the region's number, and the fields of the
+    // meter) and on its stack. It calls the code of `of_remainder`, which does not unwind.
+    // `Region::check` has verified that each cell, block and exit exists.
     let code = unsafe { LoopCode::new(pages, region.cells.len()) };
     Some(CompiledLoop {
         code,
@@ -108,7 +108,7 @@ fn signature(convention: CallConv, params: &[Type]) -> Signature {
     signature
 }
 
-/// Compiles a function that this writes.
+/// Compiles a function that `write` generates.
 fn function(
     isa: &dyn TargetIsa,
     signature: Signature,
@@ -128,13 +128,13 @@ fn function(
     Pages::new(compiled.code_buffer())
 }
 
-/// Puts the remainder of the two numbers in place of the first.
+/// Replaces the first of two numbers by their remainder.
 extern "C" fn remainder(pair: &mut [f64; 2]) {
     pair[0] = fmod(pair[0], pair[1]);
 }
 
-/// Code that calls [`remainder`] and keeps every register: a loop that calls it seldom has
-/// nothing to save for it.
+/// Code that calls [`remainder`] and preserves every register, so that a loop with rare calls
+/// saves none.
 fn of_remainder(isa: &dyn TargetIsa) -> Option<&'static Pages> {
     static CODE: OnceLock<Option<Pages>> = OnceLock::new();
     let make = || {
@@ -156,19 +156,19 @@ fn of_remainder(isa: &dyn TargetIsa) -> Option<&'static Pages> {
     CODE.get_or_init(make).as_ref()
 }
 
-/// Writes the function of a region.
+/// Generates the function of a region.
 struct Emitter<'b, 'f> {
     builder: &'b mut FunctionBuilder<'f>,
     cells: Vec<Variable>,
     fuel: Variable,
     work: Variable,
     blocks: Vec<Block>,
-    /// Where the code is left, with the number of the exit.
+    /// The exit block, which takes the number of the exit.
     leave: Block,
     pointer: Type,
-    /// Where the code of [`of_remainder`] is, and its signature.
+    /// Address of the code of [`of_remainder`], and its signature.
     remainder: (usize, SigRef),
-    /// Two numbers on the stack, for that.
+    /// Stack slot for the two numbers of a remainder.
     pair: StackSlot,
 }
 
@@ -278,7 +278,7 @@ impl<'b, 'f> Emitter<'b, 'f> {
             .store(flags, value, base, offset32(offset));
     }
 
-    /// Pays for a block, or leaves before it.
+    /// Pays for a block, or exits before it.
     fn pay(&mut self, price: Price) {
         let unpaid = self.builder.create_block();
         let affordable = self.builder.create_block();
@@ -409,12 +409,12 @@ impl<'b, 'f> Emitter<'b, 'f> {
         }
     }
 
-    /// A remainder, whose divisor may be known.
+    /// A remainder, possibly with a known divisor.
     ///
-    /// Of whole numbers `a` and `b` below 2^51 it is `a - trunc(a / b) * b`, and nothing of
-    /// that but the quotient is rounded: `a / b` is at least `1 / b` below the next whole
-    /// number, and rounding moves it by no more than `a / b` / 2^53, which is less. All other
-    /// ones are computed by [`fmod`].
+    /// For whole numbers `a` and `b` below 2^51 it is `a - trunc(a / b) * b`, in which only
+    /// the quotient is rounded: `a / b` is at least `1 / b` below the next whole number, and
+    /// rounding moves it by no more than `a / b` / 2^53, which is less. All other remainders
+    /// are computed by [`fmod`].
     fn remainder(&mut self, l: Value, r: Value, divisor: Option<f64>) -> Value {
         let join = self.builder.create_block();
         let slow = self.builder.create_block();
@@ -445,14 +445,14 @@ impl<'b, 'f> Emitter<'b, 'f> {
         result
     }
 
-    /// A number without its sign, and the bit of that.
+    /// The magnitude of a number, and its sign bit.
     fn size_and_sign(&mut self, number: Value) -> (Value, Value) {
         let bit = self.builder.ins().f64const(-0.0);
         let sign = self.builder.ins().band(number, bit);
         (self.builder.ins().bxor(number, sign), sign)
     }
 
-    /// Goes elsewhere unless a number that is not below zero is a whole one below 2^51.
+    /// Jumps unless a non-negative number is whole and below 2^51.
     fn unless_small_whole(&mut self, size: Value, elsewhere: Block) {
         let limit = self.builder.ins().f64const(WHOLE_LIMIT);
         let is_small = self.builder.ins().fcmp(FloatCC::LessThan, size, limit);
@@ -463,7 +463,7 @@ impl<'b, 'f> Emitter<'b, 'f> {
         self.unless(is_whole, elsewhere);
     }
 
-    /// Goes elsewhere unless a condition holds.
+    /// Jumps unless a condition holds.
     fn unless(&mut self, condition: Value, elsewhere: Block) {
         let here = self.builder.create_block();
         self.builder
@@ -486,7 +486,7 @@ impl<'b, 'f> Emitter<'b, 'f> {
     }
 }
 
-/// Whether a divisor is one whose remainders are computed here.
+/// Whether remainders by this divisor are computed inline.
 fn is_small_whole(divisor: f64) -> bool {
     let size = divisor.abs();
     (1.0..WHOLE_LIMIT).contains(&size) && size.fract() == 0.0

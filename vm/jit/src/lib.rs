@@ -1,18 +1,18 @@
-//! Loops over numbers as machine code.
+//! Machine code for numeric loops.
 //!
-//! A [`Region`] is a piece of a control-flow graph over typed cells: numbers and flags, no
-//! references, no calls. [`compile`] makes machine code of it, [`CompiledLoop::run`] runs that
-//! over the caller's cells until the region is left at one of its exits.
+//! A [`Region`] is a part of a control-flow graph over typed cells: numbers and flags, no
+//! references, no calls. [`compile`] generates machine code for it. [`CompiledLoop::run`]
+//! runs that over the caller's cells until the region exits.
 //!
-//! Nothing that a region says can make its code read or write anything but the cells and the
-//! meter that `run` borrows, or loop without paying: [`Region::check`] refuses what would, and
-//! [`compile`] asks it first. The crate knows nothing of programs, values or prices.
+//! No region can make its code access memory other than the cells and the meter that `run`
+//! borrows, or loop without paying: [`Region::check`] rejects such regions, and [`compile`]
+//! calls it first. The crate has no notion of programs, values or prices.
 //!
-//! - `region`: what a region is, and what a sound one is;
-//! - `emit`: from a region to Cranelift's instructions;
-//! - `code`: machine code in memory, and calling it: all of the unsafe code.
+//! - `region`: the definition of regions, and their soundness check;
+//! - `emit`: regions to Cranelift IR;
+//! - `code`: executable memory and calls: all of the unsafe code.
 //!
-//! There is code for x86-64 under Unix; elsewhere [`compile`] refuses every region.
+//! Code is generated for x86-64 under Unix; elsewhere [`compile`] refuses every region.
 
 #![warn(unreachable_pub)]
 
@@ -33,21 +33,20 @@ pub use region::{
     Region, Test,
 };
 
-/// What entering blocks is paid from.
+/// The budget that blocks are paid from.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Meter {
-    /// Fuel that is left; a block is entered only if more is left than it takes.
+    /// Fuel left; a block is entered only if more is left than it costs.
     pub fuel: i64,
-    /// Work until others have their turn; a block is entered only if some is left after it.
+    /// Work until the run yields; a block is entered only if some is left after it.
     pub work: i64,
 }
 
 /// Compiles a region.
 ///
 /// # Errors
-/// A region that is not sound or too large, a machine that there is no code for, or a fault
-/// of the compiler.
+/// The region is unsound or too large, the machine is unsupported, or the compiler failed.
 pub fn compile(region: &Region) -> Result<CompiledLoop, Refused> {
     region.check()?;
     emit::compile(region)

@@ -1,18 +1,18 @@
-//! No machine code: what there is on machines that the compiler does not know.
+//! Stub for machines without code generation.
 
 use crate::{ExitId, Meter, Refused, Region};
 
-/// A region as machine code; there is none on this machine.
+/// The machine code of a region, which does not exist on this machine.
 #[derive(Debug)]
 pub enum CompiledLoop {}
 
 impl CompiledLoop {
-    /// Runs the loop over these cells until it is left.
+    /// Runs the loop over these cells and returns its exit.
     pub fn run(&self, _: &mut [f64], _: &mut Meter) -> ExitId {
         match *self {}
     }
 
-    /// Bytes that its machine code takes.
+    /// Size of the machine code in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         match *self {}

@@ -1,14 +1,14 @@
-//! Regions: what is compiled, and what a sound one is.
+//! Regions: the input of the compiler, and their soundness check.
 
 use std::fmt;
 
-/// The most blocks that a region may have.
+/// Maximum blocks of a region.
 const MAX_BLOCKS: usize = 512;
 
-/// The most instructions that a region may have, over all of its blocks.
+/// Maximum instructions of a region, over all of its blocks.
 const MAX_OPS: usize = 1024;
 
-/// The most cells that a region may have.
+/// Maximum cells of a region.
 pub const MAX_CELLS: usize = 64;
 
 /// A cell of the region: index in [`Region::cells`].
@@ -17,10 +17,10 @@ pub type Cell = u16;
 /// A block of the region: index in [`Region::blocks`].
 pub type BlockId = u16;
 
-/// Where a region is left: a number below [`Region::exits`].
+/// An exit of the region: a number below [`Region::exits`].
 pub type ExitId = u32;
 
-/// What a cell holds. In the caller's cells a flag is 1 or 0.
+/// The type of a cell. In the caller's cells a flag is 1 or 0.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A number.
@@ -29,7 +29,7 @@ pub enum Kind {
     Flag,
 }
 
-/// Arithmetic as ECMAScript has it.
+/// ECMAScript arithmetic.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Arith {
     /// `l + r`
@@ -44,7 +44,7 @@ pub enum Arith {
     Rem,
 }
 
-/// A comparison of numbers. All but `Ne` are false where one of the two is NaN.
+/// A comparison of numbers. All except `Ne` are false if an operand is NaN.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Test {
     /// `l == r`
@@ -82,13 +82,13 @@ pub enum Op {
     RemBy { dst: Cell, l: Cell, divisor: f64 },
     /// `dst = -src`, of numbers.
     Neg { dst: Cell, src: Cell },
-    /// Whether a condition holds; `dst` is a flag.
+    /// `dst` = whether a condition holds; `dst` is a flag.
     Test { dst: Cell, condition: Condition },
-    /// Whether it does not.
+    /// `dst` = whether a condition does not hold.
     Not { dst: Cell, condition: Condition },
 }
 
-/// What a branch or a flag follows from.
+/// The condition of a branch or a flag.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "a comparison's operands")]
 pub enum Condition {
@@ -100,68 +100,68 @@ pub enum Condition {
     Truthy(Cell),
 }
 
-/// How a block ends.
+/// The terminator of a block.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "a condition, and where it leads")]
 pub enum End {
-    /// Goes on in that block.
+    /// Continues in that block.
     Jump(BlockId),
-    /// Goes on in one of two blocks.
+    /// Continues in one of two blocks.
     If {
         condition: Condition,
         then: BlockId,
         otherwise: BlockId,
     },
-    /// Leaves the region.
+    /// Exits the region.
     Exit(ExitId),
 }
 
-/// What entering a block takes. If it cannot be paid the region is left before anything of
-/// the block is done or paid.
+/// The price of entering a block. If it cannot be paid, the region exits before the block
+/// runs or is paid.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Price {
-    /// Fuel, not below zero.
+    /// Fuel, not negative.
     pub fuel: i64,
-    /// Work, above zero.
+    /// Work, positive.
     pub work: i64,
-    /// Where the region is left.
+    /// The exit if it cannot be paid.
     pub exit: ExitId,
 }
 
 /// A block.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Block {
-    /// What it takes; nothing for a part of the block before it. Jumps to such a part go
-    /// forward, so that each turn of a loop pays.
+    /// Its price; `None` for a continuation of the previous block. Jumps to a continuation go
+    /// forward, so that each iteration of a loop pays.
     pub price: Option<Price>,
-    /// Its instructions.
+    /// Instructions, executed in order.
     pub ops: Vec<Op>,
-    /// How it ends.
+    /// The terminator.
     pub end: End,
 }
 
-/// What is compiled: blocks over cells. The first block is entered first.
+/// The unit of compilation: blocks over cells, entered at the first block.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Region {
-    /// The cells.
+    /// Types of the cells.
     pub cells: Vec<Kind>,
-    /// The blocks.
+    /// The blocks; the first is the entry.
     pub blocks: Vec<Block>,
-    /// How many exits there are.
+    /// Number of exits.
     pub exits: u32,
 }
 
 /// Why a region was not compiled.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// It is too large.
+    /// The region exceeds the size limits.
     Size,
-    /// It names a cell, block or exit that does not exist, a cell of another kind, a price
-    /// that is none, or could loop without paying.
+    /// The region refers to a missing cell, block or exit, or to a cell of another kind, has
+    /// an invalid price, or could loop without paying.
     Unsound,
-    /// There is no code for this machine.
+    /// The machine is unsupported.
     Machine,
-    /// The compiler failed, or there is no memory for the code.
+    /// The compiler failed, or memory for the code is missing.
     Compiler,
 }
 
@@ -179,7 +179,7 @@ impl fmt::Display for Refused {
 impl std::error::Error for Refused {}
 
 impl Region {
-    /// Whether the region may be compiled.
+    /// Checks that the region may be compiled.
     ///
     /// # Errors
     /// [`Refused::Size`] or [`Refused::Unsound`].
@@ -236,8 +236,8 @@ impl Region {
     }
 
     fn is_end(&self, from: BlockId, end: End) -> bool {
-        // Of blocks that take nothing, each is entered from one before it: a way around
-        // passes one that takes something.
+        // Each block without a price is entered only from an earlier one: every cycle passes
+        // a block with a price.
         let is_target = |to: BlockId| {
             let block = self.blocks.get(usize::from(to));
             block.is_some_and(|block| block.price.is_some() || to > from)
@@ -253,7 +253,7 @@ impl Region {
         }
     }
 
-    /// Which cells the blocks write.
+    /// Whether each cell is written by a block.
     #[must_use]
     pub fn written(&self) -> Vec<bool> {
         let mut written = vec![false; self.cells.len()];

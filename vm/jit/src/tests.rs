@@ -1,4 +1,4 @@
-//! Machine code beside an interpreter of regions that is as plain as they are.
+//! Compares machine code with a simple interpreter of regions.
 
 use crate::{
     Arith, Block, BlockId, Cell, Condition, End, Kind, Meter, Op, Price, Refused, Region, Test,
@@ -7,7 +7,7 @@ use crate::{
 use a99_ecma::arith::fmod;
 use proptest::prelude::*;
 
-/// What a region does, by the book.
+/// A reference interpreter of regions.
 fn interpret(region: &Region, cells: &mut [f64], meter: &mut Meter) -> u32 {
     let mut block = &region.blocks[0];
     loop {
@@ -83,7 +83,7 @@ fn holds(condition: Condition, cells: &[f64]) -> bool {
     }
 }
 
-/// The bits of numbers; all NaNs are one, as in the machine that has these loops.
+/// The bits of numbers, with one canonical NaN as in the machine.
 fn bits(cells: &[f64]) -> Vec<u64> {
     let bits = |n: &f64| match n.is_nan() {
         true => f64::NAN.to_bits(),
@@ -92,7 +92,7 @@ fn bits(cells: &[f64]) -> Vec<u64> {
     cells.iter().map(bits).collect()
 }
 
-/// Runs a region both ways.
+/// Runs a region in both ways and compares the results.
 fn compare(region: &Region, cells: &[f64], meter: Meter) -> (u32, Vec<f64>, Meter) {
     let code = compile(region).expect("a sound region");
     let (mut ours, mut theirs) = (cells.to_vec(), cells.to_vec());
@@ -110,7 +110,7 @@ const ENOUGH: Meter = Meter {
     work: i64::MAX,
 };
 
-/// One block that does this and ends.
+/// A region of one block with these instructions.
 fn straight(cells: &[Kind], ops: Vec<Op>) -> Region {
     Region {
         cells: cells.to_vec(),
@@ -123,8 +123,8 @@ fn straight(cells: &[Kind], ops: Vec<Op>) -> Region {
     }
 }
 
-/// A loop that counts cell 0 by cell 2 up to cell 1: `price` a turn, exit 0 if it cannot be
-/// paid and 1 at its end.
+/// A loop that increments cell 0 by cell 2 up to cell 1, at `price` per iteration. Exit 0 if
+/// it cannot be paid, exit 1 at its end.
 fn counting(price: i64, work: i64, ops: Vec<Op>) -> Region {
     let mut all = ops;
     all.push(Op::Arith {
@@ -164,7 +164,7 @@ fn counting(price: i64, work: i64, ops: Vec<Op>) -> Region {
     }
 }
 
-/// Numbers at which arithmetic has borders.
+/// Edge cases of arithmetic.
 const ODD: &[f64] = &[
     0.0,
     -0.0,
@@ -335,7 +335,7 @@ fn what_is_not_sound_is_refused() {
     assert_eq!(with(&|r| r.blocks[0].price = price(-1, 1, 0)), unsound);
     assert_eq!(with(&|r| r.blocks[0].price = price(1, 0, 0)), unsound);
     assert_eq!(with(&|r| r.blocks[0].price = price(1, 1, 2)), unsound);
-    // A turn that takes nothing would never end.
+    // An iteration without a price would never end.
     assert_eq!(with(&|r| r.blocks[0].price = None), unsound);
     assert_eq!(with(&|r| r.blocks[1].end = End::Jump(1)), unsound);
     assert_eq!(
@@ -344,7 +344,7 @@ fn what_is_not_sound_is_refused() {
     );
 }
 
-/// A number, often an odd or a small whole one.
+/// A number, often an edge case or a small whole one.
 fn number() -> impl Strategy<Value = f64> {
     prop_oneof![
         prop::sample::select(ODD),
@@ -354,7 +354,7 @@ fn number() -> impl Strategy<Value = f64> {
     ]
 }
 
-/// How many cells of each kind the generated regions have: numbers, then flags.
+/// Number of cells of each kind in generated regions: numbers, then flags.
 const NUMBERS: Cell = 4;
 const FLAGS: Cell = 2;
 
@@ -405,7 +405,7 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// A sound region: blocks that may lead anywhere, with prices.
+/// A sound region: blocks with arbitrary targets and prices.
 fn region() -> impl Strategy<Value = Region> {
     const BLOCKS: BlockId = 6;
     const EXITS: u32 = 8;

@@ -1,15 +1,14 @@
-//! Errors of atoms that the host answers.
+//! Errors of asynchronous atoms.
 
 use a99_core::error::{ErrorCode, HostCode};
 use a99_core::text::Text;
 use a99_core::value::Value;
 use std::fmt;
 
-/// Why an asynchronous atom failed.
+/// An error of an asynchronous atom.
 ///
-/// A function under `#[atom]` may fail with it, or with any type that turns into
-/// it: then the run's error has its codes and its help. Of other errors only the
-/// text is kept.
+/// A function under `#[atom]` may return it, or any error that converts to it: then the run's
+/// error keeps its codes and its help. Other errors keep only their text.
 ///
 /// ```
 /// use a99_core::error::HostCode;
@@ -24,13 +23,13 @@ use std::fmt;
 pub struct AtomError {
     /// Stable code; [`ErrorCode::Program`] for ordinary failures.
     pub code: ErrorCode,
-    /// A stable code of the host's own, for itself: programs do not see it.
+    /// A stable code for the host; programs do not see it.
     pub host_code: Option<HostCode>,
-    /// The text a program sees.
+    /// The message, visible to the program.
     pub message: Text,
     /// A suggestion for people; programs do not see it.
     pub help: Option<String>,
-    /// Details for who sees the run from outside; programs do not see them.
+    /// Details for observers of the run; programs do not see them.
     pub details: Option<Box<Value>>,
 }
 
@@ -40,13 +39,13 @@ impl AtomError {
         AtomError::coded(ErrorCode::Program, message)
     }
 
-    /// A capability that the host did not grant.
+    /// The error for a capability that the host did not grant.
     pub fn missing(message: impl Into<Text>) -> AtomError {
         AtomError::coded(ErrorCode::Capability, message)
     }
 
-    /// A failure with this code of the engine. One that a program may not catch
-    /// ([`ErrorCode::is_catchable`]) becomes an ordinary one.
+    /// A failure with a code of the engine. A code that programs may not catch
+    /// ([`ErrorCode::is_catchable`]) is replaced by the ordinary one.
     pub fn coded(code: ErrorCode, message: impl Into<Text>) -> AtomError {
         AtomError {
             code,
@@ -57,14 +56,14 @@ impl AtomError {
         }
     }
 
-    /// The failure with a code of the host's own.
+    /// Adds a code of the host.
     #[must_use]
     pub fn with_host_code(mut self, code: HostCode) -> AtomError {
         self.host_code = Some(code);
         self
     }
 
-    /// The failure with a suggestion for people.
+    /// Adds a suggestion for people.
     #[must_use]
     pub fn with_help(mut self, help: impl Into<String>) -> AtomError {
         self.help = Some(help.into());

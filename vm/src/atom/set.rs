@@ -1,4 +1,4 @@
-//! Sets of atoms: what a host grants, shared by the engines that have the same.
+//! Sets of atoms that a host grants, shared by engines.
 
 use super::{AtomDef, IntoAtom};
 use a99_core::sig::{AtomSig, Signatures};
@@ -9,18 +9,17 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-/// The atoms that a host grants, by name. Cloning is cheap: clones share their table until
-/// one of them changes.
+/// The atoms that a host grants, by name. Clones share their table, copied on write.
 #[derive(Clone, Debug, Default)]
 pub struct AtomSet {
     atoms: Arc<Atoms>,
     replaced: Vec<String>,
 }
 
-/// Keyed at random; the names are the host's.
+/// Hashed with random keys: the names come from the host.
 type Atoms = IndexMap<Cow<'static, str>, Entry, DefaultHashBuilder>;
 
-/// An atom, and what programs are linked by: few atoms of a set are ever asked for it.
+/// An atom and its fingerprint, computed lazily: most atoms are never linked.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
     pub(crate) atom: Arc<AtomDef>,
@@ -28,13 +27,13 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    /// What programs are linked by.
+    /// The fingerprint that programs are linked against.
     pub(crate) fn fingerprint(&self) -> u64 {
         *self.fingerprint.get_or_init(|| self.atom.sig.fingerprint())
     }
 }
 
-/// An atom of that name is registered already.
+/// An atom with this name already exists.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DuplicateAtom(pub String);
 
@@ -47,25 +46,25 @@ impl fmt::Display for DuplicateAtom {
 impl std::error::Error for DuplicateAtom {}
 
 impl AtomSet {
-    /// No atoms at all.
+    /// Creates an empty set.
     pub fn new() -> AtomSet {
         AtomSet::default()
     }
 
-    /// Makes room for so many atoms more.
+    /// Reserves room for `more` atoms.
     pub fn reserve(&mut self, more: usize) {
         Arc::make_mut(&mut self.atoms).reserve(more);
     }
 
-    /// Adds an atom. One of the same name is replaced, which
-    /// [`AtomSet::warnings`] tells; [`AtomSet::try_with`] refuses it instead.
+    /// Adds an atom. It replaces one with the same name, and [`AtomSet::warnings`] reports
+    /// that; [`AtomSet::try_with`] refuses it.
     #[must_use]
     pub fn with(mut self, atom: impl IntoAtom) -> AtomSet {
         self.insert(atom);
         self
     }
 
-    /// Adds an atom in place; as [`AtomSet::with`].
+    /// Adds an atom in place, as [`AtomSet::with`].
     pub fn insert(&mut self, atom: impl IntoAtom) {
         let mut atom = atom.into_atom();
         atom.sig.describe();
@@ -88,7 +87,7 @@ impl AtomSet {
     /// Adds an atom unless its name is taken.
     ///
     /// # Errors
-    /// An atom of that name is there already.
+    /// An atom with this name already exists.
     pub fn try_with(self, atom: impl IntoAtom) -> Result<AtomSet, DuplicateAtom> {
         let atom = atom.into_atom();
         if self.atoms.contains_key(&atom.sig.name) {
@@ -97,7 +96,7 @@ impl AtomSet {
         Ok(self.with(atom))
     }
 
-    /// Takes atoms away, for hosts that grant less.
+    /// Removes atoms, for hosts that grant fewer.
     #[must_use]
     pub fn without(mut self, names: &[&str]) -> AtomSet {
         Arc::make_mut(&mut self.atoms).retain(|name, _| !names.contains(&name.as_ref()));
@@ -109,12 +108,12 @@ impl AtomSet {
         self.entry(name).map(|entry| &entry.atom)
     }
 
-    /// The same with its fingerprint.
+    /// An atom by name, with its fingerprint.
     pub(crate) fn entry(&self, name: &str) -> Option<&Entry> {
         self.atoms.get(name)
     }
 
-    /// All atoms in the order of registration.
+    /// All atoms in registration order.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<AtomDef>> {
         self.atoms.values().map(|entry| &entry.atom)
     }
@@ -124,7 +123,7 @@ impl AtomSet {
         &self.replaced
     }
 
-    /// One text for each replacement, in the order in which they happened.
+    /// A warning for each replaced atom, in registration order.
     pub fn warnings(&self) -> impl Iterator<Item = String> {
         self.replaced.iter().map(|name| {
             format!("the atom '{name}' was registered more than once; the later one is used")

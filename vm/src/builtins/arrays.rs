@@ -1,8 +1,8 @@
 //! Array methods (language section 3.5, after ECMA-262 §23.1.3).
 //!
-//! Arrays are dense: a hole never exists. Callbacks can only be builtin
-//! functions (D35), none of which changes an array, so a walk never sees one
-//! move. Mutators work in place after everything that can fail.
+//! Arrays are dense and never have holes. Callbacks can only be builtin functions (D35), none
+//! of which changes an array, so an array is stable during a walk. Mutators change the array
+//! only after all fallible work.
 
 mod callbacks;
 mod copies;
@@ -83,8 +83,8 @@ fn to_string(cx: &mut Cx<'_>, r: Ref, _: &[Val]) -> Result<Val, Fault> {
 }
 
 fn join_text(cx: &mut Cx<'_>, r: Ref, sep: Option<Str>) -> Result<Val, Fault> {
-    // What the separators and the texts take is known beforehand: a result
-    // that cannot be is refused before a byte of it is written (C12).
+    // The size of separators and texts is known beforehand: a result that is too large is
+    // refused before a byte is written (C12).
     let items = cx.heap.items(r);
     let seps = sep
         .map_or(1, Str::len_bytes)
@@ -102,7 +102,7 @@ fn join_text(cx: &mut Cx<'_>, r: Ref, sep: Option<Str>) -> Result<Val, Fault> {
     Ok(Val::Str(coerce::join(cx, r, sep)?))
 }
 
-/// `toLocaleString`: numbers with grouping, the rest as `toString`.
+/// `toLocaleString`: numbers with grouping, other values as `toString`.
 fn to_locale_string(cx: &mut Cx<'_>, r: Ref, args: &[Val]) -> Result<Val, Fault> {
     let options = super::numbers::locale_options(cx, args)?;
     let mut items = copy_items(cx, r, 0..cx.heap.len(r))?;
@@ -115,7 +115,7 @@ fn to_locale_string(cx: &mut Cx<'_>, r: Ref, args: &[Val]) -> Result<Val, Fault>
             if let Val::Str(text) = item {
                 units = units.saturating_add(text.units());
             }
-            // A number may have hundreds of digits, paid where they are joined.
+            // A number may have hundreds of digits, which are paid in the join.
             cx.foresee(WRITTEN, Sizes::default().out_units(units))?;
         }
     }
@@ -123,7 +123,7 @@ fn to_locale_string(cx: &mut Cx<'_>, r: Ref, args: &[Val]) -> Result<Val, Fault>
     join_text(cx, texts, None)
 }
 
-/// An optional index argument as a number; `default` when it is `undefined`.
+/// An optional index argument as a number; `default` if it is `undefined`.
 fn index_arg(cx: &mut Cx<'_>, args: &[Val], at: usize, default: f64) -> Result<f64, Fault> {
     match arg(args, at) {
         Val::Undefined | Val::Unbound => Ok(default),
@@ -131,7 +131,7 @@ fn index_arg(cx: &mut Cx<'_>, args: &[Val], at: usize, default: f64) -> Result<f
     }
 }
 
-/// The range that `start` and `end` arguments name.
+/// The range given by `start` and `end` arguments.
 fn range_args(
     cx: &mut Cx<'_>,
     args: &[Val],
@@ -143,12 +143,12 @@ fn range_args(
     Ok(text_index::slice_range(start, Some(end), len))
 }
 
-/// The values of a range, out of the heap.
+/// Copies a range of values out of the heap.
 fn copy_items(cx: &mut Cx<'_>, r: Ref, range: Range<usize>) -> Result<Vec<Val>, Fault> {
     cx.copy_out(r, range)
 }
 
-/// A new array of values that were gathered outside the heap.
+/// Allocates an array of values collected outside the heap.
 fn new_array(cx: &mut Cx<'_>, items: &[Val]) -> Result<Val, Fault> {
     Ok(Val::Arr(cx.list(items)?))
 }

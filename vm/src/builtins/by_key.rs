@@ -1,9 +1,8 @@
-//! What the atoms `sort`, `groupBy`, `unique` and `sum` do with lists of values by a
-//! member of each (D73).
+//! The atoms `sort`, `groupBy`, `unique` and `sum`, on lists of values by a member (D73).
 //!
-//! Sorting is stable and by kind: numbers as numbers, texts by UTF-16 units, `false`
-//! before `true`, dates by time, then all else in the order that it had. What is
-//! missing or no number (`null`, `undefined`, NaN) comes last, in either order.
+//! Sorting is stable and by kind: numbers as numbers, texts by UTF-16 units, `false` before
+//! `true`, dates by time, then other values in their original order. Missing values and NaN
+//! (`null`, `undefined`, NaN) come last, in either direction.
 
 use super::arrays::merge_sort;
 use super::sets::Distinct;
@@ -16,32 +15,32 @@ use a99_core::costs::{Formula, MEMBERS, NUMERAL, READ, Sizes, sorted_units};
 use std::cmp::Ordering;
 use std::collections::HashMap;
 
-/// The most members that a list is sorted by.
+/// Maximum number of members to sort by.
 pub const MAX_KEYS: usize = 16;
 
-/// Elements that reading a member counts for.
+/// Elements charged for reading a member.
 const MEMBER_READ: usize = 2;
 
-/// Bytes of an entry of the table of groups with its empty room.
+/// Bytes per entry of the group table, with empty slots.
 const GROUP_BYTES: usize = 64;
 
-/// A dotted path to a member, as a text of the heap; none for the item itself.
+/// A dotted path to a member, as a text of the heap; `None` for the item itself.
 pub type By = Option<Str>;
 
-/// One member that a list is sorted by.
+/// A member to sort by.
 #[derive(Copy, Clone, Debug)]
 pub struct SortKey {
-    /// Where it stands.
+    /// The path to the member.
     pub by: By,
-    /// Whether the largest comes first.
+    /// Whether the order is descending.
     pub descending: bool,
 }
 
-/// A path that is ready to be followed.
+/// A parsed path.
 struct Path(Vec<(KeyId, Str)>);
 
 impl Path {
-    /// Reads a path, and pays for reading it from so many items.
+    /// Parses a path, and pays for reading it from this number of items.
     fn paid(cx: &mut Cx<'_>, by: By, items: usize) -> Result<Path, Fault> {
         let path = Path::read(cx, by)?;
         let reads = items.saturating_mul(path.0.len() * MEMBER_READ);
@@ -74,7 +73,7 @@ impl Path {
         Ok(Path(parts))
     }
 
-    /// The member of an item; members of objects are data, whatever their names.
+    /// Reads the member of an item; members of objects are data, whatever their name.
     fn of(&self, cx: &mut Cx<'_>, item: Val) -> Result<Val, Fault> {
         cx.work(4 + 8 * self.0.len() as i64)?;
         let mut at = item;
@@ -85,8 +84,8 @@ impl Path {
     }
 }
 
-/// An own member: of objects by name, of arrays and texts by index and `length`, of
-/// dates their fields.
+/// An own member: of objects by name, of arrays and texts by index and `length`, of dates
+/// their fields.
 fn own(cx: &mut Cx<'_>, value: Val, key: KeyId, name: Str) -> Result<Val, Fault> {
     let index = |cx: &Cx<'_>| array_index(cx.bytes(name)).map(|index| index as usize);
     Ok(match value {
@@ -104,7 +103,7 @@ fn own(cx: &mut Cx<'_>, value: Val, key: KeyId, name: Str) -> Result<Val, Fault>
         Val::Date(r) => {
             let ms = cx.heap.date_ms(r);
             let name = cx.bytes(name);
-            // Longer than any field's.
+            // Longer than the name of any field.
             let name = name[..name.len().min(16)].to_vec();
             date_field(cx, ms, &name)?.unwrap_or(Val::Undefined)
         }
@@ -112,7 +111,7 @@ fn own(cx: &mut Cx<'_>, value: Val, key: KeyId, name: Str) -> Result<Val, Fault>
     })
 }
 
-/// The items of a list or set, and how many there are.
+/// The items of a list or set, and their number.
 fn items(cx: &Cx<'_>, op: &str, list: Val) -> Result<(Ref, usize), Fault> {
     match list {
         Val::Arr(r) | Val::Set(r) => Ok((r, cx.heap.len(r))),
@@ -123,7 +122,7 @@ fn items(cx: &Cx<'_>, op: &str, list: Val) -> Result<(Ref, usize), Fault> {
     }
 }
 
-/// What a value is called in errors.
+/// The name of a value's kind, for errors.
 fn kind_of(value: Val) -> &'static str {
     match value {
         Val::Null => "null",
@@ -133,7 +132,7 @@ fn kind_of(value: Val) -> &'static str {
     }
 }
 
-/// Runs with what is copied out of the heap counted while it lives.
+/// Runs a function with the copies outside the heap counted.
 fn counted<T>(
     cx: &mut Cx<'_>,
     bytes: usize,
@@ -146,7 +145,7 @@ fn counted<T>(
     done
 }
 
-/// Where a value of a kind stands among others.
+/// The rank of a value's kind in the sort order.
 fn rank(value: Val) -> u8 {
     match value {
         Val::Num(n) if n.is_nan() => 5,
@@ -160,7 +159,7 @@ fn rank(value: Val) -> u8 {
 }
 
 fn order(cx: &mut Cx<'_>, a: Val, b: Val, descending: bool) -> Result<Ordering, Fault> {
-    /// The rank of what comes last in either order.
+    /// The rank of missing values, which come last in either direction.
     const MISSING: u8 = 5;
     let ranks = (rank(a), rank(b));
     if ranks.0 == MISSING || ranks.1 == MISSING {
@@ -182,7 +181,7 @@ fn order(cx: &mut Cx<'_>, a: Val, b: Val, descending: bool) -> Result<Ordering, 
 /// A sorted copy of a list.
 ///
 /// # Errors
-/// What is no list; fuel, memory, a stop.
+/// A value that is not a list; fuel, memory, a stop.
 pub fn sort(cx: &mut Cx<'_>, list: Val, keys: &[SortKey]) -> Result<Val, Fault> {
     let (list, n) = items(cx, "sort", list)?;
     let mut paths = Vec::with_capacity(keys.len());
@@ -234,16 +233,16 @@ pub fn sort(cx: &mut Cx<'_>, list: Val, keys: &[SortKey]) -> Result<Val, Fault> 
     })
 }
 
-/// An object with a list of items for each value of a member, as text.
+/// Groups items by a member: an object with a list for each value, as text.
 ///
 /// # Errors
-/// What is no list; fuel, memory, a stop.
+/// A value that is not a list; fuel, memory, a stop.
 pub fn group_by(cx: &mut Cx<'_>, list: Val, by: By) -> Result<Val, Fault> {
     let (list, n) = items(cx, "groupBy", list)?;
     let path = Path::paid(cx, by, n)?;
     cx.charge(MEMBERS, Sizes::elements(n))?;
     counted(cx, n.saturating_mul(GROUP_BYTES), |cx| {
-        // Of each item its group; of each group its key and how many it has.
+        // The group of each item; the key and size of each group.
         let mut groups: Vec<u32> = temp::with_room(cx.heap, n)?;
         let mut found: Vec<(KeyId, usize)> = Vec::new();
         let mut known: HashMap<KeyId, u32> = HashMap::new();
@@ -279,10 +278,10 @@ pub fn group_by(cx: &mut Cx<'_>, list: Val, by: By) -> Result<Val, Fault> {
     })
 }
 
-/// The items without those whose value, or whose member, came before.
+/// The items with distinct values, or distinct members; the first of each is kept.
 ///
 /// # Errors
-/// What is no list; fuel, memory, a stop.
+/// A value that is not a list; fuel, memory, a stop.
 pub fn unique(cx: &mut Cx<'_>, list: Val, by: By) -> Result<Val, Fault> {
     let (list, n) = items(cx, "unique", list)?;
     let path = Path::paid(cx, by, n)?;
@@ -303,13 +302,13 @@ pub fn unique(cx: &mut Cx<'_>, list: Val, by: By) -> Result<Val, Fault> {
     Ok(Val::Arr(cx.list(&kept)?))
 }
 
-/// What `unique` charges for what it reads.
+/// The price of the reads of `unique`.
 pub const UNIQUE: Formula = Formula::Keys(10);
 
-/// The sum of the items, or of a member of each; nothing is added for what is missing.
+/// The sum of the items, or of a member of each; missing values are skipped.
 ///
 /// # Errors
-/// What is no list, and an item that is no number; fuel, a stop.
+/// A value that is not a list, or an item that is not a number; fuel, a stop.
 pub fn sum(cx: &mut Cx<'_>, list: Val, by: By) -> Result<Val, Fault> {
     let (list, n) = items(cx, "sum", list)?;
     let path = Path::paid(cx, by, n)?;

@@ -1,10 +1,9 @@
-//! Order of texts for people: what `localeCompare` gives.
+//! Collation: the order of `localeCompare`.
 //!
-//! Follows the root collation of CLDR where programs can tell: spaces, then
-//! punctuation, symbols, digits and letters; letters alphabetically, accents
-//! only where the letters are equal, small before capital letters only where
-//! the accents are equal too. The order of scripts and of rare characters is
-//! that of their code points; no locale has tailorings here.
+//! Follows the root collation of CLDR as far as programs can observe it: spaces, then
+//! punctuation, symbols, digits and letters. Letters are alphabetical; accents decide only
+//! between equal letters, and case (lower before upper) only between equal accents. Scripts
+//! and rare characters are ordered by code point. No locale has tailorings here.
 
 use crate::native::{Fault, Reading};
 use a99_ecma::case::to_lower;
@@ -15,17 +14,16 @@ use std::cmp::Ordering;
 /// ASCII punctuation and symbols in the order of the root collation.
 const PUNCTUATION: &[u8] = b"_-,;:!?.'\"()[]{}@*/\\&#%`^+<=>|~$";
 
-/// Bytes of a text that are weighed at once, as far as there is a place to
-/// part it near.
+/// Bytes of a text weighed at once, if a boundary is near.
 const PIECE: usize = 512;
 
-/// Bytes after which a text is parted between any two characters.
+/// Bytes after which a text is split between any two characters.
 const LONGEST_PIECE: usize = 32 << 10;
 
-/// Work that weighing a byte stands for.
+/// Work to weigh a byte.
 const BYTE_WORK: i64 = 64;
 
-/// A weight: what is smaller comes first.
+/// A collation weight; smaller weights sort first.
 type Weight = (u8, u32);
 
 /// The weights of a piece of text at one level.
@@ -97,9 +95,8 @@ impl<'t> Weights<'t> {
     }
 }
 
-/// Where a text is parted so that its pieces can be decomposed and made small
-/// one by one: before a character that is no letter, no mark and nothing that
-/// words go on behind.
+/// The end of the next piece: pieces can be decomposed and lowercased separately. The
+/// boundary is before a character that is no letter, no mark, and does not continue a word.
 fn piece(text: &[u8]) -> usize {
     if text.len() <= PIECE {
         return text.len();
@@ -121,7 +118,7 @@ fn piece(text: &[u8]) -> usize {
     end
 }
 
-/// The weights that decide first: class, then place in the class.
+/// The primary weights: class, then position in the class.
 fn primary(text: &[u8]) -> Vec<Weight> {
     let small = to_lower(&normalize(Form::Nfd, text)).into_owned();
     wtf8::code_points(&small)
@@ -143,7 +140,7 @@ fn primary(text: &[u8]) -> Vec<Weight> {
 
 fn accents(text: &[u8]) -> Vec<Weight> {
     let small = to_lower(&normalize(Form::Nfd, text)).into_owned();
-    // A letter counts as no accent, so that accents are compared in place.
+    // A letter has the weight of no accent, so that accents are compared by position.
     wtf8::code_points(&small)
         .filter(|c| !is_ignored(*c))
         .map(|c| if is_mark(c) { (0, c) } else { (0, 0) })
@@ -157,13 +154,14 @@ fn small_first(text: &[u8]) -> Vec<Weight> {
         .collect()
 }
 
-/// Combining marks of the Latin, Greek and Cyrillic scripts, and the
-/// extensions that are marks throughout.
+/// Whether a character is a combining mark of the Latin, Greek or Cyrillic scripts, or of the
+/// blocks that contain only marks.
 fn is_mark(c: u32) -> bool {
     matches!(c, 0x300..=0x36F | 0x1AB0..=0x1AFF | 0x1DC0..=0x1DFF | 0x20D0..=0x20FF)
 }
 
-/// Control characters, soft hyphen, joiners and marks of direction.
+/// Whether a character is ignored: control characters, soft hyphen, joiners and marks of
+/// direction.
 fn is_ignored(c: u32) -> bool {
     matches!(c, 0..=0x08 | 0x0E..=0x1F | 0x7F..=0x84 | 0x86..=0x9F | 0xAD | 0x200B..=0x200F | 0xFEFF)
 }

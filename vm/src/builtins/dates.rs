@@ -43,10 +43,10 @@ pub(super) const METHODS: &[(&str, Method)] = &[
     ("toString", to_text),
 ];
 
-/// Bytes of a refused text that its error shows: each of its copies takes time.
+/// Maximum bytes of a refused text in its error: each of its copies takes time.
 const SHOWN_BYTES: usize = 64 << 10;
 
-/// `Date(init?)`: now, or what `new Date(init)` is; invalid dates are refused.
+/// `Date(init?)`: now, or the value of `new Date(init)`; invalid dates are refused.
 fn new(cx: &mut Cx<'_>, args: &[Val]) -> Result<Val, Fault> {
     let init = arg(args, 0);
     let ms = if init.is_undefined() {
@@ -71,15 +71,15 @@ fn now(cx: &mut Cx<'_>, _: &[Val]) -> Result<Val, Fault> {
     Ok(Val::Num(date::time_clip(cx.now_ms())))
 }
 
-/// `Date.parse(v)` gives a date here, which may be invalid: what `new Date(v)`
-/// is, also of a number.
+/// `Date.parse(v)`: returns a date here, possibly invalid, with the value of `new Date(v)`;
+/// also accepts numbers.
 fn parse(cx: &mut Cx<'_>, args: &[Val]) -> Result<Val, Fault> {
     let ms = to_ms(cx, arg(args, 0))?;
     Ok(Val::Date(cx.heap.alloc_date(ms)?))
 }
 
-/// `Date.tryParse(v)`: a date, or `null` for what is none. Nothing, `null` and
-/// booleans are none here, though `new Date(null)` is the first of January 1970.
+/// `Date.tryParse(v)`: a date, or `null` for an invalid one. `undefined`, `null` and booleans
+/// are invalid here, though `new Date(null)` is the first of January 1970.
 fn try_parse(cx: &mut Cx<'_>, args: &[Val]) -> Result<Val, Fault> {
     let ms = match arg(args, 0) {
         Val::Date(r) => cx.heap.date_ms(r),
@@ -97,7 +97,7 @@ fn part(cx: &Cx<'_>, r: Ref, of: fn(&date::Fields) -> f64) -> Result<Val, Fault>
     Ok(Val::Num(of(&date::fields(cx.heap.date_ms(r)))))
 }
 
-/// The time value that `new Date(v)` has (ECMA-262 §21.4.2.1).
+/// The time value of `new Date(v)` (ECMA-262 §21.4.2.1).
 fn to_ms(cx: &mut Cx<'_>, v: Val) -> Result<f64, Fault> {
     Ok(match v {
         // A date is read as its text, which the invalid date does not have.
@@ -148,15 +148,15 @@ fn to_text(cx: &mut Cx<'_>, r: Ref, _: &[Val]) -> Result<Val, Fault> {
     paid(cx, text.as_bytes())
 }
 
-/// A text as the result, which is paid.
+/// Returns a text after paying for it.
 fn paid(cx: &mut Cx<'_>, text: &[u8]) -> Result<Val, Fault> {
     charge_text(cx, wtf8::utf16_len(text))?;
     cx.str(text)
 }
 
-/// `add({years, months, days, hours, minutes, seconds, ms})`: each part by
-/// the calendar, one after the other, overflowing as JavaScript's setters do.
-/// A part is added as `+` adds: text is appended to what the date has.
+/// `add({years, months, days, hours, minutes, seconds, ms})`: each part by the calendar, one
+/// after the other, with the overflow of JavaScript's setters. Parts are added with `+`: text
+/// is appended to the date's part.
 fn add(cx: &mut Cx<'_>, r: Ref, args: &[Val]) -> Result<Val, Fault> {
     const PARTS: [&[u8]; 7] = [
         b"years", b"months", b"days", b"hours", b"minutes", b"seconds", b"ms",
@@ -171,7 +171,7 @@ fn add(cx: &mut Cx<'_>, r: Ref, args: &[Val]) -> Result<Val, Fault> {
     for (part, name) in PARTS.into_iter().enumerate() {
         let amount = match duration {
             Val::Obj(parts) => cx.heap.get_text(parts, name).unwrap_or(Val::Undefined),
-            // A date has hours, minutes and seconds of its own.
+            // A date has its own hours, minutes and seconds.
             Val::Date(other) => field(cx, cx.heap.date_ms(other), name)?.unwrap_or(Val::Undefined),
             _ => Val::Undefined,
         };
@@ -193,7 +193,7 @@ fn add_part(cx: &mut Cx<'_>, ms: f64, part: usize, amount: Val) -> Result<f64, F
         f.seconds,
         f.ms,
     ];
-    // A text is appended, and paid for, as by any other sum.
+    // Text is appended, and paid for, as in any other sum.
     let sum = coerce::add(cx, Val::Num(parts[part]), amount)?;
     parts[part] = coerce::to_number(cx, sum)?;
     let [year, month, day, hours, minutes, seconds, ms] = parts;
@@ -202,8 +202,8 @@ fn add_part(cx: &mut Cx<'_>, ms: f64, part: usize, amount: Val) -> Result<f64, F
     ))
 }
 
-/// The time value of another date, of what has a time stamp, or of what could
-/// make a date; nothing has none.
+/// The time value of another date: its `timestamp`, or the value of `new Date(v)`; NaN for
+/// `undefined`.
 fn other_ms(cx: &mut Cx<'_>, args: &[Val]) -> Result<f64, Fault> {
     let stamp = match arg(args, 0) {
         Val::Null => {
@@ -248,7 +248,8 @@ fn is_after(cx: &mut Cx<'_>, r: Ref, args: &[Val]) -> Result<Val, Fault> {
     Ok(Val::Bool(cx.heap.date_ms(r) > other))
 }
 
-/// `format(pattern)`: `ISO`, `date`, `time`, or the first of each placeholder.
+/// `format(pattern)`: `ISO`, `date`, `time`, or a pattern in which the first of each
+/// placeholder is replaced.
 fn format(cx: &mut Cx<'_>, r: Ref, args: &[Val]) -> Result<Val, Fault> {
     let ms = cx.heap.date_ms(r);
     let pattern = match arg(args, 0) {

@@ -1,5 +1,5 @@
-//! Functions that belong to no kind of value: the globals of language section
-//! 3.6, `String.*`, `Number.*`, `console.*`, and the methods that every value has.
+//! Functions without a receiver kind: the globals of language section 3.6, `String.*`,
+//! `Number.*`, `console.*`, and the methods of every value.
 
 use super::{AnyFn, FunctionFn, arg, charge_text, trimmed_range};
 use crate::coerce::{self, to_number, to_str};
@@ -80,15 +80,15 @@ pub(super) const FUNCTIONS: &[(&str, &str, FunctionFn)] = &[
     ("console", "info", |cx, args| log(cx, LogLevel::Info, args)),
 ];
 
-/// The methods of every value that is not nullish and not a builtin. An
-/// object's own member of the same name comes first and is not callable.
+/// The methods of every value that is not nullish and not a builtin. An object's own member
+/// with the same name takes precedence and is not callable.
 pub(super) const ANY_METHODS: &[(&str, AnyFn)] = &[
     ("toString", text_of),
     ("toLocaleString", text_of),
     ("valueOf", |_, v, _| Ok(v)),
     ("hasOwnProperty", has_own),
     ("propertyIsEnumerable", is_enumerable),
-    // There are no prototypes (D16), so nothing is one.
+    // There are no prototypes (D16), so the result is always false.
     ("isPrototypeOf", |_, _, _| Ok(Val::Bool(false))),
 ];
 
@@ -98,13 +98,13 @@ fn text_of(cx: &mut Cx<'_>, v: Val, _: &[Val]) -> Result<Val, Fault> {
     Ok(Val::Str(text))
 }
 
-/// Told of the bytes that are about to be read.
+/// Receives the number of bytes about to be read.
 type Tick<'t> = &'t mut dyn FnMut(usize) -> Result<(), Fault>;
 
-/// A way to encode.
+/// An encoder.
 type EncodeFn = fn(&[u8], Tick<'_>) -> Result<Result<Vec<u8>, UriError>, Fault>;
 
-/// A way to decode; text without escapes comes back as it is.
+/// A decoder; text without escapes is returned unchanged.
 type DecodeFn = for<'a> fn(&'a [u8], Tick<'_>) -> Result<Result<Cow<'a, [u8]>, UriError>, Fault>;
 
 /// 2^53 - 1.
@@ -114,7 +114,7 @@ fn is_integer(n: f64) -> bool {
     n.is_finite() && n.trunc() == n
 }
 
-/// A test that is false for everything but numbers.
+/// A test that is false for all values except numbers.
 fn number_test(args: &[Val], test: fn(f64) -> bool) -> Result<Val, Fault> {
     Ok(Val::Bool(matches!(arg(args, 0), Val::Num(n) if test(n))))
 }
@@ -175,7 +175,7 @@ fn decode(cx: &mut Cx<'_>, args: &[Val], f: DecodeFn) -> Result<Val, Fault> {
     }
 }
 
-/// What a function made, if it is not the text it was given.
+/// The result of a function, if it differs from its argument.
 pub(super) fn owned(text: Cow<'_, [u8]>) -> Option<Vec<u8>> {
     match text {
         Cow::Borrowed(_) => None,
@@ -183,8 +183,8 @@ pub(super) fn owned(text: Cow<'_, [u8]>) -> Option<Vec<u8>> {
     }
 }
 
-/// The text of a program's own error (language section 3.7); the machine adds
-/// op and place.
+/// The message of a program's own error (language section 3.7); the machine adds op and
+/// place.
 fn error(cx: &mut Cx<'_>, args: &[Val]) -> Result<Val, Fault> {
     let mut fault = Fault::by("Error", "Error");
     if let Val::Str(s) = arg(args, 0) {
@@ -220,7 +220,7 @@ fn from_code_point(cx: &mut Cx<'_>, args: &[Val]) -> Result<Val, Fault> {
     cx.str(&out)
 }
 
-/// Whether a value has a member of its own by this name.
+/// Whether a value has an own member with this name.
 fn has_member(cx: &mut Cx<'_>, v: Val, name: Str) -> Result<bool, Fault> {
     if let Val::Obj(r) = v {
         let key = cx.find_name(name)?;
@@ -249,7 +249,7 @@ fn is_enumerable(cx: &mut Cx<'_>, v: Val, args: &[Val]) -> Result<Val, Fault> {
     Ok(Val::Bool(!hidden && has_member(cx, v, name)?))
 }
 
-/// Text of a number in messages.
+/// The text of a number in messages.
 pub(super) fn shown(v: Val) -> String {
     match v {
         Val::Num(n) => number_text::number_to_string(n),

@@ -1,5 +1,5 @@
-//! `Math` (ECMA-262 §21.3), over the one pure-Rust library that gives the same
-//! bits everywhere (D17).
+//! `Math` (ECMA-262 §21.3), on a pure-Rust library with identical bits on every platform
+//! (D17).
 
 use super::{FunctionFn, arg};
 use crate::coerce::to_number;

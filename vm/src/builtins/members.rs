@@ -1,6 +1,6 @@
-//! What the atoms `memberSet` and `memberDelete` do (D66).
+//! The atoms `memberSet` and `memberDelete` (D66).
 //!
-//! Names of members are data here, also `constructor`: there are no prototypes (D16).
+//! Names of members are data here, even `constructor`: there are no prototypes (D16).
 
 use crate::coerce;
 use crate::heap::{Ref, Str, Val, array_index};
@@ -10,7 +10,7 @@ use a99_core::costs::{READ, Sizes};
 const SET: &str = "memberSet";
 const DELETE: &str = "memberDelete";
 
-/// What a value is called in errors.
+/// The name of a value's kind, for errors.
 fn kind_of(value: Val) -> &'static str {
     match value {
         Val::Null => "null",
@@ -21,7 +21,7 @@ fn kind_of(value: Val) -> &'static str {
     }
 }
 
-/// A key as text, whose reading is paid.
+/// A key as text; pays for reading it.
 fn key_text(cx: &mut Cx<'_>, op: &str, key: Val) -> Result<Str, Fault> {
     match key {
         Val::Str(_) | Val::Num(_) | Val::Bool(_) => {}
@@ -40,7 +40,7 @@ fn no_key() -> Fault {
     Fault::throw("Property key must be a string or number")
 }
 
-/// The beginning of a key, for an error.
+/// A prefix of a key, for an error.
 fn shown(cx: &Cx<'_>, key: Str) -> String {
     let text = String::from_utf8_lossy(cx.bytes(key));
     text.chars().take(40).collect()
@@ -49,7 +49,7 @@ fn shown(cx: &Cx<'_>, key: Str) -> String {
 /// Sets a member of an object, or an item of a list, in place.
 ///
 /// # Errors
-/// What is neither, a key that is none, an index beyond the end; fuel, memory, a stop.
+/// Another kind of target, an invalid key, an index beyond the end; fuel, memory, a stop.
 pub fn set(cx: &mut Cx<'_>, target: Val, key: Val, value: Val) -> Result<Val, Fault> {
     let value = match value {
         Val::Unbound => Val::Undefined,
@@ -93,10 +93,10 @@ fn set_item(cx: &mut Cx<'_>, list: Ref, key: Str, value: Val) -> Result<(), Faul
     Ok(())
 }
 
-/// Sets a member of an object that is being built (D67).
+/// Sets a member of an object under construction (D67).
 ///
 /// # Errors
-/// A key that is none; fuel, memory, a stop.
+/// An invalid key; fuel, memory, a stop.
 pub(crate) fn put(cx: &mut Cx<'_>, object: Val, key: Val, value: Val) -> Result<(), Fault> {
     let Val::Obj(r) = object else {
         return Err(Fault::invalid("PutMember without an object"));
@@ -111,10 +111,10 @@ pub(crate) fn put(cx: &mut Cx<'_>, object: Val, key: Val, value: Val) -> Result<
     heap.set_member(r, key, value, &mut clock)
 }
 
-/// Deletes a member of an object in place; whether it was there.
+/// Deletes a member of an object in place; whether it existed.
 ///
 /// # Errors
-/// What is no object, a key that is none; fuel, memory, a stop.
+/// A target that is not an object, an invalid key; fuel, memory, a stop.
 pub fn delete(cx: &mut Cx<'_>, target: Val, key: Val) -> Result<Val, Fault> {
     let name = key_text(cx, DELETE, key)?;
     let Val::Obj(r) = target else {

@@ -1,15 +1,14 @@
 //! The builtin functions, namespaces and methods of the language (language
 //! sections 3.5 to 3.7): a closed set, called by number.
 //!
-//! [`a99_core::builtins`] numbers the names; here each row has its code. A
-//! [`Val::Builtin`] is either a function (its number in
-//! [`FUNCTIONS`]) or a namespace ([`NAMESPACE_BIT`] plus its number in
-//! [`NAMESPACES`]). What a row reads is
-//! charged here before its code runs (`charge_reads`); what it writes is
-//! charged by the code, as soon as its size is known and before it is built.
+//! [`a99_core::builtins`] numbers the names; each row has its code here. A [`Val::Builtin`]
+//! is either a function (its number in [`FUNCTIONS`]) or a namespace ([`NAMESPACE_BIT`] plus
+//! its number in [`NAMESPACES`]). Reads of a row are charged here before its code runs
+//! (`charge_reads`). The code charges its writes, as soon as their size is known and before
+//! it builds them.
 //!
-//! Nothing else can be called: members of objects are data (D16), and builtin
-//! functions do not leave the run (D35).
+//! No other value is callable: members of objects are data (D16), and builtin functions do
+//! not leave the run (D35).
 
 mod arrays;
 pub mod by_key;
@@ -52,7 +51,7 @@ use a99_core::builtins::{
 use a99_core::costs::{Formula, Sizes, WRITTEN};
 use std::sync::LazyLock;
 
-/// Set in a [`Val::Builtin`] that is a namespace.
+/// Bit of a [`Val::Builtin`] that marks a namespace.
 pub const NAMESPACE_BIT: u16 = 0x8000;
 
 /// Code of a function.
@@ -66,8 +65,8 @@ type RefFn = fn(&mut Cx<'_>, Ref, &[Val]) -> Result<Val, Fault>;
 /// Code of a method that every kind of value has.
 type AnyFn = fn(&mut Cx<'_>, Val, &[Val]) -> Result<Val, Fault>;
 
-/// What a numbered method means for each kind of receiver; rows are the rows
-/// of [`METHODS`], then those of [`static_names`].
+/// The code of each numbered method per kind of receiver; rows are those of [`METHODS`], then
+/// those of [`static_names`].
 struct Tables {
     functions: Vec<Option<FunctionFn>>,
     strings: Vec<Option<StrFn>>,
@@ -99,8 +98,7 @@ static TABLES: LazyLock<Tables> = LazyLock::new(|| Tables {
     statics: statics(),
 });
 
-/// Places code by method number. A name without a row is a mistake that
-/// `tests::every_row_has_code` reports.
+/// Places code by method number. `tests::every_row_has_code` reports names without a row.
 fn methods<F: Copy>(list: &[(&str, F)]) -> Vec<Option<F>> {
     let mut table = vec![None; METHODS.len()];
     for (name, code) in list {
@@ -145,7 +143,7 @@ pub fn namespace(n: u8) -> Val {
     Val::Builtin(NAMESPACE_BIT | u16::from(n))
 }
 
-/// The name of the namespace that a builtin value is.
+/// The name of the namespace of a builtin value.
 pub(crate) fn namespace_name(builtin: u16) -> Option<&'static str> {
     if builtin & NAMESPACE_BIT == 0 {
         return None;
@@ -155,8 +153,8 @@ pub(crate) fn namespace_name(builtin: u16) -> Option<&'static str> {
         .copied()
 }
 
-/// Whether a builtin value can be called: functions, and the namespaces that are
-/// functions too (`Date`, `Number`, `String`).
+/// Whether a builtin value is callable: functions, and the namespaces that are functions too
+/// (`Date`, `Number`, `String`).
 pub fn is_callable(builtin: u16) -> bool {
     match namespace_name(builtin) {
         Some(ns) => a99_core::builtins::function("", ns).is_some(),
@@ -164,7 +162,7 @@ pub fn is_callable(builtin: u16) -> bool {
     }
 }
 
-/// Whether a program could have made a value of this builtin.
+/// Whether a program can have a value of this builtin.
 pub(crate) fn is_known(builtin: u16) -> bool {
     namespace_name(builtin).is_some() || usize::from(builtin) < FUNCTIONS.len()
 }
@@ -188,10 +186,10 @@ pub fn call_function(cx: &mut Cx<'_>, f: u16, args: &[Val]) -> Result<Val, Fault
     }
 }
 
-/// Calls a value as a callback (D35): only builtin functions can be called.
+/// Calls a value as a callback (D35): only builtin functions are callable.
 ///
 /// # Errors
-/// A `TypeError` text for other values, and those of the function.
+/// A `TypeError` message for other values, and those of the function.
 pub fn call_builtin_value(cx: &mut Cx<'_>, f: Val, args: &[Val]) -> Result<Val, Fault> {
     match f {
         Val::Builtin(n) if n & NAMESPACE_BIT == 0 => call_function(cx, n, args),
@@ -220,8 +218,7 @@ fn not_a_function(name: &str) -> Fault {
     Fault::throw(format!("'{name}' is not a function"))
 }
 
-/// The refusals that come before anything else about a method call: a
-/// forbidden name, then a nullish receiver.
+/// The first checks of a method call: a forbidden name, then a nullish receiver.
 fn refuse_receiver(recv: Val, name: &str) -> Option<Fault> {
     if is_forbidden(name.as_bytes()) {
         return Some(Fault::forbidden(name));
@@ -236,12 +233,11 @@ fn refuse_receiver(recv: Val, name: &str) -> Option<Fault> {
     )))
 }
 
-/// Everything that must be checked before the arguments of a method call are
-/// evaluated (language section 3.5).
+/// The checks of a method call before its arguments are evaluated (language section 3.5).
 ///
 /// # Errors
-/// The reference's texts: a nullish receiver, a receiver without this method,
-/// an unknown member of a namespace.
+/// The reference's messages: a nullish receiver, a receiver without this method, an unknown
+/// member of a namespace.
 pub fn check_method(cx: &mut Cx<'_>, recv: Val, method: u16) -> Result<(), Fault> {
     if find(cx, recv, method) {
         Ok(())
@@ -257,7 +253,7 @@ fn find(cx: &Cx<'_>, recv: Val, method: u16) -> bool {
     let has = match recv {
         Val::Builtin(n) => return static_function(n, method).is_some(),
         Val::Unbound | Val::Undefined | Val::Null => return false,
-        // A member of the program's own is data, whatever its name.
+        // An own member of the program's object is data, whatever its name.
         Val::Obj(r)
             if cx
                 .heap
@@ -280,7 +276,7 @@ fn has_row<F>(table: &[Option<F>], at: usize) -> bool {
     table.get(at).is_some_and(Option::is_some)
 }
 
-/// The function that a method call on a namespace means.
+/// The function that a method call on a namespace refers to.
 fn static_function(builtin: u16, method: u16) -> Option<u16> {
     if builtin & NAMESPACE_BIT == 0 {
         return None;
@@ -295,8 +291,7 @@ fn static_function(builtin: u16, method: u16) -> Option<u16> {
         .get(usize::from(builtin & !NAMESPACE_BIT))?
 }
 
-/// The error of calling a method that the receiver does not have, whether or
-/// not anything else has it.
+/// The error of a call to a method that the receiver does not have.
 #[cold]
 pub fn unknown_method(cx: &mut Cx<'_>, recv: Val, name: &str) -> Fault {
     if let Some(fault) = refuse_receiver(recv, name) {
@@ -363,8 +358,8 @@ pub fn call_method(cx: &mut Cx<'_>, recv: Val, method: u16, args: &[Val]) -> Res
     Err(unknown_method(cx, recv, method_name(method)))
 }
 
-/// Pays for what a builtin reads, before it does anything (D18). The code of
-/// a row pays only for what it writes, and for what its own text says.
+/// Pays for the reads of a builtin before it starts (D18). Its code pays only for its writes,
+/// and for the sizes it computes itself.
 pub(crate) fn charge_reads(
     cx: &mut Cx<'_>,
     cost: Formula,
@@ -395,14 +390,14 @@ pub(crate) fn charge_reads(
     cx.charge(cost, sizes)
 }
 
-/// Pays for the answer of an atom that the machine charges.
+/// Pays for the answer of an atom that the machine prices.
 pub(crate) fn charge_answer(cx: &mut Cx<'_>, cost: Formula, answer: Val) -> Result<(), Fault> {
     let (units, elements) = width(cx, answer);
     let sizes = Sizes::default().out_units(units);
     cx.charge(cost, sizes.out_elements(elements))
 }
 
-/// Units and elements of a value, not of what is in it.
+/// Units and elements of a value, without nested ones.
 fn width(cx: &Cx<'_>, v: Val) -> (usize, usize) {
     match v {
         Val::Str(s) => (s.units(), 0),
@@ -411,17 +406,17 @@ fn width(cx: &Cx<'_>, v: Val) -> (usize, usize) {
     }
 }
 
-/// Pays for text that is about to be built.
+/// Pays for text before it is built.
 pub(crate) fn charge_text(cx: &mut Cx<'_>, units: usize) -> Result<(), Fault> {
     cx.charge(WRITTEN, Sizes::default().out_units(units))
 }
 
-/// Pays for an array, set or object that is about to be built.
+/// Pays for an array, set or object before it is built.
 pub(crate) fn charge_list(cx: &mut Cx<'_>, elements: usize) -> Result<(), Fault> {
     cx.charge(WRITTEN, Sizes::default().out_elements(elements))
 }
 
-/// The argument at `at`, `undefined` when there are fewer.
+/// The argument at `at`, or `undefined`.
 pub(crate) fn arg(args: &[Val], at: usize) -> Val {
     args.get(at).copied().unwrap_or(Val::Undefined)
 }

@@ -1,5 +1,4 @@
-//! Methods of numbers (ECMA-262 §21.1.3). Range errors are worded as in
-//! JavaScriptCore.
+//! Methods of numbers (ECMA-262 §21.1.3). Range errors have the messages of JavaScriptCore.
 
 use super::{NumFn, arg, charge_text};
 use crate::coerce::{to_number, to_str, truthy};
@@ -26,7 +25,7 @@ fn text(cx: &mut Cx<'_>, text: Result<String, RangeError>) -> Result<Val, Fault>
     }
 }
 
-/// The argument, or `None` where `undefined` asks for all digits.
+/// The argument, or `None` if `undefined` asks for all digits.
 fn digits(cx: &mut Cx<'_>, args: &[Val]) -> Result<Option<f64>, Fault> {
     match arg(args, 0) {
         v if v.is_undefined() => Ok(None),
@@ -34,7 +33,7 @@ fn digits(cx: &mut Cx<'_>, args: &[Val]) -> Result<Option<f64>, Fault> {
     }
 }
 
-/// Pays for digits that long arithmetic finds.
+/// Pays for digits computed by long arithmetic.
 fn pay_digits(cx: &mut Cx<'_>, digits: f64) -> Result<(), Fault> {
     match digits > FEW_DIGITS as f64 {
         true => cx.pay_metered(MANY_DIGITS),
@@ -74,7 +73,7 @@ fn to_string(cx: &mut Cx<'_>, n: f64, args: &[Val]) -> Result<Val, Fault> {
     }
 }
 
-/// Text as the result, which is paid.
+/// Returns a text after paying for it.
 fn paid(cx: &mut Cx<'_>, text: &str) -> Result<Val, Fault> {
     charge_text(cx, text.chars().map(char::len_utf16).sum())?;
     cx.str(text.as_bytes())
@@ -85,10 +84,10 @@ fn to_locale_string(cx: &mut Cx<'_>, n: f64, args: &[Val]) -> Result<Val, Fault>
     paid(cx, &number_text::to_locale_text(n, &options))
 }
 
-/// Bytes of a text that is a style or a code, or longer than each of them.
+/// Maximum bytes of a style or a code to read.
 const WORD: usize = 16;
 
-/// The options behind a locale, where they are an object (D89).
+/// The options after a locale, if they are an object (D89).
 pub(super) fn locale_options(cx: &mut Cx<'_>, args: &[Val]) -> Result<LocaleOptions, Fault> {
     let Val::Obj(given) = arg(args, 1) else {
         return Ok(LocaleOptions::default());

@@ -1,9 +1,9 @@
 //! `Object.*` and `Array.*` (language section 3.6, after ECMA-262 §20.1.2 and
 //! §23.1.2).
 //!
-//! Objects have own members only (D16). Texts and arrays have their indices as
-//! keys; sets, dates, numbers and builtins have none. `Object.assign` makes a
-//! new object and never changes its target.
+//! Objects have own members only (D16). The keys of texts and arrays are their indices; sets,
+//! dates, numbers and builtins have none. `Object.assign` creates a new object and never
+//! changes its target.
 
 mod array_from;
 #[cfg(test)]
@@ -34,7 +34,7 @@ pub(super) const FUNCTIONS: &[(&str, &str, Code)] = &[
     ("Object", "values", values),
 ];
 
-/// Bytes that a draft of an object takes for a member besides the heap's.
+/// Bytes per member of a draft, beyond those of the heap.
 const DRAFT_BYTES: usize = 64;
 
 fn is_array(_: &mut Cx<'_>, args: &[Val]) -> Result<Val, Fault> {
@@ -45,7 +45,7 @@ fn array_of(cx: &mut Cx<'_>, args: &[Val]) -> Result<Val, Fault> {
     Ok(Val::Arr(cx.list(args)?))
 }
 
-/// How many keys a value has; `null` and `undefined` are refused.
+/// Number of keys of a value; `null` and `undefined` are refused.
 fn width(cx: &Cx<'_>, v: Val, function: &str) -> Result<usize, Fault> {
     match v {
         Val::Null | Val::Undefined | Val::Unbound => Err(Fault::throw(format!(
@@ -63,8 +63,7 @@ fn count_keys(cx: &Cx<'_>, v: Val) -> usize {
     }
 }
 
-/// The members of a value in enumeration order, each key as a string where
-/// `with_keys` says so.
+/// The members of a value in enumeration order; keys are strings if `with_keys` is set.
 fn members(cx: &mut Cx<'_>, v: Val, with_keys: bool) -> Result<Vec<(Val, Val)>, Fault> {
     let len = count_keys(cx, v);
     super::arrays::check_room(cx.heap, len.saturating_mul(2))?;
@@ -163,7 +162,7 @@ fn entries(cx: &mut Cx<'_>, args: &[Val]) -> Result<Val, Fault> {
     Ok(Val::Arr(cx.list(&out)?))
 }
 
-/// `Object.fromEntries(list)`: pairs, a later one replacing an earlier one.
+/// `Object.fromEntries(list)`: a later pair replaces an earlier one with the same key.
 fn from_entries(cx: &mut Cx<'_>, args: &[Val]) -> Result<Val, Fault> {
     let pairs = iterate(cx, arg(args, 0))?;
     cx.heap.check(pairs.len().saturating_mul(DRAFT_BYTES))?;
@@ -190,7 +189,7 @@ fn from_entries(cx: &mut Cx<'_>, args: &[Val]) -> Result<Val, Fault> {
     finish(cx, draft)
 }
 
-/// The object, which is paid.
+/// Allocates the object and pays for it.
 fn finish(cx: &mut Cx<'_>, mut draft: ObjDraft) -> Result<Val, Fault> {
     charge_list(cx, draft.len())?;
     draft.finish(cx)
@@ -204,8 +203,8 @@ fn set_member(cx: &mut Cx<'_>, draft: &mut ObjDraft, key: Val, val: Val) -> Resu
     Ok(())
 }
 
-/// `Object.assign(target, ...sources)` into a new object. `__proto__` is a key
-/// like any other (D16).
+/// `Object.assign(target, ...sources)` into a new object. `__proto__` is an ordinary key
+/// (D16).
 fn assign(cx: &mut Cx<'_>, args: &[Val]) -> Result<Val, Fault> {
     let total = args
         .iter()

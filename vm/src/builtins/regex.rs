@@ -1,14 +1,13 @@
 //! Regular expressions of the `regexMatch` atom and of schemas, in linear time
 //! (D39).
 //!
-//! A pattern is written in JavaScript's syntax without flags (`regex_parse`)
-//! and matches UTF-16 units, as JavaScript does when a pattern has no `u`
-//! flag. Look-around and back-references cannot be matched in linear time and
-//! are refused by name.
+//! Patterns use JavaScript's syntax without flags (`regex_parse`) and match UTF-16 units, as
+//! in JavaScript without the `u` flag. Look-around and back-references cannot be matched in
+//! linear time and are refused by name.
 //!
-//! Compiling is paid by the positions of a pattern, its size with repetitions
-//! written out, whether or not a thread has the compiled form already; matching
-//! by positions times the units of the text. Both can be stopped at any point.
+//! Compilation is charged by the positions of a pattern (its size with repetitions expanded),
+//! whether or not a thread has cached the program. Matching is charged by positions times the
+//! units of the text. Both can be stopped at any point.
 
 use super::regex_parse::{self, Flags, Parsed};
 use super::regex_program::Program;
@@ -19,29 +18,29 @@ use a99_ecma::wtf8;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// Longest pattern in UTF-16 units; the third generation's limit.
+/// Maximum pattern length in UTF-16 units; the third generation's limit.
 pub const MAX_PATTERN_UNITS: usize = 1_000;
 
-/// Longest input in UTF-16 units; the third generation's limit.
+/// Maximum input length in UTF-16 units; the third generation's limit.
 pub const MAX_INPUT_UNITS: usize = 100_000;
 
-/// Most positions of a pattern once repetitions are written out.
+/// Maximum positions of a pattern with repetitions expanded.
 const MAX_POSITIONS: u64 = 20_000;
 
-/// Most positions times input units.
+/// Maximum of positions times input units.
 const MAX_STEPS: u64 = 100_000_000;
 
-/// Compiled patterns that a thread keeps.
+/// Compiled patterns cached per thread.
 const CACHED: usize = 16;
 
-/// The longest program that is kept.
+/// Length of the longest cached program.
 const CACHED_LEN: usize = 4_096;
 
-/// Work that reading a unit of a pattern stands for.
+/// Work to parse a unit of a pattern.
 const PARSE_WORK: i64 = 64;
 
-/// Recently used patterns by what they were made of, the last used at the end. Only a
-/// matter of speed: prices and results do not depend on it.
+/// Cache of recently used patterns, the last used at the end. It affects only speed: prices
+/// and results do not depend on it.
 pub(super) struct Recent<K, V>(Vec<(K, V)>);
 
 impl<K, V: Clone> Recent<K, V> {
@@ -55,7 +54,7 @@ impl<K, V: Clone> Recent<K, V> {
         self.0.last().map(|(_, found)| found.clone())
     }
 
-    /// Keeps a pattern whose program has so many instructions, unless it is too long.
+    /// Caches a pattern with a program of `len` instructions, unless it is too long.
     pub(super) fn keep(&mut self, key: impl FnOnce() -> K, value: V, len: usize) {
         if len > CACHED_LEN {
             return;
@@ -67,8 +66,7 @@ impl<K, V: Clone> Recent<K, V> {
     }
 }
 
-/// Reads a pattern of a size that can be compiled; the inner error is what is wrong
-/// with it.
+/// Parses a pattern within the size limits; the inner error is a fault of the pattern.
 pub(super) fn parsed(
     run: &mut Reading<'_>,
     pattern: &[u8],
@@ -108,8 +106,8 @@ pub fn regex_match(cx: &mut Cx<'_>, pattern: &[u8], text: &[u8]) -> Result<bool,
 /// [`regex_match`] for strings of the heap, without copying them.
 ///
 /// # Errors
-/// Fuel, memory, a stop. Text that is too long; a pattern that is too long,
-/// invalid, too large or not expressible in linear time.
+/// Fuel, memory, a stop. Text that is too long; a pattern that is too long, invalid, too
+/// large or not matchable in linear time.
 pub fn regex_match_str(cx: &mut Cx<'_>, pattern: Str, text: Str) -> Result<bool, Fault> {
     let mut run = cx.reading();
     let heap = run.heap();
@@ -117,8 +115,8 @@ pub fn regex_match_str(cx: &mut Cx<'_>, pattern: Str, text: Str) -> Result<bool,
     search(&mut run, pattern, heap.bytes(text), units)?.map_err(Fault::throw)
 }
 
-/// Whether `pattern` matches anywhere in `text`, which has so many units; the
-/// inner error is what is wrong with them.
+/// Whether `pattern` matches anywhere in `text`, which has `units` units; the inner error is
+/// a fault of the pattern or text.
 ///
 /// # Errors
 /// Fuel, memory, a stop.
@@ -147,8 +145,8 @@ pub(crate) fn search(
     compiled.program.search(run, text).map(Ok)
 }
 
-/// The compiled form of a pattern; it and the search in a text of so many
-/// units are paid.
+/// The compiled form of a pattern; charges for it and for a search in a text with this number
+/// of units.
 fn compiled(
     run: &mut Reading<'_>,
     pattern: &[u8],
@@ -177,7 +175,7 @@ fn compiled(
     Ok(Ok(new))
 }
 
-/// Pays for a pattern of this size and a text of so many units.
+/// Pays for a pattern of this size and a text with this number of units.
 fn pay(run: &mut Reading<'_>, positions: u64, units: usize) -> Result<Result<(), String>, Fault> {
     if positions.saturating_mul(units as u64) > MAX_STEPS {
         return Ok(Err(format!(
@@ -335,8 +333,8 @@ mod tests {
         assert_eq!(bench.meter.fuel(), 1);
     }
 
-    /// The price is that of compiling whether or not the thread has the
-    /// pattern already, and grows with what compiling and matching do.
+    /// The price is that of compilation, whether or not the thread has the pattern cached,
+    /// and grows with the work of compiling and matching.
     #[test]
     fn a6_the_price_is_by_compiled_size() {
         let price = |pattern: &str, text: &str| {
@@ -357,7 +355,7 @@ mod tests {
         assert_eq!(price("(?:a{10}){10}", "bb"), of(110, 15, 2));
     }
 
-    /// A host whose run is to stop from the n-th question on.
+    /// A host that stops the run from the n-th poll on.
     #[derive(Debug)]
     struct StopsAt(std::sync::atomic::AtomicUsize);
 
@@ -374,7 +372,7 @@ mod tests {
         fn random(&self, _: &mut [u8]) {}
     }
 
-    /// Compiling and matching ask every few microseconds whether to stop.
+    /// Compiling and matching poll the host every few microseconds.
     #[test]
     fn a6_compiling_and_matching_stop() {
         let stops = |pattern: &str, text: &str, after: usize| {
@@ -386,7 +384,7 @@ mod tests {
                 Err(Fault::Stop(_))
             )
         };
-        // Twenty thousand instructions, and five million looks at states.
+        // Twenty thousand instructions, and five million visits of states.
         for after in [0, 3, 10] {
             assert!(stops("(?:a{100}b{99}){99}", "", after), "{after}");
         }

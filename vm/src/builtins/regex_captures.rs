@@ -1,4 +1,4 @@
-//! Regular expressions as programs that note groups; `regex_machine` runs them.
+//! Regular expressions as programs with capture groups; `regex_machine` runs them.
 
 use super::regex_fold;
 use super::regex_parse::{Assertion, Greed, Node, NodeId, Parsed};
@@ -6,55 +6,55 @@ use super::regex_program::{First, write};
 use super::regex_set::Set;
 use crate::native::{Fault, Reading};
 
-/// A group that took no part in a match.
+/// Position of a group that did not participate in a match.
 pub(super) const NONE: u32 = u32::MAX;
 
-/// An instruction; what follows it is the next one.
+/// An instruction; execution falls through to the next one.
 #[derive(Copy, Clone, Debug)]
 pub(super) enum Inst {
-    /// Takes this unit; in upper case where case is ignored.
+    /// Consumes this unit; in upper case if case is ignored.
     Unit(u16),
-    /// Takes a unit of this set.
+    /// Consumes a unit of this set.
     Set(u32),
-    /// Goes on where a condition holds.
+    /// Continues if an assertion holds.
     Assert(Assertion),
-    /// Goes on at the first place, and less preferred at the second.
+    /// Continues at the first target, and with lower priority at the second.
     Split(u32, u32),
-    /// Goes on at another place.
+    /// Continues at another instruction.
     Jump(u32),
-    /// Notes the place in the text.
+    /// Saves the position in the text.
     Save(u32),
-    /// Forgets what was noted in these.
+    /// Clears these saved positions.
     Reset(u32, u32),
-    /// Begins a turn that has to take a unit.
+    /// Begins an iteration that must consume a unit.
     Enter,
-    /// Goes on if the turn took one.
+    /// Continues if the iteration consumed a unit.
     Progress,
     /// The pattern matches.
     Match,
 }
 
-/// A compiled pattern whose groups are noted.
+/// A compiled pattern with capture groups.
 #[derive(Debug)]
 pub(super) struct Program {
     pub(super) code: Vec<Inst>,
     pub(super) sets: Vec<Set>,
     pub(super) ignore_case: bool,
-    /// Whether states depend on what a turn took.
+    /// Whether states depend on an iteration's progress.
     pub(super) has_turns: bool,
-    /// What a match can begin with; `None` if it can be empty.
+    /// The units that a match can begin with; `None` if it can be empty.
     pub(super) first: Option<First>,
-    /// Places that a match notes: two for the whole and for each group.
+    /// Number of saved positions: two for the whole match and for each group.
     pub(super) slots: usize,
 }
 
-/// A program in the making.
+/// Generates a program.
 struct ProgramWriter<'p, 'r, 'm> {
     parsed: &'p Parsed,
     ignore_case: bool,
-    /// Of each node, whether it can match without a unit.
+    /// Whether each node can match the empty string.
     empty: Vec<bool>,
-    /// The groups in each node: the first, and the one after the last.
+    /// The groups in each node: the first, and one past the last.
     groups: Vec<(u32, u32)>,
     code: Vec<Inst>,
     has_turns: bool,
@@ -62,7 +62,7 @@ struct ProgramWriter<'p, 'r, 'm> {
 }
 
 impl ProgramWriter<'_, '_, '_> {
-    /// Notes of all nodes what repetitions need to know; children come first.
+    /// Computes the properties of all nodes that repetitions need; children come first.
     fn survey(&mut self) {
         for node in &self.parsed.nodes {
             let all = |parts: &[NodeId]| {
@@ -93,7 +93,7 @@ impl ProgramWriter<'_, '_, '_> {
         self.code.len() as u32
     }
 
-    /// A choice whose one way begins here, and whose other [`Self::ends_here`].
+    /// A split with one branch that begins here; [`Self::ends_here`] sets the other.
     fn choice(&mut self, greed: Greed) -> Result<usize, Fault> {
         let next = self.here() + 1;
         self.put(match greed {
@@ -102,7 +102,7 @@ impl ProgramWriter<'_, '_, '_> {
         })
     }
 
-    /// Makes the open end of an instruction lead to what is written next.
+    /// Points the open target of an instruction to the next one.
     fn ends_here(&mut self, at: usize) {
         let here = self.here();
         match &mut self.code[at] {
@@ -112,7 +112,7 @@ impl ProgramWriter<'_, '_, '_> {
         }
     }
 
-    /// Groups nest at most as deep as a pattern is long.
+    /// Generates a node. Groups nest at most as deep as the pattern is long.
     fn node(&mut self, id: NodeId) -> Result<(), Fault> {
         let parsed = self.parsed;
         match &parsed.nodes[id] {
@@ -159,8 +159,8 @@ impl ProgramWriter<'_, '_, '_> {
         Ok(())
     }
 
-    /// A turn: its groups are forgotten, and one that need not be may not take
-    /// nothing.
+    /// Generates an iteration of a repetition: it clears its groups, and an optional
+    /// iteration must not match the empty string.
     fn turn(&mut self, part: NodeId, needed: bool) -> Result<(), Fault> {
         let (from, to) = self.groups[part];
         if from < to {
@@ -207,7 +207,7 @@ impl ProgramWriter<'_, '_, '_> {
     }
 }
 
-/// The smallest range that has both, of which the first may be empty.
+/// The smallest range that contains both; the first may be empty.
 fn join(a: (u32, u32), b: (u32, u32)) -> (u32, u32) {
     match (a.0 < a.1, b.0 < b.1) {
         (false, _) => b,
@@ -217,7 +217,7 @@ fn join(a: (u32, u32), b: (u32, u32)) -> (u32, u32) {
 }
 
 impl Program {
-    /// Writes the program of a pattern whose size the caller has looked at.
+    /// Compiles a pattern; the caller has checked its size.
     ///
     /// # Errors
     /// Memory; a stop.
@@ -253,12 +253,12 @@ impl Program {
         Ok(program)
     }
 
-    /// How many instructions there are.
+    /// Number of instructions.
     pub(super) fn len(&self) -> usize {
         self.code.len()
     }
 
-    /// What a match can begin with, whatever conditions say.
+    /// The units that a match can begin with, regardless of assertions.
     fn begins(&self) -> Option<First> {
         let mut first = First::default();
         let mut seen = vec![false; self.code.len()];

@@ -1,10 +1,10 @@
-//! Regular expressions that find: matches with their groups, replacement and
-//! splitting, in linear time for each match (D72).
+//! Regular expression search: matches with groups, replacement and splitting, in linear time
+//! per match (D72).
 //!
-//! Patterns are read as by [`super::regex`], with flags. A search pays for each
-//! unit that it looks at, up to the farthest that its result depends on; units that
-//! no match begins with are cheap where nothing is under way. What a call may do in
-//! all is bounded too, since the flat model has no prices.
+//! Patterns are parsed as by [`super::regex`], with flags. A search pays for each unit that
+//! it reads, up to the farthest that its result depends on. Units at which no match can begin
+//! are cheap if no thread of the matcher is active. The total work of a call is bounded too,
+//! since the flat model has no prices.
 
 use super::regex::{MAX_PATTERN_UNITS, Recent, parsed};
 use super::regex_captures::{NONE, Program};
@@ -24,18 +24,18 @@ use a99_ecma::wtf8;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// Longest text in UTF-16 units.
+/// Maximum text length in UTF-16 units.
 pub const MAX_TEXT_UNITS: usize = 1_000_000;
 
-/// The most that one call may do, as units times what each counts for.
+/// Maximum work of one call, as units times the weight of each.
 const MAX_WEIGHT: u64 = 160_000_000;
 
 /// A pattern and its flags, as texts of the heap.
 #[derive(Copy, Clone, Debug)]
 pub struct Pattern {
-    /// The pattern.
+    /// The text of the pattern.
     pub source: Str,
-    /// Its flags.
+    /// The flags, in any order.
     pub flags: Str,
 }
 
@@ -44,7 +44,7 @@ pub struct Pattern {
 struct Compiled {
     program: Program,
     positions: u64,
-    /// What a unit counts for.
+    /// The weight of a unit.
     weight: u64,
     groups: u32,
     names: Vec<(Vec<u8>, u32)>,
@@ -52,35 +52,35 @@ struct Compiled {
     global: bool,
 }
 
-/// Pattern and flags of a compiled form.
+/// Cache key: pattern and flags.
 type CacheKey = (Box<[u8]>, Box<[u8]>);
 
 thread_local! {
     static CACHE: RefCell<Recent<CacheKey, Rc<Compiled>>> = const { RefCell::new(Recent::new()) };
 }
 
-/// Which matches are looked for.
+/// The matches to search for.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum Wanted {
     First,
-    /// All, or the first alone without the flag `g`.
+    /// All, or only the first without the flag `g`.
     ByFlag,
     All,
-    /// Where a text is split, for at most so many parts.
+    /// The borders of a split into at most this number of parts.
     Borders(usize),
 }
 
 /// The matches of a pattern in a text.
 pub(super) struct Matches {
     compiled: Rc<Compiled>,
-    /// Start and end of each match and of its groups, one match after the other.
+    /// Start and end of each match and of its groups, match by match.
     places: Vec<u32>,
-    /// The units of a text that is not ASCII.
+    /// The units of a non-ASCII text.
     pub(super) units: Option<Vec<u16>>,
 }
 
 impl Matches {
-    /// Start and end of matches and groups.
+    /// Start and end of each match and its groups.
     pub(super) fn iter(&self) -> impl Iterator<Item = &[u32]> {
         self.places.chunks_exact(self.compiled.program.slots)
     }
@@ -89,12 +89,12 @@ impl Matches {
         self.places.len() / self.compiled.program.slots
     }
 
-    /// How many groups there are.
+    /// Number of groups.
     pub(super) fn groups(&self) -> u32 {
         self.compiled.groups
     }
 
-    /// The group of a name; whether there is any name at all.
+    /// The group with this name.
     pub(super) fn named(&self, name: &[u8]) -> Option<u32> {
         let names = &self.compiled.names;
         let found = names.iter().find(|(known, _)| known == name);
@@ -106,7 +106,7 @@ impl Matches {
     }
 }
 
-/// The flags of a pattern, and whether `g` is among them.
+/// Parses flags; also returns whether `g` is among them.
 fn flags(text: &[u8]) -> Result<(Flags, bool), String> {
     let (mut flags, mut global) = (Flags::default(), false);
     for c in String::from_utf8_lossy(text).chars() {
@@ -125,7 +125,7 @@ fn flags(text: &[u8]) -> Result<(Flags, bool), String> {
     Ok((flags, global))
 }
 
-/// The compiled form of a pattern, which is paid.
+/// The compiled form of a pattern, after paying for it.
 fn compiled(run: &mut Reading<'_>, pattern: Pattern) -> Result<Rc<Compiled>, Fault> {
     let heap = run.heap();
     let (source, flag_text) = (heap.bytes(pattern.source), heap.bytes(pattern.flags));
@@ -206,7 +206,7 @@ fn matches(cx: &mut Cx<'_>, text: Str, pattern: Pattern, wanted: Wanted) -> Resu
     })
 }
 
-/// Notes the matches that are wanted.
+/// Collects the requested matches.
 fn collect(
     run: &mut Reading<'_>,
     compiled: &Compiled,
@@ -228,8 +228,7 @@ fn collect(
         _ => None,
     };
     let (mut from, mut last, mut found) = (0, 0, 0);
-    // A text that is empty has no border; whether it matches is asked (ECMA-262
-    // §22.2.6.14).
+    // An empty text has no border, but the pattern is still matched (ECMA-262 §22.2.6.14).
     let ends = |from: usize| match borders {
         Some(_) => from >= len && len > 0,
         None => from > len,
@@ -243,7 +242,7 @@ fn collect(
             if start >= len {
                 break;
             }
-            // An empty match where the part begins is none.
+            // An empty match at the start of a part does not split.
             if end == last {
                 from = start + 1;
                 continue;
@@ -277,7 +276,7 @@ fn find(
     })
 }
 
-/// Runs with what is copied out of the heap counted while it lives.
+/// Runs a function with the copies outside the heap counted.
 fn counted<T>(
     cx: &mut Cx<'_>,
     run: impl FnOnce(&mut Cx<'_>) -> Result<T, Fault>,
@@ -288,7 +287,7 @@ fn counted<T>(
     done
 }
 
-/// The text of a group, `null` if it took no part.
+/// The text of a group, `null` if it did not participate.
 fn group(cx: &mut Cx<'_>, text: Str, places: &[u32], n: u32) -> Result<Val, Fault> {
     let at = 2 * n as usize;
     match places[at] {
@@ -301,7 +300,6 @@ fn group(cx: &mut Cx<'_>, text: Str, places: &[u32], n: u32) -> Result<Val, Faul
     }
 }
 
-/// The keys of a match.
 fn keys(cx: &mut Cx<'_>, matches: &Matches) -> Result<([KeyId; 4], Vec<KeyId>), Fault> {
     let own = [
         cx.heap.intern(b"match")?,
@@ -356,13 +354,11 @@ fn pay_found(cx: &mut Cx<'_>, matches: &Matches) -> Result<(), Fault> {
     cx.charge(WRITTEN, Sizes::default().out_elements(elements))
 }
 
-/// The first match: its text, place, groups and named groups; `null` if there is
-/// none.
+/// The first match: its text, position, groups and named groups; `null` if there is no match.
 ///
 /// # Errors
-/// Fuel, memory, a stop. Text that is too long; a pattern that is too long, invalid,
-/// too large or not expressible in linear time; flags that do not exist; the bound
-/// on what a call may do.
+/// Fuel, memory, a stop. Text that is too long; a pattern that is too long, invalid, too
+/// large or not matchable in linear time; unknown flags; the work limit of a call.
 pub fn find_first(cx: &mut Cx<'_>, text: Str, pattern: Pattern) -> Result<Val, Fault> {
     counted(cx, |cx| {
         let found = matches(cx, text, pattern, Wanted::First)?;
@@ -375,7 +371,7 @@ pub fn find_first(cx: &mut Cx<'_>, text: Str, pattern: Pattern) -> Result<Val, F
     })
 }
 
-/// All matches as [`find_first`] gives them.
+/// All matches in the form of [`find_first`].
 ///
 /// # Errors
 /// As of [`find_first`].
@@ -393,8 +389,8 @@ pub fn find_all(cx: &mut Cx<'_>, text: Str, pattern: Pattern) -> Result<Val, Fau
     })
 }
 
-/// The parts between matches, with the groups of each match after the part before
-/// it; at most `limit`.
+/// The parts between matches, each followed by the groups of the match after it; at most
+/// `limit`.
 ///
 /// # Errors
 /// As of [`find_first`].
@@ -432,7 +428,7 @@ pub fn split(cx: &mut Cx<'_>, text: Str, pattern: Pattern, limit: usize) -> Resu
     })
 }
 
-/// The text with matches replaced: all of them or the first, or by the flag `g`.
+/// Replaces matches in the text: all of them or the first, or by the flag `g`.
 ///
 /// # Errors
 /// As of [`find_first`].

@@ -1,10 +1,10 @@
-//! Units that are alike but for case, as JavaScript's flag `i` has it without `u`
-//! (ECMA-262 §22.2.2.7.3): what has the same upper case of one unit is alike, and
-//! nothing beyond ASCII is alike to ASCII.
+//! Case folding of units, for JavaScript's flag `i` without `u` (ECMA-262 §22.2.2.7.3): units
+//! with the same single-unit upper case are equivalent, and no unit beyond ASCII is
+//! equivalent to an ASCII one.
 
 use std::sync::LazyLock;
 
-/// A unit and those that are alike to it.
+/// A unit with its equivalents.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Folded {
     units: [u16; Folded::MOST],
@@ -12,10 +12,10 @@ pub(super) struct Folded {
 }
 
 impl Folded {
-    /// No unit has more that are alike to it, itself among them.
+    /// Maximum size of an equivalence class.
     const MOST: usize = 4;
 
-    /// A unit that is alike to no other.
+    /// A unit without equivalents.
     #[inline]
     pub(super) fn only(unit: u16) -> Folded {
         Folded {
@@ -24,14 +24,13 @@ impl Folded {
         }
     }
 
-    /// The units.
     #[inline]
     pub(super) fn iter(&self) -> impl Iterator<Item = &u16> {
         self.units[..usize::from(self.len)].iter()
     }
 }
 
-/// Units whose upper case is another one: upper case and unit, sorted.
+/// Units whose upper case is another unit: upper case and unit, sorted.
 static LOWER: LazyLock<Vec<(u16, u16)>> = LazyLock::new(|| {
     let mut list: Vec<(u16, u16)> = (0x80..=u16::MAX)
         .map(|unit| (upper(unit), unit))
@@ -41,7 +40,7 @@ static LOWER: LazyLock<Vec<(u16, u16)>> = LazyLock::new(|| {
     list
 });
 
-/// The upper case of a unit if it is one unit.
+/// The upper case of a unit, if that is one unit.
 #[inline]
 pub(super) fn upper(unit: u16) -> u16 {
     match u8::try_from(unit) {
@@ -64,7 +63,7 @@ fn upper_beyond_ascii(unit: u16) -> u16 {
     }
 }
 
-/// A unit with all that are alike to it.
+/// A unit with all its equivalents.
 pub(super) fn folded(unit: u16) -> Folded {
     let mut units = [unit; Folded::MOST];
     let mut len = 1;

@@ -1,11 +1,10 @@
-//! Matching with captures in linear time: all ways at once, each with the places of
-//! its groups, in the order in which a backtracking matcher would try them (Pike's
-//! machine).
+//! A Pike VM: matching with captures in linear time. It runs all threads at once, each with
+//! the positions of its groups, in the priority of a backtracking matcher.
 //!
-//! Of two ways to the same state the first wins, so a unit costs at most two looks
-//! at each state. Two, because JavaScript refuses a turn of a repetition that took
-//! nothing (ECMA-262 §22.2.2.3.1): whether a way took a unit since its turn began
-//! is part of its state.
+//! Of two threads in the same state the first wins, so a unit costs at most two visits of
+//! each state. Two, because JavaScript refuses an iteration of a repetition that matched the
+//! empty string (ECMA-262 §22.2.2.3.1): whether a thread consumed a unit since its iteration
+//! began is part of its state.
 
 use super::regex_captures::{Inst, NONE, Program};
 use super::regex_fold::{self, Folded};
@@ -14,15 +13,15 @@ use crate::heap::Oom;
 use crate::native::{Fault, Reading};
 use a99_core::costs::UNIT;
 
-/// Work that a look at an instruction stands for.
+/// Work per visit of an instruction.
 const LOOK_WORK: i64 = 4;
 
-/// Units that are passed over between two questions whether to stop.
+/// Units skipped between two yield points.
 const SKIPPED: usize = 4 << 10;
 
 /// The units of a text.
 pub(super) trait Units {
-    /// The unit at a place.
+    /// The unit at a position.
     fn at(&self, place: usize) -> Option<u16>;
 }
 
@@ -40,59 +39,59 @@ impl Units for Vec<u16> {
     }
 }
 
-/// What remains to be done from a state on.
+/// A pending task of the state exploration.
 #[derive(Copy, Clone, Debug)]
 enum Frame {
-    /// Look at an instruction; whether its turn took a unit.
+    /// Visit an instruction; the flag is set if the iteration consumed a unit.
     Look(u32, bool),
-    /// Note again what was noted before.
+    /// Restore a saved position.
     Restore(u32, u32),
 }
 
-/// A unit, and what is asked about it.
+/// A unit with its derived properties.
 #[derive(Copy, Clone)]
 struct Here {
     place: usize,
     before: Option<u16>,
     unit: Option<u16>,
-    /// Its upper case where case is ignored.
+    /// Its upper case, if case is ignored.
     upper: u16,
     alike: Folded,
 }
 
-/// Ways that are under way: their states, and what they noted.
+/// Active threads: their states, and their saved positions.
 #[derive(Debug, Default)]
 struct Ways {
     states: Vec<(u32, bool)>,
     notes: Vec<u32>,
 }
 
-/// What all searches of a text share.
+/// The state shared by all searches of a text.
 pub(super) struct Machine<'p> {
     program: &'p Program,
-    /// What a unit costs that is not passed over, in micro-units.
+    /// Price of a unit that is not skipped, in micro-units.
     price: i64,
-    /// What it counts for, and how much more may be done.
+    /// Weight of a unit, and the work left.
     weight: u64,
     left: u64,
     now: Ways,
     next: Ways,
-    /// The step at which each state was looked at last.
+    /// The last step at which each state was visited.
     seen: Vec<u32>,
     step: u32,
     todo: Vec<Frame>,
-    /// What the way that is followed noted.
+    /// Saved positions of the current thread.
     notes: Vec<u32>,
-    /// What the best match noted.
+    /// Saved positions of the best match.
     pub(super) found: Vec<u32>,
     looks: i64,
 }
 
-/// Why a search gave up.
+/// Why a search ended early.
 pub(super) enum Halt {
-    /// The run ends, or the instruction does.
+    /// A fault of the run or the instruction.
     Fault(Fault),
-    /// All that may be done was done.
+    /// The work limit is reached.
     TooCostly,
 }
 
@@ -128,10 +127,10 @@ impl<'p> Machine<'p> {
         })
     }
 
-    /// Looks for the first match that begins at `from` or behind it, and notes it.
+    /// Finds the first match that begins at or after `from`, and saves its positions.
     ///
     /// # Errors
-    /// Fuel, memory, a stop; the bound on what may be done.
+    /// Fuel, memory, a stop; the work limit.
     pub(super) fn find(
         &mut self,
         run: &mut Reading<'_>,
@@ -166,7 +165,7 @@ impl<'p> Machine<'p> {
         }
     }
 
-    /// Passes over what no match begins with.
+    /// Skips units at which no match can begin.
     fn pass(
         &mut self,
         run: &mut Reading<'_>,
@@ -198,7 +197,7 @@ impl<'p> Machine<'p> {
         }
     }
 
-    /// Takes all ways past a unit, and a new one from it if `begin` says so.
+    /// Advances all threads past a unit, and starts a new thread if `begin` is set.
     fn advance(
         &mut self,
         run: &mut Reading<'_>,
@@ -238,8 +237,8 @@ impl<'p> Machine<'p> {
         self.explore(run, (0, false), &here)
     }
 
-    /// Follows a state to all that take the unit; whether the pattern matches, so
-    /// that no less preferred way counts.
+    /// Explores a state to all states that consume the unit. Returns whether the pattern
+    /// matches, which ends all threads of lower priority.
     fn explore(
         &mut self,
         run: &mut Reading<'_>,
@@ -329,14 +328,14 @@ impl<'p> Machine<'p> {
         Ok(false)
     }
 
-    /// Notes a place, until the ways from here on were followed.
+    /// Saves a position until the states reachable from here are explored.
     #[inline]
     fn note(&mut self, run: &Reading<'_>, slot: u32, place: u32) -> Result<(), Fault> {
         let before = std::mem::replace(&mut self.notes[slot as usize], place);
         push(run, &mut self.todo, Frame::Restore(slot, before))
     }
 
-    /// The way that is followed takes the unit.
+    /// Adds the current thread to those that consume the unit.
     #[inline]
     fn take(&mut self, run: &Reading<'_>, at: u32) -> Result<(), Fault> {
         let slots = self.program.slots;
@@ -344,7 +343,7 @@ impl<'p> Machine<'p> {
         push(run, &mut self.next.states, (at, true))?;
         if self.next.notes.capacity() - self.next.notes.len() < slots {
             let wanted = 2 * (self.next.notes.len() + slots) * size_of::<u32>();
-            // Both lists of ways grow alike.
+            // Both lists of threads grow alike.
             run.heap().check(2 * wanted)?;
             let more = self.next.notes.len() + slots;
             self.next
@@ -357,7 +356,7 @@ impl<'p> Machine<'p> {
     }
 }
 
-/// Appends to a list that is not in the heap.
+/// Appends to a list outside the heap.
 #[inline]
 fn push<T>(run: &Reading<'_>, list: &mut Vec<T>, item: T) -> Result<(), Fault> {
     if list.len() == list.capacity() {

@@ -1,29 +1,28 @@
-//! Reading JavaScript's regular expressions.
+//! Parser for JavaScript's regular expressions.
 //!
-//! Reads the grammar that patterns without the flags `u` and `v` have (ECMA-262
-//! §22.2.1 with annex §B.1.2), unit by unit, into a tree. Errors are worded as in
-//! JavaScriptCore. It does not match.
+//! It parses the grammar of patterns without the flags `u` and `v` (ECMA-262 §22.2.1 with
+//! annex §B.1.2), unit by unit, into a tree. Errors have the messages of JavaScriptCore. It
+//! does not match.
 
 use super::regex_set::{ClassAtom, DIGIT, LINE_END, Ranges, SPACE, Set, WORD, outside};
 
 /// A pattern as a tree.
 #[derive(Debug)]
 pub(super) struct Parsed {
-    /// The nodes of the tree, children before their parents; the last is the
-    /// whole.
+    /// The nodes of the tree, children before their parents; the last one is the root.
     pub(super) nodes: Vec<Node>,
-    /// The sets that nodes name.
+    /// The sets that nodes refer to.
     pub(super) sets: Vec<Set>,
-    /// Its size with repetitions written out: what compiling and matching
-    /// cost is in proportion to it.
+    /// Its size with repetitions expanded, to which the cost of compiling and matching is
+    /// proportional.
     pub(super) positions: u64,
-    /// How many groups capture.
+    /// Number of capturing groups.
     pub(super) groups: u32,
     /// The names of groups, with their numbers from 1 on.
     pub(super) names: Vec<(Vec<u16>, u32)>,
 }
 
-/// What flags change in the reading of a pattern.
+/// The flags that affect parsing.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Flags {
     /// `i`: letters match in both cases.
@@ -34,7 +33,7 @@ pub(super) struct Flags {
     pub(super) dot_all: bool,
 }
 
-/// The place of a node.
+/// The index of a node.
 pub(super) type NodeId = usize;
 
 /// A part of a pattern.
@@ -44,19 +43,19 @@ pub(super) enum Node {
     Unit(u16),
     /// One unit of a set.
     Set(usize),
-    /// A place that satisfies a condition.
+    /// An assertion.
     Assert(Assertion),
-    /// One after the other.
+    /// A sequence.
     Concat(Vec<NodeId>),
-    /// One of them.
+    /// Alternatives.
     Alt(Vec<NodeId>),
-    /// So many times: as often as possible, or as seldom.
+    /// A repetition: minimum, maximum, greediness.
     Repeat(NodeId, u64, Option<u64>, Greed),
-    /// A group that captures, by its number from 1 on.
+    /// A capturing group, by its number from 1 on.
     Group(NodeId, u32),
 }
 
-/// Which of the numbers of turns is tried first.
+/// Which repetition count is tried first.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum Greed {
     /// The largest.
@@ -65,7 +64,7 @@ pub(super) enum Greed {
     Lazy,
 }
 
-/// A condition on a place (ECMA-262 §22.2.2.4).
+/// An assertion (ECMA-262 §22.2.2.4).
 #[derive(Copy, Clone, Debug)]
 pub(super) enum Assertion {
     /// `^`
@@ -82,10 +81,10 @@ pub(super) enum Assertion {
     LineEnd,
 }
 
-/// Reads the UTF-16 units of a pattern.
+/// Parses the UTF-16 units of a pattern.
 ///
 /// # Errors
-/// Why the pattern is invalid or cannot be matched in linear time.
+/// The pattern is invalid or cannot be matched in linear time.
 pub(super) fn parse(pattern: &[u16], flags: Flags) -> Result<Parsed, String> {
     let (groups, named) = count_groups(pattern);
     let mut t = Parser {
@@ -115,23 +114,23 @@ pub(super) fn parse(pattern: &[u16], flags: Flags) -> Result<Parsed, String> {
     })
 }
 
-/// A group that is being read, or the whole.
+/// A group under construction, or the whole pattern.
 #[derive(Default)]
 struct GroupLevel {
-    /// The alternatives before the current one.
+    /// The previous alternatives.
     before: Vec<NodeId>,
-    /// The parts of the current one.
+    /// The parts of the current alternative.
     parts: Vec<NodeId>,
-    /// Positions counted so far.
+    /// Positions so far.
     sum: u64,
-    /// The number of a group that captures.
+    /// The number of a capturing group.
     capture: Option<u32>,
 }
 
-/// What stands before a quantifier.
+/// The item before a quantifier.
 #[derive(Copy, Clone)]
 enum Last {
-    /// Nothing that can be repeated.
+    /// No repeatable item.
     None,
     /// An atom with this many positions.
     Atom(u64),
@@ -143,21 +142,21 @@ struct Parser<'a> {
     at: usize,
     nodes: Vec<Node>,
     sets: Vec<Set>,
-    /// Capturing groups in the whole pattern.
+    /// Number of capturing groups in the whole pattern.
     groups: u32,
     /// Whether a group has a name, which makes `\k` a back-reference.
     named: bool,
     names: Vec<(Vec<u16>, u32)>,
-    /// Capturing groups that have begun.
+    /// Number of capturing groups that have begun.
     opened: u32,
-    /// The groups around the one being read.
+    /// The enclosing groups.
     open: Vec<GroupLevel>,
-    /// The group being read.
+    /// The innermost group.
     level: GroupLevel,
     last: Last,
 }
 
-/// Counts capturing groups, and whether one is named.
+/// Counts capturing groups; also returns whether one is named.
 fn count_groups(p: &[u16]) -> (u32, bool) {
     let (mut groups, mut named, mut class, mut i) = (0, false, false, 0);
     let is = |i: usize, c: u8| p.get(i).copied() == Some(u16::from(c));
@@ -225,7 +224,7 @@ impl Parser<'_> {
             .and_then(|u| u8::try_from(*u).ok())
     }
 
-    /// Takes `text` if it comes next.
+    /// Consumes `text` if it comes next.
     fn take(&mut self, text: &str) -> bool {
         let found = self.pattern[self.at..]
             .iter()
@@ -243,14 +242,14 @@ impl Parser<'_> {
         self.nodes.push(node);
     }
 
-    /// Something that matches one unit.
+    /// Adds a node that matches one unit.
     fn atom(&mut self, node: Node) {
         self.push(node);
         self.level.sum = self.level.sum.saturating_add(1);
         self.last = Last::Atom(1);
     }
 
-    /// One unit of some ranges, or of none of them.
+    /// Adds a set of ranges, or its complement.
     fn set(&mut self, ranges: Vec<(u16, u16)>, negated: bool) {
         self.sets.push(match self.flags.ignore_case {
             true => Set::folded(ranges, negated),
@@ -259,8 +258,8 @@ impl Parser<'_> {
         self.atom(Node::Set(self.sets.len() - 1));
     }
 
-    /// One unit outside of some ranges. Where case is ignored, that is a set of
-    /// its own, not the rest of one (§22.2.2.9).
+    /// Adds the complement of ranges. If case is ignored, that is a separate set, not the
+    /// complement of one (§22.2.2.9).
     fn complement(&mut self, ranges: Ranges) {
         match self.flags.ignore_case {
             true => self.set(outside(ranges), false),
@@ -283,7 +282,7 @@ impl Parser<'_> {
         self.last = Last::None;
     }
 
-    /// The node of a group that was read.
+    /// The node of a complete group.
     fn close(&mut self, level: GroupLevel) -> NodeId {
         self.nodes.push(Node::Concat(level.parts));
         if !level.before.is_empty() {
@@ -297,7 +296,7 @@ impl Parser<'_> {
         self.nodes.len() - 1
     }
 
-    /// A unit that stands for itself.
+    /// Adds a literal unit.
     fn unit(&mut self, unit: u16) {
         self.atom(Node::Unit(unit));
     }
@@ -339,7 +338,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// The rest of `<name>`, if it is an identifier.
+    /// Parses the rest of `<name>`, if it is an identifier.
     fn name(&mut self) -> Option<Vec<u16>> {
         let len = self.pattern[self.at..]
             .iter()
@@ -389,8 +388,8 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// The numbers of `{n}`, `{n,}` or `{n,m}` after the brace; anything else
-    /// leaves the brace a character.
+    /// Parses `{n}`, `{n,}` or `{n,m}` after the brace; in other cases the brace is a
+    /// literal.
     fn braces(&mut self) -> Result<Option<(u64, Option<u64>)>, String> {
         let start = self.at;
         if let Some(min) = self.number() {
@@ -419,7 +418,7 @@ impl Parser<'_> {
         n
     }
 
-    /// An escape outside of classes.
+    /// Parses an escape outside of classes.
     fn escape(&mut self) -> Result<(), String> {
         let start = self.at;
         let Some(unit) = self.next() else {
@@ -459,7 +458,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// `\d` and its kin, after the backslash.
+    /// Parses `\d` and similar sets, after the backslash.
     fn set_escape(&mut self) -> Option<(Ranges, bool)> {
         let set = match self.peek()? {
             b'd' => (DIGIT, false),
@@ -474,8 +473,8 @@ impl Parser<'_> {
         Some(set)
     }
 
-    /// An escape that stands for one unit, after the backslash. What is no
-    /// known escape stands for itself (§B.1.2).
+    /// Parses an escape of one unit, after the backslash. An unknown escape is a literal
+    /// (§B.1.2).
     fn character_escape(&mut self) -> u16 {
         let Some(unit) = self.next() else {
             return u16::from(b'\\');
@@ -492,7 +491,7 @@ impl Parser<'_> {
                     u16::from(letter % 32)
                 }
                 None => {
-                    // The backslash stands for itself and the `c` comes next.
+                    // The backslash is a literal and the `c` comes next.
                     self.at -= 1;
                     u16::from(b'\\')
                 }
@@ -513,7 +512,7 @@ impl Parser<'_> {
         Some(n)
     }
 
-    /// The rest of a legacy octal escape: at most three digits, below 256.
+    /// Parses the rest of a legacy octal escape: at most three digits, below 256.
     fn octal(&mut self, first: u16) -> u16 {
         let mut n = first;
         for _ in 0..2 {
@@ -528,7 +527,7 @@ impl Parser<'_> {
         n
     }
 
-    /// A character class, after its bracket.
+    /// Parses a character class, after its bracket.
     fn class(&mut self) -> Result<(), String> {
         let negated = self.take("^");
         let mut body = Vec::new();
@@ -546,7 +545,7 @@ impl Parser<'_> {
                     return Err("range out of order in character class".to_owned());
                 }
                 (ClassAtom::Unit(a), ClassAtom::Unit(b)) => body.push((a, b)),
-                // With a set at either end the dash is a character (§B.1.2).
+                // With a set at either end the dash is a literal (§B.1.2).
                 (from, to) => {
                     from.push(&mut body);
                     ClassAtom::Unit(u16::from(b'-')).push(&mut body);
@@ -558,7 +557,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// The next member of a class; `None` at its end, which is taken.
+    /// Parses the next member of a class; `None` at its end, which is consumed.
     fn class_atom(&mut self) -> Result<Option<ClassAtom>, String> {
         let unterminated = || "missing terminating ] for character class".to_owned();
         let unit = self.next().ok_or_else(unterminated)?;
@@ -580,8 +579,8 @@ impl Parser<'_> {
         Ok(Some(ClassAtom::Unit(self.class_character_escape())))
     }
 
-    /// Like [`Parser::character_escape`]; in classes `\c` takes digits and
-    /// the underscore too.
+    /// As [`Parser::character_escape`]; in classes `\c` also accepts digits and the
+    /// underscore.
     fn class_character_escape(&mut self) -> u16 {
         if self.peek() == Some(b'c')
             && let Some(next) = self.pattern.get(self.at + 1)

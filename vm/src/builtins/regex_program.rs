@@ -1,6 +1,6 @@
-//! Matching by stepping through all states at once (Thompson's construction),
-//! on UTF-16 units: a unit costs at most one look at each state, whatever the
-//! pattern, and between two units the run can be stopped.
+//! Matching by simulation of all states at once (Thompson's construction), on UTF-16 units. A
+//! unit costs at most one visit of each state, for any pattern, and the run can be stopped
+//! between two units.
 
 use super::regex_parse::{Assertion, Node, NodeId, Parsed};
 use super::regex_set::{LINE_END, Set, is_word};
@@ -8,27 +8,27 @@ use crate::heap::Oom;
 use crate::native::{Fault, Reading};
 use a99_ecma::wtf8;
 
-/// Work that an instruction stands for when it is written.
+/// Work to generate an instruction.
 const WRITE_WORK: i64 = 16;
 
-/// Work that a look at an instruction stands for.
+/// Work per visit of an instruction.
 const LOOK_WORK: i64 = 4;
 
-/// Units that are passed over between two questions whether to stop.
+/// Units skipped between two yield points.
 const SKIPPED: usize = 4 << 10;
 
-/// An instruction; what follows it is the next one.
+/// An instruction; execution falls through to the next one.
 #[derive(Copy, Clone, Debug)]
 enum Inst {
-    /// Takes this unit.
+    /// Consumes this unit.
     Unit(u16),
-    /// Takes a unit of this set.
+    /// Consumes a unit of this set.
     Set(u32),
-    /// Goes on where a condition holds.
+    /// Continues if an assertion holds.
     Assert(Assertion),
-    /// Goes on, and at another place too.
+    /// Continues at the next and at another instruction.
     Split(u32),
-    /// Goes on at another place.
+    /// Continues at another instruction.
     Jump(u32),
     /// The pattern matches.
     Match,
@@ -39,9 +39,9 @@ enum Inst {
 pub(super) struct Program {
     code: Vec<Inst>,
     sets: Vec<Set>,
-    /// Nothing can match but at the start.
+    /// Whether a match can begin only at the start.
     anchored: bool,
-    /// What a match can begin with; `None` if it can be empty.
+    /// The units that a match can begin with; `None` if it can be empty.
     first: Option<First>,
 }
 
@@ -67,7 +67,7 @@ impl First {
         self.others |= set.has_others();
     }
 
-    /// Whether a unit may be one of them.
+    /// Whether the set may contain a unit.
     #[inline]
     pub(super) fn has(self, unit: u16) -> bool {
         match unit {
@@ -77,8 +77,8 @@ impl First {
     }
 }
 
-/// Adds an instruction to a program, and gives its place: counted as work, and its
-/// memory before it is taken.
+/// Appends an instruction and returns its index. Counts it as work, and its memory before it
+/// is allocated.
 pub(super) fn write<I>(run: &mut Reading<'_>, code: &mut Vec<I>, inst: I) -> Result<usize, Fault> {
     run.work(WRITE_WORK)?;
     if code.len() == code.capacity() {
@@ -91,7 +91,7 @@ pub(super) fn write<I>(run: &mut Reading<'_>, code: &mut Vec<I>, inst: I) -> Res
     Ok(code.len() - 1)
 }
 
-/// A program in the making.
+/// Generates a program.
 struct ProgramWriter<'p, 'r, 'm> {
     parsed: &'p Parsed,
     code: Vec<Inst>,
@@ -103,7 +103,7 @@ impl ProgramWriter<'_, '_, '_> {
         write(self.run, &mut self.code, inst)
     }
 
-    /// Makes an instruction lead to the place that is written next.
+    /// Points an instruction's target to the next one.
     fn lead_here(&mut self, at: usize) {
         let here = self.code.len() as u32;
         match &mut self.code[at] {
@@ -112,7 +112,7 @@ impl ProgramWriter<'_, '_, '_> {
         }
     }
 
-    /// Groups nest at most as deep as a pattern is long.
+    /// Generates a node. Groups nest at most as deep as the pattern is long.
     fn node(&mut self, id: NodeId) -> Result<(), Fault> {
         match &self.parsed.nodes[id] {
             Node::Unit(unit) => _ = self.put(Inst::Unit(*unit))?,
@@ -141,7 +141,7 @@ impl ProgramWriter<'_, '_, '_> {
                 }
             }
             Node::Repeat(part, min, max, _) => self.repeat(*part, *min, *max)?,
-            // Nothing asks for captures.
+            // Captures are not needed here.
             Node::Group(part, _) => self.node(*part)?,
         }
         Ok(())
@@ -171,7 +171,7 @@ impl ProgramWriter<'_, '_, '_> {
 }
 
 impl Program {
-    /// Writes the program of a pattern whose size the caller has looked at.
+    /// Compiles a pattern; the caller has checked its size.
     ///
     /// # Errors
     /// Memory; a stop.
@@ -199,13 +199,13 @@ impl Program {
         Ok(program)
     }
 
-    /// How many instructions there are.
+    /// Number of instructions.
     pub(super) fn len(&self) -> usize {
         self.code.len()
     }
 
-    /// What a match can begin with, and whether it can be empty; at the start
-    /// of a text or behind it.
+    /// The units that a match can begin with, and whether it can be empty; at the start of a
+    /// text or after it.
     fn begins(&self, at_start: bool) -> (First, bool) {
         let mut first = First::default();
         let mut seen = vec![false; self.code.len()];
@@ -246,7 +246,7 @@ impl Program {
         let n = self.code.len();
         let wanted = n * 4 * size_of::<u32>();
         run.heap().check(wanted)?;
-        // The step at which each instruction was looked at last.
+        // The last step at which each instruction was visited.
         let mut seen = vec![0u32; n];
         let (mut now, mut next): (Vec<u32>, Vec<u32>) = (vec![0], Vec::new());
         let mut todo: Vec<u32> = Vec::new();
@@ -258,7 +258,7 @@ impl Program {
                 if self.anchored {
                     return Ok(false);
                 }
-                // Nothing is under way: what no match begins with is passed.
+                // Without active states, skip units at which no match can begin.
                 if let Some(first) = self.first {
                     let mut passed = 0;
                     while let Some(here) = unit.filter(|here| !first.has(*here)) {
@@ -319,7 +319,7 @@ impl Program {
     }
 }
 
-/// Whether a condition holds between two units.
+/// Whether an assertion holds between two units.
 pub(super) fn holds(assertion: Assertion, before: Option<u16>, after: Option<u16>) -> bool {
     let border = || before.is_some_and(is_word) != after.is_some_and(is_word);
     match assertion {

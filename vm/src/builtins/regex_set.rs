@@ -22,7 +22,7 @@ pub(super) const SPACE: Ranges = &[
     (0x3000, 0x3000),
     (0xFEFF, 0xFEFF),
 ];
-/// What ends a line.
+/// Line terminators.
 pub(super) const LINE_END: Ranges = &[(0x0A, 0x0A), (0x0D, 0x0D), (0x2028, 0x2029)];
 
 /// Whether `\w` matches a unit.
@@ -30,17 +30,17 @@ pub(super) fn is_word(unit: u16) -> bool {
     WORD.iter().any(|(from, to)| (*from..=*to).contains(&unit))
 }
 
-/// A set of units: sorted ranges that do not touch, and the ASCII ones as bits.
+/// A set of units: sorted disjoint ranges, and the ASCII ones as bits.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Set {
     ranges: Vec<(u16, u16)>,
     ascii: u128,
-    /// All units are in it but those that are alike to one of the ranges.
+    /// Whether the set contains all units except those equivalent to one of the ranges.
     negated_folded: bool,
 }
 
 impl Set {
-    /// The set of these ranges, or of all units outside of them.
+    /// The set of these ranges, or its complement.
     pub(super) fn new(mut ranges: Vec<(u16, u16)>, negated: bool) -> Set {
         ranges.sort_unstable();
         let mut merged: Vec<(u16, u16)> = Vec::with_capacity(ranges.len());
@@ -64,8 +64,8 @@ impl Set {
         }
     }
 
-    /// The set of what is alike to units of these ranges but for case, or of all
-    /// other units; asked by [`Set::has_folded`] only.
+    /// The case-insensitive set of these ranges, or its complement; query it with
+    /// [`Set::has_folded`] only.
     pub(super) fn folded(ranges: Vec<(u16, u16)>, negated: bool) -> Set {
         let mut set = Set::new(ranges, false);
         set.negated_folded = negated;
@@ -79,8 +79,7 @@ impl Set {
         units.iter().any(|unit| self.listed(*unit)) != self.negated_folded
     }
 
-    /// Whether a unit, given with all that are alike to it, is in a set that
-    /// ignores case.
+    /// Whether a case-insensitive set contains a unit, given with its equivalents.
     #[inline]
     pub(super) fn has_folded(&self, unit: u16, alike: &Folded) -> bool {
         match unit {
@@ -94,7 +93,6 @@ impl Set {
         self.ranges.get(at).is_some_and(|(from, _)| *from <= unit)
     }
 
-    /// Whether a unit is in it.
     #[inline]
     pub(super) fn has(&self, unit: u16) -> bool {
         if unit < 0x80 {
@@ -103,12 +101,12 @@ impl Set {
         self.listed(unit)
     }
 
-    /// The ASCII units in it as bits.
+    /// The ASCII units as bits.
     pub(super) fn ascii(&self) -> u128 {
         self.ascii
     }
 
-    /// Whether it has units beyond ASCII.
+    /// Whether the set has units beyond ASCII.
     pub(super) fn has_others(&self) -> bool {
         if self.negated_folded {
             let all = self.ranges.last();
@@ -118,7 +116,7 @@ impl Set {
     }
 }
 
-/// The ranges between and around sorted ones.
+/// The complement of sorted ranges.
 pub(super) fn outside(ranges: &[(u16, u16)]) -> Vec<(u16, u16)> {
     let mut out = Vec::with_capacity(ranges.len() + 1);
     let mut next = Some(0);
@@ -139,12 +137,12 @@ pub(super) fn outside(ranges: &[(u16, u16)]) -> Vec<(u16, u16)> {
 pub(super) enum ClassAtom {
     /// One unit.
     Unit(u16),
-    /// The units of some ranges, or all outside of them.
+    /// The units of some ranges, or their complement.
     Set(Ranges, bool),
 }
 
 impl ClassAtom {
-    /// Adds its ranges.
+    /// Appends its ranges.
     pub(super) fn push(self, out: &mut Vec<(u16, u16)>) {
         match self {
             ClassAtom::Unit(unit) => out.push((unit, unit)),

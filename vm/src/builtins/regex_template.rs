@@ -14,7 +14,7 @@ use std::ops::Range;
 /// A piece of a replacement text.
 #[derive(Copy, Clone)]
 enum Piece {
-    /// These bytes of the replacement.
+    /// This byte range of the replacement.
     Literal(usize, usize),
     /// `$&`, and groups by number or name.
     Group(u32),
@@ -24,14 +24,14 @@ enum Piece {
     After,
 }
 
-/// What stands at a dollar: its piece, if it stands for anything, and its length.
+/// Parses a placeholder after a dollar: its piece, if it has one, and its length.
 fn special(text: &[u8], at: usize, found: &Matches) -> Option<(Option<Piece>, usize)> {
     let digit = |at: usize| {
         let digit = text.get(at).filter(|b| b.is_ascii_digit());
         digit.map(|b| u32::from(b - b'0'))
     };
     match text.get(at + 1)? {
-        // One of the two dollars stays.
+        // One of the two dollars is kept.
         b'$' => Some((Some(Piece::Literal(at, at + 1)), 2)),
         b'&' => Some((Some(Piece::Group(0)), 2)),
         b'`' => Some((Some(Piece::Before), 2)),
@@ -54,7 +54,7 @@ fn special(text: &[u8], at: usize, found: &Matches) -> Option<(Option<Piece>, us
     }
 }
 
-/// Takes a replacement text apart.
+/// Splits a replacement text into pieces.
 fn pieces(cx: &mut Cx<'_>, with: Str, found: &Matches) -> Result<Vec<Piece>, Fault> {
     let dollars = cx.bytes(with).iter().filter(|b| **b == b'$').count();
     let parts = Sizes::elements(dollars.saturating_mul(REGEX_PART));
@@ -84,7 +84,7 @@ fn pieces(cx: &mut Cx<'_>, with: Str, found: &Matches) -> Result<Vec<Piece>, Fau
     Ok(list)
 }
 
-/// The range that a piece stands for in the text.
+/// The range of the text that a piece inserts.
 fn range(piece: Piece, places: &[u32], end: usize) -> Range<usize> {
     match piece {
         Piece::Literal(..) => 0..0,
@@ -97,10 +97,10 @@ fn range(piece: Piece, places: &[u32], end: usize) -> Range<usize> {
     }
 }
 
-/// The text with the matches that were found replaced.
+/// The text with the given matches replaced.
 pub(super) fn write(cx: &mut Cx<'_>, text: Str, found: &Matches, with: Str) -> Result<Val, Fault> {
     let pieces = pieces(cx, with, found)?;
-    // What each piece gives may be nothing: it takes time all the same.
+    // A piece may be empty, but still takes time.
     let parts = found.len().saturating_mul(pieces.len() + 1);
     cx.charge(READ, Sizes::elements(parts.saturating_mul(REGEX_PART)))?;
     if found.len() == 0 {
@@ -130,7 +130,7 @@ pub(super) fn write(cx: &mut Cx<'_>, text: Str, found: &Matches, with: Str) -> R
     let copied = kept.saturating_add(added.0);
     let units = copied.saturating_add(literal.0.saturating_mul(found.len()));
     charge_text(cx, units)?;
-    // Of a text in UTF-16 the bytes are not known, so the most is taken.
+    // For a UTF-16 text the number of bytes is unknown, so the maximum is used.
     let scale = if found.units.is_some() { 3 } else { 1 };
     let bytes = copied.saturating_mul(scale).saturating_add(added.1);
     let mut out = buffer(cx, bytes)?;

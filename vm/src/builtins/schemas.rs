@@ -1,8 +1,8 @@
 //! The builtin `filter` and the `Schema.*` builders (language sections 2.9
 //! and 3.6).
 //!
-//! Builders give JSON Schema as plain data: an argument that is no schema is
-//! taken as an example of one.
+//! Builders return JSON Schema as plain data. An argument that is not a schema is an example
+//! of one.
 
 mod build;
 #[cfg(test)]
@@ -43,7 +43,7 @@ pub(super) const FUNCTIONS: &[(&str, &str, Code)] = &[
     ("Schema", "uuid", build::uuid),
 ];
 
-/// `filter(data, schemaOrExample)`: the data with what the schema declares.
+/// `filter(data, schemaOrExample)`: the declared members of the data.
 ///
 /// # Errors
 /// `<path>: <message>` for data that does not match.

@@ -1,6 +1,6 @@
-//! `Set` (language section 3.6, D34): a list of distinct values in the order
-//! they were added, SameValueZero being equality. Sets are mutable and shared
-//! by reference; the algebra makes new ones.
+//! `Set` (language section 3.6, D34): distinct values in insertion order, compared with
+//! SameValueZero. Sets are mutable and shared by reference; the set operations return new
+//! ones.
 
 #[cfg(test)]
 mod tests;
@@ -44,7 +44,7 @@ fn set(cx: &mut Cx<'_>, args: &[Val]) -> Result<Val, Fault> {
     new_set(cx, &items)
 }
 
-/// The items of an argument; nothing and `null` have none.
+/// The items of an argument; `undefined` and `null` have none.
 fn list(cx: &mut Cx<'_>, v: Val) -> Result<Vec<Val>, Fault> {
     if v.is_nullish() {
         Ok(Vec::new())
@@ -53,7 +53,7 @@ fn list(cx: &mut Cx<'_>, v: Val) -> Result<Vec<Val>, Fault> {
     }
 }
 
-/// A set of the distinct items, which is paid.
+/// A set of the distinct items, after paying for it.
 fn new_set(cx: &mut Cx<'_>, items: &[Val]) -> Result<Val, Fault> {
     let mut found = Distinct::new(cx, items.len())?;
     for item in items {
@@ -63,26 +63,26 @@ fn new_set(cx: &mut Cx<'_>, items: &[Val]) -> Result<Val, Fault> {
     Ok(Val::Set(cx.set_of(&found.items)?))
 }
 
-/// Distinct values by hash, keyed at random (security C10): building a set is
-/// linear whatever the values are.
+/// Distinct values by randomly keyed hash (security C10): building a set is linear for any
+/// values.
 pub(super) struct Distinct {
     state: RandomState,
     /// The last item with each hash.
     heads: HashMap<u64, u32>,
-    /// The item before it with the same hash.
+    /// The previous item with the same hash.
     before: Vec<u32>,
     items: Vec<Val>,
 }
 
-/// Bytes of a text that are hashed between two looks at the host.
+/// Bytes of a text hashed between two yield points.
 const PIECE: usize = 16 << 10;
 
-/// No further item.
+/// End of a chain.
 const NONE: u32 = u32::MAX;
 
 impl Distinct {
     pub(super) fn new(cx: &Cx<'_>, n: usize) -> Result<Distinct, Fault> {
-        /// Bytes of a hash entry with its empty room.
+        /// Bytes of a hash entry, with empty slots.
         const ENTRY: usize = 32;
         cx.heap
             .check(n.saturating_mul(ENTRY + 2 * size_of::<Val>()))?;
@@ -99,7 +99,7 @@ impl Distinct {
         })
     }
 
-    /// How many there are.
+    /// Number of values.
     pub(super) fn len(&self) -> usize {
         self.items.len()
     }
@@ -111,7 +111,7 @@ impl Distinct {
             Val::Null => tagged(1, 0),
             Val::Bool(b) => tagged(2, u64::from(b)),
             Val::Num(n) if n.is_nan() => tagged(3, 0),
-            // Both zeros are the same.
+            // Both zeros are equal.
             Val::Num(n) => tagged(4, (n + 0.0).to_bits()),
             Val::Str(s) => {
                 let mut hasher = self.state.build_hasher();
@@ -165,10 +165,10 @@ impl Distinct {
     }
 }
 
-/// A new set holds no negative zero (ECMA-262 §24.2.1.1).
+/// Replaces negative zero, which sets do not hold (ECMA-262 §24.2.1.1).
 fn without_sign(v: Val) -> Val {
     match v {
-        // The sum of both zeros is the positive one.
+        // The sum of both zeros is positive zero.
         Val::Num(n) => Val::Num(n + 0.0),
         other => other,
     }
@@ -218,7 +218,7 @@ fn union(cx: &mut Cx<'_>, r: Ref, args: &[Val]) -> Result<Val, Fault> {
     new_set(cx, &items)
 }
 
-/// Items that are among those of the argument, or that are not.
+/// The items that the argument contains, or those that it does not.
 fn select(cx: &mut Cx<'_>, r: Ref, other: Val, wanted: bool) -> Result<Val, Fault> {
     let items = iterate(cx, Val::Set(r))?;
     match other {
@@ -241,7 +241,7 @@ fn select(cx: &mut Cx<'_>, r: Ref, other: Val, wanted: bool) -> Result<Val, Faul
     Ok(Val::Set(cx.set_of(&kept)?))
 }
 
-/// A text has the parts that it includes.
+/// Selects by inclusion in a text: it contains its substrings.
 fn select_in_text(cx: &mut Cx<'_>, items: &[Val], text: Str, wanted: bool) -> Result<Val, Fault> {
     let mut kept = temp::with_room(cx.heap, items.len())?;
     for item in items {
@@ -256,8 +256,7 @@ fn select_in_text(cx: &mut Cx<'_>, items: &[Val], text: Str, wanted: bool) -> Re
     Ok(Val::Set(cx.set_of(&kept)?))
 }
 
-/// What is neither list nor text has no items to ask for: an error as soon as
-/// it is asked.
+/// Selects from an argument that is neither list nor text: an error at the first look-up.
 fn select_in_none(cx: &mut Cx<'_>, items: &[Val], other: Val) -> Result<Val, Fault> {
     if let Val::Obj(r) = other
         && cx
@@ -289,7 +288,7 @@ fn results(cx: &mut Cx<'_>, r: Ref, method: &str, f: Val) -> Result<Vec<(Val, Va
         )));
     }
     let items = iterate(cx, Val::Set(r))?;
-    // The callback sees the list behind the set, as in the references.
+    // The callback gets the underlying list, as in the references.
     let list = Val::Arr(cx.list(&items)?);
     let mut out = temp::with_room(cx.heap, items.len())?;
     for (at, item) in items.into_iter().enumerate() {

@@ -1,8 +1,6 @@
-//! String methods that take a string apart or put strings together
-//! (ECMA-262 §22.1.3): indices, slices, padding, trimming, splitting.
+//! String methods for indexing, slicing, padding, trimming and splitting (ECMA-262 §22.1.3).
 //!
-//! Searching and replacing are in `strings_search`, case and Unicode forms in
-//! `strings_case`.
+//! Search and replacement are in `strings_search`, case and Unicode forms in `strings_case`.
 
 use super::strings_cut::{
     buffer, byte_view, code_point, code_unit, cut, str_or_undefined, unit_at,
@@ -44,7 +42,7 @@ fn to_string(cx: &mut Cx<'_>, s: Str, _: &[Val]) -> Result<Val, Fault> {
     Ok(Val::Str(s))
 }
 
-/// An argument that may be left out.
+/// An optional argument.
 fn optional(cx: &mut Cx<'_>, args: &[Val], at: usize) -> Result<Option<f64>, Fault> {
     match arg(args, at) {
         v if v.is_undefined() => Ok(None),
@@ -188,8 +186,7 @@ fn repeat(cx: &mut Cx<'_>, s: Str, args: &[Val]) -> Result<Val, Fault> {
     Ok(Val::Str(cx.built(mark, units)))
 }
 
-/// Appends `count` copies of `s`, for which the caller has made room. Blocks
-/// of copies are appended at once.
+/// Appends `count` copies of `s` in blocks; the caller has reserved the room.
 fn build_repeated(cx: &mut Cx<'_>, mark: StrMark, s: Str, count: usize) -> Result<(), Fault> {
     let in_block = (REPEAT_BLOCK / s.len_bytes().max(1)).clamp(1, count.max(1));
     let mut block = buffer(cx, in_block * s.len_bytes())?;
@@ -222,7 +219,7 @@ fn trim_end(cx: &mut Cx<'_>, s: Str, _: &[Val]) -> Result<Val, Fault> {
     trimmed(cx, s, false, true)
 }
 
-/// The bytes of a text without the white space at the ends that are trimmed.
+/// The byte range of a text without white space at the trimmed ends.
 ///
 /// # Errors
 /// A stop.
@@ -232,7 +229,7 @@ pub(crate) fn trimmed_range(
     start: bool,
     end: bool,
 ) -> Result<Range<usize>, Fault> {
-    /// Bytes that are looked at between two looks at the host.
+    /// Bytes scanned between two yield points.
     const PIECE: usize = 4096;
     /// Bytes at the cut of a piece, where a sequence may be split.
     const EDGE: usize = 4;

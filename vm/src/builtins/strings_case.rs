@@ -1,5 +1,5 @@
-//! String methods about letter case, Unicode forms and order
-//! (ECMA-262 §22.1.3). The locale is always the root locale.
+//! String methods for letter case, Unicode normalization and order (ECMA-262 §22.1.3). The
+//! locale is always the root locale.
 
 use super::globals::owned;
 use super::{StrFn, arg, charge_text, collate};
@@ -23,15 +23,13 @@ pub(super) const METHODS: &[(&str, StrFn)] = &[
     ("localeCompare", locale_compare),
 ];
 
-/// How many bytes of lower or upper case text one byte can become
-/// (`ΐ`, two bytes, becomes six).
+/// Maximum growth of a byte by case conversion (`ΐ`, two bytes, becomes six).
 const CASE_GROWTH: usize = 3;
 
-/// How many bytes of normalised text one byte can become (U+FDFA, three
-/// bytes, becomes 33).
+/// Maximum growth of a byte by normalization (U+FDFA, three bytes, becomes 33).
 const NORMAL_GROWTH: usize = 11;
 
-/// Applies a function that may leave its text as it is.
+/// Applies a function that may return its text unchanged.
 fn mapped(
     cx: &mut Cx<'_>,
     s: Str,
@@ -103,9 +101,9 @@ fn to_well_formed(cx: &mut Cx<'_>, s: Str, _: &[Val]) -> Result<Val, Fault> {
     })
 }
 
-/// A text in parts that end between two characters.
+/// Splits a text into parts that end between two characters.
 fn pieces(text: &[u8]) -> impl Iterator<Item = &[u8]> {
-    /// Bytes that are looked through at once.
+    /// Bytes processed at once.
     const PIECE: usize = 8 << 10;
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -119,7 +117,7 @@ fn pieces(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// The first part of a text that is not well-formed.
+/// The first ill-formed part of a text.
 fn lone_surrogate(cx: &mut Cx<'_>, s: Str) -> Result<Option<usize>, Fault> {
     cx.read_text(s, 0..s.len_bytes(), |text, tick| {
         for (n, part) in pieces(text).enumerate() {

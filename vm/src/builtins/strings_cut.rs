@@ -1,15 +1,15 @@
-//! Parts of strings by UTF-16 offsets (D36).
+//! Substrings by UTF-16 offsets (D36).
 //!
-//! Offsets into ASCII text are those of its bytes. In other text they must be
-//! counted out, from the start in short text and from a place that the heap
-//! has noted in long text: finding one is cheap wherever it lies.
+//! Offsets into ASCII text are byte offsets. In other text they must be counted, from the
+//! start in short text and from a noted position in long text, so that any offset is found
+//! fast.
 
 use crate::heap::{Oom, Str, Val};
 use crate::native::{Cx, Fault};
 use a99_ecma::wtf8;
 use std::ops::Range;
 
-/// A buffer with room for `bytes`, counted against the heap's ceiling.
+/// A buffer of `bytes`, checked against the heap's ceiling.
 pub(super) fn buffer(cx: &Cx<'_>, bytes: usize) -> Result<Vec<u8>, Fault> {
     cx.heap.check(bytes)?;
     let mut out = Vec::new();
@@ -29,7 +29,7 @@ pub(crate) fn unit_at(cx: &mut Cx<'_>, s: Str, at: usize) -> Result<Option<Str>,
     cut(cx, s, at..at + 1).map(Some)
 }
 
-/// A code point at or shortly before a unit: its byte, and its first unit.
+/// A code point at or shortly before a unit: its byte offset, and its first unit.
 fn near(cx: &mut Cx<'_>, s: Str, unit: usize) -> Result<(usize, usize), Fault> {
     let (heap, mut clock) = cx.split();
     heap.place_near(s, unit, &mut clock)
@@ -50,8 +50,8 @@ pub(super) fn code_point(cx: &mut Cx<'_>, s: Str, at: usize) -> Result<Option<u3
     Ok(wtf8::code_point_at(&cx.bytes(s)[byte..], at - unit))
 }
 
-/// The units of `range`, which lies within the string: a view where no
-/// surrogate pair is split.
+/// The units of `range`, which must be within the string: a view unless a surrogate pair is
+/// split.
 pub(super) fn cut(cx: &mut Cx<'_>, s: Str, range: Range<usize>) -> Result<Str, Fault> {
     let Range { start, end } = range;
     if start >= end {
@@ -74,8 +74,7 @@ pub(super) fn cut(cx: &mut Cx<'_>, s: Str, range: Range<usize>) -> Result<Str, F
     cx.str_units(&out, end - start)
 }
 
-/// The bytes `[start, end)` of a string as a view; both are code point
-/// borders.
+/// The bytes `[start, end)` of a string as a view; both must be code point borders.
 pub(super) fn byte_view(cx: &mut Cx<'_>, s: Str, start: usize, end: usize) -> Result<Str, Fault> {
     let units = cx.units_of(s, start..end)?;
     Ok(s.view(start, end, units))

@@ -1,31 +1,29 @@
-//! Looking for a text in a long one, in pieces with a look at the host after
-//! each.
+//! Substring search in long texts, in pieces with yield points between them.
 //!
-//! A short needle is looked for in overlapping windows; one that is itself
-//! long, by Knuth, Morris and Pratt's search, which can stop anywhere.
+//! A short needle is searched in overlapping windows. A long one uses the search of Knuth,
+//! Morris and Pratt, which can stop anywhere.
 
 use crate::heap::{Heap, Str};
 use crate::native::{Clock, Cx, Fault};
 use a99_ecma::wtf8::{self, UnitPos};
 
-/// Places of a window in which a needle may begin.
+/// Possible starts of a needle per window.
 const WINDOW: usize = 64 << 10;
 
-/// Needles of more bytes are not looked for in windows.
+/// Length in bytes above which needles are not searched in windows.
 const LONG_NEEDLE: usize = 8 << 10;
 
-/// What to do after a place was found.
+/// How the search continues after a match.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum Next {
-    /// Look for others that may overlap it.
+    /// Search for further, possibly overlapping, matches.
     Overlapping,
-    /// Look for others behind it.
+    /// Search after the match.
     Behind,
-    /// Stop.
     Enough,
 }
 
-/// Calls `hit` with each place of a needle that is not empty, in order.
+/// Calls `hit` with each position of a non-empty needle, in order.
 ///
 /// # Errors
 /// Memory; a stop.
@@ -66,7 +64,7 @@ pub(super) fn places<T: Copy + PartialEq>(
     Ok(())
 }
 
-/// The first byte at or after `from` at which the needle stands.
+/// The first position of the needle at or after the byte `from`.
 ///
 /// # Errors
 /// Memory; a stop.
@@ -105,7 +103,7 @@ pub(super) fn find(
     }
 }
 
-/// The last byte at or before `last` at which the needle stands.
+/// The last position of the needle at or before the byte `last`.
 ///
 /// # Errors
 /// Memory; a stop.
@@ -142,7 +140,7 @@ pub(super) fn find_last(
     }
 }
 
-/// Where a UTF-16 offset lies in a text.
+/// The byte position of a UTF-16 offset in a text.
 ///
 /// # Errors
 /// A stop.

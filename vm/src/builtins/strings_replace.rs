@@ -15,11 +15,11 @@ pub(super) const METHODS: &[(&str, StrFn)] = &[
     ("replaceAll", |cx, s, args| replace(cx, s, args, usize::MAX)),
 ];
 
-/// A piece of a replacement text (ECMA-262 §22.1.3.19.1 GetSubstitution; with
-/// a literal pattern there are no captures).
+/// A piece of a replacement text (ECMA-262 §22.1.3.19.1 GetSubstitution; a literal pattern
+/// has no captures).
 #[derive(Copy, Clone)]
 enum Piece {
-    /// These bytes of the replacement.
+    /// This byte range of the replacement.
     Literal(usize, usize),
     /// `$&`
     Match,
@@ -29,13 +29,13 @@ enum Piece {
     After,
 }
 
-/// Takes a replacement text apart.
+/// Splits a replacement text into pieces.
 fn pieces(text: &[u8]) -> Vec<Piece> {
     let mut list = Vec::new();
     let (mut from, mut i) = (0, 0);
     while i + 1 < text.len() {
         let piece = match (text[i], text[i + 1]) {
-            // One of the two dollars stays.
+            // One of the two dollars is kept.
             (b'$', b'$') => Piece::Literal(i, i + 1),
             (b'$', b'&') => Piece::Match,
             (b'$', b'`') => Piece::Before,
@@ -67,7 +67,7 @@ fn replace(cx: &mut Cx<'_>, s: Str, args: &[Val], max: usize) -> Result<Val, Fau
         return replace_by_call(cx, s, pattern, with, max);
     }
     let with = to_str(cx, with)?;
-    // A list entry for each `$` of the replacement at most.
+    // At most one list entry for each `$` of the replacement.
     let dollars = cx.bytes(with).iter().filter(|b| **b == b'$').count();
     cx.heap
         .check(dollars.saturating_mul(2 * size_of::<Piece>()))?;
@@ -111,7 +111,7 @@ fn replace(cx: &mut Cx<'_>, s: Str, args: &[Val], max: usize) -> Result<Val, Fau
             .saturating_add(pattern.units().saturating_mul(matches))
             .saturating_add(unit.saturating_mul(befores))
             .saturating_add((s.units() - unit - pattern.units()).saturating_mul(afters));
-        // Kind by kind, not piece by piece: nothing of this is paid yet.
+        // By kind, not by piece: this work is not paid yet.
         for (count, len) in [
             (matches, places.len),
             (befores, *at),
@@ -122,7 +122,7 @@ fn replace(cx: &mut Cx<'_>, s: Str, args: &[Val], max: usize) -> Result<Val, Fau
         size.1 = size.1.saturating_add(literal_bytes);
         cx.work(1)?;
     }
-    // Of a haystack in UTF-16 the bytes are not known, so the most is taken.
+    // For a UTF-16 haystack the number of bytes is unknown, so the maximum is used.
     let scale = if places.units.is_some() { 3 } else { 1 };
     let bytes = size.0.saturating_mul(scale).saturating_add(size.1);
     charge_text(cx, units)?;
@@ -164,7 +164,7 @@ fn literal(
     Ok(())
 }
 
-/// Replacement by what a builtin function gives for each place.
+/// Replaces each match with the result of a builtin function.
 fn replace_by_call(
     cx: &mut Cx<'_>,
     s: Str,

@@ -1,9 +1,8 @@
-//! String methods that look for text: search and split
-//! (ECMA-262 §22.1.3). The pattern is always literal text (D39): `match`,
-//! `matchAll` and `search` do not build regular expressions.
+//! String search and split (ECMA-262 §22.1.3). The pattern is always literal text (D39):
+//! `match`, `matchAll` and `search` do not create regular expressions.
 //!
-//! Results are sized and charged before they are built, so that a small
-//! program cannot make a huge one for little.
+//! Results are sized and charged before they are built, so that a small program cannot build
+//! a huge one cheaply.
 
 use super::strings_cut::{byte_view, cut};
 use super::strings_find::{Next, find, find_last, places, unit_offset_to_byte};
@@ -30,12 +29,12 @@ pub(super) const METHODS: &[(&str, StrFn)] = &[
 /// The needle of a search.
 fn needle(cx: &mut Cx<'_>, s: Str, args: &[Val]) -> Result<Str, Fault> {
     let needle = to_str(cx, arg(args, 0))?;
-    // Both texts are paid; looking through them takes time too.
+    // Both texts are paid; scanning them takes time too.
     cx.work((s.units() / 16) as i64)?;
     Ok(needle)
 }
 
-/// Pays for looking through a text beyond ASCII.
+/// Pays for scanning a non-ASCII text.
 fn pay_search(cx: &mut Cx<'_>, s: Str, needle: Str) -> Result<(), Fault> {
     if s.is_ascii() {
         return Ok(());
@@ -44,7 +43,7 @@ fn pay_search(cx: &mut Cx<'_>, s: Str, needle: Str) -> Result<(), Fault> {
     cx.pay_metered(READ.price(Sizes::units(searched_units(s.units(), halves))))
 }
 
-/// Where `needle` is found at or after the unit `from`.
+/// The first position of `needle` at or after the unit `from`.
 fn find_from(cx: &mut Cx<'_>, s: Str, needle: Str, from: usize) -> Result<Option<usize>, Fault> {
     if s.is_ascii() {
         return if needle.is_ascii() && from <= s.units() {
@@ -70,8 +69,8 @@ fn find_from(cx: &mut Cx<'_>, s: Str, needle: Str, from: usize) -> Result<Option
         return Ok(first);
     }
     let start = unit_offset_to_byte(cx, s, from)?;
-    // Within a pair: no whole code point starts before the next one, and a
-    // match at the pair itself would start one unit too early.
+    // Within a pair: no whole code point starts before the next one, and a match at the pair
+    // itself would start one unit too early.
     let from = start.byte + if start.mid_pair { 4 } else { 0 };
     match find(cx, s, needle, from)? {
         Some(at) => cx.units_of(s, 0..at).map(Some),
@@ -79,7 +78,7 @@ fn find_from(cx: &mut Cx<'_>, s: Str, needle: Str, from: usize) -> Result<Option
     }
 }
 
-/// The places of a needle that may match half of a surrogate pair.
+/// The positions of a needle that may match half of a surrogate pair.
 fn by_units(
     cx: &mut Cx<'_>,
     s: Str,
@@ -105,7 +104,7 @@ fn last_index_of(cx: &mut Cx<'_>, s: Str, args: &[Val]) -> Result<Val, Fault> {
     Ok(Val::Num(found.map_or(-1.0, |at| at as f64)))
 }
 
-/// Where `needle` is found at or before the unit `last`.
+/// The last position of `needle` at or before the unit `last`.
 fn find_before(cx: &mut Cx<'_>, s: Str, needle: Str, last: usize) -> Result<Option<usize>, Fault> {
     pay_search(cx, s, needle)?;
     if needle.is_empty() {
@@ -156,7 +155,7 @@ fn ends_with(cx: &mut Cx<'_>, s: Str, args: &[Val]) -> Result<Val, Fault> {
     }
 }
 
-/// Whether `needle` stands at the unit `from`.
+/// Whether `needle` is at the unit `from`.
 fn is_at(cx: &mut Cx<'_>, s: Str, needle: Str, from: usize) -> Result<Val, Fault> {
     if from + needle.units() > s.units() {
         return Ok(Val::Bool(false));
@@ -173,7 +172,7 @@ fn search(cx: &mut Cx<'_>, s: Str, args: &[Val]) -> Result<Val, Fault> {
     ))
 }
 
-/// The pattern of `match` and its kin; left out it matches everywhere.
+/// The pattern of `match` and related methods; a missing one matches everywhere.
 fn pattern(cx: &mut Cx<'_>, args: &[Val]) -> Result<Str, Fault> {
     match arg(args, 0) {
         v if v.is_undefined() => Ok(Str::EMPTY),
@@ -181,7 +180,7 @@ fn pattern(cx: &mut Cx<'_>, args: &[Val]) -> Result<Str, Fault> {
     }
 }
 
-/// An array with the text that was found, or `null`.
+/// `match`: an array with the matched text, or `null`.
 fn match_(cx: &mut Cx<'_>, s: Str, args: &[Val]) -> Result<Val, Fault> {
     let pattern = pattern(cx, args)?;
     match find_from(cx, s, pattern, 0)? {
@@ -193,7 +192,7 @@ fn match_(cx: &mut Cx<'_>, s: Str, args: &[Val]) -> Result<Val, Fault> {
     }
 }
 
-/// An array of such arrays, one for each place.
+/// `matchAll`: an array with such an array for each match.
 fn match_all(cx: &mut Cx<'_>, s: Str, args: &[Val]) -> Result<Val, Fault> {
     let pattern = pattern(cx, args)?;
     let places = MatchPositions::find(cx, s, pattern, usize::MAX)?;
@@ -207,19 +206,18 @@ fn match_all(cx: &mut Cx<'_>, s: Str, args: &[Val]) -> Result<Val, Fault> {
     Ok(Val::Arr(all))
 }
 
-/// The places, in order and not overlapping, where a text occurs in another.
+/// The positions of non-overlapping matches, in order.
 pub(super) struct MatchPositions {
     /// Byte offsets, or offsets into `units`.
     pub(super) starts: Vec<usize>,
-    /// Length of the needle in the same measure.
+    /// Length of the needle in the same unit.
     pub(super) len: usize,
-    /// The UTF-16 form of the haystack, where a place may split a surrogate
-    /// pair.
+    /// The UTF-16 form of the haystack, if a match may split a surrogate pair.
     pub(super) units: Option<Vec<u16>>,
 }
 
 impl MatchPositions {
-    /// Finds at most `max` places.
+    /// Finds at most `max` matches.
     pub(super) fn find(
         cx: &mut Cx<'_>,
         s: Str,
@@ -270,7 +268,7 @@ impl MatchPositions {
         }
     }
 
-    /// The length of a part in UTF-16 units.
+    /// The length of a range in UTF-16 units.
     pub(super) fn units_between(
         &self,
         cx: &mut Cx<'_>,
@@ -297,8 +295,8 @@ impl MatchPositions {
         while at < to {
             let end = to.min(at + PIECE);
             match &self.units {
-                // A piece may end within a character: only at its start half
-                // of a pair could be met, and there the text is whole.
+                // A piece may end within a character. Only its start could join half of a
+                // pair, and there the text is whole.
                 None => wtf8::concat(out, &cx.bytes(s)[at..end]),
                 Some(units) => {
                     for unit in &units[at..end] {
@@ -315,11 +313,10 @@ impl MatchPositions {
     }
 }
 
-/// Bytes or units that are copied or looked through between two looks at the
-/// host.
+/// Bytes or units copied or scanned between two yield points.
 pub(super) const PIECE: usize = 16 << 10;
 
-/// Appends to a temporary list, counted against the ceiling as it grows.
+/// Appends to a temporary list, checked against the ceiling as it grows.
 fn push(cx: &mut Cx<'_>, list: &mut Vec<usize>, item: usize) -> Result<(), Fault> {
     if list.len() == list.capacity() {
         let more = list.capacity().max(16);
@@ -331,7 +328,7 @@ fn push(cx: &mut Cx<'_>, list: &mut Vec<usize>, item: usize) -> Result<(), Fault
     cx.work(1)
 }
 
-/// The UTF-16 units of a text, which the caller pays for.
+/// The UTF-16 units of a text; the caller pays for them.
 pub(super) fn utf16(cx: &mut Cx<'_>, s: Str) -> Result<Vec<u16>, Fault> {
     let wanted = s.units() * size_of::<u16>();
     cx.heap.check(wanted)?;
@@ -353,7 +350,7 @@ pub(super) fn utf16(cx: &mut Cx<'_>, s: Str) -> Result<Vec<u16>, Fault> {
     Ok(units)
 }
 
-/// The places in UTF-16 units that do not overlap.
+/// The non-overlapping matches in UTF-16 units.
 fn find_units(
     cx: &mut Cx<'_>,
     text: &[u16],
@@ -367,7 +364,7 @@ fn find_units(
         }
         return Ok(());
     }
-    // As many at a time as a list of them is checked for.
+    // Units between two checks of the list against the ceiling.
     const BATCH: usize = 1024;
     let mut from = 0;
     let mut batch: Vec<usize> = Vec::new();

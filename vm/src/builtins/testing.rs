@@ -1,10 +1,10 @@
-//! A run without a machine, for the tests of builtins.
+//! A run without a machine, for tests of builtins.
 
 use crate::heap::{Heap, Val};
 use crate::native::{Cx, Fault, Host, Meter, StopReason};
 use a99_core::costs::CostModel;
 
-/// A host that never stops a run, at a fixed time, with no randomness.
+/// A host that never stops a run, with a fixed time and no randomness.
 #[derive(Debug)]
 pub(crate) struct Still;
 
@@ -22,7 +22,7 @@ impl Host for Still {
     }
 }
 
-/// A host whose deadline is over.
+/// A host past its deadline.
 #[derive(Debug)]
 pub(crate) struct Late;
 
@@ -38,11 +38,11 @@ impl Host for Late {
     fn random(&self, _: &mut [u8]) {}
 }
 
-/// What takes longer than this hangs: quadratic time on the sizes of these
-/// tests. It measures nothing.
+/// Upper bound that only quadratic time exceeds on the sizes of these tests. It measures
+/// nothing.
 pub(crate) const HANG: std::time::Duration = std::time::Duration::from_secs(60);
 
-/// A heap and a meter to make a [`Cx`] of.
+/// The parts of a [`Cx`].
 #[derive(Debug)]
 pub(crate) struct Bench {
     pub(crate) heap: Heap,
@@ -67,7 +67,7 @@ impl Bench {
         }
     }
 
-    /// A bench whose run has this much fuel, in micro-units.
+    /// A bench with this fuel, in micro-units.
     pub(crate) fn with_fuel(fuel: i64) -> Bench {
         Bench {
             heap: Heap::default(),

@@ -1,4 +1,4 @@
-//! Dispatch: every row of the tables has code, and refusals are worded right.
+//! Dispatch: every row of the tables has code, and refusals have the right messages.
 
 use super::testing::{Bench, message, show};
 use super::*;

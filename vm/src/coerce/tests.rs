@@ -111,8 +111,8 @@ fn equality() {
     assert!(same_value_zero_paid(&mut cx, Val::Num(f64::NAN), Val::Num(f64::NAN)).unwrap());
 }
 
-/// Long texts are paid piece by piece as far as they are the same, whether or
-/// not they lie in the same place; texts of other lengths are not looked at.
+/// Long texts are paid piece by piece over their common prefix, independent of their
+/// location; texts of different length are not compared.
 #[test]
 fn a7_comparing_long_texts_is_paid() {
     let mut bench = Bench::with_fuel(i64::MAX);

@@ -1,5 +1,4 @@
-//! Comparing texts: long ones piece by piece, each piece paid before it is
-//! looked at.
+//! Text comparison: long texts piece by piece, each piece paid before it is compared.
 
 use crate::heap::{Heap, Str, Val};
 use crate::native::{Cx, Fault};
@@ -7,17 +6,17 @@ use a99_core::costs::{COMPARED_PIECE, READ, SHORT_TEXT, Sizes, compared_units};
 use a99_ecma::wtf8;
 use std::cmp::Ordering;
 
-/// Whether comparing texts is still to be paid.
+/// Whether a comparison must still be paid for.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum Paid {
-    /// Piece by piece, before each.
+    /// Pay for each piece before comparing it.
     Now,
-    /// Somebody paid for all of it; only the time counts.
+    /// The caller has paid; only time is metered.
     Before,
 }
 
-/// Whether two texts are the same. Of different lengths they never are; the
-/// price does not depend on where they lie.
+/// Whether two texts are equal. Texts of different length never are. The price does not
+/// depend on where they are stored.
 #[inline]
 pub(super) fn same_text(cx: &mut Cx<'_>, a: Str, b: Str, paid: Paid) -> Result<bool, Fault> {
     if a.len_bytes() != b.len_bytes() || a.units() != b.units() {
@@ -29,8 +28,8 @@ pub(super) fn same_text(cx: &mut Cx<'_>, a: Str, b: Str, paid: Paid) -> Result<b
     Ok(common(cx, a, b, paid)? == a.len_bytes())
 }
 
-/// Whether two values that are texts are the same, where telling costs nothing: they are
-/// short, or not of one length.
+/// Whether two texts are equal, if the comparison is free: they are short or differ in
+/// length.
 #[inline]
 pub fn same_short_text(heap: &Heap, a: Val, b: Val) -> Option<bool> {
     let (Val::Str(a), Val::Str(b)) = (a, b) else {
@@ -42,8 +41,7 @@ pub fn same_short_text(heap: &Heap, a: Val, b: Val) -> Option<bool> {
     (a.len_bytes() <= SHORT_TEXT).then(|| a == b || heap.bytes(a) == heap.bytes(b))
 }
 
-/// The bytes at the start of two texts that are the same, up to the piece in
-/// which they differ.
+/// Length in bytes of the common prefix, up to the piece in which the texts differ.
 #[inline(never)]
 fn common(cx: &mut Cx<'_>, a: Str, b: Str, paid: Paid) -> Result<usize, Fault> {
     let n = a.len_bytes().min(b.len_bytes());
@@ -76,7 +74,7 @@ pub fn str_order(cx: &mut Cx<'_>, a: Str, b: Str) -> Result<Ordering, Fault> {
     order(cx, a, b, Paid::Now)
 }
 
-/// [`str_order`] where the texts are paid.
+/// [`str_order`] of texts that are already paid for.
 ///
 /// # Errors
 /// A stop.
@@ -97,7 +95,7 @@ fn order(cx: &mut Cx<'_>, a: Str, b: Str, paid: Paid) -> Result<Ordering, Fault>
     if a.is_ascii() || b.is_ascii() {
         return Ok(x[at..].cmp(&y[at..]));
     }
-    // Where the character begins in which the piece does.
+    // The start of the character in which the piece begins.
     let inner = |byte: u8| byte & 0xC0 == 0x80;
     while at > 0 && (inner(x[at]) || inner(y[at])) {
         at -= 1;

@@ -1,4 +1,4 @@
-//! Counting the JSON text of a value without writing it.
+//! Size of a value's JSON text, computed without writing it.
 
 use super::{BoundaryLimits, rejected, temp, too_deep};
 use crate::heap::{Ref, Val};
@@ -8,22 +8,22 @@ use a99_core::json::json_number_len;
 use a99_core::text::surrogate_at;
 use smallvec::SmallVec;
 
-/// Bytes that no number's JSON text exceeds: `-1.2345678901234567e-308`.
+/// Length of the longest JSON text of a number: `-1.2345678901234567e-308`.
 const LONGEST_NUMBER: usize = 25;
 
-/// Bytes that the JSON text of nothing but texts, arrays and objects exceeds.
+/// Length of the longest JSON text of a value other than texts, arrays and objects.
 pub(crate) const LONGEST_SCALAR: usize = LONGEST_NUMBER;
 
-/// Bytes of JSON text that a byte of a text takes at most.
+/// Maximum bytes of JSON text per byte of a text.
 pub(crate) const ESCAPED: usize = 6;
 
-/// Fractions that may wait to be measured at once.
+/// Maximum number of fractions waiting to be measured.
 const MAX_UNMEASURED: usize = 4096;
 
-/// Bytes of JSON text seen so far, against a limit.
+/// Bytes of JSON text counted so far, against a limit.
 ///
-/// Measuring a fraction means finding its digits, so fractions are counted at their
-/// longest first, and measured only where that would matter.
+/// Measuring a fraction means computing its digits. So fractions are first counted at their
+/// maximum, and measured only if the limit depends on it.
 pub(super) struct Count {
     left: usize,
     max: usize,
@@ -58,7 +58,7 @@ impl Count {
         }
     }
 
-    /// Gives back what fractions were counted too long.
+    /// Measures the pending fractions and subtracts the excess.
     #[cold]
     fn measure(&mut self) {
         for n in std::mem::take(&mut self.unmeasured) {
@@ -73,8 +73,8 @@ impl Count {
 
     /// Counts a number.
     pub(super) fn number(&mut self, n: f64) -> Result<(), Fault> {
-        // Small whole numbers, the usual case, need not be written to be
-        // measured; -0 is written as 0.
+        // Small whole numbers, the common case, are measured without writing them; -0 is
+        // written as 0.
         let whole = n as i32;
         if f64::from(whole) == n {
             let digits = whole.unsigned_abs().checked_ilog10().unwrap_or(0) as usize + 1;
@@ -90,9 +90,9 @@ impl Count {
         self.add(LONGEST_NUMBER)
     }
 
-    /// Counts a string with quotes and escapes; `clock` is told of the reading.
+    /// Counts a string with quotes and escapes; `clock` counts the reading.
     pub(super) fn string(&mut self, text: &[u8], clock: &mut Clock<'_>) -> Result<(), Fault> {
-        // Long text is refused before it is looked at.
+        // Long text is refused before it is read.
         self.add(text.len().saturating_add(2))?;
         if text.len() <= SHORT && is_plain(text) {
             return clock.work(1 + text.len() as i64 / 4);
@@ -101,7 +101,7 @@ impl Count {
         for part in text.chunks(PART) {
             clock.work(1 + part.len() as i64 / 4)?;
             self.add(escapes(part))?;
-            // Half surrogates are rare, and what they begin with is.
+            // Lone surrogates are rare, and so is their first byte.
             if part.contains(&SURROGATE) {
                 let places = (start..start + part.len()).filter(|at| text[*at] == SURROGATE);
                 let halves = places.filter(|at| surrogate_at(&text[*at..]).is_some());
@@ -113,18 +113,18 @@ impl Count {
     }
 }
 
-/// Texts of this length are most often names and words, in which nothing is escaped.
+/// Length up to which most texts are names and words without escapes.
 const SHORT: usize = 64;
 
 /// Whether a text is ASCII without control characters, quotes and backslashes: its JSON form
-/// has two bytes more.
+/// is two bytes longer.
 #[inline]
 fn is_plain(text: &[u8]) -> bool {
     text.is_ascii() && special(text).is_none()
 }
 
-/// Checks a tree that was made of a host's JSON text, as [`from_value`](super::from_value)
-/// checks the same tree of the host.
+/// Checks a tree built from a host's JSON text, as [`from_value`](super::from_value) checks
+/// the same tree of the host.
 ///
 /// # Errors
 /// [`ErrorCode::Boundary`](a99_core::error::ErrorCode::Boundary): too large or too deep;
@@ -133,7 +133,7 @@ pub(crate) fn check_val(cx: &mut Cx<'_>, val: Val, limits: &BoundaryLimits) -> R
     let mut count = Count::new(limits);
     let (heap, mut clock) = cx.split();
     let heap = &*heap;
-    // Containers with what of them comes next.
+    // Containers with the next position in each.
     let mut open: Vec<(Ref, bool, usize)> = Vec::new();
     let mut next = val;
     loop {
@@ -172,15 +172,15 @@ pub(crate) fn check_val(cx: &mut Cx<'_>, val: Val, limits: &BoundaryLimits) -> R
     }
 }
 
-/// Bytes of a text that are read between two looks at the host.
+/// Bytes of a text read between two yield points.
 const PART: usize = 8192;
 
-/// The byte that half surrogates begin with, which have three more bytes as JSON text.
+/// The first byte of lone surrogates, whose JSON text is three bytes longer.
 const SURROGATE: u8 = 0xED;
 
-/// Bytes that the JSON form of a text has beyond its own, but for half surrogates.
+/// Additional bytes of a text's JSON form, without lone surrogates.
 fn escapes(text: &[u8]) -> usize {
-    /// So many bytes have no more than a byte can count.
+    /// Number of bytes whose escapes a byte can count.
     const LANES: usize = 32;
     const FEW: [u8; 256] = {
         let mut few = [0; 256];
@@ -198,7 +198,7 @@ fn escapes(text: &[u8]) -> usize {
     whole + usize::from(rest)
 }
 
-/// The same of a byte. There is no branch in it, so that many are counted at once.
+/// Additional bytes for one byte; branch-free, so that it vectorizes.
 #[inline]
 const fn escape(byte: u8) -> u8 {
     let named = (byte == b'"')

@@ -1,4 +1,4 @@
-//! From the host into the heap, and copies within it.
+//! Copies from the host into the heap, and within it.
 
 use super::count::{Count, ESCAPED, LONGEST_SCALAR};
 use super::{BoundaryLimits, rejected, temp, too_deep};
@@ -16,7 +16,7 @@ struct InwardFrame {
     object: bool,
     vals: usize,
     keys: usize,
-    /// What is left of it, on the walk's stack of things to do.
+    /// Length of the walk's stack when the container is complete.
     end: usize,
 }
 
@@ -57,7 +57,7 @@ impl<'h> Builder<'h> {
         temp::push(self.heap, &mut self.vals, val)
     }
 
-    /// Builds the innermost container.
+    /// Allocates the innermost container.
     fn close(&mut self) -> Result<(), Oom> {
         let Some(open) = self.open.pop() else {
             return Ok(());
@@ -73,8 +73,7 @@ impl<'h> Builder<'h> {
         self.val(val)
     }
 
-    /// Closes every container whose parts are all done, `todo` being the
-    /// length of the walk's stack.
+    /// Closes all complete containers; `todo` is the length of the walk's stack.
     fn close_done(&mut self, todo: usize) -> Result<(), Oom> {
         while self.open.last().is_some_and(|open| open.end == todo) {
             self.close()?;
@@ -87,10 +86,10 @@ impl<'h> Builder<'h> {
     }
 }
 
-/// Work that copying a value stands for, its place in a container included.
+/// Work to copy a value, with its place in a container.
 const VALUE_WORK: i64 = 16;
 
-/// Work that copying a key stands for.
+/// Work to copy a key.
 const KEY_WORK: i64 = 32;
 
 /// Copies a host value into the heap, at the host's cost.
@@ -102,8 +101,8 @@ pub fn from_value(cx: &mut Cx<'_>, v: &Value, limits: &BoundaryLimits) -> Result
     inward(cx, v, limits, false)
 }
 
-/// Copies a host value into the heap, for which the run pays in the metered
-/// model: what answers a program.
+/// Copies a host value into the heap as an answer to a program. In the metered model the run
+/// pays.
 ///
 /// # Errors
 /// As [`from_value`]; fuel.
@@ -112,7 +111,7 @@ pub fn from_answer(cx: &mut Cx<'_>, v: &Value, limits: &BoundaryLimits) -> Resul
 }
 
 fn inward(cx: &mut Cx<'_>, v: &Value, limits: &BoundaryLimits, paid: bool) -> Result<Val, Fault> {
-    // Most answers are numbers and flags, of which any may cross.
+    // Most answers are numbers and booleans, which always fit.
     if limits.max_bytes >= LONGEST_SCALAR
         && let Some(val) = in_register(v)
     {
@@ -127,7 +126,7 @@ fn inward(cx: &mut Cx<'_>, v: &Value, limits: &BoundaryLimits, paid: bool) -> Re
         return scalar_val(heap, v, &mut count, &mut clock, paid);
     }
     let mut build = Builder::new(heap);
-    // What is still to be copied, the next one last.
+    // Values still to copy, the next one last.
     let mut todo: Vec<(Option<&[u8]>, &Value)> = vec![(None, v)];
     while let Some((key, value)) = todo.pop() {
         clock.work(VALUE_WORK)?;
@@ -175,7 +174,7 @@ fn inward(cx: &mut Cx<'_>, v: &Value, limits: &BoundaryLimits, paid: bool) -> Re
     Ok(build.finish())
 }
 
-/// What lies in a register.
+/// The value of a scalar that needs no heap.
 fn in_register(v: &Value) -> Option<Val> {
     match v {
         Value::Undefined => Some(Val::Undefined),
@@ -207,7 +206,7 @@ fn scalar_val(
             Val::Num(*n)
         }
         Value::String(text) => text_val(heap, text.as_bytes(), count, clock, paid)?,
-        // Containers never come here.
+        // Containers are handled by the caller.
         Value::Undefined | Value::Array(_) | Value::Object(_) => {
             count.add(4)?;
             Val::Undefined
@@ -269,14 +268,14 @@ fn whole_text(
     text_val(heap, text, &mut count, &mut clock, paid)
 }
 
-/// Texts of this length may cross, however they are escaped, where the bytes of the longest
-/// escape for each and of the quotes may.
+/// Length up to which texts need no counting, if the limit allows the longest escapes for
+/// each byte, and the quotes.
 const SHORT_TEXT: usize = 256;
 
 /// Bytes of the quotes around a text.
 const QUOTES: usize = 2;
 
-/// A text that is not counted, since it may cross.
+/// Copies a text that certainly fits, without counting it.
 #[inline]
 fn short_text(cx: &mut Cx<'_>, text: &[u8], paid: bool) -> Result<Val, Fault> {
     let (heap, mut clock) = cx.split();
@@ -291,9 +290,8 @@ fn short_text(cx: &mut Cx<'_>, text: &[u8], paid: bool) -> Result<Val, Fault> {
     }
 }
 
-/// A copy within the heap of what a host copy would be: a tree in which
-/// nothing is shared, with an array for a set, a text for a date and
-/// `undefined` for a builtin.
+/// Copies a value within the heap in the form of a host copy: a tree without sharing, with an
+/// array for a set, a text for a date and `undefined` for a builtin.
 ///
 /// # Errors
 /// As the host copy: too large, too deep, cyclic; memory; a stop.
@@ -336,7 +334,7 @@ pub(crate) fn copy_plain(cx: &mut Cx<'_>, v: Val, limits: &BoundaryLimits) -> Re
                 temp::push(heap, &mut vals, val)?;
             }
         }
-        // Closes what is complete.
+        // Closes all complete containers.
         loop {
             let Some(part) = open.last_mut() else {
                 return Ok(vals.pop().unwrap_or(Val::Undefined));
@@ -391,13 +389,13 @@ fn plain_scalar(
     Ok(v)
 }
 
-/// A copy within the heap that shares no array, set or object with the
-/// original; what was shared or cyclic in it is so in the copy.
+/// Copies a value within the heap without sharing arrays, sets or objects with the original;
+/// sharing and cycles within it are preserved.
 ///
 /// # Errors
 /// Memory; a stop.
 pub fn copy_deep(cx: &mut Cx<'_>, v: Val) -> Result<Val, Fault> {
-    /// Bytes of an entry of the table of copies, with its empty room.
+    /// Bytes per entry of the copy table, with empty slots.
     const ENTRY: usize = 24;
     let mut copies: HashMap<Ref, Val> = HashMap::new();
     let mut todo: Vec<Ref> = Vec::new();
@@ -428,7 +426,7 @@ pub fn copy_deep(cx: &mut Cx<'_>, v: Val) -> Result<Val, Fault> {
     Ok(top)
 }
 
-/// The same cell once more, its values still those of the original.
+/// Copies a cell, with the original values.
 fn shallow_copy(cx: &mut Cx<'_>, v: Val, r: Ref) -> Result<Val, Fault> {
     let len = match v {
         Val::Date(_) => 0,

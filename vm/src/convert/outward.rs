@@ -1,4 +1,4 @@
-//! From the heap to the host.
+//! Copies from the heap to the host.
 
 use super::count::{Count, LONGEST_SCALAR};
 use super::{BoundaryLimits, rejected, too_deep};
@@ -11,45 +11,42 @@ use a99_core::text::Text;
 use a99_core::value::{Map, Value};
 use std::ops::{Deref, DerefMut};
 
-/// Bytes of a text in memory beyond its own: its counters, and what the
-/// allocator adds.
+/// Bytes of a text in memory beyond its content: reference counts and allocator overhead.
 const TEXT_BYTES: usize = 32;
 
-/// Bytes of an array in memory beyond its elements: what the allocator adds.
+/// Bytes of an array in memory beyond its elements: allocator overhead.
 const ARRAY_BYTES: usize = 16;
 
 /// Bytes of an object in memory beyond its members.
 const OBJECT_BYTES: usize = 112;
 
-/// Up to this many members an object is a list of them.
+/// Number of members up to which an object is a list.
 const SMALL_OBJECT: usize = 8;
 
 /// Bytes of a member of a small object beyond its key's text.
 const MEMBER_BYTES: usize = 40;
 
-/// The same in a larger one, with its place in the index and the room that
-/// growth leaves empty or holds twice for a moment.
+/// Bytes of a member of a larger object beyond its key's text, with its place in the index,
+/// and empty and duplicated parts during growth.
 const INDEXED_MEMBER_BYTES: usize = 128;
 
-/// Work that copying a value stands for.
+/// Work to copy a value.
 const VALUE_WORK: i64 = 16;
 
-/// Work that memory of its own stands for, of a text or a container: taking it costs a few times
-/// of what a number does.
+/// Work to allocate a text or a container: it costs a few times as much as a number.
 const MADE_WORK: i64 = 64;
 
-/// Work that copying a member stands for, beyond its value.
+/// Work to copy a member, without its value.
 const MEMBER_WORK: i64 = 48;
 
-/// Host copies of guest values, and the only maker of them.
+/// Makes host copies of guest values; no other code does.
 ///
-/// What they take is counted against the ceiling of the run's heap before
-/// they are made, and until this is dropped; making them is work that a
-/// deadline or an abort interrupts.
+/// Their bytes count against the ceiling of the run's heap, from before they are made until
+/// this is dropped. A deadline or an abort interrupts the work.
 pub struct Copies<'c, 'a> {
     cx: &'c mut Cx<'a>,
     before: usize,
-    /// Whether the run pays for them, and how much of that is free.
+    /// Whether the run pays for the copies, and the free amount.
     paid: bool,
     free: i64,
 }
@@ -81,7 +78,7 @@ impl Drop for Copies<'_, '_> {
 }
 
 impl<'c, 'a> Copies<'c, 'a> {
-    /// None yet.
+    /// Starts without copies.
     pub fn new(cx: &'c mut Cx<'a>) -> Self {
         let before = cx.heap.copies();
         Copies {
@@ -92,13 +89,13 @@ impl<'c, 'a> Copies<'c, 'a> {
         }
     }
 
-    /// None yet; the run pays for them in the metered model, each value before
+    /// Starts without copies; the run pays for them in the metered model, each value before
     /// it is copied.
     pub fn paid(cx: &'c mut Cx<'a>) -> Self {
         Copies::paid_beyond(cx, 0)
     }
 
-    /// As [`Copies::paid`], but the first `free` micro-units are not paid.
+    /// As [`Copies::paid`], with the first `free` micro-units free.
     pub(crate) fn paid_beyond(cx: &'c mut Cx<'a>, free: i64) -> Self {
         let before = cx.heap.copies();
         Copies {
@@ -111,8 +108,8 @@ impl<'c, 'a> Copies<'c, 'a> {
 
     /// Copies a guest value for the host.
     ///
-    /// A set becomes an array, a date its ISO text (`null` if invalid), a
-    /// builtin `undefined` (D34, D35). Members that are `undefined` stay.
+    /// A set becomes an array, a date its ISO text (`null` if invalid), a builtin `undefined`
+    /// (D34, D35). `undefined` members are kept.
     ///
     /// # Errors
     /// [`ErrorCode::Boundary`](a99_core::error::ErrorCode::Boundary): too
@@ -121,7 +118,7 @@ impl<'c, 'a> Copies<'c, 'a> {
         self.copy_within(v, limits, usize::MAX)
     }
 
-    /// The same for a copy of at most so many bytes in memory.
+    /// Copies a value of at most `most` bytes in memory.
     pub(crate) fn copy_within(
         &mut self,
         v: Val,
@@ -130,7 +127,7 @@ impl<'c, 'a> Copies<'c, 'a> {
     ) -> Result<Value, Fault> {
         let (paid, free) = (self.paid, self.free);
         let (heap, mut clock) = self.cx.split();
-        // Most inputs are numbers and flags, of which any may cross.
+        // Most inputs are numbers and booleans, which always fit.
         if limits.max_bytes >= LONGEST_SCALAR
             && max_copy >= size_of::<Value>()
             && let Some(value) = from_register(v)
@@ -157,7 +154,7 @@ impl<'c, 'a> Copies<'c, 'a> {
         if walk.open.is_empty() {
             return copied;
         }
-        // Of a copy that was broken off much may be there.
+        // Much of an interrupted copy may exist.
         let parts = walk.open.into_iter().map(|open| match open {
             OutwardFrame::Array { items, .. } => Value::Array(items),
             OutwardFrame::Object { map, .. } => Value::Object(map),
@@ -167,7 +164,7 @@ impl<'c, 'a> Copies<'c, 'a> {
         copied
     }
 
-    /// Pays for a text, and counts it, that the caller copies himself.
+    /// Pays for a text and counts it; the caller copies it.
     ///
     /// # Errors
     /// Fuel, memory, a stop.
@@ -183,7 +180,7 @@ impl<'c, 'a> Copies<'c, 'a> {
         self.count(TEXT_BYTES + s.len_bytes())
     }
 
-    /// Counts what is made of copies beyond them.
+    /// Counts bytes derived from copies.
     ///
     /// # Errors
     /// Memory.
@@ -197,8 +194,8 @@ impl<'c, 'a> Copies<'c, 'a> {
     }
 }
 
-/// The bytes that [`Copies`] counts for a copy like this one, unless the value is larger
-/// than may cross; its JSON text is counted as if it had no escapes, and numbers at one
+/// The bytes that [`Copies`] counts for a copy like this one, unless the value exceeds the
+/// boundary limits. The limit check counts JSON text without escapes, and numbers at one
 /// byte.
 pub(crate) fn copy_bytes(value: &Value, limits: &BoundaryLimits) -> Option<usize> {
     let (mut bytes, mut text) = (0usize, 0usize);
@@ -236,7 +233,7 @@ pub(crate) fn copy_bytes(value: &Value, limits: &BoundaryLimits) -> Option<usize
     (text <= limits.max_bytes).then_some(bytes)
 }
 
-/// What lies in a register.
+/// The host value of a scalar that needs no heap.
 fn from_register(v: Val) -> Option<Value> {
     match v {
         Val::Undefined | Val::Unbound | Val::Builtin(_) => Some(Value::Undefined),
@@ -258,7 +255,7 @@ enum OutwardFrame {
         r: Ref,
         next: usize,
         map: Map,
-        /// The name of the member whose value is being copied.
+        /// The name of the member under construction.
         key: Option<Text>,
     },
 }
@@ -281,7 +278,7 @@ struct Walk<'a> {
     open: Vec<OutwardFrame>,
 }
 
-/// What a walk counts and pays with.
+/// The counters of a walk.
 struct Parts<'a> {
     heap: &'a mut Heap,
     clock: Clock<'a>,
@@ -294,7 +291,7 @@ struct Parts<'a> {
 }
 
 impl Parts<'_> {
-    /// Counts memory before it is taken.
+    /// Counts memory before it is allocated.
     #[inline]
     fn take(&mut self, bytes: usize) -> Result<(), Fault> {
         match self.left.checked_sub(bytes) {
@@ -304,7 +301,7 @@ impl Parts<'_> {
         Ok(self.heap.copy(bytes)?)
     }
 
-    /// Pays for a part of the copy, if it is paid.
+    /// Pays for a part of the copy, unless copies are free.
     #[inline]
     fn pay(&mut self, price: i64) -> Result<(), Fault> {
         if !self.paid {
@@ -389,7 +386,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Converts a scalar; opens a container and gives `None`.
+    /// Converts a scalar; for a container opens it and returns `None`.
     fn begin(&mut self, v: Val) -> Result<Option<Value>, Fault> {
         self.parts.clock.work(VALUE_WORK)?;
         match v {
@@ -424,7 +421,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Checks that a container may be copied, and counts it.
+    /// Checks and counts a container before it is copied.
     fn enter(&mut self, r: Ref, whole: usize, part: usize, price: i64) -> Result<usize, Fault> {
         if self.open.iter().any(|open| open.cell() == r) {
             return Err(rejected("contains a cycle"));
@@ -441,8 +438,8 @@ impl Walk<'_> {
         Ok(len)
     }
 
-    /// Stores a finished value into the innermost container, with the scalars behind it, and
-    /// finds what comes next.
+    /// Stores a finished value in the innermost container, with the scalars after it, and
+    /// finds the next step.
     fn advance(&mut self, done: Option<Value>) -> Result<OutwardStep, Fault> {
         let mut done = done;
         let parts = &mut self.parts;

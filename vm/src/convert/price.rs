@@ -1,19 +1,19 @@
-//! Paying for work on a whole value before it is done.
+//! Charges for work on a whole value, in advance.
 
 use super::{BoundaryLimits, too_deep};
 use crate::heap::{Ref, Val};
 use crate::native::{Cx, Fault};
 use a99_core::costs::{CostModel, Formula, Sizes};
 
-/// Work of looking at a value.
+/// Work to read a value.
 const VALUE_WORK: i64 = 16;
 
-/// Charges reading a value with everything in it: its elements, members and
-/// units, each path to a shared part once more, as a copy would have it.
+/// Charges for reading a value with all nested ones: elements, members and units. Shared
+/// parts count once per path, as in a copy.
 ///
 /// # Errors
-/// Fuel (in the flat model, the caps), a stop; more levels than may cross the
-/// boundary, which a cycle has.
+/// Fuel (in the flat model, the caps), a stop; more levels than may cross the boundary, for
+/// instance a cycle.
 pub(crate) fn charge_read(cx: &mut Cx<'_>, v: Val, formula: Formula) -> Result<(), Fault> {
     let limits = BoundaryLimits::default();
     let mut total = Sizes::default();
@@ -47,7 +47,7 @@ pub(crate) fn charge_read(cx: &mut Cx<'_>, v: Val, formula: Formula) -> Result<(
 fn pay(cx: &mut Cx<'_>, formula: Formula, total: &mut Sizes, part: Sizes) -> Result<(), Fault> {
     total.in_units = total.in_units.saturating_add(part.in_units);
     total.in_elements = total.in_elements.saturating_add(part.in_elements);
-    // The flat model's caps hold for the whole operation.
+    // The flat model's caps apply to the whole operation.
     let sizes = if cx.meter.model == CostModel::Flat {
         *total
     } else {

@@ -1,15 +1,14 @@
-//! Scratch buffers whose size the guest's data decides.
+//! Scratch buffers with a size controlled by guest data.
 //!
-//! They live for one instruction and are not part of the heap's count, so each
-//! growth is checked against the ceiling first (D20), and refused memory is
-//! an error instead of an abort of the process.
+//! They exist for one instruction and are not part of the heap's count. So each growth is
+//! checked against the ceiling first (D20), and refused memory is an error instead of an
+//! abort of the process.
 
 use crate::heap::{Heap, Oom, reserve_mapped};
 
-/// Elements that the first growth makes room for.
+/// Capacity after the first growth.
 const FIRST: usize = 16;
 
-/// Makes room for `n` more elements.
 pub(crate) fn reserve<T>(heap: &Heap, buf: &mut Vec<T>, n: usize) -> Result<(), Oom> {
     if buf.capacity() - buf.len() >= n {
         return Ok(());
@@ -19,7 +18,7 @@ pub(crate) fn reserve<T>(heap: &Heap, buf: &mut Vec<T>, n: usize) -> Result<(), 
         .len()
         .saturating_add(more)
         .saturating_mul(size_of::<T>());
-    // Doubling is a convenience: near the ceiling only what is needed counts.
+    // Doubling is optional: near the ceiling only the needed room is reserved.
     let more = if heap.check(wanted).is_ok() { more } else { n };
     let wanted = buf
         .len()

@@ -7,7 +7,7 @@ use a99_core::error::ErrorCode;
 use a99_core::value::{Map, Value};
 use std::sync::Arc;
 
-/// A host copy, whose count ends at once.
+/// A host copy that is not counted after the call.
 fn to_value(cx: &mut Cx<'_>, v: Val, limits: &BoundaryLimits) -> Result<Value, Fault> {
     Copies::new(cx).to_value(v, limits)
 }

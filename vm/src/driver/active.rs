@@ -1,5 +1,4 @@
-//! A call that is under way: its future, the end of its time, and who is told that it is no
-//! longer wanted.
+//! A call in progress: its future, its timeout, and its cancellation flag.
 
 use super::{AbortSignal, cannot_wait, poll_caught};
 use crate::atom::{AtomError, CancelFlag};
@@ -12,21 +11,21 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Instant;
 
-/// A call that was started. One that is dropped before it has answered is told that its answer
-/// is no longer wanted, also when the run's own future is dropped.
+/// A started call. If it is dropped before it answers, its cancellation flag is set, also
+/// when the run's own future is dropped.
 pub(super) struct ActiveCall {
     op: Cow<'static, str>,
     future: AnswerFuture,
     wake_at: Option<Instant>,
-    /// The end of its time; made when it is first seen to wait.
+    /// The timer, created when the call is first pending.
     sleep: Option<Sleep>,
-    /// Nothing once it has answered.
+    /// `None` once the call has answered.
     flag: Option<CancelFlag>,
 }
 
 impl ActiveCall {
-    /// Starts a call of the machine's program, now. It may take as long as its atom may, and no
-    /// longer than its run.
+    /// Starts a call of the machine's program. Its timeout is that of its atom, limited by
+    /// the run's deadline.
     #[inline(always)]
     pub(super) fn start(
         request: Request,
@@ -49,16 +48,16 @@ impl ActiveCall {
         }
     }
 
-    /// The answer of the atom, if it is there.
+    /// Polls the atom for its answer.
     pub(super) fn poll_answer(&mut self, context: &mut Context<'_>) -> Poll<Answered> {
         poll_caught(&mut self.future, context)
     }
 
-    /// The end of its time: the error that is its answer then.
+    /// Polls the timeout: the error that becomes the answer.
     pub(super) fn poll_time(&mut self, context: &mut Context<'_>) -> Poll<AtomError> {
         let sleep = match &mut self.sleep {
             Some(sleep) => sleep,
-            // Timers are made only for those that wait.
+            // Only pending calls need a timer.
             none => match timer(self.wake_at) {
                 Ok(sleep) => none.insert(sleep),
                 Err(NoTimers) => return Poll::Ready(no_timers(&self.op)),
@@ -70,8 +69,8 @@ impl ActiveCall {
         }
     }
 
-    /// Ends it with this answer: only an atom that failed is told that it may stop. What is left
-    /// of one that did not.
+    /// Ends the call with this answer: only a failed atom gets its cancellation flag set.
+    /// Returns the unused flag of a successful one.
     pub(super) fn end(mut self, answer: &Answered) -> Option<CancelFlag> {
         match answer {
             Ok(_) => self.flag.take(),
@@ -92,12 +91,12 @@ impl Drop for ActiveCall {
 pub(super) struct Listener(Option<(u64, AbortSignal)>);
 
 impl Listener {
-    /// That of a run.
+    /// Creates the listener of a run's signal.
     pub(super) fn of(signal: Option<&AbortSignal>) -> Listener {
         Listener(signal.map(|signal| (signal.ticket(), signal.clone())))
     }
 
-    /// Wakes this task.
+    /// Registers the task to wake.
     pub(super) fn listen(&self, context: &Context<'_>) {
         if let Some((ticket, signal)) = &self.0 {
             signal.listen(*ticket, context.waker());
@@ -113,7 +112,7 @@ impl Drop for Listener {
     }
 }
 
-/// The error of an atom that waits where nothing wakes it.
+/// The error of an atom that waits without timers.
 fn no_timers(op: &str) -> AtomError {
     cannot_wait(
         op,
@@ -121,20 +120,19 @@ fn no_timers(op: &str) -> AtomError {
     )
 }
 
-/// Nobody here wakes a future when its time has come.
+/// The runtime has no timers.
 pub(super) struct NoTimers;
 
-/// A future for a moment, if there is one.
+/// A timer, if there is a deadline.
 pub(super) type Sleep = Option<Pin<Box<tokio::time::Sleep>>>;
 
-/// A future for a moment, if there is one; an error outside of a runtime that
-/// has timers.
+/// Creates a timer, if there is a deadline; an error outside a runtime with timers.
 pub(super) fn timer(at: Option<Instant>) -> Result<Sleep, NoTimers> {
     let Some(at) = at else { return Ok(None) };
     if tokio::runtime::Handle::try_current().is_err() {
         return Err(NoTimers);
     }
-    // Whether a runtime has timers can only be found out by asking for one.
+    // Tokio offers no query for timers: creating one panics if they are missing.
     std::panic::catch_unwind(|| Box::pin(tokio::time::sleep_until(at.into())))
         .map(Some)
         .map_err(|_| NoTimers)

@@ -1,4 +1,4 @@
-//! How many runs a pool lets in, and waiting for a place in it.
+//! Admission of runs to a pool, and the wait for a place.
 
 use super::active::{Listener, timer};
 use crate::native::{Host, StopReason};
@@ -8,7 +8,7 @@ use std::pin::pin;
 use std::task::Poll;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-/// How many runs a pool lets in, by the memory they may take.
+/// Admits runs to a pool by the memory they may take.
 #[derive(Debug)]
 pub(crate) struct Admission {
     permits: Semaphore,
@@ -17,26 +17,26 @@ pub(crate) struct Admission {
     total: u32,
 }
 
-/// Why a run was not let in.
+/// The reason why a run was not admitted.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// It may take more than all of the pool, which has this many bytes.
+    /// The run may take more than the whole pool, which has this many bytes.
     TooLarge(usize),
-    /// It was stopped while it waited.
+    /// The run was stopped while it waited.
     Stopped(StopReason),
-    /// Its deadline cannot be kept here: there are no timers.
+    /// The deadline cannot be kept: the runtime has no timers.
     NoTimers,
 }
 
-/// What is said where there are no timers.
+/// Message without timers.
 pub(crate) const NO_TIMERS: &str =
     "A run that waits for a pool needs a tokio runtime whose time is enabled";
 
 impl Admission {
-    /// Memory is handed out in pieces of `unit` bytes.
+    /// Creates the admission of a pool. Memory is granted in pieces of `unit` bytes.
     pub(crate) fn new(bytes: usize, unit: usize) -> Admission {
         let pieces = u32::try_from(bytes / unit).unwrap_or(u32::MAX >> 3);
-        // A pool smaller than a piece still lets one small run in.
+        // A pool smaller than a piece still admits one small run.
         let total = pieces.clamp(u32::from(bytes > 0), u32::MAX >> 3);
         Admission {
             permits: Semaphore::new(total as usize),
@@ -54,7 +54,7 @@ impl Admission {
         Ok(pieces.clamp(1, self.total))
     }
 
-    /// Waits until `bytes` are free, as long as the run may wait.
+    /// Waits until `bytes` are free, at most until the run's deadline or abort.
     pub(crate) async fn admit(
         &self,
         bytes: usize,
@@ -77,7 +77,7 @@ impl Admission {
                 return Poll::Ready(Err(Refusal::Stopped(reason)));
             }
             if let Poll::Ready(permit) = place.as_mut().poll(context) {
-                // Nobody closes the semaphore.
+                // The semaphore is never closed.
                 return Poll::Ready(permit.map_err(|_| Refusal::TooLarge(0)));
             }
             if let Some(sleep) = sleep.as_mut().get_mut()

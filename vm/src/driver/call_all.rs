@@ -1,4 +1,4 @@
-//! Waiting for several calls of one run at once.
+//! Waits for several concurrent calls of one run (`callAll`).
 
 use super::active::{ActiveCall, Listener};
 use super::answer_now;
@@ -11,28 +11,27 @@ use std::collections::VecDeque;
 use std::task::{Context, Poll};
 use std::time::Instant;
 
-/// The answers in the order of the calls, or the bytes of those that the run cannot
-/// hold.
+/// The answers in the order of the calls, or the bytes of answers that exceed the run's
+/// ceiling.
 pub(super) type Answers = Result<Vec<Answered>, usize>;
 
-/// The calls of a run, and what has come of them.
+/// The concurrent calls of a run with their state.
 pub(super) struct Calls {
-    /// Those that are not started yet, in their order.
+    /// Calls not started yet, in order.
     waiting: VecDeque<(usize, Request)>,
-    /// Those that are under way, with their numbers and ids.
+    /// Calls in progress, with their numbers and ids.
     active: Vec<(usize, CallId, ActiveCall)>,
     limit: usize,
     answers: Vec<Option<Answered>>,
-    /// Bytes of the answers that are there.
+    /// Bytes of the answers received so far.
     bytes: usize,
     room: usize,
-    /// The end of the run's time.
     deadline: Option<Instant>,
     listener: Listener,
 }
 
 impl Calls {
-    /// Calls that were not started.
+    /// Creates the set; no call is started yet.
     pub(super) fn of(requests: Requests, session: &Session, clock: &Stopwatch) -> Calls {
         let placed = requests.calls.into_iter().enumerate();
         let waiting: VecDeque<_> = placed
@@ -50,7 +49,7 @@ impl Calls {
         }
     }
 
-    /// Starts calls as long as there is room for one.
+    /// Starts calls up to the concurrency limit.
     fn start(&mut self, machine: &Machine) {
         while self.active.len() < self.limit
             && let Some((number, request)) = self.waiting.pop_front()
@@ -62,8 +61,8 @@ impl Calls {
         }
     }
 
-    /// Polls what is under way, and starts what then has room. Whether all are there
-    /// (or more than the run can hold), unless it must stop.
+    /// Polls calls in progress and starts others as room permits. Ready when all have
+    /// answered, when the answers exceed the ceiling, or when the run must stop.
     pub(super) fn poll(
         &mut self,
         context: &mut Context<'_>,
@@ -93,11 +92,11 @@ impl Calls {
                     }
                 },
             };
-            // Its time may have been the run's.
+            // The atom may have used up the run's time too.
             if let (Err(_), Some(reason)) = (&answer, host.stop()) {
                 return Poll::Ready(Err(reason));
             }
-            // Those behind it move up; what is started next comes last.
+            // Later entries move up; newly started calls are appended.
             let (number, id, done) = self.active.remove(at);
             machine.report_answer(&id);
             done.end(&answer);
@@ -113,7 +112,7 @@ impl Calls {
         }
     }
 
-    /// What came of calls that are over. Those that are still under way are dropped.
+    /// The results of finished calls. Calls still in progress are dropped.
     pub(super) fn into_answers(self) -> Answers {
         match self.bytes > self.room {
             true => Err(self.bytes),
@@ -122,7 +121,7 @@ impl Calls {
     }
 }
 
-/// The same without a runtime: each must answer at once.
+/// Runs the calls without a runtime: each must answer at once.
 pub(super) fn now(
     vm: &Vm,
     session: &Session,

@@ -1,19 +1,19 @@
-//! Inline caches: where members of objects lie, and which keys names of the run are.
+//! Inline caches: slots of members, and keys of names.
 //!
-//! A program reads the same few members of objects of the same few shapes again and again, and
-//! computes keys from the same few texts. Both answers hold until the heap is compacted, which
-//! numbers shapes and keys anew and moves text. The tables are direct-mapped, belong to a run,
-//! and are made when it has looked up so much that they pay.
+//! A program reads the same few members of objects of the same few shapes repeatedly, and
+//! computes keys from the same few texts. Both results hold until a compaction, which
+//! renumbers shapes and keys and moves text. The tables are direct-mapped, belong to a run,
+//! and are allocated once it has made enough look-ups to pay for them.
 
 use super::{KeyId, ShapeId, Str};
 
-/// Entries of a table; a power of two.
+/// Entries per table; a power of two.
 const ENTRIES: usize = 32;
 
-/// Look-ups of a run before it has tables.
+/// Look-ups of a run before the tables are allocated.
 const LOOK_UPS_BEFORE: u32 = 32;
 
-/// A member of the objects of a shape.
+/// A cached member of a shape.
 #[derive(Copy, Clone)]
 struct Member {
     of: u64,
@@ -26,13 +26,13 @@ impl Member {
         slot: 0,
     };
 
-    /// No shape has this number together with that key, as each is an index of a list.
+    /// A unique tag: shape and key are both list indices, so no other pair has it.
     #[inline]
     fn of(shape: ShapeId, key: KeyId) -> u64 {
         u64::from(shape.0) << 32 | u64::from(key.0)
     }
 
-    /// Neighbouring shapes and keys have places of their own.
+    /// Consecutive shapes and keys map to different entries.
     #[inline]
     fn place(of: u64) -> usize {
         /// 2^64 divided by the golden ratio.
@@ -41,7 +41,7 @@ impl Member {
     }
 }
 
-/// A name that was looked up.
+/// A cached name.
 #[derive(Copy, Clone)]
 struct Name {
     text: Str,
@@ -49,7 +49,7 @@ struct Name {
 }
 
 impl Name {
-    /// The empty name, which is not kept.
+    /// The empty name, which is never cached.
     const NONE: Name = Name {
         text: Str::EMPTY,
         key: KeyId(0),
@@ -57,7 +57,7 @@ impl Name {
 
     #[inline]
     fn place(text: Str) -> usize {
-        /// 2^32 divided by the golden ratio: texts at any distance are spread.
+        /// 2^32 divided by the golden ratio: spreads texts at any distance.
         const SPREAD: u32 = 0x9E37_79B1;
         (text.raw_offset().wrapping_mul(SPREAD) >> (32 - ENTRIES.ilog2())) as usize
     }
@@ -91,7 +91,7 @@ impl std::fmt::Debug for Caches {
 }
 
 impl Caches {
-    /// The slot of a member, if it is known.
+    /// The cached slot of a member.
     #[inline]
     pub(super) fn slot(&self, shape: ShapeId, key: KeyId) -> Option<usize> {
         let of = Member::of(shape, key);
@@ -99,7 +99,7 @@ impl Caches {
         (known.of == of).then_some(known.slot as usize)
     }
 
-    /// Remembers the slot of a member, in a shape that does not change in place.
+    /// Caches the slot of a member; the shape must not change in place.
     pub(super) fn put_slot(&mut self, shape: ShapeId, key: KeyId, slot: usize) {
         if let Some(tables) = self.tables() {
             let (of, slot) = (Member::of(shape, key), slot as u32);
@@ -107,14 +107,14 @@ impl Caches {
         }
     }
 
-    /// The key that a name is, if it is known.
+    /// The cached key of a name.
     #[inline]
     pub(super) fn key(&self, text: Str) -> Option<KeyId> {
         let known = &self.tables.as_deref()?.names[Name::place(text)];
         (known.text == text && !text.is_empty()).then_some(known.key)
     }
 
-    /// Remembers which key a name is.
+    /// Caches the key of a name.
     pub(super) fn put_key(&mut self, text: Str, key: KeyId) {
         if let Some(tables) = self.tables() {
             tables.names[Name::place(text)] = Name { text, key };
@@ -134,7 +134,7 @@ impl Caches {
         Some(tables)
     }
 
-    /// Forgets what shapes, keys and texts were.
+    /// Clears the entries, after shapes, keys and texts have changed.
     pub(super) fn clear(&mut self) {
         self.look_ups = 0;
         if let Some(tables) = self.tables.as_deref_mut().filter(|tables| !tables.is_empty) {
@@ -142,7 +142,7 @@ impl Caches {
         }
     }
 
-    /// Gives the tables back.
+    /// Frees the tables.
     pub(super) fn free(&mut self) {
         *self = Caches::default();
     }

@@ -1,60 +1,56 @@
-//! Squeezing garbage out of a heap.
+//! Compaction of a heap.
 //!
-//! Runs only between two instructions, when the roots the machine names are
-//! all there is. Live cells keep their order and slide together; live text is
-//! kept as the union of the ranges that live strings view.
+//! It runs only between two instructions, when the machine's roots are complete. Live cells
+//! keep their order and slide together. Live text is the union of the ranges that live
+//! strings view.
 //!
-//! Its work is paid by what was allocated since the last one. That holds only
-//! if things that grow piece by piece find their spare room again afterwards:
-//! several arrays that grew in turn would otherwise all be copied to twice
-//! their size after each compaction, which brings on the next at once. Only
-//! when memory runs short does spare room go.
+//! Allocations since the last compaction pay for its work. That holds only if growing arrays
+//! and texts keep their spare room: several arrays that grow in turn would otherwise all be
+//! copied to twice their size after each compaction, which at once makes the next one due.
+//! Spare room is dropped only when memory runs short.
 //!
-//! A heap of many megabytes takes longer than a run may go on after it was
-//! told to stop, so every walk here looks at the host between its pieces. One
-//! that is broken off leaves a heap that nothing may read: the run has ended,
-//! and the heap is only emptied or dropped.
+//! Compacting many megabytes takes longer than the time within which a run must stop, so
+//! every walk has yield points. An interrupted compaction leaves an unreadable heap: the run
+//! has ended, and the heap may only be emptied or dropped.
 
 use super::live_text::{LiveText, TextMap};
 use super::pieces::{PIECE, copy_down, fill, sort_by_key};
 use super::{Cell, Heap, MAX_HEAP_LIMIT, Ref, ShapeId, Str, Val};
 use crate::native::{StopReason, Watch};
 
-/// Heap size before the first compaction is considered: below it a run ends
-/// before garbage matters.
+/// Heap size at which the first compaction is considered: smaller runs end before garbage
+/// matters.
 pub(super) const FIRST_COMPACTION: usize = 256 << 10;
 
-/// After a compaction the next is due when the heap is this many times as large as what
-/// survived: the most where all did, which is a run that builds something and would have all
-/// of it looked through at each doubling for nothing.
+/// Bounds of the growth factor between compactions, relative to the surviving size. The upper
+/// bound applies if everything survived: a run that builds data would otherwise rescan all of
+/// it at each doubling.
 const GROWTH: (usize, usize) = (2, 8);
 
-/// A heap is full when less than one part in so many of its ceiling is free
-/// after a compaction: going on would compact again and again for next to
-/// nothing.
+/// The heap is full if less than this fraction (1/n) of its ceiling is free after a
+/// compaction: continuing would compact repeatedly for almost no gain.
 const FULL_PARTS: usize = 64;
 
-/// Work of a compaction, in nanoseconds: for each cell there was, each slot
-/// kept, each piece of text that a value views.
+/// Work of a compaction, in nanoseconds: for each cell, each slot kept, each text view.
 const WORK: (usize, usize, usize) = (4, 4, 24);
 
-/// Bytes of text that are moved in a nanosecond.
+/// Bytes of text moved per nanosecond.
 const BYTES_A_NANOSECOND: usize = 8;
 
-/// What is done with a root of the heap.
+/// Callback for a root of the heap.
 pub(crate) type Visit<'v> = dyn FnMut(&mut Val) -> Result<(), StopReason> + 'v;
 
 /// Calls its argument on every root of the heap, up to the first error.
 pub(crate) type Roots<'a> = dyn FnMut(&mut Visit<'_>) -> Result<(), StopReason> + 'a;
 
 impl Heap {
-    /// Whether enough was allocated since the last compaction to try one.
+    /// Whether enough was allocated since the last compaction for another.
     #[inline]
     pub fn wants_compaction(&self) -> bool {
         self.used() >= self.compact_at
     }
 
-    /// Whether a compaction that just ran left too little room to go on.
+    /// Whether the last compaction left too little room to continue.
     pub fn is_full(&self) -> bool {
         self.full
     }
@@ -64,12 +60,11 @@ impl Heap {
         self.used().saturating_sub(self.compacted)
     }
 
-    /// Drops everything that no root reaches; updates the roots. `tight` takes
-    /// the spare room of arrays and texts that grow, too. Returns the work
-    /// done, in nanoseconds.
+    /// Drops unreachable values and updates the roots. `tight` also drops the spare room of
+    /// growing arrays and texts. Returns the work in nanoseconds.
     ///
     /// # Errors
-    /// The host says stop. The heap may then only be emptied.
+    /// The host stops the run. The heap may then only be emptied.
     pub(crate) fn compact(
         &mut self,
         tight: bool,
@@ -94,7 +89,7 @@ impl Heap {
         let shape_ids = self.shapes.collect(&marks.shapes, watch)?;
         let cell_ids = self.move_cells(&marks, &shape_ids, tight, watch)?;
         let moved = |val: &mut Val| match val {
-            // An empty view would still say where it was.
+            // An empty view must not keep its old offset.
             Val::Str(s) if s.is_empty() => *s = Str::EMPTY,
             Val::Str(s) => *s = text.moved(*s),
             Val::Arr(r) | Val::Obj(r) | Val::Set(r) | Val::Date(r) => r.0 = cell_ids[r.0 as usize],
@@ -115,7 +110,7 @@ impl Heap {
         Ok(work + self.slots.len() * WORK.1 + self.bytes.len() / BYTES_A_NANOSECOND)
     }
 
-    /// A compaction that nothing stops.
+    /// A compaction that cannot be stopped.
     #[cfg(test)]
     pub(super) fn compact_from(&mut self, tight: bool, roots: &mut [Val]) -> usize {
         let mut watch = Watch::new(&crate::builtins::testing::Still);
@@ -128,7 +123,7 @@ impl Heap {
         let mut map = live.into_map(watch)?;
         match &mut map {
             TextMap::Ranges(ranges) => self.rooms.widen(ranges),
-            // Among so many texts few grow.
+            // With this number of texts the share of growing ones is small.
             TextMap::Bits { .. } => self.rooms.clear(),
         }
         map.slide(&mut self.bytes, watch)?;
@@ -149,8 +144,8 @@ impl Heap {
         watch: &mut Watch<'_>,
     ) -> Result<Vec<u32>, StopReason> {
         let mut ids = Vec::with_capacity(self.cells.len());
-        // Slot ranges are in cell order except for arrays that moved when
-        // they grew, so cells are placed in the order of their slots.
+        // Slot ranges follow cell order except for arrays that moved when they grew, so cells
+        // are placed by the order of their slots.
         let mut by_slot: Vec<u32> = Vec::with_capacity(marks.live);
         for (n, part) in marks.cells.chunks(PIECE).enumerate() {
             watch.work(part.len() * 2)?;
@@ -165,7 +160,7 @@ impl Heap {
                 }
             }
         }
-        // Mostly they are in order, and a sort takes memory.
+        // They are mostly in order, and sorting takes memory.
         let cells = &self.cells;
         sort_by_key(&mut by_slot, |i| cells[*i as usize].off, watch)?;
         let mut at = 0usize;
@@ -173,7 +168,7 @@ impl Heap {
             watch.work(8)?;
             let cell = &mut self.cells[i as usize];
             let (off, len) = (cell.off as usize, cell.len as usize);
-            // Growing never leaves more room than this; taking values away does.
+            // Growth never leaves more room than this; removing values does.
             let spare = if tight { 0 } else { cell.len.max(4) };
             cell.cap = cell.cap.min(cell.len + spare);
             cell.off = at as u32;
@@ -198,17 +193,17 @@ impl Heap {
     }
 }
 
-/// The size at which the next compaction is due, after one of a heap of this size.
+/// Heap size at which the next compaction is due.
 fn next(before: usize, survived: usize) -> usize {
     let (least, most) = GROWTH;
     let dropped = before.saturating_sub(survived);
-    // In eighths of the heap; an eighth that went takes one from the growth.
+    // In eighths of the heap: each dropped eighth lowers the growth by one.
     let eighths = dropped / (before / 8).max(1);
     let growth = most.saturating_sub(2 * eighths).max(least);
     survived.saturating_mul(growth).min(2 * MAX_HEAP_LIMIT)
 }
 
-/// What a trace of the heap found alive.
+/// The result of a heap trace.
 struct Marks {
     cells: Vec<bool>,
     live: usize,
@@ -278,7 +273,7 @@ mod tests {
         assert_eq!(next(mib(8), mib(5)), mib(10));
         assert_eq!(next(mib(8), mib(1)), mib(2));
         assert_eq!((next(0, 0), next(mib(8), 0)), (0, 0));
-        // As much as a snapshot says.
+        // The same as a snapshot stores.
         assert_eq!(next(mib(1000), mib(1000)), mib(2048));
     }
 }

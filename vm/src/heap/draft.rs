@@ -4,8 +4,8 @@ use super::{Heap, KeyId, Oom, Val};
 use crate::native::{Cx, Fault};
 use std::collections::HashMap;
 
-/// Collects the members of a new object: later values of a key replace earlier
-/// ones in place, as in a JavaScript object.
+/// Collects the members of a new object. A repeated key replaces the earlier value in place,
+/// as in a JavaScript object.
 #[derive(Debug, Default)]
 pub struct ObjDraft {
     keys: Vec<KeyId>,
@@ -14,19 +14,18 @@ pub struct ObjDraft {
 }
 
 impl ObjDraft {
-    /// Work of a member of an object under construction, for who sets it.
+    /// Work per member of an object under construction, for its builder.
     pub const MEMBER_WORK: i64 = 64;
 
-    /// Beyond this many members look-ups go through a hash table.
+    /// Number of members above which look-ups use a hash table.
     const SCAN: usize = 16;
 
-    /// An empty draft.
+    /// Creates an empty draft.
     pub fn new() -> ObjDraft {
         ObjDraft::default()
     }
 
-    /// A draft with room for so many members: a table that grows is made anew,
-    /// at once.
+    /// Creates a draft with room for `n` members: a growing table would be rehashed at once.
     pub fn with_room(n: usize) -> ObjDraft {
         ObjDraft {
             keys: Vec::with_capacity(n),
@@ -73,22 +72,22 @@ impl ObjDraft {
         }
     }
 
-    /// How many members the draft has.
+    /// Number of members.
     pub fn len(&self) -> usize {
         self.keys.len()
     }
 
-    /// Whether the draft has no member.
+    /// Whether the draft has no members.
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()
     }
 
-    /// Makes the object and empties the draft for the next one.
+    /// Allocates the object and empties the draft for reuse.
     ///
     /// # Errors
     /// Memory; a stop.
     pub fn finish(&mut self, cx: &mut Cx<'_>) -> Result<Val, Fault> {
-        /// Work of giving a member's place in the draft back.
+        /// Work to clear a member's place in the draft.
         const CLEARED: i64 = 4;
         let members = self.keys.len() as i64;
         let obj = cx.object(&self.keys, &self.vals);

@@ -1,25 +1,25 @@
-//! Hash of names, keyed at random: no program can choose names that collide.
+//! Randomly keyed hashes of names: no program can choose names that collide.
 //!
 //! Most names have at most 15 bytes. They are hashed by multiply-shift with 128-bit
 //! multipliers (Thorup, "High speed hashing for integers and strings": the hashing of
-//! vectors), which is strongly universal: for any two names the chance that they have the
-//! same hash is that of a random function, as long as nobody knows the multipliers. Longer
-//! names are hashed by `SipHash`. Lists of keys are the values of a polynomial over them modulo
-//! 2^61 - 1, hashed in turn: two of n keys have the same value at n of 2^61 points at most.
+//! vectors), which is strongly universal: any two names collide with the probability of a
+//! random function, as long as the multipliers are secret. Longer names are hashed by
+//! `SipHash`. Lists of keys are hashed as values of a polynomial modulo 2^61 - 1, hashed
+//! again: two of n keys have the same value at n of 2^61 points at most.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::LazyLock;
 
-/// Bytes of a name that are hashed or compared between two looks at the host.
+/// Bytes of a name hashed or compared between two yield points.
 pub(super) const NAME_PIECE: usize = 16 << 10;
 
-/// The longest name that is hashed by multiplying.
+/// The longest name that is hashed by multiply-shift.
 const SHORT: usize = 15;
 
 /// The modulus of polynomials, a Mersenne prime.
 const PRIME: u64 = (1 << 61) - 1;
 
-/// The multipliers of a process.
+/// The random multipliers of a process.
 #[derive(Copy, Clone, Debug)]
 struct Multipliers {
     head: u128,
@@ -39,7 +39,7 @@ static MULTIPLIERS: LazyLock<Multipliers> = LazyLock::new(|| {
     }
 });
 
-/// Hashes names, and lists of their numbers.
+/// Hashes names, and lists of key ids.
 #[derive(Debug)]
 pub(super) struct NameHasher {
     short: Multipliers,
@@ -65,24 +65,24 @@ impl NameHasher {
         }
     }
 
-    /// The same of one that is not short.
+    /// The hash of a name longer than [`SHORT`].
     fn long_name(&self, text: &[u8]) -> u64 {
         let mut hasher = self.pieces();
         text.chunks(NAME_PIECE).for_each(|part| hasher.write(part));
         hasher.finish()
     }
 
-    /// The hasher for a name of more than a piece, which is given it piece by piece.
+    /// The incremental hasher for a name longer than a piece.
     pub(super) fn pieces(&self) -> impl Hasher {
         self.long.build_hasher()
     }
 
-    /// The hash of a list: a polynomial over it at a point that nobody knows.
+    /// The hash of a list: a polynomial at a secret point.
     pub(super) fn list(&self, keys: &[super::KeyId]) -> u64 {
         let at = self.short.add as u64 & PRIME;
         let polynomial = keys.iter().fold(1, |sum, key| {
             let sum = u128::from(sum) * u128::from(at) + u128::from(key.0);
-            // Twice, each time with what stands above the 61 bits added to them.
+            // Reduced twice: each time the part above 61 bits is added to them.
             let sum = (sum >> 61) as u64 + (sum as u64 & PRIME);
             (sum >> 61) + (sum & PRIME)
         });
@@ -102,7 +102,7 @@ impl Multipliers {
     }
 }
 
-/// A short name as two numbers, which are others for each name of its length.
+/// A short name as two numbers, unique among names of its length.
 #[inline]
 fn words(text: &[u8]) -> Option<[u64; 2]> {
     let four = |bytes: &[u8; 4]| u64::from(u32::from_le_bytes(*bytes));

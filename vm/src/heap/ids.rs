@@ -1,36 +1,35 @@
-//! Hash table of numbers in a list, with incremental growth: a table of hundreds
-//! of thousands that is made anew at once takes milliseconds, in which no run can
-//! be stopped.
+//! Hash table of list indices with incremental growth. Rehashing a table of hundreds of
+//! thousands at once takes milliseconds, during which a run cannot be stopped.
 
 use hashbrown::HashTable;
 
-/// Up to so many numbers a table is made anew at once.
+/// Size up to which a table is rehashed at once.
 const SMALL: usize = 1 << 12;
 
-/// The numbers of a list's elements, found by the hashes of what they stand for.
-/// They are added in ascending order; some elements may be left out, or removed.
+/// Indices of a list's elements, keyed by hashes of the elements. They are added in ascending
+/// order; elements may be left out, or removed.
 #[derive(Debug, Default)]
 pub(super) struct Ids {
     table: HashTable<u32>,
-    /// What of a table before it grew is not in the new one yet; few tables are that large.
+    /// The rest of the previous table that is not moved yet; only large tables have one.
     growth: Option<Box<Growth>>,
 }
 
-/// A table that has grown.
+/// A growth in progress.
 #[derive(Debug)]
 struct Growth {
-    /// The table before.
+    /// The previous table.
     former: HashTable<u32>,
-    /// Numbers below are in the new one.
+    /// Indices below this one have been moved.
     moved: u32,
-    /// Numbers from here on were never in the former.
+    /// Indices from this one on were never in `former`.
     end: u32,
-    /// How many an insertion moves.
+    /// Number of indices moved per insertion.
     step: u32,
 }
 
 impl Ids {
-    /// An empty table with room for so many.
+    /// Creates an empty table with room for `n` indices.
     pub(super) fn with_capacity(n: usize) -> Ids {
         Ids {
             table: HashTable::with_capacity(n),
@@ -38,13 +37,13 @@ impl Ids {
         }
     }
 
-    /// Forgets all numbers and keeps the room.
+    /// Removes all indices and keeps the allocation.
     pub(super) fn clear(&mut self) {
         self.table.clear();
         self.growth = None;
     }
 
-    /// The number with that hash of which `same` holds.
+    /// The index with this hash for which `same` holds.
     #[inline]
     pub(super) fn find(&self, hash: u64, mut same: impl FnMut(u32) -> bool) -> Option<u32> {
         let found = self.table.find(hash, |id| same(*id));
@@ -54,7 +53,7 @@ impl Ids {
         }
     }
 
-    /// Numbers that may have that hash; one may come twice.
+    /// Candidates with this hash; an index may occur twice.
     pub(super) fn iter_hash(&self, hash: u64) -> impl Iterator<Item = u32> {
         let growth = self.growth.as_ref();
         let former = growth.map(|growth| growth.former.iter_hash(hash));
@@ -62,23 +61,23 @@ impl Ids {
         self.table.iter_hash(hash).chain(former).copied()
     }
 
-    /// Adds a number that is larger than all others. `hash_of` gives the hash of
-    /// one that was added, and nothing for what was left out.
+    /// Adds an index larger than all others. `hash_of` returns the hash of an added index,
+    /// and `None` for one that was left out.
     pub(super) fn insert(&mut self, hash: u64, id: u32, hash_of: impl Fn(u32) -> Option<u64>) {
         let len = self.table.len();
         if len >= SMALL && len == self.table.capacity() {
-            // All of the former is in it by now, unless almost all was left out.
+            // `former` is usually moved by now, unless almost all elements were left out.
             self.move_some(u32::MAX, &hash_of);
             let table = HashTable::with_capacity(2 * len);
             self.growth = Some(Box::new(Growth {
                 former: std::mem::replace(&mut self.table, table),
                 moved: 0,
                 end: id,
-                // As many insertions are left as the former has numbers.
+                // Insertions until the next growth: as many as `former` has indices.
                 step: 2 * (id / len as u32).max(1),
             }));
         }
-        // Only a small one is made anew here, and of that all is in the table.
+        // Only small tables are rehashed here, and they have no `former`.
         self.table
             .insert_unique(hash, id, |id| hash_of(*id).unwrap_or_default());
         if let Some(growth) = &self.growth {
@@ -86,8 +85,8 @@ impl Ids {
         }
     }
 
-    /// Removes the number with that hash of which `same` holds. `hash_of` of it gives
-    /// nothing from now on.
+    /// Removes the index with this hash for which `same` holds. From now on `hash_of` returns
+    /// `None` for it.
     pub(super) fn remove(&mut self, hash: u64, same: impl Fn(u32) -> bool) {
         let former = self.growth.as_mut().map(|growth| &mut growth.former);
         for table in std::iter::once(&mut self.table).chain(former) {
@@ -97,7 +96,7 @@ impl Ids {
         }
     }
 
-    /// Takes so many numbers of the former into the table.
+    /// Moves up to `count` indices of `former` into the table.
     fn move_some(&mut self, count: u32, hash_of: &impl Fn(u32) -> Option<u64>) {
         let Some(growth) = &mut self.growth else {
             return;

@@ -1,9 +1,9 @@
-//! Lists of a heap, arrays and sets, that grow and are cut.
+//! Growth and truncation of arrays and sets.
 
 use super::{CELL_BYTES, Cell, Heap, Oom, Ref, SLOT_BYTES, Val};
 
 impl Heap {
-    /// Appends to an array or set. Growth doubles the room.
+    /// Appends to an array or set. Growth doubles the capacity.
     pub fn push(&mut self, r: Ref, val: Val) -> Result<(), Oom> {
         let c = self.cell(r);
         if c.len == c.cap {
@@ -16,7 +16,7 @@ impl Heap {
         Ok(())
     }
 
-    /// The same if that takes no more room; whether it did.
+    /// Appends if the capacity allows it; whether it did.
     #[inline]
     pub(crate) fn push_in_place(&mut self, r: Ref, val: Val) -> bool {
         let cell = &mut self.cells[r.0 as usize];
@@ -29,7 +29,7 @@ impl Heap {
         has_room
     }
 
-    /// Gives a full array room.
+    /// Grows a full array.
     #[cold]
     pub(super) fn widen(&mut self, r: Ref, c: Cell) -> Result<(), Oom> {
         let (off, moved, more) = self.room_to_widen(c)?;
@@ -40,18 +40,17 @@ impl Heap {
         Ok(())
     }
 
-    /// Makes room for as many values as a full array has, for fewer where that
-    /// does not fit under the ceiling. Where it goes, how many values move,
-    /// and how many more there is room for.
+    /// Reserves room to double a full array, or less if that exceeds the ceiling. Returns the
+    /// new offset, the number of values to move, and the added capacity.
     pub(super) fn room_to_widen(&mut self, c: Cell) -> Result<(u32, usize, usize), Oom> {
         let (from, cap) = (c.off as usize, c.cap as usize);
-        // An array at the end of the heap grows where it is.
+        // An array at the end of the heap grows in place.
         let in_place = from + cap == self.slots.len();
         let moved = if in_place { 0 } else { cap };
         let fits = |more: &usize| self.check((moved + more) * SLOT_BYTES + CELL_BYTES).is_ok();
         let mut ways = [cap, cap / 2, cap / 8].into_iter().filter(|n| *n > 4);
-        // A large array that moved for a handful of places would move again at
-        // once: near the ceiling that is a compaction for each.
+        // A large array that moved for a few values would soon move again: near the ceiling
+        // each move costs a compaction.
         let more = ways.find(fits).unwrap_or((cap / 32).max(4));
         let off = self.reserve_slots(moved + more)?;
         Ok((if in_place { c.off } else { off }, moved, more))

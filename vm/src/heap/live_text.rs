@@ -1,40 +1,39 @@
-//! Which text of a heap is alive, and where it moves.
+//! The live text of a heap, and its new offsets.
 //!
-//! Live values view ranges of text. As long as there are few, the ranges are
-//! kept and sorted. A heap can hold millions of short texts, whose ranges would
-//! take more memory than the text; beyond [`FEW`] a bit for each byte says
-//! whether it is alive.
+//! Live values view ranges of text. A small number of ranges is kept and sorted. A heap can
+//! hold millions of short texts, whose ranges would take more memory than the text: beyond
+//! [`FEW`] ranges, a bitmap marks live bytes.
 
 use super::Str;
 use super::pieces::{PIECE, copy_down, sort_by_key};
 use crate::native::{StopReason, Watch};
 
-/// So many ranges are kept as such.
+/// Maximum number of ranges kept as a list.
 const FEW: usize = 128 << 10;
 
-/// Bytes of text, and bits, of a word.
+/// Bytes of text per bitmap word, one bit each.
 const WORD: usize = 64;
 
-/// Words from one count of live bytes to the next.
+/// Bitmap words between two counts of live bytes.
 const STEP: usize = 8;
 
-/// How many of the texts that were just found are remembered: a field of many objects has one
-/// of a few texts, which need be sorted once only.
+/// Number of recently found texts to remember: a field of many objects often has one of a few
+/// texts, which must be sorted only once.
 const RECENT: usize = 64;
 
-/// `(old start, old end, new start)` of text that moves.
+/// `(old start, old end, new start)` of moved text.
 pub(super) type Range = (u32, u32, u32);
 
-/// The live text that was found so far.
+/// The live text found so far.
 #[derive(Debug)]
 pub(super) struct LiveText {
     ranges: Vec<(u32, u32)>,
-    /// Some of the ranges that were found, at the remainders of their starts.
+    /// Recently found ranges, indexed by their start modulo [`RECENT`].
     recent: [(u32, u32); RECENT],
     bits: Vec<u64>,
     /// Bytes of text in the heap.
     bytes: usize,
-    /// How many ranges were found.
+    /// Number of ranges found.
     pub(super) found: usize,
 }
 
@@ -55,7 +54,7 @@ impl LiveText {
         }
     }
 
-    /// A live value views this text of the heap.
+    /// Marks the text that a live value views.
     #[inline]
     pub(super) fn add(&mut self, s: Str, watch: &mut Watch<'_>) -> Result<(), StopReason> {
         self.found += 1;
@@ -72,7 +71,7 @@ impl LiveText {
         Ok(())
     }
 
-    /// Moves the ranges found so far to the bits.
+    /// Converts the ranges found so far to the bitmap.
     #[cold]
     fn mark(&mut self, watch: &mut Watch<'_>) -> Result<(), StopReason> {
         if self.bits.is_empty() {
@@ -81,7 +80,7 @@ impl LiveText {
         for (start, end, _) in union(&mut self.ranges, watch)? {
             let (mut at, end) = (start as usize, end as usize);
             while at < end {
-                // Whole words but for the first and the last of a piece.
+                // Whole words except the first and the last of a piece.
                 let stop = end.min(at + PIECE * WORD);
                 watch.work(4 + (stop - at) / WORD)?;
                 while at < stop {
@@ -96,7 +95,7 @@ impl LiveText {
         Ok(())
     }
 
-    /// Where the live text goes: it slides together in its order.
+    /// The new offsets of live text, which slides together in order.
     pub(super) fn into_map(mut self, watch: &mut Watch<'_>) -> Result<TextMap, StopReason> {
         if self.bits.is_empty() {
             return Ok(TextMap::Ranges(union(&mut self.ranges, watch)?));
@@ -117,10 +116,10 @@ impl LiveText {
     }
 }
 
-/// The union of ranges, in order.
+/// Merges ranges to their union, in order.
 fn union(ranges: &mut Vec<(u32, u32)>, watch: &mut Watch<'_>) -> Result<Vec<Range>, StopReason> {
-    // Values mostly view text in the order in which it was made: a sort that
-    // sees that is several times as fast as one that does not.
+    // Values mostly view text in allocation order: an adaptive sort is several times as fast
+    // as one that is not.
     sort_by_key(ranges, |range| *range, watch)?;
     let mut map: Vec<Range> = Vec::new();
     for part in ranges.chunks(PIECE) {
@@ -135,17 +134,17 @@ fn union(ranges: &mut Vec<(u32, u32)>, watch: &mut Watch<'_>) -> Result<Vec<Rang
     Ok(map)
 }
 
-/// Where live text moves.
+/// New offsets of live text.
 #[derive(Debug)]
 pub(super) enum TextMap {
-    /// Its ranges, in order.
+    /// Sorted ranges.
     Ranges(Vec<Range>),
-    /// A bit for each byte; live bytes before every [`STEP`]th word.
+    /// One bit per byte, and the number of live bytes before every [`STEP`]th word.
     Bits { bits: Vec<u64>, counts: Vec<u32> },
 }
 
 impl TextMap {
-    /// Slides the live text together.
+    /// Slides live text together.
     pub(super) fn slide(
         &mut self,
         bytes: &mut Vec<u8>,
@@ -177,7 +176,7 @@ impl TextMap {
         Ok(())
     }
 
-    /// Live bytes before this one.
+    /// Number of live bytes before this one.
     fn before(bits: &[u64], counts: &[u32], byte: usize) -> u32 {
         let (word, bit) = (byte / WORD, byte % WORD);
         let first = word / STEP * STEP;
@@ -186,7 +185,7 @@ impl TextMap {
         counts[word / STEP] + words.sum::<u32>() + part.count_ones()
     }
 
-    /// The live range that a byte lies in.
+    /// The live range that contains a byte.
     pub(super) fn around(&self, byte: u32) -> Option<Range> {
         match self {
             TextMap::Ranges(ranges) => {
@@ -197,13 +196,13 @@ impl TextMap {
                 let at = byte as usize;
                 let (start, end) = run(bits, at)?;
                 let new = Self::before(bits, counts, at);
-                // What lies before this byte does not matter to whoever asks.
+                // No caller needs the part before this byte.
                 (start == at).then_some((byte, end as u32, new))
             }
         }
     }
 
-    /// A text at its new place.
+    /// A text at its new offset.
     #[inline]
     pub(super) fn moved(&self, s: Str) -> Str {
         if s.is_static() {
@@ -221,7 +220,7 @@ impl TextMap {
     }
 }
 
-/// The first run of live bytes at or after a byte.
+/// The first run of live bytes at or after an offset.
 fn run(bits: &[u64], from: usize) -> Option<(usize, usize)> {
     let start = find(bits, from, 0)?;
     let end = find(bits, start, u64::MAX).unwrap_or(bits.len() * WORD);

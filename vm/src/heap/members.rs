@@ -1,11 +1,11 @@
-//! Members of objects that are set and deleted in place (D66).
+//! In-place insertion and deletion of object members (D66).
 
 use super::shape::Gap;
 use super::{Heap, KeyId, Ref, Val};
 use crate::native::{Clock, Fault};
 
 impl Heap {
-    /// Sets a member, which comes last if it is new. What an object is aliased by sees it.
+    /// Sets a member; a new one comes last. All references to the object see the change.
     pub(crate) fn set_member(
         &mut self,
         r: Ref,
@@ -29,7 +29,7 @@ impl Heap {
         Ok(())
     }
 
-    /// Deletes a member; whether it was there.
+    /// Deletes a member; whether it existed.
     pub(crate) fn delete_member(
         &mut self,
         r: Ref,
@@ -55,7 +55,7 @@ impl Heap {
         Ok(true)
     }
 
-    /// A new object with the keys of another, which is settled.
+    /// Allocates an object with the keys of another, which must be settled.
     pub(crate) fn object_like(
         &mut self,
         r: Ref,
@@ -71,8 +71,7 @@ impl Heap {
         self.object_of(&keys, vals, clock)
     }
 
-    /// Puts the members of an object into the order of insertion, for walks that go by
-    /// slots.
+    /// Restores insertion order of the members, for walks by slot.
     pub(crate) fn settle(&mut self, r: Ref, clock: &mut Clock<'_>) -> Result<(), Fault> {
         let c = self.cell(r);
         if !self.shapes.is_own(c.shape) {
@@ -94,5 +93,5 @@ impl Heap {
     }
 }
 
-/// Values that are moved between two looks at the host.
+/// Values moved between two yield points.
 const PIECE: usize = 4096;

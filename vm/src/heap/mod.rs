@@ -1,14 +1,13 @@
 //! The arena of one run: text, arrays and objects, counted exactly.
 //!
-//! Three growing buffers hold everything: `bytes` (text), `slots` (the values
-//! of arrays and objects) and `cells` (one header for each array, object, set
-//! or date). Nothing is freed one by one: a run's heap is dropped or reused
-//! whole, and `Heap::compact` squeezes garbage out between two instructions,
-//! when every live value is reachable from the roots it is given.
+//! Three growing buffers hold all data: `bytes` (text), `slots` (the values of arrays and
+//! objects) and `cells` (one header for each array, object, set or date). Values are never
+//! freed individually. A run's heap is dropped or reused whole, and `Heap::compact` removes
+//! garbage between two instructions, when every live value is reachable from its roots.
 //!
-//! Every allocation is checked against the ceiling first (D20) and fails with
-//! [`Oom`]; the interpreter then compacts once, runs the instruction again,
-//! and only then reports the heap limit.
+//! Every allocation is checked against the ceiling first (D20) and fails with [`Oom`]. The
+//! interpreter then compacts once, runs the instruction again, and only then reports the heap
+//! limit.
 
 mod caches;
 mod compact;
@@ -44,16 +43,16 @@ use crate::native::{Clock, Fault};
 use a99_core::value::Value;
 use std::sync::Arc;
 
-/// The ceiling over everything a run holds unless the host chooses another (D20).
+/// Default ceiling over everything that a run holds (D20).
 pub const DEFAULT_HEAP_LIMIT: usize = 64 << 20;
 
-/// No ceiling can be above this: offsets are 31 bits wide.
+/// Maximum ceiling: offsets are 31 bits wide.
 pub const MAX_HEAP_LIMIT: usize = 1 << 30;
 
-/// An allocation would pass the ceiling (or the system refused memory).
+/// An allocation that would exceed the ceiling (or that the system refused).
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Oom {
-    /// Bytes that were asked for.
+    /// Requested bytes.
     pub wanted: usize,
 }
 
@@ -74,13 +73,13 @@ struct Cell {
     cap: u32,
 }
 
-/// The part of the ceiling that buffers may have as spare room beyond it.
+/// Buffers may exceed the ceiling by this fraction (1/n) as spare room.
 const SPARE_PARTS: usize = 16;
 
 /// Work of dropping a host value.
 const VALUE_DROPPED: i64 = 32;
 
-/// What values that were left behind count as: too much to be kept.
+/// Estimated bytes of undropped host values: too much to keep for reuse.
 const LEFT_BYTES: usize = 2 << 20;
 
 const CELL_BYTES: usize = size_of::<Cell>();
@@ -97,21 +96,20 @@ pub struct Heap {
     pub shapes: Shapes,
     limit: usize,
     external: usize,
-    /// Bytes of the host copies that the current instruction works on.
+    /// Bytes of host copies in use by the current instruction.
     copies: usize,
-    /// Size at which garbage is worth looking for.
+    /// Size at which the next compaction is due.
     compact_at: usize,
     /// Size after the last compaction.
     compacted: usize,
-    /// Whether the last compaction left next to nothing free.
+    /// Whether the last compaction left almost nothing free.
     full: bool,
-    /// Spare bytes beside text that grows.
+    /// Spare bytes around growing text.
     rooms: rooms::Rooms,
-    /// Where units lie in long text that is not ASCII.
+    /// Noted unit positions in long non-ASCII text.
     places: places::UnitPositions,
-    /// Host values whose disposal a stop broke off.
+    /// Host values whose disposal was interrupted by a stop.
     left: Vec<Value>,
-    /// Where members lie that were read before.
     caches: caches::Caches,
     pub(crate) console: crate::console::Console,
 }
@@ -123,7 +121,7 @@ impl Default for Heap {
 }
 
 impl Heap {
-    /// An empty heap over a program's constant text and shapes.
+    /// Creates an empty heap over a program's constant text and shapes.
     pub(crate) fn new(statics: Arc<[u8]>, shapes: Arc<StaticShapes>) -> Heap {
         Heap {
             statics,
@@ -147,10 +145,10 @@ impl Heap {
 }
 
 impl Heap {
-    /// Empties the heap for a new run over a program's constant text and
-    /// shapes; buffers that the ceiling allows are kept for it.
+    /// Empties the heap for a new run over a program's constant text and shapes. Buffers
+    /// within the ceiling are kept.
     pub fn reset(&mut self, statics: &Arc<[u8]>, shapes: &Arc<StaticShapes>, limit: usize) {
-        // Of the same program as before nothing is counted.
+        // The same program as before is already counted.
         if !Arc::ptr_eq(&self.statics, statics) {
             self.statics = Arc::clone(statics);
         }
@@ -162,15 +160,14 @@ impl Heap {
         }
     }
 
-    /// Bytes of the program's constant text.
     pub(crate) fn program_bytes(&self) -> usize {
         self.statics.len()
     }
 
-    /// [`Heap::reset`] for another run of the same program, under the same ceiling, by a host
-    /// that holds the heap itself.
+    /// [`Heap::reset`] for another run of the same program under the same ceiling, by a host
+    /// that keeps the heap.
     pub(crate) fn again(&mut self) {
-        /// Buffers beyond this are given back.
+        /// Buffer size in bytes above which the memory is freed.
         const KEEP: usize = 1 << 20;
         self.clear();
         self.bytes.shrink_to(KEEP);
@@ -195,7 +192,7 @@ impl Heap {
         self.console.clear();
     }
 
-    /// Bytes held now, garbage included.
+    /// Bytes held now, including garbage.
     #[inline]
     pub fn used(&self) -> usize {
         self.bytes.len()
@@ -211,15 +208,15 @@ impl Heap {
         self.buffer_bytes() + self.shapes.bytes()
     }
 
-    /// Bytes of the buffers that hold values and text.
+    /// Bytes of the buffers of values and text.
     pub(crate) fn buffer_bytes(&self) -> usize {
         self.bytes.capacity()
             + self.slots.capacity() * SLOT_BYTES
             + self.cells.capacity() * CELL_BYTES
     }
 
-    /// Takes host values apart that a run no longer needs. Where the host says
-    /// stop they are left to whoever drops the heap.
+    /// Drops host values that a run no longer needs, with yield points. After a stop the rest
+    /// is left to the owner of the heap.
     pub(crate) fn discard(
         &mut self,
         values: Vec<Value>,
@@ -231,18 +228,18 @@ impl Heap {
         ended
     }
 
-    /// Leaves a host value of a run that ends to whoever drops the heap.
+    /// Leaves a host value of an ending run to the owner of the heap.
     pub(crate) fn leave(&mut self, value: Value) {
         self.left.push(value);
     }
 
-    /// An estimate of what [`Heap::discard`] left.
+    /// Estimated bytes of values that [`Heap::discard`] left.
     pub(crate) fn left_bytes(&self) -> usize {
-        // Few values stand for all that is in them.
+        // A few values can be roots of large trees.
         if self.left.is_empty() { 0 } else { LEFT_BYTES }
     }
 
-    /// Gives unused buffer space back, for a run that waits on the host.
+    /// Frees unused buffer capacity, for a run that waits on the host.
     pub fn shrink(&mut self) {
         self.bytes.shrink_to_fit();
         self.slots.shrink_to_fit();
@@ -265,7 +262,7 @@ impl Heap {
         }
     }
 
-    /// Bytes that are free under the ceiling.
+    /// Bytes free under the ceiling.
     pub(crate) fn room(&self) -> usize {
         self.limit.saturating_sub(self.used())
     }
@@ -278,9 +275,9 @@ impl Heap {
         Ok(())
     }
 
-    /// Gives back what the buffers have beyond what they hold where so much
-    /// more would take the run past its ceiling: a buffer that was full of
-    /// what is garbage now is memory that another one may need.
+    /// Frees spare buffer capacity if the request would otherwise take the run past its
+    /// ceiling: a buffer that was filled with garbage may hold memory that another buffer
+    /// needs.
     #[inline]
     fn make_room(&mut self, wanted: usize) {
         let spare = self.capacity_bytes() + self.external + self.copies;
@@ -289,7 +286,7 @@ impl Heap {
         }
     }
 
-    /// Bytes of host copies that are counted now.
+    /// Bytes of host copies counted now.
     pub(crate) fn copies(&self) -> usize {
         self.copies
     }
@@ -303,17 +300,17 @@ impl Heap {
         Ok(())
     }
 
-    /// Forgets host copies, down to what was counted before them.
+    /// Releases host copies, down to the earlier count.
     pub(crate) fn end_copies(&mut self, before: usize) {
         self.copies = before;
     }
 
-    /// Counts memory that has a limit of its own and is held already.
+    /// Counts memory that is already held and has its own limit.
     pub fn force_external(&mut self, bytes: usize) {
         self.external += bytes;
     }
 
-    /// Takes back what [`Heap::add_external`] counted.
+    /// Releases memory counted by [`Heap::add_external`].
     pub fn sub_external(&mut self, bytes: usize) {
         self.external = self.external.saturating_sub(bytes);
     }
@@ -332,7 +329,7 @@ impl Heap {
         Ok(Ref(id))
     }
 
-    /// Makes room for `n` more slots and a cell, or fails.
+    /// Reserves room for `n` more slots and a cell.
     #[inline]
     fn reserve_slots(&mut self, n: usize) -> Result<u32, Oom> {
         self.check(n.saturating_mul(SLOT_BYTES) + CELL_BYTES)?;
@@ -349,7 +346,7 @@ impl Heap {
         grow(&mut self.slots, n, room)
     }
 
-    /// A new array of these values.
+    /// Allocates an array with these values.
     pub fn alloc_arr(&mut self, vals: &[Val]) -> Result<Ref, Oom> {
         let off = self.reserve_slots(vals.len())?;
         self.slots.extend_from_slice(vals);
@@ -363,7 +360,7 @@ impl Heap {
         })
     }
 
-    /// A new empty array with room for `cap` values.
+    /// Allocates an empty array with room for `cap` values.
     pub fn alloc_arr_cap(&mut self, cap: usize) -> Result<Ref, Oom> {
         let off = self.reserve_slots(cap)?;
         self.slots.resize(off as usize + cap, Val::Undefined);
@@ -381,15 +378,14 @@ impl Heap {
         self.cells[r.0 as usize]
     }
 
-    /// The values of an array or the items of a set, or of an object in slot
-    /// order.
+    /// The values of an array, the items of a set, or the values of an object in slot order.
     #[inline]
     pub fn items(&self, r: Ref) -> &[Val] {
         let c = self.cell(r);
         &self.slots[c.off as usize..(c.off + c.len) as usize]
     }
 
-    /// How many values an array, a set or an object holds.
+    /// Number of values in an array, a set or an object.
     #[inline]
     pub fn len(&self, r: Ref) -> usize {
         self.cell(r).len as usize
@@ -401,7 +397,7 @@ impl Heap {
         self.len(r) == 0
     }
 
-    /// The values of an array or set, to be changed in place.
+    /// The mutable values of an array or set.
     #[inline]
     pub fn items_mut(&mut self, r: Ref) -> &mut [Val] {
         let c = self.cell(r);
@@ -410,14 +406,14 @@ impl Heap {
 
     // ---- sets and dates ----
 
-    /// A new set of these items, which the caller has made distinct.
+    /// Allocates a set of items that the caller has made distinct.
     pub fn alloc_set(&mut self, items: &[Val]) -> Result<Ref, Oom> {
         let r = self.alloc_arr(items)?;
         self.cells[r.0 as usize].kind = CellKind::Set;
         Ok(r)
     }
 
-    /// A new date, in milliseconds since the epoch.
+    /// Allocates a date, in milliseconds since the epoch.
     pub fn alloc_date(&mut self, ms: f64) -> Result<Ref, Oom> {
         let r = self.alloc_arr(&[Val::Num(ms)])?;
         self.cells[r.0 as usize].kind = CellKind::Date;
@@ -434,7 +430,7 @@ impl Heap {
 
     // ---- objects ----
 
-    /// A new object of this shape; `vals` are in slot order.
+    /// Allocates an object of this shape; `vals` are in slot order.
     #[inline]
     pub fn alloc_obj(&mut self, shape: ShapeId, vals: &[Val]) -> Result<Ref, Oom> {
         debug_assert_eq!(self.shapes.keys(shape).len(), vals.len());
@@ -443,7 +439,7 @@ impl Heap {
         self.new_obj_cell(shape, off, vals.len())
     }
 
-    /// The same with values that come one by one.
+    /// Allocates an object of this shape from an iterator of values.
     #[inline]
     pub(crate) fn alloc_obj_of(
         &mut self,
@@ -457,7 +453,7 @@ impl Heap {
         self.new_obj_cell(shape, off, len)
     }
 
-    /// The object whose values stand from this slot on.
+    /// Allocates the cell of an object whose values begin at this slot.
     #[inline]
     fn new_obj_cell(&mut self, shape: ShapeId, off: u32, len: usize) -> Result<Ref, Oom> {
         let len = len as u32;
@@ -470,7 +466,7 @@ impl Heap {
         })
     }
 
-    /// Interns a key, counted against the ceiling.
+    /// Interns a key and counts it against the ceiling.
     pub fn intern(&mut self, text: &[u8]) -> Result<KeyId, Oom> {
         if let Some(key) = self.shapes.find_key(text) {
             return Ok(key);
@@ -479,7 +475,7 @@ impl Heap {
         Ok(self.shapes.intern(text))
     }
 
-    /// A new object with these distinct keys in insertion order.
+    /// Allocates an object with these distinct keys in insertion order.
     pub fn alloc_obj_keys(&mut self, keys: &[KeyId], vals: &[Val]) -> Result<Ref, Oom> {
         self.check(Shapes::shape_cost(keys.len()))?;
         let shape = self.shapes.shape_of(keys);
@@ -492,7 +488,7 @@ impl Heap {
         self.cell(r).shape
     }
 
-    /// A member of an object; own members are all there are (D16).
+    /// A member of an object; there are only own members (D16).
     #[inline]
     pub fn get(&self, r: Ref, key: KeyId) -> Option<Val> {
         let c = self.cell(r);
@@ -500,7 +496,7 @@ impl Heap {
         Some(self.slots[c.off as usize + slot])
     }
 
-    /// The same where it stands, for a program that reads it again and again.
+    /// A member of an object in place, through the inline cache.
     #[inline(always)]
     pub(crate) fn member(&mut self, r: Ref, key: KeyId) -> Option<&mut Val> {
         let (shape, off) = (self.cell(r).shape, self.cell(r).off as usize);
@@ -511,7 +507,7 @@ impl Heap {
         Some(&mut self.slots[off + slot])
     }
 
-    /// The slot of a member, which is looked for.
+    /// Looks up the slot of a member and caches it.
     #[inline(never)]
     fn look_up(&mut self, shape: ShapeId, key: KeyId) -> Option<usize> {
         let slot = self.shapes.slot(shape, key)?;
@@ -528,8 +524,8 @@ impl Heap {
         Some(self.slots[c.off as usize + slot])
     }
 
-    /// The members of an object, if they are enumerated as they lie (D37): in less time than
-    /// [`Heap::entries`] takes.
+    /// The members of an object, if slot order is enumeration order (D37); faster than
+    /// [`Heap::entries`].
     #[inline]
     pub fn plain_entries(&self, r: Ref) -> Option<impl Iterator<Item = (KeyId, Val)> + '_> {
         let keys = self.shapes.plain_keys(self.cell(r).shape)?;
@@ -547,9 +543,8 @@ impl Heap {
     }
 }
 
-/// Grows a buffer by at least `n` elements, by half of what it has where that
-/// is more but never by more than the `room` under the ceiling; fails instead
-/// of aborting when the system has no memory.
+/// Grows a buffer by `n` elements or by half its length, whichever is more, but at most by
+/// the `room` under the ceiling. Fails instead of aborting if the system has no memory.
 #[cold]
 fn grow<T>(buf: &mut Vec<T>, n: usize, room: usize) -> Result<(), Oom> {
     let wish = (buf.capacity() / 2).max(16);
@@ -559,26 +554,24 @@ fn grow<T>(buf: &mut Vec<T>, n: usize, room: usize) -> Result<(), Oom> {
     })
 }
 
-/// Makes room for exactly `more` elements, in time that does not grow with what
-/// the buffer holds.
+/// Reserves exactly `more` elements, in time independent of the buffer's length.
 ///
-/// An allocator may copy a buffer that grows, ten milliseconds for some tens
-/// of megabytes. It does not where the buffer is a mapping of its own, whose
-/// pages move to another address: so a buffer that becomes large is asked for
-/// at a size at which every allocator makes one, of which all that is not
-/// wanted is given back untouched. That needs as much `room` in bytes under the
-/// ceiling, of which a run never asks for more; below it, copies are short.
+/// An allocator may copy a growing buffer: ten milliseconds for some tens of megabytes. It
+/// copies nothing if the buffer is a separate mapping, whose pages are remapped. So a buffer
+/// that becomes large is requested at a size at which every allocator maps, and the unneeded
+/// part is returned untouched. This takes as much `room` in bytes under the ceiling, so that
+/// the request never exceeds it; with less room, copies are short.
 ///
 /// # Errors
-/// The system refused memory.
+/// The system refused the memory.
 pub(crate) fn reserve_mapped<T>(
     buf: &mut Vec<T>,
     more: usize,
     room: usize,
 ) -> Result<(), std::collections::TryReserveError> {
-    /// A buffer of as many bytes is large: copying less is quick.
+    /// Size in bytes from which a buffer is large: copying less is fast.
     const LARGE: usize = 512 << 10;
-    /// The largest size up to which glibc's `malloc` may not map (its
+    /// The largest size that glibc's `malloc` may serve without a mapping (its
     /// `DEFAULT_MMAP_THRESHOLD_MAX`).
     const MAPPED: usize = 32 << 20;
     let size = size_of::<T>().max(1);

@@ -1,27 +1,26 @@
-//! Long copies into the heap and within it, in pieces with a look at the host
-//! after each: memory that is touched for the first time takes about a
-//! millisecond for four megabytes.
+//! Long copies into and within the heap, in pieces with yield points between them. Touching
+//! new memory takes about a millisecond per four megabytes.
 //!
-//! What a copy that is broken off leaves behind is garbage: the run has ended.
+//! An interrupted copy leaves garbage: the run has ended.
 
 use super::{Cell, CellKind, Heap, KeyId, Oom, Ref, ShapeId, Shapes, Str, StrMark, Val};
 use crate::native::{Clock, Fault};
 use a99_ecma::wtf8;
 use std::ops::Range;
 
-/// Bytes that are copied, or whose units are counted, at once.
+/// Bytes copied, or scanned for units, at once.
 pub(crate) const TEXT_PIECE: usize = 64 << 10;
 
-/// Values that are copied at once.
+/// Values copied at once.
 const LIST_PIECE: usize = 4096;
 
-/// Work of a copied byte, as its part of a unit.
+/// Bytes copied per unit of work.
 const BYTES_A_UNIT: usize = 4;
 
-/// Work of a copied value.
+/// Work per copied value.
 const VALUE_WORK: usize = 4;
 
-/// Ranges of the pieces of a text.
+/// Ranges of a text's pieces.
 fn pieces(range: Range<usize>) -> impl Iterator<Item = Range<usize>> {
     let end = range.end;
     range
@@ -39,7 +38,7 @@ pub(crate) fn count_units(text: &[u8], clock: &mut Clock<'_>) -> Result<usize, F
     Ok(units)
 }
 
-/// Copies a list that is not in the heap.
+/// Copies a list from outside the heap.
 pub(crate) fn extend<T: Copy>(
     list: &mut Vec<T>,
     items: &[T],
@@ -53,7 +52,7 @@ pub(crate) fn extend<T: Copy>(
 }
 
 impl Heap {
-    /// Copies text whose length in units is known, or counts it.
+    /// Copies text with a known length in units, or counts it.
     pub(crate) fn copy_text(
         &mut self,
         text: &[u8],
@@ -79,7 +78,7 @@ impl Heap {
         Ok(Str::in_heap(off, text.len() as u32, units as u32))
     }
 
-    /// [`Heap::build_str`] of a text that may be long.
+    /// [`Heap::build_str`] for a possibly long text.
     pub(crate) fn build_long(
         &mut self,
         mark: StrMark,
@@ -92,8 +91,8 @@ impl Heap {
         self.reserve_bytes(s.len_bytes())?;
         for range in pieces(0..s.len_bytes()) {
             clock.work((range.len() / BYTES_A_UNIT) as i64)?;
-            // The units of a piece do not matter for copying it; only the
-            // first one can meet half of a pair.
+            // The units of a piece do not affect the copy. Only the first piece can meet half
+            // of a surrogate pair.
             let part = s.view(range.start, range.end, 0);
             match range.start {
                 0 => self.build_str(mark, part)?,
@@ -103,7 +102,7 @@ impl Heap {
         Ok(())
     }
 
-    /// Appends a text for which there is room.
+    /// Appends a text; the caller has reserved the room.
     #[inline]
     pub(crate) fn append_long(&mut self, s: Str, clock: &mut Clock<'_>) -> Result<(), Fault> {
         if s.len_bytes() <= TEXT_PIECE {
@@ -122,7 +121,7 @@ impl Heap {
         Ok(())
     }
 
-    /// Ends the string being built, whose units its maker knows.
+    /// Ends the string being built, with a known number of units.
     pub(crate) fn finish_units(&mut self, mark: StrMark, units: usize) -> Str {
         match self.bytes.len() - mark.start() {
             0 => Str::EMPTY,
@@ -140,7 +139,7 @@ impl Heap {
         })
     }
 
-    /// [`Heap::alloc_arr`] of values that may be many.
+    /// [`Heap::alloc_arr`] for possibly many values.
     pub(crate) fn copy_list(&mut self, vals: &[Val], clock: &mut Clock<'_>) -> Result<Ref, Fault> {
         if vals.len() <= LIST_PIECE {
             return Ok(self.alloc_arr(vals)?);
@@ -150,7 +149,7 @@ impl Heap {
         Ok(self.new_list(CellKind::Arr, off, vals.len(), vals.len())?)
     }
 
-    /// [`Heap::alloc_obj_keys`] of members that may be many.
+    /// [`Heap::alloc_obj_keys`] for possibly many members.
     pub(crate) fn object_of(
         &mut self,
         keys: &[KeyId],
@@ -169,7 +168,7 @@ impl Heap {
         Ok(r)
     }
 
-    /// The members of an object in enumeration order, to a list that has room.
+    /// Copies the members of an object in enumeration order to a list with enough room.
     pub(crate) fn copy_members(
         &self,
         r: Ref,
@@ -191,8 +190,7 @@ impl Heap {
         Ok(())
     }
 
-    /// The id of a name of the heap, which may be long, if any object could
-    /// have it.
+    /// The key id of a possibly long name, if it is interned.
     pub(crate) fn find_name(
         &mut self,
         name: Str,
@@ -208,7 +206,7 @@ impl Heap {
         Ok(found)
     }
 
-    /// Interns a name of the heap, which may be long.
+    /// Interns a possibly long name of the heap.
     pub(crate) fn intern_name(&mut self, name: Str, clock: &mut Clock<'_>) -> Result<KeyId, Fault> {
         if let Some(key) = self.caches.key(name) {
             return Ok(key);
@@ -235,14 +233,14 @@ impl Heap {
         Ok(self.shapes.add_key(hash, text))
     }
 
-    /// [`Heap::alloc_set`] of items that may be many.
+    /// [`Heap::alloc_set`] for possibly many items.
     pub(crate) fn copy_set(&mut self, items: &[Val], clock: &mut Clock<'_>) -> Result<Ref, Fault> {
         let r = self.copy_list(items, clock)?;
         self.cells[r.0 as usize].kind = CellKind::Set;
         Ok(r)
     }
 
-    /// [`Heap::alloc_arr_cap`] of room that may be large.
+    /// [`Heap::alloc_arr_cap`] for a possibly large capacity.
     pub(crate) fn list_with_room(
         &mut self,
         cap: usize,
@@ -256,7 +254,7 @@ impl Heap {
         Ok(self.new_list(CellKind::Arr, off, 0, cap)?)
     }
 
-    /// Adds empty slots, for which there is room.
+    /// Adds empty slots; the caller has reserved the room.
     fn add_slots(&mut self, n: usize, clock: &mut Clock<'_>) -> Result<(), Fault> {
         let end = self.slots.len() + n;
         while self.slots.len() < end {
@@ -267,7 +265,7 @@ impl Heap {
         Ok(())
     }
 
-    /// [`Heap::push`] to an array or set that may be long.
+    /// [`Heap::push`] to a possibly long array or set.
     #[inline]
     pub(crate) fn push_long(
         &mut self,
@@ -279,7 +277,7 @@ impl Heap {
         Ok(self.push(r, val)?)
     }
 
-    /// Gives a list that is full room for another value.
+    /// Makes room for one more value in a list.
     #[inline]
     pub(super) fn room_for_one(&mut self, r: Ref, clock: &mut Clock<'_>) -> Result<(), Fault> {
         let c = self.cell(r);
@@ -306,7 +304,7 @@ impl Heap {
         Ok(())
     }
 
-    /// Copies the values of a range out of the heap, to a list that has room.
+    /// Copies a range of values out of the heap, to a list with enough room.
     pub(crate) fn copy_out(
         &self,
         r: Ref,

@@ -1,18 +1,18 @@
-//! Long walks in pieces, with a look at the host after each.
+//! Long walks in pieces, with yield points between them.
 
 use crate::native::Pace;
 use std::ops::Range;
 
-/// Elements of a piece.
+/// Elements per piece.
 pub(super) const PIECE: usize = 1024;
 
-/// Runs of this length are sorted at once.
+/// Length of runs that are sorted at once.
 const RUN: usize = 2048;
 
-/// Work of sorting or merging an element.
+/// Work to sort or merge an element.
 const SORTED: usize = 16;
 
-/// Moves elements to a lower place, or leaves them where they are.
+/// Moves elements to a lower or the same index.
 pub(super) fn copy_down<T: Copy, P: Pace>(
     list: &mut [T],
     from: Range<usize>,
@@ -22,7 +22,7 @@ pub(super) fn copy_down<T: Copy, P: Pace>(
     if from.start == to {
         return Ok(());
     }
-    // Each piece has been read before another is written over it.
+    // Each piece is read before it can be overwritten.
     let piece = (64 << 10) / size_of::<T>();
     let mut at = from.start;
     while at < from.end {
@@ -34,7 +34,7 @@ pub(super) fn copy_down<T: Copy, P: Pace>(
     Ok(())
 }
 
-/// Writes the same value everywhere.
+/// Fills a list with a value.
 pub(super) fn fill<T: Copy, P: Pace>(list: &mut [T], val: T, watch: &mut P) -> Result<(), P::Stop> {
     for part in list.chunks_mut(PIECE) {
         part.fill(val);
@@ -43,7 +43,7 @@ pub(super) fn fill<T: Copy, P: Pace>(list: &mut [T], val: T, watch: &mut P) -> R
     Ok(())
 }
 
-/// A stable sort that takes no memory where the list is in order.
+/// A stable sort that allocates nothing if the list is already sorted.
 pub(super) fn sort_by_key<T: Copy, K: Ord, P: Pace>(
     list: &mut Vec<T>,
     key: impl Fn(&T) -> K,
@@ -83,7 +83,7 @@ pub(super) fn sort_by_key<T: Copy, K: Ord, P: Pace>(
     Ok(())
 }
 
-/// Merges two sorted runs; of equal elements the left one comes first.
+/// Merges two sorted runs, stably.
 fn merge<T: Copy, K: Ord, P: Pace>(
     left: &[T],
     right: &[T],
@@ -128,7 +128,7 @@ mod tests {
             expected.sort_by_key(|item| item.0);
             sort_by_key(&mut list, |item| item.0, &mut watch).unwrap();
             assert_eq!(list, expected);
-            // In order already.
+            // Already sorted.
             sort_by_key(&mut list, |item| item.0, &mut watch).unwrap();
             assert_eq!(list, expected);
         }

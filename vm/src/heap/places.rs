@@ -1,9 +1,9 @@
-//! Where UTF-16 units lie in long text that is not ASCII.
+//! Positions of UTF-16 units in long non-ASCII text.
 //!
-//! Such text must be counted out to find a unit. For a long one the place of
-//! every [`STEP`]th unit is noted when it is first asked for, so that a walk by
-//! index costs what it costs in short text. Notes are counted in the heap and
-//! live as long as their text: it is counted once, which its making paid for.
+//! Finding a unit in such text needs a scan. For a long text the position of every [`STEP`]th
+//! unit is noted on first use, so that a walk by index costs the same as in short text. Notes
+//! count against the heap and are kept as long as their text, which is scanned once; its
+//! allocation has paid for that.
 
 use super::live_text::TextMap;
 use super::{Heap, Str};
@@ -11,17 +11,17 @@ use crate::native::{Clock, Fault, StopReason, Watch};
 use a99_ecma::wtf8;
 use std::collections::HashMap;
 
-/// Units from one noted place to the next.
+/// Units between two noted positions.
 const STEP: usize = 128;
 
-/// Shorter texts are counted out each time.
+/// Shorter texts are scanned each time.
 const SHORTEST: usize = 4 * STEP;
 
-/// What a text's entry takes besides its places.
+/// Overhead of a text's entry in bytes, beyond its positions.
 const ENTRY: usize = 96;
 
-/// Noted places of texts, by their first byte; a text that begins there and is
-/// shorter shares them.
+/// Noted positions of texts, keyed by first byte; shorter texts with the same start share
+/// them.
 #[derive(Debug, Default)]
 #[allow(
     clippy::box_collection,
@@ -29,8 +29,8 @@ const ENTRY: usize = 96;
 )]
 pub(super) struct UnitPositions(Option<Box<HashMap<u32, Vec<UnitPosition>>>>);
 
-/// The place of a unit: the first byte of its code point, and whether the unit
-/// is the second half of that.
+/// The position of a unit: the first byte of its code point, and whether the unit is its
+/// second half.
 #[derive(Copy, Clone, Debug)]
 struct UnitPosition(u32);
 
@@ -53,21 +53,20 @@ impl UnitPositions {
         self.0 = None;
     }
 
-    /// The places of a text.
+    /// The noted positions of a text.
     fn of(&self, key: u32) -> &[UnitPosition] {
         let list = self.0.as_ref().and_then(|texts| texts.get(&key));
         list.map_or(&[], |list| &list[..])
     }
 
-    /// How many places are noted.
+    /// Number of noted positions.
     #[cfg(test)]
     pub(super) fn noted(&self) -> usize {
         let texts = self.0.iter().flat_map(|texts| texts.values());
         texts.map(Vec::len).sum()
     }
 
-    /// Follows texts to their new places and forgets those that are gone;
-    /// returns the bytes freed.
+    /// Moves entries with their texts and drops those of dead texts; returns the bytes freed.
     pub(super) fn moved(
         &mut self,
         map: &TextMap,
@@ -100,8 +99,8 @@ impl UnitPositions {
 }
 
 impl Heap {
-    /// A code point at or shortly before a unit of a text: its byte, and the
-    /// number of its first unit.
+    /// A code point at or shortly before a unit of a text: its byte offset, and the number of
+    /// its first unit.
     ///
     /// # Errors
     /// Memory; a stop.
@@ -129,7 +128,7 @@ impl Heap {
         Ok((place.byte(), want * STEP - place.second()))
     }
 
-    /// Notes the places of a text from the `known`th on.
+    /// Notes the positions of a text from the `known`th on.
     #[cold]
     fn note_places(&mut self, s: Str, known: usize, clock: &mut Clock<'_>) -> Result<(), Fault> {
         let key = s.raw_offset();

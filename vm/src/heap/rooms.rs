@@ -1,9 +1,8 @@
-//! Spare bytes beside text that grows.
+//! Spare bytes around growing text.
 //!
-//! Text at the end of the heap grows in place. Several texts that grow in turn,
-//! and text that grows at its front, would be copied at every turn; a long one
-//! that was copied once gets spare bytes on the side on which it grew, and
-//! takes the next piece there.
+//! Text at the end of the heap grows in place. Several texts that grow in turn, and text that
+//! grows at its front, would be copied each time. A long text that was copied once gets spare
+//! bytes on the side on which it grew, and takes the next piece there.
 
 use super::paced::TEXT_PIECE;
 use super::{Heap, Str};
@@ -12,16 +11,15 @@ use crate::native::{Clock, Fault};
 /// Shorter texts are copied faster than a room is found.
 const SHORTEST: usize = 256;
 
-/// So many texts can grow in turn; one more takes the place of the oldest.
+/// Number of texts that can grow in turn; another one replaces the oldest.
 const ROOMS: usize = 64;
 
-/// Whether joining the texts is growth of the second one, and that one long.
+/// Whether a concatenation prepends to a long second text.
 pub(super) fn grows_in_front(a: Str, b: Str) -> bool {
     b.len_bytes() >= SHORTEST && a.len_bytes() < b.len_bytes()
 }
 
-/// A range of the heap's bytes that belongs to one text: used from `start` to
-/// `end`, spare before and behind.
+/// A byte range reserved for one text: used from `start` to `end`, spare before and after.
 #[derive(Copy, Clone, Debug)]
 struct Room {
     low: u32,
@@ -30,7 +28,6 @@ struct Room {
     high: u32,
 }
 
-/// The rooms of a heap.
 #[derive(Debug, Default)]
 pub(super) struct Rooms {
     list: Vec<Room>,
@@ -52,9 +49,8 @@ impl Rooms {
         }
     }
 
-    /// Widens live ranges `(start, end, _)`, in order, by the spare bytes of
-    /// the texts in them; forgets the rooms of others. Spare bytes are no more
-    /// than what they are beside.
+    /// Extends sorted live ranges `(start, end, _)` by the spare bytes of their texts, and
+    /// drops the rooms of other texts. Spare bytes never exceed the text they belong to.
     pub(super) fn widen(&mut self, ranges: &mut [(u32, u32, u32)]) {
         self.list.retain_mut(|room| {
             let front = ranges.partition_point(|r| r.0 < room.start);
@@ -82,7 +78,7 @@ impl Rooms {
         });
     }
 
-    /// Follows ranges `(old start, old end, new start)` to their new place.
+    /// Moves rooms with their ranges `(old start, old end, new start)`.
     pub(super) fn moved(&mut self, ranges: &[(u32, u32, u32)]) {
         self.list.retain_mut(|room| {
             let at = ranges.partition_point(|r| r.1 <= room.low);
@@ -105,8 +101,7 @@ impl Rooms {
 }
 
 impl Heap {
-    /// Joins two texts without copying the longer one, if it has room; `None`
-    /// if not.
+    /// Concatenates two texts without copying the longer one, if it has room; else `None`.
     pub(super) fn join_in_room(
         &mut self,
         a: Str,
@@ -130,7 +125,7 @@ impl Heap {
         let Some(at) = found else { return Ok(None) };
         let room = self.rooms.list[at];
         if behind && room.high - room.end < n && room.high as usize == self.bytes.len() {
-            // The last text of the heap takes more where it is.
+            // The last text of the heap gets more room in place.
             let more = (n - (room.high - room.end)) as usize;
             let spare = long.len_bytes().min(self.room() / 8);
             self.reserve_bytes(more + spare)?;
@@ -157,7 +152,7 @@ impl Heap {
         Ok(Some(Str::in_heap(first, to - from + n, units)))
     }
 
-    /// Writes a text over bytes that are there.
+    /// Writes a text over existing bytes.
     fn put(&mut self, s: Str, place: usize, clock: &mut Clock<'_>) -> Result<(), Fault> {
         for at in (0..s.len_bytes()).step_by(TEXT_PIECE) {
             let n = TEXT_PIECE.min(s.len_bytes() - at);
@@ -174,7 +169,7 @@ impl Heap {
         Ok(())
     }
 
-    /// Appends spare bytes, for which there is room.
+    /// Appends spare bytes; the caller has reserved the room.
     fn add_spare(&mut self, n: usize, clock: &mut Clock<'_>) -> Result<(), Fault> {
         let end = self.bytes.len() + n;
         while self.bytes.len() < end {
@@ -187,8 +182,8 @@ impl Heap {
         Ok(())
     }
 
-    /// Copies two texts one behind the other to the end of the heap, with room
-    /// on the side of the shorter one if the other is long.
+    /// Copies two texts to the end of the heap, one after the other. A long one gets room on
+    /// the side of the shorter one.
     pub(super) fn join_by_copy(
         &mut self,
         a: Str,

@@ -1,8 +1,8 @@
-//! A heap as bytes, and back from bytes that nobody trusts.
+//! Serialization of a heap, and its restore from untrusted bytes.
 //!
-//! Written is what programs can reach: text, values, cells, and the run's own keys and
-//! shapes, with garbage that is not collected yet, so that a restored run collects when
-//! the other one would. Spare room beside texts and noted places are made anew.
+//! The bytes hold everything that programs can reach: text, values, cells, and the run's own
+//! keys and shapes, including uncollected garbage, so that a restored run compacts at the
+//! same points. Spare room around texts and noted positions are not written.
 
 use super::{Cell, CellKind, Heap, MAX_HEAP_LIMIT, Ref, ShapeId, Str, Val};
 use crate::builtins;
@@ -10,23 +10,23 @@ use crate::run::snapshot::wire::{Reader, Taken, Writer};
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// Bytes of text between two counted places.
+/// Bytes of text between two counted positions.
 const BLOCK: usize = 64;
 
-/// What the bytes of a text space say: where sequences are whole, and how many UTF-16
-/// units lie before each block.
+/// Index of a text space: positions of broken sequences, and the number of UTF-16 units
+/// before each block.
 struct TextIndex<'h> {
     bytes: &'h [u8],
     /// UTF-16 units before each block.
     units: Vec<u32>,
-    /// Bytes that are part of no whole sequence, ascending.
+    /// Bytes that belong to no whole sequence, ascending.
     broken: Vec<u32>,
-    /// First bytes of surrogate pairs in two three-byte forms, ascending.
+    /// First bytes of surrogate pairs encoded as two three-byte forms, ascending.
     pairs: Vec<u32>,
 }
 
-/// The length of the sequence that begins with these bytes; 0 if none does. Surrogates
-/// are sequences of three.
+/// The length of the sequence at the start of these bytes; 0 if it is invalid. Surrogates are
+/// sequences of three.
 fn sequence(bytes: &[u8]) -> usize {
     let tail = |n: usize| {
         let rest = bytes.get(1..n);
@@ -45,7 +45,7 @@ fn sequence(bytes: &[u8]) -> usize {
     }
 }
 
-/// UTF-16 units that begin in these bytes.
+/// Number of UTF-16 units that begin in these bytes.
 fn units_in(bytes: &[u8]) -> u32 {
     let unit = |b: &u8| u32::from(b & 0xC0 != 0x80) + u32::from(*b >= 0xF0);
     bytes.iter().map(unit).sum()
@@ -86,9 +86,9 @@ impl<'h> TextIndex<'h> {
         index
     }
 
-    /// Bytes that the index over a space takes at most.
+    /// Maximum bytes of an index over a space.
     fn room(bytes: &[u8]) -> usize {
-        /// A broken byte, or a byte of a pair, takes a place in a list.
+        /// A broken byte, or a byte of a pair, takes one list entry.
         const PLACE: usize = size_of::<u32>();
         let (mut odd_bytes, mut at) = (0, 0);
         while at < bytes.len() {
@@ -102,7 +102,7 @@ impl<'h> TextIndex<'h> {
     fn units_before(&self, at: usize) -> u32 {
         let block = at / BLOCK;
         let before = self.units.get(block).copied();
-        // Behind the last block nothing is left to count.
+        // After the last block there is nothing left to count.
         let before = before.unwrap_or_else(|| match self.units.last() {
             Some(last) => {
                 let start = (self.units.len() - 1) * BLOCK;
@@ -114,17 +114,17 @@ impl<'h> TextIndex<'h> {
         before.wrapping_add(units_in(&self.bytes[start..at]))
     }
 
-    /// Whether a code point may begin or end here: nothing whole goes across.
+    /// Whether a text may begin or end here: no whole code point crosses the offset.
     fn is_border(&self, at: usize) -> bool {
         match self.bytes.get(at) {
             None => at == self.bytes.len(),
             Some(b) if b & 0xC0 != 0x80 => true,
-            // A stray byte is nobody's tail.
+            // A stray continuation byte belongs to no code point.
             Some(_) => self.broken.binary_search(&(at as u32)).is_ok(),
         }
     }
 
-    /// Whether these bytes are text of so many units.
+    /// Whether these bytes are valid text with this number of units.
     fn is_text(&self, start: usize, end: usize, units: u32) -> bool {
         let none_in = |list: &[u32], from: usize, to: usize| {
             let at = list.partition_point(|p| (*p as usize) < from);
@@ -144,7 +144,7 @@ impl<'h> TextIndex<'h> {
     }
 }
 
-/// What values of a restored heap are checked against.
+/// The bounds that values of a restored heap are checked against.
 pub(crate) struct ValCheck<'h> {
     heap: TextIndex<'h>,
     statics: TextIndex<'h>,
@@ -183,7 +183,7 @@ impl ValCheck<'_> {
         }
     }
 
-    /// Appends a list of values; how many they are.
+    /// Appends a list of values; returns their number.
     pub(crate) fn vals_into(&self, r: &mut Reader<'_>, out: &mut Vec<Val>) -> Taken<usize> {
         let n = r.len(1, size_of::<Val>())?;
         out.reserve(n);
@@ -363,7 +363,7 @@ impl Heap {
         })
     }
 
-    /// No two cells have the same place, and each has one.
+    /// Checks that slot ranges do not overlap and are in bounds.
     fn check_places(&self, r: &Reader<'_>) -> Taken<()> {
         let mut by_place: Vec<u32> = (0..self.cells.len() as u32).collect();
         by_place.sort_unstable_by_key(|i| self.cells[*i as usize].off);
@@ -381,7 +381,7 @@ impl Heap {
         }
     }
 
-    /// What values beside the heap are checked against.
+    /// The checker for values outside the heap.
     pub(crate) fn val_check(&self) -> ValCheck<'_> {
         ValCheck {
             heap: TextIndex::new(&self.bytes),
@@ -407,7 +407,7 @@ mod tests {
         ] {
             bytes.extend_from_slice(part.as_bytes());
         }
-        // A stray tail, a cut sequence, a lone surrogate, two that meet.
+        // A stray tail, a cut sequence, a lone surrogate, two adjacent surrogates.
         bytes.extend_from_slice(&[0x80, b'a', 0xE6, 0x97, b'b', 0xED, 0xA0, 0x80, b'c']);
         bytes.extend_from_slice(&[0xED, 0xA0, 0x80, 0xED, 0xB0, 0x80, 0xC0, 0xF5, b'd']);
         bytes.extend_from_slice("😀😀".as_bytes());

@@ -1,10 +1,9 @@
-//! Keys and shapes: what the objects of a run look like.
+//! Keys and shapes (hidden classes) of a run's objects.
 //!
-//! A key is interned once and then compared as a number; a shape is an ordered
-//! list of keys. Objects with the same keys in the same order share a shape
-//! and hold only their values. The program's own keys and shapes are frozen
-//! and shared by all runs; those that data brings along belong to the run and
-//! are collected when the heap is compacted.
+//! A key is interned once and then compared as a number; a shape is an ordered list of keys.
+//! Objects with the same keys in the same order share a shape and hold only their values. The
+//! program's own keys and shapes are frozen and shared by all runs. Those that data adds
+//! belong to the run and are collected by compaction.
 
 mod collect;
 mod dict;
@@ -32,31 +31,31 @@ pub struct KeyId(pub(crate) u32);
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ShapeId(pub(crate) u32);
 
-/// Up to this many keys a linear scan beats a hash look-up.
+/// Number of keys up to which a linear scan is faster than a hash look-up.
 const SCAN_KEYS: usize = 8;
 
-/// Shapes with more keys than this are not shared: such objects are used as
-/// dictionaries, and finding their twin would cost more than it saves.
+/// Maximum number of keys of a shared shape. Larger objects are used as dictionaries, and
+/// finding an equal shape would cost more than it saves.
 const SHARED_KEYS: usize = 64;
 
-/// Bytes of an interned key beyond its text, counted against the heap: its
-/// entry, its place in the table with what growth leaves empty or holds twice
-/// for a moment, the counters of its text, and what the allocator adds.
+/// Bytes of an interned key beyond its text, counted against the heap: its entry, its share
+/// of the table with empty and duplicated parts during growth, the counters of its text, and
+/// allocator overhead.
 const KEY_BYTES: usize = 96;
 
-/// The same of a shape beyond its keys.
+/// Bytes of a shape beyond its keys, counted against the heap.
 const SHAPE_BYTES: usize = 96;
 
-/// Bytes of a shape for each key: its number, and its place in the order.
+/// Bytes per key of a shape: its id, and its place in the order.
 const SHAPE_KEY_BYTES: usize = 8;
 
-/// Bytes for each key of a shape that has an index.
+/// Bytes per key of an indexed shape.
 const INDEX_BYTES: usize = 24;
 
-/// Bytes of what a shape has besides its keys, where it has it.
+/// Bytes of a shape's optional parts.
 const MORE_BYTES: usize = 112;
 
-/// Few objects need more than their keys, so the rest is apart: there may be
+/// Most objects need only their keys, so the optional parts are boxed: a run may have
 /// hundreds of thousands of shapes.
 #[derive(Debug)]
 struct Shape {
@@ -67,13 +66,13 @@ struct Shape {
 #[derive(Debug)]
 struct More {
     index: Option<HashMap<KeyId, u32>>,
-    /// Slots in enumeration order (D37), where it differs from slot order.
+    /// Slots in enumeration order (D37), if it differs from slot order.
     order: Option<Box<[u32]>>,
-    /// The keys of an object that has this shape to itself; `keys` is empty then.
+    /// Keys of an unshared shape; `keys` is empty then.
     dict: Option<Box<Dict>>,
 }
 
-/// No array index is as large.
+/// No array index is this large.
 const NO_INT: u32 = u32::MAX;
 
 #[derive(Debug, Clone)]
@@ -81,7 +80,7 @@ struct Key {
     text: Text,
     hash: u64,
     units: u32,
-    /// The value of a key that is an array index in canonical form.
+    /// The value of a key that is a canonical array index.
     int: u32,
 }
 
@@ -91,8 +90,7 @@ impl Key {
     }
 }
 
-/// A table of interned keys and shapes. The look-up tables hold numbers only:
-/// what they stand for is in the lists.
+/// A table of interned keys and shapes. The hash tables hold only list indices.
 #[derive(Debug, Default)]
 struct Table {
     keys: Vec<Key>,
@@ -105,10 +103,10 @@ struct Table {
 #[derive(Debug, Default)]
 pub struct StaticShapes {
     table: Table,
-    /// Keyed at random, so that no program can choose keys that collide; that
-    /// of the run's own tables too.
+    /// Randomly keyed, so that no program can choose colliding keys; shared with the run's
+    /// own tables.
     hasher: NameHasher,
-    /// Templates among the program's texts, whose names are such keys.
+    /// Templates among the program's texts; their names are these keys.
     pub(crate) templates: Templates,
 }
 
@@ -122,21 +120,20 @@ impl StaticShapes {
         }
     }
 
-    /// The key of this text, if there is one.
+    /// The key of this text, if it is interned.
     pub(crate) fn find(&self, text: &[u8]) -> Option<KeyId> {
         let hash = self.hasher.name(text);
         self.table.find_key(hash, text).map(KeyId)
     }
 
-    /// Adds a shape with these distinct keys; shapes are numbered in the
-    /// order they were added.
+    /// Adds a shape with these distinct keys; ids follow the order of insertion.
     pub fn push_shape(&mut self, keys: &[KeyId]) -> ShapeId {
         let ints = |k: KeyId| self.table.keys[k.0 as usize].int();
         let shape = Shape::new(keys, ints);
         let id = self.table.shapes.len() as u32;
         self.table.shapes.push(shape);
         let hash = self.hasher.list(keys);
-        // Of equal ones the first is found.
+        // The first of equal shapes is the one found.
         if self.table.find_shape(hash, keys).is_none() {
             self.table.name_shape(hash, id, usize::MAX, &self.hasher);
         }
@@ -145,9 +142,9 @@ impl StaticShapes {
 }
 
 impl Table {
-    /// Empties the table for the next run; the room of a small one is kept.
+    /// Empties the table for the next run; a small one keeps its allocation.
     fn clear(&mut self) {
-        /// Keys and shapes beyond which the room is given back.
+        /// Number of keys and shapes above which the memory is freed.
         const KEEP: usize = 256;
         if self.keys.capacity().max(self.shapes.capacity()) > KEEP {
             *self = Table::default();
@@ -185,7 +182,7 @@ impl Table {
         self.shape_ids.find(hash, same)
     }
 
-    /// Lets a shape be found by its keys, as all are that have at most so many.
+    /// Adds a shape to the hash table, if it has at most `most` keys.
     fn name_shape(&mut self, hash: u64, id: u32, most: usize, hasher: &NameHasher) {
         let shapes = &self.shapes;
         self.shape_ids.insert(hash, id, |id| {
@@ -196,7 +193,7 @@ impl Table {
     }
 }
 
-/// Whether two names are the same.
+/// Whether two names are equal.
 fn same_long<P: Pace>(a: &[u8], b: &[u8], pace: &mut P) -> Result<bool, P::Stop> {
     if a.len() != b.len() {
         return Ok(false);
@@ -210,15 +207,15 @@ fn same_long<P: Pace>(a: &[u8], b: &[u8], pace: &mut P) -> Result<bool, P::Stop>
     Ok(true)
 }
 
-/// Keys of a shape that are walked between two looks at the host.
+/// Keys of a shape visited between two yield points.
 const KEYS_A_LOOK: usize = 1024;
 
-/// Work of an insertion into a table.
+/// Work of a table insertion.
 const LOOKED_UP: usize = 32;
 
-/// Shortens a list from its end, piece by piece.
+/// Truncates a list from its end, piece by piece.
 fn drop_from<T>(list: &mut Vec<T>, len: usize, watch: &mut Watch<'_>) -> Result<(), StopReason> {
-    /// Elements that are dropped at once, and the work of one.
+    /// Elements dropped at once, and the work per element.
     const DROPPED: (usize, usize) = (128, 64);
     while list.len() > len {
         list.truncate(len.max(list.len().saturating_sub(DROPPED.0)));
@@ -252,7 +249,7 @@ impl Shape {
         }
     }
 
-    /// The shape of one object that grows.
+    /// The unshared shape of one growing object.
     fn of_dict(dict: Dict) -> Shape {
         let more = More {
             index: None,
@@ -276,7 +273,7 @@ impl Shape {
         self.dict().map_or(&*self.keys, Dict::keys)
     }
 
-    /// The same, to be numbered anew.
+    /// The keys in slot order, to be renumbered.
     fn all_keys_mut(&mut self) -> &mut [KeyId] {
         match self.more.as_mut().and_then(|more| more.dict.as_mut()) {
             Some(dict) => dict.keys_mut(),
@@ -284,7 +281,7 @@ impl Shape {
         }
     }
 
-    /// The same of many keys.
+    /// A shape of many keys, built with yield points.
     fn of_many<P: Pace>(
         keys: &[KeyId],
         int_of: impl Fn(KeyId) -> Option<u32>,
@@ -333,7 +330,6 @@ impl Shape {
     }
 }
 
-/// The slot of each key.
 fn index_of(keys: &[KeyId]) -> HashMap<KeyId, u32> {
     keys.iter()
         .enumerate()
@@ -341,8 +337,8 @@ fn index_of(keys: &[KeyId]) -> HashMap<KeyId, u32> {
         .collect()
 }
 
-/// Integer-like keys first in ascending order, the others as inserted (D37);
-/// `None` where that is the slot order already.
+/// Integer-like keys first in ascending order, the others as inserted (D37); `None` if slot
+/// order is the same.
 fn enumeration_order(keys: &[KeyId], int_of: impl Fn(KeyId) -> Option<u32>) -> Option<Box<[u32]>> {
     if keys.iter().all(|k| int_of(*k).is_none()) {
         return None;
@@ -383,7 +379,7 @@ impl Shapes {
         self.again();
     }
 
-    /// Forgets the shapes of a run.
+    /// Drops the shapes of the previous run.
     pub(crate) fn again(&mut self) {
         if !self.own.keys.is_empty() || !self.own.shapes.is_empty() {
             self.own.clear();
@@ -391,7 +387,7 @@ impl Shapes {
         }
     }
 
-    /// Estimated bytes of what the run itself interned.
+    /// Estimated bytes of the run's own keys and shapes.
     pub(crate) fn bytes(&self) -> usize {
         self.own_bytes
     }
@@ -425,12 +421,12 @@ impl Shapes {
         }
     }
 
-    /// The id of `text` if any object of this run or program could have it.
+    /// The key id of `text`, if this run or its program has interned it.
     pub fn find_key(&self, text: &[u8]) -> Option<KeyId> {
         self.find_hashed(self.statics.hasher.name(text), text)
     }
 
-    /// The same for a name that may be long: its hash, and its id if it has one.
+    /// The hash of a possibly long name, and its id if it is interned.
     pub(crate) fn find_long<P: Pace>(
         &self,
         text: &[u8],
@@ -469,8 +465,7 @@ impl Shapes {
         found.or_else(own).map(KeyId)
     }
 
-    /// Interns `text`. The caller has checked that the heap has room for
-    /// [`Shapes::key_cost`].
+    /// Interns `text`. The caller has reserved [`Shapes::key_cost`] in the heap.
     pub(crate) fn intern(&mut self, text: &[u8]) -> KeyId {
         let hash = self.statics.hasher.name(text);
         match self.find_hashed(hash, text) {
@@ -479,12 +474,12 @@ impl Shapes {
         }
     }
 
-    /// Bytes that interning a new key takes.
+    /// Bytes to intern a new key.
     pub(crate) fn key_cost(text: &[u8]) -> usize {
         KEY_BYTES + text.len()
     }
 
-    /// Bytes that a new shape of `n` keys takes at most.
+    /// Maximum bytes of a new shape of `n` keys.
     pub(crate) fn shape_cost(n: usize) -> usize {
         SHAPE_BYTES + MORE_BYTES + n * (SHAPE_KEY_BYTES + INDEX_BYTES)
     }
@@ -494,7 +489,7 @@ impl Shapes {
         self.key_entry(key).text.as_bytes()
     }
 
-    /// The text of a key to share.
+    /// The shared text of a key.
     pub fn key_name(&self, key: KeyId) -> &Text {
         &self.key_entry(key).text
     }
@@ -504,7 +499,7 @@ impl Shapes {
         self.key_entry(key).units as usize
     }
 
-    /// The shape with these distinct keys.
+    /// The shape with these distinct keys, shared if possible.
     pub(crate) fn shape_of(&mut self, keys: &[KeyId]) -> ShapeId {
         let shared = keys.len() <= SHARED_KEYS;
         let hash = self.statics.hasher.list(keys);
@@ -529,8 +524,7 @@ impl Shapes {
         self.own.shapes.len() as u32 - 1
     }
 
-    /// [`Shapes::shape_of`] of keys that may be many. A shape of so many is
-    /// nobody else's.
+    /// [`Shapes::shape_of`] for possibly many keys. A large shape is not shared.
     pub(crate) fn shape_of_many<P: Pace>(
         &mut self,
         keys: &[KeyId],
@@ -559,10 +553,10 @@ impl Shapes {
         }
     }
 
-    /// The slot of a key by its text. A few keys are compared, which takes less time than
-    /// a hash: a part of a schema is asked for a dozen members, of which it has one or two.
+    /// The slot of a key by its text. Small shapes compare the keys, which is faster than a
+    /// hash: a schema asks for a dozen members, of which a part has one or two.
     pub fn slot_of_text(&self, id: ShapeId, text: &[u8]) -> Option<usize> {
-        /// No more keys are compared.
+        /// Maximum number of keys to compare.
         const FEW: usize = 4;
         let shape = self.shape(id);
         if shape.dict().is_none() && shape.keys.len() <= FEW {
@@ -583,7 +577,7 @@ impl Shapes {
             .chain(dict.flat_map(|dict| dict.order(self)))
     }
 
-    /// The keys of a shape whose members are enumerated in the order of their slots.
+    /// The keys of a shape, if slot order is enumeration order.
     #[inline]
     pub(super) fn plain_keys(&self, id: ShapeId) -> Option<&[KeyId]> {
         let shape = self.shape(id);
@@ -592,7 +586,7 @@ impl Shapes {
         is_plain.then_some(&*shape.keys)
     }
 
-    /// How many shapes the run itself made, and the id of the first.
+    /// Number of the run's own shapes, and the id of the first.
     pub(crate) fn own_shapes(&self) -> (u32, usize) {
         (self.static_shapes(), self.own.shapes.len())
     }

@@ -1,5 +1,5 @@
-//! What the arena promises: exact counting, views that stay valid, and
-//! compaction that keeps everything reachable and nothing else.
+//! Guarantees of the arena: exact counts, stable views, and compaction that keeps exactly the
+//! reachable values.
 
 use super::*;
 use crate::native::Clock;
@@ -46,7 +46,7 @@ fn concatenation_in_a_loop_is_linear() {
     }
     assert_eq!(s.units(), 10_005);
     assert!(heap.used() < 20_100, "{}", heap.used());
-    // The shorter views of the same bytes are still what they were.
+    // Shorter views of the same bytes are unchanged.
     assert_eq!(heap.bytes(first), b"start");
     let other = joined(&mut heap, first, x);
     assert_eq!(heap.bytes(other), b"startx");
@@ -96,8 +96,8 @@ fn compaction_keeps_what_roots_reach() {
     assert!(heap.shapes.find_key(b"unused").is_none());
 }
 
-/// The parts that a text is split into are views, empty ones too; those must be
-/// readable when the text is gone.
+/// The parts of a split text are views, including empty ones, which must be readable after
+/// the text is dropped.
 #[test]
 fn empty_views_outlive_their_text() {
     let mut heap = heap(1 << 20);

@@ -1,16 +1,16 @@
-//! Things that grow piece by piece cost work in proportion to the pieces,
-//! however many grow in turn, compactions included.
+//! Incremental growth costs work proportional to the pieces, for any number of values that
+//! grow in turn, including compactions.
 
 use super::*;
 use crate::native::Clock;
 
 const LIMIT: usize = 512 << 20;
 
-/// A heap as a run has it, whose work is counted.
+/// A heap with a count of its work.
 struct Run {
     heap: Heap,
     roots: Vec<Val>,
-    /// Bytes that growth allocated, nanoseconds of compaction.
+    /// Bytes allocated by growth, nanoseconds of compaction.
     allocated: usize,
     compacted: usize,
 }
@@ -27,7 +27,7 @@ impl Run {
         }
     }
 
-    /// What a yield point does.
+    /// The work of a yield point.
     fn yield_point(&mut self) {
         if self.heap.wants_compaction() {
             self.allocated += self.heap.allocated();
@@ -56,8 +56,7 @@ fn str_of(val: Val) -> Str {
     }
 }
 
-/// Work for each turn of a loop with 16 times as many turns is at most twice as
-/// much.
+/// The work per iteration of a loop with 16 times the iterations is at most twice as high.
 fn is_linear(name: &str, turns: usize, work: impl Fn(usize) -> usize) {
     let (few, many) = (work(turns), work(16 * turns));
     let ratio = many as f64 / few as f64;
@@ -185,7 +184,7 @@ fn a14_long_text_is_counted_out_once() {
         near(&mut heap, s, wide.len());
         assert_eq!(heap.used(), before, "nothing new is noted");
         if round == 1 {
-            // The rest of the text goes, and what was noted about it.
+            // The rest of the text is dropped, with its noted positions.
             roots[0] = Val::Null;
         }
         heap.compact_from(true, &mut roots);

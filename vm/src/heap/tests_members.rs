@@ -1,4 +1,4 @@
-//! Objects that are changed in place, beside a list of members that is.
+//! Compares objects that change in place with a model, a list of members.
 
 use super::*;
 use crate::native::Clock;
@@ -47,7 +47,7 @@ fn entries(heap: &Heap, r: Ref) -> Members {
     entries.map(|(key, val)| (name(key), number(val))).collect()
 }
 
-/// The members in slot order, as walks that copy see them.
+/// The members in slot order, as copying walks see them.
 fn slots(heap: &Heap, r: Ref) -> Members {
     let keys = heap.shapes.keys(heap.shape(r)).iter();
     let name = |key| String::from_utf8(heap.shapes.key_text(key).to_vec()).unwrap();
@@ -159,7 +159,7 @@ fn an_object_that_grows_has_its_keys_to_itself() {
     assert!(heap.get_text(copy, b"again").is_none());
 }
 
-/// Small objects share shapes, whichever way they came to their keys.
+/// Small objects with the same keys share a shape, in any history.
 #[test]
 fn small_objects_share_shapes_when_they_grow() {
     let mut heap = heap();

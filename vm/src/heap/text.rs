@@ -1,4 +1,4 @@
-//! Text in the heap: views, concatenation, and strings built at its end.
+//! Text in the heap: views, concatenation, and strings under construction.
 
 use super::{Heap, KeyId, Oom, Str, Val, grow, rooms};
 use crate::native::{Clock, Fault};
@@ -17,7 +17,7 @@ impl Heap {
         &space[off..off + s.len_bytes()]
     }
 
-    /// Makes room for `n` more bytes of text, or fails.
+    /// Reserves `n` more bytes of text.
     #[inline]
     pub(super) fn reserve_bytes(&mut self, n: usize) -> Result<(), Oom> {
         self.check(n)?;
@@ -35,7 +35,7 @@ impl Heap {
         self.alloc_str_units(text, units)
     }
 
-    /// Copies text whose length in UTF-16 units is known.
+    /// Copies text with a known length in UTF-16 units.
     #[inline]
     pub fn alloc_str_units(&mut self, text: &[u8], units: usize) -> Result<Str, Oom> {
         if text.is_empty() {
@@ -67,9 +67,8 @@ impl Heap {
         ))
     }
 
-    /// Concatenates. A left side that ends at the end of the heap is extended
-    /// in place, and so is one that has room, so that building texts piece by
-    /// piece is linear.
+    /// Concatenates two strings. A left side at the end of the heap, or one with spare room,
+    /// is extended in place, so that building text piece by piece is linear.
     pub(crate) fn concat(&mut self, a: Str, b: Str, clock: &mut Clock<'_>) -> Result<Str, Fault> {
         if b.is_empty() {
             return Ok(a);
@@ -99,7 +98,7 @@ impl Heap {
         }
     }
 
-    /// Copies two texts between which a surrogate pair meets.
+    /// Concatenates two texts that join a surrogate pair.
     #[cold]
     fn concat_joined(&mut self, a: Str, b: Str, clock: &mut Clock<'_>) -> Result<Str, Fault> {
         /// Bytes of a lone surrogate.
@@ -112,7 +111,7 @@ impl Heap {
         };
         self.reserve_bytes(head + pair.len() + tail)?;
         let off = self.bytes.len();
-        // Their units do not matter for copying bytes.
+        // The units of the pieces do not affect the copy.
         self.append_long(a.view(0, head, head), clock)?;
         self.bytes.extend_from_slice(&pair);
         self.append_long(b.view(HALF, b.len_bytes(), tail), clock)?;
@@ -124,8 +123,8 @@ impl Heap {
         ))
     }
 
-    /// Appends ASCII text that is not in the heap; in place where
-    /// [`Heap::concat`] would be.
+    /// Appends ASCII text from outside the heap, in place under the same conditions as
+    /// [`Heap::concat`].
     pub(crate) fn concat_ascii(
         &mut self,
         a: Str,
@@ -147,7 +146,7 @@ impl Heap {
         ))
     }
 
-    /// Copies a string's bytes to the end of the heap; room was reserved.
+    /// Copies a string's bytes to the end of the heap; the caller has reserved the room.
     pub(super) fn append(&mut self, s: Str) {
         let off = s.offset() as usize;
         if s.is_static() {
@@ -159,17 +158,16 @@ impl Heap {
         }
     }
 
-    /// Starts building a string of at most `max_bytes` at the end of the heap.
+    /// Starts a string of at most `max_bytes` at the end of the heap.
+    ///
     /// Append with [`Heap::build_str`] and [`Heap::build_bytes`], end with
-    /// [`Heap::finish_str`]; no other text may be allocated in between.
+    /// [`Heap::finish_str`]. No other text may be allocated in between.
     pub fn begin_str(&mut self, max_bytes: usize) -> Result<StrMark, Oom> {
         self.reserve_bytes(max_bytes)?;
         Ok(StrMark(self.bytes.len() as u32))
     }
 
-    /// Appends a string to the one being built. A surrogate pair that meets at
-    /// the border is joined by [`Heap::finish_str`]'s caller choosing
-    /// [`Heap::build_bytes`] instead; this method joins by itself.
+    /// Appends a string to the one being built. Joins a surrogate pair at the border.
     pub fn build_str(&mut self, mark: StrMark, s: Str) -> Result<(), Oom> {
         self.reserve_bytes(s.len_bytes())?;
         let tail = &self.bytes[mark.0 as usize..];
@@ -182,7 +180,7 @@ impl Heap {
         Ok(())
     }
 
-    /// Appends raw WTF-8 bytes to the string being built.
+    /// Appends WTF-8 bytes to the string being built. Joins a surrogate pair at the border.
     pub fn build_bytes(&mut self, mark: StrMark, text: &[u8]) -> Result<(), Oom> {
         self.reserve_bytes(text.len())?;
         if wtf8::needs_join(&self.bytes[mark.0 as usize..], text) {

@@ -1,12 +1,11 @@
 //! The 16-byte value of the machine.
 //!
-//! A [`Val`] is a `Copy` handle: numbers and flags stand inline, everything
-//! larger lives in the run's [`Heap`](super::Heap). A handle is only meaningful
-//! together with the heap that made it, and only until that heap is compacted
-//! with the handle not among the roots.
+//! A [`Val`] is a `Copy` handle. Numbers and booleans are inline; larger values are stored in
+//! the run's [`Heap`](super::Heap). A handle is valid only with the heap that made it, and
+//! only until that heap is compacted without the handle among the roots.
 
-/// Set in [`Str::off`] when the bytes live in the program's constant pool
-/// instead of the run's heap.
+/// Set in [`Str::off`] if the bytes are in the program's constant pool instead of the run's
+/// heap.
 const STATIC_BIT: u32 = 1 << 31;
 
 /// A view of WTF-8 text: a byte range of the heap or of the constant pool,
@@ -21,7 +20,7 @@ pub struct Str {
 }
 
 impl Str {
-    /// The empty string; needs no bytes anywhere.
+    /// The empty string; it refers to no bytes.
     pub const EMPTY: Str = Str {
         off: STATIC_BIT,
         len: 0,
@@ -52,20 +51,20 @@ impl Str {
         self.off & STATIC_BIT != 0
     }
 
-    /// First byte, within the heap or the constant pool.
+    /// Offset of the first byte, within the heap or the constant pool.
     #[inline]
     pub(crate) fn offset(self) -> u32 {
         self.off & !STATIC_BIT
     }
 
-    /// First byte, with the mark of constant-pool bytes: two texts that begin at
-    /// the same byte of the same space have the same.
+    /// Offset of the first byte, with the constant-pool bit: equal for two texts that begin
+    /// at the same byte of the same space.
     #[inline]
     pub(super) fn raw_offset(self) -> u32 {
         self.off
     }
 
-    /// Whether a [`Str::raw_offset`] is one of the constant pool.
+    /// Whether a [`Str::raw_offset`] refers to the constant pool.
     #[inline]
     pub(super) fn offset_is_static(raw: u32) -> bool {
         raw & STATIC_BIT != 0
@@ -95,8 +94,8 @@ impl Str {
         self.len == 0
     }
 
-    /// The part `[start, end)` of these bytes, which holds `units` units; both
-    /// cuts must lie on code point borders.
+    /// The part `[start, end)` of the bytes, with `units` units; both ends must be code point
+    /// borders.
     #[inline]
     pub fn view(self, start: usize, end: usize, units: usize) -> Str {
         debug_assert!(start <= end && end <= self.len as usize);
@@ -108,8 +107,7 @@ impl Str {
     }
 }
 
-/// A heap cell: array, object, set or date. Identity of references is
-/// equality of ids.
+/// A heap cell: array, object, set or date. References are identical if their ids are equal.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Ref(pub(crate) u32);
 
@@ -117,8 +115,8 @@ pub struct Ref(pub(crate) u32);
 #[derive(Copy, Clone, Debug)]
 #[repr(u32)]
 pub enum Val {
-    /// A variable that was never bound. Only registers hold it; no expression
-    /// yields it.
+    /// A variable that was never bound. Only registers hold it; no expression evaluates to
+    /// it.
     Unbound,
     /// `undefined`
     Undefined,
@@ -132,39 +130,40 @@ pub enum Val {
     Str(Str),
     /// A mutable array, by reference (D49).
     Arr(Ref),
-    /// An object; its members never change once built.
+    /// A mutable object, by reference (D66).
     Obj(Ref),
-    /// A `Set` made by the builtin (D34).
+    /// A `Set` of the builtin (D34).
     Set(Ref),
-    /// A `Date` made by the builtin (D34), UTC.
+    /// A `Date` of the builtin (D34), UTC.
     Date(Ref),
-    /// A builtin namespace or function (D35): callable and passable as a
-    /// callback, `undefined` in what leaves the run.
+    /// A builtin namespace or function (D35): callable and passable as a callback,
+    /// `undefined` outside the run.
     Builtin(u16),
 }
 
 const _: () = assert!(size_of::<Val>() == 16);
 
 impl Val {
-    /// A copy that is read in the parts that numbers and objects are written in. One that was
-    /// just made is two writes to memory, and reading all of it at once waits for both.
+    /// Copies the value in the parts in which numbers and objects are written. A fresh value
+    /// is two stores, and a single wide load would wait for both.
     #[inline(always)]
     pub(crate) fn by_parts(&self) -> Val {
         match self {
-            // What follows changes nothing; without it these would be copies of the whole.
+            // `-0.0` changes nothing; without it the compiler would merge the copies into one
+            // of the whole.
             Val::Num(n) => Val::Num(*n + -0.0),
             Val::Obj(r) => Val::Obj(Ref(r.0.wrapping_add(0))),
             val => *val,
         }
     }
 
-    /// Whether this is `undefined` (or an unbound register) or `null`.
+    /// Whether the value is `undefined` (or an unbound register) or `null`.
     #[inline]
     pub fn is_nullish(self) -> bool {
         matches!(self, Val::Undefined | Val::Null | Val::Unbound)
     }
 
-    /// Whether this is `undefined`.
+    /// Whether the value is `undefined`, but not an unbound register.
     #[inline]
     pub fn is_undefined(self) -> bool {
         matches!(self, Val::Undefined | Val::Unbound)
@@ -179,8 +178,8 @@ impl Val {
         }
     }
 
-    /// Whether two values are the same thing: equal scalars (NaN is itself),
-    /// equal references. Used for state diffs, not for the language's `===`.
+    /// Whether two values are identical: equal scalars (NaN equals itself), equal references.
+    /// Used for state diffs, not for the language's `===`.
     pub fn is_same(self, other: Val, heap: &super::Heap) -> bool {
         match (self, other) {
             (Val::Num(a), Val::Num(b)) => a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan()),

@@ -1,18 +1,18 @@
-//! Strings of a host's JSON text that have escapes.
+//! Decoding of strings with escapes in a host's JSON text.
 //!
-//! What is made of them is the host's, not the run's: it takes no heap.
+//! The results belong to the host, not to the run: they take no heap.
 
 use super::parse::ESCAPE_WORK;
 use crate::native::{Cx, Fault};
 use a99_core::text::{push_code_point, push_wtf8};
 
-/// Bytes copied between two looks at the host.
+/// Bytes copied between two yield points.
 const SLICE: usize = 64 << 10;
 
-/// Work of a copied byte, as its part of a unit.
+/// Bytes copied per unit of work.
 const BYTES_A_UNIT: i64 = 4;
 
-/// The string that stands between two quotes of a text that was scanned.
+/// The string between two quotes of a scanned text.
 ///
 /// # Errors
 /// A stop.
@@ -33,7 +33,7 @@ pub(super) fn decoded(cx: &mut Cx<'_>, text: &[u8]) -> Result<Vec<u8>, Fault> {
     Ok(out)
 }
 
-/// Adds what an escape stands for; the bytes of the escape.
+/// Appends the character of an escape; returns the escape's length in bytes.
 fn escape(text: &[u8], out: &mut Vec<u8>) -> usize {
     let byte = match text.get(1) {
         Some(b'b') => 0x08,

@@ -1,10 +1,10 @@
-//! `JSON.parse` into the heap: one pass over the text, no recursion, no tree
-//! in between.
+//! `JSON.parse` into the heap: one pass over the text, without recursion or an intermediate
+//! tree.
 //!
-//! The text of a program lies in the heap already, so strings without escapes become views
-//! of it; that of a host is copied out of ([`Source`]). Records that follow each other usually
-//! have the same members: each object is first matched against the shape of the last one at
-//! its depth, key by key, and only hashes its keys when that guess fails.
+//! The text of a program is already in the heap, so strings without escapes become views of
+//! it. Strings of a host's text are copied ([`Source`]). Consecutive records mostly have the
+//! same members. So each object is first matched against the shape of the last one at its
+//! depth, key by key, and hashes its keys only if that guess fails.
 
 mod source;
 mod strings;
@@ -21,16 +21,16 @@ use a99_core::costs::{PARSED_CONTAINER, READ, Sizes, WRITTEN};
 use a99_ecma::number_parse;
 use std::collections::HashMap;
 
-/// Beyond this many members a repeated key is looked for by hash.
+/// Number of members above which repeated keys are found by hash.
 const SCAN_MEMBERS: usize = 16;
 
-/// Bytes of blanks or of a string scanned between two looks at the host.
+/// Bytes of blanks or of a string scanned between two yield points.
 const SCAN_SLICE: usize = 64 << 10;
 
-/// Longest piece of the text that an error message quotes, in bytes.
+/// Maximum bytes of the text that an error message quotes.
 const QUOTE_BYTES: usize = 100;
 
-/// Parses text that is not in the heap yet.
+/// Parses text outside the heap.
 ///
 /// # Errors
 /// As [`parse_str`].
@@ -39,15 +39,14 @@ pub fn parse(cx: &mut Cx<'_>, text: &[u8]) -> Result<Val, Fault> {
     parse_str(cx, text)
 }
 
-/// Parses a string of the heap. Of repeated members the last one counts;
-/// `__proto__` is a member like any other (D16).
+/// Parses a string of the heap. Of repeated members the last one counts; `__proto__` is an
+/// ordinary member (D16).
 ///
-/// The caller has paid for reading the text. The width of the value is paid
-/// here after it was read, since only reading tells it; it is less than half
-/// of the units.
+/// The caller has paid for reading the text. The width of the value is paid here after
+/// parsing, since only parsing determines it; it is less than half of the units.
 ///
 /// # Errors
-/// Text that is not JSON, in the words of JavaScriptCore; more than
+/// Text that is not JSON, with the message of JavaScriptCore; more than
 /// [`MAX_DEPTH`](super::MAX_DEPTH) levels; fuel and memory.
 pub fn parse_str(cx: &mut Cx<'_>, text: Str) -> Result<Val, Fault> {
     let val = Parser::new(cx, text).run()?;
@@ -60,7 +59,7 @@ pub fn parse_str(cx: &mut Cx<'_>, text: Str) -> Result<Val, Fault> {
     Ok(val)
 }
 
-/// Reads a value of a host's text, which begins and ends with it, at the host's cost.
+/// Parses a value that spans a host's whole text, at the host's cost.
 ///
 /// # Errors
 /// Text that is not JSON; too deep; memory; a stop.
@@ -76,16 +75,16 @@ pub(super) fn parse_host(cx: &mut Cx<'_>, text: HostText<'_>) -> Result<Val, Fau
 /// An open array or object.
 struct ParseFrame {
     object: bool,
-    /// Where its values start among [`Parser::vals`].
+    /// Start of its values in [`Parser::vals`].
     vals: usize,
-    /// Where its keys start among [`Parser::keys`].
+    /// Start of its keys in [`Parser::keys`].
     keys: usize,
-    /// The shape whose first keys are the keys so far; then none of them is
-    /// among [`Parser::keys`].
+    /// The shape whose first keys are the keys so far; then [`Parser::keys`] has none of
+    /// them.
     guess: Option<Guess>,
-    /// The member whose value comes next.
+    /// The slot of the next value.
     slot: usize,
-    /// The keys by hash, once there are many.
+    /// The keys by hash, once they are many.
     index: Option<HashMap<KeyId, usize>>,
 }
 
@@ -93,13 +92,13 @@ struct ParseFrame {
 #[derive(Copy, Clone)]
 struct Guess {
     shape: ShapeId,
-    /// Whether its keys are short and stand in JSON as they are.
+    /// Whether its keys are short and need no escapes in JSON.
     plain: bool,
 }
 
 impl Guess {
     fn of(shape: ShapeId, shapes: &Shapes) -> Guess {
-        /// No key that is longer is compared with the text before its end is found.
+        /// Maximum length of a key that is compared with the text before its end is found.
         const SHORT: usize = 32;
         let plain = |text: &[u8]| text.len() <= SHORT && special(text).is_none();
         let keys = shapes.keys(shape);
@@ -170,7 +169,7 @@ impl<'c, 'h, S: Source> Parser<'c, 'h, S> {
         self.text.bytes(self.cx.heap)
     }
 
-    /// Skips blanks; the byte after them.
+    /// Skips blanks and returns the next byte.
     #[inline(always)]
     fn next_byte(&mut self) -> Result<Option<u8>, Fault> {
         match self.bytes().get(self.at) {
@@ -199,7 +198,7 @@ impl<'c, 'h, S: Source> Parser<'c, 'h, S> {
         }
     }
 
-    /// Reads a scalar or opens a container; `None` when a value comes next.
+    /// Parses a scalar or opens a container; `None` if a value comes next.
     fn begin(&mut self) -> Result<Option<Val>, Fault> {
         let Some(byte) = self.next_byte()? else {
             return Err(syntax("Unexpected EOF"));
@@ -255,8 +254,8 @@ impl<'c, 'h, S: Source> Parser<'c, 'h, S> {
         Ok(None)
     }
 
-    /// Reads what follows a value: `None` before another value, the container
-    /// when it ends here.
+    /// Parses the separator after a value: `None` before another value, the container if it
+    /// ends here.
     fn after(&mut self) -> Result<Option<Val>, Fault> {
         let next = self.next_byte()?;
         let object = self.frames.last().is_some_and(|f| f.object);
@@ -280,7 +279,7 @@ impl<'c, 'h, S: Source> Parser<'c, 'h, S> {
         }
     }
 
-    /// Reads a key and its colon.
+    /// Parses a key and its colon.
     fn member(&mut self) -> Result<(), Fault> {
         self.at += 1;
         if !self.is_expected() {
@@ -296,8 +295,7 @@ impl<'c, 'h, S: Source> Parser<'c, 'h, S> {
         Ok(())
     }
 
-    /// Goes past the key of the member that the object is expected to have next, if that is
-    /// what stands here.
+    /// Skips the key of the expected next member, if it is next in the text.
     #[inline]
     fn is_expected(&mut self) -> bool {
         let shapes = &self.cx.heap.shapes;
@@ -321,7 +319,7 @@ impl<'c, 'h, S: Source> Parser<'c, 'h, S> {
         is_it
     }
 
-    /// Decides which member the value after this key will be.
+    /// Finds the slot of the member after this key.
     fn find_slot(&mut self, key: &Token) -> Result<(), Fault> {
         let (heap, mut clock) = self.cx.split();
         let Some(frame) = self.frames.last_mut() else {
@@ -350,7 +348,7 @@ impl<'c, 'h, S: Source> Parser<'c, 'h, S> {
                 match heap.shapes.find_long(text, &mut clock)? {
                     (_, Some(key)) => key,
                     (hash, None) => {
-                        // Interning writes to the heap the text lies in.
+                        // Interning writes to the heap that holds the text.
                         self.decoded.clear();
                         temp::extend(heap, &mut self.decoded, text)?;
                         heap.add_key(hash, &self.decoded)?
@@ -374,7 +372,7 @@ impl<'c, 'h, S: Source> Parser<'c, 'h, S> {
         Ok(())
     }
 
-    /// Puts a finished value into the open container.
+    /// Stores a finished value in the open container.
     #[inline]
     fn place(&mut self, val: Val) -> Result<(), Fault> {
         let Some(frame) = self.frames.last() else {
@@ -387,7 +385,7 @@ impl<'c, 'h, S: Source> Parser<'c, 'h, S> {
         Ok(temp::push(self.cx.heap, &mut self.vals, val)?)
     }
 
-    /// Builds the container that ends here.
+    /// Allocates the container that ends here.
     fn close(&mut self) -> Result<Val, Fault> {
         self.at += 1;
         let Some(frame) = self.frames.pop() else {
@@ -437,9 +435,9 @@ impl<'c, 'h, S: Source> Parser<'c, 'h, S> {
     }
 
     fn number(&mut self) -> Result<f64, Fault> {
-        /// Digits that a double counts exactly.
+        /// Number of digits that a double represents exactly.
         const EXACT: usize = 15;
-        /// Numbers of so many bytes are read in pieces.
+        /// Length in bytes from which numbers are parsed in pieces.
         const LONG: usize = 4096;
         let rest = &self.bytes()[self.at..];
         let is_part = |b: &u8| matches!(b, b'0'..=b'9' | b'.' | b'e' | b'E' | b'+' | b'-');
@@ -486,7 +484,7 @@ impl<'c, 'h, S: Source> Parser<'c, 'h, S> {
         value.ok_or_else(|| syntax("Invalid number"))
     }
 
-    /// The error for what cannot start a value.
+    /// The error for an invalid start of a value.
     #[cold]
     fn unexpected(&self) -> Fault {
         let rest = &self.bytes()[self.at..];
@@ -510,7 +508,7 @@ impl<'c, 'h, S: Source> Parser<'c, 'h, S> {
 }
 
 impl ParseFrame {
-    /// The member of that key; builds the index when members become many.
+    /// The member with this key; builds the index when members become many.
     fn find(&mut self, keys: &[KeyId], key: KeyId) -> Option<usize> {
         if keys.len() < SCAN_MEMBERS {
             return keys.iter().position(|k| *k == key);

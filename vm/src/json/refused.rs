@@ -1,18 +1,19 @@
-//! Refusals of arguments that are no JSON: where, what stands there, and what to do.
+//! Errors of arguments that are invalid JSON: the place, the text found there, and a
+//! suggestion.
 
 use super::scan::{Expected, MAX_TEXT_DEPTH};
 use crate::native::{Cx, Fault, Thrown};
 use a99_core::error::ErrorCode;
 use a99_core::text::escape_for_terminal;
 
-/// Bytes counted between two looks at the host.
+/// Bytes counted between two yield points.
 const SLICE: usize = 64 << 10;
 
-/// Characters of a word that are quoted.
+/// Maximum characters of a quoted word.
 const MAX_QUOTED: usize = 20;
 
-/// The error for text that is no JSON at a byte of it; or a stop, since lines and columns
-/// are counted now.
+/// The error of text that is invalid JSON at a byte offset; or a stop, since lines and
+/// columns are counted here.
 #[cold]
 pub(crate) fn not_json(cx: &mut Cx<'_>, text: &[u8], at: usize, expected: Expected) -> Fault {
     let (line, column) = match line_column(cx, &text[..at]) {
@@ -33,7 +34,7 @@ pub(crate) fn not_json(cx: &mut Cx<'_>, text: &[u8], at: usize, expected: Expect
     }))
 }
 
-/// The place after a text, by line and column, both from 1; columns are characters.
+/// Line and column after a text, both from 1; columns are characters.
 fn line_column(cx: &mut Cx<'_>, text: &[u8]) -> Result<(usize, usize), Fault> {
     let (mut line, mut column) = (1, 1);
     for part in text.chunks(SLICE) {
@@ -51,12 +52,12 @@ fn line_column(cx: &mut Cx<'_>, text: &[u8]) -> Result<(usize, usize), Fault> {
     Ok((line, column))
 }
 
-/// Characters that begin in a text.
+/// Number of characters that begin in a text.
 fn starts(text: &[u8]) -> usize {
     text.iter().filter(|byte| **byte & 0xC0 != 0x80).count()
 }
 
-/// What stands there, to be shown.
+/// A description of the text at an offset.
 fn found(text: &[u8], at: usize, expected: Expected) -> String {
     let rest = &text[at..];
     let Some(&first) = rest.first() else {
@@ -113,7 +114,7 @@ impl Expected {
         wrong.to_owned()
     }
 
-    /// What to do where that was expected and this text stands.
+    /// A suggestion, given the expectation and the text found.
     fn help(self, rest: &[u8]) -> &'static str {
         if rest.is_empty() {
             return "give the whole text: it is empty or was cut off";

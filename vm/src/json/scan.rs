@@ -1,5 +1,5 @@
-//! Scanning of a host's JSON text: whether it is JSON at all, and where the members lie
-//! that somebody asks for. Nothing is built, whatever the text has; the walk is a loop.
+//! Scanner for a host's JSON text: validates it, and finds the places of used members. It
+//! builds no values, and the walk is a loop.
 
 use super::decode::decoded;
 use super::parse::special;
@@ -7,14 +7,14 @@ use crate::native::{Cx, Fault};
 use smallvec::SmallVec;
 use std::ops::Range;
 
-/// Arrays and objects inside each other that arguments may have as text; beyond it an attack
-/// is likelier than data. Those that are asked for may have fewer.
+/// Maximum nesting of arrays and objects in JSON arguments; deeper text is more likely an
+/// attack than data. Used arguments have a lower limit.
 pub(crate) const MAX_TEXT_DEPTH: usize = 8192;
 
-/// Bytes read between two looks at the host.
+/// Bytes read between two yield points.
 const SLICE: usize = 64 << 10;
 
-/// What was expected where a text turned out to be no JSON.
+/// The expectation that an invalid text violates.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Expected {
     /// A value.
@@ -33,9 +33,9 @@ pub(crate) enum Expected {
     End,
     /// The rest of a string.
     Quote,
-    /// No control character.
+    /// A character other than a control character.
     Escaped,
-    /// What a backslash may stand before.
+    /// A valid character after a backslash.
     Escape,
     /// Four hexadecimal digits.
     Hex,
@@ -45,17 +45,16 @@ pub(crate) enum Expected {
     Utf8,
     /// No byte order mark.
     NoMark,
-    /// An end of the nesting.
+    /// Less nesting.
     Shallower,
 }
 
 /// Why a text was not read.
 pub(crate) enum NotRead {
-    /// It is no JSON.
+    /// The text is invalid JSON.
     Bad {
-        /// The byte that is in the way; the length of the text where it is cut off.
+        /// The offset of the unexpected byte; the length of the text if it is truncated.
         at: usize,
-        /// What had to stand there.
         expected: Expected,
     },
     /// The run ends.
@@ -68,24 +67,24 @@ impl From<Fault> for NotRead {
     }
 }
 
-/// Where the value of a member lies.
+/// The place of a member's value.
 #[derive(Clone, Debug)]
 pub(crate) struct Place {
     pub(crate) bytes: Range<usize>,
-    /// Whether a number of it may be longer when it is written: one that has an exponent, or so
-    /// many digits that it may be rounded to one more.
+    /// Whether it has a number that may become longer when it is written: one with an
+    /// exponent, or with enough digits to be rounded to one more.
     pub(crate) grows: bool,
 }
 
-/// Bytes of text that stand for a byte of a name, at most: `\u0041`.
+/// Maximum bytes of text per byte of a name: `\u0041`.
 const ESCAPED: usize = 6;
 
-/// Reads a whole text, and tells the name of each member of its outermost object, if it is
-/// one, with the place of its value; the last one of a name counts. Names of more than
-/// `longest` bytes need not be told.
+/// Scans a whole text. If its outermost value is an object, reports the name of each member
+/// with the place of its value; of repeated names the last one counts. Names longer than
+/// `longest` bytes may be skipped.
 ///
 /// # Errors
-/// Text that is no JSON; a stop.
+/// Invalid JSON; a stop.
 pub(crate) fn scan(
     cx: &mut Cx<'_>,
     text: &[u8],
@@ -118,7 +117,7 @@ fn check_utf8(cx: &mut Cx<'_>, text: &[u8]) -> Result<(), NotRead> {
         let end = text.len().min(at + SLICE);
         match std::str::from_utf8(&text[at..end]) {
             Ok(_) => at = end,
-            // A character that the slice cuts in two is whole in the next one.
+            // A character split by the slice is whole in the next one.
             Err(e) if e.error_len().is_none() && end < text.len() => at += e.valid_up_to(),
             Err(e) => {
                 return Err(NotRead::Bad {
@@ -132,7 +131,7 @@ fn check_utf8(cx: &mut Cx<'_>, text: &[u8]) -> Result<(), NotRead> {
     Ok(())
 }
 
-/// The containers that are open, as bits: whether each is an object.
+/// The open containers, as bits: set for an object.
 #[derive(Default)]
 struct Open {
     bits: SmallVec<[u64; 4]>,
@@ -162,10 +161,10 @@ impl Open {
 pub(super) struct Scan<'t> {
     pub(super) text: &'t [u8],
     pub(super) at: usize,
-    /// Bytes of a key that is told where it has escapes.
+    /// Maximum length of a decoded key in bytes.
     longest: usize,
     open: Open,
-    /// Whether a number was met that may be longer when it is written.
+    /// Whether a number was found that may become longer when it is written.
     grows: bool,
 }
 
@@ -188,7 +187,7 @@ impl<'t> Scan<'t> {
         }
     }
 
-    /// Skips blanks; the byte after them.
+    /// Skips blanks and returns the next byte.
     #[inline(always)]
     pub(super) fn next(&mut self, cx: &mut Cx<'_>) -> Result<Option<u8>, NotRead> {
         match self.text.get(self.at) {
@@ -204,7 +203,7 @@ impl<'t> Scan<'t> {
         Ok(self.text.get(self.at).copied())
     }
 
-    /// Goes past bytes that are so.
+    /// Skips bytes that satisfy `is`.
     fn run(&mut self, cx: &mut Cx<'_>, is: impl Fn(&u8) -> bool) -> Result<usize, NotRead> {
         let start = self.at;
         loop {
@@ -234,7 +233,7 @@ impl<'t> Scan<'t> {
         self.open.depth -= 1;
     }
 
-    /// The members of the outermost object.
+    /// Scans the members of the outermost object.
     fn members(
         &mut self,
         cx: &mut Cx<'_>,
@@ -274,7 +273,7 @@ impl<'t> Scan<'t> {
         }
     }
 
-    /// A key and its colon: where the key lies between its quotes, and whether it has no
+    /// Scans a key and its colon: the range between its quotes, and whether it has no
     /// escapes.
     pub(super) fn key(
         &mut self,
@@ -294,7 +293,7 @@ impl<'t> Scan<'t> {
         Ok((key, is_plain))
     }
 
-    /// Goes past a value.
+    /// Scans a value.
     fn value(&mut self, cx: &mut Cx<'_>) -> Result<(), NotRead> {
         let outer = self.open.depth;
         loop {
@@ -326,7 +325,7 @@ impl<'t> Scan<'t> {
                 Some(b'n') => self.word(b"null")?,
                 _ => return Err(self.bad(Expected::Value)),
             }
-            // A value ends here, and with it what ends with it.
+            // Ends all containers that end with this value.
             loop {
                 if self.open.depth == outer {
                     return Ok(());
@@ -360,7 +359,8 @@ impl<'t> Scan<'t> {
     }
 
     pub(super) fn number(&mut self, cx: &mut Cx<'_>) -> Result<(), NotRead> {
-        /// Whole numbers of fewer digits are written as they are: 16 nines are 10^16.
+        /// Number of digits from which a whole number may change when it is written: 16 nines
+        /// are 10^16.
         const ROUNDED: usize = 16;
         self.at += usize::from(self.text[self.at] == b'-');
         if self.text.get(self.at) == Some(&b'0') {
@@ -389,7 +389,7 @@ impl<'t> Scan<'t> {
         }
     }
 
-    /// Goes past a string, its quotes included: whether it has no escapes.
+    /// Scans a string with its quotes; whether it has no escapes.
     pub(super) fn string(&mut self, cx: &mut Cx<'_>) -> Result<bool, NotRead> {
         self.at += 1;
         let mut is_plain = true;
@@ -444,7 +444,7 @@ mod tests {
     use crate::builtins::testing::{Bench, Late};
     use crate::json::parse;
 
-    /// The members that are told of a text, or where it is none.
+    /// The members reported for a text, or the offset of its fault.
     fn told(text: &[u8], longest: usize) -> Result<Vec<(String, String, bool)>, usize> {
         let mut bench = Bench::default();
         let mut out = Vec::new();
@@ -472,7 +472,7 @@ mod tests {
             ("c", "{}", false),
         ];
         assert_eq!(all, expected);
-        // A longer name than anybody asks for need not be decoded.
+        // Names longer than all requested ones need not be decoded.
         assert_eq!(told(br#"{"\u0062\u0062":1}"#, 1), Ok(Vec::new()));
         for none in ["[{\"a\": 1}]", "1", "\"a\"", "null", "{}"] {
             assert_eq!(told(none.as_bytes(), 9), Ok(Vec::new()));

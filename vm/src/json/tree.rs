@@ -1,8 +1,7 @@
-//! Trees of a host's JSON text, for a program whose schema is about all of its arguments.
+//! Trees from a host's JSON text, for a program whose schema applies to all of its arguments.
 //!
-//! The text was scanned and is JSON; it is walked once more by the same scanner. What is made
-//! is the host's, as the trees are that hosts hand in: it takes no heap, and the walk looks at
-//! the host.
+//! The text is already validated; the same scanner walks it once more. The tree belongs to
+//! the host, like trees that hosts pass: it takes no heap. The walk has yield points.
 
 use super::decode::decoded;
 use super::scan::{Expected, NotRead, Scan};
@@ -12,21 +11,21 @@ use a99_core::value::{Map, Value};
 use a99_ecma::number_parse::long_json_number;
 use std::ops::Range;
 
-/// Work of making a value.
+/// Work to make a value.
 const MADE_WORK: i64 = 64;
 
-/// A container whose values are being read.
+/// An open container.
 enum Open {
     Array(Vec<Value>),
-    /// Its members, and the key of the next one. They become a map at its end: the index of a
-    /// map that grows is made anew, at once.
+    /// Its members, and the key of the next one. They become a map at the end: a growing map
+    /// would be rehashed at once.
     Object(Vec<(Text, Value)>, Text),
 }
 
-/// The tree of a text that was scanned; of repeated keys the last one counts.
+/// Builds the tree of a scanned text; of repeated keys the last one counts.
 ///
 /// # Errors
-/// A stop. What was made until then is left to whoever drops the heap.
+/// A stop. The values made before it are left to the owner of the heap.
 pub(crate) fn tree(cx: &mut Cx<'_>, text: &[u8]) -> Result<Value, NotRead> {
     let mut open = Vec::new();
     let made = build(cx, &mut Scan::new(text), &mut open);
@@ -39,7 +38,7 @@ pub(crate) fn tree(cx: &mut Cx<'_>, text: &[u8]) -> Result<Value, NotRead> {
     made
 }
 
-/// Leaves members of an object that is not finished.
+/// Leaves the members of an unfinished object to the owner of the heap.
 #[cold]
 fn leave_members(cx: &mut Cx<'_>, members: impl IntoIterator<Item = (Text, Value)>) {
     let members = members.into_iter();
@@ -47,7 +46,7 @@ fn leave_members(cx: &mut Cx<'_>, members: impl IntoIterator<Item = (Text, Value
     cx.heap.leave(Value::Array(values.collect()));
 }
 
-/// An object of these members, of which the last one of a name counts.
+/// An object of these members; of repeated names the last one counts.
 fn object(cx: &mut Cx<'_>, members: Vec<(Text, Value)>) -> Result<Value, Fault> {
     let mut map = Map::with_capacity(members.len());
     let mut members = members.into_iter();
@@ -114,7 +113,7 @@ fn build(cx: &mut Cx<'_>, scan: &mut Scan<'_>, open: &mut Vec<Open>) -> Result<V
                 Value::Number(number.unwrap_or(f64::NAN))
             }
         };
-        // A value ends here, and with it what ends with it.
+        // Ends all containers that end with this value.
         loop {
             match open.last_mut() {
                 None => return Ok(done),

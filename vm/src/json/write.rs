@@ -1,8 +1,8 @@
 //! Guest values as JSON text, written once into a counted buffer.
 //!
-//! The walk keeps its own stack. What it writes is paid in slices while it goes
-//! (units, behind the writing hand by at most [`SLICE`]), so that a small graph with 2^40 paths
-//! runs out of fuel or memory instead of time (security C06, M04).
+//! The walk has an explicit stack. Written units are paid in slices during the walk, at most
+//! [`SLICE`] late, so that a small graph with 2^40 paths exhausts fuel or memory instead of
+//! time (security C06, M04).
 
 use super::{MAX_DEPTH, Replacer};
 use crate::builtins;
@@ -18,51 +18,48 @@ use a99_ecma::{number_text, wtf8};
 /// Bytes or elements between two charges.
 const SLICE: usize = 4 << 10;
 
-/// Longest string that is escaped in one piece, in bytes; an escape is at
-/// most six bytes for one.
+/// Length of the longest string that is escaped in one piece, in bytes; an escape takes at
+/// most six bytes per byte.
 const PIECE: usize = 8 << 10;
 
-/// How values are written.
+/// The output format.
 pub(crate) struct Style<'s> {
     /// Indent of one level; compact text if empty.
     pub(crate) gap: &'s [u8],
-    /// Which members are written, or what replaces values.
+    /// The members to write, or the replacement function.
     pub(crate) replacer: Replacer,
-    /// How long the list was that the replacer's members were read from: each
-    /// object is asked for all of them.
+    /// Length of the replacer's property list: each object looks up all of them.
     pub(crate) listed: usize,
-    /// Whether values that JSON cannot say are told apart, for digests: then
-    /// the text is no JSON.
+    /// Whether to distinguish values that JSON cannot express, for digests: then the text is
+    /// not JSON.
     pub(crate) canonical: bool,
 }
 
-/// Text under construction, with what of it was paid.
+/// Text under construction, with its payment state.
 #[derive(Default)]
 pub(crate) struct TextOut {
     buf: Vec<u8>,
-    /// The part of `buf` that was paid, and its units.
+    /// The length of the paid part of `buf`, and its units.
     paid: usize,
     units: usize,
-    /// Elements to be counted with the next slice, and those counted.
+    /// Elements to charge with the next slice, and those charged.
     due: usize,
     elements: usize,
-    /// What the texts of numbers and dates count for beyond their units, to be
-    /// paid with the next slice.
+    /// Additional charge of formatted numbers and dates, due with the next slice.
     formatted: usize,
 }
 
 impl TextOut {
-    /// The text.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.buf
     }
 
-    /// Its length in UTF-16 units; counts what was paid.
+    /// Its length in UTF-16 units; covers the paid part.
     pub(crate) fn units(&self) -> usize {
         self.units
     }
 
-    /// Makes room for `n` bytes, counting the copy that goes into the heap.
+    /// Reserves `n` bytes, counting the copy that goes into the heap.
     fn room(&mut self, cx: &Cx<'_>, n: usize) -> Result<(), Fault> {
         if self.buf.capacity() - self.buf.len() < n {
             cx.heap
@@ -108,11 +105,11 @@ impl TextOut {
 struct WriteFrame {
     r: Ref,
     object: bool,
-    /// The next element, or the next of [`Writer::members`].
+    /// The index of the next element, in the array or in [`Writer::members`].
     next: usize,
-    /// Behind the last one.
+    /// One past the last index.
     end: usize,
-    /// Where its members start.
+    /// The start of its members.
     start: usize,
     /// Whether anything was written inside.
     any: bool,
@@ -124,8 +121,8 @@ pub(crate) struct Writer<'c, 'h, 's> {
     style: Style<'s>,
     out: TextOut,
     frames: Vec<WriteFrame>,
-    /// The members of open objects in enumeration order; each frame's range
-    /// is at the end while it is on top.
+    /// The members of open objects in enumeration order; those of the top frame are at the
+    /// end.
     members: Vec<(KeyId, Val)>,
     piece: Vec<u8>,
 }
@@ -142,13 +139,13 @@ impl<'c, 'h, 's> Writer<'c, 'h, 's> {
         }
     }
 
-    /// Pays what is left to pay; the text.
+    /// Pays the rest and returns the text.
     pub(crate) fn finish(mut self) -> Result<TextOut, Fault> {
         self.out.pay(self.cx)?;
         Ok(self.out)
     }
 
-    /// Writes a value; `false` if it has no text.
+    /// Writes a value; false if it has no text.
     pub(crate) fn run(&mut self, root: Val) -> Result<bool, Fault> {
         let root = self.replaced(None, root)?;
         if !self.has_text(root) {
@@ -211,7 +208,7 @@ impl<'c, 'h, 's> Writer<'c, 'h, 's> {
         self.value(val)
     }
 
-    /// Writes what stands before an element or member.
+    /// Writes the separator before an element or member.
     fn separate(&mut self) -> Result<(), Fault> {
         if let Some(frame) = self.frames.last_mut() {
             if frame.any {
@@ -222,7 +219,7 @@ impl<'c, 'h, 's> Writer<'c, 'h, 's> {
         self.line(self.frames.len())
     }
 
-    /// Starts a line at this level, if lines are wanted.
+    /// Starts a line at this level, unless the text is compact.
     fn line(&mut self, level: usize) -> Result<(), Fault> {
         let gap = self.style.gap;
         if gap.is_empty() {
@@ -244,7 +241,7 @@ impl<'c, 'h, 's> Writer<'c, 'h, 's> {
             Val::Bool(true) => self.out.push(self.cx, b"true"),
             Val::Bool(false) => self.out.push(self.cx, b"false"),
             Val::Num(n) => {
-                /// The longest text of a number is 24 bytes and a sign.
+                /// Maximum length of a number: its longest text is 24 bytes and a sign.
                 const NUMBER: usize = 32;
                 self.out.room(self.cx, NUMBER)?;
                 let before = self.out.buf.len();
@@ -290,9 +287,9 @@ impl<'c, 'h, 's> Writer<'c, 'h, 's> {
         }
     }
 
-    /// Writes a long string in pieces, with a look at the host after each.
+    /// Writes a long string in pieces with yield points between them.
     fn long_string(&mut self, s: crate::heap::Str) -> Result<(), Fault> {
-        // At once: a buffer that doubles leaves its smaller ones behind.
+        // Reserved at once: a doubling buffer leaves its smaller ones behind.
         self.out.room(self.cx, s.len_bytes() + 2)?;
         self.out.push(self.cx, b"\"")?;
         let mut from = 0;
@@ -384,7 +381,7 @@ impl<'c, 'h, 's> Writer<'c, 'h, 's> {
             .push(self.cx, if frame.object { b"}" } else { b"]" })
     }
 
-    /// The value after the replacer function saw it.
+    /// The value returned by the replacer function.
     fn replaced(&mut self, name: Option<MemberName>, val: Val) -> Result<Val, Fault> {
         let Replacer::Function(f) = self.style.replacer else {
             return Ok(val);
@@ -400,7 +397,7 @@ impl<'c, 'h, 's> Writer<'c, 'h, 's> {
     }
 }
 
-/// Where a value stands in its container.
+/// The name of a value in its container.
 #[derive(Copy, Clone)]
 enum MemberName {
     Key(KeyId),

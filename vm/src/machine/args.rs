@@ -1,4 +1,4 @@
-//! Arguments of a run: what a program's argument keys stand for.
+//! Arguments of a run: the values of a program's argument keys.
 
 use crate::convert::{self, BoundaryLimits};
 use crate::heap::{Heap, Val};
@@ -10,7 +10,7 @@ use a99_core::value::Value;
 use smallvec::SmallVec;
 use std::collections::HashMap;
 
-/// Refuses arguments that the program's schema does not allow.
+/// Rejects arguments that violate the program's schema.
 pub(super) fn check_args(cx: &mut Cx<'_>, exe: &Executable, args: &Value) -> Result<(), Fault> {
     let Some(schema) = &exe.input_schema else {
         return Ok(());
@@ -30,8 +30,8 @@ pub(super) fn check_args(cx: &mut Cx<'_>, exe: &Executable, args: &Value) -> Res
     })))
 }
 
-/// What a program's argument keys stand for (D15): each root is converted
-/// once, so that paths into it see the same arrays.
+/// The values of a program's argument keys (D15). Each root is converted once, so that paths
+/// into it share its arrays.
 pub(super) fn host_args(
     cx: &mut Cx<'_>,
     program: &Program,
@@ -58,11 +58,11 @@ pub(super) fn host_args(
     Ok(out)
 }
 
-/// How many are looked through.
+/// Number of roots that are scanned linearly.
 const FEW_ROOTS: usize = 16;
 
-/// The arguments that were converted so far: a list that is looked through, as
-/// hashing a few names costs more than the rest of their conversion.
+/// The arguments converted so far, as a linearly scanned list: hashing a few names costs more
+/// than the rest of their conversion.
 #[derive(Default)]
 struct ProgramRoots<'p> {
     few: SmallVec<[(&'p [u8], Val); FEW_ROOTS]>,
@@ -86,7 +86,7 @@ impl<'p> ProgramRoots<'p> {
     }
 }
 
-/// The same for arguments that are a value of the run.
+/// The values of argument keys, if the arguments are a value of the run.
 pub(super) fn guest_args(cx: &mut Cx<'_>, program: &Program, args: Val) -> Result<Vec<Val>, Fault> {
     let mut out = Vec::with_capacity(program.args.len());
     for key in &program.args {
@@ -100,10 +100,10 @@ pub(super) fn guest_args(cx: &mut Cx<'_>, program: &Program, args: Val) -> Resul
     Ok(out)
 }
 
-/// Finds an argument by its name, which stands in the program's text.
+/// Finds an argument by its name, given as a range of the program's text.
 type Lookup<'f> = dyn FnMut(&mut Cx<'_>, TextRange) -> Result<Option<Val>, Fault> + 'f;
 
-/// What an argument key stands for.
+/// The value of an argument key.
 pub(super) fn arg_value(
     cx: &mut Cx<'_>,
     program: &Program,

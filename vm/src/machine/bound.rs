@@ -1,4 +1,4 @@
-//! Bound calls on a machine that is one caller's: what a run of before left is used again.
+//! Bound calls on the machine of one caller, which reuses the state of the previous call.
 
 use super::args::{arg_value, check_args};
 use super::{End, LoadedProgram, Machine, cx, prices};
@@ -12,13 +12,13 @@ use a99_core::value::Value;
 use std::sync::Arc;
 
 impl Machine {
-    /// Gives the next call other options, with the same prices and limits.
+    /// Sets the options of the next call, which have the same prices and limits.
     pub(crate) fn set_options(&mut self, options: Arc<RunOptions>) {
         self.options = options;
     }
 
-    /// Prepares a call of a bound program with these arguments; `whole` is all of them for a
-    /// program that says what they must be.
+    /// Prepares a call of a bound program. `whole` is the tree of all arguments, for a
+    /// program with an input schema.
     pub(crate) fn start_bound(
         &mut self,
         bound: &Bound,
@@ -78,7 +78,7 @@ impl Machine {
         self.enter_main(program)
     }
 
-    /// How a bound call ended: its error, if it failed.
+    /// The error of a bound call, if it failed.
     pub(crate) fn end_bound(&mut self, clock: &impl RunClock) -> Option<RunError> {
         let error = match self.outcome.take() {
             Some(End::Failed(failed)) => Some(failed.error),
@@ -90,19 +90,19 @@ impl Machine {
         error
     }
 
-    /// The result that stayed in the heap.
+    /// The result, kept in the heap.
     pub(crate) fn kept(&self) -> (&Heap, Val) {
         (&self.heap, self.kept)
     }
 
-    /// Goes on to give the result to the host, as a run that is not bound does.
+    /// Resumes to convert the result for the host, as an unbound run does.
     pub(crate) fn give_kept(&mut self, host: &dyn Host) {
         self.keeps = false;
         self.outcome = None;
         self.leave(self.kept, host);
     }
 
-    /// The result that was given, or why not.
+    /// The converted result, or its error.
     pub(crate) fn take_result(&mut self) -> Result<Value, RunError> {
         match self.outcome.take() {
             Some(End::Failed(failed)) => Err(failed.error),

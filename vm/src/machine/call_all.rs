@@ -1,10 +1,9 @@
-//! Calls of atoms that are under way at once: `callAll` (language section 2.10).
+//! Concurrent calls of atoms: `callAll` (language section 2.10).
 //!
-//! [`Op::PrepareCall`](a99_core::program::Op::PrepareCall) takes the price of a
-//! call and copies its inputs; nothing is started. `CallAll` hands all of them to
-//! the driver, and the answers enter the heap in the order of the calls once all
-//! are there: what a run gives, costs and holds does not depend on who answered
-//! first.
+//! [`Op::PrepareCall`](a99_core::program::Op::PrepareCall) charges for a call and copies its
+//! inputs, but starts nothing. `CallAll` passes all calls to the driver. Once all answers are
+//! there, they enter the heap in the order of the calls: result, cost and memory of a run do
+//! not depend on the order of the answers.
 
 use super::calls::call_atom;
 use super::{Machine, Request, Waiting};
@@ -20,67 +19,66 @@ use a99_core::program::{Count, Reg, SiteIdx};
 use a99_core::sig::{AtomSig, MAX_CALLS_UNDER_WAY};
 use a99_core::value::Value;
 
-/// `agentRun` of a program, in a list of calls.
+/// Error of `agentRun` with a program in a list of calls.
 const INLINE_AGENT: &str =
     "callAll: agentRun takes the id of an agent here; a program runs in a step of its own";
 
-/// Bytes that a prepared call counts for beside its inputs: what a run may hold does not depend
-/// on how calls are laid out.
+/// Bytes counted per prepared call beyond its inputs, fixed so that a run's memory count does
+/// not depend on the layout of calls.
 pub(super) const PREPARED_BYTES: usize = 80;
 
 const _: () = assert!(size_of::<Prepared>() <= PREPARED_BYTES);
 
-/// A call that waits to be made, or is under way.
+/// A prepared or pending call.
 pub(super) struct Prepared {
     pub(super) request: Request,
-    /// Bytes of its inputs and of itself, which count against the heap until it ends.
+    /// Bytes of its inputs and of the call, which count against the heap until it ends.
     lent: usize,
-    /// What the machine charges for the answer.
+    /// The formula that prices the answer.
     price: Option<Formula>,
-    /// The instruction that prepared it, in the top frame.
+    /// The instruction in the top frame that prepared it.
     pub(super) pc: u32,
 }
 
-/// Calls that are under way.
+/// Pending calls of a `CallAll`.
 pub(super) struct UnderWay {
     dst: Reg,
-    /// The list that gets the answers.
+    /// The list that receives the answers.
     arr: Reg,
-    /// For each call its bytes and the price of its answer.
+    /// The bytes of each call and the price of its answer.
     calls: Vec<(usize, Option<Formula>)>,
 }
 
-/// Several calls to make; answer with [`Machine::deliver_all`].
+/// Concurrent calls to make; answer with [`Machine::deliver_all`].
 #[derive(Debug)]
 pub struct Requests {
-    /// The calls, in their order.
+    /// The calls in order.
     pub calls: Vec<PlacedRequest>,
-    /// How many may be under way at once.
+    /// Maximum number of concurrent calls.
     pub limit: usize,
-    /// Bytes that all answers together may take: the run cannot hold more.
+    /// Maximum bytes of all answers together: the run cannot hold more.
     pub room: usize,
 }
 
-/// One of several calls.
+/// One of several concurrent calls.
 #[derive(Debug)]
 pub struct PlacedRequest {
     /// The call.
     pub request: Request,
-    /// Its place in the step's list, where calls that do not wait have theirs too.
+    /// Its index in the step's list, which also counts synchronous calls.
     pub place: u32,
-    /// The instruction that prepared it, in the top frame.
+    /// The instruction in the top frame that prepared it.
     pub pc: u32,
 }
 
-/// Bytes that a value of an answer takes, with what holds it.
+/// Bytes per value of an answer, with its container.
 const HELD_VALUE_BYTES: usize = 64;
 
 impl Requests {
-    /// Bytes that an answer takes until it enters the heap, counted up to a little
-    /// more than `most`.
+    /// Bytes of an answer until it enters the heap; the count stops slightly above `most`.
     ///
     /// # Errors
-    /// The host says stop.
+    /// The host stops the run.
     pub fn bytes_of(
         answer: &Result<HostReply, AtomError>,
         most: usize,
@@ -95,7 +93,7 @@ impl Requests {
     }
 }
 
-/// Adds the bytes that a value takes, about, up to a little more than `most`.
+/// Adds the approximate bytes of a value; the count stops slightly above `most`.
 pub(super) fn add_bytes(
     value: &Value,
     most: usize,
@@ -129,7 +127,7 @@ pub(super) fn add_bytes(
 }
 
 impl Prepared {
-    /// A call whose inputs take this many bytes.
+    /// A call with inputs of this size.
     pub(super) fn of(request: Request, sig: &AtomSig, inputs: usize, pc: u32) -> Prepared {
         Prepared {
             price: sig.charged_by_machine().map(|(price, _)| price),
@@ -144,14 +142,14 @@ impl Prepared {
 fn answered(cx: &mut Cx<'_>, key: &[u8], val: Val) -> Result<Val, Fault> {
     let key = cx.heap.intern(key)?;
     let val = match val {
-        // As elements of lists are.
+        // As elements of lists.
         Val::Undefined | Val::Unbound => Val::Null,
         val => val,
     };
     Ok(Val::Obj(cx.heap.alloc_obj_keys(&[key], &[val])?))
 }
 
-/// The value of a reply, and what it costs.
+/// The value of a reply, after paying for it.
 fn paid_value(
     cx: &mut Cx<'_>,
     reply: &HostReply,
@@ -165,7 +163,7 @@ fn paid_value(
     Ok(val)
 }
 
-/// The number of a call in a list that `CallAll` was given.
+/// The number of a call in the list for `CallAll`.
 fn number(val: Val) -> Option<usize> {
     match val {
         Val::Num(n) if n >= 0.0 && n.fract() == 0.0 => Some(n as usize),
@@ -174,8 +172,8 @@ fn number(val: Val) -> Option<usize> {
 }
 
 impl Machine {
-    /// Prepares a call: one that does not wait is made. Its number, or a list of
-    /// its value.
+    /// Prepares a call; a synchronous one is executed. Returns its number, or a list with its
+    /// value.
     pub(super) fn prepare_call(
         &mut self,
         base: Reg,
@@ -205,7 +203,7 @@ impl Machine {
                 return Err(Fault::throw(INLINE_AGENT));
             }
         }
-        // Room for the value first: the atom is called once.
+        // Allocate the result first: the atom is called only once.
         let made = match waits {
             true => None,
             false => Some(self.heap.alloc_arr(&[Val::Null])?),
@@ -216,7 +214,7 @@ impl Machine {
             options: &self.options,
             locals: &self.locals,
         };
-        // What depends on the inputs is paid as for any call.
+        // The dynamic price is paid as for any call.
         let val = call_atom(&mut cx, &mut scope, atom, args)?;
         if let Some(made) = made {
             self.heap.items_mut(made)[0] = val.unwrap_or(Val::Null);
@@ -225,8 +223,7 @@ impl Machine {
             }
             return Ok(Val::Arr(made));
         }
-        // Others have their turn, and the host is asked whether to stop, as with calls
-        // that are made.
+        // Account for a yield point, as calls that are started do.
         self.meter.did(super::calls::HOST_CALL_WORK);
         self.heap.add_external(PREPARED_BYTES)?;
         let (request, lent) = match self.request(base, n, site, host) {
@@ -242,7 +239,7 @@ impl Machine {
         Ok(Val::Num(number))
     }
 
-    /// Makes the calls that were prepared; nothing where none waits.
+    /// Makes the prepared calls, if there are any.
     pub(super) fn call_all(
         &mut self,
         (dst, arr, limit): (Reg, Reg, Reg),
@@ -264,7 +261,7 @@ impl Machine {
         let Val::Arr(r) = list else {
             return Err(Fault::invalid("CallAll without an array"));
         };
-        // What did not wait is there; this may be done again.
+        // Synchronous calls have their values; this loop may run again.
         for at in 0..self.heap.len(r) {
             if let Val::Arr(one) = self.heap.items(r)[at] {
                 let val = self.heap.items(one).first().copied();
@@ -288,7 +285,7 @@ impl Machine {
             self.forget_prepared();
             return Err(Fault::invalid("CallAll of calls that were not prepared"));
         }
-        // Each may use its share: together they never use more than there is.
+        // Each call may use its share: together they never exceed the fuel left.
         let share = Fuel::from_micro(self.exact_fuel().max(0) / prepared.len() as i64);
         let mut under_way = UnderWay {
             dst,
@@ -313,14 +310,14 @@ impl Machine {
         })))
     }
 
-    /// Gives up calls that were prepared and will not be made.
+    /// Drops calls that were prepared and will not be made.
     pub(super) fn forget_prepared(&mut self) {
         for one in std::mem::take(&mut self.prepared) {
             self.heap.sub_external(one.lent);
         }
     }
 
-    /// Answers several calls, in their order.
+    /// Delivers the answers of several calls, in order.
     pub fn deliver_all(&mut self, answers: Vec<Result<HostReply, AtomError>>, host: &dyn Host) {
         let Some(Waiting::All(all)) = self.waiting.take() else {
             return;
@@ -333,8 +330,8 @@ impl Machine {
             return;
         }
         self.grow_stack();
-        // Before any of them enters the heap: what was used is paid whatever comes of it, and
-        // what one call is charged does not depend on which others failed.
+        // Before any answer enters the heap: used fuel is paid in any case, and the charge of
+        // one call does not depend on failures of others.
         if self.pay_for_calls(&answers) {
             return self.raise(Fault::OutOfFuel, host);
         }
@@ -367,7 +364,7 @@ impl Machine {
         self.answer(all.dst, list);
     }
 
-    /// Ends the run because the answers are more than it can hold.
+    /// Ends the run because the answers exceed its ceiling.
     pub fn refuse_answers(&mut self, wanted: usize, host: &dyn Host) {
         if let Some(Waiting::All(all)) = self.waiting.take() {
             all.calls
@@ -384,7 +381,7 @@ impl Machine {
         }
     }
 
-    /// `{value}` or `{error}`; what ends a run is an error.
+    /// `{value}` or `{error}`; a fatal error is an `Err`.
     fn answer_of(
         &mut self,
         answer: Result<HostReply, AtomError>,
@@ -429,7 +426,7 @@ impl Machine {
         let before = self.meter.mark();
         let made = self.with_room(host, &mut make);
         if matches!(made, Err(Fault::OutOfFuel)) && self.frames.iter().any(|f| !f.precise) {
-            // What callers have prepaid belongs to the budget.
+            // Prepaid fuel of callers belongs to the budget.
             self.meter.back_to(before);
             self.settle_fuel();
             return self.with_room(host, &mut make);

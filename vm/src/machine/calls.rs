@@ -1,4 +1,4 @@
-//! Helpers of the program, and calls that the host answers.
+//! Helper calls, and calls that the host answers.
 
 use super::prices::pay_dynamic;
 use super::{
@@ -24,11 +24,11 @@ use a99_run::account::Spend;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// Work that a call of the host stands for.
+/// Work per call of the host.
 pub(super) const HOST_CALL_WORK: usize = 512;
 
-/// Calls an atom, with what its price is made of; nothing for one that waits, whose
-/// inputs are paid.
+/// Calls an atom and charges its price; `None` for an asynchronous atom, whose inputs are
+/// then paid.
 #[inline(never)]
 pub(super) fn call_atom(
     cx: &mut Cx<'_>,
@@ -58,8 +58,8 @@ pub(super) fn call_atom(
 }
 
 impl Machine {
-    /// Calls an atom with registers of the current frame, and puts its answer into
-    /// one; false for an atom that waits.
+    /// Calls an atom with registers of the current frame and stores its answer in a register;
+    /// false for an asynchronous atom.
     #[inline(never)]
     pub(super) fn call_atom(
         &mut self,
@@ -140,8 +140,8 @@ impl Machine {
         Ok(())
     }
 
-    /// Ends the top frame, a helper's, with the value of a register for the one below it.
-    /// Whether that one runs charge by charge.
+    /// Ends a helper's frame with the value of a register for its caller. Returns whether the
+    /// caller runs in precise mode.
     #[inline(never)]
     pub(super) fn leave_helper(&mut self, src: Reg) -> bool {
         let frame = self.frame();
@@ -158,8 +158,8 @@ impl Machine {
         top.precise
     }
 
-    /// Counts a frame against the heap's ceiling (D20). One that lies within
-    /// the window is free: the count of those is limited and small.
+    /// Counts a frame against the heap's ceiling (D20). Frames within the register window are
+    /// free: their number is limited and small.
     pub(super) fn count_frame(&mut self, size: usize, program: usize) -> Result<usize, Fault> {
         let slots = size.saturating_sub(WINDOW) * size_of::<Val>();
         let counted = slots + program;
@@ -169,7 +169,7 @@ impl Machine {
         Ok(counted)
     }
 
-    /// Takes the top frame away, with the program that ran in it.
+    /// Pops the top frame, with the program loaded for it.
     pub(super) fn pop_frame(&mut self) {
         if let Some(frame) = self.frames.pop() {
             self.heap.sub_external(frame.counted);
@@ -187,9 +187,9 @@ impl Machine {
         }
     }
 
-    /// The top frame's function ended with a value.
+    /// Ends the top frame's function with a value.
     pub(super) fn leave(&mut self, val: Val, host: &dyn Host) {
-        // Every instruction up to `Ret` is paid; nothing after it runs.
+        // All instructions up to `Ret` are paid; none after it runs.
         self.refund();
         if self.tracer.is_some() {
             let frame = self.frame();
@@ -216,11 +216,11 @@ impl Machine {
         self.answer(frame.dst, val);
     }
 
-    /// The result of the run, while what it is made of still stands.
+    /// Converts the result of the run while its heap is intact.
     fn result(&mut self, val: Val, host: &dyn Host) -> Result<Value, Fault> {
         let limits = self.options.limits.boundary;
         let base = self.frame().base as usize;
-        // The frame is done with its registers.
+        // The frame no longer needs its registers.
         self.stack[base] = val;
         self.with_room(host, |machine, host| {
             let mut cx = cx(&mut machine.heap, &mut machine.meter, host);
@@ -229,7 +229,7 @@ impl Machine {
         })
     }
 
-    /// Gives the instruction that waits its value and goes past it.
+    /// Gives the waiting instruction its value and advances past it.
     pub(super) fn answer(&mut self, dst: Reg, val: Val) {
         if let Some(top) = self.frames.last_mut() {
             let at = top.base as usize + dst.at();
@@ -238,7 +238,7 @@ impl Machine {
         }
     }
 
-    /// Makes a call of an asynchronous atom, which the run waits for.
+    /// Makes a call of an asynchronous atom, for which the run waits.
     pub(super) fn host_call(
         &mut self,
         dst: Reg,
@@ -258,8 +258,8 @@ impl Machine {
         Ok(request)
     }
 
-    /// A call of an asynchronous atom with copies of its inputs, and the bytes
-    /// that these count for until it ends.
+    /// Creates a call of an asynchronous atom with copies of its inputs. Also returns the
+    /// bytes counted for them until it ends.
     pub(super) fn request(
         &mut self,
         base: Reg,
@@ -302,7 +302,7 @@ impl Machine {
         Ok((self.request_of((op, name), args, host.now_ms()), lent))
     }
 
-    /// A call of an op of the program that runs now, with these inputs.
+    /// Creates a call of an op of the running program with these inputs.
     pub(super) fn request_of(
         &mut self,
         (op, name): (u32, Cow<'static, str>),
@@ -330,19 +330,19 @@ impl Machine {
         }
     }
 
-    /// The atom that a call of the top frame is one of.
+    /// The atom of a call by the top frame.
     #[inline]
     pub fn atom_of(&self, request: &Request) -> &AtomDef {
         let program = self.frames.last().map_or(0, |frame| frame.program);
         self.programs[program as usize].exe.atom(request.op)
     }
 
-    /// Keeps what a call that was answered leaves to the next one.
+    /// Keeps the flag of an answered call for the next one.
     pub(crate) fn reuse(&mut self, flag: CancelFlag) {
         self.flag = flag.is_free().then_some(flag);
     }
 
-    /// How long one execution of an atom may take (D22).
+    /// The time limit of one execution of an atom (D22).
     pub fn timeout_of(&self, sig: &a99_core::sig::AtomSig) -> a99_core::sig::AtomTimeout {
         let given = match self.options.timeouts.is_empty() {
             true => None,
@@ -351,8 +351,8 @@ impl Machine {
         given.unwrap_or(sig.timeout)
     }
 
-    /// Answers an asynchronous call. An answer that is a program to run gives
-    /// the next thing to wait for.
+    /// Delivers the answer of an asynchronous call. If the answer is a program to run,
+    /// returns the next request.
     pub fn deliver(
         &mut self,
         answer: Result<HostReply, AtomError>,
@@ -370,7 +370,7 @@ impl Machine {
             return None;
         }
         self.grow_stack();
-        // A host that always answers at once must not keep others waiting.
+        // A host that always answers at once must still let others run.
         self.meter.did(HOST_CALL_WORK);
         if self.pay_for_calls(std::slice::from_ref(&answer)) {
             self.raise(Fault::OutOfFuel, host);
@@ -379,8 +379,7 @@ impl Machine {
         let reply = match answer {
             Ok(reply) => reply,
             Err(error) => {
-                // The host's text crosses the boundary like its values, before
-                // anything copies it.
+                // Text of the host crosses the boundary like its values, before it is copied.
                 let mut cx = cx(&mut self.heap, &mut self.meter, host);
                 let limits = &self.options.limits.boundary;
                 let checked = convert::check_text(&mut cx, error.message.as_bytes(), limits);
@@ -405,7 +404,7 @@ impl Machine {
         let before = self.meter.mark();
         let mut made = self.with_room(host, &mut copy);
         if matches!(made, Err(Fault::OutOfFuel)) && self.frames.iter().any(|f| !f.precise) {
-            // What callers have prepaid belongs to the budget.
+            // Prepaid fuel of callers belongs to the budget.
             self.meter.back_to(before);
             self.settle_fuel();
             made = self.with_room(host, &mut copy);
@@ -429,8 +428,8 @@ impl Machine {
         None
     }
 
-    /// Pays what calls that ended took on behalf of the run, errors like answers. Whether
-    /// nothing is left, prepaid work given back.
+    /// Pays the charges of ended calls, failed ones included. Returns whether the fuel is
+    /// exhausted; prepaid work is refunded then.
     pub(super) fn pay_for_calls(&mut self, answers: &[Result<HostReply, AtomError>]) -> bool {
         let charged = self.locals.take_charges();
         let used = |answer: &Result<HostReply, AtomError>| answer.as_ref().ok()?.fuel_used;
@@ -447,8 +446,8 @@ impl Machine {
         self.meter.fuel <= 0
     }
 
-    /// Counts what native atoms keep for the run. It is held already: a run
-    /// that is full fails at its next allocation.
+    /// Counts memory that native atoms keep for the run. It is already held: a full run fails
+    /// at its next allocation.
     #[cold]
     pub(super) fn count_kept(&mut self) {
         let now = self.locals.bytes();
@@ -457,7 +456,7 @@ impl Machine {
         self.locals_counted = now;
     }
 
-    /// Counts what atoms keep for the run (D20).
+    /// Counts memory that atoms keep for the run (D20).
     pub(super) fn count_locals(&mut self, host: &dyn Host) -> Result<(), Fault> {
         let now = self.locals.bytes();
         let more = now.saturating_sub(self.locals_counted);

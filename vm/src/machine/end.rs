@@ -1,4 +1,4 @@
-//! End of a run: its outcome, what it used, and the machine as it is for the next one.
+//! End of a run: its outcome and usage, and the reset of the machine.
 
 use super::Machine;
 use super::suspend::MAX_SPARE_STACK;
@@ -10,16 +10,15 @@ use a99_core::value::Value;
 use a99_run::account::{Spend, Usage};
 use std::collections::HashMap;
 
-/// So many remembered results are given back at once.
+/// Number of memoized results that are dropped inline.
 const FEW_MEMOS: usize = 1024;
 
-/// How a run ended.
 pub(super) enum End {
     Result(Value),
     Failed(Box<Failed>),
 }
 
-/// What a run that failed gives.
+/// The result and the error of a failed run.
 pub(super) struct Failed {
     pub(super) result: Value,
     pub(super) error: RunError,
@@ -35,8 +34,8 @@ impl End {
 }
 
 impl Machine {
-    /// Drops everything that belongs to the run and its host: a machine
-    /// that waits for its next run keeps no grant, program or signal alive.
+    /// Drops everything that belongs to the run and its host: an idle machine keeps no grant,
+    /// program or signal alive.
     fn reset(&mut self) {
         if self.stack.capacity() <= MAX_SPARE_STACK {
             self.leave_stack(Vec::new());
@@ -54,16 +53,15 @@ impl Machine {
         self.locals.renew();
     }
 
-    /// Gives back the memory of a large machine whose run was stopped, on a
-    /// thread of its own: tens of megabytes of pages, or hundreds of thousands
-    /// of names, take longer than the run may go on. Where there are no threads
-    /// it is given back here.
+    /// Frees a large machine of a stopped run on a separate thread: tens of megabytes of
+    /// pages, or hundreds of thousands of names, take longer than the run may continue.
+    /// Without threads it is freed here.
     pub fn release(self: Box<Self>) {
         release(self);
     }
 
-    /// The outcome; the machine is empty afterwards, but for memory that takes
-    /// time to give back and that [`Machine::memory_bytes`] counts.
+    /// Takes the outcome. Afterwards the machine is empty, except for memory that takes time
+    /// to free and that [`Machine::memory_bytes`] counts.
     pub fn finish(&mut self, clock: &impl RunClock) -> Outcome {
         let end = self.outcome.take();
         let (result, error) = end.map_or((Value::Undefined, None), End::into_parts);
@@ -88,7 +86,7 @@ impl Machine {
         }
     }
 
-    /// Gives the host the lines that the program wrote since it was last given some.
+    /// Passes new console lines to the host.
     #[inline]
     pub(crate) fn hand_over_lines(&mut self) {
         if self.heap.console.has_fresh() {
@@ -97,7 +95,7 @@ impl Machine {
         }
     }
 
-    /// What the run used beside fuel, if it has an account or made calls.
+    /// Usage besides fuel, if the run has an account or made calls.
     fn usage(&self, fuel: Fuel, clock: &impl RunClock, failed: bool) -> Option<Box<Usage>> {
         let calls = Spend {
             calls: self.calls,
@@ -106,7 +104,7 @@ impl Machine {
         let account = match (&self.options.account, self.locals.own_account()) {
             (Some(account), _) => account,
             (None, Some(own)) => {
-                // It has no limits.
+                // The account has no limits.
                 let _ = own.spend(calls);
                 own
             }
@@ -127,9 +125,9 @@ impl Machine {
     }
 }
 
-/// Drops on a thread of its own what takes long to drop.
+/// Drops a value that takes long to drop, on a separate thread.
 pub(crate) fn release(what: impl Send + 'static) {
     let thread = std::thread::Builder::new().name("a99-release".to_owned());
-    // What fails to start drops what it was given.
+    // A failed spawn drops the closure with the value.
     let _ = thread.spawn(move || drop(what));
 }

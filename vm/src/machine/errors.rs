@@ -1,4 +1,4 @@
-//! Errors: from a fault to a handler, or to the end of the run.
+//! Error handling: from a fault to a handler, or to the end of the run.
 
 use super::{Caught, End, Failed, FrameKind, Machine};
 use crate::convert;
@@ -8,17 +8,17 @@ use a99_core::program::{ConstIdx, Program};
 use a99_core::text::Text;
 use a99_core::value::Value;
 
-/// The text of an exhausted budget in every generation.
+/// Message of exhausted fuel, the same in every generation.
 pub(super) const OUT_OF_FUEL: &str = "Out of Fuel";
 
-/// Longer messages are looked after when they are copied.
+/// Length in bytes from which copying a message polls the host.
 const LONG_MESSAGE: usize = 64 << 10;
 
-/// The op that errors of the run as a whole are attributed to.
+/// The op of errors that concern the whole run.
 const RUN: &str = "vm.run";
 
 impl Machine {
-    /// An instruction did not finish: try again, raise, or end the run.
+    /// Handles an unfinished instruction: retry, raise, or end the run.
     pub(super) fn fault(&mut self, fault: Fault, before: Mark, host: &dyn Host) {
         let frame = self.frame();
         let here = (self.frames.len(), frame.pc);
@@ -38,7 +38,7 @@ impl Machine {
                     self.raise(Fault::OutOfFuel, host);
                 }
             }
-            // Callers may have prepaid too.
+            // Callers may have prepaid fuel too.
             Fault::OutOfFuel if self.frames.iter().any(|f| !f.precise) => {
                 self.meter.back_to(before);
                 self.settle_fuel();
@@ -48,7 +48,7 @@ impl Machine {
         }
     }
 
-    /// Raises what an instruction of the top frame failed with.
+    /// Raises the failure of an instruction in the top frame.
     pub(super) fn raise(&mut self, fault: Fault, host: &dyn Host) {
         self.skip_charges = false;
         match fault {
@@ -74,30 +74,30 @@ impl Machine {
                     details,
                     op,
                 } = *thrown;
-                // Neither a host nor a program makes it longer (M11): it is
-                // copied on its way to a handler.
+                // The message is copied on its way to a handler, so its length is bounded
+                // (M11).
                 message.truncate(convert::cut(&message, &self.options.limits.boundary).len());
-                // One copy takes as long as a run may go on.
+                // One copy takes as long as a run may continue after a stop.
                 if message.len() > LONG_MESSAGE
                     && let Some(reason) = host.stop()
                 {
                     return self.stop(reason);
                 }
                 let is_uncaught = code.is_catchable() && self.is_uncaught();
-                // A program reads the same message, whether its source is there or not.
+                // Programs read the same message with and without source.
                 let said = is_uncaught.then(|| self.said_in_source(&message)).flatten();
                 let mut advice = None;
                 if let Some((text, better)) = said {
                     message = text.into_bytes();
                     advice = better;
                 }
-                // A quota is the step's, not its text's.
+                // A quota belongs to the step, not to its text.
                 let message = if code.is_catchable() {
                     self.wrapped(message)
                 } else {
                     message
                 };
-                // What it found is told where the error is seen from outside.
+                // Only observers outside the run see the operands.
                 let help = match help.or(advice) {
                     None if is_uncaught => self.found(code),
                     given => given,
@@ -122,7 +122,7 @@ impl Machine {
         self.located(ErrorCode::HeapLimit, message.into_bytes(), None)
     }
 
-    /// The prefix that errors of expression texts carry.
+    /// Adds the prefix of errors in expression texts.
     fn wrapped(&self, message: Vec<u8>) -> Vec<u8> {
         let frame = self.frame();
         let (_, program, f) = self.program_of(frame);
@@ -136,7 +136,7 @@ impl Machine {
         }
     }
 
-    /// An error with its op and place.
+    /// Creates an error with its op and place.
     fn located(&mut self, code: ErrorCode, message: Vec<u8>, op: Option<&'static str>) -> RunError {
         let frame = self.frame();
         let faulting = self.faulting_step.take();
@@ -159,8 +159,7 @@ impl Machine {
         error
     }
 
-    /// Goes to the innermost handler, leaving frames on the way, or ends the
-    /// run.
+    /// Unwinds to the innermost handler, or ends the run.
     fn unwind(&mut self, mut error: RunError, host: &dyn Host) {
         let mut first = true;
         loop {
@@ -222,14 +221,13 @@ impl Machine {
         }
     }
 
-    /// Ends the run with an error. A message that a program made longer than
-    /// what may cross to the host is cut (M11).
+    /// Ends the run with an error. A message above the boundary limit is truncated (M11).
     fn end_with(&mut self, mut error: RunError) {
         let limits = &self.options.limits.boundary;
         if error.message.len_bytes() > limits.max_bytes {
             error.message = Text::copy_wtf8(convert::cut(error.message.as_bytes(), limits));
         }
-        // What ends a run from outside helps only by an option of the run.
+        // Only an option of the run can help with an external stop.
         let code = error.code;
         if error.help.is_none() && (!code.is_catchable() || code == ErrorCode::AtomTimeout) {
             error.help = Some(code.help().to_owned()).filter(|help| !help.is_empty());
@@ -238,7 +236,7 @@ impl Machine {
         self.outcome = Some(End::Failed(Box::new(Failed { result, error })));
     }
 
-    /// Ends the run because its caller or its deadline says so.
+    /// Ends the run after an abort or at its deadline.
     pub(super) fn fail_stopped(&mut self, reason: StopReason) {
         let (code, message) = match (reason, self.options.timeout_ms) {
             (StopReason::Aborted, _) => (
@@ -262,7 +260,7 @@ impl Machine {
         self.outcome = Some(End::Result(result));
     }
 
-    /// Ends the run with an error that no instruction made.
+    /// Ends the run with an error outside any instruction.
     pub(super) fn end_error(&mut self, error: RunError) {
         self.end_with(error);
     }

@@ -1,10 +1,10 @@
 //! The fast instruction loop.
 //!
-//! It pays whole blocks and walks the fast code (`fast`) of functions, which has an opcode for
-//! what it does itself: what is frequent and short. What the loop holds in machine registers
-//! is kept there only as long as its arms call little. An arm that is done goes on with the
-//! next instruction; one whose operands are not those that it is for falls out of the
-//! `match`, and the instruction of the program is executed behind it (`ops`).
+//! It pays whole blocks and executes the fast code (`fast`) of functions, which has an opcode
+//! for each frequent and short case. The loop's state stays in machine registers only as long
+//! as its arms call little. An arm that is done continues with the next instruction. One
+//! whose operands do not fit falls out of the `match`, and the program's instruction is
+//! executed after it (`ops`).
 
 use super::fast::FastOp;
 use super::operands::stored_by_parts;
@@ -16,14 +16,13 @@ use crate::native::{Fault, Host, Meter};
 use a99_core::program::{Count, Reg};
 use a99_ecma::arith::fmod;
 
-/// Registers of a frame.
 type Window = [Val; WINDOW];
 
 impl Machine {
-    /// Runs the current frame and the helpers that it calls, block by block.
+    /// Runs the current frame and the helpers it calls, block by block.
     pub(super) fn run_fast(&mut self, host: &dyn Host) -> Exit {
-        // Nothing that this loop calls looks at the list of programs, and a program that is
-        // borrowed costs no count of its owners.
+        // The loop uses the list of programs nowhere else, and borrowing a program avoids a
+        // reference count.
         let programs = std::mem::take(&mut self.programs);
         let exit = self.run(&programs[self.frame().program as usize], host);
         self.programs = programs;
@@ -42,10 +41,10 @@ impl Machine {
         let mut code = exe.fast_code(frame.function as usize);
         let mut prices = &*all_prices[frame.function as usize];
         let mut regs = split(&mut self.stack, frame.base as usize).0;
-        // What comes after the instruction that is executed.
+        // The instructions after the current one.
         let mut next = code[frame.pc as usize..].iter();
 
-        // The place of the instruction that is executed.
+        // Index of the current instruction.
         macro_rules! pc {
             () => {
                 code.len() - next.len() - 1
@@ -56,7 +55,7 @@ impl Machine {
                 next = code[$to..].iter()
             };
         }
-        // Goes on in the frame that is the top one now, of the same program.
+        // Continues in the top frame, of the same program.
         macro_rules! enter_top {
             () => {{
                 frame = self.frame();
@@ -67,7 +66,7 @@ impl Machine {
                 continue;
             }};
         }
-        // Pays for a block whose head was taken.
+        // Pays for a block whose head was consumed.
         macro_rules! pay {
             ($block:expr) => {{
                 let price = &prices[$block.at()];
@@ -77,8 +76,8 @@ impl Machine {
                 }
             }};
         }
-        // Tags are looked at where they lie: copying a whole value only to see
-        // its tag costs more than the arithmetic.
+        // Tags are read in place: copying a whole value to read its tag costs more than the
+        // arithmetic.
         macro_rules! number {
             ($l:expr, |$x:ident| $then:expr) => {
                 if let Val::Num($x) = &regs[$l.at()] {
@@ -116,8 +115,7 @@ impl Machine {
                 })
             };
         }
-        // Every jump goes to the head of a block, and so does what comes after one that
-        // does not.
+        // Every jump targets the head of a block, and so does the fall-through.
         macro_rules! jump {
             ($when:expr, $to:expr) => {{
                 if $when {
@@ -391,7 +389,7 @@ impl Machine {
                     jump_if!(l, r, to, |x, y| x != y);
                     texts!(l, r, |same| jump!(!same, to.at()));
                 }
-                // Two NaNs are equal by one of the two rules of equality.
+                // Whether two NaNs are equal depends on the equality rule.
                 FastOp::JEq { l, r, to } => {
                     numbers!(l, r, |x, y| if !x.is_nan() {
                         jump!(x == y, to.at())
@@ -490,7 +488,7 @@ impl Machine {
                     }
                 }
                 FastOp::Ret { src } => {
-                    // A block that goes on behind it is one that was prepaid too far.
+                    // If the block continues after `Ret`, it is prepaid too far.
                     let is_paid = next.as_slice().first().is_none_or(FastOp::is_head);
                     if !is_paid || frame.kind != FrameKind::Helper {
                         let val = regs[src.at()];
@@ -530,13 +528,12 @@ impl Machine {
     }
 }
 
-/// Makes registers unbound.
 #[inline(always)]
 fn unbind(regs: &mut Window, base: Reg, n: Count) {
     regs[base.at()..base.at() + n.at()].fill(Val::Unbound);
 }
 
-/// What ends a run whose code leaves its blocks; the verifier accepts no such code.
+/// The exit for code that leaves its blocks; the verifier rejects such code.
 #[cold]
 #[inline(never)]
 fn no_block(machine: &Machine) -> Exit {
@@ -545,20 +542,19 @@ fn no_block(machine: &Machine) -> Exit {
     Exit::Fault { fault, before }
 }
 
-/// Copies a register.
 #[inline(always)]
 fn copy(regs: &mut Window, dst: Reg, src: Reg) {
     regs[dst.at()] = regs[src.at()].by_parts();
 }
 
-/// The registers of a frame, and its slots behind them.
+/// The registers of a frame, and the slots after them.
 #[inline(always)]
 pub(super) fn split(stack: &mut [Val], base: usize) -> (&mut Window, &mut [Val]) {
     let (window, slots) = stack[base..].split_at_mut(WINDOW);
     (window.try_into().expect("a window of registers"), slots)
 }
 
-/// Pays for a block in fast mode, or says why the loop is left instead.
+/// Pays for a block in fast mode, or returns why the loop must exit.
 #[inline(always)]
 fn pay_block(meter: &mut Meter, price: &BlockPrice) -> Option<Exit> {
     meter.slice -= price.work;
@@ -572,7 +568,7 @@ fn pay_block(meter: &mut Meter, price: &BlockPrice) -> Option<Exit> {
     None
 }
 
-/// Puts the next item of an iteration into a register; whether there is one.
+/// Stores the next item of an iteration in a register; false at the end.
 #[inline(always)]
 pub(super) fn next_item(
     heap: &Heap,
@@ -580,10 +576,11 @@ pub(super) fn next_item(
     dst: Reg,
     it: Reg,
 ) -> Result<bool, Fault> {
-    /// No list is as long: a position that adding one does not move would never end.
+    /// No list is this long. A position so large that adding one does not change it would
+    /// never end.
     const END: f64 = 4_294_967_296.0;
-    /// Added to a number below [`END`], it has that number as its last bits, which takes less
-    /// than a conversion.
+    /// Added to a number below [`END`], it leaves that number in the low bits, which is
+    /// faster than a conversion.
     const WHOLE: f64 = 4_503_599_627_370_496.0;
     let (r, at) = match (regs[it.at()], regs[it.at() + 1]) {
         (Val::Arr(r), Val::Num(at)) if at >= 0.0 => (r, at),

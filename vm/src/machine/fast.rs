@@ -1,14 +1,13 @@
-//! Fast code: the instructions of a function in the form that the fast loop takes them.
+//! Fast code: the instructions of a function in the form of the fast loop.
 //!
-//! Each instruction of the function has one here, at the same place. One that the loop has no
-//! arm for is [`FastOp::Other`]. One that is followed by a certain other one is both at once (a
-//! superinstruction): the loop does the work of its successor with it and goes on behind that,
-//! which saves a jump through the table and a way through memory. The successor keeps its place
-//! and its own form, so a place in the code means the same in both forms, and a run can go on
-//! in the middle of a pair.
+//! Each instruction of the function has one at the same index. [`FastOp::Other`] stands for
+//! instructions without an arm in the loop. Certain pairs are fused (superinstructions): the
+//! first one does the work of both and continues after the second, which saves a dispatch and
+//! a round trip through memory. The second one keeps its index and its own form. So an index
+//! means the same in both forms, and a run can resume in the middle of a pair.
 //!
-//! Pairs are those that are frequent in programs, or in the loops of programs; some are
-//! three instructions.
+//! The pairs are those that are frequent in programs, or in their loops; some fuse three
+//! instructions.
 
 use crate::heap::{KeyId, StaticShapes, Val};
 use a99_core::builtins::is_forbidden;
@@ -25,13 +24,13 @@ macro_rules! fast_ops {
         /// An instruction of the fast loop.
         #[derive(Copy, Clone, Debug, PartialEq, Eq)]
         pub(crate) enum FastOp {
-            /// What [`Machine::execute`](super::Machine::execute) does.
+            /// Executed by [`Machine::execute`](super::Machine::execute).
             Other,
             $( $name { $($field: $kind),* }, )*
             $( $(#[$attr])+ $pair { $($operand: $type),* }, )*
         }
 
-        /// An instruction by itself.
+        /// A single instruction.
         fn alone(op: Op) -> FastOp {
             match op {
                 $( Op::$name { $($field,)* .. } => FastOp::$name { $($field),* }, )*
@@ -137,7 +136,7 @@ fast_ops! {
 const _: () = assert!(size_of::<FastOp>() == 8);
 
 impl FastOp {
-    /// Whether a block begins with it.
+    /// Whether a block begins here.
     #[inline]
     pub(super) fn is_head(&self) -> bool {
         match self {
@@ -149,20 +148,20 @@ impl FastOp {
     }
 }
 
-/// The longest name that is looked up when a program is linked.
+/// The longest name that is interned at link time.
 const MAX_NAME: usize = 64;
 
-/// Makes fast code of the functions of a program.
+/// Generates fast code for the functions of a program.
 pub(crate) struct FastCode<'p> {
     consts: &'p [Val],
     keys: &'p [KeyId],
-    /// The key that each path is, if it is no more than that.
+    /// The key of each path with a single name.
     paths: Vec<Option<KeyId>>,
 }
 
 impl<'p> FastCode<'p> {
-    /// `consts`, `keys` and `shapes` are those of the program, linked; `work` is told of each path
-    /// that is looked at.
+    /// `consts`, `keys` and `shapes` are those of the linked program; `work` gets each path
+    /// before it is read.
     pub(crate) fn new<E>(
         program: &Program,
         consts: &'p [Val],
@@ -187,7 +186,6 @@ impl<'p> FastCode<'p> {
         })
     }
 
-    /// The fast code of a function.
     pub(crate) fn of(&self, function: &Function) -> Box<[FastOp]> {
         let code = &function.code;
         let op = |(at, op): (usize, &Op)| {
@@ -221,7 +219,7 @@ impl<'p> FastCode<'p> {
     }
 }
 
-/// Three instructions as one.
+/// Fuses three instructions.
 fn three(code: &[Op]) -> Option<FastOp> {
     if let [Op::Fuel { block }, Op::Nop {}, Op::Unbind { base, n }, ..] = *code {
         return Some(FastOp::Enter { base, n, block });
@@ -249,8 +247,8 @@ fn three(code: &[Op]) -> Option<FastOp> {
     }
 }
 
-/// Two instructions as one. None of the pairs goes on in another block than its second
-/// instruction alone would.
+/// Fuses two instructions. No pair continues in another block than its second instruction
+/// alone would.
 fn pair(first: Op, second: Op, consts: &[Val]) -> Option<FastOp> {
     let pair = match (first, second) {
         (Op::Nop {}, Op::Unbind { base, n }) => FastOp::NopUnbind { base, n },
@@ -335,7 +333,7 @@ fn pair(first: Op, second: Op, consts: &[Val]) -> Option<FastOp> {
     Some(pair)
 }
 
-/// A constant number, and an instruction whose right operand it is.
+/// Fuses a constant number with an instruction whose right operand it is.
 fn with_number(at: Reg, k: ConstIdx, second: Op) -> Option<FastOp> {
     macro_rules! arith {
         ($name:ident, $dst:ident, $l:ident, $r:ident) => {{

@@ -1,7 +1,7 @@
-//! Help for errors that nobody catches: what the instruction found in its operands.
+//! Help for uncaught errors: a description of the failed instruction's operands.
 //!
-//! Messages are part of the language, so what was found stands beside them (D24).
-//! Only the beginnings of values are looked at, and only once a run.
+//! Messages are part of the language, so the description is separate from them (D24). Only
+//! prefixes of values are read, and only once per run.
 
 use super::Machine;
 use crate::heap::Val;
@@ -12,13 +12,13 @@ use a99_core::program::{ConstIdx, Op, Program, Reg};
 use a99_core::sig::{AtomInput, Binding, JsonKinds, Params};
 use a99_core::text::wtf8_to_string_lossy;
 
-/// So many bytes of a text are shown.
+/// Maximum bytes of a text to show.
 const SHOWN_BYTES: usize = 60;
 
-/// Names that a misspelt one is compared with.
+/// Maximum number of names to compare for a suggestion.
 const MAX_NAMES: usize = 64;
 
-/// At most so many inputs are described.
+/// Maximum number of inputs to describe.
 const MAX_INPUTS: usize = 3;
 
 /// Kinds of JSON values, for messages.
@@ -31,7 +31,7 @@ const KINDS: [(JsonKinds, &str); 5] = [
 ];
 
 impl Machine {
-    /// Whether no handler of the run catches an error that is raised now.
+    /// Whether no handler of the run would catch an error raised now.
     pub(super) fn is_uncaught(&self) -> bool {
         !self.frames.iter().any(|frame| {
             let (_, _, f) = self.program_of(*frame);
@@ -45,7 +45,7 @@ impl Machine {
         self.stack.get(at).copied().unwrap_or(Val::Undefined)
     }
 
-    /// A value in words.
+    /// A short description of a value.
     pub(super) fn described(&self, val: Val) -> String {
         match val {
             Val::Undefined | Val::Unbound => "undefined".to_owned(),
@@ -65,10 +65,10 @@ impl Machine {
         }
     }
 
-    /// What the instruction that failed with this code found. Of a program that was made of a
-    /// source only names are said that stand there.
+    /// Describes the operands of the instruction that failed with this code. For a program in
+    /// the source form, only names that occur in the source are used.
     pub(super) fn found(&self, code: ErrorCode) -> Option<String> {
-        // Where a capability is missing, inputs are not evaluated.
+        // Without the capability, inputs are not evaluated.
         if code == ErrorCode::Capability {
             return None;
         }
@@ -82,7 +82,7 @@ impl Machine {
                     return None;
                 };
                 let name = &atom.sig.name;
-                // What the machine calls for a form has no inputs of its own.
+                // Internal ops of forms have no inputs.
                 if name.contains(':') {
                     return None;
                 }
@@ -170,13 +170,13 @@ impl Machine {
         }
     }
 
-    /// The document of a program that was made of a source.
+    /// The document of a program in the source form.
     pub(super) fn of_source<'p>(&self, program: &'p Program) -> Option<&'p Document> {
         program.source.document().filter(|doc| doc.has_origin())
     }
 
-    /// Whether a step is a call of its atom: of a program that was made of a source, one that
-    /// stands there.
+    /// Whether a step is a call of its atom; in the source form, one that the source
+    /// contains.
     fn is_call(&self, program: &Program, node: Option<NodeId>, name: &str) -> bool {
         match self.of_source(program) {
             Some(doc) => node.is_some_and(|node| doc.is_call(node, name)),
@@ -184,7 +184,7 @@ impl Machine {
         }
     }
 
-    /// Whether a method is called by its name there.
+    /// Whether the source calls a method by this name at this place.
     fn is_method_call(&self, program: &Program, node: Option<NodeId>, name: &str) -> bool {
         match self.of_source(program) {
             Some(doc) => node.is_some_and(|node| doc.is_method_call(node, name)),
@@ -192,9 +192,9 @@ impl Machine {
         }
     }
 
-    /// What an input is called: its name, which a call in a source has as a key. A form that
-    /// became a step has no such names, so the text of the value stands for it, if that is
-    /// short and its own.
+    /// The name of an input. A call in the source form has it as a key. A form lowered to a
+    /// step has no such names, so the text of the value is used, if it is short and differs
+    /// from the text of the whole form.
     fn input_name<'p>(
         &self,
         program: &'p Program,
@@ -213,7 +213,7 @@ impl Machine {
         (doc.origin_part(node?).map(str::trim) != Some(text)).then_some(text)
     }
 
-    /// The value that an input is given: what was not written as a text stands in a list.
+    /// The actual value of an input: for text-or-value inputs, values are wrapped in a list.
     fn given(&self, input: &AtomInput, val: Val) -> Val {
         match val {
             Val::Arr(list) if input.binding == Binding::TextOrValue => {
@@ -224,7 +224,7 @@ impl Machine {
         }
     }
 
-    /// Whether a text is one that the input takes, where those are few.
+    /// Whether a text is one of the allowed values, if they are enumerated.
     fn is_one_of(&self, input: &AtomInput, val: Val) -> bool {
         let Val::Str(text) = val else { return true };
         let text = self.heap.bytes(text);
@@ -270,7 +270,8 @@ impl Machine {
         })
     }
 
-    /// For a method of dates that a source calls of a time: the call of a date.
+    /// For a date method called on a time in the source form: the equivalent call on a
+    /// `Date`.
     fn date_of(
         &self,
         program: &Program,
@@ -289,8 +290,7 @@ impl Machine {
         Some(format!("new Date({time}).{name}()"))
     }
 
-    /// For a text that is written at an input and that no variable has as its name:
-    /// that it is so.
+    /// For a literal text at an input: a note that no variable has this name.
     fn unbound(
         &self,
         program: &Program,
@@ -299,7 +299,7 @@ impl Machine {
         val: Val,
     ) -> Option<String> {
         let Val::Str(s) = val else { return None };
-        // Texts of a source are no names.
+        // In the source form, texts are never names.
         let doc = program.source.document().filter(|doc| !doc.has_origin())?;
         let written = doc.get(node?, input).and_then(|node| doc.str(node))?;
         if self.heap.bytes(s) != written || written.len() > SHOWN_BYTES {
@@ -312,7 +312,7 @@ impl Machine {
             .map(|(name, _)| wtf8_to_string_lossy(program.const_text(ConstIdx(*name))).into_owned())
             .collect();
         let shown = wtf8_to_string_lossy(written);
-        // One of another scope has it.
+        // A variable of another scope has the name.
         if names.iter().any(|name| *name == shown) {
             return None;
         }
@@ -324,7 +324,7 @@ impl Machine {
     }
 }
 
-/// Whether a value is of a kind that an input takes.
+/// Whether the kind of a value matches an input.
 fn fits(input: &AtomInput, val: Val) -> bool {
     let kind = match val {
         Val::Undefined | Val::Unbound | Val::Null => return !input.required,

@@ -1,5 +1,5 @@
-//! Errors of forms as a source has them: the step or the call that a form became has no name
-//! there.
+//! Error messages in terms of the source form: the step or call that a form was lowered to
+//! has no name there.
 
 use super::Machine;
 use crate::heap::Val;
@@ -8,15 +8,15 @@ use a99_core::json::{Document, NodeId};
 use a99_core::program::{Op, Program};
 use a99_core::text::wtf8_to_string_lossy;
 
-/// The text of a value that has no short one.
+/// Placeholder for a value without a short text.
 const NAMELESS: &str = "the value";
 
-/// Bytes of a key that are shown.
+/// Maximum bytes of a key to show.
 const KEY_BYTES: usize = 40;
 
 impl Machine {
-    /// What an uncaught error says in a source, with its advice, where its message
-    /// is one of what a form became.
+    /// Message and advice of an uncaught error in terms of the source, if the form was
+    /// lowered to the failed step.
     pub(super) fn said_in_source(&self, message: &[u8]) -> Option<(String, Option<String>)> {
         let sets = message.starts_with(b"memberSet");
         let is_type_error = message == b"Type error";
@@ -45,7 +45,7 @@ impl Machine {
         }
     }
 
-    /// `object.key = value` or `delete object.key` of what has no such member.
+    /// The error of `object.key = value` or `delete object.key` on an unsuitable value.
     fn member_error(
         &self,
         doc: &Document,

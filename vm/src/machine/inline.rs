@@ -1,4 +1,4 @@
-//! Programs that arrive at run time: `runCode`, and `agentRun` of a program.
+//! Programs loaded at run time: `runCode`, and `agentRun` of a program.
 
 use super::{
     Frame, FrameKind, LoadRequest, LoadedProgram, Machine, Step, Waiting, clear_frame, frame_size,
@@ -15,34 +15,32 @@ use a99_core::value::Value;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Bytes that a program takes at most for each element or member while it is
-/// read, before any code is made: as a value of the host and in a document.
+/// Maximum bytes per element or member of a program before code generation: as a value of the
+/// host and in a document.
 const READ_NODE_BYTES: usize = 128;
 
-/// As [`READ_NODE_BYTES`], for a UTF-16 unit of its texts.
+/// Maximum bytes per UTF-16 unit of a program's texts, as for [`READ_NODE_BYTES`].
 const READ_UNIT_BYTES: usize = 6;
 
-/// Bytes of JSON of a program that arrives at run time, as large as a stored
-/// one may be: this bounds how long the parts of compiling are between which an
-/// abort or a deadline is looked at.
+/// Maximum JSON size in bytes of a program loaded at run time, equal to that of a stored one.
+/// It bounds the time between two polls of abort and deadline during compilation.
 const MAX_PROGRAM_BYTES: usize = 1 << 20;
 
-/// Work that looking at a variable that code may see stands for.
+/// Work per variable that the code can access.
 const NAME_WORK: usize = 16;
 
-/// Work that compiling a node stands for.
+/// Work to compile a node.
 const COMPILE_NODE_WORK: usize = 256;
 
-/// A program that was asked for.
+/// A requested program.
 pub(super) struct Pending {
     dst: Reg,
     kind: FrameKind,
-    /// Its arguments.
     args: Val,
-    /// The caller's variables that it sees: name and value.
+    /// The accessible variables of the caller: name and value.
     outer: Vec<Outer>,
-    /// Bytes of its source and of what is read of it, which count against the
-    /// heap until it is loaded.
+    /// Bytes of its source and of the parsed forms, which count against the heap until it is
+    /// loaded.
     lent: usize,
 }
 
@@ -95,14 +93,13 @@ impl Machine {
                 }
                 continue;
             }
-            // Inner scopes come later and hide outer ones where they are bound;
-            // a constant further out still is one.
+            // Inner scopes come later and shadow outer ones if they are bound; a constant
+            // further out stays constant.
             last = None;
             if matches!(val, Val::Unbound) {
                 continue;
             }
-            // Equal texts may have several numbers in a file that no compiler
-            // made; its names then are given twice.
+            // In a forged file, equal texts may have several ids; its names then occur twice.
             let at = *by_name.entry(*name).or_insert(outer.len());
             match outer.get_mut(at) {
                 Some(before) => before.val = val,
@@ -119,7 +116,7 @@ impl Machine {
         self.ask(dst, FrameKind::Code, code, args, outer, host)
     }
 
-    /// `agentRun`: a program as data runs inline; anything else is a call.
+    /// `agentRun`: a program as data runs inline; other values become a call.
     pub(super) fn agent_run(
         &mut self,
         dst: Reg,
@@ -153,7 +150,7 @@ impl Machine {
         Ok(())
     }
 
-    /// Asks for a program to be compiled; its size is paid first.
+    /// Requests the compilation of a program; its size is paid first.
     fn ask(
         &mut self,
         dst: Reg,
@@ -183,7 +180,7 @@ impl Machine {
         let (needed, lent) = match self.lend(&exe, &value, outer.len(), copied, host) {
             Ok(lent) => lent,
             Err(fault) => {
-                // All that the run has prepaid is settled: out of fuel is its end.
+                // All prepaid fuel is settled: a lack of fuel ends the run.
                 let mut cx = super::cx(&mut self.heap, &mut self.meter, host);
                 return Err(cx.abandon(value, fault));
             }
@@ -205,13 +202,12 @@ impl Machine {
         })))
     }
 
-    /// The program whose helpers all others have: the one that the run began with.
+    /// The program whose helpers all others share: the run's main program.
     fn root_of_helpers(&self) -> Arc<Executable> {
         self.programs[0].exe.clone()
     }
 
-    /// Pays for a program and counts what is read of it: the helpers that it
-    /// needs, and the bytes.
+    /// Pays for a program and counts the helpers it needs and its bytes.
     fn lend(
         &mut self,
         exe: &Executable,
@@ -231,7 +227,7 @@ impl Machine {
         Ok((needed, lent))
     }
 
-    /// Takes the price of compiling, and looks at the host before a long one.
+    /// Charges for compilation, and polls the host before a long one.
     fn pay_for_compiling(&mut self, extent: Extent, host: &dyn Host) -> Result<(), Fault> {
         let mut cx = super::cx(&mut self.heap, &mut self.meter, host);
         if cx.meter.model == CostModel::Metered {
@@ -241,7 +237,7 @@ impl Machine {
         cx.work(i64::try_from(work).unwrap_or(i64::MAX))
     }
 
-    /// Runs the value of a reply as a program in place of the call.
+    /// Runs the value of a reply as a program instead of the call.
     pub(super) fn inline_reply(
         &mut self,
         dst: Reg,
@@ -252,8 +248,7 @@ impl Machine {
         self.ask(dst, FrameKind::Agent, program, args, Vec::new(), host)
     }
 
-    /// Answers [`Step::Load`], whose request is handed back; an error is what
-    /// the program sees.
+    /// Answers [`Step::Load`] and takes its request back; an error is visible to the program.
     pub fn load(
         &mut self,
         loaded: Result<Arc<Executable>, Text>,
@@ -274,10 +269,10 @@ impl Machine {
             }
         };
         self.heap.sub_external(pending.lent);
-        // What was made when the run had to stop is no answer.
+        // If the run must stop, the loaded program is not used.
         let wanted = discarded.and_then(|()| host.stop().map_or(Ok(()), |r| Err(Fault::Stop(r))));
         if wanted.is_err() || self.outcome.is_some() {
-            // Its functions are given back elsewhere.
+            // Its functions are freed on another thread.
             let _ = loaded.map(super::release);
             if self.outcome.is_none()
                 && let Err(fault) = wanted
@@ -357,8 +352,8 @@ impl Machine {
     }
 }
 
-/// An inline program has the helpers of its caller; root keys of its own are
-/// ignored (language section 1.1).
+/// Gives an inline program the helpers of its caller; its own root keys are ignored (language
+/// section 1.1).
 fn with_helpers(
     cx: &mut Cx<'_>,
     program: Value,

@@ -1,5 +1,5 @@
-//! Arguments of a run that are JSON text: what the program asks for is read into the heap,
-//! the rest is looked through and left.
+//! JSON text arguments: used arguments are parsed into the heap, the rest is scanned and
+//! skipped.
 
 use super::args::{arg_value, check_args, host_args};
 use crate::args::JsonText;
@@ -12,10 +12,10 @@ use a99_core::program::Program;
 use smallvec::SmallVec;
 use std::collections::HashMap;
 
-/// What the program's argument keys stand for.
+/// The values of the program's argument keys.
 ///
-/// Each root is built where a tree's would be converted, so that limits are met and errors
-/// found in the same order.
+/// Each root is built at the point at which a tree's would be converted, so that limits and
+/// errors occur in the same order.
 #[inline(never)]
 pub(super) fn text_args(
     cx: &mut Cx<'_>,
@@ -30,7 +30,7 @@ pub(super) fn text_args(
     let longest = asked.longest;
     let scanned = json::scan(cx, bytes, text.is_utf8(), longest, |name, place| {
         if let Some(root) = asked.get(name) {
-            // Of those of the same name the last one counts.
+            // Of repeated names the last one counts.
             root.place = Some(place);
         }
     });
@@ -44,7 +44,7 @@ pub(super) fn text_args(
             let Some(root) = asked.get(program.text(name)) else {
                 return Ok(None);
             };
-            // Built once, so that paths into it see the same arrays.
+            // Built once, so that paths into it share its arrays.
             if root.val.is_none()
                 && let Some(place) = &root.place
             {
@@ -56,7 +56,7 @@ pub(super) fn text_args(
     Ok(out)
 }
 
-/// The same by a tree, which is compared with what the program says its arguments are.
+/// Converts the text to a tree, for a program with an input schema.
 #[cold]
 fn tree_args(
     cx: &mut Cx<'_>,
@@ -72,7 +72,7 @@ fn tree_args(
     args.and_then(|args| disposed.map(|()| args))
 }
 
-/// Why a run with this text does not begin.
+/// The error of a run with this text.
 fn refused(cx: &mut Cx<'_>, text: &[u8], why: NotRead) -> Fault {
     match why {
         NotRead::Ends(fault) => fault,
@@ -80,25 +80,25 @@ fn refused(cx: &mut Cx<'_>, text: &[u8], why: NotRead) -> Fault {
     }
 }
 
-/// An argument that a program asks for, whole or a part of it.
+/// An argument that a program uses, whole or in part.
 struct Root<'p> {
     name: &'p [u8],
-    /// Where it lies in the text.
+    /// Its place in the text.
     place: Option<Place>,
-    /// What was built of it.
+    /// Its value, once built.
     val: Option<Val>,
 }
 
-/// How many are looked through.
+/// Number of roots that are scanned linearly.
 const FEW_ROOTS: usize = 16;
 
-/// The arguments that a program asks for: a list that is looked through, as hashing a few
-/// names costs more than that, with an index of those that are more.
+/// The arguments that a program uses: a linearly scanned list, as hashing a few names costs
+/// more, with an index for longer lists.
 #[derive(Default)]
 struct Asked<'p> {
     roots: SmallVec<[Root<'p>; FEW_ROOTS]>,
     index: HashMap<&'p [u8], usize>,
-    /// Bytes of the longest name.
+    /// Length of the longest name in bytes.
     longest: usize,
 }
 
@@ -134,7 +134,7 @@ impl<'p> Asked<'p> {
         let is_it = |root: &Root<'p>| root.name.first() == name.first() && root.name == name;
         let at = few.clone().position(is_it);
         let at = match at {
-            // A longer name, whose hash would take its time, is none of them.
+            // Avoids hashing names longer than all known ones.
             None if !self.index.is_empty() && name.len() <= self.longest => {
                 self.index.get(name).copied()
             }

@@ -1,8 +1,8 @@
 //! The register machine: pure, resumable, and without any I/O.
 //!
-//! [`Machine::resume`] runs until the program ends, waits for the host, or has
-//! used up a slice of work; the driver does the waiting. Everything a run
-//! holds is in here, so that dropping the machine ends the run.
+//! [`Machine::resume`] runs until the program ends, waits for the host, or has used up a
+//! slice of work; the driver does the waiting. The machine holds all state of a run, so that
+//! dropping it ends the run.
 
 mod args;
 mod bound;
@@ -49,18 +49,18 @@ pub(crate) use saved::save_prepared;
 pub(crate) use suspend::CodePlace;
 pub(crate) use tracing::{index_of, step_input};
 
-/// Registers that an instruction can name.
+/// Number of registers that an instruction can address.
 const WINDOW: usize = 256;
 
-/// How deep `callLocal` may nest (language section 2.1).
+/// Maximum nesting of `callLocal` (language section 2.1).
 const MAX_HELPER_DEPTH: u32 = 256;
 
-/// A program within a run: the main one, or one that arrived at run time.
+/// A program within a run: the main one, or one loaded at run time.
 struct LoadedProgram {
     exe: Arc<Executable>,
-    /// Keys, shapes and constants are those of the heap's statics.
+    /// Whether keys, shapes and constants are those of the heap's statics.
     main: bool,
-    /// Those of the run's options, where these change any.
+    /// Prices under the run's options, if these change any.
     own_prices: Option<Arc<Prices>>,
     /// The values of the argument keys.
     args: Vec<Val>,
@@ -77,12 +77,12 @@ impl LoadedProgram {
     }
 }
 
-/// The reason to stop that is no matter of time.
+/// An abort, regardless of the deadline.
 fn aborted(host: &dyn Host) -> Option<StopReason> {
     host.is_aborted().then_some(StopReason::Aborted)
 }
 
-/// What a frame does for the one below it.
+/// The role of a frame for its caller.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum FrameKind {
     /// The program itself.
@@ -101,20 +101,20 @@ struct Frame {
     program: u32,
     function: u32,
     kind: FrameKind,
-    /// Bytes that the heap's count holds for it: registers, slots, and a
-    /// program of its own.
+    /// Bytes counted in the heap for the frame: registers, slots, and a separately loaded
+    /// program.
     counted: usize,
     /// First register on the stack.
     base: u32,
     /// The instruction to run next.
     pc: u32,
-    /// Where the frame below wants the value.
+    /// The caller's register for the result.
     dst: Reg,
-    /// Charges are made instruction by instruction: nothing is prepaid.
+    /// Whether charges are made per instruction: then nothing is prepaid.
     precise: bool,
-    /// Nesting of helpers.
+    /// Nesting depth of helpers.
     helper_depth: u32,
-    /// Nesting of inline programs.
+    /// Nesting depth of inline programs.
     agent_depth: u32,
 }
 
@@ -124,27 +124,27 @@ struct Caught {
     op: Text,
 }
 
-/// How the machine stops for a while.
+/// Why the machine suspended.
 #[derive(Debug)]
 pub enum Step {
-    /// A slice of work is done; resume when others had their turn.
+    /// A slice of work is done; resume after yielding to others.
     Yield,
-    /// An asynchronous atom was called; answer with [`Machine::deliver`].
+    /// An asynchronous call; answer with [`Machine::deliver`].
     Call(Request),
-    /// Several were called; answer with [`Machine::deliver_all`].
+    /// Concurrent calls; answer with [`Machine::deliver_all`].
     CallAll(Box<Requests>),
-    /// A program arrived at run time; answer with [`Machine::load`].
+    /// A program to load; answer with [`Machine::load`].
     Load(Box<LoadRequest>),
-    /// The run is over.
+    /// The run has ended.
     Done,
 }
 
-/// An asynchronous call of the program whose frame is on top ([`Machine::atom_of`]).
+/// An asynchronous call of the top frame's program ([`Machine::atom_of`]).
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// Its inputs.
+    /// The call with its inputs.
     pub call: HostCall,
-    /// Which of the program's ops it calls.
+    /// The program's op that it calls.
     op: u32,
 }
 
@@ -153,32 +153,30 @@ pub struct Request {
 pub struct LoadRequest {
     /// The program as data.
     pub program: Value,
-    /// The variables of the caller that it sees, and whether each is constant.
+    /// The accessible variables of the caller; true for constants.
     pub outer: Vec<(Text, bool)>,
-    /// Bytes that the run has left for it: the compiler stops before it makes
-    /// more.
+    /// Bytes that the run has left: the compiler stops before it exceeds them.
     pub room: usize,
 }
 
-/// A call that the machine waits for: it owns nothing, so that the usual case of waiting
-/// has nothing to give up.
+/// A pending call. It owns no memory, so that the common case needs no cleanup.
 #[derive(Copy, Clone)]
 struct WaitingCall {
     dst: Reg,
     input: Reg,
     /// Bytes of its inputs, which count against the heap until it ends.
     lent: usize,
-    /// What the machine charges for the answer.
+    /// The formula that prices the answer.
     price: Option<Formula>,
 }
 
-/// What else the machine waits for.
+/// Other pending requests of the machine.
 enum Waiting {
     All(Box<call_all::UnderWay>),
     Load(Box<inline::Pending>),
 }
 
-/// A run.
+/// The state of a run.
 pub struct Machine {
     heap: Heap,
     meter: Meter,
@@ -191,30 +189,30 @@ pub struct Machine {
     locals: Arc<Locals>,
     locals_counted: usize,
     tracer: Option<Box<Tracer>>,
-    /// Calls that the run made, where it has no account of its own.
+    /// Number of calls made, if the run has no account.
     calls: u64,
     call: Option<WaitingCall>,
-    /// A flag that no call has.
+    /// A spare cancellation flag.
     flag: Option<CancelFlag>,
-    /// What the top frame had prepaid at the last call.
+    /// Fuel that the top frame had prepaid at the last call.
     prepaid: Option<suspend::Prepaid>,
     waiting: Option<Waiting>,
-    /// Calls that the next `CallAll` makes.
+    /// Calls for the next `CallAll`.
     prepared: Vec<call_all::Prepared>,
     options: Arc<RunOptions>,
     outcome: Option<End>,
-    /// The execution that failed for lack of memory and was tried again: a
-    /// later one of the same instruction has another mark.
+    /// The instruction that ran out of memory and was retried; a later execution of it has
+    /// another mark.
     retried: Option<(usize, u32)>,
-    /// The next instruction's charges are made already: it runs again.
+    /// Whether the next instruction runs again, with its charges already made.
     skip_charges: bool,
     /// Nanoseconds of the last compaction that no allocation has paid for.
     unpaid: usize,
     /// The step whose charge failed.
     faulting_step: Option<u32>,
-    /// The first instruction was reached.
+    /// Whether the first instruction was reached.
     started: bool,
-    /// The result stays in the heap.
+    /// Whether the result stays in the heap.
     keeps: bool,
     kept: Val,
 }
@@ -226,7 +224,7 @@ impl Default for Machine {
 }
 
 impl Machine {
-    /// A machine of this heap, for any run.
+    /// Creates a machine with this heap, for any run.
     pub(crate) fn over(heap: Heap) -> Machine {
         Machine {
             heap,
@@ -267,11 +265,11 @@ impl std::fmt::Debug for Machine {
     }
 }
 
-/// How the instruction loop ended.
+/// Why the instruction loop exited.
 enum Exit {
     /// The frame's function ended with this value.
     Return(Val),
-    /// An instruction did not finish; the meter before it.
+    /// An instruction did not complete; `before` is the meter's state before it.
     Fault { fault: Fault, before: Mark },
     /// A function of the program is called.
     Call {
@@ -279,7 +277,7 @@ enum Exit {
         base: Reg,
         callee: FunctionIdx,
     },
-    /// An atom that waits is called.
+    /// An asynchronous atom is called.
     Host {
         dst: Reg,
         base: Reg,
@@ -293,7 +291,7 @@ enum Exit {
         n: Count,
         site: SiteIdx,
     },
-    /// The calls that were prepared are made.
+    /// The prepared calls are made.
     CallAll { dst: Reg, arr: Reg, limit: Reg },
     /// A program runs inline.
     Code {
@@ -305,9 +303,9 @@ enum Exit {
     Agent { dst: Reg, base: Reg, site: SiteIdx },
     /// A slice of work is done.
     Slice,
-    /// The block is to be run instruction by instruction.
+    /// The block must run instruction by instruction.
     Precise,
-    /// Blocks can be paid whole again.
+    /// Whole blocks can be paid again.
     Fast,
 }
 
@@ -327,7 +325,6 @@ impl Machine {
         Fuel::from_micro(self.meter.fuel.max(0))
     }
 
-    /// Fuel that the run used.
     pub(crate) fn fuel_used(&self) -> Fuel {
         Fuel::from_micro(self.budget.saturating_sub(self.meter.fuel))
     }
@@ -343,17 +340,17 @@ impl Machine {
             + self.programs.capacity() * size_of::<LoadedProgram>()
     }
 
-    /// Bytes of them that the buffers of the heap take, which cost nothing to empty.
+    /// Part of [`Machine::memory_bytes`] in the heap's buffers, which are emptied for free.
     pub(crate) fn buffer_bytes(&self) -> usize {
         self.heap.buffer_bytes()
     }
 
-    /// Bytes of a program's text that the machine keeps for another run of it.
+    /// Bytes of a program's text kept for another run of it.
     pub(crate) fn program_bytes(&self) -> usize {
         self.heap.program_bytes()
     }
 
-    /// Ends the run from outside: the caller's signal or the deadline.
+    /// Stops the run from outside: abort or deadline.
     pub fn stop(&mut self, reason: StopReason) {
         if self.outcome.is_none() {
             if self.started {
@@ -364,10 +361,10 @@ impl Machine {
         }
     }
 
-    /// Runs until something outside is needed.
+    /// Runs until the machine needs the host.
     pub fn resume(&mut self, host: &dyn Host) -> Step {
-        // A deadline is looked at once the run has done something: a budget of
-        // nothing ends by its fuel.
+        // The deadline is checked only after the run has started: a budget of zero ends by
+        // fuel.
         let stopped = match self.started {
             true => host.stop(),
             false => aborted(host),
@@ -375,8 +372,8 @@ impl Machine {
         self.resume_unless(stopped, host)
     }
 
-    /// The same where the deadline was looked at when the call was made that has just been
-    /// answered: after a slice of work, or with the next call, it is looked at again.
+    /// Resumes after an immediate answer, without a check of the deadline: it was checked at
+    /// the call, and is checked again after a slice or at the next call.
     pub(crate) fn resume_answered(&mut self, host: &dyn Host) -> Step {
         self.resume_unless(aborted(host), host)
     }
@@ -398,7 +395,7 @@ impl Machine {
             } else {
                 self.run_fast(host)
             };
-            // An instruction that got as far as a call may still run short.
+            // An instruction that reached its call may still run out of fuel.
             if matches!(
                 exit,
                 Exit::Precise | Exit::Fast | Exit::Slice | Exit::Return(_)
@@ -476,7 +473,7 @@ impl Machine {
         Step::Done
     }
 
-    /// Tells the compiled tier where a slice of work ended.
+    /// Reports the end of a slice to the compiled tier.
     #[cfg(feature = "jit")]
     fn note_slice(&self) {
         let frame = self.frame();
@@ -493,8 +490,8 @@ impl Machine {
     }
 }
 
-/// What a function takes on the stack: its registers; where it has slots, they
-/// stand behind a whole window.
+/// Stack size of a function: its registers, or with slots, a whole window and the slots after
+/// it.
 fn frame_size(f: &Function) -> usize {
     match f.slots {
         0 => f.registers as usize,
@@ -502,7 +499,7 @@ fn frame_size(f: &Function) -> usize {
     }
 }
 
-/// Makes room for a frame and clears it.
+/// Reserves the stack of a frame and clears it.
 #[inline(always)]
 fn clear_frame(stack: &mut Vec<Val>, base: usize, size: usize) -> Result<(), Fault> {
     let need = base + size + WINDOW;
@@ -518,12 +515,12 @@ fn clear_frame(stack: &mut Vec<Val>, base: usize, size: usize) -> Result<(), Fau
     Ok(())
 }
 
-/// Borrows what an instruction may touch.
+/// Borrows the parts of the machine that an instruction may access.
 fn cx<'a>(heap: &'a mut Heap, meter: &'a mut Meter, host: &'a dyn Host) -> Cx<'a> {
     Cx { heap, meter, host }
 }
 
-/// A thrown error from its parts.
+/// Creates a thrown error.
 fn thrown(code: a99_core::error::ErrorCode, message: impl Into<Vec<u8>>) -> Fault {
     Fault::Throw(Box::new(Thrown {
         code,

@@ -1,4 +1,4 @@
-//! Operands of instructions: equality by the run's rule, what is stored, and what fails.
+//! Operands of instructions: equality, stored values, and caught errors.
 
 use super::Caught;
 use crate::coerce;
@@ -15,8 +15,7 @@ pub(super) fn equal(c: &mut Cx<'_>, exact: bool, a: Val, b: Val) -> Result<bool,
     }
 }
 
-/// What a value becomes when an array or object keeps it: unbound registers
-/// read as `undefined`.
+/// The value to store in an array or object: unbound registers read as `undefined`.
 #[inline]
 pub(super) fn stored(val: Val) -> Val {
     match val {
@@ -25,7 +24,7 @@ pub(super) fn stored(val: Val) -> Val {
     }
 }
 
-/// The same of a value that was just made.
+/// [`stored`] for a value that was just written.
 #[inline(always)]
 pub(super) fn stored_by_parts(val: &Val) -> Val {
     match val {

@@ -1,7 +1,7 @@
-//! Instructions one by one: what each of them does with whatever operands it has.
+//! Execution of single instructions, for all operands.
 //!
-//! The loop that pays charge by charge runs nothing else; the one that pays by the block
-//! (`exec`) does the frequent cases itself and comes here for the rest.
+//! The precise loop uses only this code. The fast loop (`exec`) executes frequent cases
+//! itself and uses this for the rest.
 
 use super::exec::{next_item, split};
 use super::operands::{caught_texts, equal, reassigned, redeclared, stored};
@@ -16,15 +16,15 @@ use a99_core::error::ErrorCode;
 use a99_core::program::{Flag, Op};
 use smallvec::SmallVec;
 
-/// Names of a path; most are short.
+/// Names of a path, mostly few.
 type Segments<'p> = SmallVec<[&'p [u8]; 8]>;
 
 impl Machine {
-    /// Executes an instruction of the top frame, whose first register is `base`, and gives
-    /// the place of the next one; or why the loop is left at this one.
+    /// Executes an instruction of the top frame, whose first register is `base`. Returns the
+    /// index of the next one, or the reason to leave the loop.
     ///
-    /// What the loops differ in is theirs: blocks, arguments of the program, and frames of
-    /// helpers.
+    /// The loops handle their differences themselves: blocks, program arguments, and helper
+    /// frames.
     #[inline(never)]
     #[allow(
         clippy::too_many_lines,
@@ -105,7 +105,7 @@ impl Machine {
         }
         match op {
             Op::Nop {} => {}
-            // The loops' own.
+            // Handled by the loops.
             Op::Fuel { .. } | Op::LoadArg { .. } | Op::Ret { .. } | Op::Call { .. } => {
                 raise!(Fault::invalid("an instruction of the loop"));
             }

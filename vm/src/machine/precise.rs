@@ -1,7 +1,7 @@
 //! The precise instruction loop.
 //!
 //! It pays each charge before its instruction, counts quotas and writes the trace;
-//! instructions are [`Machine::execute`]'s.
+//! [`Machine::execute`] executes the instructions.
 
 use super::prices::FORCE_PRECISE;
 use super::{Exit, LoadedProgram, Machine};
@@ -10,7 +10,7 @@ use crate::native::{Host, Meter};
 use a99_core::program::Op;
 use std::sync::Arc;
 
-/// How many times the work of a block its precise mode is.
+/// Factor on a block's work in precise mode.
 pub(super) const PRECISE_WORK: i64 = 4;
 
 impl Machine {
@@ -44,7 +44,7 @@ impl Machine {
                     let traced = self.tracer.is_some();
                     let price = &prices[block.at()];
                     if let Some(exit) = enter_precisely(&mut self.meter, price, traced) {
-                        // In fast mode the block is paid when the run comes back.
+                        // In fast mode the block is paid when the run resumes.
                         self.set_pc(pc + usize::from(matches!(exit, Exit::Slice)));
                         return exit;
                     }
@@ -68,8 +68,8 @@ impl Machine {
     }
 }
 
-/// Enters a block in precise mode, where each charge is paid before its instruction, or says
-/// why the loop is left instead.
+/// Enters a block in precise mode, in which each charge is paid before its instruction, or
+/// returns why the loop must exit.
 fn enter_precisely(meter: &mut Meter, price: &BlockPrice, traced: bool) -> Option<Exit> {
     if !traced && price.fuel < FORCE_PRECISE && meter.fuel > price.fuel {
         return Some(Exit::Fast);

@@ -1,4 +1,4 @@
-//! Prices of one run: overrides, quotas, and charging one by one.
+//! Prices of one run: overrides, quotas, and single charges.
 
 use super::{LoadedProgram, Machine};
 use crate::atom::{AtomDef, CostFn};
@@ -14,20 +14,20 @@ use a99_core::text::wtf8_to_string_lossy;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-/// The price of a block that is never paid whole: it holds a step whose price
-/// is a function, or whose calls are counted.
+/// Price of a block that is never paid whole: it has a step with a price function or a call
+/// quota.
 pub(super) const FORCE_PRECISE: i64 = i64::MAX / 2;
 
-/// Work that asking a host's price function stands for: it may be slow, so the
-/// deadline is looked at soon after (F03).
+/// Work per call of a host's price function: it may be slow, so the deadline is polled soon
+/// after (F03).
 const PRICE_WORK: usize = 4_096;
 
-/// Whether the run has rules of its own for prices.
+/// Whether the run's options change any price.
 fn has_rules(options: &RunOptions) -> bool {
     !options.costs.is_empty() || !options.quotas.is_empty()
 }
 
-/// The prices of a program's blocks under a run's options, if these change any.
+/// Block prices of a program under a run's options, if these change any.
 pub(super) fn own_prices(exe: &Executable, options: &RunOptions) -> Option<Arc<Prices>> {
     if !has_rules(options) {
         return None;
@@ -66,8 +66,8 @@ pub(super) fn pay_dynamic(
 }
 
 impl Machine {
-    /// What precise mode does before an instruction: ends and begins steps of
-    /// the trace, charges, counts quotas.
+    /// Work before an instruction in precise mode: ends and begins steps of the trace,
+    /// charges, counts quotas.
     pub(super) fn before(
         &mut self,
         f: &Function,
@@ -81,7 +81,7 @@ impl Machine {
         if std::mem::take(&mut self.skip_charges) {
             return Ok(());
         }
-        // The instruction that ran short of memory is done.
+        // The retried instruction is done.
         self.retried = None;
         let from = f.charges.partition_point(|c| c.pc < pc);
         for charge in f.charges[from..].iter().take_while(|c| c.pc == pc) {
@@ -135,7 +135,7 @@ impl Machine {
             return Ok(());
         }
         if self.meter.fuel <= one.saturating_mul(times) {
-            // What callers have prepaid belongs to the budget.
+            // Prepaid fuel of callers belongs to the budget.
             self.settle_fuel();
         }
         for _ in 0..times {
@@ -169,7 +169,7 @@ impl Machine {
         }
     }
 
-    /// The price of entering a step, overrides applied.
+    /// The price to enter a step, with overrides.
     fn step_price(&self, f: &Function, exe: &Arc<Executable>, step: u32, _: &dyn Host) -> i64 {
         let program = exe.program();
         let s = &f.steps[step as usize];
@@ -197,11 +197,11 @@ impl Machine {
         }
     }
 
-    /// What was prepaid for the rest of the block after an instruction.
+    /// Fuel prepaid for the rest of the block after an instruction.
     #[inline(always)]
     pub(super) fn prepaid_after(&self, loaded: &LoadedProgram, f: &Function, pc: u32) -> i64 {
-        // Nothing stands behind the last instruction of a block, and a block that was not
-        // entered is not paid.
+        // No instruction of the block follows its last one, and a block that was not entered
+        // is not paid.
         if matches!(f.code.get(pc as usize + 1), None | Some(Op::Fuel { .. }))
             || matches!(f.code.get(pc as usize), Some(Op::Fuel { .. }))
         {
@@ -223,7 +223,7 @@ impl Machine {
             })
     }
 
-    /// The price of a step in a block that could be paid whole.
+    /// The price of a step in a block that is paid whole.
     fn fixed_price(&self, exe: &Executable, f: &Function, step: u32) -> i64 {
         let op = f.steps[step as usize].op as usize;
         if self.options.costs.is_empty() {
@@ -237,8 +237,8 @@ impl Machine {
         }
     }
 
-    /// Gives back what the top frame prepaid for instructions after its pc;
-    /// it goes on precisely, if at all.
+    /// Refunds fuel that the top frame prepaid for instructions after its pc; it continues in
+    /// precise mode, if at all.
     pub(super) fn refund(&mut self) {
         let frame = self.frame();
         if frame.precise {
@@ -251,7 +251,7 @@ impl Machine {
         self.set_precise(true);
     }
 
-    /// Gives back what every frame prepaid, so that the count is exact.
+    /// Refunds all prepaid fuel, so that the count is exact.
     pub(super) fn settle_fuel(&mut self) {
         for i in 0..self.frames.len() {
             let frame = self.frames[i];
@@ -266,7 +266,7 @@ impl Machine {
         }
     }
 
-    /// Takes fuel that was used on the run's behalf elsewhere.
+    /// Charges fuel that was used elsewhere on the run's behalf.
     pub(super) fn charge_used(&mut self, micro: i64) {
         self.meter.fuel = self.meter.fuel.saturating_sub(micro.max(0));
     }

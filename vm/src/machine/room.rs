@@ -1,20 +1,20 @@
-//! Room in the heap: garbage is squeezed out of it where it runs short, and that is paid for.
+//! Out-of-memory handling: compaction and its price.
 
 use super::Machine;
 use crate::heap::Visit;
 use crate::native::{Fault, Host, StopReason, Watch};
 
-/// Nanoseconds of a compaction that are part of the instruction it serves: a
-/// heap of some ten thousand bytes takes no longer, however low its ceiling and
-/// however often it runs, so that fuel does not depend on that.
+/// Nanoseconds of a compaction that are included in the instruction's price. A heap of some
+/// ten thousand bytes takes no longer, at any ceiling and frequency, so that fuel does not
+/// depend on these.
 const SMALL_COMPACTION: usize = 16_384;
 
 /// Bytes whose allocation pays for a nanosecond of compaction.
 const ALLOCATED_A_NANOSECOND: usize = 2;
 
 impl Machine {
-    /// Does what needs memory and may be done twice; once more after a
-    /// compaction where there was too little.
+    /// Runs repeatable work that allocates; retries once after a compaction if memory was
+    /// short.
     pub(super) fn with_room<T>(
         &mut self,
         host: &dyn Host,
@@ -37,11 +37,10 @@ impl Machine {
         }
     }
 
-    /// Squeezes garbage out; every live value is reachable from here. `tight`
-    /// is for a heap that has run short.
+    /// Compacts the heap; all roots are in the machine. `tight` also drops spare room.
     ///
     /// # Errors
-    /// The host says stop; nothing may read the heap any more.
+    /// The host stops the run; the heap is unreadable then.
     pub(super) fn compact(&mut self, tight: bool, host: &dyn Host) -> Result<(), StopReason> {
         let top = self.top();
         let Machine {
@@ -65,21 +64,21 @@ impl Machine {
         };
         let work = heap.compact(tight, &mut roots, &mut Watch::new(host))?;
         meter.did(work);
-        // What was allocated has paid for as much work.
+        // Allocations have paid for this part of the work.
         let paid = SMALL_COMPACTION + allocated / ALLOCATED_A_NANOSECOND;
         *unpaid = work.saturating_sub(paid);
         Ok(())
     }
 
-    /// Pays for what the last compaction did beyond what was allocated before it; whether
-    /// there was fuel for that. A run that holds almost all it may would have the same values
-    /// looked through again and again for the little that it drops.
+    /// Pays for the work of the last compaction beyond the allocations before it; false if
+    /// the fuel does not suffice. Without this price, a nearly full run could rescan the same
+    /// values repeatedly for the little garbage it makes.
     pub(super) fn pay_compaction(&mut self) -> bool {
         let work = std::mem::take(&mut self.unpaid);
         if work > 0 {
             self.meter.compacted(work);
             if self.meter.fuel <= 0 {
-                // What callers have prepaid belongs to the budget.
+                // Prepaid fuel of callers belongs to the budget.
                 self.settle_fuel();
             }
         }

@@ -1,9 +1,8 @@
-//! A machine that waits as bytes, and back from bytes that nobody trusts.
+//! Serialization of a suspended machine, and its restore from untrusted bytes.
 //!
-//! Where frames lie, what they answer, how deep they are nested and what they count
-//! follows from the programs, so it is not written: a frame is where it stands and its
-//! registers. A restored machine pays each charge by itself until its next block, so
-//! that nothing is prepaid.
+//! Frame offsets, destinations, nesting depths and byte counts follow from the programs and
+//! are not written: a frame is its pc and its registers. A restored machine pays charge by
+//! charge until its next block, so that nothing is prepaid.
 
 use super::call_all::{PREPARED_BYTES, Prepared};
 use super::{
@@ -28,19 +27,17 @@ use a99_core::value::Value;
 use a99_core::verify::Artifact;
 use std::sync::Arc;
 
-/// Bytes that decoding a program takes for each of its file.
+/// Decoded bytes of a program per byte of its file.
 const DECODED: usize = 8;
 
-/// Longer keys of remembered results are digests.
+/// Longer memo keys are digests.
 const MAX_MEMO_KEY: usize = 512;
 
 impl Machine {
-    /// The program that the run began with.
     pub(crate) fn main_program(&self) -> Option<&Arc<Executable>> {
         self.programs.first().map(|loaded| &loaded.exe)
     }
 
-    /// What the host said about the run.
     pub(crate) fn options(&self) -> &RunOptions {
         &self.options
     }
@@ -151,8 +148,7 @@ impl Machine {
         }
         held += self.locals.bytes();
         self.locals_counted = self.locals.bytes();
-        // What was counted is more than the ceiling only in a forged file, or where the
-        // host has lowered it.
+        // A count above the ceiling comes from a forged file or a lower ceiling.
         self.heap
             .add_external(held)
             .map_err(|_| SnapshotError::too_large())
@@ -173,7 +169,7 @@ impl Machine {
         }
         (self.budget, self.meter.fuel) = (budget, fuel);
         self.started = r.bool()?;
-        // No compaction does more work than a heap has bytes, once for each way of it.
+        // Bound of a compaction's work: the bytes of the heap, once per pass.
         let most = self.options.limits.heap_bytes.saturating_mul(4);
         self.unpaid = usize::try_from(r.u64()?).map_or(most, |unpaid| unpaid.min(most));
         if r.bool()? {
@@ -187,12 +183,13 @@ impl Machine {
         Ok(())
     }
 
-    /// What ends the run, whatever it still was to pay: a forged count reports no more.
+    /// Fuel at which the run ends, regardless of outstanding charges: a forged count cannot
+    /// report more.
     pub(crate) fn fuel_to_end(&self) -> i64 {
         self.meter.fuel.saturating_add(1)
     }
 
-    /// Quotas count at least what the run has used of them.
+    /// Reads quotas, which count at least the run's previous use.
     fn load_quotas(&mut self, r: &mut Reader<'_>) -> Taken<()> {
         for _ in 0..r.len(12, 0)? {
             let op = r.text()?;
@@ -262,7 +259,7 @@ impl Machine {
         Ok(())
     }
 
-    /// A program that arrived at run time.
+    /// Reads a program loaded at run time.
     fn load_program(&self, vm: &Vm, r: &mut Reader<'_>) -> Taken<Arc<Executable>> {
         let file = r.bytes()?;
         r.take_room(file.len().saturating_mul(DECODED))?;
@@ -317,7 +314,7 @@ impl Machine {
         }
     }
 
-    /// Reads calls that were prepared for a `CallAll`; they are paid.
+    /// Reads calls prepared for a `CallAll`, which are already paid.
     fn load_prepared(&mut self, r: &mut Reader<'_>) -> Taken<()> {
         let n = r.len(16, PREPARED_BYTES)?;
         let Some(frame) = self.frames.last().copied() else {
@@ -402,7 +399,7 @@ impl Machine {
         Ok(())
     }
 
-    /// Whether the top frame stands where a slice of work ends, or at its beginning.
+    /// Whether the top frame is at the end of a slice, or at its beginning.
     pub(crate) fn is_at_pause(&self) -> bool {
         let Some(frame) = self.frames.last() else {
             return false;
@@ -413,7 +410,7 @@ impl Machine {
         pc == 0 || is_head(pc) || is_head(pc - 1)
     }
 
-    /// Makes the call again that the top frame stands at; it is paid already.
+    /// Repeats the call at which the top frame is suspended; it is already paid.
     pub(crate) fn call_again(&mut self, r: &mut Reader<'_>, host: &dyn Host) -> Taken<Request> {
         let now_ms = r.f64()?;
         let Some(frame) = self.frames.last().copied() else {
@@ -441,7 +438,7 @@ impl Machine {
         Ok(request)
     }
 
-    /// Makes the calls again that the top frame stands at, as they were prepared.
+    /// Repeats the calls at which the top frame is suspended, as they were prepared.
     pub(crate) fn calls_again(&mut self, r: &mut Reader<'_>, host: &dyn Host) -> Taken<Requests> {
         if !self.prepared.is_empty() {
             return r.wrong("calls are prepared for no step");
@@ -476,7 +473,7 @@ pub(crate) fn save_prepared(request: &Request, pc: u32, w: &mut Writer) {
     request.call.args.iter().for_each(|arg| w.value(arg));
 }
 
-/// The frame that stands above another one, by the instruction at which that waits.
+/// The frame above a suspended one, derived from its instruction.
 fn below(
     parent: Option<&Frame>,
     programs: &[LoadedProgram],

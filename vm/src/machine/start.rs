@@ -1,4 +1,4 @@
-//! Starting a run, and what single instructions need beyond the loop.
+//! Start of a run, and support code of single instructions.
 
 use super::args::{check_args, host_args};
 use super::json_args::text_args;
@@ -21,9 +21,8 @@ use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Estimated bytes of a memo entry beyond key and value: its place in the
-/// table, the places that growth leaves empty and holds twice for a moment, and
-/// what the allocator adds to the key.
+/// Estimated bytes of a memo entry beyond key and value: its share of the table, with empty
+/// and duplicated parts during growth, and allocator overhead of the key.
 pub(super) const MEMO_ENTRY_BYTES: usize = 160;
 
 /// The longest `join` of a keyless memo's free values that is hashed at once.
@@ -45,7 +44,7 @@ impl Machine {
         let begun = self.begin(exe, &args, host);
         let disposed = match args {
             Args::Value(args) => {
-                // However deep the host nested them (M09).
+                // Arguments may be nested to any depth (M09).
                 let mut clock = Clock::new(&mut self.meter, host);
                 self.heap.discard(vec![args], &mut clock)
             }
@@ -56,7 +55,7 @@ impl Machine {
         }
     }
 
-    /// Ends a run that nobody started.
+    /// Ends a run before it has started.
     pub(crate) fn refuse(&mut self, options: Arc<RunOptions>, end: impl FnOnce(&mut Machine)) {
         let limit = options.limits.heap_bytes;
         self.heap.reset(&Arc::default(), &Arc::default(), limit);
@@ -64,14 +63,14 @@ impl Machine {
         end(self);
     }
 
-    /// Ends the run because its options do not let it begin.
+    /// Ends the run because of its options.
     pub(crate) fn end_refused(&mut self, code: ErrorCode, why: String, help: Option<String>) {
         let mut error = RunError::new(code, "vm.run", why);
         error.help = help;
         self.end_error(error);
     }
 
-    /// Makes the machine fit for a run with these options.
+    /// Prepares the machine for a run with these options.
     pub(crate) fn clean(&mut self, options: Arc<RunOptions>) {
         self.tracer = super::Tracer::of(&options);
         self.options = options;
@@ -81,7 +80,7 @@ impl Machine {
         self.locals.set_logging(self.tracer.is_some());
     }
 
-    /// Forgets the run before, whose options hold.
+    /// Resets the state of the previous run, with the same options.
     pub(super) fn forget(&mut self) {
         self.budget = self.options.fuel.micro();
         self.meter = Meter::new(self.budget, self.options.cost_model);
@@ -103,7 +102,7 @@ impl Machine {
         self.started = false;
     }
 
-    /// Ends a run that did not come to its first instruction.
+    /// Ends a run that did not reach its first instruction.
     pub(super) fn end_begun(&mut self, fault: Fault) {
         let (code, message, help) = match fault {
             Fault::Stop(reason) => return self.fail_stopped(reason),
@@ -176,7 +175,7 @@ impl Machine {
 /// Values under construction.
 type Stack = SmallVec<[Val; 32]>;
 
-/// Makes room for what the steps of a literal may hold at once.
+/// Reserves the stack for the steps of a literal.
 fn reserve(stack: &mut Stack, heap: &Heap, steps: usize) -> Result<(), Oom> {
     if steps > stack.capacity() {
         let wanted = steps.saturating_mul(size_of::<Val>());
@@ -186,7 +185,7 @@ fn reserve(stack: &mut Stack, heap: &Heap, steps: usize) -> Result<(), Oom> {
     Ok(())
 }
 
-/// Puts a fresh copy of a literal of the main program into a register (D33).
+/// Stores a fresh copy of a literal of the main program in a register (D33).
 pub(super) fn put_literal(
     heap: &mut Heap,
     code: &[LiteralOp],
@@ -232,7 +231,7 @@ fn literal(heap: &mut Heap, code: &[LiteralOp]) -> Result<Val, Fault> {
     Ok(stack.pop().unwrap_or(Val::Undefined))
 }
 
-/// The same for a program whose text and shapes are not the heap's own.
+/// Copies a literal of a program whose text and shapes are not the heap's.
 pub(super) fn foreign_literal(
     heap: &mut Heap,
     p: &Program,
@@ -268,13 +267,13 @@ pub(super) fn foreign_literal(
     Ok(stack.pop().unwrap_or(Val::Undefined))
 }
 
-/// An object of the main program, of values that were just made.
+/// Allocates an object of the main program from fresh values.
 #[inline(never)]
 pub(super) fn new_obj(heap: &mut Heap, shape: ShapeIdx, vals: &[Val]) -> Result<Ref, Oom> {
     heap.alloc_obj_of(ShapeId(shape.0), vals.iter().map(stored_by_parts))
 }
 
-/// An object of a shape of a program whose shapes are not the heap's own.
+/// Allocates an object with a shape of a program whose shapes are not the heap's.
 pub(super) fn foreign_obj(
     heap: &mut Heap,
     p: &Program,
@@ -291,7 +290,7 @@ pub(super) fn foreign_obj(
     Ok(Val::Obj(heap.alloc_obj_keys(&keys, vals)?))
 }
 
-/// An object from the values of an array.
+/// Allocates an object from the values of an array.
 pub(super) fn wide_obj(
     heap: &mut Heap,
     p: &Program,
@@ -310,7 +309,7 @@ pub(super) fn wide_obj(
     }
 }
 
-/// The values of an array, copied out.
+/// Copies the values of an array out of the heap.
 pub(super) fn list(heap: &Heap, arr: Val) -> Result<Vec<Val>, Fault> {
     let Val::Arr(r) = arr else {
         return Err(Fault::invalid("a list without an array"));
@@ -324,7 +323,7 @@ pub(super) fn list(heap: &Heap, arr: Val) -> Result<Vec<Val>, Fault> {
     Ok(out)
 }
 
-/// The error for a returned value that is no object (D30).
+/// The error of a returned value that is not an object (D30).
 pub(super) fn not_an_object(val: Val) -> Fault {
     let kind = match val {
         Val::Arr(_) => "array",
@@ -363,10 +362,10 @@ pub(super) fn memo_key(
     c.str(hash.as_bytes())
 }
 
-/// The results that a run remembers, by the texts of their keys.
+/// The memoized results of a run, by the texts of their keys.
 pub(super) type Memo = HashMap<Box<[u8]>, Val>;
 
-/// A copy of what is remembered under a key.
+/// A copy of a memoized result.
 pub(super) fn memo_get(c: &mut Cx<'_>, memo: &Memo, key: Val) -> Result<Option<Val>, Fault> {
     let text = memo_text(c, key)?;
     memo.get(&*text)
@@ -374,8 +373,7 @@ pub(super) fn memo_get(c: &mut Cx<'_>, memo: &Memo, key: Val) -> Result<Option<V
         .transpose()
 }
 
-/// Remembers a copy of a value. Everything that can fail comes first: the
-/// instruction may run again.
+/// Memoizes a copy of a value. All fallible work comes first: the instruction may run again.
 pub(super) fn memo_put(c: &mut Cx<'_>, memo: &mut Memo, key: Val, val: Val) -> Result<(), Fault> {
     let text = memo_text(c, key)?;
     let copy = convert::copy_deep(c, val)?;
@@ -388,7 +386,7 @@ pub(super) fn memo_put(c: &mut Cx<'_>, memo: &mut Memo, key: Val, val: Val) -> R
     Ok(())
 }
 
-/// Longer keys are known by their digest: they are not held twice.
+/// Longer keys are stored as digests.
 const MAX_KEY_TEXT: usize = 256;
 
 /// A memo key as text: its kind and its value.
@@ -421,8 +419,8 @@ fn memo_text(c: &mut Cx<'_>, key: Val) -> Result<Box<[u8]>, Fault> {
     Ok(out.into_boxed_slice())
 }
 
-/// `return`'s projection: through the schema if the value conforms, else as it
-/// is (language section 2.1).
+/// The projection of `return`: by the schema if the value conforms, else unchanged (language
+/// section 2.1).
 pub(super) fn project(c: &mut Cx<'_>, val: Val, schema: &Schema) -> Result<Val, Fault> {
     convert::charge_read(c, val, a99_core::costs::READ)?;
     match crate::schema::conforms(c, val, schema)? {

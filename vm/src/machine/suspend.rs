@@ -1,5 +1,4 @@
-//! A machine that waits, seen from outside: what it holds, where it is, and more
-//! fuel for it.
+//! A suspended machine, seen from outside: its memory, its place, and additional fuel.
 
 use super::precise::PRECISE_WORK;
 use super::{Machine, Request, WINDOW, frame_size};
@@ -12,13 +11,13 @@ use a99_core::program::{Op, Program};
 use std::cell::RefCell;
 use std::sync::Arc;
 
-/// A stack that is larger than this is given back when its run waits.
+/// A larger stack is freed when its run waits.
 pub(super) const MAX_SPARE_STACK: usize = 4 * WINDOW;
 
 thread_local! {
-    /// The stack that the last run which waits had on this thread, for the next one that
-    /// goes on here. What stands in it is another run's; nothing reads a register that its
-    /// own run did not write, and collections look at live registers only.
+    /// The stack of the last suspended run of this thread, for the next run that resumes
+    /// here. Its content belongs to another run. No register is read before its own run has
+    /// written it, and compaction visits live registers only.
     static SPARE: RefCell<Vec<Val>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -31,17 +30,16 @@ pub(crate) struct CodePlace {
 }
 
 impl CodePlace {
-    /// The program.
     pub(crate) fn executable(&self) -> &Arc<Executable> {
         &self.exe
     }
 
-    /// Another place in the same program.
+    /// Copies a place in the same program.
     pub(crate) fn moved_to(&mut self, other: &CodePlace) {
         (self.function, self.pc) = (other.function, other.pc);
     }
 
-    /// The op of its step.
+    /// The op of the step at this place.
     pub(crate) fn op(&self) -> Option<String> {
         let program = self.exe.program();
         let function = program.functions.get(self.function as usize)?;
@@ -52,7 +50,7 @@ impl CodePlace {
         Some(a99_core::text::wtf8_to_string_lossy(name).into_owned())
     }
 
-    /// Line and column of its step, as an error has them.
+    /// Line and column of the step, as in an error.
     pub(crate) fn line_col(&self) -> Option<(u32, u32)> {
         let program = self.exe.program();
         let function = program.functions.get(self.function as usize)?;
@@ -60,12 +58,12 @@ impl CodePlace {
         program.source.line_col(place.node)
     }
 
-    /// The atom that a call of this program's is one of.
+    /// The atom of a call by this program.
     pub(crate) fn atom_of(&self, request: &Request) -> &AtomDef {
         self.exe.atom(request.op)
     }
 
-    /// The JSON pointer of its step in the program's source.
+    /// The JSON pointer of the step in the program's source.
     pub(crate) fn pointer(&self) -> Option<String> {
         let program = self.exe.program();
         let function = program.functions.get(self.function as usize)?;
@@ -74,16 +72,16 @@ impl CodePlace {
     }
 }
 
-/// What a frame has prepaid at an instruction, in micro-units; it does not change as long as its
+/// Fuel that a frame has prepaid at an instruction, in micro-units; constant while its
 /// program is loaded.
 pub(super) struct Prepaid {
-    /// Program, function and place in its code.
+    /// Program, function and pc.
     at: (u32, u32, u32),
     micro: i64,
 }
 
 impl Machine {
-    /// The end of the top frame: registers behind it are dead.
+    /// The end of the top frame: registers above it are dead.
     pub(super) fn top(&self) -> usize {
         self.frames.last().map_or(0, |frame| {
             let (_, _, function) = self.program_of(*frame);
@@ -91,23 +89,23 @@ impl Machine {
         })
     }
 
-    /// Keeps live registers only, for a run that waits. The window goes to the next run of
-    /// this thread.
+    /// Keeps live registers only, for a run that waits. The thread's next run gets the
+    /// window.
     pub(crate) fn park(&mut self) {
         let live = self.stack[..self.top()].to_vec();
         self.leave_stack(live);
     }
 
-    /// Leaves the stack to the next run of this thread, and has this one from now on.
+    /// Replaces the stack by `own`, and leaves the old one to the next run of this thread.
     pub(super) fn leave_stack(&mut self, own: Vec<Val>) {
         let stack = std::mem::replace(&mut self.stack, own);
         if stack.capacity() <= MAX_SPARE_STACK {
-            // Threads that end have no use for it.
+            // An ending thread has no use for it.
             let _ = SPARE.try_with(|spare| *spare.borrow_mut() = stack);
         }
     }
 
-    /// Gives buffers back before the machine waits for long.
+    /// Frees buffers before a long wait.
     pub(crate) fn shrink(&mut self) {
         self.park();
         self.heap.shrink();
@@ -115,7 +113,7 @@ impl Machine {
         self.programs.shrink_to_fit();
     }
 
-    /// Makes the window of the top frame whole again after [`Machine::park`].
+    /// Restores the full window of the top frame after [`Machine::park`].
     #[inline]
     pub(super) fn grow_stack(&mut self) {
         let need = self.top() + WINDOW;
@@ -127,7 +125,7 @@ impl Machine {
         }
     }
 
-    /// Takes the spare stack of this thread, if it is a larger one.
+    /// Takes the spare stack of this thread, if it is larger.
     pub(super) fn take_spare(&mut self) {
         let spare = SPARE.try_with(|spare| std::mem::take(&mut *spare.borrow_mut()));
         if let Ok(mut spare) = spare
@@ -143,12 +141,12 @@ impl Machine {
         self.outcome.is_some()
     }
 
-    /// Sets how much work is done between two pauses, in about nanoseconds.
+    /// Sets the maximum work between two pauses, in units of about a nanosecond.
     pub fn set_slice(&mut self, work: u32) {
         self.meter.set_slice(i64::from(work));
     }
 
-    /// Begins a slice that is long enough for the block that the top frame enters.
+    /// Begins a slice that is long enough for the next block of the top frame.
     pub(super) fn new_slice(&mut self) {
         let frame = self.frame();
         let loaded = &self.programs[frame.program as usize];
@@ -163,7 +161,7 @@ impl Machine {
         self.meter.new_slice((PRECISE_WORK + 1) * work + 1);
     }
 
-    /// Gives the run more fuel; how much that is where the count would overflow.
+    /// Adds fuel to the budget; returns the added amount, which is less on overflow.
     pub fn refuel(&mut self, more: Fuel) -> Fuel {
         let room = i64::MAX - self.budget.max(self.meter.fuel).max(0);
         let added = more.micro().clamp(0, room);
@@ -172,17 +170,16 @@ impl Machine {
         Fuel::from_micro(added)
     }
 
-    /// Fuel that the run has left, about, and what it was given; in micro-units.
+    /// Approximate fuel left, and the initial budget, in micro-units.
     pub(crate) fn fuel_of_budget(&self) -> (i64, i64) {
         (self.meter.fuel, self.budget)
     }
 
-    /// What the host says of the run.
     pub(crate) fn run_options(&self) -> &RunOptions {
         &self.options
     }
 
-    /// Fuel that the run has left, with what it has prepaid; in micro-units.
+    /// Fuel left including prepaid fuel, in micro-units.
     #[inline(always)]
     pub(crate) fn exact_fuel(&self) -> i64 {
         let mut fuel = self.meter.fuel;
@@ -196,8 +193,8 @@ impl Machine {
         fuel
     }
 
-    /// The same of a run that makes a call. In a loop it is the instruction of the call before,
-    /// and what is prepaid there is remembered.
+    /// [`Machine::exact_fuel`] at a call. In a loop it is the same instruction again, whose
+    /// prepaid fuel is cached.
     pub(super) fn fuel_at_call(&mut self) -> i64 {
         let [.., frame] = &self.frames[..] else {
             return self.meter.fuel;
@@ -222,8 +219,7 @@ impl Machine {
         (self.heap.used(), self.heap.limit())
     }
 
-    /// The place of an instruction of the function that runs now; of the one that runs, if none
-    /// is said.
+    /// The place of an instruction in the current function; by default the current one.
     pub(crate) fn place(&self, pc: Option<u32>) -> CodePlace {
         let frame = self.frame();
         let (exe, ..) = self.program_of(frame);

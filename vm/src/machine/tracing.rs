@@ -1,8 +1,7 @@
-//! Writing the trace while steps are entered and left.
+//! Tracing of steps.
 //!
-//! A step begins where its price is charged and ends when execution leaves
-//! its range of code; both are seen in precise mode, which a traced run is in
-//! from start to end.
+//! A step begins when its price is charged and ends when execution leaves its code range.
+//! Only precise mode observes both, so a traced run stays in it from start to end.
 
 use super::{Machine, Request};
 use crate::convert::{BoundaryLimits, Copies};
@@ -25,10 +24,10 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-/// Work that telling an event stands for.
+/// Work per emitted event.
 const EVENT_WORK: usize = 512;
 
-/// A step that was entered and not left.
+/// A step that has begun and not ended.
 #[derive(Debug)]
 struct OpenStep {
     step: u32,
@@ -37,7 +36,7 @@ struct OpenStep {
     calls: Vec<TraceCall>,
 }
 
-/// Where events go besides the log.
+/// The event sink in addition to the log.
 struct Stream(Arc<Box<dyn TraceSink>>);
 
 impl fmt::Debug for Stream {
@@ -46,25 +45,24 @@ impl fmt::Debug for Stream {
     }
 }
 
-/// The trace of a run under construction.
+/// The trace under construction.
 #[derive(Debug)]
 pub(super) struct Tracer {
-    /// The events that the outcome has, if it is to have them.
+    /// The events for the outcome, if they are requested.
     log: Option<TraceLog>,
     stream: Option<Stream>,
-    /// The sink panicked.
     broken: bool,
     sequence: u64,
     counted: usize,
     open: Vec<OpenStep>,
-    /// For each frame how many steps were open below it.
+    /// Number of open steps below each frame.
     frames: Vec<usize>,
-    /// The failing charge was a step's own: its event carries no error.
+    /// Whether the failed charge was a step's own price: its event then has no error.
     pub silent: bool,
 }
 
 impl Tracer {
-    /// That of a run with these options, if it has one.
+    /// The tracer for a run with these options, if they need one.
     pub(crate) fn of(options: &RunOptions) -> Option<Box<Tracer>> {
         let stream = options.trace_to.clone().map(Stream);
         (options.trace || stream.is_some()).then(|| {
@@ -83,14 +81,13 @@ impl Tracer {
         })
     }
 
-    /// The number of the next event.
     fn next(&mut self) -> u64 {
         let number = self.sequence;
         self.sequence += 1;
         number
     }
 
-    /// Tells the sink something; host code may do anything there.
+    /// Calls the sink; host code may panic or do anything else there.
     fn tell(&mut self, what: impl FnOnce(&dyn TraceSink)) {
         if let Some(Stream(sink)) = &self.stream
             && catch_unwind(AssertUnwindSafe(|| what(&***sink))).is_err()
@@ -121,7 +118,7 @@ impl Tracer {
         w.bool(self.silent);
     }
 
-    /// Reads it, of frames that run these functions; bytes that it counts.
+    /// Reads the trace for frames with these functions; returns the bytes it counts.
     pub(super) fn load(
         &mut self,
         r: &mut Reader<'_>,
@@ -200,13 +197,13 @@ impl Tracer {
     }
 }
 
-/// The index that a pointer ends with.
+/// The index at the end of a pointer.
 pub(crate) fn index_of(pointer: &str) -> Option<u32> {
     pointer.rsplit('/').next()?.parse().ok()
 }
 
-/// A step's input as the trace and cost functions see it: the step without
-/// `op` and `result`; empty for a program without source.
+/// A step's input for the trace and price functions: the step without `op` and `result`;
+/// empty for a program without source.
 pub(crate) fn step_input(program: &Program, step: &Step, is_main: bool) -> Value {
     let mut map = Map::new();
     let Some(doc) = program.source.document() else {
@@ -215,14 +212,13 @@ pub(crate) fn step_input(program: &Program, step: &Step, is_main: bool) -> Value
     if step.implicit {
         let op = program.text(program.ops[step.op as usize].name);
         let key = if op == b"hash" { "value" } else { "steps" };
-        // Where a list is missing, its place is that of the step that should have it.
+        // For a missing list, the place is the step that should have it.
         if doc.get(step.node, "op").is_none() {
             map.insert(key, doc.to_value(step.node));
         }
     } else {
         for (key, node) in doc.members(step.node) {
-            // Helpers of the root, which an inline program has from its caller, are not
-            // a step's.
+            // Helpers of the root, which an inline program inherits, are not part of a step.
             let helpers = key == b"helpers" && step.node == doc.root() && !is_main;
             if !matches!(key, b"op" | b"result") && !helpers {
                 map.insert(Text::from_wtf8(key.to_vec()), doc.to_value(node));
@@ -232,9 +228,9 @@ pub(crate) fn step_input(program: &Program, step: &Step, is_main: bool) -> Value
     Value::Object(map)
 }
 
-/// Whether the instruction at `pc` is what binds a step's value and found a
-/// constant: nothing but binding follows it in the step, which has its value
-/// then, although it fails.
+/// Whether the instruction at `pc` failed to bind a step's value because the variable is
+/// constant. Only binding follows it in the step, which has its value then, although it
+/// fails.
 fn fails_to_bind(f: &Function, step: &Step, pc: u32) -> bool {
     let binds = |op: &Op| {
         matches!(
@@ -257,36 +253,34 @@ fn fails_to_bind(f: &Function, step: &Step, pc: u32) -> bool {
     })
 }
 
-/// Bytes that a value takes in memory, about; what was counted till the host said stop.
+/// Approximate memory of a value in bytes; partial if the host stops the run.
 fn held_bytes(value: &Value, host: &dyn Host) -> usize {
     let mut bytes = 0;
-    // A run that is to stop does so soon after.
+    // A stop takes effect soon after.
     let _ = super::call_all::add_bytes(value, usize::MAX, host, &mut bytes);
     bytes
 }
 
-/// How a step ended, for its event.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum StepEnd {
     /// With its value, which may have failed to be bound.
     WithValue,
-    /// By an error of its own or of a step inside.
+    /// By its own error or that of an inner step.
     Failed,
 }
 
 impl Machine {
-    /// Whether the top frame is one of the program that the run began with.
+    /// Whether the top frame runs the main program.
     pub(super) fn in_main_program(&self) -> bool {
         self.programs[self.frame().program as usize].main
     }
 
-    /// Whether steps are traced.
     #[inline(always)]
     pub(crate) fn is_traced(&self) -> bool {
         self.tracer.is_some()
     }
 
-    /// The top step made a call.
+    /// Records a call of the top step.
     #[cold]
     pub(crate) fn trace_call(&mut self, request: &Request, host: &dyn Host) {
         let Some(tracer) = &mut self.tracer else {
@@ -303,13 +297,12 @@ impl Machine {
         tracer.tell(|sink| sink.call_started(&call));
         if let Some(open) = tracer.open.last_mut() {
             open.calls.push(call);
-            // Given back when the event has it; a run that is full fails at its next
-            // allocation.
+            // Released with the step's event; a full run fails at its next allocation.
             self.heap.force_external(CALL_BYTES);
         }
     }
 
-    /// The last calls of the top step are answered.
+    /// Records the answers to the last calls of the top step.
     #[cold]
     pub(crate) fn trace_answers(&mut self, answers: &[Answered], host: &dyn Host) {
         let Some(tracer) = &mut self.tracer else {
@@ -352,8 +345,8 @@ impl Machine {
     pub(super) fn trace_begin(&mut self, f: &Function, step: u32) {
         let slots = self.slots_at(f);
         let scope = &f.scopes[f.steps[step as usize].scope as usize];
-        // Where there is no room for what the variables were, the trace does
-        // without their changes (M07).
+        // Without room for the previous values of variables, the trace omits their changes
+        // (M07).
         let room = scope.vars.len() * size_of::<Val>();
         let vars: Vec<Val> = match self.heap.add_external(room) {
             Ok(()) => scope
@@ -376,7 +369,7 @@ impl Machine {
         }
     }
 
-    /// Execution reached `pc`: steps around other code have ended.
+    /// Execution reached `pc`: ends steps that do not contain it.
     pub(super) fn trace_reached(
         &mut self,
         f: &Function,
@@ -397,7 +390,7 @@ impl Machine {
         }
     }
 
-    /// Events that atoms wrote themselves.
+    /// Emits events that atoms wrote.
     fn drain_log(&mut self, host: &dyn Host) {
         for (op, value) in self.locals.take_log() {
             let mut input = Map::new();
@@ -439,8 +432,8 @@ impl Machine {
             return;
         };
         let now = log.push(event, size);
-        // The log has a limit of its own; what it holds counts as held by the
-        // run, and a run that is full already fails at its next allocation.
+        // The log has its own limit, and its content counts against the run; a run that is
+        // already full fails at its next allocation.
         let Some(tracer) = &mut self.tracer else {
             return;
         };
@@ -484,8 +477,7 @@ impl Machine {
                 changed.push((program.const_text(ConstIdx(*name)), now));
             }
         }
-        // An event that the log could not keep is not made: its values share
-        // the room that the log may take.
+        // An event too large for the log is not created: its values share the log's room.
         let most = self.options.limits.trace_bytes;
         let limits = BoundaryLimits::default();
         let mut cx = super::cx(&mut self.heap, &mut self.meter, host);
@@ -529,7 +521,7 @@ impl Machine {
         }
     }
 
-    /// An error leaves the top frame's steps up to the handler's code, or all
+    /// Ends the steps of the top frame that an error leaves, up to the handler's code or all
     /// of them.
     pub(super) fn trace_unwound(
         &mut self,
@@ -541,7 +533,7 @@ impl Machine {
     ) {
         self.drain_log(host);
         let pc = self.frame().pc;
-        // Steps that ended just before the failing instruction.
+        // Steps that ended just before the failed instruction.
         if !self.tracer.as_ref().is_some_and(|t| t.silent) {
             while let Some(open) = self.top_open() {
                 let step = &f.steps[open as usize];
@@ -576,7 +568,7 @@ impl Machine {
         }
     }
 
-    /// The top frame's function returned.
+    /// Ends the steps of a returning function.
     pub(super) fn trace_returned(&mut self, f: &Function, exe: &Arc<Executable>, host: &dyn Host) {
         self.drain_log(host);
         while self.top_open().is_some() {

@@ -1,4 +1,4 @@
-//! Time of a run, and what the machine may ask while it works.
+//! Time of a run, and the machine's view of its host.
 
 use crate::driver::AbortSignal;
 use crate::native::{Host, StopReason};
@@ -8,17 +8,16 @@ use a99_core::fuel::Fuel;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-/// Deadlines further away than this are none: they would overflow timers.
+/// Longer deadlines are ignored: they would overflow timers.
 pub(crate) const FOREVER: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// The time since a run began.
 ///
-/// A [`Duration`] is one moment: while the machine works on, no time passes, and a
-/// deadline is seen when it is asked next. A clock that goes on, such as one around
-/// `std::time::Instant`, ends a single long instruction within a millisecond of the
-/// deadline.
+/// A [`Duration`] is one moment: no time passes while the machine works, and a deadline takes
+/// effect at the next call. A running clock, such as one around `std::time::Instant`, stops
+/// even a single long instruction within a millisecond of the deadline.
 pub trait RunClock: Send + Sync {
-    /// The time since the run began, or since it was restored; it never goes back.
+    /// The time since the run began, or since it was restored; it never decreases.
     fn elapsed(&self) -> Duration;
 
     /// Whether this much time has passed.
@@ -33,8 +32,7 @@ impl RunClock for Duration {
     }
 }
 
-/// The system's clock; nothing where there is none, as in WebAssembly without a
-/// system.
+/// The system's clock; `None` if there is none, as in WebAssembly without a system.
 pub(crate) fn wall_clock() -> Option<Instant> {
     match cfg!(all(target_family = "wasm", target_os = "unknown")) {
         true => None,
@@ -42,7 +40,7 @@ pub(crate) fn wall_clock() -> Option<Instant> {
     }
 }
 
-/// A clock that was started, or is when it is asked first. Without a system's clock no time
+/// A stopwatch, started explicitly or at its first use. Without a system clock no time
 /// passes.
 #[derive(Debug)]
 pub(crate) struct Stopwatch(OnceLock<Option<Instant>>);
@@ -52,9 +50,9 @@ impl Stopwatch {
         Stopwatch(OnceLock::from(wall_clock()))
     }
 
-    /// One that starts when it is asked first: after the first slice of a run, which is some
-    /// microseconds, or with its first call. Asking the system twice takes longer than a
-    /// short run does.
+    /// Creates a stopwatch that starts at its first use: after the first slice of a run, some
+    /// microseconds, or with its first call. Two readings of the system clock take longer
+    /// than a short run.
     pub(crate) fn lazy() -> Stopwatch {
         Stopwatch(OnceLock::new())
     }
@@ -63,7 +61,7 @@ impl Stopwatch {
         *self.0.get_or_init(wall_clock)
     }
 
-    /// The moment at which it shows this time.
+    /// The instant at which the stopwatch shows this time.
     pub(crate) fn at(&self, elapsed: Duration) -> Option<Instant> {
         self.started()?.checked_add(elapsed)
     }
@@ -80,7 +78,7 @@ impl RunClock for Stopwatch {
     }
 }
 
-/// When a run with these options must have ended, in time since it began.
+/// The deadline of a run with these options, as time since its start.
 pub(crate) fn deadline(options: &RunOptions) -> Option<Duration> {
     let timeout = match options.timeout_ms {
         Some(ms) => Some(Duration::from_millis(ms)),
@@ -89,12 +87,12 @@ pub(crate) fn deadline(options: &RunOptions) -> Option<Duration> {
     timeout.filter(|t| *t < FOREVER)
 }
 
-/// The time that fuel stands for.
+/// The time limit that an amount of fuel implies.
 pub(crate) fn by_fuel(fuel: Fuel) -> Option<Duration> {
     Duration::try_from_secs_f64(fuel.to_f64() * TIMEOUT_MS_PER_FUEL / 1000.0).ok()
 }
 
-/// What the machine may ask during a run.
+/// The machine's view of its host during a run.
 pub(crate) struct RunHost<'a, C> {
     pub(crate) environment: &'a dyn Environment,
     pub(crate) signal: Option<&'a AbortSignal>,

@@ -1,10 +1,9 @@
-//! A run that its host drives itself: no runtime, no thread, no clock of its own.
+//! A run that its host drives, without runtime, thread or clock.
 //!
-//! [`Vm::start`](crate::Vm::start) gives a [`Run`]. [`Run::next`] works until the run
-//! makes a call, has used up a slice of work, or is over; [`Run::answer`] answers a
-//! call. Atoms that do not wait run inside. The time is told by whoever asks for the
-//! next step. What tokio drives ([`Vm::run`](crate::Vm::run)) goes through the same
-//! code.
+//! [`Vm::start`](crate::Vm::start) returns a [`Run`]. [`Run::next`] works until the run makes
+//! a call, has used up a slice of work, or ends; [`Run::answer`] answers a call. Synchronous
+//! atoms run inside. The caller of `next` passes the time. The tokio driver
+//! ([`Vm::run`](crate::Vm::run)) uses the same code.
 
 mod host;
 mod session;
@@ -39,17 +38,16 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-/// A run that its host drives itself.
+/// A run that its host drives.
 ///
-/// Dropping it ends it: calls that are under way are told that nobody wants their
-/// answers.
+/// Dropping it cancels the run and its pending calls.
 pub struct Run {
     vm: Arc<Vm>,
-    /// Nothing once the outcome was taken.
+    /// `None` once the outcome was taken.
     session: Option<Session>,
-    /// What the run waits for.
+    /// The calls that the run waits for.
     waiting: Option<Waiting>,
-    /// The latest moment that was told.
+    /// The latest time passed by the host.
     now: Duration,
 }
 
@@ -59,28 +57,28 @@ impl fmt::Debug for Run {
     }
 }
 
-/// What a run wants.
+/// The next request of a run.
 #[derive(Debug)]
 pub enum Next {
-    /// An atom that waits was called: [`Run::answer`] it, then ask again. Of several
-    /// calls under way at once (`callAll`) each is told by itself: ask again for the next
-    /// one, answered or not.
+    /// The run called an asynchronous atom: [`Run::answer`] it, then call `next` again.
+    /// Concurrent calls (`callAll`) are returned one by one: call `next` for each, answered
+    /// or not.
     Call(Box<Call>),
-    /// What was called is not answered. Ask again when a call is, or when this much
-    /// time of the run has passed: then a call's own time is up, or the run's. `None` if
-    /// nothing has a limit.
+    /// All calls are pending. Call `next` again when one is answered, or when the run's time
+    /// reaches this moment: then a call's timeout or the run's deadline has passed. `None`
+    /// without a limit.
     Wait(Option<Duration>),
-    /// A slice of work is done, some tens of microseconds of it: ask again when others
-    /// have had their turn.
+    /// A slice of work is done, some tens of microseconds: call `next` again after yielding
+    /// to others.
     Pause,
-    /// The run is over. Later calls of [`Run::next`] give a run error.
+    /// The run has ended. Later calls of [`Run::next`] return a run error.
     Done(Box<Outcome>),
 }
 
 /// A call that a run makes.
 #[derive(Debug)]
 pub struct Call {
-    /// Which of the run's calls it is.
+    /// Id of the call in its run.
     pub id: CallId,
     /// [`CallId::step`].
     pub step: u64,
@@ -88,17 +86,17 @@ pub struct Call {
     pub index: u32,
     /// The atom's name.
     pub atom: Cow<'static, str>,
-    /// When the answer comes too late, in time of the run: the end of the atom's own
-    /// time or of the run's.
+    /// Latest time of the answer, as time of the run: the atom's timeout or the run's
+    /// deadline.
     pub deadline: Option<Duration>,
-    /// Whether the atom talks to the world.
+    /// Whether the atom has external effects.
     pub effect: Effect,
     place: CodePlace,
     request: Asked,
 }
 
 impl Call {
-    /// A call that was made, of the machine's top frame.
+    /// A call of the machine's top frame.
     fn of(made: Made, machine: &Machine) -> Call {
         let Made {
             request,
@@ -118,14 +116,14 @@ impl Call {
         }
     }
 
-    /// JSON pointer of the calling step, if the program has its source. In a program
-    /// that arrived at run time it points into that one.
+    /// JSON pointer of the calling step, if the program has its source. In a program loaded
+    /// at run time it points into that program.
     #[must_use]
     pub fn pointer(&self) -> Option<String> {
         self.place.pointer()
     }
 
-    /// The inputs by name: an object.
+    /// The inputs by name, as an object.
     pub fn inputs(&self) -> Value {
         let args = &self.request.call.args;
         match &self.atom_def().sig.params {
@@ -157,17 +155,18 @@ impl Call {
         self.request.call.fuel_left
     }
 
-    /// Tells whoever works on the answer whether it is still wanted.
+    /// A flag that is set once the answer is no longer wanted.
     pub fn cancelled(&self) -> Cancelled {
         self.request.call.cancelled.clone()
     }
 
-    /// The atom's own answer, for a host that does not answer this call itself. What
-    /// needs a runtime, needs it here too. `deadline` is [`Call::deadline`] by the
-    /// system's clock, for atoms that work on their own.
+    /// Starts the atom's own implementation, for calls that the host does not answer itself.
     ///
-    /// The atom owns its inputs. Of a `callAll` the run keeps them too, for snapshots: the
-    /// atom gets a copy of those, which does not count against the ceiling.
+    /// Atoms that need a runtime need it here too. `deadline` is [`Call::deadline`] by the
+    /// system's clock, for atoms that keep it themselves.
+    ///
+    /// The atom owns its inputs. For a `callAll` the run keeps them too, for snapshots: the
+    /// atom gets a copy, which does not count against the ceiling.
     pub fn start(self, deadline: Option<Instant>) -> Answer {
         let atom = self.place.atom_of(&self.request);
         let mut call = self.request.into_request().call;
@@ -175,8 +174,8 @@ impl Call {
         Answer(Vm::start_atom(atom, call))
     }
 
-    /// The same, with what the atom takes of the run apart, for a host that keeps a journal.
-    /// State of the run's own (its store) is out of the atom's reach.
+    /// As [`Call::start`], with the atom's charges kept separate, for a host that keeps a
+    /// journal. The atom cannot reach the run's own state (its store).
     pub fn start_measured(mut self, deadline: Option<Instant>) -> (Answer, CallCharges) {
         let call = &mut self.request.call;
         let own = Arc::new(Locals::for_a_call(&call.locals));
@@ -187,20 +186,19 @@ impl Call {
         (self.start(deadline), charges)
     }
 
-    /// Charges the run for the call, beside what its answer says: what
-    /// [`CallCharges::settle`] gave when the call was made. It is paid when the call ends.
+    /// Charges the run for the call, in addition to its answer, with the result of
+    /// [`CallCharges::settle`] from the recorded call. The charge is paid when the call ends.
     pub fn charge(&self, fuel: Fuel) {
         self.request.call.locals.charge(fuel);
     }
 
-    /// When the call was made, by the clock that the program sees: milliseconds since the
-    /// Unix epoch.
+    /// Time of the call by the program's clock, in milliseconds since the Unix epoch.
     pub fn now_ms(&self) -> f64 {
         self.request.call.now_ms
     }
 }
 
-/// What an atom takes of its run beside its answer ([`Call::start_measured`]).
+/// Charges and warnings of an atom, separate from its answer ([`Call::start_measured`]).
 #[derive(Debug)]
 #[must_use = "the run pays when it is settled"]
 pub struct CallCharges {
@@ -209,8 +207,8 @@ pub struct CallCharges {
 }
 
 impl CallCharges {
-    /// Hands the charges and warnings on to the run, and says how much fuel they are. The
-    /// answer is there then, or its future was dropped.
+    /// Passes the charges and warnings to the run, and returns the fuel. Call it when the
+    /// answer is there, or its future was dropped.
     pub fn settle(self) -> Fuel {
         let fuel = Fuel::from_micro(self.own.take_charges());
         self.run.charge(fuel);
@@ -220,7 +218,7 @@ impl CallCharges {
     }
 }
 
-/// The answer of an atom that was started by [`Call::start`]. A panic of the atom is an
+/// The future answer of an atom started by [`Call::start`]. A panic of the atom becomes an
 /// error.
 pub struct Answer(AnswerFuture);
 
@@ -238,7 +236,7 @@ impl Future for Answer {
     }
 }
 
-/// What a host cannot do with a run.
+/// An invalid operation on a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RunFault {
     /// The run made no such call.
@@ -275,20 +273,19 @@ impl fmt::Display for RunFault {
 
 impl std::error::Error for RunFault {}
 
-/// What a run holds.
+/// Memory that a run holds.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct RunMemory {
-    /// Bytes that count against the heap ceiling, garbage that is not collected yet
-    /// included.
+    /// Bytes that count against the heap ceiling, including uncollected garbage.
     pub counted: usize,
     /// The heap ceiling in bytes.
     pub limit: usize,
-    /// Bytes that the run takes in memory, about, with room that its buffers keep.
+    /// Approximate memory of the run in bytes, including unused buffer capacity.
     pub held: usize,
 }
 
 impl Run {
-    /// Starts a program; nothing of it runs before [`Run::next`].
+    /// Starts a program; no instruction runs before [`Run::next`].
     pub(crate) fn start(
         vm: Arc<Vm>,
         exe: &Arc<Executable>,
@@ -308,8 +305,8 @@ impl Run {
         }
     }
 
-    /// Goes on, at this time since the run began (or was restored), until something is
-    /// needed: a [`Duration`], or a [`RunClock`] that goes on.
+    /// Continues until the run needs the host. `now` is the time since the run began (or was
+    /// restored): a [`Duration`], or a running [`RunClock`].
     pub fn next(&mut self, now: impl RunClock) -> Next {
         let Some(session) = &mut self.session else {
             return Next::Done(Box::new(over()));
@@ -331,7 +328,7 @@ impl Run {
         };
         self.now = self.now.max(now.elapsed());
         if !matches!(turn, Turn::Done) {
-            // Nobody knows for how long.
+            // The pause may be long: release memory.
             session.machine.park();
         }
         match turn {
@@ -347,7 +344,7 @@ impl Run {
             }
             Turn::CallAll(requests) => {
                 self.waiting = Some(Waiting::Several(Box::new(Several::of(*requests))));
-                // Of several at least one is made at once.
+                // At least one of several calls starts at once.
                 self.next(now)
             }
             Turn::Pause => Next::Pause,
@@ -361,10 +358,10 @@ impl Run {
         }
     }
 
-    /// Answers a call; [`Run::next`] goes on with the answer.
+    /// Answers a call; [`Run::next`] continues with the answer.
     ///
     /// # Errors
-    /// A call that the run did not make, or that is not waited for any more.
+    /// The run did not make the call, or no longer waits for it.
     pub fn answer(
         &mut self,
         id: &CallId,
@@ -388,7 +385,7 @@ impl Run {
         }
     }
 
-    /// Ends the run as an abort signal does; [`Run::next`] gives its outcome.
+    /// Aborts the run, as an abort signal does; [`Run::next`] returns the outcome.
     pub fn abort(&mut self) {
         self.waiting = None;
         if let Some(session) = &mut self.session {
@@ -396,9 +393,8 @@ impl Run {
         }
     }
 
-    /// Adds fuel to the budget of a run that has not ended, at a pause or while a call is
-    /// under way. Where the run's time follows from its fuel, it gets more of that too.
-    /// A run that is out of fuel has ended.
+    /// Adds fuel to the budget of a run in progress, at a pause or while a call is pending. A
+    /// time limit derived from fuel is extended too. A run that is out of fuel has ended.
     ///
     /// # Errors
     /// The run has ended.
@@ -409,22 +405,22 @@ impl Run {
         }
     }
 
-    /// Sets how much work is done between two pauses, at most: about nanoseconds, 16,384
-    /// unless it is set to less. Results, fuel and trace do not depend on it.
+    /// Sets the maximum work between two pauses, in units of about a nanosecond; at most
+    /// 16,384, the default. Results, fuel and trace do not depend on it.
     pub fn set_slice(&mut self, work: u32) {
         if let Some(session) = &mut self.session {
             session.machine.set_slice(work);
         }
     }
 
-    /// Fuel that the run has left; zero when it is over.
+    /// Fuel that the run has left; zero after its end.
     #[must_use]
     pub fn fuel_left(&self) -> Fuel {
         let fuel = |s: &Session| Fuel::from_micro(s.machine.exact_fuel().max(0));
         self.session.as_ref().map_or(Fuel::ZERO, fuel)
     }
 
-    /// What the run holds now; nothing when it is over.
+    /// Memory that the run holds; zero after its end.
     #[must_use]
     pub fn memory(&self) -> RunMemory {
         let Some(session) = &self.session else {
@@ -443,7 +439,7 @@ impl Run {
     }
 }
 
-/// What a run gives that was asked after its end.
+/// The outcome of `next` after the end of a run.
 fn over() -> Outcome {
     let error = RunError::new(ErrorCode::Options, "vm.run", "The run has ended");
     Outcome {

@@ -1,5 +1,5 @@
-//! A run and the one who answers it: what both a driver and a host by hand go
-//! through.
+//! A run with its pending state: the common core of the tokio driver and of runs driven by
+//! hand.
 
 use super::host::{self, FOREVER, RunHost};
 use super::{RunClock, RunFault};
@@ -18,39 +18,38 @@ use a99_core::sig::AtomTimeout;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What a run wants next.
+/// The next request of a run.
 pub(crate) enum Turn {
-    /// A call was made; the next turn begins with its answer.
+    /// The run made a call; the next turn begins with its answer.
     Call(Request),
-    /// Several were made; the next turn begins with all their answers.
+    /// The run made several calls; the next turn begins with all their answers.
     CallAll(Box<Requests>),
-    /// Others may have their turn.
+    /// The run yields.
     Pause,
-    /// The run is over.
     Done,
 }
 
-/// What an atom or its host said.
+/// The answer of an atom or of its host.
 pub(crate) type Answered = Result<HostReply, AtomError>;
 
-/// A run that was started.
+/// A started run.
 pub(crate) struct Session {
     pub(crate) machine: Box<Machine>,
     pub(crate) signal: Option<AbortSignal>,
     pub(crate) environment: Option<Arc<dyn Environment>>,
-    /// By the clock that the run goes on with.
+    /// Measured by the clock that drives the run.
     pub(crate) deadline: Option<Duration>,
-    /// Whether the deadline is that of the fuel.
+    /// Whether the deadline derives from fuel.
     timed_by_fuel: bool,
-    /// Time that the run took before it was restored, which its deadline is short of.
+    /// Time that the run used before it was restored; its deadline is shortened by it.
     pub(crate) before: Duration,
     pub(crate) parent: Option<Arc<CallId>>,
-    /// The number of the next suspension.
+    /// Number of the next suspension.
     pub(crate) step: u64,
 }
 
 impl Session {
-    /// Starts a run; [`Session::next`] begins it.
+    /// Starts a run; no instruction runs before [`Session::next`].
     pub(crate) fn start(
         vm: &Vm,
         exe: &Arc<Executable>,
@@ -61,7 +60,7 @@ impl Session {
         let mut session = Session::new(vm.machine(exe), &options);
         if let Some(unknown) = vm.unknown_op(&options) {
             let (why, help) = Vm::misnamed(unknown);
-            // However deep the host nested them.
+            // Arguments may be nested to any depth.
             args.dispose();
             session.machine.refuse(options, |machine| {
                 machine.end_refused(ErrorCode::UnknownOp, why, Some(help));
@@ -79,7 +78,7 @@ impl Session {
         session
     }
 
-    /// A session around a machine that runs with these options.
+    /// Creates a session for a machine with these options.
     pub(crate) fn new(machine: Box<Machine>, options: &RunOptions) -> Session {
         Session {
             machine,
@@ -93,7 +92,7 @@ impl Session {
         }
     }
 
-    /// Begins a call of a bound program, on the machine of the one before.
+    /// Begins a call of a bound program, on the machine of the previous call.
     pub(crate) fn begin_bound(
         &mut self,
         vm: &Vm,
@@ -105,18 +104,18 @@ impl Session {
         start(&mut self.machine, &host);
     }
 
-    /// Goes on after a bound call, to give its result to the host.
+    /// Resumes after a bound call, to convert its result for the host.
     pub(crate) fn give_kept(&mut self, vm: &Vm, clock: &impl RunClock) {
         let host = host_of(&self.signal, &self.environment, self.deadline, vm, clock);
         self.machine.give_kept(&host);
     }
 
-    /// What the machine may ask.
+    /// The machine's view of the host.
     pub(crate) fn host<'a, C: RunClock>(&'a self, vm: &'a Vm, clock: &'a C) -> RunHost<'a, C> {
         host_of(&self.signal, &self.environment, self.deadline, vm, clock)
     }
 
-    /// Goes on until something outside is needed; not while a call is under way.
+    /// Continues until the run needs the host; not while a call is pending.
     #[inline(always)]
     pub(crate) fn next(&mut self, vm: &Vm, clock: &impl RunClock) -> Turn {
         let host = host_of(&self.signal, &self.environment, self.deadline, vm, clock);
@@ -131,13 +130,12 @@ impl Session {
         )
     }
 
-    /// The same with the answer of the call that was under way.
+    /// Continues with the answer of the pending call.
     pub(crate) fn deliver(&mut self, vm: &Vm, clock: &impl RunClock, answer: Answered) -> Turn {
         self.deliver_then(Machine::resume, vm, clock, answer)
     }
 
-    /// The same with an answer that was there at once: the deadline was looked at when the call
-    /// was made.
+    /// Continues with an immediate answer: the deadline was checked when the call was made.
     #[inline]
     pub(crate) fn deliver_at_once(
         &mut self,
@@ -176,8 +174,8 @@ impl Session {
         )
     }
 
-    /// The same with the answers of several calls, in their order; or, with the bytes
-    /// of answers that the run cannot hold, its end by the heap ceiling.
+    /// Continues with the answers of several calls, in order. If the answers exceed the
+    /// ceiling, the error is their size in bytes and the run ends.
     pub(crate) fn deliver_all(
         &mut self,
         vm: &Vm,
@@ -196,7 +194,7 @@ impl Session {
         self.next(vm, clock)
     }
 
-    /// Gives the run more fuel before it has ended.
+    /// Adds fuel to a run in progress.
     pub(crate) fn refuel(&mut self, more: Fuel) -> Result<(), RunFault> {
         if self.machine.is_over() {
             return Err(RunFault::Over);
@@ -211,15 +209,14 @@ impl Session {
         Ok(())
     }
 
-    /// The outcome of a run that is over, by the clock that it went by. The machine is kept
-    /// for another run.
+    /// The outcome of a finished run, measured by the clock that drove it. The machine is
+    /// kept for reuse.
     pub(crate) fn finish(self, vm: &Vm, clock: &impl RunClock) -> Outcome {
         vm.finish(self.machine, clock)
     }
 }
 
-/// What a step of the machine means for whoever drives it. Programs that arrive at run
-/// time are loaded here.
+/// Translates a step of the machine for the driver. Loads programs that arrive at run time.
 #[inline(always)]
 fn turn(
     machine: &mut Machine,
@@ -263,7 +260,7 @@ fn turn(
     }
 }
 
-/// What the machine may ask, of parts of a session that are borrowed.
+/// The machine's view of the host, from borrowed parts of a session.
 pub(super) fn host_of<'a, C>(
     signal: &'a Option<AbortSignal>,
     environment: &'a Option<Arc<dyn Environment>>,
@@ -279,7 +276,7 @@ pub(super) fn host_of<'a, C>(
     }
 }
 
-/// The time that an atom may take, if it has a limit.
+/// The time limit of an atom, if it has one.
 #[inline]
 pub(crate) fn limit_of(machine: &Machine, atom: &AtomDef) -> Option<Duration> {
     match machine.timeout_of(&atom.sig) {
@@ -288,7 +285,6 @@ pub(crate) fn limit_of(machine: &Machine, atom: &AtomDef) -> Option<Duration> {
     }
 }
 
-/// The earlier of two moments that there may be.
 pub(crate) fn earlier<T: Ord>(a: Option<T>, b: Option<T>) -> Option<T> {
     match (a, b) {
         (Some(a), Some(b)) => Some(a.min(b)),
@@ -296,7 +292,7 @@ pub(crate) fn earlier<T: Ord>(a: Option<T>, b: Option<T>) -> Option<T> {
     }
 }
 
-/// The error of an atom whose time is up.
+/// The error of an atom that timed out.
 pub(crate) fn late(op: &str) -> AtomError {
     AtomError::coded(ErrorCode::AtomTimeout, format!("Atom '{op}' timed out"))
 }

@@ -1,4 +1,4 @@
-//! Calls that a run waits for, while its host drives it: one, or several at once.
+//! Pending calls of a run that its host drives: one, or several concurrent ones.
 
 use super::{Answered, RunClock, RunFault, Session, Turn, earlier, late, limit_of};
 use crate::atom::CancelFlag;
@@ -11,28 +11,28 @@ use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What a run waits for.
+/// The calls that a run waits for.
 pub(super) enum Waiting {
     One(Outstanding),
-    /// Calls of a `callAll`.
+    /// The calls of a `callAll`.
     Several(Box<Several>),
 }
 
-/// A call that was given to the host.
+/// A call passed to the host.
 pub(super) struct Outstanding {
     pub(super) id: CallId,
-    /// When its answer comes too late.
+    /// Latest time of the answer.
     pub(super) deadline: Option<Duration>,
     op: Cow<'static, str>,
-    /// When it was made, by the clock that programs see.
+    /// Time of the call, by the program's clock.
     pub(super) now_ms: f64,
     pub(super) answer: Option<Answered>,
     flag: Option<CancelFlag>,
-    /// The call as it is given once more after the run was restored.
+    /// The call to pass to the host again after a restore.
     pub(super) again: Option<Arc<Request>>,
 }
 
-/// What a call asks: the host's alone, or what the run keeps too.
+/// A request: owned by the host, or shared with the run.
 #[derive(Debug)]
 pub(super) enum Asked {
     Own(Request),
@@ -51,7 +51,7 @@ impl Deref for Asked {
 }
 
 impl DerefMut for Asked {
-    /// Of what is shared the host gets a copy.
+    /// Copies a shared request for the host.
     fn deref_mut(&mut self) -> &mut Request {
         match self {
             Asked::Own(request) => request,
@@ -70,7 +70,7 @@ impl Asked {
 }
 
 impl Drop for Outstanding {
-    /// Whatever becomes of a call that was not answered in time, its atom is told.
+    /// Cancels the call if it was not answered in time.
     fn drop(&mut self) {
         if let Some(flag) = self.flag.take() {
             flag.set();
@@ -91,7 +91,7 @@ impl Outstanding {
         }
     }
 
-    /// The call was answered: only an atom that failed is told that it may stop.
+    /// Takes the answer; only a failed atom gets its cancellation flag set.
     fn take_answer(&mut self) -> Option<Answered> {
         let answer = self.answer.take()?;
         if answer.is_ok() {
@@ -105,37 +105,36 @@ impl Outstanding {
     }
 }
 
-/// Calls that are under way at once.
+/// Concurrent calls.
 pub(super) struct Several {
-    /// In their order, which is that of their indices.
+    /// The calls in order of their indices.
     pub(super) calls: Vec<OneOf>,
     limit: usize,
-    /// The numbers of those that are under way, in order: with the two that follow, an
-    /// answer takes no look at all calls.
+    /// Numbers of the calls in progress, in order. With the next two fields, an answer needs
+    /// no scan over all calls.
     active: Vec<usize>,
-    /// None before this one is queued.
+    /// No call before this one is queued.
     next: usize,
-    /// How many are not answered.
+    /// Number of unanswered calls.
     open: usize,
-    /// Bytes that all answers together may take, and those that are there do.
+    /// Maximum bytes of all answers, and the bytes received so far.
     room: usize,
     bytes: usize,
 }
 
-/// One of several calls.
 pub(super) struct OneOf {
-    /// The call with its inputs, which the host shares: they count once.
+    /// The call with its inputs, shared with the host: they count once.
     pub(super) request: Arc<Request>,
-    /// The instruction that prepared it.
+    /// The instruction that prepared the call.
     pub(super) pc: u32,
     pub(super) state: State,
 }
 
 pub(super) enum State {
-    /// It waits until one of those before it is answered.
+    /// Waits until an earlier call is answered.
     Queued,
     UnderWay(Outstanding),
-    /// The answer waits for those of the others.
+    /// Answered; waits for the other answers.
     Answered(Answered),
 }
 
@@ -143,21 +142,21 @@ pub(super) enum State {
 pub(super) struct Made {
     pub(super) request: Asked,
     pub(super) deadline: Option<Duration>,
-    /// The instruction that it belongs to, if not the one that runs.
+    /// The instruction of the call, if it is not the current one.
     pub(super) pc: Option<u32>,
 }
 
-/// What comes of a look at what a run waits for.
+/// The result of a check of the pending calls.
 pub(super) enum Seen {
-    /// The run went on.
+    /// The run continued.
     Turn(Turn),
-    /// A call is given to the host.
+    /// A call for the host is ready.
     Made(Waiting, Made),
-    /// Nothing yet; when to look again.
+    /// Still pending; check again at this time.
     Still(Waiting, Option<Duration>),
 }
 
-/// When an answer to a call that is made now comes too late.
+/// The latest time of an answer to a call made now.
 pub(super) fn until(session: &Session, request: &Request, now: Duration) -> Option<Duration> {
     let machine = &session.machine;
     let own = limit_of(machine, machine.atom_of(request));
@@ -166,7 +165,7 @@ pub(super) fn until(session: &Session, request: &Request, now: Duration) -> Opti
 }
 
 impl Waiting {
-    /// Goes on if everything is answered, late or stopped.
+    /// Continues if all calls are answered, timed out or stopped.
     pub(super) fn look(
         self,
         session: &mut Session,
@@ -181,7 +180,7 @@ impl Waiting {
         }
     }
 
-    /// Takes the answer of a call of the run's last suspension.
+    /// Takes the answer to a call of the run's last suspension.
     pub(super) fn answer(
         &mut self,
         id: &CallId,
@@ -261,7 +260,7 @@ impl Several {
         clock: &impl RunClock,
         now: Duration,
     ) -> Seen {
-        // As where a runtime waits: answers that are all there come first.
+        // As in a runtime: complete answers take precedence over a stop.
         if self.bytes <= self.room && self.open > 0 {
             if let Some(reason) = stop {
                 session.machine.stop(reason);
@@ -315,7 +314,7 @@ impl Several {
         }
     }
 
-    /// The first call that waits until one of those before it is answered.
+    /// The first queued call.
     fn queued(&mut self) -> Option<usize> {
         while let Some(call) = self.calls.get(self.next) {
             if matches!(call.state, State::Queued) {
@@ -326,16 +325,16 @@ impl Several {
         None
     }
 
-    /// Notes the answer of a call that was under way.
+    /// Records the answer of a call in progress.
     fn end(&mut self, number: usize, answer: Answered) {
         self.calls[number].state = State::Answered(answer);
         self.active.retain(|other| *other != number);
         self.open -= 1;
     }
 
-    /// Ends the calls whose time is up.
+    /// Ends calls that have timed out.
     fn end_late(&mut self, clock: &impl RunClock) {
-        // From the last, since those that end are taken out.
+        // Backwards, since finished calls are removed.
         for at in (0..self.active.len()).rev() {
             let number = self.active[at];
             if let State::UnderWay(waiting) = &self.calls[number].state
@@ -357,7 +356,7 @@ impl Several {
             State::Answered(_) => Err(RunFault::AnsweredCall(id.clone())),
             State::UnderWay(waiting) => {
                 let most = self.room.saturating_sub(self.bytes);
-                // A run that is to stop does so when it is asked next.
+                // A stop of the run takes effect at the next poll.
                 self.bytes += Requests::bytes_of(&answer, most, host).unwrap_or(0);
                 waiting.answer = Some(answer);
                 if let Some(answer) = waiting.take_answer() {
@@ -368,12 +367,12 @@ impl Several {
         }
     }
 
-    /// Whether no more calls are under way than may be.
+    /// Whether the calls in progress respect the concurrency limit.
     pub(super) fn is_within_limit(&self) -> bool {
         self.active.len() <= self.limit
     }
 
-    /// Puts what had become of a call when the run was suspended.
+    /// Restores the state of a call.
     pub(super) fn restore(&mut self, number: usize, state: State, host: &dyn Host) {
         if let State::Answered(answer) = &state {
             let most = self.room.saturating_sub(self.bytes);

@@ -1,15 +1,16 @@
-//! Kinds of values in registers, and what instructions do with operands of these kinds.
+//! Kind inference: kinds of register values, and effects of instructions on operands of known
+//! kinds.
 
 use crate::heap::Val;
 use a99_core::program::{ConstIdx, Count, Op, Reg, Target};
 use a99_jit::{Arith, Test};
 
-/// What is known of the value of a register.
+/// The inferred kind of a register's value.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Whatever it had when the loop was entered.
+    /// Unchanged since the loop was entered.
     Kept,
-    /// No variable.
+    /// An unbound variable.
     Unbound,
     /// `undefined`
     Undefined,
@@ -19,12 +20,12 @@ pub(crate) enum Kind {
     Flag,
     /// A number.
     Number,
-    /// One of several of the above, on different ways.
+    /// Different kinds on different paths.
     Mixed,
 }
 
 impl Kind {
-    /// The kind of a value when the loop is entered.
+    /// The kind of a value at the loop's entry.
     pub(crate) fn of(val: &Val) -> Kind {
         match val {
             Val::Unbound => Kind::Unbound,
@@ -36,18 +37,18 @@ impl Kind {
         }
     }
 
-    /// What is known where two ways meet.
+    /// The kind at a join of two paths.
     pub(crate) fn join(self, other: Kind) -> Kind {
         if self == other { self } else { Kind::Mixed }
     }
 
-    /// Whether the value is known to be one of this kind.
+    /// Whether the value certainly has this kind.
     pub(crate) fn is_exact(self) -> bool {
         !matches!(self, Kind::Kept | Kind::Mixed)
     }
 
-    /// The number that says the kind of a register on the way that was taken. That of
-    /// [`Kind::Kept`] is zero: until it is written, a register keeps what it had.
+    /// The tag that records the kind of a register on the path taken. The tag of
+    /// [`Kind::Kept`] is zero: until it is written, a register keeps its value.
     pub(crate) fn tag(self) -> f64 {
         f64::from(self as u8)
     }
@@ -71,10 +72,10 @@ impl Kind {
     }
 }
 
-/// The kinds of a function's registers at a place.
+/// The kinds of a function's registers at a point.
 pub(crate) type Kinds = Box<[Kind]>;
 
-/// What a flag or a branch follows from.
+/// The condition of a flag or a branch.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Condition {
     Numbers { test: Test, l: Reg, r: Reg },
@@ -82,7 +83,7 @@ pub(crate) enum Condition {
     Truthy(Reg),
 }
 
-/// Where a register's new value comes from.
+/// The source of a register's new value.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub(crate) enum Source {
     /// Another register, of the same kind.
@@ -99,7 +100,7 @@ pub(crate) enum Source {
         condition: Condition,
         negated: bool,
     },
-    /// A kind that has one value.
+    /// A kind with a single value.
     Nothing(Kind),
 }
 
@@ -115,43 +116,43 @@ impl Source {
     }
 }
 
-/// What an instruction does.
+/// The effect of an instruction.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub(crate) enum Effect {
     /// Nothing.
     None,
-    /// Gives a register a value.
+    /// Assigns a register.
     Set { dst: Reg, source: Source },
     /// Makes registers unbound.
     Unbind { base: Reg, n: Count },
-    /// Goes elsewhere.
+    /// Jumps.
     Go(Target),
-    /// Goes elsewhere if the condition holds, or does not.
+    /// Jumps if the condition holds, or does not hold.
     Jump {
         condition: Condition,
         negated: bool,
         to: Target,
     },
-    /// The same with numbers, of which the first is not NaN; else it is the machine's.
+    /// As `Jump`, if the first number is not NaN; else exits to the interpreter.
     JumpUnlessNaN {
         test: Test,
         l: Reg,
         r: Reg,
         to: Target,
     },
-    /// It is the machine's.
+    /// Exits to the interpreter.
     Leave,
 }
 
-/// Whether a value is truthy, or another thing.
+/// Whether a value is truthy, or unknown.
 enum Truth {
     Known(bool),
     Of(Condition),
     Unknown,
 }
 
-/// What an instruction does with operands of these kinds. Whatever compiled code has no form
-/// for is the machine's.
+/// The effect of an instruction on operands of these kinds. Instructions without a compiled
+/// form exit to the interpreter.
 pub(crate) fn effect(op: Op, kinds: &[Kind], consts: &[Val]) -> Effect {
     let kind = |reg: Reg| kinds[reg.at()];
     let are_numbers = |l, r| kind(l) == Kind::Number && kind(r) == Kind::Number;
@@ -260,12 +261,12 @@ pub(crate) fn effect(op: Op, kinds: &[Kind], consts: &[Val]) -> Effect {
     }
 }
 
-/// Whether compiled code has a form of an instruction: each that it has is one for numbers.
+/// Whether an instruction has a compiled form; all compiled forms work on numbers.
 pub(crate) fn has_form(op: Op) -> bool {
     const NUMBERS: [Kind; 1 << u8::BITS] = [Kind::Number; 1 << u8::BITS];
     const CONSTANT: [Val; 1] = [Val::Num(0.0)];
     let op = match op {
-        // Of some constants.
+        // Only for some constants.
         Op::LoadK { dst, .. } => Op::LoadK {
             dst,
             k: ConstIdx(0),
@@ -275,7 +276,7 @@ pub(crate) fn has_form(op: Op) -> bool {
     effect(op, &NUMBERS, &CONSTANT) != Effect::Leave
 }
 
-/// Carries kinds over an instruction.
+/// Applies an effect to the kinds.
 pub(crate) fn apply(effect: Effect, kinds: &mut [Kind]) {
     match effect {
         Effect::Set { dst, source } => kinds[dst.at()] = source.kind(kinds),

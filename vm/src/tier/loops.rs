@@ -1,31 +1,32 @@
-//! Loops of a function: which there are, and which may be compiled.
+//! Loop discovery in a function, and the limits for compilation.
 
 use super::kinds::has_form;
 use a99_core::program::{Block, Function, Op, OperandKind, Reg};
 
-/// The most blocks that a loop may have to be compiled.
+/// Maximum blocks of a compiled loop.
 const MAX_BLOCKS: usize = 64;
 
-/// The most instructions that a loop may have to be compiled.
+/// Maximum instructions of a compiled loop.
 const MAX_OPS: usize = 256;
 
-/// The most instructions of a function whose loops are looked for.
+/// Maximum instructions of a function that is searched for loops.
 const MAX_CODE: usize = 4_096;
 
-/// Steps that looking for them takes at most: some tenths of a millisecond.
+/// Maximum steps of a search: some tenths of a millisecond.
 const MAX_STEPS: usize = 16_384;
 
-/// A loop: the blocks from which a jump back to its head is reached without passing the head.
+/// A natural loop: the blocks from which a back edge to its head is reachable without passing
+/// the head.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Loop {
-    /// The block that every turn begins with.
+    /// The block that every iteration begins with.
     pub(crate) head: u32,
-    /// Its blocks in order, the head among them.
+    /// Its blocks in order, including the head.
     pub(crate) blocks: Vec<u32>,
 }
 
 impl Loop {
-    /// How many instructions it has.
+    /// Number of instructions.
     pub(crate) fn instructions(&self, f: &Function) -> usize {
         let instructions = self.blocks.iter().map(|block| {
             let block = f.blocks[*block as usize];
@@ -34,14 +35,13 @@ impl Loop {
         instructions.sum()
     }
 
-    /// Whether a block belongs to it.
     pub(crate) fn has(&self, block: u32) -> bool {
         self.blocks.binary_search(&block).is_ok()
     }
 }
 
-/// The loops of a function that may be compiled: of a bounded size, with a way around on
-/// which there is nothing but work on numbers and flags.
+/// The compilable loops of a function: of bounded size, with a path around that consists only
+/// of operations on numbers and booleans.
 pub(crate) fn loops(f: &Function) -> Vec<Loop> {
     if f.code.len() > MAX_CODE {
         return Vec::new();
@@ -74,11 +74,11 @@ pub(crate) fn block_at(f: &Function, pc: u32) -> Option<u32> {
     found.ok().and_then(|block| u32::try_from(block).ok())
 }
 
-/// Blocks and the ways between them.
+/// Blocks and their edges.
 struct Graph {
     next: Vec<Vec<u32>>,
     before: Vec<Vec<u32>>,
-    /// Steps that may still be taken.
+    /// Steps left.
     left: usize,
 }
 
@@ -108,8 +108,8 @@ impl Graph {
         }
     }
 
-    /// The blocks of the loop with this head whose jumps back stand at the end of these; none
-    /// if they are too many.
+    /// The blocks of the loop with this head and these back edges; `None` if they are too
+    /// many.
     fn body(&mut self, head: u32, ends: Vec<u32>) -> Option<Vec<u32>> {
         let mut blocks = vec![head];
         let mut open = ends;
@@ -127,7 +127,7 @@ impl Graph {
         Some(blocks)
     }
 
-    /// Whether the head is reached from itself through blocks that can be compiled whole.
+    /// Whether a path of fully compilable blocks leads from the head to itself.
     fn has_way_around(&self, f: &Function, of_loop: &Loop) -> bool {
         let is_pure = |block: u32| {
             let block = f.blocks[block as usize];
@@ -154,15 +154,15 @@ impl Graph {
     }
 }
 
-/// What an instruction does with registers.
+/// The registers that an instruction uses.
 pub(crate) struct Touched {
-    /// Those that it may write.
+    /// Registers that it may write.
     pub(crate) written: Vec<Reg>,
-    /// Those that it reads.
+    /// Registers that it reads.
     pub(crate) read: Vec<Reg>,
 }
 
-/// The registers that an instruction names.
+/// The registers that an instruction uses.
 pub(crate) fn touched(op: Op) -> Touched {
     let operands = op.operands();
     let count = operands

@@ -1,9 +1,9 @@
-//! From a loop of bytecode to a region that the compiler takes.
+//! Lowers a loop of bytecode to a region for the compiler.
 //!
-//! First the kinds of all registers are found at the head of each block, beginning with those
-//! that the registers have when the loop is compiled. Then each block becomes one of the
-//! region, with its price. A number, and a flag, has a cell for each register that holds one;
-//! a register whose kind depends on the way has a cell that says it, its tag.
+//! First, the kinds of all registers are inferred at the head of each block, starting with
+//! the kinds at compile time. Then each block becomes one of the region, with its price.
+//! Numbers and flags have a cell for each register that holds one. A register whose kind
+//! depends on the path has a cell with its tag.
 
 use super::kinds::{Condition, Effect, Kind, Kinds, Source, apply, effect};
 use super::loops::{Loop, block_at, touched};
@@ -13,31 +13,31 @@ use a99_core::program::{Function, Op, Reg};
 use a99_jit::{Arith, Block, BlockId, Cell, End, ExitId, MAX_CELLS, Price, Region, Test};
 use std::collections::BTreeMap;
 
-/// How often blocks are visited to find their kinds: most once or twice.
+/// Maximum visits of blocks during kind inference: most are visited once or twice.
 const MAX_VISITS: usize = 512;
 
-/// What an entry of the loop asks of a register.
+/// The guard on a register at the loop's entry.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub(crate) struct Asked {
     pub(crate) reg: Reg,
-    /// The kind that it has to have.
+    /// The required kind.
     pub(crate) kind: Kind,
-    /// Where its number or flag goes, if the loop has a cell for it.
+    /// The cell of its number or flag, if the loop has one.
     pub(crate) cell: Option<Cell>,
-    /// The number that it has to be.
+    /// The required number.
     pub(crate) number: Option<f64>,
 }
 
-/// What a register has where the loop is left.
+/// The value of a register at an exit.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Left {
-    /// A value of this kind: its number or flag, if it is one.
+    /// A value of this kind, with its number or flag.
     One(Kind),
-    /// What the tag of the register says.
+    /// The kind given by the register's tag.
     Tagged,
 }
 
-/// Cells of a register, as far as there are any.
+/// The cells of a register.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Cells {
     pub(crate) number: Option<Cell>,
@@ -45,27 +45,26 @@ pub(crate) struct Cells {
     pub(crate) tag: Option<Cell>,
 }
 
-/// A place where the loop is left.
+/// An exit of the loop.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Exit {
-    /// The instruction that the machine goes on with.
+    /// The instruction at which the interpreter resumes.
     pub(crate) pc: u32,
     /// Registers that the loop may have written.
     pub(crate) regs: Vec<(Reg, Left)>,
 }
 
-/// A loop for the compiler, and the way into it and out of it.
+/// A lowered loop with its entry guards and exits.
 #[derive(Debug)]
 pub(crate) struct Lowered {
     pub(crate) region: Region,
     pub(crate) entry: Vec<Asked>,
     pub(crate) exits: Vec<Exit>,
-    /// Cells of each register.
     pub(crate) cells: Vec<Cells>,
 }
 
-/// Lowers a loop whose registers have these kinds at its head; nothing where no turn of it
-/// could be compiled whole.
+/// Lowers a loop whose registers have these kinds at its head; `None` if no iteration could
+/// be compiled completely.
 pub(crate) fn lower(
     f: &Function,
     of_loop: &Loop,
@@ -84,8 +83,8 @@ pub(crate) fn lower(
     lowering.finish()
 }
 
-/// The kinds at the head of each block of the loop that is reached; none if finding them
-/// takes too long.
+/// The kinds at the head of each reachable block of the loop; `None` if the inference takes
+/// too long.
 fn flow(
     f: &Function,
     of_loop: &Loop,
@@ -150,7 +149,7 @@ struct Lowering<'l> {
     consts: &'l [Val],
     prices: &'l [BlockPrice],
     at_head: &'l Kinds,
-    /// The block of the region that each block of the loop is.
+    /// The region's block for each block of the loop.
     ids: BTreeMap<u32, BlockId>,
     kinds: Vec<a99_jit::Kind>,
     cells: Vec<Cells>,
@@ -158,11 +157,11 @@ struct Lowering<'l> {
     exits: Vec<Exit>,
     /// Registers that the loop writes, in order.
     written: Vec<Reg>,
-    /// Registers that it names at all.
+    /// Registers that the loop uses.
     named: Vec<bool>,
-    /// Registers that hold a constant whenever the loop runs.
+    /// Registers that are constant in the loop.
     constants: Vec<(Reg, f64)>,
-    /// Those of them whose value is compiled into the code.
+    /// Constant registers whose value is compiled into the code.
     relied: Vec<Reg>,
 }
 
@@ -221,8 +220,8 @@ impl<'l> Lowering<'l> {
         lowering
     }
 
-    /// Finds registers that nothing but one constant is ever written to. Each entry of the
-    /// loop asks whether that is what they have.
+    /// Finds registers with a single constant assignment. Guards at the loop's entry verify
+    /// the value.
     fn find_constants(&mut self, is_written: &[bool]) {
         let mut found: Vec<Option<Option<f64>>> = vec![None; is_written.len()];
         for op in &self.f.code {
@@ -276,17 +275,17 @@ impl<'l> Lowering<'l> {
         }
     }
 
-    /// A block whose content comes later.
+    /// Reserves a block to be filled later.
     fn reserve(&mut self) -> BlockId {
         self.blocks.push(None);
         (self.blocks.len() - 1) as BlockId
     }
 
-    /// Leaves the loop at an instruction, with registers of these kinds.
+    /// Adds an exit at an instruction, with registers of these kinds.
     fn exit(&mut self, pc: u32, kinds: &Kinds) -> ExitId {
         let mut regs = Vec::with_capacity(self.written.len());
         for reg in self.written.clone() {
-            // A cell that is read here holds what the register had, at the least.
+            // The cell must exist: it holds at least the register's value at the entry.
             match kinds[reg.at()] {
                 Kind::Number => drop(self.number(reg)),
                 Kind::Flag => drop(self.flag(reg)),
@@ -314,7 +313,7 @@ impl<'l> Lowering<'l> {
         block
     }
 
-    /// The block that the instruction heads, or one that leaves the loop.
+    /// The block that begins with the instruction, or one that exits the loop.
     fn target(&mut self, pc: u32, kinds: &Kinds) -> BlockId {
         let to = block_at(self.f, pc).and_then(|block| self.ids.get(&block));
         match to {
@@ -323,7 +322,7 @@ impl<'l> Lowering<'l> {
         }
     }
 
-    /// Lowers a block; what comes behind a branch in it is a block of its own.
+    /// Lowers a block; code after a branch in it becomes a separate block.
     fn block(&mut self, block: u32, mut kinds: Kinds) {
         let range = self.f.blocks[block as usize];
         let price = self.prices[block as usize];
@@ -396,7 +395,7 @@ impl<'l> Lowering<'l> {
         self.end(part, End::Jump(to));
     }
 
-    /// Where a block goes on behind a branch.
+    /// The continuation of a block after a branch.
     fn rest(&mut self, pc: u32, end: u32, kinds: &Kinds) -> BlockId {
         if pc + 1 == end {
             self.target(end, kinds)
@@ -529,17 +528,17 @@ impl<'l> Lowering<'l> {
     }
 }
 
-/// A block of the region that is being made.
+/// A block of the region under construction.
 struct Part {
     id: BlockId,
     price: Option<Price>,
     ops: Vec<a99_jit::Op>,
-    /// Registers that are known to hold these numbers.
+    /// Registers known to hold these numbers.
     constants: Vec<(Reg, f64)>,
 }
 
 impl Part {
-    /// What comes behind a branch.
+    /// The part after a branch.
     fn next(&self, id: BlockId) -> Part {
         Part {
             id,
@@ -558,7 +557,7 @@ fn branch(condition: a99_jit::Condition, then: BlockId, otherwise: BlockId) -> E
     }
 }
 
-/// Whether the first block is reached from itself.
+/// Whether the first block can reach itself.
 fn goes_around(region: &Region) -> bool {
     let mut seen = vec![false; region.blocks.len()];
     let mut open: Vec<BlockId> = vec![0];

@@ -1,19 +1,19 @@
-//! The compiled tier: loops over numbers that run long become machine code.
+//! The compiled tier: hot numeric loops become machine code.
 //!
-//! Slices of work that end in a function are counted. Once they are enough the function gets
-//! a second fast code, in which the heads of its loops are [`FastOp::LoopHead`]; there turns
-//! are counted, and a loop that makes enough of them is compiled (`a99-jit`) for the kinds
-//! that its registers have then, by a thread aside. Once that is done, whoever comes to its
-//! head with registers of the same kinds enters the machine code.
+//! Slices that end in a function are counted. A hot function gets a second fast code, in
+//! which the heads of its loops are [`FastOp::LoopHead`]. There iterations are counted, and a
+//! background thread compiles a hot loop (`a99-jit`), specialized to the current kinds of its
+//! registers. From then on, runs that reach its head with registers of the same kinds enter
+//! the machine code.
 //!
-//! The machine code takes the same blocks at the same prices. Where a block cannot be paid, or
-//! an instruction is not one that it has, it is left at that place, with every register as the
-//! interpreter would have it: slices end, fuel runs out and errors are raised by the
-//! interpreter alone. Runs in precise mode and runs with prices of their own never enter it.
+//! The machine code pays the same prices for the same blocks. If a block cannot be paid, or
+//! an instruction has no compiled form, it exits at that point, with every register in the
+//! state of the interpreter: slices end, fuel runs out and errors are raised in the
+//! interpreter only. Runs in precise mode and runs with their own prices never enter it.
 //!
-//! - `loops`: which loops a function has, and which may be compiled;
-//! - `kinds`: what instructions do with operands of known kinds;
-//! - `lower`: from bytecode to what `a99-jit` compiles.
+//! - `loops`: loop discovery, and the limits for compilation;
+//! //! - `kinds`: effects of instructions on operands of known kinds;
+//! //! - `lower`: bytecode to regions of `a99-jit`.
 
 mod kinds;
 mod loops;
@@ -34,47 +34,47 @@ use lower::{Asked, Cells, Exit, Left, Lowered, lower};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// Slices that end in a function before its loops are looked at.
+/// Slices that end in a function before it is searched for loops.
 const HOT_SLICES: u32 = 16;
 
-/// Instructions that take the interpreter as long as the compiler takes for any loop, and
-/// for each instruction of one: a loop is compiled when it has run for about as long as
-/// compiling it takes, so that the machine never does more than twice the work.
+/// Interpreted instructions that take as long as the compiler's fixed cost, and its cost per
+/// instruction of a loop. A loop is compiled once it has run for about as long as compiling
+/// takes, so that the machine never does more than twice the work.
 const HOT_LOOP: usize = 60_000;
 const HOT_INSTRUCTION: usize = 7_000;
 
-/// Loops that are compiled at the same time, in all runs of the process.
+/// Maximum concurrent compilations in the process.
 const MAX_COMPILING: u32 = 2;
 
-/// How often a loop is compiled in vain before it is left alone.
+/// Failed compilations after which a loop is given up.
 const MAX_ATTEMPTS: u32 = 4;
 
-/// Entries that are in vain, or worth less than [`WORTH`], one after the other, before a loop
-/// is left alone.
+/// Consecutive failed or unprofitable entries (below [`WORTH`]) after which a loop is given
+/// up.
 const MAX_VAIN: u32 = 512;
 
-/// Work that an entry must do to be worth it.
+/// Work from which an entry is profitable.
 const WORTH: i64 = 256;
 
-/// The most loops of a program that are compiled.
+/// Maximum compiled loops per program.
 const MAX_LOOPS: u32 = 64;
 
-/// The most loops of a function that are looked at.
+/// Maximum loops per function to consider.
 const MAX_LOOPS_OF_FUNCTION: usize = 64;
 
-/// When loops are compiled.
+/// When hot loops are compiled to machine code.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum CompiledTier {
     /// Never.
     Off,
-    /// When they have run for some time.
+    /// When a loop is hot: it has run about as long as compiling it takes.
     Hot,
-    /// At once: for tests.
+    /// At once, for tests.
     Eager,
 }
 
 impl Default for CompiledTier {
-    /// [`CompiledTier::Hot`]; in builds for tests [`CompiledTier::Eager`].
+    /// [`CompiledTier::Hot`]; in test builds [`CompiledTier::Eager`].
     fn default() -> CompiledTier {
         match cfg!(feature = "jit-eager") {
             true => CompiledTier::Eager,
@@ -83,16 +83,16 @@ impl Default for CompiledTier {
     }
 }
 
-/// What is compiled of a program.
+/// The compiled tier of a program.
 #[derive(Debug)]
 pub(crate) struct Tier {
     when: CompiledTier,
     functions: Box<[Hotness]>,
-    /// Loops that were compiled.
+    /// Number of loops compiled.
     compiled: AtomicU32,
 }
 
-/// How hot a function is.
+/// The heat of a function.
 #[derive(Debug, Default)]
 struct Hotness {
     slices: AtomicU32,
@@ -104,7 +104,7 @@ struct Hotness {
 struct HotCode {
     fast: Box<[FastOp]>,
     loops: Box<[HotLoop]>,
-    /// How many of the loops are not left alone.
+    /// Number of loops that are not given up.
     live: AtomicU32,
 }
 
@@ -112,31 +112,31 @@ struct HotCode {
 #[derive(Debug)]
 struct HotLoop {
     of: Loop,
-    /// Turns that it makes before it is compiled.
+    /// Iterations before it is compiled.
     hot: u32,
     turns: AtomicU32,
     attempts: AtomicU32,
-    /// Entries in vain, one after the other.
+    /// Consecutive failed or unprofitable entries.
     vain: AtomicU32,
     is_dead: AtomicBool,
-    /// In each cost model.
+    /// One slot per cost model.
     metered: Slot,
     flat: Slot,
 }
 
-/// Where machine code is, or comes to be.
+/// The place of machine code, compiled or being compiled.
 #[derive(Debug, Default)]
 struct Slot {
     is_asked: AtomicBool,
-    /// Nothing in it if the compiler failed. A thread that compiles holds it, too.
+    /// `None` inside if the compiler failed. Shared with the compiling thread.
     entry: Arc<OnceLock<Option<Entry>>>,
 }
 
-/// A way into machine code, and the ways out of it.
+/// The machine code with its entry guards and exits.
 #[derive(Debug)]
 struct Entry {
     code: CompiledLoop,
-    /// Where the loop begins.
+    /// The pc of the loop's head.
     head: usize,
     asked: Box<[Asked]>,
     exits: Box<[Exit]>,
@@ -145,7 +145,7 @@ struct Entry {
 }
 
 impl Tier {
-    /// The tier of a program with so many functions.
+    /// Creates the tier of a program with this number of functions.
     pub(crate) fn new(when: CompiledTier, functions: usize) -> Tier {
         let functions = match when {
             CompiledTier::Off => 0,
@@ -160,7 +160,7 @@ impl Tier {
 }
 
 impl Executable {
-    /// The code that the fast loop takes of a function.
+    /// A function's code for the fast loop.
     #[inline]
     pub(crate) fn hot_code(&self, function: usize) -> &[FastOp] {
         match self.tier.functions.get(function) {
@@ -173,7 +173,7 @@ impl Executable {
         }
     }
 
-    /// Notes that a slice of work ended in a function.
+    /// Records that a slice ended in a function.
     pub(crate) fn note_slice(&self, function: usize) {
         let Some(hotness) = self.tier.functions.get(function) else {
             return;
@@ -192,7 +192,7 @@ impl Executable {
         }
     }
 
-    /// The second code of a function that has loops.
+    /// Creates the second code of a function with loops.
     fn hot(&self, function: usize) -> Option<HotCode> {
         let f = &self.program().functions[function];
         let mut found = loops(f);
@@ -218,9 +218,9 @@ impl Executable {
         Some(HotCode { fast, loops, live })
     }
 
-    /// Runs a loop of a function from its head on, where it is compiled and these registers
-    /// are such as it takes. Gives the place where the interpreter goes on; none where that
-    /// is the head, whose block is not paid then.
+    /// Runs a loop from its head, if it is compiled and the registers pass its guards.
+    /// Returns the pc at which the interpreter resumes; `None` means the head, whose block is
+    /// not paid then.
     #[inline(never)]
     pub(crate) fn run_loop(
         &self,
@@ -252,7 +252,7 @@ impl Executable {
         left.filter(|place| *place != entry.head)
     }
 
-    /// Notes that a turn of a loop begins; has the loop compiled when they were enough.
+    /// Counts an iteration of a loop, and compiles the loop when it is hot.
     fn count_turn(
         &self,
         (function, hot, hot_loop): (usize, &HotCode, &HotLoop),
@@ -283,7 +283,7 @@ impl Executable {
         let kinds: Kinds = registers.iter().map(Kind::of).collect();
         let prices = &self.default_prices(model)[function];
         let Some(lowered) = lower(f, &hot_loop.of, &self.consts, prices, kinds) else {
-            // With other kinds it may be.
+            // It may succeed with other kinds.
             if count(&hot_loop.attempts) >= MAX_ATTEMPTS {
                 hot.give_up(hot_loop);
             }
@@ -302,14 +302,14 @@ impl Executable {
         }
     }
 
-    /// How many loops of the program were compiled, or are being.
+    /// Number of loops compiled or being compiled.
     pub fn compiled_loops(&self) -> usize {
         self.tier.compiled.load(Ordering::Relaxed) as usize
     }
 }
 
 impl Slot {
-    /// Compiles on a thread of its own, while the run goes on; whether there is one for it.
+    /// Compiles on a background thread while the run continues; false if there is no thread.
     fn compile_aside(&self, lowered: Lowered, head: usize) -> bool {
         static COMPILING: AtomicU32 = AtomicU32::new(0);
         if COMPILING.fetch_add(1, Ordering::Relaxed) >= MAX_COMPILING {
@@ -318,14 +318,15 @@ impl Slot {
         }
         self.is_asked.store(true, Ordering::Relaxed);
         let to = Arc::clone(&self.entry);
-        // Not the run's thread: it may take longer than a run may go on that must stop.
+        // Not the run's thread: compiling may take longer than a run may continue after a
+        // stop.
         let thread = std::thread::Builder::new().name("a99-jit".to_owned());
         let started = thread.spawn(move || {
             let _ = to.set(Entry::new(lowered, head));
             COMPILING.fetch_sub(1, Ordering::Relaxed);
         });
         if started.is_err() {
-            // There are no threads, or too many.
+            // Threads are unsupported, or too many.
             COMPILING.fetch_sub(1, Ordering::Relaxed);
             let _ = self.entry.set(None);
         }
@@ -333,7 +334,7 @@ impl Slot {
     }
 }
 
-/// Counts one more. Some are lost where threads meet, which does no harm.
+/// Increments a counter without synchronization; lost updates are harmless.
 fn count(counter: &AtomicU32) -> u32 {
     let n = counter.load(Ordering::Relaxed).saturating_add(1);
     counter.store(n, Ordering::Relaxed);
@@ -341,7 +342,7 @@ fn count(counter: &AtomicU32) -> u32 {
 }
 
 impl HotCode {
-    /// Leaves a loop alone from now on.
+    /// Gives a loop up: it is not compiled or entered again.
     fn give_up(&self, hot_loop: &HotLoop) {
         if !hot_loop.is_dead.swap(true, Ordering::Relaxed) {
             self.live.fetch_sub(1, Ordering::Relaxed);
@@ -373,7 +374,7 @@ impl HotLoop {
 }
 
 impl Entry {
-    /// Compiles a loop; nothing if the compiler fails.
+    /// Compiles a loop; `None` if the compiler fails.
     fn new(lowered: Lowered, head: usize) -> Option<Entry> {
         Some(Entry {
             code: compile(&lowered.region).ok()?,
@@ -385,10 +386,11 @@ impl Entry {
         })
     }
 
-    /// Runs the loop from its head on if the registers are such as it asks, and gives the
-    /// place where it was left.
+    /// Runs the loop from its head if the registers pass its guards, and returns the pc of
+    /// the exit.
     fn run(&self, regs: &mut [Val], meter: &mut Meter) -> Option<usize> {
-        // What code is entered for can be paid; the rest is the interpreter's.
+        // Machine code is entered only with fuel and work left; the interpreter does the
+        // rest.
         if meter.slice <= 0 || meter.fuel <= 0 {
             return None;
         }
@@ -418,7 +420,7 @@ impl Entry {
 }
 
 impl Asked {
-    /// What the cell gets for this value; nothing if the value is another one than is asked.
+    /// The cell's value for this register; `None` if the guard fails.
     #[inline]
     fn value(&self, val: &Val) -> Option<f64> {
         match (val, self.kind) {
@@ -433,7 +435,7 @@ impl Asked {
 }
 
 impl Left {
-    /// What a register has; nothing where it keeps what it has.
+    /// The register's value; `None` if it is unchanged.
     #[inline]
     fn value(self, of_reg: &Cells, cells: &[f64]) -> Option<Val> {
         let cell = |cell: Option<Cell>| cell.map_or(0.0, |cell| cells[usize::from(cell)]);

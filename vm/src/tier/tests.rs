@@ -50,7 +50,7 @@ fn below(left: u8, right: u8, to: u32) -> Op {
 
 const RET: Op = Op::Ret { src: r(0) };
 
-/// Something that machine code has no form for.
+/// An instruction without a compiled form.
 const COLD: Op = Op::NewArr {
     dst: r(9),
     cap: a99_core::program::Number(0),
@@ -77,7 +77,7 @@ fn loops_are_found_with_their_blocks() {
 fn a_loop_without_a_way_around_that_is_pure_is_none() {
     let f = function(&[&[COLD, add(0, 0, 1), below(0, 2, 0)], &[RET]]);
     assert_eq!(loops(&f), []);
-    // A cold block beside the way around is no obstacle: 1 is skipped if r0 < r3.
+    // A cold block next to the path is no obstacle: 1 is skipped if r0 < r3.
     let f = function(&[
         &[below(0, 3, 4)],
         &[COLD],
@@ -213,7 +213,7 @@ fn kinds_have_tags() {
 
 #[test]
 fn a_lowered_loop_says_what_it_asks_and_leaves() {
-    // r0 counts by r1 up to r2; r5 is a number on one way and unbound on the other.
+    // r0 counts by r1 up to r2; r5 is a number on one path and unbound on the other.
     let f = function(&[
         &[below(0, 3, 4)],
         &[Op::Unbind {
@@ -237,7 +237,7 @@ fn a_lowered_loop_says_what_it_asks_and_leaves() {
     let at_end = left(7).expect("an exit behind the loop");
     let regs: Vec<u8> = at_end.regs.iter().map(|(reg, _)| reg.0).collect();
     assert_eq!(regs, [0, 5]);
-    // With a text in r2 there is no way around.
+    // With a text in r2 there is no compilable path.
     kinds[2] = Kind::Kept;
     assert!(lower(&f, of_loop, &[], &prices, kinds.into()).is_none());
 }

@@ -1,5 +1,4 @@
-//! The way from an instruction to a typed function and back; what the
-//! expansion of `#[atom]` calls.
+//! Calls of typed functions from an instruction; used by the expansion of `#[atom]`.
 
 use super::cx::AtomCx;
 use super::decode::{Key, from_args_in, from_value};
@@ -26,8 +25,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::OnceLock;
 use std::time::Instant;
 
-/// What an error says when host code panicked (E20: nothing of the host's
-/// text).
+/// Error message after a panic of host code (E20: without the host's text).
 const PANICKED: &str = "The atom failed";
 
 /// The input of an atom: a struct with a field for each parameter.
@@ -35,30 +33,29 @@ pub trait Input: DeserializeOwned {
     /// The step's keys, in the order of the fields.
     const KEYS: &'static [Key];
 
-    /// Whether [`Input::take`] gives these arguments as they lie in registers.
+    /// Whether [`Input::take`] accepts these arguments from registers.
     fn fits(args: &Args<'_>) -> bool;
 
-    /// These arguments, if they fit.
+    /// Converts the arguments, if they fit.
     fn take(args: &Args<'_>) -> Option<Self>;
 }
 
-/// What a function gave, as a value of the language.
+/// The result of a function, as a value of the language.
 pub type Reply = Result<Value, Failure>;
 
 /// Why a call gave no value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Failure {
-    /// The arguments do not fit; the function was not called.
+    /// The arguments do not match; the function was not called.
     Input(Mismatch),
     /// The function failed with this error.
     Failed(Box<AtomError>),
-    /// What the function gave does not fit.
+    /// The function's result does not match the declared output.
     Output(Mismatch),
 }
 
 impl Failure {
-    /// The error of the atom `op`, with the text that a program sees (D46 for
-    /// outputs).
+    /// The error of the atom `op`, with the message for programs (D46 for outputs).
     fn into_error(self, op: &str) -> AtomError {
         match self {
             Failure::Failed(error) => *error,
@@ -72,7 +69,7 @@ impl Failure {
     }
 }
 
-/// An atom's name and declared output, whose schema is made at its first use.
+/// An atom's name and declared output; the schema is created on first use.
 #[derive(Debug)]
 pub struct Declared {
     op: &'static str,
@@ -81,7 +78,7 @@ pub struct Declared {
 }
 
 impl Declared {
-    /// The output of the atom `op`.
+    /// Declares the output of the atom `op`.
     pub const fn new(op: &'static str, output: fn() -> Json) -> Declared {
         Declared {
             op,
@@ -90,8 +87,7 @@ impl Declared {
         }
     }
 
-    /// Lets an answer pass that fits the declared output (D46); the check is
-    /// paid by the run.
+    /// Checks an answer against the declared output (D46); the run pays for the check.
     fn output(&self, cx: &mut Cx<'_>, reply: Reply) -> Result<Reply, Fault> {
         let value = match reply {
             Ok(value) => value,
@@ -122,7 +118,7 @@ impl Declared {
     }
 }
 
-/// A finding of the language's schema check in this module's words.
+/// Converts an error of the schema check.
 fn mismatch(error: &SchemaError, value: &Value) -> Mismatch {
     let place = value.pointer(&error.pointer).unwrap_or(&Value::Undefined);
     let tokens = a99_core::pointer::parse(&error.pointer);
@@ -141,12 +137,12 @@ fn mismatch(error: &SchemaError, value: &Value) -> Mismatch {
         .fold(found, |inner, token| inner.in_key(token))
 }
 
-/// Runs a function inside an instruction. It must be pure: the machine may run
-/// the instruction a second time when memory runs short.
+/// Runs a function inside an instruction. It must be pure: the machine may run the
+/// instruction a second time if memory runs short.
 ///
 /// # Errors
-/// What may not cross the boundary, [`Failure`]s, memory, a stop.
-// Where the function is known, reading its inputs and calling it is one piece of code.
+/// A value that may not cross the boundary, [`Failure`]s, memory, a stop.
+// With a known function, reading its inputs and calling it are compiled together.
 #[inline(always)]
 pub fn inline<I: Input>(
     cx: &mut Cx<'_>,
@@ -158,8 +154,8 @@ pub fn inline<I: Input>(
     let mut copies = Copies::paid(cx);
     let input = read::<I>(&mut copies, args, scope.limits())?;
     let input = input.map_err(|e| declared.fault(Failure::Input(e)))?;
-    // A number by itself: within an answer it would be copied in pieces out of the closures,
-    // and reading it would wait for that.
+    // A separate number: inside an answer it would be copied in parts out of the closures,
+    // and a read would wait for these stores.
     let (mut number, mut answer) = (None, Answer::Null);
     pace::within(&mut copies, |pace| {
         let caught = catch_unwind(AssertUnwindSafe(|| match body(input, pace) {
@@ -179,7 +175,7 @@ pub fn inline<I: Input>(
     }
 }
 
-/// Writes what a function gave, if it fits the declared output.
+/// Converts a function's result, after a check against the declared output.
 #[inline(never)]
 fn checked(
     copies: &mut Copies<'_, '_>,
@@ -194,12 +190,11 @@ fn checked(
     made
 }
 
-/// Reads the arguments of a call: as they lie, or piece by piece from copies that are given
-/// back at once.
+/// Reads the arguments of a call: from registers, or from temporary host copies.
 ///
 /// # Errors
-/// What may not cross the boundary, memory, a stop; within, arguments that do
-/// not fit.
+/// A value that may not cross the boundary, memory, a stop; the inner error is an argument
+/// that does not match.
 #[inline(always)]
 fn read<I: Input>(
     copies: &mut Copies<'_, '_>,
@@ -215,8 +210,8 @@ fn read<I: Input>(
     input
 }
 
-/// The arguments of a call as host values, and room for the function's own
-/// types that are read from them.
+/// The arguments of a call as host values, with room for the function's types that are read
+/// from them.
 fn host_values(
     copies: &mut Copies<'_, '_>,
     args: &[Val],
@@ -231,10 +226,10 @@ fn host_values(
     Ok(values)
 }
 
-/// Reads the arguments of a call, as long as it is wanted.
+/// Reads the arguments of a call, while its answer is wanted.
 ///
 /// # Errors
-/// Arguments that do not fit; a stop.
+/// Arguments that do not match; a stop.
 pub fn begin<I: Input>(
     call: HostCall,
     declared: &Declared,
@@ -250,12 +245,11 @@ pub fn begin<I: Input>(
     }
 }
 
-/// Reads a literal of a program as the type of an input, which a value that is
-/// missing or null need not have where it has a default. Nobody answers for a type
-/// that panics there: the run will tell.
+/// Reads a literal of a program as the type of an input. A missing or null value is accepted
+/// if the input has a default. A panic of the type is ignored here: the run will report it.
 ///
 /// # Errors
-/// No run could read it.
+/// No run could read the literal.
 pub fn literal<T: InputType>(value: &Value, has_default: bool) -> Result<(), LiteralFault> {
     if has_default && value.is_nullish() {
         return Ok(());
@@ -270,7 +264,7 @@ pub fn literal<T: InputType>(value: &Value, has_default: bool) -> Result<(), Lit
     }
 }
 
-/// Who asks whether a call's answer is still wanted, while it is checked.
+/// Checks whether a call's answer is still wanted, during its conversion.
 #[derive(Debug)]
 pub struct CallWatch {
     cancelled: Cancelled,
@@ -278,7 +272,7 @@ pub struct CallWatch {
 }
 
 impl CallWatch {
-    /// That of a call.
+    /// Creates the watch of a call.
     pub fn of(call: &HostCall) -> CallWatch {
         CallWatch {
             cancelled: call.cancelled.clone(),
@@ -305,11 +299,11 @@ impl Host for CallWatch {
     }
 }
 
-/// Answers a call. The run waits meanwhile: writing and checking the answer have
-/// its deadline and its signal, and the fuel of the call's own price.
+/// Completes a call. The run waits meanwhile: converting and checking the answer is subject
+/// to its deadline, its signal and the fuel of the call's own price.
 ///
 /// # Errors
-/// Why there is no answer.
+/// The error of the call.
 pub fn finish(
     declared: &Declared,
     watch: &CallWatch,
@@ -332,8 +326,8 @@ pub fn finish(
     }
 }
 
-/// The future of an `async fn`; a run may go on on another thread while it
-/// waits, so it must be `Send`.
+/// Boxes the future of an `async fn`. A run may resume on another thread while it waits, so
+/// the future must be `Send`.
 pub fn sendable<'a, F>(future: F) -> BoxFuture<'a, F::Output>
 where
     F: Future + Send + 'a,
@@ -341,8 +335,8 @@ where
     Box::pin(future)
 }
 
-/// The price that a function computes from the input; NaN, which means the
-/// static default, if the input does not fit or the function panics (D17).
+/// Computes the price from the input. NaN, which means the static default, if the input does
+/// not match or the function panics (D17).
 ///
 /// # Errors
 /// Memory; a stop.

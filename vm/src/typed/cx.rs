@@ -1,4 +1,4 @@
-//! What a host function may know of the run that calls it.
+//! The view of a run for host functions.
 
 use crate::atom::{AtomError, Cancelled, HostCall};
 use a99_core::fuel::Fuel;
@@ -8,16 +8,16 @@ use std::any::{Any, type_name};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// The run, as a function sees it that takes `cx: &AtomCx` first.
+/// The run that calls a function; functions take it as their first parameter, `cx: &AtomCx`.
 ///
-/// Nothing of it changes the run but [`AtomCx::warn`].
+/// It is read-only, except for [`AtomCx::warn`].
 #[derive(Debug)]
 pub struct AtomCx {
     call: HostCall,
 }
 
 impl AtomCx {
-    /// Splits a call into what is known of the run and the arguments.
+    /// Splits a call into its context and its arguments.
     pub fn split(mut call: HostCall) -> (AtomCx, Vec<Value>) {
         let args = std::mem::take(&mut call.args);
         (AtomCx { call }, args)
@@ -28,23 +28,22 @@ impl AtomCx {
         &self.call.op
     }
 
-    /// The request context of the run, `undefined` if there is none.
+    /// The request context of the run, `undefined` if unset.
     pub fn context(&self) -> &Value {
         &self.call.options.context
     }
 
-    /// What the host grants, if it is a `T`. The facade grants its
-    /// `Capabilities`.
+    /// The host's grants, if they are a `T`. The facade grants its `Capabilities`.
     pub fn grants<T: Any>(&self) -> Option<&T> {
         self.call.options.grants.as_deref()?.downcast_ref()
     }
 
-    /// The host's value of type `T` for this run or, if it has none, for the
-    /// engine ([`RunOptions::host`](crate::RunOptions::host)).
+    /// The host's value of type `T`, from the run's options or else from the engine
+    /// ([`RunOptions::host`](crate::RunOptions::host)).
     ///
     /// # Errors
-    /// There is none: an error for the run (`capability.missing`), whose help
-    /// names the type. Programs do not see the type.
+    /// The value is missing (`capability.missing`). The help names the type; programs do not
+    /// see it.
     pub fn host<T: ?Sized + Send + Sync + 'static>(&self) -> Result<Arc<T>, AtomError> {
         self.call.options.host.get().ok_or_else(|| {
             let name = type_name::<T>();
@@ -59,43 +58,42 @@ impl AtomCx {
         })
     }
 
-    /// Fuel the run had left when the function was called.
+    /// Fuel that the run had left at the call.
     pub fn fuel_left(&self) -> Fuel {
         self.call.fuel_left
     }
 
-    /// How deep the run is nested in sub-agents (D41).
+    /// Nesting depth of the run in sub-agents (D41).
     pub fn depth(&self) -> u32 {
         self.call.depth
     }
 
-    /// Milliseconds since the Unix epoch when the function was called, by the
-    /// run's clock.
+    /// Time of the call by the run's clock, in milliseconds since the Unix epoch.
     pub fn now_ms(&self) -> f64 {
         self.call.now_ms
     }
 
-    /// When the answer comes too late: the end of the atom's time or of the
-    /// run's (D22). A future that is late is dropped.
+    /// Latest time of the answer: the timeout of the atom or the deadline of the run (D22). A
+    /// late future is dropped.
     pub fn deadline(&self) -> Option<Instant> {
         self.call.deadline
     }
 
-    /// Whether the answer is no longer wanted, because the run was aborted,
-    /// timed out or dropped. A waiting future is dropped then; work that goes
-    /// on elsewhere asks a clone of [`AtomCx::cancelled`].
+    /// Whether the answer is no longer wanted, because the run was aborted, timed out or
+    /// dropped. The future is dropped then; work outside it can poll a clone of
+    /// [`AtomCx::cancelled`].
     pub fn is_cancelled(&self) -> bool {
         self.call.cancelled.is_set()
     }
 
-    /// The abort signal, for work that outlives the function's future.
+    /// The cancellation flag, for work that outlives the function's future.
     pub fn cancelled(&self) -> Cancelled {
         self.call.cancelled.clone()
     }
 
-    /// Sends the host of the run a chunk while the function runs, as `streamChunk` does, and
-    /// waits until there is room for it ([`RunOptions::events`](crate::RunOptions::events)).
-    /// Nothing happens where nobody listens.
+    /// Sends a chunk to the run's host, as `streamChunk` does, and waits for room
+    /// ([`RunOptions::events`](crate::RunOptions::events)). Returns at once without a
+    /// subscriber.
     pub async fn send_chunk(&self, value: impl Into<Value>) {
         self.call.send_chunk(value.into()).await;
     }

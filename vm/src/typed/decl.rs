@@ -1,4 +1,4 @@
-//! What `#[atom]` makes of a function: a constant that an atom set takes.
+//! Declarations of `#[atom]` functions: constants that an atom set accepts.
 
 use super::decode::Key;
 use crate::atom::{AsyncFn, AtomBody, AtomDef, CostFn, IntoAtom, NativeFn};
@@ -7,23 +7,21 @@ use a99_core::costs::MICRO;
 use a99_core::sig::{AtomSig, AtomTimeout, BaseCost, Binding, Effect, LiteralCheck, Param, Params};
 use serde_json::Value as Json;
 
-/// The price of an execution whose dynamic price is no sane amount of fuel
-/// (D17): 1 unit, in micro-units.
+/// The price of an execution whose dynamic price is invalid (D17): 1 unit, in micro-units.
 pub const DYNAMIC_DEFAULT: i64 = MICRO;
 
-/// What an execution costs.
+/// The price of an execution.
 #[derive(Copy, Clone, Debug)]
 pub enum Cost {
     /// Micro-units.
     Fixed(i64),
-    /// Computed from the input; [`DYNAMIC_DEFAULT`] stands in for a price that
-    /// cannot be.
+    /// Computed from the input; [`DYNAMIC_DEFAULT`] replaces an invalid price.
     Dynamic(CostFn),
 }
 
 impl Cost {
-    /// A fixed price in units of fuel, rounded to micro-units; `units` is
-    /// finite and not negative.
+    /// A fixed price in units of fuel, rounded to micro-units; `units` must be finite and not
+    /// negative.
     #[must_use]
     pub const fn units(units: f64) -> Cost {
         // The cast saturates; NaN would be 0.
@@ -40,31 +38,30 @@ pub enum Body {
     Call(AsyncFn),
 }
 
-/// A host function as an atom: the constant that `#[atom]` adds to a function.
+/// A host function as an atom: the constant that `#[atom]` generates.
 ///
-/// It turns into an [`AtomDef`] where a set takes it:
-/// `AtomSet::new().with(MY_ATOM)`.
+/// An atom set converts it to an [`AtomDef`]: `AtomSet::new().with(MY_ATOM)`.
 #[derive(Copy, Clone, Debug)]
 pub struct AtomDecl {
     /// The `op` that steps name.
     pub name: &'static str,
-    /// What it does, for people and models.
+    /// Its description, for people and models.
     pub docs: &'static str,
     /// Its keys, in the order of the function's parameters.
     pub keys: &'static [Key],
-    /// Makes the JSON Schema of the input object.
+    /// Creates the JSON Schema of the input object.
     pub input: fn() -> Json,
-    /// Makes the JSON Schema of the output.
+    /// Creates the JSON Schema of the output.
     pub output: fn() -> Json,
-    /// Whether it talks to the world.
+    /// Whether it has external effects.
     pub effect: Effect,
-    /// What an execution costs.
+    /// The price of an execution.
     pub cost: Cost,
-    /// Time limit of one execution; only atoms that wait are timed (D22).
+    /// Time limit of one execution; it applies to async atoms only (D22).
     pub timeout: AtomTimeout,
-    /// Judges a literal as the input of this index.
+    /// Checks a literal for the input with this index.
     pub literal: LiteralCheck,
-    /// Its code.
+    /// The generated code.
     pub body: Body,
 }
 
@@ -75,21 +72,19 @@ impl AtomDecl {
         (self.input)()
     }
 
-    /// The same in the strict form of OpenAI's tools, if the input has one:
-    /// see [`strict`].
+    /// The input schema in the strict form of OpenAI's tools, if it has one: see [`strict`].
     #[must_use]
     pub fn strict_input_schema(&self) -> Option<Json> {
         strict(&self.input_schema())
     }
 
-    /// The JSON Schema (draft 2020-12) of the output; `{}` if it may be
-    /// anything.
+    /// The JSON Schema (draft 2020-12) of the output; `{}` allows every value.
     #[must_use]
     pub fn output_schema(&self) -> Json {
         (self.output)()
     }
 
-    /// The atom.
+    /// Converts to an atom.
     #[must_use]
     pub fn def(&self) -> AtomDef {
         let params: Vec<Param> = self

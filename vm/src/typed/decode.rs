@@ -1,9 +1,9 @@
-//! Values of the language as Rust values: a `serde` deserializer.
+//! Deserialization of language values to Rust values with `serde`.
 //!
-//! Numbers are doubles, so an integer is taken where the number is whole and
-//! within the type's bounds; nothing is rounded or truncated. `undefined` and
-//! `null` are `None`; members that are `undefined` are absent, as in JSON.
-//! Text with a lone surrogate is no Rust string and is refused (D36).
+//! Numbers are doubles. Integers are accepted if the number is whole and within the type's
+//! bounds; values are never rounded or truncated. `undefined` and `null` are `None`;
+//! `undefined` members are absent, as in JSON. Text with a lone surrogate is not a valid Rust
+//! string and is refused (D36).
 
 use super::mismatch::Mismatch;
 use super::pace::Pace;
@@ -16,18 +16,18 @@ use serde::de::{
 };
 use serde::{Deserialize, forward_to_deserialize_any};
 
-/// How deep inputs and outputs of typed atoms may nest. Deserializing and
-/// serializing recur by nature; `serde_json` has the same limit.
+/// Maximum nesting of inputs and outputs of typed atoms. `serde` is recursive; `serde_json`
+/// has the same limit.
 pub const MAX_TYPED_DEPTH: u32 = 128;
 
-/// Whole numbers up to this magnitude are integers to a type that takes
-/// anything (Number.MAX_SAFE_INTEGER, ECMA-262 §21.1.2.6).
+/// Whole numbers up to this magnitude are integers for a self-describing type
+/// (Number.MAX_SAFE_INTEGER, ECMA-262 §21.1.2.6).
 const MAX_SAFE_INTEGER: f64 = 9_007_199_254_740_991.0;
 
-/// Reads a value as a type.
+/// Deserializes a value.
 ///
 /// # Errors
-/// The place, what was expected there and what was found.
+/// The place, the expected type and the actual value.
 pub fn from_value<'de, T: Deserialize<'de>>(value: &'de Value) -> Result<T, Mismatch> {
     let pace = Pace::default();
     T::deserialize(De {
@@ -42,11 +42,11 @@ pub fn from_value<'de, T: Deserialize<'de>>(value: &'de Value) -> Result<T, Mism
 pub struct Key {
     /// The step's key.
     pub name: &'static str,
-    /// Whether a default of its own stands in for `undefined` and `null`.
+    /// Whether a default replaces `undefined` and `null`.
     pub has_default: bool,
 }
 
-/// Reads the arguments of an atom, in the order of its keys, as its input.
+/// Deserializes the arguments of an atom, in the order of its keys.
 ///
 /// # Errors
 /// As [`from_value`]; the place begins with the argument's key.
@@ -57,7 +57,7 @@ pub fn from_args<'de, T: Deserialize<'de>>(
     from_args_in(keys, args, &Pace::default())
 }
 
-/// The same, up to the first value before which `pace` says stop.
+/// [`from_args`], interrupted at the first value before which `pace` stops.
 pub(crate) fn from_args_in<'de, T: Deserialize<'de>>(
     keys: &'static [Key],
     args: &'de [Value],
@@ -119,8 +119,8 @@ struct De<'de, 'p> {
 }
 
 impl<'de> De<'de, '_> {
-    /// The numbers that `f64` and the integer types visit, chosen so that a
-    /// visitor of any integer type sees a whole number as an integer.
+    /// Visits a number as `f64` or an integer, so that visitors of every integer type see a
+    /// whole number as an integer.
     fn number<V: Visitor<'de>>(self, n: f64, most: f64, visitor: V) -> Result<V::Value, Mismatch> {
         // 2^63 and 2^64 are the first doubles beyond the integer types.
         const I64_END: f64 = 9_223_372_036_854_775_808.0;
@@ -170,7 +170,7 @@ fn well_formed(text: &Text) -> Result<&str, Mismatch> {
     })
 }
 
-/// Every integer type reads a number alike: the visitor knows its bounds.
+/// All integer types share this code: the visitor checks the bounds.
 macro_rules! integers {
     ($($method:ident)*) => {$(
         fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Mismatch> {
@@ -184,7 +184,7 @@ impl<'de> Deserializer<'de> for De<'de, '_> {
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Mismatch> {
         let visited = match self.value {
-            // An argument that is missing is not a null argument.
+            // A missing argument is not null.
             Value::Undefined if self.depth == 0 => Err(Error::invalid_type(
                 Unexpected::Other("undefined"),
                 &visitor,
@@ -278,7 +278,7 @@ impl<'de> Deserializer<'de> for De<'de, '_> {
         visited.map_err(|e| e.found_here(self.value))
     }
 
-    /// Whatever is ignored is not looked at.
+    /// Skips ignored values.
     fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Mismatch> {
         visitor.visit_unit()
     }
@@ -365,8 +365,8 @@ impl<'de> MapAccess<'de> for ObjectMembers<'de, '_> {
     }
 }
 
-/// A member's name; as in `serde_json`, maps may be keyed by numbers and
-/// booleans, which are read from their text.
+/// A member's name. As in `serde_json`, maps may have number and boolean keys, which are
+/// parsed from the text.
 struct FieldName<'de>(&'de str);
 
 macro_rules! parsed_key {
@@ -430,7 +430,7 @@ impl<'de> Deserializer<'de> for FieldName<'de> {
     }
 }
 
-/// `{"name": content}`: a variant that holds something.
+/// `{"name": content}`: a variant with content.
 struct Variant<'de, 'p> {
     name: &'de str,
     content: De<'de, 'p>,

@@ -1,9 +1,9 @@
-//! Numbers, flags and texts on the direct way between registers and functions, with no
-//! value of the host, no serializer and no check of a schema in between.
+//! The direct path for numbers, booleans and texts between registers and functions, without
+//! host values, serializers or schema checks.
 //!
-//! It takes what the long way (by [`super::decode`], [`super::encode`] and the declared
-//! output) takes without a complaint, for the same fuel. All else goes the long way, which
-//! has the words for what is wrong.
+//! It accepts the values that the slow path ([`super::decode`], [`super::encode`] and the
+//! declared output) accepts without an error, for the same fuel. Other values take the slow
+//! path, which has the error messages.
 
 use super::call::{Failure, Input, Reply};
 use super::encode::to_value_in;
@@ -18,21 +18,21 @@ use a99_core::value::Value;
 use serde::Serialize;
 use std::marker::PhantomData;
 
-/// Longer texts go the long way, which looks at the host between their pieces.
+/// Length from which texts take the slow path, which has yield points.
 const MAX_TEXT: usize = 16 << 10;
 
-/// Work that an argument stands for.
+/// Work per argument.
 const ARGUMENT_WORK: i64 = 16;
 
-/// Work that an answer stands for.
+/// Work per answer.
 const ANSWER_WORK: i64 = 64;
 
-/// The arguments of a call as they lie in registers.
+/// The arguments of a call in registers.
 #[derive(Copy, Clone)]
 pub struct Args<'a> {
     heap: &'a Heap,
     vals: &'a [Val],
-    /// Bytes of JSON text that each may have.
+    /// Maximum JSON bytes of each.
     max_bytes: usize,
 }
 
@@ -55,24 +55,23 @@ impl<'a> Args<'a> {
         self.vals.get(at).copied().unwrap_or(Val::Undefined)
     }
 
-    /// Whether a default stands in for an argument.
+    /// Whether a default replaces an argument.
     #[must_use]
     pub fn is_left_out(&self, at: usize) -> bool {
         self.val(at).is_nullish()
     }
 
-    /// A text that is read on this way.
+    /// A text that can take the direct path.
     fn text(&self, val: Val) -> Option<&'a str> {
         let Val::Str(s) = val else { return None };
-        // With its quotes it may cross, however it is escaped.
+        // It fits the limit even if every byte is escaped, with its quotes.
         let crosses = s.len_bytes() < MAX_TEXT.min(self.max_bytes / ESCAPED);
         let text = crosses.then(|| self.heap.bytes(s))?;
         std::str::from_utf8(text).ok()
     }
 }
 
-/// Reads the arguments of a call, which the run pays for, if all of them are read on this
-/// way.
+/// Reads and charges the arguments of a call, if all can take the direct path.
 ///
 /// # Errors
 /// Fuel, memory, a stop.
@@ -95,14 +94,14 @@ pub(super) fn read<I: Input>(
     Ok(I::take(&Args::new(copies.heap, vals, max_bytes)))
 }
 
-/// A type that is read from a register.
+/// A type that can be read from a register.
 pub trait Taken: Sized {
-    /// Whether it is this value that is there.
+    /// Whether the value fits the type.
     fn fits(args: &Args<'_>, val: Val) -> bool {
         Self::take(args, val).is_some()
     }
 
-    /// The value, if it fits.
+    /// Converts the value, if it fits.
     fn take(args: &Args<'_>, val: Val) -> Option<Self>;
 }
 
@@ -156,12 +155,12 @@ impl<T: Plain> Taken for Option<T> {
     }
 }
 
-/// How a parameter of this type is read.
+/// Selects how a parameter of this type is read.
 #[derive(Debug)]
 pub struct Takes<T>(PhantomData<fn() -> T>);
 
 impl<T> Takes<T> {
-    /// The type.
+    /// Creates the selector.
     #[must_use]
     #[allow(clippy::new_without_default, reason = "for the expansion only")]
     pub const fn new() -> Takes<T> {
@@ -169,19 +168,19 @@ impl<T> Takes<T> {
     }
 }
 
-/// A parameter that is read on the direct way.
+/// A parameter read on the direct path.
 #[derive(Debug)]
 pub struct TakenDirectly<T>(PhantomData<fn() -> T>);
 
-/// A parameter that is read on the long way.
+/// A parameter read on the slow path.
 #[derive(Debug)]
 pub struct TakenByValue<T>(PhantomData<fn() -> T>);
 
-/// Holds for types that are read from a register.
+/// Implemented for types that can be read from a register.
 pub trait TakesDirectly {
-    /// How it is read.
+    /// The path: direct or slow.
     type Kind;
-    /// How it is read.
+    /// Returns the path.
     fn __a99_takes(&self) -> Self::Kind;
 }
 
@@ -193,11 +192,11 @@ impl<T: Taken> TakesDirectly for Takes<T> {
     }
 }
 
-/// Holds for every type, and is found after [`TakesDirectly`].
+/// Implemented for every type; method look-up finds it after [`TakesDirectly`].
 pub trait TakesByValue {
-    /// How it is read.
+    /// The path: direct or slow.
     type Kind;
-    /// How it is read.
+    /// Returns the path.
     fn __a99_takes(&self) -> Self::Kind;
 }
 
@@ -210,7 +209,7 @@ impl<T> TakesByValue for &Takes<T> {
 }
 
 impl<T: Taken> TakenDirectly<T> {
-    /// Whether an argument is read on the direct way.
+    /// Whether an argument can take the direct path.
     pub fn fits(&self, args: &Args<'_>, at: usize) -> bool {
         T::fits(args, args.val(at))
     }
@@ -222,39 +221,39 @@ impl<T: Taken> TakenDirectly<T> {
 }
 
 impl<T> TakenByValue<T> {
-    /// None is.
+    /// Always false.
     pub const fn fits(&self, _: &Args<'_>, _: usize) -> bool {
         false
     }
 
-    /// None is.
+    /// Always `None`.
     pub const fn take(&self, _: &Args<'_>, _: usize) -> Option<T> {
         None
     }
 }
 
-/// What a function gave.
+/// The result of a function.
 #[derive(Debug)]
 pub enum Answer {
-    /// `null`; of this and the next three the function's type is the declared output.
+    /// `null`; for this and the next three the function's type proves the declared output.
     Null,
-    /// A flag.
+    /// A boolean.
     Bool(bool),
     /// A finite number.
     Number(f64),
     /// A text.
     Text(String),
-    /// What has to be checked, or why there is nothing.
+    /// A value to check, or an error.
     Reply(Reply),
 }
 
 impl Answer {
-    /// The error of a function.
+    /// Wraps an error of a function.
     pub(super) fn failed(error: AtomError) -> Answer {
         Answer::Reply(Err(Failure::Failed(Box::new(error))))
     }
 
-    /// The answer that its type proves, or one that has to be checked.
+    /// The answer if its type proves it, or the reply to check.
     pub(super) fn proven(self) -> Result<Value, Reply> {
         match self {
             Answer::Null => Ok(Value::Null),
@@ -265,16 +264,15 @@ impl Answer {
         }
     }
 
-    /// Writes an answer that its type proves, for which the run pays as for one that is
-    /// checked.
+    /// Writes an answer that its type proves; the price is that of a checked one.
     ///
     /// # Errors
-    /// What may not cross the boundary, fuel, memory, a stop.
+    /// A value that may not cross the boundary, fuel, memory, a stop.
     #[inline(always)]
     pub(super) fn write(self, cx: &mut Cx<'_>, limits: &BoundaryLimits) -> Result<Val, Fault> {
         cx.pay_metered(SCHEMA_NODE)?;
         cx.work(ANSWER_WORK)?;
-        // Of these any may cross.
+        // These always fit the limits.
         match self {
             Answer::Number(n) if limits.max_bytes >= LONGEST_SCALAR => Ok(Val::Num(n)),
             Answer::Bool(b) if limits.max_bytes >= LONGEST_SCALAR => Ok(Val::Bool(b)),
@@ -294,10 +292,9 @@ impl Answer {
     }
 }
 
-/// A type that is written into a register, and whose values all fit the schema that is
-/// declared for it.
+/// A type that can be written to a register, and whose values all match its schema.
 pub trait Given: Serialize + Sized {
-    /// The answer; itself again where it is a value that the long way refuses.
+    /// Converts to an answer; returns the value itself if the slow path must refuse it.
     fn give(self) -> Result<Answer, Self>;
 }
 
@@ -349,8 +346,8 @@ impl<T: Plain> Given for Option<T> {
     }
 }
 
-/// A type that is no `Option` and not `()`: one that an `Option` may hold, since `null` is
-/// none of its values.
+/// A type that is neither an `Option` nor `()`: an `Option` may hold it, since none of its
+/// values is `null`.
 pub trait Plain: Taken + Given {}
 
 impl Plain for bool {}
@@ -358,7 +355,7 @@ impl Plain for f64 {}
 impl Plain for f32 {}
 impl Plain for String {}
 
-/// Integers are numbers that are whole and within the type's bounds.
+/// Integers are whole numbers within the type's bounds.
 macro_rules! integers {
     ($($kind:ident)*) => {$(
         impl Taken for $kind {
@@ -374,7 +371,7 @@ macro_rules! integers {
         impl Given for $kind {
             fn give(self) -> Result<Answer, $kind> {
                 let n = self as f64;
-                // The cast back saturates: the largest integer only seems to be held.
+                // The cast back saturates: the largest integer would pass wrongly.
                 match n < end(<$kind>::MAX as f64) && n as $kind == self {
                     true => Ok(Answer::Number(n)),
                     false => Err(self),
@@ -385,13 +382,13 @@ macro_rules! integers {
 }
 integers! { i8 i16 i32 i64 isize u8 u16 u32 u64 usize }
 
-/// The first double beyond an integer type, of its largest value as a double.
+/// The first double beyond an integer type, given its largest value as a double.
 const fn end(most: f64) -> f64 {
-    // Of 64 bits the largest value is rounded up to it already.
+    // For 64-bit types the largest value is already rounded up to it.
     most + 1.0
 }
 
-/// How an answer of this type is written.
+/// Selects how an answer of this type is written.
 #[derive(Debug)]
 pub struct Writes<T>(PhantomData<fn() -> T>);
 
@@ -400,25 +397,25 @@ impl<T> Writes<T> {
         Writes(PhantomData)
     }
 
-    /// On the long way, because something else is declared for it.
+    /// Uses the slow path, because another output is declared.
     pub const fn checked(&self) -> WrittenByValue<T> {
         WrittenByValue(PhantomData)
     }
 }
 
-/// An answer that is written on the direct way.
+/// An answer written on the direct path.
 #[derive(Debug)]
 pub struct WrittenDirectly<T>(PhantomData<fn() -> T>);
 
-/// An answer that is written on the long way.
+/// An answer written on the slow path.
 #[derive(Debug)]
 pub struct WrittenByValue<T>(PhantomData<fn() -> T>);
 
-/// Holds for types that are written into a register.
+/// Implemented for types that can be written to a register.
 pub trait WritesDirectly {
-    /// How it is written.
+    /// The path: direct or slow.
     type Kind;
-    /// How it is written.
+    /// Returns the path.
     fn __a99_writes(&self) -> Self::Kind;
 }
 
@@ -430,11 +427,11 @@ impl<T: Given> WritesDirectly for Writes<T> {
     }
 }
 
-/// Holds for every type, and is found after [`WritesDirectly`].
+/// Implemented for every type; method look-up finds it after [`WritesDirectly`].
 pub trait WritesByValue {
-    /// How it is written.
+    /// The path: direct or slow.
     type Kind;
-    /// How it is written.
+    /// Returns the path.
     fn __a99_writes(&self) -> Self::Kind;
 }
 
@@ -447,14 +444,14 @@ impl<T> WritesByValue for &Writes<T> {
 }
 
 impl<T: Given> WrittenDirectly<T> {
-    /// The answer.
+    /// Converts to an answer.
     pub fn answer(&self, value: T, pace: &Pace<'_>) -> Answer {
         value.give().unwrap_or_else(|value| by_value(&value, pace))
     }
 }
 
 impl<T> WrittenByValue<T> {
-    /// The answer.
+    /// Converts to an answer.
     pub fn answer(&self, value: T, pace: &Pace<'_>) -> Answer
     where
         T: AnswerType,
@@ -510,7 +507,7 @@ mod tests {
 
     const TEXTS: &[&[u8]] = &[b"", b"7", b"\x01\"\\", "ä€😀".as_bytes(), b"a\xED\xA0\x80"];
 
-    /// What is read and written, on both ways.
+    /// Reads and writes values on both paths.
     fn same<T: Taken + Given + Clone + Debug + DeserializeOwned + JsonSchema>() {
         let (mut heap, mut meter) = (Heap::default(), Meter::new(i64::MAX, CostModel::Flat));
         let mut cx = Cx::new(&mut heap, &mut meter, &Still);

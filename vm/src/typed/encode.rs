@@ -1,8 +1,8 @@
-//! Rust values as values of the language: a `serde` serializer.
+//! Serialization of Rust values to language values with `serde`.
 //!
-//! Integers that a double does not hold exactly are refused; unit and `None`
-//! are `null`; enums have their external tag, as in JSON. What is not finite
-//! stays, as it does in the language; a declared schema refuses it.
+//! Integers that a double cannot represent exactly are refused. Unit and `None` are `null`;
+//! enums have their external tag, as in JSON. Non-finite numbers are kept, as in the
+//! language; a declared schema refuses them.
 
 use super::decode::MAX_TYPED_DEPTH;
 use super::mismatch::Mismatch;
@@ -13,20 +13,19 @@ use serde::ser::{
     SerializeTuple, SerializeTupleStruct, SerializeTupleVariant, Serializer,
 };
 
-/// Room made for elements at once; more would trust a length that was only
-/// announced.
+/// Maximum elements reserved at once, since an announced length is not trusted.
 const ROOM: usize = 1024;
 
-/// Turns a Rust value into one of the language.
+/// Serializes a Rust value.
 ///
 /// # Errors
-/// The place, and what has no place in the language there.
+/// The place, and the value that the language cannot represent.
 pub fn to_value<T: Serialize + ?Sized>(value: &T) -> Result<Value, Mismatch> {
     to_value_in(value, &Pace::default())
 }
 
-/// The same, up to the first value before which `pace` says stop; what was made
-/// till then is left to it.
+/// [`to_value`], interrupted at the first value before which `pace` stops; `pace` keeps the
+/// values made so far.
 pub(crate) fn to_value_in<T: Serialize + ?Sized>(
     value: &T,
     pace: &Pace<'_>,
@@ -71,10 +70,10 @@ impl<'p> Ser<'p> {
     }
 }
 
-/// A double, if it holds the integer exactly.
+/// Converts to a double, if it represents the integer exactly.
 fn exact(n: i128) -> Result<Value, Mismatch> {
     let number = n as f64;
-    // The cast saturates: the largest i128 only seems to come back.
+    // The cast saturates: the largest i128 would pass wrongly.
     if number as i128 == n && n != i128::MAX {
         Ok(Value::Number(number))
     } else {
@@ -375,7 +374,7 @@ members! {
     SerializeStructVariant,
 }
 
-/// Names of members: text, and what has one text (`serde_json` takes the same).
+/// Serializes names of members: text, and scalars with a text form (as in `serde_json`).
 struct KeySer;
 
 fn no_key<T>() -> Result<T, Mismatch> {

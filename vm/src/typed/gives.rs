@@ -1,12 +1,10 @@
-//! Answers of functions, told by their types: a `Result` by whatever name, or a
-//! value that stands for itself.
+//! Classification of return types: a `Result` under any name, or a plain value.
 //!
-//! The expansion of `#[atom]` sees tokens, not types. It asks
-//! `(&Gives::<T>::new()).__a99_gives()`, for which method look-up has two
-//! candidates: one takes the reference as it is and holds for `Result`s, the
-//! other takes a reference to it and holds for every type. The first wins where
-//! it can. Errors are told in the same way: those that turn into an
-//! [`AtomError`] keep their codes, of others the text is kept.
+//! The expansion of `#[atom]` sees tokens, not types. It calls
+//! `(&Gives::<T>::new()).__a99_gives()`, for which method look-up has two candidates: one
+//! takes the reference itself and exists for `Result`s, the other takes a reference to it and
+//! exists for every type. The first wins if it applies. Errors are classified in the same
+//! way: those that convert to an [`AtomError`] keep their codes, others only their text.
 
 use super::direct::{Answer, Writes};
 use super::schema::output_schema;
@@ -19,7 +17,7 @@ use std::convert::Infallible;
 use std::fmt::{Debug, Display};
 use std::marker::PhantomData;
 
-/// What a parameter's type must have.
+/// Bound on the type of a parameter.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the type of an atom's input",
     label = "a program gives JSON, which must become this type",
@@ -33,10 +31,10 @@ pub trait InputType: DeserializeOwned + JsonSchema + Clone + Debug {}
 #[diagnostic::do_not_recommend]
 impl<T: DeserializeOwned + JsonSchema + Clone + Debug> InputType for T {}
 
-/// Whether a parameter's type can be one; the expansion asks for its message.
+/// Requires an input type; the expansion calls it for the error message.
 pub const fn input_type<T: InputType>() {}
 
-/// What an answer's type must have to be written as a value.
+/// Bound on the type of a serialized answer.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the answer of an atom",
     label = "cannot be written as JSON for the program",
@@ -48,7 +46,7 @@ pub trait AnswerType: Serialize {}
 #[diagnostic::do_not_recommend]
 impl<T: Serialize> AnswerType for T {}
 
-/// What an answer's type must have to be declared.
+/// Bound on the type of an answer with a schema.
 #[diagnostic::on_unimplemented(
     message = "the answer `{Self}` of an atom has no schema",
     label = "has no JSON Schema that programs and models can be told",
@@ -60,7 +58,7 @@ pub trait AnswerSchema: JsonSchema {}
 #[diagnostic::do_not_recommend]
 impl<T: JsonSchema> AnswerSchema for T {}
 
-/// What an error's type must have.
+/// Bound on the type of an error.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the error of an atom",
     label = "has no text that a program could be told",
@@ -72,12 +70,12 @@ pub trait ErrorType: Display {}
 #[diagnostic::do_not_recommend]
 impl<E: Display> ErrorType for E {}
 
-/// The type that a function names as its answer.
+/// The return type of a function.
 #[derive(Debug)]
 pub struct Gives<T>(PhantomData<fn() -> T>);
 
 impl<T> Gives<T> {
-    /// The type.
+    /// Creates the selector.
     #[must_use]
     #[allow(clippy::new_without_default, reason = "for the expansion only")]
     pub const fn new() -> Gives<T> {
@@ -85,7 +83,7 @@ impl<T> Gives<T> {
     }
 }
 
-/// A value that stands for itself.
+/// A plain value.
 #[derive(Debug)]
 pub struct Always<T>(PhantomData<fn() -> T>);
 
@@ -93,11 +91,11 @@ pub struct Always<T>(PhantomData<fn() -> T>);
 #[derive(Debug)]
 pub struct Perhaps<T, E>(PhantomData<fn() -> (T, E)>);
 
-/// Holds for `Result`s.
+/// Implemented for `Result`s.
 pub trait GivesResult {
-    /// What is given.
+    /// The kind of return type.
     type Kind;
-    /// What is given.
+    /// Returns the kind.
     fn __a99_gives(&self) -> Self::Kind;
 }
 
@@ -109,11 +107,11 @@ impl<T, E> GivesResult for Gives<Result<T, E>> {
     }
 }
 
-/// Holds for every type, and is found after [`GivesResult`].
+/// Implemented for every type; method look-up finds it after [`GivesResult`].
 pub trait GivesValue {
-    /// What is given.
+    /// The kind of return type.
     type Kind;
-    /// What is given.
+    /// Returns the kind.
     fn __a99_gives(&self) -> Self::Kind;
 }
 
@@ -134,7 +132,7 @@ impl<T> Always<T> {
         output_schema::<T>()
     }
 
-    /// There is no error.
+    /// No error type.
     pub const fn error_type(&self) -> Fails<Infallible> {
         Fails(PhantomData)
     }
@@ -144,7 +142,7 @@ impl<T> Always<T> {
         Writes::new()
     }
 
-    /// What the function gave.
+    /// Converts the function's result to an answer.
     pub fn answer(
         &self,
         answer: T,
@@ -156,7 +154,7 @@ impl<T> Always<T> {
 }
 
 impl<T, E> Perhaps<T, E> {
-    /// The schema of the answer where there is no error.
+    /// The schema of the success value.
     pub fn schema(&self) -> Json
     where
         T: AnswerSchema,
@@ -169,12 +167,12 @@ impl<T, E> Perhaps<T, E> {
         Fails(PhantomData)
     }
 
-    /// The type of the value where there is no error.
+    /// The type of the success value.
     pub const fn value_type(&self) -> Writes<T> {
         Writes::new()
     }
 
-    /// What the function gave.
+    /// Converts the function's result to an answer.
     pub fn answer(
         &self,
         answer: Result<T, E>,
@@ -192,19 +190,19 @@ impl<T, E> Perhaps<T, E> {
 #[derive(Debug)]
 pub struct Fails<E>(PhantomData<fn() -> E>);
 
-/// An error that turns into an [`AtomError`].
+/// An error that converts to an [`AtomError`].
 #[derive(Debug)]
 pub struct WithCode<E>(PhantomData<fn() -> E>);
 
-/// An error of which the text is kept.
+/// An error that keeps only its text.
 #[derive(Debug)]
 pub struct WithText<E>(PhantomData<fn() -> E>);
 
-/// Holds for errors that turn into an [`AtomError`].
+/// Implemented for errors that convert to an [`AtomError`].
 pub trait FailsWithCode {
-    /// How the error is kept.
+    /// The kind of error.
     type Kind;
-    /// How the error is kept.
+    /// Returns the kind.
     fn __a99_fails(&self) -> Self::Kind;
 }
 
@@ -216,11 +214,11 @@ impl<E: Into<AtomError>> FailsWithCode for Fails<E> {
     }
 }
 
-/// Holds for every type, and is found after [`FailsWithCode`].
+/// Implemented for every type; method look-up finds it after [`FailsWithCode`].
 pub trait FailsWithText {
-    /// How the error is kept.
+    /// The kind of error.
     type Kind;
-    /// How the error is kept.
+    /// Returns the kind.
     fn __a99_fails(&self) -> Self::Kind;
 }
 
@@ -233,7 +231,7 @@ impl<E> FailsWithText for &Fails<E> {
 }
 
 impl<E> WithCode<E> {
-    /// The error with its codes and its help.
+    /// Converts the error with its codes and help.
     pub fn error(&self, error: E) -> AtomError
     where
         E: Into<AtomError>,
@@ -243,7 +241,7 @@ impl<E> WithCode<E> {
 }
 
 impl<E> WithText<E> {
-    /// An ordinary failure with the error's text.
+    /// Converts the error to an ordinary failure with its text.
     pub fn error(&self, error: E) -> AtomError
     where
         E: ErrorType,

@@ -1,15 +1,14 @@
-//! What is wrong with an input or an output, and where.
+//! Type mismatches of inputs and outputs, with their place.
 
 use crate::describe::{describe, quoted};
 use a99_core::pointer::{push_index, push_key};
 use a99_core::value::Value;
 use std::fmt;
 
-/// A value that does not have the type that was declared for it.
+/// A value that does not match its declared type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mismatch {
-    /// From the value inwards, the innermost first while the error is on its
-    /// way out.
+    /// The path from the value inwards; innermost first while the error propagates.
     path: Vec<PathStep>,
     what: What,
 }
@@ -27,7 +26,7 @@ enum What {
 }
 
 impl Mismatch {
-    /// Something else was expected.
+    /// A value of another type than expected.
     pub fn new(expected: impl Into<String>, found: impl Into<String>) -> Mismatch {
         Mismatch {
             path: Vec::new(),
@@ -38,7 +37,7 @@ impl Mismatch {
         }
     }
 
-    /// A rule of the type's own is broken.
+    /// A violation of the type's own rule.
     pub fn other(text: impl Into<String>) -> Mismatch {
         Mismatch {
             path: Vec::new(),
@@ -46,21 +45,21 @@ impl Mismatch {
         }
     }
 
-    /// The same, seen from the object whose member this is.
+    /// Adds an enclosing object's key to the path.
     #[must_use]
     pub fn in_key(mut self, key: impl Into<String>) -> Mismatch {
         self.path.push(PathStep::Key(key.into()));
         self
     }
 
-    /// The same, seen from the array whose element this is.
+    /// Adds an enclosing array's index to the path.
     #[must_use]
     pub fn in_index(mut self, index: usize) -> Mismatch {
         self.path.push(PathStep::Index(index));
         self
     }
 
-    /// Says what was found at this very place, unless the place lies deeper.
+    /// Sets the found value, unless the place is deeper.
     #[must_use]
     pub(super) fn found_here(mut self, value: &Value) -> Mismatch {
         if self.path.is_empty()
@@ -84,7 +83,7 @@ impl Mismatch {
         pointer
     }
 
-    /// What was expected, if the value has another type.
+    /// The expected type, if the value has another one.
     #[must_use]
     pub fn expected(&self) -> Option<&str> {
         match &self.what {
@@ -93,7 +92,7 @@ impl Mismatch {
         }
     }
 
-    /// What is wrong, without the place.
+    /// The message without the place.
     pub(super) fn what(&self) -> String {
         match &self.what {
             What::Kind { expected, found } => format!("expected {expected}, found {found}"),
@@ -101,7 +100,7 @@ impl Mismatch {
         }
     }
 
-    /// What was found instead.
+    /// The value found instead.
     #[must_use]
     pub fn found(&self) -> Option<&str> {
         match &self.what {

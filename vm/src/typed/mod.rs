@@ -1,14 +1,13 @@
-//! Typed atoms: Rust functions as atoms, by way of `serde` and JSON Schema.
+//! Typed atoms: Rust functions as atoms, based on `serde` and JSON Schema.
 //!
-//! The attribute `#[atom]` adds an [`AtomDecl`] to a function. At run time a
-//! step's inputs are read as the function's parameters ([`from_value`]),
-//! before it is called; its answer is written as a value ([`to_value`]) and
-//! checked against the declared output. Both say in a [`Mismatch`] where what
-//! was expected and what was found. Schemas follow from the types
-//! ([`input_schema`], [`output_schema`], [`strict()`]).
+//! The attribute `#[atom]` adds an [`AtomDecl`] to a function. At run time a step's inputs
+//! are deserialized to the function's parameters ([`from_value`]) before the call. The answer
+//! is serialized ([`to_value`]) and checked against the declared output. Both report a
+//! [`Mismatch`] with the place, the expected type and the value found. Schemas derive from
+//! the types ([`input_schema`], [`output_schema`], [`strict()`]).
 //!
-//! It knows no atom and grants nothing. Functions are the host's: their memory
-//! and, if they do not wait, their time are not limited.
+//! The module has no atoms and grants nothing. Functions belong to the host: their memory is
+//! not limited, nor is the time of synchronous ones.
 
 mod call;
 mod cx;
@@ -32,7 +31,7 @@ pub use encode::to_value;
 pub use mismatch::Mismatch;
 pub use schema::{input_schema, output_schema};
 
-/// What the expansion of `#[atom]` names. No promise is made about it.
+/// Items for the expansion of `#[atom]`, without stability guarantees.
 #[doc(hidden)]
 pub mod expansion {
     pub use super::call::{CallWatch, begin, finish, inline, literal, price, sendable};
@@ -56,8 +55,7 @@ pub mod expansion {
     pub use serde;
     pub use serde_json;
 
-    /// A schema that was written as text; the attribute has checked that it is
-    /// JSON.
+    /// Parses a schema given as text; the attribute has checked that it is JSON.
     pub fn schema_from_text(text: &str) -> serde_json::Value {
         serde_json::from_str(text).unwrap_or_default()
     }

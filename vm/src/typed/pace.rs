@@ -1,5 +1,5 @@
-//! Pace of reading and writing host values: asks before each value whether to
-//! go on, and keeps what is half made for whoever takes it apart in pieces.
+//! Pacing of serialization: polls before each value, and keeps unfinished values to be
+//! dropped in pieces.
 
 use super::call::CallWatch;
 use super::mismatch::Mismatch;
@@ -8,17 +8,17 @@ use crate::native::{Cx, Fault, Watch};
 use a99_core::value::Value;
 use std::cell::RefCell;
 
-/// Work of reading or writing a value.
+/// Work to read or write a value.
 const VALUE: i64 = 64;
 
-/// Work of dropping a value.
+/// Work to drop a value.
 const DROPPED: usize = 16;
 
-/// What is asked, before each value that is read or written, whether to go on.
+/// Polled before each value that is read or written.
 #[derive(Default)]
 pub struct Pace<'p> {
     stop: Option<&'p dyn Fn() -> bool>,
-    /// Mostly there is nothing.
+    /// Unfinished values; mostly none.
     left: RefCell<Option<Vec<Value>>>,
 }
 
@@ -36,7 +36,7 @@ impl<'p> Pace<'p> {
         }
     }
 
-    /// Takes values that did not become part of a whole.
+    /// Keeps values that did not become part of a whole.
     pub(super) fn leave(&self, values: impl IntoIterator<Item = Value>) {
         if self.stop.is_some() {
             self.left
@@ -53,8 +53,8 @@ impl std::fmt::Debug for Pace<'_> {
     }
 }
 
-/// Works while `ask`, which is asked before each value, finds nothing against
-/// it: what was made, what is left of it, and how the asking ended.
+/// Works while `ask`, polled before each value, allows it. Returns the result, the unfinished
+/// values, and how the polling ended.
 #[inline(always)]
 fn paced<T, E>(
     ask: impl FnMut() -> Result<(), E>,
@@ -88,8 +88,7 @@ pub(super) fn within<T>(cx: &mut Cx<'_>, work: impl FnOnce(&Pace<'_>) -> T) -> R
     Ok(made)
 }
 
-/// Works at the pace of a call that the run waits for; `None` if its answer is
-/// no longer wanted.
+/// Works at the pace of a pending call; `None` if its answer is no longer wanted.
 pub(super) fn while_wanted<T>(watch: &CallWatch, work: impl FnOnce(&Pace<'_>) -> T) -> Option<T> {
     let mut clock = Watch::new(watch);
     let (made, left, ended) = paced(|| clock.work(VALUE as usize), work);
@@ -97,8 +96,8 @@ pub(super) fn while_wanted<T>(watch: &CallWatch, work: impl FnOnce(&Pace<'_>) ->
     (dropped && ended.is_ok()).then_some(made)
 }
 
-/// Takes values apart; what is left when they are no longer waited for goes to
-/// a thread. Whether they were waited for.
+/// Drops values with polling. When they are no longer awaited, a thread drops the rest.
+/// Returns whether they were awaited to the end.
 pub(super) fn discard(watch: &CallWatch, mut values: Vec<Value>) -> bool {
     let mut clock = Watch::new(watch);
     let ended = Value::dispose_all(&mut values, |n| clock.work(n * DROPPED));

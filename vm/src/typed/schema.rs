@@ -1,9 +1,7 @@
-//! JSON Schemas of Rust types, and the part of them that outputs are checked
-//! against.
+//! JSON Schemas of Rust types, and the subset for output checks.
 //!
-//! Schemas are of draft 2020-12, with everything inlined but types that
-//! contain themselves. Formats that name Rust's number types are left out:
-//! they are no formats of JSON Schema.
+//! Schemas are of draft 2020-12, with all types inlined except recursive ones. Formats of
+//! Rust's number types are left out: JSON Schema does not define them.
 
 use a99_core::schema::Schema;
 use a99_core::value::Value;
@@ -12,14 +10,14 @@ use schemars::transform::{RecursiveTransform, ReplaceBoolSchemas, Transform};
 use schemars::{JsonSchema, Schema as Generated};
 use serde_json::{Map, Value as Json, json};
 
-/// Formats that `schemars` gives to numbers and that no standard defines.
+/// Number formats of `schemars` that no standard defines.
 const RUST_FORMATS: &[&str] = &[
     "int8", "int16", "int32", "int64", "int128", "int", "uint8", "uint16", "uint32", "uint64",
     "uint128", "uint", "float", "double",
 ];
 
-/// `true` and `false` as objects, but for `additionalProperties`: not every
-/// tool API reads boolean schemas.
+/// Replaces boolean schemas by objects, except in `additionalProperties`: not every tool API
+/// reads them.
 fn no_bools(schema: &mut Generated) {
     let mut replace = ReplaceBoolSchemas::default();
     replace.skip_additional_properties = true;
@@ -43,7 +41,7 @@ fn drop_rust_formats(schema: &mut Generated) {
     }
 }
 
-/// The schema of an input struct: its fields and no others.
+/// The schema of an input struct, closed to other fields.
 #[must_use]
 pub fn input_schema<T: JsonSchema>() -> Json {
     let schema = settings().for_deserialize().into_generator();
@@ -57,7 +55,7 @@ pub fn input_schema<T: JsonSchema>() -> Json {
     Json::Object(schema)
 }
 
-/// The schema of what a type serializes to.
+/// The schema of a type's serialized form.
 #[must_use]
 pub fn output_schema<T: JsonSchema + ?Sized>() -> Json {
     let schema = settings().for_serialize().into_generator();
@@ -69,18 +67,18 @@ pub fn output_schema<T: JsonSchema + ?Sized>() -> Json {
 fn object(schema: Generated) -> Map<String, Json> {
     match schema.to_value() {
         Json::Object(map) => map,
-        // `true`; no type of a value gives `false`.
+        // `true`; no type with values gives `false`.
         _ => Map::new(),
     }
 }
 
-/// A schema in the language's subset, for checking: what the subset has under
-/// another name is renamed, and what it does not have allows everything.
+/// Converts a schema to the language's subset for checks: renames keywords, and drops
+/// unsupported ones, which then allow everything.
 pub(super) fn checkable(schema: &Json) -> Schema {
     Schema::parse(&Value::from(subset(schema)))
 }
 
-/// Descends as deep as the schema, which the host wrote.
+/// The recursion is as deep as the schema, which the host wrote.
 fn subset(schema: &Json) -> Json {
     let Json::Object(map) = schema else {
         return json!({});
@@ -98,7 +96,7 @@ fn subset(schema: &Json) -> Json {
             "prefixItems" => {
                 out.insert("items".to_owned(), each(value));
             }
-            // What follows the prefix is not checked.
+            // Items after the prefix are not checked.
             "items" if map.contains_key("prefixItems") => {}
             "items" | "additionalProperties" => {
                 out.insert(key.clone(), subset(value));
@@ -108,7 +106,7 @@ fn subset(schema: &Json) -> Json {
                 let members = members.map(|(key, value)| (key.clone(), subset(value)));
                 out.insert(key.clone(), Json::Object(members.collect()));
             }
-            // A wrapper in the language's eyes.
+            // The language would take it for a wrapper.
             "schema" => {}
             _ => {
                 out.insert(key.clone(), value.clone());
@@ -118,7 +116,7 @@ fn subset(schema: &Json) -> Json {
     split_types(out)
 }
 
-/// The subset looks at the first of several types and at `null` only.
+/// The subset checks only the first of several types and `null`.
 fn split_types(mut schema: Map<String, Json>) -> Json {
     let Some(Json::Array(types)) = schema.get("type") else {
         return Json::Object(schema);

@@ -3,12 +3,12 @@
 use super::{days_from_civil, fraction_ms, read_digits};
 use std::ops::RangeInclusive;
 
-/// Days that a date may name: what its month does not have runs into the next,
-/// so that February 30th is a day in March, as engines have it.
+/// Valid days of any month: excess days overflow into the next month, so that February 30th
+/// is a day in March, as in the common engines.
 const DAYS: RangeInclusive<i64> = 1..=31;
 
-/// Reads the whole text, or gives up. Dates without a time and times without
-/// an offset are UTC.
+/// Parses the whole text; `None` if it has another format. Dates without a time and times
+/// without an offset are UTC.
 pub(super) fn parse(text: &[u8]) -> Option<f64> {
     let (year, mut rest) = year(text)?;
     let (mut month, mut day) = (1, 1);
@@ -29,8 +29,8 @@ pub(super) fn parse(text: &[u8]) -> Option<f64> {
     rest.is_empty().then_some(ms as f64)
 }
 
-/// Whether a text that [`parse`] refused is in the format but names no date,
-/// such as January 32nd or the year -000000: those are invalid, not informal.
+/// Whether a text that [`parse`] refused has the format but an impossible date, such as
+/// January 32nd or the year -000000: those are invalid, not informal.
 pub(super) fn is_illegal(text: &[u8]) -> bool {
     if matches!(text, [b'+' | b'-', ..]) {
         return true;
@@ -47,7 +47,7 @@ pub(super) fn is_illegal(text: &[u8]) -> bool {
     !(1..=12).contains(&month) || !DAYS.contains(&day)
 }
 
-/// `YYYY`, or a sign and `YYYYYY`, of which -000000 is none.
+/// `YYYY`, or a sign and `YYYYYY`, except -000000.
 fn year(text: &[u8]) -> Option<(i64, &[u8])> {
     let (sign, digits, count) = match text {
         [b'+', digits @ ..] => (1, digits, 6),
@@ -61,8 +61,8 @@ fn year(text: &[u8]) -> Option<(i64, &[u8])> {
     Some((sign * read.value, &digits[count..]))
 }
 
-/// A separator and its digits: inner `None` when the separator is not there,
-/// outer when the digits are wrong.
+/// A separator and its digits: the inner `None` means a missing separator, the outer one
+/// wrong digits.
 fn field(rest: &mut &[u8], separator: u8, count: usize) -> Option<Option<i64>> {
     let Some((&first, digits)) = rest.split_first() else {
         return Some(None);
@@ -95,7 +95,7 @@ fn time(rest: &mut &[u8]) -> Option<i64> {
     Some(((hours * 60 + minutes) * 60 + seconds) * 1000 + ms)
 }
 
-/// What an offset (`Z`, `±HH:mm`, or none) adds to reach UTC, in milliseconds.
+/// The milliseconds that an offset (`Z`, `±HH:mm`, or none) adds to reach UTC.
 fn offset(rest: &mut &[u8]) -> Option<i64> {
     let sign = match rest {
         [] => return Some(0),

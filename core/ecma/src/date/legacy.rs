@@ -1,9 +1,9 @@
-//! Informal dates: RFC 2822 mails, `Jan 1, 2024`, `2024/01/02 3:04 pm` and
-//! their like, as the common engines read them.
+//! Informal dates: RFC 2822 mails, `Jan 1, 2024`, `2024/01/02 3:04 pm` and similar formats,
+//! as the common engines parse them.
 //!
-//! The language leaves these to implementations (ECMA-262 §21.4.3.2). One pass
-//! over the text collects numbers, names, a clock time and an offset, in any
-//! order; unknown words, unlike in some engines, always refuse the text.
+//! The language leaves these to implementations (ECMA-262 §21.4.3.2). One pass over the text
+//! collects numbers, names, a clock time and an offset, in any order. Unknown words, unlike
+//! in some engines, always make the text invalid.
 
 use super::{days_from_civil, fraction_ms, read_digits};
 
@@ -29,10 +29,10 @@ const ZONES: [(&[u8], i64); 12] = [
     (b"pdt", -7),
 ];
 
-/// Years past this are refused before they are multiplied.
+/// Larger years are refused before they are multiplied.
 const MAX_YEAR: i64 = 1_000_000;
 
-/// What has been read so far.
+/// The parts parsed so far.
 #[derive(Default)]
 struct Parts {
     /// Day, month and year numbers in order of appearance.
@@ -40,7 +40,7 @@ struct Parts {
     /// Month given by name, 1 to 12.
     month: Option<i64>,
     time: Option<Time>,
-    /// Whether the clock time is in the afternoon, where am or pm was given.
+    /// Whether the clock time is in the afternoon, if am or pm was given.
     afternoon: Option<bool>,
     /// Offset from UTC in minutes.
     offset: Option<i64>,
@@ -54,7 +54,7 @@ struct Time {
     ms: i64,
 }
 
-/// Reads an informal date, or gives up.
+/// Parses an informal date; `None` for other text.
 pub(super) fn parse(text: &[u8]) -> Option<f64> {
     let mut parts = Parts::default();
     let mut rest = text;
@@ -75,7 +75,7 @@ pub(super) fn parse(text: &[u8]) -> Option<f64> {
     parts.finish()
 }
 
-/// Passes over a comment in parentheses, which may nest.
+/// Skips a comment in parentheses, which may nest.
 fn skip_comment(text: &[u8]) -> &[u8] {
     let mut depth = 0_usize;
     for (index, byte) in text.iter().enumerate() {
@@ -105,14 +105,14 @@ impl Parts {
             return None;
         }
         self.numbers.push(read.value);
-        // The T of "2024-1-5T10:00" touches both numbers.
+        // The T of "2024-1-5T10:00" is adjacent to both numbers.
         match rest {
             [b'T' | b't', tail @ ..] if tail.first().is_some_and(u8::is_ascii_digit) => Some(tail),
             _ => Some(rest),
         }
     }
 
-    /// What follows the first colon of a clock time.
+    /// Parses the rest of a clock time after its first colon.
     fn clock<'a>(&mut self, hours: i64, text: &'a [u8]) -> Option<&'a [u8]> {
         let minutes = read_digits(text)?;
         let mut rest = &text[minutes.count..];
@@ -135,8 +135,8 @@ impl Parts {
         Some(rest)
     }
 
-    /// Whether a sign here begins an offset: after a time or a zone name, with
-    /// a digit behind it.
+    /// Whether a sign here begins an offset: after a time or a zone name, and followed by a
+    /// digit.
     fn takes_offset(&self, after_sign: &[u8]) -> bool {
         (self.time.is_some() || self.offset == Some(0))
             && after_sign.first().is_some_and(u8::is_ascii_digit)
@@ -155,7 +155,7 @@ impl Parts {
         } else {
             read.value / 100 * 60 + read.value % 100
         };
-        /// No zone is a day away from UTC.
+        /// No zone differs from UTC by a day.
         const MAX_OFFSET: i64 = 24 * 60;
         if minutes >= MAX_OFFSET || self.offset.is_some_and(|offset| offset != 0) {
             return None;
@@ -211,7 +211,7 @@ impl Parts {
         Some((days * 86_400_000 + minutes * 60_000 + time.seconds * 1000 + time.ms) as f64)
     }
 
-    /// Year, month and day, by what each number can be.
+    /// Year, month and day, assigned by the possible range of each number.
     fn date(&self) -> Option<(i64, i64, i64)> {
         let is_day = |number: i64| (1..=31).contains(&number);
         let first = *self.numbers.first()?;

@@ -1,8 +1,8 @@
 //! Dates: milliseconds since 1970 and their UTC calendar fields.
 //!
-//! There is no local time (decision D34): texts without a zone are UTC. Time
-//! values are `f64` milliseconds within ±8.64e15, NaN being the invalid date
-//! (ECMA-262 §21.4.1). The clock is the host's affair, not this module's.
+//! There is no local time (decision D34): texts without a zone are UTC. Time values are `f64`
+//! milliseconds within ±8.64e15, NaN being the invalid date (ECMA-262 §21.4.1). The module
+//! reads no clock.
 
 mod iso;
 mod legacy;
@@ -13,8 +13,8 @@ const MS_PER_DAY: f64 = 86_400_000.0;
 /// Largest magnitude of a time value (ECMA-262 §21.4.1.1).
 const MAX_TIME: f64 = 8.64e15;
 
-/// Years and months beyond these cannot come back into range with any day;
-/// the integer arithmetic below them is exact.
+/// Bound of years and months: beyond it no day brings the date back into range. Integer
+/// arithmetic within it is exact.
 const MAX_YEAR: f64 = 1_000_000.0;
 const MAX_MONTH: f64 = 10_000_000.0;
 
@@ -141,8 +141,8 @@ pub fn to_iso(ms: f64) -> String {
     out
 }
 
-/// Appends a whole number with as many digits. The formats of `std` take some ten times
-/// as long for a number of this type, and a date becomes text for the price of its units.
+/// Appends a whole number with `count` digits. The formats of `std` take about ten times as
+/// long for this type, and the price of a date's text is only that of its units.
 fn digits(out: &mut String, number: f64, count: usize) {
     const POWERS: [u32; 6] = [100_000, 10_000, 1_000, 100, 10, 1];
     let number = number as u32;
@@ -151,12 +151,11 @@ fn digits(out: &mut String, number: f64, count: usize) {
     }
 }
 
-/// `Date.parse` (ECMA-262 §21.4.3.2): the ISO format, else the informal ones
-/// that the common engines take. `None` for anything else, and for text of more
-/// than 16 KiB.
+/// `Date.parse` (ECMA-262 §21.4.3.2): the ISO format, else the informal formats of the common
+/// engines. `None` for other text, and for text of more than 16 KiB.
 #[must_use]
 pub fn parse(text: &[u8]) -> Option<f64> {
-    /// Comments and fractions may be long, but not as long as to take time.
+    /// Comments and fractions may be long, but must not take noticeable time.
     const MAX_BYTES: usize = 16 << 10;
     let text = crate::wtf8::trim(text);
     if text.len() > MAX_BYTES {
@@ -173,7 +172,7 @@ pub fn parse(text: &[u8]) -> Option<f64> {
 
 /// Days from 1970-01-01 to a date of the proleptic Gregorian calendar.
 fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
-    // Years from March make the leap day the last; eras are 400 years.
+    // Years that begin in March have the leap day last; eras are 400 years.
     let year = if month <= 2 { year - 1 } else { year };
     let era = year.div_euclid(400);
     let year_of_era = year.rem_euclid(400);
@@ -182,7 +181,7 @@ fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
     era * 146_097 + day_of_era - 719_468
 }
 
-/// Year, month and day of a count of days from 1970-01-01.
+/// Year, month and day from the days since 1970-01-01.
 fn civil_from_days(days: i64) -> (i64, i64, i64) {
     let days = days + 719_468;
     let era = days.div_euclid(146_097);
@@ -206,11 +205,11 @@ fn civil_from_days(days: i64) -> (i64, i64, i64) {
 struct Digits {
     /// The value, saturating.
     value: i64,
-    /// How many digits there were.
+    /// The number of digits.
     count: usize,
 }
 
-/// Reads the digits at the start; `None` if there are none.
+/// Parses the digits at the start; `None` if there are none.
 fn read_digits(text: &[u8]) -> Option<Digits> {
     let count = text.iter().take_while(|b| b.is_ascii_digit()).count();
     let value = text[..count].iter().fold(0_i64, |sum, d| {
@@ -219,7 +218,7 @@ fn read_digits(text: &[u8]) -> Option<Digits> {
     (count > 0).then_some(Digits { value, count })
 }
 
-/// Milliseconds from the digits after a decimal point, further ones cut off.
+/// Milliseconds from the digits after a decimal point; further digits are truncated.
 fn fraction_ms(digits: &[u8]) -> i64 {
     let digit = |index: usize| digits.get(index).map_or(0, |d| i64::from(d - b'0'));
     digit(0) * 100 + digit(1) * 10 + digit(2)

@@ -1,8 +1,8 @@
-//! `toFixed`, `toExponential` and `toPrecision`: the exact value rounded to a
-//! number of digits, ties away from zero (ECMA-262 §21.1.3.2, .3 and .5).
+//! `toFixed`, `toExponential` and `toPrecision`: the exact value rounded to a number of
+//! digits, ties away from zero (ECMA-262 §21.1.3.2, .3 and .5).
 //!
-//! The standard library's precision formatting is exact but rounds ties to
-//! even, so ties are found beforehand and rounded here.
+//! The standard library's precision formatting is exact but rounds ties to even, so ties are
+//! detected beforehand and rounded here.
 
 use super::radix::decimal_digits;
 use super::shortest::{Shortest, parse_exponent};
@@ -10,13 +10,13 @@ use super::{into_string, non_finite, number_to_string, push_exponential, push_pl
 use crate::RangeError;
 use crate::arith::to_integer_or_infinity;
 
-/// Most digits the three methods take.
+/// Maximum number of digits of the three methods.
 const MAX_DIGITS: f64 = 100.0;
 
-/// As many digits the standard library finds without long arithmetic.
+/// Number of digits that the standard library computes without long arithmetic.
 const FAST_DIGITS: usize = 17;
 
-/// `toFixed` leaves numbers from here on to `Number::toString`.
+/// From here on `toFixed` uses `Number::toString`.
 const FIXED_LIMIT: f64 = 1e21;
 
 /// `Number.prototype.toFixed` (ECMA-262 §21.1.3.3); `digits` is truncated.
@@ -52,8 +52,8 @@ pub fn to_fixed(x: f64, digits: f64) -> Result<String, RangeError> {
     Ok(text)
 }
 
-/// `Number.prototype.toExponential` (ECMA-262 §21.1.3.2); `digits` (after the
-/// point) is truncated, `None` asks for as many as needed.
+/// `Number.prototype.toExponential` (ECMA-262 §21.1.3.2); `digits` (after the point) is
+/// truncated, `None` uses the shortest form.
 ///
 /// # Errors
 /// `digits` outside 0 to 100, for a finite number.
@@ -119,7 +119,7 @@ pub fn to_precision(x: f64, precision: Option<f64>) -> Result<String, RangeError
 fn rounded_digits(x: f64, count: usize) -> (Vec<u8>, i32) {
     if count > FAST_DIGITS {
         let (mut digits, exponent) = decimal_digits(x, count + 1);
-        // Of the exact value the digit behind the last tells which way to round.
+        // The digit after the last one decides the rounding of the exact value.
         return match digits.pop() {
             Some(b'5'..) if increment(&mut digits) => {
                 digits.pop();
@@ -130,7 +130,7 @@ fn rounded_digits(x: f64, count: usize) -> (Vec<u8>, i32) {
         };
     }
     let (digits, exponent) = formatted_digits(x, count);
-    // Rounding up to a power of ten makes the exponent one more than the number's own.
+    // Rounding up to a power of ten increments the exponent.
     let grown = digits[0] == b'1' && digits[1..].iter().all(|digit| *digit == b'0');
     let is_tie = |exponent: i32| is_tie(x, exponent - count as i32);
     if !(is_tie(exponent) || grown && is_tie(exponent - 1)) {
@@ -184,8 +184,7 @@ pub(super) fn is_tie(x: f64, position: i32) -> bool {
     power <= 0 || (power <= MAX_POWER_OF_FIVE && (mantissa >> zeros) % 5_u64.pow(power as u32) == 0)
 }
 
-/// Adds one to the last digit, passing over a point; true when the carry left
-/// the first digit.
+/// Increments the last digit, skipping a point; true if the carry left the first digit.
 fn increment(text: &mut [u8]) -> bool {
     for byte in text.iter_mut().rev() {
         match *byte {

@@ -1,34 +1,33 @@
 //! `Number.prototype.toLocaleString` in its one locale, en-US.
 //!
-//! Grouping by thousands, ties away from zero on the shortest digits, and of the options of
-//! ECMA-402 §15.1 those that most programs give: digits of the fraction, percents,
-//! currencies by their symbols. Other locales are not offered: output must not depend on
-//! the host.
+//! Grouping by thousands, ties away from zero on the shortest digits, and the common options
+//! of ECMA-402 §15.1: fraction digits, percents, currencies by symbol. Other locales are not
+//! supported: output must not depend on the host.
 
 use super::into_string;
 use super::shortest::Shortest;
 use crate::RangeError;
 
-/// Fraction digits kept by default.
+/// Default maximum of fraction digits.
 const MAX_FRACTION_DIGITS: u8 = 3;
 
-/// The most digits that a fraction may be asked to have.
+/// Largest valid number of fraction digits.
 const MOST_DIGITS: u8 = 20;
 
 /// Digits between separators.
 const GROUP: usize = 3;
 
-/// What the number counts.
+/// The unit of the number.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 enum Style {
     #[default]
     Decimal,
     Percent,
-    /// By its code of ISO 4217, in upper case.
+    /// A currency by its code of ISO 4217, in upper case.
     Currency(String),
 }
 
-/// How a number is shown; by default as `toLocaleString` without options.
+/// Format options; the default is `toLocaleString` without options.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LocaleOptions {
     style: Style,
@@ -37,7 +36,7 @@ pub struct LocaleOptions {
     without_groups: bool,
 }
 
-/// What options may say, each where it is given.
+/// Unvalidated options; a missing one is `None`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LocaleWords<'a> {
     /// `decimal`, `percent` or `currency`.
@@ -53,10 +52,10 @@ pub struct LocaleWords<'a> {
 }
 
 impl LocaleOptions {
-    /// The options that these words are (ECMA-402 §15.1.2, §16.1.2).
+    /// Validates options (ECMA-402 §15.1.2, §16.1.2).
     ///
     /// # Errors
-    /// If a style or a code is none, or numbers of digits are out of their range.
+    /// A style or code is invalid, or a number of digits is out of range.
     pub fn new(words: LocaleWords<'_>) -> Result<LocaleOptions, RangeError> {
         let code = words.currency.map(str::to_ascii_uppercase);
         if let Some(code) = &code
@@ -113,13 +112,13 @@ impl LocaleOptions {
     }
 }
 
-/// `x` as en-US text.
+/// Formats `x` for en-US.
 #[must_use]
 pub fn to_locale_string(x: f64) -> String {
     to_locale_text(x, &LocaleOptions::default())
 }
 
-/// `x` as en-US text in this form.
+/// Formats `x` for en-US with these options.
 #[must_use]
 pub fn to_locale_text(x: f64, options: &LocaleOptions) -> String {
     let mut out = String::new();
@@ -130,7 +129,7 @@ pub fn to_locale_text(x: f64, options: &LocaleOptions) -> String {
         let symbol = SYMBOLS.iter().find(|(known, _)| known == code);
         let symbol = symbol.map_or(code.as_str(), |(_, symbol)| symbol);
         out.push_str(symbol);
-        // A space that breaks no line, behind letters alone.
+        // A no-break space, after alphabetic symbols only.
         if x.is_finite() && symbol.ends_with(|c: char| c.is_ascii_alphabetic() || c == '.') {
             out.push('\u{a0}');
         }
@@ -148,7 +147,7 @@ pub fn to_locale_text(x: f64, options: &LocaleOptions) -> String {
     out
 }
 
-/// The digits of a number with their marks.
+/// Appends the digits of a number with separators.
 fn digits(x: f64, options: &LocaleOptions, out: &mut String) {
     let max = options.max.unwrap_or(MAX_FRACTION_DIGITS);
     let shift = match options.style {
@@ -156,7 +155,7 @@ fn digits(x: f64, options: &LocaleOptions, out: &mut String) {
         _ => 0,
     };
     let (whole, fraction) = rounded(x, shift, options.min, max);
-    // Hundreds of digits are hundreds of units, which cost next to nothing each.
+    // A long number's price covers only its units, so the room is reserved at once.
     let mut text = Vec::with_capacity(whole.len() / GROUP * (GROUP + 1) + fraction.len() + 4);
     let (first, groups) = whole.split_at(match options.without_groups {
         true => whole.len(),
@@ -175,7 +174,7 @@ fn digits(x: f64, options: &LocaleOptions, out: &mut String) {
 }
 
 /// Integer and fraction digits of `x * 10^shift` after rounding, without trailing zeros
-/// beyond the least number of digits.
+/// beyond `min` fraction digits.
 fn rounded(x: f64, shift: i32, min: u8, max: u8) -> (Vec<u8>, Vec<u8>) {
     let shortest = Shortest::of(x);
     let digits = shortest.digits();
@@ -216,14 +215,14 @@ fn rounded(x: f64, shift: i32, min: u8, max: u8) -> (Vec<u8>, Vec<u8>) {
     while fraction.len() > usize::from(min) && fraction.last() == Some(&b'0') {
         fraction.pop();
     }
-    // A zero has the place of the shift before it.
+    // A zero before the shift leaves leading zeros.
     while all.len() > 1 && all[0] == b'0' {
         all.remove(0);
     }
     (all, fraction)
 }
 
-/// How many decimals amounts of a currency have.
+/// Number of decimals of a currency.
 fn decimals(code: &str) -> u8 {
     match code {
         _ if WHOLE.contains(&code) => 0,
@@ -232,14 +231,14 @@ fn decimals(code: &str) -> u8 {
     }
 }
 
-/// Currencies whose amounts are whole.
+/// Currencies without decimals.
 const WHOLE: &[&str] = &[
     "AFN", "ALL", "BIF", "CLP", "COP", "DJF", "GNF", "HUF", "IDR", "IQD", "IRR", "ISK", "JPY",
     "KMF", "KPW", "KRW", "LAK", "LBP", "MGA", "MMK", "PKR", "PYG", "RWF", "SLL", "SOS", "SYP",
     "UGX", "VND", "VUV", "XAF", "XOF", "XPF", "YER",
 ];
 
-/// The symbols of the currencies that have one in en-US; others show their code.
+/// Currencies with a symbol in en-US; others show their code.
 const SYMBOLS: &[(&str, &str)] = &[
     ("AUD", "A$"),
     ("BRL", "R$"),
@@ -292,7 +291,7 @@ mod tests {
         }
     }
 
-    /// What ECMA-402 gives, as V8 does.
+    /// Results of ECMA-402, as in V8.
     #[test]
     fn options() {
         let shown = |x: f64, words| LocaleOptions::new(words).map(|o| to_locale_text(x, &o));

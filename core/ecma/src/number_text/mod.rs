@@ -1,9 +1,9 @@
-//! Numbers as text: `Number::toString`, the methods of `Number.prototype` that
-//! format, and en-US grouping.
+//! Number formatting: `Number::toString`, the methods of `Number.prototype`, and en-US
+//! grouping.
 //!
-//! Digits are always correct: the shortest ones that read back as the same
-//! number (ECMA-262 §6.1.6.1.20), or the exact value rounded with ties away
-//! from zero (§21.1.3). Range errors carry JavaScriptCore's wording.
+//! Digits are always correct: the shortest ones that parse to the same number (ECMA-262
+//! §6.1.6.1.20), or the exact value rounded with ties away from zero (§21.1.3). Range errors
+//! have the messages of JavaScriptCore.
 
 mod exact;
 mod locale;
@@ -18,8 +18,7 @@ use shortest::Shortest;
 /// Integers below this magnitude (2^53) take the integer path.
 const EXACT_INTEGER_LIMIT: f64 = 9_007_199_254_740_992.0;
 
-/// Decimal exponents from this one on are written with an exponent
-/// (ECMA-262 §6.1.6.1.20).
+/// Decimal exponents from this one on are written with an exponent (ECMA-262 §6.1.6.1.20).
 const PLAIN_DIGITS_LIMIT: i32 = 21;
 
 /// Appends `Number::toString(x)` (ECMA-262 §6.1.6.1.20, radix 10).
@@ -92,7 +91,7 @@ fn non_finite(x: f64) -> Option<&'static str> {
     }
 }
 
-/// Digits without an exponent; the first digit stands for `10^exponent`.
+/// Appends digits without an exponent; the first digit has the value `10^exponent`.
 fn push_plain(out: &mut Vec<u8>, digits: &[u8], exponent: i32) {
     if exponent < 0 {
         out.extend_from_slice(b"0.");
@@ -111,7 +110,7 @@ fn push_plain(out: &mut Vec<u8>, digits: &[u8], exponent: i32) {
     }
 }
 
-/// `d.ddde±x`; the first digit stands for `10^exponent`.
+/// Appends `d.ddde±x`; the first digit has the value `10^exponent`.
 fn push_exponential(out: &mut Vec<u8>, digits: &[u8], exponent: i32) {
     out.push(digits[0]);
     if digits.len() > 1 {
@@ -123,7 +122,7 @@ fn push_exponential(out: &mut Vec<u8>, digits: &[u8], exponent: i32) {
     write_integer(out, i64::from(exponent.unsigned_abs()));
 }
 
-/// Turns bytes that this module wrote, which are ASCII, into a string.
+/// Converts bytes that this module wrote, which are ASCII, to a string.
 fn into_string(bytes: Vec<u8>) -> String {
     match String::from_utf8(bytes) {
         Ok(text) => text,

@@ -1,8 +1,8 @@
 //! `Number.prototype.toString` with a radix (ECMA-262 §21.1.3.6).
 //!
-//! The language leaves the digits open to implementations. As in
-//! JavaScriptCore the integer part is exact, and the fraction has as many
-//! digits as tell the number from its neighbours, the last one rounded.
+//! The language leaves the digits to implementations. As in JavaScriptCore the integer part
+//! is exact, and the fraction has enough digits to distinguish the number from its
+//! neighbours, the last one rounded.
 
 use super::{into_string, non_finite, number_to_string};
 use crate::RangeError;
@@ -10,14 +10,14 @@ use crate::arith::to_integer_or_infinity;
 
 const DIGITS: &[u8; 36] = b"0123456789abcdefghijklmnopqrstuvwxyz";
 
-/// Limbs of 32 bits that hold the integer part of any double (2^1024).
+/// Number of 32-bit limbs for the integer part of any double (2^1024).
 const WHOLE_LIMBS: usize = 32;
 
-/// Limbs of 64 bits that hold the fraction of any double and half the step to its
-/// neighbour: 2^-1075 is the least bit.
+/// Number of 64-bit limbs for the fraction of any double and half the step to its neighbour:
+/// the least bit is 2^-1075.
 const FRACTION_LIMBS: usize = 17;
 
-/// The text of `x` in the given radix, which is truncated.
+/// Formats `x` in the given radix, which is truncated.
 ///
 /// # Errors
 /// A radix outside 2 to 36.
@@ -65,13 +65,13 @@ fn whole_digits(whole: f64, radix: u32) -> Vec<u8> {
     }
     let mut used = WHOLE_LIMBS;
     let mut out = Vec::new();
-    // As many digits at once as a division by a limb gives.
+    // Each division by a limb yields several digits.
     let (chunk, digits) = power_below(u64::from(radix), 1 << 32);
     loop {
         while used > 0 && limbs[used - 1] == 0 {
             used -= 1;
         }
-        // Dividing by a constant takes a multiplication.
+        // Division by a constant compiles to a multiplication.
         let mut rest = match chunk {
             1_000_000_000 => divide(&mut limbs[..used], 1_000_000_000),
             _ => divide(&mut limbs[..used], chunk),
@@ -87,7 +87,7 @@ fn whole_digits(whole: f64, radix: u32) -> Vec<u8> {
     }
 }
 
-/// Divides an integer in limbs by less than 2^32 and gives the remainder.
+/// Divides an integer in limbs by a divisor below 2^32 and returns the remainder.
 #[inline(always)]
 fn divide(limbs: &mut [u32], divisor: u64) -> u32 {
     let mut remainder = 0;
@@ -140,7 +140,7 @@ pub(super) fn decimal_digits(x: f64, count: usize) -> (Vec<u8>, i32) {
     (digits, exponent)
 }
 
-/// The largest power of a number that is below `limit`, and its exponent.
+/// The largest power of `base` below `limit`, and its exponent.
 fn power_below(base: u64, limit: u128) -> (u64, u32) {
     let (mut power, mut exponent) = (base, 1);
     while u128::from(power) * u128::from(base) < limit {
@@ -150,8 +150,8 @@ fn power_below(base: u64, limit: u128) -> (u64, u32) {
     (power, exponent)
 }
 
-/// The digit values after the point of `value`, which is not an integer and
-/// whose integer part is `whole`; and whether rounding carried past the point.
+/// The digit values after the point of `value`, which is not an integer and has the integer
+/// part `whole`. The flag is set if rounding carried past the point.
 fn fraction_digits(value: f64, whole: f64, radix: u32) -> (Vec<u8>, bool) {
     let next = f64::from_bits(value.to_bits() + 1);
     let last = f64::from_bits(value.to_bits() - 1);
@@ -160,12 +160,12 @@ fn fraction_digits(value: f64, whole: f64, radix: u32) -> (Vec<u8>, bool) {
     let mut half_next = Fixed::half_of(next - value);
     let mut half_last = Fixed::half_of(value - last);
     let mut digits: Vec<u8> = Vec::new();
-    // Ties go to an even text: in an even radix the last digit tells, in an
-    // odd one the sum of all digits does.
+    // Ties go to an even text: in an even radix the last digit decides, in an odd one the sum
+    // of all digits.
     let whole_is_odd = whole % 2.0 != 0.0;
     let mut odd = whole_is_odd;
-    // The zeros that a small number begins with, many at once: what is below a limb's
-    // least bit stays below one, and as many times the steps to its neighbours as before.
+    // Skips leading zeros of a small number in chunks: a value below a limb's least bit stays
+    // below one, and the steps to its neighbours scale with it.
     let (chunk, zeros) = power_below(u64::from(radix), 1 << 64);
     while fraction.is_below_a_limb() {
         for number in [&mut fraction, &mut half_next, &mut half_last] {
@@ -195,7 +195,7 @@ fn fraction_digits(value: f64, whole: f64, radix: u32) -> (Vec<u8>, bool) {
     }
 }
 
-/// Adds one in the last place, dropping digits that overflow.
+/// Increments the last digit, dropping digits that overflow.
 fn round_up(mut digits: Vec<u8>, radix: u32) -> (Vec<u8>, bool) {
     while let Some(last) = digits.pop() {
         if u32::from(last) + 1 < radix {
@@ -217,7 +217,7 @@ fn decompose(x: f64) -> (u64, i32) {
     }
 }
 
-/// Writes a mantissa into little-endian limbs, shifted left by `shift` bits.
+/// Stores a mantissa in little-endian limbs, shifted left by `shift` bits.
 fn place(limbs: &mut [u32], mantissa: u64, shift: usize) {
     let wide = u128::from(mantissa) << (shift % 32);
     for (index, limb) in limbs.iter_mut().skip(shift / 32).take(3).enumerate() {
@@ -229,7 +229,7 @@ fn place(limbs: &mut [u32], mantissa: u64, shift: usize) {
 struct Fixed {
     whole: u64,
     limbs: [u64; FRACTION_LIMBS],
-    /// The limbs that are not zero are among these.
+    /// Range of the limbs that may be non-zero.
     used: std::ops::Range<usize>,
 }
 
@@ -275,7 +275,7 @@ impl Fixed {
         }
     }
 
-    /// Compares a fraction (its integer part being zero) with one half.
+    /// Compares a fraction (with integer part zero) with one half.
     fn compare_half(&self) -> std::cmp::Ordering {
         let (top, rest) = self.limbs.split_last().unwrap_or((&0, &[]));
         let rest_is_zero = || rest.iter().all(|&limb| limb == 0);

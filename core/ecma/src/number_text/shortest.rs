@@ -1,13 +1,12 @@
-//! The shortest decimal digits that read back as the same number.
+//! The shortest decimal digits that parse to the same number.
 
 use super::exact::{formatted_digits, is_tie};
 use std::fmt::Write as _;
 
-/// The most digits a shortest form ever has.
+/// Maximum number of digits of a shortest form.
 const MAX_DIGITS: usize = 17;
 
-/// Shortest digits of a positive finite number, the first one standing for
-/// `10^exponent`.
+/// Shortest digits of a positive finite number; the first one has the value `10^exponent`.
 pub(super) struct Shortest {
     digits: [u8; MAX_DIGITS],
     len: usize,
@@ -18,8 +17,8 @@ impl Shortest {
     /// The digits of `x`, which is finite and not negative.
     pub(super) fn of(x: f64) -> Self {
         let mut text = StackText::default();
-        // The standard library's `{:e}` is the shortest form that round-trips,
-        // nearest to the value among those; the buffer holds any of them.
+        // The standard library's `{:e}` is the shortest form that round-trips, and the
+        // nearest of those; the buffer fits any of them.
         let _ = write!(text, "{x:e}");
         let mut shortest = Self {
             digits: [b'0'; MAX_DIGITS],
@@ -40,8 +39,8 @@ impl Shortest {
         shortest
     }
 
-    /// Of two shortest forms equally near, the language takes the even one;
-    /// the standard library does not promise to.
+    /// Chooses the even one of two equally near shortest forms, as the language requires; the
+    /// standard library does not guarantee it.
     #[cold]
     fn prefer_even(&mut self, x: f64) {
         let (digits, exponent) = formatted_digits(x, self.len);
@@ -65,7 +64,7 @@ impl Shortest {
     }
 }
 
-/// Reads the exponent that follows the `e` of a formatted number.
+/// Parses the exponent after the `e` of a formatted number.
 pub(super) fn parse_exponent(text: &[u8]) -> i32 {
     let (negative, digits) = match text.split_first() {
         Some((b'-', rest)) => (true, rest),
@@ -77,7 +76,7 @@ pub(super) fn parse_exponent(text: &[u8]) -> i32 {
     if negative { -magnitude } else { magnitude }
 }
 
-/// A formatter's target on the stack, long enough for any shortest form.
+/// A stack buffer for the formatter, long enough for any shortest form.
 #[derive(Default)]
 struct StackText {
     bytes: [u8; 32],

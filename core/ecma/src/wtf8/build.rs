@@ -1,7 +1,7 @@
-//! Making WTF-8: appending units, code points and texts, slices, repairs.
+//! WTF-8 construction: appending units, code points and texts, slicing, repair.
 //!
-//! Everything here that appends keeps the one invariant: a high surrogate
-//! followed by a low one becomes the four-byte sequence of their code point.
+//! Every append keeps the invariant: a high surrogate followed by a low one becomes the
+//! four-byte sequence of their code point.
 
 use super::position::{UnitPos, ends};
 use super::{
@@ -10,8 +10,8 @@ use super::{
 };
 use std::borrow::Cow;
 
-/// Whether joining the texts makes a surrogate pair across the border, so that
-/// their bytes may not simply be put together.
+/// Whether a concatenation joins a surrogate pair at the border, so that the bytes may not
+/// simply be concatenated.
 #[inline]
 #[must_use]
 pub fn needs_join(a: &[u8], b: &[u8]) -> bool {
@@ -58,7 +58,7 @@ pub fn push_code_point(out: &mut Vec<u8>, code_point: u32) {
     }
 }
 
-/// Appends a code point that does not join with what stands before it.
+/// Appends a code point that does not join with the text before it.
 fn push_encoded(out: &mut Vec<u8>, code_point: u32) {
     match char::from_u32(code_point) {
         Some(c) => out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
@@ -135,8 +135,8 @@ pub fn to_well_formed(text: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(repaired)
 }
 
-/// The text as it leaves the engine: UTF-8 with U+FFFD for lone surrogates
-/// (decision D36).
+/// Converts text at the engine's boundary: UTF-8 with U+FFFD for lone surrogates (decision
+/// D36).
 #[must_use]
 pub fn to_utf8_lossy(text: &[u8]) -> Cow<'_, str> {
     match to_well_formed(text) {

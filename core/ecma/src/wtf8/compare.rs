@@ -3,16 +3,16 @@
 use super::{is_continuation, units};
 use std::cmp::Ordering;
 
-/// Compares by UTF-16 units, as `<` does (ECMA-262 §7.2.12). This differs from
-/// the order of the bytes where surrogates meet U+E000 to U+FFFF.
+/// Compares by UTF-16 units, as `<` does (ECMA-262 §7.2.12). The result differs from byte
+/// order only between surrogates and U+E000 to U+FFFF.
 #[must_use]
 pub fn compare_utf16(a: &[u8], b: &[u8]) -> Ordering {
     let common = common_prefix(a, b);
     if common == a.len() || common == b.len() {
         return a.len().cmp(&b.len());
     }
-    // Both texts are equal before `common`, so the sequence that holds it
-    // starts at the same byte in both.
+    // Both texts are equal before `common`, so the sequence that contains it starts at the
+    // same byte in both.
     let mut start = common;
     while start > 0 && (is_continuation(a[start]) || is_continuation(b[start])) {
         start -= 1;

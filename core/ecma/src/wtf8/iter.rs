@@ -53,7 +53,7 @@ pub struct CodePoints<'a> {
     at: usize,
 }
 
-/// The code points, lone surrogates as they are (ECMA-262 §22.1.5).
+/// The code points; lone surrogates are returned unchanged (ECMA-262 §22.1.5).
 #[inline]
 #[must_use]
 pub fn code_points(text: &[u8]) -> CodePoints<'_> {
@@ -61,7 +61,7 @@ pub fn code_points(text: &[u8]) -> CodePoints<'_> {
 }
 
 impl CodePoints<'_> {
-    /// Byte offset of the code point that comes next.
+    /// Byte offset of the next code point.
     #[inline]
     #[must_use]
     pub fn byte_offset(&self) -> usize {

@@ -1,12 +1,12 @@
 //! Strings as WTF-8 bytes, addressed in UTF-16 units (decision D36).
 //!
-//! WTF-8 is UTF-8 that may also hold lone surrogates in three-byte form; a
-//! surrogate pair is always the one four-byte sequence of its code point, so
-//! equal strings are equal bytes. Lengths and offsets that the language shows
-//! are in UTF-16 units; names here say `byte` where bytes are meant.
+//! WTF-8 is UTF-8 that may also contain lone surrogates in three-byte form. A surrogate pair
+//! is always the one four-byte sequence of its code point, so equal strings have equal bytes.
+//! Lengths and offsets that the language exposes are in UTF-16 units; names here say `byte`
+//! for bytes.
 //!
-//! Finding a unit is linear in the string except for ASCII, where units are
-//! bytes: callers that index often should remember [`is_ascii`].
+//! Finding a unit is linear in the string except for ASCII, in which units are bytes: callers
+//! that index often should cache [`is_ascii`].
 
 mod build;
 mod compare;
@@ -63,8 +63,7 @@ pub fn is_well_formed(text: &[u8]) -> bool {
     as_utf8(text).is_some()
 }
 
-/// Whether the bytes are WTF-8: UTF-8 apart from surrogates, none of which
-/// stand next to each other as an unjoined pair.
+/// Whether the bytes are WTF-8: UTF-8 and lone surrogates, without an unjoined pair.
 #[must_use]
 pub fn validate(text: &[u8]) -> bool {
     let mut rest = text;
@@ -107,8 +106,8 @@ fn starts_with_low(text: &[u8]) -> bool {
     matches!(text, [SURROGATE_LEAD, 0xB0..=0xBF, _, ..])
 }
 
-/// The code point at a byte offset that starts a sequence, and the length of
-/// the sequence; `None` at the end. Missing bytes count as zero bits.
+/// The code point at a byte offset that starts a sequence, and the length of the sequence;
+/// `None` at the end. Missing bytes count as zero bits.
 #[inline]
 pub(crate) fn decode(text: &[u8], at: usize) -> Option<(u32, usize)> {
     let lead = *text.get(at)?;
@@ -138,8 +137,7 @@ const fn surrogates_of(code_point: u32) -> (u16, u16) {
 mod tests {
     use super::*;
 
-    /// Every string of up to four units out of a few telling ones, as UTF-16
-    /// and as WTF-8.
+    /// All strings of up to four of a few representative units, as UTF-16 and as WTF-8.
     pub(super) fn samples() -> Vec<(Vec<u16>, Vec<u8>)> {
         const UNITS: [u16; 7] = [0x61, 0xE9, 0x20AC, 0xFFFD, 0xD83D, 0xDE00, 0xDBFF];
         let mut all: Vec<Vec<u16>> = vec![Vec::new()];

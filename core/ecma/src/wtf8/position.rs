@@ -6,20 +6,20 @@ use std::ops::Range;
 /// Bytes counted at a time; a whole number of vector registers.
 const BLOCK: usize = 32;
 
-/// Blocks whose per-lane counts (at most 2 each) still fit a byte.
+/// Number of blocks whose per-lane counts (at most 2 each) fit a byte.
 const BLOCKS_PER_SUM: usize = 127;
 
-/// Where a UTF-16 offset lies in the bytes.
+/// The byte position of a UTF-16 offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnitPos {
-    /// Byte offset of the code point that starts at, or contains, the unit;
-    /// the length of the text when the offset is at or past the end.
+    /// Byte offset of the code point that starts at, or contains, the unit; the length of the
+    /// text if the offset is at or past the end.
     pub byte: usize,
     /// Whether the offset falls between the two halves of a surrogate pair.
     pub mid_pair: bool,
 }
 
-/// UTF-16 units that one byte accounts for: none, one or two.
+/// Number of UTF-16 units that a byte accounts for: none, one or two.
 #[inline]
 const fn units_of(byte: u8) -> u8 {
     !is_continuation(byte) as u8 + (byte >= FOUR_BYTE_LEAD) as u8

@@ -1,9 +1,8 @@
 //! Search in linear time, by bytes and by UTF-16 units.
 //!
-//! WTF-8 synchronises itself: a needle is found only where its code points
-//! stand. The one case bytes cannot see is a needle that begins with a low or
-//! ends with a high surrogate and so may match half of a pair; the functions
-//! that count in units handle it, callers of the byte functions ask
+//! WTF-8 is self-synchronizing: a needle matches only at code point borders. The exception is
+//! a needle that begins with a low or ends with a high surrogate and so may match half of a
+//! pair. The functions that count in units handle it; callers of the byte functions check
 //! [`has_surrogate_edge`] first.
 
 use super::position::unit_offset_to_byte;
@@ -26,8 +25,8 @@ pub fn rfind(haystack: &[u8], needle: &[u8], last_byte: usize) -> Option<usize> 
     memmem::rfind(&haystack[..end], needle)
 }
 
-/// Whether the needle may match half of a surrogate pair, so that a search by
-/// bytes could miss an occurrence.
+/// Whether the needle may match half of a surrogate pair, so that a byte search could miss an
+/// occurrence.
 #[inline]
 #[must_use]
 pub fn has_surrogate_edge(needle: &[u8]) -> bool {
@@ -65,8 +64,7 @@ pub fn last_index_of(haystack: &[u8], needle: &[u8], last: usize) -> Option<usiz
     rfind(haystack, needle, last_byte).map(|at| utf16_len(&haystack[..at]))
 }
 
-/// First and last occurrence among those that are wanted, by units
-/// (Knuth, Morris and Pratt).
+/// First and last occurrence among the requested ones, by units (Knuth, Morris and Pratt).
 fn unit_matches(
     haystack: &[u8],
     needle: &[u8],

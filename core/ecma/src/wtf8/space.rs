@@ -45,7 +45,7 @@ pub fn trim_start(text: &[u8]) -> &[u8] {
 /// The text without white space at the end.
 #[must_use]
 pub fn trim_end(text: &[u8]) -> &[u8] {
-    /// No sequence is longer, so the search for its start may stop.
+    /// Maximum length of a sequence, so that the search for its start is bounded.
     const MAX_SEQUENCE: usize = 4;
     let mut end = text.len();
     while end > 0 {

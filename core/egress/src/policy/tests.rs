@@ -49,7 +49,7 @@ fn names_open_their_public_addresses_only() {
         policy.check(public, 22, ["x.net", "A.example.org."]),
         Ok(())
     );
-    // A name that was pointed to the host or its networks opens nothing.
+    // A name that resolves to the host or its networks opens nothing.
     for inner in [
         "127.0.0.1",
         "10.0.0.1",
@@ -102,7 +102,7 @@ fn special_addresses_must_be_named_by_address() {
         ("fd00::1", 443, true),
         ("fd00::1", 80, false),
         ("169.254.3.3", 80, true),
-        // The range around it does not name it.
+        // A rule for the range does not name it.
         ("169.254.169.254", 80, false),
         ("192.168.1.1", 80, true),
         ("192.168.1.2", 80, false),
@@ -229,7 +229,7 @@ proptest! {
         }
     }
 
-    /// Whatever names and any-rules say, special addresses stay closed.
+    /// Names and any-rules never open special addresses.
     #[test]
     fn names_never_open_special_addresses(bits in any::<u32>(), port in any::<u16>()) {
         let address = IpAddr::V4(bits.into());

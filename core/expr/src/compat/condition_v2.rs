@@ -1,10 +1,10 @@
 //! Conditions in the strict v2 dialect: the grammar of the second generation's builder.
 //!
-//! It reproduces language section 3.11: its tokens, one level of comparison, escapes that keep the
-//! next character, and the sentence that names the leftover tokens. What the reference accepts
-//! by accident (dropped characters, missing operands, unclosed quotes and parentheses) is an
-//! error here (decision D3). A text that the reference refuses is refused with the
-//! reference's sentence even when it holds accidents as well.
+//! It implements language section 3.11: its tokens, one level of comparison, escapes that
+//! keep the next character, and the message that quotes the leftover tokens. Texts that the
+//! reference accepts by accident (dropped characters, missing operands, unclosed quotes and
+//! parentheses) are errors here (decision D3). A text that the reference refuses gets the
+//! reference's message even if it also has such accidents.
 //!
 //! The parser keeps operators and open parentheses on a stack and does not recurse.
 
@@ -13,7 +13,7 @@ use crate::{BinOp, Expr, ExprId, ExprKind, Infix, Lit, LogOp, MAX_TEXT_BYTES, Un
 /// Parses a condition text in the strict v2 dialect.
 ///
 /// # Errors
-/// The reference's sentence for leftover tokens, or a sentence about the first accident.
+/// The reference's message for leftover tokens, or a message about the first accident.
 pub fn parse_condition_v2(text: &str) -> Result<Expr, String> {
     if text.len() > MAX_TEXT_BYTES {
         return Err(format!("Condition is longer than {MAX_TEXT_BYTES} bytes"));
@@ -41,7 +41,7 @@ pub fn parse_condition_v2(text: &str) -> Result<Expr, String> {
     }
     match parser.accident {
         Some(Accident { what, at }) => {
-            // Positions in messages count UTF-16 units, as those of `mathCalc` do.
+            // Positions in messages count UTF-16 units, as in `mathCalc`.
             let at = text[..at as usize].encode_utf16().count();
             Err(format!(
                 "Malformed condition: {what} at character {at} in: {text}"
@@ -54,13 +54,13 @@ pub fn parse_condition_v2(text: &str) -> Result<Expr, String> {
     }
 }
 
-/// The first thing that the reference would let pass, and its byte offset.
+/// The first error that the reference would accept, and its byte offset.
 struct Accident {
     what: String,
     at: u32,
 }
 
-/// Remembers the first accident.
+/// Records the first accident.
 fn note(accident: &mut Option<Accident>, what: impl FnOnce() -> String, at: u32) {
     if accident.is_none() {
         *accident = Some(Accident { what: what(), at });
@@ -76,7 +76,7 @@ enum TokenKind {
     Symbol(&'static str),
 }
 
-/// A token and where it stands.
+/// A token with its place.
 struct Token {
     kind: TokenKind,
     start: u32,
@@ -84,7 +84,7 @@ struct Token {
 }
 
 impl Token {
-    /// The token as the leftover sentence shows it.
+    /// The token as quoted in the leftover message.
     fn shown(&self) -> String {
         match &self.kind {
             TokenKind::Name(text) | TokenKind::Number(text) => text.to_string(),
@@ -100,7 +100,7 @@ const SYMBOLS: &[&str] = &[
     "!", "<", ">",
 ];
 
-/// Splits the text; characters that belong to no token are noted and dropped.
+/// Splits the text into tokens; other characters are recorded as accidents and dropped.
 fn tokenize(text: &str, accident: &mut Option<Accident>) -> Vec<Token> {
     let mut tokens = Vec::new();
     let mut at = 0;
@@ -144,8 +144,8 @@ fn span_of(text: &str, part: impl Fn(u8) -> bool) -> usize {
         .unwrap_or(text.len())
 }
 
-/// The value of a string at the start of `text`, its length in bytes, and whether it is closed.
-/// A backslash keeps the next character.
+/// Parses a string at the start of `text`: its value, its length in bytes, and whether it is
+/// closed. A backslash keeps the next character.
 fn string(text: &str, quote: char) -> (String, usize, bool) {
     let mut value = String::new();
     let mut chars = text.char_indices().skip(1);
@@ -162,7 +162,7 @@ fn string(text: &str, quote: char) -> (String, usize, bool) {
     (value, text.len(), false)
 }
 
-/// What waits on the stack.
+/// An operator or parenthesis on the stack.
 enum PendingOperator {
     Infix(Infix, u8),
     Prefix(UnOp, u32),
@@ -180,7 +180,7 @@ struct Parser {
 }
 
 impl Parser {
-    /// Reads one condition; `next` then stands at the first leftover token.
+    /// Parses one condition; `next` is then at the first leftover token.
     fn run(&mut self) -> Option<ExprId> {
         loop {
             self.operand();
@@ -190,7 +190,7 @@ impl Parser {
                     self.pending.push(op);
                     break;
                 }
-                // No operator follows: the innermost parenthesis ends, or the condition does.
+                // Without an operator the innermost parenthesis ends, or the condition.
                 self.reduce(0);
                 match self.pending.pop() {
                     Some(PendingOperator::Parenthesis(at)) => self.close(at),
@@ -207,7 +207,7 @@ impl Parser {
         }
     }
 
-    /// Reads prefix operators, opening parentheses and one operand.
+    /// Parses prefix operators, opening parentheses and one operand.
     fn operand(&mut self) {
         loop {
             let Some(token) = self.tokens.get(self.next) else {
@@ -232,7 +232,7 @@ impl Parser {
         self.operands.push(id);
     }
 
-    /// Reads a literal, or a name with its members.
+    /// Parses a literal, or a name with its members.
     fn primary(&mut self, start: u32, end: u32) {
         let kind = self.tokens[self.next].kind.clone();
         self.next += 1;
@@ -265,7 +265,7 @@ impl Parser {
                 }
             },
             TokenKind::Symbol(symbol) => {
-                // The reference takes any other token for the literal null.
+                // The reference treats any other token as the literal null.
                 note(
                     &mut self.accident,
                     || format!("missing operand before '{symbol}'"),
@@ -276,7 +276,7 @@ impl Parser {
         }
     }
 
-    /// Reads `.name` as often as it follows.
+    /// Parses repeated `.name`.
     fn members(&mut self, mut object: ExprId, start: u32) -> ExprId {
         while self.symbol() == Some(".") {
             let dot = self.tokens[self.next].start;
@@ -309,7 +309,7 @@ impl Parser {
         object
     }
 
-    /// Applies the prefix operators that stand directly before the last operand.
+    /// Applies the prefix operators directly before the last operand.
     fn apply_prefixes(&mut self) {
         while let Some(PendingOperator::Prefix(op, start)) = self.pending.last() {
             let (op, start) = (*op, *start);
@@ -323,7 +323,7 @@ impl Parser {
         }
     }
 
-    /// Takes an infix operator, after settling what binds at least as tightly.
+    /// Parses an infix operator, after reducing operators that bind at least as tightly.
     fn infix(&mut self) -> Option<PendingOperator> {
         let (op, level) = match self.symbol()? {
             "||" => (Infix::Logical(LogOp::Or), 1),
@@ -347,7 +347,7 @@ impl Parser {
         Some(PendingOperator::Infix(op, level))
     }
 
-    /// Combines operands while the operator on top binds at least as tightly as `level`.
+    /// Reduces while the operator on top binds at least as tightly as `level`.
     fn reduce(&mut self, level: u8) {
         while let Some(PendingOperator::Infix(op, top)) = self.pending.last() {
             let op = *op;
@@ -363,7 +363,7 @@ impl Parser {
         }
     }
 
-    /// Ends the parenthesis that began at byte `at`.
+    /// Closes the parenthesis that began at byte `at`.
     fn close(&mut self, at: u32) {
         if self.symbol() == Some(")") {
             self.next += 1;

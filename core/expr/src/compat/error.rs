@@ -2,13 +2,13 @@
 
 use std::fmt;
 
-/// Why a `mathCalc` text does not parse. It is a run-time error of the atom (decision D3),
-/// whose text the caller wraps as `Expression error "<source>": <message>`.
+/// A parse error of a `mathCalc` text. It is a run-time error of the atom (decision D3); the
+/// caller wraps it as `Expression error "<source>": <message>`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MathError {
-    /// The reference's text, with its ` at character N` (N in UTF-16 units).
+    /// The reference's message, with its ` at character N` (N in UTF-16 units).
     pub message: String,
-    /// The byte offset in the text that N stands for.
+    /// The byte offset of character N.
     pub offset: u32,
 }
 

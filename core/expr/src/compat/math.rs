@@ -1,28 +1,28 @@
 //! `mathCalc` texts: the first generation's grammar, with its errors (language section 3.10).
 //!
-//! What parses but has no evaluation (`===`, calls, `?:`, several expressions) becomes
-//! [`ExprKind::Unsupported`], because it fails only when it is reached. `&&`, `||` and their
-//! words short-circuit (decision D5), and `gt` and `lt` work (D4).
+//! Constructs that parse but have no evaluation (`===`, calls, `?:`, several expressions)
+//! become [`ExprKind::Unsupported`], because they fail only when they are reached. `&&`, `||`
+//! and their words short-circuit (decision D5), and `gt` and `lt` work (D4).
 //!
-//! The reference is a recursive parser; here its functions are states of a machine whose
-//! frames stand on a vector, so nesting costs heap and is bounded by [`MAX_NESTING`].
+//! The reference is a recursive parser. Here its functions are states of a machine with its
+//! frames on a vector, so nesting costs heap and is bounded by [`MAX_NESTING`].
 
 use super::error::MathError;
 use super::math_scan::{BinaryOp, Scanner, is_ident_start};
 use crate::{BinOp, Expr, ExprId, ExprKind, Infix, Lit, LogOp, MAX_NESTING, MAX_TEXT_BYTES, UnOp};
 
-/// Constructs inside each other as a rule.
+/// Usual nesting of constructs.
 const FEW_FRAMES: usize = 8;
 
-/// Bytes of text for each node as a rule, and bytes for which room is made at once at most.
+/// Usual bytes of text per node, and the maximum of bytes to reserve for at once.
 const BYTES_PER_NODE: usize = 4;
 const MANY_BYTES: usize = 1 << 12;
 
 /// Parses a `mathCalc` text. Blank text gives an [`Expr`] without root.
 ///
 /// # Errors
-/// The reference's parser errors, and two of our own for texts over the limits on length and
-/// nesting. The caller adds `Expression error "<source>": `.
+/// The reference's parser errors, and two additional ones for texts over the limits on length
+/// and nesting. The caller adds the prefix `Expression error "<source>": `.
 pub fn parse_math(text: &str) -> Result<Expr, MathError> {
     if text.len() > MAX_TEXT_BYTES {
         let message = format!("Expression is longer than {MAX_TEXT_BYTES} bytes");
@@ -55,27 +55,27 @@ pub fn parse_math(text: &str) -> Result<Expr, MathError> {
     }
 }
 
-/// What to do next.
+/// The next state.
 enum Step {
-    /// Go on with the list of expressions in the top frame.
+    /// Continue the list of expressions in the top frame.
     Expressions,
-    /// Go on with the arguments or elements in the top frame.
+    /// Continue the arguments or elements in the top frame.
     Arguments,
-    /// Leave out an element of the array literal in the top frame.
+    /// Skip a hole in the array literal in the top frame.
     Hole,
-    /// Read an expression.
+    /// Parse an expression.
     Expression,
-    /// Read an operand.
+    /// Parse an operand.
     Token,
-    /// Read what follows an operand: members, indices, calls.
+    /// Parse the suffixes of an operand: members, indices, calls.
     Properties(ExprId),
-    /// An operand was read, or none was there.
+    /// An operand was parsed, or is missing.
     TokenDone(Option<ExprId>),
-    /// An expression was read up to a possible `?`.
+    /// An expression was parsed up to a possible `?`.
     ExpressionDone(Option<ExprId>),
-    /// An expression was read; hand it to the top frame.
+    /// An expression was parsed; pass it to the top frame.
     Return(Option<ExprId>),
-    /// The text is read.
+    /// The text is parsed.
     Finished,
 }
 
@@ -115,7 +115,7 @@ struct Machine {
     scan: Scanner,
     expr: Expr,
     frames: Vec<Frame>,
-    /// Frames other than `Binary`, which comes with each of the others.
+    /// Frames other than `Binary`, which accompanies each of the others.
     depth: usize,
 }
 
@@ -216,7 +216,7 @@ impl Machine {
         })
     }
 
-    /// Goes on with the arguments or elements of the top frame.
+    /// Continues the arguments or elements of the top frame.
     fn arguments(&mut self) -> Result<Step, MathError> {
         let Some(Frame::Arguments {
             callee,
@@ -258,7 +258,7 @@ impl Machine {
         }
     }
 
-    /// An element that the array literal of the top frame leaves out.
+    /// Adds a hole to the array literal of the top frame.
     fn hole(&mut self) -> Step {
         let message = "null is not an object (evaluating 'node.type')".into();
         let start = self.scan.offset();
@@ -290,18 +290,18 @@ impl Machine {
         Step::Properties(node)
     }
 
-    /// Reads the beginning of an operand.
+    /// Parses the beginning of an operand.
     fn token(&mut self) -> Result<Step, MathError> {
         self.scan.skip_spaces();
         let start = self.scan.offset();
         let Some(code) = self.scan.code() else {
             return Ok(Step::TokenDone(None));
         };
-        // ASCII decides; anything beyond it begins a name.
+        // ASCII characters decide; others begin a name.
         match u8::try_from(code).unwrap_or(b'_') {
             b'0'..=b'9' | b'.' => {
                 let number = self.scan.number()?;
-                // A number takes no members.
+                // A number has no members.
                 Ok(Step::TokenDone(Some(self.push(number, start))))
             }
             b'"' | b'\'' => {
@@ -358,7 +358,7 @@ impl Machine {
         }
     }
 
-    /// Reads one member, index or call after an operand.
+    /// Parses one member, index or call after an operand.
     fn properties(&mut self, node: ExprId) -> Result<Step, MathError> {
         self.scan.skip_spaces();
         let optional = self.scan.at('?') && self.scan.next_is('.');
@@ -401,7 +401,7 @@ impl Machine {
         Ok(Step::Properties(self.push(member, start)))
     }
 
-    /// Hands an operand to a waiting prefix operator or to the list of operands.
+    /// Passes an operand to a waiting prefix operator or to the list of operands.
     fn token_done(&mut self, node: Option<ExprId>) -> Result<Step, MathError> {
         if let Some(&Frame::Prefix { op, start }) = self.frames.last() {
             let Some(arg) = node else {
@@ -483,7 +483,7 @@ impl Machine {
         }
     }
 
-    /// Hands a finished expression to the construct that waits for it.
+    /// Passes a finished expression to the waiting construct.
     fn give(&mut self, node: Option<ExprId>) -> Result<Step, MathError> {
         match self.frames.last_mut() {
             Some(Frame::Expressions {
@@ -563,8 +563,8 @@ impl Machine {
     }
 }
 
-/// Whether `top`, read before `next`, takes the operand between them. Only `**` groups to the
-/// right.
+/// Whether `top`, parsed before `next`, takes the operand between them. Only `**` is
+/// right-associative.
 fn binds_first(top: BinaryOp, next: BinaryOp) -> bool {
     if top.text == "**" && next.text == "**" {
         return false;

@@ -1,13 +1,13 @@
 //! Characters, numbers, strings, names and operators of `mathCalc` texts.
 //!
-//! A port of the first generation's scanner in behaviour: it has no token list, each position
-//! is read as the grammar asks for it, and positions count UTF-16 units.
+//! It behaves like the first generation's scanner: it has no token list, the grammar scans
+//! each position as needed, and positions count UTF-16 units.
 
 use super::error::MathError;
 use crate::{ExprKind, Lit};
 
-/// Binary operators of language section 3.10, with their precedence; longer spellings first where
-/// one begins with another.
+/// Binary operators of language section 3.10, with their precedence; longer spellings precede
+/// their prefixes.
 const BINARY: &[(&str, u8)] = &[
     (">>>", 8),
     ("===", 6),
@@ -125,8 +125,8 @@ impl Scanner {
         }
     }
 
-    /// Reads a binary operator; a word counts only when a character that cannot continue a
-    /// name follows it.
+    /// Parses a binary operator; a word counts only if the next character cannot continue a
+    /// name.
     pub(super) fn binary_op(&mut self) -> Option<BinaryOp> {
         self.skip_spaces();
         let rest = &self.units[self.index.min(self.units.len())..];
@@ -246,7 +246,7 @@ fn is_digit(unit: u16) -> bool {
     (48..=57).contains(&unit)
 }
 
-/// Whether a name can begin with this unit: `A-Z a-z _ $` and everything beyond ASCII.
+/// Whether a name can begin with this unit: `A-Z a-z _ $` and all units beyond ASCII.
 pub(super) fn is_ident_start(unit: u16) -> bool {
     match u8::try_from(unit) {
         Ok(byte) if byte < 128 => byte.is_ascii_alphabetic() || byte == b'_' || byte == b'$',

@@ -6,9 +6,9 @@
 //! * [`parse_condition_v2`]: conditions as the second generation's builder reads them, for a
 //!   host that chose `Dialect::V2` (language section 3.11, decision D3).
 //!
-//! Both give the arena of [the crate](crate), within its limits. What they read follows the
-//! references and is closed: whatever the language gains, its one parser
-//! [`parse_condition`](crate::parse_condition) reads.
+//! Both fill the arena of [the crate](crate), within its limits. Their grammars follow the
+//! references and are closed: only [`parse_condition`](crate::parse_condition) gets new
+//! language features.
 
 mod condition_v2;
 mod error;

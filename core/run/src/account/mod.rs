@@ -1,11 +1,10 @@
-//! Account: what a run and the runs below it may use beside fuel (calls, tokens and money),
-//! and what each of them used.
+//! Accounts: limits and usage of runs besides fuel (calls, tokens and money).
 //!
-//! Accounts form a tree, as runs and their sub-agents do. Whatever is used below an account is
-//! used of it, too, and of those above it: none of them gets beyond its limits, however many
-//! are under way at once. What is not known before, such as the tokens of an answer, is
-//! [reserved](Account::reserve) and [settled](Reservation::settle) afterwards; a reservation
-//! that does not fit beside others [waits](Account::reserve_within) until they are settled.
+//! Accounts form a tree, as runs and their sub-agents do. Usage of an account also counts for
+//! all its ancestors: none of them exceeds its limits, with any number of concurrent runs.
+//! Amounts that are not known in advance, such as the tokens of an answer, are
+//! [reserved](Account::reserve) and [settled](Reservation::settle) afterwards. A reservation
+//! that does not fit next to others [waits](Account::reserve_within) until they are settled.
 
 use a99_core::fuel::Fuel;
 use smallvec::SmallVec;
@@ -20,21 +19,22 @@ mod usage;
 
 pub use usage::Usage;
 
-/// Accounts of a tree that are kept one by one; of others their parents know the sums.
+/// Maximum accounts of a tree that are listed individually; others are included in their
+/// parents' sums.
 const MAX_LISTED: usize = 1024;
 
-/// Accounts above each other.
+/// Maximum depth of a tree.
 const MAX_DEPTH: usize = 64;
 
-/// An amount of money: millionths of a unit of the host's currency.
+/// An amount of money, in millionths of a unit of the host's currency.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Money(u64);
 
 impl Money {
-    /// Nothing.
+    /// No money.
     pub const ZERO: Money = Money(0);
 
-    /// So many millionths.
+    /// Creates an amount from millionths.
     #[must_use]
     pub const fn from_micro(micro: u64) -> Money {
         Money(micro)
@@ -52,8 +52,8 @@ impl Money {
         self.0 as f64 / 1e6
     }
 
-    /// An amount in units, to the nearest millionth; none for what is no amount: negative,
-    /// not finite, or above 10^12.
+    /// Converts an amount in units to the nearest millionth; `None` for an invalid amount:
+    /// negative, not finite, or above 10^12.
     #[must_use]
     pub fn from_units(units: f64) -> Option<Money> {
         let fits = (0.0..=1e12).contains(&units);
@@ -61,10 +61,10 @@ impl Money {
     }
 }
 
-/// What may be used, or was.
+/// An amount of calls, tokens and money.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Spend {
-    /// Calls of the host that a run waited for.
+    /// Host calls that a run waited for.
     pub calls: u64,
     /// Tokens of language models.
     pub tokens: u64,
@@ -72,7 +72,7 @@ pub struct Spend {
     pub money: Money,
 }
 
-/// A tree's accounts in the order in which they are locked, each with its amount.
+/// Amounts of the accounts from one to the root, in locking order.
 type PerAccount = SmallVec<[Spend; 4]>;
 
 impl Spend {
@@ -83,7 +83,7 @@ impl Spend {
         money: Money::ZERO,
     };
 
-    /// Tokens, and what they cost.
+    /// Tokens, and their cost.
     #[must_use]
     pub const fn of_tokens(tokens: u64, money: Money) -> Spend {
         Spend {
@@ -118,19 +118,19 @@ impl Spend {
     }
 }
 
-/// What an account may use; nothing is limited by default.
+/// Limits of an account; by default there are none.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct AccountLimits {
-    /// Calls, if they are limited.
+    /// Maximum number of calls.
     pub calls: Option<u64>,
-    /// Tokens, if they are limited.
+    /// Maximum number of tokens.
     pub tokens: Option<u64>,
-    /// Money, if it is limited.
+    /// Maximum amount of money.
     pub money: Option<Money>,
 }
 
 impl AccountLimits {
-    /// The limits as an amount.
+    /// The limits as an amount; unlimited resources have the maximum.
     fn most(self) -> Spend {
         Spend {
             calls: self.calls.unwrap_or(u64::MAX),
@@ -140,7 +140,7 @@ impl AccountLimits {
     }
 }
 
-/// What is used up.
+/// A limited resource.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Resource {
     /// Calls of the host.
@@ -152,7 +152,7 @@ pub enum Resource {
 }
 
 impl Resource {
-    /// Its name in messages.
+    /// The name in messages.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -162,7 +162,7 @@ impl Resource {
         }
     }
 
-    /// The first resource of which an amount has more than another.
+    /// The first resource of which `amount` has more than `other`.
     fn first_above(amount: Spend, other: Spend) -> Option<Resource> {
         if amount.calls > other.calls {
             Some(Resource::Calls)
@@ -176,12 +176,12 @@ impl Resource {
     }
 }
 
-/// An account, or one above it, has no more.
+/// An account or an ancestor has too little left.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Exhausted {
-    /// Of what.
+    /// The exhausted resource.
     pub resource: Resource,
-    /// The account's name.
+    /// The name of the account.
     pub account: String,
 }
 
@@ -197,7 +197,7 @@ impl fmt::Display for Exhausted {
 
 impl std::error::Error for Exhausted {}
 
-/// What changes of an account.
+/// The mutable state of an account.
 #[derive(Default)]
 struct State {
     spent: Spend,
@@ -213,17 +213,17 @@ struct State {
     waiting: Vec<Waker>,
 }
 
-/// Whether an account can keep an amount.
+/// Whether an account can reserve an amount.
 enum Fit {
-    /// It keeps this.
+    /// It can reserve this amount.
     Kept(Spend),
-    /// Not while others are under way.
+    /// It cannot until other reservations are settled.
     Busy,
-    /// Not any more.
+    /// It never can.
     Lacking(Resource),
 }
 
-/// An account as those above it know it.
+/// An account without its link to the parent.
 struct Ledger {
     name: String,
     limits: AccountLimits,
@@ -231,11 +231,11 @@ struct Ledger {
 }
 
 impl Ledger {
-    /// What is neither spent nor reserved.
+    /// The amount that is neither spent nor reserved.
     fn left(&self, state: &State) -> Spend {
         let taken = state.spent.plus(state.reserved);
         let left = self.limits.most().minus(taken);
-        // What has no limit never gets less.
+        // Unlimited resources never decrease.
         Spend {
             calls: self.limits.calls.map_or(u64::MAX, |_| left.calls),
             tokens: self.limits.tokens.map_or(u64::MAX, |_| left.tokens),
@@ -243,19 +243,19 @@ impl Ledger {
         }
     }
 
-    /// What of an amount there is too little of.
+    /// The first resource that is insufficient for `want`.
     fn lacks(&self, state: &State, want: Spend) -> Option<Resource> {
         Resource::first_above(want, self.left(state))
     }
 
-    /// What it keeps of `most`: all of it, or, if nothing of the kind is under way, as much as
-    /// is left, which must be `least`.
+    /// The amount to reserve of `most`: all of it, or, without other reservations of the
+    /// resource, the amount left, which must be at least `least`.
     fn fit(&self, state: &State, least: Spend, most: Spend) -> Fit {
         let left = self.left(state);
         if Resource::first_above(most, left).is_none() {
             return Fit::Kept(most);
         }
-        // Settling others cannot give back more than they keep.
+        // Settling can return at most the reserved amount.
         let at_best = left.plus(state.reserved);
         if let Some(resource) = Resource::first_above(least, at_best) {
             return Fit::Lacking(resource);
@@ -297,7 +297,7 @@ impl Ledger {
             children: Vec::new(),
             unlisted: state.unlisted,
         };
-        // Who spends locks a child before its parent.
+        // Unlock first: spending locks a child before its parent.
         drop(state);
         usage.children = children.iter().map(|child| child.usage()).collect();
         usage
@@ -307,13 +307,13 @@ impl Ledger {
 struct Node {
     ledger: Arc<Ledger>,
     parent: Option<Account>,
-    /// Accounts of the tree that are kept one by one.
+    /// Number of individually listed accounts in the tree.
     listed: Arc<AtomicUsize>,
-    /// How far below the top it is.
+    /// Distance from the root.
     depth: usize,
 }
 
-/// An account. Clones are the same one.
+/// An account; clones share it.
 ///
 /// ```
 /// use a99_run::account::{Account, AccountLimits, Money, Spend};
@@ -329,13 +329,13 @@ struct Node {
 #[derive(Clone)]
 pub struct Account(Arc<Node>);
 
-/// Locks data that stays valid whatever a panicking holder did.
+/// Locks data that stays valid if a holder panics.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Default for Account {
-    /// One without name and limits.
+    /// An account without name and limits.
     fn default() -> Account {
         Account::new("", AccountLimits::default())
     }
@@ -366,14 +366,14 @@ impl Account {
         }))
     }
 
-    /// The account at the top of a tree.
+    /// Creates the root account of a tree.
     pub fn new(name: impl Into<String>, limits: AccountLimits) -> Account {
         Account::of(name.into(), limits, None)
     }
 
-    /// An account below this one, which may use what this one may, within limits of its own.
-    /// Below 64 others it is the one above itself: their limits hold, and their use is told
-    /// in one sum.
+    /// Creates a child account with additional limits; it can use only what this one can. At
+    /// a depth of 64 the account itself is returned: its limits apply, and its usage includes
+    /// the child's.
     #[must_use]
     pub fn child(&self, name: impl Into<String>, limits: AccountLimits) -> Account {
         if self.0.depth >= MAX_DEPTH {
@@ -390,7 +390,7 @@ impl Account {
         child
     }
 
-    /// Does something to this account and those above it, all or none of them.
+    /// Changes this account and its ancestors atomically.
     fn with_all<T>(&self, act: impl FnOnce(&mut [(&Ledger, MutexGuard<'_, State>)]) -> T) -> T {
         let mut locked: SmallVec<[(&Ledger, MutexGuard<'_, State>); 4]> = SmallVec::new();
         let mut at = Some(self);
@@ -402,7 +402,7 @@ impl Account {
         act(&mut locked)
     }
 
-    /// Takes an amount, here and above, if all of them have it.
+    /// Takes an amount from this account and its ancestors, if all of them have it.
     fn take(&self, want: Spend, into: impl Fn(&mut State) -> &mut Spend) -> Result<(), Exhausted> {
         self.with_all(|accounts| {
             for (ledger, state) in accounts.iter() {
@@ -419,10 +419,10 @@ impl Account {
         })
     }
 
-    /// Keeps an amount for what is about to be done, here and above.
+    /// Reserves an amount for a pending operation, here and in all ancestors.
     ///
     /// # Errors
-    /// If this account, or one above it, has less left than that. Nothing is kept then.
+    /// This account or an ancestor has less than the amount left. Nothing is reserved then.
     pub fn reserve(&self, want: Spend) -> Result<Reservation, Exhausted> {
         self.take(want, |state| &mut state.reserved)?;
         let mut kept = PerAccount::new();
@@ -433,14 +433,16 @@ impl Account {
         })
     }
 
-    /// Keeps what is about to be done may need at most, here and above. An account that has
-    /// too little left for that waits until the reservations of others are settled, and keeps
-    /// what is left, at least `least`, when it has no others: so of all that it paid for, one
-    /// reservation at a time may turn out to need more than was kept. Whoever waits keeps
-    /// nothing. Dropping the future ends the wait.
+    /// Reserves the maximum of a pending operation, here and in all ancestors, and waits if
+    /// necessary.
+    ///
+    /// An account with less than `most` left waits until other reservations are settled.
+    /// Without other reservations it reserves the amount left, at least `least`. So of all
+    /// operations that it pays for, only one at a time can turn out to need more than was
+    /// reserved. A waiting future reserves nothing. Dropping it ends the wait.
     ///
     /// # Errors
-    /// If this account, or one above it, will not have `least` left. Nothing is kept then.
+    /// This account or an ancestor will not have `least` left. Nothing is reserved then.
     pub fn reserve_within(
         &self,
         least: Spend,
@@ -478,15 +480,15 @@ impl Account {
         })
     }
 
-    /// Uses an amount, here and above.
+    /// Spends an amount, here and in all ancestors.
     ///
     /// # Errors
-    /// If this account, or one above it, has less left than that. Nothing is used then.
+    /// This account or an ancestor has less than the amount left. Nothing is spent then.
     pub fn spend(&self, amount: Spend) -> Result<(), Exhausted> {
         self.take(amount, |state| &mut state.spent)
     }
 
-    /// What may be used here; the largest numbers where there is no limit.
+    /// The amount left here; the maximum values for unlimited resources.
     #[must_use]
     pub fn left(&self) -> Spend {
         let most = AccountLimits::default().most();
@@ -496,7 +498,7 @@ impl Account {
         })
     }
 
-    /// Notes a run that this is the account of.
+    /// Records a run of this account.
     pub fn note_run(&self, fuel: Fuel, time: Duration, failed: bool) {
         let mut state = lock(&self.0.ledger.state);
         state.runs += 1;
@@ -505,37 +507,37 @@ impl Account {
         state.time = state.time.saturating_add(time);
     }
 
-    /// What it and those below it used.
+    /// Usage of this account and its descendants.
     #[must_use]
     pub fn usage(&self) -> Usage {
         self.0.ledger.usage()
     }
 }
 
-/// An amount that is kept for something. Dropping it gives all of it back.
+/// A reserved amount. Dropping it releases all of it.
 #[derive(Debug)]
 #[must_use = "what is not settled is given back"]
 pub struct Reservation {
     account: Account,
-    /// What each account keeps, from the own one up.
+    /// The amounts reserved in each account, from this one to the root.
     kept: PerAccount,
 }
 
 impl Reservation {
-    /// What all accounts keep for it.
+    /// The amount reserved in every account.
     #[must_use]
     pub fn room(&self) -> Spend {
         let most = AccountLimits::default().most();
         self.kept.iter().copied().fold(most, Spend::least)
     }
 
-    /// Uses what was really needed, and gives the rest back. What is more than was kept is
-    /// used as far as there is any; the rest of it is told as [`Usage::overdrawn`].
+    /// Spends the actual amount and releases the rest. An excess over the reservation is
+    /// spent as far as the accounts allow; the remainder is reported as [`Usage::overdrawn`].
     pub fn settle(mut self, used: Spend) {
         self.give_back(used);
     }
 
-    /// Gives back what is kept and uses this.
+    /// Releases the reservation and spends `used`.
     fn give_back(&mut self, used: Spend) {
         let kept = std::mem::take(&mut self.kept);
         if kept.is_empty() {
@@ -546,7 +548,7 @@ impl Reservation {
                 state.reserved = state.reserved.minus(*kept);
             }
             let mut woken = Vec::new();
-            // From the top, so that none of those below spent what those above did not.
+            // From the root, so that no account spends more than its ancestors.
             let mut there = used;
             for (ledger, state) in accounts.iter_mut().rev() {
                 there = there.least(ledger.left(state));

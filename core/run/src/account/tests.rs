@@ -96,7 +96,7 @@ fn runs_are_told_for_machines() {
     );
 }
 
-/// What a random run does with the accounts of a tree.
+/// An operation of a random run on the accounts of a tree.
 #[derive(Clone, Debug)]
 enum Act {
     Child(usize, Option<u64>),
@@ -116,7 +116,7 @@ fn act() -> impl Strategy<Value = Act> {
     ]
 }
 
-/// Each account within its limit, and what it used not less than those below it did.
+/// Each account is within its limit, and its usage is at least that of its descendants.
 fn holds(ledger: &Ledger) -> bool {
     let state = lock(&ledger.state);
     let within = state.spent.tokens + state.reserved.tokens <= ledger.limits.most().tokens;
@@ -197,13 +197,13 @@ fn d12_a_reservation_waits_for_others_and_fails_only_when_there_are_none() {
         panic!("there is room now");
     };
     assert_eq!(kept.room(), tokens(60));
-    // Even if all is given back, there is not as much.
+    // Even with all reservations released, the amount is not available.
     let mut never = Box::pin(all.reserve_within(tokens(91), tokens(91)));
     let Poll::Ready(Err(error)) = poll(&mut never) else {
         panic!("nothing can give that back");
     };
     assert_eq!(error.resource, Resource::Tokens);
-    // What is left is less than it may need: it goes alone, with all that is left.
+    // Less is left than the maximum: it runs alone, with all that is left.
     let mut alone = Box::pin(all.reserve_within(tokens(20), tokens(200)));
     assert!(poll(&mut alone).is_pending());
     drop(kept);

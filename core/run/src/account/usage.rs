@@ -1,36 +1,35 @@
-//! Usage: what an account and those below it used, and its form for machines.
+//! Usage of an account and its descendants, and its JSON form.
 
 use super::{Money, Spend};
 use a99_core::fuel::Fuel;
 use a99_core::value::{Map, Value};
 use std::time::Duration;
 
-/// What an account used, and those below it.
+/// Usage of an account and its descendants.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Usage {
     /// The account's name: that of the agent.
     pub name: String,
-    /// Runs that it is the account of.
+    /// Number of runs of this account.
     pub runs: u64,
-    /// Those of them that failed.
+    /// Number of failed runs.
     pub failed: u64,
-    /// Fuel of its own runs, that of sub-agents with budgets from it included.
+    /// Fuel of the account's own runs, including that of sub-agents that use their budget.
     pub fuel: Fuel,
-    /// Time of its own runs, all together.
+    /// Total time of the account's own runs.
     pub time: Duration,
-    /// What was used, by those below it, too.
+    /// The amount spent, including descendants.
     pub spent: Spend,
-    /// What was used beyond the limits, because it was known too late: what a service
-    /// reports may be more than was reserved for it.
+    /// The amount used beyond the limits, because a service reported more than was reserved.
     pub overdrawn: Spend,
-    /// Those below it that are kept.
+    /// Individually listed children.
     pub children: Vec<Usage>,
-    /// How many others there were.
+    /// Number of unlisted children.
     pub unlisted: u64,
 }
 
 impl Usage {
-    /// Whether nothing but runs and calls of this one account is in it.
+    /// Whether it contains only runs and calls of this one account.
     #[must_use]
     pub fn is_plain(&self) -> bool {
         let Spend { tokens, money, .. } = self.spent;
@@ -38,9 +37,9 @@ impl Usage {
         alone && tokens == 0 && money == Money::ZERO && self.overdrawn == Spend::default()
     }
 
-    /// The form for machines: `{name, runs, failed, fuel, time_ms, calls, tokens, money,
-    /// children}`, with `overdrawn` and `unlisted` where there are any. `failed`, `tokens`,
-    /// `money` and `children` are left out where there are none.
+    /// The JSON form: `{name, runs, failed, fuel, time_ms, calls, tokens, money, children}`,
+    /// with `overdrawn` and `unlisted` if not zero. Empty `failed`, `tokens`, `money` and
+    /// `children` are left out.
     #[must_use]
     pub fn to_json(&self) -> Value {
         let mut map = Map::new();

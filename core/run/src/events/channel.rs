@@ -1,4 +1,4 @@
-//! Bounded channels of events, whose senders may wait.
+//! Bounded channels of events with asynchronous senders.
 
 use crate::events::event::{RunEvent, RunEventKind};
 use crate::events::sink::{EventSink, Target};
@@ -9,18 +9,18 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
 
-/// What may wait in a channel until it is read.
+/// Capacity of a channel.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct EventLimits {
-    /// So many events; at least one.
+    /// Maximum number of events; at least one.
     pub events: usize,
-    /// Bytes that they take in memory, about. One event that is larger has room when no
-    /// other waits.
+    /// Maximum of their approximate size in memory, in bytes. A single larger event fits into
+    /// an empty channel.
     pub bytes: usize,
 }
 
 impl Default for EventLimits {
-    /// 256 events of 1 MiB.
+    /// 256 events and 1 MiB.
     fn default() -> EventLimits {
         EventLimits {
             events: 256,
@@ -38,9 +38,10 @@ impl From<usize> for EventLimits {
     }
 }
 
-/// The two ends of a channel with these limits, or for so many events.
+/// Creates a channel with these limits, or for this number of events.
 ///
-/// The stream ends when the sink and its clones are gone: with the runs that were given one.
+/// The stream ends when the sink and its clones are dropped, together with the runs that have
+/// one.
 #[must_use]
 pub fn event_channel(limits: impl Into<EventLimits>) -> (EventSink, EventStream) {
     let channel = Arc::new(Channel {
@@ -60,14 +61,14 @@ pub(crate) struct Channel {
 struct State {
     events: VecDeque<(RunEvent, usize)>,
     bytes: usize,
-    /// Events that had no room since the last one that had.
+    /// Number of events dropped since the last one that fit.
     missed: u64,
-    /// Nobody sends any more.
+    /// Whether all senders are gone.
     ended: bool,
-    /// Nobody reads any more.
+    /// Whether the reader is gone.
     abandoned: bool,
     reader: Option<Waker>,
-    /// Those who wait for room, by ticket, in their order.
+    /// Senders that wait for room, by ticket, in order.
     writers: VecDeque<(u64, Waker)>,
     tickets: u64,
 }
@@ -80,7 +81,7 @@ impl State {
 
     fn push(&mut self, event: RunEvent, size: usize) {
         if self.missed > 0 {
-            // Beyond the limits, once for each event that has room.
+            // Exceeds the limits at most once per event that fits.
             let events = std::mem::take(&mut self.missed);
             self.events.push_back((missed(events), 0));
         }
@@ -109,8 +110,8 @@ impl Channel {
         self.lock().abandoned
     }
 
-    /// Sends an event if there is room for it or it needs none, else counts it as missed.
-    /// Whether it was sent.
+    /// Sends an event if there is room or it needs none, else counts it as missed. Returns
+    /// whether it was sent.
     pub(crate) fn try_send(&self, event: RunEvent, needs_room: bool) -> bool {
         let size = event.kind.held_bytes();
         let mut state = self.lock();
@@ -128,7 +129,7 @@ impl Channel {
         true
     }
 
-    /// Waits until the event has room, or nobody reads. Those who wait come in their order.
+    /// Waits until the event fits or the reader is gone. Waiting senders are served in order.
     pub(crate) async fn send(&self, event: RunEvent) {
         let mut place = Place {
             channel: self,
@@ -170,7 +171,7 @@ impl Channel {
                 state.push(event, size);
                 woken.extend(state.reader.take());
             }
-            // There may be room for another, whose turn it is now.
+            // There may be room for the next sender, whose turn it is now.
             woken.extend(state.writers.front().map(|(_, waker)| waker.clone()));
             drop(state);
             woken.into_iter().for_each(Waker::wake);
@@ -179,7 +180,7 @@ impl Channel {
         .await;
     }
 
-    /// Nobody sends any more.
+    /// Marks that all senders are gone.
     pub(crate) fn end(&self) {
         let mut state = self.lock();
         state.ended = true;
@@ -189,7 +190,7 @@ impl Channel {
     }
 }
 
-/// A place among those who wait, given up with its future.
+/// A place in the queue of senders, released when its future is dropped.
 struct Place<'a> {
     channel: &'a Channel,
     ticket: Option<u64>,
@@ -200,7 +201,7 @@ impl Drop for Place<'_> {
         if let Some(ticket) = self.ticket {
             let mut state = self.channel.lock();
             state.forget(ticket);
-            // Whoever comes next may have been waiting for this one only.
+            // The next sender may have waited only for this one.
             let next = state.writers.front().map(|(_, waker)| waker.clone());
             drop(state);
             next.into_iter().for_each(Waker::wake);
@@ -208,8 +209,7 @@ impl Drop for Place<'_> {
     }
 }
 
-/// The end of a channel that the host reads. Whoever drops it is sent nothing more, and
-/// nobody waits for them.
+/// The receiving end of a channel. After it is dropped, senders send nothing and do not wait.
 pub struct EventStream(Arc<Channel>);
 
 impl fmt::Debug for EventStream {
@@ -222,12 +222,12 @@ impl fmt::Debug for EventStream {
 }
 
 impl EventStream {
-    /// The next event; none after the last.
+    /// Waits for the next event; `None` after the last.
     pub async fn next(&mut self) -> Option<RunEvent> {
         poll_fn(|cx| self.poll_next(cx)).await
     }
 
-    /// The same for who polls.
+    /// Polls for the next event.
     pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<RunEvent>> {
         let (event, ended) = self.take(Some(cx.waker()));
         match (event, ended) {
@@ -236,7 +236,7 @@ impl EventStream {
         }
     }
 
-    /// The next event, waiting on this thread; none after the last.
+    /// Blocks this thread until the next event; `None` after the last.
     pub fn next_blocking(&mut self) -> Option<RunEvent> {
         let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
         loop {
@@ -247,18 +247,18 @@ impl EventStream {
         }
     }
 
-    /// The next event, if there is one now.
+    /// The next event, if one is ready.
     pub fn try_next(&mut self) -> Option<RunEvent> {
         self.take(None).0
     }
 
-    /// Bytes that wait to be read, about.
+    /// Approximate size of unread events, in bytes.
     #[must_use]
     pub fn waiting_bytes(&self) -> usize {
         self.0.lock().bytes
     }
 
-    /// The next event, and whether none comes any more; else the waker is kept.
+    /// The next event, and whether the stream has ended; otherwise keeps the waker.
     fn take(&mut self, waker: Option<&Waker>) -> (Option<RunEvent>, bool) {
         let mut state = self.0.lock();
         let event = match state.events.pop_front() {

@@ -1,4 +1,4 @@
-//! An event, and its form for machines.
+//! Events of runs, and their JSON form.
 
 use crate::events::trace::TraceEvent;
 use crate::events::{VALUE_BYTES, held_bytes};
@@ -8,66 +8,66 @@ use a99_core::value::{Map, Value};
 use serde::{Serialize, Serializer};
 use std::sync::Arc;
 
-/// What happened in a run. Serializes as [`RunEvent::to_json`].
+/// An event of a run. Serializes as [`RunEvent::to_json`].
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct RunEvent {
-    /// The agents below the run in which it happened, by name, the outermost first; none for
-    /// the run itself.
+    /// Names of the sub-agents in which the event occurred, outermost first; empty for the
+    /// run itself.
     pub agents: Arc<[Text]>,
-    /// What it is.
+    /// The kind of event, with its data.
     pub kind: RunEventKind,
 }
 
-/// What kinds of events there are. Those of one call come in their order, from
-/// [`CallStarted`](RunEventKind::CallStarted) to [`CallEnded`](RunEventKind::CallEnded); those
-/// of calls that are under way at once come as they happen.
+/// The kinds of events. Events of one call are in order, from
+/// [`CallStarted`](RunEventKind::CallStarted) to [`CallEnded`](RunEventKind::CallEnded);
+/// those of concurrent calls interleave.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum RunEventKind {
-    /// A call of the host began. One that is made again after its run was restored begins
-    /// again.
+    /// A host call began. A call repeated after its run was restored begins again.
     CallStarted {
-        /// Which call of the run.
+        /// Id of the call in its run.
         call: CallId,
         /// The atom's name.
         op: Text,
     },
-    /// A piece of a model's answer, of at most [`MAX_TEXT_BYTES`](crate::events::MAX_TEXT_BYTES).
+    /// A piece of a model's answer, of at most
+    /// [`MAX_TEXT_BYTES`](crate::events::MAX_TEXT_BYTES).
     Text {
-        /// The call that asked the model.
+        /// The call to the model.
         call: CallId,
         /// The piece.
         text: String,
     },
-    /// A piece of what a model thinks before it answers, as long.
+    /// A piece of a model's reasoning before its answer, of the same maximum length.
     Thinking {
-        /// The call that asked the model.
+        /// The call to the model.
         call: CallId,
         /// The piece.
         text: String,
     },
-    /// What the program sent by `streamChunk`, or an atom of the host.
+    /// Data that the program sent by `streamChunk`, or an atom of the host.
     Chunk {
         /// The call that sent it.
         call: CallId,
         /// The data.
         value: Value,
     },
-    /// A call of the host ended.
+    /// A host call ended.
     CallEnded {
-        /// Which call of the run.
+        /// Id of the call in its run.
         call: CallId,
-        /// How.
+        /// How the call ended.
         end: CallEnd,
     },
-    /// What the program wrote by `console`.
+    /// A line that the program wrote by `console`.
     Log(LogLine),
-    /// A step ended: for sinks that the host gives the run as a sink of its trace, too.
+    /// A step ended; sent to sinks that are also the sink of the run's trace.
     Step(Box<TraceEvent>),
-    /// Events that were not sent, since nobody had read those before them.
+    /// Events were dropped because the reader was too slow.
     Missed {
-        /// How many.
+        /// Number of dropped events.
         events: u64,
     },
 }
@@ -75,9 +75,9 @@ pub enum RunEventKind {
 /// A line that a program wrote by `console`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogLine {
-    /// By which of its functions.
+    /// The function that wrote it.
     pub level: LogLevel,
-    /// The values, texts as they are and others as JSON, with a space between them.
+    /// The values separated by spaces; texts are written literally, others as JSON.
     pub text: Text,
 }
 
@@ -126,16 +126,16 @@ impl LogLevel {
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CallEnd {
-    /// The atom gave a value.
+    /// The atom returned a value.
     Answered,
     /// The atom failed.
     Failed,
-    /// Nobody waits for the answer any more: its time was up, or the run ended.
+    /// The answer is no longer wanted: the call timed out, or the run ended.
     Stopped,
 }
 
 impl CallEnd {
-    /// The name.
+    /// The name in events.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -162,7 +162,7 @@ impl RunEventKind {
         }
     }
 
-    /// The call that it belongs to.
+    /// The call that the event belongs to.
     #[must_use]
     pub fn call(&self) -> Option<&CallId> {
         match self {
@@ -175,7 +175,7 @@ impl RunEventKind {
         }
     }
 
-    /// Bytes that it takes in memory, about.
+    /// Approximate size in memory, in bytes.
     pub(crate) fn held_bytes(&self) -> usize {
         let more = match self {
             RunEventKind::CallStarted { op, .. } => op.len_bytes(),
@@ -190,8 +190,8 @@ impl RunEventKind {
 }
 
 impl RunEvent {
-    /// The event as an object, that of a line of `a99 run --stream --json`: `event`, the name
-    /// of its kind; `agents`, a list of names, if it happened in a sub-agent; then
+    /// The event as an object, as in a line of `a99 run --stream --json`: `event`, the name
+    /// of its kind; `agents`, a list of names, if it occurred in a sub-agent; then
     ///
     /// | `event` | other members |
     /// |---|---|
@@ -226,7 +226,7 @@ impl RunEvent {
                 map.insert("text", line.text.clone())
             }
             RunEventKind::Step(step) => map.insert("step", step.to_json()),
-            // Far below what a double counts exactly.
+            // Far below the limit of exact integers in a double.
             RunEventKind::Missed { events } => map.insert("events", *events as f64),
         };
         Value::Object(map)

@@ -1,9 +1,8 @@
-//! Events: what a host learns of a run while it goes on (D87).
+//! Events: progress of a run for its host (D87).
 //!
-//! A run sends to an [`EventSink`]: the end of a bounded channel whose other end, an
-//! [`EventStream`], the host reads, or a function. Who reads slowly makes calls wait that
-//! have something to say, and who reads no more is sent nothing; neither changes what comes
-//! of the run.
+//! A run sends to an [`EventSink`]: a function, or the sending end of a bounded channel, from
+//! which the host reads with an [`EventStream`]. A slow reader delays only the calls that
+//! send. After the reader is dropped, nothing is sent. Neither affects the result of the run.
 //!
 //! ```
 //! use a99_core::call_id::CallId;
@@ -27,13 +26,13 @@ pub use trace::{CALL_BYTES, TraceCall, TraceCallEnd, TraceEvent};
 
 use a99_core::value::Value;
 
-/// Estimated bytes of a value in memory, its place in an array included.
+/// Estimated size of a value in memory, with its place in an array, in bytes.
 pub(crate) const VALUE_BYTES: usize = 40;
 
-/// Estimated bytes of a member of an object beyond its key and value.
+/// Estimated size of a member of an object in bytes, beyond its key and value.
 const MEMBER_BYTES: usize = 120;
 
-/// Estimated bytes that values take in memory.
+/// Estimated size of values in memory, in bytes.
 pub(crate) fn held_bytes(mut todo: Vec<&Value>) -> usize {
     let mut sum = 0;
     while let Some(value) = todo.pop() {

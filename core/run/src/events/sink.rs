@@ -1,4 +1,4 @@
-//! Sink of events: the end of a channel, or a function.
+//! Event sinks: a channel, or a function.
 
 use crate::events::channel::Channel;
 use crate::events::event::{RunEvent, RunEventKind};
@@ -10,10 +10,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Bytes of text in one event, at most: longer pieces are sent as several.
+/// Maximum bytes of text in one event; longer pieces are split.
 pub const MAX_TEXT_BYTES: usize = 16 << 10;
 
-/// Where a run sends its events. Clones send to the same place.
+/// The destination of a run's events; clones share it.
 #[derive(Clone)]
 pub struct EventSink(Arc<Inner>);
 
@@ -23,7 +23,7 @@ struct Inner {
     waits: bool,
 }
 
-/// What takes the events.
+/// The receiver of the events.
 pub(crate) enum Target {
     Channel(Arc<Channel>),
     Function(Box<Function>),
@@ -31,7 +31,7 @@ pub(crate) enum Target {
 
 pub(crate) struct Function {
     call: Box<dyn Fn(RunEvent) + Send + Sync>,
-    /// It panicked, and is not called again.
+    /// Whether the function panicked; it is not called again then.
     broken: AtomicBool,
 }
 
@@ -59,9 +59,11 @@ impl EventSink {
         }))
     }
 
-    /// A sink that calls a function with each event. Its time is the run's: one that waits
-    /// keeps the run from its deadline. It may be called by several threads at once if
-    /// several runs have it; one that panics is not called again.
+    /// Creates a sink that calls a function with each event.
+    ///
+    /// Its time counts as the run's: a blocking function delays the deadline check. Several
+    /// threads may call it at once if several runs share the sink. After a panic it is not
+    /// called again.
     #[must_use]
     pub fn to_function(call: impl Fn(RunEvent) + Send + Sync + 'static) -> EventSink {
         EventSink::of(Target::Function(Box::new(Function {
@@ -71,14 +73,14 @@ impl EventSink {
     }
 
     /// The sink for the run of a sub-agent: its events carry the name after those of the
-    /// agents around it.
+    /// enclosing agents.
     #[must_use]
     pub fn in_agent(&self, name: &str) -> EventSink {
         let outer = self.0.agents.iter().cloned();
         self.with(outer.chain([Text::from(name)]).collect(), self.0.waits)
     }
 
-    /// The same for who cannot wait: what has no room is not sent, and counted
+    /// A sink that never waits: events without room are dropped and counted
     /// ([`RunEventKind::Missed`]).
     #[must_use]
     pub fn without_waiting(&self) -> EventSink {
@@ -93,7 +95,7 @@ impl EventSink {
         }))
     }
 
-    /// Whether nobody reads what is sent.
+    /// Whether the reader is gone, or the function panicked.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         match &*self.0.to {
@@ -109,13 +111,13 @@ impl EventSink {
         }
     }
 
-    /// Sends an event if there is room for it, else counts it as missed. Whether it was sent.
+    /// Sends an event if there is room, else counts it as missed. Returns whether it was
+    /// sent.
     pub fn try_send(&self, kind: RunEventKind) -> bool {
         self.send_now(kind, true)
     }
 
-    /// Sends an event whether or not there is room: the end of something whose beginning
-    /// had room.
+    /// Sends an event regardless of room, for the end of an operation whose start had room.
     pub fn send_beyond(&self, kind: RunEventKind) {
         self.send_now(kind, false);
     }
@@ -127,7 +129,7 @@ impl EventSink {
         }
     }
 
-    /// Sends an event, and waits until there is room for it.
+    /// Sends an event, and waits for room.
     pub async fn send(&self, kind: RunEventKind) {
         match &*self.0.to {
             Target::Channel(channel) if self.0.waits => channel.send(self.event(kind)).await,
@@ -137,12 +139,12 @@ impl EventSink {
         }
     }
 
-    /// Sends a chunk of a call: what `streamChunk` does.
+    /// Sends a chunk of a call, as `streamChunk` does.
     pub async fn send_chunk(&self, call: CallId, value: Value) {
         self.send(RunEventKind::Chunk { call, value }).await;
     }
 
-    /// Sends a piece of a model's answer, or of its thinking, in pieces of at most
+    /// Sends a part of a model's answer or reasoning, in pieces of at most
     /// [`MAX_TEXT_BYTES`].
     pub async fn send_text(&self, call: &CallId, text: &str, thinking: bool) {
         let mut rest = text;

@@ -1,4 +1,4 @@
-//! What channels hold to.
+//! Guarantees of channels.
 
 use super::*;
 use crate::events::{CallEnd, MAX_TEXT_BYTES};
@@ -8,7 +8,7 @@ use std::future::Future;
 use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Counts how often it is woken.
+/// Counts its wake-ups.
 #[derive(Default)]
 struct Count(AtomicUsize);
 
@@ -72,7 +72,7 @@ fn who_gives_up_leaves_nothing_behind() {
         assert!(poll(given_up.as_mut(), &count).is_pending());
     }
     assert!(stream.0.lock().writers.is_empty());
-    // The next in the line is told when the one before it gives up.
+    // The next sender is woken when the one before it gives up.
     let mut first = Box::pin(sink.send(chunk(1.0)));
     assert!(poll(first.as_mut(), &count).is_pending());
     let mut second = pin!(sink.send(chunk(2.0)));

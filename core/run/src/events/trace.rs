@@ -1,5 +1,4 @@
-//! Events of the trace: one for each step that ran, in order of completion
-//! (language section 4.10).
+//! Trace events: one for each executed step, in order of completion (language section 4.10).
 
 use crate::events::{MEMBER_BYTES, VALUE_BYTES, held_bytes};
 use a99_core::call_id::CallId;
@@ -8,58 +7,57 @@ use a99_core::text::Text;
 use a99_core::value::{Map, Value};
 use serde::{Serialize, Serializer};
 
-/// What one step did. Serializes as [`TraceEvent::to_json`].
+/// The execution of one step. Serializes as [`TraceEvent::to_json`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct TraceEvent {
-    /// The number of the event in its run, from 0, in the order in which steps
-    /// ended: those that a full trace has dropped are counted, too.
+    /// Number of the event in its run, from 0, in the order in which steps ended. Events that
+    /// a full trace has dropped count too.
     pub sequence: u64,
-    /// In how many steps the step lies that have not ended: 0 for the program's own
-    /// `seq`, 1 for its steps.
+    /// Number of enclosing steps that have not ended: 0 for the program's own `seq`, 1 for
+    /// its steps.
     pub depth: u32,
-    /// RFC 6901 pointer to the step in its program, or to the list of steps for a
-    /// `seq` that nobody wrote; none where the program came
-    /// without its source, or an atom wrote the event.
+    /// RFC 6901 pointer to the step in its program, or to the list of steps for an implicit
+    /// `seq`. `None` if the program has no source, or an atom wrote the event.
     pub pointer: Option<String>,
-    /// The step's index in its list of steps, from 0, if it stands in one.
+    /// Index of the step in its list of steps, from 0, if it is in one.
     pub index: Option<u32>,
-    /// Its op.
+    /// The op of the step.
     pub op: Text,
-    /// The step as written, without `op` and `result`.
+    /// The step's source, without `op` and `result`.
     pub input: Value,
-    /// Variables of its scope that it changed, with their new values.
+    /// Variables of its scope that the step changed, with their new values.
     pub state_diff: Map,
-    /// The value it returned.
+    /// The value of the step.
     pub result: Value,
-    /// The message it failed with, if it failed itself.
+    /// The message of the step's own failure.
     pub error: Option<Text>,
-    /// Fuel left before its own price was taken.
+    /// Fuel left before the step's own price.
     pub fuel_before: Fuel,
-    /// Fuel left when it ended; zero where the budget was overdrawn.
+    /// Fuel left at the end of the step; zero if the budget was overdrawn.
     pub fuel_after: Fuel,
-    /// When it ended, ISO 8601 (D43).
+    /// End of the step, ISO 8601 (D43).
     pub timestamp: String,
-    /// Calls of the host that it made, in their order.
+    /// Host calls of the step, in order.
     pub calls: Vec<TraceCall>,
 }
 
 impl TraceEvent {
     /// The event with the references' member names, and only these: `op`, `input`,
-    /// `stateDiff`, `result` and `error` where there are any, `fuelBefore` and
-    /// `fuelAfter` in units, `timestamp`.
+    /// `stateDiff`, `result` and `error` if present, `fuelBefore` and `fuelAfter` in units,
+    /// `timestamp`.
     pub fn to_value(&self) -> Value {
         let mut map = Map::new();
         self.write(&mut map);
         Value::Object(map)
     }
 
-    /// The event as an object, that of a line of `a99 run --trace`: the numbers
-    /// `sequence`, `depth` and `index` and the string `pointer`, the latter two
-    /// where there are any, then all of [`TraceEvent::to_value`], and `calls` where there
-    /// are any, each as [`TraceCall::to_json`] has it.
+    /// The event as an object, as in a line of `a99 run --trace`: the numbers `sequence`,
+    /// `depth` and `index` and the string `pointer`, the latter two if present, then all of
+    /// [`TraceEvent::to_value`], and `calls` if there are any, each as
+    /// [`TraceCall::to_json`].
     pub fn to_json(&self) -> Value {
         let mut map = Map::new();
-        // Far below what a double counts exactly.
+        // Far below the limit of exact integers in a double.
         map.insert("sequence", self.sequence as f64);
         map.insert("depth", f64::from(self.depth));
         if let Some(pointer) = &self.pointer {
@@ -98,42 +96,42 @@ impl Serialize for TraceEvent {
     }
 }
 
-/// A call of the host that a step made.
+/// A host call of a step.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TraceCall {
-    /// Which of the run's calls it is.
+    /// Id of the call in its run.
     pub id: CallId,
-    /// The atom's name: in a `callAll` another one than the step's.
+    /// The atom's name; in a `callAll` it differs from the step's.
     pub op: Text,
-    /// When it was made, in milliseconds since 1970 by the engine's clock.
+    /// Start of the call, in milliseconds since 1970 by the engine's clock.
     pub started: f64,
-    /// Bytes that its inputs take in memory, about.
+    /// Approximate size of the inputs in memory, in bytes.
     pub bytes_out: usize,
-    /// How it ended; nothing if the run did not wait for that.
+    /// The end of the call; `None` if the run did not wait for it.
     pub end: Option<TraceCallEnd>,
 }
 
-/// How a call of the host ended.
+/// The end of a host call.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub struct TraceCallEnd {
-    /// When the run took the answer, as [`TraceCall::started`] is given. Those of a
-    /// `callAll` are taken together.
+    /// Time at which the run took the answer, in the unit of [`TraceCall::started`]. The
+    /// answers of a `callAll` are taken together.
     pub ended: f64,
-    /// Bytes that the answer takes in memory, about.
+    /// Approximate size of the answer in memory, in bytes.
     pub bytes_in: usize,
-    /// Whether it is an error.
+    /// Whether the answer is an error.
     pub failed: bool,
 }
 
 impl TraceCall {
-    /// Milliseconds between its start and its end.
+    /// Milliseconds from start to end.
     #[must_use]
     pub fn duration_ms(&self) -> Option<f64> {
         let end = self.end?;
         Some((end.ended - self.started).max(0.0))
     }
 
-    /// The call as an object: `id`, `op`, `started` (ISO 8601), `bytesOut`, and, where it
+    /// The call as an object: `id`, `op`, `started` (ISO 8601), `bytesOut`, and, if it has
     /// ended, `durationMs`, `bytesIn` and `failed`.
     #[must_use]
     pub fn to_json(&self) -> Value {
@@ -151,12 +149,12 @@ impl TraceCall {
     }
 }
 
-/// Estimated bytes of a call in memory.
+/// Estimated size of a call in memory, in bytes.
 pub const CALL_BYTES: usize = 192;
 
 impl TraceEvent {
-    /// Estimated bytes that the event takes in memory beyond itself, which is
-    /// many times its JSON text where values are small.
+    /// Estimated size of the event's data in memory, in bytes. It is many times the JSON text
+    /// if values are small.
     #[must_use]
     pub fn held_bytes(&self) -> usize {
         let text = |text: &Text| text.len_bytes() + VALUE_BYTES;

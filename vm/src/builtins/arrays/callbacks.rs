@@ -8,7 +8,7 @@ use crate::convert::temp;
 use crate::heap::{Ref, Val};
 use crate::native::{Cx, Fault};
 
-/// Refuses what cannot be called, in the words of JavaScriptCore.
+/// Rejects values that are not callable, with the message of JavaScriptCore.
 fn callback(method: &str, args: &[Val]) -> Result<Val, Fault> {
     match arg(args, 0) {
         f @ Val::Builtin(n) if crate::builtins::is_callable(n) => Ok(f),
@@ -102,7 +102,7 @@ pub(super) fn for_each(cx: &mut Cx<'_>, r: Ref, args: &[Val]) -> Result<Val, Fau
     Ok(Val::Undefined)
 }
 
-/// The results of the callback; they were not paid yet.
+/// The results of the callback, which are not paid yet.
 fn results(cx: &mut Cx<'_>, r: Ref, f: Val) -> Result<Vec<Val>, Fault> {
     let len = cx.heap.len(r);
     super::check_room(cx.heap, len)?;

@@ -1,4 +1,4 @@
-//! Methods that give a new array and leave the old one alone.
+//! Methods that return a new array and do not change the old one.
 
 use super::{arg, check_room, copy_items, index_arg, new_array, range_args};
 use crate::builtins::charge_list;
@@ -10,10 +10,10 @@ use a99_ecma::text_index;
 use hashbrown::HashSet;
 use std::ops::Range;
 
-/// How deep `flat` follows arrays in arrays; deeper ones are cycles or attacks.
+/// Maximum nesting that `flat` follows; deeper arrays are cycles or attacks.
 const MAX_FLAT_DEPTH: usize = 512;
 
-/// Arrays that are open at once and compared one by one.
+/// Number of open arrays up to which they are compared linearly.
 const FEW: usize = 16;
 
 pub(super) fn slice(cx: &mut Cx<'_>, r: Ref, args: &[Val]) -> Result<Val, Fault> {
@@ -23,7 +23,7 @@ pub(super) fn slice(cx: &mut Cx<'_>, r: Ref, args: &[Val]) -> Result<Val, Fault>
     new_array(cx, &items)
 }
 
-/// Arrays among the arguments are spread one level.
+/// `concat`: spreads array arguments by one level.
 pub(super) fn concat(cx: &mut Cx<'_>, r: Ref, args: &[Val]) -> Result<Val, Fault> {
     let mut total = cx.heap.len(r);
     for val in args {
@@ -48,7 +48,8 @@ pub(super) fn concat(cx: &mut Cx<'_>, r: Ref, args: &[Val]) -> Result<Val, Fault
     new_array(cx, &out)
 }
 
-/// Pays for one more array that `flat` goes through, besides the outermost. The flat model's cap holds for the whole call.
+/// Pays for another array that `flat` visits, except the outermost. The flat model's cap
+/// applies to the whole call.
 fn charge_flat(cx: &mut Cx<'_>, len: usize, total: &mut usize) -> Result<(), Fault> {
     *total = total.saturating_add(len);
     let n = if cx.meter.model == CostModel::Flat {
@@ -59,14 +60,14 @@ fn charge_flat(cx: &mut Cx<'_>, len: usize, total: &mut usize) -> Result<(), Fau
     cx.charge(READ, Sizes::elements(n))
 }
 
-/// `flat(depth)`, without recursion. A cycle within reach is an error; in
-/// JavaScript it exhausts the stack (M10).
+/// `flat(depth)`, without recursion. A cycle within the depth is an error; in JavaScript it
+/// exhausts the stack (M10).
 pub(super) fn flat(cx: &mut Cx<'_>, r: Ref, args: &[Val]) -> Result<Val, Fault> {
     let depth = index_arg(cx, args, 0, 1.0)?;
     let mut total = cx.heap.len(r);
     let mut out = Vec::new();
     let mut path: Vec<(Ref, usize)> = vec![(r, 0)];
-    // The arrays of the path, while it is long.
+    // The arrays of the path, used once it is long.
     let mut open: HashSet<Ref> = HashSet::new();
     while let Some((list, next)) = path.last_mut() {
         cx.work(2)?;
@@ -81,8 +82,8 @@ pub(super) fn flat(cx: &mut Cx<'_>, r: Ref, args: &[Val]) -> Result<Val, Fault> 
                 }
             }
             Some(Val::Arr(inner)) if path.len() as f64 <= depth => {
-                // Deeper ones are looked up: to compare with each would take time that grows
-                // with the depth at every array.
+                // Deeper paths use the set: a linear comparison would make each array cost
+                // time proportional to the depth.
                 let cyclic = match path.len() {
                     ..=FEW => path.iter().any(|(list, _)| *list == inner),
                     _ => {
@@ -131,9 +132,9 @@ pub(super) fn values(cx: &mut Cx<'_>, r: Ref, _: &[Val]) -> Result<Val, Fault> {
     slice(cx, r, &[])
 }
 
-/// Pairs of index and element, as an array: there are no iterators.
+/// Pairs of index and element, as an array: the language has no iterators.
 pub(super) fn entries(cx: &mut Cx<'_>, r: Ref, _: &[Val]) -> Result<Val, Fault> {
-    /// Values that a pair takes, with its header.
+    /// Values per pair, with its header.
     const PAIR: usize = 4;
     let len = cx.heap.len(r);
     charge_list(cx, len)?;
@@ -168,7 +169,7 @@ pub(super) fn with(cx: &mut Cx<'_>, r: Ref, args: &[Val]) -> Result<Val, Fault> 
     new_array(cx, &items)
 }
 
-/// What the first two arguments of `splice` remove (ECMA-262 §23.1.3.31).
+/// The range that the first two arguments of `splice` remove (ECMA-262 §23.1.3.31).
 pub(super) fn splice_range(
     cx: &mut Cx<'_>,
     args: &[Val],

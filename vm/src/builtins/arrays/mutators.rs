@@ -1,5 +1,5 @@
-//! Methods that change the array they are called on. Every one computes,
-//! pays what it writes and allocates first: the instruction may run a second time.
+//! Methods that change their array. Each first computes, pays for its writes and allocates:
+//! the instruction may run a second time.
 
 use super::copies::{splice_range, spliced};
 use super::{arg, check_room, copy_items, index_arg, new_array, range_args};

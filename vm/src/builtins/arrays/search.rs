@@ -1,4 +1,4 @@
-//! Looking things up: `at`, `includes`, `indexOf`, `lastIndexOf`.
+//! Element look-up: `at`, `includes`, `indexOf`, `lastIndexOf`.
 
 use super::{arg, index_arg};
 use crate::coerce;
@@ -7,7 +7,7 @@ use crate::native::{Cx, Fault};
 use a99_core::costs::{READ, Sizes};
 use a99_ecma::text_index;
 
-/// Elements compared between two looks at the host.
+/// Elements compared between two yield points.
 const SLICE: usize = 4096;
 
 pub(super) fn at(cx: &mut Cx<'_>, r: Ref, args: &[Val]) -> Result<Val, Fault> {
@@ -16,8 +16,8 @@ pub(super) fn at(cx: &mut Cx<'_>, r: Ref, args: &[Val]) -> Result<Val, Fault> {
     Ok(text_index::at(index, items.len()).map_or(Val::Undefined, |at| items[at]))
 }
 
-/// Pays for comparing a text with the elements: texts of the same length are
-/// compared to the end, so their units count (C07: many views of one text).
+/// Pays for the comparison of a text with the elements. Texts of equal length are compared to
+/// the end, so their units count (C07: many views of one text).
 fn charge_search(cx: &mut Cx<'_>, r: Ref, needle: Val) -> Result<(), Fault> {
     if let Val::Str(needle) = needle {
         let same = |v: &&Val| matches!(v, Val::Str(s) if s.units() == needle.units());
@@ -76,7 +76,7 @@ pub(super) fn index_of(cx: &mut Cx<'_>, r: Ref, args: &[Val]) -> Result<Val, Fau
     )?))
 }
 
-/// ECMA-262 §23.1.3.20: an index that is given but `undefined` counts as 0.
+/// ECMA-262 §23.1.3.20: an explicit `undefined` index counts as 0.
 pub(super) fn last_index_of(cx: &mut Cx<'_>, r: Ref, args: &[Val]) -> Result<Val, Fault> {
     let len = cx.heap.len(r);
     let needle = arg(args, 0);
@@ -85,7 +85,7 @@ pub(super) fn last_index_of(cx: &mut Cx<'_>, r: Ref, args: &[Val]) -> Result<Val
         Some(v) => coerce::to_integer(cx, *v)?,
     };
     let end = if from < 0.0 {
-        // The element itself is looked at: one more than it.
+        // The element at the index is included: one more.
         text_index::clamp(len as f64 + from + 1.0, len)
     } else {
         text_index::clamp(from + 1.0, len)

@@ -1,8 +1,8 @@
 //! `sort` and `toSorted`: a stable merge sort whose comparisons may fail.
 //!
-//! It never trusts the comparator: an inconsistent one gives some order, in
-//! the same number of steps (security C05). `undefined` goes to the end
-//! without being compared (ECMA-262 §23.1.3.30.2).
+//! The comparator is not trusted: an inconsistent one gives some order, in the same number of
+//! steps (security C05). `undefined` goes to the end without a comparison (ECMA-262
+//! §23.1.3.30.2).
 
 use super::{arg, check_room, copy_items, new_array};
 use crate::builtins::{call_builtin_value, is_callable};
@@ -13,12 +13,12 @@ use crate::native::{Cx, Fault};
 use a99_core::costs::{Formula, READ, Sizes, comparator_steps, sorted_units};
 use std::cmp::Ordering;
 
-/// Runs of this length are made by insertion before merging starts.
+/// Length of the runs that insertion sort makes before merging.
 const RUN: usize = 8;
 
 pub(super) fn sort(cx: &mut Cx<'_>, r: Ref, args: &[Val]) -> Result<Val, Fault> {
     let items = sorted(cx, r, "sort", arg(args, 0))?;
-    // The same number of values in the same place: this cannot fail.
+    // Cannot fail: the number of values is unchanged.
     cx.heap.items_mut(r).copy_from_slice(&items);
     Ok(Val::Arr(r))
 }
@@ -88,7 +88,7 @@ fn sort_by_text(cx: &mut Cx<'_>, items: &mut Vec<Val>, len: usize) -> Result<(),
     Ok(())
 }
 
-/// Sorts in `n * ceil(log2 n)` comparisons at most, beyond those of the runs.
+/// Sorts in `n * ceil(log2 n)` comparisons at most, plus those of the runs.
 pub(in crate::builtins) fn merge_sort<T: Copy>(
     cx: &mut Cx<'_>,
     items: &mut Vec<T>,
@@ -118,7 +118,7 @@ pub(in crate::builtins) fn merge_sort<T: Copy>(
     Ok(())
 }
 
-/// Merges two sorted runs; of equal elements the left one comes first.
+/// Merges two sorted runs, stably.
 fn merge<T: Copy>(
     cx: &mut Cx<'_>,
     left: &[T],

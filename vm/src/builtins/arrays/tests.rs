@@ -292,7 +292,7 @@ fn explosions_stop_early() {
         call(&mut cx, empty, "join", &[long]),
         Err(Fault::Oom(_))
     ));
-    // Sizes are added up, a million of them at most, and nothing is copied.
+    // Sizes are summed, a million of them at most, without copies.
     assert!(before - cx.meter.slice < 4_000_000);
     let mut v = Val::Null;
     for _ in 0..40 {
@@ -328,7 +328,7 @@ fn long_numbers_are_not_written_for_fuel_that_is_not_there() {
         call(&mut cx, r, "toLocaleString", &[]),
         Err(Fault::OutOfFuel)
     ));
-    // A text of one number has 411 units; two or three were paid for.
+    // The text of a number has 411 units; two or three were paid for.
     assert!(cx.heap.used() - before < 5 * 411);
     assert!(cx.meter.fuel > -500 * 411);
 }

@@ -1,5 +1,5 @@
-//! `Array.from` and what it shares with others that take a list: the items of
-//! arrays, sets and texts.
+//! `Array.from`, and the conversion of arrays, sets and texts to lists that other builtins
+//! share.
 
 use super::super::{arg, call_builtin_value, charge_list, charge_reads, is_callable};
 use crate::coerce;
@@ -46,8 +46,9 @@ pub(super) fn from(cx: &mut Cx<'_>, args: &[Val]) -> Result<Val, Fault> {
     Ok(Val::Arr(cx.list(&items)?))
 }
 
-/// `Array.items(source, name?)`: what JavaScript iterates, as a list. An array is that already;
-/// matches, which are objects here, count as the arrays that they stand for.
+/// `Array.items(source, name?)`: the values that JavaScript would iterate, as a list. An
+/// array is returned unchanged. Matches, which are objects here, count as the arrays that
+/// they represent.
 pub(super) fn items(cx: &mut Cx<'_>, args: &[Val]) -> Result<Val, Fault> {
     let source = arg(args, 0);
     let is_match = |cx: &Cx<'_>, r| cx.heap.get_text(r, b"length").is_some();
@@ -62,10 +63,10 @@ pub(super) fn items(cx: &mut Cx<'_>, args: &[Val]) -> Result<Val, Fault> {
     }
 }
 
-/// The price of making a list of a text, a set or matches.
+/// The price to convert a text, a set or matches to a list.
 const AS_FROM: Formula = Formula::Keys(24);
 
-/// Bytes of a name that are shown.
+/// Maximum bytes of a name to show.
 const NAME_BYTES: usize = 80;
 
 #[cold]
@@ -78,8 +79,8 @@ fn not_iterable(cx: &Cx<'_>, name: Val) -> Fault {
     Fault::throw(format!("{name} is not iterable"))
 }
 
-/// The elements of an object with a `length`. The length alone decides the
-/// price, so it is paid and checked before anything is built (C07).
+/// The elements of an object with a `length`. Only the length determines the price, so it is
+/// paid and checked before anything is built (C07).
 fn array_like(cx: &mut Cx<'_>, r: Ref) -> Result<Vec<Val>, Fault> {
     let length = cx.heap.get_text(r, b"length").unwrap_or(Val::Undefined);
     let length = coerce::to_integer(cx, length)?.clamp(0.0, MAX_LENGTH);
@@ -89,7 +90,7 @@ fn array_like(cx: &mut Cx<'_>, r: Ref) -> Result<Vec<Val>, Fault> {
     cx.heap.check(length.saturating_mul(2 * size_of::<Val>()))?;
     let mut items = temp::with_room(cx.heap, length)?;
     let mut name = Vec::new();
-    // An object without index keys has nothing to look up.
+    // An object without index keys needs no look-ups.
     let has_indices = cx.heap.len(r) > usize::from(cx.heap.get_text(r, b"length").is_some());
     for at in 0..length {
         cx.work(2)?;
@@ -105,11 +106,11 @@ fn array_like(cx: &mut Cx<'_>, r: Ref) -> Result<Vec<Val>, Fault> {
     Ok(items)
 }
 
-/// The items of an array, a set or a text (its code points); reading them is
-/// paid with the arguments of the function.
+/// The items of an array, a set or a text (its code points). The reads are paid with the
+/// arguments of the function.
 ///
 /// # Errors
-/// `Type error` for what has no items, as JavaScriptCore words it.
+/// `Type error`, as in JavaScriptCore, for other values.
 pub(in crate::builtins) fn iterate(cx: &mut Cx<'_>, v: Val) -> Result<Vec<Val>, Fault> {
     match v {
         Val::Arr(r) | Val::Set(r) => {

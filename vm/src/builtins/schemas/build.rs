@@ -1,7 +1,7 @@
 //! The builders: JSON Schema from schemas, examples and constants.
 //!
-//! They build in the heap, where what they make is counted, and copy only
-//! what becomes part of it; a builder of a constant looks at no argument.
+//! They allocate in the heap, where results are counted, and copy only the arguments that
+//! become part of one. A builder of a constant reads no argument.
 
 use super::{BoundaryLimits, Cx, Fault, Val, arg};
 use crate::convert::copy_plain;
@@ -10,13 +10,13 @@ use a99_core::schema::MAX_SCHEMA_DEPTH;
 
 type Made = Result<Val, Fault>;
 
-/// Keys of schemas that have no `type`, and which builders here write.
+/// Keywords of schemas without `type`, as written by the builders.
 const UNTYPED: [&[u8]; 4] = [b"anyOf", b"enum", b"const", b"x-tjs-undefined"];
 
-/// Work that a part of a schema stands for.
+/// Work per part of a schema.
 const PART_WORK: i64 = 64;
 
-/// A part of an argument in a schema: a tree of its own.
+/// Copies an argument into a schema as a separate tree.
 fn copy(cx: &mut Cx<'_>, v: Val) -> Made {
     copy_plain(cx, v, &BoundaryLimits::default())
 }
@@ -43,7 +43,7 @@ fn array_of(cx: &mut Cx<'_>, items: &[Val]) -> Made {
 fn typed(cx: &mut Cx<'_>, kind: &str) -> Made {
     let kind = text(cx, kind)?;
     cx.work(PART_WORK)?;
-    // An example has one of these for each of its members.
+    // An example has one for each of its members.
     let key = cx.heap.intern(b"type")?;
     Ok(Val::Obj(cx.object(&[key], &[kind])?))
 }
@@ -55,7 +55,7 @@ fn member(cx: &Cx<'_>, v: Val, key: &str) -> Option<Val> {
     }
 }
 
-/// Room for so many values of an instruction's own.
+/// A buffer for `n` values of an instruction.
 fn room<T>(cx: &Cx<'_>, n: usize) -> Result<Vec<T>, Fault> {
     let wanted = n.saturating_mul(size_of::<T>());
     cx.heap.check(wanted)?;
@@ -64,8 +64,8 @@ fn room<T>(cx: &Cx<'_>, n: usize) -> Result<Vec<T>, Fault> {
     Ok(list)
 }
 
-/// A schema as it is, anything else as an example of one. The empty object is
-/// the schema of everything.
+/// Returns a schema unchanged, and converts other values as examples. The empty object is the
+/// schema that allows everything.
 pub(super) fn as_schema(cx: &mut Cx<'_>, v: Val) -> Made {
     match v {
         Val::Obj(r) if cx.heap.is_empty(r) || is_schema(cx, r) => copy(cx, v),
@@ -81,19 +81,19 @@ fn is_schema(cx: &Cx<'_>, r: Ref) -> bool {
     typed || UNTYPED.iter().any(|key| cx.heap.get_text(r, key).is_some())
 }
 
-/// Text at the boundary, where a date is one.
+/// Whether a value is text at the boundary: a date is.
 fn is_text(v: Val) -> bool {
     matches!(v, Val::Str(_) | Val::Date(_))
 }
 
-/// A list at the boundary, where a set is one.
+/// Whether a value is a list at the boundary: a set is.
 fn is_list(v: Val) -> bool {
     matches!(v, Val::Arr(_) | Val::Set(_))
 }
 
-/// The schema that an example stands for; see [`a99_core::schema::from_example`].
+/// The schema of an example; see [`a99_core::schema::from_example`].
 pub(super) fn by_example(cx: &mut Cx<'_>, example: Val) -> Made {
-    // A builder's wrapper is looked through.
+    // Unwraps a builder's result.
     if !member(cx, example, "type").is_some_and(is_text)
         && let Some(inner @ Val::Obj(_)) = member(cx, example, "schema")
     {
@@ -102,7 +102,7 @@ pub(super) fn by_example(cx: &mut Cx<'_>, example: Val) -> Made {
     convert(cx, example, 0, true)
 }
 
-/// Recursion is bounded by the depth limit.
+/// Converts an example. Recursion is bounded by the depth limit.
 fn convert(cx: &mut Cx<'_>, example: Val, depth: u32, accept_schemas: bool) -> Made {
     cx.work(PART_WORK)?;
     if depth >= MAX_SCHEMA_DEPTH {
@@ -137,8 +137,8 @@ fn convert(cx: &mut Cx<'_>, example: Val, depth: u32, accept_schemas: bool) -> M
     }
 }
 
-/// The schema of an object: a property for each member, in enumeration order,
-/// and the names of those that are required.
+/// The schema of an object: a property for each member, in enumeration order, and the names
+/// of the required ones.
 fn object_of(
     cx: &mut Cx<'_>,
     r: Ref,
@@ -229,8 +229,7 @@ pub(super) fn uuid(cx: &mut Cx<'_>, _: &[Val]) -> Made {
     format(cx, "uuid")
 }
 
-/// The kind of a value at the boundary, where it has a type of its own in an
-/// enumeration.
+/// The kind of a value at the boundary, if an enumeration gives it a separate type.
 fn kind(cx: &Cx<'_>, v: Val) -> &'static str {
     match v {
         Val::Str(_) => "string",
@@ -305,7 +304,8 @@ pub(super) fn union(cx: &mut Cx<'_>, args: &[Val]) -> Made {
     map(cx, &[("anyOf", schemas)])
 }
 
-/// Every property is required unless its schema allows `null` beside a type.
+/// The schema of an object. A property is required unless its schema allows `null` in
+/// addition to a type.
 pub(super) fn object(cx: &mut Cx<'_>, args: &[Val]) -> Made {
     let given = match arg(args, 0) {
         Val::Obj(r) => r,
@@ -320,7 +320,7 @@ pub(super) fn object(cx: &mut Cx<'_>, args: &[Val]) -> Made {
     })
 }
 
-/// What language models take as a response format.
+/// The response format of language models.
 pub(super) fn response(cx: &mut Cx<'_>, args: &[Val]) -> Made {
     let name = copy(cx, arg(args, 0))?;
     let schema = as_schema(cx, arg(args, 1))?;

@@ -144,7 +144,7 @@ fn a2_builders_of_constants_read_nothing() {
         "undefined",
     ];
     for name in constants {
-        // A look at the argument would see that the deadline is over.
+        // Reading the argument would observe the deadline.
         let mut cx = Cx::new(&mut bench.heap, &mut bench.meter, &Late);
         let row = FUNCTIONS.iter().find(|(_, f, _)| *f == name).expect(name);
         let before = (cx.heap.used(), cx.meter.fuel());

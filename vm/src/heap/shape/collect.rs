@@ -1,17 +1,16 @@
-//! Keys and shapes that no object has any more.
+//! Collection of unused keys and shapes.
 
 use super::{KEYS_A_LOOK, LOOKED_UP, SHARED_KEYS, Shapes, drop_from};
 use crate::heap::ids::Ids;
 use crate::native::{StopReason, Watch};
 
 impl Shapes {
-    /// Forgets the run's shapes and keys that no live object uses. `live` tells
-    /// of each of the run's own shapes whether it is one; returns their new
-    /// numbers. Everything moves within its own list: there is no room for
-    /// both the old and the new.
+    /// Drops the run's shapes and keys that no live object uses. `live` marks the run's own
+    /// live shapes; returns the new ids. All entries move within their list: there is no room
+    /// for a second one.
     ///
     /// # Errors
-    /// The host says stop.
+    /// The host stops the run.
     pub(crate) fn collect(
         &mut self,
         live: &[bool],
@@ -21,7 +20,7 @@ impl Shapes {
         let key_base = self.static_keys();
         let hasher = &self.statics.hasher;
         let own = &mut self.own;
-        // Where each own key goes.
+        // The new index of each own key.
         let mut places = vec![u32::MAX; own.keys.len()];
         for (shape, _) in own.shapes.iter().zip(live).filter(|(_, live)| **live) {
             for part in shape.all_keys().chunks(KEYS_A_LOOK) {
@@ -49,7 +48,7 @@ impl Shapes {
             own.ids.insert(key.hash, id as u32, |_| None);
             self.own_bytes += Self::key_cost(key.text.as_bytes());
         }
-        // The same for shapes, whose keys have other numbers now.
+        // The new index of each own shape; its keys are renumbered already.
         let mut renumber = vec![u32::MAX; own.shapes.len()];
         let mut kept = 0;
         for (at, live) in live.iter().enumerate() {

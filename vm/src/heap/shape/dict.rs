@@ -1,9 +1,9 @@
-//! Keys of one object that grows or shrinks member by member (D66).
+//! Dictionaries: keys of one object that grows or shrinks member by member (D66).
 //!
-//! A shape for each number of keys would make a long loop quadratic, so from a few keys
-//! on such an object has its keys to itself, in tables that change in place. Values lie
-//! where their keys do, without gaps: the last one takes the place of one that is
-//! deleted. Entries, numbered as keys came, keep the order of insertion.
+//! A shape for each number of keys would make a long loop quadratic. So beyond a few keys
+//! such an object has unshared keys, in tables that change in place. Values have the slots of
+//! their keys, without gaps: the last one replaces a deleted one. Entries, numbered by
+//! arrival, keep insertion order.
 
 use super::{KeyId, LOOKED_UP};
 use crate::heap::ids::Ids;
@@ -13,24 +13,24 @@ use std::collections::BTreeMap;
 /// Bytes of a dictionary beyond its entries.
 const DICT_BYTES: usize = 256;
 
-/// Bytes of an entry: key, slot and entry in lists that grow by doubling, and its place in
-/// a table of which two may be there.
+/// Bytes of an entry: key, slot and entry in lists that grow by doubling, and its place in a
+/// hash table that may exist twice during growth.
 const ENTRY_BYTES: usize = 64;
 
-/// What an entry takes beyond that whose key is an array index.
+/// Additional bytes of an entry whose key is an array index.
 const INT_BYTES: usize = 32;
 
 /// The slot of an entry whose key was deleted.
 const NO_SLOT: u32 = u32::MAX;
 
-/// Entries of deleted keys that are kept whatever is left.
+/// Number of entries of deleted keys that may always remain.
 const SPARE_ENTRIES: usize = 64;
 
-/// What is known of interned keys.
+/// Properties of interned keys.
 pub(super) trait KeyFacts {
     /// The hash of a key's text.
     fn hash(&self, key: KeyId) -> u64;
-    /// The number of a key that is an array index.
+    /// The numeric value of a key that is an array index.
     fn int(&self, key: KeyId) -> Option<u32>;
 }
 
@@ -45,20 +45,20 @@ pub(super) struct Dict {
     slots: Vec<u32>,
     /// Entries by the hashes of their keys.
     ids: Ids,
-    /// Entries whose keys are array indices, by index.
+    /// Entries with array indices as keys, by index.
     ints: BTreeMap<u32, u32>,
 }
 
 impl Dict {
-    /// The most that a dictionary of so many keys takes.
+    /// Maximum bytes of a dictionary with this number of keys.
     pub(super) fn most_bytes(keys: usize) -> usize {
         DICT_BYTES + keys * (ENTRY_BYTES + INT_BYTES)
     }
 
-    /// What one more key takes at most.
+    /// Maximum bytes of an additional key.
     pub(super) const KEY_BYTES: usize = ENTRY_BYTES + INT_BYTES;
 
-    /// A dictionary of these distinct keys, in slot order and order of insertion.
+    /// Creates a dictionary of these distinct keys, in slot and insertion order.
     pub(super) fn of<P: Pace>(
         keys: &[KeyId],
         facts: &impl KeyFacts,
@@ -75,7 +75,8 @@ impl Dict {
         Ok(dict)
     }
 
-    /// The same with these entries of slots, of so many; nothing where they are none.
+    /// Restores a dictionary from the entry of each slot and the number of entries; `None` if
+    /// they are inconsistent.
     pub(super) fn restored(
         keys: &[KeyId],
         entries: &[u32],
@@ -117,12 +118,12 @@ impl Dict {
         &self.keys
     }
 
-    /// The keys in slot order, to be numbered anew.
+    /// The keys in slot order, to be renumbered.
     pub(super) fn keys_mut(&mut self) -> &mut [KeyId] {
         &mut self.keys
     }
 
-    /// The entry of each slot, and how many entries there are.
+    /// The entry of each slot, and the number of entries.
     pub(super) fn entries(&self) -> (&[u32], usize) {
         (&self.entries, self.slots.len())
     }
@@ -138,7 +139,7 @@ impl Dict {
         Some(slot(entry))
     }
 
-    /// Adds a key that is not there, in the slot behind the last.
+    /// Adds a new key in the next slot.
     pub(super) fn push(&mut self, key: KeyId, facts: &impl KeyFacts) {
         let entry = self.slots.len() as u32;
         self.slots.push(self.keys.len() as u32);
@@ -152,7 +153,7 @@ impl Dict {
         }
     }
 
-    /// Deletes the key of a slot, which the last one takes.
+    /// Deletes the key of a slot, which the last key takes.
     pub(super) fn swap_remove<P: Pace>(
         &mut self,
         slot: usize,
@@ -176,7 +177,7 @@ impl Dict {
         Ok(())
     }
 
-    /// Forgets entries of deleted keys.
+    /// Drops the entries of deleted keys.
     fn number_anew<P: Pace>(&mut self, facts: &impl KeyFacts, pace: &mut P) -> Result<(), P::Stop> {
         let former = std::mem::take(&mut self.slots);
         self.slots = Vec::with_capacity(self.keys.len());
@@ -198,13 +199,13 @@ impl Dict {
         Ok(())
     }
 
-    /// The slots in the order of insertion.
+    /// The slots in insertion order.
     pub(super) fn inserted(&self) -> impl Iterator<Item = usize> + '_ {
         let slots = self.slots.iter().filter(|slot| **slot != NO_SLOT);
         slots.map(|slot| *slot as usize)
     }
 
-    /// Whether slots are in the order of insertion.
+    /// Whether slots are in insertion order.
     pub(super) fn is_in_order(&self) -> bool {
         self.entries.is_sorted()
     }
@@ -221,12 +222,12 @@ impl Dict {
     }
 }
 
-/// Entries beyond which those of deleted keys are forgotten.
+/// Number of entries above which those of deleted keys are dropped.
 fn most_entries(keys: usize) -> usize {
     2 * keys + SPARE_ENTRIES
 }
 
-/// The hash of an entry's key, unless it was deleted.
+/// The hash of an entry's key; `None` if it was deleted.
 fn hash_of(
     (keys, slots): (&Vec<KeyId>, &Vec<u32>),
     entry: u32,

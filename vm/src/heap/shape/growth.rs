@@ -1,18 +1,18 @@
-//! Shapes of objects that get another member, or lose one.
+//! Shape transitions: objects that gain or lose a member.
 //!
-//! Small ones take the shape that all objects with these keys share; from more than
-//! [`SCAN_KEYS`] on an object has its keys to itself, in a [`Dict`].
+//! Small objects take the shared shape of their keys. With more than [`SCAN_KEYS`] keys an
+//! object gets unshared keys in a [`Dict`].
 
 use super::dict::{Dict, KeyFacts};
 use super::{Key, KeyId, MORE_BYTES, SCAN_KEYS, SHAPE_BYTES, Shape, ShapeId, Shapes, Table};
 use crate::native::Pace;
 
-/// How values follow a key that was deleted.
+/// How values close the gap of a deleted key.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Gap {
-    /// Those behind it move up.
+    /// The following values move down.
     Closed,
-    /// The last one takes its place.
+    /// The last value takes its slot.
     Filled,
 }
 
@@ -53,7 +53,7 @@ impl KeyFacts for Shapes {
 }
 
 impl Shapes {
-    /// The dictionary of a shape, if it has one, and what is known of keys.
+    /// The dictionary of a shape, if it has one, and the properties of keys.
     fn dict_mut(&mut self, id: ShapeId) -> Option<(&mut Dict, Known<'_>)> {
         let at = id.0.checked_sub(self.static_shapes())? as usize;
         let known = Known {
@@ -69,7 +69,7 @@ impl Shapes {
         ShapeId(self.static_shapes() + id)
     }
 
-    /// Bytes that a key more or less takes at most.
+    /// Maximum bytes to add or remove a key.
     pub(crate) fn change_bytes(&self, id: ShapeId) -> usize {
         let shape = self.shape(id);
         let keys = shape.all_keys().len();
@@ -80,13 +80,13 @@ impl Shapes {
         }
     }
 
-    /// Bytes that a shape of so many keys takes at most which one object has to itself.
+    /// Maximum bytes of an unshared shape with this number of keys.
     pub(super) fn dict_cost(keys: usize) -> usize {
         SHAPE_BYTES + MORE_BYTES + Dict::most_bytes(keys)
     }
 
-    /// The shape with one key more, which is not there yet. The caller has checked that
-    /// the heap has room for [`Shapes::change_bytes`].
+    /// The shape with an additional new key. The caller has reserved [`Shapes::change_bytes`]
+    /// in the heap.
     pub(crate) fn with_key<P: Pace>(
         &mut self,
         id: ShapeId,
@@ -109,8 +109,8 @@ impl Shapes {
         Ok(self.add_dict(dict))
     }
 
-    /// The shape without the key of a slot, and where values go. The caller has checked
-    /// that the heap has room for [`Shapes::change_bytes`].
+    /// The shape without the key of a slot, and the move of the values. The caller has
+    /// reserved [`Shapes::change_bytes`] in the heap.
     pub(crate) fn without_slot<P: Pace>(
         &mut self,
         id: ShapeId,
@@ -136,8 +136,8 @@ impl Shapes {
         Ok((id, Gap::Filled))
     }
 
-    /// Puts the keys of a shape into the order of insertion, in which those of all other
-    /// shapes are; the slots that they had, if they moved.
+    /// Restores insertion order of a shape's keys, the order of all other shapes. Returns the
+    /// previous slots, if they moved.
     pub(crate) fn settle<P: Pace>(
         &mut self,
         id: ShapeId,
@@ -162,7 +162,7 @@ impl Shapes {
         Ok(Some(slots))
     }
 
-    /// Whether an object has this shape to itself.
+    /// Whether the shape is unshared.
     pub(crate) fn is_own(&self, id: ShapeId) -> bool {
         self.shape(id).dict().is_some()
     }

@@ -1,4 +1,4 @@
-//! The run's own keys and shapes as bytes, and back.
+//! Serialization of the run's own keys and shapes.
 
 use super::dict::Dict;
 use super::{KeyId, SHARED_KEYS, Shape, ShapeId, Shapes};
@@ -27,7 +27,7 @@ impl Shapes {
         }
     }
 
-    /// Reads them, counted against the ceiling.
+    /// Reads keys and shapes, counted against the ceiling.
     pub(crate) fn load(&mut self, r: &mut Reader<'_>, limit: usize) -> Taken<()> {
         let full = || SnapshotError::too_large();
         for _ in 0..r.len(4, 0)? {
@@ -70,7 +70,7 @@ impl Shapes {
         Ok(())
     }
 
-    /// Reads in which order the keys of an object came that has them to itself.
+    /// Reads the insertion order of an unshared shape's keys.
     fn load_dict(&mut self, r: &mut Reader<'_>, keys: &[KeyId]) -> Taken<()> {
         let count = r.u32()? as usize;
         let mut entries = Vec::new();
@@ -84,7 +84,7 @@ impl Shapes {
         Ok(())
     }
 
-    /// Adds a shape of the run's own; not one that is there.
+    /// Adds one of the run's own shapes; false if it exists.
     fn add_own(&mut self, keys: &[KeyId]) -> bool {
         if keys.len() > SHARED_KEYS {
             let shape = Shape::new(keys, |k| self.key_entry(k).int());
@@ -96,7 +96,6 @@ impl Shapes {
         self.own.shapes.len() > before
     }
 
-    /// Whether there is such a shape.
     pub(crate) fn has_shape(&self, id: ShapeId) -> bool {
         let own = self.own.shapes.len();
         (id.0 as usize) < self.static_shapes() as usize + own

@@ -7,26 +7,25 @@ use crate::json::MAX_DEPTH;
 use crate::native::{Cx, Fault};
 use std::ops::Range;
 
-/// Where the text lies that is read.
+/// The location of the parsed text.
 pub(super) trait Source: Copy {
-    /// Whether the run pays for what is made of it.
+    /// Whether the run pays for the results.
     const PAID: bool;
 
-    /// The text.
     fn bytes<'a>(self, heap: &'a Heap) -> &'a [u8]
     where
         Self: 'a;
 
-    /// Arrays and objects inside each other that it may have.
+    /// Maximum nesting of arrays and objects.
     fn max_depth(self) -> usize;
 
-    /// The error for one that has more.
+    /// The error of a text that is nested too deeply.
     fn too_deep(self) -> Fault;
 
-    /// Bytes of it as a string of the heap.
+    /// A byte range of the text as a string of the heap.
     fn part(self, cx: &mut Cx<'_>, bytes: Range<usize>) -> Result<Val, Fault>;
 
-    /// Reads what stands from a place on, each byte for a unit of work.
+    /// Calls a reader on the text from an offset; each byte counts as a unit of work.
     fn read_from<T>(
         self,
         cx: &mut Cx<'_>,
@@ -77,7 +76,7 @@ impl Source for Str {
     }
 }
 
-/// Text of a host, which is UTF-8: strings are copied out of it.
+/// Text of a host, which is UTF-8: strings are copied.
 #[derive(Copy, Clone)]
 pub(in crate::json) struct HostText<'t> {
     pub(in crate::json) bytes: &'t [u8],

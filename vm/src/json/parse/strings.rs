@@ -1,4 +1,4 @@
-//! Strings of JSON: where they end, what their escapes mean.
+//! Strings of JSON: their ends and their escapes.
 
 use super::{Parser, SCAN_SLICE, Source, syntax, wtf8_head};
 use crate::convert::temp;
@@ -6,19 +6,19 @@ use crate::heap::{Str, Val};
 use crate::native::Fault;
 use a99_core::text::{push_code_point, push_wtf8};
 
-/// Work of an escape.
+/// Work per escape.
 pub(in crate::json) const ESCAPE_WORK: i64 = 16;
 
-/// A string of the text.
+/// A parsed string.
 pub(super) enum Token {
-    /// Bytes of the text as they stand.
+    /// A byte range of the text without escapes.
     Plain { start: usize, end: usize },
     /// Decoded into [`Parser::decoded`].
     Decoded,
 }
 
 impl<S: Source> Parser<'_, '_, S> {
-    /// Reads a string up to its closing quote; stands after the opening one.
+    /// Parses a string up to its closing quote; the position is after the opening one.
     pub(super) fn string(&mut self) -> Result<Token, Fault> {
         let start = self.at;
         let mut decoding = false;
@@ -117,13 +117,13 @@ impl<S: Source> Parser<'_, '_, S> {
     }
 }
 
-/// The first byte that a string of JSON does not have as it stands: a quote, a backslash, a
+/// The first byte that ends a verbatim run of a JSON string: a quote, a backslash, or a
 /// control character.
 #[inline]
 pub(crate) fn special(text: &[u8]) -> Option<usize> {
     const ONES: u64 = u64::MAX / 0xFF;
     const TOPS: u64 = ONES << 7;
-    // The top bit of each byte that is below `n`; a byte above one that is may have it, too.
+    // Sets the top bit of each byte below `n`; the byte above such a one may have it, too.
     let below = |word: u64, n: u64| word.wrapping_sub(ONES * n) & !word & TOPS;
     let equal = |word: u64, byte: u8| below(word ^ (ONES * u64::from(byte)), 1);
     let mut at = 0;

@@ -1,9 +1,9 @@
-//! Snapshots: a run that waits as bytes, and back.
+//! Snapshots: suspended runs as bytes.
 //!
-//! The format is described in `docs/snapshot.md`: a header with the hash of what
-//! follows, what the snapshot is bound to, then the run. The same state gives the same
-//! bytes. Nothing in a snapshot is trusted: every index, length, kind and text is
-//! checked before it is used, and memory is counted before it is taken.
+//! `docs/snapshot.md` describes the format: a header with the hash of the content, the
+//! binding to program and atoms, then the run. The same state gives the same bytes. Snapshots
+//! need no trust: every index, length, kind and text is checked before it is used, and memory
+//! is counted before it is taken.
 
 pub(crate) mod wire;
 
@@ -29,28 +29,28 @@ use std::sync::Arc;
 use std::time::Duration;
 use wire::{Reader, Taken, Writer};
 
-/// The first bytes of a snapshot: not text, and damaged by whatever changes line ends.
+/// The first bytes of a snapshot: not text, and damaged by line-end conversion.
 pub(crate) const MAGIC: [u8; 8] = *b"\0a99s\r\n\x1a";
 
-/// The version of the format. A reader refuses every other.
+/// The version of the format. A reader refuses all others.
 pub(crate) const FORMAT_VERSION: u32 = 2;
 
 /// Magic, version, length, hash.
 pub(crate) const HEADER_BYTES: usize = 8 + 4 + 8 + 32;
 
-/// What a snapshot may take in memory beyond the ceilings of heap and trace: a quarter
-/// of the heap's, and this.
+/// Memory that a snapshot may take beyond the ceilings of heap and trace: this plus a quarter
+/// of the heap's ceiling.
 const ROOM_BYTES: usize = 1 << 20;
 
-/// Why a run cannot be suspended, or a snapshot not be restored.
+/// A run that cannot be suspended, or a snapshot that cannot be restored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SnapshotError {
     /// The stable code.
     pub code: &'static str,
-    /// What is wrong, without a full stop.
+    /// The message, without a full stop.
     pub message: String,
-    /// The byte behind the content that is wrong, counted from the end of the header, if
-    /// content is to blame.
+    /// The offset after the faulty content, in bytes from the end of the header, if the
+    /// content is at fault.
     pub offset: Option<usize>,
 }
 
@@ -77,7 +77,7 @@ impl SnapshotError {
         SnapshotError::new(codes::SNAPSHOT_TOO_LARGE, text)
     }
 
-    /// What to do about it.
+    /// A suggestion for a fix.
     #[must_use]
     pub fn help(&self) -> &'static str {
         a99_core::codes::find(self.code).map_or("", |row| row.help)
@@ -117,17 +117,16 @@ fn model_number(model: CostModel) -> u8 {
 }
 
 impl Run {
-    /// The run as bytes, while a call is under way or at a pause;
-    /// [`Vm::restore`](crate::Vm::restore) goes on with it, in this process or another.
-    /// The run itself goes on too.
+    /// Writes the run as bytes, at a pause or while a call is pending.
+    /// [`Vm::restore`](crate::Vm::restore) resumes it, in this process or another. The run
+    /// itself can continue too.
     ///
-    /// It holds all that the program made and was given, and nothing of the host's but
-    /// answers: no capability, no context, no price, no limit. A call that is not
-    /// answered is made again, under the same identity. Time between suspension and
-    /// restoring does not count.
+    /// The snapshot holds all values that the program made and received. Of the host it holds
+    /// only answers: no capability, context, price or limit. An unanswered call is made
+    /// again, with the same id. Time between suspension and restore does not count.
     ///
     /// # Errors
-    /// A run that has ended.
+    /// The run has ended.
     pub fn snapshot(&self) -> Result<Vec<u8>, SnapshotError> {
         let over = || SnapshotError::new(codes::OVER, "the run has ended");
         let session = self.session.as_ref().ok_or_else(over)?;
@@ -183,7 +182,7 @@ impl Run {
         Ok(out)
     }
 
-    /// Goes on with a snapshot.
+    /// Restores a run from a snapshot.
     pub(crate) fn restore(
         vm: Arc<Vm>,
         exe: &Arc<Executable>,
@@ -231,7 +230,7 @@ impl Run {
         Ok(run)
     }
 
-    /// Reads the call that the run waits for, and makes it again.
+    /// Reads the pending call, and makes it again.
     fn load_call(&mut self, r: &mut Reader<'_>) -> Taken<()> {
         let Some((session, step)) = suspended(&mut self.session) else {
             return r.wrong("the run made no call");
@@ -258,7 +257,7 @@ impl Run {
         Ok(())
     }
 
-    /// Reads the calls that the run waits for.
+    /// Reads the pending calls.
     fn load_calls(&mut self, r: &mut Reader<'_>) -> Taken<()> {
         let Some((session, step)) = suspended(&mut self.session) else {
             return r.wrong("the run made no calls");
@@ -300,14 +299,14 @@ impl Run {
     }
 }
 
-/// The session of a run that was suspended by a call, and that suspension's number.
+/// The session of a run suspended by a call, and the number of that suspension.
 fn suspended(session: &mut Option<Session>) -> Option<(&mut Session, u64)> {
     let session = session.as_mut()?;
     let step = session.step.checked_sub(1)?;
     Some((session, step))
 }
 
-/// A moment of the run, counted from its very beginning.
+/// Writes a moment of the run, as time since its original start.
 fn save_moment(at: Option<Duration>, session: &Session, w: &mut Writer) {
     let at = at.map(|at| at.saturating_add(session.before).as_nanos());
     w.u64(at.map_or(u64::MAX, |at| u64::try_from(at).unwrap_or(u64::MAX)));
@@ -317,15 +316,14 @@ fn load_moment(session: &Session, r: &mut Reader<'_>) -> Taken<Duration> {
     Ok(Duration::from_nanos(r.u64()?).saturating_sub(session.before))
 }
 
-/// When the answer of a call comes too late that is made again: never later than if it
-/// were made now.
+/// The latest time of an answer to a repeated call: never later than for a call made now.
 fn still(session: &Session, request: &Request, saved: Duration) -> Option<Duration> {
     let machine = &session.machine;
     let own = limit_of(machine, machine.atom_of(request));
     earlier(own.map(|own| own.min(saved)), session.deadline)
 }
 
-/// The part behind the header, if the header fits it.
+/// The content after the header, if the header matches it.
 fn body(bytes: &[u8], room: usize) -> Result<&[u8], SnapshotError> {
     if !bytes.starts_with(&MAGIC) {
         let text = "not a snapshot: the first bytes are others";
@@ -356,7 +354,7 @@ fn body(bytes: &[u8], room: usize) -> Result<&[u8], SnapshotError> {
 }
 
 impl Session {
-    /// Writes what the snapshot is bound to.
+    /// Writes the binding of the snapshot.
     fn save_binding(&self, vm: &Vm, w: &mut Writer) -> Result<(), SnapshotError> {
         let over = || SnapshotError::new(codes::OVER, "the run has not begun");
         let exe = self.machine.main_program().ok_or_else(over)?;
@@ -372,7 +370,7 @@ impl Session {
     }
 }
 
-/// Compares what a snapshot is bound to.
+/// Checks the binding of a snapshot.
 fn check_binding(vm: &Vm, exe: &Executable, options: &RunOptions, r: &mut Reader<'_>) -> Taken<()> {
     if r.array::<32>()? != exe.program().identity() {
         let text = "it is of a run of another program";
@@ -419,7 +417,7 @@ fn save_answer(answer: &Answered, w: &mut Writer) {
     }
 }
 
-/// An answer, which has used no more of this fuel than there is.
+/// Reads an answer, whose fuel must not exceed the fuel left.
 fn load_answer(r: &mut Reader<'_>, left: &mut i64) -> Taken<Answered> {
     if r.bool()? {
         let value = ReplyValue(r.value()?);

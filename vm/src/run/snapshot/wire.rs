@@ -1,8 +1,8 @@
-//! Fields of a snapshot as bytes: little-endian, no padding, lists and texts preceded
-//! by their length.
+//! Fields of a snapshot as bytes: little-endian, no padding, lists and texts preceded by
+//! their length.
 //!
-//! Reading checks that the bytes are there, and that the run may hold so much, before
-//! it makes room.
+//! A read checks that the bytes exist and that the run may hold the result, before it
+//! allocates.
 
 use super::SnapshotError;
 use a99_core::suspend::codes;
@@ -10,7 +10,7 @@ use a99_core::text::Text;
 use a99_core::value::{Map, Value};
 use a99_ecma::wtf8;
 
-/// Bytes of a snapshot that is written.
+/// Writes the bytes of a snapshot.
 #[derive(Default)]
 pub(crate) struct Writer {
     pub(crate) out: Vec<u8>,
@@ -27,7 +27,7 @@ macro_rules! put_numbers {
 impl Writer {
     put_numbers!(u8: u8, u16: u16, u32: u32, u64: u64, i64: i64);
 
-    /// The bits of a number; one NaN.
+    /// Writes the bits of a number, with one canonical NaN.
     pub(crate) fn f64(&mut self, n: f64) {
         let n = if n.is_nan() { f64::NAN } else { n };
         self.u64(n.to_bits());
@@ -37,7 +37,7 @@ impl Writer {
         self.u8(u8::from(b));
     }
 
-    /// The length of a list; nothing in a run is as long as would not fit.
+    /// Writes the length of a list; no list of a run exceeds the type.
     pub(crate) fn len(&mut self, n: usize) {
         self.u32(u32::try_from(n).unwrap_or(u32::MAX));
     }
@@ -47,18 +47,17 @@ impl Writer {
         self.out.extend_from_slice(bytes);
     }
 
-    /// Whether something is there.
+    /// Writes whether an option has a value.
     pub(crate) fn is_some<T>(&mut self, option: Option<&T>) -> bool {
         self.bool(option.is_some());
         option.is_some()
     }
 
-    /// A value of the host; members in their order.
+    /// Writes a value of the host; members keep their order.
     pub(crate) fn value(&mut self, value: &Value) {
         self.parts(vec![Part::Value(value)]);
     }
 
-    /// An object of the host.
     pub(crate) fn map(&mut self, map: &Map) {
         self.map_head(map);
         self.parts(members(map));
@@ -104,13 +103,13 @@ impl Writer {
     }
 }
 
-/// What of values is still to be written.
+/// A part of a value that is still to be written.
 enum Part<'v> {
     Value(&'v Value),
     Member(&'v Text, &'v Value),
 }
 
-/// The members of an object, the first one last.
+/// The members of an object in reverse order.
 fn members(map: &Map) -> Vec<Part<'_>> {
     let mut parts: Vec<_> = map
         .iter()
@@ -120,21 +119,22 @@ fn members(map: &Map) -> Vec<Part<'_>> {
     parts
 }
 
-/// Deeper values of the host are refused: as deep as may cross by default, and some.
+/// Maximum depth of host values: the default boundary depth with a margin.
 const MAX_DEPTH: usize = 1024;
 
-/// What is counted takes a nanosecond at least, and this is more than a century.
+/// Maximum of a counter: each count takes a nanosecond at least, so this is more than a
+/// century.
 const MAX_COUNT: u64 = u64::MAX / 3;
 
-/// Bytes that a value, or a member of an object, takes in memory.
+/// Memory of a value, or of a member of an object, in bytes.
 const VALUE_BYTES: usize = 40;
 const MEMBER_BYTES: usize = 120;
 
-/// Bytes of a snapshot that are still to be read.
+/// Reads the bytes of a snapshot.
 pub(crate) struct Reader<'a> {
     bytes: &'a [u8],
     at: usize,
-    /// Bytes of memory that may still be taken.
+    /// Bytes of memory that may still be allocated.
     room: usize,
 }
 
@@ -153,12 +153,12 @@ macro_rules! take_numbers {
 impl<'a> Reader<'a> {
     take_numbers!(u8: u8, u16: u16, u32: u32, u64: u64, i64: i64);
 
-    /// A reader whose results take at most `room` bytes.
+    /// Creates a reader whose results take at most `room` bytes.
     pub(crate) fn new(bytes: &'a [u8], room: usize) -> Reader<'a> {
         Reader { bytes, at: 0, room }
     }
 
-    /// What is wrong, at the byte after the field.
+    /// An error at the offset after the field.
     #[cold]
     pub(crate) fn wrong<T>(&self, what: &str) -> Taken<T> {
         Err(self.fault(what))
@@ -187,11 +187,11 @@ impl<'a> Reader<'a> {
 
     pub(crate) fn f64(&mut self) -> Taken<f64> {
         let n = f64::from_bits(self.u64()?);
-        // The machine's numbers have one NaN.
+        // The machine has one canonical NaN.
         Ok(if n.is_nan() { f64::NAN } else { n })
     }
 
-    /// A count that goes on: as high as no run comes, so that it never runs over.
+    /// Reads a counter: bounded, so that later increments cannot overflow.
     pub(crate) fn count(&mut self) -> Taken<u64> {
         match self.u64()? {
             n if n <= MAX_COUNT => Ok(n),
@@ -207,7 +207,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Counts memory before it is taken.
+    /// Counts memory before it is allocated.
     pub(crate) fn take_room(&mut self, bytes: usize) -> Taken<()> {
         match self.room.checked_sub(bytes) {
             Some(room) => {
@@ -218,8 +218,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The length of a list whose entries take at least `least` bytes here, and `held`
-    /// in memory.
+    /// Reads the length of a list whose entries take at least `least` bytes here, and `held`
+    /// bytes in memory.
     pub(crate) fn len(&mut self, least: usize, held: usize) -> Taken<usize> {
         let n = self.u32()? as usize;
         let left = self.bytes.len() - self.at;
@@ -235,7 +235,6 @@ impl<'a> Reader<'a> {
         self.slice(n)
     }
 
-    /// Text.
     pub(crate) fn wtf8(&mut self) -> Taken<&'a [u8]> {
         let bytes = self.bytes()?;
         match wtf8::validate(bytes) {
@@ -248,9 +247,8 @@ impl<'a> Reader<'a> {
         Ok(Text::copy_wtf8(self.wtf8()?))
     }
 
-    /// A value of the host.
     pub(crate) fn value(&mut self) -> Taken<Value> {
-        /// An array or object of which so many are still to come.
+        /// An array or object with this number of parts still to read.
         enum Open {
             Array(Vec<Value>, usize),
             Object(Map, usize, Text),
@@ -317,7 +315,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Nothing may follow.
+    /// Checks that no bytes follow.
     pub(crate) fn end(&self) -> Taken<()> {
         match self.at == self.bytes.len() {
             true => Ok(()),
