@@ -34,9 +34,9 @@ pub mod codes {
     pub const BAD_VALUE: &str = "turn.bad_value";
     /// State and settings of a program are too large for its next turn.
     pub const STATE_TOO_LARGE: &str = "state.too_large";
-    /// Nobody of this handle or identity is on the channel.
+    /// No member of the channel has this handle or identity.
     pub const NOBODY: &str = "provider-not-found";
-    /// Whoever is asked has no such method.
+    /// The provider has no such method.
     pub const NO_METHOD: &str = "method-not-found";
     /// The arguments of a method are not what it takes.
     pub const BAD_ARGUMENTS: &str = "validation-error";
