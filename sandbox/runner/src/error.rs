@@ -4,39 +4,38 @@ use super::output::Output;
 use a99_sandbox_protocol::{Ending, Exited, Reason};
 use std::fmt;
 
-/// The kind of a failure. The text of a code never changes.
+/// Kind of a failure; the text of a code never changes.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum VmCode {
     /// No image was built yet.
     NoImage,
-    /// The guest was stopped before, or while, it was asked.
+    /// The guest was stopped before or during the call.
     Stopped,
-    /// The guest ended by itself: it turned itself off, or its kernel died.
+    /// The guest ended by itself: it turned itself off, or its kernel panicked.
     GuestEnded,
-    /// The emulator trapped; an error of ours, the host is not harmed.
+    /// The emulator trapped: a bug in the emulator, harmless to the host.
     EmulatorTrap,
-    /// The emulator or the host's agent broke the protocol between them.
+    /// The emulator or the guest's agent broke the protocol.
     Protocol,
-    /// The guest runs and does not answer, or does not end what it is asked to
-    /// end. It was stopped.
+    /// The guest runs but does not answer, or does not end a command on request; it was
+    /// stopped.
     Unresponsive,
     /// The guest did not get ready in time.
     NotReady,
-    /// The command could not be started inside the guest: there is no such
-    /// program, or it cannot be executed. [`VmError::output`] has the exit code
-    /// that shells give for it, 127 or 126.
+    /// The command did not start inside the guest: the program does not exist or is not
+    /// executable. [`VmError::output`] has the exit code of shells for it, 127 or 126.
     CannotStart,
-    /// The command's working directory is not there, or cannot be entered.
+    /// The command's working directory does not exist or cannot be entered.
     NoFolder,
     /// The command ran longer than allowed.
     TimedOut,
     /// The command wrote more than allowed.
     OutputLimit,
-    /// The module cannot be loaded: made by another version, for another
-    /// processor, or damaged.
+    /// The module cannot be loaded: it is damaged, or made by another version or for
+    /// another processor.
     Module,
-    /// The image's files are not safe to load: other owners, others may write,
-    /// or not the files that were built.
+    /// The image's files are not safe to load: they have another owner, others may write to
+    /// them, or they differ from the built files.
     UntrustedImage,
     /// A file of the image cannot be read or written.
     Io,
@@ -44,7 +43,7 @@ pub enum VmCode {
     Resources,
     /// The command was cancelled.
     Cancelled,
-    /// The sandbox lived longer than allowed.
+    /// The sandbox exceeded its lifetime.
     TimeLimit,
     /// The sandbox ran more instructions than allowed.
     CpuLimit,
@@ -60,17 +59,16 @@ pub enum VmCode {
     Copy,
     /// A foreign image imports something that is not WASI preview1.
     UnknownImport,
-    /// A foreign image has no room for that many arguments, variables and
-    /// mounts.
+    /// A foreign image cannot hold that many arguments, variables and mounts.
     InfoTooLong,
     /// A foreign image needs more memory than allowed.
     MemoryLimit,
-    /// This kind of guest cannot do that.
+    /// This kind of guest does not support the operation.
     Unsupported,
 }
 
 impl VmCode {
-    /// The code as text, for machines.
+    /// Returns the code as stable text, for machines.
     pub const fn name(self) -> &'static str {
         match self {
             VmCode::NoImage => "sandbox.no_image",
@@ -104,24 +102,23 @@ impl VmCode {
     }
 }
 
-/// Why something about a guest failed.
+/// Failure of an operation on a guest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VmError {
-    /// The kind.
+    /// Kind of the failure.
     pub code: VmCode,
-    /// What happened to what.
+    /// Description of the failure and its subject.
     pub text: String,
-    /// What the command had written until then.
+    /// Output of the command up to the failure.
     pub output: Option<Box<Output>>,
 }
 
-/// Exit codes of shells for a command that is not there, and for one that
-/// cannot be executed.
+/// Exit codes of shells for a missing command and for one that is not executable.
 const NOT_FOUND: u8 = 127;
 const NOT_EXECUTABLE: u8 = 126;
 
 impl VmError {
-    /// A command that did not start. Its code is what a shell gives for it.
+    /// Error of a command that did not start, with the exit code that a shell gives for it.
     pub(super) fn not_started(reason: Reason, text: String) -> Self {
         let (code, shells) = match reason {
             Reason::NotFound => (VmCode::CannotStart, NOT_FOUND),
@@ -134,7 +131,7 @@ impl VmError {
         })
     }
 
-    /// A failure.
+    /// Creates an error.
     pub fn new(code: VmCode, text: impl Into<String>) -> Self {
         Self {
             code,
@@ -143,7 +140,7 @@ impl VmError {
         }
     }
 
-    /// With how the command ended, for what else its end tells.
+    /// Adds how the command ended, for the other details of its end.
     pub fn with_end(self, exited: Exited) -> Self {
         let output = Output {
             exited,
@@ -155,12 +152,12 @@ impl VmError {
         }
     }
 
-    /// A failure of the WebAssembly engine while doing `what`.
+    /// Wraps a failure of the WebAssembly engine while doing `what`.
     pub fn engine(code: VmCode, what: &str, error: &wasmtime::Error) -> Self {
         Self::new(code, format!("{what}: {error:#}"))
     }
 
-    /// A failed access to a path.
+    /// Wraps a failed access to a path.
     pub fn io(path: &std::path::Path, error: &std::io::Error) -> Self {
         Self::new(VmCode::Io, format!("{}: {error}", path.display()))
     }
