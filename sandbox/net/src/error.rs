@@ -1,22 +1,22 @@
-//! Errors of a gateway as such. Those of a connection are passed to the guest.
+//! Errors of the gateway itself; those of a connection are passed to the guest.
 
 use std::fmt;
 
-/// The kind of a failure. The text of a code never changes.
+/// Kind of a failure; the text of a code never changes.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum NetCode {
     /// The MTU is out of range.
     Mtu,
-    /// A forward's address on the host cannot be listened on.
+    /// The host cannot listen on a forward's address.
     Listen,
-    /// A rule of the policy is about the guest's own link, where nothing is.
+    /// A rule of the policy addresses the guest's own link, which has no other hosts.
     Link,
     /// The system has no thread or descriptor for a gateway.
     Resources,
 }
 
 impl NetCode {
-    /// The code as text, for machines.
+    /// Returns the code as stable text, for machines.
     pub const fn name(self) -> &'static str {
         match self {
             NetCode::Mtu => "net.mtu",
@@ -30,9 +30,9 @@ impl NetCode {
 /// Why a gateway cannot start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NetError {
-    /// The kind.
+    /// Kind of the failure.
     pub code: NetCode,
-    /// What happened to what, and what would help.
+    /// Description of the failure, its subject and a remedy.
     pub text: String,
 }
 
