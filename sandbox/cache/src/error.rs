@@ -1,58 +1,58 @@
-//! Errors of images, of building and of using them, each with a stable code.
+//! Errors of building and using images, each with a stable code.
 
 use std::fmt;
 use std::io;
 use std::path::Path;
 
-/// The kind of a failure. The text of a code never changes.
+/// Kind of a failure; the text of a code never changes.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum ErrorCode {
-    /// This system has no apt: images cannot be built here.
+    /// This system has no apt, so images cannot be built here.
     NoApt,
-    /// There is no Debian Python for this processor to compile with.
+    /// Debian has no Python for this processor to compile with.
     UnsupportedHost,
-    /// Tools are missing and this user may not install them.
+    /// Build tools are missing, and this user may not install them.
     ToolsMissing,
-    /// Tools could not be installed.
+    /// Build tools could not be installed.
     ToolInstall,
-    /// The keyring does not know the keys that signed the release.
+    /// The keyring lacks the keys that signed the release.
     KeyringTooOld,
     /// A package or an index could not be fetched.
     DownloadFailed,
-    /// A locked version is no longer offered, and only it was allowed.
+    /// A locked version is no longer offered, and the options allow no other.
     LockedGone,
-    /// A package has other bytes than the lock file or Debian's index says.
+    /// A package's hash differs from the lock file or Debian's index.
     HashMismatch,
     /// The lock file cannot be read or written.
     Lock,
-    /// There is not enough space in the cache folder.
+    /// The cache folder has not enough space.
     DiskFull,
-    /// A program that a step ran has failed.
+    /// A program that a step ran failed.
     StepFailed,
-    /// The kernel's configuration does not take an option that is asked for.
+    /// The kernel's configuration rejected a requested option.
     KernelOption,
-    /// A program of the root file system needs a library that is not there.
+    /// A program of the root file system needs a missing library.
     LibraryMissing,
-    /// A package does not contain what it is used for.
+    /// A package lacks the files it is used for.
     UnexpectedPackage,
     /// A step's result lacks a file that a later one needs.
     UnexpectedResult,
     /// The guest did not start, or could not be saved or compiled.
     Guest,
-    /// There are no sources of the emulator and the agent.
+    /// The sources of the emulator and the agent are missing.
     NoSources,
     /// No image was built or imported yet.
     NotBuilt,
-    /// The cache folder is somebody else's, or others may write to it.
+    /// Another user owns the cache folder, or may write to it.
     UntrustedCache,
-    /// A file that is to be imported is damaged, or no image.
+    /// A file to import is damaged or not an image.
     BadFile,
     /// A file or folder cannot be read or written.
     Io,
 }
 
 impl ErrorCode {
-    /// The code as text, for machines.
+    /// Returns the code as stable text, for machines.
     pub const fn name(self) -> &'static str {
         match self {
             ErrorCode::NoApt => "image.no_apt",
@@ -80,21 +80,21 @@ impl ErrorCode {
     }
 }
 
-/// Why an image could not be built.
+/// Failure of building or using an image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImageError {
-    /// The kind.
+    /// Kind of the failure.
     pub code: ErrorCode,
-    /// What it is about: a file, a package, a step.
+    /// Subject of the failure: a file, a package, a step.
     pub subject: String,
-    /// What is wrong with it.
+    /// Description of the failure.
     pub reason: String,
-    /// What helps, where that is known.
+    /// Remedy, if one is known.
     pub help: Option<String>,
 }
 
 impl ImageError {
-    /// A failure about a subject.
+    /// Creates an error about a subject.
     pub fn new(code: ErrorCode, subject: impl Into<String>, reason: impl Into<String>) -> Self {
         ImageError {
             code,
@@ -104,14 +104,14 @@ impl ImageError {
         }
     }
 
-    /// The same with advice.
+    /// Adds advice.
     #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
         self
     }
 
-    /// A failed access to a path; a full disk has a code of its own.
+    /// Wraps a failed access to a path; a full disk has a separate code.
     pub fn io(path: &Path, error: &io::Error) -> Self {
         let subject = path.display().to_string();
         match error.kind() {
@@ -121,7 +121,7 @@ impl ImageError {
     }
 }
 
-/// There is no room left in a folder.
+/// Error of a folder without free space.
 pub fn disk_full(subject: impl Into<String>) -> ImageError {
     ImageError::new(ErrorCode::DiskFull, subject, "no space left")
         .help("make room, or name another folder in A99_CACHE_DIR")
@@ -139,9 +139,9 @@ impl fmt::Display for ImageError {
 
 impl std::error::Error for ImageError {}
 
-/// Gives failed file accesses the path they were about.
+/// Adds the path to failed file accesses.
 pub trait At<T> {
-    /// The value, or the failure at this path.
+    /// Returns the value, or the failure with this path.
     fn at(self, path: &Path) -> Result<T, ImageError>;
 }
 
