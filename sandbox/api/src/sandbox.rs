@@ -40,7 +40,6 @@ pub(super) struct Settings {
 /// All futures are `Send`, need no particular executor and never block: the sandbox's own
 /// thread does the work. They start with the first poll. Programs without an executor use
 /// [`block_on`](crate::block_on).
-/// poll. Programs without an executor use [`block_on`](crate::block_on).
 #[derive(Clone, Debug)]
 pub struct Sandbox {
     pub(super) guest: Arc<GuestHandle>,

@@ -102,7 +102,6 @@ impl Built {
 ///
 /// Every failure has a stable code ([`ErrorCode`]); results finished before it stay in the
 /// cache.
-/// it stays in the cache.
 pub fn build(
     cache: &Cache,
     options: &Options,

@@ -7,7 +7,6 @@
 //! length, in addition to the blocks of files and folders. Existing content costs nothing,
 //! and replacing it costs only the difference. Each write is checked before it is done, so
 //! the budget is exceeded by one message at most.
-//! passed by one message at most.
 
 use rustix::fs::{Stat, fstat};
 use rustix::io::Errno;

@@ -21,7 +21,6 @@ impl Server {
     ///
     /// # Errors
     /// `EPERM`; `EBUSY`, see [`lock_parts`].
-    /// `EPERM`; `EBUSY`, see [`lock_parts`].
     pub(super) fn check_new_entry(
         &self,
         dir: &Node,

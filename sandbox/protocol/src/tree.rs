@@ -536,7 +536,6 @@ fn remove_file(parent: BorrowedFd<'_>, name: &CStr) -> io::Result<()> {
 
 /// Whether a link in a folder of that depth (1: in the top folder) may lead out of the
 /// tree. A path that leaves through a link is refused wherever a `..` follows a name.
-/// wherever a `..` follows a name.
 fn leads_out(target: &[u8], depth: usize) -> bool {
     let path = Path::new(OsStr::from_bytes(target));
     if target.is_empty() || path.is_absolute() {
