@@ -268,7 +268,7 @@ struct SchedulingAttributes {
     period: u64,
 }
 
-/// Lets the caller run before all that commands run; its children do not.
+/// Gives the caller priority over all commands, but not its children.
 ///
 /// # Errors
 /// Those of `sched_setattr(2)`.
