@@ -25,7 +25,7 @@ pub enum ErrorCode {
     HashMismatch,
     /// The lock file cannot be read or written.
     Lock,
-    /// The cache folder has not enough space.
+    /// The cache folder has too little free space.
     DiskFull,
     /// A program that a step ran failed.
     StepFailed,
