@@ -8,6 +8,7 @@
 use agent99::builder::{Builder, Expr, ident};
 use agent99::{Agent, Diagnostics, Engine, RunOptions, json};
 
+/// Invoice lines to totals.
 pub fn invoice() -> Builder {
     let input = json!({
         "type": "object",

@@ -144,7 +144,7 @@
 //!
 //! ```
 //! # use agent99::{AtomSet, AtomSets, Engine, atom};
-//! /// Waits for so many days.
+//! /// Waits for a number of days.
 //! #[atom(cost = 1)]
 //! fn postpone(days: u8) {}
 //!

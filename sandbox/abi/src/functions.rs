@@ -1,27 +1,26 @@
 //! Functions of the ABI: one row for each export and import of the emulator.
 //!
-//! A row is the constant by which the host knows a function, its name and its type.
-//! [`exports!`](crate::exports) and [`imports!`](crate::imports) give all rows to a
-//! macro, so that the emulator declares what it imports from them, and does not
-//! compile if what it exports differs.
+//! Each row is a constant with the function's name and type. [`exports!`](crate::exports)
+//! and [`imports!`](crate::imports) pass all rows to a macro: the emulator declares its
+//! imports from them, and fails to compile if its exports differ.
 
 use std::marker::PhantomData;
 
 /// The module of the emulator's imports.
 pub const MODULE: &str = "agent99";
 
-/// The export that is the emulator's linear memory.
+/// Name of the exported linear memory.
 pub const MEMORY: &str = "memory";
 
-/// The export that is the table of functions, to which compiled code is added: the
-/// name that linkers give it.
+/// Name of the exported function table that compiled code is added to: the name that
+/// linkers give it.
 pub const TABLE: &str = "__indirect_function_table";
 
-/// A function of the emulator, with its parameters (a tuple, or the only one) and
-/// its result.
+/// An exported function of the emulator. `P` is its parameter or a tuple of them, `R` its
+/// result.
 #[derive(Debug)]
 pub struct Export<P, R> {
-    /// Its name.
+    /// Name of the export.
     pub name: &'static str,
     types: PhantomData<fn(P) -> R>,
 }
@@ -43,26 +42,26 @@ impl<P, R> Clone for Export<P, R> {
 
 impl<P, R> Copy for Export<P, R> {}
 
-/// A type of WebAssembly, with its encoding.
+/// A WebAssembly value type, as its encoding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Value {
-    /// `u32` here.
+    /// Carries a `u32`.
     I32 = 0x7f,
-    /// `u64` here.
+    /// Carries a `u64`.
     I64 = 0x7e,
 }
 
-/// Parameters and results of a function.
+/// Parameters and results of a function type.
 pub type Signature = (&'static [Value], &'static [Value]);
 
-/// The types of compiled functions, in the order in which a module has them:
-/// regions, and the helpers that those call.
+/// Types of compiled functions, in the order of a module's type section: regions, then the
+/// helpers that regions call.
 ///
-/// A region gets the node to enter at; the virtual address of its page; the VM
-/// context, of which it uses TLBs and jump cache (the others are constants of the
-/// instance); the instructions that may still run. With what the engine adds, there
-/// are as many as fit its registers.
+/// A region's parameters are the node to enter at, the virtual address of its page, the VM
+/// context (for TLBs and jump cache; the other addresses are constants of the instance) and
+/// the instructions that may still run. With the parameters that the engine adds, these are
+/// as many as fit in registers.
 pub const TYPES: [Signature; 2] = [
     (
         &[Value::I32, Value::I64, Value::I32, Value::I64],
@@ -71,103 +70,108 @@ pub const TYPES: [Signature; 2] = [
     (&[Value::I32, Value::I64], &[Value::I32]),
 ];
 
-/// A function of the host.
+/// A function that the host provides.
 #[derive(Clone, Copy, Debug)]
 pub struct Import {
-    /// Its name in [`MODULE`].
+    /// Name in [`MODULE`].
     pub name: &'static str,
-    /// Its parameters.
+    /// Parameter types.
     pub params: &'static [Value],
-    /// Its result.
+    /// Result type, if the function returns a value.
     pub result: Option<Value>,
 }
 
-/// Gives all exports to a macro: `CONSTANT = name(parameter: type, ...) -> type;`.
+/// Passes all exports to a macro, as `CONSTANT = name(parameter: type, ...) -> type;`.
 #[macro_export]
 macro_rules! exports {
     ($each:ident) => {
         $each! {
-            /// Runs the constructors of the C library; before all else.
+            /// Runs the constructors of the C library; the first call of all.
             INITIALIZE = _initialize();
-            /// Makes the machine. An [`Answer`](crate::Answer).
+            /// Creates the machine; returns an [`Answer`](crate::Answer).
             CREATE = create(ram_bytes: u32, mac: u64, mtu: u32, image_sectors: u64) -> u32;
-            /// Address of the bytes for arguments.
+            /// Returns the address of the argument buffer.
             SCRATCH = scratch() -> u32;
-            /// Offsets in RAM of kernel (high half) and initial file system.
+            /// Returns the RAM offsets of kernel (high half) and initial file system.
             LAYOUT = layout(head_len: u32, initrd_len: u32) -> u64;
-            /// Address of a piece of guest RAM; zero for what is none.
+            /// Returns the address of a range of guest RAM, zero if the range is out of
+            /// bounds.
             RAM = ram(offset: u32, len: u32) -> u32;
-            /// Enters the kernel. An [`Answer`](crate::Answer).
+            /// Enters the kernel; returns an [`Answer`](crate::Answer).
             BOOT = boot(cmdline_len: u32) -> u32;
-            /// Runs about so many instructions. A [`Status`](crate::Status).
+            /// Runs about `budget` instructions; returns a [`Status`](crate::Status).
             RUN = run(budget: u64) -> u32;
-            /// Address of the [`RunReport`](crate::RunReport).
+            /// Returns the address of the [`RunReport`](crate::RunReport).
             REPORT = report() -> u32;
-            /// The oldest output of a channel, a [`pair`](crate::pair).
+            /// Returns the oldest output of a channel as a [`pair`](crate::pair).
             OUTPUT = output(channel: u32) -> u64;
-            /// The tag of that message.
+            /// Returns the tag of the channel's oldest message.
             TAG = tag(channel: u32) -> u32;
-            /// So many bytes of that output, or the message, were taken.
+            /// Consumes `count` bytes of a channel's oldest output, or its oldest message.
             TAKEN = taken(channel: u32, count: u32);
-            /// Room for input, a [`pair`](crate::pair).
+            /// Returns room for input as a [`pair`](crate::pair).
             SPACE = space(channel: u32, len: u32) -> u64;
-            /// The first bytes of that room are filled; 1 if they are the guest's.
+            /// Commits the first `len` bytes of that room; returns 1 if the guest accepts
+            /// them.
             COMMIT = commit(channel: u32, tag: u32, len: u32) -> u32;
-            /// Puts a disk into the guest's drive. An [`Answer`](crate::Answer).
+            /// Attaches a disk to the guest's drive; returns an [`Answer`](crate::Answer).
             ATTACH_DISK = attach_disk(sectors: u64) -> u32;
-            /// Tells the guest the size of its console.
+            /// Sets the size of the guest's console.
             RESIZE = resize(columns: u32, rows: u32);
-            /// Gets ready for a snapshot of a guest. An [`Answer`](crate::Answer).
+            /// Prepares for a snapshot of a guest; returns an [`Answer`](crate::Answer).
             PREPARE_SNAPSHOT = prepare_snapshot() -> u32;
-            /// The same for an image: decoded code stays. An [`Answer`](crate::Answer).
+            /// Prepares for an image snapshot, which keeps decoded code; returns an
+            /// [`Answer`](crate::Answer).
             PREPARE_IMAGE = prepare_image() -> u32;
-            /// Goes on in a new instance. An [`Answer`](crate::Answer).
+            /// Resumes in a new instance; returns an [`Answer`](crate::Answer).
             RESUME = resume(vmgenid_low: u64, vmgenid_high: u64) -> u32;
-            /// Switches the translator. An [`Answer`](crate::Answer).
+            /// Configures the translator; returns an [`Answer`](crate::Answer).
             TRANSLATION = translation(samples: u32, age: u32, is_small: u32) -> u32;
-            /// Begins an execution profile. An [`Answer`](crate::Answer).
+            /// Starts an execution profile; returns an [`Answer`](crate::Answer).
             BEGIN_PROFILE = begin_profile() -> u32;
-            /// Ends it: its encoding, a [`pair`](crate::pair).
+            /// Ends the profile; returns its encoding as a [`pair`](crate::pair).
             END_PROFILE = end_profile() -> u64;
-            /// Room for a longer argument, a [`pair`](crate::pair).
+            /// Returns room for an argument that exceeds the buffer, as a
+            /// [`pair`](crate::pair).
             BYTES = bytes(len: u32) -> u64;
-            /// Compiles AOT regions by a profile; their functions, a [`pair`](crate::pair).
+            /// Compiles AOT regions from a profile; returns their functions as a
+            /// [`pair`](crate::pair).
             COMPILE_AOT = compile_aot(base: u32, types: u32, room: u32) -> u64;
-            /// Whether AOT regions are used. An [`Answer`](crate::Answer).
+            /// Enables or disables AOT regions; returns an [`Answer`](crate::Answer).
             ENABLE_AOT = enable_aot(on: u32) -> u32;
-            /// A module that was asked for is there; 1 if it is used.
+            /// Delivers a requested module; returns 1 if the emulator uses it.
             TRANSLATED = translated(ticket: u32, function: u32) -> u32;
-            /// Address of the integer registers.
+            /// Returns the address of the integer registers.
             REGISTERS = registers() -> u32;
         }
     };
 }
 
-/// Gives all imports to a macro, in the same form.
+/// Passes all imports to a macro, in the form of [`exports!`](crate::exports).
 #[macro_export]
 macro_rules! imports {
     ($each:ident) => {
         $each! {
-            /// A clock that never goes back, in nanoseconds.
+            /// Monotonic clock in nanoseconds.
             NOW_NS = now_ns() -> u64;
             /// Nanoseconds since 1970-01-01T00:00:00Z.
             WALL_NS = wall_ns() -> u64;
-            /// Fills memory with bytes fit for keys.
+            /// Fills memory with cryptographically secure random bytes.
             RANDOM = random(address: u32, len: u32);
-            /// Asks for a module to be compiled, off this thread.
+            /// Requests the compilation of a module on another thread.
             TRANSLATE = translate(address: u32, len: u32, ticket: u32);
-            /// Fills memory from a disk: 1 if it could.
+            /// Reads from a disk into memory; returns 1 on success.
             DISK_READ = disk_read(disk: u32, offset: u64, address: u32, len: u32) -> u32;
-            /// Writes memory to a disk: 1 if it could.
+            /// Writes memory to a disk; returns 1 on success.
             DISK_WRITE = disk_write(disk: u32, offset: u64, address: u32, len: u32) -> u32;
-            /// Gives up a range of a disk, which with 1 must read as zeros then.
+            /// Discards a range of a disk; with `zero` 1 it must then read as zeros.
             DISK_DISCARD = disk_discard(disk: u32, offset: u64, len: u64, zero: u32) -> u32;
-            /// What was written is to last as long as the disk: 1 if it does.
+            /// Makes earlier writes as durable as the disk; returns 1 on success.
             DISK_FLUSH = disk_flush(disk: u32) -> u32;
-            /// Memory of the guest that is not in use: it may become other bytes
-            /// that the guest may know.
+            /// Releases unused guest memory, which may then hold any bytes that the guest
+            /// may know.
             RELEASE = release(address: u32, len: u32);
-            /// Says why the emulator is about to trap: UTF-8.
+            /// Reports why the emulator is about to trap, in UTF-8.
             PANICKED = panicked(address: u32, len: u32);
         }
     };
@@ -205,7 +209,7 @@ macro_rules! define_imports {
     (@result) => { None };
 }
 
-/// A number that WebAssembly has.
+/// A number type with a WebAssembly counterpart.
 trait Number {
     const VALUE: Value;
 }

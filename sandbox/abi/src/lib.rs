@@ -1,10 +1,10 @@
-//! ABI between the emulator, which is a WebAssembly module, and its embedder, the
-//! host: functions, channels, statuses, the report after a run, limits.
+//! ABI between the emulator, a WebAssembly module, and its embedder, the host: functions,
+//! channels, statuses, run reports and limits.
 //!
-//! Both sides are built from this: the emulator's exports and imports are declared
-//! from the tables of [`functions`], the host links and calls them by the same.
-//! Numbers are little-endian, as WebAssembly has them. An address and a length go
-//! as one number ([`pair`]).
+//! Both sides build from this crate. The tables of [`functions`] declare the emulator's
+//! exports and imports, and the host links and calls them by the same tables. Numbers are
+//! little-endian, as in WebAssembly. An address and a length travel as one number
+//! ([`pair`]).
 
 #![warn(unreachable_pub)]
 
@@ -16,63 +16,63 @@ pub use functions::{Export, Import, Signature, TYPES, Value};
 pub use report::{Device, RunReport};
 pub use status::{Answer, Status};
 
-/// The channels by number; a set of them has bit `1 << number` for each.
+/// A data channel. In a set of channels, each has the bit `1 << number`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Channel {
-    /// The console, `hvc0`: bytes.
+    /// The console `hvc0`, a byte stream.
     Console = 0,
-    /// The port `agent99.agent`: bytes.
+    /// The port `agent99.agent`, a byte stream.
     Agent = 1,
-    /// Ethernet frames. A message's tag is a set of [`frame`] flags.
+    /// Ethernet frames. The tag of a message is a set of [`frame`] flags.
     Net = 2,
-    /// 9p messages. A request's tag comes back with its response.
+    /// 9p messages. A response carries the tag of its request.
     P9 = 3,
 }
 
 impl Channel {
-    /// All of them, by number.
+    /// All channels, by number.
     pub const ALL: [Self; 4] = [Self::Console, Self::Agent, Self::Net, Self::P9];
 
-    /// The channel of a number.
+    /// Returns the channel with that number.
     pub fn from_number(number: u32) -> Option<Self> {
         Self::ALL.get(number as usize).copied()
     }
 
-    /// Its bit in a set of channels.
+    /// The channel's bit in a set of channels.
     pub const fn bit(self) -> u32 {
         1 << self as u32
     }
 }
 
-/// Flags of a frame to the guest, in the tag of its message.
+/// Flags of a frame to the guest, carried in its message tag.
 pub mod frame {
-    /// The checksums are known to be right; the guest need not look.
+    /// The checksums are valid; the guest need not verify them.
     pub const CHECKSUMS_VALID: u32 = 1;
 }
 
-/// A disk, by the order of the devices.
+/// A disk, numbered in the order of the devices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Disk {
-    /// The one that belongs to the image: read only, the same for all guests.
+    /// The image's disk: read-only and shared by all guests.
     Image = 0,
-    /// The guest's own, if it has one.
+    /// The guest's own disk, if it has one.
     Own = 1,
 }
 
 impl Disk {
-    /// The disk of a number.
+    /// Returns the disk with that number.
     pub fn from_number(number: u32) -> Option<Self> {
         [Self::Image, Self::Own].get(number as usize).copied()
     }
 
-    /// Whether it cannot be written.
+    /// Whether the disk rejects writes.
     pub fn is_read_only(self) -> bool {
         self == Self::Image
     }
 
-    /// What the guest knows it by, at most 20 bytes.
+    /// The disk's serial number in the guest, at most 20 bytes.
     pub fn name(self) -> &'static str {
         match self {
             Self::Image => "image",
@@ -81,26 +81,26 @@ impl Disk {
     }
 }
 
-/// Bytes for arguments that the emulator keeps ready: the longest command line of
-/// Linux on RISC-V is 1024 bytes, and the head of a kernel `Image` 64.
+/// Size of the emulator's argument buffer in bytes: the longest command line of Linux on
+/// RISC-V is 1024 bytes, and the head of a kernel `Image` 64.
 pub const SCRATCH_BYTES: usize = 4096;
 
-/// Largest 9p message in bytes: Linux offers at most 500 KiB over virtio
+/// Maximum size of a 9p message in bytes: Linux offers at most 500 KiB over virtio
 /// (`net/9p/trans_virtio.c`: 128 descriptors less three, of one page each).
 pub const P9_MESSAGE_BYTES: usize = 512 << 10;
 
-/// Most bytes of a module that the emulator asks the host to compile.
+/// Maximum bytes of a module that the emulator asks the host to compile.
 pub const MODULE_BYTES: usize = 256 << 10;
 
-/// Integer registers of the hart, 64 bits each.
+/// Number of integer registers of the hart, 64 bits each.
 pub const REGISTERS: usize = 32;
 
-/// Address and length in one: the address in the high half. Zero is "none".
+/// Packs an address (high half) and a length into one number; zero means "none".
 pub const fn pair(address: u32, len: u32) -> u64 {
     (address as u64) << 32 | len as u64
 }
 
-/// Address and length of a [`pair`].
+/// Unpacks the address and the length of a [`pair`].
 pub const fn unpair(pair: u64) -> (u32, u32) {
     ((pair >> 32) as u32, pair as u32)
 }

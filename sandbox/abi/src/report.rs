@@ -1,37 +1,37 @@
-//! Report of a run: what the host reads after each.
+//! Run report: the state that the host reads after each run.
 
 use super::Channel;
 use std::mem::offset_of;
 
-/// What the emulator keeps for the host, and renews with each run.
+/// The report that the emulator keeps for the host and renews with each run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct RunReport {
-    /// With [`Status::Wait`](super::Status::Wait): the host's monotonic time, in
-    /// nanoseconds, to go on at; all ones if only input can wake the guest.
+    /// Host monotonic time in nanoseconds to continue at, valid with
+    /// [`Status::Wait`](super::Status::Wait); all ones if only input can wake the guest.
     pub until_ns: u64,
-    /// Instructions run since the machine was made.
+    /// Instructions retired since the machine was created.
     pub retired: u64,
-    /// Channels that have output, by [`Channel::bit`].
+    /// Channels with output, by [`Channel::bit`].
     pub output: u32,
     /// Channels whose input the guest has not taken yet, by [`Channel::bit`].
     pub input: u32,
-    /// File requests not yet answered.
+    /// Unanswered file requests.
     pub requests: u32,
     /// 1 while a program in the guest has the agent port open.
     pub agent_open: u32,
-    /// Devices whose driver broke the rules and that are dead until the guest
-    /// resets them, by [`Device::bit`].
+    /// Devices whose driver violated the protocol and that stay dead until the guest resets
+    /// them, by [`Device::bit`].
     pub broken: u32,
-    /// Entries of code that lead to AOT regions.
+    /// Number of code entries that lead to AOT regions.
     pub aot_entries: u32,
 }
 
 impl RunReport {
-    /// Bytes of a report.
+    /// Size of a report in bytes.
     pub const BYTES: usize = size_of::<Self>();
 
-    /// One before the first run: only input can wake the guest.
+    /// The report before the first run: only input can wake the guest.
     pub const NEW: Self = Self {
         until_ns: u64::MAX,
         retired: 0,
@@ -43,7 +43,7 @@ impl RunReport {
         aot_entries: 0,
     };
 
-    /// Reads one from linear memory.
+    /// Parses a report from linear memory.
     pub fn parse(bytes: &[u8; Self::BYTES]) -> Self {
         let word = |at: usize| {
             u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
@@ -67,7 +67,7 @@ impl RunReport {
     }
 }
 
-/// The devices that a driver can break, by their bit in [`RunReport::broken`].
+/// The devices that a driver can break, numbered by their bit in [`RunReport::broken`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Device {
@@ -88,7 +88,7 @@ pub enum Device {
 }
 
 impl Device {
-    /// All of them, by bit.
+    /// All devices, by bit.
     pub const ALL: [Self; 7] = [
         Self::Console,
         Self::Net,
@@ -99,12 +99,12 @@ impl Device {
         Self::Balloon,
     ];
 
-    /// Its bit in a set of devices.
+    /// The device's bit in a set of devices.
     pub const fn bit(self) -> u32 {
         1 << self as u32
     }
 
-    /// What messages call it.
+    /// The device's name in messages.
     pub fn name(self) -> &'static str {
         match self {
             Self::Console => "console",
@@ -117,7 +117,7 @@ impl Device {
         }
     }
 
-    /// The devices of a set; bits without a device are left out.
+    /// Iterates over the devices of a set, skipping unknown bits.
     pub fn in_set(set: u32) -> impl Iterator<Item = Self> {
         let all = Self::ALL.into_iter();
         all.filter(move |device| set & device.bit() != 0)

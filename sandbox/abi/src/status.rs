@@ -1,49 +1,50 @@
-//! Statuses of a run, and answers of the calls that can fail.
+//! Statuses of a run, and answers of fallible calls.
 
 use std::fmt;
 
-/// Why [`RUN`](super::functions::RUN) came back.
+/// Why [`RUN`](super::functions::RUN) returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Status {
-    /// The budget is used up, or output should not wait.
+    /// The budget is used up, or output is urgent.
     Budget = 0,
-    /// Nothing to do until [`RunReport::until_ns`](super::RunReport::until_ns) or input.
+    /// The guest is idle until [`RunReport::until_ns`](super::RunReport::until_ns) or
+    /// input.
     Wait = 1,
-    /// The guest turned itself off, or there is none.
+    /// The guest turned itself off, or no guest was booted.
     PowerOff = 2,
-    /// The guest asked to be restarted.
+    /// The guest asked for a restart.
     Reset = 3,
 }
 
 impl Status {
-    /// All of them, by number.
+    /// All statuses, by number.
     pub const ALL: [Self; 4] = [Self::Budget, Self::Wait, Self::PowerOff, Self::Reset];
 
-    /// The status of a number.
+    /// Returns the status with that number.
     pub fn from_number(number: u32) -> Option<Self> {
         Self::ALL.get(number as usize).copied()
     }
 }
 
-/// What became of a call.
+/// Result of a fallible call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Answer {
-    /// It worked.
+    /// The call succeeded.
     Done = 0,
-    /// There is no machine yet, or there is one already.
+    /// The machine does not exist yet, or exists already.
     State = 1,
-    /// Kernel or files are not what they should be, or do not fit.
+    /// Kernel or files are invalid, or do not fit.
     Load = 2,
-    /// Not UTF-8, or longer than [`SCRATCH_BYTES`](super::SCRATCH_BYTES).
+    /// The argument is not UTF-8, or longer than [`SCRATCH_BYTES`](super::SCRATCH_BYTES).
     Argument = 3,
-    /// Channels hold data, or file requests wait: no snapshot now.
+    /// Channels hold data, or file requests are pending: a snapshot is not possible now.
     Busy = 4,
 }
 
 impl Answer {
-    /// All of them, by number.
+    /// All answers, by number.
     pub const ALL: [Self; 5] = [
         Self::Done,
         Self::State,
@@ -52,7 +53,7 @@ impl Answer {
         Self::Busy,
     ];
 
-    /// The answer of a number.
+    /// Returns the answer with that number.
     pub fn from_number(number: u32) -> Option<Self> {
         Self::ALL.get(number as usize).copied()
     }

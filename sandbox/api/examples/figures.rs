@@ -1,9 +1,9 @@
-//! Prints the figures of the guest: how fast it starts, what it costs.
+//! Prints the guest's figures: start-up time and costs.
 //!
-//! `cargo run --profile sandbox -p a99-sandbox --features testing --example figures
-//! [-- [--commands] [MODULE]]`: of the image that was built last, or of a
-//! compiled module; with `--commands` only what runs in guests. The first start
-//! of a new process is measured by a child of this one.
+//! Run it with `cargo run --profile sandbox -p a99-sandbox --features testing --example
+//! figures [-- [--commands] [MODULE]]`. It measures the image that was built last, or a
+//! compiled module; with `--commands` only commands in guests. A child of this process
+//! measures the first start of a new process.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "an example")]
 
@@ -16,10 +16,10 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Repetitions of what takes a millisecond.
+/// Repetitions of steps that take a millisecond.
 const MANY: usize = 50;
 
-/// Repetitions of what takes longer.
+/// Repetitions of longer steps.
 const SOME: usize = 10;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -34,16 +34,16 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
 }
 
-/// The compiled module of the image that was built last.
+/// Returns the compiled module of the image that was built last.
 fn current() -> Result<PathBuf, Box<dyn Error>> {
     let cache = Cache::of_user()?;
-    // Compiles it if it is of another machine.
+    // Recompiles the image if another machine compiled it.
     Image::current(&cache, &mut |_: Event<'_>| {})?;
     let entry = cache.current("module")?;
     Ok(entry.ok_or("no image")?.path("guest.cwasm"))
 }
 
-/// A compiled module of the cache.
+/// Loads a compiled module of the cache.
 fn image(path: &Path) -> Result<Image, Box<dyn Error>> {
     Ok(Image::at(&Cache::of_user()?, path)?)
 }
@@ -61,7 +61,7 @@ fn run(command: Command) -> Result<(), VmError> {
     block_on(command.output()).map(drop)
 }
 
-/// What a new process does until the first output of a command.
+/// Runs a new process up to the first output of a command.
 fn echo(module: &Path) -> Result<(), Box<dyn Error>> {
     let begin = Instant::now();
     let image = image(module)?;
@@ -77,7 +77,7 @@ fn echo(module: &Path) -> Result<(), Box<dyn Error>> {
         started.as_micros(),
         echoed.as_micros()
     );
-    // As a user's process ends: without tidying up.
+    // Skips clean-up, as a user's process does.
     std::process::exit(0);
 }
 
@@ -111,7 +111,7 @@ fn milliseconds(duration: Duration) -> String {
     format!("{:.3} ms", duration.as_secs_f64() * 1e3)
 }
 
-/// Prints fastest and median.
+/// Prints the fastest and the median time.
 fn timed(
     name: &str,
     times: usize,
@@ -129,8 +129,8 @@ fn timed(
     Ok(())
 }
 
-/// The same for what runs in a guest, with its instructions and this process's
-/// processor time: on a busy machine the clock tells little.
+/// Prints the same for commands in a guest, with their instructions and this process's
+/// processor time: on a busy machine wall-clock time says little.
 fn ran(
     name: &str,
     times: usize,
@@ -180,7 +180,7 @@ fn first_process(module: &Path) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// An instance of the image, with all of its memory and none of its imports.
+/// Creates an instance of the image with all its memory and no imports.
 fn instantiate(module: &Path) -> Result<(), Box<dyn Error>> {
     let engine = engine()?;
     let module = load(&engine, module, &Cache::of_user()?.key()?)?;
@@ -198,7 +198,7 @@ fn commands(image: &Image, guest_jit: GuestJit) -> Result<(), VmError> {
     let script = |text: &str| script(&sandbox, text);
     let command = |argv: &[&str]| run(sandbox.command(argv));
     let python = ["python3", "-c", "print(1+1)"];
-    // From here on it tells its instructions.
+    // From here on the sandbox counts its instructions.
     script(":")?;
     ran("python3 -c, first", 1, &sandbox, || command(&python))?;
     ran("python3 -c, warm", SOME, &sandbox, || command(&python))?;
@@ -227,7 +227,7 @@ fn commands(image: &Image, guest_jit: GuestJit) -> Result<(), VmError> {
     })
 }
 
-/// Commands in guests with each mode of the JIT compiler.
+/// Measures commands in guests with each mode of the JIT compiler.
 fn both(image: &Image) -> Result<(), Box<dyn Error>> {
     for guest_jit in [
         GuestJit::Off,
@@ -246,8 +246,8 @@ fn both(image: &Image) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Bytes of memory that this process has written, and bytes of files that are
-/// mapped by it alone: those the system can drop, and guests share them.
+/// Returns the bytes of memory that this process has written, and the bytes of files that
+/// it alone maps. The system can drop the latter, and guests share them.
 fn private_bytes() -> (u64, u64) {
     let text = fs::read_to_string("/proc/self/smaps_rollup").unwrap_or_default();
     let field = |name: &str| {
@@ -284,7 +284,7 @@ fn memory(image: &Image) -> Result<(), VmError> {
     Ok(())
 }
 
-/// Processor time that this process has used.
+/// Returns the processor time that this process has used.
 fn cpu_time() -> Duration {
     let text = fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
     let main = text

@@ -2,10 +2,10 @@
 //! engine settings of guests, interpreted and translated (to be fast, and to be
 //! small), and prints million instructions a second.
 //!
-//! `cargo run --profile sandbox -p a99-sandbox --features testing --example loops --
-//! EMULATOR.wasm`. Time is this thread's processor time: on a busy machine the
-//! clock on the wall tells little. Each figure is the best of several runs,
-//! since other work on the machine only ever makes them slower.
+//! Run it with `cargo run --profile sandbox -p a99-sandbox --features testing --example
+//! loops -- EMULATOR.wasm`. Times are this thread's processor time, since wall-clock time
+//! says little on a busy machine. Each figure is the best of several runs: other load on
+//! the machine only ever slows them down.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "an example")]
 
@@ -16,13 +16,13 @@ use std::error::Error;
 /// The loops, assembled from `loops.S`.
 const CODE: &[u8] = include_bytes!("../../guest/tests/programs/loops.bin");
 
-/// Their names, in the order of the file.
+/// Names of the loops, in the order of the file.
 const NAMES: [&str; 5] = ["arithmetic", "memory", "calls", "branches", "floats"];
 
-/// Bytes from loop to loop.
+/// Distance between loops in bytes.
 const STRIDE: u32 = 256;
 
-/// Where the loops are, as an offset in RAM.
+/// Offset of the loops in RAM.
 const LOOPS: u32 = 0x1_0000;
 
 /// RAM of the machine.
@@ -31,11 +31,11 @@ const RAM_BYTES: u32 = 1 << 20;
 /// Samples after which a loop is translated.
 const SAMPLES: u32 = 2;
 
-/// Runs of a loop.
+/// Runs of each loop.
 const RUNS: usize = 100;
 
-/// Instructions of a run: longer than the grain of the clock, short enough that
-/// some runs are not disturbed.
+/// Instructions of a run: long compared to the clock's resolution, short enough that some
+/// runs are undisturbed.
 const BUDGET: u64 = 4_000_000;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -56,7 +56,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// What enters a loop: data in `s0`, floating point on.
+/// Code that enters a loop: data in `s0`, floating point on.
 fn prologue(at: u32) -> Vec<u8> {
     let distance = LOOPS + at * STRIDE - 12;
     let words = [

@@ -1,4 +1,4 @@
-//! Sandbox builder: what can be chosen about a sandbox, and its start.
+//! Sandbox builder: the options of a sandbox, and its start.
 
 #[cfg(feature = "c2w")]
 use super::foreign;
@@ -19,47 +19,45 @@ use std::path::{Component, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-/// Most bytes of output that are gathered for one command.
+/// Default output limit of a command in bytes.
 const OUTPUT_LIMIT: u64 = 64 << 20;
 
-/// Most bytes that a copy out of the guest may have: more than its disk.
+/// Default size limit of a copy out of the guest in bytes: more than its disk.
 const COPY_LIMIT: u64 = 1 << 30;
 
-/// Usual resolution of the guest's clocks, and that of a hardened sandbox.
+/// Default resolution of the guest's clocks, and that of a hardened sandbox.
 const CLOCK: Duration = Duration::from_micros(1);
 const HARDENED_CLOCK: Duration = Duration::from_millis(1);
 
-/// Coarsest clock: the guest's own timer ticks every 10 ms.
+/// Coarsest clock resolution: the guest's timer ticks every 10 ms.
 const MAX_CLOCK: Duration = Duration::from_millis(10);
 
 /// Longest host name (`HOST_NAME_MAX` of Linux).
 const MAX_HOSTNAME: usize = 64;
 
-/// Most bytes of variables: Linux takes a quarter of the stack, 2 MiB, for
-/// these and the arguments.
+/// Maximum bytes of environment variables: Linux reserves a quarter of the stack, 2 MiB,
+/// for these and the arguments.
 const MAX_ENV: usize = 1 << 20;
 
-/// Least memory of a command: what a small Python needs to say that it has too
-/// little.
+/// Minimum memory limit of a command: enough for a small Python to report that its memory
+/// is too small.
 const MIN_MEMORY: u64 = 1 << 20;
 
-/// Set in the first byte of an address of many interfaces (IEEE 802).
+/// Group bit in the first byte of a MAC address (IEEE 802).
 const MULTICAST: u8 = 1;
 
-/// Where the image comes from.
+/// Source of the image.
 #[derive(Clone, Debug, Default)]
 enum Source {
-    /// The one that was built last, in the user's cache folder.
+    /// The image that was built last, in the user's cache folder.
     #[default]
     Current,
-    /// A file.
     #[cfg(feature = "c2w")]
     File(PathBuf),
-    /// One that is loaded.
     Loaded(Image),
 }
 
-/// A sandbox to be started; from [`Sandbox::builder`].
+/// Configures and starts a sandbox; created by [`Sandbox::builder`].
 #[derive(Clone, Debug)]
 #[must_use = "nothing runs before `start`"]
 pub struct Builder {
@@ -106,54 +104,58 @@ impl Builder {
         }
     }
 
-    /// Starts from this file instead of the image that was built last: a
-    /// WebAssembly module made by container2wasm, never machine code. It has
-    /// only what [`c2w`](crate::c2w) says; what it has not ends with
-    /// [`VmCode::Unsupported`].
+    /// Starts from a container2wasm image, a WebAssembly module, instead of the image that
+    /// was built last.
+    ///
+    /// Native machine code is refused. [`c2w`](crate::c2w) lists what such a sandbox
+    /// supports; any other call ends with [`VmCode::Unsupported`].
     #[cfg(feature = "c2w")]
     pub fn image(mut self, path: impl Into<PathBuf>) -> Self {
         self.source = Source::File(path.into());
         self
     }
 
-    /// A command that compiles the file of [`Builder::image`] in a process of its
-    /// own, with limits on memory and processor time; else it is compiled in
-    /// this process, which then takes no function of more than
-    /// [`c2w::MAX_FUNCTION_HERE`](crate::c2w::MAX_FUNCTION_HERE) bytes. The
-    /// command calls [`vm::serve`](crate::vm::serve).
+    /// Sets the command that compiles the file of [`Builder::image`] in a separate process,
+    /// with limits on memory and processor time.
+    ///
+    /// Without a worker, this process compiles the image and accepts no function of more
+    /// than [`c2w::MAX_FUNCTION_HERE`](crate::c2w::MAX_FUNCTION_HERE) bytes. The command
+    /// calls [`vm::serve`](crate::vm::serve).
     #[cfg(feature = "c2w")]
     pub fn worker(mut self, worker: Worker) -> Self {
         self.worker = Some(worker);
         self
     }
 
-    /// How long the file of [`Builder::image`] may take until its shell answers,
-    /// compiling included; else a minute after it was compiled. Then the start
-    /// ends with [`VmCode::TimedOut`].
+    /// Limits the time until the shell of [`Builder::image`] answers, compilation included.
+    ///
+    /// The default is one minute after compilation. On expiry the start ends with
+    /// [`VmCode::TimedOut`].
     #[cfg(feature = "c2w")]
     pub fn start_limit(mut self, time: Duration) -> Self {
         self.start_limit = Some(time);
         self
     }
 
-    /// Starts from an image that is loaded.
+    /// Starts from an image that is already loaded.
     pub fn loaded_image(mut self, image: &Image) -> Self {
         self.source = Source::Loaded(image.clone());
         self
     }
 
-    /// Goes on from what [`Sandbox::snapshot`] gave. It must be of the same
-    /// image; mounts, network and limits are those of this builder, for a saved
-    /// sandbox names nothing of the host. Clocks go on from now, random numbers
-    /// start anew, TCP connections are reset, and commands that ran are ended:
-    /// [`Sandbox::interrupted`] tells how many. The session shell keeps its
-    /// state unless it ran a script.
+    /// Restores a sandbox from the bytes of [`Sandbox::snapshot`].
+    ///
+    /// The snapshot must be of the same image. Mounts, network and limits come from this
+    /// builder, since a snapshot refers to no resource of the host. Clocks continue from
+    /// now, random number generators are reseeded and TCP connections are reset. Commands
+    /// that were running end; [`Sandbox::interrupted`] counts them. The session shell keeps
+    /// its state unless it was running a script.
     pub fn restore(mut self, saved: impl Into<Vec<u8>>) -> Self {
         self.saved = Some(saved.into());
         self
     }
 
-    /// Shows a folder or a file of the host at an absolute path of the guest.
+    /// Mounts a folder or a file of the host at an absolute path of the guest.
     pub fn mount(
         self,
         guest: impl Into<PathBuf>,
@@ -163,34 +165,36 @@ impl Builder {
         self.mounts([Mount::new(guest, host, mode)])
     }
 
-    /// Shows folders of the host, with all that can be chosen about them.
+    /// Adds mounts with all their options.
     pub fn mounts(mut self, mounts: impl IntoIterator<Item = Mount>) -> Self {
         self.backends.mounts.extend(mounts);
         self
     }
 
-    /// What the guest may reach over the network; else nothing.
+    /// Sets the network policy; without one, the guest reaches nothing.
     pub fn network(mut self, policy: Policy) -> Self {
         self.backends.network.policy = policy;
         self
     }
 
-    /// Address of its network interface; else one that all guests have, which
-    /// never meet.
+    /// Sets the MAC address of the guest's interface.
+    ///
+    /// By default all guests have the same address; they never share a network.
     pub fn mac(mut self, address: [u8; 6]) -> Self {
         self.backends.network.mac = Some(address);
         self
     }
 
-    /// A port of the host that leads to a port of the guest. The addresses that
-    /// were found are [`Sandbox::forwards`].
+    /// Forwards a port of the host to a port of the guest.
+    ///
+    /// [`Sandbox::forwards`] returns the bound addresses.
     pub fn forward(mut self, listen: SocketAddr, guest_port: u16) -> Self {
         let forward = Forward { listen, guest_port };
         self.backends.network.forwards.push(forward);
         self
     }
 
-    /// Most bytes a second to and from the network.
+    /// Limits the network's bytes per second, to and from the guest.
     pub fn network_rate(mut self, to_guest: Option<u64>, from_guest: Option<u64>) -> Self {
         self.backends.network.rate = Rate {
             to_guest,
@@ -199,103 +203,110 @@ impl Builder {
         self
     }
 
-    /// Its host name; else `agent99`.
+    /// Sets the guest's host name; defaults to `agent99`.
     pub fn hostname(mut self, name: impl Into<String>) -> Self {
         self.hostname = Some(name.into());
         self
     }
 
-    /// A variable that every command and the session shell start with.
+    /// Sets an environment variable of every command and of the session shell.
     pub fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.env.push((name.into(), value.into()));
         self
     }
 
-    /// Most bytes of memory of one command; else nearly all that there is. More than the
-    /// guest has is refused.
+    /// Limits the memory of each command in bytes.
+    ///
+    /// By default a command may use nearly all memory of the guest. A limit above the
+    /// guest's memory is refused.
     pub fn memory_limit(mut self, bytes: u64) -> Self {
         self.limits.memory = Some(bytes);
         self
     }
 
-    /// Most processes and threads of one command; else 512.
+    /// Limits the processes and threads of each command; defaults to 512.
     pub fn process_limit(mut self, count: u32) -> Self {
         self.limits.pids = Some(count);
         self
     }
 
-    /// Most bytes of output that are gathered for one command, both streams
-    /// together; else 64 MiB.
+    /// Limits the collected output of each command in bytes, both streams together;
+    /// defaults to 64 MiB.
     pub fn output_limit(mut self, bytes: u64) -> Self {
         self.output_limit = bytes;
         self
     }
 
-    /// Most bytes that a copy out of the guest may have; else 1 GiB.
+    /// Limits a copy out of the guest in bytes; defaults to 1 GiB.
     pub fn copy_limit(mut self, bytes: u64) -> Self {
         self.copy_limit = bytes;
         self
     }
 
-    /// Gives it a disk of its own of that many bytes, instead of one in its memory
-    /// of some 100 MB: what is written anywhere but in mounts goes there. It is a
-    /// file without a name in a folder of the host, which grows as the guest
-    /// writes and is gone when the sandbox ends, however it ends. A sandbox with
-    /// such a disk cannot be saved.
+    /// Gives the guest a disk of `bytes` bytes instead of the default one of some 100 MB in
+    /// memory.
+    ///
+    /// All writes outside mounts go to this disk. It is an unnamed file in a folder of the
+    /// host: it grows as the guest writes and vanishes when the sandbox ends, even after a
+    /// crash. A sandbox with such a disk cannot be saved.
     pub fn disk(mut self, bytes: u64) -> Self {
         let folder = self.disk.and_then(|disk| disk.folder);
         self.disk = Some(DiskOptions { bytes, folder });
         self
     }
 
-    /// Gives it such a disk in that folder; else it is in the one that the
-    /// variable `TMPDIR` names, or in `/var/tmp`.
+    /// Gives the guest such a disk in `folder`.
+    ///
+    /// The default is the folder that the variable `TMPDIR` names, or `/var/tmp`.
     pub fn disk_in(mut self, bytes: u64, folder: impl Into<PathBuf>) -> Self {
         let folder = Some(folder.into());
         self.disk = Some(DiskOptions { bytes, folder });
         self
     }
 
-    /// Longest life of the sandbox; then everything ends with
+    /// Limits the lifetime of the sandbox; on expiry every call ends with
     /// [`VmCode::TimeLimit`].
     pub fn time_limit(mut self, time: Duration) -> Self {
         self.bounds.time = Some(time);
         self
     }
 
-    /// Most instructions that the sandbox may run; then everything ends with
-    /// [`VmCode::CpuLimit`]. A second of a busy guest has some 200 million.
+    /// Limits the instructions of the sandbox; at the limit every call ends with
+    /// [`VmCode::CpuLimit`].
+    ///
+    /// A busy guest runs some 200 million instructions a second.
     pub fn instruction_limit(mut self, count: u64) -> Self {
         self.bounds.instructions = Some(count);
         self
     }
 
-    /// Resolution of the guest's clocks; else a microsecond.
+    /// Sets the resolution of the guest's clocks; defaults to a microsecond.
     pub fn clock_resolution(mut self, resolution: Duration) -> Self {
         self.clock = resolution;
         self
     }
 
-    /// Makes measurements of time useless for side channels: a clock of 1 ms.
+    /// Coarsens the guest's clocks to 1 ms, so that timing is useless for side channels.
     pub fn hardened(self) -> Self {
         self.clock_resolution(HARDENED_CLOCK)
     }
 
-    /// What of the guest's code runs as machine code: that which was compiled with
-    /// the image, unless asked for otherwise. [`GuestJit::Auto`] is worth it for
-    /// long computations; with [`GuestJit::Eager`] short commands pay for threads that
-    /// compile beside them.
+    /// Selects which guest code runs as machine code; by default the code that was compiled
+    /// with the image.
+    ///
+    /// [`GuestJit::Auto`] pays off for long computations. With [`GuestJit::Eager`] short
+    /// commands pay for compiler threads that run beside them.
     pub fn guest_jit(mut self, guest_jit: GuestJit) -> Self {
         self.guest_jit = guest_jit;
         self
     }
 
-    /// Starts it. Ready when commands can run.
+    /// Starts the sandbox; the future resolves when commands can run.
     ///
     /// # Errors
-    /// [`VmCode::NoImage`] if none was built, [`VmCode::BadOption`] for an
-    /// option out of range, [`VmCode::Saved`] for a saved sandbox that does not
-    /// fit, and whatever kept it from starting.
+    /// [`VmCode::NoImage`] if no image was built, [`VmCode::BadOption`] for an option out
+    /// of range, [`VmCode::Saved`] for a snapshot that does not fit, and any error of the
+    /// start.
     pub async fn start(self) -> Result<Sandbox, VmError> {
         self.check()?;
         let mailbox = Arc::new(Mailbox::default());
@@ -359,7 +370,7 @@ impl Builder {
         })
     }
 
-    /// Whether an image of container2wasm can have these options.
+    /// Whether a container2wasm image supports these options.
     #[cfg(feature = "c2w")]
     fn check_foreign(&self) -> Result<(), VmError> {
         let is_overlay = |mount: &Mount| mount.mode == MountMode::Overlay;
@@ -386,16 +397,17 @@ impl Builder {
         }
     }
 
-    /// Starts it for a program without an executor. Not to be called on an
-    /// executor's thread.
+    /// Starts the sandbox for a program without an executor.
+    ///
+    /// Do not call this on an executor's thread.
     ///
     /// # Errors
-    /// As [`Builder::start`].
+    /// The errors of [`Builder::start`].
     pub fn start_blocking(self) -> Result<Sandbox, VmError> {
         block_on(self.start())
     }
 
-    /// Whether the options make sense.
+    /// Checks that all options are in range.
     fn check(&self) -> Result<(), VmError> {
         self.check_names()?;
         self.backends.mounts.iter().try_for_each(check_mount)?;
@@ -442,7 +454,7 @@ impl Builder {
         Ok(())
     }
 
-    /// What the guest starts with; on the guest's thread.
+    /// The guest's initial settings; runs on the guest's thread.
     fn setup(
         self,
         image: &Image,
@@ -458,7 +470,7 @@ impl Builder {
         let disk = self.disk.as_ref().map(OwnDisk::new).transpose()?;
         let connected = self.backends.connect(saved.as_ref(), mailbox, forwards)?;
         if let Some(refused) = connected.git_refused {
-            // Set once: a sandbox starts once.
+            // Set only here, and a sandbox starts once.
             let _ = settings.git_refused.set(refused);
         }
         let env = self.env.into_iter();
@@ -481,8 +493,8 @@ impl Builder {
     }
 }
 
-/// Whether a limit of a command's memory can hold: one above all that a guest has would
-/// limit nothing.
+/// Checks a memory limit of a command: a limit above the guest's memory would have no
+/// effect.
 pub(super) fn check_memory(limit: Option<u64>) -> Result<(), VmError> {
     let most = u64::from(RAM_BYTES);
     match limit {
@@ -500,7 +512,7 @@ fn bad(text: impl Into<String>) -> Result<(), VmError> {
     Err(VmError::new(VmCode::BadOption, text))
 }
 
-/// Whether the guest can have a mount at that place.
+/// Checks that the guest can have a mount at that path.
 fn check_mount(mount: &Mount) -> Result<(), VmError> {
     let path = &mount.guest;
     let is_plain = |part| matches!(part, Component::RootDir | Component::Normal(_));
@@ -513,14 +525,14 @@ fn check_mount(mount: &Mount) -> Result<(), VmError> {
     ))
 }
 
-/// Whether no mount shows the guest our own folders.
+/// Checks that no mount exposes Agent99's own folders.
 fn check_own(mounts: &[Mount], more: &[PathBuf]) -> Result<(), VmError> {
     let caches = cache::user_folders();
     let checked = p9::check_mounts(mounts, more, caches);
     checked.map_err(|error| VmError::new(VmCode::Mount, error.to_string()))
 }
 
-/// Whether a saved guest is one of this image.
+/// Checks that a snapshot belongs to this image.
 fn check_image(saved: &str, image: &str) -> Result<(), VmError> {
     if saved == image && !image.is_empty() {
         return Ok(());
@@ -530,11 +542,10 @@ fn check_image(saved: &str, image: &str) -> Result<(), VmError> {
 }
 
 impl Source {
-    /// Loads the image.
     fn load(self) -> Result<Image, VmError> {
         match self {
             Source::Loaded(image) => Ok(image),
-            // These start as foreign ones.
+            // Foreign images take the other path.
             #[cfg(feature = "c2w")]
             Source::File(path) => Err(VmError::new(VmCode::Module, path.display().to_string())),
             Source::Current => {

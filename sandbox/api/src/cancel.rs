@@ -1,4 +1,4 @@
-//! Cancellation switch: ends commands from elsewhere.
+//! Cancellation switch: ends commands from another task or thread.
 
 use a99_sandbox_runner::CommandHandle;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,26 +9,28 @@ struct CancelState {
     commands: Vec<CommandHandle>,
 }
 
-/// A switch that ends all commands it was given to, now and later. Clones are
-/// the same switch.
+/// A switch that ends all commands it was given to, now and later.
+///
+/// Clones share one switch.
 #[derive(Clone, Debug, Default)]
 pub struct Cancel {
     state: Arc<Mutex<CancelState>>,
 }
 
 impl Cancel {
-    /// A switch that was not used.
+    /// Creates an unused switch.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The state; nobody leaves it half changed.
+    /// Ignores poisoning: every update of the state is complete.
     fn lock(&self) -> MutexGuard<'_, CancelState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends the commands, with all that they started. Their futures end with
-    /// [`VmCode::Cancelled`](crate::vm::VmCode::Cancelled).
+    /// Ends the commands and all processes they started.
+    ///
+    /// Their futures end with [`VmCode::Cancelled`](crate::vm::VmCode::Cancelled).
     pub fn cancel(&self) {
         let mut state = self.lock();
         state.cancelled = true;
@@ -37,12 +39,12 @@ impl Cancel {
         commands.iter().for_each(CommandHandle::cancel);
     }
 
-    /// Whether it was used.
+    /// Whether [`Cancel::cancel`] was called.
     pub fn is_cancelled(&self) -> bool {
         self.lock().cancelled
     }
 
-    /// Ends this command too, now or later, until the answer is dropped.
+    /// Ties a command to this switch until the returned guard is dropped.
     pub(super) fn watch(&self, command: &CommandHandle) -> Watching {
         let mut state = self.lock();
         if state.cancelled {
@@ -58,7 +60,7 @@ impl Cancel {
     }
 }
 
-/// A command that a [`Cancel`] knows.
+/// Registration of a command with a [`Cancel`].
 #[derive(Debug)]
 pub(super) struct Watching {
     cancel: Cancel,

@@ -1,18 +1,18 @@
-//! Output collector: waits for a command and gathers what it writes.
+//! Output collector: waits for a command and collects its output.
 
 use super::cancel::Cancel;
 use a99_sandbox_protocol::{Request, Stream, WINDOW_BYTES};
 use a99_sandbox_runner::{CommandHandle, Event, GuestHandle, Output, SpawnOptions, VmError, Watch};
 use std::sync::Arc;
 
-/// What the guest's thread gathers.
+/// Output collected by the guest's thread.
 #[derive(Debug, Default)]
 struct Gathered {
     output: Output,
     end: Option<Result<(), VmError>>,
 }
 
-/// Kills a command that nobody waits for any more.
+/// Kills a command whose future was dropped.
 struct KillOnDrop(Option<CommandHandle>);
 
 impl Drop for KillOnDrop {
@@ -23,10 +23,10 @@ impl Drop for KillOnDrop {
     }
 }
 
-/// Runs a command to its end. Dropping the future kills it.
+/// Runs a command to its end; dropping the future kills it.
 ///
 /// # Errors
-/// Why it ended other than by itself; with what it had written.
+/// Why the command did not end by itself, with its output so far.
 pub(super) async fn collect(
     guest: &GuestHandle,
     request: Request,
@@ -93,7 +93,7 @@ pub(super) async fn collect(
     }
 }
 
-/// Gives a command its standard input as it takes it.
+/// Feeds a command's standard input within its credit.
 struct Feeder {
     handle: CommandHandle,
     bytes: Vec<u8>,
@@ -102,7 +102,8 @@ struct Feeder {
 }
 
 impl Feeder {
-    /// There is that much more credit. The end of the guest comes as an event.
+    /// Spends new credit. The end of the guest arrives as an event, so a failed send is
+    /// ignored.
     fn feed(&mut self, credit: usize) {
         if self.given > self.bytes.len() {
             return;
@@ -115,7 +116,7 @@ impl Feeder {
         self.given = end;
         if end == self.bytes.len() {
             let _ = self.handle.send(Request::StdinEnd);
-            // Nothing is left, and its end is sent.
+            // Marks the input as finished: `given` now exceeds the length.
             self.bytes = Vec::new();
             self.given = 1;
         }

@@ -1,5 +1,5 @@
-//! File copies between host and guest. A program in the guest and a thread of the
-//! host exchange the stream that [`tree`] describes; nothing else takes part.
+//! File copies between host and guest: a program in the guest and a thread of the host
+//! exchange the stream of [`tree`].
 
 use super::process::Process;
 use super::sandbox::Sandbox;
@@ -14,16 +14,16 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The guest's side.
+/// Program that copies on the guest's side.
 const AGENT: &str = "/sbin/agent99-agent";
 
-/// Most files, folders and links that a copy out of the guest may have.
+/// Maximum files, folders and links in a copy out of the guest.
 const MAX_ENTRIES: u64 = 1_000_000;
 
-/// Bytes that are gathered before they go to the guest.
+/// Bytes buffered before they go to the guest.
 const BUFFER_BYTES: usize = 64 << 10;
 
-/// Longest text that the guest's side may say about a failure.
+/// Maximum bytes of the error text from the guest's side.
 const MAX_COMPLAINT: usize = 4096;
 
 pub(super) async fn copy_in(
@@ -39,7 +39,7 @@ pub(super) async fn copy_in(
         let mut out = BufWriter::with_capacity(BUFFER_BYTES, StdinWriter(&theirs));
         let sent = tree::send(&path, &mut out);
         drop(out);
-        // Else the guest would wait for the rest.
+        // Otherwise the guest would wait for the rest.
         let closed = if sent.is_ok() {
             theirs.close_input()
         } else {
@@ -47,7 +47,7 @@ pub(super) async fn copy_in(
         };
         match sent {
             Ok(copied) => closed.map(|()| Some(copied)),
-            // Why the guest's side reads no more, it knows itself.
+            // The guest's side reports why it stopped reading.
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(None),
             Err(error) => Err(failed("host", &path.display().to_string(), &error)),
         }
@@ -56,7 +56,7 @@ pub(super) async fn copy_in(
     let gathered = gather(&process, &mut complaint).await;
     let copied = copied.until(Option::take).await;
     gathered?;
-    // What stopped the guest's side is why the host's side could not go on.
+    // A failure of the guest's side explains the host's.
     finish(&process, guest, &complaint, copied).await
 }
 
@@ -91,7 +91,7 @@ pub(super) async fn copy_out(
             Ok(_) => Ok(()),
             Err(_) => theirs.kill().map_err(io::Error::other),
         };
-        // Also of one that was killed: it ends when all it wrote was read.
+        // A killed process also ends only after all its output was read.
         let drained = killed.and_then(|()| input.drain());
         let place = path.display().to_string();
         let copied = received.and_then(|copied| drained.map(|()| copied));
@@ -102,9 +102,8 @@ pub(super) async fn copy_out(
     finish(&process, guest, &complaint, copied.map(Some)).await
 }
 
-/// Whether an entry of a folder is one that the host's git would take for what
-/// it may run: the rule that holds in mounts, except that folders named `.git`
-/// are made, with their data.
+/// Whether the host's git could execute an entry of a folder: the rule of mounts, except
+/// that folders named `.git` are created, with their data.
 fn git_guard(folder: BorrowedFd<'_>, name: &CStr, kind: EntryKind) -> io::Result<bool> {
     let link = format!("/proc/self/fd/{}", folder.as_raw_fd());
     let path = std::fs::read_link(link)?.join(OsStr::from_bytes(name.to_bytes()));
@@ -116,8 +115,8 @@ fn git_guard(folder: BorrowedFd<'_>, name: &CStr, kind: EntryKind) -> io::Result
     })
 }
 
-/// The end of both sides. The guest's failure explains the host's; without a result the
-/// host's side ended because the guest's did.
+/// Joins both sides. The guest's failure explains the host's; without a result the host's
+/// side ended because the guest's did.
 async fn finish(
     process: &Process,
     guest: &str,
@@ -127,7 +126,7 @@ async fn finish(
     let exited = process.wait().await?;
     match (exited.ending, copied) {
         (Ending::Code(0), Ok(Some(copied))) => Ok(copied),
-        // A guest's side that was killed was so because the host's failed.
+        // The guest's side was killed because the host's failed.
         (Ending::Code(0) | Ending::Signal(_), Err(error)) => Err(error),
         (ending, _) => {
             let text = String::from_utf8_lossy(complaint);
@@ -146,10 +145,10 @@ fn failed(side: &str, path: &str, error: &io::Error) -> VmError {
     VmError::new(VmCode::Copy, format!("{side}: {path}: {error}"))
 }
 
-/// What a thread found out, for a future.
+/// Result of a thread, awaited by a future.
 type Slot<T> = Arc<Watch<Option<Result<T, VmError>>>>;
 
-/// Does work that waits on a thread of its own.
+/// Runs blocking work on a separate thread.
 fn on_a_thread<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, VmError> + Send + 'static,
 ) -> Result<Slot<T>, VmError> {
@@ -165,7 +164,7 @@ fn on_a_thread<T: Send + 'static>(
     Ok(slot)
 }
 
-/// Reads all that the process says on standard error.
+/// Reads the process's standard error to its end.
 async fn gather(process: &Process, complaint: &mut Vec<u8>) -> Result<(), VmError> {
     while let Some(chunk) = process.next().await? {
         add_complaint(chunk.stream, &chunk.bytes, complaint);
@@ -179,7 +178,7 @@ fn add_complaint(stream: Stream, bytes: &[u8], complaint: &mut Vec<u8>) {
     }
 }
 
-/// Standard input of a process, for a thread that may wait.
+/// A process's standard input as a blocking writer.
 struct StdinWriter<'a>(&'a Process);
 
 impl Write for StdinWriter<'_> {
@@ -196,7 +195,7 @@ impl Write for StdinWriter<'_> {
     }
 }
 
-/// Standard output of a process, likewise.
+/// A process's standard output as a blocking reader.
 struct StdoutReader<'a> {
     process: &'a Process,
     chunk: Vec<u8>,
@@ -205,7 +204,7 @@ struct StdoutReader<'a> {
 }
 
 impl StdoutReader<'_> {
-    /// Another chunk of standard output; `false` at the end.
+    /// Fetches a chunk of standard output; `false` at the end.
     fn more(&mut self) -> io::Result<bool> {
         loop {
             let next = block_on(self.process.next()).map_err(io::Error::other)?;
@@ -221,7 +220,7 @@ impl StdoutReader<'_> {
         }
     }
 
-    /// What comes after the end of the tree: nothing, or words of the agent.
+    /// Skips output after the end of the tree, such as messages of the agent.
     fn drain(&mut self) -> io::Result<()> {
         while self.more()? {}
         Ok(())

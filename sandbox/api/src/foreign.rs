@@ -1,10 +1,9 @@
-//! Foreign sandbox: an image of container2wasm as a [`Sandbox`](super::Sandbox), its machine
+//! Foreign sandbox: a container2wasm image as a [`Sandbox`](super::Sandbox), its machine
 //! behind the mailbox that our own guests have.
 //!
-//! Commands run one after the other in the image's one shell (see
-//! [`c2w`](crate::c2w) for what such an image cannot do); what it cannot do is
-//! [`VmCode::Unsupported`]. One thread takes messages, another waits for the
-//! image.
+//! Commands run one after the other in the image's one shell. [`c2w`](crate::c2w) lists the
+//! limits of such images; unsupported calls end with [`VmCode::Unsupported`]. One thread
+//! takes messages, another runs the image.
 
 use crate::c2w::{Image, MAX_INPUT, Machine, Options, Run};
 use a99_sandbox_protocol::{Ending, Exec, Exited, Request, Stream};
@@ -27,15 +26,14 @@ const POLL_INTERVAL: Duration = Duration::from_millis(500);
 /// First bytes of every WebAssembly module.
 const MAGIC: [u8; 4] = *b"\0asm";
 
-/// Whether a file is a WebAssembly module: nothing else is an image.
+/// Checks that a file is a WebAssembly module, the only accepted kind of image.
 ///
 /// # Errors
-/// [`VmCode::Io`] if it cannot be read, [`VmCode::Module`] if it is something
-/// else.
+/// [`VmCode::Io`] if the file cannot be read, [`VmCode::Module`] if it is not a module.
 pub(super) fn check_module(path: &Path) -> Result<(), VmError> {
     let mut head = [0; MAGIC.len()];
     let failed = |error| VmError::io(path, &error);
-    // Opening what is no file may wait for ever.
+    // Opening a pipe may block for ever.
     if std::fs::metadata(path).map_err(failed)?.is_file() {
         let mut file = std::fs::File::open(path).map_err(failed)?;
         if std::io::Read::read_exact(&mut file, &mut head).is_ok() && head == MAGIC {
@@ -59,7 +57,6 @@ fn unsupported(text: &str) -> VmError {
 struct Job {
     id: u64,
     script: Vec<u8>,
-    /// Its standard input, if it has one.
     stdin: Option<Vec<u8>>,
     sink: Sink,
     timeout: Option<Duration>,
@@ -68,19 +65,17 @@ struct Job {
     cancel: Arc<AtomicBool>,
 }
 
-/// What the two threads share.
+/// State shared by the two threads.
 #[derive(Default)]
 struct SharedState {
     jobs: VecDeque<Job>,
     /// Commands whose standard input is not complete yet.
     gathering: Vec<Job>,
-    /// The command that runs.
     running: Option<(u64, Arc<AtomicBool>)>,
     machine: Option<Arc<Machine>>,
-    /// Why there is no machine, or no more.
+    /// Why the machine did not start or no longer runs.
     failed: Option<VmError>,
     stopped: bool,
-    /// The shell answered.
     ready: bool,
 }
 
@@ -96,20 +91,18 @@ impl Shared {
     }
 }
 
-/// What an image starts from, and within what time.
+/// Source of an image, and its time limits.
 pub(super) struct Start {
-    /// Its file.
     pub path: PathBuf,
-    /// Who compiles it.
     pub worker: Option<Worker>,
-    /// Longest time until the shell answers.
+    /// Maximum time until the shell answers.
     pub limit: Option<Duration>,
-    /// Longest life.
+    /// Maximum lifetime.
     pub life: Option<Duration>,
 }
 
-/// Runs an image until it ends, is stopped or its time is over; for a thread of
-/// its own. `options` are made there too.
+/// Runs an image until it ends, is stopped or its time is over; blocks its thread, on which
+/// `options` runs too.
 pub(super) fn serve(
     mailbox: Arc<Mailbox>,
     start: Start,
@@ -136,9 +129,10 @@ pub(super) fn serve(
     };
     shared.end(&ended);
     if let Ok(worker) = worker {
-        // One that still compiles here cannot be hurried; it sees that it is not wanted.
+        // A compilation in this thread cannot be interrupted; it checks afterwards whether
+        // it is still wanted.
         if worker.is_finished() || shared.lock().machine.is_some() {
-            // A panic of it was reported where it happened.
+            // The panic was reported where it happened.
             let _ = worker.join();
         }
     }
@@ -146,7 +140,7 @@ pub(super) fn serve(
 }
 
 impl Shared {
-    /// Takes messages until there is a reason to end.
+    /// Handles messages until the image must end.
     fn listen(&self, begins: Option<(Duration, Instant)>, ends: Option<Instant>) -> VmError {
         loop {
             for message in self.mailbox.collect(0) {
@@ -155,7 +149,7 @@ impl Shared {
                     Message::Send(id, Request::Kill) | Message::Cancel(id) => self.cancel(id),
                     Message::Send(id, Request::Stdin(bytes)) => self.gather(id, &bytes),
                     Message::Send(id, Request::StdinEnd) => self.begin(id),
-                    // Credit of output, and what needs a terminal.
+                    // Output credit, and requests that need a terminal.
                     Message::Send(..) => {}
                     Message::Save(slot) => {
                         let error = unsupported("it cannot be saved");
@@ -214,7 +208,7 @@ impl Shared {
             cancel: Arc::default(),
         };
         if job.stdin.is_some() {
-            // Whoever has it may begin to give it.
+            // The holder of this credit may start to send.
             (job.sink)(Event::Credit(0));
             self.lock().gathering.push(job);
         } else {
@@ -223,7 +217,7 @@ impl Shared {
         }
     }
 
-    /// A piece of a command's standard input came.
+    /// Buffers a chunk of a command's standard input.
     fn gather(&self, id: u64, bytes: &[u8]) {
         let mut state = self.lock();
         let Some(at) = state.gathering.iter().position(|job| job.id == id) else {
@@ -242,7 +236,7 @@ impl Shared {
         (job.sink)(Event::Failed(unsupported(&text)));
     }
 
-    /// A command's standard input is complete: it is queued.
+    /// Queues a command whose standard input is complete.
     fn begin(&self, id: u64) {
         let mut state = self.lock();
         let at = state.gathering.iter().position(|job| job.id == id);
@@ -253,7 +247,7 @@ impl Shared {
         }
     }
 
-    /// Ends commands whose time is over before their standard input is.
+    /// Ends commands that expire before their standard input is complete.
     fn check_deadlines(&self) {
         let now = Instant::now();
         let is_over = |job: &mut Job| job.deadline.is_some_and(|at| at <= now);
@@ -265,7 +259,7 @@ impl Shared {
         }
     }
 
-    /// Ends a command, whether it runs or waits.
+    /// Ends a running or queued command.
     fn cancel(&self, id: u64) {
         let mut state = self.lock();
         if let Some((running, cancel)) = &state.running
@@ -287,7 +281,7 @@ impl Shared {
         }
     }
 
-    /// Stops the machine and answers all that still waits.
+    /// Stops the machine and fails all pending calls.
     fn end(&self, ended: &VmError) {
         let mut state = self.lock();
         state.stopped = true;
@@ -307,7 +301,7 @@ impl Shared {
         }
     }
 
-    /// The other thread: starts the image and runs its commands.
+    /// The second thread: starts the image and runs its commands.
     fn work(&self, start: &Start, options: Options) {
         match self.start(start, options) {
             Ok(Some(machine)) => self.run(&machine),
@@ -319,7 +313,7 @@ impl Shared {
         }
     }
 
-    /// The machine; none if it is not wanted any more.
+    /// Starts the machine; `None` if it is no longer wanted.
     fn start(&self, start: &Start, options: Options) -> Result<Option<Arc<Machine>>, VmError> {
         let timeout = start.limit.unwrap_or(options.start_timeout);
         let wanted = || match self.lock().stopped {
@@ -371,7 +365,7 @@ impl Shared {
     }
 }
 
-/// Runs one command and tells of it.
+/// Runs one command and reports its events.
 fn run_job(machine: &Machine, mut job: Job) {
     let usual = Run::default();
     let left = |at: Instant| at.saturating_duration_since(Instant::now());
@@ -405,7 +399,7 @@ fn run_job(machine: &Machine, mut job: Job) {
             }));
         }
         Err(mut error) => {
-            // What it wrote until then comes as it does from other guests.
+            // Partial output arrives as events, as from other guests.
             if let Some(output) = error.output.take()
                 && !output.stdout.is_empty()
             {
@@ -416,7 +410,8 @@ fn run_job(machine: &Machine, mut job: Job) {
     }
 }
 
-/// A command as a script: in a subshell, so that nothing of it stays.
+/// Renders a command as a script that runs in a subshell, so that the session stays
+/// unchanged.
 fn as_script(exec: &Exec) -> Result<Vec<u8>, VmError> {
     let wanted = [
         (
@@ -457,8 +452,7 @@ fn as_script(exec: &Exec) -> Result<Vec<u8>, VmError> {
     Ok(script)
 }
 
-/// A word that means itself to a shell (POSIX, Shell Command Language, section
-/// 2.2.2).
+/// Quotes a word for a shell (POSIX, Shell Command Language, section 2.2.2).
 fn quote(script: &mut Vec<u8>, word: &[u8]) {
     script.push(b'\'');
     for byte in word {

@@ -1,24 +1,22 @@
 //! The Linux sandbox: a guest that runs in WebAssembly, without KVM, root,
 //! Docker or a network.
 //!
-//! [`cache`] is what a guest starts from, an image in the user's cache folder, and
-//! how it comes there out of a file. [`net`] is the backend of its network, [`p9`] the
-//! server of its mounts. The feature `vm` starts guests and runs commands in them, the
-//! feature `c2w` does the same with images of container2wasm, and the feature
-//! `build` makes images (`image`). Starting a guest never builds one, with that
-//! feature neither: where no image is, it fails with `VmCode::NoImage`, which names
-//! the command that builds.
+//! [`cache`] manages images in the user's cache folder, and compiles a module file into
+//! one. [`net`] is the backend of a guest's network, [`p9`] the server of its mounts. The
+//! feature `vm` starts guests and runs commands in them, `c2w` does the same with
+//! container2wasm images, and `build` builds images (`image`). Starting a guest never
+//! builds one, even with `build`: without an image it fails with `VmCode::NoImage`, which
+//! names the command that builds.
 #![cfg_attr(feature = "vm", doc = include_str!("tour.md"))]
 //
-// - `builder`: what can be chosen, and the start; `sandbox`: what a running
-//   one does.
-// - `command`: a program to run; `collect`: waiting for its end; `process`:
-//   following its streams; `cancel`: ending it from elsewhere.
+// - `builder`: options and start; `sandbox`: the operations of a running sandbox.
+// - `command`: a program to run; `collect`: waiting for its end; `process`: following its
+//   streams; `cancel`: ending it from elsewhere.
 // - `copy`: files between host and guest.
-// - `foreign`: an image of container2wasm in place of our guest.
+// - `foreign`: a container2wasm image instead of our guest.
 //
-// Nothing here waits but futures and `Builder::start_blocking`; the guest's own
-// thread (`a99_sandbox_runner`) does the work.
+// Only futures and `Builder::start_blocking` wait; the guest's own thread
+// (`a99_sandbox_runner`) does the work.
 #![warn(unreachable_pub)]
 
 #[cfg(feature = "vm")]

@@ -1,4 +1,4 @@
-//! Process handle: a command whose streams are followed while it runs.
+//! Process handle: a running command and its streams.
 
 use super::cancel::{Cancel, Watching};
 use a99_sandbox_protocol::{Exec, Exited, PtySize, Request, Stream, WINDOW_BYTES};
@@ -9,34 +9,34 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 
-/// A piece of what a command wrote.
+/// A piece of a command's output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chunk {
-    /// Where to. A terminal has [`Stream::Stdout`] only.
+    /// Stream of the bytes. A terminal has [`Stream::Stdout`] only.
     pub stream: Stream,
-    /// The exact bytes, cut anywhere.
+    /// Exact bytes, split at arbitrary places.
     pub bytes: Vec<u8>,
 }
 
-/// What the guest's thread and the holders share.
+/// State shared by the guest's thread and the handles.
 #[derive(Debug)]
 struct ProcessState {
     pid: Option<u32>,
     chunks: VecDeque<Chunk>,
-    /// Bytes of standard input that the guest takes now.
+    /// Bytes of standard input that the guest accepts now.
     credit: usize,
-    /// Bytes of standard output and error that were read and not acknowledged.
+    /// Bytes of standard output and error that were read but not acknowledged.
     unacked: [u32; 2],
     end: Option<Result<Exited, VmError>>,
 }
 
-/// A running command. Output that is not read with [`Process::next`] holds the
-/// command back; it is never dropped, and never gathers on the host. Dropping
-/// the process kills the command with all that it started, unless
-/// [`Process::leave`] was called.
+/// A running command.
 ///
-/// All methods take `&self`: put it into an [`Arc`] to read and write from
-/// different tasks.
+/// Output that is not read with [`Process::next`] blocks the command; it is never dropped
+/// and never accumulates on the host. Dropping the process kills the command and all
+/// processes it started, unless [`Process::leave`] was called.
+///
+/// All methods take `&self`: put it into an [`Arc`] to read and write from different tasks.
 pub struct Process {
     handle: CommandHandle,
     state: Arc<Watch<ProcessState>>,
@@ -81,10 +81,10 @@ impl Process {
         })
     }
 
-    /// The next piece of output, when there is one; `None` after the last.
+    /// Waits for the next piece of output; `None` after the last.
     ///
     /// # Errors
-    /// Why the command ended other than by itself, after all it wrote.
+    /// Why the command did not end by itself, after all its output.
     pub async fn next(&self) -> Result<Option<Chunk>, VmError> {
         let next = |state: &mut ProcessState| match (state.chunks.pop_front(), &state.end) {
             (Some(chunk), _) => {
@@ -99,21 +99,22 @@ impl Process {
             return Ok(None);
         };
         if let Some(bytes) = credit {
-            // The end of the guest comes as the command's end.
+            // The end of the guest arrives as the command's end.
             let _ = self.handle.send(Request::Credit(chunk.stream, bytes));
         }
         Ok(Some(chunk))
     }
 
-    /// Writes all of `bytes` to standard input, waiting while the command takes
-    /// no more; `false` if the command has ended before. One that closed its
-    /// standard input takes everything. Needs [`Command::piped`] or a terminal;
-    /// without, the bytes go nowhere.
+    /// Writes all of `bytes` to standard input, waiting for credit; `false` if the command
+    /// has ended before.
+    ///
+    /// A command that closed its standard input accepts and discards everything. Needs
+    /// [`Command::piped`] or a terminal; otherwise the bytes are discarded.
     ///
     /// [`Command::piped`]: super::Command::piped
     ///
     /// # Errors
-    /// Why the guest runs no more.
+    /// Why the guest no longer runs.
     pub async fn write(&self, mut bytes: &[u8]) -> Result<bool, VmError> {
         while !bytes.is_empty() {
             let wanted = bytes.len();
@@ -136,18 +137,18 @@ impl Process {
         Ok(true)
     }
 
-    /// No more standard input. On a terminal this is the key Ctrl-D.
+    /// Closes standard input; on a terminal this is the key Ctrl-D.
     ///
     /// # Errors
-    /// Why the guest runs no more.
+    /// Why the guest no longer runs.
     pub fn close_input(&self) -> Result<(), VmError> {
         self.handle.send(Request::StdinEnd)
     }
 
-    /// The terminal has another size.
+    /// Resizes the terminal.
     ///
     /// # Errors
-    /// Why the guest runs no more.
+    /// Why the guest no longer runs.
     pub fn resize(&self, rows: u16, columns: u16) -> Result<(), VmError> {
         let size = PtySize {
             rows,
@@ -156,25 +157,26 @@ impl Process {
         self.handle.send(Request::Resize(size))
     }
 
-    /// Sends a signal to its process group.
+    /// Sends a signal to the command's process group.
     ///
     /// # Errors
-    /// Why the guest runs no more.
+    /// Why the guest no longer runs.
     pub fn signal(&self, number: u32) -> Result<(), VmError> {
         self.handle.send(Request::Signal(number))
     }
 
-    /// Ends it, with all that it started, background processes included. It
-    /// then ends by signal 9, once its output was read. Dropping it instead
-    /// needs no reading.
+    /// Kills the command and all processes it started, background processes included.
+    ///
+    /// The command then ends by signal 9, once its output was read. Dropping the handle
+    /// instead needs no reading.
     ///
     /// # Errors
-    /// Why the guest runs no more.
+    /// Why the guest no longer runs.
     pub fn kill(&self) -> Result<(), VmError> {
         self.handle.send(Request::Kill)
     }
 
-    /// Its number in the guest, once it runs; `None` if it never did.
+    /// Waits for the process id in the guest; `None` if the command never ran.
     pub async fn pid(&self) -> Option<u32> {
         let started = |state: &mut ProcessState| match (state.pid, &state.end) {
             (Some(pid), _) => Some(Some(pid)),
@@ -184,19 +186,21 @@ impl Process {
         self.state.until(started).await
     }
 
-    /// Waits for its end. Output must be read elsewhere meanwhile: a command
-    /// that waits to be read does not end.
+    /// Waits for the command's end.
+    ///
+    /// Output must be read elsewhere meanwhile: unread output blocks the command.
     ///
     /// # Errors
-    /// Why it ended other than by itself.
+    /// Why the command did not end by itself.
     pub async fn wait(&self) -> Result<Exited, VmError> {
         self.state
             .until(|state: &mut ProcessState| state.end.clone())
             .await
     }
 
-    /// Lets the command run on without anybody who follows it. It ends with the
-    /// guest, or when its unread output holds it back for good.
+    /// Detaches from the command, which runs on without a reader.
+    ///
+    /// It ends with the guest; unread output may block it for ever.
     pub fn leave(mut self) {
         self.kill_on_drop = false;
     }
@@ -212,14 +216,14 @@ impl Drop for Process {
 }
 
 impl ProcessState {
-    /// A chunk was read: the credit to give to the guest, if it is time.
+    /// Accounts for a chunk that was read; returns the credit to grant, if it is due.
     fn read(&mut self, chunk: &Chunk) -> Option<u32> {
         let unacked = &mut self.unacked[usize::from(chunk.stream == Stream::Stderr)];
         *unacked += chunk.bytes.len() as u32;
         (*unacked >= CREDIT_BYTES).then(|| std::mem::take(unacked))
     }
 
-    /// Takes an event of the guest's thread.
+    /// Applies an event of the guest's thread.
     fn on_event(&mut self, event: Event) {
         match event {
             Event::Started(pid) => self.pid = Some(pid),

@@ -1,4 +1,4 @@
-//! Sandbox handle: what a running sandbox does.
+//! Sandbox handle: the operations of a running sandbox.
 
 use super::builder::Builder;
 use super::collect::collect;
@@ -12,33 +12,34 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-/// How long [`Sandbox::stop`] waits for what is not on the host yet.
+/// How long [`Sandbox::stop`] waits for unwritten data to reach the host.
 const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The shell that runs scripts in processes of their own.
+/// Shell for scripts that run in a fresh process.
 const SHELL: &str = "/bin/sh";
 
-/// What is fixed at a sandbox's start.
+/// Settings fixed at a sandbox's start.
 #[derive(Debug)]
 pub(super) struct Settings {
-    /// Most bytes of output that are gathered.
+    /// Maximum bytes of collected output.
     pub output_limit: u64,
-    /// Most bytes that a copy out of the guest may have.
+    /// Maximum bytes of a copy out of the guest.
     pub copy_limit: u64,
-    /// Where the host listens for the guest.
+    /// Addresses at which the host listens for the guest.
     pub forwards: OnceLock<Vec<SocketAddr>>,
-    /// Where the server of its mounts says that git's settings were refused.
+    /// Cell in which the mount server reports a refused write to git's settings.
     pub git_refused: OnceLock<Arc<OnceLock<PathBuf>>>,
 }
 
-/// A computer of its own that runs Linux: see the [crate's tour](crate).
-/// Clones are the same sandbox. When the last one and its processes are
-/// dropped, it stops as it stands; [`Sandbox::stop`] also waits, and writes
-/// back what mounts have in memory.
+/// A running Linux guest: see the [crate's tour](crate).
 ///
-/// All futures are `Send`, need no particular executor and never block; what
-/// takes time happens on the sandbox's own thread. They start with the first
-/// poll. Programs without an executor use [`block_on`](crate::block_on).
+/// Clones share one sandbox. When the last clone and its processes are dropped, the sandbox
+/// halts at once; [`Sandbox::stop`] also waits, and writes back data that mounts hold in
+/// memory.
+///
+/// All futures are `Send`, need no particular executor and never block: the sandbox's own
+/// thread does the work. They start with the first poll. Programs without an executor use
+/// [`block_on`](crate::block_on).
 #[derive(Clone, Debug)]
 pub struct Sandbox {
     pub(super) guest: Arc<GuestHandle>,
@@ -47,32 +48,32 @@ pub struct Sandbox {
 }
 
 impl Sandbox {
-    /// A sandbox with the usual settings, to be changed and started.
+    /// Returns a builder with default settings.
     pub fn builder() -> Builder {
         Builder::new()
     }
 
-    /// Runs a script in the session shell, an `sh` that stays: its variables,
-    /// functions and working directory are there for the next script. Scripts
-    /// run one after the other, in the order of calls. A script that ends the
-    /// shell, or leaves a quote open, harms only itself: see
-    /// [`Output::session_reset`].
+    /// Runs a script in the session shell, a persistent `sh`.
     ///
-    /// Dropping the future kills the script with all that it started.
+    /// Variables, functions and the working directory carry over to the next script.
+    /// Scripts run one after the other, in the order of calls. A script that ends the shell
+    /// or leaves a quote open harms only itself: see [`Output::session_reset`].
+    ///
+    /// Dropping the future kills the script and all processes it started.
     ///
     /// # Errors
-    /// A [`VmError`]; where something was written before, it is in
-    /// [`VmError::output`].
+    /// A [`VmError`]; [`VmError::output`] holds the output written before it.
     pub async fn exec(&self, script: impl AsRef<[u8]>) -> Result<Output, VmError> {
         self.exec_with(script, ExecOptions::default()).await
     }
 
-    /// Runs a script with options. One with a working directory, variables or
-    /// standard input of its own, or of the administrator, runs in a fresh shell,
-    /// beside the session.
+    /// Runs a script with options.
+    ///
+    /// A script with a working directory, variables or standard input, or one that runs as
+    /// root, gets a fresh shell beside the session.
     ///
     /// # Errors
-    /// As [`Sandbox::exec`].
+    /// The errors of [`Sandbox::exec`].
     pub async fn exec_with(
         &self,
         script: impl AsRef<[u8]>,
@@ -114,26 +115,29 @@ impl Sandbox {
         command.output().await
     }
 
-    /// A program to run as a fresh process, with its arguments. Such commands
-    /// run side by side, each within limits of its own. A name without a slash
+    /// Prepares a program to run as a fresh process with these arguments.
+    ///
+    /// Such commands run concurrently, each within separate limits. A name without a slash
     /// is looked up in `PATH`.
     pub fn command<A: AsRef<[u8]>>(&self, argv: impl IntoIterator<Item = A>) -> Command {
         let argv = argv.into_iter().map(|argument| argument.as_ref().to_vec());
         Command::new(&self.guest, argv.collect(), self.settings.output_limit)
     }
 
-    /// A login shell on a terminal of that size, to be spawned: what is typed
-    /// goes in by [`Process::write`](super::Process::write), Ctrl-C is the byte
-    /// 3.
+    /// Prepares a login shell on a terminal of that size.
+    ///
+    /// Spawn it, then type with [`Process::write`](super::Process::write); Ctrl-C is the
+    /// byte 3.
     pub fn shell(&self, rows: u16, columns: u16) -> Command {
         self.command([SHELL, "-l"])
             .env("TERM", "xterm-256color")
             .terminal(rows, columns)
     }
 
-    /// Copies a file or a folder of the host to a path in the guest: contents,
-    /// permission bits, times and symbolic links, whole folders with all below.
-    /// A folder that is there is added to; files are replaced.
+    /// Copies a file or a folder of the host to a path in the guest.
+    ///
+    /// The copy keeps contents, permission bits, times and symbolic links, and includes
+    /// whole folders. Copies merge into an existing folder; files are replaced.
     ///
     /// # Errors
     /// [`VmCode::Copy`](crate::vm::VmCode::Copy) with the side that failed.
@@ -145,11 +149,12 @@ impl Sandbox {
         copy::copy_in(self, host.as_ref(), guest.as_ref()).await
     }
 
-    /// Copies a file or a folder of the guest to a path of the host. Nothing is
-    /// written outside of that path, whatever the guest sends: symbolic links
-    /// that lead out are left out and counted, and so are devices, and of git
-    /// directories all but data: settings, hooks and what else the host's git
-    /// runs (see [`p9::GitWrites`](crate::p9::GitWrites)).
+    /// Copies a file or a folder of the guest to a path of the host.
+    ///
+    /// A hostile guest cannot write outside that path. Symbolic links that lead out and
+    /// devices are skipped and counted. So is everything in git directories except data:
+    /// settings, hooks and other files that the host's git executes (see
+    /// [`p9::GitWrites`](crate::p9::GitWrites)).
     ///
     /// # Errors
     /// [`VmCode::Copy`](crate::vm::VmCode::Copy) with the side that failed.
@@ -161,11 +166,11 @@ impl Sandbox {
         copy::copy_out(self, guest.as_ref(), host.as_ref(), false).await
     }
 
-    /// The same with git directories as they are: for guests whose settings and
-    /// hooks the host's git may follow.
+    /// Copies like [`Sandbox::copy_out`], including all of git directories: for guests
+    /// whose git settings and hooks the host may trust.
     ///
     /// # Errors
-    /// As [`Sandbox::copy_out`].
+    /// The errors of [`Sandbox::copy_out`].
     pub async fn copy_out_with_git(
         &self,
         guest: impl AsRef<str>,
@@ -174,32 +179,32 @@ impl Sandbox {
         copy::copy_out(self, guest.as_ref(), host.as_ref(), true).await
     }
 
-    /// Where the guest first tried, in a mount, to change what the host's git
-    /// runs, and was refused: it saw `EPERM`, which does not say that
-    /// [`p9::GitWrites`](crate::p9::GitWrites) of the mount would allow it.
+    /// Path of the first refused write to files that the host's git executes, in a mount.
+    ///
+    /// The guest saw only `EPERM`, which does not say that
+    /// [`p9::GitWrites`](crate::p9::GitWrites) of the mount would allow the write.
     pub fn refused_git_write(&self) -> Option<&Path> {
         let refused = self.settings.git_refused.get()?;
         refused.get().map(PathBuf::as_path)
     }
 
-    /// Saves the sandbox as it is; it goes on as if nothing had happened. See
-    /// [`Builder::restore`].
+    /// Saves the sandbox, which then continues unaware. See [`Builder::restore`].
     ///
     /// # Errors
-    /// [`VmCode::NotReady`](crate::vm::VmCode::NotReady) for a guest that never
-    /// comes to rest.
+    /// [`VmCode::NotReady`](crate::vm::VmCode::NotReady) for a guest that never comes to
+    /// rest.
     pub async fn snapshot(&self) -> Result<Vec<u8>, VmError> {
         self.guest.save().await
     }
 
-    /// How many commands ran when the sandbox was saved that this one was
-    /// restored from: they were ended as interrupted.
+    /// Number of commands that were running in the snapshot this sandbox was restored from;
+    /// they ended as interrupted.
     pub fn interrupted(&self) -> u32 {
         self.interrupted
     }
 
-    /// Where the host listens for the guest: the builder's forwards, in their
-    /// order, with the ports that were found.
+    /// Addresses at which the host listens for the guest, with the bound ports, in the
+    /// order of the builder's forwards.
     pub fn forwards(&self) -> &[SocketAddr] {
         self.settings.forwards.get().map_or(&[], Vec::as_slice)
     }
@@ -209,20 +214,21 @@ impl Sandbox {
         self.guest.instructions()
     }
 
-    /// Why it runs no more, if it does not.
+    /// Why the guest no longer runs; `None` while it runs.
     pub fn ended(&self) -> Option<VmError> {
         self.guest.ended()
     }
 
-    /// Ends all commands, writes back what mounts have in memory, stops, and
-    /// waits until nothing of the sandbox is left. What runs ends with
-    /// [`VmCode::Stopped`](crate::vm::VmCode::Stopped), and so does what is
-    /// asked of it afterwards. A second call does no harm.
+    /// Ends all commands, writes back data that mounts hold in memory, and waits until the
+    /// sandbox is gone.
+    ///
+    /// Running and later calls end with [`VmCode::Stopped`](crate::vm::VmCode::Stopped). A
+    /// second call does no harm.
     pub async fn stop(&self) {
         self.guest.shutdown(STOP_TIMEOUT).await;
     }
 
-    /// Stops it as it stands, at once and without waiting.
+    /// Halts the sandbox at once, without writing back or waiting.
     pub fn halt(&self) {
         self.guest.halt();
     }

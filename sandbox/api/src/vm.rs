@@ -9,8 +9,8 @@ pub use a99_sandbox_runner::{
 };
 use std::ffi::OsString;
 
-/// What the command of a [`Worker`] does with the arguments that follow its own;
-/// whether that went well.
+/// Runs the command of a [`Worker`] with the arguments after its own; returns whether it
+/// succeeded.
 pub fn serve(arguments: &[OsString]) -> bool {
     #[cfg(feature = "c2w")]
     let foreign = Some(a99_sandbox_c2w::precompile as a99_sandbox_runner::CompileForeign);

@@ -1,53 +1,52 @@
-//! Console of an image, shared by its thread and its callers: bytes both ways, and
-//! how the image ends.
+//! Console of an image, shared by its thread and its callers: bytes in both directions, and
+//! the reason of the image's end.
 
 use a99_sandbox_runner::{VmCode, VmError};
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Bytes of input on the way to an image above which a writer waits.
+/// Bytes of pending input above which a writer waits.
 const MAX_INPUT: usize = 1 << 20;
 
-/// Bytes of output that nobody has taken above which the image waits.
+/// Bytes of pending output above which the image waits.
 const MAX_OUTPUT: usize = 1 << 20;
 
-/// Bytes kept of what the emulator itself says: its last words.
+/// Bytes kept of the emulator's own messages.
 const MAX_ERRORS: usize = 64 << 10;
 
-/// The console's escape: it is doubled on the way in (contract of the image:
-/// `0x01 x` would end the emulator, `0x01 0x01` is the byte itself).
+/// Escape byte of the console, which is doubled on input (contract of the image: `0x01 x`
+/// would end the emulator, `0x01 0x01` is the byte itself).
 const ESCAPE: u8 = 1;
 
-/// Which of the emulator's streams bytes come from.
+/// Source stream of output.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// The guest's console: all that programs in it write, on both their
-    /// streams.
+    /// The guest's console: the standard output and standard error of all its programs.
     Console,
     /// The emulator itself.
     Emulator,
 }
 
-/// Takes output as it comes, on the image's thread.
+/// Receives output as it comes, on the image's thread.
 pub type OnOutput = Box<dyn FnMut(Source, &[u8]) + Send>;
 
 #[derive(Default)]
 struct State {
     input: VecDeque<u8>,
-    /// How often input arrived, and frames: what a wait in the image is cut
-    /// short for.
+    /// Counts of arrivals of input and of frames, each of which ends a wait of the image
+    /// early.
     inputs: u64,
     frames: u64,
     output: Vec<u8>,
     errors: Vec<u8>,
-    /// Bytes that the emulator said in all.
+    /// Total bytes that the emulator wrote itself.
     errors_written: u64,
     stopped: bool,
     ended: Option<VmError>,
 }
 
-/// What an image's thread and its callers share.
+/// State shared by an image's thread and its callers.
 #[derive(Default)]
 pub(super) struct Console {
     state: Mutex<State>,
@@ -55,7 +54,7 @@ pub(super) struct Console {
     on_output: Mutex<Option<OnOutput>>,
 }
 
-/// What an image waits for.
+/// Arrival counts that an image has seen.
 #[derive(Copy, Clone, Debug, Default)]
 pub(super) struct Seen {
     pub inputs: u64,
@@ -70,7 +69,7 @@ impl Console {
         }
     }
 
-    /// The state. Who panicked while it held it left it whole.
+    /// Locks the state. Ignores poisoning: every update of the state is complete.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -100,11 +99,11 @@ impl Console {
 
     // The callers' side.
 
-    /// Gives the console bytes; waits while the guest is far behind.
+    /// Types bytes at the console; waits while the guest is far behind.
     ///
     /// # Errors
-    /// Why the image runs no more; [`VmCode::TimedOut`] if the guest took
-    /// nothing until `until`.
+    /// Why the image no longer runs; [`VmCode::TimedOut`] if the guest took no input until
+    /// `until`.
     pub(crate) fn type_in(&self, bytes: &[u8], until: Option<Instant>) -> Result<(), VmError> {
         for chunk in bytes.chunks(MAX_INPUT / 4) {
             let state = self.lock();
@@ -130,11 +129,10 @@ impl Console {
         Ok(())
     }
 
-    /// The output that came; waits for the first byte of it until `until`, then
-    /// there is none.
+    /// Takes pending output; waits for its first byte until `until`, then returns none.
     ///
     /// # Errors
-    /// Why the image runs no more, after its last output.
+    /// Why the image no longer runs, after its last output.
     pub(crate) fn output(&self, until: Option<Instant>) -> Result<Vec<u8>, VmError> {
         let state = self.lock();
         let any = |state: &State| !state.output.is_empty() || state.ended.is_some();
@@ -150,13 +148,12 @@ impl Console {
         }
     }
 
-    /// How many bytes the emulator itself has said so far.
+    /// Total bytes that the emulator wrote itself.
     pub(crate) fn errors_written(&self) -> u64 {
         self.lock().errors_written
     }
 
-    /// What the emulator said after the first `since` bytes, as far as it is
-    /// kept.
+    /// The emulator's own messages after the first `since` bytes, as far as they are kept.
     pub(crate) fn errors_since(&self, since: u64) -> Vec<u8> {
         let state = self.lock();
         let new = state.errors_written.saturating_sub(since) as usize;
@@ -169,7 +166,7 @@ impl Console {
         self.changed.notify_all();
     }
 
-    /// Waits until the image has ended or `timeout` is over; whether it has.
+    /// Waits until the image has ended or `timeout` is over; returns whether it has ended.
     pub(crate) fn wait_end(&self, timeout: Option<Duration>) -> bool {
         let until = timeout.map(|timeout| Instant::now() + timeout);
         let state = self.lock();
@@ -177,14 +174,14 @@ impl Console {
         state.ended.is_some()
     }
 
-    /// Why it runs no more, if so.
+    /// Why the image no longer runs; `None` while it runs.
     pub(crate) fn ended(&self) -> Option<VmError> {
         self.lock().ended.clone()
     }
 
     // The image's side.
 
-    /// Whether it was asked to stop.
+    /// Whether the image was asked to stop.
     pub(crate) fn is_stopped(&self) -> bool {
         self.lock().stopped
     }
@@ -194,7 +191,7 @@ impl Console {
         self.lock().input.len()
     }
 
-    /// Reads input, as much as there is.
+    /// Reads pending input.
     pub(crate) fn read(&self, into: &mut [u8]) -> usize {
         let mut state = self.lock();
         let count = into.len().min(state.input.len());
@@ -209,8 +206,8 @@ impl Console {
         count
     }
 
-    /// Writes to the console; waits while nobody takes the output. After a stop
-    /// it is lost.
+    /// Writes to the console; waits while output is not taken. After a stop the output is
+    /// lost.
     pub(crate) fn write(&self, bytes: &[u8]) {
         if self.forward(Source::Console, bytes) {
             return;
@@ -223,7 +220,7 @@ impl Console {
         self.changed.notify_all();
     }
 
-    /// The emulator says something itself.
+    /// Writes a message of the emulator itself.
     pub(crate) fn write_error(&self, bytes: &[u8]) {
         self.forward(Source::Emulator, bytes);
         let mut state = self.lock();
@@ -233,7 +230,7 @@ impl Console {
         state.errors.drain(..excess);
     }
 
-    /// Hands output to the callback, if there is one.
+    /// Passes output to the callback, if there is one; returns whether there was.
     fn forward(&self, source: Source, bytes: &[u8]) -> bool {
         let mut on_output = self
             .on_output
@@ -248,13 +245,13 @@ impl Console {
         }
     }
 
-    /// Frames have arrived.
+    /// Records the arrival of frames.
     pub(crate) fn frames_arrived(&self) {
         self.lock().frames += 1;
         self.changed.notify_all();
     }
 
-    /// What has arrived so far.
+    /// Arrival counts so far.
     pub(crate) fn seen(&self) -> Seen {
         let state = self.lock();
         Seen {
@@ -277,11 +274,11 @@ impl Console {
         drop(self.wait(state, until, |state| state.stopped));
     }
 
-    /// The image has ended, for that reason.
+    /// Records the end of the image and its reason.
     pub(crate) fn end(&self, reason: VmError) {
         self.lock().ended.get_or_insert(reason);
         self.changed.notify_all();
-        // It may hold what waits for the end.
+        // The callback may hold the waiter for this end.
         let mut on_output = self
             .on_output
             .lock()

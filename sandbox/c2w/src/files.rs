@@ -1,11 +1,10 @@
-//! Mount server: files on the host. Every path is resolved beneath the mount's
-//! folder by the kernel (`openat2` with `RESOLVE_BENEATH`), so that no `..`, no
-//! symbolic link and no race leads out. Only regular files and directories are
-//! opened.
+//! Mount server: host files for an image. The kernel resolves every path beneath the
+//! mount's folder (`openat2` with `RESOLVE_BENEATH`), so that no `..`, symbolic link or
+//! race leads out. Only regular files and directories are opened.
 //!
-//! In a mount that may be written, what makes the host's git run programs may
-//! not be: the rule is that of [`a99_sandbox_p9`], and judged is where a path
-//! really leads, not what it says.
+//! In a writable mount, files that make the host's git run programs are protected by the
+//! rule of [`a99_sandbox_p9`], applied to the real place of a path rather than to its
+//! spelling.
 
 use super::wasi::abi::{Answer, Errno, fdflags, oflags, rights};
 use a99_sandbox_p9::{GitPlace, completes, lock_parts, place_on_host};
@@ -21,13 +20,13 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
-/// How often a resolution is tried again that a rename on the host disturbed.
+/// Retries of a resolution that a rename on the host disturbed.
 const RACE_RETRIES: usize = 32;
 
-/// A folder of the host inside the guest.
+/// A folder of the host, mounted in the guest.
 #[derive(Debug)]
 pub(super) struct Root {
-    /// Where the guest sees it.
+    /// Mount point in the guest.
     pub guest: String,
     fd: OwnedFd,
     read_only: bool,
@@ -41,14 +40,13 @@ pub(super) struct Directory {
     pub root: Arc<Root>,
 }
 
-/// A file or a directory.
 #[derive(Debug)]
 pub(super) enum Opened {
     File(OwnedFd),
     Directory(Directory),
 }
 
-/// How a path is opened: the arguments of `path_open`.
+/// Arguments of `path_open`.
 #[derive(Copy, Clone, Debug, Default)]
 pub(super) struct How {
     pub follow: bool,
@@ -62,7 +60,7 @@ impl How {
         self.rights & rights::FD_WRITE != 0 && !self.has(oflags::DIRECTORY)
     }
 
-    /// Whether what is missing is made.
+    /// Whether a missing file is created.
     pub(crate) fn creates(&self) -> bool {
         self.has(oflags::CREAT)
     }
@@ -73,7 +71,7 @@ impl How {
 
     fn flags(&self) -> OFlags {
         let reads = self.rights & rights::FD_READ != 0;
-        // A FIFO must not hold the thread, a terminal must not become ours.
+        // A FIFO must not block the thread, and a terminal must not become ours.
         let mut flags = OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
         flags |= match (reads, self.writes()) {
             (true, true) => OFlags::RDWR,
@@ -100,7 +98,7 @@ impl How {
     }
 }
 
-/// Opens beneath a directory.
+/// Opens a path beneath a directory.
 fn beneath(dir: impl AsFd, path: &[u8], flags: OFlags, mode: Mode) -> Answer<OwnedFd> {
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
     for _ in 0..RACE_RETRIES {
@@ -113,7 +111,7 @@ fn beneath(dir: impl AsFd, path: &[u8], flags: OFlags, mode: Mode) -> Answer<Own
     Err(Errno::Again)
 }
 
-/// Where a descriptor really leads.
+/// Real path of a descriptor.
 fn real_path(fd: BorrowedFd<'_>) -> rustix::io::Result<Vec<u8>> {
     let link = format!("/proc/self/fd/{}", fd.as_raw_fd());
     Ok(readlinkat(CWD, link, Vec::new())?.into_bytes())
@@ -123,8 +121,7 @@ impl Root {
     /// Opens a mount's folder.
     ///
     /// # Errors
-    /// [`VmCode::Io`] if it is no folder that can be read, or the kernel cannot
-    /// keep paths beneath it.
+    /// [`VmCode::Io`] if it is not a readable folder, or the kernel cannot confine paths.
     pub(crate) fn open(
         host: &Path,
         guest: String,
@@ -147,14 +144,14 @@ impl Root {
         })
     }
 
-    /// Its folder as a directory of its own.
+    /// Opens its folder as a separate directory.
     pub(crate) fn directory(self: &Arc<Self>) -> Answer<Directory> {
         let fd = rustix::io::fcntl_dupfd_cloexec(&self.fd, 3)?;
         let root = Arc::clone(self);
         Ok(Directory { fd, root })
     }
 
-    /// Refuses a change at `parent`/`name` if that lies where `refused` says.
+    /// Refuses a change at `parent`/`name` if `refused` holds for its place.
     fn check_place(
         &self,
         parent: BorrowedFd<'_>,
@@ -178,13 +175,13 @@ impl Root {
         }
     }
 
-    /// Refuses a change of what is protected.
+    /// Refuses a change of protected files.
     fn check(&self, parent: BorrowedFd<'_>, name: &[u8]) -> Answer {
         self.check_place(parent, name, |place| place == GitPlace::Protected)
     }
 
-    /// Refuses a new entry that is a git directory, or makes its folder one, too. What is
-    /// returned is held until the entry is made.
+    /// Refuses a new entry that is a git directory, or would make its folder one. The
+    /// caller holds the returned lock until the entry exists.
     fn check_new(&self, parent: BorrowedFd<'_>, name: &[u8]) -> Answer<Option<OwnedFd>> {
         let lock = match self.read_only || self.allow_git {
             true => None,
@@ -196,8 +193,8 @@ impl Root {
         Ok(lock)
     }
 
-    /// The same for what is moved or linked; in a git directory only files are,
-    /// because a folder or a symbolic link would carry what is protected.
+    /// Does the same for moved or linked entries. Only files may move within a git
+    /// directory, because a folder or symbolic link would carry protected files.
     fn check_move(&self, parent: BorrowedFd<'_>, name: &[u8], kind: FileType) -> Answer {
         self.check_place(parent, name, |place| match place {
             GitPlace::Protected | GitPlace::Dot => true,
@@ -207,7 +204,7 @@ impl Root {
     }
 }
 
-/// The directory above a path's last component, and that component.
+/// Opens the directory above a path's last component, and returns that component.
 fn parent<'a>(dir: &Directory, path: &'a [u8]) -> Answer<(OwnedFd, &'a [u8])> {
     let end = path.iter().rposition(|&byte| byte != b'/');
     let path = &path[..end.map_or(0, |end| end + 1)];
@@ -228,7 +225,7 @@ fn kind_of(above: &OwnedFd, name: &[u8]) -> Answer<FileType> {
 }
 
 impl Directory {
-    /// `path_open`.
+    /// Implements `path_open`.
     pub(crate) fn open(&self, path: &[u8], how: How) -> Answer<Opened> {
         let wants_change = how.writes() || how.has(oflags::TRUNC);
         if self.root.read_only && wants_change {
@@ -262,8 +259,7 @@ impl Directory {
         Ok(opened)
     }
 
-    /// Opens a file that may have to be made. Nothing is made through a
-    /// symbolic link.
+    /// Opens a file, creating it if necessary, but never through a symbolic link.
     fn create(&self, path: &[u8], how: How) -> Answer<OwnedFd> {
         let (above, name) = parent(self, path)?;
         let _lock = self.root.check_new(above.as_fd(), name)?;
@@ -278,7 +274,7 @@ impl Directory {
         }
     }
 
-    /// What a path leads to, or the link itself.
+    /// Attributes of the file at a path, or of the link itself.
     pub(crate) fn stat(&self, path: &[u8], follow: bool) -> Answer<rustix::fs::Stat> {
         let mut flags = OFlags::PATH;
         if !follow {
@@ -287,7 +283,7 @@ impl Directory {
         Ok(fstat(beneath(&self.fd, path, flags, Mode::empty())?)?)
     }
 
-    /// Changes times of what a path leads to, or of the link itself.
+    /// Sets times of the file at a path, or of the link itself.
     pub(crate) fn set_times(&self, path: &[u8], follow: bool, times: &Timestamps) -> Answer {
         if follow {
             let how = How {
@@ -308,12 +304,12 @@ impl Directory {
         Ok(utimensat(&above, name, times, AtFlags::SYMLINK_NOFOLLOW)?)
     }
 
-    /// Whether nothing in its mount can be changed.
+    /// Whether its mount is read-only.
     pub(crate) fn is_read_only(&self) -> bool {
         self.root.read_only
     }
 
-    /// Whether its mount may be changed.
+    /// Checks that its mount is writable.
     pub(crate) fn check_writable(&self) -> Answer {
         self.root.check(self.fd.as_fd(), b"")
     }
@@ -343,7 +339,7 @@ impl Directory {
         Ok(renameat(&above, name, &new_above, new)?)
     }
 
-    /// A hard link; one to a symbolic link links the link.
+    /// Creates a hard link; a link to a symbolic link links the link.
     pub(crate) fn link(&self, path: &[u8], to: &Directory, new: &[u8]) -> Answer {
         let (above, name, new_above, new) = self.pair(path, to, new)?;
         let kind = kind_of(&above, name)?;
@@ -370,11 +366,10 @@ impl Directory {
         Ok((above, name, new_above, new))
     }
 
-    /// A symbolic link with any text: where it leads is judged when it is
-    /// followed.
+    /// Creates a symbolic link with any target, which is checked when it is followed.
     pub(crate) fn symlink(&self, target: &[u8], path: &[u8]) -> Answer {
         let (above, name) = parent(self, path)?;
-        // A link in place of `.git` would lead what follows it elsewhere.
+        // A link at `.git` would redirect later accesses.
         self.root
             .check_move(above.as_fd(), name, FileType::Symlink)?;
         let _lock = self.root.check_new(above.as_fd(), name)?;
@@ -445,7 +440,7 @@ mod tests {
         assert!(dir.link(b"../secret", &dir, b"got").is_err());
         assert!(dir.stat(b"up/secret", true).is_err());
         assert_eq!(fs::read(outer.path().join("secret")).unwrap(), b"s");
-        // Within the mount links are followed.
+        // Links within the mount are followed.
         std::os::unix::fs::symlink("sub/file", inner.join("in")).unwrap();
         fs::create_dir(inner.join("sub")).unwrap();
         fs::write(inner.join("sub/file"), "f").unwrap();
@@ -492,7 +487,7 @@ mod tests {
             panic!("a directory");
         };
         assert_eq!(git.open(b"config", write()).err(), refused);
-        // As in the mounts of our own guest.
+        // The same as in the mounts of our own guest.
         fs::create_dir_all(at("repo/.git/modules/a")).unwrap();
         fs::write(at("repo/.git/commondir"), "c").unwrap();
         fs::write(at("repo/.git/modules/a/config"), "c").unwrap();

@@ -1,9 +1,8 @@
-//! Image of container2wasm: checked, compiled, ready to be started.
+//! container2wasm image: checked, compiled, ready to start.
 //!
-//! The module is not ours and may be made to do harm. It is always compiled,
-//! never taken as machine code; what it asks for is looked at before, and it
-//! may ask for nothing but WASI preview1. Compiling is bounded by the size of
-//! code, and where there is a worker by memory and time.
+//! The module is foreign and may be hostile. It is always compiled, never loaded as machine
+//! code. Its imports are checked first: only WASI preview1 is allowed. The size of the code
+//! bounds the compilation, and with a worker memory and time do too.
 
 use super::wasi::{self, Host};
 use a99_sandbox_runner::{
@@ -14,33 +13,33 @@ use std::path::Path;
 use wasmparser::{Parser, Payload, TypeRef};
 use wasmtime::{Config, Engine, InstancePre, Module, OptLevel};
 
-/// Largest file in bytes: AgentVM's image has 181 MB.
+/// Maximum file size in bytes: AgentVM's image has 181 MB.
 pub const MAX_FILE: u64 = 1 << 30;
 
-/// Most segments of data: those of a booted guest's memory.
+/// Maximum data segments: those of a booted guest's memory.
 const MAX_SEGMENTS: u64 = 1_000_000;
 
-/// Names of unknown imports in an error.
+/// Unknown imports named in an error.
 const NAMED_IMPORTS: usize = 8;
 
-/// Stack of an image's program: emulators may recurse.
+/// Stack of an image's program in bytes: emulators may recurse.
 pub(super) const WASM_STACK: usize = 1 << 20;
 
-/// How much of an image's memory is laid out before the start, as a multiple of
-/// the file, so that starting maps it instead of copying; and at most so much. A
-/// small file with data far apart must not make the host lay out gigabytes.
+/// Size of an image's memory that is laid out before the start, as a multiple of the file,
+/// so that starting maps it instead of copying. The limit keeps a small file with scattered
+/// data from making the host lay out gigabytes.
 const LAYOUT_FACTOR: u64 = 4;
 const MIN_LAYOUT: u64 = 16 << 20;
 const MAX_LAYOUT: u64 = 1 << 30;
 
-/// Bytes of a page of memory.
+/// Size of a memory page in bytes.
 const PAGE: u64 = 64 << 10;
 
-/// An image, loaded once and started any number of times.
+/// A loaded image, from which any number of machines start.
 #[derive(Clone)]
 pub struct Image {
     pre: InstancePre<Host>,
-    /// Bytes of memory that it starts with.
+    /// Initial memory in bytes.
     memory: u64,
 }
 
@@ -56,16 +55,15 @@ impl Image {
     /// Reads and compiles an image's file: some seconds for a large one.
     ///
     /// # Errors
-    /// [`VmCode::Io`] if it cannot be read, [`VmCode::UnknownImport`] if it
-    /// imports anything but WASI preview1, [`VmCode::Module`] if it is no core
-    /// WebAssembly module, or one beyond the limits.
+    /// [`VmCode::Io`] if it cannot be read, [`VmCode::UnknownImport`] if it imports
+    /// anything but WASI preview1, [`VmCode::Module`] if it is not a core WebAssembly
+    /// module, or exceeds the limits.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, VmError> {
         let bytes = read(path.as_ref())?;
         Self::from_bytes(&bytes)
     }
 
-    /// The same, compiled by a worker as long as `wanted` does not say why it is
-    /// not any more.
+    /// Does the same with a worker as compiler, until `wanted` returns why to give up.
     pub fn open_with(
         path: &Path,
         worker: &Worker,
@@ -81,10 +79,10 @@ impl Image {
         Self::linked(&module, memory)
     }
 
-    /// The image of a file's content.
+    /// Compiles the image in a file's content.
     ///
     /// # Errors
-    /// As [`open`](Self::open), but for those of reading.
+    /// Those of [`open`](Self::open), except for reading.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, VmError> {
         let memory = inspect(bytes)?;
         check_code_here(bytes)?;
@@ -97,7 +95,7 @@ impl Image {
     fn linked(module: &Module, memory: u64) -> Result<Self, VmError> {
         let bad = |error: wasmtime::Error| VmError::engine(VmCode::Module, "image", &error);
         let linker = wasi::linker(module.engine()).map_err(bad)?;
-        // All names are known: what is left is a function of another type.
+        // All names are known, so only a function of another type is left.
         let unknown = |error| VmError::engine(VmCode::UnknownImport, "image", &error);
         let pre = linker.instantiate_pre(module).map_err(unknown)?;
         Ok(Self { pre, memory })
@@ -111,7 +109,7 @@ impl Image {
         self.pre.module().engine()
     }
 
-    /// Bytes of memory that a machine of it has from the start.
+    /// Initial memory of a machine in bytes.
     pub fn initial_memory(&self) -> u64 {
         self.memory
     }
@@ -131,18 +129,18 @@ fn read(path: &Path) -> Result<Vec<u8>, VmError> {
     std::fs::read(path).map_err(failed)
 }
 
-/// Machine code of an image, for [`Image::open_with`]; in a worker.
+/// Compiles an image to machine code for [`Image::open_with`], in a worker.
 ///
 /// # Errors
-/// As [`Image::open`].
+/// Those of [`Image::open`].
 pub fn precompile(bytes: &[u8]) -> Result<Vec<u8>, VmError> {
     inspect(bytes)?;
     let code = engine(bytes.len() as u64)?.precompile_module(bytes);
     code.map_err(|error| VmError::engine(VmCode::Module, "image", &error))
 }
 
-/// An engine for one image. It stops a program at any point when its epoch
-/// changes, for the program itself never comes back.
+/// Creates an engine for one image. A change of its epoch stops a program at any point,
+/// since the program itself never returns.
 fn engine(file: u64) -> Result<Engine, VmError> {
     let layout = (file * LAYOUT_FACTOR).clamp(MIN_LAYOUT, MAX_LAYOUT);
     let mut config = Config::new();
@@ -166,7 +164,7 @@ fn bad_module(text: impl Into<String>) -> VmError {
     VmError::new(VmCode::Module, text)
 }
 
-/// Looks a module through before anything is compiled; how much memory it wants.
+/// Checks a module before it is compiled; returns its initial memory.
 fn inspect(bytes: &[u8]) -> Result<u64, VmError> {
     if !bytes.starts_with(b"\0asm\x01\0\0\0") {
         let text = "the image is no core WebAssembly module: container2wasm makes one with \
@@ -214,7 +212,7 @@ fn inspect(bytes: &[u8]) -> Result<u64, VmError> {
 fn unknown_imports(unknown: &[String]) -> VmError {
     let named = &unknown[..unknown.len().min(NAMED_IMPORTS)];
     let mut names = named.join(", ");
-    // Names are the image's and may be anything.
+    // The image chose the names, so they may be arbitrary text.
     names = names.escape_debug().take(1000).collect();
     let more = match unknown.len() - named.len() {
         0 => String::new(),

@@ -1,5 +1,5 @@
-//! Images of container2wasm: other people's WebAssembly modules that hold an
-//! emulator and a container, for WASI preview1.
+//! container2wasm images: foreign WebAssembly modules that hold an emulator and a
+//! container, for WASI preview1.
 //!
 //! ```no_run
 //! use a99_sandbox_c2w::{Image, Machine, Mount, Options, Run};
@@ -26,37 +26,35 @@
 //! # Ok::<(), a99_sandbox_runner::VmError>(())
 //! ```
 //!
-//! An image is compiled, never loaded as machine code; it may import preview1
-//! and nothing else; its memory is bounded; it can be stopped at any point. Its
-//! files are those of its mounts, held beneath them by the kernel; its network
-//! is a [`FrameLink`] and not there without one.
+//! An image is compiled, never loaded as machine code; it may import only preview1; its
+//! memory is bounded; it can be stopped at any point. Its files are those of its mounts, to
+//! which the kernel confines it. Its network is a [`FrameLink`]; without one it has no network.
 //!
-//! # What such an image cannot do
+//! # Limits of such an image
 //!
 //! Our own guest ([`a99_sandbox_runner`]) has a channel for commands apart from its
-//! console. These images have a terminal only, so here:
+//! console. These images have only a terminal, so here:
 //!
-//! - standard error comes on standard output ([`Output::stderr`] holds what the
-//!   emulator itself says);
-//! - a command's standard input is whole before it starts, and at most 1 MiB
-//!   ([`Run::stdin`]); without one it reads from `/dev/null`;
+//! - standard error arrives on standard output ([`Output::stderr`] holds the emulator's own
+//!   messages);
+//! - a command's standard input must be complete before it starts, and has at most 1 MiB
+//!   ([`Run::stdin`]); without one the command reads from `/dev/null`;
 //! - commands run one after the other, in one shell;
-//! - a command that ignores the terminal's interrupts cannot be ended; others
-//!   are refused while it runs. A command's background children live on;
-//! - a program in the background that prints while a command runs is mixed into
-//!   its output;
-//! - a terminal makes two bytes of each line end, which are made one again;
-//! - an exit status of the container's own command is not reported, and there is no
-//!   size of the terminal to set;
+//! - a command that ignores the terminal's interrupts cannot be ended; other commands are
+//!   refused while it runs. A command's background children keep running;
+//! - output of a background program that prints while a command runs is mixed into the
+//!   command's output;
+//! - a terminal makes two bytes of each line end, which are turned back into one;
+//! - the exit status of the container's own command is not reported, and the terminal's
+//!   size cannot be set;
 //! - arguments, environment and mounts together have 1,024 bytes;
 //! - permission bits, locks and ownership do not pass through mounts;
-//! - all machines of an image begin with the same random state, as the image
-//!   has it.
+//! - all machines of an image start with the image's random state.
 //!
-//! - `image`: looking through and compiling; `options`: what a machine gets;
-//!   `machine`: its thread and its callers; `console`: what the two share.
+//! - `image`: checks and compiles; `options`: options of a machine; `machine`: its thread
+//!   and its callers; `console`: state shared by the two.
 //! - `wasi`: preview1; `files`: mounts; `link`: frames.
-//! - `session`: commands over the console; `marker`: finding their ends in it.
+//! - `session`: commands over the console; `marker`: finds their ends in it.
 
 #![warn(unreachable_pub)]
 

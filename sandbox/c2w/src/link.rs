@@ -4,55 +4,54 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Longest frame in bytes, without a checksum: what an image's buffers take
-/// (MTU 1500 and the Ethernet header). Longer ones are dropped.
+/// Maximum frame size in bytes, without a checksum: the size of an image's buffers (MTU
+/// 1500 and the Ethernet header). Longer frames are dropped.
 pub const MAX_FRAME: usize = 1514;
 
-/// Bytes of the length before each frame.
+/// Size of the length field before each frame in bytes.
 const HEADER: usize = 4;
 
-/// A length above this is no frame: the image has lost its place in the stream.
+/// Lengths above this are invalid: the image has lost its place in the stream.
 const MAX_LENGTH: usize = 64 << 10;
 
-/// Frames that wait for a network that is behind. More are dropped, as a real
-/// network interface does.
+/// Maximum frames queued for a slow network. More are dropped, as by a real network
+/// interface.
 const MAX_WAITING: usize = 256;
 
-/// Calls the image's thread when frames have arrived for it.
+/// Wakes the image's thread when frames have arrived for it.
 pub type Wake = Arc<dyn Fn() + Send + Sync>;
 
-/// A network as an image's interface sees it: frames out, frames in. None of
-/// its functions may wait.
+/// Network of an image's interface. No method may block.
 pub trait FrameLink: Send {
-    /// Called once, before anything else: what to call when
-    /// [`receive`](Self::receive) has something new.
+    /// Sets the callback for new frames in [`receive`](Self::receive); called once, before
+    /// the other methods.
     fn on_frames(&mut self, wake: Wake);
 
-    /// Takes a frame from the image; `false` if it has no room now: the frame
-    /// is offered again.
+    /// Accepts a frame from the image; `false` if there is no room now: the frame is
+    /// offered again.
     fn send(&mut self, frame: &[u8]) -> bool;
 
-    /// The next frame for the image, appended to `frame`, at most
-    /// [`MAX_FRAME`] bytes; `false` if there is none.
+    /// Appends the next frame for the image to `frame`, at most [`MAX_FRAME`] bytes;
+    /// `false` if there is none.
     fn receive(&mut self, frame: &mut Vec<u8>) -> bool;
 }
 
-/// The byte stream over which an image talks to its network.
+/// Byte stream between an image and its network.
 pub(super) struct Stream {
     link: Box<dyn FrameLink>,
-    /// What the image wrote and is no whole frame yet.
+    /// An incomplete frame that the image is writing.
     partial: Vec<u8>,
-    /// Whole frames that the link had no room for.
+    /// Complete frames that the link had no room for.
     waiting: VecDeque<Vec<u8>>,
-    /// The frame that the image reads, with its length before it.
+    /// The frame that the image is reading, after its length.
     incoming: Vec<u8>,
-    /// How much of it was read.
+    /// Bytes of it that were read.
     read: usize,
-    /// Frames lost because they were too long or the network was behind.
+    /// Frames dropped because they were too long or the network was slow.
     dropped: u64,
 }
 
-/// The image's stream makes no sense.
+/// An invalid frame length in the image's stream.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct BadLength(pub usize);
 
@@ -78,8 +77,8 @@ impl Stream {
         }
     }
 
-    /// Takes bytes that the image wrote: all of them, always. Images send the
-    /// length and the frame apart or together.
+    /// Takes all bytes that the image wrote. Images send the length and the frame
+    /// separately or together.
     pub(crate) fn write(&mut self, mut bytes: &[u8]) -> Result<(), BadLength> {
         while !bytes.is_empty() {
             let wanted = match self.partial.first_chunk::<HEADER>() {
@@ -101,7 +100,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Queues the frame, if it is whole.
+    /// Queues the frame if it is complete.
     fn take_frame(&mut self) {
         let Some((header, frame)) = self.partial.split_first_chunk::<HEADER>() else {
             return;
@@ -118,7 +117,7 @@ impl Stream {
         self.partial.clear();
     }
 
-    /// Offers the link what waits.
+    /// Offers queued frames to the link.
     pub(crate) fn flush(&mut self) {
         while let Some(frame) = self.waiting.front() {
             if !self.link.send(frame) {
@@ -128,17 +127,17 @@ impl Stream {
         }
     }
 
-    /// Whether the link is so far behind that the next frames would be lost.
+    /// Whether the link is so far behind that frames will soon be lost.
     pub(crate) fn is_congested(&self) -> bool {
         self.waiting.len() >= MAX_WAITING / 2
     }
 
-    /// Whether frames wait for a link that had no room.
+    /// Whether frames wait for room in the link.
     pub(crate) fn has_waiting(&self) -> bool {
         !self.waiting.is_empty()
     }
 
-    /// Whether there is something to read.
+    /// Whether bytes can be read.
     pub(crate) fn is_readable(&mut self) -> bool {
         if self.read < self.incoming.len() {
             return true;
@@ -168,15 +167,15 @@ impl Stream {
         }
     }
 
-    /// What comes next, at most `room` bytes of one frame, and never a part of
-    /// a length unless the image asked for less than one: images take a length
-    /// that comes in pieces for something else.
+    /// Returns the next bytes, at most `room` bytes of one frame, and never a part of a
+    /// length unless the image asked for less than one: images misread a length that comes
+    /// in pieces.
     pub(crate) fn peek(&mut self, room: usize) -> &[u8] {
         let len = self.readable().min(room);
         &self.incoming[self.read..self.read + len]
     }
 
-    /// So much of it was read.
+    /// Consumes bytes that were read.
     pub(crate) fn consume(&mut self, len: usize) {
         self.read += len;
     }
@@ -242,7 +241,7 @@ mod tests {
         assert_eq!(both.lock().unwrap().sent, [b"k".to_vec()]);
         assert_eq!(stream.dropped, 1);
         let bad = stream.write(&u32::MAX.to_be_bytes());
-        // The length is looked at when something follows it.
+        // The length is checked when more bytes follow it.
         let bad = bad.and_then(|()| stream.write(b"x"));
         assert_eq!(bad, Err(BadLength(u32::MAX as usize)));
     }

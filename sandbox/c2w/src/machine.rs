@@ -1,4 +1,4 @@
-//! Machine that runs an image: its thread, and what callers see.
+//! Machine that runs an image: its thread, and the API for callers.
 
 use super::console::{Console, OnOutput};
 use super::image::{Image, WASM_STACK};
@@ -11,22 +11,22 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use wasmtime::{Engine, InstancePre, Store, Trap, UpdateDeadline};
 
-/// Stack of the thread: the program's, and some for the host's side.
+/// Stack of the thread in bytes: the program's, plus some for the host's side.
 const THREAD_STACK: usize = WASM_STACK + (2 << 20);
 
-/// How often a program is interrupted until it has stopped: one that is interrupted
-/// while it checks for that may miss it.
+/// Interval at which a stopping program is interrupted: one that is interrupted while it
+/// checks for a stop may miss the interrupt.
 const STOP_POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Bytes of the emulator's last words in an error.
+/// Bytes of the emulator's last messages in an error.
 const LAST_WORDS: usize = 400;
 
-/// A running image. Dropping it stops it.
+/// A running image; dropping it stops it.
 pub struct Machine {
     console: Arc<Console>,
     engine: Engine,
     thread: Mutex<Option<JoinHandle<()>>>,
-    /// The shell, in one that was started for commands.
+    /// The shell of a machine that was started for commands.
     session: OnceLock<Mutex<Session<Arc<Console>>>>,
     interactive: bool,
 }
@@ -50,14 +50,15 @@ impl Terminal for Arc<Console> {
 }
 
 impl Machine {
-    /// Starts an image and waits for its shell. Its command must be a shell, as
-    /// it is where none was given for most images.
+    /// Starts an image and waits for its shell.
+    ///
+    /// The image's command must be a shell, which is the default of most images.
     ///
     /// # Errors
-    /// [`VmCode::BadOption`] and [`VmCode::InfoTooLong`] for options that the
-    /// image cannot take, [`VmCode::MemoryLimit`] if it needs more,
-    /// [`VmCode::NotReady`] if no shell answers in time, [`VmCode::GuestEnded`]
-    /// if the image ends before, and those of [`VmError`] for mounts.
+    /// [`VmCode::BadOption`] and [`VmCode::InfoTooLong`] for options that the image cannot
+    /// take, [`VmCode::MemoryLimit`] if it needs more, [`VmCode::NotReady`] if no shell
+    /// answers in time, [`VmCode::GuestEnded`] if the image ends before, and those of
+    /// [`VmError`] for mounts.
     pub fn start(image: &Image, options: Options) -> Result<Self, VmError> {
         let timeout = options.start_timeout;
         let machine = Self::boot_for_commands(image, options)?;
@@ -65,21 +66,21 @@ impl Machine {
         Ok(machine)
     }
 
-    /// Starts an image that will have a session: [`begin_session`](Self::begin_session)
+    /// Starts an image that will have a session; [`begin_session`](Self::begin_session)
     /// waits for it.
     ///
     /// # Errors
-    /// As [`start`](Self::start), but for the shell's.
+    /// Those of [`start`](Self::start), except for the shell.
     pub fn boot_for_commands(image: &Image, mut options: Options) -> Result<Self, VmError> {
         if !options.env.iter().any(|(name, _)| name == "TERM") {
-            // Shells with a line editor write no escapes then.
+            // This keeps shells with a line editor from writing escapes.
             let term = ("TERM".to_owned(), "dumb".to_owned());
             options.env.push(term);
         }
         Self::boot(image, options, None)
     }
 
-    /// Waits for the shell, at most so long; called once.
+    /// Waits for the shell, at most `timeout`; called once.
     ///
     /// # Errors
     /// [`VmCode::NotReady`] and [`VmCode::GuestEnded`].
@@ -89,13 +90,14 @@ impl Machine {
         Ok(())
     }
 
-    /// Starts an image whose console is the caller's. `on_output` gets all that
-    /// is printed as it comes, on the machine's thread, which waits for it: it
-    /// must come back soon and not stop the machine itself.
+    /// Starts an image whose console belongs to the caller.
+    ///
+    /// `on_output` receives all output as it comes, on the machine's thread, which waits
+    /// for it: it must return soon and not stop the machine itself.
     ///
     /// # Errors
-    /// As [`start`](Self::start), but for the shell's; an image that ends at
-    /// once is one that [`ended`](Self::ended).
+    /// Those of [`start`](Self::start), except for the shell; an image that ends at once is
+    /// one that [`ended`](Self::ended).
     pub fn interactive(
         image: &Image,
         mut options: Options,
@@ -140,7 +142,7 @@ impl Machine {
         })
     }
 
-    /// The shell. A caller that panicked in a call left it as it was.
+    /// Locks the shell. Ignores poisoning: a caller that panicked leaves the session valid.
     fn session(&self) -> Result<MutexGuard<'_, Session<Arc<Console>>>, VmError> {
         match self.session.get() {
             Some(session) => Ok(session.lock().unwrap_or_else(PoisonError::into_inner)),
@@ -152,20 +154,18 @@ impl Machine {
         }
     }
 
-    /// Runs a script in the session shell, whose state stays: folder and
-    /// variables. Calls wait for each other; their time counts from when they begin.
+    /// Runs a script in the session shell, which keeps its folder and variables.
     ///
-    /// What the script writes to standard error comes on standard output, as the
-    /// console has one stream. It cannot be given standard input, and reads from
-    /// `/dev/null`. A shell that it ends is replaced by one with the same folder
-    /// and exported variables.
+    /// Calls wait for each other; a call's time limit counts from when its script starts.
+    /// The script's standard error arrives on standard output, as the console has one
+    /// stream. A shell that the script ends is replaced by one with the same folder and
+    /// exported variables.
     ///
     /// # Errors
     /// [`VmCode::TimedOut`] and [`VmCode::OutputLimit`] beyond the limits: it was
-    /// interrupted, and the error says so if it ignored that;
-    /// [`VmCode::NotReady`] while such a command still runs;
-    /// [`VmCode::Unsupported`] for a long script in an image that has no place
-    /// for a file; [`VmCode::Stopped`], [`VmCode::GuestEnded`] and
+    /// interrupted, and the error says so if it ignored that; [`VmCode::NotReady`] while
+    /// such a command still runs; [`VmCode::Unsupported`] for a long script in an image
+    /// that has no place for a file; [`VmCode::Stopped`], [`VmCode::GuestEnded`] and
     /// [`VmCode::EmulatorTrap`] once the machine is gone.
     pub fn exec(&self, script: impl AsRef<[u8]>, run: &Run) -> Result<Output, VmError> {
         let mut session = self.session()?;
@@ -176,8 +176,7 @@ impl Machine {
         Ok(output)
     }
 
-    /// Takes what came between commands: of programs in the background, at most
-    /// its last 64 KiB.
+    /// Takes the output of background programs between commands, at most its last 64 KiB.
     ///
     /// # Errors
     /// [`VmCode::Unsupported`] in an interactive machine.
@@ -185,12 +184,12 @@ impl Machine {
         Ok(self.session()?.take_background())
     }
 
-    /// Types bytes at an interactive machine's console; waits while the guest is
-    /// a megabyte behind.
+    /// Types bytes at an interactive machine's console; waits while the guest is a megabyte
+    /// behind.
     ///
     /// # Errors
-    /// [`VmCode::Unsupported`] in a machine for commands, whose console is its
-    /// own; why it runs no more.
+    /// [`VmCode::Unsupported`] in a machine for commands, which uses its console itself;
+    /// why the machine no longer runs.
     pub fn write_to_stdin(&self, bytes: &[u8]) -> Result<(), VmError> {
         if !self.interactive {
             let text = "the console of a machine for commands is its own: bytes typed there \
@@ -200,8 +199,9 @@ impl Machine {
         self.console.type_in(bytes, None)
     }
 
-    /// There is no way to tell an image its terminal's size, which is 80 columns
-    /// and 25 rows. Programs in the guest can be told by `stty cols 120 rows 40`.
+    /// Always fails: an image's terminal has 80 columns and 25 rows.
+    ///
+    /// Programs in the guest can set their view of it by `stty cols 120 rows 40`.
     ///
     /// # Errors
     /// [`VmCode::Unsupported`], always.
@@ -213,22 +213,24 @@ impl Machine {
         Err(VmError::new(VmCode::Unsupported, text))
     }
 
-    /// Why the machine runs no more, if so.
+    /// Why the machine no longer runs; `None` while it runs.
     pub fn ended(&self) -> Option<VmError> {
         self.console.ended()
     }
 
-    /// Waits until the machine has ended or `timeout` is over (none: for ever);
-    /// why it did. An image never tells its command's exit status: one that
-    /// turned itself off is [`VmCode::GuestEnded`], whatever that was.
+    /// Waits until the machine has ended or `timeout` is over (`None`: for ever); returns
+    /// why it ended.
+    ///
+    /// An image never reports its command's exit status: an image that turned itself off
+    /// always ends with [`VmCode::GuestEnded`].
     pub fn wait(&self, timeout: Option<Duration>) -> Option<VmError> {
         self.console.wait_end(timeout);
         self.console.ended()
     }
 
-    /// Stops the machine as it stands and waits until its thread is gone. What
-    /// runs ends with [`VmCode::Stopped`], and so does what is asked of it
-    /// afterwards.
+    /// Stops the machine at once and waits until its thread is gone.
+    ///
+    /// Running and later calls end with [`VmCode::Stopped`].
     pub fn stop(&self) {
         self.console.stop();
         loop {
@@ -243,7 +245,7 @@ impl Machine {
             .unwrap_or_else(PoisonError::into_inner)
             .take();
         if let Some(thread) = thread {
-            // A panic of it was reported where it happened.
+            // The panic was reported where it happened.
             let _ = thread.join();
         }
     }
@@ -255,7 +257,7 @@ impl Drop for Machine {
     }
 }
 
-/// Reports the end of the thread to callers, however it ends.
+/// Reports the end of the thread to callers, even on a panic.
 struct EndGuard(Arc<Console>);
 
 impl Drop for EndGuard {
@@ -265,8 +267,8 @@ impl Drop for EndGuard {
     }
 }
 
-/// Runs an image until it ends or is stopped. The store, and all that belongs to
-/// the machine, is gone before its end is reported.
+/// Runs an image until it ends or is stopped. The store and the machine's resources are
+/// freed before the end is reported.
 fn run(pre: &InstancePre<Host>, host: Host, console: Arc<Console>) {
     let guard = EndGuard(console);
     let reason = {
@@ -299,7 +301,7 @@ fn run_program(
     start.call(store, ())
 }
 
-/// Why the program is over.
+/// Why the program ended.
 fn reason(result: wasmtime::Result<()>, host: &Host, console: &Console) -> VmError {
     if console.is_stopped() {
         return VmError::new(VmCode::Stopped, "the machine was stopped");
@@ -325,7 +327,7 @@ fn reason(result: wasmtime::Result<()>, host: &Host, console: &Console) -> VmErr
     VmError::new(code, format!("{text}{words}"))
 }
 
-/// What the emulator said last, for an error.
+/// The emulator's last messages, for an error.
 fn last_words(console: &Console) -> String {
     let words = console.errors_since(0);
     let end = words.trim_ascii();

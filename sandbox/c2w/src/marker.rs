@@ -1,24 +1,24 @@
-//! Marker scanner of a terminal's output, and text that survives a terminal's input.
+//! Marker scanner of a terminal's output, and text encoding that survives a terminal's
+//! input.
 //!
-//! A mark is a line that the shell prints: a control character, a token that
-//! nobody can guess, a number, the control character again. What is typed to
-//! make it print that contains the token without the control character, so that
-//! an echo is no mark; and a mark counts only when it is whole, however it was
-//! cut into pieces.
+//! A mark is a line that the shell prints: a control character, an unguessable token, a
+//! number, the control character again. The command that prints a mark contains the token
+//! without the control character, so that its echo is not a mark. A mark counts only when
+//! it is complete, even if its bytes arrive in pieces.
 
 use a99_sandbox_runner::{VmCode, VmError};
 
-/// Around a mark: the record separator, which text does not contain.
+/// Delimiter of a mark: the record separator, which text does not contain.
 const SEPARATOR: u8 = 0x1e;
 
-/// Most digits of a mark's number, and its sign.
+/// Maximum characters of a mark's number, sign included.
 const MAX_DIGITS: usize = 11;
 
-/// Most bytes of one typed line: shells with a line editor read 1,023 at once,
-/// terminals lose what is beyond 4,095.
+/// Maximum bytes of a typed line: shells with a line editor read 1,023 at once, and
+/// terminals lose bytes beyond 4,095.
 const MAX_LINE: usize = 900;
 
-/// What names a mark: 128 random bits.
+/// Identifier of a mark: 128 random bits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Token(String);
 
@@ -32,12 +32,12 @@ impl Token {
         ))
     }
 
-    /// Its text.
+    /// Text of the token.
     pub(crate) fn text(&self) -> &str {
         &self.0
     }
 
-    /// The command that prints the mark, with the status of the last one.
+    /// The command that prints the mark with the status of the previous command.
     pub(crate) fn command(&self) -> String {
         format!("command printf '\\036%s:%d\\036\\n' {} $?", self.0)
     }
@@ -46,30 +46,30 @@ impl Token {
 /// A mark that was found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Mark {
-    /// All that came before it.
+    /// Output before the mark.
     pub before: Vec<u8>,
-    /// Which of the tokens that were looked for.
+    /// Index of the matching token.
     pub which: usize,
-    /// Its number.
+    /// Number in the mark.
     pub number: i32,
-    /// A terminal made its line's end two bytes, or two terminals three.
+    /// A terminal made two bytes of its line end, or two terminals three.
     pub translated: bool,
 }
 
-/// What of the output was not looked through yet.
+/// Output that was not scanned yet.
 #[derive(Debug, Default)]
 pub(super) struct Scanner {
     bytes: Vec<u8>,
-    /// There is no mark that begins before this.
+    /// No mark begins before this offset.
     from: usize,
 }
 
-/// What begins at some place.
+/// Result of matching a mark at an offset.
 enum At {
     Nothing,
-    /// The beginning of a mark: more must come.
+    /// The beginning of a mark: more bytes are needed.
     Part,
-    /// A whole mark: its number, whether it was translated, its end.
+    /// A complete mark: its number, whether it was translated, its end.
     Whole(i32, bool, usize),
 }
 
@@ -78,20 +78,20 @@ impl Scanner {
         self.bytes.extend(bytes);
     }
 
-    /// Bytes that are surely before the next mark.
+    /// Bytes that certainly precede the next mark.
     pub(crate) fn passed(&self) -> usize {
         self.from
     }
 
-    /// Drops what is surely before the next mark.
+    /// Takes the bytes that certainly precede the next mark.
     pub(crate) fn drop_passed(&mut self) -> Vec<u8> {
         let rest = self.bytes.split_off(self.from);
         self.from = 0;
         std::mem::replace(&mut self.bytes, rest)
     }
 
-    /// The first mark of one of those tokens. Each byte is looked at once,
-    /// however often this is asked, but for the beginning of a mark.
+    /// Finds the first mark of one of those tokens. Repeated calls scan each byte once,
+    /// except for the beginning of a mark.
     pub(crate) fn find(&mut self, tokens: &[&Token]) -> Option<Mark> {
         loop {
             let rest = &self.bytes[self.from..];
@@ -125,7 +125,7 @@ impl Scanner {
         }
     }
 
-    /// Whether a token's mark is at the place that was reached.
+    /// Matches a token's mark at the current offset.
     fn match_mark(&self, token: &Token) -> At {
         let here = &self.bytes[self.from + 1..];
         let head = token.0.as_bytes();
@@ -171,12 +171,11 @@ impl Scanner {
     }
 }
 
-/// A script as the formats of `printf` commands, each for one typed line, in
-/// single quotes: no character in it means something to a terminal, a line
-/// editor or a shell.
+/// Encodes a script as formats of `printf` commands, each for one typed line, in single
+/// quotes: no character in it has a meaning to a terminal, a line editor or a shell.
 ///
 /// # Errors
-/// [`VmCode::BadOption`] for a zero byte, which no shell has in a script.
+/// [`VmCode::BadOption`] for a zero byte, which no shell accepts in a script.
 pub(super) fn formats(script: &[u8]) -> Result<Vec<String>, VmError> {
     if let Some(place) = script.iter().position(|&byte| byte == 0) {
         let text = format!("byte {place} of the script is zero, which a shell cannot read");
@@ -185,12 +184,12 @@ pub(super) fn formats(script: &[u8]) -> Result<Vec<String>, VmError> {
     Ok(escapes(script))
 }
 
-/// Bytes as formats of `printf`, each short enough for a typed line.
+/// Encodes bytes as formats of `printf`, each short enough for a typed line.
 pub(super) fn escapes(bytes: &[u8]) -> Vec<String> {
     let mut lines = vec![String::new()];
     for &byte in bytes {
         let mut line = lines.pop().unwrap_or_default();
-        // Room for the longest escape.
+        // Leaves room for the longest escape.
         if line.len() + 4 > MAX_LINE {
             lines.push(line);
             line = String::new();
@@ -217,7 +216,7 @@ mod tests {
 
     #[test]
     fn a_mark_counts_when_it_is_whole() {
-        // AgentVM took a mark whose digits were in the next chunk for status 0.
+        // AgentVM read a mark whose digits were in the next chunk as status 0.
         let wanted = token("abc");
         let output = b"text\x1eabc:127\x1e\nrest\x1eabc:-1\x1e\r\n";
         for cut in 0..=output.len() {

@@ -1,4 +1,4 @@
-//! Options of a machine, and what an image has room for.
+//! Options of a machine, and limits of an image.
 
 use super::files::Root;
 use super::link::{FrameLink, Stream};
@@ -12,49 +12,48 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use wasmtime::StoreLimitsBuilder;
 
-/// Bytes in which an image takes its arguments, environment and mounts; with
-/// more it does not start.
+/// Bytes that an image reserves for its arguments, environment and mounts; with more it
+/// does not start.
 pub const INFO_BYTES: usize = 1024;
 
-/// Memory of a machine unless said otherwise: 128 MB of guest, the emulator and
-/// the image's files, with room to spare.
+/// Default memory of a machine: 128 MB of guest, the emulator and the image's files, with
+/// room to spare.
 const MEMORY: u64 = 1 << 30;
 
-/// How long an image may take to its shell's prompt unless said otherwise.
+/// Default time limit until the shell's prompt.
 const START: Duration = Duration::from_secs(60);
 
-/// Bytes of output of one command unless said otherwise.
+/// Default output limit of a command in bytes.
 const OUTPUT: usize = 64 << 20;
 
-/// Most elements of the program's tables: an emulator's functions.
+/// Maximum elements of the program's tables: an emulator's functions.
 const TABLE_ELEMENTS: usize = 1 << 20;
 
-/// Most tables.
+/// Maximum tables.
 const TABLES: usize = 8;
 
-/// Resolution of clocks in nanoseconds, and the coarse one: what the guest could
+/// Clock resolution in nanoseconds, normal and hardened: it limits what the guest can
 /// measure of its neighbours.
 const CLOCK: u64 = 1_000;
 const CLOCK_HARDENED: u64 = 1_000_000;
 
-/// Resolution of the time that the info text holds in digits of seconds: until
-/// the year 2286.
+/// Digits of seconds in the info text: enough until the year 2286.
 const TIME_DIGITS: usize = 10;
 
-/// A folder of the host inside the guest.
+/// A folder of the host, mounted in the guest.
 #[derive(Clone, Debug)]
 pub struct Mount {
-    /// Where the guest sees it: an absolute path, not `/`.
+    /// Mount point in the guest: an absolute path, not `/`.
     pub guest: String,
-    /// Where it is on the host.
+    /// Path on the host.
     pub host: PathBuf,
-    /// Nothing in it can be changed.
+    /// Whether writes are refused.
     pub read_only: bool,
-    /// `.git/hooks` and `.git/config` in it can be changed too. Programs of the
-    /// host run what they name.
+    /// Whether the guest may also change `.git/hooks` and `.git/config`, which name
+    /// programs that the host runs.
     pub allow_git: bool,
-    /// How much may be added on the host's disk, together with that of other mounts.
-    /// The content of files that are removed is not given back.
+    /// How much the guest may add to the host's disk, shared with the other mounts. Removed
+    /// content is not refunded.
     pub budget: Budget,
 }
 
@@ -70,28 +69,27 @@ impl Default for Mount {
     }
 }
 
-/// How a machine starts.
+/// Options of a machine's start.
 pub struct Options {
     /// Folders of the host.
     pub mounts: Vec<Mount>,
-    /// Environment of the container, in a few hundred bytes: the image takes no
-    /// more (see [`INFO_BYTES`]).
+    /// Environment of the container, a few hundred bytes: the image's space is limited (see
+    /// [`INFO_BYTES`]).
     pub env: Vec<(String, String)>,
-    /// The command and its arguments in place of the image's own. For `exec` it
-    /// must be a shell.
+    /// Command and arguments instead of the image's own. For `exec` it must be a shell.
     pub args: Vec<String>,
-    /// The entry point in place of the image's own.
+    /// Entry point instead of the image's own.
     pub entrypoint: Option<String>,
-    /// Address of the network interface in place of 02:00:00:00:00:01.
+    /// MAC address of the network interface instead of 02:00:00:00:00:01.
     pub mac: Option<[u8; 6]>,
-    /// The network; without one the interface is not there. An image with a
-    /// network waits at boot for an answer to its DHCP request.
+    /// Network; without one there is no interface. An image with a network waits at boot
+    /// for an answer to its DHCP request.
     pub network: Option<Box<dyn FrameLink>>,
-    /// Most bytes of memory, the emulator's included.
+    /// Maximum bytes of memory, the emulator's included.
     pub memory_limit: u64,
-    /// How long the image may take to its shell.
+    /// Time limit until the image's shell answers.
     pub start_timeout: Duration,
-    /// Clocks of a resolution of 1 ms in place of 1 us.
+    /// Whether clocks have a resolution of 1 ms instead of 1 us.
     pub hardened: bool,
 }
 
@@ -122,21 +120,21 @@ impl std::fmt::Debug for Options {
     }
 }
 
-/// Most bytes of standard input of a command: they are typed, four characters
-/// for a byte at worst.
+/// Maximum bytes of a command's standard input: they are typed, with four characters for a
+/// byte at worst.
 pub const MAX_INPUT: usize = 1 << 20;
 
-/// The limits of one command, and what it reads.
+/// Limits of one command, and its standard input.
 #[derive(Clone, Debug)]
 pub struct Run {
-    /// Longest time; then it is interrupted.
+    /// Time limit, after which the command is interrupted.
     pub timeout: Option<Duration>,
-    /// Most bytes of output; then it is interrupted.
+    /// Maximum bytes of output, after which the command is interrupted.
     pub output_limit: usize,
-    /// It is interrupted soon after this is set.
+    /// Setting this interrupts the command soon.
     pub cancel: Option<Arc<AtomicBool>>,
-    /// Its standard input, at most [`MAX_INPUT`] bytes; else it is empty. It is
-    /// typed into a file of the image first.
+    /// Standard input, at most [`MAX_INPUT`] bytes; empty if absent. It is typed into a
+    /// file of the image first.
     pub stdin: Option<Vec<u8>>,
 }
 
@@ -155,13 +153,13 @@ fn bad(text: impl Into<String>) -> VmError {
     VmError::new(VmCode::BadOption, text)
 }
 
-/// A MAC address as text.
+/// Formats a MAC address.
 fn mac_text(mac: [u8; 6]) -> String {
     mac.map(|byte| format!("{byte:02x}")).join(":")
 }
 
 impl Options {
-    /// The machine's setup. `wake` is called when frames arrive.
+    /// Prepares the machine's setup. `wake` is called when frames arrive.
     pub(super) fn set_up(self, wake: super::link::Wake) -> Result<Setup, VmError> {
         self.check()?;
         let arguments = self.arguments();
@@ -199,7 +197,7 @@ impl Options {
         })
     }
 
-    /// What the image's program gets as its arguments.
+    /// Arguments of the image's program.
     fn arguments(&self) -> Vec<String> {
         let mut arguments = vec!["agent99".to_owned()];
         if let Some(entrypoint) = &self.entrypoint {
@@ -208,7 +206,7 @@ impl Options {
         if self.network.is_some() {
             let socket = format!("socket=listenfd={}", super::wasi::LISTEN_FD);
             arguments.extend(["--net".to_owned(), socket]);
-            // Only looked at by an image that has a network.
+            // Only an image with a network reads it.
             if let Some(mac) = self.mac {
                 arguments.extend(["--mac".to_owned(), mac_text(mac)]);
             }
@@ -272,7 +270,7 @@ impl Options {
         Ok(())
     }
 
-    /// The text that the image makes of its options, in lines.
+    /// The text that the image makes of its options, as lines.
     fn info(&self) -> Vec<String> {
         let escape = |text: &str| text.replace(' ', "\\ ").replace('\n', "\\\n");
         let mut lines = Vec::new();
@@ -299,7 +297,7 @@ impl Options {
         lines
     }
 
-    /// Checks before the start what would end the image in the middle of it.
+    /// Checks limits before the start that would otherwise end the image during it.
     fn check_info(&self) -> Result<(), VmError> {
         let mut lines = self.info();
         let total: usize = lines.iter().map(String::len).sum();
@@ -313,7 +311,7 @@ impl Options {
         );
         for line in lines.iter().take(3) {
             let start: String = line.trim_end().chars().take(40).collect();
-            // Writing to a string does not fail.
+            // Writing to a string cannot fail.
             let _ = write!(text, " `{start}` {} bytes;", line.len());
         }
         text.pop();

@@ -1,4 +1,4 @@
-//! Image cache: the folder where images live between builds, outside of any clone.
+//! Image cache: the folder that keeps images between builds, outside of any clone.
 //!
 //! ```text
 //! image/building         locked by the one builder at a time
@@ -10,9 +10,8 @@
 //! image/current.json     the results of the last build, by step
 //! ```
 //!
-//! A result is written elsewhere and moved here when it is complete,
-//! so that a reader sees all of it or nothing; [`super::entry`] knows a sound
-//! result from a damaged one.
+//! A result is written elsewhere and moved here when it is complete, so that a reader sees
+//! all of it or nothing; [`super::entry`] detects damaged results.
 
 use super::digest::Inputs;
 use super::entry::{Entry, MANIFEST, Manifest, is_ours};
@@ -26,14 +25,15 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The name of the file that names the results of the last build.
+/// Name of the file that names the results of the last build.
 const CURRENT: &str = "current.json";
 
-/// Only the owner may look into the cache or change it: what is in it is run.
+/// Mode of folders: only the owner may read or change the cache, since its contents are
+/// run.
 const PRIVATE: u32 = 0o700;
 
-/// Results that are kept for each step: the current one, and those of other
-/// clones or settings that are worked on side by side.
+/// Results kept for each step: the current one, and those of other clones or settings that
+/// are built alternately.
 const KEPT_RESULTS: usize = 4;
 
 /// The cache folder.
@@ -42,28 +42,28 @@ pub struct Cache {
     root: PathBuf,
 }
 
-/// The right to build; given back when it is dropped.
+/// Lock of the only builder; released on drop.
 #[derive(Debug)]
 pub struct Building {
     _file: File,
 }
 
 impl Cache {
-    /// The user's: `$A99_CACHE_DIR`, else `$XDG_CACHE_HOME/agent99`, else
+    /// Opens the user's cache: `$A99_CACHE_DIR`, else `$XDG_CACHE_HOME/agent99`, else
     /// `~/.cache/agent99`.
     pub fn of_user() -> Result<Cache, ImageError> {
         Cache::at(user_folder(variable)?)
     }
 
-    /// A cache in this folder, which is made if need be.
+    /// Opens a cache in this folder, creating it if necessary.
     ///
     /// # Errors
     ///
-    /// [`ErrorCode::UntrustedCache`] if others could put something there: what
-    /// is in it is run.
+    /// [`ErrorCode::UntrustedCache`] if other users could write to it: its contents are
+    /// run.
     pub fn at(folder: impl Into<PathBuf>) -> Result<Cache, ImageError> {
         let folder = folder.into();
-        // Programs run with other current folders are given its paths.
+        // Programs with other working directories receive its paths.
         let root = std::path::absolute(&folder).at(&folder)?.join("image");
         let cache = Cache { root };
         make_folder(&cache.steps())?;
@@ -72,15 +72,15 @@ impl Cache {
         Ok(cache)
     }
 
-    /// The folder of one kind of content, made if need be.
+    /// Returns the folder of one kind of content, creating it if necessary.
     pub fn folder(&self, name: &str) -> Result<PathBuf, ImageError> {
         let folder = self.root.join(name);
         make_folder(&folder)?;
         Ok(folder)
     }
 
-    /// Waits until nobody else builds, and clears what a builder left behind
-    /// that was interrupted.
+    /// Waits until no other process builds, and removes the leftovers of an interrupted
+    /// builder.
     pub fn lock(&self, progress: &mut dyn Progress) -> Result<Building, ImageError> {
         let path = self.root.join("building");
         let mut options = File::options();
@@ -98,7 +98,7 @@ impl Cache {
         Ok(Building { _file: file })
     }
 
-    /// An empty folder for half-done work. The caller holds the lock.
+    /// Creates an empty folder for half-done work. The caller holds the lock.
     pub fn work(&self, name: &str) -> Result<PathBuf, ImageError> {
         let folder = self.root.join("unfinished").join(name);
         remove(&folder)?;
@@ -106,12 +106,12 @@ impl Cache {
         Ok(folder)
     }
 
-    /// The result of a step, if it is there and sound.
+    /// Finds the result of a step, if it exists and is sound.
     pub fn find(&self, step: &str, key: &str) -> Result<Option<Entry>, ImageError> {
         Entry::open(self.result_folder(step, key), step, key)
     }
 
-    /// Moves a finished folder to where the result of a step is kept.
+    /// Moves a finished folder to its place as the result of a step.
     pub fn publish(
         &self,
         step: &str,
@@ -127,7 +127,7 @@ impl Cache {
         Ok(Entry { folder, manifest })
     }
 
-    /// Remembers the results of a build as the ones to start from.
+    /// Records the results of a build as the ones to start from.
     pub fn set_current<'a>(
         &self,
         entries: impl IntoIterator<Item = &'a Entry>,
@@ -146,27 +146,27 @@ impl Cache {
         write_whole(&path, &text)
     }
 
-    /// The key that compiled modules here are sealed with; made if need be.
+    /// Returns the key that seals modules compiled here, creating it if necessary.
     ///
     /// # Errors
     ///
-    /// [`ErrorCode::UntrustedCache`] if others may know it.
+    /// [`ErrorCode::UntrustedCache`] if other users may know it.
     pub fn key(&self) -> Result<SealKey, ImageError> {
         SealKey::of(&self.root)
     }
 
-    /// The folder of everything about images.
+    /// Root folder of the image cache.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// Whether the last build, or an import, had a result of this step.
+    /// Whether the last build or import had a result of this step.
     pub fn names(&self, step: &str) -> bool {
         self.current_keys().contains_key(step)
     }
 
-    /// A step's result in the last build, if it is there and sound. Nothing is
-    /// built or waited for.
+    /// Finds a step's result of the last build, if it exists and is sound. Never builds or
+    /// waits.
     pub fn current(&self, step: &str) -> Result<Option<Entry>, ImageError> {
         match self.current_keys().get(step) {
             Some(key) => self.find(step, key),
@@ -174,7 +174,7 @@ impl Cache {
         }
     }
 
-    /// Whether a result is the one of the last build.
+    /// Whether a result belongs to the last build.
     pub fn is_current(&self, entry: &Entry) -> bool {
         let Manifest { step, key, .. } = &entry.manifest;
         self.current_keys().get(step) == Some(key)
@@ -193,8 +193,7 @@ impl Cache {
         self.steps().join(format!("{step}-{key}"))
     }
 
-    /// Removes the results of a step that have not been built for longest.
-    /// The one that sandboxes start from stays.
+    /// Removes the oldest results of a step, but never the one that sandboxes start from.
     fn forget_old(&self, step: &str, made: &Path) -> Result<(), ImageError> {
         let mut others = Vec::new();
         let current = self.current_keys().remove(step);
@@ -222,8 +221,7 @@ fn variable(name: &str) -> Option<OsString> {
     std::env::var_os(name).filter(|value| !value.is_empty())
 }
 
-/// The user's cache, and then the places where it would be if its variables
-/// were not set.
+/// Lists the user's cache, then its places if its variables were unset.
 pub fn user_folders() -> Vec<PathBuf> {
     candidates(variable).collect()
 }
@@ -242,21 +240,21 @@ fn user_folder(set: impl Fn(&str) -> Option<OsString>) -> Result<PathBuf, ImageE
     })
 }
 
-/// Writes a file atomically: beside its path, then moved there.
+/// Writes a file atomically, by a rename.
 pub fn write_whole(path: &Path, content: &[u8]) -> Result<(), ImageError> {
     let beside = path.with_extension("new");
     fs::write(&beside, content).at(&beside)?;
     fs::rename(&beside, path).at(path)
 }
 
-/// Makes a folder, and those above it, for the owner only.
+/// Creates a folder and its ancestors, for the owner only.
 pub fn make_folder(folder: &Path) -> Result<(), ImageError> {
     let mut builder = DirBuilder::new();
     builder.recursive(true).mode(PRIVATE);
     builder.create(folder).at(folder)
 }
 
-/// Whether only this user, or root, writes to a folder, and it is no link.
+/// Checks that a folder is not a link and only this user or root can write to it.
 fn check_folder(folder: &Path) -> Result<(), ImageError> {
     let metadata = fs::symlink_metadata(folder).at(folder)?;
     if metadata.is_dir() && is_ours(&metadata) {
@@ -268,7 +266,7 @@ fn check_folder(folder: &Path) -> Result<(), ImageError> {
     Err(ImageError::new(ErrorCode::UntrustedCache, path, reason).help(help))
 }
 
-/// Removes a folder with all that is in it, if it is there.
+/// Removes a folder and its contents, if it exists.
 pub fn remove(folder: &Path) -> Result<(), ImageError> {
     match fs::remove_dir_all(folder) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {

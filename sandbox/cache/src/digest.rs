@@ -7,19 +7,19 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-/// Bytes read at a time when a file is hashed.
+/// Bytes hashed at a time.
 const CHUNK: usize = 256 * 1024;
 
-/// Hexadecimal digits of a key in the name of a folder: 128 bits, far from any
-/// chance of two inputs meeting.
+/// Hexadecimal digits of a key in a folder's name: 128 bits make collisions of inputs
+/// implausible.
 const KEY_DIGITS: usize = 32;
 
-/// The hash of bytes, in hexadecimal.
+/// Returns the SHA-256 of bytes, in hexadecimal.
 pub fn of_bytes(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
 }
 
-/// The hash of what comes in chunks.
+/// Incremental SHA-256.
 #[derive(Clone, Debug, Default)]
 pub struct Hasher(Sha256);
 
@@ -29,13 +29,13 @@ impl Hasher {
         self.0.update(bytes);
     }
 
-    /// The hash, in hexadecimal.
+    /// Returns the hash in hexadecimal.
     pub fn hex(self) -> String {
         hex(&self.0.finalize())
     }
 }
 
-/// The hash of a file's content, in hexadecimal.
+/// Returns the SHA-256 of a file's content, in hexadecimal.
 pub fn of_file(path: &Path) -> Result<String, ImageError> {
     let mut file = File::open(path).at(path)?;
     let mut hasher = Hasher::default();
@@ -48,20 +48,20 @@ pub fn of_file(path: &Path) -> Result<String, ImageError> {
     }
 }
 
-/// Bytes in hexadecimal.
+/// Encodes bytes in hexadecimal.
 pub fn hex(bytes: &[u8]) -> String {
     use std::fmt::Write;
     bytes
         .iter()
         .fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
-            // Writing into a string cannot fail.
+            // Writing to a string cannot fail.
             let _ = write!(text, "{byte:02x}");
             text
         })
 }
 
-/// Everything that a step's result depends on, by label. The list is stored
-/// with the result, so that a reader can see where it came from.
+/// All inputs that a step's result depends on, by label. The list is stored with the
+/// result, so that a reader can see its origin.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Inputs(Vec<(String, String)>);
@@ -72,19 +72,19 @@ impl Inputs {
         self.0.push((label.into(), value.into()));
     }
 
-    /// Adds a content by its hash.
+    /// Adds the hash of a content.
     pub fn content(&mut self, label: impl Into<String>, bytes: &[u8]) {
         self.value(label, of_bytes(bytes));
     }
 
-    /// The value under a label.
+    /// Returns the value of a label.
     pub fn get(&self, label: &str) -> Option<&str> {
         let found = self.0.iter().find(|(known, _)| known == label);
         found.map(|(_, value)| value.as_str())
     }
 
-    /// The key of this list. Lengths are part of it, so that no two lists of
-    /// different parts read the same.
+    /// Returns the key of this list. It includes lengths, so that different lists never
+    /// encode the same.
     pub fn key(&self) -> String {
         let mut hasher = Sha256::new();
         for (label, value) in &self.0 {

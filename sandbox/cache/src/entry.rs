@@ -1,9 +1,8 @@
 //! Cache entry: the files of a step's result, and the manifest that describes them.
 //!
-//! The manifest holds size, hash, inode and time of each file. A file that is
-//! as the manifest says is trusted; one with another inode or time is hashed
-//! again; one with another hash, or one that others own or may write to, makes
-//! the whole result void.
+//! The manifest holds size, hash, inode and time of each file. A file that matches all of
+//! these is trusted. A file with another inode or time is hashed again. A file with another
+//! hash, or one that other users own or may write to, invalidates the whole result.
 
 use super::cache::write_whole;
 use super::digest::{self, Inputs};
@@ -14,59 +13,59 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Version of the manifest; results of another version are built anew.
+/// Manifest version; results of another version are rebuilt.
 const FORMAT: u32 = 1;
 
-/// The name of the file that describes a result.
+/// Name of the manifest file.
 pub(super) const MANIFEST: &str = "manifest.json";
 
-/// Permissions that no file of a result keeps: others must not be able to
-/// change what is run.
+/// Permission bits removed from every file of a result: other users must not be able to
+/// change code that is run.
 const WRITABLE_BY_OTHERS: u32 = 0o022;
 
-/// The number of the user who may do everything.
+/// User id of root.
 pub const ROOT: u32 = 0;
 
 /// A file of a result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredFile {
-    /// Where it is, below the result's folder.
+    /// Path below the result's folder.
     pub path: String,
-    /// Its length in bytes.
+    /// Length in bytes.
     pub size: u64,
-    /// The hash of its content, in hexadecimal.
+    /// SHA-256 of the content, in hexadecimal.
     pub sha256: String,
     inode: u64,
     modified: (i64, i64),
 }
 
-/// Where a result comes from and what it consists of.
+/// Origin and files of a result.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Manifest {
     format: u32,
-    /// The step that made it.
+    /// Step that made the result.
     pub step: String,
-    /// The key of its inputs.
+    /// Key of the inputs.
     pub key: String,
-    /// Seconds that the step took.
+    /// Duration of the step in seconds.
     pub seconds: f64,
-    /// All that the result depends on.
+    /// All inputs that the result depends on.
     pub inputs: Inputs,
-    /// The files, by path.
+    /// Files, sorted by path.
     pub files: Vec<StoredFile>,
 }
 
 /// A step's result.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    /// Its folder.
+    /// Folder of the result.
     pub folder: PathBuf,
-    /// What is known about it.
+    /// Manifest of the result.
     pub manifest: Manifest,
 }
 
 impl Entry {
-    /// The result in a folder, if it is the one of these inputs and sound.
+    /// Opens the result in a folder, if it is sound and has these inputs.
     pub(super) fn open(
         folder: PathBuf,
         step: &str,
@@ -85,13 +84,13 @@ impl Entry {
         Ok(entry.check()?.then_some(entry))
     }
 
-    /// The path of one of the files.
+    /// Returns the path of a file of the result.
     pub fn path(&self, name: &str) -> PathBuf {
         self.folder.join(name)
     }
 
-    /// A hash over the files: a later step depends on what the result is, not
-    /// on how it came to be.
+    /// Returns a hash over all files: a later step depends on a result's contents, not on
+    /// how they were made.
     pub fn content(&self) -> String {
         let mut files = Inputs::default();
         for file in &self.manifest.files {
@@ -100,11 +99,11 @@ impl Entry {
         files.key()
     }
 
-    /// The hash of one of the files, in hexadecimal.
+    /// Returns the SHA-256 of a file of the result, in hexadecimal.
     ///
     /// # Errors
     ///
-    /// [`ErrorCode::UnexpectedResult`] if there is none of this name.
+    /// [`ErrorCode::UnexpectedResult`] if the result has no such file.
     pub fn sha256(&self, name: &str) -> Result<&str, ImageError> {
         let file = self.manifest.files.iter().find(|file| file.path == name);
         file.map(|file| file.sha256.as_str()).ok_or_else(|| {
@@ -113,7 +112,7 @@ impl Entry {
         })
     }
 
-    /// Reads every file again; the names of those that are damaged.
+    /// Rehashes every file and returns the names of the damaged ones.
     pub fn damaged(&self) -> Vec<String> {
         let sound = |file: &&StoredFile| {
             digest::of_file(&self.path(&file.path)).is_ok_and(|hash| hash == file.sha256)
@@ -125,8 +124,8 @@ impl Entry {
             .collect()
     }
 
-    /// Whether the files are what the manifest says. Where only inode or time
-    /// differ, as in a copied cache, the manifest is brought up to date.
+    /// Checks the files against the manifest. If only inode or time differ, as in a copied
+    /// cache, the manifest is updated.
     fn check(&mut self) -> Result<bool, ImageError> {
         let mut moved = false;
         for file in &mut self.manifest.files {
@@ -155,8 +154,7 @@ impl Entry {
 }
 
 impl Manifest {
-    /// Describes the files in a folder as the result of a step, and writes the
-    /// description beside them.
+    /// Describes the files in a folder as the result of a step, in a manifest beside them.
     pub(super) fn seal(
         folder: &Path,
         step: &str,
@@ -176,13 +174,13 @@ impl Manifest {
     }
 }
 
-/// The user that this process acts as; the folder of a process is theirs.
+/// User id of this process, which owns its folder in `/proc`.
 pub fn user() -> Option<u32> {
     let folder = fs::metadata("/proc/self").ok()?;
     Some(folder.uid())
 }
 
-/// Whether only this user, or root, can have written a file.
+/// Whether only this user or root can have written a file.
 pub(super) fn is_ours(metadata: &fs::Metadata) -> bool {
     let owner = metadata.uid();
     let known = owner == ROOT || Some(owner) == user();

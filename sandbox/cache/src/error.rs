@@ -1,21 +1,21 @@
-//! Errors of images, of building and of using them, each with a stable code.
+//! Errors of building and using images, each with a stable code.
 
 use std::fmt;
 use std::io;
 use std::path::Path;
 
-/// The kind of a failure. The text of a code never changes.
+/// Kind of a failure; the text of a code never changes.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum ErrorCode {
-    /// This system has no apt: images cannot be built here.
+    /// This system has no apt, so images cannot be built here.
     NoApt,
     /// Debian has no Python for this processor, which compiling needs.
     UnsupportedHost,
     /// Tools are missing, and this user may not install them.
     ToolsMissing,
-    /// Tools could not be installed.
+    /// Build tools could not be installed.
     ToolInstall,
-    /// The keyring does not know the keys that signed the release.
+    /// The keyring lacks the keys that signed the release.
     KeyringTooOld,
     /// A package or an index could not be fetched.
     DownloadFailed,
@@ -25,7 +25,7 @@ pub enum ErrorCode {
     HashMismatch,
     /// The lock file cannot be read or written.
     Lock,
-    /// There is not enough space in the cache folder.
+    /// The cache folder has too little free space.
     DiskFull,
     /// A program of a build step failed.
     StepFailed,
@@ -52,7 +52,7 @@ pub enum ErrorCode {
 }
 
 impl ErrorCode {
-    /// The code as text, for machines.
+    /// Returns the code as stable text, for machines.
     pub const fn name(self) -> &'static str {
         match self {
             ErrorCode::NoApt => "image.no_apt",
@@ -80,21 +80,21 @@ impl ErrorCode {
     }
 }
 
-/// Why an image could not be built.
+/// Failure of building or using an image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImageError {
-    /// The kind.
+    /// Kind of the failure.
     pub code: ErrorCode,
-    /// What it is about: a file, a package, a step.
+    /// Subject of the failure: a file, a package, a step.
     pub subject: String,
-    /// What is wrong with it.
+    /// Description of the failure.
     pub reason: String,
-    /// What helps, where that is known.
+    /// Remedy, if one is known.
     pub help: Option<String>,
 }
 
 impl ImageError {
-    /// A failure about a subject.
+    /// Creates an error about a subject.
     pub fn new(code: ErrorCode, subject: impl Into<String>, reason: impl Into<String>) -> Self {
         ImageError {
             code,
@@ -104,14 +104,14 @@ impl ImageError {
         }
     }
 
-    /// The same with advice.
+    /// Adds advice.
     #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
         self
     }
 
-    /// A failed access to a path; a full disk has a code of its own.
+    /// Wraps a failed access to a path; a full disk has a separate code.
     pub fn io(path: &Path, error: &io::Error) -> Self {
         let subject = path.display().to_string();
         match error.kind() {
@@ -121,7 +121,7 @@ impl ImageError {
     }
 }
 
-/// There is no room left in a folder.
+/// Error of a folder without free space.
 pub fn disk_full(subject: impl Into<String>) -> ImageError {
     ImageError::new(ErrorCode::DiskFull, subject, "no space left")
         .help("make room, or name another folder in A99_CACHE_DIR")
@@ -139,9 +139,9 @@ impl fmt::Display for ImageError {
 
 impl std::error::Error for ImageError {}
 
-/// Gives failed file accesses the path they were about.
+/// Adds the path to failed file accesses.
 pub trait At<T> {
-    /// The value, or the failure at this path.
+    /// Returns the value, or the failure with this path.
     fn at(self, path: &Path) -> Result<T, ImageError>;
 }
 

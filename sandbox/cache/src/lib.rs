@@ -1,11 +1,10 @@
-//! Image cache: what a finished image of a guest needs, and nothing that builds one.
+//! Image cache: everything to use a finished image of a guest, and nothing that builds one.
 //!
-//! An image is a handful of results of steps in the user's cache folder
-//! ([`Cache`]), each with a manifest ([`Entry`]). The snapshot among them goes
-//! everywhere ([`portable`]); the module is that snapshot compiled for this
-//! processor and sealed with the folder's key ([`module`], [`SealKey`]). Whoever
-//! can run a guest is a [`machine::Machine`]; `a99-sandbox-runner` has one, and
-//! `a99-sandbox-image` is what makes the other results.
+//! An image is a handful of step results in the user's cache folder ([`Cache`]), each with
+//! a manifest ([`Entry`]). The snapshot among them is portable ([`portable`]); the module
+//! is that snapshot compiled for this processor and sealed with the folder's key
+//! ([`module`], [`SealKey`]). A [`machine::Machine`] runs guests; `a99-sandbox-runner`
+//! implements it, and `a99-sandbox-image` makes the other results.
 //!
 //! ```
 //! use a99_sandbox_cache::Cache;

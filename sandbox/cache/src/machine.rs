@@ -1,7 +1,7 @@
-//! Machine: who can boot, save, compile and start guests, and the names of the files
-//! that pass between it and the cache.
+//! Machine: the trait that boots, saves, compiles and starts guests, and the names of the
+//! files that pass between it and the cache.
 //!
-//! How a guest is run is not known here. Of what a machine makes, the snapshot is
+//! The cache does not know how a guest runs. Of a machine's results, the snapshot is
 //! portable and the compiled module is not.
 
 use super::entry::Entry;
@@ -10,45 +10,44 @@ use super::seal::SealKey;
 use std::fs;
 use std::path::Path;
 
-/// The name of the portable snapshot in its result.
+/// File name of the portable snapshot in its result.
 pub const SNAPSHOT: &str = "guest.wasm";
 
-/// The name of the compiled module in its result.
+/// File name of the compiled module in its result.
 pub const MODULE: &str = "guest.cwasm";
 
-/// The name of the image's disk beside both.
+/// File name of the image's disk beside both.
 pub const DISK: &str = "guest.disk";
 
-/// Room for a snapshot, and for a compiled module, in bytes.
+/// Space for a snapshot and for a compiled module, in bytes.
 pub const ROOM: u64 = 500_000_000;
 
-/// What a guest is made of.
+/// Inputs of a guest's snapshot.
 #[derive(Copy, Clone, Debug)]
 pub struct Parts<'a> {
-    /// The emulator, a WebAssembly module.
+    /// Emulator, a WebAssembly module.
     pub emulator: &'a [u8],
-    /// The kernel.
+    /// Kernel image.
     pub kernel: &'a [u8],
-    /// The archive of the root file system.
+    /// Archive of the root file system.
     pub root_files: &'a [u8],
-    /// The file of the image's disk.
+    /// File of the image's disk.
     pub disk: &'a Path,
 }
 
-/// Runner of guests.
+/// Runs guests for the cache and the image builder.
 pub trait Machine {
-    /// What a snapshot depends on besides its parts, such as the size of the
-    /// guest's memory.
+    /// Describes the dependencies of a snapshot apart from its parts, such as the size of
+    /// the guest's memory.
     fn settings(&self) -> String;
 
-    /// What a compiled module depends on besides the snapshot: the compiler's
-    /// release, its configuration, the processor's features. That of an imported
-    /// one can be stopped from outside.
+    /// Describes the dependencies of a compiled module apart from the snapshot: the
+    /// compiler's release, its configuration, the processor's features. An imported module
+    /// can be interrupted from outside.
     fn compatibility(&self, imported: bool) -> String;
 
-    /// Boots a guest, runs the commands in it, and gives it as a module that
-    /// goes on from there, with AOT regions of what the training workload's script
-    /// needs most.
+    /// Boots a guest, runs the commands in it, and returns it as a module that continues
+    /// from there, with AOT regions of the training workload's hottest code.
     fn snapshot(
         &self,
         parts: &Parts<'_>,
@@ -56,8 +55,9 @@ pub trait Machine {
         training: &str,
     ) -> Result<Vec<u8>, ImageError>;
 
-    /// Compiles a module into a file, with whatever must stand beside it, sealed
-    /// with the key of the cache; the image's disk stands there already. One that was imported may be made to do harm.
+    /// Compiles a module into a file, with its companion files beside it, sealed with the
+    /// key of the cache. The image's disk is there already. An imported module may be
+    /// hostile.
     fn precompile(
         &self,
         module: &[u8],
@@ -66,16 +66,15 @@ pub trait Machine {
         imported: bool,
     ) -> Result<(), ImageError>;
 
-    /// Whether a compiled module is one that was made here and not touched since.
+    /// Whether a compiled module was made here and is unchanged since.
     fn is_sealed(&self, file: &Path, key: &SealKey) -> bool;
 
-    /// Smoke test: reads a compiled module in full, checks that it may be loaded,
-    /// starts a guest from it and runs a command there.
+    /// Verifies a compiled module in full, starts a guest from it and runs a command there.
     fn smoke_test(&self, file: &Path, key: &SealKey, imported: bool) -> Result<(), ImageError>;
 }
 
-/// Puts a file beside what needs it: under another name where the file system
-/// allows that, so that it takes no room, else as a copy.
+/// Places a file beside its user: as a hard link where the file system allows that, to save
+/// space, else as a copy.
 pub fn link_or_copy(file: &Path, to: &Path) -> Result<(), ImageError> {
     match fs::hard_link(file, to) {
         Ok(()) => Ok(()),
@@ -83,7 +82,7 @@ pub fn link_or_copy(file: &Path, to: &Path) -> Result<(), ImageError> {
     }
 }
 
-/// The content of one of a result's files.
+/// Reads a file of a result.
 pub fn read(entry: &Entry, name: &str) -> Result<Vec<u8>, ImageError> {
     let path = entry.path(name);
     fs::read(&path).at(&path)

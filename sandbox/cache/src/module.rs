@@ -1,5 +1,5 @@
-//! Compiled module: the snapshot of an image as machine code of this processor,
-//! sealed with the key of the cache.
+//! Compiled module: an image's snapshot as machine code of this processor, sealed with the
+//! key of the cache.
 
 use super::cache::{self, Cache};
 use super::digest::Inputs;
@@ -12,38 +12,39 @@ use super::seal::SealKey;
 use super::step::StepRun;
 use std::path::Path;
 
-/// The label of [`Machine::compatibility`] among a compiled module's inputs.
+/// Label of [`Machine::compatibility`] among a compiled module's inputs.
 pub const COMPATIBILITY: &str = "compatibility";
 
-/// The steps whose results belong to an image and do not change when its snapshot
-/// is compiled again.
+/// Steps whose results belong to an image and stay unchanged when its snapshot is
+/// recompiled.
 const OTHER_STEPS: [&str; 3] = ["kernel", "rootfs", "emulator"];
 
-/// Version of what stands beside a compiled module.
+/// Version of a compiled module's companion files.
 const LAYOUT: &str = "3";
 
-/// The step that compiles a snapshot. It uses no packages.
+/// Step that compiles a snapshot; it uses no packages.
 pub struct Precompile<'a> {
-    /// Who compiles.
+    /// Machine that compiles.
     pub machine: &'a dyn Machine,
-    /// What the module is sealed with.
+    /// Key that seals the module.
     pub key: &'a SealKey,
-    /// The result that holds the snapshot and its disk.
+    /// Result that holds the snapshot and its disk.
     pub snapshot: &'a Entry,
 }
 
 impl Precompile<'_> {
-    /// The step's name.
+    /// Name of the step.
     pub const NAME: &'static str = "module";
 
-    /// Room that it needs in the cache folder, in bytes.
+    /// Space that the step needs in the cache folder, in bytes.
     pub const ROOM: u64 = ROOM;
 
-    /// Everything that the module depends on.
+    /// Lists all inputs that the module depends on.
     ///
     /// # Errors
     ///
-    /// [`UnexpectedResult`](super::ErrorCode::UnexpectedResult) if the snapshot is none.
+    /// [`UnexpectedResult`](super::ErrorCode::UnexpectedResult) if the result has no
+    /// snapshot.
     pub fn inputs(&self, inputs: &mut Inputs) -> Result<(), ImageError> {
         inputs.value("snapshot", self.snapshot.sha256(SNAPSHOT)?);
         inputs.value("disk", self.snapshot.sha256(DISK)?);
@@ -53,7 +54,7 @@ impl Precompile<'_> {
         Ok(())
     }
 
-    /// Compiles it into an empty folder.
+    /// Compiles the snapshot into an empty folder.
     ///
     /// # Errors
     ///
@@ -73,12 +74,12 @@ impl Precompile<'_> {
         Ok(inputs)
     }
 
-    /// The module, if it is in the cache; nothing is compiled.
+    /// Finds the module in the cache, without compiling.
     pub(super) fn find(&self, cache: &Cache) -> Result<Option<Entry>, ImageError> {
         cache.find(Self::NAME, &self.all_inputs()?.key())
     }
 
-    /// The module from the cache, or compiled now. The caller holds the lock.
+    /// Returns the module from the cache, or compiles it. The caller holds the lock.
     pub(super) fn result(
         &self,
         cache: &Cache,
@@ -94,8 +95,8 @@ impl Precompile<'_> {
     }
 }
 
-/// Compiles the snapshot of the last build, or an imported one, for this
-/// processor as it is now. `None` if there is no snapshot.
+/// Compiles the snapshot of the last build or import for the present processor; `None` if
+/// there is no snapshot.
 ///
 /// # Errors
 ///
@@ -115,7 +116,7 @@ pub fn recompile(
         key,
         snapshot: &snapshot,
     };
-    // One that was touched is made again, unless somebody did that meanwhile.
+    // A modified module is recompiled, unless another process did that meanwhile.
     if let Some(there) = step.find(cache)?
         && !machine.is_sealed(&there.path(MODULE), key)
     {
@@ -139,7 +140,7 @@ mod tests {
     use std::fs;
     use std::time::Duration;
 
-    /// Compiles by adding its name; believes files that end with it.
+    /// A machine that compiles by appending its name, and trusts files that end with it.
     struct Processor(&'static str);
 
     impl Machine for Processor {
@@ -185,7 +186,7 @@ mod tests {
         published.expect("published")
     }
 
-    /// Compiles for a processor; how the step ended, and the module's content.
+    /// Compiles for a processor; returns the step ends and the module's content.
     fn compiled(cache: &Cache, name: &'static str) -> (Vec<StepEnd>, String) {
         let mut ends = Vec::new();
         let mut record = |event: Event<'_>| {
@@ -212,7 +213,7 @@ mod tests {
         assert_eq!(compiled(&cache, "x86"), (vec![Built], "sx86".to_owned()));
         assert_eq!(compiled(&cache, "x86"), (vec![Cached], "sx86".to_owned()));
         assert_eq!(compiled(&cache, "arm"), (vec![Built], "sarm".to_owned()));
-        // The rest of the image stays what it was.
+        // The rest of the image stays unchanged.
         assert!(cache.current("kernel").expect("no failure").is_some());
         let module = cache.current("module").expect("no failure");
         assert_eq!(
@@ -221,7 +222,7 @@ mod tests {
         );
     }
 
-    /// A module with the right hash and another seal: as of a cache that was copied.
+    /// A module with the right hash and a foreign seal, as in a copied cache.
     #[test]
     fn a_module_with_another_seal_is_made_again() {
         let folder = tempfile::tempdir().expect("a folder");

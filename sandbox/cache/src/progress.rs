@@ -2,47 +2,47 @@
 
 use std::time::Duration;
 
-/// How a step ended.
+/// How a step got its result.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum StepEnd {
-    /// Its result was there already.
+    /// The cache had the result.
     Cached,
-    /// It was run.
+    /// The step ran.
     Built,
 }
 
-/// Something that happened.
+/// Progress event of a build.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event<'a> {
-    /// A step begins whose result is not in the cache.
+    /// A step starts, since its result is not in the cache.
     Started {
-        /// The step's name.
+        /// Name of the step.
         step: &'a str,
     },
-    /// A part of the running step begins.
+    /// A part of the running step starts.
     Detail {
-        /// The step's name.
+        /// Name of the step.
         step: &'a str,
-        /// What it does now.
+        /// Description of the part.
         text: &'a str,
     },
     /// A step is done.
     Finished {
-        /// The step's name.
+        /// Name of the step.
         step: &'a str,
-        /// Whether it had to be run.
+        /// Whether the result came from the cache.
         end: StepEnd,
-        /// How long it took.
+        /// Duration of the step.
         elapsed: Duration,
     },
-    /// Something that the user should know.
+    /// A note for the user.
     Note {
-        /// A sentence.
+        /// One sentence.
         text: &'a str,
     },
 }
 
-/// Listener for events. Closures are listeners too.
+/// Listener for events; closures implement it.
 pub trait Progress {
     /// Called for each event, on the thread that builds.
     fn event(&mut self, event: Event<'_>);
@@ -54,7 +54,7 @@ impl<F: FnMut(Event<'_>)> Progress for F {
     }
 }
 
-/// Reports a sentence.
+/// Reports a note.
 pub fn note(progress: &mut dyn Progress, text: impl AsRef<str>) {
     let text = text.as_ref();
     progress.event(Event::Note { text });

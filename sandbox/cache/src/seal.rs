@@ -1,11 +1,10 @@
-//! Seal key: the key of a cache folder, which marks compiled modules that were made
+//! Seal key: the key of a cache folder, which authenticates modules that were compiled
 //! here.
 //!
-//! A compiled module is machine code, and whoever loads one runs it. Owner and
-//! mode of a file say who brought it, not who made it: an archive that its user
-//! unpacked is the user's. So what stands beside a module is sealed with a key
-//! that was made in this folder and never leaves it. Mounts do not show it to
-//! guests either.
+//! A compiled module is machine code, and loading it runs it. Owner and mode of a file show
+//! who stored it, not who made it: an archive that its user unpacked is the user's. So a
+//! module's manifest is sealed with a key that was made in this folder and never leaves it.
+//! Mounts do not expose it to guests either.
 
 use super::error::{At, ErrorCode, ImageError};
 use hmac::{Hmac, KeyInit, Mac};
@@ -16,17 +15,16 @@ use std::io::{Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
-/// Bytes of a key: a block of the hash, which is taken as it is (RFC 2104
-/// section 2).
+/// Bytes of a key: a block of the hash, used without hashing first (RFC 2104 section 2).
 const KEY_BYTES: usize = 64;
 
-/// Permissions of everybody but the owner.
+/// Permission bits of group and others.
 const OTHERS: u32 = 0o077;
 
-/// The file's name.
+/// File name of the key.
 const NAME: &str = "key";
 
-/// A cache folder's key.
+/// Key of a cache folder.
 #[derive(Clone)]
 pub struct SealKey([u8; KEY_BYTES]);
 
@@ -37,10 +35,10 @@ impl std::fmt::Debug for SealKey {
 }
 
 impl SealKey {
-    /// The key in a folder, made if there is none.
+    /// Loads the key in a folder, creating it if necessary.
     ///
     /// # Errors
-    /// [`ErrorCode::UntrustedCache`] for one that others may know.
+    /// [`ErrorCode::UntrustedCache`] for one that other users may know.
     pub(super) fn of(folder: &Path) -> Result<Self, ImageError> {
         let path = folder.join(NAME);
         if fs::symlink_metadata(&path).is_err() {
@@ -70,13 +68,13 @@ impl SealKey {
         Ok(Self(key))
     }
 
-    /// Its bytes, for a worker of this process and for nobody else.
+    /// Returns the key's bytes, meant only for a worker of this process.
     pub fn bytes(&self) -> &[u8] {
         &self.0
     }
 
-    /// The key of a process that this one works for; `None` if it has another
-    /// length.
+    /// Restores the key from the bytes that a parent process passed; `None` if the length
+    /// is wrong.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         bytes.try_into().ok().map(Self)
     }
@@ -87,7 +85,7 @@ impl SealKey {
         hmac
     }
 
-    /// The seal of bytes, in hexadecimal.
+    /// Seals bytes; returns the seal in hexadecimal.
     pub fn seal(&self, bytes: &[u8]) -> String {
         super::digest::hex(&self.hmac(bytes).finalize().into_bytes())
     }
@@ -103,7 +101,7 @@ impl SealKey {
     }
 }
 
-/// Makes a key that is there whole or not at all, and never twice.
+/// Creates the key atomically, and never a second one.
 fn make(folder: &Path, path: &Path) -> Result<(), ImageError> {
     let mut random = [0; KEY_BYTES + 8];
     getrandom::fill(&mut random)
@@ -161,7 +159,7 @@ mod tests {
         assert_eq!(refused(), ErrorCode::Io);
     }
 
-    /// RFC 4231, test case 2 with the key padded, which changes nothing.
+    /// RFC 4231, test case 2 with the key zero-padded, which changes nothing.
     #[test]
     fn seals_are_hmacs_and_hold_for_what_was_sealed() {
         let mut key = SealKey([0; KEY_BYTES]);

@@ -1,5 +1,5 @@
-//! Step run: the result of a step from the cache, or its making, with what is told
-//! of both.
+//! Step run: returns the result of a step from the cache or makes it, and reports the
+//! progress.
 
 use super::cache::{self, Cache};
 use super::digest::Inputs;
@@ -18,13 +18,13 @@ pub struct StepRun<'a> {
 }
 
 impl<'a> StepRun<'a> {
-    /// The run of a step, which is counted from now.
+    /// Starts the run of a step, and its clock.
     pub fn new(cache: &'a Cache, step: &'static str) -> Self {
         let start = Instant::now();
         StepRun { cache, step, start }
     }
 
-    /// The result of these inputs, if it is in the cache: then the run is over.
+    /// Finds the result of these inputs in the cache; if it exists, the run is over.
     pub fn cached(
         &self,
         inputs: &Inputs,
@@ -37,13 +37,13 @@ impl<'a> StepRun<'a> {
         Ok(found)
     }
 
-    /// Reports that the result is not there and the work begins.
+    /// Reports that the result is missing and the work starts.
     pub fn begin(&self, progress: &mut dyn Progress) {
         progress.event(Event::Started { step: self.step });
     }
 
-    /// Makes the result. The work gets a folder for what is not part of it, and the
-    /// empty one of the result.
+    /// Makes the result. The work gets a scratch folder, and the empty folder of the
+    /// result.
     pub fn make(
         self,
         inputs: Inputs,
@@ -71,7 +71,7 @@ impl<'a> StepRun<'a> {
     }
 }
 
-/// Checks before the work that there will be room for it.
+/// Checks before the work that the folder has enough space.
 pub fn check_room(folder: &Path, needed: u64) -> Result<(), ImageError> {
     let free = free_bytes(folder)?;
     if free >= needed {
@@ -87,7 +87,7 @@ pub fn check_room(folder: &Path, needed: u64) -> Result<(), ImageError> {
     Err(error)
 }
 
-/// Bytes that this user may still write where a folder is.
+/// Bytes that this user may still write in a folder's file system.
 pub fn free_bytes(folder: &Path) -> Result<u64, ImageError> {
     let state = rustix::fs::statvfs(folder).map_err(std::io::Error::from);
     let state = state.at(folder)?;

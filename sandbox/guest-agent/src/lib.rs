@@ -1,8 +1,7 @@
 //! Guest agent: the program inside the guest that runs commands for the host.
 //!
-//! [`agent`] is the guest's side of [`a99_sandbox_protocol`]: one thread around
-//! `poll`, which owns every process it starts. It trusts the host and nothing it
-//! runs.
+//! [`agent`] is the guest's side of [`a99_sandbox_protocol`]: one thread around `poll`,
+//! which owns every process it starts. It trusts the host, but not the processes it runs.
 
 #![warn(unreachable_pub)]
 

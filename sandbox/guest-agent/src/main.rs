@@ -1,10 +1,10 @@
 //! `agent99-agent`: the guest's first process after `/init`, or a child of it.
 //!
-//! Without arguments it serves the virtio-console port that the host gave for
-//! it, with control groups. With `--stdin` it serves the socket that is its
-//! standard input, without: so it runs anywhere, for tests. With `--send PATH`
-//! it writes the files there to standard output, with `--receive PATH` it makes
-//! those of standard input there: the guest's side of copying.
+//! Without arguments it serves the virtio-console port that the host provides, with control
+//! groups. With `--stdin` it serves the socket that is its standard input, without control
+//! groups, so that tests can run it anywhere. `--send PATH` writes the files at the path to
+//! standard output, and `--receive PATH` creates files from standard input there: the
+//! guest's side of copying.
 
 #![allow(
     clippy::print_stdout,
@@ -12,7 +12,7 @@
     reason = "the guest's console"
 )]
 
-/// Bytes that a pipe takes at once.
+/// Capacity of a pipe in bytes.
 #[cfg(target_os = "linux")]
 const PIPE_BYTES: usize = 64 << 10;
 
@@ -49,7 +49,7 @@ fn receive(path: &std::path::Path) -> std::io::Result<()> {
     use a99_sandbox_protocol::tree::{ReceiveOptions, receive};
 
     let mut input = std::io::BufReader::with_capacity(PIPE_BYTES, std::io::stdin().lock());
-    // A link of the host's tree leads to nothing but the guest's own files.
+    // A link of the host's tree leads only to the guest's own files.
     let options = ReceiveOptions {
         any_link: true,
         ..ReceiveOptions::default()

@@ -2,9 +2,9 @@
 //!
 //! `cargo run --profile bench -p a99-sandbox-guest --example boot -- IMAGE CPIO [CMDLINE]`
 //!
-//! Ends when the guest turns itself off, or when standard input ends and the
-//! guest has nothing to do. At the end it tells how fast the guest ran, on
-//! standard error. For trying and profiling; the sandbox has its own host.
+//! Ends when the guest turns itself off, or when standard input ends and the guest is idle.
+//! At the end it prints the guest's speed on standard error. For experiments and profiling;
+//! the sandbox has its own host.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "an example")]
 
@@ -17,13 +17,13 @@ use std::io::{Read, Write};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError, channel};
 use std::time::{Duration, Instant, SystemTime};
 
-/// Instructions between two looks at the terminal: about 3 ms.
+/// Instructions between two polls of the terminal: about 3 ms.
 const BUDGET: u64 = 1_000_000;
 
-/// Longest sleep without a look at anything.
+/// Maximum sleep between polls.
 const MAX_WAIT: Duration = Duration::from_secs(1);
 
-/// Clocks of this process. Its randomness is good enough to boot, and no more.
+/// Clocks of this process. Its randomness is only good enough to boot.
 struct Process {
     start: Instant,
 }
@@ -46,7 +46,7 @@ impl Host for Process {
     }
 }
 
-/// The bytes of standard input, read by a thread.
+/// Reads standard input in a thread.
 fn terminal() -> Receiver<Vec<u8>> {
     let (sender, receiver) = channel();
     std::thread::spawn(move || {
@@ -83,11 +83,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// What is between the terminal and the guest.
+/// State between the terminal and the guest.
 struct Session {
     /// Input that the guest has not taken.
     pending: Vec<u8>,
-    /// More may come.
+    /// Whether more input may come.
     open: bool,
     /// Time spent in the machine.
     busy: Duration,
@@ -129,8 +129,7 @@ impl Session {
         }
     }
 
-    /// Sleeps until input comes or the time is over; `false` when nothing will
-    /// ever come.
+    /// Sleeps until input comes or the time is over; `false` when input can never come.
     fn wait(&mut self, input: &Receiver<Vec<u8>>, timeout: Duration) -> bool {
         match input.recv_timeout(timeout) {
             Ok(bytes) => self.pending.extend(bytes),

@@ -1,8 +1,8 @@
-//! How fast the interpreter runs bare loops, in million instructions a second.
+//! Measures the interpreter's speed in bare loops, in million instructions a second.
 //!
-//! `cargo run --profile bench -p a99-sandbox-guest --example mips`; runs as WebAssembly too.
-//! Each figure is the best of several runs, since other work on the machine
-//! only ever makes them slower.
+//! Run it with `cargo run --profile bench -p a99-sandbox-guest --example mips`; it runs as
+//! WebAssembly too. Each figure is the best of several runs: other load on the machine only
+//! ever slows them down.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "an example")]
 
@@ -14,20 +14,20 @@ use std::time::Instant;
 /// The loops, assembled from `loops.S`.
 const CODE: &[u8] = include_bytes!("../tests/programs/loops.bin");
 
-/// Their names, in the order of the file.
+/// Names of the loops, in the order of the file.
 const NAMES: [&str; 5] = ["arithmetic", "memory", "calls", "branches", "floats"];
 
-/// Bytes from loop to loop.
+/// Distance between loops in bytes.
 const STRIDE: usize = 256;
 
-/// Where the data are.
+/// Address of the data.
 const DATA: u64 = RAM_BASE + 0x1_0000;
 
-/// Runs of a loop.
+/// Runs of each loop.
 const RUNS: usize = 100;
 
-/// Instructions of a run: longer than the system's grain of processor time, or
-/// where that is not given, so short that some runs are not disturbed.
+/// Instructions of a run: long compared to the resolution of processor time, or, where that
+/// is unavailable, short enough that some runs are undisturbed.
 const BUDGET: u64 = if cfg!(target_family = "wasm") {
     400_000
 } else {
@@ -61,8 +61,8 @@ fn run(machine: &mut Machine<MemoryHost>) -> f64 {
     count as f64 / seconds / 1e6
 }
 
-/// Processor time of this thread where the system tells it (Linux): a busy
-/// neighbour changes it less than the clock on the wall.
+/// Processor time of this thread where available (Linux): a busy neighbour affects it less
+/// than wall-clock time.
 fn cpu_seconds() -> Option<f64> {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
     let nanoseconds: f64 = text.split(' ').next()?.parse().ok()?;

@@ -1,14 +1,14 @@
-//! Bus, all that the hart sees beside RAM: devices by address, the external interrupt,
-//! and the time.
+//! Bus: the hart's view of everything but RAM, that is, devices by address, the external
+//! interrupt, and the time.
 //!
 //! How the CPU uses it:
 //!
-//! - accesses that are not RAM go to [`Bus::load`] and [`Bus::store`];
-//! - after a `store`, [`Bus::take_early_exit`] says whether `run` should return to
-//!   the embedder early (output that should not wait);
-//! - at slices of a budget, when `run` starts, and before waiting in WFI it
-//!   calls [`Bus::poll`], then looks at [`Bus::external_interrupt`];
-//! - a WFI with nothing to do waits until [`Bus::deadline_ns`].
+//! - accesses outside RAM go to [`Bus::load`] and [`Bus::store`];
+//! - after a `store`, [`Bus::take_early_exit`] returns whether `run` should return to the
+//!   embedder early, with urgent output;
+//! - at slices of a budget, when `run` starts, and before waiting in WFI it calls
+//!   [`Bus::poll`], then reads [`Bus::external_interrupt`];
+//! - a WFI without pending work waits until [`Bus::deadline_ns`].
 
 use crate::channels::Channels;
 use crate::devices::map::{MmioTarget, find};
@@ -24,7 +24,7 @@ pub(crate) const TIMEBASE_HZ: u64 = 10_000_000;
 /// Nanoseconds of a tick.
 const NS_PER_TICK: u64 = 1_000_000_000 / TIMEBASE_HZ;
 
-/// Bytes of an access.
+/// Width of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Width {
     /// One byte.
@@ -37,11 +37,11 @@ pub enum Width {
     Double = 8,
 }
 
-/// Nothing answers at that address, or not to an access of that kind.
+/// No device at that address, or an unsupported kind of access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AccessFault;
 
-/// Why no snapshot can be taken now.
+/// Why a snapshot is not possible now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Busy {
     /// Channels with output that the embedder has not taken, by bit.
@@ -52,7 +52,7 @@ pub struct Busy {
     pub requests: usize,
 }
 
-/// The machine but for its hart.
+/// The machine without its hart.
 #[derive(Debug)]
 pub struct Bus<H: Host> {
     /// Guest physical memory.
@@ -66,19 +66,19 @@ pub struct Bus<H: Host> {
     clock: Clock,
 }
 
-/// How the time counter follows the host's monotonic clock.
+/// Relation of the time counter to the host's monotonic clock.
 #[derive(Debug)]
 struct Clock {
     /// Ticks at `origin_ns`.
     base: u64,
     /// Host time that belongs to `base`.
     origin_ns: u64,
-    /// The last time that was given; it never goes back.
+    /// The last time that was returned; it never goes back.
     last: u64,
 }
 
 impl<H: Host> Bus<H> {
-    /// A bus over `ram`. Time starts at zero.
+    /// Creates a bus over `ram`; time starts at zero.
     pub fn new(ram: Ram, config: &DeviceConfig, mut host: H) -> Self {
         let origin_ns = host.monotonic_ns();
         Self {
@@ -97,9 +97,9 @@ impl<H: Host> Bus<H> {
     /// Reads from a device.
     ///
     /// # Errors
-    /// [`AccessFault`] if there is none, or it takes no such width: registers
-    /// are 32 bits wide and aligned, but for virtio configurations and the VM
-    /// generation identifier.
+    /// [`AccessFault`] if the address has no device, or the device does not support the
+    /// width: registers are 32 bits wide and aligned, except for virtio configurations and
+    /// the VM generation identifier.
     pub fn load(&mut self, addr: u64, width: Width) -> Result<u64, AccessFault> {
         let (region, offset) = find(addr).ok_or(AccessFault)?;
         let devices = &mut self.devices;
@@ -114,8 +114,8 @@ impl<H: Host> Bus<H> {
         }
     }
 
-    /// Writes to a device. Virtio configurations and the VM generation
-    /// identifier ignore it.
+    /// Writes to a device. Virtio configurations and the VM generation identifier ignore
+    /// writes.
     ///
     /// # Errors
     /// [`AccessFault`], as [`Bus::load`].
@@ -149,14 +149,12 @@ impl<H: Host> Bus<H> {
         self.devices.plic.output()
     }
 
-    /// Whether a device asked since the last call for an early return to the
-    /// embedder.
+    /// Whether a device requested an early return to the embedder since the last call.
     pub fn take_early_exit(&mut self) -> bool {
         self.channels.take_early_exit()
     }
 
-    /// Moves what can be moved between rings and queues, and updates the
-    /// external interrupt.
+    /// Moves data between rings and queues, and updates the external interrupt.
     pub fn poll(&mut self) {
         let mut env = Env {
             ram: &mut self.ram,
@@ -175,9 +173,9 @@ impl<H: Host> Bus<H> {
         self.clock.last
     }
 
-    /// The host's monotonic time, in nanoseconds, at which a waiting hart has
-    /// something to do: its timer at `timer` ticks (`u64::MAX`: none), or the
-    /// alarm of the real-time clock. `None`: only input can wake it.
+    /// Host monotonic time in nanoseconds at which a waiting hart must continue: its timer
+    /// at `timer` ticks (`u64::MAX`: off), or the alarm of the real-time clock. `None`:
+    /// only input can wake it.
     pub fn deadline_ns(&mut self, timer: u64) -> Option<u64> {
         let clock = &self.clock;
         // Linux turns its timer off by setting it far into the future.
@@ -195,13 +193,12 @@ impl<H: Host> Bus<H> {
         [timer, alarm].into_iter().flatten().min()
     }
 
-    /// Makes rings and clock ready for a snapshot: the rings' old contents are
-    /// overwritten, and the time counter stands still until
-    /// [`Bus::resume`].
+    /// Prepares rings and clock for a snapshot: overwrites the rings' old contents, and
+    /// stops the time counter until [`Bus::resume`].
     ///
     /// # Errors
-    /// [`Busy`] if a channel holds data or a file request is not answered: a
-    /// snapshot would carry it into every instance.
+    /// [`Busy`] if a channel holds data or a file request is unanswered: a snapshot would
+    /// carry it into every instance.
     pub fn prepare_snapshot(&mut self) -> Result<(), Busy> {
         let busy = Busy {
             output: self.channels.output(),
@@ -217,9 +214,8 @@ impl<H: Host> Bus<H> {
         Ok(())
     }
 
-    /// Goes on after a restore: the time counter from where it was by the
-    /// clock of this host, the wall clock as the host has it, and the new
-    /// identifier, which the guest gets.
+    /// Continues after a restore: the time counter from its old value by this host's clock,
+    /// the wall clock from the host, and the new identifier, which the guest receives.
     pub fn resume(&mut self, vmgenid: [u8; ID_BYTES]) {
         self.clock.base = self.clock.last;
         self.clock.origin_ns = self.host.monotonic_ns();
@@ -229,7 +225,7 @@ impl<H: Host> Bus<H> {
     }
 }
 
-/// The offset of a 32-bit register, if the access is of that kind.
+/// Returns the offset of a 32-bit register, if the access matches one.
 pub(crate) fn word(offset: u64, width: Width) -> Result<u64, AccessFault> {
     let fits = width == Width::Word && offset.is_multiple_of(4);
     if fits { Ok(offset) } else { Err(AccessFault) }
@@ -358,7 +354,7 @@ mod tests {
         let mut bus = bus();
         bus.host.monotonic_ns += 1_000_000;
         assert_eq!(bus.time(), 10_000);
-        // Another process, another origin of its clock.
+        // Another process has another origin of its clock.
         bus.host.monotonic_ns = 77;
         let plic = region(MmioTarget::Plic).base;
         bus.store(plic + 12 * 4, Width::Word, 1)

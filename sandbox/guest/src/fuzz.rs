@@ -1,5 +1,5 @@
-//! Fuzz targets' bodies: each takes any bytes, and panics if something
-//! that must hold does not.
+//! Bodies of fuzz targets: each takes arbitrary bytes, and panics if an invariant is
+//! violated.
 
 mod script;
 
@@ -15,20 +15,20 @@ use crate::machine::{Machine, MachineConfig};
 use crate::ram::{RAM_BASE, Ram};
 use script::Script;
 
-/// RAM of such a machine: small, so that random addresses meet.
+/// RAM of a fuzzed machine: small, so that random addresses collide.
 const RAM_BYTES: usize = 256 << 10;
-/// Bytes of its disks.
+/// Size of its disks in bytes.
 const DISK_BYTES: usize = 16 << 10;
-/// Steps of a script at most.
+/// Maximum steps of a script.
 const MAX_STEPS: usize = 4096;
 /// Descriptors of the queues that a script sets up.
 const QUEUE_SIZE: u64 = 8;
-/// Bytes of RAM for a queue that a script sets up.
+/// RAM for a queue that a script sets up, in bytes.
 const QUEUE_BYTES: u64 = 0x1000;
 
-/// A hostile guest: random register accesses, descriptors and rings on every
-/// device, with an embedder that feeds and drains the channels. Nothing may
-/// panic, and a driver that then resets the devices must find them working.
+/// Simulates a hostile guest: random register accesses, descriptors and rings on every
+/// device, with an embedder that feeds and drains the channels. No step may panic, and a
+/// driver that then resets the devices must find them working.
 ///
 /// # Panics
 /// If the emulator fails.
@@ -50,14 +50,14 @@ pub fn virtio(data: &[u8]) {
     works_after_reset(&mut bus);
 }
 
-/// Instructions that a fuzzed program may run.
+/// Maximum instructions of a fuzzed program.
 const BUDGET: u64 = 20_000;
-/// By how much a run may overshoot its budget: a slice of the hart's loop.
+/// Maximum overshoot of a run's budget: a slice of the hart's loop.
 const SLACK: u64 = 20_000;
 
-/// Any bytes as machine code: each word decodes to registers that exist, and
-/// the whole runs in supervisor mode, with registers that point to RAM, to a
-/// device and nowhere, without a panic and within its budget.
+/// Runs arbitrary bytes as machine code: each word decodes to existing registers. The whole
+/// runs in supervisor mode, with registers that point to RAM, to a device and nowhere,
+/// without a panic and within its budget.
 ///
 /// # Panics
 /// If the emulator fails.
@@ -104,7 +104,7 @@ pub fn riscv_decode(data: &[u8]) {
     assert!(machine.cpu.retired() <= BUDGET + SLACK);
 }
 
-/// One thing that guest or embedder does; `false` at the end of the script.
+/// Runs one action of guest or embedder; `false` at the end of the script.
 fn step(bus: &mut Bus<MemoryHost>, script: &mut Script<'_>) -> bool {
     let Some(what) = script.byte() else {
         return false;
@@ -171,7 +171,7 @@ fn queue_base(device: VirtioDevice, number: u32) -> u64 {
     RAM_BASE + u64::from(first + number) * QUEUE_BYTES
 }
 
-/// Sets a device up as a good driver does, with the features in `choice`.
+/// Sets up a device as a correct driver does, with the features in `choice`.
 fn set_up(bus: &mut Bus<MemoryHost>, device: VirtioDevice, choice: u8) {
     for status in [0, 1, 3] {
         write(bus, device, 0x70, status);
@@ -180,7 +180,7 @@ fn set_up(bus: &mut Bus<MemoryHost>, device: VirtioDevice, choice: u8) {
         let features = bus.load(region(MmioTarget::Virtio(device)).base + 0x10, Width::Word);
         features.expect("a register") as u32
     };
-    // Event indices by choice; the rest as offered.
+    // Event indices by choice; the other features as offered.
     let features = offered(bus) & !(u32::from(choice & 1) << 29);
     write(bus, device, 0x20, features);
     write(bus, device, 0x24, 1);
@@ -201,19 +201,19 @@ fn set_up(bus: &mut Bus<MemoryHost>, device: VirtioDevice, choice: u8) {
     write(bus, device, 0x70, 15);
 }
 
-/// A device of the script's choice.
+/// A device that the script chooses.
 fn device(script: &mut Script<'_>) -> VirtioDevice {
     VirtioDevice::ALL[usize::from(script.small(VirtioDevice::ALL.len() as u8))]
 }
 
-/// A queue of the script's choice: its base, device and number.
+/// A queue that the script chooses: its base, device and number.
 fn queue(script: &mut Script<'_>) -> (u64, VirtioDevice, u32) {
     let device = device(script);
     let number = u32::from(script.small(device.queues() as u8));
     (queue_base(device, number), device, number)
 }
 
-/// Stops a queue, changes its size, and perhaps starts it again.
+/// Stops a queue, changes its size, and may start it again.
 fn restart(bus: &mut Bus<MemoryHost>, script: &mut Script<'_>) {
     let (_, device, number) = queue(script);
     write(bus, device, 0x30, number);
@@ -254,7 +254,7 @@ fn describe(bus: &mut Bus<MemoryHost>, script: &mut Script<'_>) {
         .write_u16(at + 14, script.small(QUEUE_SIZE as u8 + 1).into());
 }
 
-/// The embedder puts something into a channel.
+/// Lets the embedder send input to a channel.
 fn feed(bus: &mut Bus<MemoryHost>, script: &mut Script<'_>) {
     let bytes = vec![script.byte().unwrap_or(0); script.number() as usize % 5000];
     let channels = &mut bus.channels;
@@ -271,7 +271,7 @@ fn feed(bus: &mut Bus<MemoryHost>, script: &mut Script<'_>) {
     }
 }
 
-/// The embedder takes what there is, and answers a file request.
+/// Lets the embedder take all output, and answer a file request.
 fn drain(channels: &mut Channels) {
     for ring in [&mut channels.console.output, &mut channels.agent.output] {
         let count = ring.front().len();
@@ -285,7 +285,7 @@ fn drain(channels: &mut Channels) {
     }
 }
 
-/// Whatever happened: after a reset a request is answered.
+/// After a reset, each device must answer a request.
 fn works_after_reset(bus: &mut Bus<MemoryHost>) {
     while bus.channels.p9.output.pop() {}
     while bus.channels.p9.input.pop() {}
@@ -334,7 +334,7 @@ mod tests {
             riscv_decode(&data);
         }
 
-        /// Mostly instructions that exist.
+        /// Mostly existing instructions.
         #[test]
         fn any_instructions_run(words in prop::collection::vec((0usize..OPCODES.len(), any::<u32>()), 0..500)) {
             let word = |(opcode, bits): (usize, u32)| bits & !0x7f | OPCODES[opcode];

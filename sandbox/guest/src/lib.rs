@@ -2,9 +2,8 @@
 //! with Svvptc, one hart, the supervisor binary interface built in, and the
 //! devices a small Linux guest needs.
 //!
-//! The same code runs natively and as WebAssembly. The machine does no I/O of
-//! its own: it reaches clock, randomness, console, network and files through
-//! the host's trait.
+//! The same code runs natively and as WebAssembly. The machine does no I/O itself: it
+//! reaches clock, randomness, console, network and files through the host's trait.
 
 #![warn(unreachable_pub)]
 

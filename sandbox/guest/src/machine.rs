@@ -1,4 +1,4 @@
-//! Machine: hart, memory and devices, and how a kernel gets in.
+//! Machine: hart, memory and devices, and the loading of a kernel.
 
 use crate::bus::Bus;
 use crate::cpu::{Cpu, Pause};
@@ -8,7 +8,7 @@ use crate::host::Host;
 use crate::ram::{PAGE_SIZE, RAM_BASE, Ram};
 use std::fmt;
 
-/// What can be chosen about a machine.
+/// Configuration of a machine.
 #[derive(Clone, Debug)]
 pub struct MachineConfig {
     /// Bytes of RAM.
@@ -26,27 +26,27 @@ impl Default for MachineConfig {
     }
 }
 
-/// RAM unless chosen otherwise: the root file system in memory with room for
-/// programs; untouched pages cost the host nothing.
+/// Default RAM in bytes: the root file system in memory with room for programs; untouched
+/// pages cost the host nothing.
 const DEFAULT_RAM: usize = 256 << 20;
 
-/// Bytes of randomness that seed the kernel's generator at boot.
+/// Bytes of the seed of the kernel's random generator at boot.
 const SEED_BYTES: usize = 32;
 
 /// Why [`Machine::run`] returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
-    /// The budget is used up, or a device has something for the embedder.
+    /// The budget is used up, or a device needs the embedder.
     Budget,
-    /// The guest waits for an interrupt: until that time of the host's
-    /// monotonic clock in nanoseconds, or for input only.
+    /// The guest waits for an interrupt: until that host monotonic time in nanoseconds, or
+    /// only for input.
     Wait {
-        /// When its timer is due.
+        /// Deadline of its timer.
         until_ns: Option<u64>,
     },
     /// The guest turned itself off.
     PowerOff,
-    /// The guest asked to be restarted.
+    /// The guest asked for a restart.
     Reset,
 }
 
@@ -70,10 +70,10 @@ impl fmt::Display for LoadError {
 
 impl std::error::Error for LoadError {}
 
-/// Where a kernel and its files belong in RAM (guest physical addresses).
+/// Positions of a kernel and its files in RAM (guest physical addresses).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
-    /// First byte of the kernel, where it is entered.
+    /// First byte of the kernel, its entry point.
     pub kernel: u64,
     /// First byte of the initial file system.
     pub initrd: u64,
@@ -112,7 +112,7 @@ pub struct Machine<H: Host> {
 }
 
 impl<H: Host> Machine<H> {
-    /// A machine with empty memory; its hart stands at the start of RAM.
+    /// Creates a machine with empty memory; its hart starts at the beginning of RAM.
     pub fn new(config: &MachineConfig, host: H) -> Self {
         let ram = Ram::new(config.ram_bytes);
         Self {
@@ -121,9 +121,9 @@ impl<H: Host> Machine<H> {
         }
     }
 
-    /// Where a kernel that begins with `head` (64 bytes or more) and an initial
-    /// file system of `initrd_len` bytes go, so that an embedder can read both
-    /// straight into RAM before [`Machine::start_kernel`].
+    /// Computes the positions of a kernel that begins with `head` (64 bytes or more) and an
+    /// initial file system of `initrd_len` bytes, so that an embedder can read both
+    /// directly into RAM before [`Machine::start_kernel`].
     ///
     /// # Errors
     /// [`LoadError`].
@@ -146,8 +146,7 @@ impl<H: Host> Machine<H> {
         })
     }
 
-    /// Copies kernel and initial file system to where they belong and enters the
-    /// kernel.
+    /// Copies kernel and initial file system to their positions and enters the kernel.
     ///
     /// # Errors
     /// [`LoadError`].
@@ -165,8 +164,8 @@ impl<H: Host> Machine<H> {
         self.start_kernel(layout, initrd.len(), cmdline)
     }
 
-    /// Enters a kernel that is in its place: makes the device tree at the end
-    /// of RAM and sets the registers that the boot protocol names.
+    /// Enters a loaded kernel: writes the device tree to the end of RAM and sets the
+    /// registers of the boot protocol.
     ///
     /// # Errors
     /// [`LoadError::TooLarge`] if the device tree does not fit.

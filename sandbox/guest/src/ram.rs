@@ -1,17 +1,16 @@
 //! RAM: guest physical memory.
 //!
-//! One flat run of bytes that starts at [`RAM_BASE`]. Accesses by guest
-//! physical address are checked and give `None` outside of it; the CPU's fast
-//! paths use offsets that its software TLBs have checked.
+//! One flat run of bytes that starts at [`RAM_BASE`]. Accesses by guest physical address
+//! are checked and return `None` outside of it; the CPU's fast paths use offsets that its
+//! software TLBs have checked.
 //!
-//! It begins where a page of the embedder's begins, whatever the embedder's page
-//! size is: a guest page that is written or given back is then one of the
-//! embedder's pages and not parts of two.
+//! It is aligned to the embedder's pages of any size, so that a guest page that is written
+//! or released is one embedder page and not parts of two.
 //!
-//! Each 4 KiB page carries a [mark](CodeMark) that says whether decoded code of
-//! it exists. RISC-V lets a hart execute stale instructions until the next
-//! `fence.i` (unprivileged manual, Zifencei), so a write to such a page only
-//! notes the page; the CPU drops the decoded code at the next `fence.i`.
+//! Each 4 KiB page carries a [mark](CodeMark) that records whether decoded code of it
+//! exists. RISC-V lets a hart execute stale instructions until the next `fence.i`
+//! (unprivileged manual, Zifencei), so a write to such a page only records the page; the
+//! CPU drops the decoded code at the next `fence.i`.
 
 /// Guest physical address of the first byte of RAM.
 pub const RAM_BASE: u64 = 0x8000_0000;
@@ -19,13 +18,13 @@ pub const RAM_BASE: u64 = 0x8000_0000;
 /// Size of a page, in bytes.
 pub(crate) const PAGE_SIZE: usize = 4096;
 
-/// Where the memory is aligned to: a page of WebAssembly, and of any processor.
+/// Alignment of the memory: a page of WebAssembly, and of any processor.
 const ALIGNMENT: usize = 64 << 10;
 
 /// Bits of an address below the page number.
 pub(crate) const PAGE_SHIFT: u32 = 12;
 
-/// What the CPU knows about the code of a page.
+/// State of a page's decoded code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CodeMark {
     /// No decoded code of this page exists.
@@ -39,7 +38,7 @@ pub(crate) enum CodeMark {
 /// Guest physical memory; see the module.
 #[derive(Debug)]
 pub struct Ram {
-    /// More than the memory, which is at `start` of it.
+    /// Backing buffer, larger than the memory, which begins at `start`.
     buffer: Vec<u8>,
     start: usize,
     size: usize,
@@ -48,8 +47,8 @@ pub struct Ram {
 }
 
 impl Ram {
-    /// Memory of `bytes` zero bytes, rounded up to whole pages and limited to
-    /// 2 GiB, so that every offset fits 31 bits.
+    /// Allocates `bytes` zero bytes, rounded up to whole pages and limited to 2 GiB, so
+    /// that every offset fits 31 bits.
     pub fn new(bytes: usize) -> Self {
         let pages = bytes.min(1 << 31).div_ceil(PAGE_SIZE);
         let size = pages * PAGE_SIZE;
@@ -69,8 +68,7 @@ impl Ram {
         self.size
     }
 
-    /// Offset of `len` bytes at guest physical address `addr`, if all of them
-    /// are RAM.
+    /// Offset of `len` bytes at guest physical address `addr`, if all of them are RAM.
     pub fn offset(&self, addr: u64, len: usize) -> Option<usize> {
         let offset = addr.checked_sub(RAM_BASE)?;
         let end = offset.checked_add(len as u64)?;
@@ -83,7 +81,7 @@ impl Ram {
         self.bytes().get(offset..offset + len)
     }
 
-    /// Like [`Ram::slice`], for writing. Decoded code of these pages counts as
+    /// Does the same as [`Ram::slice`] for writing. Marks decoded code of these pages as
     /// changed.
     pub fn slice_mut(&mut self, addr: u64, len: usize) -> Option<&mut [u8]> {
         let offset = self.offset(addr, len)?;
@@ -96,14 +94,13 @@ impl Ram {
         &self.buffer[self.start..self.start + self.size]
     }
 
-    /// All bytes for writing. The caller answers for [`Ram::touch`]: the CPU
-    /// writes through here only where its TLB says that the page's mark is not
-    /// [`CodeMark::Clean`].
+    /// All bytes for writing. The caller must call [`Ram::touch`]: the CPU writes through
+    /// here only where its TLB shows that the page's mark is not [`CodeMark::Clean`].
     pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
         &mut self.buffer[self.start..self.start + self.size]
     }
 
-    /// Notes a write of `len` bytes at `offset`.
+    /// Records a write of `len` bytes at `offset`.
     pub(crate) fn touch(&mut self, offset: usize, len: usize) {
         if len == 0 {
             return;
@@ -121,7 +118,7 @@ impl Ram {
         self.marks.get(page).copied().unwrap_or(CodeMark::None)
     }
 
-    /// Notes that code of a page has been decoded. `true` if the page had no
+    /// Records that code of a page has been decoded. Returns `true` if the page had no
     /// decoded code before, so that writes must no longer take the fast path.
     pub(crate) fn mark_code(&mut self, page: usize) -> bool {
         match self.marks.get_mut(page) {

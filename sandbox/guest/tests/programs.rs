@@ -1,11 +1,10 @@
 //! Test programs in assembly, in the manner of riscv-tests: each checks itself
 //! and leaves the number of the check that failed, or zero, in `gp`.
 //!
-//! The programs are assembled from `programs/*.S` by Debian's
-//! `gcc-riscv64-linux-gnu`; their binaries lie beside them, so that the tests
-//! run without it. Where the assembler is, the binaries are compared with their
-//! sources; `A99_ASSEMBLE=1 cargo test -p a99-sandbox-guest --test programs` writes
-//! them again.
+//! The programs are assembled from `programs/*.S` by Debian's `gcc-riscv64-linux-gnu`.
+//! Their binaries are stored beside them, so that the tests run without it. If the
+//! assembler is installed, the binaries are compared with their sources; `A99_ASSEMBLE=1
+//! cargo test -p a99-sandbox-guest --test programs` rewrites them.
 
 use a99_sandbox_guest::RAM_BASE;
 use a99_sandbox_guest::host::MemoryHost;
@@ -13,13 +12,13 @@ use a99_sandbox_guest::machine::{Machine, MachineConfig, Status};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Programs that check themselves; `loops` is for measuring.
+/// Self-checking programs; `loops` is for measurements.
 const PROGRAMS: [&str; 6] = ["integer", "memory", "frames", "paging", "traps", "code"];
 
 const COMPILER: &str = "riscv64-linux-gnu-gcc";
 const COPIER: &str = "riscv64-linux-gnu-objcopy";
 
-/// Instructions that the longest program needs, many times over.
+/// Many times the instructions of the longest program.
 const BUDGET: u64 = 1_000_000;
 
 fn folder() -> PathBuf {
@@ -30,7 +29,7 @@ fn binary(name: &str) -> Vec<u8> {
     std::fs::read(folder().join(name).with_extension("bin")).expect("a committed binary")
 }
 
-/// Runs a program in supervisor mode; the register that names the check.
+/// Runs a program in supervisor mode; returns the register with the number of the check.
 fn run(code: &[u8]) -> u64 {
     let config = MachineConfig {
         ram_bytes: 1 << 20,
@@ -46,7 +45,7 @@ fn run(code: &[u8]) -> u64 {
         let before = machine.cpu.retired();
         match machine.run(left) {
             Status::PowerOff => return machine.cpu.hart.x[3],
-            // The clock moves whenever it is looked at.
+            // Each read advances the clock.
             Status::Wait { until_ns: Some(_) } => {}
             other => panic!("{other:?} in check {}", machine.cpu.hart.x[3]),
         }
@@ -62,7 +61,7 @@ fn programs_pass() {
     }
 }
 
-/// Where a program ends must not hang on how it is cut into slices.
+/// A program's result must not depend on how it is cut into slices.
 #[test]
 fn programs_pass_in_small_steps() {
     for name in PROGRAMS {

@@ -1,17 +1,17 @@
-//! Child processes: running other programs.
+//! Child processes: runs other programs.
 //!
-//! Every program runs in the C locale, because its messages are read here, and
-//! without what a surrounding `make` would tell it.
+//! Every program runs in the C locale, because their messages are parsed here, and without
+//! the variables of a surrounding `make`.
 
 use super::error::{At, ErrorCode, ImageError, disk_full};
 use std::fs::File;
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 
-/// Lines of a failed program's output that are shown.
+/// Lines of a failed program's output to show.
 const SHOWN_LINES: usize = 15;
 
-/// Settings of a surrounding build that must not leak into this one.
+/// Variables of a surrounding build that must not leak into this one.
 const FOREIGN: [&str; 7] = [
     "MAKEFLAGS",
     "MFLAGS",
@@ -22,11 +22,11 @@ const FOREIGN: [&str; 7] = [
     "KBUILD_OUTPUT",
 ];
 
-/// What starts the program of [`lasting`], and what stands before that.
+/// The wrapper that starts the program of [`lasting`], and the end of its options.
 const SETPRIV: &str = "setpriv";
 const END_OF_OPTIONS: &str = "--";
 
-/// A program that is to be run.
+/// Prepares a program to run.
 pub(crate) fn program(name: &str) -> Command {
     let mut command = Command::new(name);
     command.env("LC_ALL", "C").stdin(Stdio::null());
@@ -36,26 +36,23 @@ pub(crate) fn program(name: &str) -> Command {
     command
 }
 
-/// A program that works for minutes. It ends with the thread that started it, so a build
-/// that is killed leaves nothing behind that works on.
+/// Prepares a program that runs for minutes. It ends with the thread that started it, so
+/// that a killed build leaves no process behind.
 pub(crate) fn lasting(name: &str) -> Command {
     let mut command = program(SETPRIV);
     command.args(["--pdeathsig", "TERM", END_OF_OPTIONS, name]);
     command
 }
 
-/// What a program printed.
+/// Output of a program that ended.
 #[derive(Debug)]
 pub(crate) struct Printed {
-    /// Its output.
     pub stdout: String,
-    /// Its messages.
     pub stderr: String,
-    /// How it ended.
     pub status: ExitStatus,
 }
 
-/// Runs a program to its end, whatever the end is.
+/// Runs a program to its end, successful or not.
 pub(crate) fn finish(command: &mut Command) -> Result<Printed, ImageError> {
     let done = command
         .output()
@@ -67,7 +64,7 @@ pub(crate) fn finish(command: &mut Command) -> Result<Printed, ImageError> {
     })
 }
 
-/// Runs a program that must succeed; gives its output.
+/// Runs a program that must succeed; returns its output.
 pub(crate) fn output(command: &mut Command) -> Result<String, ImageError> {
     let printed = finish(command)?;
     match printed.status.success() {
@@ -76,7 +73,7 @@ pub(crate) fn output(command: &mut Command) -> Result<String, ImageError> {
     }
 }
 
-/// Runs a program that must succeed and prints much; all of it goes to a file.
+/// Runs a program that must succeed and prints a lot; its output goes to a file.
 pub(crate) fn logged(command: &mut Command, log: &Path) -> Result<(), ImageError> {
     let file = File::options()
         .create(true)
@@ -108,7 +105,7 @@ fn failed(command: &Command, status: ExitStatus, messages: &str) -> ImageError {
     ImageError::new(ErrorCode::StepFailed, describe(command), reason)
 }
 
-/// The last lines of a text.
+/// Returns the last lines of a text.
 pub(crate) fn tail(text: &str) -> String {
     let lines: Vec<&str> = text.lines().collect();
     lines[lines.len().saturating_sub(SHOWN_LINES)..].join("\n")
@@ -117,7 +114,7 @@ pub(crate) fn tail(text: &str) -> String {
 fn describe(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     let words: Vec<_> = words.collect();
-    // The program of `lasting` stands behind what starts it.
+    // The program of `lasting` follows its wrapper.
     let inner = words.iter().position(|word| *word == END_OF_OPTIONS);
     let skipped = match command.get_program() == SETPRIV {
         true => inner.map_or(0, |at| at + 1),

@@ -1,28 +1,28 @@
-//! Cpio writer: archives in the `newc` form that the kernel unpacks
+//! Cpio writer: archives in the `newc` format that the kernel unpacks
 //! (Documentation/driver-api/early-userspace/buffer-format.rst).
 //!
-//! The same tree gives the same bytes: entries come in the order of their
-//! paths, belong to root, and are from the first second of 1970. Device nodes
-//! are written as such; no right to make them is needed.
+//! Archives are reproducible: entries are ordered by path, belong to root, and date from
+//! the first second of 1970. Device nodes are written as entries, which needs no privilege
+//! to create them.
 
 use super::error::{At, ErrorCode, ImageError};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 
-/// Types of files, as in `st_mode` (inode(7)).
+/// File types, as in `st_mode` (inode(7)).
 const FOLDER: u32 = 0o040_000;
 const REGULAR: u32 = 0o100_000;
 const LINK: u32 = 0o120_000;
 const CHARACTERS: u32 = 0o020_000;
 
-/// Entries and contents begin at multiples of this.
+/// Alignment of entries and contents in bytes.
 const ALIGNMENT: usize = 4;
 
-/// The name that ends an archive.
+/// Name of the last entry of an archive.
 const TRAILER: &str = "TRAILER!!!";
 
-/// What stands at a path.
+/// An entry of the tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Node {
     /// A folder with its permissions.
@@ -35,17 +35,17 @@ pub enum Node {
     Characters(u32, u32, u32),
 }
 
-/// Where a file's content comes from.
+/// Source of a file's content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Content {
-    /// These bytes.
+    /// Bytes in memory.
     Bytes(Vec<u8>),
-    /// A file of the machine that builds.
+    /// A file of the build machine.
     At(PathBuf),
 }
 
 impl Content {
-    /// The bytes.
+    /// Reads the content.
     pub fn read(&self) -> Result<Vec<u8>, ImageError> {
         match self {
             Content::Bytes(bytes) => Ok(bytes.clone()),
@@ -54,13 +54,13 @@ impl Content {
     }
 }
 
-/// A tree of files by path, without a leading slash. A folder's path sorts
-/// before those of what is in it, as the kernel needs it.
+/// A tree of files by path, without a leading slash. A folder's path sorts before its
+/// entries, as the kernel requires.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tree(BTreeMap<String, Node>);
 
 impl Tree {
-    /// Puts something at a path. The folders above it are made.
+    /// Adds an entry and its missing parent folders.
     pub fn put(&mut self, path: impl Into<String>, node: Node) {
         let path = path.into();
         for (slash, _) in path.match_indices('/') {
@@ -70,22 +70,22 @@ impl Tree {
         self.0.insert(path, node);
     }
 
-    /// What stands at a path.
+    /// Returns the entry at a path.
     pub fn get(&self, path: &str) -> Option<&Node> {
         self.0.get(path)
     }
 
-    /// Takes away what stands at a path.
+    /// Removes the entry at a path.
     pub fn remove(&mut self, path: &str) -> Option<Node> {
         self.0.remove(path)
     }
 
-    /// All paths and what stands there, in order.
+    /// Iterates over all paths and entries, in order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Node)> {
         self.0.iter().map(|(path, node)| (path.as_str(), node))
     }
 
-    /// The archive.
+    /// Writes the archive.
     pub fn archive(&self) -> Result<Vec<u8>, ImageError> {
         let mut archive = ArchiveWriter::default();
         for (path, node) in self.iter() {
@@ -270,7 +270,7 @@ mod tests {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn();
-        // It is not needed for building, so it may not be there.
+        // cpio is not needed for building, so it may be missing.
         let Ok(mut cpio) = spawned else { return };
         let archive = tree().archive().unwrap();
         cpio.stdin.take().unwrap().write_all(&archive).unwrap();

@@ -1,8 +1,7 @@
-//! Cargo builds of the two programs of our own that an image contains: the
-//! emulator as a WebAssembly module, and the agent that runs inside the guest.
+//! Cargo builds of the image's own two programs: the emulator as a WebAssembly module, and
+//! the agent that runs inside the guest.
 //!
-//! They need a clone of the project and its Rust toolchain; missing targets
-//! are added by rustup.
+//! They need a clone of the project and its Rust toolchain; rustup adds missing targets.
 
 use super::command::{finish, lasting, logged, output, program, tail};
 use super::digest::{self, Inputs};
@@ -13,14 +12,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Room for cargo's work, in bytes.
+/// Space for cargo's work, in bytes.
 const ROOM: u64 = 500_000_000;
 
-/// Files of the workspace that decide how a crate is built.
+/// Workspace files that affect how a crate is built.
 const WORKSPACE_FILES: [&str; 3] = ["Cargo.toml", "Cargo.lock", "rust-toolchain.toml"];
 
-/// Settings of a surrounding cargo, or of its user, that would change what is
-/// built.
+/// Variables of a surrounding cargo, or of its user, that would change the build.
 const FOREIGN: [&str; 5] = [
     "RUSTFLAGS",
     "CARGO_ENCODED_RUSTFLAGS",
@@ -32,30 +30,30 @@ const FOREIGN: [&str; 5] = [
 /// Folders of a crate that are not part of the program.
 const NOT_BUILT: [&str; 3] = ["tests", "benches", "examples"];
 
-/// One of the programs.
+/// Build recipe of one program.
 #[derive(Debug)]
 pub struct Recipe {
-    /// The name of the step.
+    /// Name of the step.
     step: &'static str,
-    /// The crate's folder in the workspace.
+    /// Crate folder in the workspace.
     folder: &'static str,
-    /// The folders of the crates of ours that it depends on.
+    /// Folders of the workspace crates that it depends on.
     needs: &'static [&'static str],
-    /// Rust's name of the machine it is for.
+    /// Rust's name of the target.
     target: &'static str,
     /// Arguments of cargo.
     arguments: &'static [&'static str],
     /// Flags of the compiler.
     flags: &'static str,
-    /// The linker, where it is not the target's own.
+    /// Linker, if not the target's default.
     linker: Option<&'static str>,
-    /// The program below cargo's folder for the target.
+    /// Path of the program below cargo's folder for the target.
     made: &'static str,
-    /// Its name in the result.
+    /// File name in the result.
     pub result: &'static str,
 }
 
-/// The emulator: a reactor without a `main`.
+/// The emulator, a reactor without a `main`.
 pub static EMULATOR: Recipe = Recipe {
     step: "emulator",
     folder: "sandbox/guest",
@@ -78,7 +76,7 @@ pub static EMULATOR: Recipe = Recipe {
     result: "emulator.wasm",
 };
 
-/// The agent: static, because its start must not wait for a loader.
+/// The agent, linked statically so that it starts without a loader.
 pub static AGENT: Recipe = Recipe {
     step: "agent",
     folder: "sandbox/guest-agent",
@@ -105,7 +103,7 @@ impl Recipe {
     }
 }
 
-/// Builds one of the programs.
+/// Step that builds one of the programs.
 #[derive(Clone, Debug)]
 pub struct CrateBuild {
     recipe: &'static Recipe,
@@ -114,8 +112,8 @@ pub struct CrateBuild {
 }
 
 impl CrateBuild {
-    /// From the sources of a clone, with cargo working in a folder that is
-    /// kept: what did not change is not compiled again.
+    /// Builds from the sources of a clone. cargo works in a persistent folder, so that
+    /// unchanged code is not recompiled.
     pub fn new(recipe: &'static Recipe, sources: &Path, cargo_folder: &Path) -> CrateBuild {
         CrateBuild {
             recipe,
@@ -206,7 +204,7 @@ impl Step for CrateBuild {
     }
 }
 
-/// The files of a crate that end up in its program, by name.
+/// Lists the files of a crate that affect its program, by name.
 fn source_files(sources: &Path, folder: &str) -> Result<BTreeMap<String, PathBuf>, ImageError> {
     let mut files = BTreeMap::new();
     let mut folders = vec![folder.to_owned()];

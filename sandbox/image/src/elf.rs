@@ -1,20 +1,20 @@
-//! ELF reader: which libraries a program needs, and where its sections are (System V
-//! gABI, chapters 4 and 5), 64-bit and little-endian.
+//! ELF reader: needed libraries and section offsets of a program (System V gABI, chapters 4
+//! and 5), 64-bit and little-endian.
 
 use std::ops::Range;
 
-/// What an ELF file says about itself.
+/// Fields of an ELF file that the image builder uses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Elf {
-    /// The machine (`e_machine`).
+    /// Target machine (`e_machine`).
     pub machine: u16,
-    /// The program interpreter, that is, the dynamic loader.
+    /// Program interpreter, that is, the dynamic loader.
     pub interpreter: Option<String>,
-    /// The names of needed libraries (`DT_NEEDED`).
+    /// Names of needed libraries (`DT_NEEDED`).
     pub needed: Vec<String>,
 }
 
-/// RISC-V's number as a machine.
+/// `e_machine` of RISC-V.
 pub const RISCV: u16 = 243;
 
 const MAGIC: &[u8] = b"\x7fELF";
@@ -28,10 +28,10 @@ const DT_NULL: u64 = 0;
 const DT_NEEDED: u64 = 1;
 const DT_STRTAB: u64 = 5;
 
-/// The size of an entry of the dynamic section.
+/// Size of an entry of the dynamic section in bytes.
 const DYNAMIC_ENTRY: usize = 16;
 
-/// A program header, as far as it matters here.
+/// The used fields of a program header.
 struct Segment {
     kind: u32,
     offset: u64,
@@ -39,7 +39,7 @@ struct Segment {
     size: u64,
 }
 
-/// Reads an ELF file; `None` if this is none, or a broken one.
+/// Parses an ELF file; `None` if it is malformed or not ELF.
 pub fn read(bytes: &[u8]) -> Option<Elf> {
     if !bytes.starts_with(MAGIC) || bytes.get(4..6)? != CLASS_AND_DATA {
         return None;
@@ -70,8 +70,8 @@ pub fn read(bytes: &[u8]) -> Option<Elf> {
     Some(elf)
 }
 
-/// The part of an ELF file that holds the section of that name; `None` if there
-/// is none, or the file is broken.
+/// Returns the file range of a named section; `None` if it does not exist, or the file is
+/// malformed.
 pub fn section(bytes: &[u8], name: &str) -> Option<Range<usize>> {
     if !bytes.starts_with(MAGIC) || bytes.get(4..6)? != CLASS_AND_DATA {
         return None;
@@ -110,7 +110,7 @@ fn segments(bytes: &[u8]) -> Option<Vec<Segment>> {
     Some(segments)
 }
 
-/// Where in the file an address of the loaded program is.
+/// Maps an address of the loaded program to a file offset.
 fn offset_of(segments: &[Segment], address: u64) -> Option<u64> {
     segments.iter().find_map(|segment| {
         let into = address.checked_sub(segment.address)?;
@@ -141,8 +141,8 @@ fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// A file with one loaded segment at 0x1000 that holds everything, a
-    /// dynamic section and an interpreter.
+    /// A file with one loaded segment at 0x1000 that holds everything, a dynamic section
+    /// and an interpreter.
     fn sample() -> Vec<u8> {
         let strings = b"\0libc.so.6\0libm.so.6\0";
         let interpreter = b"/lib/ld.so\0";
@@ -169,8 +169,8 @@ mod tests {
         file.resize(54, 0);
         file.extend_from_slice(&56u16.to_le_bytes());
         file.extend_from_slice(&3u16.to_le_bytes());
-        // Two sections: the names of sections, which is the interpreter's name
-        // as well, and one that is named by the end of that.
+        // Two sections: the string table of section names, which shares the interpreter's
+        // name, and one whose name is the end of that.
         file.extend_from_slice(&64u16.to_le_bytes());
         file.extend_from_slice(&2u16.to_le_bytes());
         file.extend_from_slice(&0u16.to_le_bytes());
@@ -211,7 +211,7 @@ mod tests {
         file
     }
 
-    /// Where `.so` begins in the interpreter's name.
+    /// Offset of `.so` in the interpreter's name.
     const SO_AT: u32 = 7;
 
     #[test]
@@ -255,7 +255,7 @@ mod tests {
     fn broken_files_do_no_harm() {
         let sample = sample();
         for length in 0..sample.len() {
-            // Whatever is read, it ends.
+            // Every truncated file must parse without a panic or a hang.
             let _ = read(&sample[..length]);
             let _ = section(&sample[..length], ".so");
         }

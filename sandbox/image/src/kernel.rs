@@ -1,5 +1,5 @@
-//! Kernel build: Debian's source, configured from nothing but our own options,
-//! and changed where no option reaches.
+//! Kernel build: Debian's source, configured only by our own options, and patched where no
+//! option suffices.
 
 use super::command::{finish, lasting, logged, output, program, tail};
 use super::digest::Inputs;
@@ -12,20 +12,20 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The options that the guest needs.
+/// Options that the guest needs.
 pub const CONFIG: &str = include_str!("../kernel.config");
 
-/// The name of the kernel in the result.
+/// File name of the kernel in the result.
 pub const IMAGE: &str = "Image";
 
-/// The name of the configuration it was built with, all options, in its result.
+/// File name of the full configuration in the result.
 pub const CONFIGURATION: &str = super::portable::CONFIGURATION;
 
-/// To be raised when this file makes another kernel from the same inputs.
+/// Recipe version; raise it when this file makes another kernel from the same inputs.
 const RECIPE: &str = "3";
 
-/// Settings of `make`. The last ones would else make each build a different
-/// one: who built it, where, when, and for which time.
+/// Variables of `make`. The last ones make builds reproducible: builder, place, date and
+/// timestamp.
 const SETTINGS: [&str; 6] = [
     "ARCH=riscv",
     "CROSS_COMPILE=riscv64-linux-gnu-",
@@ -35,9 +35,9 @@ const SETTINGS: [&str; 6] = [
     "KBUILD_BUILD_VERSION=1",
 ];
 
-/// Folders of the source whose code is not unpacked, two thirds of it all:
-/// other processors, devices that the guest can never have, tests. Their
-/// configuration and makefiles are read all the same and stay.
+/// Source folders whose code is not unpacked, two thirds of the total: other processors,
+/// devices that the guest can never have, tests. Their configuration and makefiles are
+/// still read, so they stay.
 const LEFT_OUT: [&str; 29] = [
     "arch/alpha",
     "arch/arc",
@@ -70,10 +70,10 @@ const LEFT_OUT: [&str; 29] = [
     "tools/testing",
 ];
 
-/// The names of code, for the shell patterns of `tar`.
+/// Patterns of code files, for `tar`.
 const CODE: [&str; 4] = ["*.[chS]", "*.dts", "*.dtsi", "*.json"];
 
-/// What is changed in the source, in this order. Each patch says why.
+/// Patches of the source, in this order. Each patch explains itself.
 const PATCHES: [&str; 8] = [
     include_str!("../patches/fault-around.patch"),
     include_str!("../patches/page-cache-limit.patch"),
@@ -85,13 +85,13 @@ const PATCHES: [&str; 8] = [
     include_str!("../patches/9p-times.patch"),
 ];
 
-/// Room for the unpacked source and the objects, in bytes.
+/// Space for the unpacked source and the objects, in bytes.
 const ROOM: u64 = 1_500_000_000;
 
-/// Builds the kernel.
+/// Step that builds the kernel.
 #[derive(Clone, Debug)]
 pub struct Kernel {
-    /// The options, in the form of a kernel's `.config`.
+    /// Options, in the format of a kernel's `.config`.
     pub config: String,
 }
 
@@ -167,7 +167,7 @@ fn unpack(context: &StepContext<'_>) -> Result<PathBuf, ImageError> {
     }
     let mut tar = program("tar");
     tar.arg("-xJf").arg(&archive).arg("-C").arg(context.work());
-    // A root user's tar would try to give the files to Debian's builder.
+    // As root, tar would try to give the files to Debian's builder.
     tar.arg("--no-same-owner");
     for folder in LEFT_OUT {
         tar.args(CODE.map(|code| format!("--exclude=*/{folder}/{code}")));
@@ -207,12 +207,12 @@ fn make(source: &Path) -> Command {
     make
 }
 
-/// Everything off, then our options, then what those need.
+/// Turns everything off, then our options on, then their dependencies.
 fn configure(source: &Path, config: &str, log: &Path) -> Result<(), ImageError> {
     logged(make(source).arg("tinyconfig"), log)?;
     let path = source.join(".config");
     let tiny = fs::read_to_string(&path).at(&path)?;
-    // Of two values of an option the later one counts.
+    // If an option occurs twice, the later value counts.
     fs::write(&path, format!("{tiny}\n{config}")).at(&path)?;
     logged(make(source).arg("olddefconfig"), log)?;
     let made = fs::read_to_string(&path).at(&path)?;
@@ -231,7 +231,7 @@ fn configure(source: &Path, config: &str, log: &Path) -> Result<(), ImageError> 
 /// An option and its value; `None` is off.
 type KernelOption<'a> = (&'a str, Option<&'a str>);
 
-/// The options in a configuration, in order, comments left out.
+/// Parses the options of a configuration, in order, without comments.
 fn options_of(config: &str) -> impl Iterator<Item = KernelOption<'_>> {
     config.lines().filter_map(|line| {
         let off = line
@@ -246,7 +246,7 @@ fn options_of(config: &str) -> impl Iterator<Item = KernelOption<'_>> {
     })
 }
 
-/// What was asked for and is not so.
+/// Lists the requested options that the made configuration does not have.
 fn refused(asked: &str, made: &str) -> Vec<String> {
     let made: std::collections::HashMap<&str, Option<&str>> = options_of(made).collect();
     let differs = |(name, value): &KernelOption<'_>| made.get(name).copied().flatten() != *value;
@@ -319,7 +319,7 @@ mod tests {
     #[test]
     fn a_changed_option_is_another_kernel_and_a_comment_is_not() {
         if tools::in_path("riscv64-linux-gnu-gcc").is_none() {
-            // The compiler's version is an input; without one there is no key.
+            // The compiler's version is an input; without a compiler there is no key.
             let error = Kernel::default()
                 .inputs(&mut Inputs::default())
                 .unwrap_err();

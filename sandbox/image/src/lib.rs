@@ -1,15 +1,14 @@
-//! Image builder: what guests start from, made from Debian's packages.
+//! Image builder: builds the images that guests start from, out of Debian's packages.
 //!
-//! Everything comes from Debian's packages, whose signatures are checked, in
-//! the versions of the committed lock file. Each part is made by a step
-//! ([`step::Step`]) whose result is kept in the user's cache folder by the
-//! hash of all its inputs; a second build does nothing, a changed option
-//! rebuilds only what follows from it. No right of an administrator is needed,
-//! except to install missing tools.
+//! Packages are verified by Debian's signatures, and have the versions of the committed
+//! lock file. Each part is made by a step ([`step::Step`]), whose result is kept in the
+//! user's cache folder by the hash of all its inputs. A second build does nothing; a
+//! changed option rebuilds only its dependents. No administrator rights are needed, except
+//! to install missing tools.
 //!
-//! What an image needs once it is built is [`a99_sandbox_cache`]; its names are
-//! here too. This is a library: `cargo xtask guest` and `a99 sandbox build` are two ways
-//! to call [`build`].
+//! [`a99_sandbox_cache`] has everything to use a finished image; this crate re-exports its
+//! names. This is a library: `cargo xtask guest` and `a99 sandbox build` are two ways to
+//! call [`build`].
 
 #![warn(unreachable_pub)]
 
@@ -46,21 +45,21 @@ use std::path::PathBuf;
 use step::Step;
 use store::Packages;
 
-/// What to build.
+/// Options of a build.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Which versions of packages may be used.
+    /// Which package versions may be used.
     pub versions: Versions,
-    /// The lock file that is read, and rewritten by [`Versions::Updated`].
-    /// Without a path the one that this library was built with is used.
+    /// Lock file to read, and to rewrite with [`Versions::Updated`]; defaults to the one
+    /// that this library was built with.
     pub lock_file: Option<PathBuf>,
-    /// A clone of the project, whose emulator and agent are built. Without it
-    /// the image has no agent and there is no emulator.
+    /// Clone of the project, whose emulator and agent are built. Without it the image has
+    /// no agent and no emulator.
     pub sources: Option<PathBuf>,
 }
 
 impl Options {
-    /// The lock file that counts.
+    /// Loads the lock file in effect.
     fn lock(&self) -> Result<LockFile, ImageError> {
         match (&self.lock_file, self.versions) {
             // A broken lock file can be rewritten.
@@ -71,22 +70,22 @@ impl Options {
     }
 }
 
-/// What was built.
+/// Results of a build.
 #[derive(Clone, Debug)]
 pub struct Built {
-    /// The kernel: [`kernel::IMAGE`], its configuration and licences.
+    /// Kernel: [`kernel::IMAGE`], its configuration and licences.
     pub kernel: Entry,
-    /// The root file system: [`rootfs::ARCHIVE`] and licences.
+    /// Root file system: [`rootfs::ARCHIVE`] and licences.
     pub root_files: Entry,
-    /// The emulator as a WebAssembly module, where there are sources of it.
+    /// Emulator as a WebAssembly module, if the sources were given.
     pub emulator: Option<Entry>,
-    /// The portable snapshot ([`machine::SNAPSHOT`]), and the module compiled
-    /// for this processor ([`machine::MODULE`]), where a machine was given.
+    /// Portable snapshot ([`machine::SNAPSHOT`]) and module compiled for this processor
+    /// ([`machine::MODULE`]), if a machine was given.
     pub guest: Option<[Entry; 2]>,
 }
 
 impl Built {
-    /// The results with their names, in the order of building.
+    /// Iterates over the results in build order.
     pub fn entries(&self) -> impl Iterator<Item = &Entry> {
         let parts = [&self.kernel, &self.root_files].into_iter();
         parts
@@ -95,13 +94,14 @@ impl Built {
     }
 }
 
-/// Builds what is not in the cache. Waits while another process builds.
-/// Without a machine the parts are built and nothing is booted.
+/// Builds everything that is not in the cache, after waiting for any other builder.
+///
+/// Without a machine the parts are built, but no guest is booted.
 ///
 /// # Errors
 ///
-/// Every failure has a stable code ([`ErrorCode`]); what was finished before
-/// it stays in the cache.
+/// Every failure has a stable code ([`ErrorCode`]); results finished before it stay in the
+/// cache.
 pub fn build(
     cache: &Cache,
     options: &Options,
@@ -120,7 +120,7 @@ pub fn build(
         progress::note(progress, format!("not as in the lock file: {list}"));
     }
     let mut make = |packages: &mut Packages<'_>, step: &dyn Step| {
-        // In the order of building.
+        // In build order.
         step::run(cache, packages, step, progress)
     };
     let built = each_step(cache, &mut packages, options, machine, &mut make)?;
@@ -128,12 +128,12 @@ pub fn build(
     Ok(built)
 }
 
-/// The results that a build with these options would give, if all of them are
-/// in the cache. Nothing is built, fetched or waited for.
+/// Finds the results that a build with these options would return, without building,
+/// fetching or waiting.
 ///
 /// # Errors
 ///
-/// [`ErrorCode::NotBuilt`] names the first step whose result is not there.
+/// [`ErrorCode::NotBuilt`] names the first step without a result.
 pub fn find_built(
     cache: &Cache,
     options: &Options,
@@ -150,7 +150,7 @@ pub fn find_built(
     each_step(cache, &mut packages, options, machine, &mut find)
 }
 
-/// Gives each step, in the order of building, to whoever has its result.
+/// Passes each step, in build order, to a callback that returns its result.
 fn each_step(
     cache: &Cache,
     packages: &mut Packages<'_>,
@@ -207,8 +207,8 @@ fn no_sources() -> ImageError {
     .help("build in a clone of the project, or name one: `a99 sandbox build --sources DIR`")
 }
 
-/// Locks the current versions of everything, for each architecture that the
-/// committed lock file covers.
+/// Locks the current versions of all packages, for each architecture that the committed
+/// lock file covers.
 fn update(
     packages: &mut Packages<'_>,
     options: &Options,

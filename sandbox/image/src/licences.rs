@@ -1,7 +1,7 @@
-//! Licence texts of what an image contains, collected beside it.
+//! Licence texts of an image's contents, collected beside it.
 //!
-//! Images are built locally from Debian's packages. Whoever passes one on
-//! owes the texts, and the sources that `packages.json` names.
+//! Images are built locally from Debian's packages. Redistributing one requires the texts,
+//! and the sources that `packages.json` names.
 
 use super::command::{output, program};
 use super::error::{At, ImageError};
@@ -11,10 +11,10 @@ use serde::Serialize;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The folder in a step's result.
+/// Folder in a step's result.
 pub const FOLDER: &str = "licences";
 
-/// Links from one package's documentation to another's that are followed.
+/// Maximum links followed from one package's documentation to another's.
 const MAX_LINKS: usize = 8;
 
 /// A package that is part of the image.
@@ -24,12 +24,11 @@ struct LicenceSource<'a> {
     version: String,
     /// Name and version of Debian's source package.
     source: String,
-    /// The file with its licence, if it has one of its own.
+    /// File with its licence, if it has a separate one.
     licence: Option<String>,
 }
 
-/// Copies the licence of each package into the result, and lists them. Gives
-/// the folder.
+/// Copies the licence of each package into the result, and lists them. Returns the folder.
 pub(super) fn collect(
     context: &StepContext<'_>,
     wanted: &[Wanted],
@@ -71,7 +70,7 @@ fn origin<'a>(name: &'a str, deb: &Path) -> Result<LicenceSource<'a>, ImageError
     };
     let version = field("Version")?;
     let source = match field("Source")? {
-        // A source of the same name and version is not named.
+        // dpkg omits the source if its name and version are the package's.
         source if source.is_empty() => format!("{name} ({version})"),
         source if source.contains('(') => source,
         source => format!("{source} ({version})"),
@@ -100,7 +99,7 @@ fn unpack_documentation(deb: &Path, folder: &Path) -> Result<(), ImageError> {
     if let Some(stream) = archive.stdout.take() {
         tar.stdin(stream);
     }
-    // tar fails if a pattern matches nothing, which is no failure here.
+    // tar fails if a pattern matches nothing, which is fine here.
     let printed = super::command::finish(&mut tar)?;
     archive.wait().at(deb)?;
     let unmatched = printed.stderr.lines().all(|line| {
@@ -116,7 +115,7 @@ fn unpack_documentation(deb: &Path, folder: &Path) -> Result<(), ImageError> {
     }
 }
 
-/// The licence of a package; links between packages are followed by name.
+/// Finds the licence of a package, following links between packages by name.
 fn find(unpacked: &Path, package: &str) -> Option<PathBuf> {
     let folder = unpacked.join("usr/share/doc");
     let mut name = package.to_owned();
@@ -138,7 +137,7 @@ fn copy_common(from: &Path, to: &Path) -> Result<(), ImageError> {
     for entry in list {
         let path = entry.at(from)?.path();
         let name = path.file_name().unwrap_or_default();
-        // `GPL` is a link to the newest version; the content counts.
+        // `GPL` is a link to the newest version; its target's content is copied.
         if path.is_file() {
             fs::copy(&path, to.join(name)).at(&path)?;
         }

@@ -1,7 +1,7 @@
-//! Lock file: which version of each package an image is made of.
+//! Lock file: the version of each package that an image consists of.
 //!
-//! It is committed. A hash in it was taken from an index that Debian had
-//! signed; a package with this hash is therefore as good as a signed one.
+//! It is committed. Each hash was taken from an index that Debian had signed; a package
+//! with this hash is therefore as trustworthy as a signed one.
 
 use super::cache::write_whole;
 use super::error::{ErrorCode, ImageError};
@@ -12,46 +12,46 @@ use std::path::Path;
 /// The lock file that this library was built with.
 pub const COMMITTED: &str = include_str!("../lock.json");
 
-/// The largest package that is believed, in bytes: the kernel's source has
-/// 150 MB, everything else is far smaller.
+/// Maximum plausible size of a package in bytes: the kernel's source has 150 MB, all others
+/// are far smaller.
 const MAX_PACKAGE: u64 = 1 << 30;
 
 /// One version of a package.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Locked {
-    /// The package's name.
+    /// Name of the package.
     pub name: String,
     /// Debian's name of the architecture, or `all`.
     pub architecture: String,
-    /// The version.
+    /// Version.
     pub version: String,
-    /// The length of the package in bytes.
+    /// Size of the package in bytes.
     pub size: u64,
-    /// The hash of the package, in hexadecimal.
+    /// SHA-256 of the package, in hexadecimal.
     pub sha256: String,
 }
 
 impl Locked {
-    /// Whether this is a version of what is wanted.
+    /// Whether this is a version of the wanted package.
     pub fn is(&self, wanted: Wanted) -> bool {
         let fits = self.architecture == wanted.arch.name() || self.architecture == "all";
         self.name == wanted.name && fits
     }
 }
 
-/// The versions of all packages.
+/// Locked versions of all packages.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LockFile {
-    /// The release of Debian.
+    /// Debian release.
     pub suite: String,
-    /// The packages, by name and architecture.
+    /// Packages, sorted by name and architecture.
     pub packages: Vec<Locked>,
 }
 
 impl LockFile {
-    /// One without packages.
+    /// Creates a lock file without packages.
     pub fn empty() -> LockFile {
         LockFile {
             suite: SUITE.to_owned(),
@@ -59,7 +59,7 @@ impl LockFile {
         }
     }
 
-    /// Reads the text of a lock file.
+    /// Parses the text of a lock file.
     pub fn parse(text: &str) -> Result<LockFile, ImageError> {
         let bad = |reason: String| {
             ImageError::new(ErrorCode::Lock, "lock file", reason)
@@ -81,8 +81,8 @@ impl LockFile {
         Ok(lock)
     }
 
-    /// The text of this lock file: one package to a line, so that a change of
-    /// one is a change of one line.
+    /// Formats this lock file with one package a line, so that a changed package changes
+    /// one line.
     pub fn text(&self) -> String {
         let lines: Vec<String> = self.packages.iter().map(line).collect();
         let (suite, lines) = (&self.suite, lines.join(",\n"));
@@ -94,7 +94,7 @@ impl LockFile {
         write_whole(path, self.text().as_bytes())
     }
 
-    /// The version of a package.
+    /// Finds the version of a package.
     pub fn find(&self, wanted: Wanted) -> Option<&Locked> {
         self.packages.iter().find(|package| package.is(wanted))
     }
@@ -108,7 +108,7 @@ impl LockFile {
 }
 
 fn line(package: &Locked) -> String {
-    // Five plain fields cannot fail to be written.
+    // Five plain fields always serialise.
     let json = serde_json::to_string(package).unwrap_or_default();
     format!("    {json}")
 }

@@ -1,16 +1,16 @@
-//! Debian packages that images are made of.
+//! Lists of the Debian packages that images are made of.
 
 use serde::{Deserialize, Serialize};
 
-/// The release of Debian that all packages are from. The compiler may be of
-/// another release; it is an input of its own.
+/// Debian release of all packages. The compiler may be of another release; it is a separate
+/// input.
 pub const SUITE: &str = "trixie";
 
-/// A processor architecture, by Debian's name.
+/// A processor architecture that Debian supports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Arch {
-    /// The guest's.
+    /// 64-bit RISC-V, the guest's.
     Riscv64,
     /// 64-bit x86.
     Amd64,
@@ -19,8 +19,8 @@ pub enum Arch {
 }
 
 impl Arch {
-    /// The one that this process runs on, where Debian has packages for it
-    /// that are used here.
+    /// Returns the architecture of this process, if Debian has the packages used here for
+    /// it.
     pub const fn host() -> Option<Arch> {
         if cfg!(target_arch = "x86_64") {
             Some(Arch::Amd64)
@@ -33,7 +33,7 @@ impl Arch {
         }
     }
 
-    /// Debian's name.
+    /// Returns Debian's name.
     pub const fn name(self) -> &'static str {
         match self {
             Arch::Riscv64 => "riscv64",
@@ -42,7 +42,7 @@ impl Arch {
         }
     }
 
-    /// The folder of libraries below `usr/lib`, and the dynamic loader in it.
+    /// Returns the folder of libraries below `usr/lib`, and the dynamic loader in it.
     pub const fn loader(self) -> (&'static str, &'static str) {
         match self {
             Arch::Riscv64 => ("riscv64-linux-gnu", "ld-linux-riscv64-lp64d.so.1"),
@@ -55,17 +55,17 @@ impl Arch {
 /// A package that an image needs.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Wanted {
-    /// Its name.
+    /// Name of the package.
     pub name: &'static str,
-    /// The architecture it is asked for; packages for all of them match too.
+    /// Requested architecture; packages for all architectures match too.
     pub arch: Arch,
 }
 
-/// The source of the guest's kernel.
+/// Source package of the guest's kernel.
 pub const KERNEL_SOURCE: &str = "linux-source-6.12";
 
-/// What the root file system is made of. `base-files` and `gcc-14-base` give
-/// licence texts only.
+/// Packages of the root file system. `base-files` and `gcc-14-base` provide only licence
+/// texts.
 const ROOT_FILES: [&str; 26] = [
     "base-files",
     "busybox-static",
@@ -95,8 +95,8 @@ const ROOT_FILES: [&str; 26] = [
     "zlib1g",
 ];
 
-/// What the image's disk is made of: the packages, and the libraries that their
-/// programs need beside those above.
+/// Packages of the image's disk, including the libraries that their programs need beyond
+/// those above.
 const DISK_FILES: [&str; 46] = [
     "bash",
     "curl",
@@ -146,7 +146,7 @@ const DISK_FILES: [&str; 46] = [
     "zip",
 ];
 
-/// The same Python for this machine, which compiles the guest's modules.
+/// The same Python for the build machine, which compiles the guest's modules.
 const COMPILER: [&str; 6] = [
     "libc6",
     "libexpat1",
@@ -156,23 +156,23 @@ const COMPILER: [&str; 6] = [
     "zlib1g",
 ];
 
-/// What the kernel is made of.
+/// Returns the packages of the kernel.
 pub fn kernel() -> Vec<Wanted> {
     of(Arch::Riscv64, &[KERNEL_SOURCE])
 }
 
-/// What the root file system is made of.
+/// Returns the packages of the root file system.
 pub fn root_files() -> Vec<Wanted> {
     of(Arch::Riscv64, &ROOT_FILES)
 }
 
-/// What the image's disk is made of.
+/// Returns the packages of the image's disk.
 pub fn disk_files() -> Vec<Wanted> {
     of(Arch::Riscv64, &DISK_FILES)
 }
 
-/// What compiles Python modules on a machine of this architecture; on the
-/// guest's own architecture its packages do.
+/// Returns the packages that compile Python modules on a machine of this architecture; on
+/// the guest's own architecture its packages do.
 pub fn compiler(host: Arch) -> Vec<Wanted> {
     match host {
         Arch::Riscv64 => Vec::new(),
@@ -190,7 +190,7 @@ mod tests {
 
     #[test]
     fn the_compiler_is_part_of_what_the_guest_has() {
-        // Compiled modules fit only the Python that they were compiled by.
+        // Compiled modules fit only the Python version that compiled them.
         assert!(COMPILER.iter().all(|name| ROOT_FILES.contains(name)));
         assert!(ROOT_FILES.is_sorted() && DISK_FILES.is_sorted());
         assert!(!DISK_FILES.iter().any(|name| ROOT_FILES.contains(name)));

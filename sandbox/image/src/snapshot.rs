@@ -1,8 +1,7 @@
-//! Snapshot and precompilation, the last two steps: boot the guest once and save it
-//! as a module that goes on from there, and compile that module for this processor.
+//! Snapshot and precompilation, the last two steps: boot the guest once and save it as a
+//! module that continues from there, and compile that module for this processor.
 //!
-//! Whoever can run a guest gives a [`Machine`]; the steps know what the results
-//! depend on.
+//! A [`Machine`] runs the guest; the steps declare the inputs of the results.
 
 use super::crates::EMULATOR;
 use super::digest::Inputs;
@@ -15,8 +14,8 @@ use super::{kernel, rootfs};
 use std::fs;
 use std::path::Path;
 
-/// Commands that are run before the guest is saved: their files are then read,
-/// and a first Python starts as fast as a second.
+/// Commands that run before the guest is saved, so that their files are in memory and a
+/// first Python starts as fast as a second.
 pub const WARM_UP: &[&[&str]] = &[
     &["sh", "-c", "ls / | sort | sed s/a/b/ >/dev/null"],
     &[
@@ -30,7 +29,7 @@ pub const WARM_UP: &[&[&str]] = &[
 /// built.
 const TRAINING: &str = include_str!("../training.sh");
 
-/// Makes the snapshot.
+/// Step that makes the snapshot.
 pub(super) struct Snapshot<'a> {
     pub machine: &'a dyn Machine,
     pub emulator: &'a Entry,
@@ -44,7 +43,7 @@ impl Step for Snapshot<'_> {
     }
 
     fn inputs(&self, inputs: &mut Inputs) -> Result<(), ImageError> {
-        // The files that are booted, not their licences or configuration.
+        // Only the booted files, not their licences or configuration.
         inputs.value("emulator", self.emulator.sha256(EMULATOR.result)?);
         inputs.value("kernel", self.kernel.sha256(kernel::IMAGE)?);
         inputs.value("root files", self.root_files.sha256(rootfs::ARCHIVE)?);
@@ -109,7 +108,7 @@ mod tests {
     use super::*;
     use std::time::Duration;
 
-    /// Saves by joining the parts; only the order of steps is tested here.
+    /// A machine that saves by joining the parts; only the order of steps is tested here.
     struct JoiningMachine {
         processor: &'static str,
     }
@@ -170,7 +169,7 @@ mod tests {
             .unwrap()
     }
 
-    /// Runs both steps; gives how they ended and the module.
+    /// Runs both steps; returns how they ended, and the module.
     fn build(
         cache: &Cache,
         kernel: &str,
@@ -207,7 +206,7 @@ mod tests {
         (ends, module)
     }
 
-    /// The files that are told apart by name on both sides of the wall.
+    /// The file names must be the same in both crates.
     #[test]
     fn steps_and_images_call_files_the_same() {
         assert_eq!(rootfs::DISK, DISK);

@@ -1,5 +1,5 @@
-//! Build steps: what makes a part of an image, and running those whose result is
-//! not in the cache.
+//! Build steps: the trait of a step, and running the steps whose result is not in the
+//! cache.
 
 use super::cache::Cache;
 use super::digest::Inputs;
@@ -11,24 +11,24 @@ use super::store::Packages;
 use a99_sandbox_cache::step::StepRun;
 use std::path::{Path, PathBuf};
 
-/// A part of the building of an image.
+/// A step of building an image.
 ///
-/// The result of a step is a folder. It depends on its packages and inputs
-/// alone: two runs with equal ones give equal files.
+/// The result of a step is a folder. It depends only on the step's packages and inputs:
+/// runs with equal ones produce equal files.
 pub trait Step {
-    /// Its name: one word, part of the name of the result's folder.
+    /// Name of the step: one word, part of the name of the result's folder.
     fn name(&self) -> &'static str;
 
-    /// The packages that it uses.
+    /// Packages that the step uses.
     fn packages(&self) -> Vec<Wanted> {
         Vec::new()
     }
 
-    /// Everything else that the result depends on: settings, recipes, the
-    /// contents of earlier results ([`Entry::content`]), versions of tools.
+    /// Lists all other inputs of the result: settings, recipes, the contents of earlier
+    /// results ([`Entry::content`]), versions of tools.
     fn inputs(&self, inputs: &mut Inputs) -> Result<(), ImageError>;
 
-    /// Room that it needs in the cache folder, in bytes.
+    /// Space that the step needs in the cache folder, in bytes.
     fn room(&self) -> u64;
 
     /// Makes the result in an empty folder.
@@ -44,30 +44,30 @@ pub struct StepContext<'a> {
 }
 
 impl StepContext<'_> {
-    /// A folder for what is not part of the result; removed afterwards.
+    /// Returns a scratch folder, removed after the step.
     pub fn work(&self) -> &Path {
         &self.work
     }
 
-    /// The file of a package.
+    /// Returns the file of a package.
     pub fn package(&self, wanted: Wanted) -> Result<PathBuf, ImageError> {
         self.packages.file(wanted)
     }
 
-    /// Which versions of the packages are used.
+    /// Returns the packages and their versions.
     pub fn packages(&self) -> &Packages<'_> {
         self.packages
     }
 
-    /// Reports which part of the step begins.
+    /// Reports that a part of the step starts.
     pub fn detail(&mut self, text: &str) {
         let step = self.step;
         self.progress.event(Event::Detail { step, text });
     }
 }
 
-/// The result of a step: from the cache, or by running it. The caller holds
-/// the lock of the cache.
+/// Returns the result of a step from the cache, or runs it. The caller holds the lock of
+/// the cache.
 pub fn run(
     cache: &Cache,
     packages: &mut Packages<'_>,
@@ -80,7 +80,7 @@ pub fn run(
     }
     run.begin(progress);
     packages.ensure(&step.packages(), progress)?;
-    // Other versions may have been chosen; their result may be there.
+    // The choice of versions may have changed, and that result may exist.
     let inputs = inputs(packages, step)?;
     if let Some(entry) = run.cached(&inputs, progress)? {
         return Ok(entry);
@@ -111,7 +111,7 @@ fn inputs(packages: &Packages<'_>, step: &dyn Step) -> Result<Inputs, ImageError
     Ok(inputs)
 }
 
-/// The result of a step if it is in the cache; nothing is run.
+/// Finds the result of a step in the cache, without running it.
 pub(super) fn find(
     cache: &Cache,
     packages: &Packages<'_>,
@@ -130,7 +130,7 @@ mod tests {
     use std::cell::Cell;
     use std::fs;
 
-    /// Writes its option into a file.
+    /// A step that writes its option into a file.
     struct Write {
         name: &'static str,
         option: String,

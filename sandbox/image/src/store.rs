@@ -1,10 +1,9 @@
-//! Package store: which versions, and where their files are.
+//! Package store: chooses package versions and keeps their files.
 //!
-//! A locked version is taken from the store, else fetched. Debian's mirrors
-//! drop versions that are superseded: when a locked one is gone, the signed
-//! current versions of the whole step are taken and said, because packages of
-//! one step fit each other only within one state of the archive. The choice
-//! is remembered, so that the next build does nothing.
+//! A locked version is taken from the store, or else fetched. Debian's mirrors drop
+//! superseded versions. When a locked one is gone, the signed current versions of the whole
+//! step are taken and reported, because packages of one step fit each other only within one
+//! state of the archive. The choice is recorded, so that the next build does nothing.
 
 use super::apt::{Apt, Offers};
 use super::cache::{Cache, make_folder};
@@ -17,10 +16,10 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What may be done about versions.
+/// Policy for package versions.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub enum Versions {
-    /// Locked versions, and current ones where those are gone.
+    /// Locked versions, or current ones if those are gone.
     #[default]
     Preferred,
     /// Locked versions only.
@@ -29,7 +28,7 @@ pub enum Versions {
     Updated,
 }
 
-/// The packages of a build.
+/// Packages of a build.
 #[derive(Debug)]
 pub struct Packages<'a> {
     cache: &'a Cache,
@@ -37,13 +36,13 @@ pub struct Packages<'a> {
     versions: Versions,
     /// The lock file as committed.
     committed: LockFile,
-    /// The lock file with what was taken in place of versions that are gone.
+    /// The lock file with replacements for versions that are gone.
     chosen: LockFile,
     apt: Option<Apt>,
 }
 
 impl<'a> Packages<'a> {
-    /// The packages that a lock file names.
+    /// Opens the packages that a lock file names.
     pub fn open(
         cache: &'a Cache,
         committed: LockFile,
@@ -66,12 +65,12 @@ impl<'a> Packages<'a> {
         Ok(packages)
     }
 
-    /// The versions that are used.
+    /// Returns the versions in use.
     pub fn chosen(&self) -> &LockFile {
         &self.chosen
     }
 
-    /// Which versions are used in place of locked ones.
+    /// Lists the versions that replace locked ones.
     pub fn replaced(&self) -> Vec<String> {
         let locked = &self.committed.packages;
         let others = self.chosen.packages.iter();
@@ -81,7 +80,7 @@ impl<'a> Packages<'a> {
             .collect()
     }
 
-    /// Where this package's file is, once it was fetched.
+    /// Returns the path of a fetched package.
     pub fn file(&self, wanted: Wanted) -> Result<PathBuf, ImageError> {
         let locked = self.chosen.find(wanted).ok_or_else(|| not_locked(wanted))?;
         Ok(self.file_of(locked))
@@ -103,8 +102,8 @@ impl<'a> Packages<'a> {
         Ok(())
     }
 
-    /// Makes sure that the files of a step's packages are in the store. The
-    /// chosen versions may change by this.
+    /// Ensures that the files of a step's packages are in the store. This may change the
+    /// chosen versions.
     pub fn ensure(
         &mut self,
         group: &[Wanted],
@@ -127,7 +126,7 @@ impl<'a> Packages<'a> {
         Ok(())
     }
 
-    /// The same without an index, which could not be had for this reason: locked
+    /// Does the same without an index, which was unavailable for this `reason`: locked
     /// packages are known by their hashes.
     fn ensure_locked(
         &self,
@@ -148,7 +147,7 @@ impl<'a> Packages<'a> {
         );
         let folder = self.cache.work("download")?;
         let apt = self.cache.folder("apt")?;
-        // What the index lacks says more than what was tried in its place.
+        // The failure of the index explains more than that of its replacement.
         Apt::download_by_hash(&apt, &list, &folder).map_err(|_| reason)?;
         self.keep(&list, &folder)
     }
@@ -161,7 +160,7 @@ impl<'a> Packages<'a> {
         Ok(self.apt.insert(apt))
     }
 
-    /// Packages of a group whose files are not in the store, or not sound.
+    /// Lists packages of a group whose files are missing from the store, or damaged.
     fn missing(&self, group: &[Wanted]) -> Vec<(Wanted, Option<Locked>)> {
         let mut missing = Vec::new();
         for wanted in group {
@@ -182,7 +181,7 @@ impl<'a> Packages<'a> {
         size == Some(locked.size) && digest::of_file(&path).is_ok_and(|hash| hash == locked.sha256)
     }
 
-    /// The first package that is needed and not on offer in its version.
+    /// Returns the first needed package that is not offered in its version.
     fn first_gone(&self, group: &[Wanted], offers: &Offers) -> Result<Option<String>, ImageError> {
         for (wanted, locked) in self.missing(group) {
             let Some(locked) = locked else {
@@ -247,7 +246,7 @@ impl<'a> Packages<'a> {
         self.keep(&list, &folder)
     }
 
-    /// Moves what was fetched into the store, if it has the hash that is locked.
+    /// Moves fetched files into the store if they have the locked hash.
     fn keep(&self, list: &[(Wanted, Locked)], folder: &Path) -> Result<(), ImageError> {
         let mut fetched = hashes(folder)?;
         make_folder(&self.folder)?;
@@ -264,8 +263,7 @@ impl<'a> Packages<'a> {
         self.folder.join(format!("{}.deb", locked.sha256))
     }
 
-    /// Where the choice is remembered that was made for the committed lock
-    /// file.
+    /// Path of the recorded choice for the committed lock file.
     fn memory(&self) -> PathBuf {
         let key = digest::of_bytes(self.committed.text().as_bytes());
         self.folder.join(format!("chosen-{key}.json"))
@@ -352,7 +350,7 @@ mod tests {
         store(&packages, "b", "1");
         packages.ensure(&[A, B], &mut |_: Event<'_>| ()).unwrap();
         assert!(packages.file(A).unwrap().exists());
-        // A damaged file is not there.
+        // A damaged file counts as missing.
         fs::write(packages.file(A).unwrap(), "a 2").unwrap();
         assert_eq!(packages.missing(&[A, B]).len(), 1);
     }
@@ -383,7 +381,7 @@ mod tests {
         );
         assert_eq!(open().chosen(), &lock(&[(A, "2"), (B, "2")]));
         assert_eq!(open().replaced(), ["a 2", "b 2"]);
-        // Another lock file, or the demand for the locked ones, knows nothing of it.
+        // Another lock file, or strict use of the locked versions, ignores the choice.
         let strict = Packages::open(&cache, locked.clone(), Versions::Locked).unwrap();
         assert_eq!(strict.chosen(), &locked);
         assert!(strict.replaced().is_empty());

@@ -1,4 +1,4 @@
-//! Build tools: the programs that steps run, and the Debian packages that bring them.
+//! Build tools: the programs that steps run, and the Debian packages that provide them.
 
 use super::command::{finish, program, tail};
 use super::entry::{ROOT, user};
@@ -7,9 +7,9 @@ use super::progress::{Progress, note};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// A program, or another file, and the package that brings it.
+/// A program or another file, and the package that provides it.
 struct Tool {
-    /// A program's name, or the absolute path of a file.
+    /// Name of a program, or absolute path of a file.
     name: &'static str,
     package: &'static str,
 }
@@ -40,14 +40,13 @@ const TOOLS: [Tool; 16] = [
     ),
 ];
 
-/// The package of the archive's keys, which comes with Debian but not with
-/// systems derived from it.
+/// Package of the archive's keys, which comes with Debian but not with its derivatives.
 const KEYRING: &str = "debian-archive-keyring";
 
-/// Seconds to wait for another apt that is at work.
+/// Seconds to wait for another running apt.
 const APT_LOCK_WAIT: &str = "DPkg::Lock::Timeout=600";
 
-/// Where a program is.
+/// Finds a program in `PATH`.
 pub(crate) fn in_path(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     let candidates = std::env::split_paths(&path).map(|folder| folder.join(name));
@@ -58,8 +57,8 @@ pub(crate) fn in_path(name: &str) -> Option<PathBuf> {
     candidates.into_iter().find(runs)
 }
 
-/// Makes sure that all tools are there: installs what is missing if this user
-/// may, else names the command that does.
+/// Ensures that all tools exist: installs missing ones if this user may, else names the
+/// command that does.
 pub(crate) fn ensure(progress: &mut dyn Progress) -> Result<(), ImageError> {
     if !super::apt::exists() {
         return Err(no_apt());
@@ -78,7 +77,7 @@ pub(crate) fn ensure(progress: &mut dyn Progress) -> Result<(), ImageError> {
     install(&missing)
 }
 
-/// This system cannot build images.
+/// Error of a system that cannot build images.
 pub(super) fn no_apt() -> ImageError {
     let reason = "this system does not have it, and images are built from Debian's packages";
     ImageError::new(ErrorCode::NoApt, "apt-get", reason).help(
@@ -87,13 +86,13 @@ pub(super) fn no_apt() -> ImageError {
     )
 }
 
-/// What an administrator types to have these packages.
+/// Returns the command that installs these packages as administrator.
 pub(super) fn install_command(packages: &[&str]) -> String {
     let list = packages.join(" ");
     format!("`apt-get install --no-install-recommends {list}`, as root")
 }
 
-/// The packages of missing tools.
+/// Lists the packages of missing tools.
 pub(super) fn missing() -> Vec<&'static str> {
     let there = |tool: &&Tool| match tool.name.starts_with('/') {
         true => Path::new(tool.name).exists(),
@@ -119,7 +118,7 @@ fn install(packages: &[&str]) -> Result<(), ImageError> {
         finish(command.args(["-q", "-y", "-o", APT_LOCK_WAIT]).args(args))
     };
     let install = [&["install", "--no-install-recommends"], packages].concat();
-    // Indices may be missing or too old; fetching them is tried second.
+    // Indices may be missing or too old; the second attempt fetches them.
     if apt(&install)?.status.success() {
         return Ok(());
     }
@@ -136,7 +135,7 @@ fn install(packages: &[&str]) -> Result<(), ImageError> {
     ))
 }
 
-/// The versions of the tools whose work ends up in the image.
+/// Returns the versions of the tools that affect the image.
 pub(crate) fn compiler_versions() -> Result<String, ImageError> {
     let mut versions = String::new();
     for name in ["riscv64-linux-gnu-gcc", "riscv64-linux-gnu-ld"] {

@@ -7,37 +7,37 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Who computes the checksums of TCP.
+/// Which side computes TCP checksums.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Checksums {
-    /// Nobody: the link loses no bits. For our own guest, whose interface
-    /// passes on that checksums need no check. The few other protocols have
-    /// theirs, because programs such as DHCP clients check by themselves.
+    /// Neither side: the link loses no bits. For our own guest, whose interface reports
+    /// that checksums need no check. The few other protocols carry checksums, because
+    /// programs such as DHCP clients verify them.
     Offloaded,
-    /// Both sides, as on a wire.
+    /// Both sides, as on a physical wire.
     Verified,
 }
 
-/// Largest rates, in bytes of Ethernet frames a second; `None` is unlimited.
+/// Rate limits in bytes of Ethernet frames a second; `None` is unlimited.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rate {
-    /// To the guest.
+    /// Limit of traffic to the guest.
     pub to_guest: Option<u64>,
-    /// From the guest.
+    /// Limit of traffic from the guest.
     pub from_guest: Option<u64>,
 }
 
-/// A port of the host that leads to a port of the guest.
+/// A port of the host, forwarded to a port of the guest.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Forward {
-    /// Where the host listens; port 0 is any free one.
+    /// Address on which the host listens; port 0 picks a free one.
     pub listen: SocketAddr,
-    /// The guest's port.
+    /// Port of the guest.
     pub guest_port: u16,
 }
 
 impl Forward {
-    /// From `host_port` of the host's loopback to `guest_port`.
+    /// Forwards `host_port` of the host's loopback to `guest_port`.
     pub fn local(host_port: u16, guest_port: u16) -> Self {
         Self {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, host_port)),
@@ -46,31 +46,30 @@ impl Forward {
     }
 }
 
-/// Bounds of the tables, and how long entries live.
+/// Sizes of the tables, and timeouts of their entries.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// TCP connections, a descriptor each.
+    /// Maximum TCP connections, a descriptor each.
     pub tcp: usize,
-    /// Of these, those that the host has not connected yet. For a guest's further
-    /// SYNs the oldest connection goes that is not open yet.
+    /// Maximum TCP connections that the host has not connected yet. Beyond it, a new SYN of
+    /// the guest evicts the oldest half-open connection.
     pub connecting: usize,
-    /// UDP sessions, a descriptor each. When there are more, the one that was
-    /// silent for longest ends.
+    /// Maximum UDP sessions, a descriptor each. A new session evicts the one that was idle
+    /// longest.
     pub udp: usize,
-    /// Echo sessions (one for each running `ping`), a descriptor each.
+    /// Maximum echo sessions (one for each running `ping`), a descriptor each.
     pub ping: usize,
-    /// How long the host may take to connect.
+    /// Time limit for the host to connect.
     pub connect: Duration,
-    /// How long a TCP connection may be silent: two hours and four minutes
-    /// (RFC 5382 requirement 5).
-    pub tcp_idle: Duration,
-    /// How long the guest may leave a handshake or a closing connection open:
-    /// four minutes (RFC 5382 requirement 5).
-    pub tcp_transitory: Duration,
-    /// How long a UDP session may be silent: two minutes (RFC 4787 requirement
+    /// Idle timeout of a TCP connection: two hours and four minutes (RFC 5382 requirement
     /// 5).
+    pub tcp_idle: Duration,
+    /// Time limit for the guest's open handshake or closing connection: four minutes (RFC
+    /// 5382 requirement 5).
+    pub tcp_transitory: Duration,
+    /// Idle timeout of a UDP session: two minutes (RFC 4787 requirement 5).
     pub udp_idle: Duration,
-    /// How long echo replies are waited for.
+    /// Idle timeout of an echo session.
     pub ping_idle: Duration,
 }
 
@@ -90,31 +89,31 @@ impl Default for Limits {
     }
 }
 
-/// A guest's network.
+/// Configuration of a guest's network.
 #[derive(Clone)]
 pub struct Config {
-    /// What the guest may reach.
+    /// Policy of allowed destinations.
     pub policy: Policy,
-    /// Largest IP packet on the link, [`super::MIN_MTU`] to
-    /// [`super::MAX_MTU`] bytes. The guest gets it by DHCP.
+    /// Maximum IP packet on the link in bytes, [`super::MIN_MTU`] to [`super::MAX_MTU`].
+    /// The guest learns it by DHCP.
     pub mtu: u16,
-    /// Who computes TCP's checksums.
+    /// Which side computes TCP checksums.
     pub checksums: Checksums,
-    /// The guest's address on the link, where it is known; it is learned from
-    /// the guest's frames in any case.
+    /// MAC address of the guest, if known in advance; the guest's frames reveal it in any
+    /// case.
     pub mac: Option<[u8; 6]>,
-    /// Ports of the host that lead into the guest.
+    /// Ports of the host forwarded into the guest.
     pub forwards: Vec<Forward>,
-    /// Largest rates.
+    /// Rate limits.
     pub rate: Rate,
-    /// Bounds.
+    /// Table sizes and timeouts.
     pub limits: Limits,
-    /// Who looks names up.
+    /// Resolver of host names.
     pub resolver: Arc<dyn Resolver>,
 }
 
 impl Config {
-    /// The network of our own guest: the largest MTU, checksums offloaded.
+    /// Configures the network of our own guest: the largest MTU, checksums offloaded.
     pub fn new(policy: Policy) -> Self {
         Self {
             policy,
@@ -128,8 +127,8 @@ impl Config {
         }
     }
 
-    /// The network of a guest that knows nothing of ours, such as a
-    /// container2wasm image: Ethernet's MTU, checksums as on a wire.
+    /// Configures the network of a foreign guest, such as a container2wasm image:
+    /// Ethernet's MTU, checksums as on a physical wire.
     pub fn ethernet(policy: Policy) -> Self {
         Self {
             mtu: 1500,

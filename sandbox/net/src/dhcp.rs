@@ -1,5 +1,5 @@
-//! DHCP server (RFC 2131): one address, for whoever asks, since nobody but
-//! the guest can.
+//! DHCP server (RFC 2131) with one address, offered to any client, since only the guest is
+//! on the link.
 
 use super::{BROADCAST, GATEWAY, GUEST, NETMASK};
 use smoltcp::wire::{DhcpMessageType, DhcpOption, DhcpPacket, DhcpRepr};
@@ -9,18 +9,17 @@ use std::net::Ipv4Addr;
 pub(super) const SERVER_PORT: u16 = 67;
 pub(super) const CLIENT_PORT: u16 = 68;
 
-/// Seconds of a lease: a day. Renewing it always succeeds.
+/// Lease time in seconds: a day. Renewal always succeeds.
 const LEASE_SECONDS: u32 = 86_400;
-/// Shortest message that old BOOTP relays and clients take (RFC 1542 section
-/// 2.1).
+/// Minimum message size that old BOOTP relays and clients accept (RFC 1542 section 2.1).
 const MIN_BYTES: usize = 300;
 
-/// Options that smoltcp does not know (RFC 2132).
+/// Option codes that smoltcp does not define (RFC 2132).
 const OPTION_DNS: u8 = 6;
 const OPTION_MTU: u8 = 26;
 const OPTION_BROADCAST: u8 = 28;
 
-/// An answer and where it goes.
+/// A reply and its destination.
 #[derive(Debug)]
 pub(super) struct Reply {
     pub(super) to_mac: [u8; 6],
@@ -28,18 +27,18 @@ pub(super) struct Reply {
     pub(super) payload: Vec<u8>,
 }
 
-/// Answers a message; `None` where the protocol asks for silence.
+/// Answers a message; `None` where the protocol requires silence.
 pub(super) fn answer(message: &[u8], mtu: u16) -> Option<Reply> {
     let packet = DhcpPacket::new_checked(message).ok()?;
     let asked = DhcpRepr::parse(&packet).ok()?;
-    // Relays are for other links than this.
+    // The link has no relays.
     if !asked.relay_agent_ip.is_unspecified() {
         return None;
     }
     let kind = match asked.message_type {
         DhcpMessageType::Discover => DhcpMessageType::Offer,
         DhcpMessageType::Request => match asked.server_identifier {
-            // For another server.
+            // Meant for another server.
             Some(server) if server != GATEWAY => return None,
             _ if asks_for_ours(&asked) => DhcpMessageType::Ack,
             _ => DhcpMessageType::Nak,
@@ -51,7 +50,7 @@ pub(super) fn answer(message: &[u8], mtu: u16) -> Option<Reply> {
     Some(reply(&asked, kind, !informs, mtu))
 }
 
-/// Whether the address that a request is about is the guest's.
+/// Whether the requested address is the guest's.
 fn asks_for_ours(asked: &DhcpRepr<'_>) -> bool {
     match asked.requested_ip {
         Some(address) => address == GUEST,
@@ -109,11 +108,11 @@ fn reply(asked: &DhcpRepr<'_>, kind: DhcpMessageType, lease: bool, mtu: u16) -> 
         additional_options: if refused { &[] } else { &options },
     };
     let mut payload = vec![0; repr.buffer_len().max(MIN_BYTES)];
-    // The buffer is as long as it asks for.
+    // The buffer has exactly the length that smoltcp asked for.
     let emitted = repr.emit(&mut DhcpPacket::new_unchecked(&mut payload[..]));
     debug_assert!(emitted.is_ok());
-    // RFC 2131 section 4.1: to the client's address where it has one, else to
-    // all if it asks for that, else to the one that it gets.
+    // RFC 2131 section 4.1: to the client's address if it has one, else to broadcast if it
+    // asks for that, else to the offered address.
     let everyone = (Ipv4Addr::BROADCAST, [0xff; 6]);
     let mac = asked.client_hardware_address.0;
     let (to, to_mac) = match () {

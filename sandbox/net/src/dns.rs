@@ -1,23 +1,22 @@
-//! DNS messages (RFC 1035), as far as a server needs them that answers with
-//! addresses only.
+//! DNS messages (RFC 1035), limited to a server that answers only with addresses.
 
 use std::net::Ipv4Addr;
 
-/// The server's port.
+/// Port of the server.
 pub(super) const PORT: u16 = 53;
 
-/// Types and class of records.
+/// Record types and class.
 const TYPE_A: u16 = 1;
 const TYPE_PTR: u16 = 12;
 const CLASS_IN: u16 = 1;
 
 const HEADER_BYTES: usize = 12;
-/// Longest name in its wire form.
+/// Maximum bytes of a name in wire form.
 const MAX_NAME_BYTES: usize = 255;
-/// Longest answer without EDNS (RFC 1035 section 4.2.1). Answers that keep to
-/// it need no truncation and amplify nothing.
+/// Maximum bytes of an answer without EDNS (RFC 1035 section 4.2.1). Answers within it need
+/// no truncation and amplify nothing.
 const MAX_BYTES: usize = 512;
-/// Bytes of a record of an address, its name compressed.
+/// Size of an address record with a compressed name.
 const RECORD_BYTES: usize = 16;
 
 /// Response codes.
@@ -31,30 +30,30 @@ pub(super) enum Rcode {
     Refused = 5,
 }
 
-/// What a query is about.
+/// Type of a query.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum QueryKind {
     /// IPv4 addresses.
     Address,
     /// The name of an address.
     Reverse,
-    /// Something that only other servers know; to us it does not exist.
+    /// Any other type; answered without records.
     Other,
 }
 
 /// A query with one question.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Query {
-    /// The host name in lower case; `None` if it is not one.
+    /// Host name in lower case; `None` if the name is not a host name.
     pub(super) name: Option<String>,
     pub(super) kind: QueryKind,
     id: [u8; 2],
     recursion_desired: bool,
-    /// As asked, letter case and all (clients check that).
+    /// The question's original bytes, letter case included (clients check that).
     question: Vec<u8>,
 }
 
-/// Reads a query. `Err` is the answer to what is none, if it deserves one.
+/// Parses a query; `Err` holds the error response, if the message deserves one.
 pub(super) fn parse(message: &[u8]) -> Result<Query, Option<Vec<u8>>> {
     let (header, rest) = message.split_at_checked(HEADER_BYTES).ok_or(None)?;
     let flags = header[2];
@@ -82,7 +81,7 @@ pub(super) fn parse(message: &[u8]) -> Result<Query, Option<Vec<u8>>> {
     Ok(query)
 }
 
-/// The name, what is asked about it, and the question's bytes.
+/// Parses the name, the query type, and the length of the question.
 fn parse_question(bytes: &[u8]) -> Option<(Option<String>, QueryKind, usize)> {
     let mut name = Vec::new();
     let mut at = 0;
@@ -91,7 +90,7 @@ fn parse_question(bytes: &[u8]) -> Option<(Option<String>, QueryKind, usize)> {
         if length == 0 {
             break;
         }
-        // Neither pointers nor extended labels: nothing is before a question.
+        // Pointers and extended labels cannot occur: no name precedes the question.
         if length > 63 || at + length + 2 > MAX_NAME_BYTES {
             return None;
         }
@@ -99,7 +98,7 @@ fn parse_question(bytes: &[u8]) -> Option<(Option<String>, QueryKind, usize)> {
             name.push(b'.');
         }
         let label = bytes.get(at + 1..at + 1 + length)?;
-        // A dot inside a label would make another name of it.
+        // A dot inside a label would change the name.
         name.extend(label.iter().map(|byte| {
             if *byte == b'.' {
                 0
@@ -126,13 +125,13 @@ fn parse_question(bytes: &[u8]) -> Option<(Option<String>, QueryKind, usize)> {
 }
 
 impl Query {
-    /// An answer: a code, and addresses for `ttl` seconds, as many as fit.
+    /// Builds a response with a code and as many addresses as fit, valid for `ttl` seconds.
     pub(super) fn answer(&self, rcode: Rcode, addresses: &[Ipv4Addr], ttl: u32) -> Vec<u8> {
         let room = MAX_BYTES.saturating_sub(HEADER_BYTES + self.question.len()) / RECORD_BYTES;
         let addresses = &addresses[..addresses.len().min(room)];
         let mut message = Vec::with_capacity(MAX_BYTES);
         message.extend_from_slice(&self.id);
-        // A response; recursion is available.
+        // Response flag; recursion is available.
         message.push(0x80 | u8::from(self.recursion_desired));
         message.push(0x80 | rcode as u8);
         let questions = u16::from(!self.question.is_empty());
@@ -141,7 +140,7 @@ impl Query {
         }
         message.extend_from_slice(&self.question);
         for address in addresses {
-            // The name is where the question begins.
+            // Points to the name in the question.
             message.extend_from_slice(&[0xc0, HEADER_BYTES as u8]);
             message.extend_from_slice(&TYPE_A.to_be_bytes());
             message.extend_from_slice(&CLASS_IN.to_be_bytes());

@@ -1,4 +1,4 @@
-//! Egress filter: from what the guest addresses to what the host may connect to.
+//! Egress filter: maps guest destinations to host destinations that the policy allows.
 
 use super::wire::Unreachable;
 use super::{GATEWAY, HOST};
@@ -8,17 +8,17 @@ use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddrV4};
 use std::time::{Duration, Instant};
 
-/// Addresses that are remembered as answers; of more, the oldest are forgotten.
+/// Maximum remembered addresses of answers; beyond it the oldest are evicted.
 const MAX_ADDRESSES: usize = 4096;
-/// Names that are remembered for one address.
+/// Maximum remembered names of one address.
 const MAX_NAMES: usize = 8;
-/// How long an answer opens its address: the minute that it is valid for the guest
-/// (`names::TTL`), and another one for programs that connect afterwards. An
-/// address has many names, and is open to all of them: the gateway does not see
-/// which of them a program means.
+/// How long an answer opens its address: the minute for which the guest may cache it
+/// (`names::TTL`), and another one for programs that connect afterwards. An address that
+/// has several names is open to all of them: the gateway cannot see which one a program
+/// means.
 const ANSWER_LIFETIME: Duration = Duration::from_secs(120);
 
-/// The policy, with the names that this guest was given addresses for.
+/// The policy, and the names behind addresses that this guest was given.
 #[derive(Debug)]
 pub(super) struct EgressFilter {
     policy: Policy,
@@ -33,13 +33,13 @@ impl EgressFilter {
         }
     }
 
-    /// Whether a name may be looked up.
+    /// Whether the guest may look up a name.
     pub(super) fn allows_name(&self, name: &str) -> bool {
         self.policy.allows_name(name)
     }
 
-    /// Remembers that `name` was answered with those of `addresses` that it may
-    /// lead to, and returns these.
+    /// Records the answer to `name`, restricted to those of `addresses` that the policy
+    /// allows for it; returns these.
     pub(super) fn answer(
         &mut self,
         name: &str,
@@ -74,7 +74,7 @@ impl EgressFilter {
         names.push((name.to_owned(), now));
     }
 
-    /// Forgets old answers.
+    /// Drops expired answers.
     pub(super) fn expire(&mut self, now: Instant) {
         self.answers.retain(|_, names| {
             names.retain(|(_, at)| now.saturating_duration_since(*at) < ANSWER_LIFETIME);
@@ -90,7 +90,7 @@ impl EgressFilter {
             .map(|(name, _)| name.as_str())
     }
 
-    /// Where a connection to `port` at `address` leads.
+    /// Host destination of a connection to `port` at `address`.
     pub(super) fn target(
         &self,
         address: Ipv4Addr,
@@ -105,8 +105,8 @@ impl EgressFilter {
         if self.is_named(address, real, port) {
             return Ok(SocketAddrV4::new(real, port));
         }
-        // The host's addresses on its networks are the host all the same, also
-        // for a rule about a range that they lie in.
+        // The host's addresses on its networks count as the host, even for a rule about a
+        // range that contains them.
         let allowed = self
             .policy
             .check(ip, port, self.names(address, now))
@@ -117,8 +117,8 @@ impl EgressFilter {
         }
     }
 
-    /// Whether a rule names just this address and port: as the host knows it, or,
-    /// of the host's loopback, as the guest does.
+    /// Whether a rule names exactly this address and port: as the host sees it, or, for the
+    /// host's loopback, as the guest does.
     fn is_named(&self, address: Ipv4Addr, real: Ipv4Addr, port: u16) -> bool {
         if real.is_loopback() && self.policy.names_address(IpAddr::V4(real), port) {
             return true;
@@ -131,8 +131,8 @@ impl EgressFilter {
         self.policy.rules().iter().any(names)
     }
 
-    /// Where an echo request to `address` leads. It has no port, so a rule about
-    /// some ports does not allow it.
+    /// Host destination of an echo request to `address`. Echo requests have no port, so a
+    /// rule about some ports does not allow them.
     pub(super) fn target_host(
         &self,
         address: Ipv4Addr,
@@ -147,31 +147,31 @@ impl EgressFilter {
     }
 }
 
-/// The host's address for one of the guest's.
+/// Translates a guest-visible address to the host's.
 fn real_address(address: Ipv4Addr) -> Result<Ipv4Addr, Unreachable> {
     if address == GATEWAY || address == HOST {
         return Ok(Ipv4Addr::LOCALHOST);
     }
-    // Nobody else is on the guest's link, whatever the host's networks are.
+    // Only the guest is on its link, regardless of the host's networks.
     match address.octets()[..3] == GATEWAY.octets()[..3] {
         true => Err(Unreachable::Host),
         false => Ok(address),
     }
 }
 
-/// Whether `address` is one of the host's own: then packets to it would come
-/// from it. Connecting a UDP socket sends nothing. When in doubt, it is.
+/// Whether `address` belongs to the host, so that packets to it would come from it.
+/// Connecting a UDP socket sends nothing. When in doubt, the answer is yes.
 fn is_own(address: Ipv4Addr) -> bool {
     let local = || {
         let flags = SocketFlags::CLOEXEC;
         let socket = rustix::net::socket_with(AddressFamily::INET, SocketType::DGRAM, flags, None)?;
-        // Any port will do; this one discards (RFC 863).
+        // Any port works; this is the discard port (RFC 863).
         rustix::net::connect(&socket, &SocketAddrV4::new(address, 9))?;
         rustix::net::getsockname(&socket)
     };
     match local() {
         Ok(local) => own_side(&local) == Some(address),
-        // No way there: connecting will fail as well, and say why.
+        // No route: connecting will fail too, and report the reason.
         Err(rustix::io::Errno::NETUNREACH | rustix::io::Errno::HOSTUNREACH) => false,
         Err(_) => true,
     }
@@ -216,7 +216,7 @@ mod tests {
         assert!(named.target(GATEWAY, 8081, now).is_err());
         let named = filter("allow:192.168.127.254:8000-9000");
         assert_eq!(named.target(HOST, 8080, now), Ok(loopback));
-        // Ranges around them open nothing of the host.
+        // Ranges that contain the host's addresses do not open the host.
         for policy in [
             "allow:192.168.0.0/16",
             "allow:0.0.0.0/0",
@@ -229,7 +229,7 @@ mod tests {
         }
     }
 
-    /// An address of this host that is not its loopback, if it has one.
+    /// A non-loopback address of this host, if it has one.
     fn own_address() -> Option<Ipv4Addr> {
         let socket = std::net::UdpSocket::bind("0.0.0.0:0").ok()?;
         socket.connect("8.8.8.8:9").ok()?;
@@ -288,7 +288,7 @@ mod tests {
         assert!(filter.target(PUBLIC, 443, now).is_ok());
         assert_eq!(filter.target(PUBLIC, 80, now), Err(Unreachable::Prohibited));
         assert_eq!(filter.target(inner, 443, now), Err(Unreachable::Prohibited));
-        // A rule about a port is none about echo requests.
+        // A rule about a port does not cover echo requests.
         assert_eq!(
             filter.target_host(PUBLIC, now),
             Err(Unreachable::Prohibited)

@@ -1,8 +1,8 @@
-//! Errors of a gateway as such. Those of a connection are passed to the guest.
+//! Errors of the gateway itself; those of a connection are passed to the guest.
 
 use std::fmt;
 
-/// The kind of a failure. The text of a code never changes.
+/// Kind of a failure; the text of a code never changes.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum NetCode {
     /// The MTU is out of range.
@@ -16,7 +16,7 @@ pub enum NetCode {
 }
 
 impl NetCode {
-    /// The code as text, for machines.
+    /// Returns the code as stable text, for machines.
     pub const fn name(self) -> &'static str {
         match self {
             NetCode::Mtu => "net.mtu",
@@ -30,9 +30,9 @@ impl NetCode {
 /// Why a gateway cannot start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NetError {
-    /// The kind.
+    /// Kind of the failure.
     pub code: NetCode,
-    /// What happened to what, and what would help.
+    /// Description of the failure, its subject and a remedy.
     pub text: String,
 }
 

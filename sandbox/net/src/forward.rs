@@ -1,4 +1,4 @@
-//! Port forwards: ports of the host that lead into the guest.
+//! Port forwards: ports of the host connected to ports of the guest.
 
 use super::config::Forward;
 use super::error::{NetCode, NetError};
@@ -7,7 +7,7 @@ use rustix::fd::{AsFd, OwnedFd};
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpListener};
 
-/// Connections that one listener may bring in a step.
+/// Maximum connections accepted by one listener in a step.
 const ACCEPTS_PER_STEP: usize = 16;
 
 /// A listening socket of the host.
@@ -15,8 +15,8 @@ pub(super) struct Listener {
     socket: TcpListener,
     guest_port: u16,
     ready: bool,
-    /// The host has no descriptor for a connection that waits. Asking again at
-    /// once would be asking all the time.
+    /// The host has no descriptor for a pending connection; retrying at once would
+    /// busy-loop.
     paused: bool,
 }
 
@@ -51,15 +51,14 @@ impl Listener {
         })
     }
 
-    /// Where it listens.
+    /// Address of the listener.
     pub(super) fn address(&self) -> Result<SocketAddr, NetError> {
         self.socket
             .local_addr()
             .map_err(|error| NetError::new(NetCode::Listen, error.to_string()))
     }
 
-    /// Hands connections that came to `take`, with the port they lead to, as
-    /// long as there is `room`.
+    /// Passes pending connections to `take`, with their guest port, while there is `room`.
     pub(super) fn accept(&mut self, room: usize, mut take: impl FnMut(OwnedFd, u16)) {
         if !self.ready {
             return;
@@ -79,22 +78,22 @@ impl Listener {
         }
     }
 
-    /// What to wait for.
+    /// Descriptor and events to poll.
     pub(super) fn interest(&self) -> Option<PollFd<'_>> {
         (!self.paused).then(|| PollFd::from_borrowed_fd(self.socket.as_fd(), PollFlags::IN))
     }
 
-    /// Accepts again.
+    /// Resumes accepting.
     pub(super) fn resume(&mut self) {
         self.paused = false;
     }
 
-    /// Whether it is paused for want of descriptors.
+    /// Whether it is paused because descriptors ran out.
     pub(super) fn is_paused(&self) -> bool {
         self.paused
     }
 
-    /// A connection came.
+    /// Marks a pending connection.
     pub(super) fn set_ready(&mut self) {
         self.ready = true;
     }

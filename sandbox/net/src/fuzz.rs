@@ -1,9 +1,8 @@
-//! Body of the fuzz target `net_frames`: a guest that sends any frames.
+//! Body of the fuzz target `net_frames`: a guest that sends arbitrary frames.
 //!
-//! The script's records become frames. Some are sent as they are; most get
-//! headers that bring them to one of the protocols behind. The policy lets them
-//! reach one listening port and one that refuses, both on the loopback of the
-//! host, so that no packet leaves it.
+//! The script's records become frames. Some are sent unchanged; most get headers that route
+//! them to one of the protocols. The policy allows one listening port and one that refuses,
+//! both on the host's loopback, so that no packet leaves the host.
 
 use super::config::{Checksums, Config};
 use super::link::{Link, Shared};
@@ -18,18 +17,18 @@ use std::sync::LazyLock;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// Longest frame of a script.
+/// Maximum bytes of a script's frame.
 const MAX_BODY_BYTES: usize = 2000;
 /// Frames between two steps of the gateway.
 const FRAMES_PER_STEP: usize = 8;
-/// Table bounds, small enough to be met.
+/// Table sizes, small enough to be reached.
 const TABLE: usize = 8;
 
-/// Accepts nothing; the host's backlog answers until it is full.
+/// Accepts no connection; the host's backlog answers until it is full.
 static LISTENER: LazyLock<Option<TcpListener>> =
     LazyLock::new(|| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).ok());
 
-/// Answers at once, by the name's length.
+/// Answers at once, depending on the name's length.
 struct Instantly;
 
 impl Resolver for Instantly {
@@ -42,7 +41,7 @@ impl Resolver for Instantly {
     }
 }
 
-/// A script, read from its beginning.
+/// A script, read from its start.
 struct Script<'a>(&'a [u8]);
 
 impl<'a> Script<'a> {
@@ -58,15 +57,15 @@ impl<'a> Script<'a> {
         bytes
     }
 
-    /// A body, its length before it.
+    /// Reads a body after its length.
     fn body(&mut self) -> &'a [u8] {
         let [high, low] = [self.byte().unwrap_or(0), self.byte().unwrap_or(0)];
         self.bytes(usize::from(u16::from_be_bytes([high, low])) % MAX_BODY_BYTES)
     }
 }
 
-/// Any frames of a guest, without a panic, with bounded tables and queues, and
-/// with a gateway that answers afterwards.
+/// Feeds arbitrary guest frames: no panic, bounded tables and queues, and a gateway that
+/// still answers afterwards.
 ///
 /// # Panics
 /// If the gateway fails.
@@ -77,7 +76,7 @@ pub fn net_frames(data: &[u8]) {
         .as_ref()
         .and_then(|socket| socket.local_addr().ok());
     let open = open.map_or(1, |address| address.port());
-    // Port 1 of the loopback is tcpmux, which nobody runs.
+    // Port 1 of the loopback is tcpmux, which is closed on real hosts.
     let policy = format!("allow:localhost:{open},localhost:1,*.test");
     let mut config = Config::new(policy.parse().unwrap_or_default());
     if choice & 1 != 0 {
@@ -120,7 +119,7 @@ fn step(worker: &mut Worker, link: &mut Link, shared: &Shared) {
     }
 }
 
-/// A frame of the script.
+/// Builds a frame from the script.
 fn frame(kind: u8, script: &mut Script<'_>, open: u16) -> Vec<u8> {
     let body = script.body();
     let to = [GATEWAY, HOST, GUEST, Ipv4Addr::BROADCAST][usize::from(kind >> 4) % 4];
@@ -141,7 +140,7 @@ fn frame(kind: u8, script: &mut Script<'_>, open: u16) -> Vec<u8> {
         }
         6 => fragment(kind, body),
         _ => {
-            // A query about the name in the body.
+            // A query for the name in the body.
             let mut query = vec![0, kind, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0];
             query.extend_from_slice(body);
             query.extend_from_slice(b"\x04test\0\0\x01\0\x01");
@@ -170,8 +169,8 @@ fn ipv4(protocol: IpProtocol, to: Ipv4Addr, payload: &[u8]) -> Vec<u8> {
     packet(protocol, to, payload, Fragment::default())
 }
 
-/// A segment: its first bytes are flags, port and sequence numbers, the rest
-/// options and data.
+/// Builds a segment: the first bytes are flags, port and sequence numbers, the rest options
+/// and data.
 fn tcp(body: &[u8], port: u16) -> Vec<u8> {
     let at = |index: usize| body.get(index).copied().unwrap_or(0);
     let mut segment = vec![0x0f, at(0) % 16];
@@ -200,7 +199,7 @@ fn fragment(kind: u8, body: &[u8]) -> Vec<u8> {
     )
 }
 
-/// Whatever happened, the gateway answers an echo request.
+/// The gateway must still answer an echo request.
 fn works(worker: &mut Worker, link: &mut Link) {
     while link.receive().is_some() {}
     let echo = wire::icmp(8, 0, [0xab, 0xcd, 0, 1], b"still there?");
@@ -230,7 +229,7 @@ mod tests {
             net_frames(&data);
         }
 
-        /// Mostly packets that reach a protocol.
+        /// Mostly packets that reach a protocol handler.
         #[test]
         fn s05_any_packets_are_no_panic(
             choice in any::<u8>(),

@@ -1,4 +1,4 @@
-//! Gateway: starting and ending one.
+//! Gateway: start and end of a guest's network thread.
 
 use super::config::Config;
 use super::error::{NetCode, NetError};
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 
-/// A guest's way to the world: one thread, ended when this is dropped.
+/// Network gateway of a guest: one thread, which ends when this is dropped.
 #[derive(Debug)]
 pub struct Gateway {
     shared: Arc<Shared>,
@@ -20,23 +20,23 @@ pub struct Gateway {
     forwards: Vec<SocketAddr>,
 }
 
-/// What a gateway has open.
+/// Counts of a gateway's open connections and sessions.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
-    /// TCP connections.
+    /// Open TCP connections.
     pub tcp: usize,
-    /// Of these, those that wait for the host to connect.
+    /// TCP connections that wait for the host to connect.
     pub connecting: usize,
-    /// UDP sessions.
+    /// Open UDP sessions.
     pub udp: usize,
-    /// Echo sessions.
+    /// Open echo sessions.
     pub ping: usize,
-    /// Frames and packets that were malformed, or had no room, since the start.
+    /// Frames and packets dropped since the start, malformed or for lack of room.
     pub dropped: u64,
 }
 
-/// Whether a rule means something. The guest's link has its own addresses and
-/// the host's loopback, for named ports.
+/// Checks that a rule can match: the guest's link has only its own addresses, and the
+/// host's loopback needs named ports.
 fn check_rule(rule: &Rule) -> Result<(), NetError> {
     let Host::Net(net) = &rule.host else {
         return Ok(());
@@ -59,13 +59,14 @@ fn check_rule(rule: &Rule) -> Result<(), NetError> {
 }
 
 impl Gateway {
-    /// Starts a gateway. `wake` is called from its thread when the link has
-    /// frames for the guest after it had none, or room after it was full; it
-    /// must return soon.
+    /// Starts a gateway.
+    ///
+    /// The gateway's thread calls `wake` when the link has frames for the guest after it
+    /// was empty, or room after it was full. The callback must return quickly.
     ///
     /// # Errors
-    /// If the MTU is out of range, a forward's address is taken, or the system
-    /// has no descriptor or thread left.
+    /// If the MTU is out of range, a forward's address is taken, or the system has no
+    /// descriptor or thread left.
     pub fn start(config: &Config, wake: Box<dyn Fn() + Send>) -> Result<(Self, Link), NetError> {
         if !(MIN_MTU..=MAX_MTU).contains(&config.mtu) {
             let text = format!(
@@ -95,12 +96,12 @@ impl Gateway {
         Ok((gateway, link))
     }
 
-    /// Where the forwards listen, in their order.
+    /// Addresses of the listeners, in the order of the forwards.
     pub fn forwards(&self) -> &[SocketAddr] {
         &self.forwards
     }
 
-    /// What was open at the end of the last step.
+    /// Counts at the end of the last step.
     pub fn stats(&self) -> Stats {
         let counters = &self.shared.counters;
         Stats {
@@ -117,7 +118,7 @@ impl Drop for Gateway {
     fn drop(&mut self) {
         self.shared.stop();
         if let Some(thread) = self.thread.take() {
-            // A panic of the thread was reported by its own hook.
+            // The panic hook already reported a panic of the thread.
             let _ = thread.join();
         }
     }

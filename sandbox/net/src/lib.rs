@@ -1,33 +1,30 @@
 //! User-mode network of a guest: a gateway in user space between the guest's
 //! interface and sockets of the host.
 //!
-//! The guest sits alone on 192.168.127.0/24. What it sends to the world arrives
-//! here as Ethernet frames; each of its connections becomes a connection of the
-//! host, if the [`Policy`](a99_egress::Policy) allows that. Nothing needs
-//! privileges, and two guests never share a link.
+//! The guest is alone on 192.168.127.0/24. Its traffic arrives here as Ethernet frames;
+//! each of its connections becomes a connection of the host, if the
+//! [`Policy`](a99_egress::Policy) allows it. The gateway needs no privileges, and two
+//! guests never share a link.
 //!
-//! - [`Gateway`] starts and ends the one thread that does all of this; the
-//!   guest's own thread exchanges frames with it through a [`Link`].
+//! - [`Gateway`] starts and ends the one thread that does all of this; the guest's own
+//!   thread exchanges frames with it through a [`Link`].
 //! - `worker`: the thread's event loop. `link`: the queues between the two threads.
-//! - `egress_filter`: from what the guest addresses to what the host may connect to.
-//! - `stack`: smoltcp, which speaks TCP with the guest; `tcp`: those
-//!   connections, each joined to a socket of the host; `forward`: connections
-//!   from the host's side.
-//! - `udp`, `ping`, `dhcp`, `dns` with `names`: the other protocols, on
-//!   smoltcp's wire formats. `reassembly` puts datagrams together.
-//! - `outbox`: frames on their way to the guest; `wire`: building them; `rate`:
-//!   the optional limit.
+//! - `egress_filter`: maps guest destinations to host destinations that the policy allows.
+//! - `stack`: smoltcp, which speaks TCP with the guest; `tcp`: those connections, each
+//!   joined to a socket of the host; `forward`: connections from the host's side.
+//! - `udp`, `ping`, `dhcp`, `dns` with `names`: the other protocols, on smoltcp's wire
+//!   formats. `reassembly` reassembles datagrams.
+//! - `outbox`: frames on their way to the guest; `wire`: builds them; `rate`: the optional
+//!   limit.
 //!
-//! TCP is held until the host has answered: a guest's SYN waits while the host
-//! connects, so that "refused" and "unreachable" mean to the guest what they
-//! meant to the host. Every connection has a socket set of its own, made when
-//! the host's connect succeeded: frames find it by one look-up however many
-//! there are, and no connection can starve another. smoltcp's "any IP" mode
-//! lets it answer in the name of every address.
+//! A guest's SYN waits while the host connects, so that "refused" and "unreachable" mean
+//! the same to the guest as to the host. Every connection has a separate socket set,
+//! created when the host's connect succeeded: frames find it by one look-up regardless of
+//! the number of connections, and no connection can starve another. smoltcp's "any IP" mode
+//! lets it answer for every address.
 //!
-//! There is no IPv6: names have no AAAA records, and such frames are ignored.
-//! Forwards are TCP only. Every table is bounded ([`Limits`]) and its entries
-//! expire.
+//! There is no IPv6: names have no AAAA records, and such frames are ignored. Forwards are
+//! TCP only. Every table is bounded ([`Limits`]) and its entries expire.
 
 #![warn(unreachable_pub)]
 
@@ -63,20 +60,20 @@ pub use resolver::{HostResolver, ResolveError, Resolver};
 
 use std::net::Ipv4Addr;
 
-/// The gateway: router, DHCP and DNS server, and, for named ports, the host's
+/// Address of the gateway: router, DHCP and DNS server, and, for named ports, the host's
 /// loopback.
 pub const GATEWAY: Ipv4Addr = Ipv4Addr::new(192, 168, 127, 1);
-/// The guest.
+/// Address of the guest.
 pub const GUEST: Ipv4Addr = Ipv4Addr::new(192, 168, 127, 3);
-/// The loopback of the host, for ports that the policy names.
+/// Address of the host's loopback, for ports that the policy names.
 pub const HOST: Ipv4Addr = Ipv4Addr::new(192, 168, 127, 254);
-/// The link's broadcast address.
+/// Broadcast address of the link.
 pub const BROADCAST: Ipv4Addr = Ipv4Addr::new(192, 168, 127, 255);
-/// The link's netmask.
+/// Netmask of the link.
 pub const NETMASK: Ipv4Addr = Ipv4Addr::new(255, 255, 255, 0);
-/// The gateway's address on the link, the one that gvisor-tap-vsock uses.
+/// MAC address of the gateway, the one that gvisor-tap-vsock uses.
 pub const GATEWAY_MAC: [u8; 6] = [0x5a, 0x94, 0xef, 0xe4, 0x0c, 0xdd];
-/// Largest MTU: what virtio allows, to a multiple of eight for fragments.
+/// Maximum MTU: virtio's limit, rounded to a multiple of eight for fragments.
 pub const MAX_MTU: u16 = 65_520;
-/// Smallest MTU: the datagram that every IPv4 host must take (RFC 791).
+/// Minimum MTU: the datagram size that every IPv4 host must accept (RFC 791).
 pub const MIN_MTU: u16 = 576;

@@ -1,8 +1,7 @@
 //! Link: the frame queues between the guest's thread and the gateway's.
 //!
-//! Each side wakes the other only when it puts something into an empty queue
-//! or makes room that the other waits for: the gateway through an eventfd, the
-//! guest through the callback that it gave.
+//! Each side wakes the other only when it fills an empty queue or frees room that the other
+//! waits for: the gateway through an eventfd, the guest through its callback.
 
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::OwnedFd;
@@ -10,27 +9,26 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Bytes of frames that wait for the gateway: eight of the largest, as many as
-/// the guest's own ring holds.
+/// Maximum bytes of frames queued for the gateway: eight of the largest, as many as the
+/// guest's ring holds.
 const FROM_GUEST_BYTES: usize = 512 << 10;
 
-/// Bytes of frames that wait for the guest: the full windows of sixteen fast
+/// Maximum bytes of frames queued for the guest: the full windows of sixteen fast
 /// connections.
 pub(super) const TO_GUEST_BYTES: usize = 4 << 20;
 
-/// What a frame costs besides its bytes, so that tiny ones are bounded too.
+/// Cost of a frame in addition to its bytes, so that tiny frames are bounded too.
 const FRAME_OVERHEAD: usize = 64;
 
-/// Largest frame that is looked at: Ethernet's header, a VLAN tag and the
-/// largest IP packet.
+/// Maximum frame accepted: Ethernet's header, a VLAN tag and the largest IP packet.
 const MAX_FRAME_BYTES: usize = 18 + 65_535;
 
 /// A frame for the guest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frame {
-    /// From the Ethernet header on.
+    /// Bytes from the Ethernet header on.
     pub bytes: Vec<u8>,
-    /// TCP's checksum is not filled in, and need not be looked at.
+    /// The TCP checksum is not filled in and must not be verified.
     pub checksums_valid: bool,
 }
 
@@ -48,12 +46,12 @@ struct Queues {
     to_guest_bytes: usize,
     /// The guest waits for room.
     guest_waits: bool,
-    /// The gateway has frames for which there is no room.
+    /// The gateway waits for room for more frames.
     gateway_waits: bool,
     stopped: bool,
 }
 
-/// Counters, for tests and diagnosis.
+/// Counters for tests and diagnosis.
 #[derive(Debug, Default)]
 pub(super) struct Counters {
     pub(super) tcp: AtomicUsize,
@@ -63,7 +61,7 @@ pub(super) struct Counters {
     pub(super) dropped: AtomicU64,
 }
 
-/// What both threads hold.
+/// State shared by the two threads.
 #[derive(Debug)]
 pub(super) struct Shared {
     queues: Mutex<Queues>,
@@ -82,22 +80,22 @@ impl Shared {
     }
 
     fn queues(&self) -> MutexGuard<'_, Queues> {
-        // The queues are in order between any two statements.
+        // The queues are consistent between any two statements.
         self.queues.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Wakes the gateway's thread.
     pub(super) fn notify(&self) {
-        // Fails only if it was notified 2^64 times already.
+        // Fails only after 2^64 pending notifications.
         let _ = rustix::io::write(&self.event, &1u64.to_ne_bytes());
     }
 
-    /// What the gateway's thread sleeps on.
+    /// Descriptor that the gateway's thread sleeps on.
     pub(super) fn event(&self) -> &OwnedFd {
         &self.event
     }
 
-    /// Clears the notifications; before reading the queues, so that none is lost.
+    /// Clears the notifications; call it before reading the queues, so that none is lost.
     pub(super) fn clear_notifications(&self) {
         let _ = rustix::io::read(&self.event, &mut [0; 8]);
     }
@@ -108,9 +106,8 @@ impl Shared {
         self.notify();
     }
 
-    /// Moves frames of the guest to `taken`, of `bytes` or a frame more; sees
-    /// whether others are left, whether the guest waits for the room, and
-    /// whether to stop.
+    /// Moves guest frames to `taken`, up to `bytes` plus one frame. Reports whether frames
+    /// are left, whether the guest waits for room, and whether to stop.
     pub(super) fn take(&self, mut bytes: usize, taken: &mut Vec<Vec<u8>>) -> Taken {
         let mut queues = self.queues();
         while bytes > 0 {
@@ -129,19 +126,19 @@ impl Shared {
         }
     }
 
-    /// Bytes for which there is room on the way to the guest.
+    /// Free bytes on the way to the guest.
     pub(super) fn room(&self) -> usize {
         TO_GUEST_BYTES.saturating_sub(self.queues().to_guest_bytes)
     }
 
-    /// Moves `frames` on, whether there is room or not; `waits` says that there
-    /// would be more. Whether the guest must be woken.
+    /// Queues `frames` for the guest, even beyond the limit; `waits` says that more are
+    /// pending. Returns whether the guest must be woken.
     pub(super) fn put(&self, frames: &mut VecDeque<Frame>, waits: bool) -> bool {
         let mut queues = self.queues();
         let wake = queues.to_guest.is_empty() && !frames.is_empty();
         queues.to_guest_bytes += frames.iter().map(Frame::cost).sum::<usize>();
         queues.to_guest.append(frames);
-        // What was taken in the meantime is room that nobody notifies of.
+        // Room that the guest freed meanwhile raised no notification.
         let room = queues.to_guest_bytes <= TO_GUEST_BYTES / 2;
         queues.gateway_waits = waits && !room;
         if waits && room {
@@ -151,7 +148,7 @@ impl Shared {
     }
 }
 
-/// See [`Shared::take`].
+/// Result of [`Shared::take`].
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Taken {
     pub(super) more: bool,
@@ -170,10 +167,9 @@ impl Link {
         Self { shared }
     }
 
-    /// Takes a frame of the guest, from the Ethernet header on; `false` if there
-    /// is no room: the caller keeps it, and is woken when there is. After the
-    /// gateway's end, and if it is too large to be one, a frame is lost, as on
-    /// a link that leads nowhere.
+    /// Sends a frame of the guest, from the Ethernet header on; `false` if the queue is
+    /// full: the caller keeps the frame and is woken once there is room. Frames that are
+    /// oversized, or sent after the gateway's end, are dropped, as on a dead link.
     #[must_use]
     pub fn send(&self, frame: &[u8]) -> bool {
         let mut queues = self.shared.queues();
@@ -193,8 +189,8 @@ impl Link {
         true
     }
 
-    /// The next frame for the guest. The caller is woken when there is one
-    /// again after there was none.
+    /// Returns the next frame for the guest. The caller is woken when the empty queue gets
+    /// a frame.
     pub fn receive(&mut self) -> Option<Frame> {
         let mut queues = self.shared.queues();
         let frame = queues.to_guest.pop_front()?;

@@ -1,9 +1,8 @@
-//! DNS server: the host's resolver asked in the background, with the policy
-//! applied to names and to what they resolve to.
+//! DNS server: queries the host's resolver in the background and applies the policy to
+//! names and to their addresses.
 //!
-//! Lookups block, so a few threads make them. They start when needed, end when
-//! idle, and belong to one guest: names that nobody answers delay only the
-//! guest that asks for them.
+//! Lookups block, so a few threads run them. The threads start on demand, end when idle,
+//! and belong to one guest: names that time out delay only the guest that asks for them.
 
 use super::dns::{self, Query, QueryKind, Rcode};
 use super::egress_filter::EgressFilter;
@@ -15,30 +14,30 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Threads that look names up for a guest.
+/// Maximum lookup threads of a guest.
 const MAX_THREADS: usize = 4;
-/// How long a thread waits for the next name.
+/// Time that a thread waits for the next name before it ends.
 const THREAD_IDLE: Duration = Duration::from_secs(5);
-/// A lookup's few frames of C library and of the caller's resolver.
+/// Stack of a thread in bytes: a few frames of the C library and of a custom resolver.
 const THREAD_STACK_BYTES: usize = 256 << 10;
-/// Names that are looked up or wait for that.
+/// Maximum names being looked up or queued.
 const MAX_PENDING: usize = 64;
-/// Queries that wait for one name.
+/// Maximum queries that wait for one name.
 const MAX_WAITERS: usize = 16;
-/// Names whose answers are kept.
+/// Maximum names in the cache.
 const MAX_KEPT: usize = 512;
-/// How long answers are kept, and are valid for the guest: the host's resolver does not say
-/// how long they really do.
+/// How long answers are cached, here and by the guest: the host's resolver does not report
+/// their real TTL.
 const TTL: Duration = Duration::from_secs(60);
-/// The same for names that do not exist.
+/// How long negative answers are cached.
 const NEGATIVE_TTL: Duration = Duration::from_secs(5);
 
 type Found = Result<Vec<Ipv4Addr>, ResolveError>;
 
-/// A query and the guest's port that it came from.
+/// A query, and the guest's port that it came from.
 type Waiter = (u16, Query);
 
-/// The names that the guest asks for.
+/// Names that the guest asks for: cache and pending lookups.
 pub(super) struct Names {
     pool: Arc<Pool>,
     pending: HashMap<String, Vec<Waiter>>,
@@ -59,7 +58,7 @@ impl Names {
         }
     }
 
-    /// Takes a query from `port`; the answer if there is one already.
+    /// Handles a query from `port`; returns the answer if it is known at once.
     pub(super) fn query(
         &mut self,
         message: &[u8],
@@ -95,11 +94,11 @@ impl Names {
         self.enqueue(name, (port, query))
     }
 
-    /// Has a name looked up; the answer if that cannot be.
+    /// Queues a name for lookup; returns the answer if that is not possible.
     fn enqueue(&mut self, name: String, waiter: Waiter) -> Option<Vec<u8>> {
         let pending = self.pending.len();
         if let Some(waiters) = self.pending.get_mut(&name) {
-            // Its next repetition will be answered.
+            // If it is dropped, the client's retry will be answered.
             if waiters.len() < MAX_WAITERS {
                 waiters.push(waiter);
             }
@@ -112,7 +111,7 @@ impl Names {
         None
     }
 
-    /// The answers of lookups that ended, each with the port it goes to.
+    /// Returns the answers of finished lookups, each with its destination port.
     pub(super) fn finished(
         &mut self,
         filter: &mut EgressFilter,
@@ -141,7 +140,7 @@ impl Names {
         answers
     }
 
-    /// Forgets old answers.
+    /// Drops expired answers.
     pub(super) fn expire(&mut self, now: Instant) {
         self.kept.retain(|_, (_, until)| *until > now);
     }
@@ -166,7 +165,7 @@ fn answer(
     match found {
         Ok(addresses) => {
             let allowed = filter.answer(name, addresses, now);
-            // All lead where the policy does not.
+            // The policy refuses every address.
             let refused = allowed.is_empty() && !addresses.is_empty();
             let rcode = if refused {
                 Rcode::Refused
@@ -180,7 +179,7 @@ fn answer(
     }
 }
 
-/// The threads' side.
+/// State shared with the threads.
 struct Pool {
     jobs: Mutex<Jobs>,
     changed: Condvar,
@@ -203,7 +202,7 @@ impl Pool {
         self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has a name looked up; `false` if there is no thread for it.
+    /// Queues a name for a thread; `false` if no thread can start.
     fn submit(self: &Arc<Self>, name: &str) -> bool {
         let mut jobs = self.jobs();
         jobs.waiting.push_back(name.to_owned());
@@ -225,7 +224,7 @@ impl Pool {
         jobs.threads > 0
     }
 
-    /// A thread's life.
+    /// Main loop of a thread.
     fn run(&self) {
         while let Some(name) = self.next() {
             let resolve = AssertUnwindSafe(|| self.resolver.resolve(&name));
@@ -235,7 +234,7 @@ impl Pool {
         }
     }
 
-    /// The next name; `None` at the end of the thread.
+    /// Waits for the next name; `None` ends the thread.
     fn next(&self) -> Option<String> {
         let mut jobs = self.jobs();
         let until = Instant::now() + THREAD_IDLE;
@@ -266,7 +265,7 @@ mod tests {
 
     const PUBLIC: Ipv4Addr = Ipv4Addr::new(93, 184, 216, 34);
 
-    /// Knows some names by their first letter.
+    /// Resolves names by their first letter.
     struct Scripted;
 
     impl Resolver for Scripted {
@@ -326,7 +325,7 @@ mod tests {
             panic!("no answer");
         }
 
-        /// Code and number of records.
+        /// Response code and number of records.
         fn outcome(&mut self, name: &str) -> (u8, u8) {
             let answer = self.ask(name, 1).unwrap_or_else(|| self.wait().remove(0).1);
             (answer[3] & 15, answer[7])
@@ -338,7 +337,7 @@ mod tests {
         let mut rig = rig("allow:*.test", Scripted);
         for (name, outcome) in [
             ("p.test", (0, 1)),
-            // Only what may be reached.
+            // Only addresses that the policy allows.
             ("m.test", (0, 1)),
             ("i.test", (5, 0)),
             ("e.test", (0, 0)),
@@ -390,7 +389,7 @@ mod tests {
         let mut failed = 0;
         for number in 0..1000 {
             failed += usize::from(rig.ask(&format!("n{number}.test"), 1).is_some());
-            // One of the first, so it is waited for.
+            // One of the first names, so the query waits for it.
             assert_eq!(rig.ask("same.test", 1), None);
         }
         assert_eq!(failed, 1000 - (MAX_PENDING - 1));

@@ -1,5 +1,5 @@
-//! Send queue: frames on their way to the guest, collected in a step of the gateway
-//! and moved to the link at its end.
+//! Send queue: collects frames for the guest in a step of the gateway and moves them to the
+//! link at its end.
 
 use super::link::{Frame, Shared};
 use super::rate::TokenBucket;
@@ -11,26 +11,26 @@ use std::net::Ipv4Addr;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-/// Room beyond the queue's own bound for answers, which cannot wait; what does
-/// not fit is lost, and whoever asked asks again.
+/// Room beyond the queue's limit for replies, which cannot wait. Replies that do not fit
+/// are lost, and the client retries.
 const ANSWERS_BYTES: usize = 256 << 10;
 
-/// Smallest room in which a datagram is read from the host.
+/// Minimum room for reading a datagram from the host.
 const DATAGRAM_BYTES: usize = 66_000;
 
-/// Collects frames.
+/// Collects frames for the guest.
 #[derive(Debug)]
 pub(super) struct Outbox {
     frames: VecDeque<Frame>,
-    /// Bytes for which the link has room; negative where answers went beyond.
+    /// Free bytes in the link; negative after replies beyond the limit.
     room: isize,
     rate: TokenBucket,
     mtu: usize,
-    /// The guest's address on the link, once it is known.
+    /// MAC address of the guest, once it is known.
     mac: Option<[u8; 6]>,
-    /// Number of the next fragmented datagram.
+    /// Identification of the next fragmented datagram.
     ident: u16,
-    /// A packet of TCP did not fit in this step.
+    /// A TCP packet did not fit in this step.
     held_back: bool,
     dropped: u64,
 }
@@ -56,8 +56,8 @@ impl Outbox {
         self.held_back = false;
     }
 
-    /// Ends a step; whether the guest must be woken. `waits`: something else
-    /// than TCP waits for room.
+    /// Ends a step; returns whether the guest must be woken. `waits` says that traffic
+    /// other than TCP waits for room.
     pub(super) fn end(&mut self, link: &Shared, waits: bool) -> bool {
         link.counters.dropped.store(self.dropped, Ordering::Relaxed);
         let full = self.room <= 0 && self.held_back;
@@ -72,19 +72,19 @@ impl Outbox {
         self.mac.is_some()
     }
 
-    /// Whether a packet of TCP may go now; if not, that is remembered.
+    /// Whether a TCP packet may be sent now; a refusal is recorded.
     pub(super) fn open(&mut self) -> bool {
         let open = self.room > 0 && self.rate.open() && self.mac.is_some();
         self.held_back |= !open;
         open
     }
 
-    /// Whether a packet of TCP had to wait in this step.
+    /// Whether a TCP packet had to wait in this step.
     pub(super) fn held_back(&self) -> bool {
         self.held_back
     }
 
-    /// Until when the rate limit lets nothing through.
+    /// Time until which the rate limit blocks all traffic.
     pub(super) fn closed_until(&self, now: Instant) -> Option<Instant> {
         self.rate.closed_for().map(|time| now + time)
     }
@@ -94,7 +94,7 @@ impl Outbox {
         self.room >= DATAGRAM_BYTES as isize && self.rate.open()
     }
 
-    /// Sends a frame whole.
+    /// Sends a complete frame.
     pub(super) fn frame(&mut self, bytes: Vec<u8>, checksums_valid: bool) {
         let frame = Frame {
             bytes,
@@ -109,7 +109,7 @@ impl Outbox {
         self.frames.push_back(frame);
     }
 
-    /// Sends an IP packet that `write` fills; for smoltcp.
+    /// Sends an IP packet that `write` fills in, for smoltcp.
     pub(super) fn raw_packet<R>(
         &mut self,
         len: usize,
@@ -128,7 +128,7 @@ impl Outbox {
         result
     }
 
-    /// Sends a payload to the guest, in fragments if need be.
+    /// Sends a payload to the guest, fragmented if necessary.
     pub(super) fn packet(&mut self, protocol: IpProtocol, from: Ipv4Addr, payload: &[u8]) {
         match self.mac {
             Some(mac) => self.packet_to(mac, GUEST, protocol, from, payload),
@@ -136,7 +136,7 @@ impl Outbox {
         }
     }
 
-    /// As [`Outbox::packet`], to any addresses.
+    /// Does the same as [`Outbox::packet`] for arbitrary addresses.
     pub(super) fn packet_to(
         &mut self,
         mac: [u8; 6],
@@ -174,19 +174,18 @@ impl Outbox {
         }
     }
 
-    /// Sends the guest "destination unreachable" about a packet, quoted whole or in
-    /// part.
+    /// Sends the guest "destination unreachable" about a packet, given in full or in part.
     pub(super) fn unreachable(&mut self, why: Unreachable, quoted: &[u8]) {
         let message = wire::unreachable(why, quoted);
         self.packet(IpProtocol::Icmp, GATEWAY, &message);
     }
 
-    /// Counts something of the guest's or the host's that was dropped.
+    /// Counts a dropped frame or packet of either side.
     pub(super) fn count_drop(&mut self) {
         self.dropped += 1;
     }
 
-    /// The frames of this step so far.
+    /// Takes the frames of this step so far.
     #[cfg(test)]
     pub(super) fn drain(&mut self) -> Vec<Frame> {
         self.frames.drain(..).collect()

@@ -1,8 +1,8 @@
-//! Echo requests: to the gateway answered here, to others through the host's
+//! Echo requests: answered here for the gateway, and forwarded to other hosts through
 //! unprivileged ICMP sockets.
 //!
-//! Linux lets groups in `net.ipv4.ping_group_range` have such sockets. Where it
-//! does not, the guest gets "administratively prohibited" for its echo requests.
+//! Linux allows such sockets to groups in `net.ipv4.ping_group_range`. Without them, the
+//! guest gets "administratively prohibited" for its echo requests.
 
 use super::config::Limits;
 use super::egress_filter::EgressFilter;
@@ -20,24 +20,24 @@ use std::time::{Duration, Instant};
 
 const ECHO_REPLY: u8 = 0;
 const ECHO_REQUEST: u8 = 8;
-/// Bytes of an echo message before its data.
+/// Size of an echo message's header in bytes.
 const HEADER_BYTES: usize = 8;
 
-/// A `ping` in the guest: its identifier and what it pings.
+/// A `ping` in the guest: its identifier and destination.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct EchoKey {
     ident: [u8; 2],
     peer: Ipv4Addr,
 }
 
-/// The sessions.
+/// Echo sessions of a guest.
 pub(super) struct Ping {
     sessions: Sessions<EchoKey>,
     idle: Duration,
 }
 
-/// Whether the host lets this process have ICMP sockets, without which guests
-/// can ping their gateway only.
+/// Whether the host allows this process ICMP sockets, without which guests can ping only
+/// their gateway.
 pub fn host_allows_ping() -> bool {
     socket().is_ok()
 }
@@ -60,7 +60,7 @@ impl Ping {
         self.sessions.len()
     }
 
-    /// Takes an ICMP message of the guest; all but echo requests end here.
+    /// Handles an ICMP message of the guest; drops all but echo requests.
     pub(super) fn packet(
         &mut self,
         packet: &[u8],
@@ -95,14 +95,14 @@ impl Ping {
             // The host has no descriptor for it.
             return out.count_drop();
         };
-        // The host puts its own identifier and checksum in.
+        // The host inserts its own identifier and checksum.
         let request = wire::icmp(ECHO_REQUEST, 0, rest, data);
         if let Err(error) = session.send(packet, &request, now) {
             report_failure(error, packet, out);
         }
     }
 
-    /// A session, unless the host has no descriptor for it.
+    /// Opens a session, unless the host is out of descriptors.
     fn open(
         &mut self,
         key: EchoKey,
@@ -121,7 +121,7 @@ impl Ping {
         }
     }
 
-    /// Brings the guest its replies. Whether something waits for room.
+    /// Delivers replies to the guest; returns whether any wait for room.
     pub(super) fn pump(&mut self, out: &mut Outbox, now: Instant) -> bool {
         self.sessions.pump(out, now, |key, message, out| {
             if message.len() >= HEADER_BYTES && message[0] == ECHO_REPLY {
@@ -132,18 +132,18 @@ impl Ping {
         })
     }
 
-    /// Ends sessions that were silent for long.
+    /// Ends idle sessions.
     pub(super) fn expire(&mut self, now: Instant) {
         let idle = self.idle;
         self.sessions.expire(now, |_| idle);
     }
 
-    /// What to wait for.
+    /// Descriptors and events to poll.
     pub(super) fn interest<'a>(&'a self, add: impl FnMut(EchoKey, PollFd<'a>)) {
         self.sessions.interest(add);
     }
 
-    /// Something came.
+    /// Marks a session as readable.
     pub(super) fn ready(&mut self, key: EchoKey) {
         self.sessions.ready(key);
     }

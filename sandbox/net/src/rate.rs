@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-/// Time whose bytes may be sent at once after silence.
+/// Burst after silence: the bytes of this much time.
 const BURST: Duration = Duration::from_millis(50);
 
-/// Lets bytes pass at a rate, or at any.
+/// Token bucket at a given rate, or unlimited.
 #[derive(Debug)]
 pub(super) struct TokenBucket {
     /// Bytes a second.
@@ -16,7 +16,7 @@ pub(super) struct TokenBucket {
 
 impl TokenBucket {
     pub(super) fn new(rate: Option<u64>, now: Instant) -> Self {
-        // Zero would stop the network for good, which is what the policy is for.
+        // Zero would stop the network for good, which is the policy's job.
         let rate = rate.map(|rate| rate.max(1) as f64);
         Self {
             rate,
@@ -25,7 +25,7 @@ impl TokenBucket {
         }
     }
 
-    /// Counts the time that went by.
+    /// Adds the tokens of the elapsed time.
     pub(super) fn fill(&mut self, now: Instant) {
         let Some(rate) = self.rate else { return };
         let passed = now.saturating_duration_since(self.filled).as_secs_f64();
@@ -38,7 +38,7 @@ impl TokenBucket {
         self.rate.is_none() || self.bytes > 0.0
     }
 
-    /// Bytes that may pass before it closes.
+    /// Bytes that may pass before the bucket is empty.
     pub(super) fn allowance(&self) -> usize {
         match self.rate {
             None => usize::MAX,
@@ -46,17 +46,17 @@ impl TokenBucket {
         }
     }
 
-    /// A frame of `bytes` passed.
+    /// Charges a frame of `bytes`.
     pub(super) fn take(&mut self, bytes: usize) {
         if self.rate.is_some() {
             self.bytes -= bytes as f64;
         }
     }
 
-    /// How long it stays closed.
+    /// Time until a frame may pass.
     pub(super) fn closed_for(&self) -> Option<Duration> {
         let rate = self.rate.filter(|_| !self.open())?;
-        // A little more, lest rounding wakes the caller too early.
+        // The margin keeps rounding from waking the caller too early.
         Some(Duration::from_secs_f64((1.0 - self.bytes) / rate) + Duration::from_micros(100))
     }
 }

@@ -1,22 +1,21 @@
-//! IP reassembly: puts fragmented datagrams of the guest together (RFC 791, RFC
-//! 815).
+//! IP reassembly of the guest's fragmented datagrams (RFC 791, RFC 815).
 //!
-//! Fragments that overlap end their datagram: no honest sender makes them, and
-//! what they mean differs between systems (RFC 3128, RFC 5722).
+//! Overlapping fragments discard their datagram: honest senders do not make them, and
+//! systems differ in how they read them (RFC 3128, RFC 5722).
 
 use super::wire::{self, Fragment, IPV4_BYTES};
 use smoltcp::wire::{IpProtocol, Ipv4Packet};
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
-/// Datagrams in the making; of more, the oldest is given up.
+/// Maximum incomplete datagrams; beyond it the oldest is dropped.
 const MAX_DATAGRAMS: usize = 16;
-/// Runs of bytes of a datagram that are there: fragments mostly come in order.
+/// Maximum separate runs of received bytes in a datagram: fragments mostly come in order.
 const MAX_RUNS: usize = 64;
-/// How long the rest of a datagram is waited for (RFC 1122 section 3.3.2 asks
-/// for a minute on the Internet; this is a link).
+/// Time limit for the rest of a datagram (RFC 1122 section 3.3.2 asks for a minute on the
+/// Internet; this is a link).
 const REASSEMBLY_TIMEOUT: Duration = Duration::from_secs(15);
-/// Longest payload of an IP packet.
+/// Maximum payload of an IP packet in bytes.
 const MAX_BYTES: usize = 65_535 - IPV4_BYTES;
 
 #[derive(PartialEq, Eq)]
@@ -26,19 +25,19 @@ struct Datagram {
     key: DatagramKey,
     started: Instant,
     bytes: Vec<u8>,
-    /// What is there: runs in order, none touching the next.
+    /// Received runs of bytes, in order and not adjacent.
     runs: Vec<(usize, usize)>,
     total: Option<usize>,
 }
 
-/// Datagrams in the making.
+/// Incomplete datagrams of the guest.
 #[derive(Default)]
 pub(super) struct Reassembler {
     datagrams: Vec<Datagram>,
 }
 
 impl Reassembler {
-    /// Takes a fragment; the whole packet if it was the last one missing.
+    /// Adds a fragment; returns the packet once it is complete.
     pub(super) fn add(&mut self, packet: &Ipv4Packet<&[u8]>, now: Instant) -> Option<Vec<u8>> {
         self.datagrams.retain(|datagram| {
             now.saturating_duration_since(datagram.started) < REASSEMBLY_TIMEOUT
@@ -76,7 +75,8 @@ impl Reassembler {
 }
 
 impl Datagram {
-    /// Adds a fragment: whether it is complete, `None` if it never can be.
+    /// Adds a fragment; returns whether the datagram is complete, or `None` if it never can
+    /// be.
     fn add(&mut self, offset: usize, fragment: &[u8], more: bool) -> Option<bool> {
         let end = offset + fragment.len();
         let aligned = !more || (fragment.len().is_multiple_of(8) && !fragment.is_empty());

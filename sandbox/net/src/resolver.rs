@@ -1,14 +1,14 @@
-//! Name resolver: the host's resolver, or one that the embedder gives.
+//! Name resolver: the host's, or a custom one from the embedder.
 
 use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs};
 
-/// Why a name has no addresses.
+/// Why a lookup returned no addresses.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum ResolveError {
-    /// There is no such name.
+    /// The name does not exist.
     NotFound,
-    /// It could not be found out now.
+    /// The lookup failed for now.
     Failed,
 }
 
@@ -23,19 +23,18 @@ impl fmt::Display for ResolveError {
 
 impl std::error::Error for ResolveError {}
 
-/// Looks names up. Calls come from several threads and may block; a gateway
-/// makes few at a time, and does not wait for them when it ends.
+/// Resolves host names. Calls come from several threads and may block; a gateway makes few
+/// at a time, and does not wait for them when it ends.
 pub trait Resolver: Send + Sync {
-    /// The IPv4 addresses of a host name in lower case; none if it has only
+    /// Returns the IPv4 addresses of a host name in lower case; empty if it has only
     /// others.
     ///
     /// # Errors
-    /// If there is no such name, or that cannot be found out.
+    /// If the name does not exist, or the lookup fails.
     fn resolve(&self, name: &str) -> Result<Vec<Ipv4Addr>, ResolveError>;
 }
 
-/// The resolver of the host's C library, with its hosts file, search list and
-/// servers.
+/// Resolver of the host's C library, with its hosts file, search list and servers.
 #[derive(Copy, Clone, Debug, Default)]
 pub struct HostResolver;
 
@@ -47,8 +46,8 @@ impl Resolver for HostResolver {
         };
         match (name, 0).to_socket_addrs() {
             Ok(addresses) => Ok(addresses.filter_map(v4).collect()),
-            // The standard library gives the code of `getaddrinfo` only as text,
-            // in English since no locale is set: glibc's and musl's.
+            // The standard library reports the error of `getaddrinfo` only as text, in
+            // English since no locale is set: glibc's and musl's.
             Err(error) => {
                 let text = error.to_string();
                 let absent = [

@@ -1,9 +1,8 @@
-//! Session table of UDP and ping: for each key of the guest's a connected
-//! socket of the host.
+//! Session table of UDP and ping: a connected host socket for each key of the guest.
 //!
-//! Connected, because then only that peer is received from, and because the host says
-//! when nobody listens there. Sessions end after silence; when there are too
-//! many, the most silent one ends for the newest.
+//! A connected socket receives only from its peer, and the host reports when the peer's
+//! port is closed. Sessions end after silence; when the table is full, a new one evicts the
+//! one that was idle longest.
 
 use super::outbox::Outbox;
 use super::wire::{self, Unreachable};
@@ -16,19 +15,19 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::time::{Duration, Instant};
 
-/// Messages that one session may bring in a step, so that all get theirs.
+/// Maximum messages that one session delivers in a step, for fairness.
 const MESSAGES_PER_STEP: usize = 16;
 
-/// A socket, and what it was used for.
+/// A socket and its last use.
 pub(super) struct Session {
     socket: OwnedFd,
-    /// The beginning of the guest's last packet, for ICMP errors about it.
+    /// Start of the guest's last packet, quoted in ICMP errors.
     quote: Vec<u8>,
     used: Instant,
     readable: bool,
 }
 
-/// The sessions of one kind.
+/// Sessions of one protocol.
 pub(super) struct Sessions<K> {
     sessions: HashMap<K, Session>,
     limit: usize,
@@ -36,7 +35,7 @@ pub(super) struct Sessions<K> {
 }
 
 impl<K: Copy + Eq + Hash> Sessions<K> {
-    /// None yet, and never more than `limit`.
+    /// Creates an empty table of at most `limit` sessions.
     pub(crate) fn new(limit: usize) -> Self {
         Self {
             sessions: HashMap::new(),
@@ -49,17 +48,17 @@ impl<K: Copy + Eq + Hash> Sessions<K> {
         self.sessions.len()
     }
 
-    /// Whether there is one.
+    /// Whether the session exists.
     pub(crate) fn has(&self, key: K) -> bool {
         self.sessions.contains_key(&key)
     }
 
-    /// One that is there.
+    /// Returns an existing session.
     pub(crate) fn get(&mut self, key: K) -> Option<&mut Session> {
         self.sessions.get_mut(&key)
     }
 
-    /// Room for one more: at the limit the most silent one ends.
+    /// Makes room for a session: at the limit, evicts the one that was idle longest.
     pub(crate) fn make_room(&mut self) {
         if self.sessions.len() >= self.limit {
             let silent = self.sessions.iter().min_by_key(|(_, session)| session.used);
@@ -69,7 +68,7 @@ impl<K: Copy + Eq + Hash> Sessions<K> {
         }
     }
 
-    /// Begins one with a socket, which is connected to its target.
+    /// Adds a session with a connected socket.
     pub(crate) fn open(
         &mut self,
         key: K,
@@ -89,8 +88,8 @@ impl<K: Copy + Eq + Hash> Sessions<K> {
         Ok(())
     }
 
-    /// Brings what peers sent: `bring` gives the guest a message. Whether
-    /// something waits for room.
+    /// Receives from peers; `bring` delivers a message to the guest. Returns whether
+    /// messages wait for room.
     pub(crate) fn pump(
         &mut self,
         out: &mut Outbox,
@@ -107,7 +106,7 @@ impl<K: Copy + Eq + Hash> Sessions<K> {
                 left -= 1;
             }
             if left == 0 {
-                // The next poll says whether there is more.
+                // The next poll shows whether more arrived.
                 session.readable = false;
             }
             waits |= session.readable;
@@ -115,13 +114,13 @@ impl<K: Copy + Eq + Hash> Sessions<K> {
         waits
     }
 
-    /// Ends sessions that were silent for as long as `idle` says.
+    /// Ends sessions that were idle for the time that `idle` gives.
     pub(crate) fn expire(&mut self, now: Instant, idle: impl Fn(&K) -> Duration) {
         self.sessions
             .retain(|key, session| now.saturating_duration_since(session.used) < idle(key));
     }
 
-    /// What to wait for.
+    /// Descriptors and events to poll.
     pub(crate) fn interest<'a>(&'a self, mut add: impl FnMut(K, PollFd<'a>)) {
         for (key, session) in &self.sessions {
             if !session.readable {
@@ -131,7 +130,7 @@ impl<K: Copy + Eq + Hash> Sessions<K> {
         }
     }
 
-    /// Something came.
+    /// Marks a session as readable.
     pub(crate) fn ready(&mut self, key: K) {
         if let Some(session) = self.sessions.get_mut(&key) {
             session.readable = true;
@@ -140,7 +139,7 @@ impl<K: Copy + Eq + Hash> Sessions<K> {
 }
 
 impl Session {
-    /// Sends what a packet of the guest holds. An error is the host's.
+    /// Sends the payload of a guest packet. Errors are the host's.
     pub(crate) fn send(
         &mut self,
         packet: &[u8],
@@ -154,7 +153,7 @@ impl Session {
         rustix::net::send(&self.socket, message, flags).map(drop)
     }
 
-    /// The length of what came, if it is no error: that is passed to the guest here.
+    /// Receives a message and returns its length; errors are reported to the guest here.
     fn receive(&mut self, buffer: &mut [u8], out: &mut Outbox, now: Instant) -> Option<usize> {
         match rustix::net::recv(&self.socket, buffer, RecvFlags::DONTWAIT) {
             Ok((_, length)) => {
@@ -162,7 +161,7 @@ impl Session {
                 Some(length)
             }
             Err(error) => {
-                // An error is reported once, so the next call is about data.
+                // An error is reported once, so the next call returns data.
                 self.readable = error != Errno::AGAIN;
                 if let Some(why) = unreachable(error) {
                     out.unreachable(why, &self.quote);
@@ -173,7 +172,7 @@ impl Session {
     }
 }
 
-/// Reports a packet that could not be sent to the guest.
+/// Reports to the guest a packet that could not be sent.
 pub(super) fn report_failure(error: Errno, packet: &[u8], out: &mut Outbox) {
     match unreachable(error) {
         Some(why) => out.unreachable(why, packet),
@@ -181,7 +180,7 @@ pub(super) fn report_failure(error: Errno, packet: &[u8], out: &mut Outbox) {
     }
 }
 
-/// What an error of the host's means to the guest.
+/// Maps a host error to an ICMP code for the guest.
 pub(super) fn unreachable(error: Errno) -> Option<Unreachable> {
     match error {
         Errno::CONNREFUSED => Some(Unreachable::Port),

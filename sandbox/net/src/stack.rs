@@ -1,9 +1,9 @@
-//! TCP stack, smoltcp: packets of the guest go in, packets for it come out.
+//! TCP stack on smoltcp: takes packets of the guest and emits packets for it.
 //!
-//! The interface has no link layer: who is where on the link is known. "Any IP"
-//! makes every address of the world an address of this interface. Sockets come
-//! from outside, a set for each connection; a packet that belongs to none meets
-//! an empty set and is answered with RST, as RFC 9293 wants.
+//! The interface has no link layer, since all addresses on the link are known. "Any IP"
+//! makes every address an address of this interface. Sockets come from outside, a set for
+//! each connection; a packet without a connection meets an empty set and is answered with
+//! RST, as RFC 9293 requires.
 
 use super::config::{Checksums, Config};
 use super::outbox::Outbox;
@@ -14,7 +14,7 @@ use smoltcp::time::Instant as Time;
 use smoltcp::wire::{HardwareAddress, IpCidr};
 use std::time::{Duration, Instant};
 
-/// Speaks TCP.
+/// TCP stack of the gateway.
 pub(super) struct Stack {
     interface: Interface,
     start: Instant,
@@ -23,7 +23,7 @@ pub(super) struct Stack {
     nobody: SocketSet<'static>,
 }
 
-/// The device of one call into smoltcp: perhaps a packet, and the outbox.
+/// The device of one call into smoltcp: at most one packet, and the outbox.
 struct Port<'a> {
     packet: Option<&'a [u8]>,
     out: &'a mut Outbox,
@@ -91,7 +91,7 @@ impl Device for Port<'_> {
 }
 
 impl Stack {
-    /// A stack of the gateway.
+    /// Creates the gateway's stack.
     pub(super) fn new(config: &Config, out: &mut Outbox, now: Instant) -> Result<Self, NetError> {
         let mtu = usize::from(config.mtu);
         let checksums = config.checksums;
@@ -109,7 +109,7 @@ impl Stack {
         };
         let mut interface = Interface::new(settings, &mut port, Time::ZERO);
         interface.update_ip_addrs(|addresses| {
-            // Cannot be full: nothing else is in there.
+            // The list is empty, so this cannot fail.
             let _ = addresses.push(IpCidr::new(GATEWAY.into(), 24));
         });
         interface.set_any_ip(true);
@@ -127,7 +127,7 @@ impl Stack {
         Time::from_micros(micros as i64)
     }
 
-    /// Gives an IP packet to the connection that it belongs to.
+    /// Delivers an IP packet to its connection.
     pub(super) fn ingress(
         &mut self,
         packet: &[u8],
@@ -145,14 +145,14 @@ impl Stack {
         self.interface.poll_ingress_single(time, &mut port, sockets);
     }
 
-    /// Answers a packet that belongs to no connection.
+    /// Answers a packet without a connection.
     pub(super) fn refuse(&mut self, packet: &[u8], out: &mut Outbox, now: Instant) {
         let mut nobody = std::mem::replace(&mut self.nobody, SocketSet::new(Vec::new()));
         self.ingress(packet, &mut nobody, out, now);
         self.nobody = nobody;
     }
 
-    /// Lets a connection send a packet; whether it did.
+    /// Lets a connection send a packet; returns whether it did.
     pub(super) fn egress(
         &mut self,
         sockets: &mut SocketSet<'static>,
@@ -169,7 +169,7 @@ impl Stack {
         self.interface.poll_egress(time, &mut port, sockets) == PollResult::SocketStateChanged
     }
 
-    /// When a connection has something to do if nothing happens before.
+    /// Time of a connection's next timer.
     pub(super) fn poll_at(
         &mut self,
         sockets: &SocketSet<'static>,
@@ -181,7 +181,7 @@ impl Stack {
         Some(self.start + Duration::from_micros(micros))
     }
 
-    /// What smoltcp's `connect` needs.
+    /// The context that smoltcp's `connect` needs.
     pub(super) fn context(&mut self) -> &mut iface::Context {
         self.interface.context()
     }

@@ -1,8 +1,8 @@
 //! TCP connections of a guest, each joined to one of the host.
 //!
-//! A SYN of the guest waits while the host connects. When it has, a listening
-//! socket is made just for that SYN; if it cannot, the SYN is answered with RST
-//! or an ICMP error, whichever says the same.
+//! A SYN of the guest waits while the host connects. On success a listening socket is
+//! created just for that SYN. On failure the SYN is answered with the matching RST or ICMP
+//! error.
 
 mod acknowledgement;
 mod flow;
@@ -24,10 +24,10 @@ use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::time::{Duration, Instant};
 
-/// First port that connections into the guest come from (RFC 6335).
+/// First source port of connections into the guest (RFC 6335).
 const FIRST_DYNAMIC_PORT: u16 = 49_152;
 
-/// A port of the guest, and its peer as the guest knows it.
+/// A port of the guest, and its peer as the guest sees it.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct TcpKey {
     pub(super) guest_port: u16,
@@ -35,13 +35,13 @@ pub(super) struct TcpKey {
     pub(super) peer_port: u16,
 }
 
-/// A SYN that waits for the host.
+/// A SYN that waits for the host to connect.
 struct PendingSyn {
     socket: OwnedFd,
     syn: Vec<u8>,
     since: Instant,
     until: Instant,
-    /// The host has an answer.
+    /// The host's connect has finished.
     ready: bool,
 }
 
@@ -50,16 +50,16 @@ enum Connection {
     Joined(Box<Flow>),
 }
 
-/// The connections.
+/// Table of connections.
 pub(super) struct Tcp {
     connections: BTreeMap<TcpKey, Connection>,
     limits: Limits,
-    /// Where the next step begins, so that each connection is first at times.
+    /// Rotates the first connection of each step, for fairness.
     first: usize,
     next_port: u16,
 }
 
-/// What the host said to an attempt to connect.
+/// Result of the host's connect.
 enum Attempt {
     Connected(OwnedFd),
     Waiting(OwnedFd),
@@ -80,13 +80,13 @@ impl Tcp {
         self.connections.len()
     }
 
-    /// Connections that wait for the host.
+    /// Number of connections that wait for the host.
     pub(super) fn connecting(&self) -> usize {
         let pending = |connection: &&Connection| matches!(connection, Connection::Connecting(_));
         self.connections.values().filter(pending).count()
     }
 
-    /// Takes a segment of the guest in its packet.
+    /// Handles a packet with a segment of the guest.
     pub(super) fn packet(
         &mut self,
         packet: &[u8],
@@ -110,7 +110,7 @@ impl Tcp {
                 flow.acknowledge(&tcp);
                 flow.ingress(packet, stack, out, now);
             }
-            // Repeated, or of a newer attempt from the same port.
+            // A retransmission, or a newer attempt from the same port.
             Some(Connection::Connecting(pending)) if opens => pending.syn = packet.to_vec(),
             Some(Connection::Connecting(_)) => {}
             None if opens => self.open(key, packet, filter, stack, out, now),
@@ -118,7 +118,7 @@ impl Tcp {
         }
     }
 
-    /// Has the host connect for a SYN.
+    /// Starts the host's connect for a SYN.
     fn open(
         &mut self,
         key: TcpKey,
@@ -133,7 +133,7 @@ impl Tcp {
         match target {
             Err(Unreachable::Port) => return stack.refuse(syn, out, now),
             Err(why) => return out.unreachable(why, syn),
-            // The guest repeats it.
+            // The guest will retransmit it.
             Ok(_) if full && !self.drop_half_open() => return out.count_drop(),
             Ok(_) => {}
         }
@@ -155,9 +155,8 @@ impl Tcp {
         }
     }
 
-    /// Forgets the oldest connection that is not open yet, so that a guest that
-    /// asks for many and goes on with none keeps others of its programs from
-    /// nothing. Whether there was one.
+    /// Drops the oldest half-open connection, so that a guest program that opens many and
+    /// completes none cannot block the others. Returns whether there was one.
     fn drop_half_open(&mut self) -> bool {
         let since = |connection: &Connection| match connection {
             Connection::Connecting(pending) => Some(pending.since),
@@ -174,7 +173,7 @@ impl Tcp {
         true
     }
 
-    /// Joins a connected socket of the host to the guest's attempt.
+    /// Joins a connected host socket to the guest's SYN.
     fn join(
         &mut self,
         key: TcpKey,
@@ -191,7 +190,7 @@ impl Tcp {
         }
     }
 
-    /// How many connections forwards may bring.
+    /// Connections that forwards may still add.
     pub(super) fn room(&self) -> usize {
         self.limits.tcp.saturating_sub(self.len())
     }
@@ -224,8 +223,7 @@ impl Tcp {
         }
     }
 
-    /// Goes on with what the host answered, moves bytes, and sends the guest
-    /// what there is to send.
+    /// Handles finished connects, moves bytes, and sends pending packets to the guest.
     pub(super) fn step(&mut self, stack: &mut Stack, out: &mut Outbox, now: Instant) {
         self.answered(stack, out, now);
         let mut busy = Vec::new();
@@ -243,7 +241,7 @@ impl Tcp {
         });
     }
 
-    /// Joins or refuses what the host has an answer to.
+    /// Joins or refuses connections whose connect has finished.
     fn answered(&mut self, stack: &mut Stack, out: &mut Outbox, now: Instant) {
         let due = |pending: &PendingSyn| pending.ready || pending.until <= now;
         let answered: Vec<TcpKey> = self
@@ -288,7 +286,7 @@ impl Tcp {
         }
     }
 
-    /// Ends what was silent for too long.
+    /// Ends idle connections.
     pub(super) fn expire(&mut self, now: Instant) {
         for connection in self.connections.values_mut() {
             if let Connection::Joined(flow) = connection {
@@ -297,7 +295,7 @@ impl Tcp {
         }
     }
 
-    /// When something is due.
+    /// Time of the next deadline.
     pub(super) fn next(&self) -> Option<Instant> {
         let next = |connection: &Connection| match connection {
             Connection::Connecting(pending) => Some(pending.until),
@@ -306,7 +304,7 @@ impl Tcp {
         self.connections.values().filter_map(next).min()
     }
 
-    /// What to wait for.
+    /// Descriptors and events to poll.
     pub(super) fn interest<'a>(&'a self, mut add: impl FnMut(TcpKey, PollFd<'a>)) {
         for (key, connection) in &self.connections {
             match connection {
@@ -325,7 +323,7 @@ impl Tcp {
         }
     }
 
-    /// The host's socket has something.
+    /// Records events of the host's socket.
     pub(super) fn ready(&mut self, key: TcpKey, events: PollFlags) {
         match self.connections.get_mut(&key) {
             Some(Connection::Connecting(pending)) => pending.ready = true,
@@ -335,7 +333,7 @@ impl Tcp {
     }
 }
 
-/// Starts connecting.
+/// Starts a non-blocking connect.
 fn connect(target: SocketAddrV4) -> Attempt {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = rustix::net::socket_with(AddressFamily::INET, SocketType::STREAM, flags, None);
@@ -350,10 +348,10 @@ fn connect(target: SocketAddrV4) -> Attempt {
     }
 }
 
-/// Answers the guest's SYN when the host could not connect.
+/// Answers the guest's SYN after a failed connect.
 fn refuse(syn: &[u8], error: Errno, stack: &mut Stack, out: &mut Outbox, now: Instant) {
     match error {
-        // The host is short of descriptors or memory; the guest repeats it.
+        // The host is short of descriptors or memory; the guest retransmits.
         Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM | Errno::AGAIN => {
             out.count_drop()
         }
@@ -366,7 +364,7 @@ fn refuse(syn: &[u8], error: Errno, stack: &mut Stack, out: &mut Outbox, now: In
 
 /// Closes a socket of the host with RST.
 fn reset(socket: OwnedFd) {
-    // Without it the peer would see an orderly end, which is worse than none;
-    // it fails only for things that are no sockets.
+    // Without it the peer would see an orderly end, which is worse than none; it fails only
+    // on non-sockets.
     let _ = sockopt::set_socket_linger(&socket, Some(Duration::ZERO));
 }

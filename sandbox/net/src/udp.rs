@@ -1,4 +1,4 @@
-//! UDP: a session for each port of the guest and peer.
+//! UDP: a session for each pair of guest port and peer.
 
 use super::GUEST;
 use super::config::Limits;
@@ -13,11 +13,10 @@ use smoltcp::wire::{IpProtocol, Ipv4Packet, UdpPacket};
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
-/// How long the answer of a name server is waited for; resolvers take a new
-/// port for each query.
+/// Idle timeout of a name server session; resolvers use a new port for each query.
 const DNS_IDLE: Duration = Duration::from_secs(15);
 
-/// A port of the guest, and its peer as the guest knows it.
+/// A port of the guest, and its peer as the guest sees it.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct UdpKey {
     guest_port: u16,
@@ -25,7 +24,7 @@ pub(super) struct UdpKey {
     peer_port: u16,
 }
 
-/// The sessions.
+/// UDP sessions of a guest.
 pub(super) struct Udp {
     sessions: Sessions<UdpKey>,
     idle: Duration,
@@ -43,7 +42,7 @@ impl Udp {
         self.sessions.len()
     }
 
-    /// Takes a datagram of the guest, whose checks it has passed.
+    /// Handles a datagram of the guest that passed all checks.
     pub(super) fn packet(
         &mut self,
         packet: &[u8],
@@ -69,7 +68,7 @@ impl Udp {
         };
         let mut sent = session.send(packet, udp.payload(), now);
         if sent == Err(Errno::CONNREFUSED) {
-            // That was about an earlier datagram.
+            // The error belongs to an earlier datagram.
             out.unreachable(Unreachable::Port, packet);
             sent = session.send(packet, udp.payload(), now);
         }
@@ -79,7 +78,7 @@ impl Udp {
         }
     }
 
-    /// A session, unless the host has no descriptor for it.
+    /// Opens a session, unless the host is out of descriptors.
     fn open(
         &mut self,
         key: UdpKey,
@@ -96,7 +95,7 @@ impl Udp {
         }
     }
 
-    /// Brings the guest what its peers sent. Whether something waits for room.
+    /// Delivers datagrams of peers to the guest; returns whether any wait for room.
     pub(super) fn pump(&mut self, out: &mut Outbox, now: Instant) -> bool {
         self.sessions.pump(out, now, |key, message, out| {
             let from = (key.peer, key.peer_port);
@@ -107,7 +106,7 @@ impl Udp {
         })
     }
 
-    /// Ends sessions that were silent for long.
+    /// Ends idle sessions.
     pub(super) fn expire(&mut self, now: Instant) {
         let usual = self.idle;
         self.sessions.expire(now, |key| match key.peer_port {
@@ -116,12 +115,12 @@ impl Udp {
         });
     }
 
-    /// What to wait for.
+    /// Descriptors and events to poll.
     pub(super) fn interest<'a>(&'a self, add: impl FnMut(UdpKey, PollFd<'a>)) {
         self.sessions.interest(add);
     }
 
-    /// Something came.
+    /// Marks a session as readable.
     pub(super) fn ready(&mut self, key: UdpKey) {
         self.sessions.ready(key);
     }

@@ -4,36 +4,35 @@ use super::{GATEWAY, GATEWAY_MAC, GUEST};
 use smoltcp::wire::{ArpOperation, ArpPacket, ArpRepr, EthernetAddress, IpProtocol, Ipv4Packet};
 use std::net::Ipv4Addr;
 
-/// Bytes of an Ethernet header.
+/// Size of an Ethernet header in bytes.
 pub(super) const ETHERNET_BYTES: usize = 14;
-/// Bytes of an IPv4 header without options.
+/// Size of an IPv4 header without options in bytes.
 pub(super) const IPV4_BYTES: usize = 20;
-/// Bytes of UDP's and ICMP's headers.
+/// Size of the UDP and ICMP headers in bytes.
 pub(super) const UDP_BYTES: usize = 8;
 
 /// EtherTypes.
 pub(super) const TYPE_IPV4: u16 = 0x0800;
 pub(super) const TYPE_ARP: u16 = 0x0806;
 
-/// TTL of what the gateway sends.
+/// TTL of the gateway's packets.
 const TTL: u8 = 64;
 
-/// Bytes of an ICMP error without its Ethernet header: what every host takes
+/// Size of an ICMP error without its Ethernet header in bytes, which every host accepts
 /// (RFC 1812 section 4.3.2.3).
 const ICMP_ERROR_BYTES: usize = 576;
 
-/// Why a packet does not get where it should; codes of ICMP's "destination
-/// unreachable" (RFC 792, RFC 1812 section 5.2.7.1).
+/// Codes of ICMP's "destination unreachable" (RFC 792, RFC 1812 section 5.2.7.1).
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum Unreachable {
     Network = 0,
     Host = 1,
     Port = 3,
-    /// Administratively prohibited: the policy.
+    /// Administratively prohibited, by the policy.
     Prohibited = 13,
 }
 
-/// Writes an Ethernet header of the gateway.
+/// Writes an Ethernet header with the gateway as source.
 pub(super) fn ethernet(frame: &mut [u8], to: [u8; 6], kind: u16) {
     frame[..6].copy_from_slice(&to);
     frame[6..12].copy_from_slice(&GATEWAY_MAC);
@@ -48,7 +47,7 @@ pub(super) struct Fragment {
     pub(super) more: bool,
 }
 
-/// Writes an IPv4 header with its checksum; `packet` is of the whole length.
+/// Writes an IPv4 header with its checksum; `packet` has the full length.
 pub(super) fn ipv4(
     packet: &mut [u8],
     protocol: IpProtocol,
@@ -74,7 +73,8 @@ pub(super) fn ipv4(
     packet.fill_checksum();
 }
 
-/// The sum of RFC 1071, folded, of parts of even length but for the last.
+/// Computes the folded checksum of RFC 1071 over parts that, except the last, have even
+/// length.
 pub(super) fn checksum(parts: &[&[u8]]) -> u16 {
     let word = |pair: &[u8]| u64::from(pair[0]) << 8 | u64::from(*pair.get(1).unwrap_or(&0));
     let sum = |part: &&[u8]| part.chunks(2).map(word).sum::<u64>();
@@ -85,7 +85,7 @@ pub(super) fn checksum(parts: &[&[u8]]) -> u16 {
     !(total as u16)
 }
 
-/// The pseudo header of UDP and TCP (RFC 768).
+/// Builds the pseudo header of UDP and TCP (RFC 768).
 pub(super) fn pseudo_header(
     from: Ipv4Addr,
     to: Ipv4Addr,
@@ -100,7 +100,7 @@ pub(super) fn pseudo_header(
     header
 }
 
-/// A UDP datagram; `None` if the payload is too long for one.
+/// Builds a UDP datagram; `None` if the payload is too long.
 pub(super) fn udp(from: (Ipv4Addr, u16), to: (Ipv4Addr, u16), payload: &[u8]) -> Option<Vec<u8>> {
     let len = UDP_BYTES + payload.len();
     if IPV4_BYTES + len > usize::from(u16::MAX) {
@@ -113,7 +113,7 @@ pub(super) fn udp(from: (Ipv4Addr, u16), to: (Ipv4Addr, u16), payload: &[u8]) ->
     datagram.extend_from_slice(&[0, 0]);
     datagram.extend_from_slice(payload);
     let header = pseudo_header(from.0, to.0, IpProtocol::Udp, len);
-    // Zero means that there is none (RFC 768).
+    // Zero means "no checksum" (RFC 768).
     let sum = match checksum(&[&header, &datagram]) {
         0 => 0xffff,
         sum => sum,
@@ -122,8 +122,7 @@ pub(super) fn udp(from: (Ipv4Addr, u16), to: (Ipv4Addr, u16), payload: &[u8]) ->
     Some(datagram)
 }
 
-/// An ICMP message of a type, a code, the four bytes after the checksum and the
-/// rest.
+/// Builds an ICMP message from type, code, the four bytes after the checksum and the data.
 pub(super) fn icmp(kind: u8, code: u8, rest: [u8; 4], data: &[u8]) -> Vec<u8> {
     let mut message = Vec::with_capacity(8 + data.len());
     message.extend_from_slice(&[kind, code, 0, 0]);
@@ -134,17 +133,17 @@ pub(super) fn icmp(kind: u8, code: u8, rest: [u8; 4], data: &[u8]) -> Vec<u8> {
     message
 }
 
-/// How much of a packet an ICMP error about it quotes.
+/// The part of a packet that an ICMP error quotes.
 pub(super) fn quote(packet: &[u8]) -> &[u8] {
     &packet[..packet.len().min(ICMP_ERROR_BYTES - IPV4_BYTES - 8)]
 }
 
-/// The ICMP error about a packet of the guest, which `quote` begins.
+/// Builds the ICMP error about a guest packet that starts with `quoted`.
 pub(super) fn unreachable(why: Unreachable, quoted: &[u8]) -> Vec<u8> {
     icmp(3, why as u8, [0; 4], quote(quoted))
 }
 
-/// An ARP frame of the gateway's, which speaks for `own`.
+/// Builds an ARP frame of the gateway, which speaks for the address `own`.
 pub(super) fn arp(
     operation: ArpOperation,
     own: Ipv4Addr,
@@ -164,7 +163,7 @@ pub(super) fn arp(
     frame
 }
 
-/// Asks who the guest is.
+/// Builds an ARP request for the guest's address.
 pub(super) fn arp_request() -> Vec<u8> {
     let mut frame = arp(ArpOperation::Request, GATEWAY, [0; 6], GUEST);
     ethernet(&mut frame, [0xff; 6], TYPE_ARP);

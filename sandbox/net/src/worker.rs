@@ -1,7 +1,7 @@
 //! Event loop of the gateway's thread: frames in, sockets moved, frames out, sleep.
 //!
-//! A step never blocks. What there is to wait for is gathered anew after each
-//! step, so that nothing is waited for that nobody would serve.
+//! A step never blocks. The poll set is rebuilt after each step, so that it holds only
+//! descriptors that a step would serve.
 
 use super::config::{Checksums, Config};
 use super::egress_filter::EgressFilter;
@@ -28,15 +28,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// Bytes of frames that a step takes from the guest, so that sockets are served
-/// too.
+/// Maximum bytes of frames taken from the guest in a step, so that sockets are served too.
 const BYTES_PER_STEP: usize = 512 << 10;
-/// How often entries that are too old are looked for.
+/// Interval between expiry checks.
 const TICK: Duration = Duration::from_secs(1);
-/// Longest sleep; the time that a wrong computation of ours could cost.
+/// Maximum sleep, which bounds the cost of a wrong timer.
 const MAX_SLEEP: Duration = Duration::from_secs(60);
 
-/// All of the gateway's state.
+/// State of the gateway.
 pub(super) struct Worker {
     link: Arc<Shared>,
     wake: Box<dyn Fn() + Send>,
@@ -59,7 +58,7 @@ pub(super) struct Worker {
     more: bool,
 }
 
-/// Whom a descriptor belongs to.
+/// Owner of a polled descriptor.
 #[derive(Copy, Clone, Debug)]
 enum Source {
     Link,
@@ -100,14 +99,14 @@ impl Worker {
         })
     }
 
-    /// The event loop.
+    /// Runs the event loop.
     pub(super) fn run(mut self) {
         while self.step() {
             self.wait(MAX_SLEEP);
         }
     }
 
-    /// One step of the loop; `false` at the end.
+    /// Runs one step; `false` at the end.
     pub(super) fn step(&mut self) -> bool {
         let now = Instant::now();
         self.out.begin(&self.link, now);
@@ -141,11 +140,11 @@ impl Worker {
         true
     }
 
-    /// Takes connections from the host's side.
+    /// Accepts forwarded connections.
     fn accept(&mut self, now: Instant) {
         let Self { tcp, stack, .. } = self;
         for listener in &mut self.listeners {
-            // Those that find no room stay in the host's backlog.
+            // Connections without room stay in the host's backlog.
             listener.accept(tcp.room(), |socket, port| {
                 tcp.forward(socket, port, stack, now);
             });
@@ -155,7 +154,7 @@ impl Worker {
         }
     }
 
-    /// Forgets what is too old.
+    /// Drops expired entries.
     fn tick(&mut self, now: Instant) {
         self.ticked = now;
         self.tcp.expire(now);
@@ -177,7 +176,7 @@ impl Worker {
         set(&counters.ping, self.ping.len());
     }
 
-    /// Sleeps until there is something to do, `longest` at most.
+    /// Sleeps until an event or a timer, `longest` at most.
     pub(super) fn wait(&mut self, longest: Duration) {
         let timeout = self.timeout(Instant::now()).min(longest);
         let timeout = Timespec::try_from(timeout).unwrap_or(Timespec {
@@ -203,7 +202,7 @@ impl Worker {
                 }
             }
         }
-        // An interrupted or impossible wait is a short one.
+        // An interrupted or failed wait counts as a short one.
         if rustix::event::poll(&mut fds, Some(&timeout)).is_err() {
             return;
         }
@@ -222,7 +221,7 @@ impl Worker {
         }
     }
 
-    /// How long nothing is due.
+    /// Time until the next timer.
     fn timeout(&self, now: Instant) -> Duration {
         let limited = self.from_guest.closed_for().map(|time| now + time);
         let mut due = [self.tcp.next(), None, None, None];
@@ -240,7 +239,7 @@ impl Worker {
         due.map_or(MAX_SLEEP, |due| due.saturating_duration_since(now))
     }
 
-    /// Takes a frame of the guest.
+    /// Handles a frame of the guest.
     fn frame(&mut self, frame: &[u8], now: Instant) {
         if frame.len() < ETHERNET_BYTES {
             return self.out.count_drop();
@@ -264,7 +263,7 @@ impl Worker {
                 self.out.learn(from);
                 self.ipv4(payload, now);
             }
-            // IPv6 and whatever else a system tries.
+            // IPv6 and other protocols are ignored.
             _ => {}
         }
     }
@@ -288,7 +287,7 @@ impl Worker {
         }
     }
 
-    /// Takes an IP packet; behind it there may be the padding of a short frame.
+    /// Handles an IP packet, which may be followed by the padding of a short frame.
     fn ipv4(&mut self, payload: &[u8], now: Instant) {
         let Ok(ip) = Ipv4Packet::new_checked(payload) else {
             return self.out.count_drop();
@@ -306,7 +305,7 @@ impl Worker {
         self.packet(&payload[..length], now);
     }
 
-    /// Takes a whole IP packet.
+    /// Handles a complete IP packet.
     fn packet(&mut self, packet: &[u8], now: Instant) {
         let Ok(ip) = Ipv4Packet::new_checked(packet) else {
             return self.out.count_drop();
@@ -315,7 +314,7 @@ impl Worker {
         let everyone = to.is_broadcast() || to.is_multicast() || to == BROADCAST;
         match ip.next_header() {
             IpProtocol::Udp => self.udp(packet, &ip, everyone, now),
-            // Nobody may speak for others, nor with groups.
+            // The guest may not spoof addresses or use multicast.
             _ if everyone || ip.src_addr() != GUEST => {}
             IpProtocol::Tcp => {
                 let Self {
@@ -375,7 +374,7 @@ impl Worker {
         }
     }
 
-    /// Sends the answer to a question about a name.
+    /// Sends a DNS answer to the guest.
     fn send_answer(&mut self, port: u16, answer: &[u8]) {
         let from: (Ipv4Addr, u16) = (GATEWAY, dns::PORT);
         if let Some(datagram) = wire::udp(from, (GUEST, port), answer) {

@@ -1,5 +1,5 @@
-//! Leak test: nothing is left over, descriptors and threads after many connections
-//! and many gateways. Alone in its process, because it counts them.
+//! Leak test: many connections and many gateways leave no descriptors and threads behind.
+//! Alone in its process, because it counts them.
 
 #[path = "gateway/peer.rs"]
 #[allow(dead_code, reason = "made for tests that use more of it")]
@@ -16,12 +16,12 @@ fn entries(folder: &str) -> usize {
     std::fs::read_dir(folder).expect("a folder").count()
 }
 
-/// Descriptors and threads of this process.
+/// Number of descriptors and threads of this process.
 fn open() -> (usize, usize) {
     (entries("/proc/self/fd"), entries("/proc/self/task"))
 }
 
-/// A thread that was joined may still be listed for a moment.
+/// A joined thread may still be listed for a moment.
 #[track_caller]
 fn reaches(expected: (usize, usize), what: &str) {
     let end = Instant::now() + Duration::from_secs(10);

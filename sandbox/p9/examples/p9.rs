@@ -6,13 +6,13 @@
 use a99_sandbox_p9::{Mount, MountMode, Options, Server};
 use std::time::Instant;
 
-/// Bytes that are moved in each direction.
+/// Bytes moved in each direction.
 const TOTAL: usize = 1 << 30;
-/// Bytes of one message's data: what Linux's client asks for.
+/// Data bytes of one message: the request size of Linux's client.
 const CHUNK: usize = (500 << 10) - 24;
-/// The file is gone over again and again, as large as this.
+/// Size of the file, which is read and written repeatedly.
 const FILE: usize = 64 << 20;
-/// Files in the folder that is listed.
+/// Files in the listed folder.
 const FILES: usize = 1000;
 
 fn message(kind: u8, fields: &[&[u8]]) -> Vec<u8> {

@@ -1,9 +1,9 @@
-//! File attributes, and those of file systems.
+//! File and file-system attributes.
 //!
-//! The user of this process is the guest's ordinary user, in both directions:
-//! what belongs to it belongs to whoever works in the guest. The host's root, and
-//! whoever has that user's number on the host, is nobody in the guest. Other
-//! numbers are the same on both sides. A guest changes no owners.
+//! Ids are mapped in both directions: the user of this process is the guest's ordinary
+//! user, so files of either belong to the other. The host's root, and the host user with
+//! the id of the guest's ordinary user, appear as "nobody" in the guest. Other ids are the
+//! same on both sides. A guest cannot change owners.
 
 use super::data::{flag, refuse_privileged};
 use super::fid::Fid;
@@ -18,20 +18,20 @@ use rustix::fs::{
 use rustix::io::Errno;
 use std::os::fd::AsFd;
 
-/// All of the fields that `stat` has (`P9_STATS_BASIC`).
+/// All fields of `stat` (`P9_STATS_BASIC`).
 const BASIC: u64 = 0x7ff;
 
-/// What the guest sees as the kind of file system (`V9FS_MAGIC`): programs that
-/// look for it mean how it behaves.
+/// File-system magic that the guest sees (`V9FS_MAGIC`): programs test it to predict
+/// behaviour.
 const FS_KIND: u32 = 0x0102_1997;
 
-/// The root's permissions: everybody may look.
+/// Mode of the root: every user may list it.
 const ROOT_MODE: u32 = 0o040_555;
 
-/// The user and group that stand for those without a number (`overflowuid`).
+/// Overflow user and group for ids without a mapping (`overflowuid`).
 const NOBODY: u32 = 65_534;
 
-/// What `Tsetattr` changes (`P9_SETATTR_*`).
+/// Fields that `Tsetattr` changes (`P9_SETATTR_*`).
 mod set {
     pub(super) const MODE: u32 = 0x1;
     pub(super) const UID: u32 = 0x2;
@@ -45,7 +45,7 @@ mod set {
     pub(super) const ALL: u32 = 0x1ff;
 }
 
-/// Mode bits that run a program as somebody else.
+/// Mode bits that run a program as another user.
 const PRIVILEGED: u32 = 0o6000;
 
 /// A request to change attributes.
@@ -84,10 +84,10 @@ impl Change {
         self.valid & what != 0
     }
 
-    /// One of the times: given, now, or left as it is.
+    /// One of the times: a given value, now, or unchanged.
     ///
     /// # Errors
-    /// `EINVAL` for a second that is too long.
+    /// `EINVAL` for nanoseconds of a second or more.
     fn time(&self, number: usize, changed: u32, given: u32) -> Result<Timespec, Errno> {
         if !self.has(changed) {
             return Ok(special_time(rustix::fs::UTIME_OMIT));
@@ -116,10 +116,10 @@ impl Owner {
     }
 }
 
-/// The guest's ordinary user and its group.
+/// Ids of the guest's ordinary user and its group.
 const GUEST_USER: u32 = 1000;
 
-/// The guest's administrator and its group.
+/// Ids of the guest's administrator and its group.
 const GUEST_ROOT: u32 = 0;
 
 fn guest_number(own: u32, number: u32) -> u32 {
@@ -139,7 +139,7 @@ impl Server {
         }
     }
 
-    /// What `Rgetattr` returns of a file; none is the root of all mounts.
+    /// Writes the fields of `Rgetattr` for a file, or for the root of all mounts if `None`.
     pub(super) fn write_attributes(
         &self,
         node: Option<&Node>,
@@ -154,7 +154,7 @@ impl Server {
                 self.write_stat(&stat, w);
             }
         }
-        // Times of birth, generation and version of the data: not sent.
+        // Birth time, generation and data version: not sent.
         for _ in 0..4 {
             w.u64(0);
         }
@@ -212,8 +212,8 @@ impl Server {
             last_access: change.time(0, set::ATIME, set::ATIME_GIVEN)?,
             last_modification: change.time(1, set::MTIME, set::MTIME_GIVEN)?,
         };
-        // The order of Linux's own file systems: what may fail for want of
-        // rights first, times last, because the others change them.
+        // The order of Linux's own file systems: changes that may lack permission first,
+        // times last, because the others modify them.
         if change.has(set::UID | set::GID) {
             self.change_owner(node, &change)?;
         }
@@ -223,7 +223,7 @@ impl Server {
         if change.has(set::SIZE) {
             let before = node.stat()?;
             let open = file.open.as_ref();
-            // An open file may be cut although its mode no longer says so.
+            // An open file may be truncated although its mode no longer allows writing.
             match open.filter(|open| open.flags & flag::ACCESS != flag::READ_ONLY) {
                 Some(open) => ftruncate(&*open.file, change.size)?,
                 None => self.cut(node, change.size)?,
@@ -234,16 +234,16 @@ impl Server {
         if change.has(set::ATIME | set::MTIME) {
             utimensat(folder, name, &times, AtFlags::empty())?;
         } else if change.valid == set::CTIME {
-            // Says that something changed, without a change.
+            // Updates the change time without any other change.
             chownat(folder, name, None, None, AtFlags::empty())?;
         }
         Ok(())
     }
 
-    /// Owners stay what they are: a guest of the host's root could give files to
-    /// anybody there, and others could not anyway. What changes nothing is done,
-    /// and so is the wish of the guest's root to have what belongs to the user
-    /// of this process, as archives and copies have it: both are that user.
+    /// Owners never change: a guest of the host's root could give files to any user there,
+    /// and other users could not anyway. Requests without effect succeed. So does a request
+    /// of the guest's root to own files of this process's user, as archives and copies make
+    /// it: both are that user.
     ///
     /// # Errors
     /// `EPERM`.
@@ -262,8 +262,7 @@ impl Server {
         }
     }
 
-    /// Changes permissions. Setuid and setgid can be kept and taken away, not
-    /// given.
+    /// Changes permissions. Setuid and setgid can be kept and removed, but not added.
     fn change_mode(&self, node: &Node, mode: u32) -> Result<(), Errno> {
         let given = mode & PRIVILEGED & !node.stat()?.st_mode;
         if given != 0 {
@@ -291,8 +290,8 @@ impl Server {
     pub(super) fn statfs(&mut self, r: &mut Reader<'_>, w: &mut Writer<'_>) -> Result<(), Errno> {
         let fid = r.u32()?;
         let mount = match self.fids.get(fid)? {
-            // Programs that look for where a file is mounted find the root of
-            // all mounts first, and mean one of these.
+            // Programs that search a file's mount point find the root of all mounts first,
+            // and mean one of these.
             Fid::Root => self.mounts.first(),
             _ => Some(&self.mounts[self.file(fid)?.node.mount]),
         };
@@ -311,7 +310,7 @@ impl Server {
     }
 }
 
-/// What is available where a mount is: no more than the guest may add.
+/// Caps a mount's free space at the guest's remaining budget.
 fn available(mount: &OpenMount, mut found: StatVfs) -> StatVfs {
     if mount.writable() {
         let blocks = mount.spent.left().0 / found.f_frsize.max(1);
@@ -320,7 +319,8 @@ fn available(mount: &OpenMount, mut found: StatVfs) -> StatVfs {
     found
 }
 
-/// Blocks are counted in fragments, as `statvfs` has it; 9p knows one size.
+/// Writes `Rstatfs`. Blocks are counted in fragments, as in `statvfs`; 9p has only one
+/// size.
 fn write_statfs(found: &StatVfs, w: &mut Writer<'_>) {
     w.u32(found.f_frsize as u32);
     for number in [

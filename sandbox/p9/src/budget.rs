@@ -1,37 +1,36 @@
-//! Write budget: how much a guest may add to a mount, bytes on the host's disk and
-//! entries.
+//! Write budget: limits the bytes on the host's disk and the entries that a guest may add
+//! to a mount.
 //!
-//! Counted is what this guest changed: blocks that its writes took and gave
-//! back, entries that it made and removed, and in bytes what these hold besides
-//! blocks: names, targets of links, attributes. File systems keep those in different
-//! places and tell of some only, so they count as long as they are, and the blocks of
-//! files and folders in addition. What was there before costs nothing, and what replaces
-//! it only the difference. A write is asked about before it is done, so the budget is
-//! passed by one message at most.
+//! The budget counts this guest's changes: blocks that its writes allocated and freed,
+//! entries that it made and removed, and the bytes of names, link targets and attributes.
+//! File systems store these in different places and report only some, so they count by
+//! length, in addition to the blocks of files and folders. Existing content costs nothing,
+//! and replacing it costs only the difference. Each write is checked before it is done, so
+//! the budget is exceeded by one message at most.
 
 use rustix::fs::{Stat, fstat};
 use rustix::io::Errno;
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-/// Bytes of a block as `stat` counts them.
+/// Size of a `stat` block in bytes.
 const BLOCK: i64 = 512;
 
-/// Bytes that an entry counts besides its name and content: an inode of usual file
-/// systems.
+/// Bytes charged for an entry in addition to its name and content: the inode size of usual
+/// file systems.
 const ENTRY_BYTES: u64 = 256;
 
-/// How much a guest may add to a mount. More: `EDQUOT` in the guest.
+/// How much a guest may add to a mount; beyond it the guest sees `EDQUOT`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
-    /// Bytes on the host's disk: contents, names, targets of links, attributes.
+    /// Bytes on the host's disk: contents, names, link targets, attributes.
     pub bytes: u64,
     /// Files, folders and links.
     pub entries: u64,
 }
 
 impl Default for Budget {
-    /// A gibibyte in a hundred thousand files: a project with what it installs.
+    /// A gibibyte in a hundred thousand files: a project with its installed dependencies.
     fn default() -> Self {
         Self {
             bytes: 1 << 30,
@@ -41,29 +40,29 @@ impl Default for Budget {
 }
 
 impl Budget {
-    /// As much as the host has.
+    /// No limit but the host's.
     pub const UNLIMITED: Self = Self {
         bytes: u64::MAX,
         entries: u64::MAX,
     };
 }
 
-/// What is spent of a budget.
+/// Use of a budget.
 #[derive(Debug, Default)]
 pub struct Spent {
     budget: Budget,
     bytes: AtomicI64,
     entries: AtomicI64,
-    /// Bytes of attributes, which are among the others.
+    /// Bytes of attributes, which the other bytes include.
     attributes: AtomicI64,
 }
 
-/// Bytes that an entry of that name counts, with `more` of its own.
+/// Bytes charged for an entry of that name with `more` bytes of link target or attributes.
 fn entry(name: &[u8], more: usize) -> u64 {
     ENTRY_BYTES + name.len() as u64 + more as u64
 }
 
-/// Bytes that a file takes on the disk.
+/// Disk space of a file in bytes.
 fn taken(stat: &Stat) -> i64 {
     stat.st_blocks.saturating_mul(BLOCK)
 }
@@ -77,7 +76,7 @@ fn left(most: u64, spent: &AtomicI64) -> u64 {
 }
 
 impl Spent {
-    /// Nothing yet of this budget.
+    /// Creates an unused budget.
     pub fn new(budget: Budget) -> Self {
         Self {
             budget,
@@ -85,7 +84,7 @@ impl Spent {
         }
     }
 
-    /// Bytes and entries that are left.
+    /// Remaining bytes and entries.
     pub fn left(&self) -> (u64, u64) {
         (
             left(self.budget.bytes, &self.bytes),
@@ -93,7 +92,7 @@ impl Spent {
         )
     }
 
-    /// Writes to a file, if what that may add is left.
+    /// Writes to a file if the budget covers the added bytes.
     ///
     /// # Errors
     /// `EDQUOT`, and those of `write`.
@@ -116,24 +115,24 @@ impl Spent {
         written
     }
 
-    /// A file takes another room on the disk than before.
+    /// Charges a file's change of disk space.
     pub fn changed(&self, before: &Stat, after: &Stat) {
         let change = taken(after) - taken(before);
         self.bytes.fetch_add(change, Ordering::Relaxed);
     }
 
-    /// A folder or link was made.
+    /// Charges a new folder or link.
     pub fn took(&self, made: &Stat) {
         self.bytes.fetch_add(taken(made), Ordering::Relaxed);
     }
 
-    /// A file, folder or link is gone for good.
+    /// Refunds a file, folder or link that was deleted.
     pub fn freed(&self, file: &Stat) {
         self.bytes.fetch_sub(taken(file), Ordering::Relaxed);
     }
 
-    /// Makes an entry of that name in a folder, if that is left. `more` are the bytes of
-    /// a link's target.
+    /// Makes an entry of that name in a folder if the budget covers it; `more` are the
+    /// bytes of a link's target.
     ///
     /// # Errors
     /// `EDQUOT`, and those of `make`.
@@ -153,7 +152,7 @@ impl Spent {
         })
     }
 
-    /// The same without the growth of the folder.
+    /// Does the same without the growth of the folder.
     ///
     /// # Errors
     /// `EDQUOT`, and those of `make`.
@@ -174,20 +173,20 @@ impl Spent {
         Ok(made)
     }
 
-    /// An entry of that name was removed, with `more` bytes of its own.
+    /// Refunds a removed entry of that name with `more` bytes.
     pub fn removed(&self, name: &[u8], more: usize) {
         self.entries.fetch_sub(1, Ordering::Relaxed);
         self.give_back(entry(name, more));
     }
 
-    /// A name in a folder became another.
+    /// Adjusts for a renamed entry.
     pub fn renamed(&self, from: &[u8], to: &[u8]) {
         self.give_back(entry(from, 0));
         self.add(entry(to, 0));
     }
 
-    /// Sets attributes of a file, which has `before` bytes of them and then `after`, if
-    /// that is left.
+    /// Sets an attribute of a file if the budget covers it; the file's attributes grow from
+    /// `before` to `after` bytes.
     ///
     /// # Errors
     /// `EDQUOT`, and those of `set`.
@@ -210,12 +209,12 @@ impl Spent {
         Ok(())
     }
 
-    /// Whether the guest has set attributes that are there still, as far as is known.
+    /// Whether the guest may have set attributes that still exist.
     pub fn has_attributes(&self) -> bool {
         self.attributes.load(Ordering::Relaxed) > 0
     }
 
-    /// Attributes are gone with their file.
+    /// Refunds the attributes of a deleted file.
     pub fn attributes_freed(&self, bytes: usize) {
         self.give_back(bytes as u64);
         self.attributes.fetch_sub(bytes as i64, Ordering::Relaxed);

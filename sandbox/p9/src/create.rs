@@ -1,5 +1,4 @@
-//! Create requests: folders, symbolic links, files, second names. And how modes
-//! are given exactly.
+//! Create requests: folders, symbolic links, files, hard links, with exact modes.
 
 use super::data::PLAIN_MODE;
 use super::git::{GitPlace, lock_parts};
@@ -10,15 +9,15 @@ use rustix::fs::{AtFlags, FileType, Mode, chmodat, fstat, linkat, mkdirat, readl
 use rustix::io::Errno;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// The bits of a mode that say what kind of file it is (`S_IFMT`), and the one
-/// kind that a guest can make with `Tmknod`.
+/// File type bits of a mode (`S_IFMT`), and the one type that a guest can create with
+/// `Tmknod`.
 const KIND_BITS: u32 = 0o170_000;
 const REGULAR: u32 = 0o100_000;
 
 impl Server {
-    /// Whether an entry may be made here: nothing that the host's git runs, no
-    /// `.git`, and nothing that makes the folder a git directory. What is returned
-    /// beside the place is held until the entry is made.
+    /// Checks that an entry may be created here: not a file that the host's git executes,
+    /// not `.git`, and not the entry that would complete a git directory. The caller holds
+    /// the returned lock until the entry exists.
     ///
     /// # Errors
     /// `EPERM`; `EBUSY`, see [`lock_parts`].
@@ -36,15 +35,15 @@ impl Server {
         }
     }
 
-    /// Gives a file the permissions that the guest asked for, whatever the mask
-    /// of this process took away. The guest has applied its own.
+    /// Sets the exact permissions that the guest asked for, regardless of this process's
+    /// umask. The guest has applied its own.
     pub(super) fn apply_mode(&self, fd: BorrowedFd<'_>, mode: u32) -> Result<(), Errno> {
         let wanted = mode & PLAIN_MODE;
         let found = fstat(fd)?.st_mode;
         if found & PLAIN_MODE == wanted {
             return Ok(());
         }
-        // A folder inherits this one from the folder above.
+        // A folder inherits setgid from its parent.
         let kept = Mode::from_raw_mode(found) & Mode::SGID;
         let (folder, name) = self.host.handle(fd);
         let mode = Mode::from_raw_mode(wanted) | kept;
@@ -59,7 +58,7 @@ impl Server {
         let spent = self.spent(dir);
         spent.make(dir, name, 0, || mkdirat(dir, name, plain))?;
         let node = self.host.step(dir, name)?;
-        // Somebody else may have put a link there meanwhile.
+        // Another process may have put a link there meanwhile.
         if node.kind == FileType::Directory {
             spent.took(&node.stat()?);
             self.apply_mode(node.as_fd(), mode)?;
@@ -77,8 +76,7 @@ impl Server {
             return Err(Errno::INVAL);
         }
         let dir = self.writable_dir(fid)?;
-        // A link in a git directory would let another folder pass for a part
-        // of it.
+        // A link in a git directory would let another folder pass for a part of it.
         let (place, _lock) = self.check_new_entry(dir, name)?;
         if place != GitPlace::Outside {
             return Err(self.refuse_git(dir, name));
@@ -86,7 +84,7 @@ impl Server {
         let make = || symlinkat(target, dir, name);
         self.spent(dir).make(dir, name, target.len(), make)?;
         let node = self.host.step(dir, name)?;
-        // Somebody else may have put a file there meanwhile.
+        // Another process may have put a file there meanwhile.
         if node.kind == FileType::Symlink {
             self.spent(dir).took(&node.stat()?);
         }
@@ -94,8 +92,8 @@ impl Server {
         Ok(())
     }
 
-    /// `Tmknod` makes regular files only: devices, FIFOs and sockets would be
-    /// the host's.
+    /// Handles `Tmknod` for regular files only: devices, FIFOs and sockets would be the
+    /// host's.
     pub(super) fn mknod(&mut self, r: &mut Reader<'_>, w: &mut Writer<'_>) -> Result<(), Errno> {
         let (fid, name, mode) = (r.u32()?, r.name()?, r.u32()?);
         let dir = self.writable_dir(fid)?;

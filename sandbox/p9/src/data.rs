@@ -23,17 +23,17 @@ pub(super) mod flag {
     pub(crate) const SYNC: u32 = 0o4000000;
 }
 
-/// Bits of a mode that a file can be created with: not setuid and setgid.
+/// Mode bits allowed for new files: not setuid and setgid.
 pub(super) const PLAIN_MODE: u32 = 0o1777;
 
-/// What the guest's flags ask of the host.
+/// Maps the guest's open flags to the host's.
 ///
-/// Appending is left out: each write says where it goes. Linux writes pages of
-/// its cache back through any file that is open for writing, and the host would
-/// put them at the end. Access times and direct access are the host's business.
+/// Append is dropped: each write carries its offset. Linux writes pages of its cache back
+/// through any file that is open for writing, and with append the host would put them at
+/// the end. Access times and direct I/O are the host's choice.
 ///
 /// # Errors
-/// `EINVAL` for a kind of access that does not exist.
+/// `EINVAL` for an invalid access mode.
 pub(super) fn host_flags(flags: u32) -> Result<OFlags, Errno> {
     let mut host = match flags & flag::ACCESS {
         flag::READ_ONLY if flags & flag::TRUNCATE != 0 => OFlags::RDWR,
@@ -71,16 +71,16 @@ impl Server {
         self.fids.check_open()?;
         let node = file.node.clone();
         let open = self.open_node(&node, flags)?;
-        // After opening: it may have cut the file.
+        // Read after opening, which may have truncated the file.
         let qid = node.qid()?;
         self.fids.set_open(fid, node, open)?;
         w.qid(qid);
-        // No unit of reading and writing but the length of messages.
+        // I/O unit 0: only the message size limits reads and writes.
         w.u32(0);
         Ok(())
     }
 
-    /// Opens a file as the guest's flags say and as its mount allows.
+    /// Opens a file with the guest's flags, within the rights of its mount.
     pub(super) fn open_node(&self, node: &Node, flags: u32) -> Result<OpenFile, Errno> {
         let mut host_flags = host_flags(flags)?;
         if node.kind == FileType::Directory {
@@ -135,8 +135,8 @@ impl Server {
         Ok(())
     }
 
-    /// Creates a regular file that was not there, so that nothing is opened
-    /// whose kind is not known.
+    /// Creates a regular file exclusively, so that no existing file of unknown type is
+    /// opened.
     pub(super) fn create(
         &self,
         dir: &Node,
@@ -152,7 +152,7 @@ impl Server {
             openat2(dir, name, access | create, plain, contained())
         })?;
         self.apply_mode(file.as_fd(), mode)?;
-        // The file itself, whatever its name stands for by now.
+        // Refers to the new file itself, even if its name changes meanwhile.
         let file = Arc::new(CountedFd::new(file, permit));
         let node = Node::of(dir.mount, Arc::clone(&file))?;
         let open = OpenFile {
@@ -205,7 +205,7 @@ impl Server {
 
     pub(super) fn fsync(&mut self, r: &mut Reader<'_>) -> Result<(), Errno> {
         let fid = r.u32()?;
-        // Linux before 3.0 does not say whether the data are enough.
+        // Linux before 3.0 does not send whether syncing the data is enough.
         let data_only = r.u32().unwrap_or(0) != 0;
         if matches!(self.fids.get(fid)?, Fid::Root) {
             return Ok(());
@@ -219,7 +219,7 @@ impl Server {
     }
 }
 
-/// Writing to a setuid program would put the guest's code under another's name.
+/// Refuses setuid and setgid programs: a write would run the guest's code as another user.
 ///
 /// # Errors
 /// `EPERM`.
@@ -232,8 +232,10 @@ pub(super) fn refuse_privileged(node: &Node) -> Result<(), Errno> {
     Ok(())
 }
 
+/// Checks that a range is a valid file range.
+///
 /// # Errors
-/// `EINVAL` if the range does not lie in any file.
+/// `EINVAL` if it is not.
 fn check_range(offset: u64, count: usize) -> Result<(), Errno> {
     match offset.checked_add(count as u64) {
         Some(end) if i64::try_from(end).is_ok() => Ok(()),
@@ -241,7 +243,7 @@ fn check_range(offset: u64, count: usize) -> Result<(), Errno> {
     }
 }
 
-/// A signal may come to the thread, and asks for nothing here.
+/// Retries a call that a signal interrupted; signals need no handling here.
 fn retry<T>(mut call: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
     loop {
         match call() {

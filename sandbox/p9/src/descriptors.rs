@@ -1,8 +1,8 @@
-//! Descriptor quota: what servers hold open is a share of what the process may.
+//! Descriptor quota: servers may use only a share of the process's descriptors.
 //!
-//! All servers together leave some for everything else, and one server leaves
-//! half to others. A guest that is out of them gets `EMFILE` and goes on when it
-//! has closed something.
+//! All servers together leave a reserve to the rest of the process, and one server leaves
+//! half of the share to others. A guest that exhausts it gets `EMFILE` and can continue
+//! after closing files.
 
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -13,17 +13,17 @@ use std::sync::{Arc, OnceLock};
 /// Descriptors that servers leave to the rest of the process.
 const RESERVED: u64 = 128;
 
-/// Least that servers share, however few the process may have.
+/// Minimum quota of all servers, even with a low process limit.
 const LEAST: u64 = 64;
 
-/// The soft limit that is asked for, where the hard one allows it.
+/// Soft limit that the process asks for, if the hard limit allows it.
 const WANTED: u64 = 64 << 10;
 
 /// Descriptors that all servers of the process hold.
 static OPEN_DESCRIPTORS: AtomicU64 = AtomicU64::new(0);
 
-/// Most descriptors of all servers. The process's soft limit is raised to its
-/// hard one before, once.
+/// Maximum descriptors of all servers. On the first call this raises the process's soft
+/// limit towards its hard limit.
 fn most() -> u64 {
     static MOST: OnceLock<u64> = OnceLock::new();
     *MOST.get_or_init(|| {
@@ -44,7 +44,7 @@ fn most() -> u64 {
     })
 }
 
-/// The quota of one server, and how much of it is open.
+/// Quota of one server, and its open descriptors.
 #[derive(Debug)]
 pub(super) struct Descriptors {
     open: Arc<AtomicU64>,
@@ -64,7 +64,7 @@ impl Default for Descriptors {
 }
 
 impl Descriptors {
-    /// A permit for one more.
+    /// Takes a permit for one more descriptor.
     ///
     /// # Errors
     /// `EMFILE`.
@@ -72,7 +72,7 @@ impl Descriptors {
         let permit = Permit(Arc::clone(&self.open));
         let own = self.open.fetch_add(1, Ordering::Relaxed) + 1;
         let all = OPEN_DESCRIPTORS.fetch_add(1, Ordering::Relaxed) + 1;
-        // Dropped, it gives both back.
+        // On failure, dropping the permit refunds both counts.
         match own > self.share || all > self.all {
             true => Err(Errno::MFILE),
             false => Ok(permit),
@@ -88,7 +88,7 @@ impl Descriptors {
     }
 }
 
-/// A permit to hold a descriptor, given back when it is dropped.
+/// A permit to hold a descriptor, returned on drop.
 #[derive(Debug)]
 pub(super) struct Permit(Arc<AtomicU64>);
 

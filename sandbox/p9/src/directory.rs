@@ -1,7 +1,7 @@
 //! Directory listing.
 //!
-//! An entry's cookie is the one that the host's file system gives it, so it
-//! means the same however many entries come and go, and no list is kept.
+//! An entry's cookie comes from the host's file system, so it stays valid as entries come
+//! and go, and the server keeps no list.
 
 use super::host::{Identity, Node, qid_path};
 use super::wire::{Qid, READ_OVERHEAD, Reader, Writer};
@@ -9,14 +9,14 @@ use super::{Fid, ROOT_QID, Server};
 use rustix::fs::{AtFlags, FileType, RawDir, SeekFrom, seek, statat};
 use rustix::io::Errno;
 
-/// Bytes of entries that are asked of the host's kernel at once. More than are
-/// sent are asked for again.
+/// Bytes of entries read from the host's kernel at once. Entries that do not fit the
+/// message are read again.
 const ENTRIES_BYTES: usize = 32 << 10;
 
-/// Bytes of an entry besides its name: qid, cookie, kind and the name's length.
+/// Size of an entry without its name: qid, cookie, type and the name's length.
 const ENTRY_OVERHEAD: usize = Qid::BYTES + 8 + 1 + 2;
 
-/// Kinds of entries (`DT_DIR`, `DT_UNKNOWN`).
+/// Entry types (`DT_DIR`, `DT_UNKNOWN`).
 const DT_DIR: u8 = 4;
 const DT_UNKNOWN: u8 = 0;
 
@@ -36,7 +36,7 @@ impl Server {
         Ok(())
     }
 
-    /// The entries of the root: cookies are their numbers from 1.
+    /// Lists the root's entries; their cookies count from 1.
     fn list_mounts(&self, cookie: u64, limit: usize, w: &mut Writer<'_>) {
         let own = [
             (ROOT_QID, DT_DIR, ".".into()),
@@ -78,7 +78,7 @@ impl Server {
         Ok(())
     }
 
-    /// Lists from `cookie` on, and returns where the host's kernel stands.
+    /// Lists from `cookie` on; returns the position of the host's kernel.
     fn list_into(
         &self,
         fid: u32,
@@ -101,7 +101,7 @@ impl Server {
         while let Some(entry) = dir.next() {
             let entry = match entry {
                 Ok(entry) => entry,
-                // What was read before counts; the error will come again.
+                // Entries read before it count; the error will recur.
                 Err(_) if w.len() > start => return Ok(None),
                 Err(errno) => return Err(errno),
             };
@@ -109,7 +109,7 @@ impl Server {
             let (qid, kind) = self.describe(&file.node, name, entry.ino(), entry.file_type());
             let next = entry.next_entry_cookie();
             if !put_entry(w, limit, qid, next, kind, name) {
-                // Not even one: the guest must ask with more room.
+                // Not even one entry fits: the guest must offer more room.
                 let nothing = w.len() == start;
                 return if nothing { Err(Errno::INVAL) } else { Ok(None) };
             }
@@ -118,8 +118,8 @@ impl Server {
         Ok(Some(position))
     }
 
-    /// Number and kind of an entry. The kind is looked up where the file system
-    /// does not tell it with the name.
+    /// Qid and type of an entry. The type is looked up if the file system does not return
+    /// it with the name.
     fn describe(&self, dir: &Node, name: &[u8], ino: u64, kind: FileType) -> (Qid, u8) {
         if name == b".." && dir.id == self.mounts[dir.mount].root.id {
             return (ROOT_QID, DT_DIR);
@@ -144,7 +144,7 @@ impl Server {
     }
 }
 
-/// The qid of an entry: its version is asked for when somebody walks there.
+/// Qid of an entry without a version, which a walk will fetch.
 fn entry_qid(kind: u8, path: u64) -> Qid {
     Qid {
         kind,
@@ -153,7 +153,7 @@ fn entry_qid(kind: u8, path: u64) -> Qid {
     }
 }
 
-/// The kind of an entry, as `readdir` of Linux returns it.
+/// Type of an entry in the encoding of Linux's `readdir`.
 fn dt(kind: FileType) -> u8 {
     match kind {
         FileType::Unknown => DT_UNKNOWN,
@@ -162,7 +162,7 @@ fn dt(kind: FileType) -> u8 {
     }
 }
 
-/// Adds an entry if it fits.
+/// Appends an entry if it fits.
 fn put_entry(
     w: &mut Writer<'_>,
     limit: usize,

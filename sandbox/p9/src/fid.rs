@@ -1,4 +1,4 @@
-//! Fid table: what the guest's fids stand for, and how many there may be.
+//! Fid table: the files behind the guest's fids, and limits of their number.
 
 use super::Options;
 use super::descriptors::CountedFd;
@@ -8,25 +8,25 @@ use rustix::io::Errno;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Longest extended attribute (`XATTR_SIZE_MAX` of Linux).
+/// Maximum size of an extended attribute in bytes (`XATTR_SIZE_MAX` of Linux).
 pub const MAX_XATTR_BYTES: usize = 64 << 10;
 
-/// Most fids at once that hold an attribute, which takes memory of this
-/// process; Linux needs each for the moment of one call.
+/// Maximum fids that hold an attribute in this process's memory; Linux needs each only
+/// during one call.
 const MAX_XATTR_FIDS: usize = 64;
 
-/// What a fid stands for.
+/// Referent of a fid.
 #[derive(Debug)]
 pub(super) enum Fid {
     /// The root of all mounts, open or not.
     Root,
     /// A file of a mount.
     File(File),
-    /// An extended attribute, or the list of their names, to be read.
+    /// An extended attribute, or the list of attribute names, to be read.
     XattrRead(Vec<u8>),
     /// An extended attribute that is being written.
     XattrWrite(XattrWrite),
-    /// What could not be found again when the server was restored.
+    /// A file that could not be found again when the server was restored.
     Stale,
 }
 
@@ -42,7 +42,7 @@ impl File {
         Self { node, open: None }
     }
 
-    /// The open file.
+    /// Returns the open file.
     ///
     /// # Errors
     /// `EBADF` if it is not open.
@@ -55,13 +55,13 @@ impl File {
 #[derive(Debug)]
 pub(super) struct OpenFile {
     pub file: Arc<CountedFd>,
-    /// The flags that the guest opened it with, as far as they mean something.
+    /// Open flags of the guest, reduced to the meaningful ones.
     pub flags: u32,
-    /// Of a folder: the cookie at which the host's kernel goes on, if known.
+    /// Of a folder: the cookie at which the host's kernel continues, if known.
     pub position: Option<u64>,
 }
 
-/// An attribute that is stored when its fid is forgotten.
+/// An attribute that is stored when its fid is clunked.
 #[derive(Debug)]
 pub(super) struct XattrWrite {
     pub node: Node,
@@ -77,7 +77,6 @@ impl Fid {
     }
 }
 
-/// The fids by number.
 #[derive(Debug)]
 pub(super) struct Fids {
     options: Options,
@@ -111,7 +110,7 @@ impl Fids {
     /// Adds a fid that is not open.
     ///
     /// # Errors
-    /// `EBADF` if the number is taken or none; `EMFILE` if there are too many.
+    /// `EBADF` if the number is taken or invalid; `EMFILE` if the table is full.
     pub(crate) fn insert(&mut self, number: u32, fid: Fid) -> Result<(), Errno> {
         if number == NO_FID || self.contains(number) {
             return Err(Errno::BADF);
@@ -127,8 +126,7 @@ impl Fids {
         Ok(())
     }
 
-    /// As [`Fids::insert`], of a fid for a file, but the number may be that of
-    /// one that is not open, which is given up.
+    /// Adds a fid for a file like [`Fids::insert`], but may replace a fid that is not open.
     pub(crate) fn put(&mut self, number: u32, fid: Fid) -> Result<(), Errno> {
         match self.table.get_mut(&number) {
             None => self.insert(number, fid),
@@ -137,7 +135,7 @@ impl Fids {
                 *old = fid;
                 Ok(())
             }
-            // Their end has effects.
+            // Ending these has effects.
             Some(Fid::XattrRead(_) | Fid::XattrWrite(_)) => Err(Errno::BADF),
         }
     }
@@ -153,7 +151,7 @@ impl Fids {
         Ok(fid)
     }
 
-    /// Whether one more file may be open.
+    /// Checks that one more file may be open.
     ///
     /// # Errors
     /// `EMFILE`.
@@ -164,10 +162,10 @@ impl Fids {
         Ok(())
     }
 
-    /// Makes a fid stand for an open file: its own, or one just created.
+    /// Makes a fid refer to an open file: its own, or one just created.
     ///
     /// # Errors
-    /// `EBADF` if it is open already or no file.
+    /// `EBADF` if it is already open or not a file.
     pub(crate) fn set_open(
         &mut self,
         number: u32,
@@ -195,11 +193,10 @@ impl Fids {
         Ok(())
     }
 
-    /// Makes a fid stand for an attribute instead of its file, which is not
-    /// open.
+    /// Makes a fid refer to an attribute instead of its file, which is not open.
     ///
     /// # Errors
-    /// `EMFILE` if there are too many such.
+    /// `EMFILE` if there are too many such fids.
     pub(crate) fn start_xattr(&mut self, number: u32, write: XattrWrite) -> Result<(), Errno> {
         self.check_xattrs()?;
         self.xattrs += 1;
@@ -207,7 +204,7 @@ impl Fids {
         Ok(())
     }
 
-    /// Adds a fid of a snapshot, open or not; too many are left out.
+    /// Adds a fid of a snapshot, open or not; fids beyond the limit are dropped.
     pub(crate) fn restore(&mut self, number: u32, fid: Fid) {
         let open = matches!(&fid, Fid::File(File { open: Some(_), .. }));
         if self.insert(number, fid).is_ok() && open {

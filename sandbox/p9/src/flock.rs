@@ -1,14 +1,13 @@
-//! Whole-file locks (`flock`), which belong to the open file: independent of
-//! locks on ranges ([`super::lock`]), here as at the host.
+//! Whole-file locks (`flock`), which belong to the open file: independent of range locks
+//! ([`super::lock`]), here as on the host.
 //!
-//! Only the image's kernel asks for them (a flag of `Tlock`); another client
-//! asks for the lock of a range instead. Which of the guest's open files may
-//! have a lock is decided by the guest's kernel before it asks. To the host the
-//! guest is one: for each file with locks one descriptor holds, as a lock of
-//! `flock`, the strongest that any of them holds.
+//! Only the image's kernel requests them (a flag of `Tlock`); other clients request a range
+//! lock instead. The guest's kernel arbitrates between its open files before it asks. To
+//! the host the guest is one owner: for each file with locks, one descriptor holds a
+//! `flock` lock as strong as the strongest of the guest's.
 //!
-//! A lock on a file that the guest may not change is a shared one at the host,
-//! and one in a mount that is read-only stays in the guest, as for ranges.
+//! A lock on a file that the guest may not change is a shared one on the host, and one in a
+//! read-only mount stays in the guest, as for ranges.
 
 use super::Server;
 use super::descriptors::CountedFd;
@@ -19,23 +18,23 @@ use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
 use std::collections::HashMap;
 
-/// The locks of all files.
+/// Whole-file locks of all files.
 #[derive(Debug, Default)]
 pub(super) struct Flocks {
     count: usize,
     files: HashMap<(usize, Identity), FileFlocks>,
 }
 
-/// Who holds a lock of one file, and the descriptor that holds it for all.
+/// Holders of one file's lock, and the descriptor that holds it for all.
 #[derive(Debug)]
 struct FileFlocks {
-    /// None for locks that stay in the guest.
+    /// `None` for locks that stay in the guest.
     fd: Option<CountedFd>,
     /// Whether the host may be asked for an exclusive lock.
     exclusive: bool,
-    /// By fid.
+    /// Lock kinds by fid.
     holders: HashMap<u32, LockKind>,
-    /// What the host holds for us.
+    /// The lock that the host holds for this guest.
     host: Option<LockKind>,
 }
 
@@ -56,14 +55,13 @@ impl FileFlocks {
             Some(LockKind::Exclusive) => FlockOperation::NonBlockingLockExclusive,
         };
         match flock(fd, operation) {
-            // A file system without locks: they hold in the guest only.
+            // The file system has no locks: they hold only within the guest.
             Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => {
                 self.host = wanted;
                 Ok(())
             }
             Err(errno) => {
-                // The lock before is gone as well: `flock` changes a lock by
-                // giving it back first.
+                // The previous lock is lost as well: `flock` releases a lock to change it.
                 self.host = None;
                 Err(errno)
             }
@@ -71,8 +69,7 @@ impl FileFlocks {
     }
 }
 
-/// Given back, not only closed, for the reason that [`super::lock`]'s descriptors
-/// give.
+/// Releases the lock explicitly, for the reason at [`super::lock`]'s descriptors.
 impl Drop for FileFlocks {
     fn drop(&mut self) {
         if let Some(fd) = &self.fd {
@@ -82,12 +79,12 @@ impl Drop for FileFlocks {
 }
 
 impl Flocks {
-    /// How many locks there are.
+    /// Number of locks.
     pub(crate) fn count(&self) -> usize {
         self.count
     }
 
-    /// Gives back what was locked through a fid.
+    /// Releases the lock taken through a fid.
     pub(crate) fn release_fid(&mut self, node: &Node, fid: u32) {
         let key = key(node);
         let Some(file) = self.files.get_mut(&key) else {
@@ -98,15 +95,15 @@ impl Flocks {
         }
         self.count -= 1;
         if file.holders.is_empty() {
-            // Which gives the lock of its descriptor back.
+            // Also releases the lock of its descriptor.
             self.files.remove(&key);
         } else {
-            // A weaker lock is always to be had.
+            // Weakening a lock always succeeds.
             let _ = file.apply();
         }
     }
 
-    /// All locks: fid and kind.
+    /// Iterates over all locks as fid and kind.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, LockKind)> {
         let holders = self.files.values().flat_map(|file| &file.holders);
         holders.map(|(fid, kind)| (*fid, *kind))
@@ -114,11 +111,11 @@ impl Flocks {
 }
 
 impl Server {
-    /// Takes, changes or gives back the lock of an open file.
+    /// Takes, changes or releases the lock of an open file.
     ///
     /// # Errors
-    /// `EAGAIN` if a program of the host is in the way: then the fid has no lock
-    /// any more, as `flock` has it. `ENOLCK` if there are too many.
+    /// `EAGAIN` if a program of the host holds a conflicting lock: the fid then has no lock
+    /// any more, as with `flock`. `ENOLCK` if there are too many.
     pub(super) fn set_flock(&mut self, fid: u32, kind: Option<LockKind>) -> Result<(), Errno> {
         let file = self.file(fid)?;
         file.opened()?;
@@ -149,7 +146,7 @@ impl Server {
         taken
     }
 
-    /// Gives back all that was locked through a fid.
+    /// Releases all locks taken through a fid.
     pub(super) fn release_locks(&mut self, node: &Node, fid: u32) {
         self.locks.release_fid(node, fid);
         self.flocks.release_fid(node, fid);
@@ -179,7 +176,7 @@ mod tests {
     use crate::descriptors::Descriptors;
     use std::fs::File;
 
-    /// As for locks of ranges.
+    /// The same holds for range locks.
     #[test]
     fn a_lock_is_given_back_though_a_copy_of_its_descriptor_stays_open() {
         let path = tempfile::NamedTempFile::new().expect("a file");

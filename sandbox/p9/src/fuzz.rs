@@ -1,8 +1,8 @@
-//! Body of the fuzz target `p9`: a hostile guest with any requests, on a folder
-//! that it may write, one that it may not, and one that it is not given.
+//! Body of the fuzz target `p9`: a hostile guest with arbitrary requests, on a writable
+//! folder, a read-only one, and one outside its mounts.
 //!
-//! Nothing may panic, each answer is well-formed, and afterwards what the guest
-//! may not change is as it was.
+//! No request may panic, each answer is well-formed, and files that the guest may not
+//! change stay unchanged.
 
 use super::wire::{HEADER_BYTES, message};
 use super::{Mount, MountMode, Options, P9_MESSAGE_BYTES, Server, ServerState};
@@ -12,10 +12,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
-/// Requests of one input at most.
+/// Maximum requests of one input.
 const MAX_REQUESTS: usize = 400;
 
-/// Limits small enough to be met.
+/// Limits small enough to be reached.
 const OPTIONS: Options = Options {
     max_fids: 12,
     max_open: 8,
@@ -80,7 +80,7 @@ const SHAPES: &[(u8, &[Field])] = &[
     (message::XATTRCREATE, &[Fid, Name, Long, Word]),
 ];
 
-/// Names that mean something in the folders, or to a file system.
+/// Names with a meaning in the folders or to a file system.
 const NAMES: [&[u8]; 25] = [
     b"0",
     b"1",
@@ -131,7 +131,7 @@ impl<'a> Script<'a> {
         taken
     }
 
-    /// A number, mostly a small one or the edge of something.
+    /// A number, mostly a small one or a boundary.
     fn number(&mut self) -> u64 {
         match self.choose() {
             small @ 0..=199 => u64::from(small),
@@ -182,14 +182,14 @@ impl<'a> Script<'a> {
         }
     }
 
-    /// The next request: mostly one that has its shape, now and then any bytes.
+    /// The next request: mostly well-formed, sometimes arbitrary bytes.
     fn request(&mut self) -> Option<Vec<u8>> {
         let choice = self.byte()?;
         let mut request = vec![0; HEADER_BYTES];
         if choice >= 250 {
             let len = usize::from(self.choose());
             let mut raw = self.take(len).to_vec();
-            // Half of them get past the check of their length.
+            // Half of them pass the length check.
             if choice & 1 == 1 && raw.len() >= 4 {
                 let size = raw.len() as u32;
                 raw[..4].copy_from_slice(&size.to_le_bytes());
@@ -213,11 +213,10 @@ fn put_string(text: &[u8], body: &mut Vec<u8>) {
     body.extend_from_slice(text);
 }
 
-/// Runs the requests that `data` stands for in `folder`, which must be empty
-/// and is filled.
+/// Runs the requests encoded in `data` on `folder`, which must be empty and is filled.
 ///
 /// # Panics
-/// If the server fails, or changed what the guest may not change.
+/// If the server fails, or changed a protected file.
 pub fn messages(folder: &Path, data: &[u8]) {
     prepare(folder).expect("the folder can be filled");
     let mounts = || {
@@ -229,7 +228,7 @@ pub fn messages(folder: &Path, data: &[u8]) {
     let mut server = Server::new(mounts(), OPTIONS).expect("the folders can be shared");
     let mut script = Script { data };
     let mut reply = Vec::new();
-    // What most requests need: all of the protocol, the root, the first mount.
+    // Preconditions of most requests: the full protocol, the root, the first mount.
     for start in [
         &b"\x1d\0\0\0\x64\xff\xff\0\0\x08\0\x10\09P2000.L.agent99"[..],
         b"\x17\0\0\0\x68\0\0\0\0\0\0\xff\xff\xff\xff\0\0\0\0\0\0\0\0",
@@ -252,7 +251,7 @@ pub fn messages(folder: &Path, data: &[u8]) {
     check_folder(folder);
 }
 
-/// A state is taken up by another server, which then has the same fids.
+/// Restores a state in another server, which must then have the same fids.
 fn restores(mounts: Vec<Mount>, state: &ServerState) {
     let server = Server::restore(mounts, OPTIONS, state).expect("the folders are still there");
     let numbers =
@@ -287,7 +286,7 @@ fn prepare(folder: &Path) -> std::io::Result<()> {
     symlink("/", folder.join("ro/out"))
 }
 
-/// What the guest may not change.
+/// Files that the guest may not change.
 const PROTECTED: [&str; 5] = [
     "rw/.git/config",
     "rw/.git/hooks/pre-commit",
@@ -297,7 +296,7 @@ const PROTECTED: [&str; 5] = [
 ];
 
 fn check_folder(folder: &Path) {
-    // These the guest may have closed.
+    // The guest may have closed these.
     for path in ["rw", "rw/.git"] {
         let open = fs::Permissions::from_mode(0o755);
         fs::set_permissions(folder.join(path), open).expect("it is ours");

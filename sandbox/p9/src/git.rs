@@ -1,26 +1,25 @@
-//! Git write protection: what of git's own a guest may write.
+//! Git write protection: which of git's own files a guest may write.
 //!
-//! The host's git runs what some files of a repository name: programs in `hooks`,
-//! filters, monitors and editors of `config`, lines of the list that an
-//! interrupted rebase goes on with. So within a git directory only what is known
-//! to be data may be written (`is_data`): what the index, commits, branches,
-//! merges and stashes need. (Security S07, class S5.)
+//! The host's git executes programs that some files of a repository name: programs in
+//! `hooks`, filters, monitors and editors of `config`, lines of the list that an
+//! interrupted rebase continues with. So within a git directory only known data may be
+//! written (`is_data`): the files that the index, commits, branches, merges and stashes
+//! need. (Security S07, class S5.)
 //!
-//! A git directory is one named `.git`, or one that git would take for one
-//! whatever its name: where `HEAD`, `objects` and `refs` stand, or `HEAD` and
-//! `commondir`. The guest makes neither: no `.git` at all, and not the last of
-//! those three ([`completes`]), in whatever order they come.
+//! A git directory is named `.git`, or is one that git would accept under any name: a
+//! folder with `HEAD`, `objects` and `refs`, or with `HEAD` and `commondir`. The guest can
+//! create neither: no `.git` at all, and not the entry that completes such a set
+//! ([`completes`]), in any order.
 //!
-//! Names are judged by their full path on the host, which the kernel tells, so
-//! that neither the place of a mount nor a rename hides one. Case, ignorable
-//! characters and the spellings of FAT and NTFS are folded away where a name is
-//! refused, for file systems that do so themselves; names that are allowed have
-//! one spelling.
+//! Names are judged by their full path on the host, which comes from the kernel, so that
+//! neither the place of a mount nor a rename hides one. Refused names are compared with
+//! case, ignorable characters and the spellings of FAT and NTFS folded away, for file
+//! systems that fold names themselves; allowed names have one spelling.
 //!
-//! A second hard link that the host made is a file of its own.
+//! A second hard link that the host made is a separate file.
 //!
-//! Servers of several guests may share a folder. So who makes one of the parts holds a
-//! lock of the folder from the look at the others to the end ([`lock_parts`]).
+//! Servers of several guests may share a folder. So a server that creates one of the parts
+//! holds a lock of the folder from the check of the others to the end ([`lock_parts`]).
 
 use rustix::fs::{AtFlags, CWD, FlockOperation, Mode, OFlags, flock, openat, statat};
 use rustix::io::Errno;
@@ -30,25 +29,25 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
-/// What of git's own a guest may write in a mount that it may write to.
+/// Which of git's own files a guest may write in a writable mount.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum GitWrites {
-    /// Nothing that makes the host's git run programs.
+    /// No file that makes the host's git run programs.
     #[default]
     Refused,
-    /// These paths, relative to the mount, and all below them, for instance
+    /// These paths, relative to the mount, and all paths below them, for instance
     /// `.git/config`.
     Named(Vec<PathBuf>),
-    /// All.
+    /// All files.
     Allowed,
 }
 
-/// Folders of a git directory in which other git directories stand: of
-/// submodules and of further working trees.
+/// Folders of a git directory that contain other git directories: of submodules and of
+/// linked working trees.
 const NESTED: [&str; 2] = ["modules", "worktrees"];
 
-/// Files of a git directory that are data: what git looks at to know where it
-/// stands, and texts for people. `NAME.lock` is the same for each.
+/// Files of a git directory that are data: state that git reads, and texts for people.
+/// `NAME.lock` counts as `NAME`.
 const DATA: [&str; 21] = [
     "HEAD",
     "ORIG_HEAD",
@@ -73,32 +72,32 @@ const DATA: [&str; 21] = [
     "gc.log",
 ];
 
-/// How temporary files that become one of those begin.
+/// Prefixes of temporary files that become one of those.
 const TEMPORARY: [&str; 4] = ["index.stash.", "next-index-", "sharedindex", "shallow_"];
 
-/// Folders of a git directory that hold data at any depth: names of commits,
-/// what they were before, and how conflicts were resolved.
+/// Folders of a git directory that hold data at any depth: refs, their logs, and
+/// resolutions of conflicts.
 const DATA_FOLDERS: [&str; 3] = ["refs", "logs", "rr-cache"];
 
-/// What makes a folder a git directory, folded.
+/// Entries that make a folder a git directory, folded.
 const PARTS: [&str; 4] = ["head", "objects", "refs", "commondir"];
 
-/// How a path stands to the git directory that it lies in.
+/// Position of a path relative to the git directory around it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GitPlace {
-    /// In none.
+    /// Outside any git directory.
     Outside,
-    /// It is one, by its name.
+    /// A git directory, by its name.
     Dot,
-    /// In one, where nothing harms, or on the way to what is protected: folders and
-    /// links do not come or go there as a whole.
+    /// Inside a git directory, on data or on the way to protected files: folders and links
+    /// may not appear, move or vanish there.
     Inside,
-    /// In one, and protected.
+    /// Inside a git directory, and protected.
     Protected,
 }
 
-/// Where a path of the host lies, by its name, by what is in the folders above it, and by
-/// what git's configuration of these leads to.
+/// Classifies a path of the host by its name, by the contents of the folders above it, and
+/// by paths that their git configuration names.
 pub fn place_on_host(path: &Path) -> GitPlace {
     match git_place(path, &stands) {
         GitPlace::Outside => super::git_config::place(path),
@@ -106,15 +105,15 @@ pub fn place_on_host(path: &Path) -> GitPlace {
     }
 }
 
-/// How far a path has come.
+/// Progress along a path.
 enum Way<'a> {
     Outside,
-    /// In a git directory, by these names.
+    /// Inside a git directory, below these names.
     In(Vec<&'a [u8]>),
 }
 
-/// Where the absolute path `path` lies. `stands` says whether a folder on the
-/// way is a git directory by what is in it.
+/// Classifies the absolute path `path`; `stands` returns whether a folder on the way is a
+/// git directory by its contents.
 fn git_place(path: &Path, stands: &dyn Fn(&Path) -> bool) -> GitPlace {
     let mut way = Way::Outside;
     let mut folder = PathBuf::from("/");
@@ -148,18 +147,18 @@ fn git_place(path: &Path, stands: &dyn Fn(&Path) -> bool) -> GitPlace {
     }
 }
 
-/// Whether something below these names of a git directory may be data.
+/// Whether paths below these names of a git directory may be data.
 fn leads_on(names: &[&[u8]]) -> bool {
     is_data(names) || NESTED.iter().any(|nested| names[0] == nested.as_bytes())
 }
 
-/// Whether these names of a git directory lead to data and nothing else.
+/// Whether these names of a git directory lead only to data.
 fn is_data(names: &[&[u8]]) -> bool {
     let mut texts = Vec::with_capacity(names.len());
     for name in names {
         match std::str::from_utf8(name) {
             Ok(text) => texts.push(text),
-            // Names of branches have any bytes.
+            // Branch names may contain any bytes.
             Err(_) => texts.push("\u{fffd}"),
         }
     }
@@ -178,7 +177,7 @@ fn is_data(names: &[&[u8]]) -> bool {
     }
 }
 
-/// Whether these names below `objects` are of objects: not the list of other
+/// Whether these names below `objects` are of objects, and not the list of alternate object
 /// stores.
 fn is_objects(names: &[&str]) -> bool {
     let hex = |name: &str| name.len() == 2 && name.bytes().all(|b| b.is_ascii_hexdigit());
@@ -194,12 +193,12 @@ fn is_objects(names: &[&str]) -> bool {
     }
 }
 
-/// Whether a folder that has what `there` says (folded) is a git directory.
+/// Whether a folder is a git directory; `there` returns whether it has a (folded) entry.
 fn is_repository(there: &dyn Fn(&str) -> bool) -> bool {
     there("head") && (there("commondir") || (there("objects") && there("refs")))
 }
 
-/// The name of a part as git writes it.
+/// A part's name as git spells it.
 fn spelled(part: &str) -> &str {
     match part {
         "head" => "HEAD",
@@ -207,15 +206,15 @@ fn spelled(part: &str) -> &str {
     }
 }
 
-/// Whether a folder of the host is a git directory by what is in it.
+/// Whether a folder of the host is a git directory by its contents.
 fn stands(folder: &Path) -> bool {
     is_repository(&|part| {
         statat(CWD, folder.join(spelled(part)), AtFlags::SYMLINK_NOFOLLOW).is_ok()
     })
 }
 
-/// Whether an entry of that name would make `dir` a git directory that it is
-/// not yet. One that has the name of one is one.
+/// Whether an entry of that name would make `dir` a git directory. A folder with the name
+/// of one already is one.
 pub fn completes(dir: BorrowedFd<'_>, name: &[u8]) -> bool {
     let name = fold(OsStr::from_bytes(name));
     let has = |part: &str| statat(dir, spelled(part), AtFlags::SYMLINK_NOFOLLOW).is_ok();
@@ -225,16 +224,16 @@ pub fn completes(dir: BorrowedFd<'_>, name: &[u8]) -> bool {
         && !has_its_name(dir)
 }
 
-/// How long a folder's lock is waited for, and how often it is tried.
+/// How often a folder's lock is tried, and at which interval.
 const LOCK_TRIES: u32 = 40;
 const LOCK_INTERVAL: Duration = Duration::from_millis(5);
 
-/// Takes the lock of a folder in which an entry of that name is to be made, if it could be
-/// part of a git directory: until the descriptor is closed no other server makes another
-/// part there. File systems without locks have none.
+/// Locks a folder before an entry of that name is created, if it could be part of a git
+/// directory. Until the descriptor is closed, no other server creates another part there.
+/// On file systems without locks this does nothing.
 ///
 /// # Errors
-/// `EBUSY` if somebody else holds it on.
+/// `EBUSY` if another process keeps the lock.
 pub fn lock_parts(dir: BorrowedFd<'_>, name: &[u8]) -> Result<Option<OwnedFd>, Errno> {
     if !PARTS.contains(&fold(OsStr::from_bytes(name)).as_str()) {
         return Ok(None);
@@ -244,7 +243,7 @@ pub fn lock_parts(dir: BorrowedFd<'_>, name: &[u8]) -> Result<Option<OwnedFd>, E
     for _ in 0..LOCK_TRIES {
         match flock(&folder, FlockOperation::NonBlockingLockExclusive) {
             Err(Errno::WOULDBLOCK) => std::thread::sleep(LOCK_INTERVAL),
-            // Held, or a file system that has none.
+            // Locked, or a file system without locks.
             _ => return Ok(Some(folder)),
         }
     }
@@ -261,19 +260,19 @@ fn has_its_name(dir: BorrowedFd<'_>) -> bool {
     })
 }
 
-/// `.git` and the short name that FAT and NTFS give it.
+/// Whether a name is `.git` or its short name on FAT and NTFS.
 fn is_dot_git(folded: &str) -> bool {
     folded == ".git" || folded == "git~1"
 }
 
-/// A name as the most forgiving file system sees it.
+/// Folds a name as the most permissive file system would.
 pub(super) fn fold(name: &OsStr) -> String {
     let text = String::from_utf8_lossy(name.as_bytes());
     let mut folded = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
-            // Characters that casefolding leaves out or writes otherwise
-            // (Unicode 12.1 as in Linux `fs/unicode`): of these letters only.
+            // Characters that casefolding drops or rewrites (Unicode 12.1 as in Linux
+            // `fs/unicode`), for the letters of these names only.
             '\u{00ad}' | '\u{034f}' | '\u{061c}' | '\u{180b}'..='\u{180e}' => {}
             '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' => {}
             '\u{2060}'..='\u{206f}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' => {}
@@ -294,8 +293,7 @@ pub(super) fn fold(name: &OsStr) -> String {
 }
 
 impl GitWrites {
-    /// Whether `relative`, a path in the mount, may be written although it is
-    /// protected.
+    /// Whether `relative`, a protected path in the mount, may be written.
     pub(super) fn allows(&self, relative: &Path) -> bool {
         match self {
             Self::Refused => false,

@@ -1,10 +1,10 @@
-//! Paths that git's configuration leads to: files of a working tree that the host's git
-//! runs, or reads as further configuration, because a setting of the user's names them.
+//! Paths named by git's configuration: files of a working tree that the host's git runs, or
+//! reads as further configuration, because one of the user's settings names them.
 //!
-//! `core.hooksPath = .husky/_`, `include.path = ../.gitconfig`, a filter that is a script
-//! of the tree: such a setting is the host's, but the file is one that a guest could write.
-//! So these paths are protected as git's own files are. What such a file goes on to run
-//! (the scripts of a `package.json`, say) is beyond what can be known here.
+//! Examples are `core.hooksPath = .husky/_`, `include.path = ../.gitconfig`, and a filter
+//! that is a script of the tree: the setting is the host's, but a guest could write the
+//! file. So these paths are protected like git's own files. Programs that such a file runs
+//! in turn (the scripts of a `package.json`, say) are beyond what can be known here.
 
 use super::git::{GitPlace, fold};
 use std::collections::HashMap;
@@ -13,19 +13,19 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Largest configuration that is read; git's own are a few kilobytes.
+/// Maximum size of a configuration that is read in bytes; git's own are a few kilobytes.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// Files that are included one by another, at most; git allows 10.
+/// Maximum depth of includes; git allows 10.
 const MAX_DEPTH: usize = 10;
 
-/// Configurations that are remembered, at most.
+/// Maximum cached configurations.
 const MAX_REMEMBERED: usize = 256;
 
-/// What a setting's value is.
+/// Type of a setting's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Leads {
-    /// A folder or file of git's to read or run.
+    /// A folder or file that git reads or runs.
     Path,
     /// Another configuration.
     Include,
@@ -33,7 +33,7 @@ enum Leads {
     Command,
 }
 
-/// Where the value of a setting leads to; section and key are in lower case.
+/// Type of a setting's value, if it names a path; section and key are in lower case.
 fn leads(section: &str, key: &str) -> Option<Leads> {
     Some(match (section, key) {
         ("include" | "includeif", "path") => Leads::Include,
@@ -65,16 +65,16 @@ fn leads(section: &str, key: &str) -> Option<Leads> {
     })
 }
 
-/// A setting that leads somewhere.
+/// A setting that names a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Setting {
     leads: Leads,
     value: String,
 }
 
-/// Where the absolute path `path` stands to the paths that configurations of the working
-/// trees above it lead to: protected if it is one of them or below it; if it is on the way to
-/// one, it must not become a link or be replaced as a whole.
+/// Classifies the absolute path `path` by the configurations of the working trees above it.
+/// A path that they name, or one below it, is protected; a path on the way to one must not
+/// become a link or be replaced as a whole.
 pub(super) fn place(path: &Path) -> GitPlace {
     let mut place = GitPlace::Outside;
     for top in path.ancestors().skip(1) {
@@ -90,7 +90,7 @@ pub(super) fn place(path: &Path) -> GitPlace {
     place
 }
 
-/// Whether `path` is `folder` or below it, on the most forgiving file system.
+/// Whether `path` is `folder` or below it, on the most permissive file system.
 fn is_below(path: &Path, folder: &Path) -> bool {
     let mut components = path.components();
     folder.components().all(|folder| {
@@ -101,7 +101,7 @@ fn is_below(path: &Path, folder: &Path) -> bool {
     })
 }
 
-/// The paths that the configuration of the working tree at `top` leads to.
+/// The paths that the configuration of the working tree at `top` names.
 fn led_to(top: &Path) -> Vec<PathBuf> {
     let Some(configurations) = configurations(top) else {
         return Vec::new();
@@ -110,7 +110,7 @@ fn led_to(top: &Path) -> Vec<PathBuf> {
     for file in configurations {
         add(&file, top, MAX_DEPTH, &mut led);
     }
-    // What the host has links for is protected at both ends.
+    // If the host has links there, both ends are protected.
     let ends: Vec<PathBuf> = led.iter().filter_map(|path| real(path)).collect();
     led.extend(ends);
     led
@@ -144,7 +144,7 @@ fn configurations(top: &Path) -> Option<Vec<PathBuf>> {
     Some(files)
 }
 
-/// Adds what a configuration leads to.
+/// Adds the paths that a configuration names.
 fn add(file: &Path, top: &Path, depth: usize, led: &mut Vec<PathBuf>) {
     for setting in settings_of(file).iter() {
         let Setting { leads, value } = setting;
@@ -166,7 +166,7 @@ fn add(file: &Path, top: &Path, depth: usize, led: &mut Vec<PathBuf>) {
             }
             Leads::Command => {
                 let paths = files(value).into_iter().map(|word| absolute(top, word));
-                // A folder is where the command works, not what it runs.
+                // A folder is where the command works; only files are run.
                 led.extend(paths.filter(|path| !path.is_dir()));
             }
         }
@@ -174,7 +174,7 @@ fn add(file: &Path, top: &Path, depth: usize, led: &mut Vec<PathBuf>) {
 }
 
 /// Words of a command line that may be files of the tree. A command without a slash is
-/// looked up in `PATH`; its arguments may be files, which have an extension then.
+/// looked up in `PATH`; its arguments count as files if they have an extension.
 fn files(line: &str) -> Vec<&str> {
     let mut files = Vec::new();
     for command in line.split([';', '|', '&', '(', ')', '`', '\n']) {
@@ -190,7 +190,7 @@ fn files(line: &str) -> Vec<&str> {
     files
 }
 
-/// A path that may be relative to a folder, without `.` and `..`.
+/// Resolves a path, possibly relative to a folder, without `.` and `..`.
 fn absolute(folder: &Path, path: &str) -> PathBuf {
     let joined = match (path.strip_prefix("~/"), std::env::var_os("HOME")) {
         (Some(rest), Some(home)) => Path::new(&home).join(rest),
@@ -207,7 +207,7 @@ fn absolute(folder: &Path, path: &str) -> PathBuf {
     plain
 }
 
-/// Where a path leads through links, or would if its last part were there.
+/// Resolves links in a path whose last component may be missing.
 fn real(path: &Path) -> Option<PathBuf> {
     fs::canonicalize(path).ok().or_else(|| {
         let folder = fs::canonicalize(path.parent()?).ok()?;
@@ -215,7 +215,7 @@ fn real(path: &Path) -> Option<PathBuf> {
     })
 }
 
-/// What tells that a file is the same as before.
+/// File metadata that reveals a change.
 type Stamp = (u64, u64, u64, (i64, i64), (i64, i64));
 
 fn stamp(metadata: &Metadata) -> Stamp {
@@ -228,7 +228,7 @@ fn stamp(metadata: &Metadata) -> Stamp {
     )
 }
 
-/// The settings of a file that lead somewhere; none if it cannot be read.
+/// The path-naming settings of a file; empty if it cannot be read.
 fn settings_of(file: &Path) -> Arc<[Setting]> {
     type Remembered = HashMap<PathBuf, (Stamp, Arc<[Setting]>)>;
     static REMEMBERED: Mutex<Option<Remembered>> = Mutex::new(None);
@@ -255,7 +255,7 @@ fn settings_of(file: &Path) -> Arc<[Setting]> {
     settings
 }
 
-/// The settings of a configuration that lead somewhere (`git-config(1)`, "Syntax").
+/// Parses the path-naming settings of a configuration (`git-config(1)`, "Syntax").
 fn parse(text: &str) -> Vec<Setting> {
     let mut settings = Vec::new();
     let mut section = String::new();
@@ -277,7 +277,7 @@ fn parse(text: &str) -> Vec<Setting> {
         let value = value(start, &mut lines);
         let key = key.to_ascii_lowercase();
         if let Some(leads) = leads(&section, &key)
-            // An alias is another command of git's unless it begins so.
+            // Only an alias that starts with `!` runs a program; others are git commands.
             && (section != "alias" || value.starts_with('!'))
         {
             settings.push(Setting { leads, value });
@@ -286,7 +286,7 @@ fn parse(text: &str) -> Vec<Setting> {
     settings
 }
 
-/// The section of a head behind its bracket, and what follows.
+/// Parses a section header after its bracket; returns the section and the rest.
 fn head(text: &str) -> Option<(String, &str)> {
     let mut quoted = false;
     let mut escaped = false;
@@ -305,7 +305,7 @@ fn head(text: &str) -> Option<(String, &str)> {
     Some((name.to_ascii_lowercase(), &text[end + 1..]))
 }
 
-/// A value from behind its sign, which goes on in the next line after a backslash.
+/// Parses a value after its `=`; a trailing backslash continues it in the next line.
 fn value<'a>(start: &'a str, lines: &mut impl Iterator<Item = &'a str>) -> String {
     let mut value = String::new();
     let mut quoted = false;
@@ -409,13 +409,13 @@ mod tests {
         assert_eq!(at("sub/tools/other"), GitPlace::Outside);
         assert_eq!(at("sub/file"), GitPlace::Outside);
         assert_eq!(at("other/.husky/x"), GitPlace::Outside);
-        // A changed configuration counts at once, and so does a link of the host's.
+        // A changed configuration takes effect at once, and so does a new link on the host.
         write("sub/.git/config", "[core]\n\thooksPath = hooks\n");
         fs::create_dir(top.join("real")).expect("made");
         std::os::unix::fs::symlink("../real", top.join("sub/hooks")).expect("linked");
         assert_eq!(at("sub/.husky/x"), GitPlace::Outside);
         assert_eq!(at("sub/hooks"), GitPlace::Protected);
-        // Outside of the working tree nobody looks for its configuration.
+        // Outside the working tree its configuration does not apply.
         assert_eq!(at("real/x"), GitPlace::Outside);
     }
 

@@ -1,17 +1,16 @@
-//! Contained path resolution: files of the host, held by descriptors that can do
-//! nothing but be named (`O_PATH`), and the steps from one to the next.
+//! Contained path resolution: host files held by `O_PATH` descriptors, and single steps
+//! from one to the next.
 //!
-//! A step is one name, resolved by `openat2` beneath a held directory and
-//! without following any link, so no name leads out of a mount, however the
-//! tree changes meanwhile; symbolic links are for the guest's kernel to follow,
-//! inside the guest. `rustix` has these calls as they are. `cap-std` was not
-//! taken: it falls back to a resolution of its own that asks more often and is
-//! open to races of the host, and it has none of the calls on open files, such
-//! as locks, extended attributes and cookies of directories.
+//! A step is one name, resolved by `openat2` beneath a held directory and without following
+//! any link. So no name leads out of a mount, even while the tree changes. Symbolic links
+//! are for the guest's kernel to follow, inside the guest. `rustix` exposes these calls
+//! directly. `cap-std` was not chosen: it falls back to its own resolution, which makes
+//! more calls and is open to races of the host, and it lacks the calls on open files, such
+//! as locks, extended attributes and directory cookies.
 //!
-//! What is open for reading or writing is opened anew from such a descriptor
-//! through `/proc/self/fd`, after its kind was looked at: the file that is
-//! opened is the one that was looked at, and a FIFO or a device never is.
+//! A file to be read or written is reopened from such a descriptor through `/proc/self/fd`,
+//! after its type was checked: the opened file is the checked one, and never a FIFO or a
+//! device.
 
 use super::descriptors::{CountedFd, Descriptors, Permit};
 use super::mount::{MountCode, MountError, is_kernel_interface};
@@ -29,15 +28,15 @@ use std::sync::Arc;
 /// `PROC_SUPER_MAGIC`.
 const PROC_MAGIC: u64 = 0x9fa0;
 
-/// What the kernel appends to the path of a file that has none any more.
+/// Suffix that the kernel appends to the path of an unlinked file.
 const DELETED: &[u8] = b" (deleted)";
 
-/// Which file it is, whatever its name.
+/// Identity of a file, independent of its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 pub struct Identity {
-    /// The number of its device.
+    /// Device number.
     pub dev: u64,
-    /// Its number there.
+    /// Inode number.
     pub ino: u64,
 }
 
@@ -53,11 +52,10 @@ impl Identity {
 /// A file of a mount.
 #[derive(Clone, Debug)]
 pub(super) struct Node {
-    /// The number of the mount.
+    /// Number of the mount.
     pub mount: usize,
-    /// Its kind, which a file keeps for life.
+    /// File type, which never changes.
     pub kind: FileType,
-    /// Which file.
     pub id: Identity,
     fd: Arc<CountedFd>,
 }
@@ -69,12 +67,12 @@ impl AsFd for Node {
 }
 
 impl Node {
-    /// The root of mount `mount`.
+    /// Wraps the root of mount `mount`.
     pub(crate) fn root(mount: usize, fd: CountedFd) -> Result<Self, Errno> {
         Self::of(mount, Arc::new(fd))
     }
 
-    /// The file of a descriptor that others hold, too.
+    /// Wraps a shared descriptor.
     pub(crate) fn of(mount: usize, fd: Arc<CountedFd>) -> Result<Self, Errno> {
         let stat = fstat(&*fd)?;
         Ok(Self {
@@ -85,28 +83,28 @@ impl Node {
         })
     }
 
-    /// Whether it is the same file, in the same mount.
+    /// Whether both are the same file in the same mount.
     pub(crate) fn is(&self, other: &Self) -> bool {
         (self.mount, self.id) == (other.mount, other.id)
     }
 
-    /// What the host says about it now.
+    /// Current attributes on the host.
     pub(crate) fn stat(&self) -> Result<Stat, Errno> {
         fstat(&*self.fd)
     }
 
-    /// What the guest knows it by now.
+    /// Current qid of the file.
     pub(crate) fn qid(&self) -> Result<Qid, Errno> {
         Ok(qid(self.mount, &self.stat()?))
     }
 
-    /// Whether it has a name left.
+    /// Whether the file still has a name.
     pub(crate) fn is_linked(&self) -> Result<bool, Errno> {
         Ok(self.stat()?.st_nlink != 0)
     }
 }
 
-/// The qid of a file of mount `mount`.
+/// Qid of a file of mount `mount`.
 pub(super) fn qid(mount: usize, stat: &Stat) -> Qid {
     let kind = match FileType::from_raw_mode(stat.st_mode) {
         FileType::Directory => Qid::DIR,
@@ -120,15 +118,15 @@ pub(super) fn qid(mount: usize, stat: &Stat) -> Qid {
     }
 }
 
-/// Unique for each file of each mount: one file in two mounts is two files to
-/// the guest, which otherwise would take one mount's folder for the other's.
-/// Within a device it is exact, between devices it is a hash.
+/// Unique path of each file of each mount: one file in two mounts is two files to the
+/// guest, which otherwise would confuse the mounts' folders. It is exact within a device
+/// and a hash between devices.
 pub(super) fn qid_path(mount: usize, id: Identity) -> u64 {
     id.ino ^ mix(mix(id.dev).wrapping_add(mount as u64 + 1))
 }
 
-/// Changes whenever content or attributes do. A guest that finds another
-/// version when it opens a file forgets what it had cached of it.
+/// Version that changes whenever content or attributes do. A guest that finds another
+/// version when it opens a file drops its cache of it.
 #[allow(
     clippy::unnecessary_cast,
     reason = "the widths differ between machines"
@@ -144,7 +142,7 @@ fn version(stat: &Stat) -> u32 {
     ] {
         hash = mix(hash ^ part);
     }
-    // 0 tells Linux not to cache (`fs/9p/fid.h`, v9fs_fid_add_modes).
+    // 0 would disable Linux's cache (`fs/9p/fid.h`, v9fs_fid_add_modes).
     (hash as u32).max(1)
 }
 
@@ -156,7 +154,7 @@ fn mix(value: u64) -> u64 {
     value ^ (value >> 31)
 }
 
-/// The way back from descriptors to names.
+/// Maps descriptors back to names, through `/proc/self/fd`.
 #[derive(Debug)]
 pub(super) struct Host {
     proc_fd: OwnedFd,
@@ -164,7 +162,7 @@ pub(super) struct Host {
 }
 
 impl Host {
-    /// Finds `/proc/self/fd`.
+    /// Opens `/proc/self/fd`.
     pub(crate) fn open() -> Result<Self, MountError> {
         let path = Path::new("/proc/self/fd");
         let failed = |errno| MountError {
@@ -185,7 +183,7 @@ impl Host {
         })
     }
 
-    /// A permit for one more descriptor.
+    /// Takes a permit for one more descriptor.
     ///
     /// # Errors
     /// `EMFILE`.
@@ -193,16 +191,16 @@ impl Host {
         self.descriptors.take()
     }
 
-    /// `/proc/self/fd` and the name of `fd` there, for calls that take a folder
-    /// and a name and follow the last link.
+    /// `/proc/self/fd` and the name of `fd` in it, for calls that take a folder and a name
+    /// and follow the last link.
     pub(crate) fn handle(&self, fd: BorrowedFd<'_>) -> (&OwnedFd, String) {
         (&self.proc_fd, fd.as_raw_fd().to_string())
     }
 
-    /// The file `name` in `dir`, which must be a single name.
+    /// Opens the file `name` in `dir`; `name` must be a single component.
     ///
     /// # Errors
-    /// The host's; `EACCES` for what speaks for the kernel and is no file.
+    /// The host's; `EACCES` for files of kernel interfaces.
     pub(crate) fn step(&self, dir: &Node, name: &[u8]) -> Result<Node, Errno> {
         if dir.kind != FileType::Directory {
             return Err(Errno::NOTDIR);
@@ -217,7 +215,7 @@ impl Host {
         Ok(node)
     }
 
-    /// The file at `path` below `root`; none of its components is a link.
+    /// Opens the file at `path` below `root`; no component may be a link.
     pub(crate) fn resolve(&self, root: &Node, path: &Path) -> Result<Node, Errno> {
         let mut node = root.clone();
         for component in path.components() {
@@ -229,11 +227,11 @@ impl Host {
         Ok(node)
     }
 
-    /// Opens the file itself, for reading and writing as `access` says.
+    /// Reopens the file itself, for reading or writing as in `access`.
     ///
     /// # Errors
-    /// `ELOOP` for a symbolic link, `EPERM` for what is neither a folder nor a
-    /// regular file, and the host's.
+    /// `ELOOP` for a symbolic link, `EPERM` for a file that is neither a folder nor
+    /// regular, and the host's.
     pub(crate) fn reopen(&self, node: &Node, access: OFlags) -> Result<CountedFd, Errno> {
         match node.kind {
             FileType::Directory | FileType::RegularFile => {}
@@ -247,10 +245,10 @@ impl Host {
         Ok(CountedFd::new(fd, permit))
     }
 
-    /// Where the file is now, from the root of the host.
+    /// Current path of the file, from the root of the host.
     ///
     /// # Errors
-    /// `ENOENT` if it has no name any more.
+    /// `ENOENT` if the file was unlinked.
     pub(crate) fn path(&self, node: &Node) -> Result<PathBuf, Errno> {
         let (folder, name) = self.handle(node.as_fd());
         let path = readlinkat(folder, name, Vec::new())?.into_bytes();
@@ -260,7 +258,7 @@ impl Host {
         Ok(PathBuf::from(OsString::from_vec(path)))
     }
 
-    /// Whether a file whose name only looks deleted is at `path`.
+    /// Whether `path` is a file whose name merely ends like that of an unlinked one.
     fn is_at(&self, node: &Node, path: &[u8]) -> bool {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let found = openat(CWD, path, flags, Mode::empty()).and_then(fstat);
@@ -268,7 +266,7 @@ impl Host {
     }
 }
 
-/// How names are resolved.
+/// Flags of contained name resolution.
 pub(super) fn contained() -> ResolveFlags {
     ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS | ResolveFlags::NO_SYMLINKS
 }

@@ -1,26 +1,23 @@
-//! 9P2000.L server: the files that a guest shares with its host, all of its mounts
-//! behind one device.
+//! 9P2000.L server: serves all mounts of a guest from its host through one device.
 //!
-//! The guest mounts one root, which does not exist on the host: a read-only
-//! folder with an entry for each mount ([`Server::entry_name`]), which the
-//! agent in the guest binds to where it belongs.
+//! The guest mounts one root, which does not exist on the host: a read-only folder with an
+//! entry for each mount ([`Server::entry_name`]). The agent in the guest binds the entries
+//! to their mount points.
 //!
-//! [`Server::answer`] takes a request and writes the answer, on the thread that
-//! calls it: it has no threads and waits for nothing but the host's storage. A
-//! lock that somebody else holds is answered as taken; the guest asks again.
+//! [`Server::answer`] handles a request on the calling thread: the server has no threads
+//! and waits only for the host's storage. A lock that another process holds is answered as
+//! taken; the guest asks again.
 //!
-//! No request leads out of its mount or changes one that is read-only, makes a
-//! device, FIFO, socket or setuid program, touches attributes other than
-//! `user.*`, or writes what the host's git runs (see [`GitWrites`];
-//! [`Server::git_refusals`] keeps the first attempt). Bytes that are no message
-//! get an error. What is not done: access by user. All users of
-//! the guest act as the user of this process, who is the guest's ordinary user.
+//! No request leads out of its mount or changes a read-only one, makes a device, FIFO,
+//! socket or setuid program, touches attributes other than `user.*`, or writes files that
+//! the host's git executes (see [`GitWrites`]; [`Server::git_refusals`] keeps the first
+//! attempt). Malformed bytes get an error. Access is not checked per user: all users of the
+//! guest act as the user of this process, who is the guest's ordinary user.
 //!
-//! Linux's client is the one that is served (`fs/9p`, with `cache=mmap`); the
-//! messages are those of its `include/net/9p/9p.h`, and one that the image's
-//! kernel has besides (`Tversion` agrees on it). Its numbers of errors,
-//! flags and modes are those of the generic Linux ABI, which RISC-V, x86-64 and
-//! arm64 share.
+//! The supported client is Linux's (`fs/9p`, with `cache=mmap`). The messages are those of
+//! its `include/net/9p/9p.h`, and one more of the image's kernel (negotiated by
+//! `Tversion`). Error numbers, flags and modes are those of the generic Linux ABI, which
+//! RISC-V, x86-64 and arm64 share.
 
 #![warn(unreachable_pub)]
 
@@ -70,33 +67,33 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use wire::{HEADER_BYTES, NO_TAG, Qid, Reader, Writer, message};
 
-/// Shortest agreeable limit of messages: the target of a symbolic link and a
-/// walk of most names fit.
+/// Minimum message size that can be negotiated: the target of a symbolic link and a walk of
+/// most names fit.
 pub const MIN_MESSAGE_BYTES: usize = 8 << 10;
 
-/// The protocol, as `Tversion` names it.
+/// Protocol name in `Tversion`.
 const PROTOCOL: &[u8] = b"9P2000.L";
 
-/// The same with the requests of ours that the image's kernel asks for
+/// Protocol name with our additional requests, which the image's kernel asks for
 /// ([`message::WALKATTR`]).
 const EXTENDED_PROTOCOL: &[u8] = b"9P2000.L.agent99";
 
 /// Limits of one server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Most fids at once; each holds up to one descriptor of this process.
-    /// Linux has one for each file and folder that is open or somebody's
-    /// current folder, and some for those that it looks at. More: `EMFILE`.
+    /// Maximum fids; each holds up to one descriptor of this process. Linux has one for
+    /// each file and folder that is open or a current folder, and some for those that it
+    /// looks up. Beyond it the guest sees `EMFILE`.
     pub max_fids: usize,
-    /// Most files and folders open at once; each holds one descriptor more.
-    /// More: `EMFILE`.
+    /// Maximum open files and folders; each holds one descriptor more. Beyond it the guest
+    /// sees `EMFILE`.
     pub max_open: usize,
-    /// Most ranges of files and whole files locked at once. More: `ENOLCK`.
+    /// Maximum locked ranges and locked whole files. Beyond it the guest sees `ENOLCK`.
     pub max_locks: usize,
 }
 
 impl Default for Options {
-    /// What a build of a large project needs several times over.
+    /// Several times the needs of a build of a large project.
     fn default() -> Self {
         Self {
             max_fids: 8192,
@@ -106,7 +103,7 @@ impl Default for Options {
     }
 }
 
-/// Answers the requests of one guest.
+/// A 9P2000.L server for one guest.
 #[derive(Debug)]
 pub struct Server {
     host: Host,
@@ -115,19 +112,19 @@ pub struct Server {
     fids: Fids,
     locks: Locks,
     flocks: Flocks,
-    /// Longest message, as agreed.
+    /// Negotiated message size.
     msize: usize,
-    /// Whether [`EXTENDED_PROTOCOL`] was agreed.
+    /// Whether [`EXTENDED_PROTOCOL`] was negotiated.
     extended: bool,
     owner: Owner,
-    /// Entries of a folder as the host's kernel writes them.
+    /// Buffer of folder entries as the host's kernel writes them.
     entries: Vec<u8>,
     git_refused: Arc<OnceLock<PathBuf>>,
-    /// Files without a name that fids still hold: their room is not free yet.
+    /// Unlinked files that fids still hold: their space is not free yet.
     nameless: HashSet<(usize, Identity)>,
 }
 
-/// Who this process is, and therefore the guest's root.
+/// The user of this process, who is the guest's ordinary user.
 #[derive(Clone, Copy, Debug)]
 struct Owner {
     uid: u32,
@@ -135,10 +132,10 @@ struct Owner {
 }
 
 impl Server {
-    /// A server for these mounts; the first is entry `0` of the root.
+    /// Creates a server for these mounts; the first is entry `0` of the root.
     ///
     /// # Errors
-    /// [`MountError`] if a mount cannot be shared, or nothing can.
+    /// [`MountError`] if a mount cannot be shared, or no file can.
     pub fn new(mounts: Vec<Mount>, options: Options) -> Result<Self, MountError> {
         if mounts.len() > MAX_MOUNTS {
             return Err(MountError {
@@ -171,19 +168,19 @@ impl Server {
         })
     }
 
-    /// The name of mount `number` in the root that is served.
+    /// Name of mount `number` in the served root.
     pub fn entry_name(number: usize) -> String {
         number.to_string()
     }
 
-    /// Each mount with the name of its entry.
+    /// Iterates over the mounts with their entry names.
     pub fn mounts(&self) -> impl Iterator<Item = (String, &Mount)> {
         let mounts = self.mounts.iter().enumerate();
         mounts.map(|(number, open)| (Self::entry_name(number), &open.mount))
     }
 
-    /// Answers one request. Whatever the bytes are, `reply` then holds exactly
-    /// one answer of at most [`P9_MESSAGE_BYTES`].
+    /// Answers one request. For any input, `reply` then holds exactly one response of at
+    /// most [`P9_MESSAGE_BYTES`].
     pub fn answer(&mut self, request: &[u8], reply: &mut Vec<u8>) {
         let mut writer = Writer::new(reply);
         let mut header = Reader::new(request);
@@ -204,7 +201,7 @@ impl Server {
         match kind {
             message::VERSION => self.version(r, w),
             message::ATTACH => self.attach(r, w),
-            // All requests before it are answered already.
+            // All earlier requests are answered already.
             message::FLUSH => Ok(()),
             message::WALK => self.walk(r, w),
             message::WALKATTR if self.extended => self.walkattr(r, w),
@@ -231,12 +228,12 @@ impl Server {
             message::GETLOCK => self.getlock(r, w),
             message::XATTRWALK => self.xattrwalk(r, w),
             message::XATTRCREATE => self.xattrcreate(r),
-            // Nobody has to say who they are: the channel is the guest's own.
+            // No authentication: only the guest can use the channel.
             _ => Err(Errno::OPNOTSUPP),
         }
     }
 
-    /// `Tversion` begins anew: all that was open is closed.
+    /// `Tversion` resets the session: all open fids are closed.
     fn version(&mut self, r: &mut Reader<'_>, w: &mut Writer<'_>) -> Result<(), Errno> {
         let offered = r.u32()? as usize;
         let asked = r.string()?;
@@ -270,8 +267,8 @@ impl Server {
         self.drop_fid(fid)
     }
 
-    /// Forgets a fid: closes its file, gives its locks back, stores the
-    /// attribute that was written to it.
+    /// Clunks a fid: closes its file, releases its locks, and stores the attribute that was
+    /// written to it.
     fn drop_fid(&mut self, fid: u32) -> Result<(), Errno> {
         let dropped = self.fids.remove(fid)?;
         if let Fid::File(file) = &dropped {
@@ -281,10 +278,10 @@ impl Server {
         self.store_xattr(dropped)
     }
 
-    /// The file of a fid in a mount.
+    /// Returns the file of a fid in a mount.
     ///
     /// # Errors
-    /// `EROFS` for the root of all mounts, which nobody changes.
+    /// `EROFS` for the root of all mounts, which is read-only.
     fn file(&self, fid: u32) -> Result<&File, Errno> {
         match self.fids.get(fid)? {
             Fid::File(file) => Ok(file),
@@ -294,7 +291,7 @@ impl Server {
         }
     }
 
-    /// The folder of a fid, in which the guest may change entries.
+    /// Returns the folder of a fid whose entries the guest may change.
     fn writable_dir(&self, fid: u32) -> Result<&Node, Errno> {
         let node = &self.file(fid)?.node;
         if node.kind != FileType::Directory {
@@ -304,12 +301,12 @@ impl Server {
         Ok(node)
     }
 
-    /// What the guest has spent of a mount's budget.
+    /// Use of the mount's budget.
     fn spent(&self, node: &Node) -> &Spent {
         &self.mounts[node.mount].spent
     }
 
-    /// A name of this file was removed.
+    /// Accounts for a removed name of a file.
     fn name_removed(&mut self, node: &Node, name: &[u8]) {
         let stat = node.stat().ok().filter(|stat| match node.kind {
             FileType::Directory => true,
@@ -334,7 +331,7 @@ impl Server {
         }
     }
 
-    /// Gives back what a file without a name took, if no fid holds it any more.
+    /// Refunds an unlinked file once no fid holds it.
     fn settle_nameless(&mut self, node: &Node) {
         if self.nameless.is_empty() || !self.nameless.contains(&(node.mount, node.id)) {
             return;
@@ -359,8 +356,8 @@ impl Server {
         }
     }
 
-    /// Where the entry `name` of `dir` lies in a git directory; outside of any
-    /// if the mount allows to write it.
+    /// Classifies the entry `name` of `dir` within a git directory; [`GitPlace::Outside`]
+    /// if the mount allows writing it.
     fn git_place(&self, dir: &Node, name: &[u8]) -> Result<GitPlace, Errno> {
         use std::os::unix::ffi::OsStrExt;
         let folder = self.host.path(dir)?;
@@ -375,7 +372,7 @@ impl Server {
         Ok(place)
     }
 
-    /// Whether the mount allows to write what is protected at a path.
+    /// Whether the mount allows writing a protected path.
     fn git_allowed(&self, node: &Node, path: &Path) -> Result<bool, Errno> {
         let mount = &self.mounts[node.mount];
         match mount.mount.git {
@@ -384,8 +381,8 @@ impl Server {
         }
     }
 
-    /// Whether an entry of that name may not be made, because it would make a
-    /// git directory of `dir`.
+    /// Whether an entry of that name is refused because it would make `dir` a git
+    /// directory.
     fn completes_git(&self, dir: &Node, name: &[u8]) -> Result<bool, Errno> {
         use std::os::unix::ffi::OsStrExt;
         if !completes(dir.as_fd(), name) {
@@ -395,7 +392,7 @@ impl Server {
         Ok(!self.git_allowed(dir, &path)?)
     }
 
-    /// Notes that something of git's was refused, and where the guest has it.
+    /// Records a refused write to git's files, with its path in the guest.
     fn refuse_git(&self, dir: &Node, name: &[u8]) -> Errno {
         use std::os::unix::ffi::OsStrExt;
         let mount = &self.mounts[dir.mount];
@@ -403,28 +400,28 @@ impl Server {
         let below = path.and_then(|path| Ok(mount.relative(&self.host, &path)?.to_owned()));
         let below = below.unwrap_or_default();
         let name = std::ffi::OsStr::from_bytes(name);
-        // The first one is enough to tell.
+        // The first refusal is enough for a hint to the user.
         let _ = self
             .git_refused
             .set(mount.mount.guest.join(below).join(name));
         Errno::PERM
     }
 
-    /// Where the first refused change of git's settings was tried, for those who
-    /// can tell its user what allows it.
+    /// Cell with the path of the first refused change of git's settings, for a hint to the
+    /// user about how to allow it.
     pub fn git_refusals(&self) -> Arc<OnceLock<PathBuf>> {
         Arc::clone(&self.git_refused)
     }
 
-    /// Whether the guest may change this file.
+    /// Checks that the guest may change this file.
     ///
     /// # Errors
-    /// `EROFS`; `EPERM` for what the host's git would run.
+    /// `EROFS`; `EPERM` for files that the host's git would run.
     fn check_change(&self, node: &Node) -> Result<(), Errno> {
         self.check_writable(node)?;
         let place = match self.host.path(node) {
             Ok(path) => self.judge(node, &path)?,
-            // Without a name it is nothing to git.
+            // Git cannot reach an unlinked file.
             Err(Errno::NOENT) => GitPlace::Outside,
             Err(errno) => return Err(errno),
         };
@@ -436,7 +433,7 @@ impl Server {
     }
 }
 
-/// The root of all mounts. Its number is that of no file but by chance.
+/// Qid of the root of all mounts. It equals no file's but by chance.
 const ROOT_QID: Qid = Qid {
     kind: Qid::DIR,
     version: 1,

@@ -1,17 +1,15 @@
-//! Range locks (`fcntl`), which also hold against programs of the host; those on
-//! whole files are [`super::flock`]'s.
+//! Range locks (`fcntl`), which also hold against programs of the host; [`super::flock`]
+//! has those on whole files.
 //!
-//! Who of the guest's processes may have a lock is decided by the guest's
-//! kernel before it asks. To the host the guest is one: for each file with
-//! locks one descriptor holds, as open-file-description locks, what all of the
-//! guest's processes hold together. Locks by fid instead would quarrel with
-//! each other: a process may hold locks through two fids of a file, and Linux
-//! asks for a lock before it gives back the one that had to go first.
+//! The guest's kernel arbitrates between its processes before it asks. To the host the
+//! guest is one owner: for each file with locks, one descriptor holds the union of all its
+//! processes' locks, as open-file-description locks. Locks by fid would conflict with each
+//! other: a process may hold locks through two fids of a file, and Linux requests a lock
+//! before it releases the one that had to go first.
 //!
-//! A lock on a file that this user may not write is a shared one at the host,
-//! because an exclusive one needs a file that is open for writing. One in a mount
-//! that is read-only stays in the guest: it would keep programs of the host from
-//! their own files.
+//! A lock on a file that this user may not write is a shared one on the host, because an
+//! exclusive one needs a file open for writing. A lock in a read-only mount stays in the
+//! guest: otherwise it would keep programs of the host from their own files.
 
 use super::Server;
 use super::descriptors::CountedFd;
@@ -25,7 +23,7 @@ use rustix::fs::OFlags;
 use rustix::io::Errno;
 use std::collections::HashMap;
 
-/// Kinds of locks in messages (`P9_LOCK_TYPE_*`).
+/// Lock types in messages (`P9_LOCK_TYPE_*`).
 mod lock_type {
     pub(super) const READ: u8 = 0;
     pub(super) const WRITE: u8 = 1;
@@ -34,21 +32,21 @@ mod lock_type {
 
 /// Flags of `Tlock`.
 mod flag {
-    /// The lock is one of `flock`: only the image's kernel says so, once
-    /// [`super::super::EXTENDED_PROTOCOL`] is agreed.
+    /// Marks a `flock` lock: only the image's kernel sets it, once
+    /// [`super::super::EXTENDED_PROTOCOL`] is negotiated.
     pub(super) const FLOCK: u32 = 1 << 31;
 }
 
-/// What `Rlock` answers (`P9_LOCK_*`).
+/// Statuses of `Rlock` (`P9_LOCK_*`).
 mod status {
     pub(super) const SUCCESS: u8 = 0;
     pub(super) const BLOCKED: u8 = 1;
 }
 
-/// The number of a process that is not of this guest.
+/// Process number for a process outside this guest.
 const STRANGER: u32 = u32::MAX;
 
-/// The locks of all files.
+/// Range locks of all files.
 #[derive(Debug)]
 pub(super) struct Locks {
     max: usize,
@@ -56,23 +54,23 @@ pub(super) struct Locks {
     files: HashMap<(usize, Identity), FileLocks>,
 }
 
-/// The locks of one file.
+/// Range locks of one file.
 #[derive(Debug)]
 pub(super) struct FileLocks {
     file: LockFile,
     table: LockTable,
 }
 
-/// A descriptor that holds locks, and what kinds it can.
+/// A descriptor that holds locks, and the kinds that it supports.
 #[derive(Debug)]
 pub(super) struct LockFile {
-    /// None for locks that stay in the guest.
+    /// `None` for locks that stay in the guest.
     fd: Option<CountedFd>,
     shared: bool,
     exclusive: bool,
 }
 
-/// The file of a node, in the tables of locks.
+/// Key of a node's file in the lock tables.
 pub(super) fn key(node: &Node) -> (usize, Identity) {
     (node.mount, node.id)
 }
@@ -86,27 +84,27 @@ impl Locks {
         }
     }
 
-    /// Gives back what was locked through a fid.
+    /// Releases the locks taken through a fid.
     pub(crate) fn release_fid(&mut self, node: &Node, fid: u32) {
         if let Some(locks) = self.files.get(&key(node)) {
             let mut next = locks.table.clone();
             next.release_fid(fid);
-            // Weaker locks are always to be had.
+            // Weakening locks always succeeds.
             let _ = self.change(node, next, Range::ALL, 0);
         }
     }
 
-    /// How many locks there are.
+    /// Number of locks.
     pub(crate) fn count(&self) -> usize {
         self.count
     }
 
-    /// Makes the host hold what `next` says of `window` of a file with locks.
-    /// `others` is how many locks there are besides these.
+    /// Makes the host hold the locks of `next` within `window` of a file; `others` is the
+    /// number of all other locks.
     ///
     /// # Errors
-    /// `EAGAIN` if somebody else holds a lock, `ENOLCK` if there are too many;
-    /// then all is as before.
+    /// `EAGAIN` on a conflicting lock of another process, `ENOLCK` if there are too many;
+    /// both leave the locks unchanged.
     fn change(
         &mut self,
         node: &Node,
@@ -130,7 +128,7 @@ impl Locks {
         Ok(())
     }
 
-    /// All locks, of all files.
+    /// Iterates over all locks of all files.
     pub(crate) fn iter(&self) -> impl Iterator<Item = super::lock_table::RangeLock> {
         self.files
             .values()
@@ -139,7 +137,7 @@ impl Locks {
 }
 
 impl LockFile {
-    /// Makes the changes at the host: first what may be refused, then the rest.
+    /// Makes the changes on the host: first those that may be refused, then the rest.
     fn apply(&self, steps: &[Step]) -> Result<(), Errno> {
         let (stronger, weaker): (Vec<&Step>, Vec<&Step>) =
             steps.iter().partition(|step| step.to > step.from);
@@ -157,7 +155,7 @@ impl LockFile {
         Ok(())
     }
 
-    /// A lock as the host's kernel takes it.
+    /// A lock in the form of the host's kernel.
     fn flock(&self, range: Range, lock: Option<LockKind>) -> libc::flock {
         let lock_type = match lock {
             None => libc::F_UNLCK,
@@ -182,13 +180,13 @@ impl LockFile {
         match fcntl(fd, FcntlArg::F_OFD_SETLK(&flock)) {
             Ok(_) => Ok(()),
             Err(nix::errno::Errno::EACCES) => Err(Errno::AGAIN),
-            // A file system without locks: they hold in the guest only.
+            // The file system has no locks: they hold only within the guest.
             Err(nix::errno::Errno::EOPNOTSUPP | nix::errno::Errno::ENOSYS) => Ok(()),
             Err(errno) => Err(Errno::from_raw_os_error(errno as i32)),
         }
     }
 
-    /// The lock of another that is in the way.
+    /// A conflicting lock of another process.
     fn conflict(&self, range: Range, lock: LockKind) -> Result<Option<libc::flock>, Errno> {
         let Some(fd) = &self.fd else {
             return Ok(None);
@@ -201,16 +199,16 @@ impl LockFile {
     }
 }
 
-/// Closing the descriptor alone would leave the locks to a process that another
-/// thread of the host is about to start: until it executes its program, it has
-/// a copy of every descriptor.
+/// Closing the descriptor alone would leave the locks to a process that another thread of
+/// the host is about to start: until its `exec`, that process has a copy of every
+/// descriptor.
 impl Drop for LockFile {
     fn drop(&mut self) {
         let _ = self.set(Range::ALL, None);
     }
 }
 
-/// What `Tlock` and `Tgetlock` say besides kind and flags.
+/// Fields of `Tlock` and `Tgetlock` after type and flags.
 struct Wanted<'a> {
     range: Range,
     process: u32,
@@ -260,7 +258,7 @@ impl Server {
         Ok(())
     }
 
-    /// Takes, changes or gives back a lock of one of the guest's processes.
+    /// Takes, changes or releases a lock of one of the guest's processes.
     pub(super) fn set_lock(
         &mut self,
         fid: u32,
@@ -287,7 +285,7 @@ impl Server {
         next.set(process, range, kind.map(|kind| (kind, fid)));
         let changed = self.locks.change(&node, next, range, self.flocks.count());
         if changed.is_err() {
-            // Nothing is kept for a file whose first lock was not to be had.
+            // Drops the table of a file whose first lock failed.
             let unused = |locks: &FileLocks| locks.table.locks.is_empty();
             if self.locks.files.get(&key(&node)).is_some_and(unused) {
                 self.locks.files.remove(&key(&node));
@@ -296,7 +294,7 @@ impl Server {
         changed
     }
 
-    /// Opens a file for its locks: for both kinds, if that may be.
+    /// Opens a file for its locks, for both kinds if permitted.
     fn lock_file(&self, node: &Node) -> Result<LockFile, Errno> {
         let open = |flags, shared, exclusive| {
             self.host.reopen(node, flags).map(|fd| LockFile {
@@ -325,9 +323,9 @@ impl Server {
     pub(super) fn getlock(&mut self, r: &mut Reader<'_>, w: &mut Writer<'_>) -> Result<(), Errno> {
         let (fid, lock_type) = (r.u32()?, r.u8()?);
         let wanted = Wanted::read(r)?;
-        // Linux always says "unlock" here, because its own search for a
-        // conflict has overwritten what its program asked about
-        // (`v9fs_file_getlock`): then any lock is worth reporting.
+        // Linux always sends "unlock" here, because its own search for a conflict has
+        // overwritten the program's request (`v9fs_file_getlock`): then any lock is
+        // reported.
         let kind = lock_kind(lock_type)?.unwrap_or(LockKind::Exclusive);
         if matches!(self.fids.get(fid)?, Fid::Root) {
             return Err(Errno::BADF);
@@ -368,7 +366,7 @@ mod tests {
     use crate::descriptors::Descriptors;
     use std::fs::File;
 
-    /// What a process that is being started has: a copy of the descriptor.
+    /// A process that is being started has a copy of the descriptor.
     #[test]
     fn locks_are_given_back_though_a_copy_of_their_descriptor_stays_open() {
         let path = tempfile::NamedTempFile::new().expect("a file");

@@ -1,31 +1,31 @@
-//! Range lock table: who in the guest holds which ranges of one file, and what that
-//! makes of the guest as a whole, at each byte the strongest lock that anybody holds.
+//! Range lock table: the ranges of one file that the guest's processes hold, and their
+//! union, the strongest lock at each byte.
 //!
-//! Nothing here speaks to the host.
+//! This module does not access the host.
 
-/// The kind of a lock, weaker ones first.
+/// Kind of a lock, weaker first.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
 )]
 pub(super) enum LockKind {
-    /// Others may read.
+    /// Others may also hold a shared lock.
     Shared,
-    /// Nobody else may do anything.
+    /// Excludes all other locks.
     Exclusive,
 }
 
-/// Bytes of a file, `end` excluded.
+/// A byte range of a file; `end` is exclusive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Range {
     pub start: u64,
     pub end: u64,
 }
 
-/// The end of a range that has none: behind the last byte a file can have.
+/// End of an unbounded range: beyond the last byte a file can have.
 pub(super) const OPEN_END: u64 = 1 << 63;
 
 impl Range {
-    /// A range as messages have it: no length means without an end.
+    /// Converts a range of a message, where length 0 means unbounded.
     pub(crate) fn new(start: u64, length: u64) -> Option<Self> {
         let end = match length {
             0 => OPEN_END,
@@ -34,7 +34,7 @@ impl Range {
         (start < end && end <= OPEN_END).then_some(Self { start, end })
     }
 
-    /// As messages have it.
+    /// Length in the form of messages.
     pub(crate) fn length(self) -> u64 {
         match self.end {
             OPEN_END => 0,
@@ -42,7 +42,7 @@ impl Range {
         }
     }
 
-    /// All bytes.
+    /// The whole file.
     pub(crate) const ALL: Self = Self {
         start: 0,
         end: OPEN_END,
@@ -53,7 +53,7 @@ impl Range {
     }
 }
 
-/// Range lock: one that a process of the guest holds, through a fid.
+/// A range lock that a guest process holds through a fid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RangeLock {
     pub range: Range,
@@ -62,7 +62,7 @@ pub(super) struct RangeLock {
     pub fid: u32,
 }
 
-/// A change that the host has to make: a range whose lock kind changes.
+/// A change to make on the host: a range whose lock kind changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Step {
     pub range: Range,
@@ -70,14 +70,14 @@ pub(super) struct Step {
     pub to: Option<LockKind>,
 }
 
-/// The locks of one file.
+/// Range locks of one file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct LockTable {
     pub locks: Vec<RangeLock>,
 }
 
 impl LockTable {
-    /// Replaces what `process` holds in `range` by `lock`, or by nothing.
+    /// Replaces the locks of `process` in `range` by `lock`, or releases them.
     pub(crate) fn set(&mut self, process: u32, range: Range, lock: Option<(LockKind, u32)>) {
         self.clear(range, |lock| lock.process == process);
         if let Some((kind, fid)) = lock {
@@ -90,12 +90,12 @@ impl LockTable {
         }
     }
 
-    /// Forgets all that was locked through `fid`.
+    /// Drops all locks taken through `fid`.
     pub(crate) fn release_fid(&mut self, fid: u32) {
         self.locks.retain(|lock| lock.fid != fid);
     }
 
-    /// Takes `range` away from those locks that `whose` picks.
+    /// Removes `range` from the locks that `whose` selects.
     fn clear(&mut self, range: Range, whose: impl Fn(&RangeLock) -> bool) {
         let mut rest = Vec::new();
         self.locks.retain_mut(|lock| {
@@ -118,10 +118,9 @@ impl LockTable {
         self.locks.append(&mut rest);
     }
 
-    /// What changes at the host between this table and `next`, which differ in
-    /// `window` only.
+    /// The changes on the host from this table to `next`, which differ only in `window`.
     pub(crate) fn steps(&self, next: &Self, window: Range) -> Vec<Step> {
-        // By offset: how many locks of each kind begin less how many end.
+        // For each offset: how many locks of each kind begin, minus how many end.
         let mut events: Vec<(u64, usize, i64)> = Vec::new();
         for (which, table) in [self, next].into_iter().enumerate() {
             for lock in table
@@ -167,7 +166,7 @@ fn strongest(counts: &[i64]) -> Option<LockKind> {
     }
 }
 
-/// Adds a step, as part of the one before if that is the same change.
+/// Appends a step, merged with the previous one if both make the same change.
 fn push_step(steps: &mut Vec<Step>, range: Range, from: Option<LockKind>, to: Option<LockKind>) {
     if let Some(last) = steps.last_mut()
         && last.range.end == range.start
@@ -232,7 +231,7 @@ mod tests {
         assert_eq!(table.locks.len(), 3);
     }
 
-    /// The strongest lock at each of the first bytes, the slow way.
+    /// The strongest lock at each of the first bytes, by brute force.
     fn bytes(table: &LockTable) -> Vec<Option<LockKind>> {
         (0..40)
             .map(|at| {
@@ -246,7 +245,7 @@ mod tests {
     }
 
     proptest! {
-        /// The host's locks, changed step by step, are those of the table.
+        /// Changing the host's locks step by step yields those of the table.
         #[test]
         fn steps_lead_from_table_to_table(
             changes in prop::collection::vec((1u32..4, 0u64..30, 1u64..10, 0u8..3), 0..40),

@@ -1,4 +1,4 @@
-//! Mounts: what the host shares with a guest, and whether that is safe.
+//! Mounts: folders that the host shares with a guest, and checks that sharing them is safe.
 
 use super::budget::{Budget, Spent};
 use super::descriptors::CountedFd;
@@ -10,40 +10,40 @@ use std::fmt;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-/// Most mounts of one guest.
+/// Maximum mounts of one guest.
 pub const MAX_MOUNTS: usize = 256;
 
-/// What a guest may do in a mount.
+/// Access of a guest to a mount.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MountMode {
-    /// Read.
+    /// Read only.
     #[default]
     ReadOnly,
-    /// Read and write, as the host's user can.
+    /// Read and write, with the rights of the host's user.
     ReadWrite,
-    /// Read from the host and keep what is written in the guest, which lays a
-    /// file system of its own over the mount: read-only for this server.
+    /// Read from the host, and keep writes in the guest, which mounts an overlay on top:
+    /// read-only for this server.
     Overlay,
 }
 
-/// A folder or file of the host in a guest.
+/// A folder or file of the host, mounted in a guest.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Mount {
-    /// Where the guest finds it: the business of who mounts it there.
+    /// Mount point in the guest, for the component that mounts it there.
     pub guest: PathBuf,
-    /// The folder or regular file on the host. Symbolic links in this path are
-    /// followed, because it is the host's own.
+    /// Folder or regular file on the host. Symbolic links in this path are followed,
+    /// because the host chose it.
     pub host: PathBuf,
-    /// What the guest may do there.
+    /// Access of the guest.
     pub mode: MountMode,
-    /// What of git's own it may write, if it may write at all.
+    /// Which of git's own files the guest may write, in a writable mount.
     pub git: GitWrites,
-    /// How much it may add, if it may write at all.
+    /// How much the guest may add, in a writable mount.
     pub budget: Budget,
 }
 
 impl Mount {
-    /// A mount of `host` at `guest`, whose git settings are protected.
+    /// Mounts `host` at `guest`, with git's settings protected.
     pub fn new(guest: impl Into<PathBuf>, host: impl Into<PathBuf>, mode: MountMode) -> Self {
         Self {
             guest: guest.into(),
@@ -55,43 +55,43 @@ impl Mount {
     }
 }
 
-/// Why files cannot be shared.
+/// Why a mount cannot be shared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MountError {
-    /// Which of the reasons.
+    /// Reason of the failure.
     pub code: MountCode,
-    /// The folder, where one is to blame.
+    /// The folder at fault, if any.
     pub path: PathBuf,
-    /// What the system said.
+    /// Error of the system call.
     pub errno: Option<Errno>,
 }
 
-/// The reasons for which files cannot be shared.
+/// Reasons why a mount cannot be shared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MountCode {
-    /// The kernel has no `openat2`, or something forbids it.
+    /// The kernel lacks `openat2`, or forbids it.
     NoContainment,
     /// `/proc` is not mounted.
     NoProc,
     /// The folder cannot be opened.
     Unreadable,
-    /// It is neither a folder nor a regular file.
+    /// The path is neither a folder nor a regular file.
     WrongKind,
     /// It lies in `/proc`, `/sys` or a similar folder, which leads out of any mount.
     KernelInterface,
-    /// There are more than [`MAX_MOUNTS`].
+    /// The guest has more than [`MAX_MOUNTS`] mounts.
     TooMany,
     /// It is a folder of Agent99, with images or sockets.
     OwnFolder(PathBuf),
 }
 
 impl MountCode {
-    /// The stable name.
+    /// Returns the stable name.
     pub fn as_str(&self) -> &'static str {
         self.names().0
     }
 
-    /// The name that was published before the stable one, if it was another.
+    /// Returns the name that was published before the stable one, if it differed.
     pub fn alias(&self) -> Option<&'static str> {
         let (name, alias) = self.names();
         (name != alias).then_some(alias)
@@ -110,7 +110,7 @@ impl MountCode {
         }
     }
 
-    /// What can be done about it.
+    /// Returns a remedy for the failure.
     pub fn help(&self) -> &'static str {
         match self {
             Self::NoContainment => {
@@ -183,7 +183,7 @@ impl OpenMount {
         if !matches!(root.kind, FileType::Directory | FileType::RegularFile) {
             return Err(failed(MountCode::WrongKind, None));
         }
-        // One contained step now, so that a kernel without is noticed here.
+        // One contained step now detects a kernel without support.
         if root.kind == FileType::Directory
             && let Err(errno @ (Errno::NOSYS | Errno::PERM)) = host.step(&root, b"\x01")
         {
@@ -193,21 +193,21 @@ impl OpenMount {
         Ok(Self { mount, root, spent })
     }
 
-    /// Whether the guest may change anything here.
+    /// Whether the guest may change files here.
     pub(crate) fn writable(&self) -> bool {
         self.mount.mode == MountMode::ReadWrite
     }
 
-    /// The path of `absolute` in this mount.
+    /// Path of `absolute` relative to this mount.
     pub(crate) fn relative<'a>(&self, host: &Host, absolute: &'a Path) -> Result<&'a Path, Errno> {
         let root = host.path(&self.root)?;
         absolute.strip_prefix(&root).map_err(|_| Errno::STALE)
     }
 }
 
-/// File systems that are no storage but speak for the kernel: files in them
-/// can read and write the memory of processes, this one's included, or steer
-/// the machine. Numbers from Linux `include/uapi/linux/magic.h`.
+/// File systems that are kernel interfaces rather than storage: their files can read and
+/// write the memory of processes, this one's included, or control the machine. Numbers from
+/// Linux `include/uapi/linux/magic.h`.
 const KERNEL_INTERFACES: [u64; 14] = [
     0x9fa0,      // proc
     0x6265_6572, // sysfs
@@ -225,7 +225,7 @@ const KERNEL_INTERFACES: [u64; 14] = [
     0x4249_4e4d, // binfmt_misc
 ];
 
-/// Whether `fd` lies in one of those.
+/// Whether `fd` is on one of those file systems.
 pub(super) fn is_kernel_interface(fd: impl AsFd) -> Result<bool, Errno> {
     let kind = fstatfs(fd)?.f_type as u64 & 0xffff_ffff;
     Ok(KERNEL_INTERFACES.contains(&kind))

@@ -1,8 +1,8 @@
-//! Reserved folders, which no guest may see: the cache, what lies in which is run
-//! as machine code, with the key that says so; and the folder of the sockets of
-//! named sandboxes.
+//! Reserved folders, which no guest may see: the cache, whose files are run as machine
+//! code, with the key that authenticates them; and the folder of the sockets of named
+//! sandboxes.
 //!
-//! Folders are compared by device and number, up from each end, so that neither
+//! Folders are compared by device and inode number, up from each end, so that neither
 //! symbolic links nor second mounts of the host hide one.
 
 use super::host::Identity;
@@ -12,15 +12,15 @@ use rustix::io::Errno;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-/// Deepest folder that is followed up to the root.
+/// Maximum depth of a folder that is followed up to the root.
 const MAX_DEPTH: usize = 4096;
 
-/// The folder of the sockets of a user's sandboxes: `$XDG_RUNTIME_DIR/agent99`,
-/// else `agent99-UID` in the folder for temporary files.
+/// Folder of the sockets of a user's sandboxes: `$XDG_RUNTIME_DIR/agent99`, or
+/// `agent99-UID` in the folder for temporary files.
 pub fn runtime_folder() -> PathBuf {
     let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
     match runtime {
-        // The specification says to ignore a relative one.
+        // The specification requires ignoring a relative one.
         Some(folder) if folder.is_absolute() => folder.join("agent99"),
         _ => temporary_runtime_folder(),
     }
@@ -31,9 +31,9 @@ fn temporary_runtime_folder() -> PathBuf {
     std::env::temp_dir().join(format!("agent99-{user}"))
 }
 
-/// Whether mounts show nothing of our own folders: those that this user's
-/// sandboxes use or may have used, and `more`. Of `caches` the first is the
-/// user's cache, and the others where it may have been.
+/// Checks that mounts expose none of Agent99's own folders: those that this user's
+/// sandboxes use or may have used, and `more`. The first of `caches` is the user's cache;
+/// the others are its possible earlier places.
 ///
 /// # Errors
 /// [`MountCode::OwnFolder`], and those of opening.
@@ -75,7 +75,7 @@ fn check(mount: &Mount, used: &[PathBuf], known: &[PathBuf]) -> Result<(), Mount
         let Ok(own) = fstat(&there).map(|stat| Identity::of(&stat)) else {
             continue;
         };
-        // What is not there yet could be made by a guest that writes.
+        // A guest with write access could create a missing folder.
         let counts = whole || (is_used && writes);
         let covers = folders_above(there).map_err(failed)?.contains(&id);
         if (whole && around.contains(&own)) || (counts && covers) {
@@ -89,8 +89,8 @@ fn check(mount: &Mount, used: &[PathBuf], known: &[PathBuf]) -> Result<(), Mount
     Ok(())
 }
 
-/// A folder, or the nearest one above it that is there; and whether it is the
-/// folder itself.
+/// Opens a folder, or its nearest existing ancestor; returns whether it is the folder
+/// itself.
 fn nearest(folder: &Path) -> Option<(OwnedFd, bool)> {
     let folder = std::path::absolute(folder).ok()?;
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -102,8 +102,7 @@ fn nearest(folder: &Path) -> Option<(OwnedFd, bool)> {
     None
 }
 
-/// A folder and all those above it, up to the root; of a file those that it
-/// lies in.
+/// A folder and all its ancestors up to the root; for a file, the folders that contain it.
 fn folders_above(start: OwnedFd) -> Result<Vec<Identity>, Errno> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let mut at = match openat(&start, ".", flags, Mode::empty()) {
@@ -131,7 +130,7 @@ fn folders_above(start: OwnedFd) -> Result<Vec<Identity>, Errno> {
         found.push(id);
         at = match openat(&at, "..", flags, Mode::empty()) {
             Ok(above) => above,
-            // Nobody sees further up from here.
+            // No process of this user can see further up from here.
             Err(Errno::ACCESS) => break,
             Err(errno) => return Err(errno),
         };
@@ -188,12 +187,12 @@ mod tests {
                 assert!(!refused(path, mode), "{path} {mode:?}");
             }
         }
-        // The way of a link is that of its own folder.
+        // A link's path is that of the folder that contains it.
         let mut through = used.clone();
         through[0] = at("link");
         let mount = Mount::new("/m", at("home"), MountMode::ReadOnly);
         assert!(check(&mount, &through, &[]).is_err());
-        // What is not there yet: a guest that writes could make it.
+        // A missing folder: a guest with write access could create it.
         let top_of = |mode| Mount::new("/m", top.path().join("."), mode);
         let only = [at("run/agent99")];
         assert!(check(&top_of(MountMode::ReadWrite), &only, &[]).is_err());

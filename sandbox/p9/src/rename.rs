@@ -9,8 +9,7 @@ use rustix::io::Errno;
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 
-/// The flag of `Tunlinkat` that asks for a folder to be removed
-/// (`P9_DOTL_AT_REMOVEDIR`).
+/// Flag of `Tunlinkat` that removes a folder (`P9_DOTL_AT_REMOVEDIR`).
 const REMOVE_FOLDER: u32 = 0x200;
 
 impl Server {
@@ -22,7 +21,7 @@ impl Server {
         self.move_entry(&old_dir, old_name, &new_dir, new_name)
     }
 
-    /// The older request, which names the file by its fid.
+    /// Handles the older request, which names the file by its fid.
     pub(super) fn rename(&mut self, r: &mut Reader<'_>) -> Result<(), Errno> {
         let (fid, dir_fid, name) = (r.u32()?, r.u32()?, r.name()?);
         let new_dir = self.writable_dir(dir_fid)?.clone();
@@ -43,9 +42,9 @@ impl Server {
         let moved = self.host.step(old_dir, old_name)?;
         let kind = moved.kind;
         let replaced = self.host.step(new_dir, new_name).ok();
-        // Files come and go in a git directory as git works. Folders and links
-        // do not: written elsewhere and moved there, or moved away and back,
-        // they would carry what is protected.
+        // Git creates and removes files in a git directory as it works. Folders and links
+        // may not move: written elsewhere and moved in, or moved out and back, they would
+        // carry protected files.
         for (dir, name) in [(old_dir, old_name), (new_dir, new_name)] {
             let refused = match self.git_place(dir, name)? {
                 GitPlace::Protected | GitPlace::Dot => true,
@@ -65,7 +64,7 @@ impl Server {
         let spent = self.spent(new_dir);
         spent.changed(&before, &new_dir.stat()?);
         match replaced {
-            // Two names of one file both stay.
+            // Two names of one file: both stay.
             Some(replaced) if replaced.is(&moved) => {}
             replaced => {
                 spent.renamed(old_name, new_name);
@@ -88,8 +87,7 @@ impl Server {
         self.remove_entry(&dir, name, flags)
     }
 
-    /// The older request, which names the file by its fid and forgets that in
-    /// any case.
+    /// Handles the older request, which names the file by its fid and always clunks it.
     pub(super) fn remove(&mut self, r: &mut Reader<'_>) -> Result<(), Errno> {
         let fid = r.u32()?;
         let removed = match self.fids.get(fid)? {
@@ -121,10 +119,10 @@ impl Server {
         Ok(())
     }
 
-    /// The folder that a file lies in, and its name there.
+    /// The folder that contains a file, and its name there.
     ///
     /// # Errors
-    /// `EBUSY` for the root of a mount; `ENOENT` if it is there no more.
+    /// `EBUSY` for the root of a mount; `ENOENT` if the file is no longer there.
     fn entry_of(&self, node: &Node) -> Result<(Node, Vec<u8>), Errno> {
         let mount = &self.mounts[node.mount];
         if node.id == mount.root.id {

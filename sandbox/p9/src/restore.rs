@@ -1,9 +1,9 @@
-//! Snapshot and restore of a server: what is kept, and finding it again.
+//! Snapshot and restore of a server.
 //!
-//! A file is found again by its path in the mount, and taken only if it is the
-//! same file; what is not found answers `ESTALE` from then on, so that the
-//! guest neither reads nor writes something else. Files without a name and
-//! attributes that were being read or written are never found.
+//! A restored server finds a file by its path in the mount, and accepts it only if it is
+//! the same file. Files that are not found answer `ESTALE` from then on, so that the guest
+//! neither reads nor writes another file. Unlinked files and attributes that were being
+//! read or written are never found.
 
 use super::data::flag;
 use super::fid::{Fid, File};
@@ -16,78 +16,78 @@ use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-/// The state of a server as data.
+/// Serialisable state of a server.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerState {
-    /// Longest message, as agreed with the guest.
+    /// Message size negotiated with the guest.
     pub message_bytes: u32,
-    /// Whether the requests were agreed that only the image's kernel makes.
+    /// Whether the image kernel's additional requests were negotiated.
     #[serde(default)]
     pub extended: bool,
-    /// The guest's fids, by number.
+    /// Fids of the guest, by number.
     pub fids: Vec<SavedFid>,
-    /// The locks that its processes hold.
+    /// Range locks of the guest's processes.
     pub locks: Vec<SavedLock>,
-    /// The locks that its open files hold.
+    /// Whole-file locks of the guest's open files.
     #[serde(default)]
     pub flocks: Vec<SavedFlock>,
 }
 
-/// A fid and what it stands for.
+/// A saved fid and its referent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SavedFid {
-    /// Its number.
+    /// Number of the fid.
     pub fid: u32,
-    /// What it stands for.
+    /// Referent of the fid.
     pub kind: SavedKind,
 }
 
-/// What a fid stands for.
+/// Referent of a saved fid.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SavedKind {
     /// The root of all mounts.
     Root,
     /// A file of a mount.
     File {
-        /// Where the guest has the mount.
+        /// Mount point in the guest.
         mount: Vec<u8>,
-        /// The path in the mount, as bytes.
+        /// Path in the mount, as bytes.
         path: Vec<u8>,
-        /// Which file it was.
+        /// Identity of the file.
         identity: Identity,
-        /// The flags that the guest opened it with, if it is open.
+        /// Open flags of the guest, if the fid is open.
         open: Option<u32>,
     },
-    /// What cannot be found again.
+    /// A file that cannot be found again.
     Stale,
 }
 
-/// A lock of a process of the guest.
+/// A range lock of a guest process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SavedLock {
-    /// The fid through which it was taken.
+    /// Fid through which it was taken.
     pub fid: u32,
     /// The guest's number of the process.
     pub process: u32,
-    /// The first byte.
+    /// First byte of the range.
     pub start: u64,
-    /// How many; 0 is all that follow.
+    /// Length in bytes; 0 is unbounded.
     pub length: u64,
-    /// Whether it keeps readers out, too.
+    /// Whether the lock also excludes readers.
     pub exclusive: bool,
 }
 
-/// A lock of an open file of the guest (`flock`).
+/// A whole-file lock of an open file of the guest (`flock`).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SavedFlock {
-    /// The fid that holds it.
+    /// Fid that holds the lock.
     pub fid: u32,
-    /// Whether it keeps readers out, too.
+    /// Whether the lock also excludes readers.
     pub exclusive: bool,
 }
 
 impl Server {
-    /// What a snapshot of the guest keeps of this server.
+    /// Saves the server's state for a snapshot of the guest.
     pub fn state(&self) -> ServerState {
         let fids = self.fids.iter().map(|(fid, what)| SavedFid {
             fid,
@@ -139,14 +139,15 @@ impl Server {
         })
     }
 
-    /// A server that goes on where `state` was taken. Mounts are found by where
-    /// the guest has them, so that they may lie elsewhere on this host; they
-    /// must be given in the order that they had, because the guest knows their
-    /// entries by number. The state is not trusted: whatever it says, no file
-    /// is opened that the guest could not open itself.
+    /// Restores a server from `state`.
+    ///
+    /// Mounts are matched by their mount point in the guest, so that they may have moved on
+    /// this host. They must be given in their original order, because the guest knows their
+    /// entries by number. The state is untrusted: it can open no file that the guest could
+    /// not open itself.
     ///
     /// # Errors
-    /// As [`Server::new`].
+    /// Those of [`Server::new`].
     pub fn restore(
         mounts: Vec<Mount>,
         options: Options,
@@ -161,7 +162,7 @@ impl Server {
         }
         for lock in &state.locks {
             if server.restore_lock(lock).is_err() {
-                // The guest must not write under a lock that it has no more.
+                // The guest must not write under a lock that it has lost.
                 server.make_stale(lock.fid);
             }
         }
@@ -209,7 +210,7 @@ impl Server {
             return Err(Errno::STALE);
         }
         let open = match open {
-            // It was cut when it was opened; now it has the guest's data.
+            // Opening truncated it; now it holds the guest's data.
             Some(flags) => {
                 self.fids.check_open()?;
                 Some(self.open_node(&node, flags & !flag::TRUNCATE)?)

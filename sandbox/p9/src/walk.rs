@@ -1,4 +1,4 @@
-//! Walk requests: from folders to the files in them.
+//! Walk requests: from folders to their files.
 
 use super::fid::{Fid, File};
 use super::host::Node;
@@ -10,8 +10,8 @@ use rustix::io::Errno;
 use std::path::Path;
 
 impl Server {
-    /// Walks as far as it goes. Only a walk that goes all the way makes the new
-    /// fid, and only one whose first step fails is an error.
+    /// Walks as far as possible. Only a complete walk creates the new fid, and only a
+    /// failure of its first step is an error.
     pub(super) fn walk(&mut self, r: &mut Reader<'_>, w: &mut Writer<'_>) -> Result<(), Errno> {
         let (fid, new_fid, count) = (r.u32()?, r.u32()?, r.u16()?);
         if count > MAX_WALK_NAMES {
@@ -49,8 +49,8 @@ impl Server {
         Ok(())
     }
 
-    /// Walks one step and returns the attributes of what is there. The new fid may
-    /// be one that is not open, which is given up for it; not after an error.
+    /// Walks one step and returns the attributes of the file there. The new fid may be one
+    /// that is not open, which is replaced, except on error.
     pub(super) fn walkattr(&mut self, r: &mut Reader<'_>, w: &mut Writer<'_>) -> Result<(), Errno> {
         let (fid, new_fid, name) = (r.u32()?, r.u32()?, r.string()?);
         let start = self.start(fid)?;
@@ -59,7 +59,7 @@ impl Server {
         self.fids.put(new_fid, closed(found))
     }
 
-    /// Where a walk from `fid` begins; none is the root of all mounts.
+    /// Start of a walk from `fid`; `None` is the root of all mounts.
     fn start(&self, fid: u32) -> Result<Option<Node>, Errno> {
         match self.fids.get(fid)? {
             Fid::Root => Ok(None),
@@ -68,7 +68,7 @@ impl Server {
         }
     }
 
-    /// The file `name` in folder `at`; none is the root of all mounts.
+    /// The file `name` in folder `at`; `None` is the root of all mounts.
     fn step(&self, at: Option<&Node>, name: &[u8]) -> Result<Option<Node>, Errno> {
         match (at, name) {
             (None, b"..") => Ok(None),
@@ -88,12 +88,12 @@ impl Server {
     fn mount_named(&self, name: &[u8]) -> Option<&OpenMount> {
         let text = std::str::from_utf8(name).ok()?;
         let number = text.parse().ok()?;
-        // One spelling for each: no `+1`, no `01`.
+        // Each number has one spelling: no `+1`, no `01`.
         let mount: &OpenMount = self.mounts.get(number)?;
         (Self::entry_name(number) == text).then_some(mount)
     }
 
-    /// The folder above, at most the root of all mounts.
+    /// The parent folder, at most the root of all mounts.
     fn parent(&self, node: &Node) -> Result<Option<Node>, Errno> {
         if node.kind != FileType::Directory {
             return Err(Errno::NOTDIR);
@@ -109,7 +109,7 @@ impl Server {
     }
 }
 
-/// A fid for what a walk led to, not open.
+/// A fid for the result of a walk, not open.
 fn closed(at: Option<Node>) -> Fid {
     at.map_or(Fid::Root, |node| Fid::File(File::closed(node)))
 }

@@ -1,34 +1,33 @@
-//! Wire format of 9P2000.L messages: little-endian integers, strings with a
-//! length of two bytes, and around them size, type and tag (9P2000 manual,
-//! section 5 "intro"; the numbers are those of Linux, `include/net/9p/9p.h`, but
-//! for one).
+//! Wire format of 9P2000.L messages: little-endian integers, strings with a length of two
+//! bytes, framed by size, type and tag (9P2000 manual, section 5 "intro"; all numbers but
+//! one are those of Linux, `include/net/9p/9p.h`).
 //!
-//! Nothing here knows what a message does.
+//! This module does not know the meaning of messages.
 
 use rustix::io::Errno;
 
-/// Size, type and tag: what each message starts with.
+/// Size of a message header in bytes: size, type and tag.
 pub(super) const HEADER_BYTES: usize = 7;
 
-/// Header and count in front of the data of a read.
+/// Bytes before the data of a read response: header and count.
 pub(super) const READ_OVERHEAD: usize = HEADER_BYTES + 4;
 
-/// The tag of messages that belong to no request.
+/// Tag of messages that belong to no request.
 pub(super) const NO_TAG: u16 = u16::MAX;
 
-/// The fid that stands for none.
+/// Fid number that means "no fid".
 pub(super) const NO_FID: u32 = u32::MAX;
 
-/// Longest name of a file: what Linux has, too (`NAME_MAX`).
+/// Maximum bytes of a file name, as in Linux (`NAME_MAX`).
 pub(super) const MAX_NAME_BYTES: usize = 255;
 
-/// Longest target of a symbolic link (`PATH_MAX` without its zero).
+/// Maximum bytes of a symbolic link's target (`PATH_MAX` without its zero).
 pub(super) const MAX_TARGET_BYTES: usize = 4095;
 
-/// Most names of one walk (`P9_MAXWELEM`).
+/// Maximum names of one walk (`P9_MAXWELEM`).
 pub(super) const MAX_WALK_NAMES: u16 = 16;
 
-/// The requests. Each answer's number is its request's and one.
+/// Request types. A response's type is its request's plus one.
 pub(super) mod message {
     pub(crate) const RLERROR: u8 = 7;
     pub(crate) const STATFS: u8 = 8;
@@ -40,8 +39,8 @@ pub(super) mod message {
     pub(crate) const READLINK: u8 = 22;
     pub(crate) const GETATTR: u8 = 24;
     pub(crate) const SETATTR: u8 = 26;
-    /// Ours, with a number that 9P2000.L leaves free: a walk of one name, and
-    /// the attributes of what it leads to. The new fid may be in use.
+    /// Our extension, with a number that 9P2000.L leaves free: a walk of one name that
+    /// returns the file's attributes. The new fid may be in use.
     pub(crate) const WALKATTR: u8 = 28;
     pub(crate) const XATTRWALK: u8 = 30;
     pub(crate) const XATTRCREATE: u8 = 32;
@@ -63,7 +62,7 @@ pub(super) mod message {
     pub(crate) const REMOVE: u8 = 122;
 }
 
-/// What the client knows a file by.
+/// The client's identifier of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Qid {
     /// `QTDIR`, `QTSYMLINK` or 0.
@@ -75,11 +74,9 @@ pub(super) struct Qid {
 }
 
 impl Qid {
-    /// A directory.
     pub(crate) const DIR: u8 = 0x80;
-    /// A symbolic link.
     pub(crate) const SYMLINK: u8 = 0x02;
-    /// Its bytes in a message.
+    /// Encoded size in bytes.
     pub(crate) const BYTES: usize = 13;
 }
 
@@ -94,10 +91,10 @@ impl<'a> Reader<'a> {
         Self { rest: body }
     }
 
-    /// The next `len` bytes.
+    /// Reads the next `len` bytes.
     ///
     /// # Errors
-    /// `EPROTO` if the message ends before; so for all that follow.
+    /// `EPROTO` if the message is too short; so for the readers below.
     pub(crate) fn bytes(&mut self, len: usize) -> Result<&'a [u8], Errno> {
         let (bytes, rest) = self.rest.split_at_checked(len).ok_or(Errno::PROTO)?;
         self.rest = rest;
@@ -131,7 +128,7 @@ impl<'a> Reader<'a> {
         self.bytes(len.into())
     }
 
-    /// The name of one directory entry, which leads nowhere else.
+    /// Reads the name of a directory entry, a single component.
     ///
     /// # Errors
     /// `ENAMETOOLONG`; `EINVAL` for a name that no file can have.
@@ -148,7 +145,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Writes an answer; its header is filled in at the end.
+/// Writes a response; its header is filled in at the end.
 #[derive(Debug)]
 pub(super) struct Writer<'a> {
     buffer: &'a mut Vec<u8>,
@@ -181,7 +178,7 @@ impl<'a> Writer<'a> {
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// A string; all that are sent are shorter than 64 KiB.
+    /// Writes a string; all strings sent are shorter than 64 KiB.
     pub(crate) fn string(&mut self, text: &[u8]) {
         let text = &text[..text.len().min(usize::from(u16::MAX))];
         self.u16(text.len() as u16);
@@ -194,23 +191,22 @@ impl<'a> Writer<'a> {
         self.u64(qid.path);
     }
 
-    /// How long the answer is, header and all.
+    /// Length of the response so far, header included.
     pub(crate) fn len(&self) -> usize {
         self.buffer.len()
     }
 
-    /// Writes `value` over the two bytes at `at`.
+    /// Overwrites the two bytes at `at` with `value`.
     pub(crate) fn patch_u16(&mut self, at: usize, value: u16) {
         self.buffer[at..at + 2].copy_from_slice(&value.to_le_bytes());
     }
 
-    /// Writes `value` over the four bytes at `at`.
+    /// Overwrites the four bytes at `at` with `value`.
     pub(crate) fn patch_u32(&mut self, at: usize, value: u32) {
         self.buffer[at..at + 4].copy_from_slice(&value.to_le_bytes());
     }
 
-    /// Lets `fill` write at most `count` bytes, in front of which their number
-    /// is put.
+    /// Lets `fill` write at most `count` bytes, preceded by their number.
     ///
     /// # Errors
     /// Those of `fill`.
@@ -227,7 +223,7 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// Completes the answer.
+    /// Completes the response.
     pub(crate) fn finish(mut self, kind: u8, tag: u16) {
         let len = self.len() as u32;
         self.patch_u32(0, len);
@@ -235,7 +231,7 @@ impl<'a> Writer<'a> {
         self.buffer[5..HEADER_BYTES].copy_from_slice(&tag.to_le_bytes());
     }
 
-    /// Makes it an answer that says why not.
+    /// Turns the response into an error.
     pub(crate) fn fail(mut self, errno: Errno, tag: u16) {
         self.buffer.truncate(HEADER_BYTES);
         self.u32(errno.raw_os_error().unsigned_abs());

@@ -1,5 +1,5 @@
-//! Extended attributes: those in `user.` only. `security.` and `trusted.` mean
-//! something to the host's kernel, `system.` are access lists in disguise.
+//! Extended attributes, limited to `user.`: `security.` and `trusted.` have a meaning to
+//! the host's kernel, and `system.` attributes are access control lists.
 
 use super::Server;
 use super::data::refuse_privileged;
@@ -11,11 +11,11 @@ use rustix::buffer::spare_capacity;
 use rustix::fs::{FileType, OFlags, XattrFlags, fgetxattr, flistxattr, fremovexattr, fsetxattr};
 use rustix::io::Errno;
 
-/// What the names of these attributes begin with.
+/// Prefix of the permitted attributes.
 const USER: &[u8] = b"user.";
 
 impl XattrWrite {
-    /// Takes the next bytes of the value, which come in order.
+    /// Appends the next bytes of the value, which come in order.
     pub(crate) fn write(&mut self, offset: u64, bytes: &[u8]) -> Result<(), Errno> {
         if offset != self.value.len() as u64 || bytes.len() > self.size - self.value.len() {
             return Err(Errno::INVAL);
@@ -26,8 +26,7 @@ impl XattrWrite {
 }
 
 impl Server {
-    /// Makes a fid from which an attribute can be read; without a name, the
-    /// list of names.
+    /// Makes a fid that reads an attribute, or the list of names if the name is empty.
     pub(super) fn xattrwalk(
         &mut self,
         r: &mut Reader<'_>,
@@ -56,7 +55,7 @@ impl Server {
         let mut names = Vec::with_capacity(MAX_XATTR_BYTES);
         match self.open_any(node) {
             Ok(file) => flistxattr(file, spare_capacity(&mut names))?,
-            // Others have none that a guest may see.
+            // Other file types have no attributes that a guest may see.
             Err(Errno::OPNOTSUPP) => 0,
             Err(errno) => return Err(errno),
         };
@@ -101,12 +100,11 @@ impl Server {
         self.fids.start_xattr(fid, write)
     }
 
-    /// Stores what was written to a fid that is now forgotten, if it was one
-    /// for an attribute. An empty value that must replace one is how Linux's
-    /// client says "remove".
+    /// Stores the attribute that was written to a clunked fid, if any. An empty value that
+    /// must replace an attribute is how Linux's client requests a removal.
     ///
     /// # Errors
-    /// The host's; `EINVAL` if not all of the value came.
+    /// The host's; `EINVAL` if the value is incomplete.
     pub(super) fn store_xattr(&self, fid: Fid) -> Result<(), Errno> {
         let Fid::XattrWrite(write) = fid else {
             return Ok(());
@@ -114,7 +112,7 @@ impl Server {
         if write.value.len() != write.size {
             return Err(Errno::INVAL);
         }
-        // Its name may have become a protected one meanwhile.
+        // The file may have got a protected name meanwhile.
         self.check_change(&write.node)?;
         let file = self.open_any(&write.node)?;
         let flags = XattrFlags::from_bits_retain(write.flags);
@@ -147,11 +145,11 @@ impl Server {
         names.map(|name| attribute_bytes(&file, name)).sum()
     }
 
-    /// Opens a file for its attributes: for reading, or, if its mode forbids
-    /// that, for writing.
+    /// Opens a file for its attributes: for reading, or, if its mode forbids that, for
+    /// writing.
     ///
     /// # Errors
-    /// `ENOTSUP` for kinds of files that have no `user.` attributes.
+    /// `ENOTSUP` for file types without `user.` attributes.
     fn open_any(&self, node: &Node) -> Result<CountedFd, Errno> {
         match node.kind {
             FileType::Directory | FileType::RegularFile => {}
@@ -175,9 +173,10 @@ fn attribute_bytes(file: &CountedFd, name: &[u8]) -> usize {
     }
 }
 
+/// Checks that the guest may use an attribute name.
+///
 /// # Errors
-/// `ENOTSUP` for attributes that are not the user's, `ERANGE` for a name that
-/// is too long or none.
+/// `ENOTSUP` for attributes outside `user.`, `ERANGE` for a name that is too long or empty.
 fn check_name(name: &[u8]) -> Result<(), Errno> {
     if !name.starts_with(USER) {
         return Err(Errno::OPNOTSUPP);

@@ -9,10 +9,10 @@ use std::io::{self, Read};
 pub enum ProtocolError {
     /// The payload is longer than [`MAX_PAYLOAD`].
     TooLong(usize),
-    /// No such kind in this direction.
+    /// Unknown kind for this direction.
     UnknownKind(u8),
-    /// The payload of that kind ends early, goes on too long or holds a value
-    /// out of range.
+    /// The payload of that kind is truncated, has trailing bytes or holds a value out of
+    /// range.
     Malformed(u8),
 }
 
@@ -28,7 +28,7 @@ impl fmt::Display for ProtocolError {
 
 impl std::error::Error for ProtocolError {}
 
-/// Appends one frame to `out`, its payload written by `payload`.
+/// Appends a frame to `out`; `payload` writes its payload.
 pub(super) fn write_frame(
     out: &mut Vec<u8>,
     kind: u8,
@@ -44,19 +44,21 @@ pub(super) fn write_frame(
     out[start..start + 4].copy_from_slice(&len.to_le_bytes());
 }
 
-/// Appends a frame with that payload to `out`.
+/// Appends a frame with that raw payload to `out`.
 pub fn raw_frame(out: &mut Vec<u8>, kind: u8, id: u64, payload: &[u8]) {
     out.reserve(HEADER_BYTES + payload.len());
     write_frame(out, kind, id, |w| w.rest(payload));
 }
 
-/// Waits for a frame: kind, id and payload. `None` at the end between two.
-/// `limit` says how many bytes a payload of a kind may have; what is announced is
-/// not taken before it comes.
+/// Waits for a frame and returns kind, id and payload; `None` at the end of input between
+/// two frames.
+///
+/// `limit` returns the maximum payload bytes of a kind. Memory for a payload is allocated
+/// as its bytes arrive, not as its header announces.
 ///
 /// # Errors
-/// Those of `input`; `InvalidData` for a kind without a limit and for a frame that
-/// is too long.
+/// Those of `input`; `InvalidData` for a kind without a limit and for a frame that is too
+/// long.
 pub fn read_frame(
     input: &mut impl Read,
     limit: impl FnOnce(u8) -> Option<usize>,
@@ -108,7 +110,7 @@ impl Writer<'_> {
         self.out.extend(value.to_le_bytes());
     }
 
-    /// Bytes to the end of the payload.
+    /// Writes bytes up to the end of the payload.
     pub(crate) fn rest(&mut self, bytes: &[u8]) {
         self.out.extend(bytes);
     }
@@ -133,8 +135,8 @@ impl Writer<'_> {
     }
 }
 
-/// Reads the fields of a payload. After a field that is not there every further
-/// one is empty, and [`Reader::finish`] fails.
+/// Reads the fields of a payload. After a missing field every further field is empty, and
+/// [`Reader::finish`] fails.
 pub(super) struct Reader<'a> {
     bytes: &'a [u8],
     good: bool,
@@ -159,7 +161,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Bytes of a fixed number.
+    /// Reads a fixed number of bytes.
     pub(crate) fn array<const N: usize>(&mut self) -> [u8; N] {
         self.take(N).try_into().unwrap_or([0; N])
     }
@@ -200,8 +202,7 @@ impl<'a> Reader<'a> {
         self.check(String::from_utf8(bytes).ok())
     }
 
-    /// A list; every item takes at least one byte, so its length is bounded by
-    /// the payload's.
+    /// Reads a list. Every item takes at least one byte, so the payload bounds its length.
     pub(crate) fn list<T>(&mut self, mut each: impl FnMut(&mut Self) -> T) -> Vec<T> {
         let len = self.u32();
         let mut items = Vec::new();
@@ -219,13 +220,13 @@ impl<'a> Reader<'a> {
         self.flag().then(|| each(self))
     }
 
-    /// The value, or a default and a bad end.
+    /// Unwraps a value; on `None` returns a default and marks the payload as malformed.
     pub(crate) fn check<T: Default>(&mut self, value: Option<T>) -> T {
         self.good &= value.is_some();
         value.unwrap_or_default()
     }
 
-    /// `value` if everything was there and nothing is left.
+    /// Returns `value` if every field was present and no byte is left.
     pub(crate) fn finish<T>(self, kind: u8, value: T) -> Result<T, ProtocolError> {
         if self.good && self.bytes.is_empty() {
             Ok(value)
@@ -235,7 +236,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Cuts a byte stream into frames.
+/// Splits a byte stream into frames.
 #[derive(Debug, Default)]
 pub struct FrameReader {
     buffer: Vec<u8>,
@@ -243,12 +244,12 @@ pub struct FrameReader {
 }
 
 impl FrameReader {
-    /// A reader at the start of a stream.
+    /// Creates a reader at the start of a stream.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Takes the next bytes of the stream.
+    /// Appends the next bytes of the stream.
     pub fn push(&mut self, bytes: &[u8]) {
         if self.read == self.buffer.len() {
             self.buffer.clear();
@@ -257,18 +258,17 @@ impl FrameReader {
         self.buffer.extend(bytes);
     }
 
-    /// The bytes of a frame of which not all came yet; all that came and was not
-    /// given out, if [`FrameReader::next`] was not called.
+    /// Returns the bytes of an incomplete frame, or all undecoded bytes if
+    /// [`FrameReader::next`] was not called.
     pub fn unread(&self) -> &[u8] {
         &self.buffer[self.read..]
     }
 
-    /// The next whole frame (kind, id, payload), passed to `decode`. `None` if
-    /// it is not there yet.
+    /// Passes the next whole frame (kind, id, payload) to `decode`; `None` if it is
+    /// incomplete.
     ///
     /// # Errors
-    /// [`ProtocolError::TooLong`], after which the stream is lost, and those of
-    /// `decode`.
+    /// [`ProtocolError::TooLong`], after which the stream is lost, and those of `decode`.
     pub fn next<T>(
         &mut self,
         decode: impl FnOnce(u8, &[u8]) -> Result<T, ProtocolError>,
@@ -291,8 +291,8 @@ impl FrameReader {
         Ok(Some((id, value)))
     }
 
-    /// Moves what is left to the front, so that the buffer stays as long as the
-    /// longest frame.
+    /// Moves the unread bytes to the front, so that the buffer stays as long as the longest
+    /// frame.
     fn compact(&mut self) {
         if self.read > 0 {
             self.buffer.drain(..self.read);

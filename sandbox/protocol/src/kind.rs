@@ -1,5 +1,5 @@
-//! Frame kinds: their numbers, below 0x80 to the guest or to the daemon of a
-//! named sandbox, from there on back.
+//! Frame kinds: numbers below 0x80 go to the guest or to the daemon of a named sandbox, the
+//! others come back.
 
 /// [`Request::Resume`](super::Request::Resume).
 pub const RESUME: u8 = 0x01;
@@ -48,9 +48,9 @@ pub const DRAINED: u8 = 0x8A;
 /// [`Report::Pong`](super::Report::Pong).
 pub const PONG: u8 = 0x8B;
 
-/// What a client asks of a named sandbox, JSON.
+/// A client's call to a named sandbox, in JSON.
 pub const CALL: u8 = 0x41;
-/// The answer to it, JSON.
+/// Successful reply to a call, in JSON.
 pub const REPLY: u8 = 0xC1;
-/// Why there is none, JSON.
+/// Error reply to a call, in JSON.
 pub const ERROR: u8 = 0xC2;

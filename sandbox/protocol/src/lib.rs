@@ -1,23 +1,21 @@
 //! Wire protocol: frames between host and agent over one byte stream.
 //!
-//! A frame is `len: u32`, `kind: u8`, `id: u64` (little endian), then `len`
-//! bytes of payload. `id` names a command or another request; the host draws it
-//! at random for each, and it ends with [`Report::Exited`], [`Report::Failed`]
-//! or the answer. A report about what the host has not asked for breaks the
-//! protocol: who does not know an id cannot forge a frame about it. Only frames
-//! of a guest that is being built have id 0.
+//! A frame is `len: u32`, `kind: u8`, `id: u64` (little endian), then `len` bytes of
+//! payload. `id` names a command or another request. The host draws it at random for each,
+//! and it ends with [`Report::Exited`], [`Report::Failed`] or the answer. A report about an
+//! id that the host has not requested breaks the protocol: a sender that does not know an
+//! id cannot forge a frame about it. Only frames of a guest that is being built have id 0.
 //!
-//! Both directions of a command's data are held back by credit: a side sends no
-//! more bytes of a stream than the other granted ([`WINDOW_BYTES`] at first,
-//! more by `Credit`), so a stream that nobody reads never blocks the others.
+//! Credit bounds both directions of a command's data. A side sends no more bytes of a
+//! stream than the other granted ([`WINDOW_BYTES`] at first, more by `Credit`), so an
+//! unread stream never blocks the others.
 //!
-//! The processes of named sandboxes speak in the same frames with their clients:
-//! JSON ([`kind::CALL`], [`kind::REPLY`], [`kind::ERROR`]) for what is asked, and
-//! for the streams of a command those of [`Request`] and [`Report`].
+//! The processes of named sandboxes use the same frames with their clients: JSON
+//! ([`kind::CALL`], [`kind::REPLY`], [`kind::ERROR`]) for calls, and frames of [`Request`]
+//! and [`Report`] for the streams of a command.
 //!
-//! The payloads are described by [`Request`] (host to guest) and [`Report`]
-//! (guest to host). Decoding takes any bytes: a wrong frame is a
-//! [`ProtocolError`].
+//! [`Request`] (host to guest) and [`Report`] (guest to host) describe the payloads.
+//! Decoding accepts any bytes: a malformed frame is a [`ProtocolError`].
 
 #![warn(unreachable_pub)]
 
@@ -34,26 +32,25 @@ pub use report::{Ending, Exited, Reason, Report, output_frame};
 pub use request::{Exec, Limits, PtySize, Request, Script, User, stdin_frame};
 pub use resume::{Access, Mount, Network, Resume};
 
-/// Version of this protocol, announced by [`Report::Ready`]. Both sides come from
-/// one build, so there is no negotiation: another version is an error.
+/// Protocol version, announced by [`Report::Ready`]. Both sides come from one build, so
+/// they do not negotiate: another version is an error.
 pub const VERSION: u16 = 3;
 
 /// Name of the virtio-console port that carries the protocol.
 pub const PORT_NAME: &str = "agent99.agent";
 
-/// Bytes before the payload of a frame.
+/// Size of a frame header in bytes.
 pub const HEADER_BYTES: usize = 13;
 
-/// Longest payload. Linux takes no longer command line than a quarter of the
-/// stack, 2 MiB (`execve(2)`); a longer script belongs in a file.
+/// Maximum payload in bytes. Linux accepts command lines up to a quarter of the stack, 2
+/// MiB (`execve(2)`); a longer script belongs in a file.
 pub const MAX_PAYLOAD: usize = (2 << 20) + (64 << 10);
 
-/// Longest chunk of a stream in one frame: small enough that streams which
-/// share the port take turns, large enough that headers cost nothing.
+/// Maximum bytes of a stream in one frame: small enough that streams which share the port
+/// take turns, large enough that headers cost nothing.
 pub const MAX_CHUNK: usize = 32 << 10;
 
-/// Bytes that may be on the way in one direction of a command before the first
-/// `Credit`.
+/// Initial credit in bytes for one direction of a command, before the first `Credit`.
 pub const WINDOW_BYTES: u32 = 256 << 10;
 
 /// A stream of a command.

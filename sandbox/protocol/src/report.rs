@@ -1,4 +1,4 @@
-//! Reports: what the agent sends to the host.
+//! Reports: messages from agent to host.
 
 use super::codec::{ProtocolError, Reader, write_frame};
 use super::kind::{
@@ -9,9 +9,9 @@ use super::{MAX_CHUNK, Stream};
 /// How a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// It exited with that code.
+    /// It exited with this code.
     Code(u8),
-    /// A signal of that number ended it.
+    /// A signal of this number ended it.
     Signal(u8),
 }
 
@@ -21,12 +21,12 @@ impl Default for Ending {
     }
 }
 
-/// The end of a command.
+/// Result of a command that ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Exited {
-    /// How.
+    /// How its process ended.
     pub ending: Ending,
-    /// The kernel ended one of its processes for want of memory.
+    /// The kernel's out-of-memory killer ended one of its processes.
     pub out_of_memory: bool,
     /// The session shell ended with the script; the next script gets a new one
     /// with the last working directory and exported variables.
@@ -34,8 +34,8 @@ pub struct Exited {
 }
 
 impl Exited {
-    /// The exit code; for a command that a signal ended 128 and its number, as
-    /// shells have it.
+    /// Returns the exit code; for a command that a signal ended, 128 plus its number, as in
+    /// shells.
     pub fn exit_code(&self) -> u8 {
         match self.ending {
             Ending::Code(code) => code,
@@ -44,16 +44,16 @@ impl Exited {
     }
 }
 
-/// Why a request cannot be fulfilled.
+/// Why a request failed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Reason {
-    /// Another one, which the text names.
+    /// Another reason, given in the text.
     #[default]
     Other = 0,
-    /// There is no such program, or none that could interpret it.
+    /// The program or its interpreter does not exist.
     NotFound = 1,
-    /// The program is there and cannot be executed.
+    /// The program exists but is not executable.
     NotExecutable = 2,
     /// The working directory cannot be entered.
     Folder = 3,
@@ -72,49 +72,49 @@ impl Reason {
     }
 }
 
-/// A frame from guest to host.
+/// A message from guest to host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Report {
-    /// The agent takes requests; its first frame.
+    /// The agent accepts requests; its first frame.
     Ready {
-        /// The protocol's version.
+        /// Protocol version.
         version: u16,
-        /// Whether commands get control groups of their own.
+        /// Whether each command gets a control group.
         control_groups: bool,
     },
-    /// [`Request::Resume`](super::Request::Resume) is done.
+    /// Reply to [`Request::Resume`](super::Request::Resume).
     Resumed {
-        /// What failed, if anything did.
+        /// Error text, if a step failed.
         failure: Option<String>,
-        /// How many commands ran when the guest was saved, and were ended.
+        /// Number of commands that were running when the guest was saved, and were ended.
         interrupted: u32,
     },
-    /// [`Request::Prepare`](super::Request::Prepare) is done: so many bytes
-    /// were zeroed.
+    /// Reply to [`Request::Prepare`](super::Request::Prepare), with the bytes that were
+    /// zeroed.
     Prepared(u64),
-    /// [`Request::Drain`](super::Request::Drain) is done.
+    /// Reply to [`Request::Drain`](super::Request::Drain).
     Drained,
-    /// The command runs as that process. Not sent for a script, which runs in the
+    /// The command runs with this process id. Not sent for a script, which runs in the
     /// session shell.
     Started(u32),
     /// A chunk of standard output or standard error.
     Output(Stream, Vec<u8>),
-    /// The command ended, and all its output was sent. Its last frame.
+    /// The command ended and all its output was sent; its last frame.
     Exited(Exited),
-    /// The command could not be started, or the request makes no sense: why,
-    /// error number (0 if none) and text. Its last frame.
+    /// The command could not start, or the request is invalid: reason, errno (0 if unknown)
+    /// and text. Its last frame.
     Failed(Reason, u32, String),
-    /// The answer to [`Request::Ping`](super::Request::Ping).
+    /// Reply to [`Request::Ping`](super::Request::Ping).
     Pong,
-    /// That many more bytes of standard input may be sent.
+    /// Grants this many more bytes of standard input.
     Credit(u32),
 }
 
 const OUT_OF_MEMORY: u8 = 1;
 const SESSION_RESET: u8 = 2;
 
-/// Appends a [`Report::Output`] of at most [`MAX_CHUNK`] bytes without taking
-/// them; the answer is how many it took.
+/// Appends a [`Report::Output`] of at most [`MAX_CHUNK`] bytes without copying them first;
+/// returns how many it took.
 pub fn output_frame(out: &mut Vec<u8>, id: u64, stream: Stream, bytes: &[u8]) -> usize {
     let len = bytes.len().min(MAX_CHUNK);
     let kind = if stream == Stream::Stderr {
@@ -158,10 +158,10 @@ impl Report {
         });
     }
 
-    /// Reads the payload of a frame of that kind.
+    /// Decodes the payload of a frame of that kind.
     ///
     /// # Errors
-    /// [`ProtocolError`].
+    /// [`ProtocolError`] for an unknown kind or a malformed payload.
     pub fn decode(kind: u8, payload: &[u8]) -> Result<Self, ProtocolError> {
         let mut r = Reader::new(payload);
         let report = match kind {
@@ -191,7 +191,7 @@ impl Report {
         r.finish(kind, report)
     }
 
-    /// The number of its frames' kind, one of [`kind`](super::kind).
+    /// Returns the frame kind, one of [`kind`](super::kind).
     pub fn kind(&self) -> u8 {
         match self {
             Report::Ready { .. } => READY,

@@ -1,4 +1,4 @@
-//! Requests: what the host asks of the agent.
+//! Requests: messages from host to agent.
 
 use super::codec::{ProtocolError, Reader, write_frame};
 use super::kind::{
@@ -18,23 +18,23 @@ pub struct PtySize {
 /// Limits of a command, enforced by its control group.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
-    /// Most processes and threads at a time.
+    /// Maximum processes and threads at a time.
     pub pids: Option<u32>,
-    /// Most bytes of memory.
+    /// Maximum bytes of memory.
     pub memory: Option<u64>,
 }
 
-/// As whom a command runs.
+/// The user that a command runs as.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum User {
-    /// The guest's ordinary user, who has no rights of an administrator.
+    /// The guest's ordinary user, without administrator rights.
     #[default]
     Ordinary = 0,
-    /// The administrator, with those rights that reach nothing but files,
-    /// processes and the network of commands.
+    /// The administrator, with only the rights that reach files, processes and the network
+    /// of commands.
     Root = 1,
-    /// The ordinary user with access to all files: who copies them for the host.
+    /// The ordinary user with access to all files, which copies them for the host.
     Files = 2,
 }
 
@@ -51,22 +51,22 @@ impl User {
 pub struct Exec {
     /// Program and arguments. A name without a slash is looked up in `PATH`.
     pub argv: Vec<Vec<u8>>,
-    /// Variables added to the agent's own environment.
+    /// Variables added to the agent's environment.
     pub env: Vec<(Vec<u8>, Vec<u8>)>,
-    /// Start from an empty environment instead.
+    /// Starts from an empty environment instead.
     pub clear_env: bool,
-    /// As whom it runs.
+    /// User that the command runs as.
     pub user: User,
     /// Working directory; the user's home if absent.
     pub cwd: Option<Vec<u8>>,
-    /// Whether [`Request::Stdin`] will follow; else standard input is empty.
+    /// Whether [`Request::Stdin`] will follow; otherwise standard input is empty.
     pub stdin: bool,
-    /// Run on a terminal of that size. Then standard output carries all output,
-    /// and [`Request::Stdin`] is what is typed.
+    /// Runs on a terminal of that size. Standard output then carries all output, and
+    /// [`Request::Stdin`] types into the terminal.
     pub pty: Option<PtySize>,
-    /// Leave the processes that it started behind when it ends.
+    /// Leaves the command's child processes running when it ends.
     pub detach: bool,
-    /// Its limits.
+    /// Resource limits.
     pub limits: Limits,
 }
 
@@ -77,41 +77,40 @@ pub struct Script {
     pub text: Vec<u8>,
 }
 
-/// A frame from host to guest.
+/// A message from host to guest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request {
-    /// The guest starts to live, from a snapshot or from boot. Comes before the
-    /// first command; answered by [`Report::Resumed`](super::Report::Resumed).
+    /// Starts a guest from a snapshot or after boot. Precedes the first command; answered
+    /// by [`Report::Resumed`](super::Report::Resumed).
     Resume(Box<Resume>),
-    /// A snapshot is about to be taken: zero free memory. Answered by
+    /// Zeroes free memory before a snapshot. Answered by
     /// [`Report::Prepared`](super::Report::Prepared).
     Prepare,
-    /// The guest is about to be stopped: end all commands and write back what
-    /// is not on the host yet. Answered by
-    /// [`Report::Drained`](super::Report::Drained).
+    /// Ends all commands and writes back unwritten data to the host before the guest stops.
+    /// Answered by [`Report::Drained`](super::Report::Drained).
     Drain,
-    /// Start a command.
+    /// Starts a command.
     Exec(Exec),
-    /// Run a script in the session shell.
+    /// Runs a script in the session shell.
     Script(Script),
-    /// Bytes for standard input, within the credit.
+    /// Bytes of standard input, within the credit.
     Stdin(Vec<u8>),
-    /// End of standard input.
+    /// Closes standard input.
     StdinEnd,
-    /// The terminal has another size.
+    /// Resizes the terminal.
     Resize(PtySize),
-    /// Send a signal to the command's process group.
+    /// Sends a signal to the command's process group.
     Signal(u32),
-    /// End the command and all that it started.
+    /// Kills the command and all processes it started.
     Kill,
-    /// That many more bytes of a stream may be sent.
+    /// Grants this many more bytes of a stream.
     Credit(Stream, u32),
-    /// Answer that you are there: [`Report::Pong`](super::Report::Pong).
+    /// Liveness check, answered by [`Report::Pong`](super::Report::Pong).
     Ping,
 }
 
-/// Appends a [`Request::Stdin`] of at most [`MAX_CHUNK`] bytes without taking
-/// the bytes; answers how many it took.
+/// Appends a [`Request::Stdin`] of at most [`MAX_CHUNK`] bytes without copying them first;
+/// returns how many it took.
 pub fn stdin_frame(out: &mut Vec<u8>, id: u64, bytes: &[u8]) -> usize {
     let len = bytes.len().min(MAX_CHUNK);
     write_frame(out, STDIN, id, |w| w.rest(&bytes[..len]));
@@ -143,10 +142,10 @@ impl Request {
         });
     }
 
-    /// Reads the payload of a frame of that kind.
+    /// Decodes the payload of a frame of that kind.
     ///
     /// # Errors
-    /// [`ProtocolError`].
+    /// [`ProtocolError`] for an unknown kind or a malformed payload.
     pub fn decode(kind: u8, payload: &[u8]) -> Result<Self, ProtocolError> {
         let mut r = Reader::new(payload);
         let request = match kind {
@@ -171,7 +170,7 @@ impl Request {
         r.finish(kind, request)
     }
 
-    /// The number of its frames' kind, one of [`kind`](super::kind).
+    /// Returns the frame kind, one of [`kind`](super::kind).
     pub fn kind(&self) -> u8 {
         match self {
             Request::Resume(_) => RESUME,

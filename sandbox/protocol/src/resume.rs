@@ -1,47 +1,47 @@
-//! Resume request: the settings of a guest at the start of its life.
+//! Resume request: the settings that a guest starts with.
 
 use super::Limits;
 use super::codec::{Reader, Writer};
 
-/// The start of a guest's life, from an image or from a saved guest.
+/// Settings of a guest that starts from an image or a snapshot.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Resume {
-    /// The time, in nanoseconds since 1970-01-01T00:00:00Z.
+    /// Wall-clock time in nanoseconds since 1970-01-01T00:00:00Z.
     pub wall_ns: u64,
     /// Random bytes from the host, mixed into the kernel's generator.
     pub entropy: Vec<u8>,
-    /// The guest's name.
+    /// Host name of the guest.
     pub hostname: Option<Vec<u8>>,
     /// Variables that every command and the session shell start with.
     pub env: Vec<(Vec<u8>, Vec<u8>)>,
-    /// Limits of a command that has none of its own, and of the session.
+    /// Limits of the session, and of commands without explicit limits.
     pub limits: Limits,
-    /// The guest was saved while somebody used it: end what runs.
+    /// The snapshot was taken while commands ran: end them.
     pub interrupt: bool,
-    /// Its network; none is set up without.
+    /// Network settings; `None` sets up no network.
     pub network: Option<Network>,
-    /// Its mounts, in the order in which they are made.
+    /// Mounts, in the order in which they are made.
     pub mounts: Vec<Mount>,
-    /// It has a disk of its own, which is empty.
+    /// Whether the guest has its own disk, which is empty.
     pub disk: bool,
 }
 
-/// A network as the guest sees it: one interface, IPv4 only.
+/// IPv4 network of the guest, with one interface.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Network {
     /// The guest's address.
     pub address: [u8; 4],
-    /// Bits of the network's part of the address.
+    /// Prefix length of the network.
     pub prefix: u8,
-    /// The router.
+    /// Address of the default gateway.
     pub gateway: [u8; 4],
-    /// The name server.
+    /// Address of the name server.
     pub dns: [u8; 4],
     /// Largest packet in bytes.
     pub mtu: u32,
-    /// Address of the interface; its own if absent.
+    /// MAC address of the interface; unchanged if absent.
     pub mac: Option<[u8; 6]>,
-    /// Names that are known without a name server.
+    /// Entries of the hosts file.
     pub hosts: Vec<([u8; 4], Vec<u8>)>,
 }
 
@@ -49,12 +49,12 @@ pub struct Network {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Access {
-    /// Nothing can be written.
+    /// Writes fail.
     #[default]
     ReadOnly = 0,
-    /// What is written goes to the host.
+    /// Writes go to the host.
     ReadWrite = 1,
-    /// What is written stays in the guest's memory.
+    /// Writes stay in the guest's memory.
     Overlay = 2,
 }
 
@@ -66,14 +66,14 @@ impl Access {
     }
 }
 
-/// A folder of the host in the guest.
+/// A folder of the host, mounted in the guest.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Mount {
-    /// Its name in the root of the file server.
+    /// Name in the root of the file server.
     pub entry: Vec<u8>,
-    /// Where the guest sees it; an absolute path.
+    /// Absolute path in the guest.
     pub path: Vec<u8>,
-    /// How.
+    /// Access mode.
     pub access: Access,
 }
 

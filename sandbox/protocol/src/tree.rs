@@ -1,22 +1,20 @@
-//! File tree stream: files and folders as bytes, to copy them between host and
-//! guest.
+//! File tree stream: serialises files and folders to copy them between host and guest.
 //!
-//! Both sides run this code: [`send`] walks a file or a folder and writes the
-//! stream, [`receive`] makes it again below a folder. Kept are contents to the
-//! byte, permission bits, modification times and symbolic links. Not kept:
-//! owners, hard links (each becomes a file), set-id bits; devices, pipes and
-//! sockets are left out and counted.
+//! Both sides run this code: [`send`] walks a file or a folder and writes the stream,
+//! [`receive`] recreates it below a folder. The copy keeps contents to the byte, permission
+//! bits, modification times and symbolic links. It drops owners, hard links (each becomes a
+//! file) and set-id bits. Devices, pipes and sockets are skipped and counted.
 //!
-//! The receiver trusts nothing: names are single components, every folder is
-//! made new or opened without following a link, every file is made anew, so
-//! nothing is written outside of it. A symbolic link that would lead out
-//! of the tree is left out and counted, unless the receiver allows such links
-//! (the guest does: there they lead nowhere but into the guest), and so is what
-//! the receiver's [`Guard`] refuses. A file gets its name when it is complete.
+//! The receiver trusts no input: names are single components, every folder is created or
+//! opened without following a link, and every file is created anew, so all writes stay
+//! below the target. A symbolic link that would lead out of the tree is skipped and
+//! counted, unless the receiver allows such links (the guest does: there they lead only
+//! into the guest). Entries that the receiver's [`Guard`] refuses are skipped and counted
+//! too. A file gets its name when it is complete.
 //!
-//! A stream is the line [`MAGIC`] and records: a kind, a name, and what the kind
-//! has; folders hold records until their end. There is no recursion: folders
-//! are entered one after the other, at most [`MAX_DEPTH`] deep.
+//! A stream is the line [`MAGIC`] and records: a kind, a name, and the kind's content.
+//! Folders hold records up to their end record. The walk does not recurse: folders are
+//! entered one after the other, at most [`MAX_DEPTH`] deep.
 
 mod file;
 
@@ -33,48 +31,48 @@ use std::path::Path;
 /// The first bytes of a stream.
 pub const MAGIC: &[u8; 8] = b"a99tree1";
 
-/// Deepest nesting of folders: each needs an open descriptor while it is
-/// walked, and processes may have 1,024.
+/// Maximum nesting of folders: each needs an open descriptor while it is walked, and
+/// processes may have 1,024.
 pub const MAX_DEPTH: usize = 256;
 
-/// Longest name (`NAME_MAX`), and longest target of a link (`PATH_MAX`).
+/// Maximum bytes of a name (`NAME_MAX`), and of a link target (`PATH_MAX`).
 const MAX_NAME: usize = 255;
 const MAX_TARGET: usize = 4096;
 
-/// Largest chunk of a file's content.
+/// Maximum bytes of file content in a chunk.
 const CHUNK_BYTES: usize = 32 << 10;
 
-/// Permission bits that are kept.
+/// Permission bits that a copy keeps.
 const PERMISSIONS: u32 = 0o777;
 
-/// Kinds of records.
+/// Record kinds.
 const FOLDER: u8 = b'd';
 const FILE: u8 = b'f';
 const LINK: u8 = b'l';
 const END: u8 = b'e';
-/// After the last record; the number of entries that were left out follows.
+/// End of the stream; the number of skipped entries follows.
 const DONE: u8 = b'.';
 
-/// What was copied.
+/// Counts of a finished copy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Copied {
-    /// Files.
+    /// Number of files.
     pub files: u64,
-    /// Folders.
+    /// Number of folders.
     pub folders: u64,
-    /// Symbolic links.
+    /// Number of symbolic links.
     pub links: u64,
-    /// Bytes of files.
+    /// Total bytes of file content.
     pub bytes: u64,
-    /// Entries left out: devices, pipes, sockets, links that would lead out, and
-    /// what the receiver refuses.
+    /// Number of skipped entries: devices, pipes, sockets, links that would lead out, and
+    /// entries that the receiver refuses.
     pub left_out: u64,
 }
 
-/// Kinds of entries.
+/// Kind of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EntryKind {
-    /// A file.
+    /// A regular file.
     File,
     /// A folder.
     Folder,
@@ -82,19 +80,19 @@ pub enum EntryKind {
     Link,
 }
 
-/// Whether an entry of that name and kind must not be made in a folder.
+/// Whether the receiver must skip an entry of that name and kind in a folder.
 pub type Guard = fn(BorrowedFd<'_>, &CStr, EntryKind) -> io::Result<bool>;
 
-/// How a tree is received.
+/// Options and limits of a receiver.
 #[derive(Clone, Copy, Debug)]
 pub struct ReceiveOptions {
-    /// Most bytes of files; more is an error.
+    /// Maximum bytes of file content; more is an error.
     pub max_bytes: u64,
-    /// Most entries; more is an error.
+    /// Maximum entries; more is an error.
     pub max_entries: u64,
-    /// Make symbolic links that lead out of the tree.
+    /// Creates symbolic links that lead out of the tree.
     pub any_link: bool,
-    /// What else is left out, with all below it.
+    /// Skips further entries, with all entries below them.
     pub guard: Option<Guard>,
 }
 
@@ -119,7 +117,7 @@ struct FolderWalk {
     folder: OwnedFd,
 }
 
-/// Writes the tree at `path`, which may be a file, a folder or a link to one.
+/// Writes the tree at `path`: a file, a folder or a link to one.
 ///
 /// # Errors
 /// Those of the file system and of `out`; a tree that is too deep.
@@ -146,7 +144,6 @@ pub fn send(path: &Path, out: &mut impl Write) -> io::Result<Copied> {
     Ok(sender.copied)
 }
 
-/// The sending side.
 struct Sender<'a, W> {
     out: &'a mut W,
     copied: Copied,
@@ -187,7 +184,7 @@ impl<W: Write> Sender<'_, W> {
         self.text(b"")
     }
 
-    /// A folder and all below it.
+    /// Sends a folder and all entries below it.
     fn folder(&mut self, name: &[u8], fd: OwnedFd, stat: &rustix::fs::Stat) -> io::Result<()> {
         self.head(FOLDER, name, stat)?;
         let mut walks = vec![walk(fd)?];
@@ -215,14 +212,14 @@ impl<W: Write> Sender<'_, W> {
         Ok(())
     }
 
-    /// An entry of a folder; a folder is given back.
+    /// Sends an entry of a folder; a subfolder is returned for the caller to walk.
     fn entry(
         &mut self,
         folder: BorrowedFd<'_>,
         name: &CStr,
     ) -> io::Result<Option<(OwnedFd, rustix::fs::Stat)>> {
         let stat = match rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
-            // It was removed meanwhile.
+            // Removed since the listing.
             Err(Errno::NOENT) => return Ok(None),
             stat => stat?,
         };
@@ -234,7 +231,7 @@ impl<W: Write> Sender<'_, W> {
             }
             FileType::RegularFile => {
                 let fd = rustix::fs::openat(folder, name, flags, Mode::empty())?;
-                // What was opened, not what was there before.
+                // The opened file may differ from the one that `statat` saw.
                 let stat = rustix::fs::fstat(&fd)?;
                 if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile {
                     self.file(name.to_bytes(), fd, &stat)?;
@@ -259,13 +256,13 @@ fn walk(folder: OwnedFd) -> io::Result<FolderWalk> {
     Ok(FolderWalk { entries, folder })
 }
 
-/// Makes the tree of a stream at `path`. A folder may be there already, and its
-/// entries are added or replaced; a file in the place of a file is replaced.
+/// Recreates a stream's tree at `path`.
+///
+/// The entries of an existing folder are added to or replaced; a file replaces a file.
 ///
 /// # Errors
-/// Those of the file system and of `input`; a stream that is none, that ends
-/// early or asks for more than `options` allow. What is complete stays; of the
-/// file that was not, nothing does.
+/// Those of the file system and of `input`; an invalid or truncated stream, or one that
+/// exceeds `options`. Complete entries stay; an incomplete file leaves no trace.
 pub fn receive(input: &mut impl Read, path: &Path, options: &ReceiveOptions) -> io::Result<Copied> {
     let mut magic = [0; MAGIC.len()];
     input.read_exact(&mut magic)?;
@@ -285,28 +282,27 @@ pub fn receive(input: &mut impl Read, path: &Path, options: &ReceiveOptions) -> 
     Ok(receiver.copied)
 }
 
-/// What stands before an entry's content.
+/// Header of an entry, before its content.
 struct EntryHeader {
     name: CString,
     mode: Mode,
     times: Timestamps,
 }
 
-/// A folder that is being filled; its mode and times are set at its end.
+/// A folder that is being filled. Mode and times are set last.
 struct OpenFolder {
     folder: OwnedFd,
     mode: Mode,
     times: Timestamps,
 }
 
-/// The receiving side.
 struct Receiver<'a, R> {
     input: &'a mut R,
     options: &'a ReceiveOptions,
     copied: Copied,
     entries: u64,
     open: Vec<OpenFolder>,
-    /// How deep in a folder that is left out.
+    /// Depth within a skipped folder.
     left: usize,
 }
 
@@ -327,7 +323,7 @@ impl<R: Read> Receiver<'_, R> {
         Ok(bytes)
     }
 
-    /// The head of an entry; only the top one has no name.
+    /// Reads an entry's header; only the top entry has no name.
     fn head(&mut self, top: bool) -> io::Result<EntryHeader> {
         let name = self.text(MAX_NAME)?;
         let is_component =
@@ -363,7 +359,7 @@ impl<R: Read> Receiver<'_, R> {
     fn top(&mut self, path: &Path) -> io::Result<()> {
         let [kind] = self.array()?;
         let head = self.head(true)?;
-        // The place itself is the caller's word: links in it are followed.
+        // The caller chose this path, so links in it are followed.
         let (above, name) = match (path.parent(), path.file_name()) {
             (Some(above), Some(name)) if above != Path::new("") => (above, name),
             _ => (Path::new("."), path.as_os_str()),
@@ -424,7 +420,7 @@ impl<R: Read> Receiver<'_, R> {
                 self.copied.folders += 1;
                 continue;
             }
-            // Its own descriptor: the list of open folders may grow meanwhile.
+            // Duplicated, since the list of open folders may grow meanwhile.
             let folder = open.folder.try_clone()?;
             let head = self.head(false)?;
             let name = head.name.clone();
@@ -443,7 +439,7 @@ impl<R: Read> Receiver<'_, R> {
         }
     }
 
-    /// Reads over the content of an entry that is left out.
+    /// Discards the content of a skipped entry.
     fn pass(&mut self, kind: EntryKind) -> io::Result<()> {
         match kind {
             EntryKind::Folder if self.open.len() + self.left == MAX_DEPTH => Err(too_deep()),
@@ -493,7 +489,7 @@ impl<R: Read> Receiver<'_, R> {
         Ok(())
     }
 
-    /// The content of a file.
+    /// Copies the content of a file.
     fn content(&mut self, out: &mut impl Write) -> io::Result<()> {
         loop {
             let chunk = self.text(CHUNK_BYTES)?;
@@ -530,7 +526,7 @@ fn too_deep() -> io::Error {
     invalid(format!("folders nested more than {MAX_DEPTH} deep"))
 }
 
-/// Makes room for a link; a folder stays, and what follows fails.
+/// Makes room for a link. A folder stays, and the following step fails.
 fn remove_file(parent: BorrowedFd<'_>, name: &CStr) -> io::Result<()> {
     match rustix::fs::unlinkat(parent, name, AtFlags::empty()) {
         Ok(()) | Err(Errno::NOENT | Errno::ISDIR | Errno::PERM) => Ok(()),
@@ -538,9 +534,8 @@ fn remove_file(parent: BorrowedFd<'_>, name: &CStr) -> io::Result<()> {
     }
 }
 
-/// Whether a link in a folder that many folders deep (1: in the top folder)
-/// may lead out of the tree. A path that leaves through a link is refused
-/// wherever a `..` follows a name.
+/// Whether a link in a folder of that depth (1: in the top folder) may lead out of the
+/// tree. A path that leaves through a link is refused wherever a `..` follows a name.
 fn leads_out(target: &[u8], depth: usize) -> bool {
     let path = Path::new(OsStr::from_bytes(target));
     if target.is_empty() || path.is_absolute() {

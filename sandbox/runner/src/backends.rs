@@ -1,31 +1,32 @@
 //! Device backends: the server of a guest's mounts, and the backend of its network
-//! interface. Both are called on the guest's thread and must not wait.
+//! interface. The guest's thread calls both, so they must not block.
 
-/// Answers the requests of the guest's mounts.
+/// Answers the requests of a guest's mounts.
 pub trait FileServer: Send {
-    /// Appends the answer of one 9P2000.L message to `reply`.
+    /// Appends the response to one 9P2000.L message to `reply`.
     fn answer(&mut self, request: &[u8], reply: &mut Vec<u8>);
 
-    /// What a saved guest must know to find its open files again.
+    /// State that a saved guest needs to find its open files again.
     fn state(&self) -> serde_json::Value;
 }
 
-/// The backend of the guest's network interface.
+/// Backend of a guest's network interface.
 pub trait NetBackend: Send {
-    /// Takes an Ethernet frame; `false` if there is no room for it now: then the
-    /// guest's thread is woken once there is.
+    /// Accepts an Ethernet frame; `false` if the backend is full and will wake the guest's
+    /// thread once it has room.
     fn send(&mut self, frame: &[u8]) -> bool;
 
-    /// The next frame for the guest, and whether its checksums are known to be right.
+    /// Returns the next frame for the guest, and whether its checksums are known to be
+    /// valid.
     fn receive(&mut self) -> Option<(Vec<u8>, bool)>;
 }
 
-/// A guest's backends; one without is a device without effect.
+/// Backends of a guest; a device without a backend has no effect.
 #[derive(Default)]
 pub struct Backends {
-    /// The server of its mounts.
+    /// Server of the mounts.
     pub files: Option<Box<dyn FileServer>>,
-    /// Its network.
+    /// Backend of the network interface.
     pub net: Option<Box<dyn NetBackend>>,
 }
 
@@ -38,14 +39,14 @@ impl std::fmt::Debug for Backends {
     }
 }
 
-/// Bytes of a 9p message before its content: size, type, tag.
+/// Size of a 9p message header in bytes: size, type, tag.
 const HEADER_BYTES: usize = 7;
 
 /// `Rlerror` of 9P2000.L, and the Linux error number "no such device".
 const RLERROR: u8 = 7;
 const ENODEV: u32 = 19;
 
-/// The answer to a message that there is nobody to answer.
+/// Fails a request of a guest that has no file server.
 pub(super) fn no_files(request: &[u8], reply: &mut Vec<u8>) {
     let tag = request.get(5..HEADER_BYTES).unwrap_or(&[0xff, 0xff]);
     let len = (HEADER_BYTES + 4) as u32;

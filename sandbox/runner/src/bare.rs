@@ -1,5 +1,5 @@
-//! Bare machine: code without Linux in the emulator, for tests of the translator
-//! against the interpreter and for measuring both; and bare instances.
+//! Bare machine: runs code without Linux in the emulator, to test the translator against
+//! the interpreter and to measure both; and bare instances.
 
 use super::error::{VmCode, VmError};
 use super::guest::{MAC, MTU, expect_ok};
@@ -10,23 +10,22 @@ use a99_sandbox_abi::{REGISTERS, functions as abi};
 use std::time::Duration;
 use wasmtime::{Engine, InstancePre, Linker, Module, Store};
 
-/// How often a compilation is polled.
+/// Interval at which a compilation is polled.
 const POLL_INTERVAL: Duration = Duration::from_micros(200);
 
 /// How a [`Bare`] machine runs code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Execution {
-    /// By the interpreter alone.
+    /// Interprets all code.
     Interpreted,
-    /// Pages that were met by so many samples as functions that are to be fast, as
-    /// those of a guest that translates while it runs.
+    /// Translates a page after this many samples, optimised for speed, as in a guest that
+    /// translates while it runs.
     Fast(u32),
-    /// The same as functions that are to be small, as most AOT regions.
+    /// Does the same optimised for size, as for most AOT regions.
     Small(u32),
 }
 
-/// An emulated machine that runs what it is given, from the start of RAM, in
-/// supervisor mode.
+/// An emulated machine that runs given code from the start of RAM, in supervisor mode.
 #[derive(Debug)]
 pub struct Bare {
     emulator: Emulator,
@@ -35,10 +34,10 @@ pub struct Bare {
 }
 
 impl Bare {
-    /// A machine with empty memory, of the emulator's module.
+    /// Creates a machine with empty memory from the emulator's module.
     ///
     /// # Errors
-    /// [`VmError`] if the module is not the emulator, or there is no room.
+    /// [`VmError`] if the module is not the emulator, or memory is exhausted.
     pub fn new(
         engine: &Engine,
         emulator: &[u8],
@@ -64,19 +63,19 @@ impl Bare {
         })
     }
 
-    /// Fills RAM from an offset on.
+    /// Writes to RAM at an offset.
     ///
     /// # Errors
-    /// [`VmError`] if that is not RAM.
+    /// [`VmError`] if the range is outside RAM.
     pub fn load(&mut self, offset: u32, bytes: &[u8]) -> Result<(), VmError> {
         let at = self.address(offset, bytes.len() as u32)?;
         self.emulator.write(at, bytes)
     }
 
-    /// What RAM holds.
+    /// Reads from RAM at an offset.
     ///
     /// # Errors
-    /// [`VmError`] if that is not RAM.
+    /// [`VmError`] if the range is outside RAM.
     pub fn ram(&mut self, offset: u32, len: u32) -> Result<Vec<u8>, VmError> {
         let at = self.address(offset, len)?;
         Ok(self.emulator.read(at, len.into())?.to_vec())
@@ -90,7 +89,7 @@ impl Bare {
         Ok(at.into())
     }
 
-    /// The integer registers.
+    /// Reads the integer registers.
     ///
     /// # Errors
     /// [`VmError`] if the emulator is broken.
@@ -104,7 +103,7 @@ impl Bare {
         Ok(registers)
     }
 
-    /// Runs about `budget` instructions; `false` once it has turned itself off.
+    /// Runs about `budget` instructions; `false` once the machine has turned itself off.
     ///
     /// # Errors
     /// [`VmCode::EmulatorTrap`].
@@ -114,7 +113,7 @@ impl Bare {
         Ok(!matches!(status, Ran::PowerOff | Ran::Reset))
     }
 
-    /// Waits until all code that was asked for is compiled and in its place.
+    /// Waits until all requested code is compiled and installed.
     ///
     /// # Errors
     /// [`VmCode::EmulatorTrap`].
@@ -133,13 +132,13 @@ impl Bare {
         self.retired
     }
 
-    /// What was compiled so far.
+    /// Counts of compiled code so far.
     pub fn translations(&self) -> Translations {
         self.linked.translations()
     }
 }
 
-/// Instances of a guest's module that never run, for measuring how long one takes.
+/// Instances of a guest's module that never run, to measure instantiation.
 pub struct Instances {
     ready: InstancePre<()>,
 }
@@ -151,7 +150,7 @@ impl std::fmt::Debug for Instances {
 }
 
 impl Instances {
-    /// Of a module that [`load`](super::load) gave.
+    /// Prepares instances of a module that [`load`](super::load) returned.
     ///
     /// # Errors
     /// [`VmCode::Module`].
@@ -165,7 +164,7 @@ impl Instances {
         Ok(Self { ready })
     }
 
-    /// Another one, which lives as long as the answer.
+    /// Creates another instance, dropped with the returned store.
     ///
     /// # Errors
     /// [`VmCode::Resources`].

@@ -1,4 +1,4 @@
-//! Command state: what the event loop knows of each command.
+//! Command state: the event loop's record of each command.
 
 use super::error::VmError;
 use super::ledger::Ledger;
@@ -6,21 +6,20 @@ use super::mailbox::{Event, Sink};
 use a99_sandbox_protocol::Request;
 use std::time::{Duration, Instant};
 
-/// State of a command that was spawned, or of a script in the queue.
+/// State of a spawned command or of a queued script.
 pub(super) struct CommandState {
-    /// Nobody, once its end was reported before it ended.
+    /// `None` once its end was reported early.
     pub sink: Option<Sink>,
     pub eager: bool,
     pub deadline: Option<Instant>,
     pub output_limit: Option<u64>,
     pub written: u64,
-    /// Bytes of standard output and error that were read, and not acknowledged to the
-    /// guest.
+    /// Bytes of standard output and error that were read but not acknowledged to the guest.
     pub unacked: [u32; 2],
     pub ledger: Ledger,
     /// Why it was killed.
     pub failure: Option<VmError>,
-    /// When, in the guest's time.
+    /// Time of the kill, in guest time.
     pub killed: Option<Duration>,
     pub timeout: Option<Duration>,
 }
@@ -33,7 +32,7 @@ impl CommandState {
     }
 }
 
-/// A script in the queue for the session shell.
+/// A script queued for the session shell.
 pub(super) struct QueuedScript {
     pub id: u64,
     pub request: Request,

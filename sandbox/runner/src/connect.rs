@@ -1,4 +1,4 @@
-//! Backend setup: from the builder's mounts and network to the backends of a guest's
+//! Backend setup: turns the builder's mounts and network into backends of a guest's
 //! devices.
 
 use super::backends::{Backends, FileServer, NetBackend};
@@ -15,7 +15,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
-/// Bits of the network's part of the guest's address.
+/// Prefix length of the guest's network.
 const PREFIX: u8 = 24;
 
 impl FileServer for Server {
@@ -24,12 +24,12 @@ impl FileServer for Server {
     }
 
     fn state(&self) -> serde_json::Value {
-        // Plain data: there is nothing that has no JSON.
+        // Plain data always serialises.
         serde_json::to_value(Server::state(self)).unwrap_or_default()
     }
 }
 
-/// A link and the gateway at its end, whose thread ends with this.
+/// A link and the gateway at its far end; dropping this ends the gateway's thread.
 struct GatewayBackend {
     link: Link,
     _gateway: Gateway,
@@ -46,34 +46,33 @@ impl NetBackend for GatewayBackend {
     }
 }
 
-/// Options of the backends.
+/// Options of a guest's backends.
 #[derive(Clone, Debug)]
 pub struct BackendOptions {
-    /// Its mounts.
+    /// Mounts of the guest.
     pub mounts: Vec<p9::Mount>,
-    /// Its network.
+    /// Network of the guest.
     pub network: net::Config,
 }
 
-/// The backends, and how the guest is to set up its side.
+/// Started backends, and the guest's matching settings.
 pub struct ConnectedBackends {
-    /// The backends.
+    /// Device backends.
     pub backends: Backends,
-    /// Its mounts, as the agent makes them.
+    /// Mounts for the agent to make.
     pub mounts: Vec<Mount>,
-    /// Its network, as the agent sets it up.
+    /// Network for the agent to set up.
     pub network: Option<Network>,
-    /// Where the server of the mounts tells that git's settings were refused.
+    /// Cell in which the mount server reports a refused write to git's settings.
     pub git_refused: Option<Arc<OnceLock<PathBuf>>>,
 }
 
 impl BackendOptions {
-    /// Opens the mounts and starts the network. `forwards` learns where the
-    /// host listens.
+    /// Opens the mounts and starts the network; `forwards` receives the bound addresses.
     ///
     /// # Errors
-    /// [`VmCode::Mount`], [`VmCode::Network`], and [`VmCode::Saved`] for mounts that
-    /// a saved guest does not fit.
+    /// [`VmCode::Mount`], [`VmCode::Network`], and [`VmCode::Saved`] for mounts that do not
+    /// fit the saved guest.
     pub fn connect(
         self,
         saved: Option<&Saved>,
@@ -107,12 +106,12 @@ impl BackendOptions {
     }
 }
 
-/// Whether there is anything that a network would do.
+/// Whether the configuration needs a network at all.
 pub fn has_network(config: &net::Config) -> bool {
     config.policy.mode() != Mode::Off || !config.forwards.is_empty()
 }
 
-/// Starts the network; `forwards` learns where the host listens.
+/// Starts the network; `forwards` receives the bound addresses.
 ///
 /// # Errors
 /// [`VmCode::Network`].
@@ -123,12 +122,12 @@ pub fn start_gateway(
 ) -> Result<(Gateway, Link), VmError> {
     let (gateway, link) = Gateway::start(config, wake)
         .map_err(|error| VmError::new(VmCode::Network, error.to_string()))?;
-    // Set once: a sandbox starts once.
+    // Set only here, and a sandbox starts once.
     let _ = forwards.set(gateway.forwards().to_vec());
     Ok((gateway, link))
 }
 
-/// The server of the mounts, if there are any, and the guest's view of them.
+/// Starts the server if there are mounts, and describes them for the guest.
 fn serve(
     mounts: Vec<p9::Mount>,
     saved: Option<&Saved>,
@@ -159,7 +158,7 @@ fn serve(
     Ok((Some(server), guests))
 }
 
-/// The network as the guest is to set it up.
+/// Network settings for the agent.
 fn addresses(config: &net::Config) -> Network {
     Network {
         address: net::GUEST.octets(),

@@ -1,9 +1,8 @@
-//! Disks of a guest: the image's, a file that all guests of it read, and the
-//! guest's own, a file without a name that is gone when the guest is, however it
-//! ends.
+//! Disks of a guest: the image's, a file that all its guests read, and the guest's own, an
+//! unnamed file that vanishes with the guest even after a crash.
 //!
-//! The guest copies blocks straight between these files and its memory. Neither
-//! is cached here: the host's kernel does that, once for all guests.
+//! The guest copies blocks straight between these files and its memory. This module caches
+//! nothing: the host's kernel does, once for all guests.
 
 use super::error::{VmCode, VmError};
 use a99_sandbox_abi::Disk;
@@ -15,22 +14,22 @@ use std::sync::Arc;
 /// Bytes of a sector (virtio 1.2 section 5.2.4).
 const SECTOR_BYTES: u64 = 512;
 
-/// Sizes that a guest's own disk can have: with less there is no room for files
-/// beside the file system's own, and 1 TiB is more than anybody means.
+/// Size limits of a guest's own disk: a smaller one has no room beside file-system
+/// metadata, and 1 TiB exceeds any plausible need.
 const MIN_BYTES: u64 = 16 << 20;
 const MAX_BYTES: u64 = 1 << 40;
 
-/// A size is rounded up to whole blocks of the guest's file system.
+/// Block size of the guest's file system; disk sizes are rounded up to it.
 const BLOCK_BYTES: u64 = 4096;
 
-/// Where disks are by default: on a disk, not in memory as `/tmp` often is
-/// (Filesystem Hierarchy Standard 3.0, section 5.15).
+/// Default folder of disks: on a disk, while `/tmp` is often in memory (Filesystem
+/// Hierarchy Standard 3.0, section 5.15).
 const FOLDER: &str = "/var/tmp";
 
-/// Names that are tried where files without a name cannot be made.
+/// Names tried where the file system supports no unnamed files.
 const TRIES: u32 = 16;
 
-/// The disk that belongs to an image.
+/// The disk of an image.
 #[derive(Clone, Debug)]
 pub(crate) struct ImageDisk {
     file: Arc<File>,
@@ -38,25 +37,25 @@ pub(crate) struct ImageDisk {
 }
 
 impl ImageDisk {
-    /// The one in a file, which was checked.
+    /// Opens the disk in a file that was verified.
     pub(crate) fn new(file: File) -> std::io::Result<Self> {
         let bytes = file.metadata()?.len();
         let file = Arc::new(file);
         Ok(Self { file, bytes })
     }
 
-    /// Its whole sectors.
+    /// Whole sectors of the disk.
     pub(crate) fn sectors(&self) -> u64 {
         self.bytes / SECTOR_BYTES
     }
 }
 
-/// What kind of disk a guest is to have of its own.
+/// Options of a guest's own disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DiskOptions {
-    /// Bytes that the guest can write at most.
+    /// Size in bytes.
     pub bytes: u64,
-    /// The folder whose file system holds it.
+    /// Folder whose file system holds the disk.
     pub folder: Option<PathBuf>,
 }
 
@@ -68,11 +67,11 @@ pub struct OwnDisk {
 }
 
 impl OwnDisk {
-    /// Makes an empty one, which takes no room before the guest writes.
+    /// Creates an empty disk, which takes no space before the guest writes.
     ///
     /// # Errors
-    /// [`VmCode::BadOption`] for a size out of range, or more than there is room
-    /// for; [`VmCode::Io`] if the folder cannot hold it.
+    /// [`VmCode::BadOption`] for a size out of range or beyond the free space;
+    /// [`VmCode::Io`] if the folder cannot hold it.
     pub fn new(options: &DiskOptions) -> Result<Self, VmError> {
         let DiskOptions { bytes, folder } = options;
         check(*bytes)?;
@@ -93,13 +92,13 @@ impl OwnDisk {
         Ok(Self { file, bytes })
     }
 
-    /// Its sectors.
+    /// Sectors of the disk.
     pub fn sectors(&self) -> u64 {
         self.bytes / SECTOR_BYTES
     }
 }
 
-/// Whether a guest's own disk can have that size.
+/// Checks the size of a guest's own disk.
 pub fn check(bytes: u64) -> Result<(), VmError> {
     if (MIN_BYTES..=MAX_BYTES).contains(&bytes) {
         return Ok(());
@@ -113,14 +112,14 @@ fn usual_folder() -> PathBuf {
     set.map_or_else(|| PathBuf::from(FOLDER), PathBuf::from)
 }
 
-/// A file that only this process can reach, and that ends with it.
+/// Creates an unnamed file that only this process can reach.
 fn nameless(folder: &Path) -> std::io::Result<File> {
     use rustix::fs::{Mode, OFlags};
     let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::TMPFILE;
     if let Ok(file) = rustix::fs::open(folder, flags, Mode::RUSR | Mode::WUSR) {
         return Ok(File::from(file));
     }
-    // Not every file system has files without a name: one loses it at once.
+    // Some file systems support no unnamed files: create a named one and unlink it at once.
     let mut options = OpenOptions::new();
     options.read(true).write(true).create_new(true).mode(0o600);
     let mut last = std::io::ErrorKind::AlreadyExists.into();
@@ -148,7 +147,7 @@ pub(super) struct Disks {
 }
 
 impl Disks {
-    /// Fills `buf` with what is at an offset; `false` if it is not all there.
+    /// Reads at an offset; `false` unless the whole range exists.
     pub(crate) fn read(&self, disk: u32, offset: u64, buf: &mut [u8]) -> bool {
         let (file, bytes) = match (Disk::from_number(disk), &self.image, &self.own) {
             (Some(Disk::Image), Some(image), _) => (&*image.file, image.bytes),
@@ -158,7 +157,7 @@ impl Disks {
         is_inside(offset, buf.len() as u64, bytes) && file.read_exact_at(buf, offset).is_ok()
     }
 
-    /// Writes at an offset; `false` if there is no room on the host either.
+    /// Writes at an offset; `false` also if the host is out of space.
     pub(crate) fn write(&self, disk: u32, offset: u64, bytes: &[u8]) -> bool {
         self.own(disk).is_some_and(|own| {
             let fits = is_inside(offset, bytes.len() as u64, own.bytes);
@@ -166,8 +165,8 @@ impl Disks {
         })
     }
 
-    /// Gives the room of a range back to the host. Where its file system cannot
-    /// do that, nothing happens, or zeros are written if the range must be zero.
+    /// Returns a range's space to the host. If the host's file system cannot do that, the
+    /// range stays, or is filled with zeros if `zero` is set.
     pub(crate) fn discard(&self, disk: u32, offset: u64, len: u64, zero: bool) -> bool {
         use rustix::fs::{FallocateFlags, fallocate};
         let Some(own) = self.own(disk) else {
@@ -192,7 +191,7 @@ impl Disks {
         true
     }
 
-    /// Nothing is kept back here, and the disk does not outlive the guest.
+    /// Writes are not buffered here, and the disk does not outlive the guest.
     pub(crate) fn flush(&self, disk: u32) -> bool {
         self.own(disk).is_some()
     }

@@ -1,4 +1,4 @@
-//! Engine configuration: wasmtime as the guest needs it.
+//! Engine configuration: wasmtime's settings for guests.
 
 use super::error::{VmCode, VmError};
 use std::hash::{Hash, Hasher};
@@ -6,31 +6,30 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use wasmtime::{Config, Engine, OptLevel};
 
-/// Largest start image of a guest's memory: more than the RAM of any guest that
-/// can be made (the emulator has 32-bit addresses), so that every snapshot is
-/// mapped copy-on-write, however sparse it is.
+/// Maximum size of a memory image: above the RAM of any possible guest (the emulator has
+/// 32-bit addresses), so that every snapshot is mapped copy-on-write, however sparse it is.
 const DENSE_IMAGE: u64 = 4 << 30;
 
-/// Stack of the emulator: it recurses nowhere and needs little.
+/// Stack of the emulator in bytes: it does not recurse and needs little.
 const WASM_STACK: usize = 512 << 10;
 
-/// Addresses set aside for a guest's memory: all that 32 bits reach, so that no
-/// access needs a check.
+/// Reserved address space for a guest's memory: all that 32 bits reach, so that no access
+/// needs a bounds check.
 const RESERVATION: u64 = 4 << 30;
 
-/// Unmapped addresses around it, for constant offsets.
+/// Guard region around the memory, for constant offsets.
 const GUARD: u64 = 32 << 20;
 
 /// Period of the guarded engine's epochs.
 const TICK: Duration = Duration::from_millis(100);
 
-/// Makes the engine. All guests of a process share one.
+/// Creates the engine, which all guests of a process share.
 ///
-/// Nothing interrupts the emulator from outside: it counts its instructions
-/// itself, which costs less than fuel or epochs.
+/// No epoch or fuel interrupts the emulator: it counts its instructions itself, which costs
+/// less.
 ///
-/// It compiles on the thread that asks: translated code is for threads of low
-/// priority, and wasmtime's own would not be.
+/// Compilation runs on the calling thread, since translated code is compiled on threads of
+/// low priority and wasmtime's own would not be.
 ///
 /// # Errors
 /// [`VmCode::Resources`] if this processor or system cannot run it.
@@ -38,12 +37,14 @@ pub fn engine() -> Result<Engine, VmError> {
     make(false, false)
 }
 
-/// The engine for images that were not made here: what they run can be stopped
-/// from outside, at a price of a sixth of their speed. All guests of a process
-/// share one; a thread of its own counts its time as long as the process lives.
+/// Returns the engine for foreign images: their code can be interrupted from outside, at a
+/// sixth of its speed.
+///
+/// All guests of a process share the engine. A dedicated thread advances its epochs as long
+/// as the process runs.
 ///
 /// # Errors
-/// As [`engine`], and [`VmCode::Resources`] for want of a thread.
+/// Those of [`engine`], and [`VmCode::Resources`] if the thread cannot start.
 pub(super) fn guarded_engine() -> Result<Engine, VmError> {
     static GUARDED: Mutex<Option<Engine>> = Mutex::new(None);
     let mut guarded = GUARDED.lock().unwrap_or_else(PoisonError::into_inner);
@@ -64,8 +65,8 @@ pub(super) fn guarded_engine() -> Result<Engine, VmError> {
     Ok(guarded.insert(engine).clone())
 }
 
-/// Machine code of an emulator, for [`guarded_engine`] or [`engine`]: compiled on
-/// all processors.
+/// Compiles an emulator to machine code for [`guarded_engine`] or [`engine`], on all
+/// processors.
 ///
 /// # Errors
 /// [`VmCode::Module`].
@@ -92,11 +93,11 @@ fn make(parallel: bool, guarded: bool) -> Result<Engine, VmError> {
         .map_err(|error| VmError::engine(VmCode::Resources, "WebAssembly engine", &error))
 }
 
-/// What a precompiled module depends on besides its source: wasmtime's release,
-/// the configuration and the processor's features. A part of cache keys.
+/// Describes the dependencies of a precompiled module apart from its source: wasmtime's
+/// release, the configuration and the processor's features. Part of cache keys.
 pub fn compatibility(engine: &Engine) -> String {
-    /// Gathers what is hashed as bytes, so that the key does not depend on the
-    /// standard library's hash.
+    /// Collects hashed data as bytes, so that the key does not depend on the standard
+    /// library's hash.
     #[derive(Default)]
     struct Gather(Vec<u8>);
 

@@ -4,7 +4,7 @@ use super::output::Output;
 use a99_sandbox_protocol::{Ending, Exited, Reason};
 use std::fmt;
 
-/// The kind of a failure. The text of a code never changes.
+/// Kind of a failure; the text of a code never changes.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum VmCode {
     /// The image has not been built yet.
@@ -15,7 +15,7 @@ pub enum VmCode {
     GuestEnded,
     /// The emulator trapped, which is a bug of Agent99; the host is not harmed.
     EmulatorTrap,
-    /// The emulator or the host's agent broke the protocol between them.
+    /// The emulator or the guest's agent broke the protocol.
     Protocol,
     /// The guest runs and does not answer, or does not end its work on request. It was stopped.
     Unresponsive,
@@ -30,8 +30,8 @@ pub enum VmCode {
     TimedOut,
     /// The command exceeded its output limit.
     OutputLimit,
-    /// The module cannot be loaded: made by another version, for another
-    /// processor, or damaged.
+    /// The module cannot be loaded: it is damaged, or made by another version or for
+    /// another processor.
     Module,
     /// The image's files are not safe to load: they have other owners, others may write to
     /// them, or they differ from the built files.
@@ -58,17 +58,16 @@ pub enum VmCode {
     Copy,
     /// A foreign image imports something that is not WASI preview1.
     UnknownImport,
-    /// A foreign image has no room for that many arguments, variables and
-    /// mounts.
+    /// A foreign image cannot hold that many arguments, variables and mounts.
     InfoTooLong,
     /// A foreign image needs more memory than allowed.
     MemoryLimit,
-    /// This kind of guest cannot do that.
+    /// This kind of guest does not support the operation.
     Unsupported,
 }
 
 impl VmCode {
-    /// The code as text, for machines.
+    /// Returns the code as stable text, for machines.
     pub const fn name(self) -> &'static str {
         match self {
             VmCode::NoImage => "sandbox.no_image",
@@ -102,24 +101,23 @@ impl VmCode {
     }
 }
 
-/// Why something about a guest failed.
+/// Failure of an operation on a guest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VmError {
-    /// The kind.
+    /// Kind of the failure.
     pub code: VmCode,
-    /// What happened to what.
+    /// Description of the failure and its subject.
     pub text: String,
-    /// What the command had written until then.
+    /// Output of the command up to the failure.
     pub output: Option<Box<Output>>,
 }
 
-/// Exit codes of shells for a command that is not there, and for one that
-/// cannot be executed.
+/// Exit codes of shells for a missing command and for one that is not executable.
 const NOT_FOUND: u8 = 127;
 const NOT_EXECUTABLE: u8 = 126;
 
 impl VmError {
-    /// A command that did not start. Its code is what a shell gives for it.
+    /// Error of a command that did not start, with the exit code that a shell gives for it.
     pub(super) fn not_started(reason: Reason, text: String) -> Self {
         let (code, shells) = match reason {
             Reason::NotFound => (VmCode::CannotStart, NOT_FOUND),
@@ -132,7 +130,7 @@ impl VmError {
         })
     }
 
-    /// A failure.
+    /// Creates an error.
     pub fn new(code: VmCode, text: impl Into<String>) -> Self {
         Self {
             code,
@@ -141,7 +139,7 @@ impl VmError {
         }
     }
 
-    /// With how the command ended, for what else its end tells.
+    /// Adds how the command ended, for the other details of its end.
     pub fn with_end(self, exited: Exited) -> Self {
         let output = Output {
             exited,
@@ -153,12 +151,12 @@ impl VmError {
         }
     }
 
-    /// A failure of the WebAssembly engine while doing `what`.
+    /// Wraps a failure of the WebAssembly engine while doing `what`.
     pub fn engine(code: VmCode, what: &str, error: &wasmtime::Error) -> Self {
         Self::new(code, format!("{what}: {error:#}"))
     }
 
-    /// A failed access to a path.
+    /// Wraps a failed access to a path.
     pub fn io(path: &std::path::Path, error: &std::io::Error) -> Self {
         Self::new(VmCode::Io, format!("{}: {error}", path.display()))
     }

@@ -1,5 +1,5 @@
-//! Event loop of a guest's thread: steps of the guest, messages of callers, reports
-//! of its agent, deadlines and limits, and sleep.
+//! Event loop of a guest's thread: guest steps, messages of callers, reports of the agent,
+//! deadlines, limits, and sleep.
 
 use super::command::{CommandState, QueuedScript};
 use super::error::{VmCode, VmError};
@@ -15,69 +15,68 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How long a guest may take to get ready: a thousand times what it takes.
+/// Time limit for a guest's start: a thousand times its usual duration.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How long who waits for a command that is over its time waits for the end of
-/// its processes, for what that tells: they end in milliseconds on a host that
-/// is not busy. Then the answer goes without.
+/// Time that the caller of an expired command waits for its processes to end, to learn how
+/// they did. On an idle host they end in milliseconds. After that the error goes out
+/// without it.
 const KILL_GRACE: Duration = Duration::from_millis(500);
 
-/// How much of the guest's own time a killed command may take to end: a hundred
-/// times what five hundred processes take. A guest that does not end it is of no
-/// more use.
+/// Guest time in which a killed command must end: a hundred times the time that five
+/// hundred processes take. A guest that fails to end it is unusable.
 const KILL_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The signal that killed commands end by.
+/// Signal by which killed commands end.
 const SIGKILL: u8 = 9;
 
 /// Bytes that a killed command may still write: more than pipes hold.
 const KILLED_CREDIT_BYTES: u32 = 1 << 30;
 
-/// Bytes that were read for each acknowledgement to the guest: a quarter of the
-/// window, so that there are few and the guest never waits.
+/// Bytes read before each acknowledgement to the guest: a quarter of the window, so that
+/// acknowledgements are few and the guest never waits.
 pub const CREDIT_BYTES: u32 = WINDOW_BYTES / 4;
 
-/// Steps after which a guest that is to be saved has not come to rest.
+/// Steps within which a guest must come to rest to be saved.
 const SAVE_STEPS: u32 = 2_000;
 
-/// Bounds of a guest's life.
+/// Limits of a guest's lifetime.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Bounds {
-    /// Longest time from start to end.
+    /// Maximum time from start to end.
     pub time: Option<Duration>,
-    /// Most instructions.
+    /// Maximum instructions.
     pub instructions: Option<u64>,
 }
 
-/// What a guest is saved against: the image's module and name.
+/// Base of saved guests: the image's module and name.
 #[derive(Clone, Debug)]
 pub(super) struct Base {
     pub linked: Linked,
     pub name: String,
 }
 
-/// The loop's state besides the guest.
+/// State of the loop apart from the guest.
 struct EventLoop {
     mailbox: Arc<Mailbox>,
     base: Base,
     commands: HashMap<u64, CommandState>,
-    /// The script that runs in the session shell, and those after it.
+    /// The script that runs in the session shell, and the queued ones.
     script: Option<u64>,
     scripts: VecDeque<QueuedScript>,
-    /// When the guest must have started.
+    /// Deadline of the guest's start.
     start_deadline: Option<Instant>,
-    /// Who waits for it to be saved, and steps until that fails.
+    /// Pending saves, each with the steps until it fails.
     saving: Vec<(SaveSlot, u32)>,
-    /// When it ends at the latest, because it was asked to shut down.
+    /// Deadline of a requested shutdown.
     shutdown_deadline: Option<Instant>,
-    /// The ids under which it was asked to.
+    /// Ids of the shutdown requests.
     shutdown_ids: Vec<u64>,
     is_drained: bool,
-    /// When it ends at the latest, and how many instructions it may run.
+    /// Deadline of the guest's lifetime, and its limits.
     life_deadline: Option<Instant>,
     bounds: Bounds,
-    /// Instructions before its first step.
+    /// Instructions before the first step.
     retired_before: Option<u64>,
     /// Time that the guest had.
     guest_time: GuestTime,
@@ -111,12 +110,12 @@ pub(super) fn run(guest: Guest, mailbox: Arc<Mailbox>, base: Base, bounds: Bound
             break error;
         }
     };
-    // First the memory, then the word that it is over.
+    // Free the memory before reporting the end.
     drop(guest);
     event_loop.finish(&ended);
 }
 
-/// A guest that could not be made: tells everybody.
+/// Reports to all callers that a guest could not be created.
 pub(super) fn fail(mailbox: &Mailbox, error: &VmError) {
     for message in mailbox.close(error) {
         refuse(message, error);
@@ -143,7 +142,7 @@ impl EventLoop {
         self.check_watchdog(guest)?;
         let mut failed = None;
         let next = guest.step(|guest, id, report| {
-            // After one that breaks the protocol none means anything.
+            // Reports after a protocol violation mean nothing.
             if failed.is_none() {
                 failed = self.on_report(guest, id, report).err();
             }
@@ -181,7 +180,7 @@ impl EventLoop {
                 self.kill(guest, id, failure);
             }
             Message::Save(slot) => self.saving.push((slot, SAVE_STEPS)),
-            // Nobody outside would notice a difference.
+            // The difference is invisible from outside.
             Message::Shutdown(_) if guest.is_alone() => return Err(stopped()),
             Message::Shutdown(deadline) => {
                 self.shutdown_deadline = Some(deadline);
@@ -194,7 +193,7 @@ impl EventLoop {
         Ok(())
     }
 
-    /// Ends what is over time.
+    /// Ends everything that is past its deadline.
     fn check_deadlines(&mut self, guest: &mut Guest, now: Instant) -> Result<(), VmError> {
         if self
             .shutdown_deadline
@@ -230,13 +229,13 @@ impl EventLoop {
         self.check_killed()
     }
 
-    /// A command is over its deadline: it is killed. The second time its end is
-    /// reported before it has ended.
+    /// Kills a command past its deadline. The second call reports its end before it has
+    /// ended.
     fn on_deadline(&mut self, guest: &mut Guest, id: u64) {
         if let Some(command) = self.commands.get_mut(&id)
             && let Some(failure) = command.failure.clone()
         {
-            // What its end will have been: nothing else can become of it.
+            // The killed command can only end this way.
             let exited = Exited {
                 ending: Ending::Signal(SIGKILL),
                 session_reset: self.script == Some(id),
@@ -258,7 +257,7 @@ impl EventLoop {
         self.kill(guest, id, VmError::new(VmCode::TimedOut, text));
     }
 
-    /// A command that does not end although it was killed ends the guest.
+    /// Ends the guest if a killed command does not end in time.
     fn check_killed(&self) -> Result<(), VmError> {
         let now = self.guest_time.elapsed();
         let over = |command: &CommandState| {
@@ -272,7 +271,7 @@ impl EventLoop {
         Ok(())
     }
 
-    /// Whether somebody waits for the agent.
+    /// Whether a caller waits for the agent.
     fn is_awaited(&self, guest: &Guest) -> bool {
         let busy = !self.commands.is_empty() || !self.saving.is_empty();
         busy || self.start_deadline.is_some()
@@ -280,7 +279,7 @@ impl EventLoop {
             || guest.backlog() > 0
     }
 
-    /// Asks the agent whether it is there, when it is time.
+    /// Pings the agent when a ping is due.
     fn check_watchdog(&mut self, guest: &mut Guest) -> Result<(), VmError> {
         let mut drawn = Ok(0);
         let asked = self
@@ -308,7 +307,7 @@ impl EventLoop {
         }
     }
 
-    /// Saves the guest if it is at rest, for all who want it.
+    /// Completes all pending saves if the guest is at rest.
     fn save(&mut self, guest: &mut Guest) {
         let made = guest.save(&self.base.linked, &self.base.name);
         match made {
@@ -336,9 +335,9 @@ impl EventLoop {
         }
     }
 
-    /// Parks the thread until the guest's time, a deadline, or a message.
+    /// Parks the thread until the guest's wake-up time, a deadline, or a message.
     fn park(&mut self, guest: &Guest, until: Option<u64>) {
-        // Requests that the last step made (credit) need another one.
+        // Requests of the last step, such as credit, need another step.
         if guest.backlog() > 0 {
             return;
         }
@@ -370,7 +369,7 @@ impl EventLoop {
         self.guest_time.park(timeout, || self.mailbox.wait(timeout));
     }
 
-    /// Spawns a command; a script once those before it have ended.
+    /// Spawns a command; a script waits for those before it.
     fn spawn(&mut self, guest: &mut Guest, spawn: SpawnRequest) {
         let SpawnRequest {
             id,
@@ -408,14 +407,14 @@ impl EventLoop {
         self.commands.insert(id, command);
     }
 
-    /// Kills a command, and says why at its end; a queued script ends at once.
+    /// Kills a command and records why; a queued script ends at once.
     fn kill(&mut self, guest: &mut Guest, id: u64, failure: VmError) {
         if let Some(command) = self.commands.get_mut(&id) {
             if command.failure.is_none() {
                 guest.request(id, &Request::Kill);
                 if !command.eager {
-                    // It ends when all it wrote is with the host, which reads
-                    // no more.
+                    // The command ends once the host has all its output, which the caller
+                    // no longer reads.
                     for stream in [Stream::Stdout, Stream::Stderr] {
                         command.ledger.grant(stream, KILLED_CREDIT_BYTES);
                         guest.request(id, &Request::Credit(stream, KILLED_CREDIT_BYTES));
@@ -432,8 +431,8 @@ impl EventLoop {
         }
     }
 
-    /// Handles a report of the agent. One about what nobody asked for is not the agent's,
-    /// unless it was on its way when the guest was saved.
+    /// Handles a report of the agent. A report about an unknown id does not come from the
+    /// agent, unless it was in flight when the guest was saved.
     fn on_report(&mut self, guest: &mut Guest, id: u64, report: Report) -> Result<(), VmError> {
         let asked = match &report {
             Report::Resumed { .. } => self.start_deadline.is_some() && id == guest.resumed_as(),
@@ -472,14 +471,14 @@ impl EventLoop {
                 }
             }
             Report::Exited(exited) => {
-                // Who gets the end may ask at once what it took.
+                // A caller that sees the end may ask for the instruction count at once.
                 self.mailbox.note_retired(guest.retired());
                 let failure = self
                     .commands
                     .get_mut(&id)
                     .and_then(|command| command.failure.take());
                 let event = failure.map_or(Event::Exited(exited), |failure| {
-                    // How it ended, for what else its end tells.
+                    // Add the exit status, for the other details of the end.
                     Event::Failed(failure.with_end(exited))
                 });
                 self.forward(id, event);
@@ -532,7 +531,7 @@ impl EventLoop {
                 guest.request(id, &Request::Credit(stream, credit));
             }
         }
-        // One that was killed may write on until it dies: nobody wants that.
+        // A killed command may write until it dies; that output is discarded.
         if command.failure.is_some() {
             return Ok(());
         }
@@ -551,7 +550,7 @@ impl EventLoop {
         Ok(())
     }
 
-    /// A command is over; the next script in the queue begins.
+    /// Removes a finished command and starts the next queued script.
     fn close(&mut self, guest: &mut Guest, id: u64) {
         self.commands.remove(&id);
         if self.script != Some(id) {
@@ -565,7 +564,7 @@ impl EventLoop {
         }
     }
 
-    /// Tells all callers that it is over.
+    /// Reports the guest's end to all callers.
     fn finish(mut self, ended: &VmError) {
         for message in self.mailbox.close(ended) {
             refuse(message, ended);

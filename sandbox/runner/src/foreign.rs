@@ -1,29 +1,29 @@
-//! Limits of foreign modules: what is compiled has functions that compilers make,
-//! bounded in size and in locals.
+//! Limits of foreign modules: bounds on the size and the locals of functions that are
+//! compiled, generous for compiler output.
 
 use super::error::{VmCode, VmError};
 use wasmparser::{Parser, Payload};
 
-/// Most bytes of code in all: emulators have 1 to 10 MB.
+/// Maximum bytes of code in a module: emulators have 1 to 10 MB.
 pub const MAX_CODE: u64 = 64 << 20;
 
-/// Most bytes of one function: the largest of an emulator that went through
-/// Asyncify, with a margin.
+/// Maximum bytes of one function: the largest of an emulator that went through Asyncify,
+/// with a margin.
 pub const MAX_FUNCTION: u64 = 4 << 20;
 
-/// The same for one that is compiled in the process that asked: the compiler
-/// takes time and memory that grow faster than a function.
+/// Maximum bytes of one function compiled in this process: the compiler's time and memory
+/// grow faster than a function.
 pub const MAX_FUNCTION_HERE: u64 = 512 << 10;
 
-/// Most locals of a function, and of all together.
+/// Maximum locals of a function, and of all functions together.
 const MAX_LOCALS: u64 = 20_000;
 const MAX_ALL_LOCALS: u64 = 8_000_000;
 
-/// Most functions.
+/// Maximum functions of a module.
 pub const MAX_FUNCTIONS: u64 = 200_000;
 
-/// Whether the functions of a module are ones that compilers make: bounded in
-/// size and in locals, each and together.
+/// Checks the functions of a module against the limits of size and locals, each and
+/// together.
 ///
 /// # Errors
 /// [`VmCode::Module`].
@@ -66,8 +66,7 @@ fn check_functions(bytes: &[u8], most: u64) -> Result<(), VmError> {
     Ok(())
 }
 
-/// The same for a module that is compiled in this process, which nothing can
-/// stop.
+/// Checks a module that is compiled in this process, where a compilation cannot be stopped.
 ///
 /// # Errors
 /// [`VmCode::Module`].
@@ -78,7 +77,7 @@ pub fn check_code_here(bytes: &[u8]) -> Result<(), VmError> {
     })
 }
 
-/// More than a limit.
+/// Error for a value above its limit.
 pub fn too_much(what: &str, has: u64, most: u64) -> VmError {
     VmError::new(
         VmCode::Module,

@@ -1,6 +1,5 @@
-//! Guest driver, step by step: the emulator, what goes to the agent
-//! and what comes from it, file requests and network frames. It knows no
-//! threads and never waits.
+//! Guest driver: steps the emulator, and moves requests and reports of the agent, file
+//! requests and network frames. It uses no threads and never blocks.
 
 use super::backends::{Backends, no_files};
 use super::disk::OwnDisk;
@@ -14,59 +13,56 @@ use a99_sandbox_abi::{Answer, Channel, Device, frame, functions as abi, unpair};
 use a99_sandbox_protocol::{FrameReader, Report, Request, Resume};
 use std::collections::VecDeque;
 
-/// Instructions of one step: some milliseconds, after which new requests are
-/// seen.
+/// Instructions of one step: some milliseconds, after which new requests are seen.
 const BUDGET: u64 = 1_000_000;
 
-/// Bytes of console output that are kept: the kernel's last words.
+/// Bytes of console output to keep, for the kernel's last messages.
 const CONSOLE_BYTES: usize = 64 << 10;
 
-/// Bytes of a VM generation identifier, 128 bits.
+/// Size of a VM generation identifier, 128 bits.
 const VMGENID_BYTES: usize = 16;
 
-/// Fresh entropy for a guest that starts from a snapshot, twice what the
-/// kernel's generator holds.
+/// Bytes of fresh entropy for a guest that starts from a snapshot: twice the state of the
+/// kernel's generator.
 const ENTROPY_BYTES: usize = 64;
 
-/// What a new machine is made of and starts with.
+/// Boot parameters of a new machine.
 #[derive(Clone, Copy, Debug)]
 pub struct Boot<'a> {
     /// Kernel `Image`.
     pub kernel: &'a [u8],
-    /// Initial file system: cpio archives.
+    /// Initial file system, as cpio archives.
     pub initrd: &'a [u8],
-    /// The kernel's command line.
+    /// Kernel command line.
     pub cmdline: &'a str,
-    /// Bytes of RAM.
+    /// RAM in bytes.
     pub ram_bytes: u32,
 }
 
-/// Address of the network interface: locally administered.
+/// MAC address of the network interface, locally administered.
 pub(super) const MAC: u64 = 0x01_00_00_00_00_02;
 
-/// Largest packet that the network interface can have, in bytes: what virtio
-/// allows, to a multiple of eight for fragments. The kernel fixes it when it
-/// finds the device; the agent may set less.
+/// Maximum MTU of the network interface: virtio's limit, rounded to a multiple of eight for
+/// fragments. The kernel fixes it when it finds the device; the agent may set less.
 pub(super) const MTU: u32 = a99_sandbox_net::MAX_MTU as u32;
 
-/// How often a net backend without room is tried again even without a wake-up, in
-/// nanoseconds.
+/// Interval in nanoseconds at which a full net backend is retried even without a wake-up.
 const NET_POLL_INTERVAL_NS: u64 = 2_000_000;
 
-/// How a guest goes on from its image.
+/// Parameters of a guest that starts from its image.
 #[derive(Debug)]
 pub struct Setup {
-    /// What its agent is sent; time and entropy are filled in.
+    /// Request for the agent; time and entropy are filled in.
     pub resume: Resume,
-    /// When hot code of the guest is compiled.
+    /// When hot guest code is compiled.
     pub guest_jit: GuestJit,
-    /// Resolution of its clock in nanoseconds.
+    /// Clock resolution in nanoseconds.
     pub clock_resolution_ns: u64,
-    /// The backends of its devices.
+    /// Backends of the devices.
     pub backends: Backends,
-    /// A disk of its own.
+    /// The guest's own disk.
     pub disk: Option<OwnDisk>,
-    /// What it goes on from instead of the image alone.
+    /// Saved guest to restore, instead of the image alone.
     pub saved: Option<Saved>,
 }
 
@@ -83,13 +79,12 @@ impl Default for Setup {
     }
 }
 
-/// What is to be done after a step.
+/// Next action after a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
-    /// Another step.
+    /// Take another step.
     Step,
-    /// Nothing until that time of the guest's clock in nanoseconds, or until a
-    /// request.
+    /// Wait until that time of the guest's clock in nanoseconds, or for a request.
     Wait(Option<u64>),
 }
 
@@ -104,15 +99,13 @@ pub(super) struct Guest {
     aot_entries: u32,
     broken: u32,
     backends: Backends,
-    /// An answer to a file request, with its tag, that found no room.
+    /// A response to a file request, with its tag, that the guest had no room for.
     reply: Option<(u32, Vec<u8>)>,
-    /// A frame for the guest that found no room.
+    /// A frame that the guest had no room for.
     frame: Option<(Vec<u8>, bool)>,
-    /// Frames of the guest wait for room in the net backend.
+    /// Guest frames wait for room in the net backend.
     net_full: bool,
-    /// When its hot code is compiled.
     guest_jit: GuestJit,
-    /// The id of the request to resume.
     resumed_as: u64,
 }
 
@@ -135,7 +128,7 @@ impl Guest {
         }
     }
 
-    /// A new machine that boots a kernel.
+    /// Boots a kernel on a new machine.
     pub(crate) fn boot(linked: &Linked, boot: &Boot<'_>) -> Result<Self, VmError> {
         let mut emulator = Emulator::new(linked, CLOCK_RESOLUTION_NS, false)?;
         emulator.call(abi::INITIALIZE, ())?;
@@ -165,8 +158,8 @@ impl Guest {
         Ok(Self::new(emulator, Backends::default()))
     }
 
-    /// A machine that goes on from a snapshot: with clocks of now, another
-    /// generation identifier and fresh entropy, before anything else happens.
+    /// Resumes a machine from a snapshot. It first gets current clocks, a new generation
+    /// identifier and fresh entropy.
     pub(crate) fn resume(linked: &Linked, setup: Setup) -> Result<Self, VmError> {
         let mut emulator = Emulator::new(
             linked,
@@ -181,8 +174,7 @@ impl Guest {
         Self::wake(emulator, reader, setup)
     }
 
-    /// A copy of a guest that is ready for a snapshot, as one that goes on from
-    /// the snapshot.
+    /// Copies a guest that is ready for a snapshot; the copy behaves as if resumed from it.
     pub(crate) fn copy(linked: &Linked, original: &Self, setup: Setup) -> Result<Self, VmError> {
         let mut emulator = Emulator::new(linked, CLOCK_RESOLUTION_NS, false)?;
         let memory = original.emulator.memory();
@@ -226,7 +218,7 @@ impl Guest {
         request.encode(id, &mut self.outbox);
     }
 
-    /// The id of the request to resume.
+    /// Id of the resume request.
     pub(crate) fn resumed_as(&self) -> u64 {
         self.resumed_as
     }
@@ -236,10 +228,11 @@ impl Guest {
         self.outbox.len()
     }
 
-    /// Runs the guest for a while and gives its reports to `on_report`.
+    /// Runs the guest for a while and passes its reports to `on_report`.
     ///
     /// # Errors
-    /// [`VmCode::GuestEnded`] and [`VmCode::EmulatorTrap`]: it runs no more.
+    /// [`VmCode::GuestEnded`] and [`VmCode::EmulatorTrap`], after which the guest no longer
+    /// runs.
     pub(crate) fn step(
         &mut self,
         mut on_report: impl FnMut(&mut Self, u64, Report),
@@ -268,8 +261,8 @@ impl Guest {
         }
         match status {
             Ran::Budget => Ok(Next::Step),
-            // An answer without room waits for the device, which the next step
-            // moves on.
+            // A response that found no room waits for the device, which the next step
+            // advances.
             Ran::Wait(_) if answered || self.reply.is_some() => Ok(Next::Step),
             Ran::Wait(_) if !self.outbox.is_empty() && (fed || self.feed()?) => Ok(Next::Step),
             Ran::Wait(until) if self.net_full => {
@@ -284,7 +277,7 @@ impl Guest {
         }
     }
 
-    /// Gives the guest what it takes of the outbox; whether that was anything.
+    /// Moves the outbox to the guest as far as it has room; returns whether bytes moved.
     fn feed(&mut self) -> Result<bool, VmError> {
         if self.outbox.is_empty() {
             return Ok(false);
@@ -294,8 +287,8 @@ impl Guest {
         Ok(count > 0)
     }
 
-    /// Answers file requests while there is room for answers; whether there
-    /// were any.
+    /// Answers file requests while the guest has room for responses; returns whether it
+    /// answered any.
     fn answer_files(&mut self) -> Result<bool, VmError> {
         let mut answered = false;
         loop {
@@ -322,7 +315,7 @@ impl Guest {
         }
     }
 
-    /// Moves the guest's frames to the net backend, as far as it takes them.
+    /// Moves frames to the net backend as far as it has room.
     fn send_frames(&mut self) -> Result<(), VmError> {
         self.net_full = false;
         loop {
@@ -339,7 +332,7 @@ impl Guest {
         }
     }
 
-    /// Moves frames to the guest, as far as it has room.
+    /// Moves frames to the guest as far as it has room.
     fn deliver_frames(&mut self) -> Result<(), VmError> {
         let Some(net) = &mut self.backends.net else {
             return Ok(());
@@ -354,7 +347,7 @@ impl Guest {
         Ok(())
     }
 
-    /// Saves the guest, if nothing is half done; `None` if it must run on.
+    /// Saves the guest if it is at rest; `None` if it must run on.
     pub(crate) fn save(&mut self, base: &Linked, image: &str) -> Result<Option<Vec<u8>>, VmError> {
         if self.emulator.disks().own.is_some() {
             let text = "a sandbox with a disk of its own cannot be saved";
@@ -370,7 +363,7 @@ impl Guest {
         let files = self.backends.files.as_ref().map(|files| files.state());
         let unread = self.reader.unread();
         let saved = super::save::save(&mut self.emulator, base, image, unread, files)?;
-        // What was translated is no part of a saved guest; this one goes on.
+        // Saved guests hold no translated code; this guest continues with it.
         start_jit(&mut self.emulator, self.guest_jit)?;
         Ok(Some(saved))
     }
@@ -384,30 +377,30 @@ impl Guest {
         Ok(())
     }
 
-    /// The end of what the console showed.
+    /// The last console output.
     pub(crate) fn console(&self) -> String {
         let bytes: Vec<u8> = self.console.iter().copied().collect();
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
-    /// Whether it has neither mounts nor a network: nothing of it is on its way
-    /// to anybody but those who gave it commands.
+    /// Whether the guest has neither mounts nor a network, so that its effects reach only
+    /// the callers of its commands.
     pub(crate) fn is_alone(&self) -> bool {
         self.backends.files.is_none() && self.backends.net.is_none()
     }
 
-    /// Instructions since the machine was made.
+    /// Instructions since the machine was created.
     pub(crate) fn retired(&self) -> u64 {
         self.retired
     }
 
-    /// Entries of its code that lead to AOT regions.
+    /// Number of code entries that lead to AOT regions.
     pub(crate) fn aot_entries(&self) -> u32 {
         self.aot_entries
     }
 
-    /// The devices that do nothing any more, because their driver broke the rules;
-    /// empty if there are none.
+    /// Devices that are dead because their driver violated the protocol, as text; empty if
+    /// there are none.
     pub(crate) fn broken(&self) -> String {
         let names: Vec<&str> = Device::in_set(self.broken).map(Device::name).collect();
         match names.is_empty() {
@@ -416,8 +409,8 @@ impl Guest {
         }
     }
 
-    /// The guest's end, with why its kernel failed if it did, else with the last
-    /// line of its console, and with the devices that are broken.
+    /// Error of a guest that ended: why its kernel failed, or else the last line of its
+    /// console, and the broken devices.
     fn ended(&self, what: &str) -> VmError {
         let console = self.console();
         let failed = console.lines().find(|line| line.contains("Kernel panic"));
@@ -431,7 +424,7 @@ impl Guest {
     }
 }
 
-/// Whether a call did what it is for.
+/// Whether a call succeeded.
 pub(super) fn is_done(answer: u32) -> bool {
     Answer::from_number(answer) == Some(Answer::Done)
 }
@@ -446,8 +439,8 @@ pub(super) fn expect_ok(answer: u32, what: &str) -> Result<(), VmError> {
     Err(VmError::new(VmCode::Module, text))
 }
 
-/// Tells the emulator, which uses the AOT regions of its image and translates
-/// nothing by default.
+/// Configures the emulator's translator; by default it uses the image's AOT regions and
+/// translates no further code.
 fn start_jit(emulator: &mut Emulator, guest_jit: GuestJit) -> Result<(), VmError> {
     if guest_jit == GuestJit::Off {
         let answer = emulator.call(abi::ENABLE_AOT, 0u32)?;

@@ -1,15 +1,15 @@
-//! Guest time: the processor time of a guest's thread, and the time for which it
-//! was parked because the guest had nothing to do. Time that the host gave to others does
-//! not count, so on a busy host nothing is late that is not the guest's fault.
+//! Guest time: the processor time of a guest's thread, plus the time for which the thread
+//! was parked because the guest was idle. Time that the host gave to others does not count,
+//! so a busy host cannot make a guest late.
 
 use rustix::time::{ClockId, clock_gettime};
 use std::time::{Duration, Instant};
 
-/// See the module. It belongs to one thread.
+/// Guest time of the current thread; see the module.
 #[derive(Debug)]
 pub(super) struct GuestTime {
     time: Duration,
-    /// The thread's processor time when it was last looked at.
+    /// The thread's processor time at the last update.
     seen: Duration,
 }
 
@@ -21,7 +21,7 @@ fn processor() -> Duration {
 }
 
 impl GuestTime {
-    /// From now on, on this thread.
+    /// Starts to measure on this thread.
     pub(crate) fn new() -> Self {
         Self {
             time: Duration::ZERO,
@@ -29,15 +29,15 @@ impl GuestTime {
         }
     }
 
-    /// Counts what this thread computed.
+    /// Adds the thread's processor time since the last update.
     pub(crate) fn update(&mut self) {
         let now = processor();
         self.time += now.saturating_sub(self.seen);
         self.seen = now;
     }
 
-    /// Counts the time in `park`, which was to take no longer than `timeout`: a process
-    /// that was stopped meanwhile gave its guest no more.
+    /// Adds the time in `park`, at most `timeout`: a process that was stopped meanwhile
+    /// gave its guest no more.
     pub(crate) fn park(&mut self, timeout: Option<Duration>, park: impl FnOnce()) {
         let start = Instant::now();
         park();
@@ -45,7 +45,7 @@ impl GuestTime {
         self.time += timeout.map_or(took, |timeout| took.min(timeout));
     }
 
-    /// All of it.
+    /// Guest time so far.
     pub(crate) fn elapsed(&self) -> Duration {
         self.time
     }

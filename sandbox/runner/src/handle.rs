@@ -1,5 +1,4 @@
-//! Guest handle and command handles: how the library's types hold a guest's thread
-//! and what runs in it. Nothing here blocks.
+//! Handles of guests and commands, which the library's types hold. No call here blocks.
 
 use super::error::{VmCode, VmError};
 use super::mailbox::{Event, Mailbox, Message, SaveSlot, SpawnRequest};
@@ -8,7 +7,7 @@ use a99_sandbox_protocol::{MAX_CHUNK, Request};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// An id that nobody guesses; 0 is none's.
+/// Draws an unguessable id; 0 is reserved.
 pub(super) fn random_id() -> Result<u64, VmError> {
     loop {
         let id = getrandom::u64();
@@ -20,7 +19,7 @@ pub(super) fn random_id() -> Result<u64, VmError> {
     }
 }
 
-/// A guest's thread, as long as somebody holds it; then the guest is stopped.
+/// Handle of a guest's thread; dropping the last one stops the guest.
 pub struct GuestHandle {
     mailbox: Arc<Mailbox>,
 }
@@ -37,21 +36,21 @@ impl std::fmt::Debug for GuestHandle {
 /// Spawn options of a command.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SpawnOptions {
-    /// Output counts as consumed as soon as the sink has it.
+    /// Counts output as consumed as soon as the sink has it.
     pub eager: bool,
-    /// Longest time.
+    /// Time limit.
     pub timeout: Option<Duration>,
-    /// Most bytes of output.
+    /// Maximum bytes of output.
     pub output_limit: Option<u64>,
 }
 
 impl GuestHandle {
-    /// The guest behind a mailbox.
+    /// Wraps the mailbox of a guest.
     pub fn new(mailbox: Arc<Mailbox>) -> Self {
         Self { mailbox }
     }
 
-    /// Spawns a command. Its events go to `sink` on the guest's thread.
+    /// Spawns a command; its events go to `sink` on the guest's thread.
     pub fn spawn(
         &self,
         request: Request,
@@ -76,8 +75,8 @@ impl GuestHandle {
         Ok(handle)
     }
 
-    /// Waits until the guest takes commands; how many were ended when it was
-    /// restored.
+    /// Waits until the guest accepts commands; returns how many commands were ended at its
+    /// restore.
     pub async fn started(&self) -> Result<u32, VmError> {
         self.mailbox.started().await
     }
@@ -89,23 +88,23 @@ impl GuestHandle {
         slot.until(Option::take).await
     }
 
-    /// Ends all commands, writes back what the host has not got, and stops;
-    /// after `timeout` it stops in any case. Waits until nothing is left.
+    /// Ends all commands, writes data back to the host, and stops the guest, after
+    /// `timeout` in any case. Waits until the guest is gone.
     pub async fn shutdown(&self, timeout: Duration) {
-        // One that has ended already needs no telling.
+        // A guest that has already ended needs no message.
         let _ = self
             .mailbox
             .post(Message::Shutdown(Instant::now() + timeout));
         self.mailbox.gone().await;
     }
 
-    /// Stops the guest as it stands.
+    /// Stops the guest at once.
     pub fn halt(&self) {
-        // One that has ended already needs no telling.
+        // A guest that has already ended needs no message.
         let _ = self.mailbox.post(Message::Stop);
     }
 
-    /// Why it runs no more, if so.
+    /// Why the guest no longer runs; `None` while it runs.
     pub fn ended(&self) -> Option<VmError> {
         self.mailbox.status.read(|status| status.ended.clone())
     }
@@ -122,7 +121,7 @@ impl Drop for GuestHandle {
     }
 }
 
-/// A command that was spawned. Dropping it changes nothing.
+/// Handle of a spawned command; dropping it has no effect.
 #[derive(Clone)]
 pub struct CommandHandle {
     mailbox: Arc<Mailbox>,
@@ -144,12 +143,12 @@ impl PartialEq for CommandHandle {
 }
 
 impl CommandHandle {
-    /// Sends the agent a request about it.
+    /// Sends the agent a request about the command.
     pub fn send(&self, request: Request) -> Result<(), VmError> {
         self.mailbox.post(Message::Send(self.id, request))
     }
 
-    /// Bytes for standard input, within the credit.
+    /// Sends bytes of standard input, within the credit.
     pub fn input(&self, bytes: &[u8]) -> Result<(), VmError> {
         for chunk in bytes.chunks(MAX_CHUNK) {
             self.send(Request::Stdin(chunk.to_vec()))?;
@@ -157,9 +156,9 @@ impl CommandHandle {
         Ok(())
     }
 
-    /// Ends it, with all that it started; its last event says so.
+    /// Kills the command and all processes it started; its last event reports the end.
     pub fn cancel(&self) {
-        // The end of the guest is its end too.
+        // The guest's end is also the command's.
         let _ = self.mailbox.post(Message::Cancel(self.id));
     }
 }

@@ -1,4 +1,4 @@
-//! Image that sandboxes start from, found in the cache and loaded.
+//! Image that sandboxes start from: found in the cache and loaded.
 
 use super::engine::{engine, guarded_engine};
 use super::error::{VmCode, VmError};
@@ -12,23 +12,23 @@ use a99_sandbox_cache::{Cache, ErrorCode, ImageError, Progress, portable, recomp
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-/// A guest, loaded once and started any number of times.
+/// A loaded image, from which any number of guests start.
 #[derive(Clone, Debug)]
 pub struct Image {
     linked: Linked,
-    /// What saved guests know it by.
+    /// Name that saved guests refer to.
     name: String,
-    /// The cache that it lies in.
+    /// Folder of the cache that holds the image.
     home: PathBuf,
 }
 
-/// The image that was used last in this process, with its file: another start
-/// from it loads nothing.
+/// The image that this process used last, with its file, so that the next start loads
+/// nothing.
 static LAST: Mutex<Option<(PathBuf, Image)>> = Mutex::new(None);
 
 impl Image {
-    /// The last one that was built. One for another wasmtime or processor is
-    /// compiled again, which takes a second.
+    /// Loads the image that was built last; recompiles it for another wasmtime or
+    /// processor, which takes a second.
     ///
     /// # Errors
     /// [`VmCode::NoImage`] if none was built, and those of [`load`].
@@ -49,8 +49,8 @@ impl Image {
         Self::open(cache, &entry.path(MODULE), is_imported(cache))
     }
 
-    /// The one in a file of the cache that [`write`](super::write) made. The one
-    /// that was used last is not loaded again.
+    /// Loads the image in a file of the cache that [`write`](super::write) made, unless it
+    /// was the last one used.
     ///
     /// # Errors
     /// Those of [`load`].
@@ -86,7 +86,7 @@ impl Image {
         Ok(image)
     }
 
-    /// What guests are saved against.
+    /// Base of saved guests.
     pub(super) fn base(&self) -> Base {
         Base {
             linked: self.linked.clone(),
@@ -94,17 +94,17 @@ impl Image {
         }
     }
 
-    /// What saved guests know it by.
+    /// Name that saved guests refer to.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The cache that it lies in.
+    /// Folder of the cache that holds the image.
     pub fn home(&self) -> &Path {
         &self.home
     }
 
-    /// What was compiled of the hot code of its guests so far.
+    /// Counts of guest code compiled so far.
     pub fn translations(&self) -> Translations {
         self.linked.translations()
     }
@@ -115,8 +115,7 @@ impl Image {
     }
 }
 
-/// Whether the image of a cache came out of a file: then it may be made to do
-/// harm.
+/// Whether the cache's image was imported from a file and may therefore be hostile.
 fn is_imported(cache: &Cache) -> bool {
     let snapshot = cache.current("snapshot");
     snapshot.is_ok_and(|snapshot| snapshot.is_some_and(|entry| portable::is_imported(&entry)))

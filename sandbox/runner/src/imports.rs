@@ -1,8 +1,8 @@
-//! Imports of the emulator: clocks, randomness, disks, a last word. And the
-//! few calls that the C library of its target refers to, which do nothing.
+//! Imports of the emulator: clocks, randomness, disks and a panic message, and no-op stubs
+//! for the calls that its C library refers to.
 //!
-//! wasmtime-wasi is not used: the emulator does no I/O of its own, so all of
-//! WASI would be reach that it does not need.
+//! wasmtime-wasi is not used: the emulator does no I/O itself, so WASI would only give it
+//! unneeded access.
 
 use super::disk::Disks;
 use super::release::release as give_back;
@@ -11,10 +11,10 @@ use a99_sandbox_abi::functions as abi;
 use std::time::{Instant, SystemTime};
 use wasmtime::{Caller, Engine, Extern, Linker, StoreLimits, StoreLimitsBuilder};
 
-/// Longest last word that is kept.
+/// Maximum bytes of a panic message.
 const MAX_PANIC_TEXT: usize = 4096;
 
-/// Usual resolution of the guest's clock in nanoseconds.
+/// Default resolution of the guest's clock in nanoseconds.
 pub(super) const CLOCK_RESOLUTION_NS: u64 = 1000;
 
 /// `errno` of WASI: the descriptor is not open.
@@ -23,12 +23,12 @@ const WASI_BADF: i32 = 8;
 /// `errno` of WASI: not supported.
 const WASI_NOSYS: i32 = 52;
 
-/// Most bytes of memory of a module of others: the RAM of a guest twice, and
-/// most elements of its table.
+/// Maximum memory of a foreign module in bytes, twice the RAM of a guest, and maximum
+/// elements of its table.
 const MAX_MEMORY: usize = 1 << 30;
 const MAX_TABLE: usize = 1 << 20;
 
-/// The host's side of one guest's imports.
+/// Host side of one guest's imports.
 #[derive(Debug)]
 pub(super) struct Imports {
     start: Instant,
@@ -36,13 +36,12 @@ pub(super) struct Imports {
     resolution_ns: u64,
     /// Why the emulator is about to trap.
     pub panic: Option<String>,
-    /// Compiles what the emulator translates, if it is to.
+    /// Compiles translated code, if translation is on.
     pub translating: Option<Translating>,
     /// Ticks of the guarded engine since the last run began.
     pub ticks: u32,
-    /// What a module of others may have.
+    /// Memory and table limits of a foreign module.
     pub limits: StoreLimits,
-    /// Its disks.
     pub disks: Disks,
 }
 
@@ -64,7 +63,7 @@ impl Imports {
         }
     }
 
-    /// The clock that the emulator sees, in nanoseconds.
+    /// The emulator's clock in nanoseconds.
     pub(crate) fn now_ns(&self) -> u64 {
         let now = self.start.elapsed().as_nanos() as u64;
         now - now % self.resolution_ns
@@ -77,7 +76,7 @@ pub(super) fn wall_ns() -> u64 {
     since.map_or(0, |since| since.as_nanos() as u64)
 }
 
-/// A linker with all that the emulator may import.
+/// Creates a linker with all imports of the emulator.
 pub(super) fn linker(engine: &Engine) -> wasmtime::Result<Linker<Imports>> {
     let mut linker = Linker::new(engine);
     linker.func_wrap(
@@ -115,7 +114,7 @@ pub(super) fn linker(engine: &Engine) -> wasmtime::Result<Linker<Imports>> {
     Ok(linker)
 }
 
-/// The slice of linear memory that the emulator names.
+/// The slice of linear memory at an address that the emulator passed.
 fn slice<'a>(
     caller: &'a mut Caller<'_, Imports>,
     address: u32,
@@ -185,7 +184,7 @@ fn release(mut caller: Caller<'_, Imports>, address: u32, len: u32) -> wasmtime:
     Ok(())
 }
 
-/// Answers for a program without arguments, environment and files.
+/// Stubs WASI for a program without arguments, environment and files.
 fn wasi(linker: &mut Linker<Imports>) -> wasmtime::Result<()> {
     const WASI: &str = "wasi_snapshot_preview1";
     let sizes = |mut caller: Caller<'_, Imports>, count: u32, size: u32| {

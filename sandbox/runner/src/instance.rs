@@ -11,25 +11,25 @@ use wasmtime::{
     WasmParams, WasmResults,
 };
 
-/// Why the emulator came back, with the time that goes with it.
+/// Why the emulator returned from a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ran {
-    /// Its budget is used up, or it has output.
+    /// The budget is used up, or output is pending.
     Budget,
-    /// The guest waits until that time of its clock, or for input only.
+    /// The guest waits until that time of its clock, or only for input.
     Wait(Option<u64>),
     /// The guest turned itself off.
     PowerOff,
-    /// The guest asked to be restarted.
+    /// The guest asked for a restart.
     Reset,
 }
 
-/// A module, linked to what it imports and ready to be instantiated.
+/// A module linked to its imports and ready to be instantiated.
 #[derive(Clone)]
 pub(super) struct Linked {
     pre: InstancePre<Imports>,
     compiler: Compiler,
-    /// Whether it runs on the engine that can be stopped from outside.
+    /// Whether it runs on the engine that can be interrupted from outside.
     guarded: bool,
     disk: Option<ImageDisk>,
 }
@@ -41,10 +41,10 @@ impl std::fmt::Debug for Linked {
 }
 
 impl Linked {
-    /// Links a module, whose guests have that disk.
+    /// Links a module to its imports and to the disk of its guests.
     ///
     /// # Errors
-    /// [`VmCode::Module`] if it imports what the emulator does not.
+    /// [`VmCode::Module`] if the module imports anything that the emulator does not.
     pub(crate) fn new(module: &Module, disk: Option<ImageDisk>) -> Result<Self, VmError> {
         let failed = |error| VmError::engine(VmCode::Module, "emulator", &error);
         let linker = linker(module.engine()).map_err(failed)?;
@@ -59,12 +59,12 @@ impl Linked {
         })
     }
 
-    /// Sectors of the disk of its guests.
+    /// Sectors of the guests' disk.
     pub(crate) fn disk_sectors(&self) -> u64 {
         self.disk.as_ref().map_or(0, ImageDisk::sectors)
     }
 
-    /// What was compiled for the guests of this module.
+    /// Counts of code compiled for the guests of this module.
     pub(crate) fn translations(&self) -> Translations {
         self.compiler.translations()
     }
@@ -74,10 +74,9 @@ impl Linked {
     }
 }
 
-/// The emulator's functions.
 struct Exports {
     memory: Memory,
-    /// The emulator's functions, to which translated code is added.
+    /// The table that translated code is added to.
     table: Table,
     translated: TypedFunc<(u32, u32), u32>,
     run: TypedFunc<u64, u32>,
@@ -89,11 +88,11 @@ struct Exports {
     commit: TypedFunc<(u32, u32, u32), u32>,
 }
 
-/// Ticks of the guarded engine for which an emulator may stay in one run: 10 s,
-/// a thousand times what a step takes.
+/// Ticks of the guarded engine that one run may take: 10 s, a thousand times the length of
+/// a step.
 const MAX_TICKS: u32 = 100;
 
-/// Most bytes that a channel has at once: its buffers are smaller.
+/// Maximum bytes drained from a channel at once, above the size of its buffers.
 const MAX_DRAINED: usize = 64 << 20;
 
 /// A running emulator.
@@ -101,7 +100,7 @@ pub(super) struct Emulator {
     store: Store<Imports>,
     instance: Instance,
     exports: Exports,
-    /// Where the emulator keeps its report.
+    /// Address of the emulator's report.
     report_at: usize,
 }
 
@@ -112,15 +111,15 @@ impl std::fmt::Debug for Emulator {
 }
 
 impl Emulator {
-    /// An instance, as the module has it: empty, or a snapshot. If it is to
-    /// `translate`, hot guest code is compiled.
+    /// Instantiates a module, empty or a snapshot; with `translate`, hot guest code is
+    /// compiled.
     pub(crate) fn new(
         linked: &Linked,
         clock_resolution_ns: u64,
         translate: bool,
     ) -> Result<Self, VmError> {
         let failed = |error| VmError::engine(VmCode::Resources, "new guest", &error);
-        // What a module of others would have compiled is bounded by nothing.
+        // The translations of a foreign module would be unbounded.
         let translate = translate && !linked.guarded;
         let translating = translate.then(|| Translating::new(&linked.compiler));
         let mut store = Store::new(
@@ -142,7 +141,7 @@ impl Emulator {
         })
     }
 
-    /// Adds the code that is compiled by now to the emulator's functions.
+    /// Installs code that was compiled meanwhile into the emulator's table.
     pub(crate) fn install(&mut self) -> Result<(), VmError> {
         loop {
             let translating = self.store.data_mut().translating.as_mut();
@@ -153,7 +152,7 @@ impl Emulator {
                 Compilation::Known(number) => number,
                 Compilation::None => 0,
                 Compilation::Module(module, key) => {
-                    // A module that does not fit is as good as none.
+                    // A module that does not fit counts as failed.
                     let number = self.add(&module).unwrap_or(0);
                     let translating = self.store.data_mut().translating.as_mut();
                     if let Some(translating) = translating {
@@ -170,8 +169,8 @@ impl Emulator {
         }
     }
 
-    /// Instantiates a module with the emulator's memory and table, and puts its
-    /// function into the table; the answer is its number.
+    /// Instantiates a module with the emulator's memory and table, appends its function to
+    /// the table, and returns its index.
     fn add(&mut self, module: &Module) -> wasmtime::Result<u32> {
         let Exports { memory, table, .. } = self.exports;
         let imports = [memory.into(), table.into()];
@@ -186,7 +185,7 @@ impl Emulator {
         Ok(u32::try_from(number)?)
     }
 
-    /// An error of a call: what the emulator said last, or how it trapped.
+    /// Turns a failed call into an error: the emulator's panic message, or the trap.
     fn trap(&mut self, error: &wasmtime::Error) -> VmError {
         match self.store.data_mut().panic.take() {
             Some(text) => VmError::new(VmCode::EmulatorTrap, text),
@@ -194,7 +193,7 @@ impl Emulator {
         }
     }
 
-    /// Calls an export by name, for what is called once.
+    /// Calls an export by name, for calls that happen once.
     pub(crate) fn call<P: WasmParams, R: WasmResults>(
         &mut self,
         export: Export<P, R>,
@@ -207,8 +206,8 @@ impl Emulator {
         result.map_err(|error| self.trap(&error))
     }
 
-    /// Runs the guest for about `budget` instructions, or until it waits, ends
-    /// or has output.
+    /// Runs the guest for about `budget` instructions, or until it waits, ends or has
+    /// output.
     pub(crate) fn run(&mut self, budget: u64) -> Result<(Ran, RunReport), VmError> {
         self.install()?;
         self.store.data_mut().ticks = 0;
@@ -231,7 +230,7 @@ impl Emulator {
         Ok((ran, report))
     }
 
-    /// Moves all output of a channel to `take`, piece by piece.
+    /// Passes all output of a channel to `take`, piece by piece.
     pub(crate) fn drain(
         &mut self,
         channel: Channel,
@@ -257,8 +256,7 @@ impl Emulator {
         }
     }
 
-    /// Gives a channel of bytes as much of `bytes` as it has room for; the
-    /// answer is how much.
+    /// Writes to a byte channel as far as it has room; returns the bytes written.
     pub(crate) fn feed(&mut self, channel: Channel, bytes: &[u8]) -> Result<usize, VmError> {
         let number = channel as u32;
         let mut done = 0;
@@ -279,8 +277,8 @@ impl Emulator {
         Ok(done)
     }
 
-    /// Gives the oldest message of a channel to `take`, and drops it if that
-    /// answers; the answer, with the message's tag.
+    /// Passes the oldest message of a channel to `take`, and drops it if that returns
+    /// `Some`; returns the result with the message's tag.
     pub(crate) fn take<T>(
         &mut self,
         channel: Channel,
@@ -304,7 +302,7 @@ impl Emulator {
         Ok(Some((tag, answer)))
     }
 
-    /// Gives a channel a message; `false` if it has no room for it.
+    /// Sends a message to a channel; `false` if the channel is full.
     pub(crate) fn offer(
         &mut self,
         channel: Channel,
@@ -326,12 +324,11 @@ impl Emulator {
         Ok(commit.map_err(|error| self.trap(&error))? == 1)
     }
 
-    /// All of linear memory.
     pub(crate) fn memory(&self) -> &[u8] {
         self.exports.memory.data(&self.store)
     }
 
-    /// Makes linear memory at least that long.
+    /// Grows linear memory to at least `bytes`.
     pub(crate) fn grow(&mut self, bytes: usize) -> Result<(), VmError> {
         const WASM_PAGE: usize = 64 << 10;
         let missing = bytes.saturating_sub(self.memory().len());
@@ -342,7 +339,7 @@ impl Emulator {
             .map_err(|error| VmError::engine(VmCode::Resources, "memory of a guest", &error))
     }
 
-    /// Bytes of linear memory.
+    /// A range of linear memory.
     pub(crate) fn read(&self, address: u64, len: u64) -> Result<&[u8], VmError> {
         let data = self.exports.memory.data(&self.store);
         let range = address as usize..(address + len) as usize;
@@ -350,13 +347,13 @@ impl Emulator {
             .ok_or_else(|| broken("an address outside its memory"))
     }
 
-    /// The bytes that the emulator names by address and length in one number.
+    /// The bytes at an address and length packed as a `pair`.
     pub(crate) fn piece(&self, pair: u64) -> Result<&[u8], VmError> {
         let (at, len) = unpair(pair);
         self.read(at.into(), len.into())
     }
 
-    /// Fills linear memory.
+    /// Writes to linear memory.
     pub(crate) fn write(&mut self, address: u64, bytes: &[u8]) -> Result<(), VmError> {
         let data = self.exports.memory.data_mut(&mut self.store);
         let range = address as usize..address as usize + bytes.len();
@@ -367,31 +364,29 @@ impl Emulator {
         Ok(())
     }
 
-    /// Modules that were asked for and have not been answered.
+    /// Modules that were requested and not delivered.
     #[cfg(feature = "testing")]
     pub(crate) fn waiting(&self) -> usize {
         let translating = self.store.data().translating.as_ref();
         translating.map_or(0, Translating::waiting)
     }
 
-    /// The clock that the emulator sees, in nanoseconds.
+    /// The emulator's clock in nanoseconds.
     pub(crate) fn now_ns(&self) -> u64 {
         self.store.data().now_ns()
     }
 
-    /// Its disks.
     pub(crate) fn disks(&mut self) -> &mut Disks {
         &mut self.store.data_mut().disks
     }
 
-    /// All that makes up its state, for a snapshot.
+    /// The instance's state, for a snapshot.
     pub(crate) fn parts(&mut self) -> (&mut Store<Imports>, Instance) {
         (&mut self.store, self.instance)
     }
 }
 
-/// Bounds what a module of others may do: how long it may stay away, and how
-/// much memory it has.
+/// Bounds a foreign module's time in one call and its memory.
 fn guard(store: &mut Store<Imports>) {
     store.limiter(|imports| &mut imports.limits);
     store.epoch_deadline_callback(|mut context| {
@@ -429,7 +424,7 @@ impl Exports {
     }
 }
 
-/// An export as its row of the ABI has it.
+/// Looks up an export with the type of its ABI row.
 fn typed<P: WasmParams, R: WasmResults>(
     store: &mut Store<Imports>,
     instance: &Instance,
@@ -438,7 +433,7 @@ fn typed<P: WasmParams, R: WasmResults>(
     instance.get_typed_func(store, export.name)
 }
 
-/// The emulator does not keep to its interface.
+/// Error of an emulator that violates its interface.
 fn broken(what: &str) -> VmError {
     VmError::new(VmCode::Protocol, format!("the emulator gave {what}"))
 }

@@ -7,14 +7,14 @@ use super::image::Image;
 use super::mailbox::Mailbox;
 use std::sync::Arc;
 
-/// Stack of a guest's thread: the emulator's and some for the host's side.
+/// Stack of a guest's thread: the emulator's, plus some for the host's side.
 const THREAD_STACK: usize = 2 << 20;
 
-/// Starts the thread of a guest, which makes it there and ends by itself. `image` is loaded on that
-/// thread too.
+/// Starts a guest's thread, which loads `image`, creates the guest and runs it until it
+/// ends.
 ///
 /// # Errors
-/// [`VmCode::Resources`]: no thread. Everything else goes to the mailbox.
+/// [`VmCode::Resources`] if no thread can start. All other errors go to the mailbox.
 pub fn launch(
     mailbox: &Arc<Mailbox>,
     image: impl FnOnce() -> Result<Image, VmError> + Send + 'static,
@@ -35,10 +35,10 @@ pub fn launch(
     spawn_thread(body)
 }
 
-/// Starts the thread of a guest.
+/// Starts a guest's thread.
 ///
 /// # Errors
-/// [`VmCode::Resources`]: no thread.
+/// [`VmCode::Resources`] if no thread can start.
 pub fn spawn_thread(body: impl FnOnce() + Send + 'static) -> Result<(), VmError> {
     std::thread::Builder::new()
         .name("a99-sandbox-guest".to_owned())

@@ -1,18 +1,18 @@
-//! Credit ledger of one command, kept by the host: a guest that sends more than
-//! it was granted, or takes more than it was sent, breaks the protocol. So what
-//! a slow reader leaves on the host is bounded, whatever the guest does.
+//! Credit ledger of one command, kept by the host: a guest that sends more than it was
+//! granted, or takes more than it was sent, breaks the protocol. So a slow reader buffers a
+//! bounded amount on the host, even with a hostile guest.
 
 use super::error::{VmCode, VmError};
 use a99_sandbox_protocol::{Stream, WINDOW_BYTES};
 
-/// What each side may still send.
+/// Credit left to each side.
 #[derive(Debug)]
 pub(super) struct Ledger {
     /// Bytes of standard output and error that the guest may send.
     room: [u64; 2],
-    /// Bytes of standard input that were sent and not given back as credit.
+    /// Bytes of standard input that were sent and not returned as credit.
     input: u64,
-    /// The guest reported that it runs.
+    /// The guest reported the start.
     started: bool,
 }
 
@@ -36,13 +36,13 @@ impl Ledger {
         &mut self.room[usize::from(stream == Stream::Stderr)]
     }
 
-    /// The guest may send that much more.
+    /// Grants the guest more bytes of a stream.
     pub(crate) fn grant(&mut self, stream: Stream, bytes: u32) {
         let room = self.room(stream);
         *room = room.saturating_add(bytes.into());
     }
 
-    /// The guest sent that much.
+    /// Charges bytes that the guest sent.
     pub(crate) fn receive(&mut self, stream: Stream, bytes: usize) -> Result<(), VmError> {
         let room = self.room(stream);
         let left = room.checked_sub(bytes as u64);
@@ -50,19 +50,19 @@ impl Ledger {
         Ok(())
     }
 
-    /// That much standard input is on its way.
+    /// Charges bytes of standard input that the host sends.
     pub(crate) fn send(&mut self, bytes: usize) {
         self.input = self.input.saturating_add(bytes as u64);
     }
 
-    /// The guest gave back that much credit.
+    /// Accounts for credit that the guest returned.
     pub(crate) fn returned(&mut self, bytes: u32) -> Result<(), VmError> {
         let left = self.input.checked_sub(bytes.into());
         self.input = left.ok_or_else(|| broken("more credit than it was sent"))?;
         Ok(())
     }
 
-    /// The guest reported that it runs.
+    /// Records that the guest reported the start.
     pub(crate) fn start(&mut self) -> Result<(), VmError> {
         if std::mem::replace(&mut self.started, true) {
             return Err(broken("a command that starts twice"));
@@ -83,7 +83,7 @@ mod tests {
             .unwrap();
         let error = ledger.receive(Stream::Stdout, 1).unwrap_err();
         assert_eq!(error.code, VmCode::Protocol);
-        // Each stream has its own, and a grant is no more than it says.
+        // Each stream has separate credit, and a grant adds exactly its bytes.
         ledger.receive(Stream::Stderr, 1).unwrap();
         ledger.grant(Stream::Stdout, 10);
         ledger.receive(Stream::Stdout, 10).unwrap();

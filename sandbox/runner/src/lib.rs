@@ -1,31 +1,28 @@
 //! Guest runner: the emulator under wasmtime, one thread for each guest.
 //!
-//! A guest starts from a snapshot, a module whose memory holds a Linux that has
-//! booted, mapped copy-on-write. What it runs goes over the agent's port as
-//! [`a99_sandbox_protocol`] describes, never over the console.
+//! A guest starts from a snapshot: a module whose memory holds a booted Linux, mapped
+//! copy-on-write. Commands travel over the agent's port as [`a99_sandbox_protocol`]
+//! describes, never over the console.
 //!
-//! - `engine`: wasmtime's configuration; `imports`: the few functions that the
-//!   emulator gets; `instance`: its exports.
-//! - `guest`: a guest driven step by step; `event_loop`: the loop around it, which
-//!   sleeps while the guest does; `mailbox` and `watch`: what it shares with
-//!   callers; `command` and `ledger`: the state and the credit of a command;
-//!   `guest_time`: the guest's own time; `watchdog`: whether its agent answers;
-//!   `backends`: of the guest's devices.
-//! - `launch`: starts the loop's thread; `handle`: it and its commands, as the library
-//!   holds them; `output`: what commands give.
+//! - `engine`: wasmtime's configuration; `imports`: the few functions that the emulator
+//!   gets; `instance`: its exports.
+//! - `guest`: a guest driven step by step; `event_loop`: the loop around it, which sleeps
+//!   while the guest does; `mailbox` and `watch`: state shared with callers; `command` and
+//!   `ledger`: state and credit of a command; `guest_time`: the guest's own time;
+//!   `watchdog`: pings the agent; `backends`: traits of device backends.
+//! - `launch`: starts the loop's thread; `handle`: handles of guest and commands for the
+//!   library; `output`: results of commands.
 //! - `translator`: compiles hot guest code.
-//! - `disk`: the files behind a guest's disks; `release`: memory that it does not
-//!   use.
-//! - `connect`: from mounts and network to those backends.
-//! - `foreign`: limits of what others made; `worker`: compiles and
-//!   tests what others made, in a process of its own.
+//! - `disk`: the files behind a guest's disks; `release`: returns unused memory.
+//! - `connect`: turns mounts and network into those backends.
+//! - `foreign`: limits of foreign modules; `worker`: compiles and tests them in a separate
+//!   process.
 //! - `save`: a running guest as data.
-//! - `snapshot`: from kernel and files to the module that guests start from;
-//!   `training` and `link`: with the AOT regions of a training workload in it;
-//!   `precompiled`: that module as machine code on disk, and loading it;
-//!   `bare`: machine code without Linux, for tests and measurements;
-//!   `image`: the one of the last build; `machine`: all this for the builder of
-//!   images; `smoke_test`: guests that show that it works.
+//! - `snapshot`: from kernel and files to the module that guests start from; `training` and
+//!   `link`: add AOT regions of a training workload to it; `precompiled`: writes that
+//!   module as machine code to disk, and loads it; `bare`: machine code without Linux, for
+//!   tests and measurements; `image`: the image of the last build; `machine`: all this for
+//!   the image builder; `smoke_test`: boots guests to verify an image.
 
 #![warn(unreachable_pub)]
 

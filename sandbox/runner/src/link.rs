@@ -1,15 +1,15 @@
-//! Linker of AOT regions: the functions that come with an image become part of the
-//! emulator that holds the guest, so that one file is compiled and loaded.
+//! Linker of AOT regions: adds an image's functions to the emulator that holds the guest,
+//! so that one file is compiled and loaded.
 //!
-//! Sections are copied as they are but for five, which get more items behind
-//! those that they have: no index of the module changes its meaning.
+//! Sections are copied unchanged, except for five that get more items at the end, so every
+//! existing index keeps its meaning.
 
 use super::error::{VmCode, VmError};
 use a99_sandbox_abi::TYPES;
 use wasm_encoder::Encode;
 use wasmparser::{BinaryReader, Parser, Payload, TypeRef};
 
-/// Numbers of sections (WebAssembly core specification, "Modules").
+/// Section ids (WebAssembly core specification, "Modules").
 mod section {
     pub(super) const TYPE: u8 = 1;
     pub(super) const FUNCTION: u8 = 3;
@@ -18,14 +18,14 @@ mod section {
     pub(super) const CODE: u8 = 10;
 }
 
-/// The indices from which functions are added to a module.
+/// The indices that new functions of a module start at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct NewIndices {
-    /// Number of the first new function in the table.
+    /// Index of the first new function in the table.
     pub table: u32,
-    /// Number of the first new type.
+    /// Index of the first new type.
     pub types: u32,
-    /// Number of the first new function in the module.
+    /// Index of the first new function in the module.
     functions: u32,
 }
 
@@ -34,7 +34,7 @@ fn failed(what: impl std::fmt::Display) -> VmError {
 }
 
 impl NewIndices {
-    /// Those of a module with one table that can grow.
+    /// Finds the indices of a module with one growable table.
     pub(crate) fn of(module: &[u8]) -> Result<Self, VmError> {
         let (mut types, mut functions, mut table) = (0, 0, None);
         for payload in Parser::new(0).parse_all(module) {
@@ -67,8 +67,8 @@ impl NewIndices {
         })
     }
 
-    /// The module with more functions, given as `compile_aot` of the emulator gives
-    /// them: each behind its length. They are in the table from its end on.
+    /// Adds functions to a module, in the format of the emulator's `compile_aot`: each
+    /// after its length. They are appended to the table.
     pub(crate) fn add(&self, module: &[u8], functions: &[u8]) -> Result<Vec<u8>, VmError> {
         let bodies = bodies(functions)?;
         let count = bodies.len() as u32;
@@ -109,7 +109,7 @@ impl NewIndices {
         Ok(linked)
     }
 
-    /// An active segment: the new functions, in order.
+    /// An active segment with the new functions, in order.
     fn elements(&self, count: u32) -> Vec<u8> {
         let mut segment = vec![0, 0x41];
         (self.table as i32).encode(&mut segment);
@@ -122,7 +122,7 @@ impl NewIndices {
     }
 }
 
-/// The types of the new functions as they stand in a section.
+/// The encoded types of the new functions.
 fn types() -> Vec<u8> {
     let mut types = Vec::new();
     for (parameters, results) in TYPES {
@@ -135,7 +135,7 @@ fn types() -> Vec<u8> {
     types
 }
 
-/// The pieces of a run of pieces, each behind its length (32 bits, little-endian).
+/// Splits a run of pieces, each after its length (32 bits, little-endian).
 pub(super) fn bodies(mut bytes: &[u8]) -> Result<Vec<&[u8]>, VmError> {
     let mut bodies = Vec::new();
     while !bytes.is_empty() {
@@ -149,7 +149,7 @@ pub(super) fn bodies(mut bytes: &[u8]) -> Result<Vec<&[u8]>, VmError> {
     Ok(bodies)
 }
 
-/// A section with more items: its content begins with their number.
+/// Appends items to a section, whose content begins with their count.
 fn longer(content: &[u8], more: u32, items: &[u8]) -> Result<Vec<u8>, VmError> {
     let mut reader = BinaryReader::new(content, 0);
     let count = reader.read_var_u32().map_err(failed)?;
@@ -159,7 +159,7 @@ fn longer(content: &[u8], more: u32, items: &[u8]) -> Result<Vec<u8>, VmError> {
     Ok(longer)
 }
 
-/// The encoding of a number.
+/// Encodes a number.
 fn encoded(number: u32) -> Vec<u8> {
     let mut bytes = Vec::new();
     number.encode(&mut bytes);
@@ -171,12 +171,12 @@ mod tests {
     use super::*;
     use wasmtime::{Instance, Module, Store};
 
-    /// `(table (export "t") 2 funcref) (func (export "a") (result i32) 42)`, which
-    /// is element 1.
+    /// `(table (export "t") 2 funcref) (func (export "a") (result i32) 42)`, which is
+    /// element 1.
     const MODULE: &[u8] = b"\0asm\x01\0\0\0\x01\x05\x01\x60\0\x01\x7f\x03\x02\x01\0\x04\x04\x01\x70\0\x02\
         \x07\x09\x02\x01t\x01\0\x01a\0\0\x09\x07\x01\0\x41\x01\x0b\x01\0\x0a\x06\x01\x04\0\x41\x2a\x0b";
 
-    /// No locals; answers its first parameter plus a number.
+    /// A function without locals that returns its first parameter plus a number.
     fn function(number: u8) -> Vec<u8> {
         let body = [0, 0x20, 0, 0x41, number, 0x6a, 0x0b];
         [&(body.len() as u32).to_le_bytes()[..], &body].concat()

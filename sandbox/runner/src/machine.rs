@@ -1,4 +1,4 @@
-//! Machine of images: boots, saves and compiles guests under wasmtime.
+//! Image machine: boots, saves and compiles guests under wasmtime.
 
 use super::disk::ImageDisk;
 use super::engine::{compatibility, engine, guarded_engine, precompile};
@@ -15,19 +15,17 @@ use std::io::Read;
 use std::path::Path;
 use wasmtime::Engine;
 
-/// The kernel's command line: its messages go to the console, and only those
-/// that matter. A kernel that fails asks to be restarted at once, which is the
-/// guest's end, instead of standing still for ever. Free memory is reported in
-/// pieces of 2^5 pages and more.
+/// Kernel command line. Only important messages go to the console. A kernel that panics
+/// asks for a restart at once, which ends the guest, instead of hanging. Free memory is
+/// reported in blocks of 2^5 pages and more.
 pub const CMDLINE: &str =
     "console=hvc0 quiet panic=-1 oops=panic page_reporting.page_reporting_order=5";
 
-/// RAM of a guest in bytes. The root file system lives in it; what a guest
-/// never touches costs nothing.
+/// RAM of a guest in bytes. It holds the root file system; untouched pages cost nothing.
 pub const RAM_BYTES: u32 = 256 << 20;
 
-/// The code that decides what a snapshot is, besides its parts: a change of it
-/// is a change of the result.
+/// Source files that determine a snapshot beside its inputs: a change of them changes the
+/// result.
 const RECIPE: [&str; 6] = [
     include_str!("snapshot.rs"),
     include_str!("training.rs"),
@@ -45,7 +43,7 @@ pub struct WasmMachine {
 }
 
 impl WasmMachine {
-    /// With the engine that runs guests.
+    /// Creates a machine with the engine that runs guests.
     ///
     /// # Errors
     /// [`VmCode::Resources`].
@@ -56,7 +54,7 @@ impl WasmMachine {
         })
     }
 
-    /// Has imported images compiled and tested by a worker, which has limits.
+    /// Compiles and tests imported images in a worker, which has limits.
     #[must_use]
     pub fn worker(mut self, worker: Worker) -> Self {
         self.worker = Some(worker);
@@ -91,7 +89,7 @@ impl Machine for WasmMachine {
 
     fn compatibility(&self, imported: bool) -> String {
         match imported {
-            // Without an engine nothing is compiled, which says why.
+            // Without an engine the compilation fails later, with the reason.
             true => guarded_engine().map_or_else(|_| String::new(), |e| compatibility(&e)),
             false => compatibility(&self.engine),
         }
@@ -151,7 +149,7 @@ impl Machine for WasmMachine {
     }
 }
 
-/// A failure of the guest as one of the build.
+/// Turns a guest's error into a build error.
 fn failed(step: &str, error: VmError) -> ImageError {
     let code = match error.code {
         VmCode::Io => ErrorCode::Io,

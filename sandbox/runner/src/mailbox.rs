@@ -1,5 +1,4 @@
-//! Mailbox of a guest's thread: messages to its event loop, and the status of the
-//! guest.
+//! Mailbox of a guest's thread: messages to its event loop, and the status of the guest.
 
 use super::error::{VmCode, VmError};
 use super::watch::Watch;
@@ -10,79 +9,76 @@ use std::time::{Duration, Instant};
 /// An event of a command, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// It runs, as that process of the guest. A script has none.
+    /// The command runs with this process id in the guest; never sent for a script.
     Started(u32),
-    /// It wrote that.
+    /// The command wrote these bytes.
     Output(Stream, Vec<u8>),
-    /// It takes that many more bytes of standard input.
+    /// The command accepts this many more bytes of standard input.
     Credit(u32),
-    /// It ended. The last event.
+    /// The command ended; its last event.
     Exited(Exited),
-    /// It could not be started, it was ended for a reason of the host, or the
-    /// guest ended. The last event.
+    /// The command did not start, the host ended it, or the guest ended; its last event.
     Failed(VmError),
 }
 
-/// Takes the events of a command, on the guest's thread: it must not wait.
+/// Receives the events of a command on the guest's thread, so it must not block.
 pub type Sink = Box<dyn FnMut(Event) + Send>;
 
 /// A command to spawn.
 pub struct SpawnRequest {
-    /// Drawn at random.
+    /// Id, drawn at random.
     pub id: u64,
-    /// What the agent is asked.
+    /// Request for the agent.
     pub request: Request,
-    /// Who hears of it.
+    /// Receiver of the command's events.
     pub sink: Sink,
-    /// Output counts as consumed as soon as the sink has it.
+    /// Counts output as consumed as soon as the sink has it.
     pub eager: bool,
-    /// How long it may take.
+    /// Time limit, from which `deadline` follows.
     pub timeout: Option<Duration>,
-    /// When it is killed.
+    /// Time at which the command is killed.
     pub deadline: Option<Instant>,
-    /// After how many bytes of output it is killed.
+    /// Bytes of output at which the command is killed.
     pub output_limit: Option<u64>,
 }
 
-/// Where a saved guest is awaited.
+/// Slot in which a caller awaits a saved guest.
 pub type SaveSlot = Arc<Watch<Option<Result<Vec<u8>, VmError>>>>;
 
-/// What callers want of the thread.
+/// A caller's message to the guest's thread.
 pub enum Message {
-    /// Spawn a command.
+    /// Spawns a command.
     Spawn(SpawnRequest),
-    /// A request to the agent about a command that was spawned.
+    /// Sends the agent a request about a spawned command.
     Send(u64, Request),
-    /// End a command, whether it runs or is queued.
+    /// Ends a running or queued command.
     Cancel(u64),
-    /// Save the guest.
+    /// Saves the guest.
     Save(SaveSlot),
-    /// End all commands, write back what the host has not got, and stop; at
-    /// that time at the latest.
+    /// Ends all commands, writes data back to the host, and stops the guest, at that time
+    /// at the latest.
     Shutdown(Instant),
-    /// Stop the guest as it stands.
+    /// Stops the guest at once.
     Stop,
 }
 
-/// What is known of a guest.
+/// Status of a guest, for callers.
 #[derive(Clone, Debug, Default)]
 pub struct Status {
-    /// It lives; so many commands were ended when it was restored.
+    /// Set once the guest runs: the number of commands that were ended at its restore.
     pub started: Option<u32>,
-    /// Why it runs no more.
+    /// Why the guest no longer runs.
     pub ended: Option<VmError>,
-    /// Nothing of it is left.
+    /// The guest and its thread's resources are gone.
     pub gone: bool,
 }
 
 #[derive(Default)]
 struct Inbox {
     messages: Vec<Message>,
-    /// Something happened outside that needs a step.
+    /// An outside event needs a step.
     woken: bool,
-    /// Set at the end: why the guest runs no more.
     ended: Option<VmError>,
-    /// Instructions run so far.
     retired: u64,
 }
 
@@ -90,7 +86,7 @@ struct Inbox {
 pub struct Mailbox {
     inbox: Mutex<Inbox>,
     condvar: Condvar,
-    /// What is known of the guest.
+    /// Status of the guest.
     pub status: Watch<Status>,
 }
 
@@ -105,15 +101,15 @@ impl Default for Mailbox {
 }
 
 impl Mailbox {
-    /// The inbox. A caller that panicked while it held it left it whole.
+    /// Locks the inbox. Ignores poisoning: a panicking caller leaves it intact.
     fn lock(&self) -> MutexGuard<'_, Inbox> {
         self.inbox.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Leaves a message.
+    /// Posts a message.
     ///
     /// # Errors
-    /// Why the guest runs no more; the message is dropped.
+    /// Why the guest no longer runs; the message is dropped.
     pub fn post(&self, message: Message) -> Result<(), VmError> {
         let mut inbox = self.lock();
         if let Some(ended) = &inbox.ended {
@@ -125,7 +121,7 @@ impl Mailbox {
         Ok(())
     }
 
-    /// Wakes the event loop, which polls its devices then.
+    /// Wakes the event loop, which then polls its devices.
     pub fn wake(&self) {
         self.lock().woken = true;
         self.condvar.notify_one();
@@ -136,7 +132,7 @@ impl Mailbox {
         self.lock().retired
     }
 
-    /// The messages so far, in exchange for what the thread knows.
+    /// Takes the pending messages and publishes the instruction count.
     pub fn collect(&self, retired: u64) -> Vec<Message> {
         let mut inbox = self.lock();
         inbox.retired = retired;
@@ -144,13 +140,13 @@ impl Mailbox {
         std::mem::take(&mut inbox.messages)
     }
 
-    /// Tells how many instructions have run.
+    /// Publishes the instruction count.
     pub fn note_retired(&self, retired: u64) {
         self.lock().retired = retired;
     }
 
-    /// Waits until there is a message or [`wake`](Self::wake) is called, at most
-    /// `timeout` (for ever without).
+    /// Waits for a message or a call of [`wake`](Self::wake), at most `timeout` (for ever
+    /// without).
     pub fn wait(&self, timeout: Option<Duration>) {
         let inbox = self.lock();
         let idle = |inbox: &mut Inbox| inbox.messages.is_empty() && !inbox.woken;
@@ -160,7 +156,7 @@ impl Mailbox {
         }
     }
 
-    /// Takes no more messages; those that came too late.
+    /// Closes the mailbox; returns the messages that came too late.
     pub fn close(&self, ended: &VmError) -> Vec<Message> {
         let mut inbox = self.lock();
         inbox.ended = Some(ended.clone());
@@ -171,8 +167,8 @@ impl Mailbox {
         messages
     }
 
-    /// Waits until the guest takes commands; how many were ended when it was
-    /// restored.
+    /// Waits until the guest accepts commands; returns how many commands were ended at its
+    /// restore.
     pub async fn started(&self) -> Result<u32, VmError> {
         let started = |status: &mut Status| match (&status.ended, status.started) {
             (Some(ended), _) => Some(Err(ended.clone())),
@@ -182,13 +178,13 @@ impl Mailbox {
         self.status.until(started).await
     }
 
-    /// Waits until nothing of the guest is left.
+    /// Waits until the guest is gone.
     pub async fn gone(&self) {
         self.status.until(|status| status.gone.then_some(())).await;
     }
 }
 
-/// The guest's end because somebody asked for it.
+/// Error of a guest that was stopped on request.
 pub fn stopped() -> VmError {
     VmError::new(VmCode::Stopped, "the guest was stopped")
 }

@@ -1,12 +1,11 @@
-//! Precompiled module: machine code in a file, written sparse, and loaded only after
-//! its file was found to be the one that was written.
+//! Precompiled module: machine code in a sparse file, loaded only after the file proves to
+//! be the one that was written.
 //!
-//! Loading runs what is in the file. So the file and its folder must belong to
-//! this user or to root, nobody else may write to them, there must be no
-//! symbolic link in the file's place, the manifest beside it must be sealed with
-//! the cache's key, and the file must be the one that the manifest describes.
-//! Identity, size and time are compared at each load; the full hash when they
-//! differ (a copied folder), and by whoever asks for it ([`verify`]).
+//! Loading executes the file's contents. So the file and its folder must belong to this
+//! user or to root, and no other user may write to them. The file must not be a symbolic
+//! link, its manifest must be sealed with the cache's key, and the file must match the
+//! manifest. Each load compares identity, size and time, and the full hash when they differ
+//! (a copied folder); [`verify`] always compares the hash.
 #![allow(unsafe_code, reason = "loading machine code that is sealed")]
 
 use super::disk::ImageDisk;
@@ -20,61 +19,60 @@ use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use wasmtime::{Engine, Module};
 
-/// Size of the pieces that are left out when they are zero: a page, and at
-/// least a block of usual file systems.
+/// Size of the zero blocks left out as holes: a page, and at least a block of usual file
+/// systems.
 const BLOCK: usize = 4096;
 
 /// Write permission of group and others.
 const OTHERS_WRITE: u32 = 0o022;
 
-/// What a module's file was when it was written.
+/// Identity of a module's file when it was written.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {
     /// SHA-256 of the file.
     pub sha256: String,
-    /// SHA-256 of the WebAssembly module that it was compiled from: the image's
-    /// name on every machine.
+    /// SHA-256 of the source WebAssembly module: the image's name on every machine.
     #[serde(default)]
     pub source: String,
-    /// What the image's disk beside it was, if it has one.
+    /// The image's disk beside it, if it has one.
     #[serde(default)]
     disk: Option<DiskFile>,
-    /// What the engine must be like: see [`compatibility`].
+    /// Required engine: see [`compatibility`].
     pub compatibility: String,
     stamp: Stamp,
-    /// The seal of all this with the key of the cache.
+    /// Seal of the other fields with the cache's key.
     #[serde(default)]
     seal: String,
 }
 
 impl Manifest {
-    /// What is sealed.
+    /// The sealed text.
     fn text(&self) -> Vec<u8> {
         let unsealed = Self {
             seal: String::new(),
             ..self.clone()
         };
-        // Plain data: there is nothing that has no JSON.
+        // Plain data always serialises.
         serde_json::to_vec(&unsealed).unwrap_or_default()
     }
 }
 
-/// A disk that guests are given, beside their module.
+/// An image's disk file, beside its module.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct DiskFile {
     sha256: String,
     stamp: Stamp,
 }
 
-/// What tells cheaply that a file is the same as before.
+/// File metadata that reveals a change cheaply.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Stamp {
     size: u64,
     device: u64,
     inode: u64,
     modified: (i64, i64),
-    /// When anything about the file changed, its name included. Unlike the
-    /// others nobody can set it to a time of his choice.
+    /// Time of the last change to the file, its name included (ctime). Unlike the other
+    /// times, users cannot set it freely.
     #[serde(default)]
     changed: (i64, i64),
 }
@@ -91,18 +89,18 @@ impl Stamp {
     }
 }
 
-/// Place of the image's disk beside a module's file.
+/// Path of the image's disk, beside a module's file.
 fn disk_path(path: &Path) -> PathBuf {
     path.with_file_name(DISK)
 }
 
-/// Place of the manifest of a module's file.
+/// Path of the manifest of a module's file.
 fn manifest_path(path: &Path) -> PathBuf {
     path.with_added_extension("json")
 }
 
-/// Compiles `wasm` for this processor into the file `path`, with its manifest
-/// beside it. If the image has a disk, it is there already.
+/// Compiles `wasm` for this processor into the file `path` and writes its manifest beside
+/// it. An image's disk must already exist.
 ///
 /// # Errors
 /// [`VmCode::Module`] and [`VmCode::Io`].
@@ -116,8 +114,7 @@ pub fn write(
     write_code(engine, wasm, &code, path, key)
 }
 
-/// The same for machine code that [`precompile`] made of `wasm`, here or in a
-/// worker.
+/// Writes machine code that [`precompile`] made of `wasm`, here or in a worker.
 pub(super) fn write_code(
     engine: &Engine,
     wasm: &[u8],
@@ -130,7 +127,7 @@ pub(super) fn write_code(
         let path = path.to_owned();
         move |error| VmError::io(&path, &error)
     };
-    // One of an interrupted build.
+    // Left by an interrupted build.
     let _ = fs::remove_file(&temporary);
     let file = File::create_new(&temporary).map_err(io(&temporary))?;
     write_sparse(&file, code).map_err(io(&temporary))?;
@@ -147,7 +144,7 @@ pub(super) fn write_code(
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
         Err(error) => return Err(VmError::io(&disk_path(path), &error)),
     };
-    // A guest that was saved belongs to its disk, too.
+    // A saved guest also depends on its disk.
     let source = match &disk {
         None => digest::of_bytes(wasm),
         Some(disk) => digest::of_bytes((digest::of_bytes(wasm) + &disk.sha256).as_bytes()),
@@ -177,12 +174,12 @@ fn write_manifest(path: &Path, manifest: &Manifest) -> Result<(), VmError> {
     written.map_err(|error| VmError::io(&path, &error))
 }
 
-/// Writes `bytes`, leaving holes where they are zero.
+/// Writes `bytes`, leaving holes for zero blocks.
 fn write_sparse(file: &File, bytes: &[u8]) -> std::io::Result<()> {
     file.set_len(bytes.len() as u64)?;
     let zero = [0; BLOCK];
     let mut at = 0;
-    // Runs of blocks that are not zero go out in one piece.
+    // Consecutive non-zero blocks go out in one write.
     while at < bytes.len() {
         let end = |at: usize| (at + BLOCK).min(bytes.len());
         let is_zero = |at: usize| bytes[at..end(at)] == zero[..end(at) - at];
@@ -202,9 +199,9 @@ fn write_sparse(file: &File, bytes: &[u8]) -> std::io::Result<()> {
 /// Loads a module from a file that [`write()`] made.
 ///
 /// # Errors
-/// [`VmCode::UntrustedImage`] if it may not be what was written,
-/// [`VmCode::Module`] if it is for another engine or processor, or was not
-/// sealed with this key, and must be compiled again.
+/// [`VmCode::UntrustedImage`] if it may not be the file that was written;
+/// [`VmCode::Module`] if it is for another engine or processor or was not sealed with this
+/// key, and must be compiled again.
 pub fn load(engine: &Engine, path: &Path, key: &SealKey) -> Result<Module, VmError> {
     let file = open_trusted(path)?;
     let manifest = trusted_manifest(path, key)?;
@@ -220,37 +217,34 @@ pub fn load(engine: &Engine, path: &Path, key: &SealKey) -> Result<Module, VmErr
     if stamp != manifest.stamp {
         check_hash(path, &manifest)?;
     }
-    // SAFETY: wasmtime asks that the file holds what its own serialization
-    // made, unchanged. The file belongs to this user or root, who alone can
-    // write to it and its folder, it was no link when it was opened, and it is
-    // the very file (device, inode, size, times), or has the very contents
-    // (SHA-256), that `write` made by `precompile_module`: so says a manifest
-    // with an HMAC whose key only this user knows, and which only `write`
-    // computes. That it is for this
-    // engine is checked by the key above and again by wasmtime. It is mapped
-    // from the descriptor that was checked, not by its name. `write` replaces a
-    // file and never changes one, so the mapping keeps its contents.
+    // SAFETY: wasmtime requires that the file holds the unchanged output of its own
+    // serialization. The file belongs to this user or root, who alone can write to it and
+    // its folder, and it was no link when it was opened. It is the very file (device,
+    // inode, size, times), or has the very contents (SHA-256), that `write` made by
+    // `precompile_module`: so says a manifest with an HMAC whose key only this user knows,
+    // and which only `write` computes. The key above and wasmtime both check that it is for
+    // this engine. It is mapped from the checked descriptor, not by its name. `write`
+    // replaces a file and never changes one, so the mapping keeps its contents.
     let module = unsafe { Module::deserialize_open_file(engine, file) };
     module.map_err(|error| VmError::engine(VmCode::Module, &path.display().to_string(), &error))
 }
 
-/// The module in a file that a worker wrote.
+/// Loads the module in a file that a worker wrote.
 ///
 /// # Errors
 /// [`VmCode::Module`] if it is for another engine.
 pub fn from_worker(engine: &Engine, file: File) -> Result<Module, VmError> {
-    // SAFETY: the file lies in memory, was made by this process and given to
-    // none but the worker, a program of the caller's that only compiles; it has
-    // ended, and the file is sealed against writing.
+    // SAFETY: the file is in memory. This process made it and gave it only to the worker, a
+    // program of the caller's that only compiles; the worker has ended, and the file is
+    // sealed against writing.
     let module = unsafe { Module::deserialize_open_file(engine, file) };
     module.map_err(|error| VmError::engine(VmCode::Module, "image", &error))
 }
 
-/// The image's disk beside a module's file, if it has one.
+/// Opens the image's disk beside a module's file, if it has one.
 ///
 /// # Errors
-/// Those of [`load`]: the guest's kernel has read parts of it and relies on the
-/// others.
+/// Those of [`load`]: the guest's kernel has read parts of it and relies on the others.
 pub(super) fn disk(path: &Path, key: &SealKey) -> Result<Option<ImageDisk>, VmError> {
     let Some(expected) = trusted_manifest(path, key)?.disk else {
         return Ok(None);
@@ -265,8 +259,8 @@ pub(super) fn disk(path: &Path, key: &SealKey) -> Result<Option<ImageDisk>, VmEr
     Ok(Some(disk))
 }
 
-/// The name of the image that a module's file was compiled from; empty for a
-/// file of before there were names.
+/// Returns the name of the image that a module's file was compiled from; empty for a file
+/// older than names.
 ///
 /// # Errors
 /// Those of its manifest.
@@ -274,10 +268,10 @@ pub(super) fn source(path: &Path, key: &SealKey) -> Result<String, VmError> {
     Ok(trusted_manifest(path, key)?.source)
 }
 
-/// Checks a module's file in full.
+/// Checks a module's file in full, hash included.
 ///
 /// # Errors
-/// [`VmCode::UntrustedImage`] if it is not what was written.
+/// [`VmCode::UntrustedImage`] if it differs from the file that was written.
 pub fn verify(path: &Path, key: &SealKey) -> Result<(), VmError> {
     open_trusted(path)?;
     check_hash(path, &trusted_manifest(path, key)?)
@@ -308,7 +302,7 @@ fn trusted_manifest(module: &Path, key: &SealKey) -> Result<Manifest, VmError> {
     Err(VmError::new(VmCode::Module, text))
 }
 
-/// Opens a file that nobody but this user and root can have written.
+/// Opens a file that only this user and root can have written.
 fn open_trusted(path: &Path) -> Result<File, VmError> {
     use rustix::fs::{Mode, OFlags};
     let io = |error: std::io::Error| VmError::io(path, &error);
@@ -356,7 +350,6 @@ mod tests {
     use super::*;
     use std::os::unix::fs::symlink;
 
-    /// A module that exports a function.
     const WASM: &[u8] = b"\0asm\x01\0\0\0\x01\x05\x01\x60\0\x01\x7f\x03\x02\x01\0\x07\x05\x01\x01a\0\0\x0a\x06\x01\x04\0\x41\x2a\x0b";
 
     fn key() -> SealKey {
@@ -425,7 +418,7 @@ mod tests {
         refused(&engine, &path, "written by others");
     }
 
-    /// Everything beside the module as it should be, but made elsewhere.
+    /// All files beside the module are valid, but were made elsewhere.
     #[test]
     fn s1_what_was_not_sealed_here_is_not_loaded() {
         let (engine, _folder, path) = written();
@@ -437,7 +430,7 @@ mod tests {
         let mut manifest: Manifest = serde_json::from_str(&text).expect("a manifest");
         let seal = std::mem::take(&mut manifest.seal);
         for seal in [String::new(), "00".repeat(32), seal] {
-            // Another module in its place, described as it is.
+            // Another module takes its place, with a matching description.
             let forged = Manifest {
                 sha256: digest::of_bytes(b"other"),
                 seal,
@@ -460,7 +453,7 @@ mod tests {
         assert_ne!(source(&path, &key()).expect("named"), before);
         let found = disk(&path, &key()).expect("trusted").expect("a disk");
         assert_eq!(found.sectors(), 8);
-        // Another name of it changes its times, not what it is.
+        // Another hard link changes the file's times, not its contents.
         fs::hard_link(&place, folder.path().join("other")).expect("linked");
         assert!(disk(&path, &key()).expect("trusted").is_some());
         fs::write(&place, [2; 4096]).expect("written");

@@ -1,12 +1,12 @@
-//! Memory release: gives pages that a guest does not use back to the host.
+//! Memory release: returns unused guest pages to the host.
 #![allow(unsafe_code, reason = "advice about memory that wasmtime mapped")]
 
 use rustix::mm::{Advice, madvise};
 
-/// Gives back the pages that lie whole within a piece of a guest's memory. What
-/// the guest reads there afterwards is what its image has there, or zeros.
+/// Releases the pages that lie fully within a range of a guest's memory. The guest then
+/// reads its image's contents there, or zeros.
 ///
-/// A host that keeps them all the same is none the worse.
+/// A host that keeps the pages does no harm.
 pub(super) fn release(memory: &mut [u8]) {
     let page = rustix::param::page_size();
     let skipped = memory.as_ptr().addr().wrapping_neg() % page;
@@ -18,13 +18,13 @@ pub(super) fn release(memory: &mut [u8]) {
         return;
     }
     let memory = &mut memory[..whole];
-    // SAFETY: the pages are those of a slice that is borrowed for writing, so
-    // nobody else looks at them meanwhile, and bytes may have any value. They are
-    // of a WebAssembly memory, a private mapping of an image or of nothing, whose
-    // pages stay mapped: Linux drops what was written, and a later access finds
-    // the image's contents or zeros (madvise(2), MADV_DONTNEED).
+    // SAFETY: the pages are those of a slice that is borrowed for writing, so no other
+    // reference observes them meanwhile, and bytes may have any value. They belong to a
+    // WebAssembly memory, a private mapping of an image or anonymous, whose pages stay
+    // mapped: Linux drops what was written, and a later access finds the image's contents
+    // or zeros (madvise(2), MADV_DONTNEED).
     let dropped = unsafe { madvise(memory.as_mut_ptr().cast(), whole, Advice::LinuxDontNeed) };
-    // Locked memory, for one, cannot be dropped.
+    // Locked memory, for example, cannot be dropped.
     let _ = dropped;
 }
 

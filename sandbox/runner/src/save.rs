@@ -1,68 +1,66 @@
-//! Saved guest: a running guest as data, what of its memory differs from the image
-//! that it started from.
+//! Saved guest: a running guest as data, stored as the difference of its memory from its
+//! image.
 //!
-//! All of a guest's state is in the emulator's linear memory: between two calls
-//! the emulator's stack is empty, and an image with other mutable globals than
-//! the stack pointer is not made (`snapshot`). So the memory is the guest, its
-//! devices included. No code is ever part of it.
+//! All of a guest's state is in the emulator's linear memory. Between two calls the
+//! emulator's stack is empty, and the snapshot builder rejects an image with other mutable
+//! globals than the stack pointer (`snapshot`). So the memory is the guest, its devices
+//! included. It never holds host code.
 //!
-//! A saved guest is the mark [`MAGIC`], the length of a manifest, the manifest
-//! (JSON), the runs of pages that it lists, and SHA-256 of all that. Pages that
-//! became zero, such as those of the image's decoded code, are only listed. It
-//! says which image it belongs to and fits no other; processor and machine do not
-//! matter. It is checked whole before anything of it is used. The hash tells
-//! damage, not malice: whoever can write a saved guest decides what runs in
-//! the guest restored from it, and no more than that.
+//! A saved guest is the mark [`MAGIC`], the length of a manifest, the manifest (JSON), the
+//! runs of pages that it lists, and SHA-256 of all that. Pages that became zero, such as
+//! those of the image's decoded code, are only listed. The manifest names the image, and
+//! the saved guest fits no other; processor and machine do not matter. All of it is checked
+//! before any part is used. The hash detects damage, not malice: an attacker who can write
+//! a saved guest controls the code in the restored guest, and no more than that.
 
 use super::error::{VmCode, VmError};
 use super::instance::{Emulator, Linked};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-/// The first bytes of a saved guest; the digit is the format's version.
+/// First bytes of a saved guest; the digit is the format's version.
 const MAGIC: &[u8; 8] = b"a99vm\0\x002";
 
-/// Bytes of a page: the guest's, so that what it wrote is saved and little else.
+/// Size of the guest's pages, so that little more than its writes is saved.
 const PAGE_BYTES: usize = 4096;
 
 /// Bytes of SHA-256.
 const HASH_BYTES: usize = 32;
 
-/// Largest memory of an emulator: 32-bit addresses.
+/// Maximum memory of an emulator: 32-bit addresses.
 const MAX_MEMORY: u64 = 4 << 30;
 
-/// Longest manifest: a run for every second page of the largest memory would be
+/// Maximum bytes of a manifest: a run for every second page of the largest memory would be
 /// 20 MB of text; no guest is so scattered.
 const MAX_MANIFEST: usize = 16 << 20;
 
-/// A page of zeros.
 const ZERO: [u8; PAGE_BYTES] = [0; PAGE_BYTES];
 
 /// First page and number of pages, ascending.
 type Runs = Vec<(u32, u32)>;
 
-/// What is in a saved guest.
+/// Manifest of a saved guest.
 #[derive(Debug, Serialize, Deserialize)]
 struct SavedManifest {
-    /// The image that it belongs to.
+    /// Name of the image.
     image: String,
     /// Bytes of memory.
     memory: u64,
     /// Pages that follow the manifest.
     runs: Runs,
-    /// Pages that are zero and were not.
+    /// Pages that became zero.
     zeros: Runs,
-    /// Bytes of a frame of which the rest is still in the guest.
+    /// Bytes of an incomplete frame, whose rest is still in the guest.
     unread: Vec<u8>,
-    /// What the server of its mounts must know.
+    /// State of the mount server.
     files: Option<serde_json::Value>,
 }
 
-/// A saved guest that was checked.
+/// A saved guest that passed all checks.
 pub struct Saved {
     manifest: SavedManifest,
     bytes: Vec<u8>,
-    /// Where its pages begin in `bytes`.
+    /// Offset of its pages in `bytes`.
     pages: usize,
 }
 
@@ -75,7 +73,7 @@ impl std::fmt::Debug for Saved {
     }
 }
 
-/// Saves what differs from a new instance of `base`.
+/// Saves the difference to a new instance of `base`.
 pub(super) fn save(
     emulator: &mut Emulator,
     base: &Linked,
@@ -111,8 +109,8 @@ pub(super) fn save(
     Ok(bytes)
 }
 
-/// Runs of pages of `new` that are not those of `old`, which is zero beyond its
-/// end: those with contents, and those that are zero now.
+/// Finds runs of pages in `new` that differ from `old`, which is zero beyond its end: those
+/// with contents, and those that are zero now.
 fn changed(new: &[u8], old: &[u8]) -> (Runs, Runs) {
     let (mut full, mut zeros) = (Runs::new(), Runs::new());
     for (number, page) in new.chunks_exact(PAGE_BYTES).enumerate() {
@@ -130,10 +128,11 @@ fn changed(new: &[u8], old: &[u8]) -> (Runs, Runs) {
 }
 
 impl Saved {
-    /// Checks a saved guest.
+    /// Parses and checks a saved guest.
     ///
     /// # Errors
-    /// [`VmCode::Saved`]: it is none, damaged, or of another version.
+    /// [`VmCode::Saved`] if the bytes are not a saved guest, are damaged, or have another
+    /// version.
     pub fn open(bytes: Vec<u8>) -> Result<Self, VmError> {
         let Some((content, hash)) = bytes.split_last_chunk::<HASH_BYTES>() else {
             return Err(wrong("it is too short"));
@@ -161,22 +160,22 @@ impl Saved {
         })
     }
 
-    /// The image that it belongs to.
+    /// Name of its image.
     pub fn image(&self) -> &str {
         &self.manifest.image
     }
 
-    /// What the server of its mounts said.
+    /// State of the mount server.
     pub fn files(&self) -> Option<&serde_json::Value> {
         self.manifest.files.as_ref()
     }
 
-    /// What the host had of a frame.
+    /// Bytes of an incomplete frame that the host had read.
     pub(super) fn unread(&self) -> &[u8] {
         &self.manifest.unread
     }
 
-    /// Puts it into a new instance of its image.
+    /// Restores the memory in a new instance of its image.
     pub(super) fn apply(&self, emulator: &mut Emulator) -> Result<(), VmError> {
         emulator.grow(self.manifest.memory as usize)?;
         let mut rest = &self.bytes[self.pages..];
@@ -195,7 +194,7 @@ impl Saved {
 }
 
 impl SavedManifest {
-    /// Whether the runs are in order, inside of the memory and there.
+    /// Checks that the runs ascend, lie inside the memory and are complete.
     fn check(&self, bytes: usize) -> Result<(), VmError> {
         let pages = self.memory / PAGE_BYTES as u64;
         let total = in_order(&self.runs, pages);
@@ -210,8 +209,7 @@ impl SavedManifest {
     }
 }
 
-/// How many pages the runs have; `None` unless they ascend and are among the
-/// first `pages`.
+/// Counts the pages of runs; `None` unless they ascend within the first `pages`.
 fn in_order(runs: &[(u32, u32)], pages: u64) -> Option<u64> {
     let (mut end, mut total) = (0, 0);
     for (first, count) in runs {

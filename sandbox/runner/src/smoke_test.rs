@@ -1,6 +1,5 @@
-//! Smoke tests: guests that run a script or a few on the caller's thread and are
-//! gone. They show that a kernel boots, or that a compiled snapshot works, before
-//! others rely on it.
+//! Smoke tests: short-lived guests that run scripts on the caller's thread. They prove that
+//! a kernel boots, or that a compiled snapshot works, before others rely on it.
 
 use super::disk::ImageDisk;
 use super::error::{VmCode, VmError};
@@ -15,44 +14,44 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use wasmtime::{Engine, Module};
 
-/// Longest time for a boot and a script: thirty times what the longest, the
-/// training workload of an image, takes.
+/// Time limit for a boot and a script: thirty times the duration of the longest, the
+/// training workload of an image.
 const TIMEOUT: Duration = Duration::from_secs(600);
 
-/// How often the network is polled at least.
+/// Maximum interval between polls of the network.
 const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
-/// Id of what runs, one at a time.
+/// Id of the running request, one at a time.
 const ID: u64 = 1;
 
-/// What a script did in a guest of its own.
+/// Result of a script that ran in a fresh guest.
 #[derive(Clone, Debug)]
 pub struct ScriptOutcome {
-    /// Its standard output.
+    /// Standard output.
     pub stdout: Vec<u8>,
-    /// Its standard error.
+    /// Standard error.
     pub stderr: Vec<u8>,
-    /// How it ended.
+    /// How the script ended.
     pub exited: Exited,
-    /// What the guest's console showed.
+    /// Console output of the guest.
     pub console: String,
     /// Instructions that the guest ran.
     pub instructions: u64,
-    /// From the first instruction to the script's end.
+    /// Time from the first instruction to the script's end.
     pub elapsed: Duration,
 }
 
-/// An emulator that is compiled, and boots any number of guests.
+/// A compiled emulator that boots any number of guests.
 #[derive(Debug)]
 pub struct Booter {
     linked: Linked,
 }
 
 impl Booter {
-    /// Compiles an emulator, whose guests have the image's disk in a file.
+    /// Compiles an emulator; its guests get the image's disk in a file.
     ///
     /// # Errors
-    /// [`VmCode::Module`] if it is none, [`VmCode::Io`] without that file.
+    /// [`VmCode::Module`] if it is not an emulator, [`VmCode::Io`] without that file.
     pub fn new(engine: &Engine, emulator: &[u8], disk: &Path) -> Result<Self, VmError> {
         let module = Module::new(engine, emulator);
         let module = module.map_err(|error| VmError::engine(VmCode::Module, "emulator", &error))?;
@@ -62,10 +61,10 @@ impl Booter {
         Ok(Self { linked })
     }
 
-    /// Boots a guest from nothing and runs a script in its session shell.
+    /// Boots a fresh guest and runs a script in its session shell.
     ///
     /// # Errors
-    /// [`VmError`]; the error of a guest that hangs has its console.
+    /// [`VmError`]; the error of a guest that hangs includes its console.
     pub fn boot(&self, boot: &Boot<'_>, script: &str) -> Result<ScriptOutcome, VmError> {
         let start = Instant::now();
         let guest = Guest::boot(&self.linked, boot)?;
@@ -77,8 +76,8 @@ impl Booter {
     }
 }
 
-/// Reads a compiled snapshot in full, loads it, and runs a command in a guest
-/// that starts from it.
+/// Verifies a compiled snapshot in full, loads it, and runs a command in a guest that
+/// starts from it.
 ///
 /// # Errors
 /// Those of [`load`] and [`verify`]; [`VmCode::NotReady`] if the command fails.
@@ -97,7 +96,7 @@ pub fn smoke_test(engine: &Engine, path: &Path, key: &SealKey) -> Result<(), VmE
     Err(VmError::new(VmCode::NotReady, text))
 }
 
-/// A guest that is driven on the caller's thread.
+/// A guest driven on the caller's thread.
 pub(super) struct ScriptedGuest {
     pub guest: Guest,
     start: Instant,
@@ -115,8 +114,7 @@ impl ScriptedGuest {
         self.finish(&[request])
     }
 
-    /// Runs a command as a process of its own; its standard input is not more than
-    /// what may be sent unasked.
+    /// Runs a command as a fresh process; its standard input must fit the initial credit.
     pub(crate) fn command(
         &mut self,
         argv: &[&str],
@@ -134,7 +132,7 @@ impl ScriptedGuest {
         self.finish(&requests)
     }
 
-    /// Makes requests of one thing, and waits for its end.
+    /// Sends requests with one id and waits for the end.
     fn finish(&mut self, requests: &[Request]) -> Result<ScriptOutcome, VmError> {
         for request in requests {
             self.guest.request(ID, request);
@@ -164,7 +162,7 @@ impl ScriptedGuest {
         })
     }
 
-    /// Runs the guest until a report is the one.
+    /// Runs the guest until `wanted` accepts a report.
     fn wait<T>(
         &mut self,
         what: &str,
@@ -189,7 +187,7 @@ impl ScriptedGuest {
                 && self.guest.backlog() == 0
             {
                 let now = self.guest.emulator.now_ns();
-                // Only frames of a network could wake it before.
+                // Only network frames could wake the guest earlier.
                 let until = until.unwrap_or(now).saturating_sub(now);
                 std::thread::sleep(Duration::from_nanos(until).min(POLL_INTERVAL));
             }

@@ -1,4 +1,5 @@
-//! Snapshot builder: the module from which guests start; boot, warm up, save.
+//! Snapshot builder: boots and warms up a guest, and saves it as the module that guests
+//! start from.
 
 use super::disk::ImageDisk;
 use super::error::{VmCode, VmError};
@@ -16,29 +17,28 @@ use std::time::{Duration, Instant};
 use wasmtime::{Engine, Instance, Module, Store, Val};
 use wasmtime_wizer::{InstanceState, SnapshotVal, Wizer};
 
-/// Longest time for the whole of boot and warm-up: a hundred times what it
-/// takes.
+/// Time limit for boot and warm-up together: a hundred times their usual duration.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Id of the commands that warm the guest up.
+/// Id of the warm-up commands.
 const WARM_UP_ID: u64 = 1;
 
-/// How long a guest that has freed all that it can runs on: it tells the host
-/// what is free (`free-pages-at-once.patch`), and guests that start from the
-/// snapshot are not to do that once more.
+/// How long a guest runs on after it has freed all it can. It reports its free memory to
+/// the host (`free-pages-at-once.patch`), so that guests that start from the snapshot need
+/// not repeat that.
 const REPORTING: Duration = Duration::from_millis(1500);
 
-/// How often the emulator may say that it cannot be saved yet.
+/// How often the emulator may answer that it is busy.
 const BUSY_STEPS: u32 = 1000;
 
-/// Boots a guest from `emulator` (the emulator's module) with the image's `disk`, runs `warm_up` in it
-/// (the first of it is a short command of the shell), and gives it back as a
-/// module that goes on from there. The module also holds AOT regions of the
-/// code that the script `training` needs most; it runs in a copy of the guest, so
-/// that the snapshot shows no trace of it.
+/// Boots a guest from the module `emulator` with the image's `disk`, runs `warm_up` (first
+/// a short shell command), and saves the guest as a module that continues from there.
+///
+/// The module also holds AOT regions of the hottest code of the script `training`. The
+/// script runs in a copy of the guest, so that it leaves no trace in the snapshot.
 ///
 /// # Errors
-/// [`VmError`]; that of a guest that does not get ready has its console.
+/// [`VmError`]; the error of a guest that does not get ready includes its console.
 pub(super) fn snapshot(
     engine: &Engine,
     emulator: &[u8],
@@ -64,8 +64,8 @@ pub(super) fn snapshot(
         })
         .and_then(check_version)?;
     building.warm_up(warm_up)?;
-    // Of the code only what short commands need is decoded in the image: nothing
-    // of the boot, and nothing that only a first run of a command needs.
+    // The image holds decoded code only for short commands: not for the boot, nor for the
+    // first run of a command.
     building.drain(abi::PREPARE_SNAPSHOT)?;
     building.warm_up(&warm_up[..warm_up.len().min(1)])?;
     building.prepare()?;
@@ -101,7 +101,7 @@ struct Building {
 }
 
 impl Building {
-    /// Runs the guest until a report is the one.
+    /// Runs the guest until `wanted` accepts a report.
     fn until<T>(
         &mut self,
         what: &str,
@@ -126,8 +126,8 @@ impl Building {
         }
     }
 
-    /// Runs the guest for a while. If it ends, the error has all of its console:
-    /// nobody sees that guest again.
+    /// Runs the guest for a while. If it ends, the error includes its whole console, the
+    /// only trace of that guest.
     fn step(&mut self, mut on_report: impl FnMut(Report)) -> Result<Next, VmError> {
         let next = self.guest.step(|_, _, report| on_report(report));
         next.map_err(|error| match error.code {
@@ -139,7 +139,7 @@ impl Building {
         })
     }
 
-    /// Waits as the guest does.
+    /// Sleeps while the guest does.
     fn sleep(&self, next: Next) {
         if let Next::Wait(until) = next {
             let now = self.guest.emulator.now_ns();
@@ -157,7 +157,7 @@ impl Building {
             };
             self.run(&Request::Exec(exec), &command.join(" "))?;
         }
-        // The session's shell, too, has run something.
+        // The session shell also runs a script once.
         let text = b":".to_vec();
         self.run(&Request::Script(Script { text }), ":")
     }
@@ -182,10 +182,10 @@ impl Building {
         Err(VmError::new(VmCode::NotReady, text))
     }
 
-    /// Zeroes free memory and gets the emulator ready to be saved.
+    /// Zeroes free memory and prepares the emulator to be saved.
     fn prepare(&mut self) -> Result<(), VmError> {
-        // What the guest is just telling us is free it cannot use meanwhile, and
-        // the agent is about to use all that is free.
+        // The guest cannot use memory while it reports it as free, and the agent is about
+        // to use all free memory.
         self.report_free_memory()?;
         self.guest.request(0, &Request::Prepare);
         self.until("prepare itself", |report| match report {
@@ -197,7 +197,7 @@ impl Building {
         self.drain(abi::PREPARE_IMAGE)
     }
 
-    /// Gives the guest time to tell which memory is free.
+    /// Gives the guest time to report its free memory.
     fn report_free_memory(&mut self) -> Result<(), VmError> {
         let reported = Instant::now() + REPORTING;
         while Instant::now() < reported {
@@ -207,8 +207,8 @@ impl Building {
         Ok(())
     }
 
-    /// Lets the guest run until nothing is half done, so that the emulator's
-    /// function `prepare` agrees.
+    /// Lets the guest run until it is at rest and the emulator's function `prepare`
+    /// succeeds.
     fn drain(&mut self, prepare: Export<(), u32>) -> Result<(), VmError> {
         for _ in 0..BUSY_STEPS {
             let next = self.step(|_| {})?;
@@ -224,11 +224,11 @@ impl Building {
     }
 }
 
-/// The state of an instance, as wizer wants it.
+/// State of an instance, in the form that wizer requires.
 struct WizerState<'a> {
     store: &'a mut Store<Imports>,
     instance: Instance,
-    /// Mutable globals: guests that are saved later hold only memory.
+    /// Number of mutable globals: guests that are saved later hold only memory.
     globals: usize,
 }
 
@@ -242,8 +242,8 @@ impl InstanceState for WizerState<'_> {
             Some(Val::F32(value)) => SnapshotVal::F32(value),
             Some(Val::F64(value)) => SnapshotVal::F64(value),
             Some(Val::V128(value)) => SnapshotVal::V128(value.as_u128()),
-            // The trait asks for a panic; only a module that is not the
-            // emulator can get here.
+            // The trait allows only a panic, and only a module that is not the emulator
+            // gets here.
             other => panic!("the emulator's global {name} is {other:?}"),
         }
     }
@@ -255,7 +255,7 @@ impl InstanceState for WizerState<'_> {
     }
 }
 
-/// The result of a future that has nothing to wait for.
+/// Returns the result of a future that never waits.
 fn ready_now<T>(future: impl Future<Output = T>) -> Result<T, VmError> {
     let mut context = Context::from_waker(Waker::noop());
     match pin!(future).poll(&mut context) {

@@ -1,6 +1,6 @@
-//! Training workload: a copy of the guest runs typical work, with a mount and a
-//! network, the emulator profiles its execution, and compiles the code that it needs
-//! most ahead of time, in the guest that is about to be saved.
+//! Training workload: a copy of the guest runs typical work with a mount and a network
+//! while the emulator profiles it. The guest that is about to be saved then compiles the
+//! hottest code ahead of time.
 
 use super::connect::BackendOptions;
 use super::error::{VmCode, VmError};
@@ -19,30 +19,30 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 use tempfile::TempDir;
 
-/// Bytes of AOT regions, about: with them the image stays below 25 MB when it is
-/// packed, and below 80 MB when it is compiled.
+/// Approximate bytes of AOT regions: with them the image stays below 25 MB packed and below
+/// 80 MB compiled.
 const AOT_BYTES: u32 = 10 << 20;
 
-/// Requests of each kind that the host makes, apart from the script: enough that
-/// what serves them counts beside loops.
+/// Requests of each kind that the host sends beside the script: enough that their handlers
+/// count beside loops.
 const REQUESTS: usize = 120;
 
-/// Bytes of standard input, in some of them.
+/// Bytes of standard input in some requests.
 const INPUT: usize = 64 << 10;
 
-/// Where the script finds a folder of the host.
+/// Mount point of a host folder, for the script.
 const MOUNT: &str = "/mnt/training";
 
 /// Files in that folder.
 const FILES: usize = 200;
 
-/// The variable that tells the script the port of an echo service, and how many
-/// connections that serves.
+/// Variable with the port of an echo service for the script, and the connections that the
+/// service accepts.
 const PORT: &str = "TRAINING_PORT";
 const CONNECTIONS: usize = 20;
 
-/// Runs the workload's script in a copy of a guest that is ready for its snapshot. The
-/// answer is the execution profile, for [`compile_aot`].
+/// Runs the workload's script in a copy of a guest that is ready for its snapshot; returns
+/// the execution profile for [`compile_aot`].
 pub(super) fn profile(linked: &Linked, guest: &Guest, script: &str) -> Result<Vec<u8>, VmError> {
     let (setup, _folder) = environment()?;
     let mut copy = Guest::copy(linked, guest, setup)?;
@@ -66,8 +66,7 @@ pub(super) fn profile(linked: &Linked, guest: &Guest, script: &str) -> Result<Ve
     Ok(emulator.piece(pair)?.to_vec())
 }
 
-/// A folder to mount, which lasts as long as it is held, and a service to
-/// connect to.
+/// Creates a temporary folder to mount, and a service to connect to.
 fn environment() -> Result<(Setup, TempDir), VmError> {
     let failed =
         |error: std::io::Error| VmError::new(VmCode::Io, format!("training workload: {error}"));
@@ -84,7 +83,7 @@ fn environment() -> Result<(Setup, TempDir), VmError> {
         mounts: vec![Mount::new(MOUNT, folder.path(), MountMode::ReadWrite)],
         network: net::Config::new(policy),
     };
-    // The guest's steps poll for frames by themselves.
+    // The guest's steps poll for frames themselves.
     let connected = backends.connect(None, &Arc::new(Mailbox::default()), &OnceLock::new())?;
     let variable = (PORT.as_bytes().to_vec(), port.to_string().into_bytes());
     let setup = Setup {
@@ -100,7 +99,7 @@ fn environment() -> Result<(Setup, TempDir), VmError> {
     Ok((setup, folder))
 }
 
-/// Starts a service on this machine that sends back what it gets; its port.
+/// Starts an echo service on this machine; returns its port.
 fn echo() -> std::io::Result<u16> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     let port = listener.local_addr()?.port();
@@ -108,15 +107,15 @@ fn echo() -> std::io::Result<u16> {
         .name("a99-training".to_owned())
         .spawn(move || {
             for stream in listener.incoming().take(CONNECTIONS).flatten() {
-                // A guest that goes away ends its connection.
+                // The connection ends with the guest.
                 let _ = std::io::copy(&mut &stream, &mut &stream);
             }
         })?;
     Ok(port)
 }
 
-/// Has a guest compile AOT regions by the profile of its copy. The answer is their
-/// functions, which are to be added to its module with these indices.
+/// Compiles AOT regions in a guest from the profile of its copy; returns their functions,
+/// to be added to its module at these indices.
 pub(super) fn compile_aot(
     guest: &mut Guest,
     profile: &[u8],

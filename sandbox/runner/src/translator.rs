@@ -1,14 +1,12 @@
-//! Compiler of translated guest code: hot code comes as small modules.
+//! Compiler of translated guest code: hot code arrives as small modules.
 //!
-//! The emulator hands over a module and a ticket. A pool of threads of low
-//! priority, shared by the process, compiles it while the guest goes on. What
-//! was compiled is kept by the hash of its bytes, so that the next guest of the
-//! same image has it at once.
+//! The emulator passes a module and a ticket. A pool of low-priority threads, shared by the
+//! process, compiles the module while the guest runs on. Compiled modules are cached by the
+//! hash of their bytes, so that the next guest of the same image has them at once.
 //!
-//! A module comes out of a sandbox, so nothing about it is believed: it is
-//! WebAssembly like the emulator, with the same memory and table and no other
-//! reach; sections that it has no need of are refused, its size is bounded, and
-//! one that does not compile is forgotten, with a count.
+//! A module comes out of a sandbox and is untrusted. It is WebAssembly like the emulator,
+//! with the same memory and table and no other access. Sections that it has no need of are
+//! refused, its size is bounded, and a module that does not compile is counted and dropped.
 
 use a99_sandbox_abi::MODULE_BYTES;
 use sha2::{Digest, Sha256};
@@ -19,29 +17,28 @@ use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
 use wasmparser::{Parser, Payload};
 use wasmtime::{Engine, ExternType, Module};
 
-/// Modules of a guest that may wait for their compilation.
+/// Maximum modules of a guest that wait for compilation.
 const MAX_WAITING: usize = 64;
 
-/// Modules that may wait in the process. More would be done too late.
+/// Maximum modules that wait in the process; more would be compiled too late.
 const MAX_QUEUE: usize = 256;
 
-/// Compiled modules that are kept for an image: some 30 MB.
+/// Maximum compiled modules kept for an image: some 30 MB.
 const MAX_KEPT: usize = 4096;
 
-/// Functions that a guest gets at most: instances live as long as it does.
+/// Maximum functions of a guest: instances exist as long as the guest.
 const MAX_FUNCTIONS: usize = 4096;
 
-/// Threads that compile at most; there are never more than half the processors,
-/// rounded up.
+/// Maximum compiler threads; never more than half the processors, rounded up.
 const MAX_THREADS: usize = 4;
 
-/// How much the threads stand back for others (`setpriority`, nice value).
+/// Nice value of the threads (`setpriority`).
 const NICE: i32 = 10;
 
-/// What a module is known by.
+/// SHA-256 of a module's bytes.
 type Key = [u8; 32];
 
-/// What became of a module.
+/// State of a requested module.
 #[derive(Clone)]
 enum ModuleState {
     Waiting,
@@ -49,42 +46,42 @@ enum ModuleState {
     Failed,
 }
 
-/// When hot code of a guest is compiled.
+/// When hot guest code is compiled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum GuestJit {
-    /// Never: all of it is interpreted.
+    /// Never: all code is interpreted.
     Off,
-    /// Never, but what was compiled with the image is used: typical work in the
+    /// Only ahead of time: the code compiled with the image is used, typical work in the
     /// kernel, the shell, Python and the usual tools.
     #[default]
     Aot,
-    /// In guests that have run for long, what is hotter than usual: compilations
-    /// cost processor time, which short commands would never earn back.
+    /// In long-running guests, at a higher threshold: compilations cost processor time that
+    /// short commands would never earn back.
     Auto,
-    /// As soon as it is hot.
+    /// As soon as code is hot.
     Eager,
 }
 
-/// Samples that make a page of guest code hot: with one in 8192 instructions a
-/// million instructions, some 10,000 runs of a usual region. Compiling one costs
-/// about as much as interpreting two million, so that less would lose.
+/// Samples that make a page of guest code hot. With one sample in 8192 instructions that is
+/// a million instructions, some 10,000 runs of a usual region. Compiling a region costs
+/// about as much as interpreting two million, so a lower value would lose.
 const HOT_SAMPLES: u32 = 128;
 
-/// The same for [`GuestJit::Auto`]: four million instructions.
+/// Hot threshold of [`GuestJit::Auto`]: four million instructions.
 const AUTO_SAMPLES: u32 = 512;
 
-/// Million instructions that a guest runs before the first sample of
-/// [`GuestJit::Auto`]: eight starts of Python, some two seconds.
+/// Million instructions before the first sample of [`GuestJit::Auto`]: eight starts of
+/// Python, some two seconds.
 const AUTO_AGE: u32 = 400;
 
 impl GuestJit {
-    /// Whether anything is compiled while the guest runs.
+    /// Whether code is compiled while the guest runs.
     pub(super) fn compiles(self) -> bool {
         matches!(self, Self::Auto | Self::Eager)
     }
 
-    /// What the emulator is given: samples that make a page hot, the million
-    /// instructions before the first, and whether functions are to be small.
+    /// The emulator's settings: samples that make a page hot, million instructions before
+    /// the first sample, and whether to optimise for size.
     pub(super) fn policy(self) -> (u32, u32, u32) {
         match self {
             Self::Off | Self::Aot => (0, 0, 0),
@@ -94,7 +91,7 @@ impl GuestJit {
     }
 }
 
-/// Compiled modules for the guests of one image.
+/// Cache of compiled modules for the guests of one image.
 #[derive(Clone)]
 pub(super) struct Compiler {
     engine: Engine,
@@ -108,23 +105,22 @@ struct Shared {
     failed: AtomicU64,
 }
 
-/// What the compiler did for an image.
+/// Counts of the compiler's work for an image.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Translations {
     /// Modules compiled.
     pub compiled: u64,
-    /// Modules that were refused, did not compile, or found the queue full.
+    /// Modules that were refused, failed to compile, or met a full queue.
     pub failed: u64,
 }
 
-/// One module to compile.
 struct Job {
     compiler: Compiler,
     key: Key,
     bytes: Vec<u8>,
 }
 
-/// The queue of the process.
+/// Compilation queue of the process.
 struct Pool {
     jobs: Mutex<VecDeque<Job>>,
     wake: Condvar,
@@ -137,7 +133,7 @@ static POOL: LazyLock<&'static Pool> = LazyLock::new(|| {
     }));
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     for _ in 0..processors.div_ceil(2).min(MAX_THREADS) {
-        // Without a thread nothing is compiled, and guests are interpreted.
+        // Without a thread no code is compiled, and guests are interpreted.
         let _ = std::thread::Builder::new()
             .name("a99-translate".to_owned())
             .spawn(|| pool.work());
@@ -145,15 +141,14 @@ static POOL: LazyLock<&'static Pool> = LazyLock::new(|| {
     pool
 });
 
-/// A lock whose data a panic cannot have left half done.
+/// Locks a mutex. Ignores poisoning: a panic cannot leave the data half changed.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Pool {
     fn work(&self) {
-        // On Linux this is of the calling thread alone. If it fails, the priority
-        // stays.
+        // On Linux this affects only the calling thread. On failure the priority stays.
         let _ = rustix::process::setpriority_process(None, NICE);
         loop {
             let mut jobs = lock(&self.jobs);
@@ -170,7 +165,7 @@ impl Pool {
         }
     }
 
-    /// Queues a job; `false` if there are too many.
+    /// Queues a job; `false` if the queue is full.
     fn push(&self, job: Job) -> bool {
         let mut jobs = lock(&self.jobs);
         let has_room = jobs.len() < MAX_QUEUE;
@@ -196,8 +191,8 @@ impl Job {
     }
 }
 
-/// Whether a module has only what a region needs: one function, and nothing
-/// that would be made or run when it is instantiated.
+/// Whether a module has only the sections of a region: one function, and no state or code
+/// of instantiation.
 fn check(bytes: &[u8]) -> bool {
     let mut functions = 0;
     let is_known = Parser::new(0)
@@ -221,8 +216,7 @@ fn check(bytes: &[u8]) -> bool {
     is_known && functions == 1
 }
 
-/// Whether a module imports memory and table, in this order, and exports one
-/// function.
+/// Whether a module imports memory and table, in this order, and exports one function.
 fn is_region(module: &Module) -> bool {
     let imports: Vec<ExternType> = module.imports().map(|import| import.ty()).collect();
     let exports: Vec<ExternType> = module.exports().map(|export| export.ty()).collect();
@@ -238,7 +232,7 @@ impl Compiler {
         }
     }
 
-    /// What was done so far.
+    /// Counts so far.
     pub(crate) fn translations(&self) -> Translations {
         Translations {
             compiled: self.shared.compiled.load(Ordering::Relaxed),
@@ -246,11 +240,11 @@ impl Compiler {
         }
     }
 
-    /// Has a module compiled, unless it is already.
+    /// Compiles a module, unless it is cached or queued.
     fn request(&self, key: Key, bytes: &[u8]) {
         let mut modules = lock(&self.shared.modules);
         if modules.len() >= MAX_KEPT {
-            // Guests hold what they use.
+            // Guests hold the modules that they use.
             modules.retain(|_, state| matches!(state, ModuleState::Waiting));
         }
         if let Entry::Vacant(vacant) = modules.entry(key) {
@@ -267,28 +261,28 @@ impl Compiler {
         }
     }
 
-    /// What became of a module; forgotten ones have failed.
+    /// State of a module; evicted ones count as failed.
     fn state(&self, key: &Key) -> ModuleState {
         let modules = lock(&self.shared.modules);
         modules.get(key).cloned().unwrap_or(ModuleState::Failed)
     }
 }
 
-/// What a guest waits for, and what it has.
+/// A guest's pending and installed translations.
 pub(super) struct Translating {
     compiler: Compiler,
     waiting: Vec<(u32, Key)>,
-    /// Numbers of functions in the guest's table.
+    /// Indices of functions in the guest's table.
     functions: HashMap<Key, u32>,
 }
 
-/// What became of a ticket.
+/// Result of a ticket.
 pub(super) enum Compilation {
-    /// The guest has it under that number.
+    /// The guest already has the function at this index.
     Known(u32),
-    /// To be instantiated; [`Translating::note`] takes its number.
+    /// A module to instantiate; [`Translating::note`] takes its index.
     Module(Box<Module>, Key),
-    /// There will be none.
+    /// Compilation failed.
     None,
 }
 
@@ -307,10 +301,10 @@ impl Translating {
         }
     }
 
-    /// The emulator asks for a module.
+    /// Handles the emulator's request for a module.
     pub(crate) fn request(&mut self, bytes: &[u8], ticket: u32) {
         if self.waiting.len() >= MAX_WAITING {
-            // The emulator waits for fewer.
+            // The emulator never has more pending requests.
             return;
         }
         let key = Sha256::digest(bytes).into();
@@ -321,7 +315,7 @@ impl Translating {
         self.waiting.push((ticket, key));
     }
 
-    /// The next ticket that can be answered.
+    /// Takes the next ticket with a result.
     pub(crate) fn next(&mut self) -> Option<(u32, Compilation)> {
         for at in 0..self.waiting.len() {
             let (ticket, key) = self.waiting[at];
@@ -342,13 +336,13 @@ impl Translating {
         None
     }
 
-    /// Modules that were asked for and not answered.
+    /// Modules that were requested and not delivered.
     #[cfg(feature = "testing")]
     pub(crate) fn waiting(&self) -> usize {
         self.waiting.len()
     }
 
-    /// The number of a function that was instantiated.
+    /// Records the index of an instantiated function.
     pub(crate) fn note(&mut self, key: Key, number: u32) {
         self.functions.insert(key, number);
     }

@@ -1,5 +1,5 @@
-//! Watched value that futures wait for: the bridge from a guest's thread to whoever
-//! polls, on any executor or none.
+//! Watched value that futures wait for: the bridge from a guest's thread to any executor,
+//! or to none.
 
 use std::fmt;
 use std::future::Future;
@@ -8,21 +8,21 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
 
-/// A value under a lock, and those who wait for a change of it.
+/// A value under a lock, with the wakers that wait for its change.
 pub struct Watch<T> {
     inner: Mutex<(T, Vec<Waker>)>,
 }
 
 impl<T> Watch<T> {
-    /// A value that nobody waits for yet.
+    /// Creates a value without waiters.
     pub fn new(value: T) -> Self {
         Self {
             inner: Mutex::new((value, Vec::new())),
         }
     }
 
-    /// Changes the value and wakes everybody who waits. A thread that panicked
-    /// while it changed it left a whole value: changes are single steps.
+    /// Changes the value and wakes all waiters. Ignores poisoning: changes are single
+    /// steps, so a panicking thread leaves a valid value.
     pub fn change<R>(&self, change: impl FnOnce(&mut T) -> R) -> R {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         let result = change(&mut inner.0);
@@ -37,8 +37,8 @@ impl<T> Watch<T> {
         read(&self.inner.lock().unwrap_or_else(PoisonError::into_inner).0)
     }
 
-    /// Waits until `check` answers. It may take something out of the value, and
-    /// then nobody else is woken.
+    /// Waits until `check` returns `Some`. It may take data out of the value; that wakes no
+    /// other waiter.
     pub fn until<R, F: FnMut(&mut T) -> Option<R>>(&self, check: F) -> Until<'_, T, F> {
         Until { watch: self, check }
     }
@@ -50,13 +50,13 @@ impl<T: fmt::Debug> fmt::Debug for Watch<T> {
     }
 }
 
-/// See [`Watch::until`].
+/// Future of [`Watch::until`].
 pub struct Until<'a, T, F> {
     watch: &'a Watch<T>,
     check: F,
 }
 
-// Nothing in it is pinned.
+// No field is pinned.
 impl<T, F> Unpin for Until<'_, T, F> {}
 
 impl<T, R, F: FnMut(&mut T) -> Option<R>> Future for Until<'_, T, F> {
@@ -77,7 +77,7 @@ impl<T, R, F: FnMut(&mut T) -> Option<R>> Future for Until<'_, T, F> {
     }
 }
 
-/// Wakes a thread that is parked.
+/// Wakes a parked thread.
 struct Unpark(Thread);
 
 impl Wake for Unpark {
@@ -86,8 +86,10 @@ impl Wake for Unpark {
     }
 }
 
-/// Runs a future of this crate to its end on the calling thread, for programs
-/// without an executor. Not to be called on an executor's thread.
+/// Runs a future of this crate to its end on the calling thread, for programs without an
+/// executor.
+///
+/// Do not call this on an executor's thread.
 pub fn block_on<F: Future>(future: F) -> F::Output {
     let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
     let mut context = Context::from_waker(&waker);

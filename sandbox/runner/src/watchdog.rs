@@ -1,40 +1,40 @@
-//! Watchdog of the guest's agent: while somebody waits for it, it is pinged from
-//! time to time, by the guest's own time. Its answer needs no more than that the
-//! kernel runs and schedules it, which it does before all commands.
+//! Watchdog of the guest's agent: pings it at intervals of guest time while a caller waits
+//! for it. An answer only requires that the kernel runs and schedules the agent, which has
+//! priority over all commands.
 
 use super::error::{VmCode, VmError};
 use std::time::Duration;
 
-/// How long it may say nothing before it is pinged.
+/// Silence after which the agent is pinged.
 const PING_AFTER: Duration = Duration::from_millis(500);
 
-/// How long it may take to answer. With [`PING_AFTER`] the guest is stopped after two
+/// Time limit of an answer. With [`PING_AFTER`], a silent guest is stopped after two
 /// seconds of its time.
 const PONG_TIMEOUT: Duration = Duration::from_millis(1500);
 
-/// See the module.
+/// Watchdog of one guest's agent.
 #[derive(Debug, Default)]
 pub(super) struct Watchdog {
-    /// When it last reported anything.
+    /// Guest time of the last report.
     last_report: Duration,
-    /// The ping that was not answered, and when it was sent.
+    /// Id and time of the unanswered ping.
     pinged: Option<(u64, Duration)>,
 }
 
 impl Watchdog {
-    /// It reported something.
+    /// Records a report of the agent.
     pub(crate) fn on_report(&mut self, now: Duration) {
         self.last_report = now;
     }
 
-    /// It answered a ping; whether there was one.
+    /// Records an answer; returns whether it matches a ping.
     pub(crate) fn on_pong(&mut self, id: u64, now: Duration) -> bool {
         self.last_report = now;
         self.pinged.take_if(|(pinged, _)| *pinged == id).is_some()
     }
 
-    /// Checks the time. `id` draws the number of a new ping, which the answer is, if it
-    /// is time for one. Nobody waits for an answer without `waiting`.
+    /// Checks the time; returns the id of a new ping, drawn by `id`, if one is due. Without
+    /// `waiting`, no caller waits for the agent.
     ///
     /// # Errors
     /// [`VmCode::Unresponsive`].
@@ -52,7 +52,7 @@ impl Watchdog {
             return Ok(None);
         }
         if !waiting {
-            // Silence is no sign before somebody waits.
+            // Silence means nothing until a caller waits.
             self.last_report = now;
             return Ok(None);
         }
@@ -64,7 +64,7 @@ impl Watchdog {
         Ok(Some(id))
     }
 
-    /// After how long it is to be checked again, if nothing happens.
+    /// Time until the next check, if no event comes first.
     pub(crate) fn poll_interval(&self, waiting: bool) -> Option<Duration> {
         (waiting || self.pinged.is_some()).then_some(PING_AFTER)
     }
@@ -96,7 +96,7 @@ mod tests {
                 assert!(!watchdog.on_pong(id, at(now + 1400)), "once");
             }
         }
-        // No ping is sent to one that talks anyway, or that nobody waits for.
+        // An agent that talks, or that no caller waits for, is not pinged.
         for now in 30_000..40_000 {
             watchdog.on_report(at(now));
             assert_eq!(watchdog.check(true, at(now + 1), || 1), Ok(None));

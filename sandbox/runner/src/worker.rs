@@ -1,15 +1,12 @@
-//! Worker processes: modules that others made are compiled and tested in a process
-//! of its own.
+//! Worker processes: foreign modules are compiled and tested in a separate process.
 //!
-//! Compiling takes time and memory that grow faster than the module: one of a
-//! megabyte can ask for gigabytes and minutes. Nothing stops a compiler from
-//! outside but the end of its process. So a program can name a [`Worker`], a
-//! command that calls [`serve`]: it is run with limits on memory and processor
-//! time, and killed when its time is over or nobody wants the result any more.
+//! A compiler's time and memory grow faster than the module: a megabyte can need gigabytes
+//! and minutes. Only the end of its process stops a compiler from outside. So a program can
+//! name a [`Worker`], a command that calls [`serve`]. It runs with limits on memory and
+//! processor time, and is killed when its time is over or its result is no longer wanted.
 //!
-//! The module goes in on standard input, the result comes out on standard
-//! output, a file in memory that nobody else has; what goes wrong comes on
-//! standard error, as a code and a text.
+//! The module goes in on standard input. The result comes out on standard output, a file in
+//! memory that no other process has. Errors come on standard error, as a code and a text.
 
 use super::engine::{guarded_engine, precompile};
 use super::error::{VmCode, VmError};
@@ -23,29 +20,30 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Most writable memory of a worker that compiles, besides the module a few times.
+/// Maximum writable memory of a compiling worker: this, plus a multiple of the module's
+/// size.
 const COMPILE_BYTES: u64 = 3 << 29;
 const COMPILE_FACTOR: u64 = 6;
 
-/// Most writable memory of a worker that tests an image.
+/// Maximum writable memory of a worker that tests an image.
 const SMOKE_TEST_BYTES: u64 = 2 << 30;
 
-/// Most processor time of a worker in seconds, and how long one may take.
+/// Maximum processor time of a worker in seconds, and its time limit.
 const CPU_SECONDS: u64 = 240;
 const TIMEOUT: Duration = Duration::from_secs(300);
 
-/// How often a worker is polled for its end.
+/// Interval at which a worker is polled for its end.
 const POLL_INTERVAL: Duration = Duration::from_millis(3);
 
-/// Most bytes of standard error that are read.
+/// Maximum bytes of standard error to read.
 const MAX_STDERR: u64 = 16 << 10;
 
-/// What a worker does, as its last arguments say.
+/// Tasks of a worker, its last arguments.
 const COMPILE_FOREIGN: &str = "foreign";
 const COMPILE_GUEST: &str = "guest";
 const SMOKE_TEST: &str = "try";
 
-/// A command that calls [`serve`] with the arguments that follow its own.
+/// A command that calls [`serve`] with the arguments after its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Worker {
     program: PathBuf,
@@ -53,7 +51,7 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// A program and its arguments.
+    /// Creates a worker from a program and its arguments.
     pub fn new<A: Into<OsString>>(
         program: impl Into<PathBuf>,
         arguments: impl IntoIterator<Item = A>,
@@ -65,7 +63,7 @@ impl Worker {
         }
     }
 
-    /// Compiles an image of container2wasm.
+    /// Compiles a container2wasm image.
     pub fn compile_foreign(
         &self,
         module: File,
@@ -74,7 +72,7 @@ impl Worker {
         self.run(module, &[COMPILE_FOREIGN.into()], wanted)
     }
 
-    /// Compiles a snapshot that was imported.
+    /// Compiles an imported snapshot.
     pub(super) fn compile_guest(&self, module: &[u8]) -> Result<File, VmError> {
         let module = in_memory(module)?;
         self.run(module, &[COMPILE_GUEST.into()], &|| Ok(()))
@@ -87,8 +85,8 @@ impl Worker {
             .map(drop)
     }
 
-    /// Runs the command until it is done, or `wanted` says why it is not any
-    /// more. The result is read from its beginning.
+    /// Runs the command until it is done, or until `wanted` returns why it must stop. The
+    /// result is rewound to its start.
     fn run(
         &self,
         input: File,
@@ -123,7 +121,7 @@ impl Worker {
         if status.success() {
             let seals = SealFlags::WRITE | SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL;
             rustix::fs::fcntl_add_seals(&output, seals).map_err(|error| failed(error.into()))?;
-            // The worker shared the position and left it at the end.
+            // The worker shares the file position and left it at the end.
             output.rewind().map_err(failed)?;
             return Ok(output);
         }
@@ -136,17 +134,17 @@ impl Worker {
     }
 }
 
-/// A child process, killed when this is dropped.
+/// A child process, killed on drop.
 struct WorkerProcess(Child);
 
 impl WorkerProcess {
-    /// Its standard error, read on a thread.
+    /// Reads its standard error on a thread.
     fn stderr(&mut self) -> std::io::Result<std::thread::JoinHandle<String>> {
         let stream = self.0.stderr.take();
         std::thread::Builder::new().spawn(move || {
             let mut text = Vec::new();
             if let Some(stream) = stream {
-                // What cannot be read is not said.
+                // Read errors only shorten the text.
                 let _ = stream.take(MAX_STDERR).read_to_end(&mut text);
             }
             String::from_utf8_lossy(&text).into_owned()
@@ -156,13 +154,13 @@ impl WorkerProcess {
 
 impl Drop for WorkerProcess {
     fn drop(&mut self) {
-        // It may have ended.
+        // The process may have ended.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// A file in memory with these bytes, to be read from its beginning.
+/// Creates a file in memory with these bytes, positioned at its start.
 fn in_memory(bytes: &[u8]) -> Result<File, VmError> {
     let failed = |error: std::io::Error| VmError::new(VmCode::Resources, format!("file: {error}"));
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
@@ -174,7 +172,7 @@ fn in_memory(bytes: &[u8]) -> Result<File, VmError> {
     Ok(file)
 }
 
-/// The error that a worker reported.
+/// Parses the error that a worker reported.
 fn reported_error(stderr: &str) -> Option<VmError> {
     let (code, text) = stderr.split_once('\n')?;
     let codes = [
@@ -192,16 +190,16 @@ fn reported_error(stderr: &str) -> Option<VmError> {
     Some(VmError::new(code, text.trim_end()))
 }
 
-/// Compiles an image of container2wasm.
+/// Compiles a container2wasm image.
 pub type CompileForeign = fn(&[u8]) -> Result<Vec<u8>, VmError>;
 
-/// What the command of a [`Worker`] does with the arguments that follow its own;
-/// whether that went well. Who can run no image of container2wasm compiles none.
+/// Runs the command of a [`Worker`] with the arguments after its own; returns whether it
+/// succeeded. Without `foreign`, it compiles no container2wasm images.
 pub fn serve(arguments: &[OsString], foreign: Option<CompileForeign>) -> bool {
     let Err(error) = work(arguments, foreign) else {
         return true;
     };
-    // Nobody reads it but the one who started this.
+    // Only the parent process reads this.
     let _ = write!(std::io::stderr(), "{}\n{}", error.code.name(), error.text);
     false
 }
@@ -241,7 +239,7 @@ fn work(arguments: &[OsString], foreign: Option<CompileForeign>) -> Result<(), V
     }
 }
 
-/// Sets a limit of this process; one that is lower already stays.
+/// Lowers a limit of this process; a lower existing limit stays.
 fn limit(resource: Resource, most: u64) {
     let now = rustix::process::getrlimit(resource);
     let most = now.maximum.map_or(most, |maximum| maximum.min(most));

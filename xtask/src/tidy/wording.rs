@@ -29,10 +29,7 @@ pub(crate) fn diagnostics(path: &str, text: &str) -> Vec<String> {
     let lines: Vec<(usize, &str)> = if path.ends_with(".md") && path != OLDER {
         prose(text).collect()
     } else if path.ends_with(".rs") && is_public {
-        let lines = (1..).zip(text.lines().map(str::trim_start));
-        lines
-            .filter(|(_, line)| line.starts_with("///") || line.starts_with("//!"))
-            .collect()
+        documentation(text)
     } else {
         Vec::new()
     };
@@ -44,6 +41,19 @@ pub(crate) fn diagnostics(path: &str, text: &str) -> Vec<String> {
         worn.map(move |phrase| format!("{path}:{line}: say it plainly: `{phrase}`"))
     });
     found.collect()
+}
+
+/// Lines of doc comments outside of their code blocks, with their numbers.
+fn documentation(text: &str) -> Vec<(usize, &str)> {
+    let mut in_code = false;
+    let lines = (1..).zip(text.lines().map(str::trim_start));
+    let lines = lines.filter_map(|(number, line)| {
+        let text = line.strip_prefix("///").or(line.strip_prefix("//!"))?;
+        let is_fence = text.trim_start().starts_with("```");
+        in_code ^= is_fence;
+        (!in_code && !is_fence).then_some((number, text))
+    });
+    lines.collect()
 }
 
 /// The words of a line outside of code, in lower case, with a blank around each.
@@ -65,7 +75,7 @@ mod tests {
         let found = ["docs/a.md:3: say it plainly: `is none`"];
         assert_eq!(diagnostics("docs/a.md", page), found);
         assert_eq!(diagnostics("docs/decisions.md", page), [""; 0]);
-        let code = "/// Tells the host.\nfn told() {} // told\n";
+        let code = "/// Tells the host.\n/// ```\n/// told();\n/// ```\nfn told() {} // told\n";
         let found = ["agent99/src/a.rs:1: say it plainly: `tells`"];
         assert_eq!(diagnostics("agent99/src/a.rs", code), found);
         assert_eq!(diagnostics("vm/src/a.rs", code), [""; 0]);

@@ -1,4 +1,4 @@
-//! Backends of an image of container2wasm: its mounts and its network.
+//! Backends of a container2wasm image: its mounts and its network.
 
 use crate::c2w::{FrameLink, Mount, Options, Wake};
 use crate::net::{self, Gateway, Link};
@@ -7,7 +7,7 @@ use a99_sandbox_runner::{BackendOptions, VmCode, VmError, has_network, start_gat
 use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 
-/// The network of an image: a gateway, made before the image wants frames.
+/// Network of an image: a gateway that exists before the image asks for frames.
 struct GatewayBackend {
     link: Link,
     wake: Arc<OnceLock<Wake>>,
@@ -15,7 +15,7 @@ struct GatewayBackend {
 }
 
 impl GatewayBackend {
-    /// The backend of a gateway that was started with [`GatewayBackend::waker`].
+    /// Wraps a gateway that was started with [`GatewayBackend::waker`].
     pub(crate) fn new(gateway: Gateway, link: Link, wake: Arc<OnceLock<Wake>>) -> Self {
         Self {
             link,
@@ -24,7 +24,7 @@ impl GatewayBackend {
         }
     }
 
-    /// What the gateway is to call: nothing, until the image is there.
+    /// Returns the gateway's wake-up callback, a no-op until the image is ready.
     pub(crate) fn waker(wake: &Arc<OnceLock<Wake>>) -> Box<dyn Fn() + Send> {
         let wake = Arc::clone(wake);
         Box::new(move || {
@@ -52,8 +52,8 @@ impl FrameLink for GatewayBackend {
     }
 }
 
-/// Connects an image's machine to its backends: its mounts, and its network, which is
-/// started. `forwards` learns where the host listens.
+/// Connects an image's machine to its mounts and to its network, which it starts.
+/// `forwards` receives the bound addresses.
 pub(in super::super) fn connect(
     backends: BackendOptions,
     env: Vec<(String, String)>,

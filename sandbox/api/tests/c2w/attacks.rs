@@ -1,5 +1,4 @@
-//! Images that were made to do harm (S08), and what ends in the middle of
-//! something (S09).
+//! Malicious images (S08), and steps that end halfway (S09).
 
 use crate::common::{IMAGE, limits, run, start};
 use a99_sandbox::c2w::{Image, MAX_FUNCTION, MAX_FUNCTIONS, Machine, Options, Run};
@@ -13,8 +12,8 @@ use wasm_encoder::{
 
 const WASI: &str = "wasi_snapshot_preview1";
 
-/// The functions of preview1 with their parameters: `i` 32 bits, `I` 64. All but
-/// the last answer 32 bits.
+/// The functions of preview1 with their parameters: `i` 32 bits, `I` 64. All but the last
+/// return 32 bits.
 const PREVIEW1: [(&str, &str); 46] = [
     ("args_get", "ii"),
     ("args_sizes_get", "ii"),
@@ -64,9 +63,8 @@ const PREVIEW1: [(&str, &str); 46] = [
     ("proc_exit", "i"),
 ];
 
-/// Calls of the functions that trap at addresses outside of memory, as the standard
-/// has it, at clocks that there are not, and at more random bytes than a call may ask
-/// for.
+/// Calls of functions that trap at addresses outside of memory, as the standard specifies,
+/// at unknown clocks, and for more random bytes than one call allows.
 const TRAPPING: [(&str, &[i64]); 9] = [
     ("args_get", &[-8, -8]),
     ("args_sizes_get", &[-8, 0]),
@@ -79,15 +77,15 @@ const TRAPPING: [(&str, &[i64]); 9] = [
     ("random_get", &[0, -8]),
 ];
 
-/// What is different about a module from one that does nothing.
+/// Differences of a module from one that does nothing.
 struct Attack {
     imports: Vec<(&'static str, &'static str, &'static str)>,
     pages: u64,
-    /// What `_start` does.
+    /// Body of `_start`.
     body: Vec<Instruction<'static>>,
-    /// What runs when it is instantiated.
+    /// Body of the start function, run on instantiation.
     first: Option<Vec<Instruction<'static>>>,
-    /// Functions that only make it larger.
+    /// Number of functions that only make it larger.
     more: u64,
     data: Vec<(i32, Vec<u8>)>,
 }
@@ -175,7 +173,7 @@ impl Attack {
         Image::from_bytes(&self.module())
     }
 
-    /// Runs it as far as it goes.
+    /// Boots the image as far as it goes.
     fn boot(&self) -> Machine {
         let image = self.image().unwrap_or_else(|error| panic!("{error}"));
         Machine::interactive(&image, Options::default(), Box::new(|_, _| {})).expect("it starts")
@@ -204,7 +202,7 @@ fn s08_unknown_imports_are_refused_by_name() {
         ("env", "fd_read", "iiii"),
         (WASI, "fd_steal", "i"),
         ("wasi_unstable", "fd_write", "iiii"),
-        // Of another type.
+        // With another type.
         (WASI, "fd_write", "ii"),
     ];
     for import in refused {
@@ -262,7 +260,7 @@ fn s08_no_arguments_of_a_call_do_harm() {
                     .wrapping_mul(6_364_136_223_846_793_005)
                     .wrapping_add(1);
                 let mut number = numbers[(state >> 33) as usize % numbers.len()];
-                // A wait for ever is no harm, but the test's end.
+                // An endless wait is harmless, but would hang the test.
                 if *name == "poll_oneoff" && place == 2 && round < 60 {
                     number = if number == 1 || number == 2 {
                         0
@@ -270,7 +268,7 @@ fn s08_no_arguments_of_a_call_do_harm() {
                         number
                     };
                 }
-                // What ends the program is tried apart.
+                // Calls that end the program are tested separately.
                 if TRAPPING.iter().any(|(other, _)| other == name) {
                     let is_clock = name.starts_with("clock") && place == 0;
                     number &= if is_clock { 3 } else { 0x7ff8 };
@@ -308,7 +306,7 @@ fn s08_no_arguments_of_a_call_do_harm() {
         let ended = machine
             .wait(Some(Duration::from_secs(60)))
             .expect("it ends");
-        // A frame of a senseless length breaks the network's stream.
+        // A frame of an invalid length breaks the network's stream.
         let expected = [VmCode::GuestEnded, VmCode::Protocol];
         assert!(expected.contains(&ended.code), "{ended}");
     }
@@ -369,7 +367,7 @@ fn s08_bombs_are_refused_before_they_are_compiled() {
         assert_eq!(error.code, VmCode::Module, "{error}");
         assert!(error.text.contains("at most"), "{error}");
     }
-    // Data far apart: laying it out would take gigabytes.
+    // Scattered data: laying it out would take gigabytes.
     let sparse = Attack {
         pages: 32_768,
         data: vec![(0, vec![1]), (i32::MAX - 1, vec![1])],
@@ -392,8 +390,8 @@ fn s08_memory_is_bounded() {
     let image = huge.image().unwrap();
     let error = Machine::start(&image, Options::default()).unwrap_err();
     assert_eq!(error.code, VmCode::MemoryLimit);
-    // Growing beyond it fails for the program: 0 pages more answer how many
-    // there are, the rest -1, whose sum with 1 is 0.
+    // Growing beyond it fails for the program: growing by 0 pages returns their number, the
+    // rest -1, whose sum with 1 is 0.
     let grows = Attack {
         body: vec![
             Instruction::I32Const(40_000),
@@ -440,7 +438,7 @@ fn s08_programs_without_end_are_stopped() {
         );
         assert_eq!(machine.ended().unwrap().code, VmCode::Stopped);
     }
-    // One that never gets to a shell ends when the time for it is over.
+    // An image that never gets to a shell ends at the start's time limit.
     let image = Attack {
         body: endless(),
         ..Attack::default()
@@ -508,7 +506,7 @@ fn s09_a_machine_that_hangs_is_given_up_and_stopped() {
         timeout: Some(Duration::from_millis(100)),
         ..Run::default()
     };
-    // Not even the console is looked at any more.
+    // A second call does not even look at the console.
     let error = machine.exec("spin", &short).unwrap_err();
     assert_eq!(error.code, VmCode::TimedOut);
     assert!(error.text.contains("still runs"), "{error}");
@@ -517,7 +515,7 @@ fn s09_a_machine_that_hangs_is_given_up_and_stopped() {
     let began = Instant::now();
     machine.stop();
     assert!(began.elapsed() < Duration::from_secs(2));
-    // Others of the same image were not touched by that.
+    // Other machines of the same image are unaffected.
     let other = Machine::start(&IMAGE, Options::default()).unwrap();
     assert_eq!(run(&other, "echo other").stdout, b"other\n");
 }

@@ -1,6 +1,5 @@
-//! Images of container2wasm at work: a program of ours that behaves as one
-//! (`c2w_image`), with the checks of AgentVM's tests and one for each of its
-//! faults that touch this path.
+//! container2wasm images at work: our test program that behaves like one (`c2w_image`),
+//! with the checks of AgentVM's tests and one for each of its faults on this path.
 
 use crate::alone::alone;
 use crate::common::{IMAGE, Network, limits, module, run, start, text};
@@ -32,7 +31,7 @@ fn commands_give_exact_bytes_and_codes() {
     let output = run(&machine, "echo hello");
     assert_eq!((&output.stdout[..], output.exit_code), (&b"hello\n"[..], 0));
     assert!(output.stderr.is_empty() && !output.session_reset);
-    // AgentVM trimmed, and had line ends of two bytes.
+    // AgentVM trimmed output and returned two-byte line ends.
     assert_eq!(
         run(&machine, "printf '  a\\n\\nb \\n'").stdout,
         b"  a\n\nb \n"
@@ -42,7 +41,7 @@ fn commands_give_exact_bytes_and_codes() {
     assert_eq!(run(&machine, "eval false").exit_code, 1);
     text(&machine, "export MYVAR=foobar; cd /tmp");
     assert_eq!(text(&machine, "echo $MYVAR $PWD"), "foobar /tmp\n");
-    // What the emulator itself says is apart; what the guest says is not.
+    // The emulator's own messages are separate; the guest's are not.
     let output = run(&machine, "complain oh; no_such_program");
     assert_eq!((&output.stderr[..], output.exit_code), (&b"oh\n"[..], 127));
     assert_eq!(output.stdout, b"sh: no_such_program: not found\n");
@@ -71,7 +70,7 @@ fn a_sandbox_may_be_such_an_image() {
     assert_eq!(error.code, VmCode::TimedOut);
     let output = exec("echo $A", limit(30_000)).unwrap();
     assert_eq!(output.stdout, b"kept\n");
-    // Standard input is typed, so there is only so much of it.
+    // Standard input is typed, so its size is limited.
     let much = vec![b'x'; a99_sandbox::c2w::MAX_INPUT + 1];
     let stdin = sandbox.command(["cat"]).stdin(much);
     let error = block_on(stdin.output()).unwrap_err();
@@ -102,7 +101,7 @@ fn s03_codes_and_characters_are_whole_however_they_are_cut() {
             format!("ä{code}\n")
         );
     }
-    // 0x01 is an escape of the emulator's: it is doubled on the way.
+    // 0x01 is the emulator's escape: it is doubled on input.
     assert_eq!(
         run(&machine, "echo '\u{1}x\u{1}\u{1}'").stdout,
         b"\x01x\x01\x01\n"
@@ -112,7 +111,7 @@ fn s03_codes_and_characters_are_whole_however_they_are_cut() {
 #[test]
 fn s02_a_hostile_command_harms_only_itself() {
     let machine = start(Options::default());
-    // The faults of AgentVM: each hung for good, or ended the machine.
+    // AgentVM's faults: each hung for good, or ended the machine.
     assert_eq!(run(&machine, "cat").exit_code, 0);
     assert_eq!(run(&machine, "echo \"open").exit_code, 2);
     assert_eq!(run(&machine, "echo 'open").exit_code, 2);
@@ -225,7 +224,7 @@ fn mounts_are_folders_of_the_host() {
 
 #[test]
 fn network_and_mounts_work_together() {
-    // In AgentVM descriptors 3 and 4 were both, and another MAC had no network.
+    // AgentVM used descriptors 3 and 4 for both, and had no network with another MAC.
     let host = tempfile::tempdir().unwrap();
     std::fs::write(host.path().join("file"), "x").unwrap();
     let options = Options {
@@ -238,7 +237,7 @@ fn network_and_mounts_work_together() {
     assert_eq!(text(&machine, "lease"), "02:aa:bb:00:00:7f 192.168.127.3\n");
     assert_eq!(text(&machine, "cat /a/file /b/file"), "xx");
     text(&machine, "bounce 300");
-    // A network that is silent is no end of it.
+    // A silent network does not end the machine.
     text(&machine, "sleep 0.3");
     text(&machine, "bounce 3");
     assert_eq!(text(&machine, "cat /a/file"), "x");
@@ -290,14 +289,14 @@ fn options_reach_the_image() {
         .duration_since(std::time::UNIX_EPOCH)
         .unwrap();
     assert!(now.as_secs().abs_diff(seconds) <= 2);
-    // One more byte than it takes is refused here, not in the middle of a start.
+    // One byte too many is refused here, not in the middle of a start.
     let too_long = Options {
         env: vec![("A".to_owned(), "x".repeat(1024))],
         ..Options::default()
     };
     let error = Machine::start(&IMAGE, too_long).unwrap_err();
     assert_eq!(error.code, VmCode::InfoTooLong);
-    // The longest that is allowed here is one that the image takes.
+    // The longest allowed text is accepted by the image.
     let used: usize = "t: 0000000000\nenv: A=\nenv: TERM=dumb\n".len();
     let longest = Options {
         env: vec![("A".to_owned(), "x".repeat(1024 - used))],
@@ -375,7 +374,7 @@ fn an_idle_machine_rests() {
         fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
     };
     text(&machine, "true");
-    // Others run in this process at the same time: the best of some tries.
+    // Other tests run in this process at the same time: take the best of some tries.
     let least = (0..40)
         .map(|_| {
             let before = used();

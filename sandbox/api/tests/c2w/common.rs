@@ -1,4 +1,4 @@
-//! The image of the tests, built once, and a network that answers it.
+//! The test image, built once, and a network for it.
 
 use a99_sandbox::c2w::{FrameLink, Image, Machine, Options, Output, Run, Wake};
 use std::collections::VecDeque;
@@ -16,7 +16,7 @@ pub fn build(sources: &str) -> Image {
     Image::open(&image).expect("an image")
 }
 
-/// Builds a program as an image; the file is gone with the folder.
+/// Builds a program as an image; the file is removed with the folder.
 pub fn module(sources: &str) -> (tempfile::TempDir, PathBuf) {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join(sources);
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
@@ -29,7 +29,7 @@ pub fn module(sources: &str) -> (tempfile::TempDir, PathBuf) {
             .args(["--target", "wasm32-wasip1"]);
         rustc
     };
-    // What sources of the guest's crate depend on.
+    // Dependency of sources of the guest's crate.
     let abi = Path::new(env!("CARGO_MANIFEST_DIR")).join("../abi/src/lib.rs");
     let built = rustc()
         .args(["--crate-name", "a99_sandbox_abi", "--crate-type", "rlib"])
@@ -66,7 +66,7 @@ pub fn run(machine: &Machine, script: &str) -> Output {
     output.unwrap_or_else(|error| panic!("{script}: {error}"))
 }
 
-/// What a command that works prints.
+/// Output of a command that must succeed.
 #[track_caller]
 pub fn text(machine: &Machine, script: &str) -> String {
     let output = run(machine, script);
@@ -75,13 +75,13 @@ pub fn text(machine: &Machine, script: &str) -> String {
     text
 }
 
-/// The network's own address.
+/// Address of the network's gateway.
 const GATEWAY: [u8; 4] = [192, 168, 127, 1];
 
-/// The address that it gives.
+/// Address that the network assigns.
 const GIVEN: [u8; 4] = [192, 168, 127, 3];
 
-/// Answers DHCP requests, and sends frames of the tests' own type back.
+/// Answers DHCP requests, and echoes frames of the tests' own type.
 #[derive(Default)]
 pub struct Network {
     wake: Option<Wake>,
@@ -117,7 +117,7 @@ impl FrameLink for Network {
     }
 }
 
-/// OFFER to DISCOVER, ACK to REQUEST (RFC 2131).
+/// Answers DISCOVER with OFFER, and REQUEST with ACK (RFC 2131).
 fn dhcp_answer(frame: &[u8]) -> Option<Vec<u8>> {
     let udp = frame.get(34..)?;
     let bootp = udp.get(8..)?;

@@ -1,4 +1,4 @@
-//! Machines of images come and go without a trace.
+//! Machines of images start and end without leaks.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
@@ -61,7 +61,7 @@ fn s10_a_thousand_machines_leave_nothing() {
     let grown = resident().saturating_sub(memory);
     assert!(grown < 8 << 20, "{grown} bytes more");
 
-    // Stopped while it works, from another thread: here, because time counts.
+    // Stopped during a command, from another thread: here, because the duration counts.
     let machine = Arc::new(start(Options::default()));
     let theirs = Arc::clone(&machine);
     let waiting = std::thread::spawn(move || theirs.exec("sleep 1000", &crate::common::limits()));
@@ -74,7 +74,7 @@ fn s10_a_thousand_machines_leave_nothing() {
     assert!(began.elapsed() < Duration::from_secs(2));
     for exec in [waiting, queued] {
         match exec.join().unwrap() {
-            // The one that was first.
+            // The command finished first.
             Ok(output) => assert_eq!(output.exit_code, 0),
             Err(error) => assert_eq!(error.code, VmCode::Stopped),
         }

@@ -1,7 +1,7 @@
-//! The engine as a module of WebAssembly: every vector gives what it gives natively, and
-//! runs are carried over by their snapshots, either way.
+//! The engine as a WebAssembly module: every vector gives the same result as natively, and
+//! snapshots carry runs over in both directions.
 //!
-//! Here because wasmtime is linked here; it has nothing to do with images.
+//! The test is here because this crate links wasmtime; it is unrelated to images.
 
 use a99_tests_wasm::Session;
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ const TARGET: &str = "wasm32-unknown-unknown";
 /// Nested steps that the compiler accepts; the root and its list of steps count.
 const NESTED: usize = 508;
 
-/// How often a run is answered at most; vectors end before.
+/// Maximum answers in a run; vectors end earlier.
 const ANSWERS: usize = 200;
 
 static MODULE: LazyLock<Module> = LazyLock::new(|| {
@@ -24,7 +24,7 @@ static MODULE: LazyLock<Module> = LazyLock::new(|| {
     Module::new(&engine, bytes).expect("a module")
 });
 
-/// Builds the module; gives its path.
+/// Builds the module; returns its path.
 fn build() -> PathBuf {
     add_target();
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -65,7 +65,7 @@ fn add_target() {
     }
 }
 
-/// The two sides that must answer alike.
+/// The two sides that must give the same answers.
 trait Side {
     fn handle(&mut self, command: &str) -> String;
 }
@@ -84,7 +84,7 @@ struct Wasm {
 }
 
 impl Wasm {
-    /// A fresh instance, without one import.
+    /// Creates a fresh instance without imports.
     fn new() -> Wasm {
         let mut store = Store::new(MODULE.engine(), ());
         let instance = Instance::new(&mut store, &MODULE, &[]).expect("it needs no import");
@@ -123,7 +123,8 @@ fn next(side: &mut impl Side) -> String {
     side.handle(r#"{"do": "next"}"#)
 }
 
-/// The id of the call that a run wants. Not by serde: inputs may have lone surrogates.
+/// The id of a call that a run requests. Not parsed by serde: inputs may have lone
+/// surrogates.
 fn call(wants: &str) -> Option<&str> {
     wants.strip_prefix(r#"{"call":""#)?.split('"').next()
 }
@@ -136,7 +137,7 @@ fn answer(id: &str, nth: usize) -> String {
     .to_string()
 }
 
-/// Drives a run to its end and gives all that it said.
+/// Drives a run to its end and returns all its output.
 fn drive(side: &mut impl Side) -> Vec<String> {
     let mut said = Vec::new();
     for nth in 0..ANSWERS {
@@ -166,7 +167,7 @@ fn vectors() -> Vec<(String, String, Value)> {
         let lines: Vec<String> = text.lines().map(str::to_owned).collect();
         lines
     });
-    // Lone surrogates are no text of Rust's: the few lines with one are left out.
+    // Rust strings cannot hold lone surrogates: the few lines with one are skipped.
     let vectors = lines.filter_map(|line| serde_json::from_str::<Value>(&line).ok());
     vectors
         .map(|vector| {
@@ -228,7 +229,7 @@ fn runs_are_carried_over_by_their_snapshots() {
             here.last().is_some_and(|end| end.starts_with(r#"{"done""#)),
             "{id}"
         );
-        // Restored natively it ends as it would have.
+        // Restored natively, it ends in the same way.
         let mut again = Session::new();
         assert_eq!(again.handle(&restore(&ours)), "{}", "{id}");
         assert_eq!(drive(&mut again), here, "{id}");

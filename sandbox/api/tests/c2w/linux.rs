@@ -1,6 +1,5 @@
-//! Commands over the console of a real Linux: an image that holds the machine,
-//! the kernel and the files of our own guest, but neither its agent nor its
-//! channels.
+//! Commands over the console of a real Linux: an image with the machine, the kernel and the
+//! files of our own guest, but neither its agent nor its channels.
 //!
 //! These need the parts of a built image (`cargo xtask guest`).
 
@@ -68,7 +67,7 @@ fn a_real_shell_on_a_real_terminal() {
     }
     println!("echo: {:?}", began.elapsed() / 20);
 
-    // What AgentVM could not survive.
+    // AgentVM did not survive these.
     assert_eq!(text(&machine, "cat"), "");
     assert_ne!(run(&machine, "echo \"open").exit_code, 0);
     let output = run(&machine, "cd /etc; exit 7");
@@ -90,8 +89,8 @@ fn a_real_shell_on_a_real_terminal() {
         assert!(!error.text.contains("still runs"), "{endless}: {error}");
         assert_eq!(text(&machine, "echo back"), "back\n", "{endless}");
     }
-    // Which limit an endless writer meets first is a matter of the machine's
-    // speed, unless one of them is far away.
+    // Which limit an endless writer reaches first depends on the machine's speed, unless
+    // one of them is far away.
     let little = Run {
         timeout: Some(Duration::from_secs(60)),
         output_limit: 1 << 20,

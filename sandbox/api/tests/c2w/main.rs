@@ -1,6 +1,6 @@
-//! Images of container2wasm, and other modules that are not ours: at work, under
-//! attack, and made to do harm. And the engine as a module of WebAssembly (`engine`),
-//! which stands here because wasmtime is linked here.
+//! container2wasm images, and other foreign modules: at work, under attack, and malicious
+//! ones. Also the engine as a WebAssembly module (`engine`), because this crate links
+//! wasmtime.
 //!
 //! `linux` needs the parts of a built image (`cargo xtask guest`) and is run by
 //! name: `cargo test --profile sandbox -p a99-sandbox --features c2w --test c2w

@@ -1,5 +1,5 @@
-//! Class S7: modules that others made to take the host's time or memory, as
-//! images of container2wasm and as portable images of ours.
+//! Class S7: foreign modules that try to exhaust the host's time or memory, as
+//! container2wasm images and as portable images of ours.
 
 use a99_sandbox::c2w::{Image, MAX_FUNCTION_HERE};
 use a99_sandbox::cache::portable::import;
@@ -45,7 +45,7 @@ fn foreign(function: &Function) -> Vec<u8> {
     module.finish()
 }
 
-/// What a compiler that keeps track of values takes longest for.
+/// The worst case for a compiler that tracks values.
 fn huge(bytes: u64) -> Function {
     const LOCALS: u32 = 1000;
     let mut function = Function::new([(LOCALS, ValType::I32)]);
@@ -54,7 +54,7 @@ fn huge(bytes: u64) -> Function {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         (state >> 16) % LOCALS
     };
-    // Each round has 16 bytes at least.
+    // Each round has at least 16 bytes.
     for _ in 0..bytes / 16 {
         function.instruction(&Instruction::Block(BlockType::Empty));
         function.instruction(&Instruction::LocalGet(local()));
@@ -75,7 +75,7 @@ fn s7_functions_that_take_a_compiler_long_are_refused_before() {
     assert_eq!(error.code, VmCode::Module);
     let most = MAX_FUNCTION_HERE.to_string();
     assert!(error.text.contains(&most), "{error}");
-    // Few bytes can declare many locals.
+    // A few bytes can declare many locals.
     let mut many = Function::new([(50_000, ValType::I64)]);
     many.instruction(&Instruction::End);
     let error = Image::from_bytes(&foreign(&many)).expect_err("refused");
@@ -85,7 +85,7 @@ fn s7_functions_that_take_a_compiler_long_are_refused_before() {
     assert!(Image::from_bytes(&foreign(&few)).is_ok());
 }
 
-/// An emulator that does this as soon as it is there.
+/// An emulator that runs these instructions on instantiation.
 fn emulator(first: &[Instruction<'_>]) -> Vec<u8> {
     use ValType::{I32, I64};
     let exported: [(&str, &[ValType], &[ValType]); 8] = [
@@ -211,7 +211,7 @@ fn s7_a_portable_image_that_loops_or_grows_is_stopped() {
         Instruction::I32Ne,
         Instruction::BrIf(0),
         Instruction::End,
-        // It may have a gigabyte and no more: this is behind it.
+        // It may have a gigabyte: this address is beyond.
         Instruction::I32Const(-0x4000_0000),
         Instruction::I32Const(1),
         Instruction::I32Store8(wasm_encoder::MemArg {

@@ -1,11 +1,11 @@
-//! A program that behaves as an image of container2wasm does, as far as a host
-//! can see: its arguments, its info text, its way to wait, its network stream
-//! and its console. Written from the contract; it shares no code with the host.
+//! A program that behaves like a container2wasm image, as far as a host can see: its
+//! arguments, its info text, its waits, its network stream and its console. It is written
+//! from the contract and shares no code with the host.
 //!
-//! Instead of an emulated Linux it holds a terminal ([`tty`]), a DHCP client
-//! ([`net`]) and a small shell ([`shell`]) that calls the emulator's turn while
-//! it waits. Its directories go through the C library of its target, as those of
-//! a real image do. Built by the tests with `rustc --target wasm32-wasip1`.
+//! Instead of an emulated Linux it holds a terminal ([`tty`]), a DHCP client ([`net`]) and
+//! a small shell ([`shell`]) that runs the emulator's turn while it waits. Its directories
+//! go through the C library of its target, like those of a real image. The tests build it
+//! with `rustc --target wasm32-wasip1`.
 
 mod net;
 mod parse;
@@ -17,27 +17,27 @@ mod wasi;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// Bytes of the file in which options reach the guest.
+/// Size in bytes of the file that passes options to the guest.
 const INFO_BYTES: usize = 1024;
 
-/// Longest wait of a turn in milliseconds.
+/// Maximum wait of a turn in milliseconds.
 const MAX_DELAY_MS: u64 = 10;
 
 /// Turns between two tries to accept the network.
 const ACCEPT_TURNS: u32 = 500;
 
-/// What runs the guest.
+/// State of the emulated machine.
 pub struct Machine {
     pub tty: tty::Tty,
     pub net: Option<net::Net>,
     turns: u32,
 }
 
-/// The machine, shared by what runs in it.
+/// The machine, shared by its programs.
 pub type Shared = Rc<RefCell<Machine>>;
 
 impl Machine {
-    /// One turn of the main loop: console, network, and nothing to run.
+    /// Runs one turn of the main loop: console and network.
     pub fn turn(&mut self, wait: bool) {
         let delay = match wait {
             true => MAX_DELAY_MS,
@@ -71,8 +71,8 @@ struct Options {
     rest: Vec<String>,
 }
 
-/// As `getopt_long_only` with `+`: one or two dashes, a value after `=` or as
-/// the next argument, until the first that is no option.
+/// Parses like `getopt_long_only` with `+`: one or two dashes, a value after `=` or as the
+/// next argument, up to the first non-option.
 fn parse_arguments() -> Options {
     let mut options = Options::default();
     let mut arguments = std::env::args().skip(1);
@@ -113,7 +113,7 @@ fn parse_arguments() -> Options {
     options
 }
 
-/// The info text of the options; the program ends if it is too long.
+/// Info text of the options; the program ends if it is too long.
 fn info(options: &Options, mounts: &[String]) -> String {
     let escape = |text: &String| text.replace(' ', "\\ ").replace('\n', "\\\n");
     let mut info = String::new();
@@ -166,6 +166,6 @@ fn main() {
     machine.borrow_mut().tty.write(b"Welcome\n");
     let mut shell = shell::Shell::new(Rc::clone(&machine), info);
     shell.interact();
-    // The guest turns itself off, whatever its shell said.
+    // The guest turns itself off, regardless of its shell's status.
     std::process::exit(0);
 }

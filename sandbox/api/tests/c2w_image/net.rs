@@ -3,23 +3,23 @@
 
 use crate::wasi;
 
-/// Address of the interface unless another is given.
+/// Default MAC address of the interface.
 const MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
 
-/// The number of our exchange.
+/// Transaction id of the DHCP exchange.
 const XID: [u8; 4] = [0xc2, 0x3a, 0x5e, 0x01];
 
-/// Longest frame that the buffers take.
+/// Maximum frame size of the buffers.
 const MAX_FRAME: usize = 1514;
 
 pub struct Net {
     listen: u32,
     connection: Option<u32>,
     pub mac: [u8; 6],
-    /// The address that was given to us.
+    /// Assigned address.
     pub lease: Option<[u8; 4]>,
     discovered: bool,
-    /// Frames of the type of our tests, as they came.
+    /// Received frames of the tests' own type.
     pub received: Vec<Vec<u8>>,
 }
 
@@ -44,7 +44,7 @@ impl Net {
         }
     }
 
-    /// The network's part of a turn.
+    /// Runs the network's part of a turn.
     pub fn turn(&mut self, delay: u64, accepts: bool) {
         let Some(fd) = self.connection else {
             if accepts {
@@ -95,7 +95,7 @@ impl Net {
             return;
         }
         match (&frame[12..14], self.reply(&frame)) {
-            // Local experimental: our tests'.
+            // Local experimental EtherType, used by our tests.
             ([0x88, 0xb5], _) => self.received.push(frame),
             (_, Some((2, address))) => {
                 let request = self.dhcp(3, Some(address));
@@ -106,7 +106,7 @@ impl Net {
         }
     }
 
-    /// The kind and address of a DHCP reply to us.
+    /// Type and address of a DHCP reply to us.
     fn reply(&self, frame: &[u8]) -> Option<(u8, [u8; 4])> {
         let udp = frame.get(34..)?;
         let bootp = udp.get(8..)?;
@@ -126,7 +126,7 @@ impl Net {
         None
     }
 
-    /// A frame of the exchange.
+    /// A frame of the DHCP exchange.
     fn dhcp(&self, kind: u8, address: Option<[u8; 4]>) -> Vec<u8> {
         let mut bootp = vec![0; 236];
         bootp[..4].copy_from_slice(&[1, 1, 6, 0]);
@@ -159,7 +159,7 @@ impl Net {
         frame
     }
 
-    /// Sends length and frame apart, as TinyEMU does.
+    /// Sends length and frame separately, as TinyEMU does.
     pub fn send(&mut self, frame: &[u8]) {
         let Some(fd) = self.connection else { return };
         for part in [&(frame.len() as u32).to_be_bytes()[..], frame] {
@@ -172,7 +172,7 @@ impl Net {
     }
 }
 
-/// What would make an emulator close the wrong file.
+/// Fails where an emulator would close the wrong file.
 fn fail(what: &str, errno: u16) -> ! {
     eprintln!("{what}: {errno}");
     std::process::exit(98)

@@ -1,16 +1,16 @@
-//! The shell's grammar: the part of POSIX's that interactive lines need. Words
-//! keep their quotes; they are expanded when they are used.
+//! Shell grammar: the part of POSIX's that interactive lines need. Words keep their quotes
+//! until they are expanded.
 
-/// Why a text is no program.
+/// Why a text does not parse.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Bad {
-    /// More lines may make it one.
+    /// More lines may complete it.
     Incomplete,
-    /// Nothing will.
+    /// A syntax error.
     Syntax(String),
 }
 
-/// Where a descriptor is led.
+/// Redirection of a descriptor.
 #[derive(Clone, Debug)]
 pub struct Redirect {
     pub fd: u32,
@@ -21,14 +21,14 @@ pub struct Redirect {
 
 #[derive(Clone, Debug)]
 pub enum Node {
-    /// Assignments, words, where to.
+    /// Assignments, words, redirections.
     Simple(Vec<String>, Vec<Redirect>),
     Group(Vec<Item>, Vec<Redirect>),
     While(Vec<Item>, Vec<Item>),
     Function(String, Vec<Item>),
 }
 
-/// When an item runs: always, if the last one worked, if it did not.
+/// When an item runs: always, after success, after failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum When {
     Always,
@@ -87,7 +87,7 @@ fn tokens(text: &str) -> Result<Vec<Token>, Bad> {
     }
 }
 
-/// Where the word at the start of a text ends.
+/// End of the word at the start of a text.
 fn word_end(text: &str) -> Result<usize, Bad> {
     let bytes = text.as_bytes();
     let mut at = 0;
@@ -114,7 +114,7 @@ fn find(bytes: &[u8], wanted: u8) -> Result<usize, Bad> {
         .ok_or(Bad::Incomplete)
 }
 
-/// The end of what is in double quotes, after the quote.
+/// End of a double-quoted text, after the quote.
 pub fn quoted_end(bytes: &[u8], mut at: usize) -> Result<usize, Bad> {
     loop {
         match bytes.get(at) {
@@ -127,7 +127,7 @@ pub fn quoted_end(bytes: &[u8], mut at: usize) -> Result<usize, Bad> {
     }
 }
 
-/// The end of what is in `$(`…`)`, after the parenthesis.
+/// End of a `$(`…`)`, after the parenthesis.
 pub fn parenthesis_end(bytes: &[u8], mut at: usize) -> Result<usize, Bad> {
     loop {
         match bytes.get(at) {
@@ -172,7 +172,7 @@ impl Parser {
         }
     }
 
-    /// Commands until the end, or one of those words.
+    /// Parses commands up to the end, or to one of those words.
     fn list(&mut self, ends: &[&str]) -> Result<Vec<Item>, Bad> {
         let mut items = Vec::new();
         let mut when = When::Always;

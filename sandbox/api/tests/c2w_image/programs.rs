@@ -1,4 +1,4 @@
-//! The programs of the small shell.
+//! Built-in programs of the small shell.
 
 use crate::shell::{Flow, Io, Shell};
 use std::time::Duration;
@@ -55,7 +55,7 @@ impl Shell {
         flow
     }
 
-    /// Runs what would be a program of its own.
+    /// Runs a command that would be an external program.
     fn program(&mut self, name: &str, arguments: &[&str], io: &Io) -> (i32, Flow) {
         let status = match (name, arguments) {
             ("stty", settings) => self.stty(settings),
@@ -126,7 +126,7 @@ impl Shell {
                 }
                 0
             }
-            // Nothing of the machine goes on: no poll, no output.
+            // The whole machine stops: no poll, no output.
             ("spin", []) => loop {
                 std::hint::spin_loop();
             },
@@ -271,7 +271,7 @@ impl Shell {
     }
 }
 
-/// As `printf` has it: escapes, `%s`, `%d` and `%%`.
+/// Formats like `printf`: escapes, `%s`, `%d` and `%%`.
 fn formatted(format: &str, values: &[&str]) -> Vec<u8> {
     let mut values = values.iter();
     let mut result = Vec::new();

@@ -9,32 +9,32 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-/// How a command goes on.
+/// Continuation after a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flow {
     Next,
-    /// The shell ends, with its trap.
+    /// The shell ends, and runs its trap.
     Exit,
-    /// It is killed.
+    /// The shell is killed.
     Killed,
     /// Back to the prompt: an interrupt, or an error.
     Prompt,
 }
 
-/// Where bytes go.
+/// Target of output.
 #[derive(Clone)]
 pub enum Out {
     Tty,
     Nowhere,
     Buffer(Rc<RefCell<Vec<u8>>>),
-    /// A file: appended to what it has.
+    /// A file, to append to.
     File(String),
 }
 
 /// A command's streams.
 #[derive(Clone)]
 pub struct Io {
-    /// Standard input is the terminal; else it is empty.
+    /// Whether standard input is the terminal; otherwise it is empty.
     pub tty_input: bool,
     pub out: Out,
     pub errors: Out,
@@ -53,7 +53,7 @@ pub struct Shell {
     pub cwd: String,
     pub status: i32,
     pub exit_trap: Option<String>,
-    /// Commands that run inside one another, as text is evaluated.
+    /// Nesting depth of evaluated commands.
     depth: usize,
 }
 
@@ -84,7 +84,7 @@ impl Shell {
         }
     }
 
-    /// A shell that this one starts: it has the exported variables.
+    /// Creates a child shell with the exported variables.
     pub fn child(&self) -> Self {
         let mut child = Self::new(Rc::clone(&self.machine), self.info.clone());
         let exported = self.variables.iter().filter(|(_, (_, exported))| *exported);
@@ -121,7 +121,7 @@ impl Shell {
         self.write(&Out::Tty, prompt.as_bytes());
     }
 
-    /// A line of the terminal; none after an interrupt.
+    /// Reads a line of the terminal; `None` after an interrupt.
     fn read_line(&self) -> Option<String> {
         loop {
             let mut machine = self.machine.borrow_mut();
@@ -136,7 +136,7 @@ impl Shell {
         }
     }
 
-    /// Reads and runs lines until the shell ends; its status.
+    /// Reads and runs lines until the shell ends; returns its status.
     pub fn interact(&mut self) -> i32 {
         let mut text = String::new();
         loop {
@@ -176,7 +176,7 @@ impl Shell {
         self.status = 2;
     }
 
-    /// Runs a text; an error in it ends the line that it is in.
+    /// Runs a text; an error ends the line that contains it.
     pub fn evaluate(&mut self, text: &str, io: &Io) -> Flow {
         if self.depth >= MAX_DEPTH {
             self.syntax_error(io, "too deep");
@@ -250,7 +250,7 @@ impl Shell {
         }
     }
 
-    /// A command's streams; none if one of them does not exist.
+    /// Opens a command's streams; `None` if one of them does not exist.
     fn redirected(&mut self, redirects: &[crate::parse::Redirect], io: &Io) -> Option<Io> {
         let mut io = io.clone();
         for redirect in redirects {
@@ -289,7 +289,7 @@ impl Shell {
         Some(io)
     }
 
-    /// A path from the root on.
+    /// Makes a path absolute.
     pub fn path(&self, path: &str) -> String {
         match path.starts_with('/') {
             true => path.to_owned(),
@@ -334,7 +334,7 @@ impl Shell {
         flow
     }
 
-    /// What was written to a file of the host goes there.
+    /// Writes files outside `/tmp` to the host.
     fn store_files(&mut self) {
         let mut files = self.files.borrow_mut();
         let hosts: Vec<_> = files
@@ -357,7 +357,7 @@ impl Shell {
         self.variables.insert(name.to_owned(), (value, exported));
     }
 
-    /// The words of a word.
+    /// Expands a word to words.
     fn expand(&mut self, word: &str, io: &Io) -> Vec<String> {
         let (mut words, mut current, mut some) = (Vec::new(), String::new(), false);
         let bytes = word.as_bytes();
@@ -403,7 +403,7 @@ impl Shell {
         words
     }
 
-    /// What double quotes hold.
+    /// Expands a double-quoted text.
     fn quoted(&mut self, text: &str, io: &Io) -> String {
         let mut result = String::new();
         let mut at = 0;
@@ -427,7 +427,7 @@ impl Shell {
         result
     }
 
-    /// What a `$` stands for, and where that ends.
+    /// Expands a `$`; returns the text and its end.
     fn dollar(&mut self, text: &str, at: usize, io: &Io) -> (String, usize) {
         let rest = &text[at + 1..];
         if rest.starts_with('(') {
@@ -470,7 +470,7 @@ impl Shell {
         }
     }
 
-    /// Waits, with the machine going on; whether an interrupt came.
+    /// Waits while the machine runs on; returns whether an interrupt came.
     pub fn wait(&self, span: Duration) -> bool {
         let until = Instant::now() + span;
         while Instant::now() < until {
@@ -483,7 +483,7 @@ impl Shell {
         false
     }
 
-    /// A line that a program reads from the terminal.
+    /// Reads a line from the terminal for a program.
     pub fn program_line(&self) -> Option<Vec<u8>> {
         loop {
             let mut machine = self.machine.borrow_mut();
@@ -497,7 +497,7 @@ impl Shell {
         }
     }
 
-    /// What the network gave.
+    /// Addresses that the network assigned.
     pub fn lease(&self) -> Option<([u8; 6], [u8; 4])> {
         let machine = self.machine.borrow();
         let net: &net::Net = machine.net.as_ref()?;

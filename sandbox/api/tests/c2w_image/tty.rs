@@ -1,25 +1,25 @@
-//! The container's terminal: lines, echo, signals of its keys, line ends.
+//! The container's terminal: lines, echo, signal keys, line ends.
 
 use std::collections::VecDeque;
 use std::io::Write;
 
-/// Longest line; what is beyond is lost.
+/// Maximum bytes of a line; the rest is lost.
 const MAX_LINE: usize = 4095;
 
-/// Whole lines that wait before no more input is asked for.
+/// Pending bytes above which no more input is read.
 const MAX_WAITING: usize = 16 << 10;
 
-/// The terminal. Its settings are those that `stty` changes.
+/// The terminal, with the settings that `stty` changes.
 pub struct Tty {
     pub echo: bool,
-    /// A line's end goes out as two bytes.
+    /// Whether a line end is output as two bytes.
     pub onlcr: bool,
     pub opost: bool,
-    /// The emulator's escape byte came.
+    /// Whether the emulator's escape byte was received.
     escaped: bool,
     line: Vec<u8>,
     lines: VecDeque<u8>,
-    /// Ctrl-C or Ctrl-\ came.
+    /// Whether Ctrl-C or Ctrl-\ was received.
     pub interrupted: bool,
 }
 
@@ -38,12 +38,12 @@ impl Default for Tty {
 }
 
 impl Tty {
-    /// Whether more input may come.
+    /// Whether there is room for input.
     pub fn has_room(&self) -> bool {
         self.lines.len() < MAX_WAITING
     }
 
-    /// A byte from the host: the emulator's escape first.
+    /// Handles a byte from the host, after the emulator's escape.
     pub fn input(&mut self, byte: u8) {
         match (std::mem::take(&mut self.escaped), byte) {
             (false, 1) => self.escaped = true,
@@ -63,7 +63,7 @@ impl Tty {
             0x1a | 0x11 | 0x13 => {}
             0x7f => drop(self.line.pop()),
             0x15 => self.line.clear(),
-            // The end of the input is not for this shell.
+            // End of input is not passed to this shell.
             0x04 => {}
             b'\r' | b'\n' => {
                 self.print_echo(b"\n");
@@ -84,7 +84,7 @@ impl Tty {
         }
     }
 
-    /// A whole line, without its end.
+    /// Takes a complete line, without its end.
     pub fn take_line(&mut self) -> Option<Vec<u8>> {
         let end = self.lines.iter().position(|&byte| byte == b'\n')?;
         let mut line: Vec<_> = self.lines.drain(..=end).collect();
@@ -92,7 +92,7 @@ impl Tty {
         Some(line)
     }
 
-    /// What programs print.
+    /// Writes program output.
     pub fn write(&mut self, bytes: &[u8]) {
         let mut out = std::io::stdout().lock();
         let translated;

@@ -1,7 +1,6 @@
-//! The calls of preview1 that the C library has no way to for numbers of the
-//! host.
+//! Calls of preview1 for which the C library has no equivalent, on descriptors of the host.
 
-/// `errno`: nothing there now.
+/// `errno`: not available now.
 pub const AGAIN: u16 = 6;
 
 #[repr(C)]
@@ -64,8 +63,7 @@ unsafe extern "C" {
 /// `clockid` of the real time, relative.
 const REALTIME: u64 = 0;
 
-/// Waits for a descriptor to be readable, or so many milliseconds; whether it
-/// is.
+/// Waits for a descriptor to be readable, at most `milliseconds`; returns whether it is.
 pub fn poll(fd: Option<u32>, milliseconds: u64) -> bool {
     let clock = Subscription {
         userdata: 1,
@@ -105,10 +103,10 @@ fn vector(bytes: &mut [u8]) -> IoVec {
     }
 }
 
-/// Reads what is there.
+/// Reads available bytes.
 pub fn read(fd: u32, into: &mut [u8]) -> Result<usize, u16> {
     let mut count = 0;
-    // SAFETY: the vector names `into`, which lives on.
+    // SAFETY: the vector names `into`, which outlives the call.
     match unsafe { fd_read(fd, &vector(into), 1, &mut count) } {
         0 => Ok(count),
         errno => Err(errno),
@@ -118,17 +116,17 @@ pub fn read(fd: u32, into: &mut [u8]) -> Result<usize, u16> {
 /// Accepts a connection.
 pub fn accept(fd: u32) -> Result<u32, u16> {
     let mut connection = 0;
-    // SAFETY: the result is a word of ours.
+    // SAFETY: the result is our own word.
     match unsafe { sock_accept(fd, 4, &mut connection) } {
         0 => Ok(connection),
         errno => Err(errno),
     }
 }
 
-/// Receives what is there.
+/// Receives available bytes.
 pub fn receive(fd: u32, into: &mut [u8]) -> Result<usize, u16> {
     let (mut count, mut flags) = (0, 0);
-    // SAFETY: the vector names `into`, which lives on.
+    // SAFETY: the vector names `into`, which outlives the call.
     match unsafe { sock_recv(fd, &vector(into), 1, 0, &mut count, &mut flags) } {
         0 => Ok(count),
         errno => Err(errno),
@@ -139,20 +137,20 @@ pub fn receive(fd: u32, into: &mut [u8]) -> Result<usize, u16> {
 pub fn send(fd: u32, bytes: &[u8]) -> Result<usize, u16> {
     let mut bytes = bytes.to_vec();
     let mut count = 0;
-    // SAFETY: the vector names `bytes`, which live on.
+    // SAFETY: the vector names `bytes`, which outlive the call.
     match unsafe { sock_send(fd, &vector(&mut bytes), 1, 0, &mut count) } {
         0 => Ok(count),
         errno => Err(errno),
     }
 }
 
-/// The names of all directories that were opened before the start: numbers from
-/// 3 on until one is none; another error is fatal.
+/// Names of all preopened directories: numbers from 3 on until one is not open; any other
+/// error is fatal.
 pub fn preopens() -> Vec<String> {
     let mut names = Vec::new();
     for fd in 3.. {
         let mut stat = [0; 2];
-        // SAFETY: the result is two words of ours.
+        // SAFETY: the result is two words of our own.
         match unsafe { fd_prestat_get(fd, &mut stat) } {
             0 => {}
             8 => break,
@@ -162,7 +160,7 @@ pub fn preopens() -> Vec<String> {
             }
         }
         let mut name = vec![0; stat[1] as usize];
-        // SAFETY: the buffer has the length that was told.
+        // SAFETY: the buffer has the length that was returned.
         if unsafe { fd_prestat_dir_name(fd, name.as_mut_ptr(), name.len()) } != 0 {
             std::process::exit(1);
         }

@@ -1,10 +1,10 @@
-//! An image with a real Linux in it: the machine of our own guest as a program
-//! for preview1 that is driven as container2wasm's emulators are, with a real
-//! shell on a real terminal. It shares nothing with the host that runs it.
+//! An image with a real Linux in it: the machine of our own guest as a preview1 program
+//! that is driven like container2wasm's emulators, with a real shell on a real terminal. It
+//! shares no code with the host that runs it.
 //!
-//! Kernel and files are read from mounts. Built by the tests with
-//! `rustc --target wasm32-wasip1` from the sources of the guest's crate, without
-//! its own interface to WebAssembly.
+//! Kernel and files are read from mounts. The tests build it with `rustc --target
+//! wasm32-wasip1` from the sources of the guest's crate, without its own WebAssembly
+//! interface.
 
 #![allow(dead_code, unused_imports, reason = "the crate's interface is larger")]
 
@@ -35,7 +35,7 @@ mod ram;
 #[path = "../c2w_image/wasi.rs"]
 mod wasi;
 mod wasm {
-    //! In place of the crate's own interface: nothing is translated here.
+    //! Replaces the crate's own interface: no code is translated here.
 
     use crate::hart::csr::Bank;
     use crate::hart::{Cursor, Registers};
@@ -65,11 +65,11 @@ use std::time::{Instant, SystemTime};
 /// Instructions of one turn.
 const BUDGET: u64 = 500_000;
 
-/// Longest wait of a turn in milliseconds.
+/// Maximum wait of a turn in milliseconds.
 const MAX_DELAY_MS: u64 = 10;
 
-/// What is started in the guest: a shell on its console as a terminal, and the
-/// end when it ends.
+/// Init script of the guest: a shell on its console as a terminal, and power-off when it
+/// ends.
 const INIT: &str = "#!/bin/busybox sh
 export PATH=/bin:/sbin:/usr/bin:/usr/sbin HOME=/root TERM=dumb
 mount -t devtmpfs dev /dev; mount -t proc proc /proc; mount -t tmpfs tmp /tmp
@@ -77,7 +77,7 @@ setsid sh -c 'exec sh -i </dev/hvc0 >/dev/hvc0 2>&1'
 poweroff -f
 ";
 
-/// Clocks of the host; boot needs no more than a changing number as randomness.
+/// Host clocks; booting needs only a changing number as randomness.
 struct Clocks(Instant);
 
 impl host::Host for Clocks {
@@ -171,7 +171,7 @@ fn main() {
     }
 }
 
-/// The console's input: asked for only if the guest has room.
+/// Reads console input, only if the guest has room.
 fn input(machine: &mut Machine<Clocks>, delay: u64) {
     let console = &mut machine.bus.channels.console.input;
     let asks = console.free() >= 128;
@@ -179,7 +179,7 @@ fn input(machine: &mut Machine<Clocks>, delay: u64) {
         let mut buffer = [0; 128];
         match wasi::read(0, &mut buffer) {
             Ok(0) => std::process::exit(1),
-            // The escape of the emulators is doubled by their hosts.
+            // Hosts of the emulators double the escape.
             Ok(count) => {
                 let mut bytes = buffer[..count].to_vec();
                 bytes.dedup_by(|byte, last| *byte == 1 && *last == 1);

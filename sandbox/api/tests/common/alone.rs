@@ -1,16 +1,16 @@
-//! Tests that count what a process has, each in a process of its own.
+//! Tests that count the resources of a process, each in a separate process.
 
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 
-/// Says to a process that it is a test's own.
+/// Marks a process that runs a single test.
 const ALONE: &str = "A99_TEST_ALONE";
 
-/// Such tests take turns, for some take much memory.
+/// Such tests take turns, for some take a lot of memory.
 static TURN: Mutex<()> = Mutex::new(());
 
-/// Whether this process is the test's own, with none beside it. If it is not, the
-/// test has been run in one when this returns.
+/// Whether this process runs only the test. If not, the test has been run in a separate
+/// process when this returns.
 ///
 /// `module` is the test's `module_path!()`.
 #[track_caller]

@@ -1,5 +1,5 @@
-//! AOT regions: those of the image do what the interpreter does, and end with the
-//! code that they were made from.
+//! AOT regions: the image's regions behave like the interpreter, and are dropped with the
+//! code they were made from.
 
 use crate::common::{builder, succeeded};
 use a99_sandbox::{GuestJit, Sandbox, block_on};
@@ -9,15 +9,15 @@ fn start(guest_jit: GuestJit) -> Sandbox {
     builder.start_blocking().expect("a sandbox")
 }
 
-/// Exit code (for a signal 128 and its number) and standard output.
+/// Exit code (for a signal, 128 plus its number) and standard output.
 fn python(sandbox: &Sandbox, code: &str) -> (i32, String) {
     let output = block_on(sandbox.command(["python3", "-c", code]).output());
     let output = output.expect("it runs");
     (output.exit_code(), output.stdout_text())
 }
 
-/// Prints what depends on every bit: integers of all sizes, floating point with
-/// its flags, sorting, hashes, text.
+/// Prints results that depend on every bit: integers of all sizes, floating point with its
+/// flags, sorting, hashes, text.
 const WORK: &str = r#"
 import hashlib, json, math, random, re, struct, zlib
 random.seed(5)
@@ -48,8 +48,8 @@ fn the_same_work_gives_the_same_bytes() {
     assert_eq!(python(&start(GuestJit::Aot), WORK), interpreted);
 }
 
-/// Replaces the first instruction of Python, in a file that stays where it is in
-/// memory, and puts it back.
+/// Replaces the first instruction of Python in its file, which stays at the same place in
+/// memory, and restores it.
 #[test]
 #[ignore = "needs the image"]
 fn code_that_is_written_over_is_gone() {

@@ -1,5 +1,5 @@
-//! Attacks on the sandbox and its host, by the numbers of the threat list's
-//! group Sandbox; those on mounts, network and image files are beside these.
+//! Attacks on the sandbox and its host, numbered as in the threat list's group Sandbox; the
+//! tests of mounts, network and image files have the others.
 
 use crate::alone::alone;
 use crate::common::{builder, sh, start};
@@ -9,7 +9,7 @@ use std::fs;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Seconds that nothing here takes, on a busy machine either.
+/// Seconds beyond any duration here, even on a busy machine.
 const TIMEOUT_SECONDS: u64 = 900;
 
 fn within(
@@ -21,13 +21,13 @@ fn within(
     block_on(command.output())
 }
 
-/// The guest answers, and nothing of what was done before is left.
+/// Checks that the guest answers, and that earlier processes are gone.
 #[track_caller]
 fn usable(sandbox: &Sandbox) {
     let deadline = Instant::now() + Duration::from_secs(20);
     loop {
         let left = sh(sandbox, "ls /proc | grep -c '^[0-9]'");
-        // The agent, its shell, and those of this script; kernel threads.
+        // The agent, its shell, and the processes of this script; kernel threads.
         let count: u32 = left.trim().parse().expect("a number");
         if count < 60 {
             break;
@@ -45,7 +45,7 @@ fn s01_fork_bomb() {
     let error = within(&sandbox, 3, &["sh", "-c", bomb]).expect_err("it is killed");
     assert_eq!(error.code, VmCode::TimedOut);
     usable(&sandbox);
-    // While it goes on, others have room.
+    // Others have room meanwhile.
     let other = sandbox.clone();
     let bombing = thread::spawn(move || within(&other, 4, &["sh", "-c", bomb]));
     thread::sleep(Duration::from_millis(500));
@@ -53,7 +53,7 @@ fn s01_fork_bomb() {
         within(&sandbox, TIMEOUT_SECONDS, &["sh", "-c", "echo on | cat"]).expect("there is room");
     assert_eq!(output.stdout, b"on\n");
     assert!(bombing.join().expect("no panic").is_err());
-    // In the session it takes the session with it, and no more.
+    // In the session it ends only the session.
     let options = ExecOptions {
         timeout: Some(Duration::from_secs(3)),
         ..ExecOptions::default()
@@ -76,11 +76,11 @@ fn s01_memory_hog() {
     let output = within(&sandbox, TIMEOUT_SECONDS, &["python3", "-c", hog]).expect("it ends");
     assert!(output.out_of_memory(), "{output:?}");
     assert_eq!(output.signal(), Some(9));
-    // The session survives a hog of its own.
+    // The session survives a memory hog of its own.
     sh(&sandbox, "export KEPT=1");
     let script = format!("python3 -c '{hog}'; echo $? $KEPT");
     assert_eq!(sh(&sandbox, &script), "137 1\n");
-    // And nobody else was taken.
+    // Other processes are not killed.
     assert_eq!(sh(&sandbox, "pidof sleep | wc -w"), "1\n");
     usable(&sandbox);
 }
@@ -93,7 +93,7 @@ fn s01_disk_fill() {
         let script = format!("cat /dev/zero >{place}/fill");
         let command = sandbox.command(["sh", "-c", &script]);
         let command = command.timeout(Duration::from_secs(TIMEOUT_SECONDS));
-        // Nobody else writes there.
+        // Only root can write there.
         let command = if place == "/dev" {
             command.root()
         } else {
@@ -104,7 +104,7 @@ fn s01_disk_fill() {
         let text = output.stderr_text();
         assert!(text.contains("No space left"), "{place}: {text}");
     }
-    // All of them full, and it still works.
+    // All of them are full, and the guest still works.
     usable(&sandbox);
     sh(
         &sandbox,
@@ -126,7 +126,7 @@ fn s01_output_flood_costs_the_host_what_is_allowed() {
     assert_eq!(output.stdout.len() + output.stderr.len(), 10_000_000);
     let error = block_on(sandbox.exec("yes")).expect_err("too much");
     assert_eq!(error.code, VmCode::OutputLimit);
-    // One that nobody reads gathers nothing.
+    // Unread output does not accumulate.
     let unread = sandbox.command(["yes"]).spawn().expect("it starts");
     thread::sleep(Duration::from_millis(500));
     assert_eq!(sh(&sandbox, "echo on"), "on\n");
@@ -146,7 +146,7 @@ fn s02_commands_cannot_reach_the_channel() {
         timeout: Some(Duration::from_millis(500)),
         ..ExecOptions::default()
     };
-    // Standard input is empty, so nothing of the protocol can be read.
+    // Standard input is empty, so no protocol data can be read.
     assert_eq!(sh(&sandbox, "cat; read x; echo [$x]"), "[]\n");
     for text in [
         "echo 'open",
@@ -186,7 +186,7 @@ fn s03_codes_and_bytes_are_exact() {
         let output = within(&sandbox, 9, &["sh", "-c", &exit]).expect("it runs");
         assert_eq!(output.exit_code(), code);
     }
-    // No byte is lost, doubled or translated, wherever it is cut.
+    // No byte is lost, doubled or translated, at any split.
     let script = "import sys\nfor n in range(70000):\n sys.stdout.buffer.write(bytes([n % 251]) + 'é€😀'.encode())\n if n % 1000 == 0: sys.stdout.flush()";
     let output = within(&sandbox, TIMEOUT_SECONDS, &["python3", "-c", script]).expect("it runs");
     let mut expected = Vec::new();
@@ -267,7 +267,7 @@ fn s10_a_thousand_starts_leave_nothing() {
     let before = usage();
     (0..1000).for_each(cycle);
     let after = usage();
-    // A thread may still be on its way out.
+    // A thread may still be exiting.
     assert!(after.threads <= before.threads + 1, "{before:?} {after:?}");
     assert_eq!(
         after.descriptors, before.descriptors,
@@ -277,7 +277,7 @@ fn s10_a_thousand_starts_leave_nothing() {
     assert!(grown < 8 << 20, "{before:?} {after:?}");
 }
 
-/// What this process uses.
+/// Resources of this process.
 #[derive(Debug)]
 struct Usage {
     threads: usize,

@@ -1,5 +1,5 @@
-//! A guest at work, from the image that was built last: what its agent and its
-//! kernel owe to every command.
+//! A guest at work, from the image that was built last: guarantees of its agent and kernel
+//! for every command.
 
 use crate::common::{sh, start};
 use a99_sandbox::{Command, Output, Stream, VmCode, VmError, block_on};
@@ -66,7 +66,7 @@ fn limits_of_time_output_memory_and_processes_hold() {
     assert!(output.out_of_memory());
     let text = "for i in 1 2 3 4 5 6 7 8 9; do sleep 100 & done; echo on";
     run(sandbox.command(["sh", "-c", text]).process_limit(5)).expect("it ends");
-    // Nothing is left of any of them.
+    // None of their processes is left.
     let left = sh(&sandbox, "pidof sleep yes python3 python3.13 | wc -w");
     assert_eq!(left.trim(), "0");
 }
@@ -86,7 +86,7 @@ fn a_megabyte_goes_through_whole() {
 fn an_output_that_nobody_takes_blocks_no_other() {
     let sandbox = start();
     let yes = sandbox.command(["yes"]).spawn().expect("it starts");
-    // It runs now, and from here on nobody takes what it says.
+    // It runs now, and from here on its output is not read.
     let first = block_on(yes.next()).expect("the guest runs");
     assert!(first.is_some_and(|chunk| chunk.bytes.starts_with(b"y\ny\n")));
     assert_eq!(sh(&sandbox, "echo on"), "on\n");
@@ -98,7 +98,7 @@ fn an_output_that_nobody_takes_blocks_no_other() {
     assert_eq!(exited.exit_code(), 128 + 9);
 }
 
-/// More than the agent could hold open files of, if it kept any of each.
+/// More commands than the agent could hold open files for.
 #[test]
 #[ignore = "needs the image"]
 fn commands_leave_nothing_behind_however_fast_they_come() {

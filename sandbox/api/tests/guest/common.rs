@@ -1,12 +1,12 @@
-//! What the tests of the library share: the image, and starting from it.
+//! Shared by the library's tests: the image, and starting from it.
 
 use a99_sandbox::cache::{Cache, Event};
 use a99_sandbox::{Builder, Image, Output, Sandbox, block_on};
 use std::path::Path;
 use std::sync::LazyLock;
 
-/// Loaded once for all tests. `A99_TEST_MODULE` names a compiled
-/// module to use instead of the one that was built last.
+/// Loaded once for all tests. `A99_TEST_MODULE` names a compiled module to use instead of
+/// the one that was built last.
 pub static IMAGE: LazyLock<Image> = LazyLock::new(|| {
     let cache = Cache::of_user().expect("a cache");
     if let Ok(path) = std::env::var("A99_TEST_MODULE") {
@@ -15,7 +15,7 @@ pub static IMAGE: LazyLock<Image> = LazyLock::new(|| {
     Image::current(&cache, &mut |_: Event<'_>| {}).expect("the built image")
 });
 
-/// A sandbox to be started from the image.
+/// Builder of a sandbox with the image.
 pub fn builder() -> Builder {
     Sandbox::builder().loaded_image(&IMAGE)
 }
@@ -24,7 +24,7 @@ pub fn start() -> Sandbox {
     builder().start_blocking().expect("a sandbox")
 }
 
-/// Runs a script that must succeed; its output as text.
+/// Runs a script that must succeed; returns its output as text.
 #[track_caller]
 pub fn sh(sandbox: &Sandbox, text: &str) -> String {
     let output = block_on(sandbox.exec(text)).expect("it runs");

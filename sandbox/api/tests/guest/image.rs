@@ -1,5 +1,5 @@
-//! What the image offers: the usual tools, a disk of the guest's own, memory
-//! that comes back, and packages for Python.
+//! Contents of the image: the usual tools, the guest's own disk, memory that is returned,
+//! and packages for Python.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
@@ -71,7 +71,7 @@ fn the_usual_tools_are_there() {
             "{text}: {code} {said}"
         );
     }
-    // What is there is complete.
+    // The installed parts are complete.
     let (_, broken) = run(
         &sandbox,
         "find / -xdev -xtype l 2>/dev/null | grep -v ^/dev/",
@@ -126,7 +126,7 @@ fn a_disk_of_its_own_takes_what_is_written_and_no_memory() {
     let said = sh(&sandbox, "df -B1 --output=size / /tmp | tail -n 1");
     let size: u64 = said.trim().parse().unwrap();
     assert!(size > 1 << 30, "{size}");
-    // Of all that is done here once.
+    // Warms up: runs each kind of work once.
     sh(
         &sandbox,
         "python3 -c 1; head -c 40000000 /dev/zero >/tmp/x; cat /tmp/x >/dev/null; rm /tmp/x",
@@ -166,8 +166,7 @@ fn a_disk_of_its_own_takes_what_is_written_and_no_memory() {
     assert!(nameless(folder.path()).is_empty(), "gone with the sandbox");
 }
 
-/// Files without a name that this process has open in a folder: their sizes on
-/// disk.
+/// Unnamed files that this process has open in a folder: their sizes on disk.
 fn nameless(folder: &Path) -> Vec<u64> {
     use std::os::unix::fs::MetadataExt;
     let fds = fs::read_dir("/proc/self/fd").unwrap().flatten();
@@ -203,7 +202,7 @@ fn a_disk_of_its_own_is_the_whole_root() {
     assert!(data.path().join("f").exists() && !data.path().join("h").exists());
     let output = block_on(sandbox.exec("git --version; ls /proc/self >/dev/null")).unwrap();
     assert!(output.exit_code() == 0 && !output.session_reset());
-    // Full is full, and the guest lives on.
+    // A full disk leaves the guest usable.
     let (code, said) = run(&sandbox, "head -c 100000000 /dev/zero >/tmp/x");
     assert!(code != 0 && said.contains("No space left"), "{said}");
     sh(&sandbox, "rm /tmp/x; python3 -c 'print(1)'");
@@ -245,14 +244,14 @@ fn memory_comes_back() {
         after <= before + (16 << 20),
         "{before} before, {after} after"
     );
-    // What was given back is as good as new.
+    // Released space is usable again.
     sh(
         &sandbox,
         "python3 -c 'x = bytearray(100_000_000); assert not any(x[::4096])'",
     );
 }
 
-/// A server on the host; ends when it is dropped.
+/// A server on the host; dropping it ends it.
 struct Server(Child, u16);
 
 impl Drop for Server {
@@ -292,7 +291,7 @@ fn s7_pip_installs_over_tls_and_nobody_believes_a_stranger() {
         .expect("a sandbox");
     sh(&sandbox, &format!("cat >/tmp/ca.pem <<'E'\n{authority}E"));
     let index = format!("https://{place}/simple");
-    // Without the authority nobody takes the server for what it says.
+    // Without the authority, clients reject the server's certificate.
     for (text, expected) in [
         (format!("curl -sS {index}/"), "certificate"),
         (format!("wget -qO- {index}/ || echo failed $?"), "failed 5"),
@@ -345,7 +344,7 @@ fn s7_pip_installs_over_tls_and_nobody_believes_a_stranger() {
         "/tmp/venv/bin/python -c 'import a99demo; print(a99demo.ANSWER)'",
     );
     assert_eq!(said, "42\n");
-    // Without an environment the user has it for all of their programs.
+    // Without a virtual environment, pip installs for all of the user's programs.
     let install = install.replace("/tmp/venv/bin/pip", "pip");
     let (code, said) = run(&sandbox, &format!("{install} --cert /tmp/ca.pem"));
     assert!(

@@ -1,6 +1,6 @@
-//! Isolation of commands inside a guest: attacks on limits, on other
-//! commands, on the agent and on the kernel, as the ordinary user and as the
-//! administrator; and what both of them keep.
+//! Isolation of commands inside a guest: attacks on limits, on other commands, on the agent
+//! and on the kernel, as the ordinary user and as the administrator; and the abilities that
+//! both keep.
 
 use crate::common::{builder, sh, start};
 use a99_sandbox::{Command, ExecOptions, MountMode, Output, Sandbox, VmCode, VmError, block_on};
@@ -38,7 +38,7 @@ fn fails(sandbox: &Sandbox, root: bool, text: &str) {
     assert_ne!(output.exit_code(), 0, "root: {root}: {text}: {all}");
 }
 
-/// A script of Python that must print `denied` and nothing else.
+/// Runs a Python script that must print only `denied`.
 #[track_caller]
 fn denied(sandbox: &Sandbox, root: bool, script: &str) {
     let command = sandbox.command(["python3", "-c", script]);
@@ -88,7 +88,7 @@ fn s2_a_command_cannot_leave_its_limits() {
         assert_eq!(error.code, VmCode::TimedOut);
         let took = begin.elapsed();
         assert!(took < Duration::from_secs(6), "{took:?}");
-        // Nothing of it burns on, and its limits were its own.
+        // Its processes have ended, and it had separate limits.
         is_at_rest(&sandbox);
         fails(
             &sandbox,
@@ -101,7 +101,7 @@ fn s2_a_command_cannot_leave_its_limits() {
         let errors = output.stderr_text();
         assert!(errors.contains("fork"), "{errors}");
     }
-    // In the session it takes no more than the session.
+    // In the session it ends only the session.
     let sandbox = start();
     let options = ExecOptions {
         timeout: Some(Duration::from_secs(1)),
@@ -113,7 +113,7 @@ fn s2_a_command_cannot_leave_its_limits() {
     is_at_rest(&sandbox);
 }
 
-/// Nothing runs in the guest.
+/// Checks that the guest is idle.
 #[track_caller]
 fn is_at_rest(sandbox: &Sandbox) {
     let deadline = Instant::now() + Duration::from_secs(20);
@@ -166,7 +166,7 @@ fn s2_root_on_request_has_no_way_to_the_kernel() {
         }
     }
     assert_eq!(works(&sandbox, true, "echo on"), "on\n");
-    // What an administrator needs to install programs is there.
+    // An administrator can install programs.
     works(
         &sandbox,
         true,
@@ -185,7 +185,7 @@ fn s2_what_users_need_is_theirs() {
         .network("allow:example.com".parse().expect("a policy"))
         .start_blocking()
         .expect("a sandbox");
-    // A mount's files are the user's own, and the host's user owns what is made.
+    // The user owns a mount's files, and the host's user owns new ones.
     let text = "cd /project; stat -c '%U:%G' old; echo more >>old; mkdir d; echo new >d/new; \
                 chmod 600 d/new; cat d/new; rm d/new; rmdir d; echo x >made";
     assert_eq!(works(&sandbox, false, text), "agent:agent\nnew\n");
@@ -200,7 +200,7 @@ fn s2_what_users_need_is_theirs() {
         let uid = fs::metadata(folder.path().join(name)).expect(name).uid();
         assert_eq!(uid, mine, "{name}");
     }
-    // Ports, pings, packets, temporary and shared files, pseudo-terminals.
+    // Ports, pings, raw packets, temporary and shared files, pseudo-terminals.
     let ping = works(&sandbox, false, "ping -c 1 192.168.127.1");
     assert!(ping.contains(" 0% packet loss"), "{ping}");
     works(&sandbox, false, "arping -c 1 -I eth0 192.168.127.1");
@@ -240,7 +240,7 @@ fn s2_what_is_left_behind_is_found_and_ended_by_later_commands() {
     while run(&sandbox, false, "pidof sleep").exit_code() == 0 {
         assert!(Instant::now() < deadline, "it lives on");
     }
-    // The number that the library tells is the one that commands see.
+    // The library returns the process id that commands see.
     let process = sandbox
         .command(["sleep", "1001"])
         .spawn()
@@ -250,8 +250,8 @@ fn s2_what_is_left_behind_is_found_and_ended_by_later_commands() {
     assert!(block_on(process.wait()).is_ok());
 }
 
-/// Tries all ways to a process and its descriptors; prints `denied` if none
-/// leads there. Ways that the kernel does not have lead nowhere.
+/// Tries all ways to a process and its descriptors; prints `denied` if all fail. Ways that
+/// the kernel lacks also fail.
 const REACH: &str = r#"
 import ctypes, os, sys
 libc = ctypes.CDLL(None, use_errno=True)
@@ -303,7 +303,7 @@ fn s3_no_command_speaks_for_another() {
                 "{target_is_root} {root} {more:?} {errors}"
             );
         }
-        // In the session, too, and to the session's shell.
+        // The same in the session, towards the session's shell.
         let script = REACH.replace('\'', "'\\''");
         let answer = sh(&sandbox, &format!("python3 -c '{script}' {pid}"));
         assert_eq!(answer, "denied\n");
@@ -328,7 +328,7 @@ fn s3_no_command_speaks_for_another() {
 fn s3_nothing_leads_to_the_agent() {
     let sandbox = start();
     for root in [false, true] {
-        // The first process that commands see is not the agent, and as closed.
+        // The first process that commands see is not the agent, and is as well protected.
         let attacker = sandbox.command(["python3", "-c", REACH, "1"]);
         let attacker = if root { attacker.root() } else { attacker };
         let output = block_on(attacker.output()).expect("it runs");
@@ -336,7 +336,7 @@ fn s3_nothing_leads_to_the_agent() {
         let agents = "cat /proc/[0-9]*/stat | grep -c agent99 | grep -q '^[01]$'";
         works(&sandbox, root, agents);
         fails(&sandbox, root, "ls /dev/vport*");
-        // A device of its number cannot be made, nor found in another place.
+        // A device with its number can neither be created nor found elsewhere.
         let script = "import os\ntry:\n os.mknod('/tmp/p', 0o20666, os.makedev(1, 1))\n print('made')\nexcept OSError: print('denied')";
         denied(&sandbox, root, script);
     }
@@ -371,8 +371,8 @@ fn s6_nothing_that_a_command_does_stops_the_agent() {
     let hog = sandbox.command(["python3", "-c", hog]).timeout(TIMEOUT);
     let output = block_on(hog.output()).expect("it is ended");
     assert!(output.out_of_memory());
-    // Load, a fork bomb and a flood at once, for long enough that silence of the
-    // agent would have been noticed several times.
+    // Load, a fork bomb and a flood at once, for long enough that a silent agent would have
+    // been noticed several times.
     let time = Duration::from_secs(8);
     let loads = [
         "f() { f | f & }; f; sleep 1000",
@@ -405,7 +405,7 @@ fn s6_the_kernel_cannot_be_made_to_fail() {
     let sandbox = start();
     for root in [false, true] {
         let text = "echo 2 >/proc/sys/vm/panic_on_oom; echo 1 >/proc/sys/kernel/panic; kill -9 1; kill -SEGV 1; kill -9 -1; sleep 0.2; echo on";
-        // What it is allowed to kill, it kills: itself is not.
+        // It kills all processes that it may, which excludes itself.
         let output = run(&sandbox, root, text);
         assert_eq!(output.stdout_text(), "on\n", "{}", output.stderr_text());
         let hog = "import sys\nx = [bytearray(1 << 20) for _ in range(400)]";
@@ -446,7 +446,7 @@ fn s6_commands_that_do_not_start_say_why() {
     assert_eq!(block_on(entered).expect("it runs").stdout, b"/root\n");
 }
 
-/// A script that loses a process to a lack of memory says so, and goes on.
+/// A script that loses a process to the out-of-memory killer reports it, and continues.
 #[test]
 #[ignore = "needs the image"]
 fn a_script_that_loses_a_process_for_want_of_memory_says_so() {

@@ -16,7 +16,7 @@ fn timeout(milliseconds: u64) -> ExecOptions {
     }
 }
 
-/// Waits until something is so.
+/// Waits until a condition holds.
 #[track_caller]
 fn eventually(mut so: impl FnMut() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(60);
@@ -64,7 +64,7 @@ fn the_builder_is_obeyed() {
     assert_eq!(output.unwrap().stdout, b"it's $me\n");
     let own = sandbox.command(["env"]).clear_env().env("A", "1").output();
     assert_eq!(block_on(own).unwrap().stdout, b"A=1\n");
-    // So many processes beside the shell, which ends when it gets no more.
+    // That many processes beside the shell, which ends when it gets no more.
     let count = "i=0; while [ $i -lt 40 ]; do sleep 100 & i=$((i+1)); echo $i; done";
     let started = |output: a99_sandbox::Output| output.stdout_text().lines().count();
     let output = block_on(sandbox.command(["sh", "-c", count]).output());
@@ -113,7 +113,7 @@ fn streams_are_followed_both_ways() {
     writing.join().unwrap();
     assert!(echoed == bytes, "{} bytes", echoed.len());
     assert_eq!(block_on(process.wait()).unwrap().ending, Ending::Code(0));
-    // One that has ended takes nothing.
+    // A process that has ended accepts no input.
     assert!(!block_on(process.write(b"x")).unwrap());
 }
 
@@ -141,7 +141,7 @@ fn commands_run_side_by_side() {
             })
         })
         .collect();
-    // The session is not held up by any of them.
+    // The session is not delayed by any of them.
     assert_eq!(sh(&sandbox, "echo on"), "on\n");
     for thread in threads {
         let (number, text) = thread.join().unwrap();
@@ -154,7 +154,7 @@ fn commands_run_side_by_side() {
 fn what_is_dropped_or_cancelled_is_killed() {
     let sandbox = start();
     let alive = |sandbox: &Sandbox| sh(sandbox, "pidof sleep | wc -w").trim().to_owned();
-    // A future that is dropped.
+    // A dropped future.
     {
         use std::future::Future;
         use std::task::{Context, Waker};
@@ -164,9 +164,9 @@ fn what_is_dropped_or_cancelled_is_killed() {
         assert!(future.as_mut().poll(&mut context).is_pending());
         eventually(|| alive(&sandbox) == "2");
     }
-    // A process that is dropped.
+    // A dropped process.
     drop(sandbox.command(["sleep", "1003"]).spawn().unwrap());
-    // A switch, for a command that runs, a script that waits, and a later one.
+    // A switch, for a running command, a queued script, and a later one.
     let cancel = Cancel::new();
     let (theirs, running) = (cancel.clone(), sandbox.clone());
     let thread = thread::spawn(move || {
@@ -288,7 +288,7 @@ fn a_saved_sandbox_goes_on_elsewhere() {
     let left = sandbox.command(["sleep", "1000"]).spawn().unwrap();
     assert!(block_on(left.pid()).is_some());
     let saved = block_on(sandbox.snapshot()).unwrap();
-    // It goes on, and so does the command.
+    // The sandbox continues, and so does the command.
     assert_eq!(sh(&sandbox, "echo $KEPT; pidof sleep | wc -w"), "yes\n1\n");
     left.kill().unwrap();
     block_on(sandbox.stop());
@@ -311,7 +311,7 @@ fn a_saved_sandbox_goes_on_elsewhere() {
         let theirs: u64 = sh(&other, "date +%s").trim().parse().unwrap();
         assert!(theirs.abs_diff(now.unwrap().as_secs()) <= 2);
     }
-    // One that was saved and restored can be saved again.
+    // A restored sandbox can be saved again.
     let other = builder().restore(saved.clone()).start_blocking().unwrap();
     sh(&other, "KEPT=twice");
     let again = block_on(other.snapshot()).unwrap();
@@ -383,7 +383,7 @@ fn fifty_at_once() {
     drop(sandboxes);
 }
 
-/// Bytes of memory that are this process's own.
+/// Private bytes of this process's memory.
 fn private_bytes() -> u64 {
     let text = fs::read_to_string("/proc/self/smaps_rollup").expect("Linux");
     let fields = text.lines().filter(|line| line.starts_with("Private_"));

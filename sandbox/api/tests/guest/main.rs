@@ -1,8 +1,7 @@
-//! Guests at work, from the image that was built last; one file for each thing
-//! that is promised.
+//! Guests at work, from the image that was built last; one file for each guarantee.
 //!
-//! What needs the image (`cargo xtask guest`) is run by name, a module or a test,
-//! or all of it by `cargo xtask guest-test`:
+//! Tests that need the image (`cargo xtask guest`) are run by name, a module or a test, or
+//! all by `cargo xtask guest-test`:
 //! `cargo test --profile sandbox -p a99-sandbox --features build,testing --test guest
 //! library:: -- --ignored`.
 

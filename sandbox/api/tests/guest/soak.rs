@@ -1,9 +1,8 @@
-//! The network under load for long: data both ways, short connections, names and
-//! pings, in a guest from the image that was built last. No turn may take longer
-//! than it ever should.
+//! Long network load: data in both directions, short connections, names and pings, in a
+//! guest from the image that was built last. Every turn must stay within its time limit.
 //!
-//! `cargo xtask soak` runs it for ten minutes; `A99_SOAK_SECONDS` says how long
-//! else, a few seconds unless told.
+//! `cargo xtask soak` runs it for ten minutes; `A99_SOAK_SECONDS` sets another duration, by
+//! default a few seconds.
 
 #![allow(
     clippy::print_stdout,
@@ -17,11 +16,11 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
-/// Seconds unless told otherwise.
+/// Default duration in seconds.
 const SECONDS: &str = "5";
 
-/// A turn: 4 MiB there and back again, with a hash; twenty connections one after
-/// the other, eight at once; a ping of the gateway. Prints each turn's worst.
+/// One turn: 4 MiB there and back again, with a hash; twenty connections one after the
+/// other, eight at once; a ping of the gateway. Prints each turn's worst time.
 const SCRIPT: &str = r#"
 import hashlib, os, socket, subprocess, sys, threading, time
 address = ("host.agent99.internal", int(sys.argv[1]))
@@ -68,8 +67,8 @@ for name, count in moved.items(): print(f"{name}: {count >> 20} MiB, all as sent
 print(f"{turns} turns; longest:", ", ".join(f"{n} {t * 1e3:.0f} ms" for n, t in worst.items()))
 "#;
 
-/// Answers one connection: `S` and bytes with their SHA-256; `R` and a number
-/// with a SHA-256 and so many bytes.
+/// Answers one connection: `S` and bytes with their SHA-256; `R` and a number with a
+/// SHA-256 and that many bytes.
 fn answer(mut stream: TcpStream) -> std::io::Result<()> {
     use sha2::{Digest, Sha256};
     let mut request = Vec::new();
@@ -93,7 +92,7 @@ fn the_network_does_not_stall() {
     let port = listener.local_addr().expect("an address").port();
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
-            // A guest that fails tells so by itself.
+            // A guest that fails reports that itself.
             std::thread::spawn(move || drop(answer(stream)));
         }
     });

@@ -1,11 +1,11 @@
-//! The translator against the interpreter: the same programs on both must end
-//! with the same memory and registers.
+//! The translator against the interpreter: the same programs on both must end with the same
+//! memory and registers.
 //!
-//! Code is translated as soon as it is met, a few instructions at a time, so
-//! that everything runs as translated code, and that budgets end everywhere.
+//! Code is translated at its first sample, a few instructions at a time, so that everything
+//! runs as translated code, and that budgets end at every place.
 //!
 //! `cargo xtask translate` compares more random programs, for ten minutes;
-//! `A99_TRANSLATE_SEED` and `A99_TRANSLATE_COUNT` say which and how many.
+//! `A99_TRANSLATE_SEED` and `A99_TRANSLATE_COUNT` choose them.
 
 #[path = "../../../guest/tests/cosim/generator.rs"]
 #[allow(dead_code, reason = "made for a test that reports more")]
@@ -21,17 +21,17 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::LazyLock;
 
-/// RAM of the machines: what the test programs expect.
+/// RAM of the machines that the test programs expect.
 const RAM_BYTES: u32 = 1 << 20;
 
-/// Budgets after which a program that has not ended never will.
+/// Budgets after which a program is considered stuck.
 const MAX_BUDGETS: u32 = 1_000_000;
 
-/// Random programs of the short form, and how often each runs.
+/// Random programs of the short form, and the rounds of each.
 const COUNT: u64 = 8;
 const ROUNDS: u64 = 5;
 
-/// A number that the environment may choose.
+/// A number that the environment may override.
 fn chosen(name: &str, usual: u64) -> u64 {
     let text = std::env::var(name).ok();
     text.map_or(usual, |text| text.parse().expect("a number"))
@@ -58,7 +58,7 @@ static EMULATOR: LazyLock<Vec<u8>> = LazyLock::new(|| {
         .expect("it is built")
 });
 
-/// Both kinds of functions, as soon as code is met.
+/// Both kinds of functions, translated at once.
 const EAGER: [Execution; 2] = [Execution::Fast(1), Execution::Small(1)];
 
 /// A machine with a program at the start of RAM.
@@ -69,8 +69,8 @@ fn machine(execution: Execution, code: &[u8]) -> Bare {
     machine
 }
 
-/// Runs to the end; with steps of random length, each followed by the
-/// compilation of what it met.
+/// Runs to the end, possibly in steps of random length, each followed by the compilation of
+/// requested code.
 fn finish(machine: &mut Bare, random: Option<&mut Random>) {
     let mut random = random;
     for _ in 0..MAX_BUDGETS {
@@ -88,8 +88,8 @@ fn finish(machine: &mut Bare, random: Option<&mut Random>) {
     panic!("no end: {:x?}", machine.registers());
 }
 
-/// The programs of the guest's own tests: every group of instructions, faults
-/// with their addresses, paging, traps, and code that changes itself.
+/// The programs of the guest's own tests: every group of instructions, faults with their
+/// addresses, paging, traps, and self-modifying code.
 #[test]
 fn programs_pass_translated() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../guest/tests/programs");
@@ -108,10 +108,10 @@ fn programs_pass_translated() {
     }
 }
 
-/// Where the random program lies: its code and data are relative to it.
+/// Offset of the random program: its code and data are relative to it.
 const PROGRAM: u32 = 64 << 10;
 
-/// Where the number of rounds lies.
+/// Offset of the number of rounds.
 const COUNTER: u32 = 0x1000;
 
 /// `jal x0` over a distance.
@@ -130,13 +130,13 @@ const POWER_OFF: [u32; 6] = [
     0x0000_0073, // ecall
 ];
 
-/// Instructions as they lie in memory.
+/// Encodes instructions as bytes.
 fn code(parts: &[&[u32]]) -> Vec<u8> {
     let words = parts.iter().copied().flatten();
     words.flat_map(|word| word.to_le_bytes()).collect()
 }
 
-/// Runs a program some rounds on the data that the last one left, with floating
+/// Runs a program for some rounds on the data that the previous one left, with floating
 /// point on, then powers off.
 fn rounds() -> Vec<u8> {
     let round = [
@@ -161,7 +161,7 @@ fn random_programs_end_the_same() {
     let mut random = Random::new(chosen("A99_TRANSLATE_SEED", 0xa99));
     for number in 0..chosen("A99_TRANSLATE_COUNT", COUNT) {
         let mut program = Program::generate(&mut random).image;
-        // It ends by jumping to itself; here it goes back to the rounds.
+        // It ends by jumping to itself; here it jumps back to the rounds.
         let end = program.chunks(2).enumerate().rposition(|(at, _)| {
             let at = at * 2;
             program.get(at..at + 8) == Some(&[0x73, 0, 0, 0, 0x6f, 0, 0, 0])
@@ -197,8 +197,8 @@ fn random_programs_end_the_same() {
     }
 }
 
-/// A loop of two instructions; after a million rounds the timer is set and the
-/// same loop runs for ever. The trap's handler powers off.
+/// A loop of two instructions. After a million rounds the timer is set and the same loop
+/// runs for ever; the trap's handler powers off.
 fn timed_loop() -> Vec<u8> {
     let words = [
         0x0000_0297, // auipc t0, 0
@@ -234,26 +234,26 @@ fn a_timer_interrupts_a_translated_loop() {
         assert!(machine.run(1000).expect("no trap"));
         machine.drain_translations().expect("no trap");
     }
-    // The loop was entered, and is not over.
+    // The loop was entered, and has not ended.
     let before = machine.registers().expect("registers");
     assert!((1..ROUNDS).contains(&before[9]), "{}", before[9]);
     finish(&mut machine, None);
     let after = machine.registers().expect("registers");
     assert_eq!(after[8], 1 << 63 | 5, "a supervisor timer interrupt");
     assert!((LOOP..LOOP + 8).contains(&after[18]), "{:x}", after[18]);
-    // It was taken in the endless part.
+    // The interrupt was taken in the endless part.
     assert!(after[9] > ROUNDS, "{}", after[9]);
     assert_eq!(machine.translations().failed, 0);
 }
 
-/// Where the numbers of [`sums`] lie, how many pairs there are, and the bytes of
-/// each pair with its results.
+/// Offset of the numbers of [`sums`], number of pairs, and size in bytes of each pair with
+/// its results.
 const NUMBERS: u32 = 0x2000;
 const PAIRS: usize = 2000;
 const PAIR_BYTES: usize = 16 + 4 * 16;
 
-/// For each pair of numbers their sum, difference, product and quotient in double
-/// precision, each behind cleared flags, with the flags.
+/// For each pair of numbers, computes sum, difference, product and quotient in double
+/// precision, each after cleared flags, and stores the flags.
 fn sums() -> Vec<u8> {
     let mut words = vec![
         0x0000_2297,                        // auipc t0, 2: the numbers
@@ -281,8 +281,8 @@ fn sums() -> Vec<u8> {
     code(&[&words, &POWER_OFF])
 }
 
-/// A number whose significand has few bits or many, of an exponent in the middle
-/// or near the ends, or one that is no normal number.
+/// A number whose significand has few or many bits, with an exponent in the middle or near
+/// the ends, or a number that is not normal.
 fn number(random: &mut Random) -> u64 {
     let exponent = match random.below(8) {
         0 => random.below(60),
@@ -301,7 +301,7 @@ fn arithmetic_is_exact_where_the_interpreter_is() {
     let mut numbers = Vec::new();
     for _ in 0..PAIRS {
         let one = number(&mut random);
-        // Often what makes the quotient exact.
+        // Often makes the quotient exact.
         let other = match random.below(3) {
             0 => one ^ random.below(4) << 51,
             _ => number(&mut random),
@@ -322,7 +322,7 @@ fn arithmetic_is_exact_where_the_interpreter_is() {
             .expect("it is RAM")
     };
     let expected = run(Execution::Interpreted);
-    // Both kinds of results are there in number.
+    // Both kinds of results are frequent.
     let inexact = |pair: &&[u8]| pair[24] & 1 == 1;
     let count = expected.chunks(PAIR_BYTES).filter(inexact).count();
     assert!((PAIRS / 8..PAIRS * 7 / 8).contains(&count), "{count}");

@@ -46,7 +46,7 @@ fn agentvm_mounts() {
         .permissions()
         .mode();
     assert_eq!(mode & 0o777, 0o750);
-    // The host's changes are seen.
+    // Changes on the host are visible.
     fs::write(host.join("hello.txt"), "changed\n").unwrap();
     assert_eq!(sh(&sandbox, "cat /mnt/data/hello.txt"), "changed\n");
     let content: Vec<u8> = (0..5_000_000u32).map(|n| (n ^ (n >> 10)) as u8).collect();
@@ -110,7 +110,7 @@ fn several_mounts_and_single_files() {
     assert_eq!(sh(&sandbox, "cat /a/y"), "b\n");
 }
 
-/// What the guest has looked at it does not take for what is there.
+/// Cached attributes do not hide changes of the host.
 #[test]
 #[ignore = "needs the image"]
 fn what_the_host_changes_is_seen_by_the_next_command() {
@@ -119,7 +119,7 @@ fn what_the_host_changes_is_seen_by_the_next_command() {
     fs::write(&file, "one\n").unwrap();
     for mode in [MountMode::ReadWrite, MountMode::ReadOnly] {
         let sandbox = mounted(folder.path(), mode);
-        // The second stat of each command finds what the first one asked for.
+        // The second stat of each command uses the first one's answer.
         let look = "cd /mnt/data; stat -c '%s %a' file; stat -c '%s %a %F' file; cat file; ls";
         let again = |expected: &str| assert_eq!(sh(&sandbox, look), expected);
         for _ in 0..3 {
@@ -148,7 +148,7 @@ fn what_the_host_changes_is_seen_by_the_next_command() {
     }
 }
 
-/// A process that has looked at a file sees what happens to it afterwards.
+/// A process that has opened a file sees later changes of it.
 #[test]
 #[ignore = "needs the image"]
 fn what_happens_to_an_open_file_is_seen() {
@@ -194,7 +194,7 @@ for _ in range(50):
     for one in (look, fd, again, cut): os.close(one)
 END",
     );
-    // The host's, while a process waits between two looks.
+    // Changes on the host, while a process waits between two looks.
     let watch = "cd /mnt/data; python3 -c \"
 import os, time
 fd = os.open('file', os.O_RDONLY)
@@ -230,7 +230,7 @@ fn a_thousand_files_are_listed_and_none_is_held() {
     expected.extend((0..1000).map(|n| format!("file-{n} {n}")));
     expected.sort_unstable();
     assert_eq!(lines, expected);
-    // This process serves the files; what it holds has a name here.
+    // This process serves the files; its descriptors are listed here.
     let held = || {
         let descriptors = fs::read_dir("/proc/self/fd").unwrap().flatten();
         let paths = descriptors.filter_map(|entry| fs::read_link(entry.path()).ok());
@@ -252,7 +252,7 @@ fn a_thousand_files_are_listed_and_none_is_held() {
 fn a_database_with_a_shared_mapping_works_in_a_mount() {
     let folder = tempfile::tempdir().unwrap();
     let sandbox = mounted(folder.path(), MountMode::ReadWrite);
-    // A shared mapping is what the journal's index is.
+    // The journal's index is a shared mapping.
     let script = "import sqlite3\nd = sqlite3.connect('/mnt/data/db')\nprint(d.execute('pragma journal_mode=wal').fetchone()[0])\nd.execute('create table t (n)')\nd.executemany('insert into t values (?)', [(n,) for n in range(1000)])\nd.commit()\ne = sqlite3.connect('/mnt/data/db')\nprint(e.execute('select sum(n) from t').fetchone()[0])";
     let output = block_on(sandbox.command(["python3", "-c", script]).output()).unwrap();
     assert_eq!(
@@ -263,8 +263,8 @@ fn a_database_with_a_shared_mapping_works_in_a_mount() {
     );
 }
 
-/// Takes both kinds of locks on one file, gives one back, and prints what another
-/// process may take each time; then says so and waits.
+/// Takes both kinds of locks on one file, releases one, and prints the locks that another
+/// process can take each time; then prints a line and waits.
 const LOCKS: &str = r#"
 import fcntl, os, sys
 TRY = fcntl.LOCK_EX | fcntl.LOCK_NB
@@ -334,7 +334,7 @@ fn both_kinds_of_locks_are_apart_and_seen_by_the_host() {
     let expected = "free yes yes\nflock no yes\nboth no no\nflock no yes\nfcntl yes no\nflock no yes\nfree yes yes\n";
     assert_eq!(read(7), expected);
     host().expect("given back");
-    // And the other way round.
+    // The same in the other direction.
     let file = fs::File::open(&path).unwrap();
     let held = Flock::lock(file, FlockArg::LockExclusiveNonblock).unwrap();
     let code = "import fcntl; fcntl.flock(open('/mnt/data/file'), fcntl.LOCK_SH | fcntl.LOCK_NB)";
@@ -369,7 +369,7 @@ fn an_open_file_of_a_mount_survives_a_restore() {
     assert_eq!(text, "one\ntwo\nthree\n");
 }
 
-/// A web server of the host's loopback that answers `connections` requests.
+/// A web server on the host's loopback that answers `connections` requests.
 fn server(body: Vec<u8>) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -432,7 +432,7 @@ fn a_web_server_of_the_host_is_reached_when_it_is_named() {
     assert!(sh(&sandbox, "ping -c 2 192.168.127.1").contains("0% packet loss"));
 }
 
-/// S04: nothing is reached that was not named.
+/// S04: only named destinations are reachable.
 #[test]
 #[ignore = "needs the image"]
 fn s04_a_guest_reaches_nothing_that_was_not_named() {
@@ -490,7 +490,7 @@ fn connections_are_reset_by_a_restore_and_new_ones_work() {
         .restore(saved.clone());
     let other = other.start_blocking().unwrap();
     assert_eq!(sh(&other, &get), "fine");
-    // Without a network there is none, whatever there was before.
+    // A restore without a network has none, regardless of the saved one.
     let alone = builder().restore(saved).start_blocking().unwrap();
     assert_ne!(block_on(alone.exec(&get)).unwrap().exit_code(), 0);
 }
@@ -509,7 +509,7 @@ fn an_address_of_ones_own_works() {
     assert_eq!(sh(&sandbox, &get), "fine");
 }
 
-/// Times are what the host's file system can hold: fractions, and before 1970.
+/// Times have the host file system's range: fractions, and before 1970.
 #[test]
 #[ignore = "needs the image"]
 fn b10_times_keep_their_fractions() {

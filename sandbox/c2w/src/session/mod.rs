@@ -1,24 +1,20 @@
 //! Session over a terminal: commands are typed to a shell in the guest.
 //!
-//! An image has one terminal and nothing else, so commands travel as typed
-//! lines and their results as what is printed. That this works at all rests on:
+//! An image has only a terminal, so commands travel as typed lines and their results as
+//! printed output. This relies on:
 //!
-//! - marks with a token for each call ([`marker`](super::marker)) around what a
-//!   command prints, printed to the terminal itself wherever the shell's own
-//!   output goes;
-//! - scripts that are typed as escapes only, through a file if they are long, so
-//!   that no character of theirs means something to the terminal, and an open
-//!   quote ends with the script;
-//! - `/dev/null` as a command's input, so that it does not read what is typed
-//!   after it;
-//! - a session shell inside a loop of the image's own shell: when it ends, the
-//!   loop says so and starts another, which takes over the folder and the
-//!   exported variables; the image's shell itself must not end, for then the
-//!   machine turns itself off.
+//! - marks with a token for each call ([`marker`](super::marker)) around a command's
+//!   output, printed to the terminal itself even if the shell's own output is redirected;
+//! - scripts that are typed as escapes only, through a file if they are long, so that none
+//!   of their characters has a meaning to the terminal, and an open quote ends with the
+//!   script;
+//! - `/dev/null` as a command's input, so that it does not read the lines typed after it;
+//! - a session shell inside a loop of the image's own shell: when it ends, the loop reports
+//!   that and starts another, which takes over the folder and the exported variables. The
+//!   image's shell itself must not end, since the machine would then turn itself off.
 //!
-//! What ignores every signal of a terminal's keys cannot be ended from here: the
-//! call that started it ends with an error that says so, and so do later ones
-//! as long as it runs.
+//! A program that ignores every signal of a terminal's keys cannot be ended: the call that
+//! started it ends with an error that says so, and so do later calls while it runs.
 
 mod upload;
 
@@ -29,69 +25,68 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// How long the shell may take to answer when nothing else runs.
+/// Time limit of the shell's answer when no other program runs.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// How long a command may take to end after each of the terminal's signals.
+/// Time that a command gets to end after each of the terminal's signals.
 const INTERRUPT_GRACE: Duration = Duration::from_secs(2);
 
-/// How often the cancellation of the command that runs is polled.
+/// Interval at which the running command's cancellation is polled.
 const CANCEL_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// After so much silence a text that ends like a prompt is one.
+/// Silence after which a text that ends like a prompt counts as one.
 const PROMPT_QUIET: Duration = Duration::from_millis(100);
 
-/// After so much silence a prompt is tried without being recognised.
+/// Silence after which the shell is probed without a recognised prompt.
 const BOOT_QUIET: Duration = Duration::from_secs(3);
 
-/// How often the shell is tried again while the guest boots.
+/// Interval of probes while the guest boots.
 const PROBE_PERIOD: Duration = Duration::from_secs(5);
 
-/// Bytes kept of what came between commands.
+/// Maximum bytes kept of output between commands.
 const MAX_BACKGROUND: usize = 64 << 10;
 
-/// Bytes of the console that an error quotes.
+/// Bytes of console output that an error quotes.
 const QUOTED: usize = 400;
 
-/// Where scripts and the session's state may be kept in the guest: what ends with
-/// it first, because a mount may lie over the others.
+/// Candidate folders in the guest for scripts and the session's state: those in memory
+/// first, because a mount may cover the others.
 const FOLDERS: [&str; 4] = ["/dev/shm", "/run", "/tmp", "/var/tmp"];
 
-/// Standard input of a command that was given none.
+/// Standard input of a command without one.
 const NOTHING: &str = "/dev/null";
 
-/// Sets the terminal up: no echo, bytes as they are written.
+/// Sets up the terminal: no echo, bytes unchanged.
 const TERMINAL: &str = "stty -echo -opost icanon isig 2>/dev/null";
 
-/// The keys that end a command, by how hard.
+/// Keys that end a command, gentlest first.
 const KEYS: [(u8, &str); 3] = [
     (0x03, ""),
     (0x1c, ""),
-    // Stopped, and then killed by the shell that is there again.
+    // Stops the command; the shell, back at its prompt, then kills it.
     (0x1a, "kill -9 %% 2>/dev/null"),
 ];
 
-/// A guest's terminal.
 pub(super) trait Terminal {
-    /// Types bytes.
     fn type_in(&self, bytes: &[u8], until: Option<Instant>) -> Result<(), VmError>;
 
-    /// What was printed since the last call; waits for some until `until`, then
-    /// it is empty.
+    /// Returns the output since the last call; waits for some until `until`, then returns
+    /// none.
     fn output(&self, until: Option<Instant>) -> Result<Vec<u8>, VmError>;
 }
 
-/// What a command did.
+/// Result of a command.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Output {
-    /// All that it printed: a terminal has one stream for both. Exact bytes.
+    /// Standard output and standard error together, as exact bytes: a terminal has one
+    /// stream.
     pub stdout: Vec<u8>,
-    /// What the emulator itself said meanwhile; nothing of the command.
+    /// Messages of the emulator itself during the command, not of the command.
     pub stderr: Vec<u8>,
-    /// Its exit code; for one that a signal ended 128 and its number.
+    /// Exit code; for a command that a signal ended, 128 plus its number.
     pub exit_code: i32,
-    /// The shell ended and another one took over: unexported variables,
-    /// functions and jobs are gone.
+    /// The shell ended and another one took over: unexported variables, functions and jobs
+    /// are gone.
     pub session_reset: bool,
 }
 
@@ -100,26 +95,26 @@ pub struct Output {
 pub(super) struct Session<T> {
     terminal: T,
     scanner: Scanner,
-    /// Printed when the session shell has ended.
+    /// Mark that is printed when the session shell has ended.
     ended: Token,
-    /// Marks go to `/dev/tty`, so that they arrive wherever output was led.
+    /// Marks go to `/dev/tty`, so that they arrive even if output is redirected.
     has_tty: bool,
-    /// Begin of the names of our files in the guest.
+    /// Prefix of our file names in the guest.
     files: Option<String>,
-    /// What came between commands.
+    /// Output between commands.
     background: Vec<u8>,
     /// A new shell took over since the last result.
     was_reset: bool,
-    /// A command that nothing ended may still have the terminal.
+    /// A command that could not be ended may still hold the terminal.
     is_lost: bool,
-    /// A terminal around the shell's own makes two bytes of each line end,
-    /// whatever the shell's is told.
+    /// A terminal around the shell's own makes two bytes of each line end, regardless of
+    /// the shell's settings.
     is_translated: bool,
-    /// Set by who no longer wants the command that runs.
+    /// Set when the caller no longer wants the running command.
     cancel: Option<Arc<AtomicBool>>,
 }
 
-/// What waiting for a mark came to.
+/// Result of waiting for a mark.
 enum Waited {
     Found(Mark),
     TimedOut,
@@ -130,12 +125,12 @@ impl<T: Terminal> Session<T> {
     /// Waits for the image's shell and sets it up.
     ///
     /// # Errors
-    /// [`VmCode::NotReady`] if nothing answers like a shell within `timeout`.
+    /// [`VmCode::NotReady`] if no shell answers within `timeout`.
     pub(crate) fn begin(terminal: T, timeout: Duration) -> Result<Self, VmError> {
         Self::begin_in(&FOLDERS, terminal, timeout)
     }
 
-    /// The same, with files in the first of these folders that can be written.
+    /// Does the same, with files in the first of these folders that is writable.
     fn begin_in(folders: &[&str], terminal: T, timeout: Duration) -> Result<Self, VmError> {
         let deadline = Instant::now() + timeout;
         let mut session = Self {
@@ -163,7 +158,7 @@ impl<T: Terminal> Session<T> {
         Ok(session)
     }
 
-    /// Waits until what the guest prints ends like a prompt.
+    /// Waits until the guest's output ends like a prompt.
     fn wait_prompt(&mut self, deadline: Instant) -> Result<(), VmError> {
         let mut quiet = BOOT_QUIET;
         while Instant::now() < deadline {
@@ -183,7 +178,7 @@ impl<T: Terminal> Session<T> {
         Ok(())
     }
 
-    /// Types until something answers as a shell does.
+    /// Types probes until a shell answers.
     fn probe(&mut self, deadline: Instant) -> Result<(), VmError> {
         loop {
             let token = Token::new()?;
@@ -202,7 +197,7 @@ impl<T: Terminal> Session<T> {
         }
     }
 
-    /// Finds out what the guest has.
+    /// Detects the guest's abilities.
     fn find_abilities(&mut self, folders: &[&str]) -> Result<(), VmError> {
         self.run_line(TERMINAL)?;
         self.has_tty = self.run_line("true 2>/dev/null >/dev/tty")? == 0;
@@ -216,7 +211,7 @@ impl<T: Terminal> Session<T> {
         Ok(())
     }
 
-    /// Sets a fresh session shell up and gives it the state of the last one.
+    /// Sets up a fresh session shell with the state of the last one.
     fn set_up_shell(&mut self) -> Result<(), VmError> {
         self.run_line(&format!("PS1= PS2=; {TERMINAL}"))?;
         let save = match &self.files {
@@ -237,7 +232,7 @@ impl<T: Terminal> Session<T> {
         Ok(())
     }
 
-    /// Where marks go.
+    /// Redirection for marks.
     fn to_tty(&self) -> &'static str {
         match self.has_tty {
             true => " >/dev/tty",
@@ -245,7 +240,7 @@ impl<T: Terminal> Session<T> {
         }
     }
 
-    /// Runs a line of ours; its status.
+    /// Runs a line of ours; returns its status.
     fn run_line(&mut self, line: &str) -> Result<i32, VmError> {
         let token = Token::new()?;
         let to = self.to_tty();
@@ -270,21 +265,20 @@ impl<T: Terminal> Session<T> {
         self.terminal.type_in(format!("{line}\n").as_bytes(), until)
     }
 
-    /// Keeps the end of what belongs to no command.
+    /// Keeps the end of output that belongs to no command.
     fn remember(&mut self, bytes: &[u8]) {
         self.background.extend(bytes);
         let excess = self.background.len().saturating_sub(MAX_BACKGROUND);
         self.background.drain(..excess);
     }
 
-    /// Takes what came between commands: of programs in the background, and the
-    /// shell's word on them. The last 64 KiB are kept.
+    /// Takes output between commands: of background programs, and the shell's messages
+    /// about them. The last 64 KiB are kept.
     pub(crate) fn take_background(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.background)
     }
 
-    /// Waits for a mark, until a time or until more than `limit` bytes came
-    /// before it.
+    /// Waits for a mark, until a time or until more than `limit` bytes came before it.
     fn wait(
         &mut self,
         tokens: &[&Token],
@@ -303,7 +297,7 @@ impl<T: Terminal> Session<T> {
                 return Ok(Waited::TooMuch);
             }
             if limit.is_none() {
-                // Whatever comes before it, little of it is kept.
+                // Only the end of long output is kept.
                 let passed = self.scanner.drop_passed();
                 self.remember(&passed);
             }
@@ -322,9 +316,9 @@ impl<T: Terminal> Session<T> {
     /// Runs a script in the session shell.
     ///
     /// # Errors
-    /// [`VmCode::TimedOut`], [`VmCode::OutputLimit`] and [`VmCode::Cancelled`] for the limits,
-    /// [`VmCode::NotReady`] if the shell does not answer, and why the image
-    /// runs no more.
+    /// [`VmCode::TimedOut`], [`VmCode::OutputLimit`] and [`VmCode::Cancelled`] for the
+    /// limits, [`VmCode::NotReady`] if the shell does not answer, and why the image no
+    /// longer runs.
     pub(crate) fn exec(&mut self, script: &[u8], run: &Run) -> Result<Output, VmError> {
         let (timeout, output_limit) = (run.timeout, run.output_limit);
         let deadline = timeout.map(|timeout| Instant::now() + timeout);
@@ -383,7 +377,7 @@ impl<T: Terminal> Session<T> {
             _ => self.renew()?,
         }
         if input != NOTHING {
-            // Of a command that did not end, the next input takes its place.
+            // If the command did not end, the next input replaces the file.
             self.run_line(&format!("command rm -f {input}"))?;
         }
         Ok(Output {
@@ -394,14 +388,14 @@ impl<T: Terminal> Session<T> {
         })
     }
 
-    /// Whether nobody wants the command that runs any more.
+    /// Whether the caller cancelled the running command.
     fn is_cancelled(&self) -> bool {
         let cancel = self.cancel.as_ref();
         cancel.is_some_and(|cancel| cancel.load(Ordering::Relaxed))
     }
 
-    /// Makes sure that the shell listens, and that the terminal is as it should
-    /// be: a command may have changed it.
+    /// Checks that the shell listens, and restores the terminal's settings, which a command
+    /// may have changed.
     fn check_shell(&mut self) -> Result<(), VmError> {
         let ended = self.ended.clone();
         for attempt in 0.. {
@@ -421,8 +415,8 @@ impl<T: Terminal> Session<T> {
                     }
                     self.run_line(TERMINAL)?;
                     if attempt > 0 {
-                        // There is no stty, or it is another terminal's doing:
-                        // each line end is two bytes, and is made one again.
+                        // There is no stty, or another terminal translates: each line end
+                        // is two bytes, and is turned back into one.
                         self.is_translated = mark.translated;
                         return Ok(());
                     }
@@ -438,7 +432,7 @@ impl<T: Terminal> Session<T> {
         Ok(())
     }
 
-    /// A mark that comes at once if the shell listens. What comes before it is
+    /// Waits for a mark that comes at once if the shell listens; the output before it is
     /// kept with it.
     fn wait_for_answer(&mut self, tokens: &[&Token]) -> Result<Option<Mark>, VmError> {
         let timeout = match self.is_lost {
@@ -448,7 +442,7 @@ impl<T: Terminal> Session<T> {
         let until = Some(Instant::now() + timeout);
         let mut waited = self.wait(tokens, until, Some(MAX_BACKGROUND))?;
         if let Waited::TooMuch = waited {
-            // A program in the background writes a lot.
+            // A background program writes a lot.
             waited = self.wait(tokens, until, None)?;
         }
         match waited {
@@ -460,7 +454,7 @@ impl<T: Terminal> Session<T> {
         }
     }
 
-    /// The shell also reads the line that is there for errors.
+    /// The shell also reads the line that handles errors.
     fn finish_line(&mut self, after: &Token) -> Result<(), VmError> {
         let ended = self.ended.clone();
         let until = Some(Instant::now() + ANSWER_TIMEOUT);
@@ -471,19 +465,19 @@ impl<T: Terminal> Session<T> {
                     self.renew()?;
                 }
             }
-            // The next command will find out.
+            // The next command will detect it.
             Waited::TimedOut | Waited::TooMuch => {}
         }
         Ok(())
     }
 
-    /// The session shell has ended; another one is there.
+    /// Sets up the shell that replaced an ended one.
     fn renew(&mut self) -> Result<(), VmError> {
         self.was_reset = true;
         self.set_up_shell()
     }
 
-    /// Ends what runs after a limit. The error has what it wrote until then.
+    /// Ends the running command after a limit; the error has its output so far.
     fn kill(&mut self, code: VmCode, text: String, run: &Run) -> VmError {
         let written = self.scanner.drop_passed();
         let mut stdout = self.as_written(written);
@@ -507,7 +501,7 @@ impl<T: Terminal> Session<T> {
         }
     }
 
-    /// What a command wrote, from what the terminal made of it.
+    /// Undoes the terminal's translation of a command's output.
     fn as_written(&self, mut bytes: Vec<u8>) -> Vec<u8> {
         if self.is_translated {
             let mut kept = 0;
@@ -523,14 +517,13 @@ impl<T: Terminal> Session<T> {
         bytes
     }
 
-    /// Ends what has the terminal; whether the shell is back.
+    /// Ends the command that holds the terminal; returns whether the shell is back.
     fn interrupt(&mut self) -> Result<bool, VmError> {
         let ended = self.ended.clone();
         for (key, then) in KEYS {
             let until = Instant::now() + INTERRUPT_GRACE;
             self.terminal.type_in(&[key], Some(until))?;
-            // The key drops what was typed before it; what follows must not be
-            // among it.
+            // The key discards pending typed input, so the next line must come later.
             self.drain(PROMPT_QUIET)?;
             let token = Token::new()?;
             let to = self.to_tty();

@@ -1,5 +1,5 @@
-//! The session over terminals of the host, with the shells that are there: what
-//! an image has is such a terminal and such a shell.
+//! The session over terminals of the host, with the host's shells: an image provides just
+//! such a terminal and shell.
 
 use super::super::options::MAX_INPUT;
 use super::*;
@@ -20,8 +20,8 @@ fn limits(timeout: Option<Duration>, output_limit: usize) -> Run {
     }
 }
 
-/// A shell on a terminal of the host, as a container's runtime starts it: echo,
-/// line ends of two bytes, a prompt.
+/// A shell on a terminal of the host, as a container's runtime starts it: echo, line ends
+/// of two bytes, a prompt.
 #[derive(Debug)]
 struct Pty {
     master: File,
@@ -64,8 +64,8 @@ impl Pty {
     }
 }
 
-/// Kills all processes of a session; a shell within the shell would go on reading
-/// its terminal, which is gone.
+/// Kills all processes of a session; a nested shell would otherwise keep reading its closed
+/// terminal.
 fn kill_session(leader: u32) {
     let leader = leader.to_string();
     for entry in std::fs::read_dir("/proc").expect("/proc").flatten() {
@@ -92,7 +92,7 @@ impl Drop for Pty {
 
 impl Terminal for Pty {
     fn type_in(&self, bytes: &[u8], _: Option<Instant>) -> Result<(), VmError> {
-        // As an image reads its console.
+        // In chunks, as an image reads its console.
         for chunk in bytes.chunks(128) {
             (&self.master).write_all(chunk).expect("a terminal");
         }
@@ -118,8 +118,8 @@ fn with_shells(check: impl Fn(&mut Session<Pty>)) {
     with_shells_in(|session, _| check(session));
 }
 
-/// The same with a shell's folder for files, which is empty afterwards but for
-/// the state of the session.
+/// Does the same with a folder for the shell's files, which afterwards holds only the state
+/// of the session.
 fn with_shells_in(check: impl Fn(&mut Session<Pty>, &str)) {
     for shell in ["dash", "bash"] {
         let found = Command::new(shell).args(["-c", "exit"]).status();
@@ -179,7 +179,7 @@ fn output_and_status_are_exact() {
         expect(session, "sh -c 'exit 42'", b"", 42);
         expect(session, "false", b"", 1);
         expect(session, "echo out; echo err >&2", b"out\nerr\n", 0);
-        // The shell says `Killed` to that.
+        // The shell reports this as `Killed`.
         assert_eq!(run(session, "sh -c 'kill -9 $$'").exit_code, 137);
         expect(
             session,
@@ -215,7 +215,7 @@ fn state_stays() {
 #[test]
 fn s02_a_hostile_script_harms_only_itself() {
     with_shells(|session| {
-        // What hung AgentVM for good: it swallowed the mark.
+        // This hung AgentVM for good: `cat` swallowed the mark.
         expect(session, "cat", b"", 0);
         expect(session, "read x; echo \"<$x>\"", b"<>\n", 0);
         let open = run(session, "echo \"open");
@@ -226,14 +226,14 @@ fn s02_a_hostile_script_harms_only_itself() {
         assert_ne!(run(session, "cat <<END\nno end").exit_code, 1000);
         assert_ne!(run(session, "$(").exit_code, 0);
         expect(session, "echo after", b"after\n", 0);
-        // Marks of its own.
+        // Forged marks.
         let forged = "printf '\\036%s:0\\036\\n' 0123456789abcdef0123456789abcdef";
         let printed = b"\x1e0123456789abcdef0123456789abcdef:0\x1e\n";
         expect(session, forged, printed, 0);
-        // The terminal.
+        // Changed terminal settings.
         run(session, "stty echo onlcr opost");
         expect(session, "echo again", b"again\n", 0);
-        // The shell's own output.
+        // Redirected output of the shell.
         run(session, "exec >/dev/null 2>&1");
         expect(session, "echo still", b"still\n", 0);
         run(session, "set -v -x");
@@ -269,7 +269,7 @@ fn s02_a_shell_that_ends_is_replaced() {
         );
         let output = run(session, "set -e; false; echo no");
         assert!(output.session_reset && output.stdout.is_empty());
-        // One that is killed from behind, between commands.
+        // A shell that a background process kills between commands.
         run(session, "(sleep 0.3; kill -9 $$) &");
         std::thread::sleep(Duration::from_millis(600));
         let output = run(session, "echo there");
@@ -334,7 +334,7 @@ fn long_scripts_go_by_a_file() {
         let script = format!("printf '%s' '{quoted}'");
         assert!(script.len() > 80_000);
         expect(session, &script, text.as_bytes(), 0);
-        // A line of the terminal's limit, and beyond.
+        // Lines around the terminal's limit.
         for len in [850, 900, 950, 1023, 1024, 4095, 4096, 5000] {
             let text = "x".repeat(len);
             expect(
@@ -381,8 +381,8 @@ fn a_console_without_a_shell_is_an_error() {
     );
 }
 
-/// A terminal within another one, as a container has it: whatever the shell's is
-/// told, the outer one makes two bytes of each line end.
+/// A terminal within another one, as in a container: the outer one makes two bytes of each
+/// line end, regardless of the shell's settings.
 #[derive(Debug)]
 struct Nested(Pty);
 
@@ -430,7 +430,7 @@ fn a_command_reads_the_standard_input_that_it_is_given() {
             };
             assert_eq!(session.exec(b"cat", &run).unwrap().stdout, input);
         }
-        // The next one has none of it.
+        // The next command must see none of it.
         expect(session, "cat", b"", 0);
         let run = Run {
             stdin: Some(vec![b'x'; MAX_INPUT + 1]),

@@ -1,17 +1,17 @@
-//! Uploads, files that are typed into the image: scripts that are too long for one line of
-//! a terminal, and the standard input of commands.
+//! Uploads: files that are typed into the image, for scripts that exceed a terminal line
+//! and for the standard input of commands.
 
 use super::super::marker::escapes;
 use super::super::options::MAX_INPUT;
 use super::{NOTHING, Session, Terminal};
 use a99_sandbox_runner::{VmCode, VmError};
 
-/// Typed lines after which the shell's answer is awaited: together they fit
-/// into a terminal's buffer of 4,095 bytes.
+/// Typed lines between answers of the shell: together they fit into a terminal's buffer of
+/// 4,095 bytes.
 const LINES_AT_ONCE: usize = 3;
 
 impl<T: Terminal> Session<T> {
-    /// Brings a script to the shell; the command that prints it.
+    /// Uploads a script; returns the command that prints it.
     pub(super) fn load(&mut self, mut lines: Vec<String>) -> Result<String, VmError> {
         if lines.len() == 1 {
             return Ok(format!("command printf '{}'", lines.remove(0)));
@@ -20,7 +20,7 @@ impl<T: Terminal> Session<T> {
         Ok(format!("cat {file}; rm -f {file}"))
     }
 
-    /// Brings a command's standard input to the image; the file to read it from.
+    /// Uploads a command's standard input; returns the file to read it from.
     pub(super) fn load_input(&mut self, bytes: Option<&[u8]>) -> Result<String, VmError> {
         let bytes = bytes.unwrap_or_default();
         if bytes.is_empty() {
@@ -37,7 +37,7 @@ impl<T: Terminal> Session<T> {
         self.type_file("the standard input", "in", &escapes(bytes))
     }
 
-    /// Types a file into the image; its path there.
+    /// Types a file into the image; returns its path there.
     fn type_file(&mut self, what: &str, name: &str, lines: &[String]) -> Result<String, VmError> {
         let Some(files) = &self.files else {
             let text = format!(

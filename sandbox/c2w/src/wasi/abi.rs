@@ -1,7 +1,7 @@
-//! ABI of WASI preview1: numbers and layouts (`wasi_snapshot_preview1.witx`),
-//! and a program's memory as its calls name it.
+//! ABI of WASI preview1: numbers and layouts (`wasi_snapshot_preview1.witx`), and access to
+//! a program's memory.
 
-/// Why a call failed, by the names of `errno` of preview1.
+/// Errors of calls, by the names of `errno` of preview1.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 #[repr(u16)]
 pub(crate) enum Errno {
@@ -74,17 +74,17 @@ impl From<rustix::io::Errno> for Errno {
             Host::ROFS => Errno::Rofs,
             Host::SPIPE => Errno::Spipe,
             Host::TXTBSY => Errno::Txtbsy,
-            // What RESOLVE_BENEATH says of a path that leads out.
+            // `RESOLVE_BENEATH` reports a path that leads out.
             Host::XDEV => Errno::Xdev,
             _ => Errno::Io,
         }
     }
 }
 
-/// What a call answers.
+/// Result of a call.
 pub(crate) type Answer<T = ()> = Result<T, Errno>;
 
-/// A call's answer as the number that the program gets.
+/// Converts a call's result to the number that the program gets.
 pub(crate) fn number(answer: Answer) -> i32 {
     match answer {
         Ok(()) => 0,
@@ -119,11 +119,11 @@ pub(crate) mod oflags {
     pub(crate) const TRUNC: u16 = 8;
 }
 
-/// `rights`: the two that decide how a file is opened.
+/// `rights`: the two that determine how a file is opened.
 pub(crate) mod rights {
     pub(crate) const FD_READ: u64 = 1 << 1;
     pub(crate) const FD_WRITE: u64 = 1 << 6;
-    /// Those of files and directories: the low 30 bits without the socket's.
+    /// All rights of files and directories: the low 30 bits without the socket's.
     pub(crate) const ALL: u64 = (1 << 30) - 1;
 }
 
@@ -151,13 +151,13 @@ pub(crate) mod eventtype {
     pub(crate) const FD_WRITE: u8 = 2;
 }
 
-/// Most buffers of one call, as Linux has it (`IOV_MAX`).
+/// Maximum buffers of one call, as in Linux (`IOV_MAX`).
 const MAX_IOVECS: u32 = 1024;
 
-/// Longest path of one call, as Linux has it (`PATH_MAX`).
+/// Maximum bytes of a path, as in Linux (`PATH_MAX`).
 const MAX_PATH: u32 = 4096;
 
-/// A program's memory. Addresses are the program's and may be anything.
+/// A program's memory. Addresses come from the program and are untrusted.
 pub(crate) struct Memory<'a>(pub &'a mut [u8]);
 
 impl Memory<'_> {
@@ -167,7 +167,7 @@ impl Memory<'_> {
         self.0.get(at as usize..end as usize).ok_or(Errno::Fault)
     }
 
-    /// Bytes at an address, to be written.
+    /// Writable bytes at an address.
     pub(crate) fn slice_mut(&mut self, at: u32, len: u32) -> Answer<&mut [u8]> {
         let end = u64::from(at) + u64::from(len);
         let range = at as usize..end as usize;
@@ -209,7 +209,7 @@ impl Memory<'_> {
         self.put(at, &value.to_le_bytes())
     }
 
-    /// The buffers of a vector, as address and length.
+    /// Reads a vector of buffers, as address and length.
     pub(crate) fn iovecs(&self, at: u32, count: u32) -> Answer<Vec<(u32, u32)>> {
         if count > MAX_IOVECS {
             return Err(Errno::Inval);
@@ -224,7 +224,7 @@ impl Memory<'_> {
         Ok(pairs)
     }
 
-    /// A path. It is copied, so that nothing changes it after it was judged.
+    /// Copies a path, so that the program cannot change it after it was checked.
     pub(crate) fn path(&self, at: u32, len: u32) -> Answer<Vec<u8>> {
         if len > MAX_PATH {
             return Err(Errno::Nametoolong);
@@ -254,7 +254,7 @@ mod tests {
         assert_eq!(memory.slice(0, u32::MAX), Err(Errno::Fault));
         assert_eq!(memory.iovecs(0, 1024), Err(Errno::Fault));
         assert_eq!(memory.iovecs(0, u32::MAX), Err(Errno::Inval));
-        // A vector whose buffers are outside.
+        // A vector whose buffers are out of bounds.
         assert_eq!(memory.iovecs(0, 1), Err(Errno::Fault));
     }
 

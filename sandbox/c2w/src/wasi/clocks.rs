@@ -1,19 +1,19 @@
-//! Clocks. Coarse on purpose: a fine one tells an image about its neighbours.
+//! Clocks, coarse on purpose: a fine clock would let an image observe its neighbours.
 
 use super::abi::{Answer, Errno, clock};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use wasmtime_wasi::{HostMonotonicClock, HostWallClock};
 
-/// The clocks of one image: calls and waits read the same.
+/// Clocks of one image, shared by clock calls and waits.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Clocks {
     start: Instant,
-    /// In nanoseconds.
+    /// Resolution in nanoseconds.
     resolution: u64,
 }
 
 impl Clocks {
-    /// Clocks that begin now.
+    /// Creates clocks that start now.
     pub(super) fn new(resolution: u64) -> Self {
         Self {
             start: Instant::now(),
@@ -35,7 +35,7 @@ impl Clocks {
         now - now % self.resolution
     }
 
-    /// A clock in nanoseconds, for a wait.
+    /// Reads a clock in nanoseconds, for a wait.
     ///
     /// # Errors
     /// `notsup` for the clocks of processor time, `inval` for others.

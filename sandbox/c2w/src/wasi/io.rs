@@ -10,17 +10,17 @@ use rustix::fs::{
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd};
 
-/// Most bytes of one transfer: a longer one is cut, as any may be, so that a
-/// stop is seen soon.
+/// Maximum bytes of one transfer: a longer one is shortened, as any may be, so that a stop
+/// is noticed soon.
 const MAX_TRANSFER: u32 = 1 << 20;
 
 /// Bytes of a directory that are read at once.
 const DIRECTORY_BUFFER: usize = 16 << 10;
 
-/// Bytes of a `dirent` before its name.
+/// Size of a `dirent` without its name in bytes.
 const DIRENT: usize = 24;
 
-/// Longest content in one call of the emulator's own words or the console.
+/// Maximum bytes of one write to the console or the emulator's error stream.
 const MAX_WORDS: usize = 1 << 20;
 
 impl Host {
@@ -60,7 +60,7 @@ impl Host {
         memory.put_u32(result, read)
     }
 
-    /// The console has no end: an image would exit at it.
+    /// Reads the console, which has no end: an image would exit at it.
     fn read_input(&self, memory: &mut Memory<'_>, iovecs: u32, count: u32) -> Answer<u32> {
         let mut total = 0;
         for (at, len) in memory.iovecs(iovecs, count)? {
@@ -113,7 +113,8 @@ impl Host {
             }
             Descriptor::Connection => self.transmit(memory, iovecs, count)?,
             Descriptor::File(file, _) => transfer(memory, iovecs, count, |bytes| {
-                // Where it goes is the file's business: that it adds is assumed.
+                // The file determines the position; the budget assumes that all bytes are
+                // added.
                 let length = bytes.len() as u64;
                 let write = || rustix::io::write(file, &*bytes);
                 self.spent.write(file, u64::MAX, length, write)
@@ -186,7 +187,7 @@ impl Host {
         }
     }
 
-    /// Advice is free to be ignored.
+    /// Advice may be ignored.
     pub(super) fn fd_advise(
         &mut self,
         _: &mut Memory<'_>,
@@ -225,7 +226,7 @@ impl Host {
         memory.put(at, &stat)
     }
 
-    /// Streams never wait anyway; of a file only appending can be changed.
+    /// Sets flags: streams never block anyway, and files can only change appending.
     pub(super) fn fd_fdstat_set_flags(
         &mut self,
         _: &mut Memory<'_>,
@@ -246,7 +247,7 @@ impl Host {
         Ok(())
     }
 
-    /// Rights were given up by the standard: nothing is kept of them.
+    /// The standard deprecated rights: they are ignored.
     pub(super) fn fd_fdstat_set_rights(
         &mut self,
         _: &mut Memory<'_>,
@@ -293,7 +294,7 @@ impl Host {
     ) -> Answer {
         let times = timestamps(atim, mtim, flags)?;
         match self.descriptor(fd)? {
-            // A handle that can write was judged when it was opened.
+            // A writable handle was checked when it was opened.
             Descriptor::File(file, _) => {
                 let writes =
                     rustix::fs::fcntl_getfl(file)?.intersects(OFlags::RDWR | OFlags::WRONLY);
@@ -310,8 +311,8 @@ impl Host {
         }
     }
 
-    /// Images ask for numbers from 3 on, until one is no mount; another error
-    /// would be fatal to them.
+    /// Images try numbers from 3 on until one is not a mount; any other error would be
+    /// fatal to them.
     pub(super) fn fd_prestat_get(&mut self, memory: &mut Memory<'_>, fd: u32, at: u32) -> Answer {
         let Descriptor::Mount(directory) = self.descriptor(fd)? else {
             return Err(Errno::Badf);
@@ -354,11 +355,11 @@ impl Host {
     }
 }
 
-/// Fills a buffer with `dirent`s from a place on. The last one may be cut, which
-/// tells the program that there are more. Cookies are the file system's own, so
-/// they stay right while entries come and go.
+/// Fills a buffer with `dirent`s from a cookie on. The last one may be cut, which shows the
+/// program that there are more. Cookies are the file system's own, so they stay valid while
+/// entries come and go.
 fn read_directory(directory: &Directory, cookie: u64, buffer: &mut [u8]) -> Answer<usize> {
-    // With a place of its own.
+    // Opened anew for a separate position.
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let fd = openat(&directory.fd, c".", flags, Mode::empty())?;
     if cookie > 0 {
@@ -388,7 +389,7 @@ fn read_directory(directory: &Directory, cookie: u64, buffer: &mut [u8]) -> Answ
     Ok(used)
 }
 
-/// A file's type as `filetype`.
+/// Converts a file type to `filetype`.
 fn kind(kind: FileType) -> u8 {
     match kind {
         FileType::RegularFile => filetype::REGULAR_FILE,
@@ -398,7 +399,7 @@ fn kind(kind: FileType) -> u8 {
     }
 }
 
-/// A `filestat`.
+/// Encodes a `filestat`.
 pub(super) fn filestat(stat: &Stat) -> [u8; 64] {
     let nanoseconds = |seconds: i64, rest: u64| {
         let seconds = u64::try_from(seconds).unwrap_or(0);
@@ -421,7 +422,7 @@ pub(super) fn filestat(stat: &Stat) -> [u8; 64] {
     bytes
 }
 
-/// The times that a call sets.
+/// Decodes the times that a call sets.
 pub(super) fn timestamps(atim: u64, mtim: u64, flags: u32) -> Answer<Timestamps> {
     let time = |value: u64, set: u16, now: u16| {
         let (set, now) = (flags & u32::from(set) != 0, flags & u32::from(now) != 0);
@@ -444,7 +445,7 @@ pub(super) fn timestamps(atim: u64, mtim: u64, flags: u32) -> Answer<Timestamps>
     })
 }
 
-/// Moves bytes between a file and buffers, until one is not done whole.
+/// Moves bytes between a file and buffers, until a short transfer.
 fn transfer(
     memory: &mut Memory<'_>,
     iovecs: u32,
@@ -466,7 +467,7 @@ fn transfer(
     Ok(total)
 }
 
-/// The content of buffers, as much as one call takes.
+/// Collects the content of buffers, as much as one call takes.
 fn gather(memory: &Memory<'_>, iovecs: u32, count: u32) -> Answer<Vec<u8>> {
     let mut all = Vec::new();
     for (at, len) in memory.iovecs(iovecs, count)? {

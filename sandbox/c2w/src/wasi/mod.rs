@@ -1,17 +1,16 @@
-//! WASI preview1 for container2wasm images, all of it, and nothing else.
+//! WASI preview1 for container2wasm images, complete and nothing beyond it.
 //!
-//! Images use 33 of its functions; all 46 are here, so that another build of
-//! the same emulator finds what it needs. Whatever a program says, no call panics,
-//! and only [`poll`](mod@poll) waits, together with output that nobody takes.
+//! Images use 33 of its functions; all 46 are here, so that another build of the same
+//! emulator works. No call panics on any input, and only [`poll`](mod@poll) and writes of
+//! unread output wait.
 //!
-//! wasmtime-wasi answers for arguments, environment, clocks and randomness, by our
-//! clocks and within our limits: calls that end at once and reach nothing. All else
-//! is ours: images must find their sockets at high numbers that never fail, and
-//! their directories after the standard streams at the same time; what waits must
-//! end at a stop; and files are held beneath their mounts.
-//! Our functions answer each address outside of memory with a number; those of
-//! wasmtime-wasi end the program, as the standard has it, and at clocks that there
-//! are not.
+//! wasmtime-wasi answers calls about arguments, environment, clocks and randomness, with
+//! our clocks and limits: these calls end at once and access nothing. All other calls are
+//! implemented here. Images must find their sockets at high numbers that never fail, and
+//! their directories right after the standard streams; waits must end at a stop; and files
+//! are confined to their mounts. Our functions answer each address outside of memory with
+//! an error number. Those of wasmtime-wasi end the program, as the standard specifies, also
+//! for unknown clocks.
 
 pub(super) mod abi;
 mod clocks;
@@ -27,7 +26,7 @@ use abi::{Answer, Memory, number};
 use wasmtime::{Caller, Engine, Extern, Linker};
 use wasmtime_wasi::p1;
 
-/// The one module that images may import from.
+/// The only module that images may import from.
 pub(super) const MODULE: &str = "wasi_snapshot_preview1";
 
 /// Runs a call with the program's memory. A stop ends the program here.
@@ -46,10 +45,10 @@ fn call(
     Ok(number(answer))
 }
 
-/// Declares the table: the names, and a linker that has them.
+/// Declares the function table: the names, and a linker with all of them.
 macro_rules! table {
     ($($name:ident($($argument:ident: $type:ty),*);)*) => {
-        /// The functions that answer here; `proc_exit` does not return.
+        /// Functions that return here; `proc_exit` does not return.
         const ANSWERING: &[&str] = &[$(stringify!($name)),*];
 
         fn link(linker: &mut Linker<Host>) -> wasmtime::Result<()> {
@@ -110,7 +109,7 @@ table! {
     sock_shutdown(fd: u32, how: u32);
 }
 
-/// The functions of wasmtime-wasi.
+/// Functions left to wasmtime-wasi.
 const PLAIN: [&str; 8] = [
     "args_get",
     "args_sizes_get",
@@ -127,10 +126,10 @@ pub(super) fn has(name: &str) -> bool {
     name == "proc_exit" || ANSWERING.contains(&name) || PLAIN.contains(&name)
 }
 
-/// A linker with the whole table.
+/// Creates a linker with the whole table.
 pub(super) fn linker(engine: &Engine) -> wasmtime::Result<Linker<Host>> {
     let mut linker = Linker::new(engine);
-    // All of wasmtime-wasi, and ours over it but for the plain ones.
+    // All of wasmtime-wasi, then ours over it except for the plain ones.
     p1::add_to_linker_sync(&mut linker, |host: &mut Host| &mut host.wasi)?;
     linker.allow_shadowing(true);
     link(&mut linker)?;
@@ -157,7 +156,7 @@ mod tests {
 
     #[test]
     fn the_table_is_whole() {
-        // The functions of preview1 by number.
+        // The number of functions of preview1.
         assert_eq!(ANSWERING.len() + PLAIN.len() + 1, 46);
         assert!(has("proc_exit") && has("sock_recv") && !has("fd_fstat"));
         let ours = |name: &&&str| ANSWERING.contains(name);

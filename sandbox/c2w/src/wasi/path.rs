@@ -9,7 +9,7 @@ use crate::files::{Directory, How, Opened};
 const BLOCK_BYTES: usize = 4096;
 
 impl Host {
-    /// Makes an entry that counts, unless nothing can be made there.
+    /// Creates an entry charged to the budget.
     fn charged<T>(
         &self,
         directory: &Directory,
@@ -104,7 +104,7 @@ impl Host {
         result: u32,
     ) -> Answer {
         let path = memory.path(path, len)?;
-        // Before anything is made for an answer that has no place.
+        // Checks the result's address before any file is created.
         memory.slice(result, 4)?;
         let how = How {
             follow: lookup & SYMLINK_FOLLOW != 0,
@@ -139,7 +139,7 @@ impl Host {
     ) -> Answer {
         let path = memory.path(path, len)?;
         let target = self.directory(fd)?.read_link(&path)?;
-        // Cut if need be, as POSIX has it.
+        // Truncated if necessary, as in POSIX.
         let fits = target.len().min(buffer_len as usize);
         memory.put(buffer, &target[..fits])?;
         memory.put_u32(result, fits as u32)

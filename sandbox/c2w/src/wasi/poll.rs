@@ -1,48 +1,47 @@
-//! Poll calls: `poll_oneoff`, the one call in which an image waits.
+//! Poll calls: `poll_oneoff`, the only call in which an image waits.
 //!
-//! An emulator asks for its console and its network in two calls after each
-//! other, each with the time until the guest's next timer. Something that
-//! arrives for the other one ends a wait early, as if its time were over, which
-//! the emulator allows: it reads the time anew. Each arrival does so once, so
-//! that an image which does not take it is not kept awake by it.
+//! An emulator polls its console and its network in two consecutive calls, each with the
+//! time until the guest's next timer. An arrival for the other source ends a wait early, as
+//! if its time were over, which the emulator allows: it reads the time again. Each arrival
+//! does so once, so that an image that ignores it is not kept awake.
 
 use super::abi::{Answer, Errno, Memory, eventtype};
 use super::state::{Descriptor, Host};
 use std::time::{Duration, Instant};
 
-/// Bytes of a `subscription`.
+/// Size of a `subscription` in bytes.
 const SUBSCRIPTION: u32 = 48;
 
-/// Bytes of an `event`.
+/// Size of an `event` in bytes.
 const EVENT: u32 = 32;
 
-/// Most subscriptions of one call; emulators use two.
+/// Maximum subscriptions of one call; emulators use two.
 const MAX_SUBSCRIPTIONS: u32 = 1024;
 
-/// `subclockflags`: the time is a point, not a span.
+/// `subclockflags`: the time is absolute.
 const ABSTIME: u16 = 1;
 
-/// How often frames that the network had no room for are offered again.
+/// Interval at which frames that the network had no room for are offered again.
 const FLUSH_INTERVAL: Duration = Duration::from_millis(2);
 
-/// What is waited for.
+/// Awaited event.
 #[derive(Copy, Clone)]
 enum EventKind {
-    /// The time, as nanoseconds from the call on.
+    /// The time, in nanoseconds from the call on.
     Clock(Answer<u64>),
     Read(u32),
     Write(u32),
     Unknown,
 }
 
-/// One of the things that a call waits for.
+/// One of the events that a call waits for.
 struct Subscription {
     userdata: u64,
     tag: u8,
     kind: EventKind,
 }
 
-/// Whether something is there: how many bytes.
+/// Number of available bytes, if any are.
 type Ready = Option<Answer<u64>>;
 
 impl Host {
@@ -54,7 +53,7 @@ impl Host {
                 let id = memory.u32(at(16)?)?;
                 let timeout = memory.u64(at(24)?)?;
                 let absolute = memory.u16(at(40)?)? & ABSTIME != 0;
-                // The wait itself is by a clock that nobody sets.
+                // The wait itself uses a monotonic clock.
                 EventKind::Clock(self.clocks.now(id).map(|now| match absolute {
                     true => timeout.saturating_sub(now),
                     false => timeout,
@@ -96,7 +95,7 @@ impl Host {
         memory.put_u32(result, happened.len() as u32)
     }
 
-    /// Waits until something of that has happened; nothing has after a stop.
+    /// Waits until some of the events have happened; none have after a stop.
     fn wait_for<'a>(&mut self, all: &'a [Subscription]) -> Vec<(&'a Subscription, Answer<u64>)> {
         let began = Instant::now();
         let span = all
@@ -106,7 +105,7 @@ impl Host {
                 _ => None,
             });
         let span = span.min();
-        // More than a monotonic clock can say is for ever.
+        // Beyond the range of the monotonic clock means for ever.
         let until = span.and_then(|span| began.checked_add(span));
         let streams = all.iter().any(|one| matches!(one.kind, EventKind::Read(_)));
         loop {
@@ -132,7 +131,7 @@ impl Host {
         }
     }
 
-    /// Parks until something arrives.
+    /// Parks until an arrival.
     fn park(&self, seen: crate::console::Seen, until: Option<Instant>) {
         let behind = self
             .network
@@ -148,7 +147,7 @@ impl Host {
         self.console.wait_arrival(seen, until);
     }
 
-    /// Whether something has arrived that no wait was cut short for yet.
+    /// Whether there was an arrival that has not ended a wait yet.
     fn take_arrivals(&mut self) -> bool {
         let seen = self.console.seen();
         let input = seen.inputs != self.reported.inputs && self.console.readable() > 0;
@@ -161,7 +160,7 @@ impl Host {
         input || frames
     }
 
-    /// Whether something that is waited for is there.
+    /// Whether an awaited event has happened.
     fn ready(&mut self, subscription: &Subscription, began: Instant) -> Ready {
         match subscription.kind {
             EventKind::Clock(Err(errno)) => Some(Err(errno)),
@@ -180,7 +179,7 @@ impl Host {
             Err(errno) => return Some(Err(errno)),
             Ok(Descriptor::Input) => self.console.readable(),
             Ok(Descriptor::Connection) => self.network.as_mut().map_or(0, |net| net.readable()),
-            // Somebody wants in as long as nobody is.
+            // A connection is pending until it is accepted.
             Ok(Descriptor::Listener) => usize::from(!self.is_connected()),
             Ok(Descriptor::File(..)) => 1,
             Ok(_) => return Some(Err(Errno::Badf)),

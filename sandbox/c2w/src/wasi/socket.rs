@@ -1,21 +1,21 @@
-//! Socket calls of the image's network: a socket that accepts once, and a stream of frames that
-//! never fails and never ends, because images close the wrong file when it does.
+//! Socket calls of the image's network: a socket that accepts once, and a stream of frames
+//! that never fails and never ends, because images close the wrong file when it does.
 
 use super::abi::{Answer, Errno, Memory};
 use super::state::{CONNECTION_FD, Descriptor, Host};
 use std::time::{Duration, Instant};
 
-/// `riflags` of `sock_recv`: leave what is read.
+/// `riflags` of `sock_recv`: leave the bytes unread.
 const PEEK: u32 = 1;
 
-/// Longest wait for a network that is behind; then frames are lost.
+/// Maximum wait for a slow network; then frames are lost.
 const CONGESTION_TIMEOUT: Duration = Duration::from_millis(20);
 
-/// How often it is asked meanwhile.
+/// Interval of polls meanwhile.
 const CONGESTION_POLL_INTERVAL: Duration = Duration::from_millis(1);
 
 impl Host {
-    /// Whether the network was accepted.
+    /// Whether the network connection was accepted.
     pub(super) fn is_connected(&self) -> bool {
         self.descriptors.contains_key(&CONNECTION_FD)
     }
@@ -63,7 +63,7 @@ impl Host {
         memory.put_u32(result, read)
     }
 
-    /// Reads from the network: what is there of one frame.
+    /// Reads available bytes of one frame from the network.
     pub(super) fn receive(
         &mut self,
         memory: &mut Memory<'_>,
@@ -106,7 +106,7 @@ impl Host {
         memory.put_u32(result, written)
     }
 
-    /// Writes to the network, which takes all.
+    /// Writes to the network, which takes all bytes.
     pub(super) fn transmit(&mut self, memory: &Memory<'_>, iovecs: u32, count: u32) -> Answer<u32> {
         let buffers = memory.iovecs(iovecs, count)?;
         let network = self.network.as_mut().ok_or(Errno::Badf)?;
@@ -125,7 +125,7 @@ impl Host {
         u32::try_from(written).map_err(|_| Errno::Overflow)
     }
 
-    /// Slows an image down whose network is behind.
+    /// Slows down an image whose network is behind.
     fn wait_congestion(&mut self) {
         let began = Instant::now();
         while let Some(network) = &mut self.network {
@@ -139,7 +139,7 @@ impl Host {
         }
     }
 
-    /// The network does not end for one side; it is gone when it is closed.
+    /// The network does not end in one direction; closing ends it.
     pub(super) fn sock_shutdown(&mut self, _: &mut Memory<'_>, fd: u32, _how: u32) -> Answer {
         self.connection(fd)
     }

@@ -1,5 +1,4 @@
-//! Host state of one image: its arguments, its descriptors, its
-//! network.
+//! Host state of one image: its arguments, its descriptors, its network.
 
 use super::abi::{Answer, Errno, Memory, filetype};
 use super::clocks::Clocks;
@@ -14,9 +13,9 @@ use wasmtime::StoreLimits;
 use wasmtime_wasi::WasiCtxBuilder;
 use wasmtime_wasi::p1::WasiP1Ctx;
 
-/// The socket on which an image waits for its network: far above the numbers of
-/// its own table of files, which closes the file of the same number when a
-/// socket fails, and below its `FD_SETSIZE` of 1024.
+/// The socket on which an image waits for its network: far above its own file descriptors,
+/// since it closes the file of the same number when a socket fails, and below its
+/// `FD_SETSIZE` of 1024.
 pub(crate) const LISTEN_FD: u32 = 900;
 
 /// The connection to its network.
@@ -25,28 +24,28 @@ pub(super) const CONNECTION_FD: u32 = 901;
 /// First descriptor of a mount.
 pub(super) const FIRST_FD: u32 = 3;
 
-/// Most descriptors of files and directories. A guest's files are served by its
-/// emulator, which keeps one for each that is open.
+/// Maximum descriptors of files and directories. The emulator serves a guest's files and
+/// keeps one for each open file.
 const MAX_FILES: usize = 512;
 
-/// What a descriptor is.
+/// Referent of a descriptor.
 #[derive(Debug)]
 pub(super) enum Descriptor {
-    /// The console's input.
+    /// Console input.
     Input,
-    /// The console's output.
+    /// Console output.
     Output,
-    /// The emulator's own words.
+    /// The emulator's own messages.
     Errors,
     /// A mount.
     Mount(Directory),
-    /// A directory in one.
+    /// A directory in a mount.
     Directory(Directory),
-    /// A file in one, and its `fdflags`.
+    /// A file in a mount, and its `fdflags`.
     File(OwnedFd, u16),
-    /// The socket that accepts the network.
+    /// The socket that accepts the network connection.
     Listener,
-    /// The network.
+    /// The network connection.
     Connection,
 }
 
@@ -63,42 +62,42 @@ impl Descriptor {
     }
 }
 
-/// How an image is set up.
+/// Setup of an image.
 pub(crate) struct Setup {
     pub arguments: Vec<String>,
     /// Names and values.
     pub environment: Vec<(String, String)>,
     pub mounts: Vec<Root>,
     pub network: Option<Stream>,
-    /// Resolution of its clocks in nanoseconds.
+    /// Clock resolution in nanoseconds.
     pub clock_resolution: u64,
     pub limits: StoreLimits,
-    /// What may be added to the mounts.
+    /// Write budget of the mounts.
     pub spent: Spent,
 }
 
-/// The host's side of one image.
+/// Host side of one image.
 pub(crate) struct Host {
-    /// What wasmtime-wasi answers with: arguments, environment, clocks, randomness.
-    /// It has no files, no network, and no standard streams.
+    /// The state of wasmtime-wasi: arguments, environment, clocks, randomness. It has no
+    /// files, no network, and no standard streams.
     pub(super) wasi: WasiP1Ctx,
     pub(super) console: Arc<Console>,
     pub(super) descriptors: BTreeMap<u32, Descriptor>,
     pub(super) network: Option<Stream>,
-    /// Arrivals that have cut a wait for something else short.
+    /// Arrivals that have already ended a wait for another event.
     pub(super) reported: Seen,
     pub(super) clocks: Clocks,
     pub limits: StoreLimits,
-    /// What was added to the mounts, of what may be.
+    /// Write budget of the mounts and its use.
     pub(super) spent: Spent,
-    /// The code that the image exited with.
+    /// Exit code of the image.
     pub exit_code: Option<u32>,
-    /// What the image did that ends it.
+    /// Violation by the image that ends it.
     pub broken: Option<String>,
 }
 
-/// Most random bytes that an image may ask for at once: the host takes as much
-/// memory meanwhile. Emulators ask for some hundred; one that asks for more ends.
+/// Maximum random bytes of one call: the host allocates as much meanwhile. Emulators ask
+/// for some hundred; one that asks for more ends.
 const MAX_RANDOM: u64 = 1 << 20;
 
 fn context(arguments: &[String], environment: &[(String, String)], clocks: Clocks) -> WasiP1Ctx {
@@ -114,7 +113,7 @@ fn context(arguments: &[String], environment: &[(String, String)], clocks: Clock
 }
 
 impl Host {
-    /// The state of a new image.
+    /// Creates the state of a new image.
     pub(crate) fn new(setup: Setup, console: Arc<Console>) -> Answer<Self> {
         let clocks = Clocks::new(setup.clock_resolution);
         let mut descriptors = BTreeMap::from([
@@ -143,7 +142,7 @@ impl Host {
         })
     }
 
-    /// Whether the image must not go on.
+    /// Whether the image must stop.
     pub(super) fn is_over(&self) -> bool {
         self.broken.is_some() || self.console.is_stopped()
     }
@@ -152,7 +151,7 @@ impl Host {
         self.descriptors.get(&fd).ok_or(Errno::Badf)
     }
 
-    /// A regular file.
+    /// Returns a regular file.
     pub(super) fn file(&self, fd: u32) -> Answer<&OwnedFd> {
         match self.descriptor(fd)? {
             Descriptor::File(file, _) => Ok(file),
@@ -161,7 +160,7 @@ impl Host {
         }
     }
 
-    /// A directory.
+    /// Returns a directory.
     pub(super) fn directory(&self, fd: u32) -> Answer<&Directory> {
         match self.descriptor(fd)? {
             Descriptor::Mount(directory) | Descriptor::Directory(directory) => Ok(directory),
@@ -169,7 +168,7 @@ impl Host {
         }
     }
 
-    /// Gives a descriptor the lowest number that is free.
+    /// Gives a descriptor the lowest free number.
     pub(super) fn insert(&mut self, descriptor: Descriptor) -> Answer<u32> {
         if self.descriptors.len() >= MAX_FILES {
             return Err(Errno::Mfile);
@@ -185,7 +184,7 @@ impl Host {
         Ok(free)
     }
 
-    /// Signals are the program's own affair: it has nobody to raise one for.
+    /// The program has no other process to signal.
     pub(super) fn proc_raise(&mut self, _: &mut Memory<'_>, _signal: u32) -> Answer {
         Err(Errno::Nosys)
     }

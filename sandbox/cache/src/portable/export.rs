@@ -1,4 +1,4 @@
-//! Export: writing a portable image.
+//! Export: writes a portable image.
 
 use super::super::cache::Cache;
 use super::super::digest::{Hasher, Inputs};
@@ -18,7 +18,7 @@ use std::time::Instant;
 /// Bytes copied at a time.
 const CHUNK: usize = 256 << 10;
 
-/// A part, and the file that it is made of.
+/// A part and its source file.
 struct Source {
     part: Part,
     file: PathBuf,
@@ -28,8 +28,8 @@ struct Source {
 ///
 /// # Errors
 ///
-/// [`ErrorCode::NotBuilt`] if there is none, [`ErrorCode::HashMismatch`] if it
-/// is damaged; a file that was there before is then still there.
+/// [`ErrorCode::NotBuilt`] if there is no image, [`ErrorCode::HashMismatch`] if it is
+/// damaged; an existing file then stays unchanged.
 pub fn export(
     cache: &Cache,
     file: &Path,
@@ -48,7 +48,7 @@ pub fn export(
     let written = write(&beside, &manifest, &sources);
     let written = written.and_then(|()| fs::rename(&beside, file).at(file));
     if written.is_err() {
-        // The failure is what counts; the rest of the file is of no use.
+        // The incomplete file is useless, and the first failure is the one to report.
         let _ = fs::remove_file(&beside);
     }
     written?;
@@ -60,7 +60,7 @@ pub fn export(
     Ok(manifest)
 }
 
-/// The parts of the current image, and where they come from.
+/// Collects the parts of the current image, and their origins.
 fn collect(cache: &Cache) -> Result<(Vec<Origin>, Vec<Source>), ImageError> {
     let snapshot = current(cache, STEP)?;
     let mut sources = vec![
@@ -88,7 +88,7 @@ fn collect(cache: &Cache) -> Result<(Vec<Origin>, Vec<Source>), ImageError> {
         for file in &entry.manifest.files {
             let path = &file.path;
             let carried = match path.strip_prefix(LICENCES) {
-                // The texts of each step in a folder of their own.
+                // The texts of each step go into a separate folder.
                 Some(below) => format!("{LICENCES}/{step}{below}"),
                 None if path == CONFIGURATION => path.clone(),
                 None => continue,
@@ -129,7 +129,7 @@ fn source(entry: &Entry, name: &str, carried: &str) -> Result<Source, ImageError
 fn write(file: &Path, manifest: &Portable, sources: &[Source]) -> Result<(), ImageError> {
     let text = serde_json::to_vec_pretty(manifest)
         .map_err(|error| ImageError::io(Path::new(NAME), &error.into()))?;
-    // What could not be read back is not written.
+    // Only a manifest that can be read back is written.
     Portable::parse(&text).map_err(|reason| damaged(file, &reason))?;
     let out = BufWriter::new(File::create(file).at(file)?);
     let mut out = GzEncoder::new(out, Compression::default());
@@ -148,7 +148,7 @@ fn write(file: &Path, manifest: &Portable, sources: &[Source]) -> Result<(), Ima
     out.sync_all().at(file)
 }
 
-/// Copies a part, which must be what the manifest says.
+/// Copies a part, which must match the manifest.
 fn copy(
     source: &Source,
     put: &mut impl FnMut(&[u8]) -> Result<(), ImageError>,

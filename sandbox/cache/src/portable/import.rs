@@ -1,4 +1,4 @@
-//! Import: reading a portable image, which anybody may have written.
+//! Import: reads a portable image, which is untrusted.
 
 use super::super::cache::{self, Cache, make_folder};
 use super::super::digest::{Hasher, Inputs};
@@ -17,21 +17,22 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::time::Instant;
 
-/// How a gzip file begins (RFC 1952, section 2.3.1).
+/// Magic number of a gzip file (RFC 1952, section 2.3.1).
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
 /// Bytes copied at a time.
 const CHUNK: usize = 256 << 10;
 
-/// Takes the image in a file as the one that sandboxes start from: checks every
-/// part, compiles the snapshot for this processor, and starts a guest from it.
-/// Gives what the file says about itself.
+/// Imports the image in a file as the one that sandboxes start from.
+///
+/// It checks every part, compiles the snapshot for this processor, and starts a guest from
+/// it. Returns the file's manifest.
 ///
 /// # Errors
 ///
-/// [`ErrorCode::BadFile`] if the file is damaged, cut off, or no image;
-/// [`ErrorCode::Guest`] and others if no guest starts from it. Whatever fails,
-/// the present image stays.
+/// [`ErrorCode::BadFile`] if the file is damaged, truncated, or not an image;
+/// [`ErrorCode::Guest`] and others if no guest starts from it. On any failure the present
+/// image stays.
 pub fn import(
     cache: &Cache,
     file: &Path,
@@ -55,7 +56,7 @@ pub fn import(
     archive.end()?;
     let path = out.join(ORIGIN);
     fs::write(&path, &text).at(&path)?;
-    // Its own kind of key: no build finds it under the one of its inputs.
+    // A distinct kind of key: no build finds the result under the key of its inputs.
     let mut inputs = Inputs::default();
     inputs.content("imported", &text);
     let snapshot = cache.publish(STEP, inputs, &out, start.elapsed())?;
@@ -75,7 +76,7 @@ pub fn import(
     Ok(manifest)
 }
 
-/// Compiles a snapshot and has a guest start from it.
+/// Compiles a snapshot and starts a guest from it.
 fn prepare(
     cache: &Cache,
     snapshot: &Entry,
@@ -96,7 +97,7 @@ fn prepare(
     tested.map(|()| module)
 }
 
-/// Forgets what no guest starts from, unless it is what there is.
+/// Discards a result that fails the smoke test, unless it is the current one.
 fn discard(cache: &Cache, entry: &Entry) -> Result<(), ImageError> {
     match cache.is_current(entry) {
         true => Ok(()),
@@ -104,7 +105,7 @@ fn discard(cache: &Cache, entry: &Entry) -> Result<(), ImageError> {
     }
 }
 
-/// The file, read once from its beginning to its end.
+/// Reads the file once, from start to end.
 struct ArchiveReader<'a> {
     file: &'a Path,
     stream: GzDecoder<BufReader<File>>,
@@ -125,7 +126,7 @@ impl<'a> ArchiveReader<'a> {
         Ok(ArchiveReader { file, stream })
     }
 
-    /// The manifest, and its text.
+    /// Reads the manifest, and its text.
     fn manifest(&mut self) -> Result<(Portable, Vec<u8>), ImageError> {
         let header = self.block()?;
         let size = size_of(&header, NAME).filter(|size| *size <= MAX_BYTES);
@@ -172,8 +173,8 @@ impl<'a> ArchiveReader<'a> {
         }
     }
 
-    /// The end of the archive, of the compressed stream, with the sum of its
-    /// bytes, and of the file.
+    /// Checks the end of the archive, of the compressed stream with its checksum, and of
+    /// the file.
     fn end(mut self) -> Result<(), ImageError> {
         for _ in 0..END_BLOCKS {
             if self.block()? != [0; BLOCK] {

@@ -1,5 +1,5 @@
-//! Manifest of a portable image: its first file says what it contains, and is
-//! checked before anything else is read.
+//! Manifest of a portable image: its first file lists the contents, and is checked before
+//! any other part is read.
 
 use super::super::digest::Inputs;
 use super::super::machine::{DISK, SNAPSHOT};
@@ -7,74 +7,73 @@ use super::tar::MAX_NAME;
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 
-/// The name of the manifest in the archive.
+/// Name of the manifest in the archive.
 pub(super) const NAME: &str = "manifest.json";
 
-/// What the file says that it is.
+/// Format name in the manifest.
 const FORMAT: &str = "agent99 guest image";
 
 /// Version of the file's layout.
 const VERSION: u32 = 2;
 
-/// Most bytes of the manifest: today it has 30 KB.
+/// Maximum bytes of the manifest: today it has 30 KB.
 pub(super) const MAX_BYTES: u64 = 1 << 20;
 
-/// Most bytes of the snapshot: today it has 74 MB, and a guest's memory cannot
-/// have more.
+/// Maximum bytes of the snapshot: today it has 74 MB, and a guest's memory cannot have
+/// more.
 const MAX_SNAPSHOT: u64 = 1 << 30;
 
-/// Most bytes of the image's disk: today it has some 50 MB.
+/// Maximum bytes of the image's disk: today it has some 50 MB.
 const MAX_DISK: u64 = 1 << 30;
 
-/// Most bytes of any other part, a text: the longest licence has 70 KB.
+/// Maximum bytes of any other part, a text: the longest licence has 70 KB.
 const MAX_TEXT: u64 = 4 << 20;
 
-/// Most parts: today there are some sixty.
+/// Maximum parts: today there are some sixty.
 const MAX_PARTS: usize = 2000;
 
-/// Most folders above a part.
+/// Maximum depth of folders above a part.
 const MAX_DEPTH: usize = 4;
 
 /// A file of the image.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Part {
-    /// Where it is, below the image's folder.
+    /// Path below the image's folder.
     pub path: String,
-    /// Its length in bytes.
+    /// Length in bytes.
     pub size: u64,
-    /// The hash of its content, in hexadecimal.
+    /// SHA-256 of the content, in hexadecimal.
     pub sha256: String,
 }
 
-/// A step of the build that the image comes from, as the machine that built it
-/// tells it. Nobody relies on it: it is for those who want to build the same.
+/// A build step of the image, as reported by the machine that built it. It is unverified
+/// information for reproducing the build.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Origin {
-    /// The step's name.
+    /// Name of the step.
     pub step: String,
-    /// All that its result depended on: versions, hashes, settings.
+    /// All inputs of its result: versions, hashes, settings.
     pub inputs: Inputs,
 }
 
-/// What a portable image contains.
+/// Manifest of a portable image.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Portable {
     format: String,
     version: u32,
-    /// The version of Agent99 that wrote the file.
+    /// Version of Agent99 that wrote the file.
     pub written_by: String,
-    /// Where the image comes from.
+    /// Build steps of the image.
     pub origin: Vec<Origin>,
-    /// The files, in the order of the archive; the snapshot is the first,
-    /// the disk the second.
+    /// Files in the order of the archive: first the snapshot, then the disk.
     pub files: Vec<Part>,
 }
 
 impl Portable {
-    /// The manifest of an image.
+    /// Creates the manifest of an image.
     pub(super) fn new(origin: Vec<Origin>, files: Vec<Part>) -> Portable {
         Portable {
             format: FORMAT.to_owned(),
@@ -85,7 +84,7 @@ impl Portable {
         }
     }
 
-    /// Reads a manifest that nobody vouches for; the reason why it is refused.
+    /// Parses an untrusted manifest; the error is the reason of a refusal.
     pub(super) fn parse(text: &[u8]) -> Result<Portable, String> {
         let manifest: Portable =
             serde_json::from_slice(text).map_err(|error| format!("{NAME}: {error}"))?;
@@ -115,7 +114,7 @@ impl Portable {
             if !is_plain(&part.path) || part.path == NAME {
                 return Err(format!("has a part with a name that is refused: {shown:?}"));
             }
-            // Names in order leave no room for two of one name.
+            // Strict ordering rules out duplicate names.
             let ordered = at < 2 || self.files[at - 1].path < part.path;
             if !ordered || (at > 0 && part.path == SNAPSHOT) {
                 return Err(format!("has parts out of order at {shown}"));
@@ -139,7 +138,7 @@ impl Portable {
         self.check_folders()
     }
 
-    /// No part may stand where another one has a folder.
+    /// Checks that no part has the path of another part's folder.
     fn check_folders(&self) -> Result<(), String> {
         let paths: HashSet<&str> = self.files.iter().map(|part| part.path.as_str()).collect();
         let folders = |part: &'_ Part| {
@@ -154,13 +153,13 @@ impl Portable {
         }
     }
 
-    /// Bytes of all parts.
+    /// Total bytes of all parts.
     pub fn size(&self) -> u64 {
         self.files.iter().map(|part| part.size).sum()
     }
 }
 
-/// Whether a path is one of plain names, downwards only, that mean the same on
+/// Whether a path consists of plain names, leads only downwards, and means the same on
 /// every system.
 fn is_plain(path: &str) -> bool {
     let plain = |name: &str| {

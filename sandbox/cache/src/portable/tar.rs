@@ -1,28 +1,27 @@
-//! Tar archive: the frame around the parts of a portable image, of plain files
-//! (POSIX.1-1988, "ustar"), so that common tools can list it and show
-//! its licence texts.
+//! Tar archive of a portable image's parts: plain files (POSIX.1-1988, "ustar"), so that
+//! common tools can list it and show its licence texts.
 //!
-//! Nothing is parsed but the size of the first file. Every other header is
-//! known before it is read, from the manifest, and must be that to the byte: no
-//! names are taken from headers, and there are no links, folders or devices.
+//! The reader parses only the size of the first file. Every other header is known from the
+//! manifest before it is read, and must match to the byte: the reader takes no names from
+//! headers, and there are no links, folders or devices.
 
-/// Bytes of a header; contents are filled up to a multiple of it.
+/// Size of a header in bytes; contents are padded to a multiple of it.
 pub(super) const BLOCK: usize = 512;
 
 /// Zero blocks that end an archive.
 pub(super) const END_BLOCKS: usize = 2;
 
-/// Longest name of a file: the field of the header.
+/// Maximum bytes of a file name: the header's field.
 pub(super) const MAX_NAME: usize = 100;
 
-/// Where the octal digits of the size are.
+/// Position of the size's octal digits.
 const SIZE: std::ops::Range<usize> = 124..135;
 
-/// Where the sum of the header's bytes is; spaces while it is counted.
+/// Position of the checksum over the header's bytes; spaces while it is computed.
 const CHECKSUM: std::ops::Range<usize> = 148..156;
 
-/// The header of a file: owned by nobody, of no time, so that equal contents
-/// give equal archives. The name has at most [`MAX_NAME`] bytes.
+/// Builds the header of a file with fixed owner and time, so that equal contents give equal
+/// archives. The name has at most [`MAX_NAME`] bytes.
 pub(super) fn header(name: &str, size: u64) -> [u8; BLOCK] {
     let mut block = [0; BLOCK];
     let mut put = |at: usize, bytes: &[u8]| block[at..at + bytes.len()].copy_from_slice(bytes);
@@ -33,7 +32,7 @@ pub(super) fn header(name: &str, size: u64) -> [u8; BLOCK] {
     put(SIZE.start, format!("{size:011o}").as_bytes());
     put(136, b"00000000000");
     put(CHECKSUM.start, b"        ");
-    // A plain file.
+    // A regular file.
     put(156, b"0");
     put(257, b"ustar\x0000");
     let sum: u32 = block.iter().map(|byte| u32::from(*byte)).sum();
@@ -41,15 +40,15 @@ pub(super) fn header(name: &str, size: u64) -> [u8; BLOCK] {
     block
 }
 
-/// The size that a header has, if it is the header of a plain file of this
-/// name as [`header`] makes it.
+/// Returns the size in a header, if it is the one that [`header`] makes for a plain file of
+/// this name.
 pub(super) fn size_of(block: &[u8; BLOCK], name: &str) -> Option<u64> {
     let digits = std::str::from_utf8(&block[SIZE]).ok()?;
     let size = u64::from_str_radix(digits, 8).ok()?;
     (header(name, size) == *block).then_some(size)
 }
 
-/// Zeros between the end of a file of this size and the next header.
+/// Bytes of zero padding between a file of this size and the next header.
 pub(super) const fn padding(size: u64) -> usize {
     let over = (size % BLOCK as u64) as usize;
     (BLOCK - over) % BLOCK

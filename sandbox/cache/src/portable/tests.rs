@@ -1,4 +1,4 @@
-//! Images carried from one cache to another, and files that are none.
+//! Images carried from one cache to another, and invalid files.
 
 use super::super::cache::Cache;
 use super::super::digest::{self, Inputs};
@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// Compiles by copying, and finds that snapshots work which say so.
+/// A machine that compiles by copying, and whose smoke test accepts snapshots that say so.
 #[derive(Default)]
 struct Copies {
     smoke_tests: Cell<u32>,
@@ -69,7 +69,7 @@ impl Machine for Copies {
     }
 }
 
-/// A cache, and the folder that it lives in.
+/// A cache and its temporary folder.
 struct TestCache {
     folder: TempDir,
     cache: Cache,
@@ -96,7 +96,7 @@ impl TestCache {
             .unwrap()
     }
 
-    /// A machine that has built an image.
+    /// Simulates a machine that has built an image.
     fn built(snapshot: &[u8]) -> TestCache {
         let source = TestCache::new();
         let entries = [
@@ -133,7 +133,7 @@ impl TestCache {
         Some(fs::read(entry.path(MODULE)).unwrap())
     }
 
-    /// A file with these bytes, gzipped.
+    /// Writes a gzipped file with these bytes.
     fn gzipped(&self, bytes: &[u8]) -> PathBuf {
         let path = self.folder.path().join("made.tar.gz");
         let mut out = GzEncoder::new(Vec::new(), Compression::fast());
@@ -190,9 +190,9 @@ fn an_image_arrives_with_its_licences_and_goes_on() {
     assert_eq!(fs::read(snapshot.path(licences[1])).unwrap(), b"a");
     let module = away.cache.current("module").unwrap().unwrap();
     assert_eq!(fs::read(module.path(DISK)).unwrap(), b"d");
-    // What was imported can be exported: the same file again.
+    // An imported image exports to the same file again.
     assert_eq!(fs::read(away.export()).unwrap(), fs::read(file).unwrap());
-    // And imported again where it is.
+    // It can be imported again in place.
     away.import(&away.export()).unwrap();
     assert_eq!(away.module().unwrap(), b"works");
 }
@@ -235,8 +235,8 @@ fn every_cut_and_every_changed_byte_is_noticed() {
     for cut in 0..bytes.len() {
         refused(&bytes[..cut], &format!("cut at {cut}"));
     }
-    // The header of gzip (RFC 1952) has ten bytes; what they tell of time and
-    // system says nothing about the contents.
+    // The header of gzip (RFC 1952) has ten bytes; its time and system do not affect the
+    // contents.
     for at in 10..bytes.len() {
         let mut other = bytes.clone();
         other[at] ^= 1;
@@ -321,7 +321,7 @@ fn only_a_whole_image_is_exported() {
     let damaged = TestCache::built(b"works");
     fs::write(file(&damaged), "kept").unwrap();
     let snapshot = damaged.cache.current("snapshot").unwrap().unwrap();
-    // The same size, inode and time, as a failing disk would have it.
+    // Keep size, inode and time unchanged, as a failing disk would.
     let path = snapshot.path(SNAPSHOT);
     let times = fs::metadata(&path).unwrap().modified().unwrap();
     fs::write(&path, b"wOrks").unwrap();

@@ -1,9 +1,8 @@
-//! Disk of the guest's own: everything that is written goes there instead of
-//! into memory.
+//! The guest's own disk: it receives all writes instead of memory.
 //!
-//! The disk comes empty. It is formatted, and what is written lies on it as a
-//! layer over the root file system (overlayfs), which stays as it is in memory.
-//! The two together are the root of all that starts afterwards.
+//! The disk comes empty. The agent formats it and mounts it as the upper layer of an
+//! overlayfs over the root file system, which stays unchanged in memory. The overlay
+//! becomes the root of all processes that start afterwards.
 
 use super::mounts::OVERLAYS;
 use super::sys::own_files_as;
@@ -18,26 +17,26 @@ use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
-/// The disk, in a folder of the agent's: commands have no name for it.
+/// The disk, in a folder of the agent: commands have no name for it.
 const DEVICE: &str = "/var/lib/agent99/vdb";
 
-/// What the kernel tells of it: how large it is, and its numbers.
+/// Size and device numbers of the disk, from the kernel.
 const SIZE: &str = "/sys/block/vdb/size";
 const NUMBERS: &str = "/sys/block/vdb/dev";
 
-/// The administrator.
+/// User id of the administrator.
 const ROOT_USER: u32 = 0;
 
-/// How often and how long the kernel is waited for, which learns of the disk by
-/// an interrupt and sees to it in a thread of its own.
+/// How often and at which interval the kernel is polled for the disk: it learns of it by an
+/// interrupt, which it handles in a separate thread.
 const MAX_POLLS: u32 = 2000;
 const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
-/// The program that formats, on the image's disk.
+/// Formatting program, on the image's disk.
 const FORMAT: &str = "/usr/lib/agent99/usr/bin/mke2fs";
 
-/// No journal: a disk that its guest does not outlive is never recovered. Tables
-/// are not zeroed: the disk is new, and reads as zeros where nothing was written.
+/// No journal: a disk that its guest does not outlive is never recovered. Tables are not
+/// zeroed: the disk is new, and reads as zeros where it was not written.
 const FORMAT_OPTIONS: [&str; 13] = [
     "-F",
     "-q",
@@ -55,20 +54,19 @@ const FORMAT_OPTIONS: [&str; 13] = [
     DEVICE,
 ];
 
-/// Blocks of removed files go back to the host; tables are zeros already.
+/// The host gets the blocks of removed files back; tables are zero already.
 const OPTIONS: &CStr = c"discard,noinit_itable";
 
-/// Where the disk is mounted, and both layers together, before that is the root.
+/// Mount points of the disk, and of both layers together before they become the root.
 const DISK: &str = "/var/lib/agent99/disk";
 const ROOT: &str = "/var/lib/agent99/root";
 
-/// What is mounted in the root.
+/// Mounts inside the root.
 const MOUNTED: [&str; 5] = ["dev", "proc", "run", "sys", "usr/lib/agent99"];
 
-/// Makes the disk the place of all that is written. Whoever started before has
-/// another root.
+/// Makes the disk the target of all writes. Processes that started before keep their root.
 pub(super) fn set_up() -> io::Result<()> {
-    // What is made here is the system's.
+    // Files created here belong to the system.
     own_files_as(ROOT_USER);
     let made = make();
     own_files_as(USER);
@@ -90,8 +88,8 @@ fn make() -> io::Result<()> {
     let layers = format!("lowerdir=/,upperdir={DISK}/upper,workdir={DISK}/work");
     let layers = CString::new(layers)?;
     mount("overlay", ROOT, "overlay", MountFlags::NODEV, &*layers)?;
-    // What mounts with a layer of their own need lies on the disk itself: the root
-    // is layered, and a layer cannot be on such a one.
+    // Overlay mounts keep their layers on the disk itself: the root is an overlayfs, which
+    // cannot hold layers.
     let overlays = Path::new(ROOT).join(OVERLAYS.trim_start_matches('/'));
     fs::create_dir_all(&overlays)?;
     mount_bind(disk.join("overlays"), overlays)?;

@@ -1,8 +1,8 @@
 //! Control groups (version 2): one for each command, under one for all.
 //!
-//! The agent itself stays in the root group, outside their limits, so that
-//! commands cannot starve it. It reaches them through a descriptor: nothing that
-//! commands see leads to them.
+//! The agent itself stays in the root group, outside their limits, so that commands cannot
+//! starve it. It reaches the groups through a descriptor: no path visible to commands leads
+//! to them.
 
 use crate::protocol::Limits;
 use rustix::fd::{AsFd, OwnedFd};
@@ -10,56 +10,54 @@ use rustix::fs::{AtFlags, Mode, OFlags};
 use std::fs;
 use std::io;
 
-/// Where `/init` mounts the control groups.
+/// Mount point of the control groups, mounted by `/init`.
 pub(super) const ROOT: &str = "/sys/fs/cgroup";
 
-/// Memory that commands together leave to the agent and the kernel.
+/// Memory that all commands together leave to the agent and the kernel.
 const SPARE_MEMORY: u64 = 12 << 20;
 
-/// Processes that commands together leave to the agent and the kernel.
+/// Processes that all commands together leave to the agent and the kernel.
 const SPARE_PROCESSES: u64 = 64;
 
-/// Memory that one command leaves to the others, unless it has a limit of its own: then a command that takes all it can get hits its own limit before
-/// that of all, and only it ends.
+/// Memory that one command leaves to the others by default. A command that takes all it can
+/// get then hits its own limit before the common one, and only it ends.
 const SPARE_FOR_OTHERS: u64 = 16 << 20;
 
-/// Processes and threads of one command, unless it has a limit of its own: more than any
-/// build or test run on one processor needs, less than all that there can be.
+/// Default limit of a command's processes and threads: more than any build or test run on
+/// one processor needs, less than the system's total.
 const COMMAND_PROCESSES: u32 = 512;
 
-/// Memory that may still count to a group that serves another command.
+/// Memory that may still be charged to a group that is reused.
 const MAX_LEFT_BYTES: u64 = 256 << 10;
 
-/// Groups that wait to be removed, at most, if their processes have ended:
-/// commands may come without a pause for [`Groups::tidy`], and each group holds
-/// open files.
+/// Maximum groups that wait to be removed after their processes ended: commands may come
+/// without a pause for [`Groups::tidy`], and each group holds open files.
 const MAX_ENDING: usize = 8;
 
-/// Bytes of a page; a file of the kernel gives at most so many in one piece.
+/// Size of a page in bytes, the most that a kernel file returns in one read.
 const PAGE_BYTES: usize = 4096;
 
-/// Maker of the groups.
+/// Creates and removes the groups.
 #[derive(Debug)]
 pub(super) struct Groups {
-    /// The folder of the group for all commands.
+    /// Folder of the group for all commands.
     parent: OwnedFd,
     /// Memory that commands have together.
     memory: u64,
-    /// Limits of a command that has none of its own.
+    /// Limits of commands without explicit ones.
     defaults: Limits,
     made: u64,
-    /// One with the defaults, made when there was nothing else to do, or left by
-    /// a command that is gone: making one takes longer than starting a small
-    /// program.
+    /// A group with the defaults, made while idle or left by an ended command: making one
+    /// takes longer than starting a small program.
     spare: Option<Group>,
     /// Groups whose processes are still ending.
     ending: Vec<Group>,
-    /// [`Groups::tidy`] has something to do.
+    /// Whether [`Groups::tidy`] has work.
     untidy: bool,
 }
 
 impl Groups {
-    /// Prepares the group for all commands.
+    /// Creates the group for all commands.
     pub(super) fn new() -> io::Result<Self> {
         let root = rustix::fs::open(ROOT, FOLDER, Mode::empty())?;
         let controllers = "+memory +pids";
@@ -86,7 +84,7 @@ impl Groups {
         })
     }
 
-    /// Other limits for commands that have none of their own.
+    /// Changes the limits of commands without explicit ones.
     pub(super) fn set_defaults(&mut self, limits: &Limits) -> io::Result<()> {
         self.check(limits)?;
         self.defaults = Limits {
@@ -99,7 +97,7 @@ impl Groups {
         }
     }
 
-    /// A new group.
+    /// Makes a group.
     pub(super) fn make(&mut self, limits: &Limits) -> io::Result<Group> {
         self.check(limits)?;
         self.untidy = true;
@@ -117,7 +115,7 @@ impl Groups {
         Ok(group)
     }
 
-    /// Whether limits are less than all there is: others would limit nothing.
+    /// Checks that limits are below the total: others would have no effect.
     fn check(&self, limits: &Limits) -> io::Result<()> {
         match limits.memory {
             Some(bytes) if bytes > self.memory => Err(io::Error::other(format!(
@@ -128,13 +126,13 @@ impl Groups {
         }
     }
 
-    /// Ends what is left in a group and removes it when that is gone.
+    /// Kills the processes left in a group, and removes it once they are gone.
     pub(super) fn end(&mut self, group: Group) {
         self.ending.push(group);
         self.untidy = true;
     }
 
-    /// What can wait until nothing else is to do.
+    /// Does work that can wait until the agent is idle.
     pub(super) fn tidy(&mut self) {
         self.untidy = false;
         self.sweep();
@@ -154,7 +152,7 @@ impl Groups {
         }
     }
 
-    /// Whether [`Groups::tidy`] has something to do.
+    /// Whether [`Groups::tidy`] has work.
     pub(super) fn is_untidy(&self) -> bool {
         self.untidy
     }
@@ -178,13 +176,13 @@ impl Groups {
     }
 }
 
-/// One group. The files that each command needs stay open: opening one takes
-/// several times as long as reading it.
+/// One group. The files that each command needs stay open: opening one takes several times
+/// as long as reading it.
 #[derive(Debug)]
 pub(super) struct Group {
     name: String,
     folder: OwnedFd,
-    /// It has limits or ways of its own.
+    /// Whether it has special limits or settings.
     altered: bool,
     processes: OwnedFd,
     kill: OwnedFd,
@@ -192,7 +190,7 @@ pub(super) struct Group {
     memory: OwnedFd,
 }
 
-/// How a group's folder is opened, which is only looked up in.
+/// Open flags of a group's folder, which only serves look-ups.
 const FOLDER: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
 fn make_folder(parent: &OwnedFd, name: &str) -> io::Result<OwnedFd> {
@@ -211,7 +209,7 @@ fn write(group: impl AsFd, name: &str, text: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// A file of a group from its start, if it is not longer than a page.
+/// Reads a file of a group from its start, if it fits a page.
 fn read(file: &OwnedFd) -> Option<String> {
     let mut buffer = [0; PAGE_BYTES];
     let count = rustix::io::pread(file, &mut buffer, 0).ok()?;
@@ -220,7 +218,6 @@ fn read(file: &OwnedFd) -> Option<String> {
 }
 
 impl Group {
-    /// Sets its limits.
     pub(super) fn limit(&self, limits: &Limits) -> io::Result<()> {
         if let Some(pids) = limits.pids {
             write(&self.folder, "pids.max", &pids.to_string())?;
@@ -231,15 +228,15 @@ impl Group {
         Ok(())
     }
 
-    /// Not all its processes end when memory runs out, but only the largest.
+    /// Lets only the largest process die when memory runs out, not all of them.
     pub(super) fn die_apart(&mut self) -> io::Result<()> {
         self.altered = true;
         write(&self.folder, "memory.oom.group", "0")
     }
 
-    /// Whether it can serve another command: nothing runs in it or ran out of
-    /// memory, it is as it was made, and what counts to it still (files in
-    /// memory that a command left) is next to nothing.
+    /// Whether it can serve another command: it has no processes and default settings,
+    /// never ran out of memory, and little memory is still charged to it (files in memory
+    /// that a command left).
     fn is_as_new(&self) -> bool {
         let processes = read(&self.processes);
         let memory = read(&self.memory).and_then(|text| text.trim().parse().ok());
@@ -249,18 +246,18 @@ impl Group {
             && !self.ran_out_of_memory()
     }
 
-    /// Its list of processes, open for a child to enter.
+    /// Opens its list of processes, which a child writes to in order to enter.
     pub(super) fn procs_fd(&self) -> io::Result<OwnedFd> {
         self.processes.try_clone()
     }
 
-    /// Kills all processes in it, also those that fork meanwhile.
+    /// Kills all processes in it, including ones that are just being forked.
     pub(super) fn kill(&self) -> io::Result<()> {
         rustix::io::write(&self.kill, b"1")?;
         Ok(())
     }
 
-    /// The processes in it.
+    /// Lists the processes in it.
     pub(super) fn processes(&self) -> Vec<i32> {
         let list = open(&self.folder, "cgroup.procs", OFlags::RDONLY);
         let list = list.and_then(|file| io::read_to_string(fs::File::from(file)));
@@ -268,12 +265,12 @@ impl Group {
         list.lines().filter_map(|line| line.parse().ok()).collect()
     }
 
-    /// Whether the kernel ended a process in it for want of memory.
+    /// Whether the kernel killed a process in it because memory ran out.
     pub(super) fn ran_out_of_memory(&self) -> bool {
         self.memory_kills() > 0
     }
 
-    /// How many processes in it the kernel ended for want of memory.
+    /// Number of its processes that the kernel killed because memory ran out.
     pub(super) fn memory_kills(&self) -> u64 {
         let events = read(&self.events).unwrap_or_default();
         let kills = events
@@ -285,7 +282,7 @@ impl Group {
     }
 }
 
-/// Bytes of memory that programs can still get.
+/// Bytes of memory that programs can still allocate.
 fn available_memory() -> io::Result<u64> {
     memory_field("MemAvailable:")
 }

@@ -1,8 +1,8 @@
-//! Program launcher: all that a child needs is made here, before it is.
+//! Program launcher: prepares all data of a child before the child exists.
 //!
-//! The child borrows the agent's memory until it is the program (`sys`), so
-//! starting one copies no page tables and faults no page twice. It may not
-//! allocate; where the program may be is therefore worked out beforehand.
+//! The child borrows the agent's memory until `execve` (`sys`), so that starting it copies
+//! no page tables and faults no page twice. It must not allocate; the candidate paths of
+//! the program are therefore computed beforehand.
 
 use super::sys::{ChildSetup, NotStarted, Started, spawn};
 use rustix::fd::OwnedFd;
@@ -11,10 +11,10 @@ use std::ffi::{CString, OsString};
 use std::io;
 use std::os::unix::ffi::OsStringExt;
 
-/// Where programs are looked for without `PATH` (`execvp(3)`).
+/// Search path without `PATH` (`execvp(3)`).
 const DEFAULT_PATH: &[u8] = b"/bin:/usr/bin";
 
-/// The shell that runs scripts without a `#!` line (`execvp(3)`).
+/// Shell that runs scripts without a `#!` line (`execvp(3)`).
 const SHELL: &[u8] = b"/bin/sh";
 
 /// Variables by name.
@@ -25,26 +25,26 @@ pub(super) type Variables = Vec<(Vec<u8>, Vec<u8>)>;
 pub(super) struct Launch {
     /// Standard input, output and error.
     pub stdio: [OwnedFd; 3],
-    /// Its working directory; the agent's own if absent.
+    /// Working directory; the agent's own if absent.
     pub cwd: Option<CString>,
-    /// A descriptor that it inherits, and under which number.
+    /// An inherited descriptor and its number in the child.
     pub more: Option<(OwnedFd, i32)>,
-    /// What it does before it is the program.
+    /// Setup of the child before `execve`.
     pub setup: ChildSetup,
-    /// Where the program may be, in order.
+    /// Candidate paths of the program, in order.
     pub paths: Vec<CString>,
-    /// Its arguments, the first of which is its name, behind one for the shell.
+    /// Arguments, the first of which is the program's name, after a slot for the shell.
     pub argv: Vec<CString>,
     /// `NAME=value`.
     pub env: Vec<CString>,
 }
 
 impl Launch {
-    /// The program `argv` with the variables `env` and no others. A name without
-    /// a slash is looked up in the `PATH` of these.
+    /// Prepares the program `argv` with exactly the variables `env`. A name without a slash
+    /// is looked up in their `PATH`.
     ///
     /// # Errors
-    /// `EINVAL`: there is no name, or something contains a zero byte.
+    /// `EINVAL` if the name is missing, or a text contains a zero byte.
     pub(super) fn new(
         argv: &[Vec<u8>],
         env: &Variables,
@@ -70,16 +70,16 @@ impl Launch {
         })
     }
 
-    /// With that working directory.
+    /// Sets the working directory.
     ///
     /// # Errors
-    /// `EINVAL`: it contains a zero byte.
+    /// `EINVAL` if it contains a zero byte.
     pub(super) fn in_folder(self, cwd: &[u8]) -> io::Result<Self> {
         let cwd = Some(text(cwd.to_vec())?);
         Ok(Self { cwd, ..self })
     }
 
-    /// Starts it.
+    /// Starts the program.
     ///
     /// # Errors
     /// Those of `clone(2)`, of the setup, and of `execve(2)`.
@@ -88,8 +88,8 @@ impl Launch {
     }
 }
 
-/// The agent's own variables, those of the user, and those put over them, of
-/// which the last of a name counts.
+/// Merges the agent's own variables, those of the user, and `more`; the last of a name
+/// counts.
 pub(super) fn variables(clear: bool, user: &[(&str, &str)], more: &Variables) -> Variables {
     let own = std::env::vars_os().filter(|_| !clear);
     let mut all: Variables = own
@@ -108,7 +108,7 @@ pub(super) fn variables(clear: bool, user: &[(&str, &str)], more: &Variables) ->
     all
 }
 
-/// Paths at which the program of that name may be.
+/// Candidate paths of the program with that name.
 fn paths(name: &[u8], path: &[u8]) -> Result<Vec<CString>, Errno> {
     if name.is_empty() {
         return Err(Errno::NOENT);

@@ -1,5 +1,5 @@
-//! Resume and prepare: the start from a snapshot, and before that the preparation of
-//! one, each once in a guest's life.
+//! Resume and prepare: the start from a snapshot, and the preparation of one, each once in
+//! a guest's lifetime.
 
 use super::group::memory_field;
 use super::mounts::Mounts;
@@ -11,8 +11,8 @@ use rustix::time::{ClockId, Timespec};
 use std::hint::black_box;
 use std::io;
 
-/// Sets clock, entropy, name, network and mounts. Everything is tried; the
-/// answer is what failed.
+/// Sets clock, entropy, name, network and mounts. Every step is tried; returns the failures
+/// as text.
 pub(super) fn resume(resume: &Resume, mounts: &mut Mounts) -> Option<String> {
     let mut failures = Vec::new();
     let mut note = |what: &str, result: io::Result<()>| {
@@ -41,8 +41,8 @@ fn set_clock(wall_ns: u64) -> io::Result<()> {
     Ok(rustix::time::clock_settime(ClockId::Realtime, time)?)
 }
 
-/// Mixes the host's bytes into the kernel's generator, and credits them: the
-/// host vouches for them.
+/// Mixes the host's bytes into the kernel's generator and credits them: the host vouches
+/// for them.
 fn mix(entropy: &[u8]) -> io::Result<()> {
     let flags = OFlags::WRONLY | OFlags::CLOEXEC;
     let device = rustix::fs::open("/dev/urandom", flags, Mode::empty())?;
@@ -50,32 +50,29 @@ fn mix(entropy: &[u8]) -> io::Result<()> {
     for chunk in whole {
         add_entropy(&device, chunk)?;
     }
-    // Too few to credit; they are mixed in all the same.
+    // Too few to credit; they are mixed in anyway.
     if !rest.is_empty() {
         rustix::io::write(&device, rest)?;
     }
     Ok(())
 }
 
-/// Free memory that [`zero_free_memory`] leaves alone, so that the kernel need
-/// not look for any, also while it tells the host of 4 MB that are free
-/// (`free-pages-at-once.patch`).
+/// Free memory that [`zero_free_memory`] spares, so that the kernel need not reclaim
+/// memory, even while it reports 4 MB as free to the host (`free-pages-at-once.patch`).
 const LEFT_FREE: u64 = 8 << 20;
 
-/// Memory taken at once; above the size from which the allocator asks the
-/// kernel for each alone.
+/// Bytes allocated at once: above the size from which the allocator maps each block
+/// separately.
 const CHUNK_BYTES: usize = 1 << 20;
 
-/// Bytes of a page.
 const PAGE_BYTES: usize = 4096;
 
-/// Takes free memory, which the kernel hands out zeroed, and gives it back: a
-/// snapshot has no use for what was there before. Answers how many bytes it
-/// was.
+/// Allocates free memory, which the kernel zeroes, and releases it: a snapshot has no use
+/// for the old contents. Returns the number of bytes.
 pub(super) fn zero_free_memory() -> io::Result<u64> {
     let mut chunks = Vec::new();
     while memory_field("MemFree:")? > LEFT_FREE + CHUNK_BYTES as u64 {
-        // Zeroed by the kernel, page by page, when it is first written.
+        // The kernel zeroes each page when it is first written.
         let mut chunk = vec![0u8; CHUNK_BYTES];
         for mark in [1, 0] {
             chunk.chunks_mut(PAGE_BYTES).for_each(|page| page[0] = mark);

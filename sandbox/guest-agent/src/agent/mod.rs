@@ -1,9 +1,8 @@
-//! Event loop of the guest's agent: one thread that waits for the host, for its
-//! children and for their pipes.
+//! Event loop of the guest's agent: one thread that waits for the host, for its children
+//! and for their pipes.
 //!
-//! Every command is a process with pipes of its own and, in the guest, a
-//! control group of its own; scripts run one at a time in the session's shell.
-//! Nothing here blocks but `poll`.
+//! Every command is a process with separate pipes and, in a guest, a separate control
+//! group; scripts run one at a time in the session's shell. Only `poll` blocks.
 
 #![allow(clippy::print_stderr, reason = "the guest's console")]
 
@@ -37,37 +36,35 @@ use streams::discard;
 use task::{Failure, Task};
 use views::Views;
 
-/// The process that cannot be killed for want of memory anyway.
+/// Process id 1, which the out-of-memory killer never kills.
 const FIRST_PROCESS: i32 = 1;
 
-/// How long commands that run may report nothing before their groups are seen
-/// to: short ones have ended by then, and were not held up.
+/// Silence of running commands after which their groups are tidied: short commands have
+/// ended by then, undelayed.
 const TIDY_AFTER: Duration = Duration::from_millis(20);
 
 /// The agent; see the module.
 #[derive(Debug)]
 pub struct Agent {
     port: Port,
-    /// A byte for each death of a child.
+    /// Receives a byte for each death of a child.
     deaths: OwnedFd,
     groups: Option<Groups>,
     session: Session,
     tasks: Vec<Task>,
-    /// Outputs of ended tasks that somebody may still write to: read on, so
-    /// that the writer neither waits nor dies, and forgotten.
+    /// Outputs of ended tasks that other processes may still write to: they are read and
+    /// discarded, so that the writer neither blocks nor dies.
     orphans: Vec<OwnedFd>,
     views: Views,
     mounts: Mounts,
-    /// The system is a guest, which the agent sets up.
+    /// Whether the system is a guest, which the agent sets up.
     in_guest: bool,
-    /// Variables that every command starts with.
     env: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
-/// How long a pipe that is written to all the time is left to fill.
+/// Time for which a busy pipe is left to fill.
 const FILL_TIME: Duration = Duration::from_micros(200);
 
-/// What `poll` found.
 #[derive(Clone, Copy, Debug)]
 enum Event {
     Request,
@@ -80,11 +77,11 @@ enum Event {
 }
 
 impl Agent {
-    /// The agent of a guest, on its port, with control groups and a world of
-    /// their own for commands.
+    /// Creates the agent of a guest, on its port, with control groups and an isolated world
+    /// for commands.
     ///
     /// # Errors
-    /// Those of the system: without all of it there are no commands.
+    /// Those of the system: commands need all of it.
     pub fn in_guest() -> io::Result<Self> {
         let mortal = std::process::id() != FIRST_PROCESS as u32;
         if mortal {
@@ -103,7 +100,7 @@ impl Agent {
         Ok(agent)
     }
 
-    /// An agent on the socket that is its standard input.
+    /// Creates an agent on the socket that is its standard input.
     ///
     /// # Errors
     /// Those of the system.
@@ -154,8 +151,8 @@ impl Agent {
             let was_streaming = is_streaming;
             is_streaming = events.iter().all(|event| matches!(event, Event::Output));
             if was_streaming && is_streaming {
-                // Whoever writes chunk after chunk fills its pipe now: one wake-up
-                // for many chunks. Yielding would not do: the agent goes first.
+                // A process that writes chunk after chunk fills its pipe now: one wake-up
+                // for many chunks. Yielding would not help, as the agent has priority.
                 std::thread::sleep(FILL_TIME);
             }
             for event in events {
@@ -167,7 +164,7 @@ impl Agent {
         }
     }
 
-    /// Waits for events. What can wait is done when there are none.
+    /// Waits for events; deferred work runs when there are none.
     fn wait(&mut self) -> io::Result<Vec<Event>> {
         loop {
             let untidy = self.groups.as_ref().is_some_and(Groups::is_untidy);
@@ -193,8 +190,7 @@ impl Agent {
     fn poll(&self, timeout: Option<&Timespec>) -> io::Result<Vec<Event>> {
         let (fds, mut events) = self.interests();
         let mut fds = fds;
-        // A signal is the death of a child, which then is an event: nothing was
-        // idle.
+        // A signal is the death of a child, which becomes an event: the agent was not idle.
         while let Err(error) = rustix::event::poll(&mut fds, timeout) {
             if error != Errno::INTR {
                 return Err(error.into());
@@ -246,7 +242,7 @@ impl Agent {
                 }
                 return Ok(open);
             }
-            // Flushed before the next wait; moved on by `pump_tasks`.
+            // Flushed before the next wait; `pump_tasks` moves it on.
             Event::PortRoom | Event::Output => {}
             Event::Death => self.reap()?,
             Event::Status => {
@@ -305,7 +301,7 @@ impl Agent {
         }
     }
 
-    /// The guest starts to live.
+    /// Starts the guest's lifetime with the host's settings.
     fn resume(&mut self, id: u64, resume: Resume) {
         let interrupted = if resume.interrupt { self.end_all() } else { 0 };
         let disk = if resume.disk && self.in_guest {
@@ -314,7 +310,7 @@ impl Agent {
             Ok(())
         };
         self.start_session();
-        // Elsewhere the system is not the agent's to change.
+        // Outside a guest the system is not the agent's to change.
         let failure = if self.in_guest {
             life::resume(&resume, &mut self.mounts)
         } else {
@@ -337,8 +333,8 @@ impl Agent {
         self.port.send(id, &report);
     }
 
-    /// Has all that starts from now on write to the disk. The session's shell
-    /// started before and is ended.
+    /// Redirects writes of all processes that start from now on to the disk. The session's
+    /// shell started before and is ended.
     fn use_disk(&mut self) -> io::Result<()> {
         disk::set_up()?;
         let group = self.session.replace();
@@ -346,8 +342,8 @@ impl Agent {
         Ok(())
     }
 
-    /// Ends all commands without reporting each; how many there were.
-    /// If a script was one of them there is no session shell any more.
+    /// Ends all commands without reports; returns their number. If a script was one of
+    /// them, the session shell is gone too.
     fn end_all(&mut self) -> u32 {
         let tasks = std::mem::take(&mut self.tasks);
         let count = tasks.len() as u32;
@@ -364,7 +360,7 @@ impl Agent {
         count
     }
 
-    /// A command with the variables that every command has.
+    /// Adds the variables that every command has.
     fn with_defaults(&self, exec: Exec) -> Exec {
         let mut env = if exec.clear_env {
             Vec::new()
@@ -381,7 +377,7 @@ impl Agent {
         begin: impl FnOnce(&mut Self) -> Result<Task, Failure>,
     ) -> Result<(), Failure> {
         if self.tasks.iter().any(|task| task.id == id) {
-            // The other command goes on; the host has lost count.
+            // The other command continues; the host has lost track of its ids.
             eprintln!("agent99-agent: id {id} is in use");
             return Ok(());
         }
@@ -390,8 +386,8 @@ impl Agent {
         Ok(())
     }
 
-    /// Requests about a command that runs. One that has ended meanwhile is no
-    /// error: the host did not know yet.
+    /// Handles requests about a running command. A command that has ended meanwhile is not
+    /// an error: the host did not know yet.
     fn control(&mut self, id: u64, request: Request) {
         let Some(task) = self.tasks.iter_mut().find(|task| task.id == id) else {
             return;
@@ -433,9 +429,9 @@ impl Agent {
         Ok(())
     }
 
-    /// Takes note of all children that ended.
+    /// Reaps all ended children.
     fn reap(&mut self) -> io::Result<()> {
-        // First the bell, then the list: none is missed.
+        // Drain the notifications before reaping, so that no death is missed.
         discard(&self.deaths);
         loop {
             match rustix::process::wait(WaitOptions::NOHANG) {
@@ -489,7 +485,7 @@ impl Agent {
         }
     }
 
-    /// Moves output on and drops the tasks that are over.
+    /// Moves output on and drops finished tasks.
     fn pump_tasks(&mut self) {
         let mut index = 0;
         while index < self.tasks.len() {
@@ -501,7 +497,7 @@ impl Agent {
                 index += 1;
             }
         }
-        // The next step begins with another one.
+        // Round-robin: the next step begins with another task.
         if self.tasks.len() > 1 {
             self.tasks.rotate_left(1);
         }

@@ -1,8 +1,8 @@
 //! Mounts of the host's folders in the guest.
 //!
-//! One 9p mount shows them all, below a root that only the agent looks at. Each
-//! is then bound to its target. What `overlay` mounts take is kept by overlayfs
-//! in the guest's memory.
+//! One 9p mount contains them all, below a root that only the agent accesses. Each is then
+//! bound to its target. For `overlay` mounts, overlayfs keeps the writes in the guest's
+//! memory.
 
 use crate::protocol::{Access, Mount};
 use rustix::mount::{MountFlags, UnmountFlags, mount, mount_bind, mount_remount, unmount};
@@ -12,25 +12,23 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// Where the file server's root is mounted.
+/// Mount point of the file server's root.
 const ROOT: &str = "/run/agent99/mounts";
 
-/// What overlay mounts need, a folder for each: not below `/run`, which is
-/// small.
+/// Layers of overlay mounts, a folder for each: not below `/run`, which is small.
 pub(super) const OVERLAYS: &str = "/var/lib/agent99/overlay";
 
 /// The mount tag of the virtio device.
 const TAG: &str = "agent99";
 
-/// Largest message: what the kernel's transport takes, 125 pages.
-/// `cache=mmap`: shared mappings work, and changes of the host are seen at the
-/// next open.
+/// Largest message: the limit of the kernel's transport, 125 pages. `cache=mmap`: shared
+/// mappings work, and changes on the host are seen at the next open.
 const OPTIONS: &std::ffi::CStr = c"trans=virtio,version=9p2000.L,msize=512000,cache=mmap";
 
-/// What every mount has: no rights by set-user-id, no devices.
+/// Flags of every mount: no set-user-id, no devices.
 const FLAGS: MountFlags = MountFlags::NOSUID.union(MountFlags::NODEV);
 
-/// What is mounted.
+/// Present mounts.
 #[derive(Debug, Default)]
 pub(super) struct Mounts {
     present: Vec<Mount>,
@@ -39,7 +37,7 @@ pub(super) struct Mounts {
 }
 
 impl Mounts {
-    /// Mounts these and no others. What is mounted already stays.
+    /// Changes the mounts to exactly these. Unchanged ones stay.
     pub(super) fn set(&mut self, wanted: &[Mount]) -> io::Result<()> {
         while let Some(old) = self.present.pop_if(|mount| !wanted.contains(mount)) {
             unmount(OsStr::from_bytes(&old.path), UnmountFlags::DETACH)?;
@@ -81,7 +79,7 @@ impl Mounts {
         for part in ["lower", "upper", "work"] {
             fs::create_dir_all(folder.join(part))?;
         }
-        // Bound, so that no character of its name means something below.
+        // Bound to a fixed name, so that special characters of its own do not matter.
         mount_bind(entry, folder.join("lower"))?;
         let folder = folder.display();
         let data = format!("lowerdir={folder}/lower,upperdir={folder}/upper,workdir={folder}/work");
@@ -90,7 +88,7 @@ impl Mounts {
     }
 }
 
-/// A folder or an empty file to mount over.
+/// Makes a folder or an empty file to mount over.
 fn make_mount_point(target: &Path, folder: bool) -> io::Result<()> {
     if folder {
         return fs::create_dir_all(target);
@@ -105,7 +103,7 @@ fn make_mount_point(target: &Path, folder: bool) -> io::Result<()> {
     opened.map(drop)
 }
 
-/// Writes back what the host has not got yet.
+/// Writes unwritten data back to the host.
 pub(super) fn write_back() {
     rustix::fs::sync();
 }

@@ -1,5 +1,5 @@
-//! Network setup of the guest by rtnetlink(7): fixed addresses that the host gives,
-//! so that no start waits for a lease.
+//! Network setup of the guest by rtnetlink(7), with fixed addresses from the host, so that
+//! a start never waits for a lease.
 
 use crate::protocol::Network;
 use rustix::fd::OwnedFd;
@@ -10,15 +10,15 @@ use std::fmt::Write;
 use std::fs;
 use std::io;
 
-/// The only interface besides loopback.
+/// The only interface apart from loopback.
 const INTERFACE: &str = "eth0";
 
-/// NetlinkMessage types of rtnetlink(7).
+/// Message types of rtnetlink(7).
 const RTM_NEWLINK: u16 = 16;
 const RTM_NEWADDR: u16 = 20;
 const RTM_NEWROUTE: u16 = 24;
 
-/// A request that wants an answer; and one that makes or replaces.
+/// Flags of a request with an acknowledgement, and of one that creates or replaces.
 const REQUEST_ACK: u16 = 0x01 | 0x04;
 const CREATE_REPLACE: u16 = 0x100 | 0x400;
 
@@ -38,10 +38,10 @@ const TABLE_MAIN: u8 = 254;
 const PROTOCOL_STATIC: u8 = 4;
 const UNICAST: u8 = 1;
 
-/// Bytes of `struct nlmsghdr`; the error number of an answer follows it.
+/// Size of `struct nlmsghdr` in bytes; in a reply the error number follows it.
 const HEADER_BYTES: usize = 16;
 
-/// Sets the interface up, with route and names; or takes it down.
+/// Brings the interface up, with route and names, or down.
 pub(super) fn set_up(network: Option<&Network>) -> io::Result<()> {
     let Ok(text) = fs::read_to_string(format!("/sys/class/net/{INTERFACE}/ifindex")) else {
         return match network {
@@ -69,7 +69,7 @@ pub(super) fn set_up(network: Option<&Network>) -> io::Result<()> {
     add_hosts(network)
 }
 
-/// The network's last address.
+/// Broadcast address of the network.
 fn broadcast(network: &Network) -> io::Result<[u8; 4]> {
     if !(1..=30).contains(&network.prefix) {
         return Err(io::Error::other(format!(
@@ -81,7 +81,7 @@ fn broadcast(network: &Network) -> io::Result<[u8; 4]> {
     Ok((u32::from_be_bytes(network.address) | rest).to_be_bytes())
 }
 
-/// Names that the host gave, after those of the image.
+/// Appends the host's names to those of the image.
 fn add_hosts(network: &Network) -> io::Result<()> {
     /// Separates the image's names from those of this guest.
     const MARK: &str = "# of this sandbox\n";
@@ -91,13 +91,13 @@ fn add_hosts(network: &Network) -> io::Result<()> {
     let mut text = format!("{image}{MARK}");
     for ([a, b, c, d], name) in &network.hosts {
         let name = String::from_utf8_lossy(name);
-        // Writing to a string never fails.
+        // Writing to a string cannot fail.
         let _ = writeln!(text, "{a}.{b}.{c}.{d} {name}");
     }
     fs::write(HOSTS, text)
 }
 
-/// A message in the making: header, fixed part, attributes.
+/// A message being built: header, fixed part, attributes.
 struct NetlinkMessage(Vec<u8>);
 
 impl NetlinkMessage {
@@ -109,7 +109,7 @@ impl NetlinkMessage {
         Self(bytes)
     }
 
-    /// Adds an attribute; all start at multiples of four bytes.
+    /// Appends an attribute; all start at multiples of four bytes.
     fn with(mut self, kind: u16, value: &[u8]) -> Self {
         self.0.extend((4 + value.len() as u16).to_ne_bytes());
         self.0.extend(kind.to_ne_bytes());
@@ -125,7 +125,7 @@ impl NetlinkMessage {
     }
 }
 
-/// `struct ifinfomsg`: the link up, with size and address; or down.
+/// Builds `struct ifinfomsg`: the link up, with MTU and address; or down.
 fn link(index: u32, network: Option<&Network>) -> Vec<u8> {
     let mut fixed = vec![0; 4];
     fixed.extend(index.to_ne_bytes());
@@ -141,7 +141,7 @@ fn link(index: u32, network: Option<&Network>) -> Vec<u8> {
     message.finish()
 }
 
-/// `struct ifaddrmsg`: the interface's address.
+/// Builds `struct ifaddrmsg`: the interface's address.
 fn address(index: u32, network: &Network, broadcast: [u8; 4]) -> Vec<u8> {
     let mut fixed = vec![INET, network.prefix, 0, 0];
     fixed.extend(index.to_ne_bytes());
@@ -152,7 +152,7 @@ fn address(index: u32, network: &Network, broadcast: [u8; 4]) -> Vec<u8> {
         .finish()
 }
 
-/// `struct rtmsg`: everything else by the gateway.
+/// Builds `struct rtmsg`: the default route by the gateway.
 fn route(index: u32, network: &Network) -> Vec<u8> {
     let fixed = [
         INET,
@@ -174,7 +174,7 @@ fn route(index: u32, network: &Network) -> Vec<u8> {
         .finish()
 }
 
-/// Sends a request and reads the kernel's answer.
+/// Sends a request and reads the kernel's reply.
 fn send(socket: &OwnedFd, message: &[u8]) -> Result<(), Errno> {
     let kernel = SocketAddrNetlink::new(0, 0);
     rustix::net::sendto(socket, message, SendFlags::empty(), &kernel)?;
@@ -211,7 +211,7 @@ mod tests {
         let bytes = link(2, Some(&network));
         assert_eq!(bytes.len(), 16 + 16 + 8 + 12);
         assert_eq!(bytes[..4], 52u32.to_ne_bytes());
-        // The address has 6 bytes, its attribute 10, its place 12.
+        // The address has 6 bytes, its attribute 10, padded to 12.
         assert_eq!(
             bytes[40..44],
             [10u16.to_ne_bytes(), 1u16.to_ne_bytes()].concat()

@@ -10,30 +10,29 @@ use rustix::io::Errno;
 use std::io;
 use std::time::Duration;
 
-/// Where the kernel lists the named ports of virtio consoles.
+/// Folder in which the kernel lists the named ports of virtio consoles.
 const PORTS: &str = "/sys/class/virtio-ports";
 
-/// How often the port is polled for, which the kernel adds some time after the
-/// device.
+/// Interval at which the port is polled for: the kernel adds it some time after the device.
 const PORT_POLL_INTERVAL: Duration = Duration::from_millis(2);
 
-/// Unsent bytes above which no more output of commands is read: they wait in
-/// their pipes, and what is urgent does not wait long behind them.
+/// Unsent bytes above which no more output of commands is read: it waits in the pipes, so
+/// that urgent frames do not wait long behind it.
 const QUEUE_BYTES: usize = 64 << 10;
 
-/// The port, with what came in part and what the host has not taken.
+/// The port, with partly received frames and unsent bytes.
 #[derive(Debug)]
 pub(super) struct Port {
     fd: OwnedFd,
     reader: FrameReader,
     queue: Outgoing,
-    /// Where reads go, [`MAX_CHUNK`] bytes. It is kept because clearing so much
-    /// for each read takes longer than all else that a short command needs.
+    /// Read buffer of [`MAX_CHUNK`] bytes. It is reused because clearing it for each read
+    /// takes longer than the rest of a short command.
     scratch: Vec<u8>,
 }
 
 impl Port {
-    /// Opens the port of the agent, once the kernel has it.
+    /// Opens the agent's port, once the kernel has it.
     pub(super) fn open() -> io::Result<Self> {
         loop {
             if let Some(device) = find()? {
@@ -45,7 +44,7 @@ impl Port {
         }
     }
 
-    /// Speaks over `fd`.
+    /// Uses `fd` as the port.
     pub(super) fn new(fd: OwnedFd) -> io::Result<Self> {
         set_nonblocking(&fd)?;
         Ok(Self {
@@ -56,7 +55,7 @@ impl Port {
         })
     }
 
-    /// Reads what is there; `false` at the end of the stream.
+    /// Reads available bytes; `false` at the end of the stream.
     pub(super) fn receive(&mut self) -> io::Result<bool> {
         loop {
             match rustix::io::read(&self.fd, &mut self.scratch) {
@@ -69,7 +68,7 @@ impl Port {
         }
     }
 
-    /// The next request that came.
+    /// Returns the next complete request.
     pub(super) fn next(&mut self) -> Result<Option<(u64, Request)>, ProtocolError> {
         self.reader.next(Request::decode)
     }
@@ -79,8 +78,8 @@ impl Port {
         report.encode(id, self.queue.end());
     }
 
-    /// Queues output that `read` fills into a buffer of at most `limit` bytes;
-    /// the answer is that of `read`, how many bytes it was.
+    /// Queues output that `read` fills into a buffer of at most `limit` bytes; returns the
+    /// result of `read`, the number of bytes.
     pub(super) fn send_output(
         &mut self,
         id: u64,
@@ -96,17 +95,17 @@ impl Port {
         Ok(count)
     }
 
-    /// Whether output of commands may be added.
+    /// Whether output of commands may be queued.
     pub(super) fn has_room(&self) -> bool {
         self.queue.len() < QUEUE_BYTES
     }
 
-    /// Whether something waits to be sent.
+    /// Whether bytes wait to be sent.
     pub(super) fn is_pending(&self) -> bool {
         self.queue.len() > 0
     }
 
-    /// Sends what the host takes.
+    /// Sends bytes as far as the host takes them.
     pub(super) fn flush(&mut self) -> io::Result<()> {
         while self.is_pending() {
             match rustix::io::write(&self.fd, self.queue.bytes()) {
@@ -126,13 +125,13 @@ impl AsFd for Port {
     }
 }
 
-/// Makes reads and writes of `fd` return at once.
+/// Makes reads and writes of `fd` non-blocking.
 pub(super) fn set_nonblocking(fd: &OwnedFd) -> io::Result<()> {
     let flags = rustix::fs::fcntl_getfl(fd)?;
     Ok(rustix::fs::fcntl_setfl(fd, flags | OFlags::NONBLOCK)?)
 }
 
-/// Path of the device of the agent's port, if it is there.
+/// Finds the device path of the agent's port, if it exists.
 fn find() -> io::Result<Option<String>> {
     let Ok(ports) = std::fs::read_dir(PORTS) else {
         return Ok(None);

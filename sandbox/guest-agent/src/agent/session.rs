@@ -1,27 +1,26 @@
 //! Session shell: one `sh` that keeps its state from script to script.
 //!
-//! The shell reads what it is to do from its standard input: one line for each
-//! script, which reads the script from a file in memory by `command .`, so that
-//! an open quote, a `return` or an error is the script's own end and no more.
-//! Standard input of a script is empty; its outputs are pipes of its own.
-//! Nothing is printed into the outputs to mark the end: the shell reports exported
-//! variables and status on another pipe. All of them have names in the session's
-//! directory (`session_dir`), which the shell inherits and nobody else finds.
+//! The shell reads one line for each script from its standard input. The line reads the
+//! script from a file in memory by `command .`, so that an open quote, a `return` or an
+//! error ends only the script. Standard input of a script is empty; its outputs are
+//! separate pipes. Nothing is printed into the outputs to mark the end: the shell reports
+//! exported variables and status on another pipe. All of these have names in the session's
+//! directory (`session_dir`), which the shell inherits and no other process can find.
 //!
-//! What the shell does after each script is a function that it knows from its
-//! start, because a shell takes longer to read a line than to follow it. The
-//! script itself is not run by a function: it would have arguments of its own.
+//! The steps after each script are a function that the shell knows from its start, because
+//! a shell takes longer to read a line than to run it. The script itself is not run by a
+//! function, which would change its arguments.
 //!
-//! A subshell that meets an error of the shell itself (`${x?}`, no process to be
-//! had) goes on behind the nearest `command`, which is the session's: busybox
-//! and dash fork with the handler of their parent. So the first thing after a
-//! script is to end every process that is not the shell. The lines come from
-//! standard input for the same reason: behind a `command` that was read from
-//! another file, such a subshell of busybox looks for that file for ever.
+//! A subshell that meets an error of the shell itself (`${x?}`, no process available)
+//! continues after the nearest `command`, which is the session's: busybox and dash fork
+//! with the handler of their parent. So the first step after a script is to end every
+//! process that is not the shell. The lines come from standard input for the same reason:
+//! after a `command` read from another file, such a subshell of busybox searches for that
+//! file for ever.
 //!
-//! When the shell ends, by `exit`, by `set -e` or by a signal, the next script
-//! gets a new one in the last working directory with the last exported
-//! variables. What the old one left running is killed.
+//! When the shell ends, by `exit`, by `set -e` or by a signal, the next script gets a new
+//! one in the last working directory with the last exported variables. Processes that the
+//! old one left running are killed.
 
 use super::group::{Group, Groups};
 use super::launch::{Launch, Variables};
@@ -38,37 +37,37 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 
-/// Most bytes of exported variables that are kept for a new shell.
+/// Maximum bytes of exported variables kept for a new shell.
 const MAX_EXPORTS: usize = 1 << 20;
 
-/// The shell's function that reports the end of a script: a short name, because
-/// the shell reads it after every script.
+/// Shell function that reports the end of a script: a short name, because the shell reads
+/// it after every script.
 const REPORT: &str = "_a99";
 
-/// What a new shell starts with.
+/// Initial state of a new shell.
 #[derive(Debug, Default)]
 struct SavedState {
     cwd: Option<OsString>,
-    /// As `export -p` prints them.
+    /// Output of `export -p`.
     exports: Vec<u8>,
 }
 
-/// The session, with or without a living shell.
+/// The session, with or without a running shell.
 #[derive(Debug)]
 pub(super) struct Session {
     dir: SessionDir,
     shell: Option<Shell>,
     saved: SavedState,
-    /// The shell ended since the last script's end.
+    /// Whether the shell ended since the last script's end.
     reset: bool,
 }
 
-/// How a script ended.
+/// Result of a script.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ScriptEnd {
-    /// Its id.
+    /// Id of the script.
     pub id: u64,
-    /// How.
+    /// How the script ended.
     pub ending: Ending,
     /// See [`Exited::session_reset`](crate::protocol::Exited::session_reset).
     pub session_reset: bool,
@@ -76,14 +75,14 @@ pub(super) struct ScriptEnd {
     pub out_of_memory: bool,
 }
 
-/// Exit codes from there on tell of a signal.
+/// Exit codes from this on mean a signal.
 const SIGNALLED: u8 = 128;
 
 impl Session {
-    /// A session without a shell, with that directory or one of its own.
+    /// Creates a session without a shell, in that directory or a new one.
     ///
     /// # Errors
-    /// Those of making one.
+    /// Those of making a directory.
     pub(super) fn new(dir: Option<OwnedFd>) -> io::Result<Self> {
         Ok(Self {
             dir: dir.map_or_else(SessionDir::temporary, |dir| Ok(SessionDir::at(dir)))?,
@@ -103,7 +102,8 @@ impl Session {
         if self.shell.is_none() {
             let mut group = groups.map(|g| g.make(&Limits::default())).transpose()?;
             if let Some(group) = &mut group {
-                // What takes too much ends, not the shell with its state.
+                // The process that takes too much memory ends, not the shell with its
+                // state.
                 group.die_apart()?;
             }
             let shell = Shell::start(&mut self.dir, &self.saved, group, views, env)?;
@@ -112,7 +112,7 @@ impl Session {
         Ok(())
     }
 
-    /// Gives the shell that runs already variables and limits.
+    /// Applies variables and limits to a shell that is already running.
     pub(super) fn adopt(&mut self, env: &[(Vec<u8>, Vec<u8>)], limits: &Limits) {
         let Some(shell) = &mut self.shell else {
             return;
@@ -129,7 +129,7 @@ impl Session {
         }
     }
 
-    /// Runs a script; its outputs.
+    /// Runs a script; returns its outputs.
     pub(super) fn run(&mut self, id: u64, script: &[u8]) -> Result<Vec<Output>, Failure> {
         let refused = |errno, text: &str| Failure(Reason::Other, errno, text.to_owned());
         let shell = self.shell.as_mut();
@@ -143,7 +143,7 @@ impl Session {
         Ok(outputs)
     }
 
-    /// The pipe on which the shell reports the end of a script.
+    /// Pipe on which the shell reports the end of a script.
     pub(super) fn status(&self) -> Option<&OwnedFd> {
         self.shell.as_ref().map(|shell| &shell.status)
     }
@@ -153,13 +153,13 @@ impl Session {
         self.shell.as_ref().is_some_and(|shell| shell.pid == pid)
     }
 
-    /// Whether that script runs now.
+    /// Whether that script is running.
     pub(super) fn runs(&self, id: u64) -> bool {
         let script = self.shell.as_ref().and_then(|shell| shell.script.as_ref());
         script.is_some_and(|script| script.id == id)
     }
 
-    /// Reads what the shell reported; the end of the script if that was it.
+    /// Reads the shell's reports; returns the end of the script once it is complete.
     pub(super) fn poll_status(&mut self) -> Option<ScriptEnd> {
         let shell = self.shell.as_mut()?;
         shell.read_status();
@@ -187,8 +187,8 @@ impl Session {
         end
     }
 
-    /// The shell ended. The script's end, if one ran, and the group of what is
-    /// left.
+    /// Handles the shell's end; returns the end of a running script, and the group of
+    /// leftover processes.
     pub(super) fn shell_ended(&mut self, ending: Ending) -> (Option<ScriptEnd>, Option<Group>) {
         let reported = self.poll_status();
         let Some(shell) = self.shell.take() else {
@@ -206,10 +206,10 @@ impl Session {
         (reported.or(script), group)
     }
 
-    /// Ends the shell with its script, about which nobody wants to hear. The
-    /// group of what is left.
+    /// Ends the shell and its script without a report; returns the group of leftover
+    /// processes.
     pub(super) fn abandon(&mut self) -> Option<Group> {
-        // What it reported of itself is kept; its script's end is not wanted.
+        // Its reported state is kept; the end of its script is discarded.
         self.poll_status();
         let shell = self.shell.take()?;
         shell.kill();
@@ -217,22 +217,22 @@ impl Session {
         shell.group
     }
 
-    /// The same for a shell that nobody had yet: that there will be another one is
-    /// nothing to tell.
+    /// Does the same for a shell that was never used, so that its replacement is not
+    /// reported as a reset.
     pub(super) fn replace(&mut self) -> Option<Group> {
         let group = self.abandon();
         self.reset = false;
         group
     }
 
-    /// Ends the shell and all that it started.
+    /// Kills the shell and all processes it started.
     pub(super) fn kill(&self) {
         if let Some(shell) = &self.shell {
             shell.kill();
         }
     }
 
-    /// Sends a signal to what the shell runs, not to the shell.
+    /// Sends a signal to the processes that the shell runs, not to the shell.
     pub(super) fn signal(&self, number: u32) -> Result<(), Errno> {
         let signal = i32::try_from(number).ok().and_then(Signal::from_named_raw);
         let signal = signal.ok_or(Errno::INVAL)?;
@@ -243,7 +243,7 @@ impl Session {
             Some(group) => {
                 let processes = group.processes().into_iter().filter_map(Pid::from_raw);
                 for process in processes.filter(|process| *process != shell.pid) {
-                    // It may have ended at this moment.
+                    // The process may have just ended.
                     let _ = rustix::process::kill_process(process, signal);
                 }
                 Ok(())
@@ -253,10 +253,10 @@ impl Session {
     }
 }
 
-/// What the shell reports.
+/// A message of the shell.
 #[derive(Debug, PartialEq, Eq)]
 enum ShellMessage {
-    /// The exported variables; what happened follows.
+    /// The exported variables; the event follows.
     Exports(Vec<u8>),
     /// A script ended with that status.
     End(u8),
@@ -275,30 +275,29 @@ impl ShellMessage {
     }
 }
 
-/// A living shell.
+/// A running shell.
 #[derive(Debug)]
 struct Shell {
     pid: Pid,
-    /// Its number, as it sees itself.
+    /// Process id in its namespace.
     inner: Pid,
     group: Option<Group>,
-    /// Processes of its group that were ended for want of memory, as far as
-    /// scripts were reported.
+    /// Processes of its group killed for lack of memory, up to the last reported script.
     memory_kills: u64,
-    /// Its lines.
+    /// Its standard input.
     lines: OwnedFd,
-    /// What it reports.
+    /// Pipe of its reports.
     status: OwnedFd,
     /// The path of its directory.
     dir: String,
-    /// What it reported, in part.
+    /// Incomplete reports.
     status_buffer: Vec<u8>,
-    /// Exported variables that came, while what happened is still to come.
+    /// Exported variables whose event has not arrived yet.
     exports: Option<Vec<u8>>,
     script: Option<RunningScript>,
 }
 
-/// What must stay open while a script runs.
+/// Descriptors that stay open while a script runs.
 #[derive(Debug)]
 struct RunningScript {
     id: u64,
@@ -374,8 +373,8 @@ impl Shell {
         let text = dir.script(script)?;
         let [stdout, stderr] = dir.outputs()?;
         let path = &self.dir;
-        // Standard error of the shell is the empty stream. All is one line: a
-        // subshell that goes on behind the script has read it, and needs no more.
+        // The shell's standard error is the empty stream. All is one line: a subshell that
+        // continues after the script has read it, and needs no more.
         let line = format!(
             "\\command . {path}/{text} <&2 >{path}/{out} 2>{path}/{err};{REPORT}\n",
             out = stdout.name,
@@ -394,8 +393,7 @@ impl Shell {
         Ok(outputs)
     }
 
-    /// Whether something of it was ended for want of memory since it was asked
-    /// last.
+    /// Whether a process of it was killed for lack of memory since the last call.
     fn lost_to_memory(&mut self) -> bool {
         let kills = self.group.as_ref().map_or(0, Group::memory_kills);
         std::mem::replace(&mut self.memory_kills, kills) < kills
@@ -407,8 +405,8 @@ impl Shell {
             match rustix::io::read(&self.status, &mut buffer) {
                 Ok(count @ 1..) => {
                     self.status_buffer.extend(&buffer[..count]);
-                    // No shell reports so much: a script that writes here loses
-                    // its variables, not our memory.
+                    // No shell reports that many bytes: a script that writes here loses its
+                    // variables instead of exhausting the agent's memory.
                     if self.status_buffer.len() > 2 * MAX_EXPORTS {
                         self.status_buffer.clear();
                     }
@@ -422,7 +420,7 @@ impl Shell {
         }
     }
 
-    /// The next whole message, which is never longer than what is kept.
+    /// Takes the next complete message, which never exceeds the kept size.
     fn next_message(&mut self) -> Option<Vec<u8>> {
         let end = self.status_buffer.iter().position(|byte| *byte == 0)?;
         let mut message: Vec<u8> = self.status_buffer.drain(..=end).collect();
@@ -445,14 +443,14 @@ impl Shell {
             .as_ref()
             .is_some_and(|group| group.kill().is_ok());
         if !killed {
-            // It may have ended at this moment.
+            // The process may have just ended.
             let _ = rustix::process::kill_process_group(self.pid, Signal::KILL);
         }
     }
 }
 
-/// The shell's text that exports variables; those whose name is no shell name
-/// are left out, as a shell leaves them out.
+/// Shell commands that export variables; names that are invalid in a shell are skipped, as
+/// a shell does.
 fn export_text(env: &[(Vec<u8>, Vec<u8>)]) -> Vec<u8> {
     let mut text = Vec::new();
     for (name, value) in env {
@@ -474,8 +472,8 @@ fn export_text(env: &[(Vec<u8>, Vec<u8>)]) -> Vec<u8> {
     text
 }
 
-/// Writes a line, which is shorter than what a pipe takes at once, to a shell
-/// that has read all earlier ones.
+/// Writes a line, shorter than a pipe's capacity, to a shell that has read all earlier
+/// ones.
 fn write_line(fd: &OwnedFd, line: &str) -> io::Result<()> {
     rustix::io::write(fd, line.as_bytes())?;
     Ok(())

@@ -1,6 +1,6 @@
-//! Session directory, shared by the agent and the session's shell: pipes and texts have
-//! names in it. The shell inherits it as a descriptor; in a guest no path
-//! leads to it, so that no other command finds what is there, whoever runs it.
+//! Session directory, shared by the agent and the session's shell: it names pipes and
+//! texts. The shell inherits it as a descriptor; in a guest no path leads to it, so that
+//! commands of any user cannot find its files.
 
 use rustix::fd::OwnedFd;
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
@@ -10,31 +10,31 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 
-/// The number of its descriptor in the shell: above those that scripts use, and
-/// not 200, which some take for a lock.
+/// Descriptor number in the shell: above those that scripts use, and not 200, which some
+/// use for a lock.
 const NUMBER: i32 = 97;
 
-/// Its path for the shell of that number, and for what the shell starts: shorter
-/// to follow than by `/proc/self`.
+/// Path of the directory for the shell with that process id and its children: faster to
+/// resolve than `/proc/self`.
 pub(super) fn path_in(shell: Pid) -> String {
     format!("/proc/{}/fd/{NUMBER}", shell.as_raw_nonzero())
 }
 
-/// The script that runs now.
+/// File name of the running script.
 const SCRIPT: &str = "script";
 
-/// What nobody but agent and session reads and writes.
+/// Mode of files that only agent and session may access.
 const PRIVATE: Mode = Mode::from_raw_mode(0o600);
 
-/// See the module.
+/// A session's directory; see the module.
 #[derive(Debug)]
 pub(super) struct SessionDir {
     folder: OwnedFd,
-    /// Where it is, if it must be removed.
+    /// Path of the directory, if it must be removed.
     path: Option<PathBuf>,
-    /// Names given so far.
+    /// Number of names given so far.
     made: u64,
-    /// The file of scripts, and at most how many bytes are in it.
+    /// File of scripts, and an upper bound of its length.
     script: Option<(OwnedFd, usize)>,
     outputs: Option<[(String, OwnedFd); 2]>,
 }
@@ -42,16 +42,16 @@ pub(super) struct SessionDir {
 /// One output of a script.
 #[derive(Debug)]
 pub(super) struct OutputPipe {
-    /// Its name in the directory.
+    /// Name in the directory.
     pub name: String,
-    /// The end to read, which does not wait.
+    /// Non-blocking read end.
     pub read: OwnedFd,
-    /// An end to write: without one it would end before the shell opens it.
+    /// A write end: without one the pipe would end before the shell opens it.
     pub write: OwnedFd,
 }
 
 impl SessionDir {
-    /// The folder, which is empty.
+    /// Uses an empty folder.
     pub(super) fn at(folder: OwnedFd) -> Self {
         Self {
             folder,
@@ -62,14 +62,14 @@ impl SessionDir {
         }
     }
 
-    /// A folder for temporary files of this process.
+    /// Creates a temporary folder for this process.
     ///
     /// # Errors
     /// Those of making it.
     pub(super) fn temporary() -> io::Result<Self> {
         let name = format!("agent99-session-{}", std::process::id());
         let path = std::env::temp_dir().join(name);
-        // One of a process that had the same number, and died.
+        // Left by a process that had the same id and died.
         let _ = std::fs::remove_dir_all(&path);
         std::fs::DirBuilder::new().mode(0o700).create(&path)?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -84,8 +84,7 @@ impl SessionDir {
         Ok((self.folder.try_clone()?, NUMBER))
     }
 
-    /// Removes all names: a shell that ended may have left processes that know
-    /// them.
+    /// Removes all names: an ended shell may have left processes that know them.
     pub(super) fn clear(&mut self) {
         self.script = None;
         self.outputs = None;
@@ -109,7 +108,8 @@ impl SessionDir {
         rustix::fs::openat(&self.folder, name, flags | OFlags::CLOEXEC, PRIVATE)
     }
 
-    /// A pipe that never ends, with its name and both its ends in one.
+    /// Makes a pipe that never ends, with both its ends in one descriptor, and returns its
+    /// name.
     ///
     /// # Errors
     /// Those of making it.
@@ -120,7 +120,7 @@ impl SessionDir {
         Ok((name, both))
     }
 
-    /// Another end of a pipe, which waits for what is written.
+    /// Opens another, blocking read end of a pipe.
     ///
     /// # Errors
     /// Those of opening it.
@@ -132,7 +132,7 @@ impl SessionDir {
         rustix::fs::mknodat(&self.folder, name, FileType::Fifo, PRIVATE, 0)
     }
 
-    /// A text to be read by its name.
+    /// Stores a text that can be read by its name.
     ///
     /// # Errors
     /// Those of writing it.
@@ -143,7 +143,7 @@ impl SessionDir {
         Ok(name)
     }
 
-    /// The text of the next script, in the place of the last one; its name.
+    /// Stores the text of the next script, replacing the last one; returns its name.
     ///
     /// # Errors
     /// Those of writing it.
@@ -158,14 +158,14 @@ impl SessionDir {
         let before = std::mem::replace(length, text.len().max(*length));
         write_at_start(file, text)?;
         if text.len() < before {
-            // Not emptied before: it keeps its memory for the next one.
+            // Not truncated before: the file keeps its memory for the next script.
             rustix::fs::ftruncate(&*file, text.len() as u64)?;
         }
         *length = text.len();
         Ok(SCRIPT)
     }
 
-    /// The outputs of the next script: those of the last one if nobody has them
+    /// Returns the outputs of the next script: those of the last one if no process has them
     /// any more, else new ones.
     ///
     /// # Errors
@@ -196,7 +196,7 @@ impl SessionDir {
     }
 }
 
-/// Whether nobody can write to an output any more, and all of it was read.
+/// Whether an output has no writers left, and was read to its end.
 fn is_over((_, read): &(String, OwnedFd)) -> bool {
     rustix::io::read(read, &mut [0; 1]) == Ok(0)
 }
@@ -212,7 +212,7 @@ fn write_at_start(file: &OwnedFd, text: &[u8]) -> io::Result<()> {
 impl Drop for SessionDir {
     fn drop(&mut self) {
         if let Some(path) = &self.path {
-            // A folder that is left costs nothing but its name.
+            // A leftover folder does no harm.
             let _ = std::fs::remove_dir_all(path);
         }
     }
@@ -230,7 +230,7 @@ mod tests {
         let name = first.name.clone();
         let left = first.write.try_clone().unwrap();
         drop(first);
-        // Somebody may still write to it.
+        // Another process may still write to it.
         let [second, _] = session_dir.outputs().unwrap();
         assert_ne!(second.name, name);
         let name = second.name.clone();
@@ -257,7 +257,8 @@ mod tests {
         );
     }
 
-    /// A session's directory, which is removed with the first of the two.
+    /// A session's directory in a temporary folder, which is removed with the first of the
+    /// two.
     fn temporary() -> (TempDir, SessionDir) {
         let temporary = tempfile::tempdir().unwrap();
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;

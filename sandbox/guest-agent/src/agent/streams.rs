@@ -1,4 +1,4 @@
-//! Pipes of a command, with their credit.
+//! Pipes of a command, with credit-based flow control.
 
 use super::port::{Port, set_nonblocking};
 use crate::protocol::{Stream, WINDOW_BYTES};
@@ -8,31 +8,31 @@ use rustix::io::Errno;
 use rustix::pipe::PipeFlags;
 use std::io;
 
-/// A pipe: end to read, end to write. Neither outlives an `exec`.
+/// Makes a pipe: read end, write end. Both are closed by `exec`.
 pub(super) fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?)
 }
 
-/// A stream that is empty, and takes everything.
+/// Opens a stream that is empty and accepts everything.
 pub(super) fn nothing() -> io::Result<OwnedFd> {
     let flags = OFlags::RDWR | OFlags::CLOEXEC;
     Ok(rustix::fs::open(c"/dev/null", flags, Mode::empty())?)
 }
 
-/// Where an output stands after [`Output::pump`].
+/// State of an output after [`Output::pump`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Flow {
-    /// Something was moved; there may be more.
+    /// Bytes were moved; there may be more.
     Moved,
-    /// Credit or the port's room is used up.
+    /// The credit or the port's room is used up.
     Held,
-    /// Nothing to read for now.
+    /// No bytes are available for now.
     Dry,
-    /// Nobody can write to it any more.
+    /// The pipe has no writers left.
     Ended,
 }
 
-/// The end to read of standard output or standard error.
+/// Read end of standard output or standard error.
 #[derive(Debug)]
 pub(super) struct Output {
     fd: OwnedFd,
@@ -46,7 +46,7 @@ impl Output {
         Ok(Self::nonblocking(fd, stream))
     }
 
-    /// Of a descriptor whose reads return at once.
+    /// Wraps a non-blocking descriptor.
     pub(super) fn nonblocking(fd: OwnedFd, stream: Stream) -> Self {
         Self {
             fd,
@@ -63,7 +63,7 @@ impl Output {
         self.credit = self.credit.saturating_add(bytes);
     }
 
-    /// Whether a read makes sense as far as the host's credit goes.
+    /// Whether the host's credit allows a read.
     pub(super) fn wants_data(&self) -> bool {
         self.credit > 0
     }
@@ -85,12 +85,12 @@ impl Output {
             }
             Err(Errno::AGAIN) => Flow::Dry,
             Err(Errno::INTR) => Flow::Moved,
-            // A terminal whose last user is gone gives EIO.
+            // A terminal whose last user is gone returns EIO.
             Err(_) => Flow::Ended,
         }
     }
 
-    /// The descriptor, for one who reads on without reports to the host.
+    /// Returns the descriptor, for a reader that does not report to the host.
     pub(super) fn into_fd(self) -> OwnedFd {
         self.fd
     }
@@ -102,7 +102,7 @@ impl AsFd for Output {
     }
 }
 
-/// Reads and forgets; `false` once nobody can write to it any more.
+/// Reads and discards; `false` once there are no writers left.
 pub(super) fn discard(fd: &OwnedFd) -> bool {
     let mut buffer = [0; 4096];
     loop {
@@ -114,35 +114,35 @@ pub(super) fn discard(fd: &OwnedFd) -> bool {
     }
 }
 
-/// Bytes that go out as they are taken. Those that went are forgotten also if there are
-/// always more: a stream of gigabytes takes no more memory than what waits.
+/// Send buffer. Sent bytes are freed even if it never becomes empty: a stream of gigabytes
+/// needs no more memory than the pending bytes.
 #[derive(Debug, Default)]
 pub(super) struct Outgoing {
     bytes: Vec<u8>,
     taken: usize,
 }
 
-/// Bytes that are gone and still there, at most: moving what waits to the front costs
-/// little beside sending them.
+/// Maximum sent bytes before the pending ones are moved to the front, which is cheap
+/// compared to sending them.
 const MAX_TAKEN: usize = 64 << 10;
 
 impl Outgoing {
-    /// How many wait.
+    /// Number of pending bytes.
     pub(super) fn len(&self) -> usize {
         self.bytes.len() - self.taken
     }
 
-    /// Those that wait.
+    /// The pending bytes.
     pub(super) fn bytes(&self) -> &[u8] {
         &self.bytes[self.taken..]
     }
 
-    /// Where more is added.
+    /// The buffer to append to.
     pub(super) fn end(&mut self) -> &mut Vec<u8> {
         &mut self.bytes
     }
 
-    /// The first of them went.
+    /// Removes the first `count` bytes, which were sent.
     pub(super) fn took(&mut self, count: usize) {
         self.taken += count;
         if self.taken == self.bytes.len() || self.taken >= MAX_TAKEN {
@@ -152,18 +152,18 @@ impl Outgoing {
     }
 }
 
-/// Standard input of a command: the end to write and what waits for it.
+/// Standard input of a command: the write end and the bytes that wait for it.
 #[derive(Debug)]
 pub(super) struct Input {
     fd: OwnedFd,
     waiting: Outgoing,
     /// Bytes taken since the last credit.
     unacked: u32,
-    /// No more will come.
+    /// No further bytes will come.
     finished: bool,
 }
 
-/// The end-of-file character of a terminal in its initial state, ^D.
+/// End-of-file character of a terminal in its initial state, ^D.
 pub(super) const TERMINAL_EOF: u8 = 0x04;
 
 impl Input {
@@ -189,7 +189,7 @@ impl Input {
         self.waiting.len() > 0
     }
 
-    /// Writes what the command takes; `false` when the pipe is of no more use.
+    /// Writes bytes as far as the command takes them; `false` when the pipe is closed.
     pub(super) fn pump(&mut self) -> bool {
         while self.is_waiting() {
             match rustix::io::write(&self.fd, self.waiting.bytes()) {
@@ -200,7 +200,7 @@ impl Input {
                 Err(Errno::AGAIN) => return true,
                 Err(Errno::INTR) => {}
                 Err(_) => {
-                    // Nobody reads: the rest counts as taken.
+                    // The reader is gone: the rest counts as taken.
                     self.unacked += self.waiting.len() as u32;
                     return false;
                 }
@@ -209,7 +209,7 @@ impl Input {
         !self.finished
     }
 
-    /// Credit for the host, in amounts worth a frame.
+    /// Takes the credit to return to the host, in amounts worth a frame.
     pub(super) fn take_credit(&mut self) -> Option<u32> {
         let worth = !self.is_waiting() || self.unacked >= WINDOW_BYTES / 4;
         (worth && self.unacked > 0).then(|| std::mem::take(&mut self.unacked))
@@ -232,7 +232,7 @@ mod tests {
         let mut expected = 0..=u8::MAX;
         for number in 0..100_000u32 {
             outgoing.end().extend([number as u8; 1000]);
-            // There is always more than is taken.
+            // More is added than is taken.
             if number > 100 {
                 let next = expected.next().unwrap_or_else(|| {
                     expected = 1..=u8::MAX;

@@ -1,6 +1,5 @@
-//! System calls of the agent that Rust cannot check: what runs in a child before
-//! it is its program, what the world of commands is made with, and the request
-//! that credits entropy.
+//! System calls of the agent that Rust cannot check: the setup of a child before `execve`,
+//! the isolation of commands, and the request that credits entropy.
 #![allow(unsafe_code, reason = "system calls between fork and exec")]
 
 use super::launch::Launch;
@@ -17,19 +16,19 @@ use std::io;
 use std::rc::Rc;
 use std::sync::{Mutex, PoisonError};
 
-/// What a child does before it becomes the command.
+/// Setup of a child before it executes the command.
 #[derive(Debug)]
 pub(super) struct ChildSetup {
-    /// `cgroup.procs` of the control group that it enters.
+    /// `cgroup.procs` of the control group to enter.
     pub group: Option<OwnedFd>,
-    /// Make standard input its controlling terminal.
+    /// Makes standard input its controlling terminal.
     pub terminal: bool,
-    /// Give up the agent's protection from the out-of-memory killer.
+    /// Gives up the agent's protection from the out-of-memory killer.
     pub mortal: bool,
-    /// The descriptors that it may have, if the agent has more.
+    /// Descriptor limit to restore, if the agent raised its own.
     pub descriptors: Option<Rlimit>,
-    /// Whose rights it has from then on, and the rules of its domain; those of
-    /// the agent, outside of a guest.
+    /// User whose rights it gets, and the rules of its Landlock domain; `None` outside a
+    /// guest keeps the agent's rights.
     pub rights: Option<(User, Rc<OwnedFd>)>,
 }
 
@@ -61,28 +60,28 @@ impl ChildSetup {
     }
 }
 
-/// Puts the caller, which is a process of its own, into a new domain.
+/// Puts the caller, a separate process, into a new domain.
 fn restrict(rules: &OwnedFd) -> Result<(), Errno> {
     // SAFETY: `landlock_restrict_self(2)` takes two numbers.
     let done = unsafe { libc::syscall(libc::SYS_landlock_restrict_self, rules.as_raw_fd(), 0) };
     checked(done).map(drop)
 }
 
-/// Gives the caller the rights of a user and no others. The agent's own survive
-/// a change of identity, because none of its children may be without
-/// [`ORDINARY_RIGHTS`]; here that ends.
+/// Reduces the caller to the rights of a user. The agent's children keep its rights on a
+/// change of identity, so that none is ever without [`ORDINARY_RIGHTS`]; this function ends
+/// that.
 fn become_user(user: User) -> Result<(), Errno> {
     let (number, rights) = match user {
         User::Root => {
-            // What it executes gets all rights that the agent left to anybody,
-            // and loses them as administrators do.
+            // Programs that it executes get all rights that the agent left in the bounding
+            // set, and lose them as administrators do.
             control(libc::PR_SET_SECUREBITS, 0, 0)?;
             (0, None)
         }
         User::Ordinary => (USER, Some(ORDINARY_RIGHTS)),
         User::Files => (USER, Some(FILES_RIGHTS)),
     };
-    // SAFETY: these take numbers, and concern the caller alone.
+    // SAFETY: these take numbers, and affect only the caller.
     checked(unsafe { libc::syscall(libc::SYS_setresgid, number, number, number) })?;
     // SAFETY: as above.
     checked(unsafe { libc::syscall(libc::SYS_setresuid, number, number, number) })?;
@@ -95,7 +94,7 @@ fn become_user(user: User) -> Result<(), Errno> {
     Ok(())
 }
 
-/// `prctl(2)` with two numbers.
+/// Calls `prctl(2)` with two numbers.
 fn control(option: c_int, first: u64, second: u64) -> Result<(), Errno> {
     // SAFETY: only requests that take numbers are made in this module.
     let done = unsafe { libc::syscall(libc::SYS_prctl, option, first, second, 0, 0) };
@@ -105,7 +104,7 @@ fn control(option: c_int, first: u64, second: u64) -> Result<(), Errno> {
 /// `_LINUX_CAPABILITY_VERSION_3` of `linux/capability.h`.
 const CAPABILITY_VERSION: u32 = 0x2008_0522;
 
-/// Sets what the caller may do now, may ever do, and may hand on.
+/// Sets the caller's effective, permitted and inheritable rights.
 pub(super) fn set_rights(
     effective: Rights,
     permitted: Rights,
@@ -116,13 +115,13 @@ pub(super) fn set_rights(
     let low = sets.map(|rights| rights.0 as u32);
     let high = sets.map(|rights| (rights.0 >> 32) as u32);
     let data = [low, high];
-    // SAFETY: `capset(2)` reads a header of two numbers and, for this version,
-    // two structures of three numbers each; both live until it returns.
+    // SAFETY: `capset(2)` reads a header of two numbers and, for this version, two
+    // structures of three numbers each; both exist until it returns.
     let done = unsafe { libc::syscall(libc::SYS_capset, &raw const header, &raw const data) };
     checked(done).map(drop)
 }
 
-/// What the caller may ever do.
+/// Returns the caller's permitted rights.
 pub(super) fn permitted_rights() -> Result<Rights, Errno> {
     let header = [CAPABILITY_VERSION, 0];
     let mut data = [[0u32; 3]; 2];
@@ -132,7 +131,7 @@ pub(super) fn permitted_rights() -> Result<Rights, Errno> {
     Ok(Rights(u64::from(data[0][1]) | u64::from(data[1][1]) << 32))
 }
 
-/// Programs that the caller executes keep these of the rights handed on.
+/// Lets programs that the caller executes keep these of the inheritable rights.
 pub(super) fn keep_rights(rights: Rights) -> Result<(), Errno> {
     for number in rights.numbers() {
         control(
@@ -144,14 +143,13 @@ pub(super) fn keep_rights(rights: Rights) -> Result<(), Errno> {
     Ok(())
 }
 
-/// No program that the caller or its children execute gets other rights than
-/// these, or those of the program's owner. The caller's own rights stay with it,
-/// whoever it is.
+/// Bounds the rights of all programs that the caller or its children execute to these, or
+/// those of the program's owner. The caller keeps its own rights under any identity.
 pub(super) fn bound_rights(rights: Rights) -> Result<(), Errno> {
     control(libc::PR_SET_NO_NEW_PRIVS, 1, 0)?;
     for number in (0..u64::BITS.into()).filter(|number| !rights.has(*number)) {
         match control(libc::PR_CAPBSET_DROP, number, 0) {
-            // The kernel knows no such right.
+            // The kernel does not know this right.
             Ok(()) | Err(Errno::INVAL) => {}
             Err(error) => return Err(error),
         }
@@ -162,7 +160,7 @@ pub(super) fn bound_rights(rights: Rights) -> Result<(), Errno> {
 /// `SECBIT_NO_SETUID_FIXUP` of `linux/securebits.h`.
 const NO_SETUID_FIXUP: u64 = 1 << 2;
 
-/// The result of a system call by its number.
+/// Converts the result of a raw system call.
 fn checked(result: c_long) -> Result<c_long, Errno> {
     if result >= 0 {
         return Ok(result);
@@ -182,9 +180,9 @@ struct RulesetAttributes {
     scoped: u64,
 }
 
-/// Rules for domains whose processes do not reach into each other: nothing is
-/// traced, and no memory, descriptor or abstract socket is reached, from one
-/// domain to another. Files and signals are left alone.
+/// Makes rules for domains that are isolated from each other: no tracing, and no access to
+/// memory, descriptors or abstract sockets of another domain. Files and signals are
+/// unaffected.
 ///
 /// # Errors
 /// Those of `landlock_create_ruleset(2)`.
@@ -195,27 +193,26 @@ pub(super) fn domain_rules() -> Result<OwnedFd, Errno> {
         scoped: SCOPE_ABSTRACT_SOCKETS,
     };
     let size = size_of::<RulesetAttributes>();
-    // SAFETY: the call reads `size` bytes at the address, which are the
-    // attributes, in the C layout; they live until it returns.
+    // SAFETY: the call reads `size` bytes at the address, which are the attributes, in the
+    // C layout; they exist until it returns.
     let made = unsafe {
         let at = &raw const attributes;
         libc::syscall(libc::SYS_landlock_create_ruleset, at, size, 0)
     };
     let number = checked(made)? as c_int;
-    // SAFETY: a successful call gives a new descriptor, which nobody else has.
+    // SAFETY: a successful call returns a new descriptor with no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(number) })
 }
 
-/// Starts the first process of a PID namespace, in which all later children of
-/// the caller are too. It is a copy of the caller, which must have one thread,
-/// runs `first` and never returns from it.
+/// Starts the first process of a PID namespace, in which all later children of the caller
+/// run too. It is a copy of the caller, which must have one thread; it runs `first` and
+/// never returns from it.
 ///
 /// # Errors
 /// Those of `unshare(2)` and of `fork(2)`.
 pub(super) fn fork_apart<F: FnOnce() -> Infallible>(first: F) -> Result<Pid, Errno> {
-    // SAFETY: no descriptors are unshared, which is what may be unsafe. The
-    // caller has one thread, so the copy is whole: no lock is held by a thread
-    // that it lacks.
+    // SAFETY: no descriptors are unshared, which is the part that may be unsafe. The caller
+    // has one thread, so the copy is whole: no lock is held by a thread that it lacks.
     let process = unsafe {
         checked(libc::unshare(libc::CLONE_NEWPID).into())?;
         libc::fork()
@@ -227,13 +224,13 @@ pub(super) fn fork_apart<F: FnOnce() -> Infallible>(first: F) -> Result<Pid, Err
     Pid::from_raw(process).ok_or(Errno::INVAL)
 }
 
-/// Waits for ever, reaping children unseen and holding no descriptor.
+/// Waits for ever, ignoring children's deaths and holding no descriptor.
 pub(super) fn reap_for_ever() -> Infallible {
-    // SAFETY: these take numbers; closing all descriptors makes those values
-    // of this process that name one useless, and it uses none of them.
+    // SAFETY: these take numbers; closing all descriptors invalidates only values of this
+    // process that hold one, and it uses none of them.
     unsafe {
         libc::syscall(libc::SYS_close_range, 0, u32::MAX, 0);
-        // The kernel reaps the children of who ignores their deaths.
+        // The kernel reaps the children of a process that ignores SIGCHLD.
         libc::signal(libc::SIGCHLD, libc::SIG_IGN);
         loop {
             libc::pause();
@@ -241,20 +238,20 @@ pub(super) fn reap_for_ever() -> Infallible {
     }
 }
 
-/// Whose files the caller makes, without a change of rights otherwise.
+/// Sets the owner of files that the caller creates, without other changes of rights.
 pub(super) fn own_files_as(user: u32) {
-    // SAFETY: these take numbers, and concern this thread alone. They tell the
-    // former user; that is never an error for who may do it.
+    // SAFETY: these take numbers, and affect only this thread. They return the previous
+    // user and cannot fail for a privileged caller.
     unsafe {
         libc::syscall(libc::SYS_setfsgid, user);
         libc::syscall(libc::SYS_setfsuid, user);
     }
 }
 
-/// `SCHED_FLAG_RESET_ON_FORK` of `linux/sched.h`: children are as others.
+/// `SCHED_FLAG_RESET_ON_FORK` of `linux/sched.h`: children get the normal priority.
 const RESET_ON_FORK: u64 = 1;
 
-/// The highest priority among those that take turns.
+/// Highest priority of time-shared scheduling.
 const FIRST_IN_TURN: i32 = -20;
 
 /// `struct sched_attr` of `linux/sched/types.h`, its first version.
@@ -271,7 +268,7 @@ struct SchedulingAttributes {
     period: u64,
 }
 
-/// Lets the caller run before all that commands run; its children do not.
+/// Gives the caller priority over all commands, but not its children.
 ///
 /// # Errors
 /// Those of `sched_setattr(2)`.
@@ -282,26 +279,25 @@ pub(super) fn run_first() -> Result<(), Errno> {
         nice: FIRST_IN_TURN,
         ..SchedulingAttributes::default()
     };
-    // SAFETY: the call reads the attributes, whose size they tell, in the C
-    // layout; they live until it returns. Zero is the caller.
+    // SAFETY: the call reads the attributes, which hold their own size, in the C layout;
+    // they exist until it returns. Zero means the caller.
     let done = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) };
     checked(done).map(drop)
 }
 
-/// Gives every signal its default action and blocks none, once for all that the
-/// agent starts: a program inherits what is ignored and what is blocked
-/// (`execve(2)`), as SIGINT by `nohup(1)` or a shell's background. What the agent
-/// handles itself is at its default again in a program. SIGPIPE, which Rust
-/// ignores, is left to the child.
+/// Gives every signal its default action and blocks none, once for all programs that the
+/// agent starts: a program inherits ignored and blocked signals (`execve(2)`), such as
+/// SIGINT from `nohup(1)` or a shell's background job. Signals that the agent handles
+/// itself are at their default again in a program. SIGPIPE, which Rust ignores, is left to
+/// the child.
 pub(super) fn default_signals() {
-    // The kernel's own structure for a signal's action, at most four words: all
-    // zeros are the default. Those of the C library that it hides are no
-    // exception: a spawned program inherits them ignored.
+    // The kernel's own structure for a signal's action, at most four words: all zeros are
+    // the default. This includes the signals that the C library hides: a spawned program
+    // inherits them ignored.
     let default = [0u64; 4];
     let (none, size) = (std::ptr::null_mut::<c_void>(), size_of::<u64>());
-    // SAFETY: the agent has no handlers yet. The call reads the structure, which
-    // outlives it; numbers that cannot be set are refused. The set is initialised
-    // by `sigemptyset`.
+    // SAFETY: the agent has no handlers yet. The call reads the structure, which outlives
+    // it; numbers that cannot be set are refused. The set is initialised by `sigemptyset`.
     unsafe {
         for signal in (1..=libc::SIGRTMAX()).filter(|signal| *signal != libc::SIGPIPE) {
             let at = default.as_ptr();
@@ -314,9 +310,9 @@ pub(super) fn default_signals() {
     }
 }
 
-/// Lets the caller have as many descriptors as its hard limit says: a command takes up to
-/// eight of the agent, and the soft limit of 1,024 is for programs that use `select(2)`.
-/// The limit of before, if it was less.
+/// Raises the caller's descriptor limit to its hard limit: a command takes up to eight of
+/// the agent's, and the soft limit of 1,024 is for programs that use `select(2)`. Returns
+/// the previous limit if it was lower.
 pub(super) fn raise_descriptors() -> Option<Rlimit> {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit {
@@ -327,26 +323,26 @@ pub(super) fn raise_descriptors() -> Option<Rlimit> {
     raise.then_some(limit)
 }
 
-/// Bytes of a child's stack until it is the program.
+/// Stack of a child until `execve` in bytes.
 const STACK_BYTES: usize = 64 << 10;
 
-/// The stack of the child that starts: one at a time.
+/// Stack of the child that is starting: one at a time.
 #[repr(align(16))]
 struct Stack([u8; STACK_BYTES]);
 
 static STACK: Mutex<Stack> = Mutex::new(Stack([0; STACK_BYTES]));
 
-/// Exit code of a child that did not become the program; nobody sees it.
+/// Exit code of a child that did not become the program; it is never reported.
 const NOT_STARTED: c_int = 127;
 
-/// What a child works with.
+/// Data of a child.
 struct Child<'a> {
     launch: &'a Launch,
     /// Pointers to [`Launch::argv`], ended by null.
     argv: Vec<*const c_char>,
     /// Pointers to [`Launch::env`], ended by null.
     env: Vec<*const c_char>,
-    /// Its number among the processes that it sees.
+    /// Process id in its namespace.
     inner: Option<Pid>,
     /// Why it did not become the program.
     error: Option<NotStarted>,
@@ -355,16 +351,16 @@ struct Child<'a> {
 /// A process that started.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Started {
-    /// Its number, as the agent sees it.
+    /// Process id in the agent's namespace.
     pub process: Pid,
-    /// Its number, as it and other commands see it.
+    /// Process id in the namespace of commands.
     pub inner: Pid,
 }
 
 /// Why a program did not start.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum NotStarted {
-    /// There was no process, or it could not be set up.
+    /// The process could not be created or set up.
     Setup(Errno),
     /// The working directory could not be entered.
     Folder(Errno),
@@ -373,7 +369,7 @@ pub(super) enum NotStarted {
 }
 
 impl NotStarted {
-    /// The error of the system call that failed.
+    /// Returns the error of the failed system call.
     pub(super) fn errno(self) -> Errno {
         match self {
             Self::Setup(error) | Self::Folder(error) | Self::Program(error) => error,
@@ -407,12 +403,11 @@ pub(super) fn spawn(launch: &Launch) -> Result<Started, NotStarted> {
     let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
     let top = stack.0.as_mut_ptr_range().end.cast::<c_void>();
     let argument = (&raw mut child).cast::<c_void>();
-    // SAFETY: as `posix_spawn(3)` does it. The child runs `run_child` on a
-    // stack of its own, 16-byte aligned, which is locked until the call
-    // returns; because of CLONE_VFORK that is when the child has executed the
-    // program or ended, so `child` and all that it refers to outlive its use.
-    // The agent has one thread, which waits meanwhile: nobody else touches the
-    // shared memory.
+    // SAFETY: this works like `posix_spawn(3)`. The child runs `run_child` on a separate
+    // stack, 16-byte aligned, which is locked until the call returns. Because of
+    // CLONE_VFORK that is when the child has executed the program or ended, so `child` and
+    // all that it refers to outlive its use. The agent has one thread, which waits
+    // meanwhile: no other thread touches the shared memory.
     let process = unsafe { libc::clone(run_child, top, flags, argument) };
     drop(stack);
     let Some(process) = Pid::from_raw(process).filter(|_| process > 0) else {
@@ -425,17 +420,17 @@ pub(super) fn spawn(launch: &Launch) -> Result<Started, NotStarted> {
             inner: child.inner.unwrap_or(process),
         }),
         Some(error) => {
-            // It has ended; what there is to know is known.
+            // The child has ended, and its error is known.
             let _ = rustix::process::waitpid(Some(process), WaitOptions::empty());
             Err(error)
         }
     }
 }
 
-/// The child, in the agent's memory. Nothing here allocates, locks or panics.
+/// Runs the child in the agent's memory. It must not allocate, lock or panic.
 extern "C" fn run_child(argument: *mut c_void) -> c_int {
-    // SAFETY: `spawn` passes its `Child`, which lives until this function ends
-    // or the program takes its place, and uses it only afterwards.
+    // SAFETY: `spawn` passes its `Child`, which exists until this function ends or the
+    // program replaces it, and uses it only afterwards.
     let child = unsafe { &mut *argument.cast::<Child<'_>>() };
     child.error = Some(match child.prepare() {
         Ok(()) => NotStarted::Program(child.execute()),
@@ -445,7 +440,7 @@ extern "C" fn run_child(argument: *mut c_void) -> c_int {
 }
 
 impl Child<'_> {
-    /// Connects the child and does what it must do before it is the program.
+    /// Connects the child's streams and runs its setup before `execve`.
     fn prepare(&mut self) -> Result<(), NotStarted> {
         self.inner = Some(rustix::process::getpid());
         let [stdin, stdout, stderr] = &self.launch.stdio;
@@ -453,30 +448,30 @@ impl Child<'_> {
         rustix::stdio::dup2_stdout(stdout)?;
         rustix::stdio::dup2_stderr(stderr)?;
         if let Some((fd, number)) = &self.launch.more {
-            // SAFETY: makes a descriptor of the child alone, whose table is a
-            // copy of the agent's; nothing in the child has that number.
+            // SAFETY: this makes a descriptor of the child alone, whose table is a copy of
+            // the agent's; the child has no other descriptor with that number.
             checked(unsafe { libc::dup2(fd.as_raw_fd(), *number) }.into())?;
         }
         self.launch.setup.run()?;
         if let Some(cwd) = &self.launch.cwd {
             rustix::process::chdir(cwd.as_c_str()).map_err(NotStarted::Folder)?;
         }
-        // SAFETY: sets the default action of a signal in the child alone, whose
-        // table of actions is its own (no CLONE_SIGHAND). Rust programs ignore
-        // SIGPIPE; others must not inherit that.
+        // SAFETY: this sets the default action of a signal in the child alone, whose table
+        // of actions is separate (no CLONE_SIGHAND). Rust programs ignore SIGPIPE; other
+        // programs must not inherit that.
         unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
         Ok(())
     }
 
-    /// Becomes the program; returns only if it cannot. The order of errors is
-    /// that of `execvp(3)`.
+    /// Executes the program; returns only on failure. The order of errors is that of
+    /// `execvp(3)`.
     fn execute(&mut self) -> Errno {
         let mut denied = None;
         let mut last = Errno::NOENT;
         for path in &self.launch.paths {
             last = execute(path, &self.argv[1..], &self.env);
             if last == Errno::NOEXEC {
-                // A script without a `#!` line: the shell's argument.
+                // A script without a `#!` line becomes the shell's argument.
                 self.argv[1] = path.as_ptr();
                 return execute(&self.launch.argv[0], &self.argv, &self.env);
             }
@@ -490,11 +485,10 @@ impl Child<'_> {
     }
 }
 
-/// `execve(2)`; returns only if it fails.
+/// Calls `execve(2)`; returns only on failure.
 fn execute(path: &CStr, argv: &[*const c_char], env: &[*const c_char]) -> Errno {
-    // SAFETY: `path` ends with a zero, and so do the texts to which the two
-    // lists point; `spawn` ended both with null, and the texts belong to the
-    // `Launch` that it borrows.
+    // SAFETY: `path` ends with a zero, and so do the texts to which the two lists point;
+    // `spawn` ended both with null, and the texts belong to the `Launch` that it borrows.
     unsafe { libc::execve(path.as_ptr(), argv.as_ptr(), env.as_ptr()) };
     Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::NOEXEC)
 }
@@ -516,16 +510,16 @@ const RNDADDENTROPY: rustix::ioctl::Opcode = opcode::write::<[i32; 2]>(b'R', 0x0
 /// Mixes `bytes` into the kernel's generator and credits them in full.
 ///
 /// # Errors
-/// Those of `random(4)`; without the right to do it `EPERM`.
+/// Those of `random(4)`; `EPERM` without the right to do it.
 pub(super) fn add_entropy(device: &OwnedFd, bytes: &[u8; ENTROPY_BYTES]) -> Result<(), Errno> {
     let info = RandPoolInfo {
         entropy_bits: 8 * ENTROPY_BYTES as i32,
         buffer_bytes: ENTROPY_BYTES as i32,
         buffer: *bytes,
     };
-    // SAFETY: the request reads a `rand_pool_info`: two ints and as many bytes
-    // as the second of them says, all of which are in `info`, which has the C
-    // layout and lives until the call returns. It writes nothing.
+    // SAFETY: the request reads a `rand_pool_info`: two ints and as many bytes as the
+    // second of them states, all of which are in `info`, which has the C layout and exists
+    // until the call returns. It writes nothing.
     unsafe {
         let request = Setter::<RNDADDENTROPY, RandPoolInfo>::new(info);
         rustix::ioctl::ioctl(device, request)

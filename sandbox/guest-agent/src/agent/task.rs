@@ -1,4 +1,4 @@
-//! Task: a command or script that the host knows by its id.
+//! Task: a command or script with its host-side id.
 
 use super::group::{Group, Groups};
 use super::launch::Launch;
@@ -16,19 +16,19 @@ use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 
-/// Why a request cannot be fulfilled: why, error number (0 if none) and text.
+/// Why a request failed: reason, errno (0 if unknown) and text.
 #[derive(Debug)]
 pub(super) struct Failure(pub Reason, pub u32, pub String);
 
 impl Failure {
-    /// A failure of the system while doing `what`.
+    /// Wraps a failure of the system while doing `what`.
     pub(super) fn new(what: &str, error: &io::Error) -> Self {
         let number = error.raw_os_error().unwrap_or(0);
         let text = format!("cannot {what}: {error}");
         Self(Reason::Other, number as u32, text)
     }
 
-    /// A program that did not start, or its working directory.
+    /// Describes a program that did not start, or a bad working directory.
     fn of_start(error: NotStarted, program: &[u8], cwd: &[u8]) -> Self {
         let shown = |bytes: &[u8]| OsStr::from_bytes(bytes).display().to_string();
         let (reason, what) = match error {
@@ -47,13 +47,13 @@ impl Failure {
     }
 }
 
-/// What runs under an id.
+/// A command or script that runs under an id.
 #[derive(Debug)]
 pub(super) struct Task {
     pub id: u64,
-    /// The process of a command; a script runs in the session's shell.
+    /// Process of a command; a script runs in the session's shell.
     pub process: Option<Pid>,
-    /// Its number, as other commands see it.
+    /// Process id in the namespace of commands.
     pub inner: Option<Pid>,
     group: Option<Group>,
     outputs: Vec<Output>,
@@ -65,7 +65,7 @@ pub(super) struct Task {
 }
 
 impl Task {
-    /// A script whose outputs those are.
+    /// Creates the task of a script with these outputs.
     pub(super) fn script(id: u64, outputs: Vec<Output>) -> Self {
         Self {
             id,
@@ -135,7 +135,7 @@ impl Task {
         Ok(task)
     }
 
-    /// Makes the pipes of its streams; the ends that are the command's.
+    /// Makes the pipes of its streams; returns the command's ends.
     fn connect_pipes(&mut self, stdin: bool) -> io::Result<[OwnedFd; 3]> {
         let input = if stdin {
             let (read, write) = pipe()?;
@@ -151,7 +151,7 @@ impl Task {
         Ok([input, output, errors])
     }
 
-    /// Makes its terminal; the command's side of it.
+    /// Makes its terminal; returns the command's side.
     fn connect_terminal(&mut self, size: PtySize, views: &Views) -> io::Result<[OwnedFd; 3]> {
         let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
         let master = views.new_terminal()?;
@@ -166,17 +166,17 @@ impl Task {
         Ok([slave.try_clone()?, slave.try_clone()?, slave])
     }
 
-    /// The outputs that may be read from, as the host's credit goes.
+    /// Outputs that the host's credit allows to read.
     pub(super) fn readable(&self) -> impl Iterator<Item = &Output> {
         self.outputs.iter().filter(|output| output.wants_data())
     }
 
-    /// Standard input, if something waits for it.
+    /// Standard input, if bytes wait for it.
     pub(super) fn writable(&self) -> Option<&Input> {
         self.input.as_ref().filter(|input| input.is_waiting())
     }
 
-    /// More standard input. A command that reads no more takes it all.
+    /// Queues standard input. If the command has closed it, the bytes count as taken.
     pub(super) fn feed(&mut self, port: &mut Port, bytes: &[u8]) {
         match &mut self.input {
             Some(input) => {
@@ -187,7 +187,7 @@ impl Task {
         }
     }
 
-    /// No more standard input.
+    /// Ends standard input.
     pub(super) fn feed_end(&mut self, port: &mut Port) {
         if let Some(input) = &mut self.input {
             if self.terminal.is_some() {
@@ -212,7 +212,7 @@ impl Task {
         }
     }
 
-    /// More credit for an output.
+    /// Adds credit for an output.
     pub(super) fn grant(&mut self, stream: Stream, bytes: u32) {
         let output = self.outputs.iter_mut().find(|o| o.stream() == stream);
         if let Some(output) = output {
@@ -220,10 +220,10 @@ impl Task {
         }
     }
 
-    /// Another size of the terminal.
+    /// Resizes the terminal.
     pub(super) fn resize(&self, size: PtySize) {
         if let Some(terminal) = &self.terminal {
-            // Fails only for a terminal that is gone, where nobody looks.
+            // Fails only for a closed terminal.
             let _ = resize(terminal, size);
         }
     }
@@ -239,19 +239,19 @@ impl Task {
         }
     }
 
-    /// Ends its process and all that it started.
+    /// Kills its process and all processes it started.
     pub(super) fn kill(&self) {
         let killed = self
             .group
             .as_ref()
             .is_some_and(|group| group.kill().is_ok());
         if let (false, Some(process), None) = (killed, self.process, self.end) {
-            // It may have ended at this moment.
+            // The process may have just ended.
             let _ = rustix::process::kill_process_group(process, Signal::KILL);
         }
     }
 
-    /// Its process ended.
+    /// Handles the end of its process.
     pub(super) fn process_ended(&mut self, ending: Ending) {
         let group = self.group.as_ref();
         let exited = Exited {
@@ -264,8 +264,8 @@ impl Task {
                 (Some(group), _) => {
                     let _ = group.kill();
                 }
-                // Without a group: those of its children that stayed in its
-                // process group.
+                // Without a control group: kills the children that stayed in its process
+                // group.
                 (None, Some(process)) => {
                     let _ = rustix::process::kill_process_group(process, Signal::KILL);
                 }
@@ -275,13 +275,13 @@ impl Task {
         self.finish(exited);
     }
 
-    /// It ended like that.
+    /// Records the end.
     pub(super) fn finish(&mut self, exited: Exited) {
         self.end = Some(exited);
     }
 
-    /// Moves output on. Once the end is known and all output is with the host,
-    /// reports the end; then `true`.
+    /// Moves output on. Once the end is known and all output is sent, reports the end and
+    /// returns `true`.
     pub(super) fn pump(&mut self, port: &mut Port) -> bool {
         let ended = self.end.is_some();
         let wait_for_end = self.group.is_some() && !self.detach;
@@ -289,13 +289,13 @@ impl Task {
         let id = self.id;
         self.outputs.retain_mut(|output| {
             let mut flow = output.pump(port, id);
-            // Nothing may show that the last chunk was the last.
+            // The last chunk may not be recognisable as the last.
             while ended && flow == Flow::Moved {
                 flow = output.pump(port, id);
             }
             held |= match flow {
                 Flow::Moved | Flow::Held => true,
-                // What holds it is being killed: its end will come.
+                // Its holders are being killed, so its end will come.
                 Flow::Dry => wait_for_end,
                 Flow::Ended => false,
             };
@@ -310,7 +310,7 @@ impl Task {
         }
     }
 
-    /// Takes it apart: outputs that somebody may still write to, and its group.
+    /// Takes it apart: outputs that other processes may still write to, and its group.
     pub(super) fn dissolve(self) -> (impl Iterator<Item = OwnedFd>, Option<Group>) {
         let group = self.group.filter(|_| !self.detach);
         (self.outputs.into_iter().map(Output::into_fd), group)

@@ -1,5 +1,5 @@
-//! View of the system that commands get: in a guest that of [`World`]; elsewhere what
-//! the agent has itself.
+//! View of the system for commands: in a guest that of [`World`]; elsewhere the agent's
+//! own.
 
 use super::launch::{Variables, variables};
 use super::world::{ROOT_HOME, ROOT_VARIABLES, USER_VARIABLES, World};
@@ -11,26 +11,25 @@ use rustix::pty::OpenptFlags;
 use std::io;
 use std::rc::Rc;
 
-/// See the module.
+/// Settings of commands by user; see the module.
 #[derive(Debug, Default)]
 pub(super) struct Views {
-    /// Children must give up the agent's protection from the out-of-memory
-    /// killer.
+    /// Whether children must give up the agent's protection from the out-of-memory killer.
     pub mortal: bool,
-    /// The descriptors that children may have, if the agent has more.
+    /// Descriptor limit of children, if the agent raised its own.
     pub descriptors: Option<Rlimit>,
     /// The world of commands, in a guest.
     pub world: Option<World>,
 }
 
 impl Views {
-    /// Whose rights a command gets.
+    /// Rights of a command.
     pub(super) fn rights(&self, user: User) -> Option<(User, Rc<OwnedFd>)> {
         let world = self.world.as_ref()?;
         Some((user, Rc::clone(&world.rules)))
     }
 
-    /// Its variables.
+    /// Variables of a command.
     pub(super) fn variables(&self, user: User, clear: bool, more: &Variables) -> Variables {
         let own = match (&self.world, user) {
             (None, _) => &[],
@@ -40,14 +39,14 @@ impl Views {
         variables(clear, own, more)
     }
 
-    /// Where it starts by default; without an answer where the agent is, which
-    /// in a guest is the home of the ordinary user.
+    /// Default working directory; `None` is the agent's, which in a guest is the home of
+    /// the ordinary user.
     pub(super) fn home(&self, user: User) -> Option<&'static [u8]> {
         let away = self.world.is_some() && user == User::Root;
         away.then_some(ROOT_HOME.as_bytes())
     }
 
-    /// The agent's side of a new terminal.
+    /// Opens the agent's side of a new terminal.
     pub(super) fn new_terminal(&self) -> io::Result<OwnedFd> {
         let Some(world) = &self.world else {
             let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
@@ -62,7 +61,7 @@ impl Views {
         )?)
     }
 
-    /// Whether the process is the one with which the world of commands ends.
+    /// Whether the process is the first of the world of commands, which ends with it.
     pub(super) fn ends_with(&self, process: rustix::process::Pid) -> bool {
         let world = self.world.as_ref();
         world.is_some_and(|world| world.first == process)

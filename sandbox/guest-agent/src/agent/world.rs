@@ -1,15 +1,15 @@
-//! Isolation of commands: their world, which is what they see of the guest, and whose rights they have.
+//! Isolation of commands: their world, that is, their view of the guest, and their rights.
 //!
-//! Commands live in a PID namespace of their own, so none of them has a name for
-//! the agent or any other process outside. All commands of a sandbox share it:
-//! what one of them leaves running can be listed and ended by later ones. What
-//! keeps them apart is a Landlock domain for each, which neither a shared user
-//! nor the rights of an administrator open, and its control group, which nothing
-//! that they see leads to.
+//! Commands run in a PID namespace, so that none of them has a name for the agent or any
+//! other process outside. All commands of a sandbox share it: later commands can list and
+//! end processes that earlier ones left running. A Landlock domain for each command
+//! isolates them from each other, which neither a shared user nor the rights of an
+//! administrator open, and so does its control group, which no path visible to them leads
+//! to.
 //!
-//! The agent looks at the same files as they do. What it needs besides, it opens
-//! before it takes it away: its port, the control groups, its terminals. Nobody
-//! but the agent may mount anything, so what is gone is gone.
+//! The agent sees the same files as they do. It opens everything else that it needs before
+//! it removes it: its port, the control groups, its terminals. Only the agent may mount, so
+//! removals are final.
 
 use super::group;
 use super::sys::{
@@ -28,7 +28,7 @@ use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-/// Number of the ordinary user and of its group (`/etc/passwd`).
+/// Id of the ordinary user and of its group (`/etc/passwd`).
 pub(super) const USER: u32 = 1000;
 
 /// Home of the ordinary user.
@@ -37,7 +37,7 @@ pub(super) const HOME: &str = "/home/agent";
 /// Home of the administrator.
 pub(super) const ROOT_HOME: &str = "/root";
 
-/// What the ordinary user's commands know about themselves.
+/// Variables of the ordinary user's commands.
 pub(super) const USER_VARIABLES: &[(&str, &str)] = &[
     ("HOME", HOME),
     ("USER", "agent"),
@@ -49,7 +49,7 @@ pub(super) const USER_VARIABLES: &[(&str, &str)] = &[
     ),
 ];
 
-/// What the administrator's commands know about themselves.
+/// Variables of the administrator's commands.
 pub(super) const ROOT_VARIABLES: &[(&str, &str)] =
     &[("HOME", ROOT_HOME), ("USER", "root"), ("LOGNAME", "root")];
 
@@ -100,16 +100,15 @@ mod right {
     pub(super) const SETFCAP: u64 = 31;
 }
 
-/// Rights of the ordinary user: packets of its own making, for `ping` and
-/// `arping`.
+/// Rights of the ordinary user: raw packets, for `ping` and `arping`.
 pub(super) const ORDINARY_RIGHTS: Rights = Rights::of(&[right::NET_RAW]);
 
-/// Rights of who copies files for the host.
+/// Rights of the user that copies files for the host.
 pub(super) const FILES_RIGHTS: Rights = Rights::of(&[right::DAC_OVERRIDE, right::FOWNER]);
 
-/// Rights of the administrator: over files, users, processes and the network.
-/// None of them reaches the kernel, its devices or another namespace, traces a
-/// process of others, raises a limit, or takes the processor from the agent.
+/// Rights of the administrator: over files, users, processes and the network. None of them
+/// reaches the kernel, its devices or another namespace, traces foreign processes, raises a
+/// limit, or takes the processor from the agent.
 const ROOT_RIGHTS: Rights = Rights::of(&[
     right::CHOWN,
     right::DAC_OVERRIDE,
@@ -130,10 +129,10 @@ const ROOT_RIGHTS: Rights = Rights::of(&[
     right::LEASE,
 ]);
 
-/// Folders for the agent and for who may do everything.
+/// Folders that only the agent and a fully privileged user may enter.
 const CLOSED_FOLDERS: [&str; 2] = ["/run/agent99", "/var/lib/agent99"];
 
-/// Where the session's directory is mounted for a moment.
+/// Temporary mount point of the session's directory.
 const SESSION_DIR: &str = "/run/agent99/session";
 
 /// Character devices of the world: name, major and minor number.
@@ -155,10 +154,10 @@ const LINKS: [(&str, &str); 5] = [
     ("pts/ptmx", "ptmx"),
 ];
 
-/// What of `/proc` changes the kernel: it can only be read.
+/// Parts of `/proc` that change the kernel, made read-only.
 const READ_ONLY: [&str; 5] = ["sys", "irq", "bus", "fs", "sysrq-trigger"];
 
-/// What of `/proc` tells about the kernel's memory: it is empty.
+/// Parts of `/proc` that reveal the kernel's memory, made empty.
 const EMPTY: [&str; 9] = [
     "kcore",
     "kmsg",
@@ -175,30 +174,30 @@ const HIDDEN: MountFlags = MountFlags::NOSUID
     .union(MountFlags::NODEV)
     .union(MountFlags::NOEXEC);
 
-/// The world, before it is closed.
+/// The world before it is closed.
 #[derive(Debug)]
 pub(super) struct Opened {
     first: Pid,
     program: PathBuf,
 }
 
-/// The world; see the module.
+/// The world of commands; see the module.
 #[derive(Debug)]
 pub(super) struct World {
     /// Its first process, with which it ends.
     pub first: Pid,
     /// Rules for the domain of each command.
     pub rules: Rc<OwnedFd>,
-    /// The folder of the agent's terminals, which no path leads to: nobody but
-    /// their own commands writes on them.
+    /// The folder of the agent's terminals, which no path leads to: only their own commands
+    /// can write to them.
     pub terminals: OwnedFd,
     /// An empty folder that no path leads to, for the session.
     pub session_dir: Option<OwnedFd>,
 }
 
 impl Opened {
-    /// Makes the PID namespace of commands, with a first process and the view of
-    /// `/proc` that shows no other.
+    /// Creates the PID namespace of commands, with a first process and a view of `/proc`
+    /// that shows no other.
     ///
     /// # Errors
     /// Those of the system.
@@ -215,8 +214,8 @@ impl Opened {
         Ok(Self { first, program })
     }
 
-    /// Takes away what commands must not see, now that the agent has opened what
-    /// it needs, and the rights that none of them may have.
+    /// Removes from view all that commands must not see, now that the agent has opened what
+    /// it needs, and the rights that no command may have.
     ///
     /// # Errors
     /// Those of the system.
@@ -244,14 +243,14 @@ impl Opened {
         for path in below(&EMPTY) {
             mount_bind("/dev/null", &path)?;
         }
-        // Who may write to it could change the agent that runs.
+        // A writable program file could be used to change the running agent.
         mount_bind(&self.program, &self.program)?;
         let flags = MountFlags::NOSUID | MountFlags::NODEV;
         let flags = flags | MountFlags::BIND | MountFlags::RDONLY;
         mount_remount(&self.program, flags, "")?;
         let session_dir = make_session_dir()?;
         drop_rights()?;
-        // Where commands start.
+        // Working directory of commands.
         rustix::process::chdir(HOME)?;
         Ok(World {
             first: self.first,
@@ -262,10 +261,10 @@ impl Opened {
     }
 }
 
-/// What the first process reports when its world is there.
+/// Report of the first process that its world is ready.
 const READY: &str = "ready";
 
-/// The first process: it becomes the parent of all whose parent has ended.
+/// Runs the first process, which becomes the parent of all orphans.
 fn first_process(writer: &mut io::PipeWriter) -> Infallible {
     let made = (|| -> io::Result<()> {
         // Without it all others end.
@@ -278,7 +277,7 @@ fn first_process(writer: &mut io::PipeWriter) -> Infallible {
         Ok(()) => READY.to_owned(),
         Err(error) => error.to_string(),
     };
-    // Without a reader there is no agent, and soon no guest.
+    // Without a reader the agent is gone, and soon the guest too.
     let _ = writer.write_all(report.as_bytes());
     reap_for_ever()
 }
@@ -288,7 +287,7 @@ fn open_folder(path: &str) -> io::Result<OwnedFd> {
     Ok(rustix::fs::open(path, flags, Mode::empty())?)
 }
 
-/// `/dev` with what programs expect and nothing else.
+/// Creates a `/dev` with only the devices that programs expect.
 fn make_devices() -> io::Result<()> {
     let flags = MountFlags::NOSUID | MountFlags::NOEXEC;
     mount("dev", "/dev", "tmpfs", flags, c"mode=755,size=64k")?;
@@ -320,7 +319,7 @@ fn mount_below(path: &str, kind: &str, options: &CStr) -> io::Result<()> {
     Ok(mount(kind, path, kind, flags, options)?)
 }
 
-/// A folder in memory without a name.
+/// Creates an unnamed folder in memory.
 fn make_session_dir() -> io::Result<OwnedFd> {
     fs::create_dir(SESSION_DIR)?;
     mount("session", SESSION_DIR, "tmpfs", HIDDEN, c"mode=755,size=8m")?;
@@ -330,8 +329,8 @@ fn make_session_dir() -> io::Result<OwnedFd> {
     Ok(session_dir)
 }
 
-/// Drops the rights that no program may have that is executed from now on.
-/// The agent keeps its own rights, whoever owns the files that it makes.
+/// Drops the rights that no program executed from now on may have. The agent keeps its own
+/// rights, regardless of the owner of files that it makes.
 fn drop_rights() -> io::Result<()> {
     set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
     let all = permitted_rights()?;

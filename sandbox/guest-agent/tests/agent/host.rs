@@ -12,13 +12,13 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// Longer than anything here takes.
+/// Longer than any duration here.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// The program.
+/// Path of the agent's program.
 pub(crate) const AGENT: &str = env!("CARGO_BIN_EXE_agent99-agent");
 
-/// What was reported of a command so far.
+/// Reports about a command so far.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CommandState {
     pub(crate) stdout: Vec<u8>,
@@ -27,7 +27,7 @@ pub(crate) struct CommandState {
     pub(crate) end: Option<Result<Exited, (Reason, u32, String)>>,
 }
 
-/// The host's side.
+/// The host's side of the connection.
 pub(crate) struct Host {
     pub(crate) agent: Child,
     pub(crate) stream: UnixStream,
@@ -36,7 +36,7 @@ pub(crate) struct Host {
     /// Commands whose output gets no new credit.
     pub(crate) starved: Vec<u64>,
     pub(crate) last_id: u64,
-    /// The agent's temporary files, which it leaves behind when it is killed.
+    /// Temporary files of the agent, which it leaves behind when it is killed.
     pub(crate) _temporary: TempDir,
 }
 
@@ -45,7 +45,7 @@ impl Host {
         Self::of(Command::new(AGENT).arg("--stdin"))
     }
 
-    /// An agent that this command starts.
+    /// Starts an agent with this command.
     pub(crate) fn of(agent: &mut Command) -> Self {
         let (stream, theirs) = UnixStream::pair().expect("sockets");
         stream.set_read_timeout(Some(TIMEOUT)).expect("timeout");
@@ -90,7 +90,7 @@ impl Host {
         }
     }
 
-    /// Takes one report in.
+    /// Handles one report.
     pub(crate) fn step(&mut self) -> u64 {
         let (id, report) = self.report();
         let state = self.commands.entry(id).or_default();

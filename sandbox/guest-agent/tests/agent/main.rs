@@ -1,5 +1,4 @@
-//! Tests of the agent: its program over a socket, with real processes and
-//! terminals.
+//! Tests of the agent's program over a socket, with real processes and terminals.
 #![cfg(target_os = "linux")]
 
 mod host;
@@ -20,7 +19,7 @@ fn a_command_gives_exact_bytes_and_its_code() {
     assert_eq!(state.exited().ending, Ending::Code(7));
     let state = host.run(&sh("kill -TERM $$"));
     assert_eq!(state.exited().ending, Ending::Signal(15));
-    // Nothing to read on standard input.
+    // Standard input is empty.
     host.run(&Request::Exec(exec(&["cat"]))).assert("", 0);
 }
 
@@ -101,11 +100,11 @@ fn input_goes_through_without_loss() {
     );
 }
 
-/// Also where more is always under way: what the agent passed on is not kept.
+/// Also if the buffer never empties, sent bytes are freed.
 #[test]
 fn s2_long_streams_take_no_memory() {
     let mut host = Host::new();
-    // It is slower than who feeds it, so that something waits all the time.
+    // It is slower than its writer, so that bytes are always pending.
     let mut command = exec(&["sh", "-c", "od -v >/dev/null; echo done"]);
     command.stdin = true;
     let id = host.start(&Request::Exec(command));
@@ -142,7 +141,7 @@ fn an_output_that_nobody_takes_blocks_no_other() {
     host.run(&sh("echo on; echo other >&2")).assert("on\n", 0);
     host.script("echo session").assert("session\n", 0);
     assert_eq!(host.commands[&yes].stdout.len(), WINDOW_BYTES as usize);
-    // With credit it goes on where it stopped.
+    // With credit it continues where it stopped.
     host.send(yes, &Request::Credit(Stream::Stdout, 5));
     while host.commands[&yes].stdout.len() < WINDOW_BYTES as usize + 5 {
         host.step();
@@ -205,7 +204,7 @@ fn signals_and_kill_reach_the_group() {
 
 #[test]
 fn a_command_inherits_no_ignored_signal() {
-    // What `nohup` and a shell's background do to those they start.
+    // `nohup` and a shell's background jobs do this to their children.
     let ignoring = "trap '' HUP INT QUIT TERM USR1; exec \"$0\" --stdin";
     let mut host = Host::of(Command::new("sh").args(["-c", ignoring, AGENT]));
     let status = "grep -E '^Sig(Blk|Ign)' /proc/self/status";
@@ -268,7 +267,7 @@ fn the_session_keeps_its_state() {
     let state = host.script("printf a; printf b >&2; cat; printf c");
     state.assert("ac", 0);
     assert_eq!(state.stderr, b"b");
-    // So do its arguments: no function of ours runs a script.
+    // So do its arguments: scripts do not run inside a function.
     host.script("set -- one 'two words'").assert("", 0);
     host.script("shift; printf '%s|' $# \"$@\" $?")
         .assert("1|two words|0|", 0);
@@ -415,7 +414,7 @@ fn a_restored_guest_ends_what_ran_and_keeps_its_session() {
         host.start(&script("echo on; sleep 1000")),
         host.start(&Request::Exec(exec(&["sleep", "1000"]))),
     ];
-    // Both run: one reported its process, the other wrote.
+    // Both run: one reported its process, the other produced output.
     assert_ne!(host.step(), host.step());
     let resume = Resume {
         env: vec![(b"GIVEN".to_vec(), b"it's".to_vec())],
@@ -433,7 +432,7 @@ fn a_restored_guest_ends_what_ran_and_keeps_its_session() {
     assert!(state.exited().session_reset);
     assert!(!host.script("echo $KEPT").exited().session_reset);
     host.run(&sh("echo $GIVEN")).assert("it's\n", 0);
-    // Nobody hears of what was ended.
+    // Ended commands are not reported.
     assert!(running.iter().all(|id| host.commands[id].end.is_none()));
     host.send(0, &Request::Drain);
     assert_eq!(host.report(), (0, Report::Drained));

@@ -1,9 +1,9 @@
-//! Byte ring, bounded.
+//! Bounded byte ring.
 
 /// A bounded first-in first-out queue of bytes in one fixed buffer.
 ///
 /// Both ends can work in place: the writer fills [`ByteRing::space`] and
-/// [commits](ByteRing::commit), the reader looks at [`ByteRing::front`] and
+/// [commits](ByteRing::commit), the reader reads [`ByteRing::front`] and
 /// [consumes](ByteRing::consume). Each sees one contiguous run at a time.
 #[derive(Debug)]
 pub struct ByteRing {
@@ -13,7 +13,7 @@ pub struct ByteRing {
 }
 
 impl ByteRing {
-    /// An empty ring of `capacity` bytes.
+    /// Creates an empty ring of `capacity` bytes.
     pub fn new(capacity: usize) -> Self {
         Self {
             data: vec![0; capacity].into_boxed_slice(),
@@ -22,12 +22,12 @@ impl ByteRing {
         }
     }
 
-    /// Bytes held.
+    /// Number of bytes held.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether it holds nothing.
+    /// Whether the ring is empty.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -48,34 +48,34 @@ impl ByteRing {
         }
     }
 
-    /// Takes over the first `count` bytes of [`ByteRing::space`]. More than
-    /// that are not counted; the answer is how many were.
+    /// Commits the first `count` bytes of [`ByteRing::space`], at most its length; returns
+    /// the number.
     pub fn commit(&mut self, count: usize) -> usize {
         let count = count.min(self.space().len());
         self.len += count;
         count
     }
 
-    /// The next contiguous run to read; empty only if the ring is.
+    /// The next contiguous run to read; empty only if the ring is empty.
     pub fn front(&self) -> &[u8] {
         let end = (self.read + self.len).min(self.data.len());
         &self.data[self.read..end]
     }
 
-    /// Drops the first `count` bytes of [`ByteRing::front`], or all of it if
-    /// there are fewer; the answer is how many.
+    /// Drops the first `count` bytes of [`ByteRing::front`], at most its length; returns
+    /// the number.
     pub fn consume(&mut self, count: usize) -> usize {
         let count = count.min(self.front().len());
         self.len -= count;
         self.read += count;
-        // An empty ring starts over: what is often used stays in few pages.
+        // An empty ring starts over, so that frequent use touches few pages.
         if self.len == 0 || self.read == self.data.len() {
             self.read = 0;
         }
         count
     }
 
-    /// Writes as much of `bytes` as there is room for; the answer is how much.
+    /// Writes `bytes` as far as they fit; returns the number.
     pub fn push(&mut self, bytes: &[u8]) -> usize {
         let mut done = 0;
         while done < bytes.len() {
@@ -90,7 +90,7 @@ impl ByteRing {
         done
     }
 
-    /// Reads into `buf` and drops what was read; the answer is how much.
+    /// Reads into `buf` and drops the bytes read; returns the number.
     pub fn pop(&mut self, buf: &mut [u8]) -> usize {
         let mut done = 0;
         while done < buf.len() && !self.is_empty() {

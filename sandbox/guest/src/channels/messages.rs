@@ -1,25 +1,25 @@
-//! Message ring, bounded.
+//! Bounded message ring.
 
 /// Bytes before each message: its length and its tag, little-endian 32-bit.
 const HEADER_BYTES: usize = 8;
 
-/// Messages start at multiples of this many bytes.
+/// Alignment of messages in bytes.
 const ALIGNMENT: usize = 8;
 
 /// A message at the front of a ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message<'a> {
-    /// What the writer said about it.
+    /// Tag that the writer attached.
     pub tag: u32,
-    /// Its bytes.
+    /// Content of the message.
     pub bytes: &'a [u8],
 }
 
-/// A bounded first-in first-out queue of messages, each one contiguous.
+/// A bounded first-in first-out queue of contiguous messages.
 ///
-/// A message that does not fit before the end of the memory goes to its start;
-/// the rest of the end is left unused until the reader passes it. Memory is
-/// laid out as at most two runs: `read..high` and, once wrapped, `0..write`.
+/// A message that does not fit before the end of the memory goes to its start; the rest of
+/// the end stays unused until the reader passes it. Memory is laid out as at most two runs:
+/// `read..high` and, once wrapped, `0..write`.
 #[derive(Debug)]
 pub struct MessageRing {
     data: Box<[u8]>,
@@ -27,12 +27,12 @@ pub struct MessageRing {
     write: usize,
     /// End of the upper run while the ring is wrapped.
     high: Option<usize>,
-    /// Where the last [`MessageRing::reserve`] put its message, and its length.
+    /// Position and length of the last [`MessageRing::reserve`].
     reserved: Option<(usize, usize)>,
 }
 
 impl MessageRing {
-    /// An empty ring of `capacity` bytes, headers included.
+    /// Creates an empty ring of `capacity` bytes, headers included.
     pub fn new(capacity: usize) -> Self {
         Self {
             data: vec![0; capacity].into_boxed_slice(),
@@ -43,14 +43,14 @@ impl MessageRing {
         }
     }
 
-    /// Whether it holds no message.
+    /// Whether the ring is empty.
     pub fn is_empty(&self) -> bool {
         self.high.is_none() && self.read == self.write
     }
 
-    /// Room for a message of `len` bytes, to be written in place and then
-    /// [committed](MessageRing::commit). `None` if it does not fit now (or
-    /// ever). An earlier reservation is given up.
+    /// Reserves room for a message of `len` bytes, to be written in place and then
+    /// [committed](MessageRing::commit). `None` if it does not fit now (or ever). Cancels
+    /// an earlier reservation.
     pub fn reserve(&mut self, len: usize) -> Option<&mut [u8]> {
         self.reserved = None;
         let start = self.find_space(slot_bytes(len)?)?;
@@ -66,8 +66,8 @@ impl MessageRing {
             .is_some()
     }
 
-    /// Ends the reservation: its first `len` bytes are the message. `false`,
-    /// and nothing happens, if there is no reservation of that length.
+    /// Commits the first `len` bytes of the reservation as a message; `false`, without an
+    /// effect, if there is no reservation of that length.
     pub fn commit(&mut self, tag: u32, len: usize) -> bool {
         let Some((start, room)) = self.reserved.take() else {
             return false;
@@ -89,7 +89,7 @@ impl MessageRing {
         true
     }
 
-    /// Appends a message; `false`, and nothing happens, if it does not fit.
+    /// Appends a message; `false`, without an effect, if it does not fit.
     pub fn push(&mut self, tag: u32, bytes: &[u8]) -> bool {
         let Some(room) = self.reserve(bytes.len()) else {
             return false;
@@ -113,7 +113,7 @@ impl MessageRing {
         })
     }
 
-    /// Drops the oldest message; `false` if there is none.
+    /// Drops the oldest message; `false` if the ring is empty.
     pub fn pop(&mut self) -> bool {
         let Some(len) = self.front().map(|message| message.bytes.len()) else {
             return false;
@@ -131,7 +131,7 @@ impl MessageRing {
         true
     }
 
-    /// Zeroes the memory of an empty ring and gives up a reservation.
+    /// Zeroes the memory of an empty ring and cancels a reservation.
     pub fn scrub(&mut self) {
         self.reserved = None;
         if self.is_empty() {
@@ -141,7 +141,7 @@ impl MessageRing {
         }
     }
 
-    /// Where a slot of that size would go.
+    /// Finds the position for a slot of that size.
     fn find_space(&self, slot: usize) -> Option<usize> {
         let fits =
             |start: usize, end: usize| end.checked_sub(start)?.checked_sub(slot).map(|_| start);
@@ -153,7 +153,7 @@ impl MessageRing {
     }
 }
 
-/// Bytes of the slot of a message of `len` bytes, header included.
+/// Size of the slot of a message of `len` bytes, header included.
 fn slot_bytes(len: usize) -> Option<usize> {
     u32::try_from(len).ok()?;
     len.checked_add(HEADER_BYTES)?

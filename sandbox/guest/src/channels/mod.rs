@@ -1,13 +1,12 @@
 //! Channels between the machine and its embedder.
 //!
-//! Console and agent port are byte streams, the network carries frames and 9p
-//! carries messages. Each direction is a bounded ring in the machine's own
-//! memory, so an embedder on the other side of a WebAssembly boundary copies
-//! bytes straight in and out. A full ring holds its device back (which then
-//! takes no more descriptors of the guest); nothing is lost.
+//! Console and agent port are byte streams, the network carries frames and 9p carries
+//! messages. Each direction is a bounded ring in the machine's own memory, so that an
+//! embedder on the other side of a WebAssembly boundary copies bytes directly. A full ring
+//! blocks its device, which then takes no more descriptors of the guest; no data is lost.
 //!
-//! The machine asks for an *early exit* when it has output that should not wait for
-//! the end of a budget: then `run` returns early.
+//! The machine requests an *early exit* for output that should not wait for the end of a
+//! budget: `run` then returns early.
 
 mod bytes;
 mod messages;
@@ -17,20 +16,20 @@ pub(crate) use messages::{Message, MessageRing};
 
 pub(crate) use a99_sandbox_abi::{Channel, P9_MESSAGE_BYTES, frame};
 
-/// Bytes of a console ring. A screen of output is far less; `hvc` writes 16
-/// bytes at a time and waits when it is full.
+/// Size of a console ring in bytes. A screen of output is far less; `hvc` writes 16 bytes
+/// at a time and waits when it is full.
 pub(crate) const CONSOLE_RING_BYTES: usize = 64 << 10;
 
-/// Bytes of a ring of the agent port: some pipe buffers of output, so that one
-/// return to the host moves many of them.
+/// Size of an agent port ring in bytes: several pipe buffers of output, so that one return
+/// to the host moves them all.
 pub(crate) const AGENT_RING_BYTES: usize = 256 << 10;
 
-/// Bytes of a ring of frames: over 300 frames of an Ethernet MTU, or eight of
-/// the largest.
+/// Size of a frame ring in bytes: over 300 frames of an Ethernet MTU, or eight of the
+/// largest.
 pub(crate) const NET_RING_BYTES: usize = 512 << 10;
 
-/// Bytes of a ring of 9p messages: two of the largest, so that one can be
-/// answered while the next is written.
+/// Size of a 9p ring in bytes: two of the largest messages, so that one can be answered
+/// while the next is written.
 pub(crate) const P9_RING_BYTES: usize = 2 * P9_MESSAGE_BYTES + (4 << 10);
 
 /// Both directions of a channel.
@@ -57,7 +56,7 @@ pub struct Channels {
 }
 
 impl Channels {
-    /// Empty channels of the usual sizes.
+    /// Creates empty channels of the default sizes.
     pub fn new() -> Self {
         let bytes = |size| Duplex {
             input: ByteRing::new(size),
@@ -76,18 +75,17 @@ impl Channels {
         }
     }
 
-    /// Asks for an early return to the embedder.
+    /// Requests an early return to the embedder.
     pub fn request_early_exit(&mut self) {
         self.early_exit = true;
     }
 
-    /// Whether an early return was asked for since the last call.
+    /// Whether an early return was requested since the last call.
     pub fn take_early_exit(&mut self) -> bool {
         std::mem::take(&mut self.early_exit)
     }
 
-    /// The set of channels (bits of [`Channel::bit`]) whose output waits for
-    /// the embedder.
+    /// Channels (bits of [`Channel::bit`]) whose output waits for the embedder.
     pub fn output(&self) -> u32 {
         let set = [
             (Channel::Console, self.console.output.is_empty()),
@@ -98,7 +96,7 @@ impl Channels {
         bits(&set)
     }
 
-    /// The set of channels whose input waits for the guest.
+    /// Channels whose input waits for the guest.
     pub fn input(&self) -> u32 {
         let set = [
             (Channel::Console, self.console.input.is_empty()),
@@ -109,8 +107,8 @@ impl Channels {
         bits(&set)
     }
 
-    /// The oldest output of a channel, for the embedder to copy: the next run
-    /// of bytes, whose tag is 0, or one message. `None` if there is nothing.
+    /// The oldest output of a channel, for the embedder to copy: the next run of bytes,
+    /// with tag 0, or one message. `None` if the channel is empty.
     pub fn front(&self, channel: Channel) -> Option<Message<'_>> {
         let bytes = match channel {
             Channel::Console => self.console.output.front(),
@@ -131,9 +129,9 @@ impl Channels {
         }
     }
 
-    /// Room for input, to be filled in place and [committed]. For bytes: the
-    /// next run, perhaps shorter than `len`; for messages: all of `len`. `None`
-    /// if there is no room.
+    /// Returns room for input, to be filled in place and [committed]. For bytes it is the
+    /// next run, possibly shorter than `len`; for messages all of `len`. `None` if there is
+    /// no room.
     ///
     /// [committed]: Channels::commit
     pub fn space(&mut self, channel: Channel, len: usize) -> Option<&mut [u8]> {
@@ -147,9 +145,8 @@ impl Channels {
         (len > 0).then(|| &mut space[..len])
     }
 
-    /// Takes over the first `len` bytes of [`Channels::space`]: bytes, or a
-    /// message with a tag. `false`, and nothing happens, if there was no such
-    /// room.
+    /// Commits the first `len` bytes of [`Channels::space`]: bytes, or a message with a
+    /// tag. `false`, without an effect, if there was no such room.
     pub fn commit(&mut self, channel: Channel, tag: u32, len: usize) -> bool {
         let ring = match channel {
             Channel::Console => &mut self.console.input,
@@ -160,8 +157,8 @@ impl Channels {
         len <= ring.space().len() && ring.commit(len) == len
     }
 
-    /// Overwrites what the rings held with zeros, so that a snapshot neither
-    /// grows by nor tells old data. Rings that are not empty keep theirs.
+    /// Overwrites old contents of empty rings with zeros, so that a snapshot neither grows
+    /// by old data nor reveals it.
     pub fn scrub(&mut self) {
         for duplex in [&mut self.console, &mut self.agent] {
             duplex.input.scrub();

@@ -1,5 +1,5 @@
-//! JIT and AOT code of the CPU: what of it is wanted, what was made, and what came
-//! with the image.
+//! JIT and AOT code of the CPU: requests translations, installs them, and enables the
+//! image's AOT regions.
 
 use super::{Cpu, NONE, SLICE};
 use crate::bus::Bus;
@@ -8,37 +8,37 @@ use crate::jit::{AotRegions, ContextLayout, Helpers, Policy, Profile};
 use crate::ram::{CodeMark, PAGE_SIZE};
 
 impl Cpu {
-    /// How many entries of code lead to AOT regions.
+    /// Number of code entries that lead to AOT regions.
     pub fn aot_entries(&self) -> usize {
         self.aot.entries().len()
     }
 
-    /// From now on hot code is translated, for an embedder that can compile it.
-    /// The hart must not move.
+    /// Translates hot code from now on, for an embedder that can compile it. The hart must
+    /// not move.
     pub fn translate<H: Host>(&mut self, bus: &Bus<H>, policy: Policy, helpers: Helpers) {
         self.next_sample = self.retired().saturating_add(policy.age);
         let layout = ContextLayout::of(&self.hart, &bus.ram, helpers);
         self.translator.enable(layout, policy);
     }
 
-    /// From now on it is noted what of the code runs; nothing is translated.
+    /// Records an execution profile from now on, without translating.
     pub fn start_profile<H: Host>(&mut self, bus: &mut Bus<H>) {
         self.stop_translating(bus);
         self.aot = AotRegions::default();
-        // So that each place where control divides is noted.
+        // Separates blocks at every branch, so that each is recorded.
         self.code.join(false);
         self.profile = Some(Profile::default());
     }
 
-    /// What was noted since [`Cpu::start_profile`], which ends with this.
+    /// Ends and returns the profile of [`Cpu::start_profile`].
     pub fn finish_profile(&mut self) -> Profile {
         self.code.join(true);
         self.profile.take().unwrap_or_default()
     }
 
-    /// Translates what a profile found, to be used from now on; see
-    /// [`AotRegions::compile`], which also says what the answer is. `types` are those of
-    /// [`ContextLayout`]. The hart must not move.
+    /// Translates the code of a profile and uses it from now on; [`AotRegions::compile`]
+    /// describes the result. `types` are those of [`ContextLayout`]. The hart must not
+    /// move.
     pub fn compile_aot<H: Host>(
         &mut self,
         bus: &mut Bus<H>,
@@ -49,8 +49,8 @@ impl Cpu {
         let mut layout = ContextLayout::of(&self.hart, &bus.ram, helpers);
         layout.types = types;
         let (aot, functions) = AotRegions::compile(profile, &bus.ram, &layout, base, room);
-        // Who goes on from here has the entries at once, and what was decoded on
-        // other pages.
+        // Instances of this state have the entries at once, and the decoded code of other
+        // pages.
         let mut blocks = self.code.blocks();
         let pages: Vec<usize> = aot.pages().collect();
         blocks.retain(|(page, _)| pages.binary_search(page).is_err());
@@ -66,21 +66,20 @@ impl Cpu {
         functions
     }
 
-    /// Uses the translations that the image brought, or does not.
+    /// Enables or disables the image's translations.
     pub fn enable_aot<H: Host>(&mut self, bus: &mut Bus<H>, is_on: bool) {
         self.aot.switch(is_on);
         self.flush(bus);
     }
 
-    /// Drops all code as [`Cpu::flush`] does, and translates no more.
+    /// Drops all code as [`Cpu::flush`] does, and stops translating.
     pub fn stop_translating<H: Host>(&mut self, bus: &mut Bus<H>) {
         self.flush(bus);
         self.translator.disable();
     }
 
-    /// What was asked for under a ticket is function `function` of the table;
-    /// zero: there is none. The answer is whether it is used: not if its page
-    /// has changed.
+    /// Installs function `function` of the table as the translation with that ticket; zero
+    /// means that it failed. Returns whether it is used: not if its page has changed.
     pub fn translated<H: Host>(&mut self, bus: &mut Bus<H>, ticket: u32, function: u32) -> bool {
         let Some(installed) = self.translator.take(ticket) else {
             return false;
@@ -94,7 +93,7 @@ impl Cpu {
             let offset = usize::from(offset);
             let block = match self.code.find(table, offset) {
                 Some(block) => block,
-                // The rest of the entries can do without.
+                // The remaining entries are optional.
                 None if self.code.is_full() => break,
                 None => self.decode_block(bus, installed.page, offset),
             };
@@ -102,15 +101,15 @@ impl Cpu {
                 self.code.enter(block, function, node);
             }
         }
-        // The cursor may stand at a block that is another one now.
+        // The block at the cursor may be a different one now.
         if !self.hart.at.inside {
             self.hart.at.block = NONE;
         }
         true
     }
 
-    /// Counts the place where the hart is, and asks for the translation of its
-    /// page if that is hot.
+    /// Counts a sample at the hart's position, and requests the translation of its page if
+    /// that is hot.
     pub(super) fn sample<H: Host>(&mut self, bus: &mut Bus<H>) {
         if !self.translator.is_eager() {
             self.next_sample = self.retired().wrapping_add(SLICE as u64);
@@ -135,7 +134,8 @@ impl Cpu {
         }
     }
 
-    /// Notes where the hart is at the end of a slice, and where jumps went in it.
+    /// Records the hart's position at the end of a slice, and the jump targets of the
+    /// slice.
     pub(super) fn profile_slice<H: Host>(&mut self, bus: &mut Bus<H>) {
         let pc = self.hart.at.pc;
         let space = self.hart.csr.satp;
@@ -146,7 +146,7 @@ impl Cpu {
         };
         let here = self.fetch_offset(bus, pc);
         for target in targets {
-            // A target that is not mapped any more is no loss.
+            // A target that is no longer mapped does not matter.
             if let Ok(at) = self.fetch_offset(bus, target)
                 && let Some(profile) = &mut self.profile
             {
@@ -166,7 +166,7 @@ mod tests {
     use crate::machine::{Machine, MachineConfig, Status};
     use crate::ram::RAM_BASE;
 
-    /// Remembers what it is asked to compile.
+    /// Records compilation requests.
     #[derive(Debug, Default)]
     struct Compiler(Vec<(Vec<u8>, u32)>);
 
@@ -188,8 +188,8 @@ mod tests {
         }
     }
 
-    /// A machine in a loop (addi a0, a0, 1; j .-4) that was asked about once,
-    /// and the ticket.
+    /// A machine in a loop (addi a0, a0, 1; j .-4) that has requested one translation, and
+    /// the ticket.
     fn asked() -> (Machine<Compiler>, u32) {
         let config = MachineConfig {
             ram_bytes: 1 << 16,
@@ -229,7 +229,7 @@ mod tests {
         assert!(!cpu.translated(bus, ticket, 5));
         assert!(cpu.translated(bus, again, 5));
         assert!(!cpu.translated(bus, again, 5));
-        // Translated code that leaves at once still makes progress.
+        // Translated code that exits at once must still make progress.
         let before = (cpu.retired(), cpu.hart.x[10]);
         machine.run(1000);
         let after = (machine.cpu.retired(), machine.cpu.hart.x[10]);

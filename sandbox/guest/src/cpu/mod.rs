@@ -1,5 +1,5 @@
-//! CPU: the hart with its decoded and translated code; chooses blocks, takes traps and
-//! interrupts.
+//! CPU: the hart with its decoded and translated code. It chooses blocks, and takes traps
+//! and interrupts.
 
 use crate::bus::Bus;
 use crate::hart::Hart;
@@ -22,16 +22,16 @@ mod jit;
 /// Instructions between two polls of clock and devices: some 20 us.
 const SLICE: i64 = 8192;
 
-/// The same while code is profiled: so that few jumps are lost between two
-/// looks at where they went.
+/// Slice length while code is profiled: short, so that few jumps are lost between
+/// recordings of their targets.
 const PROFILE_SLICE: i64 = 2048;
 
 /// Why the hart stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pause {
-    /// The budget is used up, or a device wants the embedder.
+    /// The budget is used up, or a device needs the embedder.
     Budget,
-    /// It waits for an interrupt.
+    /// The hart waits for an interrupt.
     Wait,
     /// The guest turned itself off.
     PowerOff,
@@ -45,21 +45,21 @@ pub struct Cpu {
     /// Architectural state.
     pub hart: Hart,
     code: DecodedCode,
-    /// Instructions that lie on two pages.
+    /// Instructions that cross a page boundary.
     page_crossing: PageCrossing,
     /// Stays empty; see [`exec::run_alone`].
     nowhere: ExecTlb,
     translator: Translator,
-    /// Instructions run when the next sample is due.
+    /// Retired instructions at which the next sample is due.
     next_sample: u64,
-    /// Translations that the image brought.
+    /// Translations that came with the image.
     aot: AotRegions,
-    /// The execution profile, while there is one.
+    /// Execution profile, while one is recorded.
     profile: Option<Profile>,
 }
 
 impl Cpu {
-    /// A hart in supervisor mode at `pc`, for a RAM of `ram_bytes`.
+    /// Creates a hart in supervisor mode at `pc`, for a RAM of `ram_bytes`.
     pub fn new(pc: u64, ram_bytes: usize) -> Self {
         Self {
             hart: Hart::new(pc),
@@ -73,7 +73,7 @@ impl Cpu {
         }
     }
 
-    /// Instructions run so far.
+    /// Instructions retired so far.
     pub fn retired(&self) -> u64 {
         self.hart
             .csr
@@ -81,7 +81,7 @@ impl Cpu {
             .wrapping_sub(self.hart.at.budget as u64)
     }
 
-    /// Drops all decoded code and translations; they come back when used.
+    /// Drops all decoded code and translations; they return on use.
     pub fn flush<H: Host>(&mut self, bus: &mut Bus<H>) {
         self.code.clear();
         self.translator.clear();
@@ -98,7 +98,7 @@ impl Cpu {
         }
     }
 
-    /// Runs about `budget` instructions, or until there is nothing to do.
+    /// Runs about `budget` instructions, or until the hart is idle.
     pub fn run<H: Host>(&mut self, bus: &mut Bus<H>, budget: u64) -> Pause {
         let end = self.retired().saturating_add(budget);
         loop {
@@ -123,14 +123,14 @@ impl Cpu {
         }
     }
 
-    /// Moves the budget of a slice into the cursor, keeping the count.
+    /// Moves the budget of a slice into the cursor, preserving the count.
     fn begin_slice(&mut self, budget: i64) {
         let done = self.retired();
         self.hart.at.budget = budget;
         self.hart.csr.retired = done.wrapping_add(budget as u64);
     }
 
-    /// Polls devices and clock, and sets what is pending.
+    /// Polls devices and clock, and updates pending interrupts.
     fn poll_devices<H: Host>(&mut self, bus: &mut Bus<H>) {
         bus.poll();
         let csr = &mut self.hart.csr;
@@ -138,7 +138,7 @@ impl Cpu {
         csr.set_pending(EXTERNAL, bus.external_interrupt());
     }
 
-    /// Runs until the slice's budget is used up, or there is a reason to stop.
+    /// Runs until the slice's budget is used up, or the hart must stop.
     fn slice<H: Host>(&mut self, bus: &mut Bus<H>) -> Option<Pause> {
         loop {
             if !self.hart.at.inside {
@@ -179,16 +179,16 @@ impl Cpu {
         }
     }
 
-    /// An exception that costs a bit of the budget, so that a guest whose trap
-    /// vector faults does not run for ever.
+    /// Takes an exception and charges the budget, so that a guest whose trap vector faults
+    /// does not run for ever.
     fn trap(&mut self, trap: Trap) {
         let pc = self.hart.at.pc;
         self.hart.at.budget -= 1;
         self.hart.take_trap(trap, pc);
     }
 
-    /// Finds or decodes the block at the cursor, and links it to the exit in a
-    /// slot, by which control got there.
+    /// Finds or decodes the block at the cursor, and links it to the exit slot through
+    /// which control arrived.
     fn enter_block<H: Host>(&mut self, bus: &mut Bus<H>, link: Option<u32>) -> Result<(), Trap> {
         let pc = self.hart.at.pc;
         let offset_in_page = pc as usize % PAGE_SIZE;
@@ -226,7 +226,7 @@ impl Cpu {
         Ok(())
     }
 
-    /// As [`Cpu::enter_block`], but to instructions, not to translated code.
+    /// Does the same as [`Cpu::enter_block`], but never enters translated code.
     fn enter_copy<H: Host>(&mut self, bus: &mut Bus<H>) -> Result<(), Trap> {
         self.enter_block(bus, None)?;
         if self.code.enters(self.hart.at.block) {
@@ -248,8 +248,8 @@ impl Cpu {
         if let Some(profile) = &mut self.profile {
             profile.block(page, offset);
         }
-        // A page that was written is translated no more, though its decoded code
-        // may run until the next `fence.i`.
+        // A written page is no longer translated, though its decoded code may run until the
+        // next `fence.i`.
         match self.aot.find(page, offset) {
             Some((function, node)) if bus.ram.mark(page) == CodeMark::Clean => {
                 self.code.stub(page, offset, function, node)
@@ -258,7 +258,7 @@ impl Cpu {
         }
     }
 
-    /// The offset in RAM of the instruction at `pc`.
+    /// RAM offset of the instruction at `pc`.
     fn fetch_offset<H: Host>(&mut self, bus: &mut Bus<H>, pc: u64) -> Result<usize, Trap> {
         match self.hart.tlbs.exec[self.hart.mode as usize].find(pc) {
             Some(table) => Ok(self.code.owner(table) * PAGE_SIZE + pc as usize % PAGE_SIZE),
@@ -266,7 +266,7 @@ impl Cpu {
         }
     }
 
-    /// The same by the page tables, and whether all address spaces have it there.
+    /// Translates by the page tables; also returns whether the mapping is global.
     fn fetch_mapped<H: Host>(&mut self, bus: &mut Bus<H>, pc: u64) -> Result<(usize, bool), Trap> {
         let mapping = self.hart.map(&mut bus.ram, pc, Access::Exec)?;
         match bus.ram.offset(mapping.pa, 2) {
@@ -275,7 +275,7 @@ impl Cpu {
         }
     }
 
-    /// Runs the instruction at the cursor, which the fast loop left.
+    /// Runs the instruction at the cursor that the fast loop left.
     fn slow<H: Host>(&mut self, bus: &mut Bus<H>) -> Option<Pause> {
         let at = self.hart.at;
         let mut inst = self.code.line(at.block)[usize::from(at.index)];
@@ -287,7 +287,7 @@ impl Cpu {
         let pc = at.pc.wrapping_add(location.distance as i64 as u64);
         let after = pc.wrapping_add(u64::from(location.length));
         let ends = inst.op.ends_block();
-        // What leaves the block here is counted here.
+        // Exits of the block here are counted here.
         let count = i64::from(location.before) + 1;
         self.hart.at.budget -= count;
         let result = slow::execute(&mut self.hart, bus, &inst, pc);
@@ -307,7 +307,7 @@ impl Cpu {
         self.begin_slice(0);
     }
 
-    /// Goes on after an instruction that ended a block or trapped.
+    /// Continues after an instruction that ended a block or trapped.
     fn finish<H: Host>(
         &mut self,
         bus: &mut Bus<H>,
@@ -346,15 +346,15 @@ impl Cpu {
         None
     }
 
-    /// `wfi`: goes on if an enabled interrupt is pending, whether or not it
-    /// would be taken.
+    /// Runs `wfi`: continues if an enabled interrupt is pending, even one that would not be
+    /// taken.
     fn wait<H: Host>(&mut self, bus: &mut Bus<H>) -> Option<Pause> {
         self.poll_devices(bus);
         let idle = self.hart.csr.pending().is_none();
         idle.then_some(Pause::Wait)
     }
 
-    /// `fence.i`: drops the decoded code of pages that were written.
+    /// Runs `fence.i`: drops the decoded code of written pages.
     fn drop_stale<H: Host>(&mut self, bus: &mut Bus<H>) {
         let pages = bus.ram.take_dirty();
         if pages.is_empty() {
@@ -370,8 +370,7 @@ impl Cpu {
         }
     }
 
-    /// Runs the four-byte instruction at the cursor whose halves lie on two
-    /// pages.
+    /// Runs the four-byte instruction at the cursor that crosses a page boundary.
     fn run_page_crossing<H: Host>(&mut self, bus: &mut Bus<H>) -> Option<Pause> {
         let pc = self.hart.at.pc;
         let block = match self.fetch_page_crossing(bus, pc) {

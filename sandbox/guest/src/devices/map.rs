@@ -1,13 +1,13 @@
-//! Physical address map of the guest: the only place that says where a device
-//! is and which interrupt it has.
+//! Physical address map of the guest: the only place that defines addresses and interrupts
+//! of devices.
 //!
-//! The bus dispatches by it and the [device tree](crate::fdt) is made from it.
-//! Addresses follow the layout of QEMU's `virt` board where that has the
-//! device, so that tools for it find their way.
+//! The bus dispatches by it, and the [device tree](crate::fdt) is made from it. Addresses
+//! follow the layout of QEMU's `virt` board where that has the device, so that tools for it
+//! work.
 
 use crate::devices::VirtioDevice;
 
-/// What answers at an address.
+/// Device behind an address range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MmioTarget {
     /// The goldfish real-time clock.
@@ -20,10 +20,10 @@ pub(crate) enum MmioTarget {
     Virtio(VirtioDevice),
 }
 
-/// A row of the map.
+/// A row of the address map.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MmioRegion {
-    /// What answers.
+    /// Device that the region belongs to.
     pub target: MmioTarget,
     /// Node name in the device tree, without the unit address.
     pub name: &'static str,
@@ -31,9 +31,9 @@ pub(crate) struct MmioRegion {
     pub compatible: &'static [&'static str],
     /// First guest physical address.
     pub base: u64,
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
-    /// Interrupt source of the PLIC; `None` if it has none.
+    /// Interrupt source of the PLIC, if the device has one.
     pub irq: Option<u32>,
 }
 
@@ -41,11 +41,11 @@ pub(crate) struct MmioRegion {
 pub(crate) const RTC_IRQ: u32 = 11;
 /// The interrupt source of the VM generation identifier.
 pub(crate) const VMGENID_IRQ: u32 = 12;
-/// Highest interrupt source number; source 0 does not exist (PLIC
-/// specification 1.0.0, section 3).
+/// Highest interrupt source number; source 0 does not exist (PLIC specification 1.0.0,
+/// section 3).
 pub(crate) const LAST_IRQ: u32 = 31;
 
-/// The devices that do not speak virtio.
+/// The non-virtio devices.
 const PLATFORM: [MmioRegion; 3] = [
     MmioRegion {
         target: MmioTarget::Rtc,
@@ -73,7 +73,7 @@ const PLATFORM: [MmioRegion; 3] = [
     },
 ];
 
-/// The map, by rising address.
+/// The map, by ascending address.
 pub(crate) const REGIONS: [MmioRegion; PLATFORM.len() + VirtioDevice::ALL.len()] = {
     let mut regions = [PLATFORM[0]; PLATFORM.len() + VirtioDevice::ALL.len()];
     let mut at = 0;
@@ -88,7 +88,7 @@ pub(crate) const REGIONS: [MmioRegion; PLATFORM.len() + VirtioDevice::ALL.len()]
     regions
 };
 
-/// A virtio-mmio window: 4 KiB each.
+/// Row of a virtio-mmio window of 4 KiB.
 const fn virtio(device: VirtioDevice) -> MmioRegion {
     MmioRegion {
         target: MmioTarget::Virtio(device),
@@ -105,7 +105,7 @@ pub(crate) const fn virtio_irq(device: VirtioDevice) -> u32 {
     1 + device as u32
 }
 
-/// What answers at a guest physical address, and the offset in it.
+/// Finds the region of a guest physical address, and the offset in it.
 pub(crate) fn find(addr: u64) -> Option<(&'static MmioRegion, u64)> {
     REGIONS.iter().find_map(|region| {
         let offset = addr.checked_sub(region.base)?;
@@ -113,7 +113,7 @@ pub(crate) fn find(addr: u64) -> Option<(&'static MmioRegion, u64)> {
     })
 }
 
-/// The row of what answers.
+/// Row of a device.
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) fn region(target: MmioTarget) -> &'static MmioRegion {
     let found = REGIONS.iter().find(|region| region.target == target);

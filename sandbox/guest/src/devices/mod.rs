@@ -1,6 +1,5 @@
-//! Devices: what they are is in their own files, where they are in the
-//! [address map](crate::devices::map), and how the hart reaches them in the
-//! [bus](crate::bus).
+//! Devices: each is implemented in a separate file, placed by the [address
+//! map](crate::devices::map), and reached by the hart over the [bus](crate::bus).
 
 pub(crate) mod map;
 pub(crate) mod plic;
@@ -24,18 +23,18 @@ use virtio::p9::P9;
 use virtio::rng::Rng;
 use vmgenid::{ID_BYTES, VmGenId};
 
-/// What can be chosen about the devices.
+/// Configuration of the devices.
 #[derive(Clone, Debug, Default)]
 pub struct DeviceConfig {
     /// The network interface.
     pub net: NetConfig,
-    /// The first VM generation identifier.
+    /// Initial VM generation identifier.
     pub vmgenid: [u8; ID_BYTES],
     /// Sectors of the image's disk.
     pub image_sectors: u64,
 }
 
-/// What a device may reach while it works.
+/// Resources that a device may use while it works.
 pub struct Env<'a, H: Host> {
     /// Guest memory.
     pub ram: &'a mut Ram,
@@ -45,10 +44,9 @@ pub struct Env<'a, H: Host> {
     pub host: &'a mut H,
 }
 
-/// The virtio devices, one row each, in the order of their windows, interrupts and
-/// bits: name, field, type and how it is made. Where it is in the address map, who
-/// loads, stores, polls and fuzzes it, its interrupt line and its bit among broken
-/// devices all follow.
+/// Defines the virtio devices, one row each, in the order of their windows, interrupts and
+/// bits: name, field, type and constructor. Address map entry, register dispatch, polling,
+/// fuzzing, interrupt line and bit among broken devices all follow from the row.
 macro_rules! virtio_devices {
     ($($(#[$doc:meta])* $name:ident $field:ident: $device:ty = |$config:pat_param| $new:expr;)*) => {
         /// A virtio device.
@@ -58,7 +56,7 @@ macro_rules! virtio_devices {
         }
 
         impl VirtioDevice {
-            /// All of them, in the order of their windows.
+            /// All virtio devices, in the order of their windows.
             pub(crate) const ALL: &[Self] = &[$(Self::$name,)*];
 
             /// Device type (virtio 1.2 section 5).
@@ -69,7 +67,7 @@ macro_rules! virtio_devices {
                 }
             }
 
-            /// How many queues it has.
+            /// Number of queues.
             #[cfg(any(test, feature = "fuzzing"))]
             pub(crate) const fn queues(self) -> u32 {
                 match self {
@@ -78,7 +76,7 @@ macro_rules! virtio_devices {
             }
         }
 
-        // The embedder names the same devices by the same numbers.
+        // The embedder uses the same numbers for the same devices.
         const _: () = {
             $(assert!(VirtioDevice::$name as u32 == a99_sandbox_abi::Device::$name as u32);)*
             assert!(VirtioDevice::ALL.len() == a99_sandbox_abi::Device::ALL.len());
@@ -140,8 +138,8 @@ macro_rules! virtio_devices {
                 $(plic.set_level(virtio_irq(VirtioDevice::$name), self.$field.interrupt());)*
             }
 
-            /// Devices whose driver broke the rules and that are dead until the guest
-            /// resets them, by [`Device::bit`](a99_sandbox_abi::Device::bit).
+            /// Devices whose driver violated the protocol and that stay dead until the
+            /// guest resets them, by [`Device::bit`](a99_sandbox_abi::Device::bit).
             pub fn broken(&self) -> u32 {
                 let mut broken = 0;
                 $(broken |= u32::from(self.$field.fault().is_some()) << VirtioDevice::$name as u32;)*
@@ -162,7 +160,7 @@ virtio_devices! {
     Rng rng: Rng = |_| Rng::new();
     /// Disk of the image.
     ImageDisk image_disk: Blk = |config| Blk::new(Disk::Image, config.image_sectors);
-    /// Disk of the guest's own.
+    /// The guest's own disk.
     Disk disk: Blk = |_| Blk::new(Disk::Own, 0);
     /// Memory balloon.
     Balloon balloon: Balloon = |_| Balloon::new();
@@ -177,12 +175,12 @@ pub struct Devices {
     pub rtc: Rtc,
     /// VM generation identifier.
     pub vmgenid: VmGenId,
-    /// What speaks virtio.
+    /// The virtio devices.
     pub virtio: VirtioDevices,
 }
 
 impl Devices {
-    /// Devices as after power-on.
+    /// Creates the devices in their power-on state.
     pub fn new(config: &DeviceConfig) -> Self {
         Self {
             plic: Plic::new(),
@@ -192,8 +190,8 @@ impl Devices {
         }
     }
 
-    /// Moves what can be moved between queues and channels, rings a due alarm
-    /// and updates the interrupt lines.
+    /// Moves data between queues and channels, rings a due alarm and updates the interrupt
+    /// lines.
     pub fn poll<H: Host>(&mut self, env: &mut Env<'_, H>) {
         self.virtio.poll(env);
         if self.rtc.armed() {
@@ -202,20 +200,21 @@ impl Devices {
         self.update_lines();
     }
 
-    /// Changes the VM generation identifier and tells the guest.
+    /// Changes the VM generation identifier and notifies the guest.
     pub fn renew_vmgenid(&mut self, id: [u8; ID_BYTES]) {
         self.vmgenid.renew(id);
         self.plic.pulse(VMGENID_IRQ);
     }
 
-    /// Puts a disk of so many sectors into the guest's own drive and tells it.
+    /// Attaches a disk of `sectors` sectors to the guest's own drive and notifies the
+    /// guest.
     pub fn attach_disk(&mut self, sectors: u64) {
         self.virtio.disk.device.resize(sectors);
         self.virtio.disk.tell_config();
         self.update_lines();
     }
 
-    /// Carries the devices' interrupt lines to the interrupt controller.
+    /// Passes the devices' interrupt lines to the interrupt controller.
     pub fn update_lines(&mut self) {
         self.virtio.update_lines(&mut self.plic);
         self.plic.set_level(RTC_IRQ, self.rtc.interrupt());

@@ -1,8 +1,8 @@
 //! Platform-level interrupt controller (RISC-V PLIC specification 1.0.0),
 //! with one context: supervisor mode of hart 0.
 //!
-//! Devices drive a level or give a pulse. There is no M-mode context, because
-//! no guest code runs in M-mode.
+//! Devices drive a level or send a pulse. There is no M-mode context, because no guest code
+//! runs in M-mode.
 
 use crate::devices::map::LAST_IRQ;
 
@@ -14,10 +14,10 @@ const ENABLE: u64 = 0x2000;
 const THRESHOLD: u64 = 0x20_0000;
 /// Offset of context 0's claim and complete register.
 const CLAIM: u64 = 0x20_0004;
-/// Highest priority; priorities are kept in as many bits (section 4 leaves the
-/// number to the platform).
+/// Highest priority; priorities have that many bits (section 4 leaves the number to the
+/// platform).
 const MAX_PRIORITY: u32 = 7;
-/// Sources, the absent source 0 included.
+/// Number of sources, including the absent source 0.
 const SOURCES: usize = LAST_IRQ as usize + 1;
 
 /// The interrupt controller.
@@ -30,13 +30,13 @@ pub struct Plic {
     level: u32,
     /// Sources that pulsed since they were last claimed.
     pulsed: u32,
-    /// Sources that were claimed and not completed: their gateway is shut.
+    /// Sources that were claimed and not completed: their gateway is closed.
     claimed: u32,
     output: bool,
 }
 
 impl Plic {
-    /// All sources off.
+    /// Creates a controller with all sources off.
     pub fn new() -> Self {
         Self {
             priority: [0; SOURCES],
@@ -63,8 +63,8 @@ impl Plic {
         }
     }
 
-    /// A short pulse on the line of a source: one interrupt, which waits if
-    /// the source is being served.
+    /// Pulses the line of a source: one interrupt, which stays pending while the source is
+    /// being served.
     pub fn pulse(&mut self, irq: u32) {
         self.pulsed |= source_bit(irq);
         self.update();
@@ -111,8 +111,8 @@ impl Plic {
         (self.level | self.pulsed) & !self.claimed
     }
 
-    /// The enabled pending source of the highest priority above `floor`; of
-    /// equals, the lowest number (section 3).
+    /// The enabled pending source of the highest priority above `floor`; ties go to the
+    /// lowest number (section 3).
     fn best(&self, floor: u32) -> Option<u32> {
         let mut best = None;
         let mut highest = floor;
@@ -128,7 +128,7 @@ impl Plic {
         best
     }
 
-    /// Claims the best source, whatever the threshold (section 7).
+    /// Claims the best source, regardless of the threshold (section 7).
     fn claim(&mut self) -> u32 {
         let Some(irq) = self.best(0) else { return 0 };
         self.claimed |= 1 << irq;
@@ -148,7 +148,7 @@ impl Default for Plic {
     }
 }
 
-/// The bit of a source; none for numbers that do not exist.
+/// Bit of a source; zero for numbers that do not exist.
 fn source_bit(irq: u32) -> u32 {
     if (1..=LAST_IRQ).contains(&irq) {
         1 << irq

@@ -1,8 +1,8 @@
 //! Goldfish real-time clock (QEMU `docs/specs` and Linux
 //! `drivers/rtc/rtc-goldfish.c`): wall time in nanoseconds, and an alarm.
 //!
-//! Time is asked of the host at each read, so it is right after a restore. A
-//! guest that sets the clock gets an offset of its own.
+//! Each read asks the host for the time, so it is right after a restore. A guest that sets
+//! the clock changes an offset.
 
 const TIME_LOW: u64 = 0x00;
 const TIME_HIGH: u64 = 0x04;
@@ -16,7 +16,7 @@ const CLEAR_INTERRUPT: u64 = 0x1c;
 /// The clock's registers.
 #[derive(Debug, Default)]
 pub struct Rtc {
-    /// What the guest added to the host's time, modulo 2^64.
+    /// Offset that the guest added to the host's time, modulo 2^64.
     offset: u64,
     /// High half of the time at the last read of the low half.
     latch: u32,
@@ -29,12 +29,12 @@ pub struct Rtc {
 }
 
 impl Rtc {
-    /// A clock that shows the host's time, without an alarm.
+    /// Creates a clock that shows the host's time, without an alarm.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Forgets an offset that the guest made, as is due after a restore.
+    /// Drops the guest's offset, as required after a restore.
     pub fn follow_host(&mut self) {
         self.offset = 0;
     }
@@ -58,7 +58,7 @@ impl Rtc {
         self.alarm.is_some()
     }
 
-    /// Nanoseconds until the alarm rings, seen at host wall time `wall_ns`.
+    /// Nanoseconds until the alarm rings, at host wall time `wall_ns`.
     pub fn alarm_in(&self, wall_ns: u64) -> Option<u64> {
         let now = wall_ns.wrapping_add(self.offset);
         self.alarm.map(|alarm| alarm.saturating_sub(now))
@@ -81,8 +81,8 @@ impl Rtc {
         }
     }
 
-    /// Writes the register at `offset`, at host wall time `wall_ns`. High
-    /// halves come first: the low half takes effect.
+    /// Writes the register at `offset`, at host wall time `wall_ns`. High halves come
+    /// first; the low half takes effect.
     pub fn write(&mut self, offset: u64, value: u32, wall_ns: u64) {
         let join = |high: u32| u64::from(high) << 32 | u64::from(value);
         match offset {

@@ -1,19 +1,18 @@
-//! VM generation identifier (Microsoft, "Virtual Machine Generation ID";
-//! device tree binding `microsoft,vmgenid`): 16 bytes that change when the
-//! guest was restored from a snapshot. The guest then mixes them into its
-//! entropy pool.
+//! VM generation identifier (Microsoft, "Virtual Machine Generation ID"; device tree
+//! binding `microsoft,vmgenid`): 16 bytes that change when the guest is restored from a
+//! snapshot. The guest then mixes them into its entropy pool.
 
-/// Bytes of an identifier.
+/// Size of an identifier in bytes.
 pub(crate) const ID_BYTES: usize = 16;
 
-/// The identifier, as the guest sees it at the start of its page.
+/// The identifier, visible to the guest at the start of its page.
 #[derive(Debug, Default)]
 pub struct VmGenId {
     id: [u8; ID_BYTES],
 }
 
 impl VmGenId {
-    /// An identifier.
+    /// Creates the device with an initial identifier.
     pub fn new(id: [u8; ID_BYTES]) -> Self {
         Self { id }
     }
@@ -23,8 +22,7 @@ impl VmGenId {
         self.id = id;
     }
 
-    /// The `len` (at most 8) bytes at `offset`, little-endian; zero past the
-    /// identifier.
+    /// Reads `len` (at most 8) bytes at `offset`, little-endian; zero past the identifier.
     pub fn read(&self, offset: u64, len: usize) -> u64 {
         let byte = |at: u64| {
             let at = usize::try_from(at).ok();

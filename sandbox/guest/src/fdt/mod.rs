@@ -1,5 +1,5 @@
-//! Flattened device tree (Devicetree specification 0.4, chapter 5) that
-//! tells the kernel what the [address map](crate::devices::map) holds.
+//! Flattened device tree (Devicetree specification 0.4, chapter 5), which describes the
+//! [address map](crate::devices::map) to the kernel.
 
 mod writer;
 
@@ -13,27 +13,27 @@ use crate::ram::RAM_BASE;
 use std::ops::Range;
 use writer::Writer;
 
-/// What the tree says beside the map.
+/// Contents of the tree in addition to the map.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FdtConfig<'a> {
-    /// Bytes of RAM.
+    /// Size of RAM in bytes.
     pub ram_bytes: u64,
-    /// The kernel's command line.
+    /// Kernel command line.
     pub bootargs: &'a str,
-    /// Guest physical addresses of the initial file system.
+    /// Guest physical address range of the initial file system.
     pub initrd: Option<Range<u64>>,
-    /// Bytes that seed the kernel's random generator at boot.
+    /// Seed of the kernel's random generator at boot.
     pub rng_seed: &'a [u8],
 }
 
-/// The extensions of the hart, single letters first.
+/// ISA extensions of the hart, single letters first.
 ///
-/// Svvptc (a page that becomes valid is found without a fence) holds because no
-/// TLB keeps what is not mapped; Linux then spares a fence at each page fault.
+/// Svvptc (a page that becomes valid is found without a fence) holds because no TLB caches
+/// unmapped pages; Linux then saves a fence at each page fault.
 const EXTENSIONS: [&str; 10] = [
     "i", "m", "a", "f", "d", "c", "zicboz", "zicsr", "zifencei", "svvptc",
 ];
-/// The same in the older form.
+/// The same extensions in the older format.
 const ISA: &str = "rv64imafdc_zicboz_zicsr_zifencei_svvptc";
 
 /// Phandle of the hart's own interrupt controller.
@@ -43,7 +43,7 @@ const PLIC: u32 = 2;
 /// The hart's supervisor external interrupt (privileged manual, `scause` 9).
 const SUPERVISOR_EXTERNAL: u32 = 9;
 
-/// Makes the device tree blob.
+/// Builds the device tree blob.
 pub(crate) fn build(config: &FdtConfig<'_>) -> Vec<u8> {
     let mut tree = Writer::new();
     tree.begin("");

@@ -1,15 +1,15 @@
-//! Reader of device trees, for tests: only what the specification says, nothing of
-//! the writer's own.
+//! Device tree reader for tests, written from the specification alone, independent of the
+//! writer.
 
 use super::writer::{BEGIN_NODE, END, END_NODE, MAGIC, PROP, VERSIONS};
 use std::collections::BTreeMap;
 
-/// A node with all below it.
+/// A node with its subtree.
 #[derive(Debug, Default)]
 pub(super) struct TreeNode {
-    /// Values by name.
+    /// Properties by name.
     pub properties: BTreeMap<String, Vec<u8>>,
-    /// Nodes by name, unit address included.
+    /// Child nodes by name, unit address included.
     pub children: BTreeMap<String, TreeNode>,
 }
 
@@ -32,7 +32,7 @@ fn text(blob: &[u8], at: usize) -> String {
 }
 
 impl TreeNode {
-    /// Reads a blob; panics at the first thing that is wrong.
+    /// Parses a blob; panics at the first error.
     pub(super) fn parse(blob: &[u8]) -> Self {
         assert_eq!(word(blob, 0), MAGIC);
         assert_eq!(word(blob, 4) as usize, blob.len());

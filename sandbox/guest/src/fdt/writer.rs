@@ -1,8 +1,8 @@
-//! Writer of device trees: nodes and properties in the flat form.
+//! Device tree writer: nodes and properties in the flattened format.
 
 /// First word of a blob (section 5.2).
 pub(super) const MAGIC: u32 = 0xd00d_feed;
-/// Version written, and the oldest it can be read as.
+/// Version written, and the oldest compatible one.
 pub(super) const VERSIONS: (u32, u32) = (17, 16);
 /// Tokens of the structure block (section 5.4).
 pub(super) const BEGIN_NODE: u32 = 1;
@@ -13,9 +13,9 @@ pub(super) const PROP: u32 = 3;
 /// See [`BEGIN_NODE`].
 pub(super) const END: u32 = 9;
 
-/// Words of the header.
+/// Size of the header in words.
 const HEADER_WORDS: usize = 10;
-/// The list of reserved memory is only its end mark: two zero 64-bit words.
+/// The memory reservation list is only its end mark: two zero 64-bit words.
 const RESERVED_BYTES: usize = 16;
 
 /// A blob being written.
@@ -26,7 +26,7 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    /// An empty tree.
+    /// Creates an empty tree.
     pub(super) fn new() -> Self {
         Self::default()
     }
@@ -54,7 +54,7 @@ impl Writer {
         self.word(END_NODE);
     }
 
-    /// A property of the open node.
+    /// Writes a property of the open node.
     pub(super) fn property(&mut self, name: &str, value: &[u8]) {
         let name = self.string(name);
         self.word(PROP);
@@ -64,13 +64,13 @@ impl Writer {
         self.align();
     }
 
-    /// A property of 32-bit cells.
+    /// Writes a property of 32-bit cells.
     pub(super) fn cells(&mut self, name: &str, cells: &[u32]) {
         let bytes: Vec<u8> = cells.iter().flat_map(|cell| cell.to_be_bytes()).collect();
         self.property(name, &bytes);
     }
 
-    /// A property of 64-bit numbers, two cells each.
+    /// Writes a property of 64-bit numbers, two cells each.
     pub(super) fn wide(&mut self, name: &str, numbers: &[u64]) {
         let bytes: Vec<u8> = numbers
             .iter()
@@ -79,7 +79,7 @@ impl Writer {
         self.property(name, &bytes);
     }
 
-    /// A property of strings.
+    /// Writes a property of strings.
     pub(super) fn strings(&mut self, name: &str, strings: &[&str]) {
         let mut bytes = Vec::new();
         for string in strings {
@@ -89,7 +89,7 @@ impl Writer {
         self.property(name, &bytes);
     }
 
-    /// Offset of a property's name in the block of strings.
+    /// Offset of a property's name in the strings block.
     fn string(&mut self, name: &str) -> u32 {
         let wanted = [name.as_bytes(), &[0]].concat();
         let known = self
@@ -103,7 +103,7 @@ impl Writer {
         offset as u32
     }
 
-    /// The blob.
+    /// Returns the blob.
     pub(super) fn finish(mut self) -> Vec<u8> {
         self.word(END);
         let reserved_at = HEADER_WORDS * 4;

@@ -1,4 +1,4 @@
-//! Fuzz input: any bytes, read as choices.
+//! Fuzz input: arbitrary bytes, read as choices.
 
 /// Reads choices from bytes; past their end all choices are zero.
 #[derive(Debug)]
@@ -7,7 +7,7 @@ pub(super) struct Script<'a> {
 }
 
 impl<'a> Script<'a> {
-    /// A script.
+    /// Creates a script.
     pub(super) fn new(bytes: &'a [u8]) -> Self {
         Self { bytes }
     }
@@ -19,7 +19,7 @@ impl<'a> Script<'a> {
         Some(first)
     }
 
-    /// A number below `limit`, which is not zero.
+    /// A number below `limit`, which must not be zero.
     pub(super) fn small(&mut self, limit: u8) -> u8 {
         self.byte().unwrap_or(0) % limit
     }

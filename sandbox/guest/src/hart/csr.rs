@@ -1,14 +1,13 @@
 //! Control and status registers of supervisor and user mode.
 //!
-//! Privileged manual, chapter "Supervisor-Level ISA". Not there: machine mode's
-//! registers (no machine mode), performance counters beyond the three fixed
-//! ones.
+//! Privileged manual, chapter "Supervisor-Level ISA". Absent: machine mode registers (there
+//! is no machine mode) and performance counters beyond the three fixed ones.
 
 use crate::hart::{Mode, Registers};
 use crate::interp::fp::{FS_OFF, Fp};
 use crate::interp::inst::{Inst, Op};
 
-/// Supervisor software interrupt: its bit in `sip` and `sie`, its cause.
+/// Supervisor software interrupt: its bit in `sip` and `sie`, and its cause.
 pub(crate) const SOFTWARE: u32 = 1;
 /// Supervisor timer interrupt.
 pub(crate) const TIMER: u32 = 5;
@@ -20,10 +19,10 @@ const INTERRUPTS: u64 = 1 << SOFTWARE | 1 << TIMER | 1 << EXTERNAL;
 /// `senvcfg.CBZE`: user mode may run `cbo.zero`.
 const SENVCFG_CBZE: u64 = 1 << 7;
 
-/// The bits of an address space number, as `sfence.vma` is given it.
+/// Bits of an address space number (ASID), as in `sfence.vma`.
 pub(crate) const ASID: u64 = 0xffff;
 
-/// Where `satp` holds it.
+/// Position of the ASID in `satp`.
 const ASID_SHIFT: u32 = 44;
 
 /// `satp.MODE` of Sv39.
@@ -60,8 +59,7 @@ mod number {
     pub(super) const INSTRET: u32 = 0xc02;
 }
 
-/// The registers that are stored; `sstatus` in its parts, `FS` with the
-/// floating-point registers.
+/// The stored registers; `sstatus` in its parts, `FS` with the floating-point registers.
 #[derive(Debug)]
 pub struct Csrs {
     /// `sstatus.SIE`: interrupts are on in supervisor mode.
@@ -70,22 +68,22 @@ pub struct Csrs {
     pub spie: bool,
     /// `sstatus.SPP`: the trap came from supervisor mode.
     pub spp: bool,
-    /// `sstatus.SUM`: supervisor loads and stores may reach user pages.
+    /// `sstatus.SUM`: supervisor loads and stores may access user pages.
     pub sum: bool,
-    /// `sstatus.MXR`: loads may reach executable pages.
+    /// `sstatus.MXR`: loads may access executable pages.
     pub mxr: bool,
-    /// Interrupts that are enabled.
+    /// Enabled interrupts.
     pub sie: u64,
-    /// Interrupts that are pending.
+    /// Pending interrupts.
     pub sip: u64,
     /// Trap vector.
     pub stvec: u64,
-    /// Which counters user mode may read. Linux expects the firmware to have
-    /// given it the time, which its vDSO reads.
+    /// Counters that user mode may read. Linux expects the firmware to have enabled the
+    /// time, which its vDSO reads.
     pub scounteren: u64,
-    /// What user mode may do; of the manual's fields, `CBZE` alone.
+    /// Environment of user mode; of the manual's fields, only `CBZE`.
     pub senvcfg: u64,
-    /// Scratch.
+    /// Scratch register.
     pub sscratch: u64,
     /// Address of the trapping instruction.
     pub sepc: u64,
@@ -136,14 +134,14 @@ impl Csrs {
             .find(|bit| pending >> bit & 1 == 1)
     }
 
-    /// The interrupt to take now, if any: user mode always takes enabled ones,
-    /// supervisor mode when `sstatus.SIE` is set.
+    /// Interrupt to take now, if any: user mode always takes enabled ones, supervisor mode
+    /// only while `sstatus.SIE` is set.
     pub fn interrupt(&self, mode: Mode) -> Option<u32> {
         let on = mode == Mode::User || self.sie_on;
         self.pending().filter(|_| on)
     }
 
-    /// The data TLBs that apply in a mode.
+    /// Index of the data TLBs for a mode.
     #[inline(always)]
     pub fn mmu_index(&self, mode: Mode) -> usize {
         match (mode, self.sum) {
@@ -163,7 +161,7 @@ impl Csrs {
         self.senvcfg & SENVCFG_CBZE != 0
     }
 
-    /// The number of the address space.
+    /// The ASID.
     pub fn space(&self) -> u64 {
         self.satp >> ASID_SHIFT & ASID
     }
@@ -174,35 +172,35 @@ impl Csrs {
     }
 }
 
-/// What a write to a register asks of the machine beyond the register.
+/// Effect of a register write on the rest of the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// Nothing.
+    /// No effect.
     None,
-    /// All translations have changed.
+    /// Flush all translations.
     FlushTlbs,
-    /// Those of one address space have.
+    /// Flush the translations of one address space.
     FlushSpace,
 }
 
-/// The registers as an instruction in a mode reaches them.
+/// The registers as seen by an instruction in a mode.
 #[derive(Debug)]
 pub struct Bank<'a> {
     /// Privilege.
     pub mode: Mode,
-    /// Those that are stored.
+    /// The stored registers.
     pub csr: &'a mut Csrs,
-    /// Those of floating point.
+    /// Floating-point registers.
     pub fp: &'a mut Fp,
 }
 
-/// Whether an operation is one on a control and status register.
+/// Whether an operation accesses a control and status register.
 pub(crate) fn is_access(op: Op) -> bool {
     (Op::Csrrw..=Op::Csrrci).contains(&op)
 }
 
-/// Whether [`Bank::quick`] may know a register: reading it asks nobody outside
-/// the hart, and writing it changes no translation.
+/// Whether [`Bank::quick`] can handle a register: a read needs only the hart, and a write
+/// changes no translation.
 pub(crate) fn is_quick(csr: u32) -> bool {
     use number::*;
     matches!(
@@ -225,25 +223,25 @@ fn may_enable(inst: &Inst) -> bool {
     }
 }
 
-/// Whether an instruction may change what supervisor mode reaches: an immediate
-/// has none of the bits.
+/// Whether an instruction may change the memory that supervisor mode can access; an
+/// immediate has none of those bits.
 pub(crate) fn may_change_mmu_index(inst: &Inst) -> bool {
     let has_register = matches!(inst.op, Op::Csrrw | Op::Csrrs | Op::Csrrc);
     let replaces = matches!(inst.op, Op::Csrrw | Op::Csrrwi);
     inst.imm as u32 == number::SSTATUS && writes(inst) && (has_register || replaces)
 }
 
-/// Whether an instruction writes its register: one that sets or clears the bits
-/// of `x0` or of zero does not.
+/// Whether an instruction writes its register: setting or clearing the bits of `x0` or of
+/// zero does not.
 fn writes(inst: &Inst) -> bool {
     matches!(inst.op, Op::Csrrw | Op::Csrrwi) || inst.rs1 != 0
 }
 
 impl Bank<'_> {
-    /// Runs an instruction on a register that [`is_quick`]. `false`: it did not
-    /// run, because it is illegal, changes more than registers, or may let an
-    /// interrupt in, which must come right behind it (privileged manual, section
-    /// "Supervisor Interrupt Registers").
+    /// Runs an instruction on a register that [`is_quick`]. `false` means that it did not
+    /// run: it is illegal, changes more than registers, or may enable an interrupt, which
+    /// must come right after it (privileged manual, section "Supervisor Interrupt
+    /// Registers").
     pub fn quick(&mut self, x: &mut Registers, inst: &Inst) -> bool {
         let number = inst.imm as u32;
         if !is_quick(number) || self.csr.sip != 0 && may_enable(inst) {
@@ -262,9 +260,9 @@ impl Bank<'_> {
         true
     }
 
-    /// Reads a register; `None` if it does not exist or this mode may not.
-    /// `time` tells the time in ticks, which costs a call of the host; `retired`
-    /// is the number of instructions run.
+    /// Reads a register; `None` if it does not exist or this mode must not access it.
+    /// `time` returns the time in ticks, which costs a call of the host; `retired` is the
+    /// number of instructions run.
     pub fn read(&self, csr: u32, time: impl FnOnce() -> u64, retired: u64) -> Option<u64> {
         if !self.may_access(csr) {
             return None;
@@ -316,7 +314,7 @@ impl Bank<'_> {
             number::STVAL => csrs.stval = value,
             number::SIP => csrs.set_pending(SOFTWARE, value >> SOFTWARE & 1 == 1),
             number::SATP => {
-                // Other modes leave the register as it was (section on `satp`).
+                // Other modes leave the register unchanged (section on `satp`).
                 if matches!(value >> 60, 0 | SV39) {
                     let old = std::mem::replace(&mut csrs.satp, value);
                     return Some(match old ^ value {
@@ -331,9 +329,9 @@ impl Bank<'_> {
         Some(Effect::None)
     }
 
-    /// Whether the mode reaches the register: bits 8-9 of its number name the
-    /// least privilege, the counters are opened to user mode one by one, and
-    /// floating-point registers exist while `FS` is not off.
+    /// Whether the mode can access the register: bits 8-9 of its number hold the lowest
+    /// privilege, the counters are enabled for user mode one by one, and floating-point
+    /// registers exist while `FS` is not off.
     fn may_access(&self, csr: u32) -> bool {
         match csr {
             number::FFLAGS | number::FRM | number::FCSR => self.fp.is_on(),
@@ -375,7 +373,7 @@ impl Bank<'_> {
     }
 }
 
-/// What an instruction writes over the old value of its register, if anything.
+/// New value that an instruction writes to its register, if it writes.
 pub(crate) fn replacement(x: &Registers, inst: &Inst, old: u64) -> Option<u64> {
     let source = match inst.op {
         Op::Csrrw | Op::Csrrs | Op::Csrrc => x[usize::from(inst.rs1)],
@@ -470,7 +468,7 @@ mod tests {
         assert!(hart.bank().quick(&mut x, &sets));
         assert_eq!(x[10], SSTATUS_SPIE | SSTATUS_UXL);
         assert!(hart.csr.sum && hart.csr.sie_on && hart.csr.spie);
-        // Without bits nothing is written, not even to a register read-only.
+        // Without bits there is no write, even to a read-only register.
         x[5] = SSTATUS_MXR;
         let asks = csr(Op::Csrrc, number::SSTATUS, 0);
         assert!(hart.bank().quick(&mut x, &asks));
@@ -478,13 +476,13 @@ mod tests {
             x[10],
             SSTATUS_SPIE | SSTATUS_UXL | SSTATUS_SUM | SSTATUS_SIE
         );
-        // What changes translations, asks the host, or is not for this mode.
+        // Changes of translations, calls of the host, and registers of another mode.
         x[10] = 7;
         assert!(!hart.bank().quick(&mut x, &sets));
         for number in [number::SATP, number::TIME, number::INSTRET, 0xfff] {
             assert!(!hart.bank().quick(&mut x, &csr(Op::Csrrs, number, 0)));
         }
-        // What would let an interrupt in.
+        // An instruction that would enable an interrupt.
         hart.csr.set_pending(TIMER, true);
         let enables = csr(Op::Csrrsi, number::SSTATUS, SSTATUS_SIE as u8);
         assert!(!hart.bank().quick(&mut x, &enables));

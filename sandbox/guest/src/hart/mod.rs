@@ -9,8 +9,8 @@ use crate::hart::csr::{Bank, Csrs};
 use crate::interp::fp::Fp;
 use crate::mmu::tlb::Tlbs;
 
-/// Privilege. Machine mode is not there: what runs in it on real boards, the
-/// supervisor binary interface, is part of the emulator.
+/// Privilege mode. Machine mode does not exist: its firmware on real boards, the supervisor
+/// binary interface, is part of the emulator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// User mode.
@@ -19,18 +19,18 @@ pub enum Mode {
     Supervisor,
 }
 
-/// The value of [`Cursor::reservation`] without a reservation.
+/// Value of [`Cursor::reservation`] without a reservation.
 pub(crate) const NO_RESERVATION: u64 = u64::MAX;
 
-/// Where the hart is, and what the fast loop keeps from block to block.
+/// The hart's position, and state that the fast loop keeps from block to block.
 #[derive(Clone, Copy, Debug)]
 pub struct Cursor {
-    /// Virtual address of the block that runs, or of the next instruction when
-    /// no block is chosen.
+    /// Virtual address of the running block, or of the next instruction when no block is
+    /// chosen.
     pub pc: u64,
-    /// The block, or [`crate::interp::blocks::NONE`] when it must be looked up.
+    /// The block, or [`crate::interp::blocks::NONE`] if it must be looked up.
     pub block: u32,
-    /// Whether the block has begun: then it goes on at `index` of its line.
+    /// Whether the block has begun: it then continues at `index` of its line.
     pub inside: bool,
     /// The next instruction, in the line of the block.
     pub index: u8,
@@ -40,8 +40,8 @@ pub struct Cursor {
     pub reservation: u64,
 }
 
-/// Registers 0-31 with `x0` always zero, and the sink of writes to `x0`; sized
-/// so that a byte needs no check as an index.
+/// Registers 0-31 with `x0` always zero, and the sink of writes to `x0`; sized so that a
+/// byte index needs no bounds check.
 pub(crate) type Registers = [u64; 256];
 
 /// The hart; see the module.
@@ -62,7 +62,7 @@ pub struct Hart {
 }
 
 impl Hart {
-    /// A hart in supervisor mode at `pc`.
+    /// Creates a hart in supervisor mode at `pc`.
     pub fn new(pc: u64) -> Self {
         Self {
             x: [0; 256],
@@ -81,12 +81,12 @@ impl Hart {
         }
     }
 
-    /// The data TLBs that apply now.
+    /// Index of the current data TLBs.
     pub fn mmu_index(&self) -> usize {
         self.csr.mmu_index(self.mode)
     }
 
-    /// Control and status registers, for an instruction.
+    /// Control and status registers as an instruction sees them.
     pub fn bank(&mut self) -> Bank<'_> {
         Bank {
             mode: self.mode,

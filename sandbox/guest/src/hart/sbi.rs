@@ -1,29 +1,28 @@
-//! SBI (supervisor binary interface), served by the emulator.
+//! Supervisor binary interface (SBI), implemented by the emulator.
 //!
-//! RISC-V SBI 2.0: base, TIME, IPI, RFENCE, HSM and SRST for one hart. Legacy
-//! calls and the debug console are not there on purpose: without them Linux
-//! makes the virtio console `hvc0`.
+//! RISC-V SBI 2.0: base, TIME, IPI, RFENCE, HSM and SRST for one hart. Legacy calls and the
+//! debug console are absent on purpose: without them Linux makes the virtio console `hvc0`.
 
 use super::Hart;
 use super::csr::{SOFTWARE, TIMER};
 
-/// What the machine does after a call.
+/// Action of the machine after a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum After {
-    /// Goes on behind the call.
+    /// Continue after the call.
     Continue,
-    /// Does what `fence.i` does, and goes on.
+    /// Run `fence.i` and continue.
     FenceI,
-    /// Ends: power off.
+    /// Power off.
     PowerOff,
-    /// Ends: restart.
+    /// Restart.
     Reset,
 }
 
 /// Specification version 2.0.
 const VERSION: u64 = 2 << 24;
 
-/// Implementation number; none is assigned to us, so one far from the list.
+/// Implementation id; none is assigned to us, so one far from the assigned ones.
 const IMPLEMENTATION: u64 = 0xa99;
 
 const BASE: u64 = 0x10;
@@ -37,12 +36,12 @@ const NOT_SUPPORTED: i64 = -2;
 const INVALID_PARAM: i64 = -3;
 const ALREADY_AVAILABLE: i64 = -6;
 
-/// The only hart's number.
+/// Id of the only hart.
 const HART: u64 = 0;
 
 type Answer = Result<u64, i64>;
 
-/// Serves the call in `a0`-`a7`, and leaves error and value in `a0` and `a1`.
+/// Handles the call in `a0`-`a7`, and returns error and value in `a0` and `a1`.
 pub(crate) fn call(hart: &mut Hart) -> After {
     let (extension, function) = (hart.x[17], hart.x[16]);
     let mut after = After::Continue;
@@ -88,7 +87,7 @@ fn base(hart: &Hart, function: u64) -> Answer {
     }
 }
 
-/// Whether a hart mask names our hart.
+/// Whether a hart mask selects our hart.
 fn selects_us(mask: u64, base: u64) -> Result<bool, i64> {
     match base {
         u64::MAX => Ok(true),
@@ -97,7 +96,7 @@ fn selects_us(mask: u64, base: u64) -> Result<bool, i64> {
     }
 }
 
-/// Remote fences; those of translations drop everything.
+/// Remote fences; those of translations flush everything.
 fn rfence(hart: &mut Hart, function: u64, after: &mut After) -> Answer {
     let us = selects_us(hart.x[10], hart.x[11])?;
     match function {

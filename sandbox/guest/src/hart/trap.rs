@@ -1,7 +1,7 @@
 //! Traps: exceptions and interrupts, and the way back.
 //!
-//! Privileged manual, section "Supervisor Trap". All of them are taken in
-//! supervisor mode: there is no machine mode to delegate from.
+//! Privileged manual, section "Supervisor Trap". All traps are taken in supervisor mode:
+//! there is no machine mode to delegate from.
 
 use crate::hart::{Hart, Mode};
 
@@ -26,13 +26,13 @@ pub enum Cause {
 /// An exception: its code, and the value for `stval`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Trap {
-    /// Why.
+    /// Cause of the exception.
     pub cause: Cause,
     /// Faulting address, or bits of the illegal instruction.
     pub value: u64,
 }
 
-/// The bit of `scause` that tells interrupts from exceptions.
+/// Bit of `scause` that marks interrupts.
 const INTERRUPT: u64 = 1 << 63;
 
 impl Hart {

@@ -1,29 +1,29 @@
-//! Host in memory, whose clocks and randomness its owner sets.
+//! In-memory host, whose clocks and randomness its owner controls.
 //!
-//! It makes runs repeatable: tests move time by hand, and the same seed gives
-//! the same "random" bytes. It is not fit for guests that need secrets.
+//! It makes runs repeatable: tests move time by hand, and the same seed gives the same
+//! "random" bytes. It is unsuitable for guests that need secrets.
 
 use super::{Disk, Host};
 
 /// A repeatable host.
 #[derive(Clone, Debug)]
 pub struct MemoryHost {
-    /// What [`Host::monotonic_ns`] answers next, in nanoseconds.
+    /// Next value of [`Host::monotonic_ns`].
     pub monotonic_ns: u64,
-    /// What [`Host::wall_ns`] answers, in nanoseconds since 1970.
+    /// Value of [`Host::wall_ns`], in nanoseconds since 1970.
     pub wall_ns: u64,
-    /// By how many nanoseconds the monotonic clock moves with each look at it.
+    /// Nanoseconds that each read advances the monotonic clock.
     pub step_ns: u64,
-    /// The bytes of its one disk, whichever is asked for.
+    /// Contents of the disk, shared by all disk numbers.
     pub disk: Vec<u8>,
-    /// Lengths of the ranges of memory that the guest gave back.
+    /// Lengths of the memory ranges that the guest released.
     pub released: Vec<usize>,
     state: u64,
 }
 
 impl MemoryHost {
-    /// Clocks at zero that only move by hand; the bytes of [`Host::random`]
-    /// follow from `seed`.
+    /// Creates a host with clocks at zero that only move by hand; `seed` determines the
+    /// bytes of [`Host::random`].
     pub fn new(seed: u64) -> Self {
         Self {
             monotonic_ns: 0,

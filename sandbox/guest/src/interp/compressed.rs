@@ -1,8 +1,8 @@
-//! Compressed instructions (the C extension for RV64 with D), expanded to the
-//! 32-bit instructions that they stand for.
+//! Compressed instructions (the C extension for RV64 with D), expanded to their 32-bit
+//! equivalents.
 //!
-//! Unprivileged manual, chapter "C Extension for Compressed Instructions",
-//! tables "RVC quadrants".
+//! Unprivileged manual, chapter "C Extension for Compressed Instructions", tables "RVC
+//! quadrants".
 
 /// The 32-bit form, or `None` if the bits are reserved.
 pub fn expand(half: u16) -> Option<u32> {

@@ -7,14 +7,13 @@ use super::table::{self, Format, Row};
 /// A decoded instruction and its length in bytes (2 or 4).
 pub type Decoded = (Inst, u8);
 
-/// Length in bytes of the instruction that begins with `low`; longer encodings
-/// than 32 bits are reserved and read as illegal 32-bit ones.
+/// Length in bytes of the instruction that begins with `low`. Encodings longer than 32 bits
+/// are reserved and read as illegal 32-bit ones.
 pub fn length(low: u16) -> u8 {
     if low & 3 == 3 { 4 } else { 2 }
 }
 
-/// Decodes the instruction in `bits`; only the low half counts when it is a
-/// compressed one.
+/// Decodes the instruction in `bits`; for a compressed one only the low half counts.
 pub fn decode(bits: u32) -> Decoded {
     if length(bits as u16) == 4 {
         return (decode_32(bits).unwrap_or_else(|| illegal(bits)), 4);
@@ -77,8 +76,8 @@ fn immediate(format: Format, bits: u32) -> i32 {
     }
 }
 
-/// Makes writes to `x0` vanish: where nothing else happens the instruction
-/// becomes a no-operation, else its destination is [`SINK`].
+/// Removes writes to `x0`: an instruction without other effects becomes a no-operation, any
+/// other gets the destination [`SINK`].
 fn without_x0(mut inst: Inst, row: &Row) -> Inst {
     use Op::*;
     if matches!(row.format, Format::Fp | Format::Fp4 | Format::FpLoad) {
@@ -119,7 +118,7 @@ mod tests {
         }
     }
 
-    /// Encodings by the GNU assembler.
+    /// Encodings from the GNU assembler.
     #[test]
     fn formats() {
         // addi a0, a1, -5
@@ -144,7 +143,7 @@ mod tests {
         assert_eq!((csr.op, csr.imm), (Op::Csrrw, 0x180));
     }
 
-    /// Compressed instructions and what the GNU assembler says they are.
+    /// Compressed instructions and their expansions by the GNU assembler.
     #[test]
     fn compressed_forms() {
         let cases = [
@@ -202,7 +201,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(20_000))]
 
-        /// Whatever the bits: no panic, and `x0` is never written.
+        /// No bits may cause a panic or a write to `x0`.
         #[test]
         fn anything_decodes(bits: u32) {
             let (inst, length) = decode(bits);

@@ -1,20 +1,19 @@
-//! Macro-op fusion: neighbours in a block that one iteration of the interpreter's loop
-//! runs.
+//! Macro-op fusion: neighbouring instructions of a block that one iteration of the
+//! interpreter's loop runs.
 //!
-//! Half of the interpreter's time goes into finding the code of the next
-//! operation. The pairs here, and runs of loads or stores with one base
-//! register (function entry and exit), were the most frequent in a shell, in
-//! Python and in the kernel. Only the operation of the first instruction is
-//! replaced: every instruction keeps its slot, its operands and its length, so
-//! a fault in the middle is found as without fusing, and the slow path runs
-//! [`plain`].
+//! Half of the interpreter's time goes into dispatching the next operation. The pairs here,
+//! and runs of loads or stores with one base register (function entry and exit), were the
+//! most frequent in a shell, in Python and in the kernel. Fusion replaces only the
+//! operation of the first instruction. Every instruction keeps its slot, its operands and
+//! its length, so a fault in the middle is located as without fusing, and the slow path
+//! runs [`plain`].
 //!
-//! `add`, `addi` and `lui` are one here, a *sum*: `rd = rs1 + rs2 + imm`, with
-//! what the instruction does not have set to zero.
+//! `add`, `addi` and `lui` are one operation here, a *sum*: `rd = rs1 + rs2 + imm`, with
+//! absent operands set to zero.
 
 use super::inst::{Inst, Op};
 
-/// Fuses what can be fused in a block.
+/// Fuses instructions of a block.
 pub(crate) fn fuse(block: &mut [Inst]) {
     let mut at = 0;
     while at + 1 < block.len() {
@@ -25,8 +24,8 @@ pub(crate) fn fuse(block: &mut [Inst]) {
     }
 }
 
-/// Marks a run of `ld` or `sd` with one base register that the run does not
-/// change before its end; the answer is its length.
+/// Marks a run of `ld` or `sd` with one base register that the run does not change before
+/// its end; returns its length.
 fn run(rest: &mut [Inst]) -> Option<usize> {
     let Inst { op, rs1, .. } = rest[0];
     let fused = match op {
@@ -43,7 +42,7 @@ fn run(rest: &mut [Inst]) -> Option<usize> {
         return None;
     }
     rest[..more].iter_mut().for_each(|inst| inst.op = fused);
-    // Most functions end so.
+    // Most functions end this way.
     if let [sum, jump, ..] = &mut rest[more + 1..]
         && op == Op::Ld
         && is_sum(sum.op)
@@ -57,9 +56,8 @@ fn run(rest: &mut [Inst]) -> Option<usize> {
     Some(more + 1)
 }
 
-/// Fuses the first three, if they are known together, or a sum with a run of
-/// stores behind it, as most functions begin; the answer is the number of
-/// instructions done with.
+/// Fuses the first three, if they are a known triple, or a sum with a run of stores after
+/// it, as most functions begin; returns the number of instructions consumed.
 fn triple(rest: &mut [Inst]) -> Option<usize> {
     if is_sum(rest[0].op)
         && rest[1].op == Op::Sd
@@ -77,13 +75,13 @@ fn triple(rest: &mut [Inst]) -> Option<usize> {
     Some(3)
 }
 
-/// What the operation is known as in the lists of neighbours.
+/// The operation's name in the lists of neighbours.
 fn kind(inst: &Inst) -> Op {
     if is_sum(inst.op) { Op::Addi } else { inst.op }
 }
 
-/// Fuses the first two, if they are a known pair; the answer is the number of
-/// instructions done with.
+/// Fuses the first two, if they are a known pair; returns the number of instructions
+/// consumed.
 fn pair(rest: &mut [Inst]) -> usize {
     let Some(op) = fused(kind(&rest[0]), kind(&rest[1])) else {
         return 1;
@@ -99,7 +97,7 @@ fn is_sum(op: Op) -> bool {
     matches!(op, Op::Add | Op::Addi | Op::Lui)
 }
 
-/// Clears what a sum does not have.
+/// Clears the absent operands of a sum.
 fn normalize(inst: &mut Inst) {
     match inst.op {
         Op::Add => inst.imm = 0,
@@ -109,7 +107,7 @@ fn normalize(inst: &mut Inst) {
     }
 }
 
-/// The operation for two neighbours; [`Op::Addi`] stands for any sum.
+/// The fused operation of two neighbours; [`Op::Addi`] matches any sum.
 fn fused(first: Op, second: Op) -> Option<Op> {
     Some(match (first, second) {
         (Op::Addi, Op::Addi) => Op::SumSum,
@@ -177,10 +175,10 @@ fn fused(first: Op, second: Op) -> Option<Op> {
     })
 }
 
-/// The operation for three neighbours.
+/// The fused operation of three neighbours.
 fn fused_three(first: Op, second: Op, third: Op) -> Option<Op> {
     Some(match (first, second, third) {
-        // A rotation of a word, as compilers write it where there is none.
+        // A rotation of a word, as compilers write it without a rotate instruction.
         (Op::Slliw, Op::Srliw, Op::Or) => Op::SlliwSrliwOr,
         (Op::Addi, Op::Addi, Op::Addi) => Op::SumSumSum,
         (Op::Addi, Op::Addi, Op::Jal) => Op::SumSumJal,
@@ -198,9 +196,8 @@ fn fused_three(first: Op, second: Op, third: Op) -> Option<Op> {
     })
 }
 
-/// The operation of the instruction itself, which the slow path runs. Only
-/// loads and stores get there: what is fused behind another operation has its
-/// own slot.
+/// The unfused operation of the instruction, which the slow path runs. Only loads and
+/// stores get there: instructions fused after another operation have their own slots.
 pub(crate) fn plain(op: Op) -> Op {
     match op {
         Op::LdRun | Op::LdSum | Op::LdSd | Op::LdBeq | Op::LdBne => Op::Ld,

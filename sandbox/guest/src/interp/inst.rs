@@ -1,17 +1,17 @@
-//! Decoded instruction, as the interpreter runs it.
+//! Decoded instruction, in the form that the interpreter runs.
 //!
 //! Eight bytes: an operation, three register numbers and an immediate. Decoding
 //! has already sign-extended immediates, expanded compressed instructions,
 //! replaced writes to `x0` by writes to [`SINK`], and made branch offsets
 //! relative to the start of the block.
 
-/// Register number that takes what the program writes to `x0`.
+/// Register number that receives the program's writes to `x0`.
 pub const SINK: u8 = 32;
 
 /// One decoded instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Inst {
-    /// What to do.
+    /// Operation.
     pub op: Op,
     /// Destination register.
     pub rd: u8,
@@ -24,8 +24,8 @@ pub struct Inst {
     pub imm: i32,
 }
 
-/// Defines the operations: those that decode from a row of the table in
-/// `table.rs`, and those that only the block builder makes.
+/// Defines the operations: those that decode from a row of the table in `table.rs`, and
+/// those that only the block builder makes.
 macro_rules! operations {
     ($($(#[$doc:meta])* $name:ident),* $(,)?) => {
         /// An operation; names are those of the instruction set manual.
@@ -44,13 +44,13 @@ macro_rules! operations {
 }
 
 operations! {
-    /// Nothing: a hint, a fence of one hart, or a pure write to `x0`.
+    /// No effect: a hint, a fence of one hart, or a pure write to `x0`.
     Nop,
     /// The block ends without a jump.
     End,
-    /// An instruction that lies on two pages; run on its own.
+    /// An instruction that crosses a page boundary; run in a separate block.
     PageCrossing,
-    /// Not an instruction; `imm` holds the bits.
+    /// An illegal instruction; `imm` holds its bits.
     Illegal,
     Lui, Auipc, Jal, Jalr,
     Beq, Bne, Blt, Bge, Bltu, Bgeu,
@@ -75,7 +75,7 @@ operations! {
     FaddD, FsubD, FmulD, FdivD, FsqrtD, FsgnjD, FsgnjnD, FsgnjxD, FminD, FmaxD,
     FcvtWD, FcvtWuD, FcvtLD, FcvtLuD, FmvXD, FeqD, FltD, FleD, FclassD,
     FcvtDW, FcvtDWu, FcvtDL, FcvtDLu, FmvDX, FcvtSD, FcvtDS,
-    /// From here on: instructions fused with those behind them (`fuse.rs`).
+    /// From here on: operations fused with the following ones (`fuse.rs`).
     LdRun,
     SdRun, SlliwSrliwOr,
     SumSum, SumLd, SumLw, SumLbu, SumSd, SumSw, SumSb,
@@ -94,8 +94,8 @@ operations! {
 }
 
 impl Op {
-    /// Whether control may leave the straight line after this operation, so
-    /// that its block ends here.
+    /// Whether control may leave the straight line after this operation, which ends its
+    /// block.
     pub fn ends_block(self) -> bool {
         use Op::*;
         matches!(

@@ -1,8 +1,8 @@
 //! Interpreter: decoding, blocks of decoded instructions, and the loop that runs
 //! them.
 //!
-//! [`exec`] is the loop that runs nearly everything; [`slow`] does single
-//! instructions that it leaves to the CPU, which chooses blocks and takes traps.
+//! [`exec`] is the loop that runs nearly everything; [`slow`] runs single instructions for
+//! the CPU, which chooses blocks and takes traps.
 
 pub(crate) mod alu;
 pub(crate) mod blocks;

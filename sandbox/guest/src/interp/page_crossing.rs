@@ -1,26 +1,25 @@
-//! Page-crossing instructions, four bytes whose halves lie on two pages: each is a block of
-//! its own that belongs to no page, known by its bits. Whoever runs one reads the
-//! halves anew, because either page may change or be another one by then.
+//! Page-crossing instructions, of four bytes on two pages. Each is a separate block that
+//! belongs to no page and is keyed by its bits. The caller reads both halves again for each
+//! run, because either page may have changed or been remapped.
 
 use super::blocks::{DecodedCode, NONE};
 use super::decode;
 
-/// Bits that choose a slot.
+/// Number of hash bits that select a slot.
 const SLOT_BITS: u32 = 8;
 
-/// Blocks at most: four for each slot. More are made only by guests whose
-/// instructions share slots.
+/// Maximum blocks: four for each slot. Only guests whose instructions collide need more.
 const MAX_BLOCKS: u32 = 4 << SLOT_BITS;
 
 /// Spreads the bits of an instruction (Knuth's multiplicative hash).
 const SPREAD: u32 = 0x9e37_79b1;
 
-/// The blocks; see the module.
+/// Cache of the blocks; see the module.
 #[derive(Debug)]
 pub(crate) struct PageCrossing {
-    /// The instructions.
+    /// Decoded instructions.
     pub code: DecodedCode,
-    /// Bits and block of what was decoded last in each slot.
+    /// Bits and block of the instruction decoded last in each slot.
     known: Box<[(u32, u32)]>,
     count: u32,
 }
@@ -61,7 +60,7 @@ mod tests {
     #[test]
     fn each_block_is_the_instruction_with_its_bits() {
         let mut page_crossing = PageCrossing::default();
-        // addi a0, a0, n: more of them than fit, then again the last ones.
+        // addi a0, a0, n: more instructions than fit, then the last ones again.
         let addi = |n: u32| (n & 0x7ff) << 20 | 0x0005_0513;
         for n in (0..=MAX_BLOCKS + 10).chain(MAX_BLOCKS..=MAX_BLOCKS + 10) {
             let block = page_crossing.block(addi(n));

@@ -1,5 +1,6 @@
-//! Slow path, one instruction with everything at hand: what the fast loop left because it
-//! misses a TLB, touches a device, crosses a page, or changes the hart's state.
+//! Slow path: runs one instruction with access to the whole machine, after the fast loop
+//! left it because it misses a TLB, accesses a device, crosses a page, or changes the
+//! hart's state.
 
 use super::fp;
 use super::inst::{Inst, Op};
@@ -12,24 +13,24 @@ use crate::host::Host;
 use crate::mmu::Access;
 use crate::ram::{CodeMark, PAGE_SIZE, RAM_BASE};
 
-/// Bytes that `cbo.zero` clears: a page, which is what Linux clears most.
+/// Bytes that `cbo.zero` clears: a page, Linux's most frequent size.
 pub(crate) const ZERO_BLOCK: usize = PAGE_SIZE;
 
-/// How to go on after an instruction.
+/// Continuation after an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Flow {
     /// With the next instruction.
     Next,
-    /// With the next instruction, which may lie elsewhere now, and an interrupt
-    /// may come before it.
+    /// With the next instruction, which may be mapped elsewhere now, and an interrupt may
+    /// come before it.
     Anew,
     /// A device was written: its interrupt may be pending.
     Device,
-    /// Where the hart's cursor says.
+    /// At the hart's cursor.
     Jumped,
     /// With the next instruction, after dropping stale code.
     FenceI,
-    /// With the next instruction, when there is something to do.
+    /// With the next instruction, once the hart is woken.
     Wait,
     /// Not at all: power off.
     PowerOff,
@@ -91,8 +92,7 @@ pub(crate) fn execute<H: Host>(
     Ok(Flow::Next)
 }
 
-/// The exception of an instruction that does not exist, with its bits where
-/// they can be read.
+/// The exception of an illegal instruction, with its bits if they can be read.
 fn illegal<H: Host>(hart: &mut Hart, bus: &mut Bus<H>, pc: u64) -> Trap {
     let mut half = |va: u64| {
         let pa = hart.translate(&mut bus.ram, va, Access::Exec).ok()?;
@@ -107,7 +107,7 @@ fn illegal<H: Host>(hart: &mut Hart, bus: &mut Bus<H>, pc: u64) -> Trap {
     }
 }
 
-/// `cbo.zero`: clears the block that holds an address (Zicboz, unprivileged manual,
+/// Runs `cbo.zero`: clears the block that holds an address (Zicboz, unprivileged manual,
 /// section "Cache-Block Zero Instructions").
 fn zero_block<H: Host>(
     hart: &mut Hart,
@@ -129,8 +129,8 @@ fn zero_block<H: Host>(
     Ok(())
 }
 
-/// `sfence.vma` with its four ways to say what has changed. Of other address
-/// spaces than the current one nothing is kept.
+/// Runs `sfence.vma` in its four forms. Translations of other address spaces than the
+/// current one are never cached.
 fn fence(hart: &mut Hart, inst: &Inst) {
     let [va, space] = [inst.rs1, inst.rs2].map(|register| hart.x[usize::from(register)]);
     let is_current = inst.rs2 == 0 || space & csr::ASID == hart.csr.space();
@@ -218,7 +218,7 @@ fn is_split(va: u64, size: usize) -> bool {
     va as usize % PAGE_SIZE + size > PAGE_SIZE
 }
 
-/// Loads `size` bytes, aligned or not; remembers the page when it is RAM.
+/// Loads `size` bytes, aligned or not; caches the page if it is RAM.
 fn load<H: Host>(hart: &mut Hart, bus: &mut Bus<H>, va: u64, size: usize) -> Result<u64, Trap> {
     if is_split(va, size) {
         return load_split(hart, bus, va, size);
@@ -239,8 +239,8 @@ fn load<H: Host>(hart: &mut Hart, bus: &mut Bus<H>, va: u64, size: usize) -> Res
         .map_err(|_| Access::Read.access_fault(va))
 }
 
-/// Stores `size` bytes, aligned or not; remembers the page when it is RAM and
-/// holds no decoded code that the store would have to be noted for.
+/// Stores `size` bytes, aligned or not; caches the page if it is RAM without decoded code,
+/// which would require the store to be recorded.
 fn store<H: Host>(
     hart: &mut Hart,
     bus: &mut Bus<H>,
@@ -270,8 +270,8 @@ fn store<H: Host>(
     Ok(Flow::Device)
 }
 
-/// The two physical addresses of an access that lies on two pages: of its first
-/// byte, and of the second page.
+/// Translates an access that crosses a page boundary: the physical addresses of its first
+/// byte and of the second page.
 fn translate_split<H: Host>(
     hart: &mut Hart,
     bus: &mut Bus<H>,
@@ -331,7 +331,7 @@ fn is_atomic(op: Op) -> bool {
     (Op::LrW as u8..=Op::AmoMaxuD as u8).contains(&(op as u8))
 }
 
-/// Atomic instructions: aligned, and on RAM only.
+/// Runs atomic instructions, on aligned RAM only.
 fn atomic<H: Host>(hart: &mut Hart, bus: &mut Bus<H>, inst: &Inst) -> Result<(), Trap> {
     use Op::*;
     let va = hart.x[usize::from(inst.rs1)];
@@ -383,7 +383,7 @@ fn load_at<H: Host>(bus: &Bus<H>, offset: usize, double: bool) -> u64 {
     value.unwrap_or(0)
 }
 
-/// What an atomic memory operation stores; words come sign-extended.
+/// Value that an atomic memory operation stores; words come sign-extended.
 fn combine(op: Op, old: u64, source: u64) -> u64 {
     use Op::*;
     let (old_word, word) = (old as u32, source as u32);

@@ -1,17 +1,17 @@
-//! Instruction set table: RV64IMAFD, Zicsr, Zifencei and what an
-//! S-mode kernel needs of the privileged instructions.
+//! Instruction set table: RV64IMAFD, Zicsr, Zifencei and the privileged instructions that
+//! an S-mode kernel needs.
 //!
-//! One row an instruction: which bits are fixed, what they are, how the rest is
-//! laid out. Rows are ordered by major opcode (bits 2-6), so that decoding looks
-//! at the rows of one opcode only. Encodings are those of the unprivileged
-//! manual, chapter "RV32/64G Instruction Set Listings".
+//! Each instruction has one row: which bits are fixed, their values, and the layout of the
+//! rest. Rows are ordered by major opcode (bits 2-6), so that decoding searches the rows of
+//! one opcode only. Encodings are those of the unprivileged manual, chapter "RV32/64G
+//! Instruction Set Listings".
 
 use super::inst::Op;
 
-/// How the bits that a row leaves open are laid out.
+/// Layout of the bits that a row leaves open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// No operands, or none that one hart in order must look at.
+    /// No operands, or only ones that a single in-order hart can ignore.
     None,
     /// Two sources and a destination.
     R,
@@ -46,9 +46,9 @@ pub struct Row {
     pub op: Op,
     /// Layout of the open bits.
     pub format: Format,
-    /// The fixed bits.
+    /// Mask of the fixed bits.
     pub mask: u32,
-    /// Their values.
+    /// Values of the fixed bits.
     pub bits: u32,
 }
 

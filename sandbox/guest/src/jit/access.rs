@@ -1,11 +1,10 @@
-//! Access groups that share one TLB look-up: those off one register that does not
-//! change between them, in a block or along a path that no other jump joins.
+//! Access groups that share one TLB look-up: accesses off one register that does not change
+//! between them, in a block or along a path without other incoming jumps.
 //!
-//! The first of a group checks that all of them are on one page, which the TLB
-//! knows, aligned or not; the others need no check. If they are not, a copy of
-//! the rest of the block looks for each of them: a frame of the stack that lies
-//! on two pages does so for as long as the program does not return from there.
-//! Where functions are to be small, they leave instead.
+//! The first access of a group checks that all of them, aligned or not, are on one page in
+//! the TLB; the others need no check. If they are not, a copy of the rest of the block
+//! looks up each of them: for a stack frame on two pages that happens until the program
+//! returns from it. Functions optimised for size leave to the interpreter instead.
 
 use super::region::{Region, Step};
 use super::structure::members;
@@ -13,24 +12,24 @@ use crate::hart::csr;
 use crate::interp::inst::{Inst, Op};
 use std::collections::BTreeMap;
 
-/// Bytes from the first to the last byte of a group at most: 64 of a page's
-/// 4096 starting places make a group of that length lie on two pages.
+/// Maximum span of a group in bytes: for 64 of a page's 4096 starting positions, a group of
+/// that length crosses a page.
 const MAX_SPAN: i64 = 256;
 
 /// A group of accesses; see the module.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Group {
-    /// The register.
+    /// Base register.
     base: u8,
-    /// Whether the page must be one that may be written, which may be read, too.
+    /// Whether the page must be writable, which implies readable.
     pub is_write: bool,
     /// Offset of the first byte from the register.
     pub low: i64,
-    /// Offset behind the last byte.
+    /// Offset after the last byte.
     high: i64,
     /// Block and offset in the page of the first instruction.
     first: (usize, u16),
-    /// How many there are.
+    /// Number of accesses.
     count: usize,
 }
 
@@ -45,7 +44,7 @@ impl Group {
         self.first == (node, step.offset)
     }
 
-    /// Takes an access up if it fits.
+    /// Adds an access if it fits.
     fn take(&mut self, inst: &Inst, (length, is_write): (u8, bool)) -> bool {
         let imm = i64::from(inst.imm);
         let low = self.low.min(imm);
@@ -68,8 +67,8 @@ pub(super) struct Groups {
 }
 
 impl Groups {
-    /// Those of a region. They go on from block to block where the latter is one
-    /// of `single`, which one jump leads to.
+    /// Finds the groups of a region. They continue from block to block if the next block is
+    /// in `single`, that is, has one incoming jump.
     pub(super) fn find(region: &Region, single: u128) -> Self {
         let mut groups = Self::default();
         let roots = (0..region.nodes.len()).filter(|node| single >> node & 1 == 0);
@@ -84,7 +83,7 @@ impl Groups {
         groups
     }
 
-    /// Takes up the accesses of a block, where these groups are open.
+    /// Adds the accesses of a block to the open groups.
     fn block(&mut self, node: usize, steps: &[Step], open: &mut Vec<usize>) {
         for (at, step) in steps.iter().enumerate() {
             let inst = &step.inst;
@@ -111,11 +110,11 @@ impl Groups {
                 });
                 self.of.insert(here, group);
             }
-            // What supervisor mode reaches may be another page behind it.
+            // After it, supervisor mode may see another page at the address.
             if csr::is_access(inst.op) && csr::may_change_mmu_index(inst) {
                 open.clear();
             }
-            // Stores and branches have no destination; their field says so.
+            // Stores and branches have no destination, and their field says so.
             if writes_integer(inst.op) {
                 open.retain(|group| self.all[*group].base != inst.rd);
             }
@@ -128,14 +127,14 @@ impl Groups {
         Some((group, &self.all[group]))
     }
 
-    /// Numbers of groups are below this.
+    /// Number of groups.
     pub(super) fn len(&self) -> usize {
         self.all.len()
     }
 }
 
-/// Whether the first of these instructions, a load, is followed by a store near by,
-/// off the same register: then one look for a page that may be written does.
+/// Whether the first of these instructions, a load, is soon followed by a store off the
+/// same register: one look-up of a writable page then suffices.
 fn stores_later(steps: &[Step]) -> bool {
     let Some((first, rest)) = steps.split_first() else {
         return false;
@@ -159,7 +158,7 @@ fn stores_later(steps: &[Step]) -> bool {
     false
 }
 
-/// What an access is: its length as a shift, and whether it stores.
+/// Length of an access as a shift, and whether it stores.
 fn kind(op: Op) -> Option<(u8, bool)> {
     use Op::*;
     Some(match op {
@@ -175,8 +174,8 @@ fn kind(op: Op) -> Option<(u8, bool)> {
     })
 }
 
-/// Whether `rd` of an operation is an integer register; a `true` too many only
-/// ends a group early.
+/// Whether `rd` of an operation is an integer register; a wrong `true` only ends a group
+/// early.
 pub(super) fn writes_integer(op: Op) -> bool {
     !matches!(op, Op::Flw | Op::Fld)
 }
@@ -212,7 +211,7 @@ mod tests {
         Region { nodes, entries: 1 }
     }
 
-    /// Offsets of the instructions of each group that has several.
+    /// Offsets of the instructions of each group with several.
     fn found(groups: &Groups) -> Vec<Vec<u16>> {
         let mut found = vec![Vec::new(); groups.len()];
         for ((_, offset), group) in &groups.of {
@@ -240,7 +239,7 @@ mod tests {
         let (_, read) = groups.of(0, &steps[0]).expect("a group");
         assert_eq!((read.low, read.span(), read.is_write), (8, 24, false));
         assert!(read.begins(0, &steps[0]) && !read.begins(0, &steps[1]));
-        // What is stored to later is looked for as that.
+        // A later store makes the look-up one for writing.
         let (_, write) = groups.of(0, &steps[3]).expect("a group");
         assert_eq!((write.low, write.span(), write.is_write), (-8, 16, true));
         assert_eq!(groups.of(0, &steps[7]), None);
@@ -272,7 +271,7 @@ mod tests {
             &[step(12, Op::Ld, 5, 2, 24), step(16, Op::Sd, SINK, 2, 32)],
         ];
         let groups = Groups::find(&region(&blocks), 0b1010);
-        // A store needs a look for itself.
+        // A store needs a separate look-up.
         assert_eq!(found(&groups), [&[0, 4][..], &[8, 12]]);
         let (_, group) = groups.of(1, &blocks[1][0]).expect("a group");
         assert!(group.begins(0, &blocks[0][0]) && group.span() == 16);

@@ -1,9 +1,9 @@
-//! Ahead-of-time (AOT) regions: those that come with an image. Their functions are in
-//! the emulator's own table from the start, known by the address of their entries.
+//! Ahead-of-time (AOT) regions, which come with an image. Their functions are in the
+//! emulator's own table from the start, keyed by the address of their entries.
 //!
-//! They were written from the memory that the image holds. A page with such
-//! entries counts as decoded from the start, so that a write to it is noted, and
-//! the next `fence.i` drops them as it drops decoded code.
+//! They were compiled from the memory that the image holds. A page with such entries counts
+//! as decoded from the start, so that a write to it is recorded, and the next `fence.i`
+//! drops them like decoded code.
 
 use super::context::ContextLayout;
 use super::emit::OptLevel;
@@ -14,11 +14,11 @@ use super::{MAX_MODULE, emit};
 use crate::ram::{PAGE_SIZE, Ram};
 use std::collections::BTreeSet;
 
-/// AOT functions at most: an entry names one in 16 bits.
+/// Maximum AOT functions: an entry has a 16-bit function number.
 const MAX_FUNCTIONS: usize = u16::MAX as usize;
 
-/// Of a hundred samples so many are in pages whose functions are fast; these are
-/// few. The others are small, so that there is room for more of them.
+/// Share of samples in pages that are optimised for speed; these are few. The others are
+/// optimised for size, to make room for more of them.
 const HOT_PERCENT: u64 = 70;
 
 /// An entry of a region.
@@ -30,27 +30,26 @@ struct Entry {
     offset: u16,
     /// Node of the region.
     node: u8,
-    /// The function, counted from the first AOT function.
+    /// Number of the function, from the first AOT function.
     function: u16,
 }
 
 /// The AOT regions; see the module.
 #[derive(Debug, Default)]
 pub(crate) struct AotRegions {
-    /// By page and offset.
+    /// Sorted by page and offset.
     entries: Vec<Entry>,
     /// Number of the first function in the table.
     base: u32,
-    /// Whether it is used.
+    /// Whether the regions are enabled.
     is_on: bool,
 }
 
 impl AotRegions {
-    /// Translates what a profile found, the hottest pages first, until the
-    /// functions have about `room` bytes: of the very hottest for speed, of the
-    /// others to be small. The first function will be number `base` of the table.
-    /// The answer is the functions, each behind its length (32 bits,
-    /// little-endian).
+    /// Translates the code of a profile, the hottest pages first, until the functions have
+    /// about `room` bytes: the very hottest for speed, the others for size. The first
+    /// function will be number `base` of the table. Returns the functions, each after its
+    /// length (32 bits, little-endian).
     pub(crate) fn compile(
         profile: &Profile,
         ram: &Ram,
@@ -98,12 +97,12 @@ impl AotRegions {
         (aot, functions)
     }
 
-    /// Uses the regions, or does not.
+    /// Enables or disables the regions.
     pub(crate) fn switch(&mut self, is_on: bool) {
         self.is_on = is_on;
     }
 
-    /// The function and node at a place.
+    /// The function and node at an address.
     pub(crate) fn find(&self, page: usize, offset: usize) -> Option<(u32, u8)> {
         if !self.is_on {
             return None;
@@ -115,7 +114,7 @@ impl AotRegions {
         Some((self.base + u32::from(entry.function), entry.node))
     }
 
-    /// All entries that are used: page, offset, function and node.
+    /// All enabled entries: page, offset, function and node.
     pub(crate) fn entries(&self) -> impl ExactSizeIterator<Item = (usize, usize, u32, u8)> {
         let used = if self.is_on { &self.entries[..] } else { &[] };
         used.iter().map(|entry| {
@@ -132,7 +131,7 @@ impl AotRegions {
             .map(|chunk| chunk[0].page as usize)
     }
 
-    /// Drops what is known of a page: its code has changed.
+    /// Drops the entries of a page whose code has changed.
     pub(crate) fn drop_page(&mut self, page: usize) {
         let page = page as u32;
         let start = self.entries.partition_point(|entry| entry.page < page);
@@ -141,14 +140,13 @@ impl AotRegions {
     }
 }
 
-/// How many samples the hot ones of these pages have.
+/// Number of samples in the hot ones of these pages.
 fn hot_samples(pages: &[(usize, &ProfiledPage)]) -> u64 {
     let all = pages.iter().map(|(_, known)| u64::from(known.samples));
     all.sum::<u64>() * HOT_PERCENT / 100
 }
 
-/// The optimisation level of a page's functions, where so many samples are left to
-/// hot pages.
+/// Optimisation level of a page's functions, given the samples left to hot pages.
 fn opt_level(hot: &mut u64, known: &ProfiledPage) -> OptLevel {
     let opt_level = if *hot > 0 {
         OptLevel::Speed
@@ -163,8 +161,8 @@ fn page_bytes(ram: &Ram, page: usize) -> Option<&[u8]> {
     ram.bytes().get(page * PAGE_SIZE..(page + 1) * PAGE_SIZE)
 }
 
-/// Regions that cover all entries of a page, as few as possible. Where one jumps
-/// into another, that has an entry, too.
+/// Finds as few regions as possible that cover all entries of a page. A jump from one
+/// region into another becomes an entry too.
 fn regions(bytes: &[u8], known: &ProfiledPage) -> Vec<Region> {
     let mut entries = known.entries.clone();
     loop {
@@ -192,11 +190,11 @@ fn cover(bytes: &[u8], known: &ProfiledPage, entries: &BTreeSet<u16>) -> Vec<Reg
             break;
         };
         let before = left.len();
-        // A block that the region had no room for is none of its entries.
+        // A block that did not fit the region is not one of its entries.
         for node in structure::members(region.entries) {
             left.remove(&region.nodes[node].offset);
         }
-        // Entries where nothing can be translated stay; so would the loop.
+        // Without progress, the remaining entries cannot be translated.
         if left.len() == before {
             break;
         }
@@ -210,7 +208,7 @@ mod tests {
     use super::*;
     use crate::ram::RAM_BASE;
 
-    /// A page of `addi a0, a0, 1; ret` again and again.
+    /// A page of repeated `addi a0, a0, 1; ret`.
     fn profiled(ram: &mut Ram) -> Profile {
         let mut profile = Profile::default();
         for at in (0..PAGE_SIZE).step_by(8) {

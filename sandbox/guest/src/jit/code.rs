@@ -1,12 +1,12 @@
-//! WebAssembly encoder: as much of the binary format as translated regions
-//! need (WebAssembly core specification, chapter "Binary Format").
+//! WebAssembly encoder for the part of the binary format that translated regions need
+//! (WebAssembly core specification, chapter "Binary Format").
 
 pub(super) use a99_sandbox_abi::{Signature, Value as Type};
 
-/// Block type of a block that takes and gives nothing.
+/// Block type without parameters and results.
 const EMPTY: u8 = 0x40;
 
-/// Instructions without immediates, and loads and stores, by their opcodes.
+/// Opcodes of instructions without immediates, and of loads and stores.
 #[allow(missing_docs, reason = "the names are the mnemonics")]
 pub(super) mod op {
     pub(crate) const UNREACHABLE: u8 = 0x00;
@@ -91,7 +91,7 @@ pub(super) mod op {
     pub(crate) const I64_EXTEND32_S: u8 = 0xc4;
 }
 
-/// A growing run of code.
+/// Buffer of encoded instructions.
 #[derive(Clone, Debug, Default)]
 pub(super) struct WasmCode {
     bytes: Vec<u8>,
@@ -103,19 +103,19 @@ impl WasmCode {
         &self.bytes
     }
 
-    /// One byte, or an instruction without immediates.
+    /// Appends one byte, or an instruction without immediates.
     pub(super) fn op(&mut self, byte: u8) -> &mut Self {
         self.bytes.push(byte);
         self
     }
 
-    /// Several of them.
+    /// Appends several of them.
     pub(super) fn ops(&mut self, bytes: &[u8]) -> &mut Self {
         self.bytes.extend(bytes);
         self
     }
 
-    /// An unsigned number (LEB128).
+    /// Appends an unsigned number (LEB128).
     pub(super) fn unsigned(&mut self, mut number: u32) -> &mut Self {
         while number >= 0x80 {
             self.bytes.push(number as u8 | 0x80);
@@ -124,7 +124,7 @@ impl WasmCode {
         self.op(number as u8)
     }
 
-    /// A signed number (LEB128).
+    /// Appends a signed number (LEB128).
     fn signed(&mut self, mut number: i64) -> &mut Self {
         loop {
             let low = number as u8 & 0x7f;
@@ -162,35 +162,35 @@ impl WasmCode {
         self.op(op::LOCAL_TEE).unsigned(local)
     }
 
-    /// A load or store at the address on the stack plus `offset`, aligned to
-    /// `1 << align` bytes.
+    /// Appends a load or store at the address on the stack plus `offset`, aligned to `1 <<
+    /// align` bytes.
     pub(super) fn memory(&mut self, opcode: u8, align: u8, offset: u32) -> &mut Self {
         self.op(opcode).op(align).unsigned(offset)
     }
 
-    /// `block`, `loop` or `if`, with a result or none.
+    /// Appends `block`, `loop` or `if`, with at most one result.
     pub(super) fn open(&mut self, opcode: u8, result: Option<Type>) -> &mut Self {
         let result = result.map_or(EMPTY, |result| result as u8);
         self.op(opcode).op(result)
     }
 
-    /// `br` or `br_if` to the label `depth` labels out.
+    /// Appends `br` or `br_if` to the label at depth `depth`.
     pub(super) fn branch(&mut self, opcode: u8, depth: u32) -> &mut Self {
         self.op(opcode).unsigned(depth)
     }
 
-    /// A function of the table, of the module's type `kind`.
+    /// Appends an indirect call of the module's type `kind`.
     pub(super) fn call_indirect(&mut self, kind: u32) -> &mut Self {
         self.op(op::CALL_INDIRECT).unsigned(kind).unsigned(0)
     }
 
-    /// The same in place of the rest of this function.
+    /// Appends an indirect tail call.
     pub(super) fn return_call_indirect(&mut self, kind: u32) -> &mut Self {
         let call = op::RETURN_CALL_INDIRECT;
         self.op(call).unsigned(kind).unsigned(0)
     }
 
-    /// A length and so many bytes.
+    /// Appends bytes after their length.
     fn block(&mut self, bytes: &[u8]) -> &mut Self {
         self.unsigned(bytes.len() as u32);
         self.ops(bytes)
@@ -203,15 +203,15 @@ impl WasmCode {
 
 /// Module and names of the imports of every translated module.
 pub(super) const IMPORT_MODULE: &str = "a99";
-/// The emulator's linear memory.
+/// Import name of the emulator's linear memory.
 pub(super) const IMPORT_MEMORY: &str = "memory";
-/// The emulator's function table.
+/// Import name of the emulator's function table.
 pub(super) const IMPORT_TABLE: &str = "table";
-/// Name of the one export, the function.
+/// Name of the only export, the function.
 pub(super) const EXPORT: &str = "region";
 
-/// A function as it stands in a code section: the locals after its parameters,
-/// given as runs of one type, and its body.
+/// Encodes a function for a code section: the locals after its parameters, as runs of one
+/// type, and its body.
 pub(super) fn function(locals: &[(u32, Type)], body: &WasmCode) -> Vec<u8> {
     let mut function = WasmCode::default();
     function.unsigned(locals.len() as u32);
@@ -222,7 +222,7 @@ pub(super) fn function(locals: &[(u32, Type)], body: &WasmCode) -> Vec<u8> {
     function.bytes
 }
 
-/// A module of one function, of the first of `types`.
+/// Encodes a module with one function, of the first of `types`.
 pub(super) fn module(types: &[Signature], function: &[u8]) -> Vec<u8> {
     let mut kinds = WasmCode::default();
     kinds.unsigned(types.len() as u32);

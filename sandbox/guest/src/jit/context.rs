@@ -1,6 +1,6 @@
-//! Context layout: where the things are in linear memory that translated code
-//! reaches, constants of an instance and the same in all instances of a snapshot; and
-//! the VM context that each call of a region gets.
+//! Context layout: linear addresses of the state that translated code accesses, constant
+//! for an instance and equal in all instances of a snapshot; and the VM context that each
+//! call of a region receives.
 
 use crate::hart::csr::Csrs;
 use crate::hart::{Cursor, Hart, Mode, Registers};
@@ -9,19 +9,18 @@ use crate::mmu::tlb::{DataEntry, DataTlbs, JumpCache, JumpCacheEntry, MMU_INDEXE
 use crate::ram::Ram;
 use std::mem::offset_of;
 
-/// Functions of the emulator that regions call, by their number in the function
-/// table. Each takes the VM context of the region, and an instruction.
+/// Functions of the emulator that regions call, by function table index. Each takes the VM
+/// context of the region, and an instruction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Helpers {
-    /// Arithmetic with floating-point numbers: 1 if the instruction ran, 0 if it
-    /// is illegal now.
+    /// Floating-point arithmetic: 1 if the instruction ran, 0 if it is illegal now.
     pub float: u32,
     /// An instruction on a control and status register: 1 if it ran, 0 if the
     /// interpreter must run it.
     pub csr: u32,
 }
 
-/// Linear addresses; see the module.
+/// Linear addresses of the state; see the module.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ContextLayout {
     /// The integer registers.
@@ -42,19 +41,19 @@ pub(crate) struct ContextLayout {
     pub float_rounding: u32,
     /// The first byte of RAM.
     pub ram: u32,
-    /// What regions call.
+    /// Helpers that regions call.
     pub helpers: Helpers,
-    /// The first of the function's types in its module.
+    /// Index of the function types in the module.
     pub types: u32,
 }
 
-/// The low bits of an address: all of it where this matters.
+/// The low bits of an address: all of it on the target.
 fn low<T>(value: &T) -> u32 {
     std::ptr::from_ref(value) as usize as u32
 }
 
 impl ContextLayout {
-    /// Those of a hart and its memory, which must not move from now on.
+    /// Reads the addresses of a hart and its memory, which must not move from now on.
     pub(crate) fn of(hart: &Hart, ram: &Ram, helpers: Helpers) -> Self {
         let at = low(&hart.at);
         let (floats, state, flags, rounding) = hart.fp.parts();
@@ -73,18 +72,18 @@ impl ContextLayout {
         }
     }
 
-    /// An integer register.
+    /// Address of an integer register.
     pub(crate) fn register(&self, number: u8) -> i32 {
         (self.registers + u32::from(number) * 8) as i32
     }
 
-    /// A floating-point register.
+    /// Address of a floating-point register.
     pub(crate) fn float_register(&self, number: u8) -> i32 {
         (self.floats + u32::from(number & 31) * 8) as i32
     }
 }
 
-/// Bytes of a slot of a data TLB, as a shift.
+/// Size of a data TLB slot in bytes, as a shift.
 pub(super) const SLOT_SHIFT: u32 = 4;
 /// Offset of a slot's tag.
 pub(super) const TAG: u32 = offset_of!(DataEntry, tag) as u32;
@@ -93,20 +92,20 @@ pub(super) const ADDEND: u32 = offset_of!(DataEntry, addend) as u32;
 
 const _: () = assert!(size_of::<DataEntry>() == 1 << SLOT_SHIFT);
 
-/// Offset of the epoch of the jump cache.
+/// Offset of the jump cache's epoch.
 pub(super) const EPOCH: u32 = offset_of!(JumpCache, epoch) as u32;
-/// Offset of the address of its first entry.
+/// Offset of the first entry's address.
 pub(super) const ENTRY_PC: u32 =
     (offset_of!(JumpCache, slots) + offset_of!(JumpCacheEntry, pc)) as u32;
-/// Offset of its epoch.
+/// Offset of the first entry's epoch.
 pub(super) const ENTRY_EPOCH: u32 =
     (offset_of!(JumpCache, slots) + offset_of!(JumpCacheEntry, epoch)) as u32;
-/// Offset of its target.
+/// Offset of the first entry's target.
 pub(super) const ENTRY_TARGET: u32 =
     (offset_of!(JumpCache, slots) + offset_of!(JumpCacheEntry, target)) as u32;
 
-/// VM context: what a region works on during its call. It reads the first three
-/// itself, and gives all to its helpers.
+/// VM context: the state that a region uses during its call. The region reads the first
+/// three fields itself, and passes the whole to its helpers.
 #[cfg_attr(
     not(target_arch = "wasm32"),
     allow(dead_code, reason = "regions run on WebAssembly only")
@@ -118,7 +117,7 @@ pub(crate) struct VmContext {
     pub read: *const DataEntry,
     /// Slots of the write TLB.
     pub write: *const DataEntry,
-    /// Ways into translated code in the mode.
+    /// The mode's jump cache into translated code.
     pub jump_cache: *const JumpCache,
     /// Integer registers.
     pub x: *mut Registers,
@@ -136,11 +135,11 @@ pub(crate) struct VmContext {
     pub ram: *mut u8,
 }
 
-/// Offset of a pointer of the VM context, on the 32-bit target.
+/// Offset of the read TLB's pointer in the VM context, on the 32-bit target.
 pub(super) const CONTEXT_READ: u32 = 0;
-/// See [`CONTEXT_READ`].
+/// Offset of the write TLB's pointer; see [`CONTEXT_READ`].
 pub(super) const CONTEXT_WRITE: u32 = 4;
-/// See [`CONTEXT_READ`].
+/// Offset of the jump cache's pointer; see [`CONTEXT_READ`].
 pub(super) const CONTEXT_JUMP_CACHE: u32 = 8;
 
 #[cfg(target_arch = "wasm32")]

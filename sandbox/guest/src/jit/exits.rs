@@ -1,5 +1,5 @@
-//! Region exits: jumps that leave a region, or might, to entries of the same region,
-//! to other regions through the jump cache, and back to the interpreter.
+//! Region exits: jumps that leave a region, or might, to entries of the same region, to
+//! other regions through the jump cache, and back to the interpreter.
 
 use super::code::op;
 use super::context::{
@@ -15,30 +15,29 @@ use crate::mmu::tlb::{
 };
 use crate::ram::PAGE_SHIFT;
 
-/// The register that holds where a function returns to.
+/// Register of the return address.
 const RETURN_ADDRESS: u8 = 1;
 
-/// Bits for a number of instructions in a code.
+/// Bits of an instruction count in an exit code.
 const COUNT_BITS: u32 = 10;
 const _: () = assert!(MAX_INSTRUCTIONS < 1 << COUNT_BITS);
 
-/// Bits for an offset of the page, or its size.
+/// Bits of an offset in the page, or of its size.
 const OFFSET_BITS: u32 = PAGE_SHIFT + 1;
 
-/// How to leave, in a number: where, how, and how many instructions are to be
-/// taken from the budget.
+/// Encodes an exit: the offset, the kind, and the instructions to charge to the budget.
 fn exit_code(offset: u16, kind: u32, used: u32) -> i32 {
     i32::from(offset) | (kind << OFFSET_BITS | used << (OFFSET_BITS + 1)) as i32
 }
 
-/// The same for an address outside, relative to the page: no jump goes farther
+/// Encodes an exit to an address outside, relative to the page: no jump reaches farther
 /// than 2^20 bytes.
 fn outside_code(offset: i64, used: u32) -> i32 {
     (offset << COUNT_BITS) as i32 | used as i32
 }
 
-/// Whether a computed jump of a region may well stay there: it returns from a
-/// call of the region, or is none that returns.
+/// Whether a computed jump of a region is likely to stay in it: it returns from a call of
+/// the region, or is not a return.
 pub(super) fn returns(region: &Region) -> bool {
     let calls = region.nodes.iter().any(|node| {
         let last = node.steps.last();
@@ -52,14 +51,14 @@ pub(super) fn returns(region: &Region) -> bool {
 }
 
 impl Emitter<'_> {
-    /// Takes the number in the local from the budget.
+    /// Charges the number in the local to the budget.
     fn pay_cell(&mut self) {
         self.code.get(local::BUDGET).get(local::CELL);
         self.code.ops(&[op::I64_EXTEND_I32_U, op::I64_SUB]);
         self.code.set(local::BUDGET);
     }
 
-    /// Takes from the budget what ran up to the end of the block.
+    /// Charges the instructions up to the end of the block to the budget.
     pub(super) fn pay(&mut self) {
         let count = i64::from(self.uncharged + self.count);
         if count > 0 {
@@ -68,9 +67,9 @@ impl Emitter<'_> {
         }
     }
 
-    /// Leaves if the number on the stack is not zero: for an offset, with what
-    /// the block has not used. An `if` that does not come back is laid out behind
-    /// the code that goes on.
+    /// Leaves if the number on the stack is not zero: for an offset, without the block's
+    /// `unused` instructions. A non-returning `if` is laid out after the code that
+    /// continues.
     pub(super) fn exit_if(&mut self, offset: u16, kind: u32, unused: u32) {
         if self.opt_level == OptLevel::Size {
             self.flush();
@@ -88,7 +87,7 @@ impl Emitter<'_> {
         self.code.branch(op::BR, depth.unwrap_or(0));
     }
 
-    /// Goes on at an address outside, relative to the page.
+    /// Continues at an address outside, relative to the page.
     pub(super) fn go_outside(&mut self, offset: i64) {
         self.code
             .i32(outside_code(offset, self.uncharged + self.count));
@@ -96,8 +95,8 @@ impl Emitter<'_> {
         self.code.branch(op::BR, depth.unwrap_or(0));
     }
 
-    /// From a code on the stack: what was not charged is paid, and the address outside is
-    /// on the stack.
+    /// Decodes an exit code on the stack: charges the budget, and pushes the address
+    /// outside.
     pub(super) fn unpack_outside(&mut self) {
         self.code.tee(local::SLOT).i32((1 << COUNT_BITS) - 1);
         self.code.op(op::I32_AND).set(local::CELL);
@@ -107,8 +106,8 @@ impl Emitter<'_> {
         self.code.get(local::PAGE).op(op::I64_ADD);
     }
 
-    /// From a code on the stack: the hart knows where to go on, and the region's
-    /// answer is on the stack.
+    /// Decodes an exit code on the stack: stores the continuation to the hart, and pushes
+    /// the region's result.
     pub(super) fn unpack_exit(&mut self) {
         self.code.set(local::SLOT);
         self.code.get(local::PAGE).get(local::SLOT);
@@ -123,8 +122,8 @@ impl Emitter<'_> {
         self.code.op(op::I32_SHR_U).i32(1).op(op::I32_AND);
     }
 
-    /// Stays for the address on the stack if that is an entry and the budget
-    /// allows it, else leaves it there.
+    /// Stays in the region for the address on the stack if that is an entry and the budget
+    /// allows it; otherwise leaves the address there.
     pub(super) fn restart(&mut self) {
         use local::{BUDGET, PAGE, TARGET, VA};
         let entries: Vec<usize> = members(self.region.entries).collect();
@@ -144,7 +143,7 @@ impl Emitter<'_> {
             code.open(op::BLOCK, None);
         }
         let count = entries.len() as u32;
-        // The distance in instructions of two bytes, which no other page is near.
+        // The distance in units of two bytes, which is out of range for every other page.
         code.get(VA).get(PAGE).op(op::I64_SUB);
         code.i64(i64::from(*low) * 2).op(op::I64_SUB).tee(local::A);
         code.i64(i64::from(high - low) * 2).op(op::I64_GT_U);
@@ -165,7 +164,7 @@ impl Emitter<'_> {
         code.op(op::END).get(VA);
     }
 
-    /// Goes on at the address in the local, if the jump cache has it and the budget
+    /// Continues at the address in the local, if the jump cache has it and the budget
     /// allows it.
     pub(super) fn jump_indirect(&mut self) {
         use local::{BUDGET, CELL, CONTEXT, SLOT, VA};

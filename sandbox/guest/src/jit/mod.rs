@@ -1,19 +1,18 @@
 //! Just-in-time compiler: hot regions of guest code as WebAssembly functions.
 //!
-//! A sample at the end of each slice of the budget finds pages that run much;
-//! the interpreter's loop pays nothing. A hot page's region is written
-//! as a module of one function (`emit`), which the embedder compiles while
-//! the guest goes on, shares this memory and function table with, and announces
-//! later. Then the blocks at the region's entries become [`Op::Enter`]: only
-//! these lead into translated code, so that code whose blocks are dropped never
-//! runs again. What typical work needs is found beforehand (`profile`), in a copy of
-//! the guest, and its functions are in the emulator's own module when the guest
-//! starts (`aot`). From region to region the way is the jump cache: where
-//! the interpreter entered them, which every change of mappings or code empties.
+//! Samples at the end of each slice of the budget find hot pages; the interpreter's loop
+//! pays nothing. The region of a hot page is emitted as a module of one function (`emit`).
+//! The embedder compiles it while the guest continues, instantiates it with this memory and
+//! function table, and announces it later. Then the blocks at the region's entries become
+//! [`Op::Enter`]. Only these lead into translated code, so that the code of dropped blocks
+//! never runs again. The code of typical work is found beforehand (`profile`), in a copy of
+//! the guest, and its functions are in the emulator's own module when the guest starts
+//! (`aot`). Regions reach each other through the jump cache: it records where the
+//! interpreter entered them, and every change of mappings or code empties it.
 //!
-//! What it does not do: it translates nothing that changes more than the hart's
-//! registers, handles no fault, fills no TLB. There the function leaves to the
-//! interpreter, at the very instruction.
+//! The compiler translates no instruction that changes more than the hart's registers,
+//! handles no fault and fills no TLB. There the function leaves to the interpreter, at the
+//! exact instruction.
 //!
 //! [`Op::Enter`]: crate::interp::inst::Op::Enter
 
@@ -42,24 +41,24 @@ use crate::hart::{Cursor, Registers};
 use crate::interp::inst::Inst;
 use crate::mmu::tlb::{DataTlbs, ExecTlb, MMU_INDEXES};
 
-/// Modules that may be under way at a time: more would only wait.
+/// Maximum modules under compilation at a time: more would only wait.
 const MAX_PENDING: usize = 16;
 
-/// Bytes of a module at most; larger ones are not asked for.
+/// Maximum size of a module in bytes; larger ones are not requested.
 pub(crate) const MAX_MODULE: usize = a99_sandbox_abi::MODULE_BYTES;
 
-/// What is translated while the guest runs, and how.
+/// Policy of translation while the guest runs.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Policy {
     /// Samples that make a page hot.
     pub samples: u16,
     /// Instructions before the first sample.
     pub age: u64,
-    /// What the functions are to be.
+    /// Optimisation goal of the functions.
     pub opt_level: OptLevel,
 }
 
-/// A region whose code was asked for.
+/// A region whose compilation was requested.
 #[derive(Debug)]
 struct Pending {
     ticket: u32,
@@ -68,7 +67,7 @@ struct Pending {
     entries: Vec<(u16, u8)>,
 }
 
-/// Where translated code is to be entered.
+/// Entries of an installed translation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Installed {
     /// Page of RAM.
@@ -77,19 +76,19 @@ pub(crate) struct Installed {
     pub entries: Vec<(u16, u8)>,
 }
 
-/// A module that is wanted.
+/// A module to compile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Wanted {
-    /// The module's bytes.
+    /// Encoded module.
     pub module: Vec<u8>,
-    /// What the answer is to name.
+    /// Ticket that the result must carry.
     pub ticket: u32,
 }
 
-/// What is hot, and what is under way; see the module.
+/// Hot code and pending compilations; see the module.
 #[derive(Debug, Default)]
 pub(crate) struct Translator {
-    /// Without it nothing is translated.
+    /// Translation is off without it.
     layout: Option<ContextLayout>,
     policy: Policy,
     sampler: Sampler,
@@ -98,46 +97,46 @@ pub(crate) struct Translator {
 }
 
 impl Translator {
-    /// From now on hot code is translated; [`ContextLayout`] must stay true.
+    /// Translates hot code from now on; [`ContextLayout`] must stay valid.
     pub(crate) fn enable(&mut self, layout: ContextLayout, policy: Policy) {
         self.layout = Some(layout);
         self.policy = policy;
     }
 
-    /// Whether the first sample counts already: then every place is looked at.
+    /// Whether the first sample already counts: every position is then sampled.
     pub(crate) fn is_eager(&self) -> bool {
         self.policy.samples <= 1
     }
 
-    /// Whether samples are wanted.
+    /// Whether translation is on.
     pub(crate) fn is_enabled(&self) -> bool {
         self.layout.is_some()
     }
 
-    /// Drops everything, and no longer translates.
+    /// Drops all state, and stops translating.
     pub(crate) fn disable(&mut self) {
         *self = Self::default();
     }
 
-    /// Drops what is known of all pages.
+    /// Drops the samples and pending translations of all pages.
     pub(crate) fn clear(&mut self) {
         self.sampler = Sampler::default();
         self.pending.clear();
     }
 
-    /// Drops what is known of a page: its code has changed.
+    /// Drops the samples and pending translations of a page whose code has changed.
     pub(crate) fn drop_page(&mut self, page: usize) {
         self.sampler.flush_page(page as u32);
         self.pending.retain(|pending| pending.page as usize != page);
     }
 
-    /// Counts a sample of code that is not translated. The answer is whether
-    /// its page is hot: then [`Translator::want`] follows.
+    /// Counts a sample of untranslated code. Returns whether its page is hot;
+    /// [`Translator::want`] then follows.
     pub(crate) fn sample(&mut self, page: usize, offset: u16) -> bool {
         self.is_enabled() && self.sampler.sample(page as u32, offset) >= self.policy.samples
     }
 
-    /// The module for the hot offsets of a page, of the given bytes.
+    /// Emits the module for the hot offsets of a page with these bytes.
     pub(crate) fn want(&mut self, page: usize, bytes: &[u8]) -> Option<Wanted> {
         let layout = self.layout?;
         let roots = self.sampler.take(page as u32);
@@ -161,7 +160,7 @@ impl Translator {
         Some(Wanted { module, ticket })
     }
 
-    /// What was asked for under a ticket, unless its page has changed since.
+    /// Takes the pending translation of a ticket, unless its page has changed since.
     pub(crate) fn take(&mut self, ticket: u32) -> Option<Installed> {
         let found = |pending: &Pending| pending.ticket == ticket;
         let at = self.pending.iter().position(found)?;
@@ -173,10 +172,10 @@ impl Translator {
     }
 }
 
-/// Runs a region: the function that `inst` names, entered at its node, for the
-/// page at a virtual address. Cursor and registers must be those of the hart
-/// that the region was translated for; the answer is [`JUMP`](emit::JUMP) or [`INTERPRET`].
-/// Where it jumps to other regions, it goes on there by itself.
+/// Runs a region: the function that `inst` names, entered at its node, for the page at a
+/// virtual address. Cursor and registers must be those of the hart that the region was
+/// translated for. Returns [`JUMP`](emit::JUMP) or [`INTERPRET`]. Jumps to other regions
+/// continue inside the call.
 #[inline(always)]
 #[allow(
     clippy::too_many_arguments,
@@ -194,7 +193,7 @@ pub(crate) fn enter(
 ) -> u32 {
     #[cfg(target_arch = "wasm32")]
     return crate::wasm::region(inst, page, x, bank, data, exec, ram, at);
-    // Nothing is ever installed here: the interpreter goes on.
+    // No translation is ever installed here: the interpreter continues.
     #[cfg(not(target_arch = "wasm32"))]
     {
         let _ = (inst, page, x, bank, data, exec, ram, at);

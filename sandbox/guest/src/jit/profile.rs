@@ -1,33 +1,32 @@
-//! Execution profile: what of the guest's code is worth translating ahead of time.
-//! Gathered while a copy of a guest runs the training workload, for the AOT regions
-//! that come with an image.
+//! Execution profile: the guest code that is worth translating ahead of time. It is
+//! recorded while a copy of a guest runs the training workload, for the AOT regions of an
+//! image.
 //!
-//! Cold places are as important as hot ones: a region holds only blocks that ran,
-//! so that it is small and its registers need not be kept for paths that nobody
-//! takes.
+//! Cold code is as important as hot code: a region holds only blocks that ran, so that it
+//! is small and its registers need not be kept for paths that are never taken.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-/// What is known of a page of code.
+/// Profile of a page of code.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProfiledPage {
-    /// Samples taken in it.
+    /// Samples taken in the page.
     pub samples: u32,
     /// Offsets of the blocks that ran.
     pub blocks: BTreeSet<u16>,
-    /// Those where jumps from elsewhere came in.
+    /// Offsets of blocks that were entered from elsewhere.
     pub entries: BTreeSet<u16>,
 }
 
-/// What is known of all pages, by number.
+/// Profiles of all pages, by number.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Profile {
     pages: BTreeMap<u32, ProfiledPage>,
-    /// Targets of jumps that were noted: address space and address.
+    /// Jump targets seen: address space and address.
     targets: HashSet<(u64, u64)>,
 }
 
-/// Of an offset in the encoding: an entry. Offsets have 12 bits.
+/// Entry flag of an encoded offset, which has 12 bits.
 const ENTRY: u16 = 1 << 15;
 
 impl Profile {
@@ -35,17 +34,17 @@ impl Profile {
         self.pages.entry(page as u32).or_default()
     }
 
-    /// Notes that a block runs.
+    /// Records that a block ran.
     pub fn block(&mut self, page: usize, offset: usize) {
         self.page(page).blocks.insert(offset as u16);
     }
 
-    /// Whether a target of jumps, in an address space, is seen for the first time.
+    /// Whether a jump target in an address space is new.
     pub fn is_new(&mut self, space: u64, target: u64) -> bool {
         self.targets.insert((space, target))
     }
 
-    /// Notes that a jump from elsewhere came to a block.
+    /// Records that a jump from elsewhere reached a block.
     pub fn entry(&mut self, page: usize, offset: usize) {
         self.page(page).entries.insert(offset as u16);
     }
@@ -55,23 +54,23 @@ impl Profile {
         self.page(page).samples += 1;
     }
 
-    /// The pages that have samples, those first that have most for each block that
-    /// ran: a loop deserves its room more than what is large.
+    /// Lists the sampled pages, those with the most samples per executed block first: a
+    /// loop deserves its room more than large code.
     pub fn hottest(&self) -> Vec<(usize, &ProfiledPage)> {
         let sampled = self.pages.iter().filter(|(_, page)| page.samples > 0);
         let mut pages: Vec<_> = sampled
             .map(|(number, page)| (*number as usize, page))
             .collect();
-        // The room that a page takes grows with its blocks.
+        // The size of a page's translation grows with its blocks.
         let density =
             |page: &ProfiledPage| (u64::from(page.samples) << 16) / page.blocks.len().max(1) as u64;
         pages.sort_by_key(|(number, page)| (std::cmp::Reverse(density(page)), *number));
         pages
     }
 
-    /// As bytes, to be carried to another instance: for each page its number,
-    /// its samples and the number of its blocks (32 bits each), then the blocks
-    /// (16 bits each). Little-endian.
+    /// Encodes the profile for another instance: for each page its number, its samples and
+    /// the number of its blocks (32 bits each), then the blocks (16 bits each).
+    /// Little-endian.
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         for (number, page) in &self.pages {
@@ -88,7 +87,7 @@ impl Profile {
         bytes
     }
 
-    /// What [`Profile::encode`] wrote; `None` if it is not whole.
+    /// Decodes a profile; `None` if it is truncated.
     pub fn decode(mut bytes: &[u8]) -> Option<Self> {
         let mut profile = Self::default();
         while !bytes.is_empty() {

@@ -1,8 +1,7 @@
-//! Region selection: the code of a page that direct jumps reach from
-//! its entries, as a graph of basic blocks.
+//! Region selection: the code of a page that direct jumps reach from its entries, as a
+//! graph of basic blocks.
 //!
-//! The page is decoded anew from memory: this knows nothing of how the
-//! interpreter keeps its blocks.
+//! The page is decoded again from memory, independently of the interpreter's blocks.
 
 use crate::hart::csr;
 use crate::interp::decode;
@@ -10,30 +9,30 @@ use crate::interp::inst::{Inst, Op, SINK};
 use crate::ram::PAGE_SIZE;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// Instructions of a region at most: bounds the time of one compilation to some
-/// tens of milliseconds, and by how much a region overruns a slice.
+/// Maximum instructions of a region: bounds the time of one compilation to some tens of
+/// milliseconds, and by how much a region overruns a slice.
 pub(crate) const MAX_INSTRUCTIONS: usize = 768;
 
-/// Basic blocks of a region at most: a set of them fits a `u128`.
+/// Maximum basic blocks of a region: a set of them fits a `u128`.
 pub(crate) const MAX_NODES: usize = 128;
 
-/// An instruction and where it is.
+/// An instruction and its position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Step {
     /// Offset in the page.
     pub offset: u16,
     /// Length in bytes.
     pub length: u8,
-    /// What it does.
+    /// Decoded instruction.
     pub inst: Inst,
 }
 
-/// Where control goes from a block.
+/// Where control continues after a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
-    /// To a block of the region.
+    /// At a block of the region.
     Node(usize),
-    /// To that address, relative to the page's first byte, outside the region.
+    /// At that address outside the region, relative to the page's first byte.
     Outside(i64),
 }
 
@@ -42,12 +41,12 @@ pub(crate) enum Target {
 pub(crate) enum End {
     /// With a conditional branch, its last step.
     Branch {
-        /// Where it goes if the condition holds.
+        /// Target if the condition holds.
         taken: Target,
-        /// Where it goes else.
+        /// Target otherwise.
         fall: Target,
     },
-    /// By going on there: behind `jal`, its last step, or into the next block.
+    /// By continuing at the target: after `jal`, its last step, or in the next block.
     Go(Target),
     /// With `jalr`, its last step.
     Jalr,
@@ -87,31 +86,31 @@ impl Node {
 pub(crate) struct Region {
     /// The blocks.
     pub nodes: Vec<Node>,
-    /// Those where control may come in from outside, a bit each: the entries
-    /// asked for, what calls return to, and the heads of loops, so that a loop
-    /// that was left for one slow instruction is found again.
+    /// Blocks that control may enter from outside, a bit each: the requested entries,
+    /// return points of calls, and the heads of loops, so that a loop that was left for one
+    /// slow instruction is found again.
     pub entries: u128,
 }
 
-/// What is known of a page while its region grows.
+/// State of a growing region.
 #[derive(Default)]
 struct Growth {
     steps: BTreeMap<u16, Step>,
-    /// Where blocks begin.
+    /// Offsets at which blocks begin.
     leaders: BTreeSet<u16>,
-    /// Leaders where control may come in from outside.
+    /// Leaders that control may enter from outside.
     entries: BTreeSet<u16>,
     work: VecDeque<u16>,
 }
 
 impl Region {
-    /// The region of a page (its [`PAGE_SIZE`] bytes) with entries at `roots`.
-    /// `None` if nothing of it can be translated.
+    /// Finds the region of a page (its [`PAGE_SIZE`] bytes) with entries at `roots`. `None`
+    /// if no instruction of it can be translated.
     pub(crate) fn find(page: &[u8], roots: &[u16]) -> Option<Self> {
         Self::among(page, roots, |_| true)
     }
 
-    /// The same, of blocks that are `wanted` only, by their offset.
+    /// Does the same, restricted to blocks whose offset is `wanted`.
     pub(crate) fn among(page: &[u8], roots: &[u16], wanted: impl Fn(u16) -> bool) -> Option<Self> {
         let mut growth = Growth::default();
         for root in roots {
@@ -129,7 +128,7 @@ impl Region {
         let useful = nodes.iter().any(|node| !node.steps.is_empty());
         let mut entries = 0;
         for (at, node) in nodes.iter().enumerate() {
-            // Entering for nothing would only cost.
+            // An entry without instructions would only cost time.
             if growth.entries.contains(&node.offset) && !node.steps.is_empty() {
                 entries |= 1 << at;
             }
@@ -156,7 +155,7 @@ impl Region {
         self.nodes.iter().map(|node| node.steps.len()).sum()
     }
 
-    /// Blocks that one jump of the region leads to, and nothing else.
+    /// Blocks with exactly one incoming jump of the region.
     pub(crate) fn single(&self) -> u128 {
         let (mut once, mut more) = (0, self.entries);
         for next in self.nodes.iter().flat_map(Node::next) {
@@ -166,8 +165,8 @@ impl Region {
         once & !more
     }
 
-    /// Guest registers that are read or written, a bit each. Numbers of
-    /// floating-point registers count too; that costs a load at most.
+    /// Guest registers that are read or written, a bit each. Floating-point register
+    /// numbers count too, which costs a load at most.
     pub(crate) fn registers(&self) -> u32 {
         let mut used = 0u64;
         for step in self.nodes.iter().flat_map(|node| &node.steps) {
@@ -179,7 +178,7 @@ impl Region {
 }
 
 impl Growth {
-    /// Notes that a block begins at `offset`.
+    /// Records that a block begins at `offset`.
     fn leader(&mut self, offset: u16, is_entry: bool) {
         let room = self.leaders.len() < MAX_NODES && self.steps.len() < MAX_INSTRUCTIONS;
         if self.leaders.contains(&offset) || room && usize::from(offset) < PAGE_SIZE {
@@ -209,7 +208,7 @@ impl Growth {
             }
             match op {
                 _ if op.is_branch() => return self.leader(after, false),
-                // A call comes back.
+                // A call returns here.
                 Op::Jal | Op::Jalr if rd != SINK => return self.leader(after, true),
                 Op::Jal | Op::Jalr => return,
                 Op::Sret | Op::Illegal | Op::Ebreak => return,
@@ -239,7 +238,7 @@ impl Growth {
                     break End::Go(target(here));
                 }
                 let Some(step) = self.steps.get(&offset) else {
-                    // Crosses the page's end, or was too much.
+                    // Crosses the page's end, or exceeded the limit.
                     break if steps.is_empty() {
                         End::Interpret(offset)
                     } else {
@@ -273,8 +272,8 @@ impl Growth {
     }
 }
 
-/// Whether the translator knows an instruction: all but those that change more
-/// than the hart's registers, or ask for more.
+/// Whether the translator supports an instruction: all except those that change more than
+/// the hart's registers, or need more.
 fn is_translated(inst: &Inst) -> bool {
     let op = inst.op;
     let jumps = op.is_branch() || matches!(op, Op::Jal | Op::Jalr);
@@ -284,7 +283,7 @@ fn is_translated(inst: &Inst) -> bool {
         && (!csr::is_access(op) || csr::is_quick(inst.imm as u32))
 }
 
-/// Decodes the instruction at `offset`, if all of it is on the page.
+/// Decodes the instruction at `offset`, if it lies entirely on the page.
 fn fetch(page: &[u8], offset: u16) -> Option<Step> {
     let half = |at: usize| {
         let bytes = page.get(at..at + 2)?.try_into().ok()?;
@@ -341,10 +340,10 @@ mod tests {
         assert_eq!(region.nodes[1].end, End::Go(Target::Node(3)));
         assert_eq!(region.nodes[2].end, End::Jalr);
         assert_eq!(region.nodes[3].end, End::Interpret(16));
-        // The root, where the call returns, and what follows the CSR.
+        // The root, the return point of the call, and the instruction after the CSR.
         assert_eq!(region.entries, 0b10101);
         assert_eq!(region.instructions(), 6);
-        // Behind the loop, and what is called.
+        // The block after the loop, and the called function.
         assert_eq!(region.single(), 0b01010);
     }
 
@@ -358,11 +357,11 @@ mod tests {
         let region = Region::find(&page(&words), &[last]).expect("a region");
         let end = End::Go(Target::Outside(PAGE_SIZE as i64));
         assert_eq!(region.nodes[0].end, end);
-        // Branches to the next but one: more blocks than fit.
+        // Each branch skips one instruction: more blocks than fit.
         words.fill(0x0005_0463);
         let region = Region::find(&page(&words), &[0]).expect("a region");
         assert!(region.nodes.len() <= MAX_NODES);
-        // Half of a long instruction at the end; nothing but an illegal one.
+        // Half of a long instruction at the end; only an illegal instruction.
         words.fill(0x0013_0001);
         assert_eq!(Region::find(&page(&words), &[PAGE_SIZE as u16 - 2]), None);
         assert_eq!(Region::find(&[0; PAGE_SIZE], &[0]), None);

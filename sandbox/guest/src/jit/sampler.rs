@@ -1,12 +1,12 @@
-//! Sampling profiler: which pages run much, and where in them.
+//! Sampling profiler: finds hot pages, and hot offsets in them.
 
-/// Pages that are watched at a time.
+/// Pages watched at a time.
 const PAGES: usize = 512;
 
-/// Offsets of a page that are counted apart.
+/// Offsets of a page that are counted separately.
 const OFFSETS: usize = 16;
 
-/// Threshold: samples that make an offset an entry of its hot page's region.
+/// Samples that make an offset an entry of its hot page's region.
 const ENTRY_THRESHOLD: u16 = 3;
 
 /// Samples of a page.
@@ -39,11 +39,11 @@ impl Sampler {
         page
     }
 
-    /// Counts a sample; the answer is how many the page has.
+    /// Counts a sample; returns the count of the page.
     pub(super) fn sample(&mut self, page: u32, offset: u16) -> u16 {
         let page = self.page(page);
         page.total = page.total.saturating_add(1);
-        // Its slot, else the coldest, which may be empty.
+        // Its counter, or else the coldest, which may be empty.
         let is_it = |counter: &(u16, u16)| counter.0 == offset && counter.1 > 0;
         let rank = |counter: &&mut (u16, u16)| (!is_it(counter), counter.1);
         if let Some(counter) = page.offsets.iter_mut().min_by_key(rank) {
@@ -63,7 +63,7 @@ impl Sampler {
         };
     }
 
-    /// The hot offsets of a page, in order; its count begins anew.
+    /// Takes the hot offsets of a page, in order, and resets its count.
     pub(super) fn take(&mut self, page: u32) -> Vec<u16> {
         let offsets = self.page(page).offsets;
         self.flush_page(page);

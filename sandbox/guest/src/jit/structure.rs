@@ -1,11 +1,10 @@
-//! Control-flow structuring (relooper): from a graph to nested loops, the control
-//! flow that WebAssembly has.
+//! Control-flow structuring (relooper): turns a graph into nested loops, the control flow
+//! of WebAssembly.
 //!
-//! Strongly connected parts become loops, in topological order; a part's inner
-//! structure is found by taking out the edges to its heads and looking again.
-//! This works for any graph: a loop with several heads, or one that is entered
-//! in its middle from outside, gets a dispatch at its start. Sets of nodes are
-//! bits of a `u128`.
+//! Strongly connected components become loops, in topological order; the inner structure of
+//! a component is found by removing the edges to its heads and repeating. This works for
+//! any graph: a loop with several heads, or one that is entered in its middle from outside,
+//! gets a dispatch at its start. Sets of nodes are bits of a `u128`.
 
 /// A construct of a sequence.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,12 +18,12 @@ pub(crate) enum Construct {
 /// A loop; see the module.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Loop {
-    /// Nodes where jumps of the graph enter it or begin it anew.
+    /// Nodes at which jumps of the graph enter or repeat it.
     pub heads: u128,
-    /// Nodes where it can be entered at its start: the heads and the entries
-    /// from outside that lie in it, also those in inner loops.
+    /// Nodes at which it can be entered at its start: the heads and the outside entries in
+    /// it, also those in inner loops.
     pub starts: u128,
-    /// What is in it, in order.
+    /// Contents of the loop, in order.
     pub body: Vec<Construct>,
 }
 
@@ -41,7 +40,7 @@ impl Construct {
     }
 }
 
-/// The numbers in a set.
+/// Iterates over the numbers in a set.
 pub(crate) fn members(mut set: u128) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
         let first = set.trailing_zeros() as usize;
@@ -50,10 +49,10 @@ pub(crate) fn members(mut set: u128) -> impl Iterator<Item = usize> {
     })
 }
 
-/// Orders the nodes of a graph, given by the followers of each, that can be
-/// entered from outside at `entries`. Nodes that are not reached are left out.
+/// Orders the nodes of a graph, given by the successors of each, that can be entered from
+/// outside at `entries`. Unreachable nodes are dropped.
 ///
-/// The recursion goes as deep as loops are nested, which 128 nodes bound.
+/// The recursion is as deep as loops are nested, which 128 nodes bound.
 pub(crate) fn structure(next: &[u128], entries: u128) -> Vec<Construct> {
     let all = next.iter().fold(entries, |all, next| all | next);
     let reach = closure(next, all);
@@ -61,8 +60,7 @@ pub(crate) fn structure(next: &[u128], entries: u128) -> Vec<Construct> {
     sequence(next, reached, entries)
 }
 
-/// For each node the nodes that a path of at least one edge leads to, by
-/// Warshall's algorithm.
+/// For each node, the nodes reachable over at least one edge, by Warshall's algorithm.
 fn closure(next: &[u128], nodes: u128) -> Vec<u128> {
     let mut reach: Vec<u128> = next.iter().map(|next| next & nodes).collect();
     for via in members(nodes) {
@@ -78,7 +76,7 @@ fn closure(next: &[u128], nodes: u128) -> Vec<u128> {
 
 fn sequence(next: &[u128], nodes: u128, entries: u128) -> Vec<Construct> {
     let reach = closure(next, nodes);
-    // What comes earlier reaches more.
+    // Earlier nodes reach more.
     let mut order: Vec<usize> = members(nodes).collect();
     order.sort_by_key(|node| std::cmp::Reverse((reach[*node] | 1 << node).count_ones()));
     let mut left = nodes;
@@ -102,12 +100,12 @@ fn sequence(next: &[u128], nodes: u128, entries: u128) -> Vec<Construct> {
     constructs
 }
 
-/// Makes a loop of a strongly connected part of `nodes`.
+/// Makes a loop of a strongly connected component of `nodes`.
 fn enclose(next: &[u128], nodes: u128, part: u128, entries: u128) -> Loop {
     let outside = members(nodes & !part).fold(0, |set, node| set | next[node]);
     let mut heads = outside & part;
     if heads == 0 {
-        // Entered from outside only: any entry will do.
+        // Only entered from outside the graph: any entry will do.
         let from = if entries & part == 0 {
             part
         } else {

@@ -10,14 +10,14 @@ use crate::hart::trap::{Cause, Trap};
 use crate::hart::{Hart, Mode};
 use crate::ram::{PAGE_SHIFT, PAGE_SIZE, Ram};
 
-/// What an access does.
+/// Kind of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// Loads.
     Read,
     /// Stores and atomic operations.
     Write,
-    /// Fetches an instruction.
+    /// Instruction fetches.
     Exec,
 }
 
@@ -52,10 +52,10 @@ const G: u64 = 1 << 5;
 const A: u64 = 1 << 6;
 const D: u64 = 1 << 7;
 
-/// Bits 54-63 belong to extensions that are not there and must be zero.
+/// Bits 54-63 belong to unsupported extensions and must be zero.
 const RESERVED: u64 = 0x3ff << 54;
 
-/// Levels of the table; the topmost covers 1 GiB an entry.
+/// Levels of the table; an entry of the topmost covers 1 GiB.
 const LEVELS: u32 = 3;
 
 /// Bits of a virtual page number that one level translates.
@@ -66,14 +66,14 @@ const LEVEL_BITS: u32 = 9;
 pub struct Mapping {
     /// Physical address.
     pub pa: u64,
-    /// Bytes that the leaf covers.
+    /// Bytes that the leaf entry covers.
     pub size: u64,
-    /// It is the same in all address spaces: the leaf or a table on the way to it
-    /// is marked so.
+    /// Whether the mapping is the same in all address spaces: the leaf or a table on the
+    /// way to it has the global bit.
     pub is_global: bool,
 }
 
-/// Who asks: what the permission checks look at.
+/// State of the hart that the permission checks use.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AccessContext {
     /// Privilege.
@@ -101,7 +101,7 @@ impl AccessContext {
     }
 }
 
-/// Walks the Sv39 table whose root is the page that `satp` names.
+/// Walks the Sv39 table whose root page is in `satp`.
 pub(crate) fn walk(
     ram: &mut Ram,
     satp: u64,
@@ -150,12 +150,12 @@ pub(crate) fn walk(
 }
 
 impl Hart {
-    /// Translates `va`; on the way notes superpages for later flushes.
+    /// Translates `va`, and records superpages for later flushes.
     pub fn translate(&mut self, ram: &mut Ram, va: u64, access: Access) -> Result<u64, Trap> {
         Ok(self.map(ram, va, access)?.pa)
     }
 
-    /// The same, with what else is known of the mapping.
+    /// Translates `va`, and returns the whole mapping.
     pub fn map(&mut self, ram: &mut Ram, va: u64, access: Access) -> Result<Mapping, Trap> {
         let satp = self.csr.satp;
         if satp >> 60 != SV39 {
@@ -189,9 +189,8 @@ mod tests {
 
     const ROOT: u64 = RAM_BASE >> PAGE_SHIFT;
 
-    /// The walk as the manual's numbered steps have it, on a copy of memory,
-    /// without updating it: physical address and the bits to set in the entry
-    /// at an address.
+    /// The walk in the manual's numbered steps, on read-only memory: returns the physical
+    /// address and the bits to set in the entry at an address.
     fn reference(
         ram: &Ram,
         context: AccessContext,
@@ -242,8 +241,8 @@ mod tests {
         }
     }
 
-    /// An entry: usually valid, usually of the pages under test, rarely with
-    /// bits that must fault.
+    /// An entry: usually valid and within the pages under test, rarely with bits that must
+    /// fault.
     fn entry() -> impl Strategy<Value = u64> {
         let flags = prop_oneof![
             3 => Just(0x01u64),
@@ -312,8 +311,7 @@ mod tests {
         }
     }
 
-    /// An entry whose table is not in memory is an access fault, not a page
-    /// fault.
+    /// An entry whose table is outside memory is an access fault, not a page fault.
     #[test]
     fn tables_outside_of_memory() {
         let mut ram = Ram::new(PAGE_SIZE);

@@ -1,4 +1,4 @@
-//! Embedder's functions, as the machine calls them.
+//! The embedder's functions, as the machine calls them.
 
 use crate::host::{Disk, Host};
 
@@ -20,7 +20,7 @@ mod imports {
     a99_sandbox_abi::imports!(declare);
 }
 
-/// The embedder, seen from the machine.
+/// The embedder as the machine's host.
 #[derive(Debug)]
 pub(super) struct Embedder;
 
@@ -77,7 +77,7 @@ impl Host for Embedder {
     }
 }
 
-/// Gives the embedder the text of a panic.
+/// Reports the text of a panic to the embedder.
 pub(super) fn panicked(text: &str) {
     // SAFETY: the embedder reads only the `len` bytes of `text`.
     unsafe { imports::panicked(text.as_ptr() as u32, text.len() as u32) }

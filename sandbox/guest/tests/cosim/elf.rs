@@ -1,4 +1,4 @@
-//! ELF writer: a static one with one segment.
+//! ELF writer: a static program with one segment.
 
 use a99_sandbox_guest::RAM_BASE;
 use std::fs::{File, Permissions, set_permissions};
@@ -6,7 +6,7 @@ use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-/// Distance of the segment from the start of the file, and its alignment.
+/// Offset of the segment in the file, and its alignment.
 const PAGE: u64 = 4096;
 
 /// Writes `image` as a RISC-V program that is loaded and entered at
@@ -21,7 +21,7 @@ pub fn write(file: &Path, image: &[u8]) {
     half(&mut bytes, 243);
     word(&mut bytes, 1);
     wide(&mut bytes, RAM_BASE);
-    // One program header behind this one; no sections. Flags: C, double floats.
+    // One program header after this header; no sections. Flags: C, double floats.
     wide(&mut bytes, 64);
     wide(&mut bytes, 0);
     word(&mut bytes, 5);

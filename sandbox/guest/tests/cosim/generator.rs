@@ -1,9 +1,8 @@
-//! Generator of random programs that use every instruction a user program may.
+//! Generator of random programs that use every instruction available to a user program.
 //!
-//! Reserved registers: `sp` and `s0` point into the data that loads and stores
-//! use, `tp` is where the next result is logged, `t1` points at an aligned
-//! place for atomics. Jumps go forward over at most two instructions, but for
-//! the short loops around an instruction that is written over.
+//! Reserved registers: `sp` and `s0` point into the data for loads and stores, `tp` to the
+//! place of the next log entry, `t1` to aligned data for atomics. Jumps go forward over at
+//! most two instructions, except for the short loops around a patched instruction.
 
 use super::random::Random;
 use a99_sandbox_guest::RAM_BASE;
@@ -13,24 +12,23 @@ use a99_sandbox_guest::isa::inst::{Inst, Op};
 use a99_sandbox_guest::isa::table::{Format, Row, TABLE};
 use std::fmt::Write;
 
-/// One in so many instructions is written over while the program runs.
+/// One in this many instructions is patched while the program runs.
 const PATCH_RATE: u64 = 60;
 
-/// Bytes of a page; an instruction may stand on two.
+/// Size of a page in bytes; an instruction may cross two.
 const PAGE: usize = 4096;
 
-/// Instructions of a sequence, of which fewer are there if many stand on two
-/// pages.
+/// Instructions of a sequence; fewer if many cross a page.
 const LENGTH: usize = 800;
 
-/// Where the data begin; the code before it must fit.
+/// Address of the data; the code before it must fit.
 const DATA: u64 = RAM_BASE + (64 << 10);
 
-/// Bytes that loads and stores reach: both sides of the pointers, with room
-/// for what a store may change behind them.
+/// Bytes that loads and stores reach: on both sides of the pointers, with room for bytes
+/// that a store may change after them.
 const SCRATCH: usize = 8 << 10;
 
-/// Bytes for the log, and all there is.
+/// Bytes of the log, and of the whole image.
 const LOG: usize = 16 << 10;
 const IMAGE: usize = (64 << 10) + SCRATCH + LOG;
 
@@ -42,9 +40,9 @@ const RESERVED: [u8; 4] = [SP as u8, TP as u8, T1 as u8, S0 as u8];
 
 /// A logged instruction.
 pub struct Step {
-    /// As it was encoded.
+    /// Its encoding.
     pub bits: u32,
-    /// Register that it set, if any, and whether that is floating-point.
+    /// Destination register, if any, and whether it is floating-point.
     target: Option<(u8, bool)>,
 }
 
@@ -67,20 +65,20 @@ impl Step {
     }
 }
 
-/// A program, ready to be loaded at [`RAM_BASE`].
+/// A program to load at [`RAM_BASE`].
 pub struct Program {
     /// Code and data.
     pub image: Vec<u8>,
-    /// The data that are compared: address and length.
+    /// The compared data: address and length.
     pub data: u64,
     pub data_len: usize,
-    /// Where in the data the log begins.
+    /// Offset of the log in the data.
     pub log_start: usize,
-    /// What was logged.
+    /// Logged instructions.
     pub steps: Vec<Step>,
 }
 
-/// The code that is being written.
+/// The code being written.
 struct Writer<'r> {
     code: Vec<u8>,
     steps: Vec<Step>,
@@ -134,7 +132,7 @@ impl Writer<'_> {
         self.code.extend(bits.to_le_bytes());
     }
 
-    /// `rd = RAM_BASE + distance`, by way of the program counter.
+    /// Computes `rd = RAM_BASE + distance` from the program counter.
     fn address(&mut self, rd: u32, distance: u64) {
         let here = self.code.len() as u64;
         let delta = (distance - here) as u32;
@@ -149,7 +147,7 @@ impl Writer<'_> {
         self.address(S0, middle);
         self.address(SP, middle - 1024);
         self.address(T1, middle + 2048);
-        // `ld` and `fld` of all registers from different places.
+        // `ld` and `fld` of all registers from different addresses.
         for register in (1..32).filter(|r| !RESERVED.contains(&(*r as u8))) {
             self.word(0x3003 | register << 7 | S0 << 15 | (register * 8) << 20);
         }
@@ -159,7 +157,7 @@ impl Writer<'_> {
         self.address(TP, scratch + SCRATCH as u64);
     }
 
-    /// Writes the data to standard output, exits, and should that fail, loops.
+    /// Writes the data to standard output, exits, and loops if that fails.
     fn epilogue(&mut self) {
         self.word(0x0010_0513); // li a0, 1
         self.address(11, DATA - RAM_BASE);
@@ -172,7 +170,7 @@ impl Writer<'_> {
         self.word(0x6f); // j .
     }
 
-    /// One instruction of the sequence, with what logs it.
+    /// Writes one random instruction, and the code that logs it.
     fn instruction(&mut self) {
         if self.random.below(PATCH_RATE) == 0 {
             return self.patch();
@@ -202,8 +200,8 @@ impl Writer<'_> {
         }
     }
 
-    /// Makes the open bits such that the program goes on: memory by the
-    /// pointers, valid rounding modes, floating-point registers of control.
+    /// Restricts the open bits so that the program continues: memory through the pointers,
+    /// valid rounding modes, floating-point control registers.
     fn tamed(&mut self, row: &Row, bits: u32) -> Option<u32> {
         let base = self.random.pick(&[SP, S0]);
         let with_base = bits & !(31 << 15) | base << 15;
@@ -253,10 +251,10 @@ impl Writer<'_> {
         self.log(conditional);
     }
 
-    /// An instruction that runs, is written over, and after `fence.i` runs as
-    /// the other one. Some stand on two pages.
+    /// Writes an instruction that runs, is patched, and after `fence.i` runs as another
+    /// one. Some cross a page.
     fn patch(&mut self) {
-        /// Bytes between the first instruction here and the one in question.
+        /// Bytes between the first instruction here and the patched one.
         const BEFORE: usize = 20;
         if self.random.below(3) == 0 {
             while (self.code.len() + BEFORE) % PAGE != PAGE - 2 {
@@ -315,7 +313,7 @@ impl Writer<'_> {
     }
 }
 
-/// The register that an instruction sets.
+/// Destination register of an instruction.
 fn target(bits: u32, inst: &Inst) -> Option<(u8, bool)> {
     let row = a99_sandbox_guest::isa::table::find(bits)?;
     let rd = (bits >> 7 & 31) as u8;
@@ -327,7 +325,7 @@ fn target(bits: u32, inst: &Inst) -> Option<(u8, bool)> {
     }
 }
 
-/// Whether an instruction may stand anywhere in a sequence.
+/// Whether an instruction may occur anywhere in a sequence.
 fn is_usable(bits: u32) -> bool {
     let inst = decode(bits).0;
     let Some(row) = a99_sandbox_guest::isa::table::find(bits) else {
@@ -344,7 +342,7 @@ fn is_usable(bits: u32) -> bool {
             | Op::Sret
             | Op::Wfi
             | Op::SfenceVma
-            // Clears blocks of another size there.
+            // QEMU clears blocks of another size.
             | Op::CboZero
     );
     let clobbers = match target(bits, &inst) {

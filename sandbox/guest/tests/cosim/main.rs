@@ -1,14 +1,13 @@
 //! Co-simulation: random instruction sequences on our hart and on QEMU's, compared.
 //!
-//! A sequence becomes a static ELF that `qemu-riscv64` runs as a user program;
-//! our machine runs the same bytes at the same address, bare. Each instruction
-//! logs its result, so that a difference names its instruction.
+//! A sequence becomes a static ELF that `qemu-riscv64` runs as a user program; our machine
+//! runs the same bytes at the same address, bare. Each instruction logs its result, so that
+//! a difference identifies its instruction.
 //!
-//! Needs `qemu-riscv64-static` (Debian: `qemu-user-static`), so it is ignored by
-//! `cargo test`; `cargo xtask slow` and `cargo xtask cosim` run it.
-//! `A99_COSIM_SEED` and `A99_COSIM_COUNT` choose other sequences, for example
-//! `A99_COSIM_SEED=7 A99_COSIM_COUNT=1000 cargo test -p a99-sandbox-guest --test cosim
-//! -- --ignored`.
+//! It needs `qemu-riscv64-static` (Debian: `qemu-user-static`), so `cargo test` ignores it;
+//! `cargo xtask slow` and `cargo xtask cosim` run it. `A99_COSIM_SEED` and
+//! `A99_COSIM_COUNT` choose other sequences, for example `A99_COSIM_SEED=7
+//! A99_COSIM_COUNT=1000 cargo test -p a99-sandbox-guest --test cosim -- --ignored`.
 
 mod elf;
 mod generator;
@@ -26,7 +25,7 @@ use std::process::Command;
 /// Sequences of the short form.
 const COUNT: u64 = 40;
 
-/// Names of the emulator, as Debian and others install it.
+/// Names of the emulator on Debian and other systems.
 const QEMU: [&str; 2] = ["qemu-riscv64-static", "qemu-riscv64"];
 
 fn qemu() -> Option<&'static str> {
@@ -39,7 +38,7 @@ fn number(name: &str, default: u64) -> u64 {
     text.map_or(default, |text| text.parse().expect("a number"))
 }
 
-/// The final memory on QEMU: what the program wrote.
+/// Final memory on QEMU, written by the program.
 fn on_qemu(qemu: &str, program: &Program, file: &Path) -> Vec<u8> {
     elf::write(file, &program.image);
     let output = Command::new(qemu).arg(file).output().expect("qemu runs");
@@ -47,7 +46,7 @@ fn on_qemu(qemu: &str, program: &Program, file: &Path) -> Vec<u8> {
     output.stdout
 }
 
-/// The final memory on our machine.
+/// Final memory on our machine.
 fn on_ours(program: &Program) -> Vec<u8> {
     let config = MachineConfig {
         ram_bytes: program.image.len(),
@@ -67,7 +66,7 @@ fn word(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"))
 }
 
-/// The first difference, in words that help.
+/// Describes the first difference.
 fn difference(program: &Program, ours: &[u8], theirs: &[u8]) -> Option<String> {
     if ours.len() != theirs.len() {
         return Some(format!("{} bytes here, {} there", ours.len(), theirs.len()));

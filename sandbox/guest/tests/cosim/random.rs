@@ -1,6 +1,6 @@
-//! SplitMix64: small, and the same everywhere.
+//! SplitMix64: small, and equal on all platforms.
 
-/// A generator of numbers that follow from a seed.
+/// A generator of numbers that depend only on a seed.
 pub struct Random(u64);
 
 impl Random {
@@ -24,8 +24,7 @@ impl Random {
         from[self.below(from.len() as u64) as usize]
     }
 
-    /// A number that is likely to be a corner case of integers, of single or
-    /// of double precision.
+    /// A likely corner case of integers, of single or of double precision.
     pub fn interesting(&mut self) -> u64 {
         const BOX: u64 = 0xffff_ffff << 32;
         let raw = self.next();
@@ -87,7 +86,7 @@ const DOUBLES: [u64; 14] = [
     0x41ef_ffff_ffe0_0000,
 ];
 
-/// The same of single precision.
+/// The same values in single precision.
 const SINGLES: [u64; 14] = [
     0,
     1,

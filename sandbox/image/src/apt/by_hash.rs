@@ -1,9 +1,8 @@
-//! Packages by their hashes, where a mirror has no index that its signature fits, as
-//! while it is being synchronised.
+//! Package downloads by hash, for a mirror whose index does not match its signature, as
+//! during synchronisation.
 //!
-//! The index is read for the places of files only and is not believed: a package is
-//! taken if it has the hash that the lock file has, which came from an index that
-//! Debian had signed.
+//! The index is untrusted and only locates files. A package is accepted if it has the hash
+//! of the lock file, which came from an index that Debian had signed.
 
 use super::super::command::{finish, output, program};
 use super::super::error::{ErrorCode, ImageError};
@@ -14,14 +13,14 @@ use std::collections::{BTreeSet, HashMap};
 use std::fs;
 use std::path::Path;
 
-/// Apt's own downloader; it goes the way that apt is configured to.
+/// Apt's own downloader, which uses apt's network settings.
 const HELPER: &str = "/usr/lib/apt/apt-helper";
 
-/// The largest compressed index that is read, in bytes.
+/// Maximum size of a compressed index in bytes.
 const MAX_INDEX: u64 = 64 << 20;
 
 impl Apt {
-    /// Fetches packages of these hashes into a folder, from the first mirror that has
+    /// Downloads packages by their hashes into a folder, from the first mirror that has
     /// them all.
     pub fn download_by_hash(
         folder: &Path,
@@ -94,8 +93,7 @@ impl Apt {
     }
 }
 
-/// Where files are below a mirror, by their hashes. A place that leads elsewhere is
-/// none.
+/// Maps hashes to paths below a mirror; paths that lead elsewhere are skipped.
 fn places_of(text: &str) -> HashMap<String, String> {
     let mut places = HashMap::new();
     let (mut place, mut hash) = (None, None);

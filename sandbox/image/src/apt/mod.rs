@@ -1,9 +1,9 @@
-//! Private apt: its own lists, cache, sources and state below the cache
-//! folder, and only Debian's archive keyring as the root of trust.
+//! Private apt: separate lists, cache, sources and state below the cache folder, with
+//! Debian's archive keyring as the only root of trust.
 //!
-//! The machine's apt is neither read nor changed, with two exceptions: where
-//! its mirror is ([`sources`]), and how it gets there (proxies, and whether
-//! its clock can be believed).
+//! The machine's apt is neither read nor changed, with two exceptions: the address of its
+//! mirror ([`sources`]), and its network settings (proxies, and whether its clock is
+//! reliable).
 
 mod by_hash;
 mod settings;
@@ -18,14 +18,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Where the keyring is: by its older and its newer name.
+/// Paths of the keyring: its older and its newer name.
 const KEYRINGS: [&str; 2] = [
     "/usr/share/keyrings/debian-archive-keyring.gpg",
     "/usr/share/keyrings/debian-archive-keyring.pgp",
 ];
 
-/// How apt says that a signature was made by a key it does not know. That a
-/// release "is not signed" it also says of a mirror that cannot be reached.
+/// Messages of apt about a signature by an unknown key. apt reports "is not signed" also
+/// for a mirror that it cannot reach.
 const UNKNOWN_KEY: [&str; 3] = [
     "NO_PUBKEY",
     "Missing key",
@@ -46,7 +46,7 @@ fn keyring() -> Option<&'static str> {
     KEYRINGS.into_iter().find(|path| Path::new(path).exists())
 }
 
-/// Apt with indices that have just been fetched and checked.
+/// Apt with indices that were just fetched and verified.
 #[derive(Debug)]
 pub struct Apt {
     folder: PathBuf,
@@ -99,12 +99,12 @@ impl Apt {
         check_update(&finish(self.program("apt-get").args(["-q", "update"]))?)
     }
 
-    /// The versions on offer of these packages.
+    /// Lists the offered versions of these packages.
     pub fn offers(&self, wanted: &[Wanted]) -> Result<Offers, ImageError> {
         let names: Vec<String> = wanted.iter().map(|w| full_name(*w)).collect();
         let show = |option: &str| {
             let mut command = self.program("apt-cache");
-            // It fails if one of the packages is unknown; the others are shown.
+            // `apt show` fails if a package is unknown, but shows the others.
             finish(command.arg("show").arg(option).args(&names))
         };
         let all = packages(&show("--all-versions")?.stdout);
@@ -112,7 +112,7 @@ impl Apt {
         Ok(Offers::new(all, current))
     }
 
-    /// Fetches packages into a folder; apt checks them against its indices.
+    /// Downloads packages into a folder; apt checks them against its indices.
     pub fn download(&self, packages: &[(Wanted, Locked)], folder: &Path) -> Result<(), ImageError> {
         let mut command = self.program("apt-get");
         command.current_dir(folder).args(["-q", "download"]);
@@ -133,8 +133,8 @@ impl Apt {
     }
 }
 
-/// Whether all indices were fetched and their signatures are good. For apt a
-/// failure is only a warning, and old indices go on being used.
+/// Checks that all indices were fetched and have good signatures. apt only warns about a
+/// failure, and keeps using old indices.
 fn check_update(printed: &Printed) -> Result<(), ImageError> {
     let stderr = &printed.stderr;
     if UNKNOWN_KEY.iter().any(|text| stderr.contains(text)) {
@@ -146,7 +146,7 @@ fn check_update(printed: &Printed) -> Result<(), ImageError> {
     }
 }
 
-/// The versions of packages that the indices have.
+/// Versions of packages in the indices.
 #[derive(Debug)]
 pub struct Offers {
     all: Vec<Locked>,
@@ -154,18 +154,18 @@ pub struct Offers {
 }
 
 impl Offers {
-    /// All versions, and the one of each package that apt would install.
+    /// Combines all versions with the one of each package that apt would install.
     pub(super) fn new(all: Vec<Locked>, current: Vec<Locked>) -> Offers {
         Offers { all, current }
     }
 
-    /// A certain version of a package.
+    /// Returns a given version of a package.
     pub fn version(&self, wanted: Wanted, version: &str) -> Option<&Locked> {
         let offered = |package: &&Locked| package.is(wanted) && package.version == version;
         self.all.iter().find(offered)
     }
 
-    /// The current version of a package.
+    /// Returns the current version of a package.
     pub fn current(&self, wanted: Wanted) -> Result<&Locked, ImageError> {
         let current = self.current.iter().find(|package| package.is(wanted));
         current.ok_or_else(|| {
@@ -179,7 +179,7 @@ fn full_name(wanted: Wanted) -> String {
     format!("{}:{}", wanted.name, wanted.arch.name())
 }
 
-/// The packages of an index in Debian's control format.
+/// Parses the packages of an index in Debian's control format.
 fn packages(text: &str) -> Vec<Locked> {
     let of = |stanza: Vec<(&str, String)>| {
         let field = |name: &str| {

@@ -5,8 +5,8 @@ use super::super::error::{ErrorCode, ImageError};
 use super::super::packages::{Arch, SUITE};
 use std::path::Path;
 
-/// Settings of the machine that are kept: how to reach the network. None of
-/// them weakens the check of signatures.
+/// Network settings taken over from the machine's apt. None of them weakens the check of
+/// signatures.
 const KEPT_SETTINGS: [&str; 9] = [
     "Acquire::http::Proxy",
     "Acquire::https::Proxy",
@@ -19,13 +19,13 @@ const KEPT_SETTINGS: [&str; 9] = [
     "Acquire::Check-Valid-Until",
 ];
 
-/// The one source: Debian's main archive, believed by its keyring only.
+/// The only source: Debian's main archive, verified by its keyring alone.
 pub(super) fn source(mirror: &str, keyring: &str) -> String {
     format!("Types: deb\nURIs: {mirror}\nSuites: {SUITE}\nComponents: main\nSigned-By: {keyring}\n")
 }
 
-/// The configuration file. apt reads it before all others, and with no parts
-/// and no main file there are none.
+/// Builds the configuration file. apt reads it before all others, and it disables the main
+/// file and the parts.
 pub(super) fn file(folder: &Path, kept: &[String]) -> Result<String, ImageError> {
     let folder = folder
         .to_str()
@@ -64,7 +64,7 @@ Acquire::Retries "3";
     Ok(text)
 }
 
-/// The kept settings of the machine, as lines of a configuration file.
+/// Returns the machine's network settings as lines of a configuration file.
 pub(super) fn of_machine() -> Vec<String> {
     let dump = output(program("apt-config").arg("dump")).unwrap_or_default();
     kept_settings(&dump)

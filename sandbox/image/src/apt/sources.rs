@@ -1,16 +1,16 @@
-//! Debian mirrors: finding the machine's own one in its apt sources, in both of
-//! apt's formats: one line each (`sources.list(5)`) and deb822 stanzas.
+//! Debian mirrors: finds the machine's mirror in its apt sources, in both of apt's formats:
+//! one-line entries (`sources.list(5)`) and deb822 stanzas.
 //!
-//! Only the address is taken. What the machine trusts, pins or mixes in does
-//! not matter here; packages are believed because Debian signed them.
+//! Only the address is used. The machine's trust settings, pins and other archives do not
+//! matter here; packages are trusted because Debian signed them.
 
 use std::fs;
 use std::path::Path;
 
-/// The mirror that is used where the machine names none that works.
+/// Fallback mirror for machines that name no working one.
 pub const PUBLIC_MIRROR: &str = "http://deb.debian.org/debian";
 
-/// Names of suites that tell Debian's archive from others.
+/// Suite names that distinguish Debian's archive from others.
 const SUITES: [&str; 13] = [
     "buster",
     "bullseye",
@@ -27,10 +27,10 @@ const SUITES: [&str; 13] = [
     "experimental",
 ];
 
-/// The largest file of sources that is read, in bytes.
+/// Maximum size of a sources file in bytes.
 const MAX_FILE: u64 = 1 << 20;
 
-/// The mirrors to try, best first: the machine's own, then the public one.
+/// Returns the mirrors to try, best first: the machine's own, then the public one.
 pub fn mirrors(etc_apt: &Path) -> Vec<String> {
     let mut found = Vec::new();
     for (path, text) in source_files(etc_apt) {
@@ -69,7 +69,7 @@ fn source_files(etc_apt: &Path) -> Vec<(String, String)> {
     texts.collect()
 }
 
-/// The Debian mirrors in lines `deb [OPTIONS] URI SUITE COMPONENT...`.
+/// Returns the Debian mirrors in lines `deb [OPTIONS] URI SUITE COMPONENT...`.
 fn lines(text: &str) -> Vec<String> {
     text.lines().filter_map(line_mirror).collect()
 }
@@ -77,7 +77,7 @@ fn lines(text: &str) -> Vec<String> {
 fn line_mirror(line: &str) -> Option<String> {
     let line = line.split('#').next()?.trim();
     let rest = line.strip_prefix("deb")?;
-    // `deb-src` is another type.
+    // `deb-src` is a different type.
     let rest = rest.strip_prefix(char::is_whitespace)?.trim_start();
     let rest = match rest.strip_prefix('[') {
         Some(options) => options.split_once(']')?.1,
@@ -89,7 +89,7 @@ fn line_mirror(line: &str) -> Option<String> {
     debian(uri, &[suite], &components)
 }
 
-/// The Debian mirrors in deb822 stanzas.
+/// Returns the Debian mirrors in deb822 stanzas.
 fn stanzas(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     for stanza in deb822(text) {
@@ -113,9 +113,8 @@ fn is_no(word: &str) -> bool {
     ["no", "false", "without", "off", "disable"].contains(&word.to_ascii_lowercase().as_str())
 }
 
-/// The fields of stanzas in Debian's control format (deb822(5)): `Key: value`,
-/// values going on in indented lines, stanzas apart by empty lines. Comments
-/// are left out.
+/// Parses stanzas in Debian's control format (deb822(5)): `Key: value`, with values
+/// continued in indented lines and stanzas separated by empty lines. Comments are skipped.
 pub fn deb822(text: &str) -> Vec<Vec<(&str, String)>> {
     let mut stanzas = vec![Vec::new()];
     for line in text.lines().filter(|line| !line.starts_with('#')) {
@@ -140,9 +139,9 @@ pub fn deb822(text: &str) -> Vec<Vec<(&str, String)>> {
     stanzas
 }
 
-/// The address, if this is a mirror of Debian's main archive: fetched over the
-/// web, a release or its updates, component `main`, and the folder that all
-/// mirrors have by convention. The archive of security updates is another one.
+/// Returns the address if it is a mirror of Debian's main archive: fetched over the web, a
+/// release or its updates, component `main`, and the folder that all mirrors have by
+/// convention. The archive of security updates is a different one.
 fn debian(uri: &str, suites: &[&str], components: &[&str]) -> Option<String> {
     let uri = uri.trim_end_matches('/');
     let web = uri.starts_with("http://") || uri.starts_with("https://");

@@ -1,5 +1,5 @@
-//! Image checks: whether it is there, whole, safe, for this engine, and of these
-//! sources.
+//! Image checks: whether it exists, is complete, safe, for this engine, and built from
+//! these sources.
 
 use super::super::cache::Cache;
 use super::super::entry::Entry;
@@ -10,15 +10,15 @@ use super::super::seal::SealKey;
 use super::super::{ErrorCode, ImageError, Options, find_built};
 use super::{Diagnostic, Status};
 
-/// Steps without whose results no guest starts.
+/// Steps whose results every guest needs.
 const NEEDED: [&str; 2] = ["snapshot", "module"];
 
-/// Steps whose results are there after a build, and not after an import.
+/// Steps with results after a build, but not after an import.
 const PARTS: [&str; 3] = ["kernel", "rootfs", "emulator"];
 
 const BUILD: &str = "`a99 sandbox build`, or `a99 sandbox image import FILE`";
 
-/// What kind of image is there.
+/// Kind of the installed image.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum State {
     Missing,
@@ -40,7 +40,7 @@ pub(super) fn state(
     }
     let mut entries = Vec::new();
     for step in NEEDED.iter().chain(&PARTS).filter(|step| cache.names(step)) {
-        // A lost part costs the next build time; guests start without it.
+        // A lost part only slows down the next build; guests start without it.
         let severity = match NEEDED.contains(step) {
             true => Status::Error,
             false => Status::Warning,
@@ -87,7 +87,7 @@ fn whence(state: State) -> &'static str {
     }
 }
 
-/// The files of a result whose contents are not what was written.
+/// Lists the files of a result with modified contents.
 fn damage(entry: &Entry, severity: Status) -> Option<Diagnostic> {
     let damaged = entry.damaged();
     let names = damaged.join(", ");
@@ -98,7 +98,7 @@ fn damage(entry: &Entry, severity: Status) -> Option<Diagnostic> {
     (!damaged.is_empty()).then_some(diagnostic)
 }
 
-/// Whether the compiled module is for this engine, and a guest starts from it.
+/// Checks that the compiled module is for this engine, and that a guest starts from it.
 fn module_diagnostics(
     module: &Entry,
     machine: &dyn Machine,
@@ -129,7 +129,7 @@ fn module_diagnostics(
     ]
 }
 
-/// Whether a build here and now would change the image.
+/// Checks whether a build here and now would change the image.
 pub(super) fn freshness(cache: &Cache, options: &Options, machine: &dyn Machine) -> Diagnostic {
     let check = "sources";
     if options.sources.is_none() {

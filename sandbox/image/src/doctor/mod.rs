@@ -1,8 +1,6 @@
-//! Doctor: checks of what is there and what is missing, with the command that
-//! helps.
+//! Doctor: checks the system and the image, and names the commands that fix problems.
 //!
-//! Nothing is changed or fetched. The image is read in full, and a guest is
-//! started from it.
+//! It changes and fetches nothing. It reads the image in full, and starts a guest from it.
 
 mod image;
 mod system;
@@ -12,22 +10,22 @@ use super::error::ImageError;
 use super::machine::Machine;
 use super::{Options, tools};
 
-/// The check of the cache folder, which comes first.
+/// Name of the check of the cache folder, which comes first.
 const CACHE: &str = "cache folder";
 
-/// How a check ended.
+/// Result of a check.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Status {
-    /// All is well.
+    /// The check found no problem.
     Ok,
-    /// Guests run, but something is missing or will take longer.
+    /// Guests run, but a part is missing or will take longer.
     Warning,
-    /// No guest runs, or none can be built.
+    /// Guests cannot run, or cannot be built.
     Error,
 }
 
 impl Status {
-    /// The status as text, for machines.
+    /// Returns the status as text, for machines.
     pub const fn name(self) -> &'static str {
         match self {
             Status::Ok => "ok",
@@ -37,16 +35,16 @@ impl Status {
     }
 }
 
-/// The result of a check.
+/// Finding of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// The check's name, which never changes.
+    /// Name of the check, which never changes.
     pub check: &'static str,
-    /// How it ended.
+    /// Result of the check.
     pub status: Status,
-    /// What was found.
+    /// Description of the finding.
     pub text: String,
-    /// What helps.
+    /// Remedy, if one is known.
     pub help: Option<String>,
 }
 
@@ -69,7 +67,7 @@ impl Diagnostic {
         self
     }
 
-    /// A failure as a diagnostic.
+    /// Turns a failure into a diagnostic.
     fn of(check: &'static str, status: Status, error: &ImageError) -> Diagnostic {
         let text = format!(
             "{}: {} ({})",
@@ -84,7 +82,7 @@ impl Diagnostic {
     }
 }
 
-/// Runs all checks. A cache that cannot be used is a diagnostic of its own.
+/// Runs all checks; an unusable cache becomes a diagnostic.
 pub fn examine(
     cache: Result<Cache, ImageError>,
     options: &Options,
@@ -105,7 +103,7 @@ pub fn examine(
     if let image::State::Built = state {
         diagnostics.push(image::freshness(&cache, options, machine));
     }
-    // Whoever has an image needs no tools to build one.
+    // A user who has an image needs no build tools.
     let severity = match state {
         image::State::Missing => Status::Error,
         image::State::Built | image::State::Imported => Status::Warning,
@@ -115,7 +113,7 @@ pub fn examine(
     diagnostics
 }
 
-/// Whether an image can be built here.
+/// Checks whether an image can be built here.
 fn build_tools(severity: Status) -> Diagnostic {
     let check = "build tools";
     if !super::apt::exists() {

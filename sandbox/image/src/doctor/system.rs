@@ -1,4 +1,4 @@
-//! System checks: room, memory, limits, calls of the kernel.
+//! System checks: disk space, memory, limits, system calls.
 
 use super::{Diagnostic, Status};
 use a99_sandbox_cache::step::free_bytes;
@@ -6,21 +6,21 @@ use rustix::process::{Resource, getrlimit};
 use std::fs;
 use std::path::Path;
 
-/// Free space below which a build from nothing may not end: the kernel's
-/// source, unpacked, and what is compiled from it.
+/// Free space below which a full build may fail: the kernel's unpacked source and its
+/// objects.
 const ROOM: u64 = 3_500_000_000;
 
 /// Available memory below which a build, or a handful of guests, is tight.
 const MEMORY: u64 = 1 << 30;
 
-/// Addresses that a guest's memory sets aside, with its guard pages, and as
-/// much again for the rest of the process.
+/// Address space that a guest's memory reserves, with its guard pages, and as much again
+/// for the rest of the process.
 const ADDRESSES: u64 = 9 << 30;
 
 /// Open files and threads below which fifty guests do not fit.
 const MANY: u64 = 256;
 
-/// All checks; `folder` is where images are kept.
+/// Runs all checks; `folder` is where images are kept.
 pub(super) fn checks(folder: &Path) -> Vec<Diagnostic> {
     vec![
         disk(folder),
@@ -65,7 +65,7 @@ fn disk(folder: &Path) -> Diagnostic {
     }
 }
 
-/// The line `MemAvailable` of `/proc/meminfo` (proc_meminfo(5)), in KiB.
+/// Checks the line `MemAvailable` of `/proc/meminfo` (proc_meminfo(5)), in KiB.
 fn memory(table: &str) -> Diagnostic {
     let check = "memory";
     let line = table.lines().find_map(|l| l.strip_prefix("MemAvailable:"));
@@ -84,7 +84,8 @@ fn memory(table: &str) -> Diagnostic {
     }
 }
 
-/// Guests set aside addresses that they never touch; mode 2 counts them.
+/// Checks overcommit: guests reserve address space that they never touch, and mode 2 counts
+/// it.
 fn overcommit(mode: &str) -> Diagnostic {
     let check = "overcommit";
     match mode {
@@ -126,7 +127,7 @@ fn judge_limit(
     }
 }
 
-/// Folders are shared with guests through `openat2` (Linux 5.6), which some
+/// Checks `openat2` (Linux 5.6), which shares folders with guests, and which some
 /// containers forbid.
 fn openat2(folder: &Path) -> Diagnostic {
     use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
@@ -152,7 +153,7 @@ fn groups() -> Vec<u32> {
     groups
 }
 
-/// Whether one of the groups may send ICMP echoes without rights (icmp(7),
+/// Checks whether one of the groups may send ICMP echoes without privileges (icmp(7),
 /// `ping_group_range`).
 fn ping(range: &str, groups: &[u32]) -> Diagnostic {
     let check = "ping";
@@ -192,7 +193,7 @@ mod tests {
     #[test]
     fn ping_needs_one_of_the_groups() {
         assert_eq!(ping("0\t2147483647", &[7]).status, Status::Ok);
-        // Nobody, as kernels have it from the beginning.
+        // The kernel's default range is empty.
         assert_eq!(ping("1\t0", &[0, 1]).status, Status::Warning);
         assert_eq!(ping("5 6", &[4, 6]).status, Status::Ok);
         assert_eq!(ping("", &[0]).status, Status::Warning);

@@ -1,15 +1,13 @@
-//! Busybox: its program without unwind tables, and its commands, one link each.
+//! Busybox: its program without unwind tables, and a link for each of its commands.
 //!
-//! A static program registers its unwind tables when it starts, and takes them
-//! off when it ends. Since GCC 13 both read the tables from end to end
-//! (`get_pc_range` in `unwind-dw2-fde.c`): a quarter of all that a command such
-//! as `echo` does. Nothing in busybox unwinds: it is C and has no threads. With
-//! tables that end where they begin, registering does nothing.
+//! A static program registers its unwind tables when it starts, and unregisters them when
+//! it ends. Since GCC 13 both read the tables from end to end (`get_pc_range` in
+//! `unwind-dw2-fde.c`), a quarter of the run of a command such as `echo`. Busybox never
+//! unwinds: it is C and has no threads. With empty tables, registering does nothing.
 //!
-//! The names are read from the program itself: it keeps them as a table of
-//! texts in order, each ended by a zero, which begins with `[` and `[[`. Its shell
-//! looks there before it looks for files, so commands that others replace get
-//! another name in it.
+//! The names are read from the program itself: it keeps them as a sorted table of
+//! zero-terminated texts, which begins with `[` and `[[`. Its shell searches that table
+//! before files, so commands that other programs replace are renamed in it.
 
 use super::super::cpio::{Content, Node, Tree};
 use super::super::elf;
@@ -17,33 +15,33 @@ use super::super::error::ImageError;
 use super::{tools, unexpected};
 use std::ops::Range;
 
-/// The program in the image.
+/// Path of the program in the image.
 const PROGRAM: &str = "usr/bin/busybox";
 
-/// The section with its unwind tables.
+/// Section of its unwind tables.
 const UNWIND_TABLES: &str = ".eh_frame";
 
-/// The section with its instructions.
+/// Section of its instructions.
 const INSTRUCTIONS: &str = ".text";
 
-/// `li REGISTER, 767` (RISC-V, I-type): with that Debian's program compares characters
-/// (`CONFIG_LAST_SUPPORTED_WCHAR`) and shows `?` for those above. In its place goes
+/// `li REGISTER, 767` (RISC-V, I-type): Debian's program compares characters with this
+/// limit (`CONFIG_LAST_SUPPORTED_WCHAR`) and shows `?` for those above. It is replaced by
 /// `lui REGISTER, 0x110`, a number above all of Unicode.
 const LAST_SHOWN: u32 = 0x2ff0_0013;
 const ALL_SHOWN: u32 = 0x0011_0037;
 const REGISTER: u32 = 0x1f << 7;
 
-/// Where the table of names begins.
+/// Start of the table of names.
 const TABLE_START: &[u8] = b"[\0[[\0";
 
-/// Commands that would mislead: there are no packages to install in a guest.
+/// Misleading commands: a guest has no packages to install.
 const LEFT_OUT: [&str; 5] = ["busybox", "dpkg", "dpkg-deb", "rpm", "ssl_client"];
 
-/// Commands without which this is not the busybox that was expected.
+/// Commands that identify the expected busybox.
 const EXPECTED: [&str; 7] = ["ash", "ip", "mount", "setsid", "sh", "udhcpc", "zcat"];
 
-/// Takes the unwind tables and what other programs do from the program, and adds a
-/// link for each command that no package brings.
+/// Removes the unwind tables and replaced commands from the program, and adds a link for
+/// each command that no package provides.
 pub(super) fn add(tree: &mut Tree) -> Result<(), ImageError> {
     let Some(Node::File(mode, content)) = tree.get(PROGRAM) else {
         return Err(unexpected("busybox-static", "it has no usr/bin/busybox"));
@@ -72,7 +70,7 @@ pub(super) fn add(tree: &mut Tree) -> Result<(), ImageError> {
     Ok(())
 }
 
-/// Has names in every script shown as they are.
+/// Lets names in every script be shown unchanged.
 fn show_all_characters(instructions: &mut [u8]) -> Result<(), ImageError> {
     let mut found = false;
     // Instructions begin at even addresses.
@@ -94,8 +92,8 @@ fn show_all_characters(instructions: &mut [u8]) -> Result<(), ImageError> {
     })
 }
 
-/// Gives a command a name behind its own that keeps the order, by which names are
-/// looked up.
+/// Renames a command to a later name that keeps the sort order, by which names are looked
+/// up.
 fn hide(program: &mut [u8], names: &[Name], wanted: &str) -> Result<(), ImageError> {
     let failed = || unexpected("busybox-static", format!("its `{wanted}` cannot be hidden"));
     let at = names.iter().position(|(name, _)| name == wanted);
@@ -108,7 +106,7 @@ fn hide(program: &mut [u8], names: &[Name], wanted: &str) -> Result<(), ImageErr
     is_free.then_some(()).ok_or_else(failed)
 }
 
-/// A command, and where its name is in the program.
+/// A command, and the position of its name in the program.
 type Name = (String, Range<usize>);
 
 fn names(program: &[u8]) -> Result<Vec<Name>, ImageError> {
@@ -129,7 +127,7 @@ fn names(program: &[u8]) -> Result<Vec<Name>, ImageError> {
     ))
 }
 
-/// Names as long as they ascend; what follows is another text.
+/// Collects names while they ascend; the next text is not a name.
 fn table(program: &[u8], start: usize) -> Vec<Name> {
     let mut names: Vec<Name> = Vec::new();
     let mut at = start;
@@ -199,7 +197,7 @@ mod tests {
         assert_eq!(tree.get("usr/bin/ip"), Some(&file(b"real".to_vec())));
         assert_eq!(tree.get("usr/bin/rpm"), None);
         assert_eq!(tree.get("usr/bin/zzz"), None);
-        // What others do is no command of its own any more.
+        // Replaced commands must be gone from the table.
         let Some(Node::File(0o755, Content::Bytes(program))) = tree.get(PROGRAM) else {
             panic!("no program");
         };
@@ -235,7 +233,7 @@ mod tests {
             |code: &[u16]| -> Vec<u8> { code.iter().flat_map(|half| half.to_le_bytes()).collect() };
         let mut program = bytes(&code);
         show_all_characters(&mut program).unwrap();
-        // lui a4, 0x110 and lui s10, 0x110; the rest is as it was.
+        // lui a4, 0x110 and lui s10, 0x110; the rest is unchanged.
         let expected = [
             0x0001, 0x0737, 0x0011, 0x6463, 0x00f7, 0x0d37, 0x0011, 0xc783, 0x2ff7,
         ];

@@ -1,11 +1,9 @@
-//! Image disk: programs that are too large for the guest's memory and are
-//! wanted all the same. It is a file system that cannot be written (EROFS), not
-//! packed, so that reading it costs a copy; the host keeps it in a file for all
-//! guests.
+//! Image disk: programs that are useful but too large for the guest's memory. It is a
+//! read-only file system (EROFS), uncompressed, so that a read is a plain copy; the host
+//! keeps it in one file for all guests.
 //!
-//! It is mounted at [`PLACE`]. In the root file system stands a link for each
-//! folder or file of it that is not there otherwise, so that everything is where
-//! Debian has it.
+//! It is mounted at [`PLACE`]. The root file system has a link for each of its folders or
+//! files that do not exist there, so that every path is as in Debian.
 
 use super::super::command::{finish, output, program};
 use super::super::cpio::{Content, Node, Tree};
@@ -16,26 +14,24 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
-/// Where the guest mounts it; `init` does.
+/// Mount point in the guest, mounted by `init`.
 pub const PLACE: &str = "usr/lib/agent99";
 
-/// The program that makes the file system.
+/// Program that makes the file system.
 const MAKE: &str = "mkfs.erofs";
 
-/// A package of which only some programs are taken, into the folder of all
-/// programs.
+/// A package of which only some programs are taken, into the folder of all programs.
 pub(super) const FORMAT_PACKAGE: &str = "e2fsprogs";
 const FORMAT_PROGRAMS: [&str; 1] = ["usr/sbin/mke2fs"];
 
-/// What of the standard library's package is on the disk.
+/// The part of the standard library's package on the disk.
 const VENV: &str = "usr/lib/python3.13/venv";
 
-/// What keeps pip from installing outside of virtual environments (PEP 668): it is
-/// left out, because a guest has no other package manager and lasts no longer than its
-/// task.
+/// File that keeps pip from installing outside virtual environments (PEP 668). It is left
+/// out, because a guest has no other package manager and lasts no longer than its task.
 const EXTERNALLY_MANAGED: &str = "usr/lib/python3.13/EXTERNALLY-MANAGED";
 
-/// Our own files of it: path, content.
+/// Additional files of ours on the disk: path, content.
 pub(super) const OWN: [(&str, &str); 2] = [
     (
         "usr/lib/python3.13/ensurepip/__init__.py",
@@ -47,12 +43,12 @@ pub(super) const OWN: [(&str, &str); 2] = [
     ),
 ];
 
-/// Files of two names that git's package has twice.
+/// Files that git's package contains twice, under two names.
 const SAME: [(&str, &str); 1] = [("usr/lib/git-core/git", "/usr/bin/git")];
 
-/// The files of the disk: those of its packages, unpacked in `folder`, the parts
-/// of the package for formatting, unpacked in `format`, and what Python's
-/// standard library, unpacked in `guest`, has for virtual environments.
+/// Collects the files of the disk: those of its packages, unpacked in `folder`, the
+/// formatting programs, unpacked in `format`, and the virtual environment support of
+/// Python's standard library, unpacked in `guest`.
 pub(super) fn tree(folder: &Path, format: &Path, guest: &Path) -> Result<Tree, ImageError> {
     let host_path = folder.join(VENV);
     if let Some(above) = host_path.parent() {
@@ -90,7 +86,7 @@ pub(super) fn tree(folder: &Path, format: &Path, guest: &Path) -> Result<Tree, I
 /// Adds the links to the root file system.
 pub(super) fn link(tree: &mut Tree, disk: &Tree) {
     tree.put(PLACE, Node::Folder(0o755));
-    // A folder that is linked, with all below it.
+    // A linked folder, which covers all entries below it.
     let mut linked: Option<String> = None;
     for (path, node) in disk.iter() {
         let is_below = |folder: &String| path.starts_with(&format!("{folder}/"));
@@ -104,7 +100,7 @@ pub(super) fn link(tree: &mut Tree, disk: &Tree) {
     }
 }
 
-/// Both as the guest sees them, for checks.
+/// Merges both trees as the guest sees them, for checks.
 pub(super) fn mounted(tree: &Tree, disk: &Tree) -> Tree {
     let mut all = tree.clone();
     for (path, node) in disk.iter() {
@@ -135,15 +131,15 @@ pub(super) fn write(tree: &Tree, work: &Path, file: &Path) -> Result<(), ImageEr
             Node::Characters(..) => return Err(unexpected(path, "a device on the disk")),
         }
     }
-    // Owned by root, of 1970, without extended attributes, and with an identifier
-    // that follows from the contents: the same files give the same disk.
+    // Owned by root, dated 1970, without extended attributes, and with an identifier
+    // derived from the contents: the same files give the same disk.
     let mut make = program(MAKE);
     make.args(["--quiet", "--all-root", "-T0", "-x-1"]);
     make.arg(format!("-U{}", identifier(&listed.key())));
     output(make.arg(file).arg(work)).map(drop)
 }
 
-/// A UUID made from a hash (RFC 9562, section 5.8).
+/// Makes a UUID from a hash (RFC 9562, section 5.8).
 fn identifier(hash: &str) -> String {
     let digits: String = hash
         .chars()
@@ -154,10 +150,10 @@ fn identifier(hash: &str) -> String {
     format!("{a}-{b}-8{c}-8{}-{}", &digits[17..20], &digits[20..32])
 }
 
-/// Its version: other versions may make another file of the same files. Empty if
-/// it is not installed.
+/// Returns the program's version, since other versions may make another image of the same
+/// files. Empty if it is not installed.
 pub(super) fn version() -> String {
-    // Older ones tell it, and then that they do not know the option.
+    // Older versions print it, and then reject the option.
     let printed = finish(program(MAKE).arg("--version"));
     let lines = printed.map(|printed| printed.stdout).unwrap_or_default();
     lines.lines().next().unwrap_or_default().to_owned()

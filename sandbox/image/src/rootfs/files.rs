@@ -1,4 +1,4 @@
-//! Own files, which no package brings: folders, links, configuration, the first program.
+//! Own files, which no package provides: folders, links, configuration, the init program.
 
 use super::super::cpio::{Content, Node, Tree};
 use super::super::error::{At, ImageError};
@@ -6,7 +6,7 @@ use super::unexpected;
 use std::fs;
 use std::path::Path;
 
-/// Our own files: path, permissions, content.
+/// Own files: path, permissions, content.
 pub(super) const OWN: [(&str, u32, &str); 11] = [
     ("init", 0o755, include_str!("../../rootfs/init")),
     (
@@ -42,7 +42,7 @@ pub(super) const OWN: [(&str, u32, &str); 11] = [
     ("etc/resolv.conf", 0o644, ""),
 ];
 
-/// Folders that are empty at boot: mount points and places to write.
+/// Empty folders at boot: mount points and writable places.
 const FOLDERS: [(&str, u32); 13] = [
     ("dev", 0o755),
     ("home", 0o755),
@@ -59,7 +59,7 @@ const FOLDERS: [(&str, u32); 13] = [
     ("var/tmp", 0o1777),
 ];
 
-/// Links. All programs are in one folder, whatever path a script uses.
+/// Links. All programs are in one folder, for any path that a script uses.
 const LINKS: [(&str, &str); 8] = [
     ("bin", "usr/bin"),
     ("lib", "usr/lib"),
@@ -71,13 +71,13 @@ const LINKS: [(&str, &str); 8] = [
     ("var/run", "/run"),
 ];
 
-/// The bundle of certificates, where programs look for it.
+/// Bundle of certificates, where programs look for it.
 const CERTIFICATES: &str = "etc/ssl/certs/ca-certificates.crt";
 
-/// The certificates in the package, each in a file of its own.
+/// Folder of the single certificates in the package.
 const CERTIFICATE_FOLDER: &str = "usr/share/ca-certificates/mozilla";
 
-/// Adds them.
+/// Adds the own files to the tree.
 pub(super) fn add(tree: &mut Tree, guest: &Path) -> Result<(), ImageError> {
     for (path, mode) in FOLDERS {
         tree.put(path, Node::Folder(mode));
@@ -93,13 +93,13 @@ pub(super) fn add(tree: &mut Tree, guest: &Path) -> Result<(), ImageError> {
         CERTIFICATES,
         Node::File(0o644, Content::Bytes(certificates)),
     );
-    // The kernel opens the console before there is a file system of devices.
+    // The kernel opens the console before devtmpfs is mounted.
     tree.put("dev/console", Node::Characters(0o600, 5, 1));
     tree.put("dev/null", Node::Characters(0o666, 1, 3));
     Ok(())
 }
 
-/// All certificates, in the order of their names.
+/// Concatenates all certificates, in the order of their names.
 fn certificates(folder: &Path) -> Result<Vec<u8>, ImageError> {
     let mut paths = Vec::new();
     for entry in fs::read_dir(folder).at(folder)? {

@@ -1,16 +1,16 @@
-//! Library check: every program and library of the image finds those that it needs.
+//! Library check: every program and library of the image finds the libraries that it needs.
 
 use super::super::cpio::{Node, Tree};
 use super::super::elf::{self, Elf};
 use super::super::error::{ErrorCode, ImageError};
 
-/// Where the guest's dynamic loader looks (ld.so(8), Debian's multiarch).
+/// Search path of the guest's dynamic loader (ld.so(8), Debian's multiarch).
 const FOLDERS: [&str; 2] = ["usr/lib/riscv64-linux-gnu", "usr/lib"];
 
-/// Links that are followed.
+/// Maximum links followed.
 const MAX_LINKS: usize = 8;
 
-/// Checks all files; the first that lacks something is named.
+/// Checks all files; the error names the first with a missing library.
 pub(super) fn check(tree: &Tree) -> Result<(), ImageError> {
     for (path, node) in tree.iter() {
         let Node::File(_, content) = node else {
@@ -45,7 +45,7 @@ fn check_one(tree: &Tree, path: &str, elf: &Elf) -> Result<(), ImageError> {
     Ok(())
 }
 
-/// Whether a path leads to a file, over links as the guest would follow them.
+/// Whether a path leads to a file, following links as the guest would.
 fn is_file(tree: &Tree, path: &str) -> bool {
     let mut path = path.to_owned();
     for _ in 0..MAX_LINKS {
@@ -53,7 +53,7 @@ fn is_file(tree: &Tree, path: &str) -> bool {
             Some(Node::File(..)) => return true,
             Some(Node::Link(target)) => path = beside(&path, target),
             Some(_) => return false,
-            // Perhaps a folder above it is a link, such as `lib`.
+            // A parent folder may be a link, such as `lib`.
             None => match above_link(tree, &path) {
                 Some(resolved) => path = resolved,
                 None => return false,
@@ -63,7 +63,7 @@ fn is_file(tree: &Tree, path: &str) -> bool {
     false
 }
 
-/// The path with the first linked folder resolved.
+/// Resolves the first linked folder of a path.
 fn above_link(tree: &Tree, path: &str) -> Option<String> {
     path.match_indices('/')
         .find_map(|(slash, _)| match tree.get(&path[..slash]) {
@@ -72,7 +72,7 @@ fn above_link(tree: &Tree, path: &str) -> Option<String> {
         })
 }
 
-/// A link's target as a path from the root.
+/// Turns a link's target into a path from the root.
 fn beside(link: &str, target: &str) -> String {
     match target.strip_prefix('/') {
         Some(absolute) => absolute.to_owned(),

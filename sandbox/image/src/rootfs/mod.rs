@@ -1,7 +1,8 @@
-//! Root file system: Debian's packages without what a guest does not
-//! need, the busybox commands and a few of GNU's, our own few files, and
-//! compiled Python modules, as one archive that the kernel unpacks into memory at boot.
-//! What is large and not always wanted is on a disk beside it ([`disk`]).
+//! Root file system: one archive that the kernel unpacks into memory at boot.
+//!
+//! It holds Debian's packages without the files that a guest does not need, the busybox
+//! commands and a few of GNU's, a few files of ours, and compiled Python modules. Large and
+//! rarely needed programs are on a disk beside it ([`disk`]).
 
 mod busybox;
 pub mod disk;
@@ -21,18 +22,18 @@ use super::step::{Step, StepContext};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The name of the archive in the result.
+/// File name of the archive in the result.
 pub const ARCHIVE: &str = "rootfs.cpio";
 
-/// The name of the image's disk in the result.
+/// File name of the image's disk in the result.
 pub const DISK: &str = "guest.disk";
 
-/// Where the agent is that runs the host's commands. `/sbin` is a link to the
-/// folder with all programs.
+/// Path of the agent that runs the host's commands. `/sbin` is a link to the folder with
+/// all programs.
 pub const AGENT: &str = "usr/bin/agent99-agent";
 
-/// The code that decides about the content: a change of it is a change of the
-/// result. Building takes seconds, so a change of a comment may cost them.
+/// Sources that determine the content: a change of them counts as a change of the result. A
+/// build takes seconds, so a changed comment may cost them.
 const RECIPE: [&str; 11] = [
     include_str!("mod.rs"),
     include_str!("busybox.rs"),
@@ -47,21 +48,21 @@ const RECIPE: [&str; 11] = [
     python::SCRIPT,
 ];
 
-/// Room for the unpacked packages and the archive, in bytes.
+/// Space for the unpacked packages and the archive, in bytes.
 const ROOM: u64 = 400_000_000;
 
-/// Builds the root file system.
+/// Step that builds the root file system.
 #[derive(Clone, Debug)]
 pub struct RootFs {
-    /// This machine's architecture: its Python compiles the modules.
+    /// Architecture of the build machine, whose Python compiles the modules.
     pub host: Arch,
-    /// The agent's program, a static one for the guest. Without it the guest
-    /// offers a shell on its console.
+    /// Agent program, statically linked for the guest. Without it the guest offers a shell
+    /// on its console.
     pub agent: Option<PathBuf>,
 }
 
 impl RootFs {
-    /// For this machine.
+    /// Creates the step for this machine.
     pub fn new(agent: Option<PathBuf>) -> Result<RootFs, ImageError> {
         let host = Arch::host().ok_or_else(|| {
             ImageError::new(
@@ -150,7 +151,7 @@ impl Step for RootFs {
     }
 }
 
-/// All packages of the guest.
+/// Lists all packages of the guest.
 fn all_files() -> Vec<Wanted> {
     [packages::root_files(), packages::disk_files()].concat()
 }

@@ -1,9 +1,8 @@
-//! Python bytecode: the guest's modules are compiled on this machine.
+//! Python bytecode: the build machine compiles the guest's modules.
 //!
-//! Compiled modules do not depend on the processor, only on the version of
-//! Python; the same package version for this machine's architecture makes
-//! them. It runs through its own dynamic loader, so that nothing of it needs
-//! to be installed.
+//! Compiled modules depend only on the version of Python, not on the processor, so the same
+//! package version for this machine's architecture makes them. It runs through its own
+//! dynamic loader and needs no installation.
 
 use super::super::command::output;
 use super::super::cpio::{Content, Node, Tree};
@@ -14,13 +13,13 @@ use std::fs::{self, File};
 use std::path::Path;
 use std::process::Command;
 
-/// The script that compiles.
+/// Script that compiles the modules.
 pub(super) const SCRIPT: &str = include_str!("../../compile.py");
 
-/// The program below the root of its unpacked packages.
+/// Program below the root of its unpacked packages.
 const PROGRAM: &str = "usr/bin/python3.13";
 
-/// The part of a compiled module's name that names the version.
+/// Version tag in a compiled module's name.
 const TAG: &str = "cpython-313";
 
 /// Adds a compiled module for each module of the tree.
@@ -57,25 +56,25 @@ pub(super) fn compile(
     Ok(())
 }
 
-/// Where Python looks for a compiled module (PEP 3147).
+/// Path at which Python looks for a compiled module (PEP 3147).
 fn compiled_path(module: &str) -> String {
     let (folder, name) = module.rsplit_once('/').unwrap_or(("", module));
     let name = name.strip_suffix(".py").unwrap_or(name);
     format!("{folder}/__pycache__/{name}.{TAG}.pyc")
 }
 
-/// Python from unpacked packages, cut off from the machine's own.
+/// Prepares Python from unpacked packages, isolated from the machine's own.
 fn interpreter(root: &Path, host: Arch) -> Command {
     let (folder, loader) = host.loader();
     let libraries = root.join("usr/lib").join(folder);
     let mut command = Command::new(libraries.join(loader));
     command.arg("--library-path").arg(&libraries);
     command.arg(root.join(PROGRAM));
-    // No site modules, nothing written, no module from the script's folder.
+    // No site modules, no bytecode files, no import from the script's folder.
     command.args(["-S", "-s", "-B", "-P"]);
     command.env_clear();
     command.env("PYTHONHOME", root.join("usr"));
-    // The order of sets of constants would else differ from run to run.
+    // Otherwise the order of constant sets would differ from run to run.
     command.env("PYTHONHASHSEED", "0");
     command
 }

@@ -1,4 +1,4 @@
-//! File selection: what of the unpacked packages goes into the image.
+//! File selection: which files of the unpacked packages go into the image.
 
 use super::super::cpio::{Content, Node, Tree};
 use super::super::error::{At, ImageError};
@@ -7,10 +7,10 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-/// What is left out: a folder or file with all below it, or with a star at the
-/// end everything that begins so.
+/// Paths to leave out: a folder or file with all paths below it, or, with a trailing star,
+/// every path with that prefix.
 const LEFT_OUT: &[&str] = &[
-    // Documentation, translations, what serves other parts of Debian.
+    // Documentation, translations, support files for other parts of Debian.
     "usr/share/doc*",
     "usr/share/man",
     "usr/share/info",
@@ -42,7 +42,7 @@ const LEFT_OUT: &[&str] = &[
     "usr/share/tabset",
     "usr/lib/binfmt.d",
     "usr/lib/os-release",
-    // `base-files` is there for licence texts; what it sets up is ours.
+    // `base-files` is only needed for licence texts; its configuration is replaced by ours.
     "bin",
     "boot",
     "etc/apt",
@@ -72,16 +72,16 @@ const LEFT_OUT: &[&str] = &[
     "etc/ca-certificates",
     "etc/ca-certificates.conf",
     "usr/share/ca-certificates",
-    // Tables that nothing in the image reads.
+    // Tables that no program of the image reads.
     "etc/ethertypes",
     "etc/networks",
     "etc/rpc",
-    // Scripts of Debian's Python packaging; it costs each start of Python a
-    // search for a crash reporter.
+    // Scripts of Debian's Python packaging, which costs each start of Python a search for a
+    // crash reporter.
     "etc/python3.13",
     "usr/bin/py3*",
     "usr/lib/python3.13/sitecustomize.py",
-    // Python's tests, examples, and modules whose libraries are not there.
+    // Python's tests, examples, and modules whose libraries are missing.
     "usr/lib/python3.13/__phello__",
     "usr/lib/python3.13/idlelib",
     "usr/lib/python3.13/pydoc_data",
@@ -96,7 +96,7 @@ const LEFT_OUT: &[&str] = &[
     "usr/lib/python3.13/lib-dynload/_xxtest*",
     "usr/lib/python3.13/lib-dynload/readline*",
     "usr/lib/python3.13/lib-dynload/xx*",
-    // Of git what serves others, and what needs Perl or a web server.
+    // Parts of git for servers, and those that need Perl or a web server.
     "usr/bin/git-shell",
     "usr/bin/scalar",
     "usr/lib/git-core/git-daemon",
@@ -106,14 +106,14 @@ const LEFT_OUT: &[&str] = &[
     "usr/lib/git-core/git-instaweb",
     "usr/lib/git-core/git-shell",
     "usr/lib/git-core/scalar",
-    // Programs for users at a desk.
+    // Programs for desktop users.
     "usr/bin/bashbug",
     "usr/bin/clear_console",
     "usr/bin/lessfile",
     "usr/bin/lesspipe",
     "usr/bin/unzipsfx",
-    // Libraries that nothing in the image uses. Conversions between old
-    // character sets go through Python's own tables.
+    // Libraries that no program of the image uses. Conversions between old character sets
+    // use Python's own tables.
     "usr/lib/riscv64-linux-gnu/engines-3",
     "usr/lib/riscv64-linux-gnu/gconv",
     "usr/lib/riscv64-linux-gnu/libBrokenLocale*",
@@ -144,8 +144,8 @@ fn is_left_out(path: &str) -> bool {
         })
 }
 
-/// The selected files. Permissions are made plain, so that they do not depend
-/// on who unpacked them.
+/// Collects the selected files, with normalised permissions that do not depend on the user
+/// who unpacked them.
 pub(super) fn tree(unpacked: &Path) -> Result<Tree, ImageError> {
     let mut tree = Tree::default();
     let mut folders = vec![String::new()];

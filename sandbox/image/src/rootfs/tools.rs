@@ -1,26 +1,27 @@
-//! GNU coreutils commands in place of busybox's, which write or read byte by
-//! byte: a guest needs ten to twenty times as long for their output. They cost
-//! two milliseconds more to start (they are not static), so there are only those
-//! that make or measure large output; libraries beside the C library they must
-//! not need. `df` is among them because busybox's does not show a root file
-//! system in memory.
+//! GNU coreutils commands instead of busybox's, which read or write byte by byte: in a
+//! guest their output takes ten to twenty times as long.
+//!
+//! GNU's commands take two milliseconds more to start (they are not static), so only those
+//! that make or measure large output are replaced. They must need no library other than the
+//! C library. `df` is included because busybox's does not show a root file system in
+//! memory.
 
 use super::super::cpio::{Content, Node, Tree};
 use super::super::error::ImageError;
 use super::unexpected;
 use std::path::Path;
 
-/// The package that has them.
+/// Package that provides them.
 pub(super) const PACKAGE: &str = "coreutils";
 
-/// What is taken from it, with its licence.
+/// Commands taken from it, with its licence.
 pub(super) const TAKEN: [&str; 5] = ["df", "head", "seq", "wc", "yes"];
 
-/// Commands of the image's disk that busybox has, too: with fewer options, and
-/// its `wget` believes every certificate, as does the program that it asks.
+/// Commands of the image's disk that busybox has too, with fewer options. Busybox's `wget`
+/// and its TLS helper accept every certificate.
 pub(super) const ON_DISK: [&str; 4] = ["less", "ssl_client", "unzip", "wget"];
 
-/// Adds them from the unpacked package.
+/// Adds the commands from the unpacked package.
 pub(super) fn add(tree: &mut Tree, unpacked: &Path) -> Result<(), ImageError> {
     for name in TAKEN {
         let path = format!("usr/bin/{name}");

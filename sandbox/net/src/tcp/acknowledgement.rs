@@ -1,11 +1,10 @@
-//! Acknowledgement of the guest, kept to be given to smoltcp once more.
+//! The guest's last acknowledgement, kept for replay to smoltcp.
 //!
-//! A guest that is short of memory drops segments that it had promised room
-//! for, and says so with a closed window. smoltcp then probes the window, and
-//! when it opens has no timer for what was on its way: at the end of a transfer
-//! nothing moves again. Three duplicates of an acknowledgement have it send the
-//! first missing segment (RFC 5681, section 3.2), with which its timer runs
-//! again.
+//! A guest that is short of memory drops segments although it had promised room, and
+//! announces a closed window. smoltcp then probes the window, and when it opens has no
+//! timer for the lost segments: at the end of a transfer the connection stalls. Three
+//! duplicates of an acknowledgement make it send the first missing segment (RFC 5681,
+//! section 3.2), which also restarts its timer.
 
 use smoltcp::phy::ChecksumCapabilities;
 use smoltcp::wire::{
@@ -13,18 +12,19 @@ use smoltcp::wire::{
     TcpSeqNumber,
 };
 
-/// What the guest said last.
+/// The guest's last acknowledgement.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Acknowledgement {
-    /// Of the guest's next segment.
+    /// Sequence number of the guest's next segment.
     sequence: TcpSeqNumber,
     number: TcpSeqNumber,
-    /// As in the header.
+    /// Window as in the header, unscaled.
     window: u16,
 }
 
 impl Acknowledgement {
-    /// That of a segment; a SYN's window has another scale.
+    /// Extracts a segment's acknowledgement. A SYN is skipped: its window has another
+    /// scale.
     pub(super) fn of(tcp: &TcpPacket<&[u8]>) -> Option<Self> {
         let counts = tcp.ack() && !tcp.syn() && !tcp.rst();
         counts.then(|| Self {
@@ -38,14 +38,14 @@ impl Acknowledgement {
         self.number
     }
 
-    /// Whether the guest takes bytes.
+    /// Whether the guest's window is open.
     pub(super) fn is_open(self) -> bool {
         self.window > 0
     }
 
-    /// The packets that have smoltcp send again. A changed window first, since
-    /// the duplicates that it has counted before would be too many. If the window
-    /// is closed, one has it probe.
+    /// Packets that make smoltcp retransmit. The first has a changed window, since
+    /// duplicates that it counted before would otherwise add up. If the window is closed,
+    /// one packet makes it probe.
     pub(super) fn duplicates(self, guest: IpEndpoint, peer: IpEndpoint) -> Vec<Vec<u8>> {
         let open = self.window;
         let windows: &[u16] = match open {

@@ -1,13 +1,14 @@
-//! TCP proxy connection: a socket of smoltcp's, a socket of the host, bytes between.
+//! TCP proxy connection: a smoltcp socket and a host socket, with bytes moving between
+//! them.
 //!
-//! Bytes go from one socket's buffer into the other's without a stop: the host
-//! reads what smoltcp received, and writes into what it will send. When one
-//! side is slow its buffer fills and the other's window closes, so nothing is
-//! lost and nothing piles up. Ends and resets are passed on, each way.
+//! Bytes move directly between the sockets' buffers: host reads fill smoltcp's send buffer,
+//! and host writes drain its receive buffer. When one side is slow its buffer fills and the
+//! other's window closes, so no data is lost or piles up. Ends and resets are passed on in
+//! both directions.
 //!
-//! After the last acknowledgement a connection is forgotten at once instead of
-//! lingering in TIME-WAIT: the link neither loses nor reorders what could come
-//! afterwards, and a guest that asks again gets RST.
+//! After the last acknowledgement a connection is dropped at once instead of lingering in
+//! TIME-WAIT: the link neither loses nor reorders late segments, and a guest that sends
+//! more gets RST.
 
 use super::acknowledgement::Acknowledgement;
 use super::{TcpKey, reset};
@@ -24,59 +25,60 @@ use smoltcp::socket::tcp::{RecvError, Socket, SocketBuffer, State};
 use smoltcp::wire::TcpPacket;
 use std::time::{Duration, Instant};
 
-/// Buffer of each direction by the number of connections there are: few fast
-/// ones may be fast, many together stay within 60 MB.
+/// Buffer of each direction by the number of connections: a few fast ones get large
+/// buffers, many together stay within 60 MB.
 const BUFFERS: [(usize, usize); 2] = [(16, 256 << 10), (64, 64 << 10)];
 const SMALL_BUFFER: usize = 16 << 10;
 
-/// Pause after a timer that had nothing to do: smoltcp sometimes wants to be
-/// asked at once while a window is closed.
+/// Minimum pause between timers: while a window is closed, smoltcp sometimes asks to be
+/// polled at once.
 const MIN_TIMER: Duration = Duration::from_millis(1);
 
-/// After which silence of the guest unacknowledged bytes go again; twice as long
-/// each time, unless smoltcp's own timer is sooner.
+/// Silence of the guest after which unacknowledged bytes are sent again, doubling up to the
+/// second value, unless smoltcp's own timer fires first.
 const RETRANSMIT_AFTER: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(1));
 
-/// A way to have smoltcp send what is unacknowledged again.
+/// How to make smoltcp retransmit.
 #[derive(Copy, Clone, Debug)]
 enum Resend {
-    /// Three duplicates of the guest's last acknowledgement: it has no timer.
+    /// Sends three duplicates of the guest's last acknowledgement: smoltcp has no timer.
     Duplicates,
-    /// Its clock is set forward by so much, to its retransmission timer.
+    /// Advances smoltcp's clock by this much, to its retransmission timer.
     Forward(Duration),
 }
 
-/// A connection.
+/// A proxied connection.
 pub(super) struct Flow {
-    /// `None` after it was reset.
+    /// `None` after a reset.
     host: Option<OwnedFd>,
     sockets: SocketSet<'static>,
     handle: SocketHandle,
     /// The host's socket may have bytes, or an end.
     readable: bool,
-    /// It may take bytes.
+    /// The host's socket may accept bytes.
     writable: bool,
     /// The peer has ended its half.
     peer_ended: bool,
-    /// And the guest was sent a FIN.
+    /// The guest was sent a FIN for it.
     guest_fin_sent: bool,
     /// The guest has ended its half.
     guest_ended: bool,
-    /// And the peer was sent one.
+    /// The peer was sent a FIN for it.
     peer_fin_sent: bool,
     established: bool,
-    /// Both halves have ended, and the guest's end is acknowledged.
+    /// Both halves have ended, and the guest acknowledged the end.
     acknowledged: bool,
     used: Instant,
-    /// Something may have to be sent to the guest.
+    /// Packets for the guest may be pending.
     pending: bool,
     timer: Option<Instant>,
     acknowledgement: Option<Acknowledgement>,
-    /// What has smoltcp send again when the timer is due, unless that is its own.
+    /// How to make smoltcp retransmit when the timer fires, unless the timer is smoltcp's
+    /// own.
     resend: Option<Resend>,
-    /// After which silence that is.
+    /// Silence before the next retransmission.
     retransmit_after: Duration,
-    /// By how much smoltcp's clock for this connection is ahead.
+    /// Offset of smoltcp's clock for this connection.
     ahead: Duration,
 }
 
@@ -85,7 +87,7 @@ fn socket(connections: usize) -> Socket<'static> {
     let size = size.map_or(SMALL_BUFFER, |(_, size)| *size);
     let buffer = || SocketBuffer::new(vec![0; size]);
     let mut socket = Socket::new(buffer(), buffer());
-    // Whoever wrote the bytes has decided when they should go.
+    // The sender has already decided when its bytes should go.
     socket.set_nagle_enabled(false);
     // Acknowledgements go at the end of a step, so they are few anyway.
     socket.set_ack_delay(None);
@@ -94,7 +96,7 @@ fn socket(connections: usize) -> Socket<'static> {
 
 impl Flow {
     fn new(host: OwnedFd, socket: Socket<'static>, now: Instant) -> Self {
-        // Bytes come in the portions that the guest sent.
+        // Bytes arrive in the portions that the guest sent.
         let _ = sockopt::set_tcp_nodelay(&host, true);
         let mut sockets = SocketSet::new(Vec::with_capacity(1));
         let handle = sockets.add(socket);
@@ -137,7 +139,7 @@ impl Flow {
             flow.ingress(syn, stack, out, now);
         }
         if flow.socket().state() != State::SynReceived {
-            // A SYN that smoltcp does not take; the host's peer sees a reset.
+            // smoltcp rejected the SYN; the host's peer sees a reset.
             flow.reset_host();
             return None;
         }
@@ -172,7 +174,7 @@ impl Flow {
         self.sockets.get::<Socket<'_>>(self.handle).state()
     }
 
-    /// Takes a packet of the guest.
+    /// Handles a packet of the guest.
     pub(super) fn ingress(
         &mut self,
         packet: &[u8],
@@ -193,7 +195,7 @@ impl Flow {
         }
     }
 
-    /// Keeps what a segment of the guest acknowledges.
+    /// Records the acknowledgement of a guest segment.
     pub(super) fn acknowledge(&mut self, segment: &TcpPacket<&[u8]>) {
         let last = self.acknowledgement;
         self.acknowledgement = Acknowledgement::of(segment).or(last);
@@ -202,7 +204,7 @@ impl Flow {
         }
     }
 
-    /// Since when the guest has left its side half open, if it has.
+    /// Time since which the guest has left its side half open, if it has.
     pub(super) fn opening_since(&self) -> Option<Instant> {
         (self.state() == State::SynReceived).then_some(self.used)
     }
@@ -220,8 +222,8 @@ impl Flow {
         self.pending = true;
     }
 
-    /// Moves bytes, ends and resets between the two sides. Whether something may
-    /// have to be sent to the guest.
+    /// Moves bytes, ends and resets between the two sides. Returns whether packets for the
+    /// guest may be pending.
     pub(super) fn pump(&mut self, now: Instant) -> bool {
         if self.host.is_some() {
             if let Err(_gone) = self.move_out(now).and_then(|()| self.move_in(now)) {
@@ -234,7 +236,7 @@ impl Flow {
         self.pending
     }
 
-    /// From the guest to the host.
+    /// Moves bytes from the guest to the host.
     fn move_out(&mut self, now: Instant) -> Result<(), Errno> {
         let Some(host) = &self.host else {
             return Ok(());
@@ -258,14 +260,14 @@ impl Flow {
             }
         }
         if self.guest_ended && !self.peer_fin_sent && !socket.can_recv() {
-            // The peer may be gone already, which reading finds out.
+            // The peer may be gone already; reading will report that.
             let _ = rustix::net::shutdown(host, Shutdown::Write);
             self.peer_fin_sent = true;
         }
         Ok(())
     }
 
-    /// From the host to the guest.
+    /// Moves bytes from the host to the guest.
     fn move_in(&mut self, now: Instant) -> Result<(), Errno> {
         let Some(host) = &self.host else {
             return Ok(());
@@ -281,7 +283,7 @@ impl Flow {
             });
             match received {
                 Ok(Ok((0, _))) => self.peer_ended = true,
-                // All that there was; polling shows when there is more.
+                // A short read took all there was; polling shows when more arrives.
                 Ok(Ok((count, size))) => self.readable = count == size,
                 Ok(Err(Errno::AGAIN)) => {
                     self.readable = false;
@@ -297,8 +299,8 @@ impl Flow {
         Ok(())
     }
 
-    /// Ends the guest's side after the peer's. If the guest has ended its half, not
-    /// before it has everything: in LAST-ACK smoltcp takes neither duplicates nor
+    /// Ends the guest's side after the peer's. If the guest has ended its half, this waits
+    /// until it has received everything: in LAST-ACK smoltcp handles neither duplicates nor
     /// windows.
     fn end_guest(&mut self) {
         let guest_ended = self.guest_ended;
@@ -311,23 +313,22 @@ impl Flow {
         }
     }
 
-    /// Ends the host's side if the guest's has ended for good.
+    /// Ends the host's side if the guest's has fully ended.
     fn end_host(&mut self) {
         if self.state() != State::Closed || self.host.is_none() {
             return;
         }
         if !(self.guest_ended && self.peer_ended) {
-            // A reset, or nobody was there.
+            // A reset, or the guest never answered.
             self.reset_host();
         } else if self.peer_fin_sent {
             self.host = None;
         }
     }
 
-    /// Sends a packet if there is one; whether there was.
+    /// Sends a packet if one is pending; returns whether it did.
     pub(super) fn egress(&mut self, stack: &mut Stack, out: &mut Outbox, now: Instant) -> bool {
-        // smoltcp would forget bytes that the host has not taken yet when its
-        // time of waiting is over.
+        // After its TIME-WAIT, smoltcp would drop bytes that the host has not taken yet.
         if self.acknowledged {
             self.pending = false;
             return false;
@@ -349,7 +350,7 @@ impl Flow {
         let timer = timer.filter(|_| !self.acknowledged);
         let timer = timer.map(|timer| timer.checked_sub(self.ahead).unwrap_or(now));
         let again = now + self.retransmit_after;
-        // A closed window is probed at smoltcp's pace.
+        // smoltcp sets the pace of probes of a closed window.
         let open = self.acknowledgement.is_some_and(Acknowledgement::is_open);
         self.resend = match timer {
             _ if self.socket().send_queue() == 0 => None,
@@ -363,8 +364,7 @@ impl Flow {
         };
     }
 
-    /// Has smoltcp send again what the guest did not acknowledge, if the timer is
-    /// there for that.
+    /// Makes smoltcp retransmit unacknowledged bytes, if the timer was set for that.
     fn send_again(&mut self, stack: &mut Stack, out: &mut Outbox, now: Instant) {
         let Some(resend) = self.resend.take() else {
             return;
@@ -383,17 +383,17 @@ impl Flow {
         }
     }
 
-    /// Whether nothing is left to do.
+    /// Whether the connection is finished.
     pub(super) fn is_over(&mut self) -> bool {
         match self.state() {
             State::TimeWait => self.acknowledged && self.peer_fin_sent,
-            // A reset of ours may still have to go.
+            // A reset of ours may still be pending.
             State::Closed => self.host.is_none() && self.socket().remote_endpoint().is_none(),
             _ => false,
         }
     }
 
-    /// Resets a connection that was silent for too long.
+    /// Resets an idle connection.
     pub(super) fn expire(&mut self, limits: &Limits, now: Instant) {
         let opening = !self.established;
         let closing = self.guest_ended && self.peer_ended;
@@ -408,11 +408,11 @@ impl Flow {
     }
 
     pub(super) fn timer(&self) -> Option<Instant> {
-        // What is pending waits for room instead.
+        // Pending packets wait for room instead.
         self.timer.filter(|_| !self.pending)
     }
 
-    /// What to wait for.
+    /// Descriptor and events to poll.
     pub(super) fn interest(&self) -> Option<PollFd<'_>> {
         let host = self.host.as_ref()?;
         let socket = self.sockets.get::<Socket<'_>>(self.handle);
@@ -427,7 +427,7 @@ impl Flow {
         (!events.is_empty()).then(|| PollFd::from_borrowed_fd(host.as_fd(), events))
     }
 
-    /// The host's socket has something.
+    /// Records events of the host's socket.
     pub(super) fn ready(&mut self, events: PollFlags) {
         let broken = events.intersects(PollFlags::ERR | PollFlags::HUP | PollFlags::NVAL);
         self.readable |= broken || events.contains(PollFlags::IN);

@@ -1,5 +1,4 @@
-//! Attacks of a hostile guest on what is around it (S04) and on the gateway
-//! (S05).
+//! Attacks of a hostile guest on its surroundings (S04) and on the gateway (S05).
 
 use crate::datagrams::ask;
 use crate::frames::{SILENCE, answer, echo, icmp, ipv4, segment, syn, udp};
@@ -16,7 +15,7 @@ fn policy(text: &str) -> Config {
     Config::new(text.parse().expect("a policy"))
 }
 
-/// Everything that no policy without a rule of its own opens.
+/// Addresses that no policy opens without an explicit rule.
 const INSIDE: [Ipv4Addr; 12] = [
     Ipv4Addr::new(127, 0, 0, 1),
     Ipv4Addr::new(127, 9, 9, 9),
@@ -157,7 +156,7 @@ fn s05_half_open_floods_fill_a_bounded_table() {
 
 #[test]
 fn s05_waiting_for_hosts_is_bounded_and_ends() {
-    // A listener whose backlog is full: Linux lets further attempts wait.
+    // A listener with a full backlog: Linux lets further attempts wait.
     let (listener, port) = listener();
     rustix::net::listen(&listener, 0).expect("a backlog");
     let address = listener.local_addr().expect("an address");
@@ -182,7 +181,7 @@ fn s05_waiting_for_hosts_is_bounded_and_ends() {
     backend.wait_until(|gateway| gateway.stats().tcp == 0);
 }
 
-/// What a flood fills is its own: another program connects all the same.
+/// A flood fills only its own entries: another program can still connect.
 #[test]
 fn s10_a_flood_of_syns_makes_room_for_a_real_connection() {
     let (listener, port) = listener();
@@ -194,7 +193,7 @@ fn s10_a_flood_of_syns_makes_room_for_a_real_connection() {
         backend.send(syn(from, (HOST, port)));
     }
     backend.wait_until(|gateway| gateway.stats().tcp == 40);
-    // None of them goes on.
+    // None of them completes its handshake.
     backend.send(syn(40_000, (HOST, port)));
     let answered = std::iter::from_fn(|| answer(&mut backend)).any(|(_, _, bytes)| {
         let packet = TcpPacket::new_checked(&bytes[..]).expect("a segment");
@@ -226,7 +225,7 @@ fn s05_udp_floods_fill_a_bounded_table() {
     for from in 1..3000 {
         backend.send(udp((GUEST, from), (HOST, port), b"x"));
     }
-    // The kernel drops what the reader has no room for, this one as well.
+    // The kernel drops datagrams that the reader has no room for, this one too.
     while !reading.is_finished() {
         backend.send(udp((GUEST, 3000), (HOST, port), b"the last"));
         backend.receive(Duration::from_millis(20));
@@ -234,7 +233,7 @@ fn s05_udp_floods_fill_a_bounded_table() {
     let from = reading.join().expect("the last datagram");
     // They are counted at the end of a step.
     backend.wait_until(|gateway| gateway.stats().udp == 20);
-    // The newest session is the one that lives.
+    // The newest session survives.
     peer.send_to(b"hello", from).expect("sent");
     let (_, protocol, datagram) = answer(&mut backend).expect("an answer");
     assert_eq!((protocol, &datagram[8..]), (IpProtocol::Udp, &b"hello"[..]));
@@ -319,7 +318,7 @@ fn s05_malformed_options_are_no_harm() {
     }
     while backend.receive(SILENCE).is_some() {}
     backend.send(echo(GATEWAY, b"still there?"));
-    // Late answers to what came before may be first.
+    // Late answers to earlier frames may come first.
     let mut answers = std::iter::from_fn(|| answer(&mut backend));
     let is_reply = |(_, protocol, message): (_, IpProtocol, Vec<u8>)| {
         protocol == IpProtocol::Icmp && message.starts_with(&[0, 0])
@@ -334,7 +333,7 @@ fn a_guest_that_takes_nothing_harms_only_itself() {
     for _ in 0..20_000 {
         backend.send(echo(GATEWAY, &[7; 1000]));
     }
-    // Answers beyond the queue's bound are lost; the gateway goes on.
+    // Answers beyond the queue's bound are lost; the gateway continues.
     let mut count = 0;
     while backend.receive(Duration::from_millis(500)).is_some() {
         count += 1;

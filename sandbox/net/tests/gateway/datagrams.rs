@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-/// A server that sends every datagram back, reversed.
+/// A server that echoes every datagram, reversed.
 fn reverser() -> u16 {
     let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a socket");
     let port = socket.local_addr().expect("an address").port();
@@ -27,7 +27,7 @@ fn reverser() -> u16 {
     port
 }
 
-/// The payload of the next datagram, its fragments put together.
+/// The payload of the next datagram, reassembled.
 fn datagram(backend: &mut NetBackend) -> Vec<u8> {
     let mut bytes = Vec::new();
     loop {
@@ -45,7 +45,7 @@ fn datagram(backend: &mut NetBackend) -> Vec<u8> {
     packet.payload().to_vec()
 }
 
-/// The frames of a packet cut for an MTU of 1500.
+/// Fragments a packet for an MTU of 1500.
 fn cut(frame: &[u8]) -> Vec<Vec<u8>> {
     let payload = &frame[34..];
     let chunks = payload.chunks(1480).enumerate();
@@ -152,7 +152,7 @@ fn dhcp_configures_the_guest() {
         assert_eq!(address, Ipv4Cidr::new(GUEST, 24));
         assert_eq!((router, servers), (Some(GATEWAY), vec![GATEWAY]));
         guest.configure(address, GATEWAY);
-        // The address works, whatever the MAC.
+        // The address works with any MAC.
         let (unused, port) = crate::listener();
         drop(unused);
         guest.dial(HOST, port, 1000);
@@ -161,7 +161,7 @@ fn dhcp_configures_the_guest() {
     }
 }
 
-/// Knows two names.
+/// A resolver for two names.
 struct Scripted;
 
 impl Resolver for Scripted {
@@ -180,7 +180,7 @@ fn named() -> Config {
     config
 }
 
-/// Asks for a name; code and addresses.
+/// Queries a name; returns response code and addresses.
 pub fn ask(backend: &mut NetBackend, name: &str) -> (u8, Vec<Ipv4Addr>) {
     let mut query = vec![0x11, 0x22, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0];
     for label in name.split('.') {
@@ -222,7 +222,7 @@ fn names_are_answered_as_the_policy_says() {
 fn the_hosts_resolver_is_the_default() {
     let config = Config::new("full".parse().expect("a policy"));
     let mut backend = NetBackend::new(&config);
-    // The host knows it, but it leads to the host.
+    // The host resolves it, but to the host itself.
     assert_eq!(ask(&mut backend, "localhost"), (5, vec![]));
 }
 

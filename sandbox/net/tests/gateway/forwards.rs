@@ -1,4 +1,4 @@
-//! Port forwards: ports of the host that lead into the guest.
+//! Port forwards: ports of the host forwarded into the guest.
 
 use crate::config;
 use crate::peer::{Guest, pattern};
@@ -19,7 +19,7 @@ fn the_host_reaches_a_server_in_the_guest() {
     let sent = body.clone();
     let handle = guest.socket(256 << 10);
     guest.tcp(handle).listen(8080).expect("a free port");
-    // The guest has not said a word yet: the gateway must ask where it is.
+    // The guest has not sent a frame yet: the gateway must ask for its address.
     let client = thread::spawn(move || {
         let mut stream = TcpStream::connect(address).expect("a forward");
         stream.write_all(&sent).expect("open");

@@ -1,4 +1,4 @@
-//! Bare frames: building them, and what the gateway answers to each.
+//! Bare frames: building them, and the gateway's answers.
 
 #![allow(
     clippy::print_stdout,
@@ -18,7 +18,7 @@ use smoltcp::wire::{
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
-/// How long nothing must come to be sure that nothing will.
+/// Time without a frame after which none is expected.
 pub const SILENCE: Duration = Duration::from_millis(150);
 
 pub fn ethernet_from(mac: [u8; 6], kind: EthernetProtocol, payload: &[u8]) -> Vec<u8> {
@@ -85,7 +85,7 @@ pub fn segment(
     tcp(to.0, &repr)
 }
 
-/// A segment without bytes and options.
+/// A segment without payload and options.
 pub fn bare(src_port: u16, dst_port: u16, control: TcpControl) -> TcpRepr<'static> {
     TcpRepr {
         src_port,
@@ -134,7 +134,7 @@ pub fn arp(asked: Ipv4Addr) -> Vec<u8> {
     frame
 }
 
-/// What came back: source, protocol and payload of its packet, which is valid.
+/// The next answer: source, protocol and payload of a valid packet.
 pub fn answer(backend: &mut NetBackend) -> Option<(Ipv4Addr, IpProtocol, Vec<u8>)> {
     let frame = backend.receive(TIMEOUT)?;
     let packet = Ipv4Packet::new_checked(&frame[14..]).expect("a packet");
@@ -146,7 +146,7 @@ pub fn answer(backend: &mut NetBackend) -> Option<(Ipv4Addr, IpProtocol, Vec<u8>
     ))
 }
 
-/// Type and code of the ICMP message that came back.
+/// Type and code of the next ICMP message.
 pub fn icmp(backend: &mut NetBackend) -> (u8, u8) {
     let (_, protocol, message) = answer(backend).expect("an answer");
     assert_eq!(protocol, IpProtocol::Icmp);
@@ -203,7 +203,7 @@ fn echo_replies_are_quick() {
         assert_eq!(icmp(&mut backend), (0, 0));
         start.elapsed()
     };
-    // The best of many, because others use the machine too.
+    // The best of many, because other processes use the machine too.
     let best = (0..300).map(|_| once()).min().expect("some");
     println!("echo: {best:?}");
     assert!(best < Duration::from_millis(1), "{best:?}");
@@ -229,7 +229,7 @@ fn frames_that_are_none_are_ignored() {
     backend.send(wrong_sum);
     backend.send(ipv4(GUEST, GATEWAY, IpProtocol::Unknown(99), &[0; 40]));
     assert_eq!(backend.receive(SILENCE), None);
-    // And padding is no part of a packet.
+    // Padding is not part of a packet.
     let mut padded = echo(GATEWAY, b"still here");
     padded.resize(200, 0xaa);
     backend.send(padded);

@@ -1,6 +1,6 @@
-//! Lossy guest: one that drops what it has no memory for, as Linux does: it forgets
-//! segments that it had promised room for, says so with a closed window, and
-//! opens the window later. Whatever was on its way must come again.
+//! Lossy guest: it drops segments when it is short of memory, as Linux does. It forgets
+//! segments that it had promised room for, announces a closed window, and opens the window
+//! later. All lost segments must be sent again.
 
 use crate::frames::{answer, bare, tcp};
 use crate::peer::{NetBackend, TIMEOUT, pattern};
@@ -13,35 +13,35 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 const PORT: u16 = 4000;
-/// Times eight, as the SYN says.
+/// Window, times eight as the SYN announces.
 const OPEN: u16 = 65_000;
 const MSS: usize = 1460;
-/// Less than the window and the gateway's buffer, so that all of it can be on
-/// its way at once.
+/// Less than the window and the gateway's buffer, so that all of it can be in flight at
+/// once.
 const BYTES: usize = 100 * MSS;
-/// For how long the window stays closed: shorter and longer than the gateway
-/// waits for an acknowledgement.
+/// How long the window stays closed: shorter and longer than the gateway waits for an
+/// acknowledgement.
 const CLOSED: [Duration; 2] = [Duration::from_millis(2), Duration::from_millis(1500)];
 
-/// What a guest does to a connection.
+/// Behaviour of the guest in a connection.
 #[derive(Copy, Clone, Debug)]
 struct Case {
-    /// Segments with bytes that it takes before it drops.
+    /// Segments with payload that it accepts before it drops.
     takes: usize,
-    /// Segments that it drops at most before it has memory again.
+    /// Maximum segments that it drops before it has memory again.
     drops: usize,
-    /// It says nothing of what it drops.
+    /// Whether it drops without an acknowledgement.
     silent: bool,
-    /// It acknowledges what it takes together with the first that it drops.
+    /// Whether it acknowledges accepted segments together with the first dropped one.
     delayed_ack: bool,
     closed: Duration,
-    /// It ends its half before it reads.
+    /// Whether it ends its half before it reads.
     guest_ends: bool,
-    /// The peer ends its half after its bytes.
+    /// Whether the peer ends its half after its bytes.
     peer_ends: bool,
 }
 
-/// The receiving half of a TCP that keeps nothing out of order.
+/// The receiving half of a TCP that drops out-of-order segments.
 struct Receiver {
     backend: NetBackend,
     port: u16,
@@ -86,7 +86,7 @@ impl Receiver {
         self.sequence += control.len() as i32;
     }
 
-    /// Takes segments until all bytes, and the end if there is one, are here.
+    /// Accepts segments until all bytes, and the end if there is one, have arrived.
     fn receive(&mut self, case: Case) {
         let (mut takes, mut drops) = (case.takes, case.drops);
         let mut opens: Option<Instant> = None;
@@ -190,8 +190,8 @@ fn what_a_guest_drops_comes_again_when_it_has_room() {
     });
 }
 
-/// The last segment is lost three times. smoltcp's timer alone would send it after
-/// 1, 2 and 4 s, as for a way through the world.
+/// The last segment is lost three times. smoltcp's timer alone would send it after 1, 2 and
+/// 4 s, as on the Internet.
 #[test]
 fn what_is_lost_in_silence_comes_again_soon() {
     let start = Instant::now();

@@ -1,5 +1,4 @@
-//! The gateway against a second TCP/IP stack, with servers on the loopback of
-//! this host as the world.
+//! The gateway against a second TCP/IP stack, with servers on this host's loopback.
 
 mod attacks;
 mod datagrams;
@@ -20,7 +19,7 @@ fn listener() -> (TcpListener, u16) {
     (listener, port)
 }
 
-/// The network of our guest, with these ports of the host's loopback.
+/// Configuration of our guest's network, with these ports of the host's loopback.
 fn config(ports: &[u16]) -> Config {
     let rules: Vec<String> = ports
         .iter()

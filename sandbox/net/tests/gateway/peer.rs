@@ -1,5 +1,5 @@
-//! Test guest for the gateway: a TCP/IP stack of its own at the other end of the
-//! link, or bare frames.
+//! Test guest for the gateway: a separate TCP/IP stack at the other end of the link, or
+//! bare frames.
 
 use a99_sandbox_net::{Checksums, Config, GATEWAY, GUEST, Gateway, Link, NETMASK};
 use smoltcp::iface::{self, Interface, PollResult, SocketHandle, SocketSet};
@@ -14,10 +14,10 @@ use std::time::{Duration, Instant};
 
 /// The guest's address on the link.
 pub const MAC: [u8; 6] = [0x02, 0, 0, 0, 0, 0x01];
-/// How long anything may take on a busy machine.
+/// Time limit of any step on a busy machine.
 pub const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// What the gateway's thread wakes.
+/// Wakes the test from the gateway's thread.
 #[derive(Default)]
 struct Notifier {
     set: Mutex<bool>,
@@ -67,7 +67,7 @@ impl NetBackend {
         }
     }
 
-    /// Sends a frame, now or when there is room.
+    /// Sends a frame, now or once there is room.
     pub fn send(&mut self, frame: Vec<u8>) {
         self.kept.push_back(frame);
         self.flush();
@@ -82,7 +82,7 @@ impl NetBackend {
         }
     }
 
-    /// The next frame within `time`.
+    /// Returns the next frame within `time`.
     pub fn receive(&mut self, time: Duration) -> Option<Vec<u8>> {
         let until = Instant::now() + time;
         loop {
@@ -99,7 +99,7 @@ impl NetBackend {
         }
     }
 
-    /// Waits until something about the gateway holds.
+    /// Waits until a condition of the gateway holds.
     pub fn wait_until(&mut self, mut done: impl FnMut(&Gateway) -> bool) {
         let until = Instant::now() + TIMEOUT;
         while !done(&self.gateway) {
@@ -164,7 +164,7 @@ pub struct Guest {
 }
 
 impl Guest {
-    /// A guest that was configured by hand.
+    /// Creates a guest that is configured by hand.
     pub fn new(config: &Config) -> Self {
         let mut guest = Self::bare(config, MAC);
         guest.configure(
@@ -174,7 +174,7 @@ impl Guest {
         guest
     }
 
-    /// A guest that has no address yet.
+    /// Creates a guest without an address.
     pub fn bare(config: &Config, mac: [u8; 6]) -> Self {
         let mut backend = NetBackend::new(config);
         let hardware = HardwareAddress::Ethernet(EthernetAddress(mac));
@@ -203,14 +203,14 @@ impl Guest {
         Time::from_micros(self.start.elapsed().as_micros() as i64)
     }
 
-    /// Lets the stack work, without sleeping; whether it did something.
+    /// Lets the stack work, without sleeping; returns whether it did any.
     pub fn poll(&mut self) -> bool {
         let time = self.time();
         let (backend, sockets) = (&mut self.backend, &mut self.sockets);
         self.interface.poll(time, backend, sockets) == PollResult::SocketStateChanged
     }
 
-    /// Lets the stack work; if there was nothing to do, sleeps until there is.
+    /// Lets the stack work, or sleeps until it has work.
     pub fn step(&mut self) {
         if self.poll() {
             return;
@@ -223,7 +223,7 @@ impl Guest {
         }
     }
 
-    /// Steps until something about the gateway holds.
+    /// Steps until a condition of the gateway holds.
     pub fn wait_until(&mut self, mut done: impl FnMut(&Gateway) -> bool) {
         self.until(|guest| done(&guest.backend.gateway).then_some(()));
     }
@@ -248,7 +248,7 @@ impl Guest {
         self.sockets.get_mut(handle)
     }
 
-    /// A TCP socket with buffers of `bytes`.
+    /// Creates a TCP socket with buffers of `bytes`.
     pub fn socket(&mut self, bytes: usize) -> SocketHandle {
         let buffer = || tcp::SocketBuffer::new(vec![0; bytes]);
         let mut socket = tcp::Socket::new(buffer(), buffer());
@@ -274,7 +274,7 @@ impl Guest {
         handle
     }
 
-    /// Connects; `None` if that is refused.
+    /// Connects; `None` if refused.
     pub fn connect(&mut self, to: Ipv4Addr, port: u16) -> Option<SocketHandle> {
         let handle = self.dial(to, port, 512 << 10);
         self.until(|guest| match guest.tcp(handle).state() {
@@ -296,7 +296,7 @@ impl Guest {
         });
     }
 
-    /// All bytes up to the peer's end; `Err` after a reset.
+    /// Reads all bytes up to the peer's end; `Err` after a reset.
     pub fn read_to_end(&mut self, handle: SocketHandle) -> Result<Vec<u8>, Vec<u8>> {
         let mut bytes = Vec::new();
         self.until(|guest| {
@@ -310,7 +310,7 @@ impl Guest {
         .map_err(|()| bytes)
     }
 
-    /// Forgets a socket.
+    /// Drops a socket.
     pub fn close(&mut self, handle: SocketHandle) {
         self.tcp(handle).close();
         self.until(|guest| {
@@ -322,7 +322,7 @@ impl Guest {
     }
 }
 
-/// Reads what there is; whether the peer ended, `Some(false)` if by a reset.
+/// Reads available bytes; returns whether the peer ended, `Some(false)` by a reset.
 pub fn read_some(socket: &mut tcp::Socket<'_>, bytes: &mut Vec<u8>) -> Option<bool> {
     loop {
         let read = socket.recv(|room| {
@@ -338,7 +338,7 @@ pub fn read_some(socket: &mut tcp::Socket<'_>, bytes: &mut Vec<u8>) -> Option<bo
     }
 }
 
-/// Bytes that repeat nowhere near.
+/// Bytes without short repetitions.
 pub fn pattern(count: usize, seed: u64) -> Vec<u8> {
     let mut state = seed | 1;
     let mut word = || {

@@ -211,7 +211,7 @@ fn silent_connections_end() {
 
 #[test]
 fn a_connection_of_before_is_reset() {
-    // As after the restore of a snapshot: the gateway is a new one.
+    // Like after the restore of a snapshot, the gateway is a new one.
     let (listener, port) = listener();
     let mut guest = Guest::new(&config(&[port]));
     let handle = guest.connect(HOST, port).expect("connected");

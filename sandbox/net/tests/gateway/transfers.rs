@@ -1,5 +1,5 @@
-//! Exact bytes, from a kilobyte to fifty megabytes, both ways; slow readers;
-//! the rate limit; speed.
+//! Exact bytes, from a kilobyte to fifty megabytes, in both directions; slow readers; the
+//! rate limit; speed.
 
 #![allow(
     clippy::print_stdout,
@@ -22,8 +22,8 @@ fn sha(bytes: &[u8]) -> [u8; 32] {
     Sha256::digest(bytes).into()
 }
 
-/// Serves connections: reads to the end, answers with the hash and a body of
-/// its own of the same size, whose hash it returns.
+/// Serves connections: reads to the end, answers with the hash and another body of the same
+/// size, whose hash it returns.
 fn mirror(sizes: &'static [usize]) -> (u16, thread::JoinHandle<()>) {
     let (listener, port) = listener();
     let server = thread::spawn(move || {
@@ -101,10 +101,10 @@ fn a_slow_peer_holds_the_guest_back() {
 
 #[test]
 fn a_peer_that_reads_late_loses_nothing() {
-    // Both halves have ended long before the peer takes its bytes; 11 s are
-    // more than the time of TIME-WAIT in the gateway's stack.
+    // Both halves have ended long before the peer takes its bytes; 11 s exceed TIME-WAIT in
+    // the gateway's stack.
     let (listener, port) = listener();
-    // More than the host's own buffers take.
+    // More than the host's own buffers hold.
     let body = pattern(7 << 20, 8);
     let expected = body.clone();
     let server = thread::spawn(move || {
@@ -169,7 +169,7 @@ fn an_aborted_transfer_leaves_the_next_alone() {
     server.join().expect("a server");
 }
 
-/// Seconds that `bytes` take from the host to the guest, and back.
+/// Seconds to transfer `bytes` from the host to the guest, and back.
 fn time(config: &Config, listener: &std::net::TcpListener, bytes: usize) -> [f64; 2] {
     let port = listener.local_addr().expect("an address").port();
     let mut guest = Guest::new(config);

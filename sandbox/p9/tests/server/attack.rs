@@ -1,4 +1,4 @@
-//! Escape attempts: to leave a mount, and to write what may not be written.
+//! Escape attempts: to leave a mount, and to write protected files.
 
 use super::client::{Client, Fid, Fixture, RDONLY, RDWR, Request, Set, TRUNC, WRONLY, mounts};
 use a99_sandbox_p9::{GitWrites, Mount, MountMode, Options, Server};
@@ -9,7 +9,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Names in an answer to a walk of these, any of which may be refused.
+/// Walks these names, any of which may be refused.
 fn walked(client: &mut Client, fid: Fid, names: &[&str]) -> Option<Fid> {
     client.walk_from(fid, names).ok()
 }
@@ -85,8 +85,8 @@ fn s06_links_are_not_followed() {
     assert_eq!(fs::read_dir(g.path("host")).expect("there").count(), 1);
 }
 
-/// The host, or another guest, swaps a folder for a link and back while the
-/// guest opens a file below.
+/// The host, or another guest, swaps a folder for a link and back while the guest opens a
+/// file below it.
 #[test]
 fn s06_a_swap_of_folder_and_link_is_no_way_out() {
     let mut g = Fixture::new();
@@ -157,7 +157,7 @@ fn s06_nothing_is_moved_or_linked_between_mounts() {
 
 #[test]
 fn s06_the_kernels_interfaces_are_no_files() {
-    // The whole host, read-only: what a careless user might share.
+    // The whole host, writable, as a careless user might share it.
     let mount = Mount::new("/host", "/", MountMode::ReadWrite);
     let mut client = Client::new(Server::new(vec![mount], Options::default()).expect("shared"));
     for path in ["0/proc", "0/sys", "0/dev/pts"] {
@@ -265,7 +265,7 @@ fn s07_setuid_and_setgid_are_not_given() {
             .mode();
         assert_eq!(mode & 0o7777, 0o755, "{name}");
     }
-    // What the host made so is not the guest's to fill, but to disarm.
+    // A guest may disarm a setuid file that the host made, but not write to it.
     fs::set_permissions(g.path("rw/file"), fs::Permissions::from_mode(0o4755)).expect("set");
     assert_eq!(g.client.open("0/file", WRONLY), Err(Errno::PERM));
     assert_eq!(g.client.open("0/file", RDONLY | TRUNC), Err(Errno::PERM));
@@ -308,7 +308,7 @@ fn s07_only_user_attributes_are_reached() {
     assert_eq!(huge.err(), Some(Errno::TOOBIG));
 }
 
-/// A repository, and what of it a guest must not write.
+/// A repository, and the parts of it that a guest must not write.
 fn repository(folder: &Path) {
     for made in [
         ".git/hooks",
@@ -377,7 +377,7 @@ fn s07_what_the_hosts_git_runs_is_not_written() {
             .map(drop),
         perm
     );
-    // The rest of the repository is git's to write, in the guest, too.
+    // The guest's git may write the rest of the repository.
     assert!(g.client.open("0/.git/index", RDWR).is_ok());
     g.client
         .create("0/.git", "index.lock", RDWR, 0o644)
@@ -421,8 +421,8 @@ fn s07_no_rename_of_a_folder_opens_a_repository() {
     assert_eq!(g.client.symlink("0", "x", "plain"), Ok(()));
     assert_eq!(g.client.rename(("0", "x"), ("0/.git", "worktrees")), perm);
     assert_eq!(g.client.link("0/x", "0/.git", "worktrees"), perm);
-    // No repository of the guest's own; the settings of one that the host makes
-    // are protected as well.
+    // The guest can make no repository; the settings of one that the host makes are
+    // protected too.
     assert_eq!(g.client.mkdir("0/project", ".git", 0o755), perm);
     fs::create_dir(g.path("rw/project/.git")).expect("made");
     assert_eq!(
@@ -490,7 +490,7 @@ fn messages_of_all_lengths_get_an_answer() {
         expect(&vec![7; len], Errno::PROTO);
     }
     expect(&[8, 0, 0, 0, 120, 0, 0], Errno::PROTO);
-    // Each request, cut off at each byte.
+    // Each request, truncated at each byte.
     for kind in (8..=126).step_by(2) {
         for len in 7..40u8 {
             let mut bytes = vec![0xff; usize::from(len)];
@@ -503,7 +503,7 @@ fn messages_of_all_lengths_get_an_answer() {
     expect(&long, Errno::PROTO);
 }
 
-/// A server that did nothing yet answers, and goes on.
+/// A new server answers these bytes, and continues.
 fn server_survives(bytes: &[u8], folder: &Path) {
     let mut server = Server::new(mounts(folder), Options::default()).expect("shared");
     let mut reply = Vec::new();

@@ -1,5 +1,5 @@
-//! Class S8: a guest adds to a mount what it may and no more, and gets back what
-//! it gives back.
+//! Class S8: a guest can add to a mount only within its budget, and gets refunds for
+//! removals.
 
 use super::client::{Client, EXCL, RDWR, TRUNC};
 use a99_sandbox_p9::{Budget, Mount, MountMode, Options, Server};
@@ -38,7 +38,7 @@ fn on_disk(folder: &tempfile::TempDir) -> u64 {
     files.map(|file| file.blocks() * 512).sum()
 }
 
-/// Writes chunks until that is refused.
+/// Writes chunks until one is refused.
 fn fill(client: &mut Client, fid: u32, from: u64) -> Result<u64, Errno> {
     let chunk = vec![7; CHUNK];
     let mut at = from;
@@ -62,30 +62,30 @@ fn s8_bytes_on_the_disk_are_bounded_and_come_back() {
     let filled = fill(&mut client, fid, 0).expect("until the budget is spent");
     assert!((BYTES / 2..=BYTES).contains(&filled), "{filled}");
     assert!(on_disk(&folder) - before <= BYTES + (64 << 10));
-    // What is there can be written again; nothing can be added anywhere.
+    // Existing bytes can be overwritten; no byte can be added.
     assert!(client.write(fid, 0, &[8; 1000]).is_ok());
     let other = client.create("0", "b", RDWR, 0o644).expect("an entry");
     assert_eq!(client.write(other, 0, &[1; CHUNK]), Err(Errno::DQUOT));
     let host = client.open("0/host", RDWR).expect("open");
     assert!(client.write(host, 0, &[8; 1000]).is_ok());
     assert_eq!(client.write(host, 300_000, &[8; CHUNK]), Err(Errno::DQUOT));
-    // Holes are no way around.
+    // Holes do not evade the budget.
     assert_eq!(client.truncate("0/b", 1 << 40), Ok(()));
     assert_eq!(client.write(other, 1 << 30, &[1; CHUNK]), Err(Errno::DQUOT));
-    // A file that is open has room although it has no name.
+    // An open file keeps its space after it was unlinked.
     assert_eq!(client.unlink("0", "a", 0), Ok(()));
     assert_eq!(client.write(other, 0, &[1; CHUNK]), Err(Errno::DQUOT));
     client.clunk(fid).expect("closed");
     assert!(client.write(other, 0, &[1; 60_000]).is_ok());
     let filled = fill(&mut client, other, 1 << 20).expect("until the budget is spent");
     assert!(filled > BYTES / 2, "{filled}");
-    // Cutting gives back, in each way that there is.
+    // Every way to truncate refunds the bytes.
     assert_eq!(client.truncate("0/b", 0), Ok(()));
     assert!(fill(&mut client, other, 0).expect("again") > BYTES / 2);
     let cut = client.open("0/b", RDWR | TRUNC).expect("cut");
     assert!(fill(&mut client, cut, 0).expect("again") > BYTES / 2);
     assert_eq!(client.truncate("0/b", 0), Ok(()));
-    // And so does a file in the place of another.
+    // So does a file that replaces another.
     let full = client.create("0", "e", RDWR, 0o644).expect("an entry");
     assert!(fill(&mut client, full, 0).expect("again") > BYTES / 2);
     client.clunk(full).expect("closed");
@@ -126,7 +126,7 @@ fn s8_entries_are_bounded_and_come_back() {
     assert_eq!(client.mkdir("0", "d", 0o755), dquot);
 }
 
-/// How many times `make` can be done before the budget is spent.
+/// How often `make` succeeds before the budget is spent.
 fn count(mut make: impl FnMut(u64) -> Result<(), Errno>) -> u64 {
     (0..)
         .find(|number| match make(*number) {
@@ -145,7 +145,7 @@ fn s4_names_links_folders_and_attributes_count_as_bytes() {
     let long = |number: u64| format!("{number:0>200}");
     let name = |number: u64| format!("n{number}");
     let target = "t".repeat(4000);
-    // Bytes of the host that each takes at least.
+    // Minimum bytes on the host for each.
     let links = count(|number| client.symlink("0", &name(number), &target));
     assert!(links * 4000 <= BYTES && links > 10, "{links}");
     for number in 0..links {
@@ -167,7 +167,7 @@ fn s4_names_links_folders_and_attributes_count_as_bytes() {
     }
     let files = count(|number| client.mknod("0", &long(number), 0o100_644));
     assert!(files * 456 <= BYTES && files > 10, "{files}");
-    // Nothing is left for others, and what is removed comes back.
+    // The budget is spent for other entries too, and removals are refunded.
     assert_eq!(client.link("0/host", "0", &long(files)), Err(Errno::DQUOT));
     assert_eq!(client.rename(("0", &long(0)), ("0", "short")), Ok(()));
     client.unlink("0", "short", 0).expect("removed");
@@ -197,7 +197,7 @@ fn s4_attributes_count_until_their_file_is_gone() {
     assert!(first * 1256 <= BYTES, "{first}");
     assert!(fill(1) < 5);
     for number in 0..=first {
-        // The last one may be without an attribute, or not be at all.
+        // The last file may lack its attribute, or not exist.
         let _ = client.unlink("0", &format!("f0.{number}"), 0);
     }
     let mut again = 0;
@@ -210,9 +210,8 @@ fn s4_attributes_count_until_their_file_is_gone() {
     assert!(again.abs_diff(first) < 5, "{again} of {first}");
 }
 
-/// In a process of its own that may have few descriptors: one guest gets an
-/// error that says so, leaves others their share, and goes on when it has closed
-/// something.
+/// In a separate process with few descriptors: one guest gets an error that says so, leaves
+/// others their share, and continues after closing files.
 #[test]
 fn s8_a_guest_has_a_share_of_the_descriptors() {
     const FEW: &str = "A99_TEST_FEW_DESCRIPTORS";

@@ -1,4 +1,4 @@
-//! Each call in a mount, beside the same call on the host.
+//! Each call in a mount, compared with the same call on the host.
 
 use super::client::{EXCL, Fixture, RDONLY, RDWR, Request, Set, TRUNC, WRONLY};
 use a99_sandbox_p9::Budget;
@@ -8,7 +8,7 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
 
-/// What `Tsetattr` changes.
+/// Fields that `Tsetattr` changes.
 const ATIME: u32 = 0x10;
 const MTIME: u32 = 0x20;
 const GIVEN: u32 = 0x180;
@@ -58,7 +58,7 @@ fn creating_obeys_its_flags() {
         g.client.create("0", &long, RDWR, 0o600),
         Err(Errno::NAMETOOLONG)
     );
-    // A file that nobody may read can be written by who creates it.
+    // The creator of an unreadable file can write to it.
     let own = g.client.create("0", "own", WRONLY, 0).expect("created");
     assert_eq!(g.client.write(own, 0, b"x"), Ok(1));
 }
@@ -170,7 +170,7 @@ fn times_are_set_left_and_taken_from_the_clock() {
         ..set
     };
     assert_eq!(g.client.set("0/file", wrong), Err(Errno::INVAL));
-    // A link has times of its own.
+    // A link has separate times.
     symlink("file", g.path("rw/link")).expect("linked");
     assert_eq!(g.client.set("0/link", set), Ok(()));
     let link = fs::symlink_metadata(g.path("rw/link")).expect("there");
@@ -181,7 +181,7 @@ fn times_are_set_left_and_taken_from_the_clock() {
     );
 }
 
-/// Also for a server of the host's root, who could.
+/// Also for a server of the host's root, who could change them.
 #[test]
 fn owners_are_not_changed() {
     let mut g = Fixture::new();
@@ -267,7 +267,7 @@ fn truncating_cuts_and_extends() {
     fs::create_dir(g.path("rw/folder")).expect("made");
     assert_eq!(g.client.truncate("0/folder", 0), Err(Errno::ISDIR));
     assert_eq!(g.client.truncate("0/file", u64::MAX), Err(Errno::INVAL));
-    // A file open for writing can be cut whatever its mode says by now.
+    // A file open for writing can be truncated regardless of its current mode.
     let fid = g.client.open("0/file", RDWR).expect("open");
     g.client.chmod("0/file", 0).expect("changed");
     let cut = Set {
@@ -424,10 +424,10 @@ fn file_systems_tell_the_truth() {
     assert_eq!(b.u32(), 0x0102_1997);
     assert_eq!(u64::from(b.u32()), host.f_frsize);
     assert_eq!(b.u64(), host.f_blocks);
-    // Others write to the disk meanwhile.
+    // Other processes write to the disk meanwhile.
     let (free, available) = (b.u64(), b.u64());
     assert!(free.abs_diff(host.f_bfree) < host.f_blocks / 20);
-    // No more than the guest may add.
+    // No more than the guest's budget.
     let budget = Budget::default().bytes / host.f_frsize;
     let most = host.f_bavail.min(budget);
     assert!(available.abs_diff(most) < host.f_blocks / 20 && available <= budget);
@@ -435,7 +435,7 @@ fn file_systems_tell_the_truth() {
     assert!(b.u64().abs_diff(host.f_ffree) < host.f_files / 20);
     assert_eq!(b.u64(), host.f_fsid);
     assert_eq!(u64::from(b.u32()), host.f_namemax);
-    // The root of all mounts is what `df` finds for any of them.
+    // `df` finds the root of all mounts for any of them.
     let mut root = g.client.ask(8, Request::default().u32(0)).expect("statfs");
     root.u32();
     assert_eq!(u64::from(root.u32()), host.f_frsize);

@@ -1,12 +1,12 @@
-//! Test client in this process: each request as bytes to the server, each answer
-//! read again.
+//! In-process test client: sends each request as bytes to the server, and parses the
+//! response.
 
 use a99_sandbox_p9::{Mount, MountMode, Options, P9_MESSAGE_BYTES, Server};
 use rustix::io::Errno;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
-/// Flags of opening, as Linux's client sends them.
+/// Open flags, as Linux's client sends them.
 pub const RDONLY: u32 = 0;
 pub const WRONLY: u32 = 1;
 pub const RDWR: u32 = 2;
@@ -16,7 +16,7 @@ pub const TRUNC: u32 = 0o1000;
 /// A fid of this client.
 pub type Fid = u32;
 
-/// What `Tgetattr` returns.
+/// Attributes in `Rgetattr`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attr {
     pub qid: (u8, u32, u64),
@@ -52,7 +52,7 @@ pub struct Set {
     pub mtime: (u64, u64),
 }
 
-/// The body of a message, to be read.
+/// Body of a response.
 pub struct Body(Vec<u8>, usize);
 
 impl Body {
@@ -92,7 +92,7 @@ impl Body {
     }
 }
 
-/// The body of a request, to be written.
+/// Body of a request.
 #[derive(Default)]
 pub struct Request(pub Vec<u8>);
 
@@ -132,12 +132,12 @@ pub struct Client {
 }
 
 impl Client {
-    /// A client whose fid 0 is the root.
+    /// Creates a client whose fid 0 is the root.
     pub fn new(server: Server) -> Self {
         Self::speaking(server, "9P2000.L")
     }
 
-    /// The same, by another protocol.
+    /// Does the same with another protocol.
     pub fn speaking(server: Server, protocol: &str) -> Self {
         let mut client = Self { server, next: 1 };
         let version = Request::default().u32(u32::MAX).string(protocol);
@@ -150,12 +150,12 @@ impl Client {
         client
     }
 
-    /// Goes on with fids of a server that was restored.
+    /// Continues with fids of a restored server.
     pub fn resume(server: Server) -> Self {
         Self { server, next: 1000 }
     }
 
-    /// One request and its answer.
+    /// Sends one request and returns its response.
     pub fn ask(&mut self, kind: u8, request: Request) -> Result<Body, Errno> {
         let mut message = (request.0.len() as u32 + 7).to_le_bytes().to_vec();
         message.extend([kind, 5, 1]);
@@ -172,7 +172,7 @@ impl Client {
         Ok(body)
     }
 
-    /// A new fid, `names` from `fid`. If the way ends before, why.
+    /// Walks `names` from `fid` to a new fid; the error of an incomplete walk.
     pub fn walk_from(&mut self, fid: Fid, names: &[&str]) -> Result<Fid, Errno> {
         let new = self.next;
         self.next += 1;
@@ -192,7 +192,7 @@ impl Client {
         }
     }
 
-    /// A fid for a path from the root, as `0/folder/file`.
+    /// Walks to a path from the root, such as `0/folder/file`.
     pub fn walk(&mut self, path: &str) -> Result<Fid, Errno> {
         let names: Vec<&str> = path.split('/').filter(|name| !name.is_empty()).collect();
         self.walk_from(0, &names)
@@ -252,8 +252,7 @@ impl Client {
         Ok(Self::attributes(body))
     }
 
-    /// Makes `new` stand for `name` in the folder `fid`, and returns its
-    /// attributes.
+    /// Walks to `name` in the folder `fid` with fid `new`, and returns its attributes.
     pub fn walkattr(&mut self, fid: Fid, new: Fid, name: &str) -> Result<Attr, Errno> {
         let body = self.ask(28, Request::default().u32(fid).u32(new).string(name))?;
         Ok(Self::attributes(body))
@@ -277,7 +276,7 @@ impl Client {
         }
     }
 
-    /// The attributes of a path.
+    /// Returns the attributes of a path.
     pub fn stat(&mut self, path: &str) -> Result<Attr, Errno> {
         let fid = self.walk(path)?;
         let attr = self.getattr(fid);
@@ -361,7 +360,7 @@ impl Client {
             .map(drop)
     }
 
-    /// The entries from a cookie on, as many as fit into `count` bytes.
+    /// Returns the entries from a cookie on that fit into `count` bytes.
     pub fn readdir(&mut self, fid: Fid, cookie: u64, count: u32) -> Result<Vec<Entry>, Errno> {
         let mut body = self.ask(40, Request::default().u32(fid).u64(cookie).u32(count))?;
         assert!(body.u32() <= count);
@@ -378,7 +377,7 @@ impl Client {
         Ok(entries)
     }
 
-    /// All entries of an open folder.
+    /// Returns all entries of an open folder.
     pub fn list(&mut self, fid: Fid, count: u32) -> Result<Vec<Entry>, Errno> {
         let mut entries: Vec<Entry> = Vec::new();
         loop {
@@ -391,7 +390,7 @@ impl Client {
         }
     }
 
-    /// The status of `Tlock`: 0 is done, 1 somebody else holds it.
+    /// Returns the status of `Tlock`: 0 is done, 1 blocked by another owner.
     pub fn lock(
         &mut self,
         fid: Fid,
@@ -404,14 +403,14 @@ impl Client {
         Ok(self.ask(52, request.string("guest"))?.u8())
     }
 
-    /// The same with the flag for a lock of `flock`, on the whole file.
+    /// Does the same with the flag of `flock`, on the whole file.
     pub fn flock(&mut self, fid: Fid, kind: u8) -> Result<u8, Errno> {
         let request = Request::default().u32(fid).u8(kind).u32(1 << 31);
         let request = request.u64(0).u64(0).u32(7);
         Ok(self.ask(52, request.string("guest"))?.u8())
     }
 
-    /// Kind and range of the lock that is in the way.
+    /// Kind and range of the conflicting lock.
     pub fn getlock(
         &mut self,
         fid: Fid,
@@ -454,8 +453,8 @@ impl Client {
     }
 }
 
-/// A folder with what a test needs: `rw` and `ro`, which are mounts 0 and 1,
-/// and `host`, where the same is done without a server.
+/// A test folder: `rw` and `ro`, which are mounts 0 and 1, and `host`, where the same calls
+/// are made without a server.
 pub struct Fixture {
     pub folder: TempDir,
     pub client: Client,
@@ -466,7 +465,7 @@ impl Fixture {
         Self::with(Options::default())
     }
 
-    /// The same, with limits.
+    /// Does the same with limits.
     pub fn with(options: Options) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         for name in ["rw", "ro", "host"] {
@@ -479,7 +478,7 @@ impl Fixture {
         }
     }
 
-    /// The path of something on the host.
+    /// Path on the host.
     pub fn path(&self, path: &str) -> PathBuf {
         self.folder.path().join(path)
     }

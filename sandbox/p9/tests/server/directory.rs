@@ -6,7 +6,7 @@ use rustix::io::Errno;
 use std::collections::BTreeSet;
 use std::fs;
 
-/// Files of the folder that is large.
+/// Files of the large folder.
 const MANY: usize = 5000;
 
 fn names(entries: &[super::client::Entry]) -> BTreeSet<String> {
@@ -35,7 +35,7 @@ fn five_thousand_files_are_listed_once_each() {
             .collect();
         host.extend([".".to_owned(), "..".to_owned()]);
         assert_eq!(names(&entries), host);
-        // Any cookie can be gone back to.
+        // Listing can restart at any cookie.
         let middle = &entries[MANY / 2];
         let again = g.client.readdir(fid, middle.cookie, 4096).expect("listed");
         assert_eq!(again[..3], entries[MANY / 2 + 1..][..3]);

@@ -1,5 +1,4 @@
-//! Whole-file locks (`flock`), against the host's and beside locks of
-//! ranges (`fcntl`).
+//! Whole-file locks (`flock`), against the host's and beside range locks (`fcntl`).
 
 use super::client::{Client, Fid, Fixture, RDONLY, RDWR, mounts};
 use a99_sandbox_p9::{Options, Server, ServerState};
@@ -16,11 +15,11 @@ const UNLOCK: u8 = 2;
 const DONE: u8 = 0;
 const BLOCKED: u8 = 1;
 
-/// As the image's kernel names the protocol.
+/// Protocol name that the image's kernel uses.
 const EXTENDED: &str = "9P2000.L.agent99";
 
-/// A ground with a client that speaks as the image's kernel, and the host's open
-/// files in the writable and in the read-only mount.
+/// A fixture with a client that speaks like the image's kernel, and the host's open files
+/// in the writable and in the read-only mount.
 fn ground() -> (Fixture, File, File) {
     let mut g = Fixture::new();
     let options = Options {
@@ -42,14 +41,14 @@ fn open(g: &mut Fixture) -> Fid {
     g.client.open("0/file", RDWR).expect("open")
 }
 
-/// Whether a program of the host gets a lock of `flock`, which it gives back.
+/// Whether a program of the host gets a lock of `flock`, which it releases.
 fn host_flock(file: &File, operation: FlockOperation) -> bool {
     let got = flock(file, operation).is_ok();
     flock(file, FlockOperation::Unlock).expect("given back");
     got
 }
 
-/// Whether one gets a lock of `fcntl` on all of the file; given back.
+/// Whether it gets a lock of `fcntl` on the whole file; released.
 fn host_fcntl(file: &File, kind: libc::c_int) -> bool {
     let lock = |kind: libc::c_int| libc::flock {
         l_type: kind as libc::c_short,
@@ -85,7 +84,7 @@ fn both_kinds_are_independent() {
     assert_eq!(g.client.lock(fid, UNLOCK, (0, 0), 7), Ok(DONE));
     assert!(host_fcntl(&host, libc::F_WRLCK));
     assert!(!host_flock(&host, SHARED), "the other is kept");
-    // A question about one kind does not see the other.
+    // A query about one kind does not see the other.
     assert_eq!(g.client.getlock(fid, WRITE, (0, 0)), Ok((UNLOCK, 0, 0)));
     g.client.clunk(fid).expect("closed");
     assert!(host_flock(&host, EXCLUSIVE), "a closed file has none");
@@ -120,7 +119,7 @@ fn the_hosts_lock_is_in_the_way() {
     assert!(g.client.server.state().flocks.is_empty());
     flock(&host, SHARED).expect("its own");
     assert_eq!(g.client.flock(fid, READ), Ok(DONE));
-    // As at the host, a change that fails leaves no lock.
+    // As on the host, a failed change leaves no lock.
     assert_eq!(g.client.flock(fid, WRITE), Ok(BLOCKED));
     assert!(g.client.server.state().flocks.is_empty());
     assert!(host_flock(&host, EXCLUSIVE));
@@ -175,7 +174,7 @@ fn they_are_taken_again_from_a_snapshot() {
     assert_eq!(g.client.flock(fid, WRITE), Ok(DONE));
     assert_eq!(g.client.flock(lost, WRITE), Ok(DONE));
     let text = serde_json::to_vec(&g.client.server.state()).expect("JSON");
-    // The first server's locks go with it.
+    // The first server's locks end with it.
     let empty = Server::new(Vec::new(), Options::default()).expect("a server");
     drop(std::mem::replace(&mut g.client.server, empty));
     assert!(host_flock(&host, EXCLUSIVE));

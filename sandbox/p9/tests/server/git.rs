@@ -1,5 +1,5 @@
-//! Class S5: whatever a guest writes into a mount, the host's git runs nothing of
-//! it; and what git writes when it works in a repository may be written.
+//! Class S5: the host's git runs no file that a guest writes into a mount, and the guest
+//! may write all files that git writes when it works in a repository.
 
 use super::client::{Client, RDONLY, RDWR, TRUNC, WRONLY};
 use a99_sandbox_p9::{GitWrites, Mount, MountMode, Options, Server};
@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A folder of the host, which git knows nothing about.
+/// A folder of the host without a git repository.
 struct GitFixture {
     folder: tempfile::TempDir,
     client: Client,
@@ -32,12 +32,12 @@ impl GitFixture {
         self.folder.path().join("rw").join(path)
     }
 
-    /// What a program that git was made to run would leave behind.
+    /// A file that a program run by git would leave behind.
     fn mark(&self) -> PathBuf {
         self.folder.path().join("mark")
     }
 
-    /// Runs the host's git in a folder; whether it ended well.
+    /// Runs the host's git in a folder; returns whether it succeeded.
     fn git(&self, at: &str, args: &[&str]) -> bool {
         let mut git = Command::new("git");
         git.current_dir(self.path(at)).args(args);
@@ -60,7 +60,7 @@ impl GitFixture {
         assert!(self.git(at, &["add", "."]) && self.git(at, &["commit", "-qm", "1"]));
     }
 
-    /// Writes a file, over one that is there if need be.
+    /// Writes a file, replacing an existing one.
     fn put(&mut self, folder: &str, name: &str, text: &str) -> Result<(), Errno> {
         let folder = format!("0/{folder}");
         let fid = match self.client.create(&folder, name, RDWR | TRUNC, 0o755) {
@@ -73,7 +73,7 @@ impl GitFixture {
         self.client.clunk(fid)
     }
 
-    /// The host works with git wherever it could be led astray.
+    /// Runs the host's git wherever it could be tricked.
     #[track_caller]
     fn host_works(&self, places: &[&str]) {
         for at in places.iter().filter(|at| self.path(at).is_dir()) {
@@ -170,7 +170,7 @@ fn s5_the_hosts_git_runs_nothing_that_a_guest_wrote() {
         let linked = g.client.link("0/evil", "0/repo/.git", name);
         assert_eq!(linked, Err(Errno::PERM), "{name}");
     }
-    // Another git directory in place of the one that is there.
+    // Another git directory that replaces the existing one.
     for name in [".git", ".GIT", "git~1", ".git "] {
         for folder in ["0", "0/state", "0/repo2"] {
             assert_eq!(g.client.mkdir(folder, name, 0o755), Err(Errno::PERM));
@@ -181,7 +181,7 @@ fn s5_the_hosts_git_runs_nothing_that_a_guest_wrote() {
             assert_eq!(moved, Err(Errno::PERM), "{name}");
         }
     }
-    // What it may write does no harm either.
+    // Allowed writes are harmless too.
     g.put("repo/.git", "MERGE_MSG", "x").expect("data");
     g.put("repo", ".gitattributes", "* filter=x diff=x merge=x\n")
         .expect("an ordinary file");
@@ -248,8 +248,8 @@ fn s5_no_order_of_steps_makes_a_bare_repository() {
     }
 }
 
-/// The same where `HEAD` and a way to the rest are enough, and deep inside of a
-/// git directory, where names are free.
+/// The same where `HEAD` and a way to the rest suffice, and deep inside a git directory,
+/// where names are unrestricted.
 #[test]
 fn s5_no_repository_stands_where_names_are_free() {
     let mut g = GitFixture::new(GitWrites::Refused);
@@ -295,12 +295,12 @@ fn s5_a_bare_repository_of_the_host_keeps_its_settings() {
     assert_eq!(moved, Err(Errno::PERM));
     assert_eq!(g.put("store/refs/heads", "b", "x"), Ok(()));
     assert!(g.client.open("0/store/config", RDONLY).is_ok());
-    // Somebody who wants more says so.
+    // A user can opt in to more.
     let mut g = GitFixture::new(GitWrites::Allowed);
     assert_eq!(g.client.mkdir("0", ".git", 0o755), Ok(()));
     assert_eq!(g.put(".git", "config", &settings), Ok(()));
     assert!(g.client.server.git_refusals().get().is_none());
-    // And then git does run it: the other tests look for something.
+    // Then git does run it, which shows that the other tests would detect it.
     g.repository("repo");
     assert_eq!(g.put("repo/.git", "config", &g.settings()), Ok(()));
     g.git("repo", &["status"]);
@@ -326,7 +326,7 @@ fn files(folder: &Path) -> BTreeSet<(PathBuf, std::time::SystemTime)> {
     found
 }
 
-/// What git itself writes below `.git` in usual work may be written by a guest.
+/// A guest may write the files below `.git` that git writes in usual work.
 #[test]
 fn s5_usual_work_with_git_is_allowed() {
     let mut g = GitFixture::new(GitWrites::Refused);
@@ -364,7 +364,7 @@ fn s5_usual_work_with_git_is_allowed() {
         let folder = format!("0/{}", folder.display());
         let name = name.and_then(|name| name.to_str()).expect("a name");
         let lock = format!("{name}.lock");
-        // In the way that git does: beside it, and then in its place.
+        // As git does: to a temporary name, and then renamed.
         if !folder.contains("objects") {
             let fid = g.client.create(&folder, &lock, RDWR, 0o644).expect(&lock);
             g.client.clunk(fid).expect("closed");
@@ -381,8 +381,8 @@ fn s5_usual_work_with_git_is_allowed() {
     }
 }
 
-/// Guests of one folder, each with a server of its own, make the parts of a git directory
-/// at the same moment: one of them is refused.
+/// Guests with separate servers on one folder make the parts of a git directory at the same
+/// moment: one of them is refused.
 #[test]
 fn s3_two_guests_complete_no_repository_together() {
     use std::sync::Barrier;
@@ -416,7 +416,7 @@ fn s3_two_guests_complete_no_repository_together() {
             "{head:?} {refs:?}"
         );
     }
-    // Who holds the folder on is not waited for without end.
+    // Waiting for a held folder lock is limited.
     let path = folder.path().join("held");
     fs::create_dir(&path).expect("made");
     let held = fs::File::open(&path).expect("open");
@@ -462,7 +462,7 @@ fn s3_what_the_hosts_configuration_leads_to_is_not_written() {
             "{folder}/{name}"
         );
     }
-    // Neither made elsewhere and moved there, nor by a link or another folder.
+    // Neither created elsewhere and moved there, nor through a link or another folder.
     g.client.mkdir("0/repo", "new", 0o755).expect("made");
     g.put("repo/new", "fsmonitor", &program).expect("written");
     let perm = Err(Errno::PERM);
@@ -486,13 +486,13 @@ fn s3_what_the_hosts_configuration_leads_to_is_not_written() {
         g.client.rename(("0/repo", "new"), ("0/repo", "tools")),
         perm
     );
-    // All else is the guest's.
+    // The guest may write all other files.
     g.put("repo", "a.txt", "text\n").expect("written");
     g.put("repo/new", "b.txt", "text\n").expect("written");
     assert_eq!(g.client.mkdir("0/repo", "tools", 0o755), Ok(()));
     g.put("repo/tools", "other", "text\n").expect("written");
     g.host_works(&["repo"]);
-    // Who trusts the guest allows it.
+    // A user who trusts the guest can allow it.
     let mut g = GitFixture::new(GitWrites::Allowed);
     g.repository("repo");
     assert!(g.git("repo", &["config", "core.hooksPath", "hooks"]));

@@ -14,7 +14,7 @@ const UNLOCK: u8 = 2;
 const DONE: u8 = 0;
 const BLOCKED: u8 = 1;
 
-/// Takes or gives back a lock of a program of the host.
+/// Takes or releases a lock of a program of the host.
 fn host_lock(file: &File, kind: libc::c_int, start: i64, length: i64) -> bool {
     let flock = libc::flock {
         l_type: kind as libc::c_short,
@@ -73,10 +73,10 @@ fn processes_of_the_guest_are_one_to_the_host() {
     let (mut g, host) = ground();
     let first = g.client.open("0/file", RDWR).expect("open");
     let second = g.client.open("0/file", RDWR).expect("open");
-    // One process, two files: its own lock is not in its way.
+    // One process, two files: its own lock does not conflict.
     assert_eq!(g.client.lock(first, WRITE, (0, 10), 7), Ok(DONE));
     assert_eq!(g.client.lock(second, WRITE, (0, 10), 7), Ok(DONE));
-    // Linux asks for the next before it gives back the one before.
+    // Linux requests the next lock before it releases the previous one.
     assert_eq!(g.client.lock(second, WRITE, (0, 10), 8), Ok(DONE));
     assert_eq!(g.client.lock(second, UNLOCK, (0, 10), 7), Ok(DONE));
     assert!(
@@ -110,7 +110,7 @@ fn s10_a_lock_in_a_read_only_mount_stays_in_the_guest() {
         assert!(host_lock(&host, libc::F_WRLCK, 0, 0), "the host's own file");
         assert!(host_lock(&host, libc::F_UNLCK, 0, 0));
     }
-    // Nor does one of the host's hold the guest up.
+    // Nor does a lock of the host block the guest.
     assert!(host_lock(&host, libc::F_WRLCK, 0, 0));
     assert_eq!(g.client.lock(fid, WRITE, (0, 0), 7), Ok(DONE));
     assert_eq!(g.client.getlock(fid, WRITE, (0, 0)), Ok((UNLOCK, 0, 0)));

@@ -1,5 +1,5 @@
-//! The 9p server, asked as Linux asks it: what comes of each call inside a
-//! mount is held against the same call on the host.
+//! The 9p server with requests as Linux makes them: the result of each call inside a mount
+//! is compared with the same call on the host.
 
 mod attack;
 mod budget;

@@ -1,4 +1,4 @@
-//! A server's state as data, and another server that goes on from it.
+//! A server's state as data, and another server that continues from it.
 
 use super::client::{Client, Fixture, RDONLY, RDWR, TRUNC, mounts};
 use a99_sandbox_p9::{Options, Server, ServerState};
@@ -8,7 +8,7 @@ use std::fs;
 /// Takes the state as a file would keep it, changes the host, and restores.
 fn again(g: &mut Fixture, meanwhile: impl FnOnce(&Fixture)) -> Client {
     let state = serde_json::to_vec(&g.client.server.state()).expect("JSON");
-    // The first server's locks go with it.
+    // The first server's locks end with it.
     let empty = Server::new(Vec::new(), Options::default()).expect("a server");
     drop(std::mem::replace(&mut g.client.server, empty));
     meanwhile(g);
@@ -46,7 +46,7 @@ fn files_are_found_again_or_stale() {
         .create("0", "orphan", RDWR, 0o644)
         .expect("created");
     g.client.unlink("0", "orphan", 0).expect("removed");
-    // What is renamed before the snapshot is found by its new name.
+    // A file renamed before the snapshot is found by its new name.
     g.client
         .rename(("0/folder", "moved"), ("0", "new name"))
         .expect("renamed");

@@ -1,5 +1,5 @@
-//! The request that only the image's kernel makes: a walk of one name, and the
-//! attributes of what is there.
+//! The request that only the image's kernel makes: a walk of one name that returns the
+//! file's attributes.
 
 use super::client::{Client, Fixture, RDONLY, RDWR, Request, mounts};
 use a99_sandbox_p9::{Options, Server, ServerState};
@@ -7,10 +7,10 @@ use rustix::io::Errno;
 use std::fs;
 use std::os::unix::fs::symlink;
 
-/// As the image's kernel names the protocol.
+/// Protocol name that the image's kernel uses.
 const EXTENDED: &str = "9P2000.L.agent99";
 
-/// A ground whose client has fid 101 for the writable mount.
+/// A fixture whose client has fid 101 for the writable mount.
 fn ground() -> Fixture {
     let mut g = Fixture::new();
     let server = Server::new(mounts(g.folder.path()), Options::default());
@@ -66,7 +66,7 @@ fn a_fid_that_is_not_open_is_taken_over() {
     assert_eq!(g.client.walkattr(101, 102, "two").expect("there").size, 2);
     assert_eq!(g.client.getattr(102).expect("a fid").size, 2);
     assert_eq!(g.client.server.state().fids.len(), 3);
-    // Also the one that it starts from, as a walk can.
+    // Also the fid that it starts from, as in a walk.
     g.client.walkattr(0, 103, "0").expect("there");
     assert_eq!(g.client.walkattr(103, 103, "one").expect("there").size, 1);
     assert_eq!(
@@ -140,7 +140,7 @@ fn a_restored_server_remembers_what_was_agreed() {
     let plain = Fixture::new().client.server.state();
     let extended = g.client.server.state();
     assert_eq!((plain.extended, extended.extended), (false, true));
-    // As older snapshots have it.
+    // The format of older snapshots.
     let mut text = serde_json::to_value(&extended).expect("JSON");
     let fields = text.as_object_mut().expect("fields");
     assert!(fields.remove("extended").is_some());

@@ -1,8 +1,8 @@
-//! File of a tree on its way: it gets its name when it is complete.
+//! Unfinished file of a copy: it gets its name when it is complete.
 //!
-//! Until then it has none where the file system can do that, so that nothing of it is left
-//! whatever ends this process; elsewhere it has a name of its own, and is removed if it is
-//! dropped.
+//! Until then it is unnamed where the file system supports that, so that even a killed
+//! process leaves no trace of it. Elsewhere it has a temporary name, and dropping it
+//! removes it.
 
 use rustix::fd::{AsRawFd, BorrowedFd};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
@@ -11,10 +11,10 @@ use std::ffi::{CStr, CString};
 use std::fs::File;
 use std::io;
 
-/// Copies into one folder at a time.
+/// Maximum temporary names tried, one for each copy into a folder at a time.
 const MAX_TEMPORARY: u32 = 1000;
 
-/// Mode of an unfinished file: its content is nobody else's.
+/// Mode of an unfinished file: only its owner may read it.
 const PRIVATE: Mode = Mode::RUSR.union(Mode::WUSR);
 
 /// A file that is being filled.
@@ -22,12 +22,12 @@ const PRIVATE: Mode = Mode::RUSR.union(Mode::WUSR);
 pub(super) struct Unfinished<'a> {
     parent: BorrowedFd<'a>,
     file: File,
-    /// Its name until it is complete, if it has one.
+    /// Temporary name, where the file system needs one.
     temporary: Option<CString>,
 }
 
 impl<'a> Unfinished<'a> {
-    /// A new one in a folder.
+    /// Creates an unfinished file in a folder.
     pub(super) fn new(parent: BorrowedFd<'a>) -> io::Result<Self> {
         let flags = OFlags::WRONLY | OFlags::CLOEXEC;
         if let Ok(fd) = rustix::fs::openat(parent, ".", flags | OFlags::TMPFILE, PRIVATE) {
@@ -37,7 +37,7 @@ impl<'a> Unfinished<'a> {
                 temporary: None,
             });
         }
-        // Not every file system has files without a name; why else it failed is found again.
+        // Some file systems support no unnamed files; any other cause fails again here.
         let flags = flags | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
         let (fd, name) = with_free_name(|name| rustix::fs::openat(parent, name, flags, PRIVATE))?;
         Ok(Self {
@@ -47,12 +47,11 @@ impl<'a> Unfinished<'a> {
         })
     }
 
-    /// The file.
     pub(super) fn file(&mut self) -> &mut File {
         &mut self.file
     }
 
-    /// Gives it its name; a file that has it is replaced.
+    /// Names the file, replacing an existing file of that name.
     pub(super) fn finish(mut self, name: &CStr) -> io::Result<()> {
         if self.temporary.is_none() {
             match self.link(name) {
@@ -83,14 +82,14 @@ impl Drop for Unfinished<'_> {
     }
 }
 
-/// Makes something of a name that nothing has yet.
+/// Calls `make` with temporary names until one is free.
 fn with_free_name<T>(make: impl Fn(&CStr) -> Result<T, Errno>) -> io::Result<(T, CString)> {
     let own = std::process::id();
     for number in 0..MAX_TEMPORARY {
         let name = CString::new(format!(".a99-copy-{own}-{number}"))?;
         match make(&name) {
             Ok(made) => return Ok((made, name)),
-            // Of another copy that runs now, or was killed.
+            // Belongs to another copy that runs now, or was killed.
             Err(Errno::EXIST) => {}
             Err(error) => return Err(error.into()),
         }

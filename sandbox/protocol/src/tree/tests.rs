@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::PathBuf;
 
-/// A folder of its own for each test, gone at its end.
+/// A folder for one test, removed at its end.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -69,7 +69,7 @@ fn a_tree_comes_out_as_it_went_in() {
         Path::new("../run")
     );
     assert!(fs::symlink_metadata(to.join("outside")).is_err());
-    // Again, over what is there.
+    // Copies again, over the existing files.
     let any = ReceiveOptions {
         any_link: true,
         ..ReceiveOptions::default()
@@ -96,7 +96,6 @@ fn a_file_replaces_a_link_instead_of_writing_through_it() {
     assert_eq!(fs::read_to_string(scratch.at("to/x")).unwrap(), "new");
 }
 
-/// A record's head.
 fn record(kind: u8, name: &[u8]) -> Vec<u8> {
     let mut bytes = vec![kind];
     bytes.extend((name.len() as u32).to_le_bytes());
@@ -128,7 +127,7 @@ fn names_and_links_that_lead_out_are_refused() {
         );
         assert!(end.is_err(), "{name:?}");
     }
-    // A folder in the place of a link is not entered through it.
+    // A folder that replaces a link is not entered through the link.
     fs::create_dir(scratch.at("elsewhere")).unwrap();
     fs::create_dir(scratch.at("u")).unwrap();
     symlink("../elsewhere", scratch.at("u/x")).unwrap();
@@ -205,7 +204,7 @@ proptest! {
     }
 }
 
-/// A copy that ends early leaves no part of a file, and what was there before.
+/// A copy that ends early leaves no part of a file, and keeps the earlier content.
 #[test]
 fn a_file_is_there_whole_or_not_at_all() {
     let scratch = Scratch::new("partial");
@@ -251,7 +250,7 @@ fn what_the_receiver_refuses_is_left_out_with_all_below_it() {
     assert!(!scratch.at("top").exists());
 }
 
-/// A stream that looks at a folder before each read.
+/// A stream that lists a folder before each read.
 struct Looking<'a> {
     stream: &'a [u8],
     folder: &'a Path,
@@ -265,7 +264,7 @@ impl Read for Looking<'_> {
     }
 }
 
-/// Also if the copy is killed there, nothing is left of a file that is not complete.
+/// Also a copy that is killed here leaves no trace of an incomplete file.
 #[test]
 fn s2_a_file_on_its_way_has_no_name() {
     let scratch = Scratch::new("nameless");
@@ -281,7 +280,7 @@ fn s2_a_file_on_its_way_has_no_name() {
         };
         let options = ReceiveOptions::default();
         receive(&mut input, &to.join("file"), &options).unwrap();
-        // The second time it replaces what is there. The last read comes behind the file.
+        // The second copy replaces the first. The last read comes after the file.
         input.seen.truncate(input.seen.len() - 2);
         assert!(input.seen.len() > 10);
         assert!(

@@ -1,6 +1,6 @@
-//! Boots from nothing, again and again.
+//! Repeated boots from scratch.
 //!
-//! `A99_BOOTS` says how often; `cargo xtask boots` does it 200 times.
+//! `A99_BOOTS` sets their number; `cargo xtask boots` runs 200.
 
 #![allow(
     clippy::print_stdout,
@@ -14,21 +14,21 @@ use a99_sandbox::image::{kernel, rootfs};
 use a99_sandbox::vm::{Boot, Booter, CMDLINE, VmCode, engine};
 use std::collections::HashSet;
 
-/// Boots unless told otherwise: for CI.
+/// Default number of boots, for CI.
 const COUNT: u32 = 3;
 
 /// RAM of the guest, in bytes.
 const RAM_BYTES: u32 = 256 << 20;
 
-/// Messages of level 4 (warning) and below that are not faults of the machine,
-/// each with the reason.
+/// Messages of level 4 (warning) and below that are not faults of the machine, each with
+/// the reason.
 const EXPECTED: &[&str] = &[
-    // A choice of the kernel's configuration: its text is not write-protected
-    // from itself, which keeps the pages of a guest few. No wall of the sandbox.
+    // A choice of the kernel's configuration: its text is not write-protected from itself,
+    // which keeps the pages of a guest few. The sandbox does not rely on it.
     "Kernel memory protection not selected by kernel config.",
 ];
 
-/// What a kernel says when something is broken, at whatever level.
+/// Kernel messages about a defect, at any level.
 const BROKEN: [&str; 8] = [
     "Oops",
     "BUG:",
@@ -40,12 +40,12 @@ const BROKEN: [&str; 8] = [
     "Kernel panic",
 ];
 
-/// Prints the kernel's messages with their levels, then two numbers that no two
-/// boots may have in common.
+/// Prints the kernel's messages with their levels, then two numbers that must differ
+/// between boots.
 const SCRIPT: &str = "dmesg -r; echo ----; cat /proc/sys/kernel/random/boot_id; \
                       head -c 16 /dev/urandom | xxd -p";
 
-/// Commands do not see the kernel's messages unless it is told otherwise.
+/// Lets commands see the kernel's messages, which are hidden by default.
 const LOUD: &str = "console=hvc0 sysctl.kernel.dmesg_restrict=0";
 
 fn count() -> u32 {
@@ -53,18 +53,18 @@ fn count() -> u32 {
     text.map_or(COUNT, |text| text.parse().expect("A99_BOOTS is a number"))
 }
 
-/// The file of a step of the last build.
+/// Reads a file of a step of the last build.
 fn part(cache: &Cache, step: &str, file: &str) -> Vec<u8> {
     let entry = cache.current(step).expect("a cache");
     let entry = entry.unwrap_or_else(|| panic!("no {step}: `cargo xtask guest` builds it"));
     std::fs::read(entry.path(file)).expect("a file")
 }
 
-/// Messages that tell of something wrong.
+/// Messages that report a fault.
 fn wrong(messages: &str) -> Vec<&str> {
     let is_wrong = |line: &&str| {
         let level = line.strip_prefix('<').and_then(|rest| rest.split_once('>'));
-        // The lowest three bits are the level, the others tell who speaks.
+        // The lowest three bits are the level, the others the facility.
         let level = level.and_then(|(number, text)| Some((number.parse::<u32>().ok()? & 7, text)));
         let loud = level.is_some_and(|(level, text)| {
             level <= 4 && !EXPECTED.iter().any(|expected| text.contains(expected))
@@ -84,7 +84,7 @@ fn faults_are_seen_in_messages() {
     );
 }
 
-/// The emulator and the image's disk of the last build.
+/// Boots the emulator with the image's disk of the last build.
 fn booter(cache: &Cache) -> Booter {
     let emulator = part(cache, "emulator", EMULATOR.result);
     let entry = cache.current("rootfs").expect("readable").expect("built");
@@ -131,8 +131,8 @@ fn boots_reach_a_shell_without_a_warning_and_are_all_different() {
     }
 }
 
-/// A kernel that fails ends the guest at once, with its last words: here it has
-/// no first process.
+/// A kernel that panics ends the guest at once, and its last messages are reported: here it
+/// has no first process.
 #[test]
 #[ignore = "needs the image"]
 fn s6_a_kernel_that_panics_ends_the_guest_at_once() {

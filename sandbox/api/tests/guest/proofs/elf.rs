@@ -1,11 +1,11 @@
-//! Programs of a few instructions, or of garbage, for the guest.
+//! Small or garbage programs for the guest.
 
-/// Where the program is loaded and entered.
+/// Load and entry address of the program.
 const BASE: u64 = 0x1_0000;
 
-/// A static RISC-V program whose code is these bytes (System V ABI, chapters
-/// "ELF header" and "Program header"): one segment, readable, writable and
-/// executable, entered at its first byte.
+/// Builds a static RISC-V program with this code (System V ABI, chapters "ELF header" and
+/// "Program header"): one segment, readable, writable and executable, entered at its first
+/// byte.
 pub fn program(code: &[u8]) -> Vec<u8> {
     const HEADERS: u64 = 64 + 56;
     let mut bytes = Vec::from(b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0");
@@ -32,7 +32,7 @@ pub fn program(code: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// A program of these instructions.
+/// Builds a program of these instructions.
 pub fn of_words(words: &[u32]) -> Vec<u8> {
     let code: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
     program(&code)

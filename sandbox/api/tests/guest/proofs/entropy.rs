@@ -1,14 +1,14 @@
-//! Guests that start from one snapshot, and have nothing random in common.
+//! Guests that start from one snapshot share no random values.
 
 use super::support::in_guest;
 use crate::common::start;
 use std::collections::HashSet;
 
-/// Guests that are compared.
+/// Number of guests to compare.
 const INSTANCES: usize = 100;
 
-/// Everything in a guest that must be its own: the kernel's generator by its
-/// file and by name, and both of Python's.
+/// All values that must be unique to a guest: the kernel's generator by its file and by
+/// name, and both of Python's.
 const SCRIPT: &str = "
 cat /proc/sys/kernel/random/boot_id /proc/sys/kernel/random/uuid
 head -c 16 /dev/urandom | xxd -p
@@ -24,10 +24,9 @@ print(random.getrandbits(128))
 '
 ";
 
-/// Lines of the script that must not be seen twice. All guests begin with the
-/// state of the kernel's generator that the snapshot has, so they differ only if
-/// each kernel was told that it is a copy and took fresh entropy. Its message
-/// about that is not for commands.
+/// Lines of the script that must be unique. All guests begin with the snapshot's state of
+/// the kernel's generator, so they differ only if each kernel was notified that it is a
+/// copy and took fresh entropy. Commands do not see its message about that.
 const UNIQUE: usize = 10;
 
 #[test]

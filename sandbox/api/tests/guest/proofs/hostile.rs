@@ -1,4 +1,4 @@
-//! Programs that mean harm end in their own error, and the guest goes on.
+//! Hostile programs end with their own error, and the guest continues.
 
 use super::elf::{of_words, program};
 use super::support::{Numbers, in_guest, is_usable, run_for};
@@ -6,16 +6,16 @@ use crate::common::start;
 use a99_sandbox::{Ending, Output, Sandbox, VmCode, VmError};
 use std::time::Duration;
 
-/// Programs of garbage that are tried.
+/// Number of garbage programs.
 const GARBAGE: u64 = 40;
 
-/// Bytes of each.
+/// Size of a garbage program in bytes.
 const GARBAGE_BYTES: usize = 4096;
 
-/// How long a program that does not end by itself is let run.
+/// Time limit of a program that does not end by itself.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How long what must end by itself may take, on a busy machine.
+/// Time limit of a program that must end by itself, on a busy machine.
 const LONG: Duration = Duration::from_secs(100);
 
 // Signals of Linux (signal(7)).
@@ -25,7 +25,7 @@ const SIGBUS: u8 = 7;
 const SIGKILL: u8 = 9;
 const SIGSEGV: u8 = 11;
 
-/// Puts a program into the guest and runs it.
+/// Copies a program into the guest and runs it.
 fn run_program(sandbox: &Sandbox, bytes: &[u8]) -> Result<Output, VmError> {
     let put = "cat >/tmp/program && chmod 700 /tmp/program";
     in_guest(sandbox, &["sh", "-c", put], bytes);
@@ -115,7 +115,7 @@ fn forks_without_end_are_bounded_and_killed() {
     assert_eq!(error.code, VmCode::TimedOut);
     is_usable(&sandbox);
     let left = in_guest(&sandbox, &["sh", "-c", "ps -o comm | grep -c '^sh$'"], b"");
-    // This command's own, and the session's.
+    // The processes of this command, and of the session.
     let left: u32 = String::from_utf8_lossy(&left)
         .trim()
         .parse()
@@ -135,7 +135,7 @@ fn memory_that_is_filled_kills_the_one_who_fills_it() {
         }
         let output = run_for(hog, b"", LONG).expect("it ends");
         let ending = output.exited.ending;
-        // Python may be told before the kernel has to kill it.
+        // Python may notice before the kernel has to kill it.
         let reported = String::from_utf8_lossy(&output.stderr).contains("MemoryError");
         assert!(
             ending == Ending::Signal(SIGKILL) || reported,

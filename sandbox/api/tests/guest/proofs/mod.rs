@@ -1,8 +1,8 @@
-//! What the guest promises, proven with the image that was built last: boots,
-//! entropy, programs that give the same bytes as the host's, hostile programs;
-//! and what the host does about a cache that others had their hands in.
+//! Guarantees of the guest, proven with the image that was built last: boots, entropy,
+//! programs that give the same bytes as the host's, hostile programs; and the host's
+//! handling of a tampered cache.
 //!
-//! Other tools of the host that are compared with are named where they are used.
+//! Tools of the host that results are compared with are named where they are used.
 
 mod boots;
 mod elf;

@@ -1,4 +1,4 @@
-//! The guest's Python gives what the host's `python3` gives.
+//! The guest's Python gives the same results as the host's `python3`.
 
 use super::support::{in_guest, on_host};
 use crate::common::start;

@@ -1,6 +1,6 @@
-//! Attacks on the cache: what is loaded from there runs as machine code in the
-//! host's process. Other users' folders, files that others may write to, links,
-//! and other contents are refused or built again, never run.
+//! Attacks on the cache, whose modules run as machine code in the host's process. Folders
+//! of other users, files that others may write to, links, and modified contents are refused
+//! or rebuilt, never run.
 
 use a99_sandbox::cache::machine::MODULE;
 use a99_sandbox::cache::seal::SealKey;
@@ -18,10 +18,10 @@ const STRANGER: u32 = 65_534;
 /// A module that exports a function.
 const WASM: &[u8] = b"\0asm\x01\0\0\0\x01\x05\x01\x60\0\x01\x7f\x03\x02\x01\0\x07\x05\x01\x01a\0\0\x0a\x06\x01\x04\0\x41\x2a\x0b";
 
-/// The same with another result.
+/// The same module with another result.
 const OTHER: &[u8] = b"\0asm\x01\0\0\0\x01\x05\x01\x60\0\x01\x7f\x03\x02\x01\0\x07\x05\x01\x01a\0\0\x0a\x06\x01\x04\0\x41\x2b\x0b";
 
-/// The key of a cache, which seals what is compiled there.
+/// The key of a cache, which seals modules compiled there.
 static KEY: LazyLock<SealKey> = LazyLock::new(|| {
     let folder = tempfile::tempdir().expect("a folder");
     let cache = Cache::at(folder.path()).expect("a new one");
@@ -51,7 +51,7 @@ fn is_root() -> bool {
 
 #[test]
 fn s08_files_and_folders_of_strangers_are_refused() {
-    // Only root can give a file away. CI is root.
+    // Only root can give a file away. CI runs as root.
     if !is_root() {
         return;
     }
@@ -91,30 +91,30 @@ fn s08_links_to_other_modules_are_refused() {
     let path = compiled(folder.path(), MODULE, WASM);
     let other = compiled(folder.path(), "other.cwasm", OTHER);
     let manifest = path.with_added_extension("json");
-    // Link and manifest of a module that is sound by itself.
+    // Link and manifest of a valid module.
     fs::remove_file(&path).expect("mine");
     symlink(&other, &path).expect("linked");
     fs::copy(other.with_added_extension("json"), &manifest).expect("copied");
     refused(&path);
-    // A manifest that is a link.
+    // A link as manifest.
     let sound = compiled(folder.path(), MODULE, WASM);
     fs::rename(&manifest, folder.path().join("kept")).expect("moved");
     symlink(folder.path().join("kept"), &manifest).expect("linked");
     refused(&sound);
-    // A folder that is a link.
+    // A link as folder.
     let behind = folder.path().join("behind");
     symlink(folder.path(), &behind).expect("linked");
     let other = behind.join("other.cwasm");
     let error = load(&engine().expect("an engine"), &other, &KEY);
     error.expect_err("a folder behind a link");
-    // No file at all.
+    // A missing file.
     fs::remove_file(&manifest).expect("mine");
     let _ = fs::remove_file(&path);
     fs::create_dir(&path).expect("a folder in its place");
     refused(&path);
 }
 
-/// What a file holds with its last byte changed, and when it was written.
+/// The contents of a file with its last byte changed, and its modification time.
 fn damaged(path: &Path) -> (Vec<u8>, SystemTime) {
     let stamp = fs::metadata(path).expect("there").modified();
     let mut bytes = fs::read(path).expect("mine");
@@ -130,7 +130,7 @@ fn s08_a_module_under_anothers_manifest_is_refused() {
     fs::rename(&other, &path).expect("replaced");
     refused(&path);
     verify(&path, &KEY).expect_err("replaced");
-    // Moved there, with size and time of the one that was there.
+    // A replacement with the original's size and time.
     let path = compiled(folder.path(), MODULE, WASM);
     let (bytes, stamp) = damaged(&path);
     fs::remove_file(&path).expect("mine");
@@ -146,7 +146,7 @@ fn s08_the_full_check_finds_what_no_stamp_shows() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = compiled(folder.path(), MODULE, WASM);
     let (bytes, stamp) = damaged(&path);
-    // As a failing disk would have it: the same file, size and time.
+    // Like a failing disk: the same file, size and time.
     chmod(&path, 0o600);
     let mut file = File::options().write(true).open(&path).expect("mine");
     std::io::Write::write_all(&mut file, &bytes).expect("written");
@@ -175,10 +175,10 @@ fn s08_a_cache_that_others_may_write_to_is_not_used() {
     assert_eq!(error.code, ErrorCode::UntrustedCache);
 }
 
-/// Copies the results that guests start from into a cache of its own.
+/// Copies the results that guests start from into a separate cache.
 fn copy_of_cache() -> (tempfile::TempDir, Cache) {
     let from = Cache::of_user().expect("a cache");
-    // Whatever it lacks is made before it is copied.
+    // Missing results are made before the copy.
     Image::current(&from, &mut |_: Event<'_>| {}).expect("the built image");
     let folder = tempfile::tempdir_in(from.root()).expect("a folder");
     let cache = Cache::at(folder.path()).expect("a cache");
@@ -233,7 +233,7 @@ fn s08_a_cache_that_was_tampered_with_is_built_again_from_the_snapshot() {
         current().expect("compiled again");
         verify(&module(), &cache.key().expect("a key")).expect("whole");
     }
-    // Without a sound snapshot there is nothing to build from.
+    // Without a sound snapshot it cannot be recompiled.
     let snapshot = cache.current("snapshot").expect("a cache").expect("there");
     let wasm = snapshot.path("guest.wasm");
     fs::write(&wasm, b"\0asm").expect("mine");

@@ -1,4 +1,4 @@
-//! Guests and hosts that run programs, and input that is the same each time.
+//! Runs programs in guests and on the host, with repeatable input.
 
 use a99_sandbox::{ExecOptions, Output, Sandbox, VmError, block_on};
 use std::io::Write;
@@ -6,11 +6,11 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// Longest time for a program of these tests: far more than any takes, on a
-/// machine that does much else.
+/// Time limit for a program of these tests: far more than any takes, even on a busy
+/// machine.
 const TIMEOUT: Duration = Duration::from_secs(600);
 
-/// Runs a command with these bytes as its input, for a limited time.
+/// Runs a command with these bytes as its input and a time limit.
 pub fn run_for(
     command: a99_sandbox::Command,
     stdin: &[u8],
@@ -19,7 +19,7 @@ pub fn run_for(
     block_on(command.stdin(stdin).timeout(timeout).output())
 }
 
-/// The output of a program of the guest that must succeed.
+/// Output of a guest program that must succeed.
 #[track_caller]
 pub fn in_guest(sandbox: &Sandbox, argv: &[&str], stdin: &[u8]) -> Vec<u8> {
     let output = run_for(sandbox.command(argv), stdin, TIMEOUT).expect("it runs");
@@ -28,7 +28,7 @@ pub fn in_guest(sandbox: &Sandbox, argv: &[&str], stdin: &[u8]) -> Vec<u8> {
     output.stdout
 }
 
-/// The output of a program of the host that must succeed.
+/// Output of a host program that must succeed.
 #[track_caller]
 pub fn on_host(argv: &[&str], stdin: &[u8], folder: &Path) -> Vec<u8> {
     let mut child = Command::new(argv[0])
@@ -51,26 +51,25 @@ pub fn on_host(argv: &[&str], stdin: &[u8], folder: &Path) -> Vec<u8> {
     output.stdout
 }
 
-/// Numbers that look random and are the same each time (Knuth's MMIX
-/// generator).
+/// Repeatable pseudo-random numbers (Knuth's MMIX generator).
 #[derive(Clone, Debug)]
 pub struct Numbers(pub u64);
 
 impl Numbers {
-    /// The next one: the upper bits, which are the better ones.
+    /// The next number: the upper bits, which are more random.
     pub fn next(&mut self) -> u32 {
         let next = self.0.wrapping_mul(6_364_136_223_846_793_005);
         self.0 = next.wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 32) as u32
     }
 
-    /// So many bytes.
+    /// Returns `count` random bytes.
     pub fn bytes(&mut self, count: usize) -> Vec<u8> {
         (0..count).map(|_| (self.next() >> 24) as u8).collect()
     }
 }
 
-/// That a guest still does what it is told.
+/// Checks that a guest still runs commands.
 #[track_caller]
 pub fn is_usable(sandbox: &Sandbox) {
     let options = ExecOptions {

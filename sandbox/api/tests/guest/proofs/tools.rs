@@ -1,10 +1,10 @@
-//! The guest's small tools give what the host's give, byte for byte.
+//! The guest's small tools give the same bytes as the host's.
 
 use super::support::{Numbers, in_guest, on_host};
 use crate::common::start;
 use std::path::Path;
 
-/// Lines of the table that scripts read.
+/// Lines of the input table.
 const LINES: u32 = 3000;
 
 /// Scripts that read the table from standard input.
@@ -32,7 +32,7 @@ const TEXT: &[&str] = &[
     "nl -ba | tail -n 3",
 ];
 
-/// Scripts that read bytes of any value from standard input.
+/// Scripts that read arbitrary bytes from standard input.
 const BINARY: &[&str] = &[
     "md5sum",
     "sha1sum",
@@ -72,7 +72,7 @@ fn tools_print_what_the_hosts_tools_print() {
     let inputs = [(TEXT, &table), (BINARY, &bytes)];
     for (scripts, input) in inputs {
         for script in scripts {
-            // A failure in the middle of a pipe would be the same on both.
+            // A failure in the middle of a pipe would be equal on both.
             let argv = ["sh", "-c", script];
             let theirs = on_host(&argv, input, Path::new("/"));
             let ours = in_guest(&sandbox, &argv, input);
@@ -95,7 +95,7 @@ const MAKE_TREE: &str = "mkdir -p tree/deep/deeper && cd tree && \
     printf '#!/bin/sh\\necho run\\n' >deep/run && chmod 755 deep/run && chmod 600 deep/part && \
     chmod 644 bytes deep/empty 'deep/deeper/a name with spaces' && cd ..";
 
-/// Tells all about a tree: types, modes, links, contents.
+/// Lists a tree in full: types, modes, links, contents.
 const TELL_TREE: &str = "find tree | sort | while read -r f; do \
         if [ -L \"$f\" ]; then echo \"$f -> $(readlink \"$f\")\"; \
         else stat -c '%n %f' \"$f\"; fi; done; \

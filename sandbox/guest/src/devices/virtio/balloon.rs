@@ -1,10 +1,9 @@
-//! Memory balloon (virtio 1.2 section 5.5), for one purpose: the guest
-//! reports memory that it does not use, and the embedder may take it back. What
-//! the guest finds there when it uses the memory again is undefined, and it knows
-//! that.
+//! Memory balloon (virtio 1.2 section 5.5), used only for free page reporting: the guest
+//! reports unused memory, and the embedder may reclaim it. The contents are undefined when
+//! the guest uses the memory again, which the guest expects.
 //!
-//! Nobody asks the guest to give up memory that it wants to use. A driver that
-//! does so all the same is heard.
+//! The device never asks the guest to give up memory. A driver that inflates the balloon
+//! anyway is served.
 
 use super::mmio::Device;
 use super::queue::{Queue, QueueFault};
@@ -16,15 +15,15 @@ use crate::ram::{PAGE_SHIFT, PAGE_SIZE, RAM_BASE};
 /// Free pages are reported (section 5.5.3).
 const F_PAGE_REPORTING: u64 = 1 << 5;
 
-/// Queues in order. Those of features that are not offered have no number.
+/// Queues in order. Queues of features that are not offered have no number.
 const INFLATE: usize = 0;
 const REPORTING: usize = 2;
 
-/// Page numbers of one chain that count, each of 4 bytes. Linux gives 256.
+/// Maximum page numbers of one chain that are read, each of 4 bytes. Linux sends 256.
 const MAX_PAGES: usize = 256;
 
-/// Bytes of the configuration: pages wanted, none, and pages had; it ends with
-/// two fields of features that are not offered.
+/// Configuration: pages wanted (zero) and pages held, then two fields of features that are
+/// not offered.
 const CONFIG: [u8; 16] = [0; 16];
 
 /// The memory balloon.
@@ -34,12 +33,12 @@ pub struct Balloon {
 }
 
 impl Balloon {
-    /// A balloon that wants nothing.
+    /// Creates a balloon that requests no memory.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Pages that the driver names by number.
+    /// Releases pages that the driver names by number.
     fn inflate<H: Host>(&self, env: &mut Env<'_, H>) {
         let mut numbers = [0; 4 * MAX_PAGES];
         let len = self.chain.read(env.ram, 0, &mut numbers);
@@ -50,7 +49,7 @@ impl Balloon {
     }
 }
 
-/// Gives memory back, if it is RAM.
+/// Releases memory to the embedder, if it is RAM.
 fn give_back<H: Host>(env: &mut Env<'_, H>, addr: u64, len: usize) {
     if addr >= RAM_BASE
         && let Some(memory) = env.ram.slice_mut(addr, len)
@@ -61,7 +60,7 @@ fn give_back<H: Host>(env: &mut Env<'_, H>, addr: u64, len: usize) {
 
 impl Device for Balloon {
     const ID: u32 = 5;
-    // A driver of Linux reports 32 ranges at once and needs as many descriptors.
+    // Linux reports 32 ranges at once and needs that many descriptors.
     const QUEUE_SIZES: &'static [u16] = &[16, 16, 32];
 
     fn features(&self) -> u64 {
@@ -95,7 +94,7 @@ impl Device for Balloon {
                             give_back(env, segment.addr, segment.len as usize);
                         }
                     }
-                    // Pages that the driver takes again are there.
+                    // Deflated pages are usable at once.
                     _ => {}
                 }
                 queue.push(env.ram, self.chain.head, 0)?;

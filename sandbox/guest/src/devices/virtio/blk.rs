@@ -1,9 +1,8 @@
-//! Block device (virtio 1.2 section 5.2), whose sectors the embedder keeps.
+//! Block device (virtio 1.2 section 5.2), backed by the embedder.
 //!
-//! Each request is answered before the driver's notification returns: the
-//! embedder copies straight between its file and guest memory. So that a guest
-//! cannot keep the embedder for long, only so many bytes are moved at once; what
-//! is left waits for the next run.
+//! Each request is answered before the driver's notification returns: the embedder copies
+//! directly between its file and guest memory. A limit on the bytes moved at once keeps a
+//! guest from blocking the embedder; the rest waits for the next run.
 
 use super::mmio::Device;
 use super::queue::{Chain, Queue, QueueFault, Segment};
@@ -11,20 +10,20 @@ use crate::channels::Channels;
 use crate::devices::Env;
 use crate::host::{Disk, Host};
 
-/// Bytes of a sector, the unit of all addresses (section 5.2.4).
+/// Size of a sector in bytes, the unit of all addresses (section 5.2.4).
 pub(crate) const SECTOR_BYTES: u64 = 512;
 
-/// Bytes of a block: what the driver should read and write at once.
+/// Size of a block in bytes: the driver's preferred I/O size.
 const BLOCK_BYTES: u32 = 4096;
 
 const QUEUE_SIZE: u16 = 128;
-/// Buffers of a request at most, beside its header and its status.
+/// Maximum buffers of a request, beside its header and its status.
 const MAX_SEGMENTS: u32 = QUEUE_SIZE as u32 - 2;
-/// Ranges of one request that discards or zeroes.
+/// Maximum ranges of one discard or write-zeroes request.
 const MAX_RANGES: u32 = 32;
-/// Sectors of such a range: 1 GiB.
+/// Maximum sectors of such a range: 1 GiB.
 const MAX_RANGE_SECTORS: u32 = 1 << 21;
-/// Bytes that are moved before control goes back to the embedder.
+/// Bytes moved before control returns to the embedder.
 const MAX_BYTES_AT_ONCE: u64 = 4 << 20;
 
 /// Features (section 5.2.3).
@@ -35,7 +34,7 @@ const F_FLUSH: u64 = 1 << 9;
 const F_DISCARD: u64 = 1 << 13;
 const F_WRITE_ZEROES: u64 = 1 << 14;
 
-/// Types of requests (section 5.2.6).
+/// Request types (section 5.2.6).
 const T_IN: u32 = 0;
 const T_OUT: u32 = 1;
 const T_FLUSH: u32 = 4;
@@ -43,33 +42,33 @@ const T_GET_ID: u32 = 8;
 const T_DISCARD: u32 = 11;
 const T_WRITE_ZEROES: u32 = 13;
 
-/// Answers.
+/// Request statuses.
 const S_OK: u8 = 0;
 const S_IOERR: u8 = 1;
 const S_UNSUPP: u8 = 2;
 
-/// Bytes of a request's header, of its status, of a range, and of an identifier.
+/// Sizes in bytes of a request's header, its status, a range, and an identifier.
 const HEADER_BYTES: usize = 16;
 const STATUS_BYTES: usize = 1;
 const RANGE_BYTES: usize = 16;
 const ID_BYTES: usize = 20;
 
-/// Bytes of the configuration.
+/// Size of the configuration in bytes.
 const CONFIG_BYTES: usize = 60;
 
-/// A disk.
+/// A block device.
 #[derive(Debug)]
 pub struct Blk {
     disk: Disk,
     sectors: u64,
     config: [u8; CONFIG_BYTES],
     chain: Chain,
-    /// Whether requests wait until control was back at the embedder.
+    /// Whether requests wait until control has returned to the embedder.
     held_back: bool,
 }
 
 impl Blk {
-    /// A disk of so many sectors; none is a drive without a disk.
+    /// Creates a drive with a disk of `sectors` sectors; zero is an empty drive.
     pub fn new(disk: Disk, sectors: u64) -> Self {
         let mut config = [0; CONFIG_BYTES];
         let fields = [
@@ -80,7 +79,7 @@ impl Blk {
             (44, BLOCK_BYTES / SECTOR_BYTES as u32),
             (48, MAX_RANGE_SECTORS),
             (52, MAX_RANGES),
-            // Zeroing may give the space back.
+            // Write-zeroes may deallocate.
             (56, 1),
         ];
         for (at, value) in fields {
@@ -97,15 +96,15 @@ impl Blk {
         blk
     }
 
-    /// Another number of sectors. The driver must be notified
+    /// Changes the number of sectors. The driver must be notified
     /// ([`Mmio::tell_config`](super::mmio::Mmio::tell_config)).
     pub fn resize(&mut self, sectors: u64) {
         self.sectors = sectors;
         self.config[..8].copy_from_slice(&sectors.to_le_bytes());
     }
 
-    /// Does what the chain asks for: the status, and the bytes that were written
-    /// before it.
+    /// Handles the request of the chain; returns the status, and the bytes written before
+    /// it.
     fn answer<H: Host>(&self, env: &mut Env<'_, H>) -> (u8, usize) {
         let mut header = [0; HEADER_BYTES];
         self.chain.read(env.ram, 0, &mut header);
@@ -134,8 +133,7 @@ impl Blk {
         }
     }
 
-    /// The offset of `len` bytes on the disk, if all of them are on it and whole
-    /// sectors.
+    /// Disk offset of `len` bytes, if they are whole sectors within the disk.
     fn offset(&self, sector: u64, len: u64) -> Option<u64> {
         let end = sector.checked_add(len.div_ceil(SECTOR_BYTES))?;
         let fits = end <= self.sectors && len.is_multiple_of(SECTOR_BYTES);
@@ -148,7 +146,7 @@ impl Blk {
         };
         let mut left = len;
         for Segment { addr, len } in &self.chain.writable {
-            // The status is at the end.
+            // The status comes last.
             let len = (*len as usize).min(left);
             let Some(to) = env.ram.slice_mut(*addr, len) else {
                 return false;
@@ -183,7 +181,7 @@ impl Blk {
         true
     }
 
-    /// Gives up the contents of ranges; to be zeros afterwards, or anything.
+    /// Discards ranges, which must read as zeros afterwards if `zero` is set.
     fn discard<H: Host>(&self, zero: bool, env: &mut Env<'_, H>) -> bool {
         let len = self.chain.readable_len() - HEADER_BYTES;
         let count = len / RANGE_BYTES;
@@ -263,7 +261,7 @@ impl Device for Blk {
             moved += (read + room) as u64;
             let (status, written) = self.answer(env);
             self.chain.write(env.ram, room - STATUS_BYTES, &[status]);
-            // The status is the last of what was written (section 5.2.6.2).
+            // The status is the last byte written (section 5.2.6.2).
             let written = match written {
                 0 => STATUS_BYTES,
                 written => written + STATUS_BYTES,
@@ -296,7 +294,7 @@ mod tests {
         header
     }
 
-    /// Sends a request; the bytes before the status, and the status.
+    /// Sends a request; returns the bytes before the status, and the status.
     fn ask(rig: &mut Rig<Blk>, read: &[&[u8]], write: &[u32]) -> (Vec<u8>, u8) {
         let write: Vec<u32> = write.iter().copied().chain([1]).collect();
         rig.add(0, read, &write);

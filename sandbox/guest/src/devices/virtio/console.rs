@@ -1,9 +1,8 @@
-//! Console device with several ports (virtio 1.2 section 5.3): port 0 is
-//! the console `hvc0`, port 1 a byte channel of its own for the agent in the
-//! guest, found there by its name [`AGENT_PORT`].
+//! Console device with several ports (virtio 1.2 section 5.3): port 0 is the console
+//! `hvc0`, port 1 a separate byte channel for the agent in the guest, which finds it by its
+//! name [`AGENT_PORT`].
 //!
-//! Input waits until the guest has opened the port: Linux throws away what
-//! arrives before.
+//! Input waits until the guest has opened the port: Linux discards earlier input.
 
 mod port;
 
@@ -30,10 +29,10 @@ const RESIZE: u16 = 5;
 const PORT_OPEN: u16 = 6;
 const PORT_NAME: u16 = 7;
 
-/// Port number, event and value.
+/// Size of a control message: port number, event and value.
 const CONTROL_BYTES: usize = 8;
-/// Control messages that may wait for the driver's buffers. A driver that asks
-/// for more without giving buffers is not listened to meanwhile.
+/// Maximum control messages queued for the driver. While a driver that requests more
+/// provides no buffers, its messages wait.
 const MAX_OUTBOX: usize = 64;
 
 /// Queues (section 5.3.2): port 0, control, port 1; in and out each.
@@ -58,7 +57,7 @@ pub struct Console {
 }
 
 impl Console {
-    /// A console of 80 columns and 24 rows.
+    /// Creates a console of 80 columns and 24 rows.
     pub fn new() -> Self {
         let mut console = Self {
             config: [0; 12],
@@ -89,7 +88,7 @@ impl Console {
         self.ports[AGENT].guest_open
     }
 
-    /// Whether output of the guest waits for room in a channel.
+    /// Whether guest output waits for room in a channel.
     pub fn held_back(&self) -> bool {
         self.ports.iter().any(Port::held_back)
     }
@@ -103,17 +102,17 @@ impl Console {
         self.outbox.push_back(message);
     }
 
-    /// The terminal's size: columns, rows (section 5.3.6.2). Kernels before
-    /// commit 5326ab737a47 ("fix order of fields cols and rows", in 6.12 by its
-    /// stable series) read the two the other way round.
+    /// Queues the terminal's size: columns, rows (section 5.3.6.2). Kernels before commit
+    /// 5326ab737a47 ("fix order of fields cols and rows", in 6.12 by its stable series)
+    /// read the two in reverse order.
     fn post_size(&mut self) {
         self.resized = false;
         let size = [self.columns.to_le_bytes(), self.rows.to_le_bytes()].concat();
         self.post(CONSOLE, RESIZE, 0, &size);
     }
 
-    /// Handles a control message of the driver (section 5.3.6.2). Ports that do not
-    /// exist and events that are not the driver's are ignored.
+    /// Handles a control message of the driver (section 5.3.6.2). Unknown ports and events
+    /// that only the device may send are ignored.
     fn receive_control(&mut self, message: [u8; CONTROL_BYTES]) {
         let [p0, p1, p2, p3, e0, e1, v0, v1] = message;
         let port = u32::from_le_bytes([p0, p1, p2, p3]) as usize;
@@ -150,7 +149,7 @@ impl Console {
         env: &mut Env<'_, H>,
     ) -> Result<(), QueueFault> {
         for _ in 0..from_driver.available(env.ram)? {
-            // One message of the driver leads to three of ours at most.
+            // One message of the driver causes at most three of ours.
             if self.outbox.len() + 3 > MAX_OUTBOX {
                 break;
             }
@@ -237,9 +236,9 @@ impl Device for Console {
         console.receive(in0, env.ram, &mut channel.input)?;
         let was_held_back = console.held_back();
         let sent = console.send(out0, env.ram, &mut channel.output)?;
-        // Console output can wait for the end of a budget, unless the guest
-        // waits for it. That is said again only when the embedder has taken
-        // some: one that takes none must not keep the guest from running.
+        // Console output can wait for the end of a budget, unless the guest waits for it.
+        // The request repeats only after the embedder has taken some output: one that takes
+        // none must not keep the guest from running.
         if console.held_back() && (sent || !was_held_back) {
             env.channels.request_early_exit();
         }

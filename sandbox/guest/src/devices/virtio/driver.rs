@@ -1,5 +1,5 @@
-//! Driver's side of a virtqueue, for tests: it allots descriptors, adds
-//! buffers and takes back what the device returns, as Linux does.
+//! Driver's side of a virtqueue, for tests: it allocates descriptors, adds buffers and
+//! takes back used ones, as Linux does.
 
 use super::mmio::{Device, F_EVENT_IDX, F_INDIRECT_DESC, F_VERSION_1, Mmio, status};
 use super::queue::Queue;
@@ -8,14 +8,14 @@ use crate::devices::Env;
 use crate::host::MemoryHost;
 use crate::ram::{RAM_BASE, Ram};
 
-/// Bytes of RAM for a driver, its buffers included.
+/// Size of a driver's RAM in bytes, buffers included.
 const DRIVER_BYTES: u64 = 2 << 20;
 /// Offset of the rings and buffers from a driver's base address.
 const AVAIL: u64 = 0x4000;
 const USED: u64 = 0x8000;
 const BUFFERS: u64 = 0x1_0000;
 
-/// A driver of one queue, with its own range of RAM.
+/// A driver of one queue, with a separate range of RAM.
 #[derive(Debug)]
 pub(super) struct Driver {
     base: u64,
@@ -23,7 +23,7 @@ pub(super) struct Driver {
     avail: u16,
     seen: u16,
     free: Vec<u16>,
-    /// Per head: its descriptors, writable buffers, and indirect table.
+    /// For each head: its descriptors, writable buffers, and indirect table.
     owned: Vec<Option<Owned>>,
     next_buffer: u64,
     buffer_bytes: u64,
@@ -37,8 +37,8 @@ struct Owned {
 }
 
 impl Driver {
-    /// A driver that lays its queue out from `base` on (64 KiB) and its
-    /// buffers after it, to the end of 2 MiB or of RAM.
+    /// Creates a driver that lays out its queue from `base` on (64 KiB) and its buffers
+    /// after it, to the end of 2 MiB or of RAM.
     pub(super) fn new(ram: &mut Ram, base: u64, size: u16) -> Self {
         let area = ram
             .slice_mut(base, BUFFERS as usize)
@@ -57,7 +57,7 @@ impl Driver {
         }
     }
 
-    /// The addresses of descriptor table, driver's and device's ring.
+    /// The addresses of descriptor table, available ring and used ring.
     pub(super) fn areas(&self) -> [u64; 3] {
         [self.base, self.base + AVAIL, self.base + USED]
     }
@@ -80,7 +80,7 @@ impl Driver {
         ram.read_u64(self.desc(head)).expect("RAM")
     }
 
-    /// Descriptors not in use.
+    /// Number of free descriptors.
     pub(super) fn free(&self) -> usize {
         self.free.len()
     }
@@ -95,7 +95,7 @@ impl Driver {
         at
     }
 
-    /// Buffers for a chain: address, length, writable.
+    /// Allocates buffers for a chain: address, length, writable.
     fn buffers(&mut self, ram: &mut Ram, read: &[&[u8]], write: &[u32]) -> Vec<(u64, u32, bool)> {
         let mut buffers = Vec::new();
         for bytes in read {
@@ -128,7 +128,7 @@ impl Driver {
             .expect("RAM");
     }
 
-    /// Adds a chain; the answer is its head.
+    /// Adds a chain; returns its head.
     pub(super) fn add(&mut self, ram: &mut Ram, read: &[&[u8]], write: &[u32]) -> u16 {
         let buffers = self.buffers(ram, read, write);
         let descriptors: Vec<u16> = buffers
@@ -142,7 +142,7 @@ impl Driver {
         self.own(descriptors, &buffers, 0, ram)
     }
 
-    /// Adds a chain by an indirect table; the answer is its head.
+    /// Adds a chain by an indirect table; returns its head.
     pub(super) fn add_indirect(&mut self, ram: &mut Ram, read: &[&[u8]], write: &[u32]) -> u16 {
         let buffers = self.buffers(ram, read, write);
         let table = self.buffer(16 * buffers.len()).next_multiple_of(16);
@@ -175,8 +175,7 @@ impl Driver {
         head
     }
 
-    /// The next chain that the device gave back: its head and what was
-    /// written.
+    /// Takes the next chain that the device returned: its head and the bytes written.
     pub(super) fn used(&mut self, ram: &mut Ram) -> Option<(u16, Vec<u8>)> {
         let used = self.base + USED;
         if ram.read_u16(used + 2).expect("RAM") == self.seen {
@@ -202,7 +201,7 @@ impl Driver {
     }
 }
 
-/// A device with a driver for each queue, on a machine of their own.
+/// A device with a driver for each queue, on a separate machine.
 pub(super) struct Rig<D: Device> {
     pub device: Mmio<D>,
     pub drivers: Vec<Driver>,
@@ -212,7 +211,7 @@ pub(super) struct Rig<D: Device> {
 }
 
 impl<D: Device> Rig<D> {
-    /// Starts `device` as a driver that wants `features` does.
+    /// Starts `device` with a driver that accepts `features`.
     pub(super) fn new(device: D, features: u64) -> Self {
         let mut rig = Self {
             device: Mmio::new(device),
@@ -271,7 +270,7 @@ impl<D: Device> Rig<D> {
         self.device.write(offset, value, &mut env);
     }
 
-    /// What the machine does between budgets.
+    /// Polls as the machine does between budgets.
     pub(super) fn poll(&mut self) {
         let mut env = Env {
             ram: &mut self.ram,
@@ -281,17 +280,17 @@ impl<D: Device> Rig<D> {
         self.device.poll(&mut env);
     }
 
-    /// Adds a chain to a queue; the answer is its head.
+    /// Adds a chain to a queue; returns its head.
     pub(super) fn add(&mut self, queue: usize, read: &[&[u8]], write: &[u32]) -> u16 {
         self.drivers[queue].add(&mut self.ram, read, write)
     }
 
-    /// Notifies the device of a queue.
+    /// Notifies the device about a queue.
     pub(super) fn notify(&mut self, queue: u32) {
         self.write(0x50, queue);
     }
 
-    /// The next chain that came back on a queue.
+    /// Takes the next chain that came back on a queue.
     pub(super) fn used(&mut self, queue: usize) -> Option<(u16, Vec<u8>)> {
         self.drivers[queue].used(&mut self.ram)
     }

@@ -1,5 +1,5 @@
-//! MMIO transport, version 2 (virtio 1.2 section 4.2), and the life of a
-//! device (sections 2.1 and 3.1).
+//! MMIO transport, version 2 (virtio 1.2 section 4.2), and the device life cycle (sections
+//! 2.1 and 3.1).
 
 use super::queue::{Queue, QueueFault};
 use crate::bus::{AccessFault, Width, word};
@@ -40,17 +40,17 @@ const REG_CONFIG: u64 = 0x100;
 
 /// Status bits (section 2.1).
 pub(crate) mod status {
-    /// The driver has found the device.
+    /// The driver has noticed the device.
     #[cfg(test)]
     pub(crate) const ACKNOWLEDGE: u32 = 1;
-    /// The driver can drive it.
+    /// The driver knows how to drive the device.
     #[cfg(test)]
     pub(crate) const DRIVER: u32 = 2;
-    /// The driver is ready; the device lives.
+    /// The driver is ready; the device is live.
     pub(crate) const DRIVER_OK: u32 = 4;
-    /// Features are agreed.
+    /// Features are negotiated.
     pub(crate) const FEATURES_OK: u32 = 8;
-    /// The device can not go on until it is reset.
+    /// The device cannot continue until it is reset.
     pub(crate) const NEEDS_RESET: u32 = 64;
 }
 
@@ -60,43 +60,41 @@ const INTERRUPT_CONFIG: u32 = 2;
 
 /// Descriptor chains may use indirect tables (section 6).
 pub(crate) const F_INDIRECT_DESC: u64 = 1 << 28;
-/// Notifications are limited by event indices (section 6).
+/// Event indices suppress notifications (section 6).
 pub(crate) const F_EVENT_IDX: u64 = 1 << 29;
-/// The device follows version 1 of the specification (section 6).
+/// The device conforms to version 1 of the specification (section 6).
 pub(crate) const F_VERSION_1: u64 = 1 << 32;
 const TRANSPORT_FEATURES: u64 = F_INDIRECT_DESC | F_EVENT_IDX | F_VERSION_1;
 
-/// What makes a virtio device of its kind.
+/// Device-specific part of a virtio device.
 pub trait Device {
     /// Device type (section 5).
     const ID: u32;
-    /// Largest size of each queue: powers of two, at most
+    /// Maximum size of each queue: powers of two, at most
     /// [`MAX_CHAIN`](super::queue::MAX_CHAIN).
     const QUEUE_SIZES: &'static [u16];
 
-    /// Feature bits of the device's kind.
+    /// Device-specific feature bits.
     fn features(&self) -> u64;
 
     /// The configuration structure.
     fn config(&self) -> &[u8];
 
-    /// The driver has agreed to `features` and starts.
+    /// Starts the device after the driver has accepted `features`.
     fn start(&mut self, features: u64);
 
-    /// Forgets what the driver had set up.
+    /// Resets the device-specific state.
     fn reset(&mut self);
 
-    /// Whether there may be something to do although the driver notified of
-    /// nothing: input from the embedder, or room for held back output. Drivers
-    /// notify of all else.
+    /// Whether the device may have work without a notification of the driver: input from
+    /// the embedder, or room for blocked output. Drivers notify about all other work.
     fn wants_service(&self, channels: &Channels) -> bool;
 
-    /// Serves the queues: takes as many chains as there are and the channels
-    /// have room for, and answers what can be answered. Takes at most a
-    /// queue's size of chains from each.
+    /// Serves the queues: takes chains while the channels have room, and completes finished
+    /// ones. Takes at most a queue's size of chains from each.
     ///
     /// # Errors
-    /// If the driver broke the rules; the device then needs a reset.
+    /// If the driver violated the protocol; the device then needs a reset.
     fn serve<H: Host>(
         &mut self,
         queues: &mut [Queue],
@@ -107,7 +105,7 @@ pub trait Device {
 /// A virtio device behind MMIO registers.
 #[derive(Debug)]
 pub struct Mmio<D> {
-    /// What is behind the registers.
+    /// Device behind the registers.
     pub device: D,
     queues: Vec<Queue>,
     status: u32,
@@ -116,13 +114,13 @@ pub struct Mmio<D> {
     driver_features: u64,
     queue_sel: u32,
     interrupt_status: u32,
-    /// Counts changes of the configuration.
+    /// Number of configuration changes.
     generation: u32,
     fault: Option<QueueFault>,
 }
 
 impl<D: Device> Mmio<D> {
-    /// A device as after power-on.
+    /// Creates a device in its power-on state.
     pub fn new(device: D) -> Self {
         Self {
             device,
@@ -146,7 +144,7 @@ impl<D: Device> Mmio<D> {
         self.interrupt_status != 0
     }
 
-    /// Whether the driver has started it and it works.
+    /// Whether the driver has started the device and it works.
     pub fn live(&self) -> bool {
         self.status & (status::DRIVER_OK | status::NEEDS_RESET) == status::DRIVER_OK
     }
@@ -156,7 +154,7 @@ impl<D: Device> Mmio<D> {
         self.fault
     }
 
-    /// Tells the driver that the configuration has changed.
+    /// Notifies the driver that the configuration has changed.
     pub fn tell_config(&mut self) {
         self.generation = self.generation.wrapping_add(1);
         if self.live() {
@@ -164,14 +162,14 @@ impl<D: Device> Mmio<D> {
         }
     }
 
-    /// Does what the embedder's side of the channels makes possible.
+    /// Serves the device if the embedder's side of the channels gave it work.
     pub fn poll<H: Host>(&mut self, env: &mut Env<'_, H>) {
         if self.live() && self.device.wants_service(env.channels) {
             self.process(env);
         }
     }
 
-    /// Serves the queues and raises the interrupt the driver asked for.
+    /// Serves the queues and raises the interrupt that the driver enabled.
     pub fn process<H: Host>(&mut self, env: &mut Env<'_, H>) {
         if !self.live() {
             return;
@@ -241,8 +239,8 @@ impl<D: Device> Mmio<D> {
         }
     }
 
-    /// Reads `len` (at most 8) bytes of the configuration, which is at
-    /// [offset 0x100](Self::is_config); zero past its end.
+    /// Reads `len` (at most 8) bytes of the configuration, at [offset
+    /// 0x100](Self::is_config); zero past its end.
     pub fn read_config(&self, offset: u64, len: usize) -> u64 {
         let config = self.device.config();
         let byte = |at: u64| {
@@ -256,8 +254,8 @@ impl<D: Device> Mmio<D> {
         })
     }
 
-    /// Whether an offset belongs to the configuration, which any width may
-    /// read, and not to the registers.
+    /// Whether an offset belongs to the configuration, which allows reads of any width,
+    /// rather than to the registers.
     pub fn is_config(offset: u64) -> bool {
         offset >= REG_CONFIG
     }
@@ -288,7 +286,7 @@ impl<D: Device> Mmio<D> {
         self.queues.get(self.queue_sel as usize)
     }
 
-    /// Half of the driver's features; they are fixed once agreed.
+    /// Accepts half of the driver's features; they are fixed once negotiated.
     fn accept_features(&mut self, value: u32) {
         if self.status & status::FEATURES_OK != 0 {
             return;
@@ -301,7 +299,7 @@ impl<D: Device> Mmio<D> {
         }
     }
 
-    /// The driver adds status bits; zero resets the device.
+    /// Sets status bits; zero resets the device.
     fn set_status(&mut self, value: u32) {
         if value == 0 {
             self.reset();
@@ -319,7 +317,7 @@ impl<D: Device> Mmio<D> {
         }
     }
 
-    /// Back to the state after power-on (section 2.4).
+    /// Returns to the power-on state (section 2.4).
     fn reset(&mut self) {
         self.device.reset();
         for queue in &mut self.queues {
@@ -334,8 +332,8 @@ impl<D: Device> Mmio<D> {
         self.fault = None;
     }
 
-    /// Size and addresses of the chosen queue, which only change while it is
-    /// not ready.
+    /// Sets size and addresses of the selected queue, which can only change while it is not
+    /// ready.
     fn set_up_queue(&mut self, offset: u64, value: u32) {
         let Some(queue) = self.queues.get_mut(self.queue_sel as usize) else {
             return;
@@ -349,7 +347,7 @@ impl<D: Device> Mmio<D> {
             REG_QUEUE_DEVICE => &mut queue.device,
             _ => {
                 if offset == REG_QUEUE_SIZE {
-                    // A size that does not fit is refused by `start`.
+                    // `start` rejects an invalid size.
                     queue.size = u16::try_from(value).unwrap_or(0);
                 }
                 return;
@@ -376,7 +374,7 @@ impl<D: Device> Mmio<D> {
         }
     }
 
-    /// The device stops until it is reset (section 2.1.2).
+    /// Stops the device until it is reset (section 2.1.2).
     fn fail(&mut self, fault: QueueFault) {
         self.fault = Some(fault);
         self.status |= status::NEEDS_RESET;

@@ -1,9 +1,8 @@
 //! Virtio 1.2 devices over MMIO (version 2) with split virtqueues.
 //!
-//! All that the guest gives (addresses, lengths, indices, register writes) is
-//! checked. A guest that breaks the rules finds its device in the state
-//! `DEVICE_NEEDS_RESET`; it cannot make the emulator panic, loop or touch
-//! memory that is not RAM.
+//! All guest input (addresses, lengths, indices, register writes) is checked. A guest that
+//! violates the protocol finds its device in the state `DEVICE_NEEDS_RESET`; it cannot make
+//! the emulator panic, loop or access memory outside RAM.
 
 pub(crate) mod balloon;
 pub(crate) mod blk;

@@ -1,8 +1,8 @@
-//! Network device (virtio 1.2 section 5.1): whole Ethernet frames, one
-//! queue pair, checksum offload both ways.
+//! Network device (virtio 1.2 section 5.1): whole Ethernet frames, one queue pair, checksum
+//! offload in both directions.
 //!
-//! The host computes checksums far faster than the guest's emulated hart. No
-//! segmentation offload, no control queue, no mergeable buffers.
+//! The host computes checksums far faster than the guest's emulated hart. The device offers
+//! no segmentation offload, control queue or mergeable buffers.
 
 use super::mmio::Device;
 use super::queue::{Chain, Queue, QueueFault};
@@ -10,9 +10,9 @@ use crate::channels::{Channels, frame};
 use crate::devices::Env;
 use crate::host::Host;
 
-/// The device completes checksums of frames it takes.
+/// The device completes checksums of frames from the driver.
 const F_CSUM: u64 = 1 << 0;
-/// The driver takes frames whose checksum need not be looked at.
+/// The driver accepts frames whose checksum need not be verified.
 const F_GUEST_CSUM: u64 = 1 << 1;
 const F_MTU: u64 = 1 << 3;
 const F_MAC: u64 = 1 << 5;
@@ -28,12 +28,12 @@ const STATUS_LINK_UP: u16 = 1;
 
 const QUEUE_SIZE: u16 = 256;
 
-/// What can be chosen about the interface.
+/// Configuration of the interface.
 #[derive(Clone, Debug)]
 pub struct NetConfig {
-    /// Its address.
+    /// MAC address.
     pub mac: [u8; 6],
-    /// Largest IP packet, in bytes (68 to 65535).
+    /// MTU in bytes (68 to 65535).
     pub mtu: u16,
 }
 
@@ -52,12 +52,12 @@ pub struct Net {
     config: [u8; 12],
     chain: Chain,
     guest_csum: bool,
-    /// Whether frames of the guest wait for room in the channel.
+    /// Whether guest frames wait for room in the channel.
     held_back: bool,
 }
 
 impl Net {
-    /// An interface with its link up.
+    /// Creates an interface with its link up.
     pub fn new(config: &NetConfig) -> Self {
         let mut bytes = [0; 12];
         bytes[..6].copy_from_slice(&config.mac);
@@ -72,8 +72,8 @@ impl Net {
         }
     }
 
-    /// Carries frames to the guest as long as it has buffers. A frame that
-    /// does not fit its buffer is dropped, as a wire would.
+    /// Moves frames to the guest while it has buffers. A frame that exceeds its buffer is
+    /// dropped, as on a wire.
     fn receive<H: Host>(
         &mut self,
         queue: &mut Queue,
@@ -111,7 +111,7 @@ impl Net {
         Ok(())
     }
 
-    /// Takes frames as long as the channel has room.
+    /// Takes frames while the channel has room.
     fn transmit<H: Host>(
         &mut self,
         queue: &mut Queue,
@@ -127,7 +127,7 @@ impl Net {
             if !self.send(len - HEADER_BYTES, env) {
                 queue.unpop();
                 self.held_back = true;
-                // Asked once: an embedder that wants no frames is left alone.
+                // Requested once: an embedder that wants no frames is left alone.
                 if !was_held_back {
                     env.channels.request_early_exit();
                 }
@@ -138,8 +138,7 @@ impl Net {
         Ok(())
     }
 
-    /// Copies the chain's frame of `len` bytes to the channel; `false` if it
-    /// has no room.
+    /// Copies the chain's frame of `len` bytes to the channel; `false` if it has no room.
     fn send<H: Host>(&self, len: usize, env: &mut Env<'_, H>) -> bool {
         let Channels { net, .. } = &mut *env.channels;
         let Some(room) = net.output.reserve(len) else {
@@ -158,10 +157,9 @@ impl Net {
     }
 }
 
-/// Completes the Internet checksum (RFC 1071) of `frame` from byte `start` to
-/// the end, whose field at `start + offset` holds the pseudo header's sum
-/// (section 5.1.6.2). Impossible places are left alone: the frame is only the
-/// guest's own loss.
+/// Completes the Internet checksum (RFC 1071) of `frame` from byte `start` to the end,
+/// whose field at `start + offset` holds the pseudo header's sum (section 5.1.6.2). Invalid
+/// offsets are ignored: only the guest's own frame suffers.
 fn complete_checksum(frame: &mut [u8], start: usize, offset: usize) {
     let at = start + offset;
     if start >= frame.len() || at + 2 > frame.len() {
@@ -175,7 +173,7 @@ fn complete_checksum(frame: &mut [u8], start: usize, offset: usize) {
     while folded > 0xffff {
         folded = (folded & 0xffff) + (folded >> 16);
     }
-    // UDP says zero for "no checksum" (RFC 768); to TCP both mean the same.
+    // In UDP, zero means "no checksum" (RFC 768); in TCP both forms are equal.
     let checksum = match !(folded as u16) {
         0 => 0xffff,
         checksum => checksum,
@@ -306,7 +304,7 @@ mod tests {
             }
             rig.poll();
             while rig.used(TX).is_some() {}
-            // The embedder is slow: it takes one frame for each round.
+            // A slow embedder takes one frame in each round.
             let frame = sent(&mut rig).expect("a frame");
             assert_eq!(frame[..4], seen.to_le_bytes());
             seen += 1;

@@ -1,9 +1,8 @@
-//! 9p device (virtio 1.2 section 5.13 names the device; its layout is
-//! that of Linux `net/9p/trans_virtio.c`): requests go to the embedder as
-//! messages, in any number at once, and its answers to the buffers that came
-//! with each request.
+//! 9p device (virtio 1.2 section 5.13 names the device; its layout is that of Linux
+//! `net/9p/trans_virtio.c`): requests go to the embedder as messages, any number at once,
+//! and its responses to the buffers that came with each request.
 //!
-//! The device does not look into the messages. Files are the embedder's.
+//! The device does not parse the messages. The embedder serves the files.
 
 use super::mmio::Device;
 use super::queue::{Chain, Queue, QueueFault};
@@ -11,12 +10,12 @@ use crate::channels::{Channels, P9_MESSAGE_BYTES};
 use crate::devices::Env;
 use crate::host::Host;
 
-/// The mount tag: `mount -t 9p -o trans=virtio agent99 ...`.
+/// Mount tag: `mount -t 9p -o trans=virtio agent99 ...`.
 pub(crate) const MOUNT_TAG: &str = "agent99";
 
 const QUEUE_SIZE: u16 = 128;
 const F_MOUNT_TAG: u64 = 1;
-/// Size, type and tag: what each 9p message starts with.
+/// Size of a message header in bytes: size, type and tag.
 const MIN_MESSAGE_BYTES: usize = 7;
 
 /// The 9p channel.
@@ -24,16 +23,16 @@ const MIN_MESSAGE_BYTES: usize = 7;
 pub struct P9 {
     config: Vec<u8>,
     chain: Chain,
-    /// By head: the buffers for the answer to a request not yet answered.
+    /// Response buffers of unanswered requests, by head.
     in_flight: Vec<Option<Chain>>,
-    /// Counts resets, so that late answers do not reach a new driver.
+    /// Number of resets, so that late responses do not reach a new driver.
     generation: u16,
     /// Whether requests wait for room in the channel.
     held_back: bool,
 }
 
 impl P9 {
-    /// A channel without requests.
+    /// Creates a channel without requests.
     pub fn new() -> Self {
         let mut config = (MOUNT_TAG.len() as u16).to_le_bytes().to_vec();
         config.extend_from_slice(MOUNT_TAG.as_bytes());
@@ -46,12 +45,12 @@ impl P9 {
         }
     }
 
-    /// Requests that were taken from the guest and not answered.
+    /// Number of requests taken from the guest and not answered.
     pub fn in_flight(&self) -> usize {
         self.in_flight.iter().flatten().count()
     }
 
-    /// Carries answers to the guest.
+    /// Moves responses to the guest.
     fn answer<H: Host>(
         &mut self,
         queue: &mut Queue,
@@ -70,7 +69,7 @@ impl P9 {
         Ok(())
     }
 
-    /// Takes requests as long as the channel has room.
+    /// Takes requests while the channel has room.
     fn ask<H: Host>(&mut self, queue: &mut Queue, env: &mut Env<'_, H>) -> Result<(), QueueFault> {
         let was_held_back = std::mem::take(&mut self.held_back);
         for _ in 0..queue.available(env.ram)? {
@@ -87,7 +86,7 @@ impl P9 {
             let Some(room) = env.channels.p9.output.reserve(len) else {
                 queue.unpop();
                 self.held_back = true;
-                // Asked once: an embedder that is not ready is left alone.
+                // Requested once: an embedder that is not ready is left alone.
                 if !was_held_back {
                     env.channels.request_early_exit();
                 }

@@ -1,45 +1,45 @@
-//! Split virtqueue, seen from the device (virtio 1.2 section 2.7), with
-//! indirect descriptors and event indices.
+//! Split virtqueue, from the device's side (virtio 1.2 section 2.7), with indirect
+//! descriptors and event indices.
 //!
-//! Packed virtqueues are not offered. The queue's memory is the guest's: each
-//! access is checked, and each walk ends after a bounded number of steps.
+//! Packed virtqueues are not offered. The guest controls the queue's memory: each access is
+//! checked, and each walk ends after a bounded number of steps.
 
 use crate::ram::Ram;
 
-/// Descriptors of a chain at most. The largest a Linux driver makes is 128
-/// (`VIRTQUEUE_NUM` of `net/9p/trans_virtio.c`); the specification allows the
-/// size of the queue, and none of ours is larger.
+/// Maximum descriptors of a chain. The largest of a Linux driver is 128 (`VIRTQUEUE_NUM` of
+/// `net/9p/trans_virtio.c`); the specification allows the size of the queue, and none of
+/// ours is larger.
 pub(crate) const MAX_CHAIN: usize = 256;
 
 const DESC_BYTES: u64 = 16;
 const DESC_F_NEXT: u16 = 1;
 const DESC_F_WRITE: u16 = 2;
 const DESC_F_INDIRECT: u16 = 4;
-/// In the driver's ring: do not interrupt (section 2.7.6).
+/// Flag of the available ring: do not interrupt (section 2.7.6).
 const AVAIL_F_NO_INTERRUPT: u16 = 1;
 
-/// How a guest broke the rules of a queue.
+/// Violation of a queue's protocol by the guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QueueFault {
     /// A ring or an indirect table is not in RAM, or is misaligned.
     Ring,
-    /// More buffers are announced than the queue has room for.
+    /// The index announces more buffers than the queue has room for.
     Index,
     /// A descriptor number is not below the size of its table.
     Descriptor,
-    /// A chain is longer than [`MAX_CHAIN`]: perhaps a loop.
+    /// A chain is longer than [`MAX_CHAIN`], possibly a loop.
     TooLong,
-    /// A buffer is not in RAM, or buffers are 4 GiB or more together.
+    /// A buffer is not in RAM, or the buffers total 4 GiB or more.
     Buffer,
     /// A readable buffer follows a writable one.
     Order,
-    /// An indirect table where none may be, or of a bad size.
+    /// An indirect table in an invalid place, or of an invalid size.
     Indirect,
-    /// What the buffers hold is not what the device's protocol allows.
+    /// The contents of the buffers violate the device's protocol.
     Protocol,
 }
 
-/// A segment of guest memory, known to be RAM.
+/// A segment of guest memory, checked to be RAM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
     /// Guest physical address.
@@ -48,10 +48,10 @@ pub struct Segment {
     pub len: u32,
 }
 
-/// A descriptor chain: what the device may read, then what it may write.
+/// A descriptor chain: readable segments, then writable ones.
 #[derive(Clone, Debug, Default)]
 pub struct Chain {
-    /// Number of the first descriptor, by which it is given back.
+    /// Number of the first descriptor, which identifies the chain.
     pub head: u16,
     /// Buffers to read, in order.
     pub readable: Vec<Segment>,
@@ -60,18 +60,18 @@ pub struct Chain {
 }
 
 impl Chain {
-    /// Bytes to read.
+    /// Total bytes to read.
     pub fn readable_len(&self) -> usize {
         total(&self.readable)
     }
 
-    /// Bytes that can be written.
+    /// Total bytes that can be written.
     pub fn writable_len(&self) -> usize {
         total(&self.writable)
     }
 
-    /// Copies what the guest wrote, from byte `skip` on; the answer is how
-    /// many bytes of `buf` were filled.
+    /// Copies the guest's bytes from offset `skip` on; returns the number of bytes copied
+    /// to `buf`.
     pub fn read(&self, ram: &Ram, skip: usize, buf: &mut [u8]) -> usize {
         let mut done = 0;
         for (addr, len) in segments(&self.readable, skip, buf.len()) {
@@ -84,8 +84,8 @@ impl Chain {
         done
     }
 
-    /// Copies `bytes` to the guest, from byte `skip` of its buffers on; the
-    /// answer is how many there was room for.
+    /// Copies `bytes` to the guest's buffers from offset `skip` on; returns the number of
+    /// bytes that fit.
     pub fn write(&self, ram: &mut Ram, skip: usize, bytes: &[u8]) -> usize {
         let mut done = 0;
         for (addr, len) in segments(&self.writable, skip, bytes.len()) {
@@ -99,12 +99,12 @@ impl Chain {
     }
 }
 
-/// Sum of lengths; [`Queue::pop`] has seen to it that it fits 32 bits.
+/// Sum of lengths, which [`Queue::pop`] has checked to fit 32 bits.
 fn total(segments: &[Segment]) -> usize {
     segments.iter().map(|segment| segment.len as usize).sum()
 }
 
-/// The parts of `segments` that `len` bytes after the first `skip` cover.
+/// Parts of `segments` covered by the `len` bytes after the first `skip`.
 fn segments(
     segments: &[Segment],
     mut skip: usize,
@@ -123,29 +123,29 @@ fn segments(
 /// A virtqueue.
 #[derive(Debug)]
 pub struct Queue {
-    /// Most descriptors the device takes.
+    /// Maximum size that the device accepts.
     pub max_size: u16,
-    /// Descriptors, a power of two.
+    /// Number of descriptors, a power of two.
     pub size: u16,
     /// Whether the driver has finished setting it up.
     pub ready: bool,
     /// Guest physical address of the descriptor table.
     pub desc: u64,
-    /// Of the driver's ring ("available").
+    /// Guest physical address of the available ring.
     pub driver: u64,
-    /// Of the device's ring ("used").
+    /// Guest physical address of the used ring.
     pub device: u64,
     event_idx: bool,
     next_avail: u16,
     next_used: u16,
-    /// `next_used` when the driver was last signalled; `None` before.
+    /// `next_used` when the driver was last interrupted; `None` before.
     signalled: Option<u16>,
-    /// Whether a buffer was given back since.
+    /// Whether a chain was returned since then.
     news: bool,
 }
 
 impl Queue {
-    /// A queue not yet set up.
+    /// Creates a queue that is not set up.
     pub fn new(max_size: u16) -> Self {
         Self {
             max_size,
@@ -162,10 +162,10 @@ impl Queue {
         }
     }
 
-    /// Starts the queue: the driver has written size and addresses.
+    /// Starts the queue, after the driver has written size and addresses.
     ///
     /// # Errors
-    /// If they break the rules of section 2.7.
+    /// If they violate section 2.7.
     pub fn start(&mut self, ram: &Ram, event_idx: bool) -> Result<(), QueueFault> {
         if !self.size.is_power_of_two() || self.size > self.max_size {
             return Err(QueueFault::Ring);
@@ -190,8 +190,8 @@ impl Queue {
         Ok(())
     }
 
-    /// Number of chains that wait to be taken. With event indices it also asks
-    /// to be notified of the next one.
+    /// Number of chains to take. With event indices it also requests a notification about
+    /// the next one.
     ///
     /// # Errors
     /// [`QueueFault::Index`] if there are more than the queue has room for.
@@ -212,11 +212,11 @@ impl Queue {
         Ok(waiting)
     }
 
-    /// Takes the next chain into `chain`. The caller has seen from
-    /// [`Queue::available`] that there is one.
+    /// Takes the next chain into `chain`. The caller has checked with [`Queue::available`]
+    /// that there is one.
     ///
     /// # Errors
-    /// If the chain breaks the rules of section 2.7.5.
+    /// If the chain violates section 2.7.5.
     pub fn pop(&mut self, ram: &Ram, chain: &mut Chain) -> Result<(), QueueFault> {
         let slot = u64::from(self.next_avail & (self.size - 1));
         let head = ram
@@ -229,7 +229,7 @@ impl Queue {
         self.walk(ram, chain)
     }
 
-    /// Puts the chain that was last taken back to the front.
+    /// Returns the chain taken last to the front.
     pub fn unpop(&mut self) {
         self.next_avail = self.next_avail.wrapping_sub(1);
     }
@@ -271,8 +271,8 @@ impl Queue {
         }
     }
 
-    /// Gives a chain back, with `written` bytes at its writable start. If the
-    /// driver has stopped the queue meanwhile, nothing happens.
+    /// Returns a chain, with `written` bytes at its writable start. Does nothing if the
+    /// driver has stopped the queue meanwhile.
     ///
     /// # Errors
     /// [`QueueFault::Ring`] if the ring is not in RAM.
@@ -291,8 +291,8 @@ impl Queue {
         Ok(())
     }
 
-    /// Whether the driver wants an interrupt for what was given back since the
-    /// last call (section 2.7.7).
+    /// Whether the driver wants an interrupt for chains returned since the last call
+    /// (section 2.7.7).
     pub fn take_interrupt(&mut self, ram: &Ram) -> bool {
         if !std::mem::take(&mut self.news) {
             return false;
@@ -331,8 +331,8 @@ impl Descriptor {
         })
     }
 
-    /// Entries of the indirect table that this one stands for. Those that a
-    /// chain cannot reach do not count.
+    /// Number of entries in this descriptor's indirect table, without those beyond the
+    /// maximum length of a chain.
     fn indirect_entries(&self, ram: &Ram) -> Result<u32, QueueFault> {
         if self.len == 0 || u64::from(self.len) % DESC_BYTES != 0 {
             return Err(QueueFault::Indirect);
@@ -484,7 +484,7 @@ mod tests {
         let next = ram.read_u16(at + 14).expect("RAM");
         ram.write_u16(driver.desc(next) + 12, 0).expect("RAM");
         check(&mut ram, QueueFault::Order);
-        // It points at itself.
+        // It points to itself.
         ram.write_u16(at + 14, head).expect("RAM");
         check(&mut ram, QueueFault::TooLong);
         ram.write_u16(at + 14, 4).expect("RAM");
@@ -566,7 +566,7 @@ mod tests {
             serve(&mut queue, &mut driver, &mut ram);
             signalled.push(queue.take_interrupt(&ram));
         }
-        // The first is always signalled: nothing is known of what came before.
+        // The first is always signalled: no earlier state is known.
         assert_eq!(signalled, [true, false, true, false, false]);
         let avail_event = queue.device + 4 + 64;
         queue.available(&mut ram).expect("fine");

@@ -6,18 +6,18 @@ use crate::channels::Channels;
 use crate::devices::Env;
 use crate::host::Host;
 
-/// Bytes given to one request at most. Linux asks for 64; the device may give
-/// fewer than asked (section 5.4.6.1).
+/// Maximum bytes for one request. Linux asks for 64; the device may return fewer than asked
+/// (section 5.4.6.1).
 const MAX_BYTES: usize = 256;
 
-/// The entropy source: each request gets bytes of the host.
+/// Entropy source: fills each request with bytes from the host.
 #[derive(Debug, Default)]
 pub struct Rng {
     chain: Chain,
 }
 
 impl Rng {
-    /// An entropy source.
+    /// Creates an entropy source.
     pub fn new() -> Self {
         Self::default()
     }

@@ -1,54 +1,52 @@
 //! Decoded blocks, keyed by physical page.
 //!
-//! A block is a run of instructions inside one page with one entry and several
-//! exits: it goes on behind branches that are not taken, and at the targets of
-//! jumps that always are. Blocks of a page hang in a table with one chain for
-//! each sixteen bytes of the page; links from block to block stay inside a page,
-//! so that dropping a page leaves no link behind, and remapping a page costs
-//! nothing.
+//! A block is a run of instructions inside one page with one entry and several exits: it
+//! continues after branches that are not taken, and at the targets of unconditional jumps.
+//! The blocks of a page are in a table with one chain for each sixteen bytes of the page.
+//! Links between blocks stay inside a page, so that dropping a page leaves no dangling
+//! link, and remapping a page costs nothing.
 //!
-//! What is dropped stays in the arena until the arena is full; then everything
-//! is dropped at once.
+//! Dropped blocks stay in the arena until it is full; then all blocks are dropped at once.
 
 use super::decode::{self, Decoded};
 use super::fuse::fuse;
 use super::inst::{Inst, Op, SINK};
 use crate::ram::{PAGE_SHIFT, PAGE_SIZE, Ram};
 
-/// No block, no table.
+/// Marks a missing block or table.
 pub(crate) const NONE: u32 = u32::MAX;
 
 /// A link that leaves the page: looked up at each jump.
 pub(crate) const CROSS: u32 = u32::MAX - 1;
 
-/// Slots of a block at most, so that a block's price stays small against a
-/// slice of the budget.
+/// Maximum slots of a block, so that a block's cost stays small compared to a slice of the
+/// budget.
 pub(crate) const MAX_BLOCK: usize = 64;
 
-/// Slots that one more instruction may need: itself, its exit, and an end.
+/// Maximum slots that one more instruction needs: itself, its exit, and an end.
 const STEP: usize = 3;
 
-/// Branches and jumps that a block goes on behind: the further, the less likely
-/// is it that control gets there.
+/// Maximum branches and jumps that a block continues after: with each, control is less
+/// likely to get there.
 const MAX_JOINTS: usize = 4;
 
-/// Slots of a line of the arena. A byte indexes a line without a check, and a
-/// block lies in one line.
+/// Slots of an arena line. A byte indexes a line without a check, and a block fits in one
+/// line.
 const LINE: usize = 256;
 
-/// Lines of the arena at most: a million slots, 11 MB with their locations.
+/// Maximum lines of the arena: a million slots, 11 MB with their locations.
 const MAX_LINES: usize = (1 << 20) / LINE;
 
-/// Bytes of a page that share a chain: about as many as a block has, so that
-/// few chains hold two.
+/// Bytes of a page that share a chain: about the size of a block, so that few chains hold
+/// two.
 const CHAIN_BYTES: usize = 16;
 
-/// Chains in the table of a page, a quarter of a page themselves: tables are
-/// most of what a guest costs its host for running a page of code.
+/// Number of chains in the table of a page, a quarter of a page in size: tables dominate
+/// the host's memory cost of running a page of code.
 const CHAINS: usize = PAGE_SIZE / CHAIN_BYTES;
 
-/// Added to the offset of a block that is run beside the translated code of
-/// the same place.
+/// Added to the offset of a block that runs instead of the translated code at the same
+/// place.
 const COPY: usize = PAGE_SIZE;
 
 /// Slots of a block's header, right before its instructions.
@@ -63,17 +61,17 @@ pub(crate) fn first(block: u32) -> u8 {
     block as u8 + HEADER
 }
 
-/// Where the instruction of a slot is: its distance in bytes from the start of
-/// the block, with the lowest bit set if it is four bytes long; and how many
-/// instructions the block runs before it.
+/// Packed location of a slot's instruction: its distance in bytes from the start of the
+/// block, with the lowest bit set if it is four bytes long; and the number of instructions
+/// that the block runs before it.
 type PackedLocation = [u8; 3];
 
-/// Where an instruction of a block is.
+/// Location of an instruction of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct InstLocation {
     /// Bytes from the block's start, either way.
     pub distance: i16,
-    /// Its length in bytes.
+    /// Length in bytes.
     pub length: u8,
     /// Instructions that the block runs before it.
     pub before: u8,
@@ -95,30 +93,30 @@ impl InstLocation {
     }
 }
 
-/// The number of the slot at an index of the line of a block.
+/// Slot number of an index in the line of a block.
 pub(crate) fn slot(block: u32, index: u8) -> u32 {
     block / LINE as u32 * LINE as u32 + u32::from(index)
 }
 
 /// All decoded code.
 ///
-/// A block is known by the slot of its header; the low byte of that number is
-/// the index in the line. The header's `imm` is the next block of the chain, its
-/// offset in the page is in `rs1` and `rs2`.
+/// A block is identified by the slot of its header; the low byte of that number is the
+/// index in the line. The header's `imm` is the next block of the chain, and `rs1` and
+/// `rs2` hold its offset in the page.
 ///
-/// Behind each branch and jump lies the slot of its exit, and where a block ends
-/// without one, [`Op::End`] is an exit itself:
+/// Each branch and jump is followed by the slot of its exit. Where a block ends without
+/// one, [`Op::End`] itself is an exit:
 ///
 /// | field | holds |
 /// |---|---|
 /// | `imm` | the block that control goes to; [`NONE`] or [`CROSS`] |
 /// | `rd` | instructions that have been run |
-/// | `rs1`, `rs2` | bytes from the block's start to what follows in memory |
+/// | `rs1`, `rs2` | bytes from the block's start to the next instruction in memory |
 #[derive(Debug)]
 pub(crate) struct DecodedCode {
     lines: Vec<Line>,
     locations: Vec<[PackedLocation; LINE]>,
-    /// Slots in use of the last line.
+    /// Used slots of the last line.
     used: usize,
     tables: Vec<[u32; CHAINS]>,
     free: Vec<u32>,
@@ -126,14 +124,14 @@ pub(crate) struct DecodedCode {
     pages: Vec<u32>,
     /// Page of RAM of each table.
     owners: Vec<u32>,
-    /// Branches and jumps that blocks go on behind.
+    /// Maximum branches and jumps that blocks continue after.
     joints: usize,
 }
 
 impl DecodedCode {
-    /// No code yet, for a RAM of `bytes` bytes.
+    /// Creates an empty arena for a RAM of `bytes` bytes.
     pub(crate) fn new(bytes: usize) -> Self {
-        // Room for all: memory not written to costs nothing, growing would leave
+        // Reserves everything: unwritten memory costs nothing, while growing would leave
         // copies behind, in snapshots too.
         let lines = if bytes > 0 { MAX_LINES } else { 0 };
         Self {
@@ -148,13 +146,13 @@ impl DecodedCode {
         }
     }
 
-    /// The line in which a block lies.
+    /// The line of a block.
     #[inline(always)]
     pub(crate) fn line(&self, block: u32) -> &Line {
         &self.lines[block as usize / LINE]
     }
 
-    /// Where an instruction of a block is.
+    /// Location of an instruction of a block.
     pub(crate) fn location(&self, block: u32, index: u8) -> InstLocation {
         InstLocation::unpack(self.locations[block as usize / LINE][usize::from(index)])
     }
@@ -175,7 +173,7 @@ impl DecodedCode {
         None
     }
 
-    /// The table of a page of RAM, made when it has none.
+    /// The table of a page of RAM, created on first use.
     pub(crate) fn table(&mut self, page: usize) -> u32 {
         let table = self.pages[page];
         if table != NONE {
@@ -191,12 +189,12 @@ impl DecodedCode {
         table
     }
 
-    /// The page of RAM whose table this is.
+    /// The page of RAM that a table belongs to.
     pub(crate) fn owner(&self, table: u32) -> usize {
         self.owners[table as usize] as usize
     }
 
-    /// All blocks: page of RAM and offset.
+    /// Lists all blocks as page of RAM and offset.
     pub(crate) fn blocks(&self) -> Vec<(usize, usize)> {
         let mut blocks = Vec::new();
         for (page, table) in self.pages.iter().enumerate() {
@@ -204,7 +202,7 @@ impl DecodedCode {
             for mut number in chains.into_iter().flatten().copied() {
                 while number != NONE {
                     let slot = &self.line(number)[number as usize % LINE];
-                    // Copies beside translated code are made when they are needed.
+                    // Copies beside translated code are made on demand.
                     let offset = short(slot) as usize;
                     if offset < PAGE_SIZE {
                         blocks.push((page, offset));
@@ -221,7 +219,7 @@ impl DecodedCode {
         self.lines.len() >= MAX_LINES
     }
 
-    /// Drops everything, and leaves zeros, which a snapshot does not store.
+    /// Drops all blocks, and leaves zeros, which a snapshot does not store.
     pub(crate) fn clear(&mut self) {
         let zero = Inst {
             rd: 0,
@@ -243,8 +241,8 @@ impl DecodedCode {
         self.pages.fill(NONE);
     }
 
-    /// Whether blocks that are decoded from now on go on behind branches that
-    /// are not taken and behind jumps.
+    /// Sets whether blocks that are decoded from now on continue after untaken branches and
+    /// after jumps.
     pub(crate) fn join(&mut self, joins: bool) {
         self.joints = if joins { MAX_JOINTS } else { 0 };
     }
@@ -286,7 +284,7 @@ impl DecodedCode {
             }
         };
         if !ended {
-            // An instruction that begins on this page may not end here.
+            // An instruction that begins on this page may end on the next.
             let inst = match path.count {
                 0 => Inst::of(Op::PageCrossing),
                 count => exit(self.link_to(table, path.at as i64), count, path.distance()),
@@ -300,7 +298,7 @@ impl DecodedCode {
         number
     }
 
-    /// Adds the next instruction to the block that is being decoded.
+    /// Adds the next instruction to the block being decoded.
     fn decode_one(&mut self, table: u32, page: &[u8], path: &mut Path) -> Then {
         let Some((inst, length)) = fetch(page, path.at) else {
             return Then::Stop;
@@ -316,7 +314,7 @@ impl DecodedCode {
         if inst.op == Op::Jal && self.joins(table, target, path) {
             path.at = target as usize;
             path.joints -= 1;
-            // What is left of the jump is the address that it keeps.
+            // Only the jump's link register write remains.
             if inst.rd != SINK {
                 let (op, imm) = (Op::Auipc, after.into());
                 self.push(Inst { op, imm, ..inst }, location);
@@ -344,8 +342,8 @@ impl DecodedCode {
         Then::GoOn
     }
 
-    /// Whether a block goes on at the target of a jump: on the same page, not
-    /// back, which mostly is a loop, and where there is no block yet.
+    /// Whether a block continues at the target of a jump: on the same page, forward
+    /// (backward mostly is a loop), and without an existing block.
     fn joins(&self, table: u32, target: i64, path: &Path) -> bool {
         path.joints > 0
             && target > path.at as i64
@@ -360,8 +358,8 @@ impl DecodedCode {
         }
     }
 
-    /// Makes a block lead to translated code: a function of the table, at one of
-    /// its nodes. Everything that led to the block leads there now.
+    /// Makes a block enter translated code: a function of the table, at one of its nodes.
+    /// All links to the block then lead there.
     pub(crate) fn enter(&mut self, block: u32, function: u32, node: u8) {
         let line = &mut self.lines[block as usize / LINE];
         line[usize::from(first(block))] = Inst {
@@ -371,13 +369,13 @@ impl DecodedCode {
         };
     }
 
-    /// Whether a block leads to translated code.
+    /// Whether a block enters translated code.
     pub(crate) fn enters(&self, block: u32) -> bool {
         self.line(block)[usize::from(first(block))].op == Op::Enter
     }
 
-    /// The block at `offset` of a table's page, or the copy beside it, that does not
-    /// lead to translated code.
+    /// The block at `offset` of a table's page, or the copy beside it, that does not enter
+    /// translated code.
     pub(crate) fn find_plain(&self, table: u32, offset: usize) -> Option<u32> {
         let copy = self.find(table, offset + COPY);
         copy.or_else(|| {
@@ -386,8 +384,7 @@ impl DecodedCode {
         })
     }
 
-    /// Makes a block at `offset` of a page of RAM that only leads to translated
-    /// code.
+    /// Makes a block at `offset` of a page of RAM that only enters translated code.
     pub(crate) fn stub(&mut self, page: usize, offset: usize, function: u32, node: u8) -> u32 {
         let table = self.table(page);
         let number = self.begin();
@@ -404,8 +401,8 @@ impl DecodedCode {
         number
     }
 
-    /// The instructions at `offset` of a page where a block leads to translated
-    /// code, as a block that nothing else leads to.
+    /// Decodes the instructions at `offset` of a page where a block enters translated code,
+    /// as a block without links to it.
     pub(crate) fn copy(&mut self, ram: &Ram, page: usize, offset: usize) -> u32 {
         let table = self.table(page);
         if let Some(known) = self.find(table, offset + COPY) {
@@ -417,8 +414,7 @@ impl DecodedCode {
         number
     }
 
-    /// Makes a block of one instruction that is on no page; control leaves it by
-    /// lookup.
+    /// Makes a block of one instruction that belongs to no page; its exit is a look-up.
     pub(crate) fn hold(&mut self, inst: Inst, length: u8) -> u32 {
         let number = self.begin();
         let location = InstLocation {
@@ -466,15 +462,15 @@ impl DecodedCode {
     }
 }
 
-/// How far the decoding of a block has got.
+/// Progress of decoding a block.
 struct Path {
     /// Offset of the block in its page.
     start: usize,
     /// Offset of the next instruction.
     at: usize,
-    /// Instructions before it.
+    /// Number of instructions before it.
     count: u8,
-    /// Branches and jumps that the block may still go on behind.
+    /// Branches and jumps that the block may still continue after.
     joints: usize,
 }
 
@@ -493,18 +489,18 @@ impl Path {
     }
 }
 
-/// What follows an instruction of a block that is being decoded.
+/// How decoding continues after an instruction.
 enum Then {
-    /// The next instruction.
+    /// With the next instruction.
     GoOn,
-    /// The end of the block.
+    /// With the end of the block.
     Stop,
-    /// Nothing: it ends the block by itself.
+    /// The instruction has ended the block itself.
     Ended,
 }
 
-/// The exit of a block: its link, instructions run, and the distance from the
-/// block's start of what follows in memory.
+/// Builds the exit of a block from its link, the instructions run, and the distance from
+/// the block's start to the next instruction in memory.
 fn exit(link: u32, count: u8, after: i16) -> Inst {
     let [rs1, rs2] = after.to_le_bytes();
     Inst {
@@ -516,7 +512,7 @@ fn exit(link: u32, count: u8, after: i16) -> Inst {
     }
 }
 
-/// An exit to an address that must be looked up, which counts nothing.
+/// An exit to an address that must be looked up, without a count.
 pub(crate) const ELSEWHERE: Inst = Inst {
     op: Op::End,
     rd: 0,
@@ -525,20 +521,20 @@ pub(crate) const ELSEWHERE: Inst = Inst {
     imm: CROSS as i32,
 };
 
-/// From an exit: bytes from the block's start to what follows in memory.
+/// Bytes from the block's start to the instruction after an exit.
 #[inline(always)]
 pub(crate) fn after(exit: &Inst) -> u64 {
     short(exit) as i64 as u64
 }
 
-/// An offset in a page, if it is one.
+/// Converts an offset, if it is inside the page.
 fn inside(offset: i64) -> Option<usize> {
     (0..PAGE_SIZE as i64)
         .contains(&offset)
         .then_some(offset as usize)
 }
 
-/// The number in two register fields of a slot.
+/// Number in two register fields of a slot.
 #[inline(always)]
 fn short(slot: &Inst) -> i16 {
     i16::from_le_bytes([slot.rs1, slot.rs2])
@@ -557,7 +553,7 @@ impl Inst {
     }
 }
 
-/// Decodes the instruction at `at`, if all of it is on the page.
+/// Decodes the instruction at `at`, if it lies entirely on the page.
 fn fetch(page: &[u8], at: usize) -> Option<Decoded> {
     let low = u16::from_le_bytes(page.get(at..at + 2)?.try_into().ok()?);
     let high = match page.get(at + 2..at + 4) {
@@ -568,9 +564,8 @@ fn fetch(page: &[u8], at: usize) -> Option<Decoded> {
     Some(decode::decode(u32::from(low) | u32::from(high) << 16))
 }
 
-/// Makes what an instruction adds to its own address relative to the start of
-/// the block. `None` if the sum leaves the immediate: the instruction then
-/// begins a block of its own.
+/// Makes an immediate that is relative to the instruction relative to the start of the
+/// block. `None` if the sum does not fit: the instruction then begins a separate block.
 fn relative(mut inst: Inst, distance: i16) -> Option<Inst> {
     if inst.op == Op::Auipc || inst.op == Op::Jal || inst.op.is_branch() {
         inst.imm = inst.imm.checked_add(distance.into())?;

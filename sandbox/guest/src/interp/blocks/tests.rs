@@ -1,9 +1,9 @@
-//! Tests of blocks: where they go on, where they end, what leads where.
+//! Tests of blocks: continuations, ends and links.
 
 use super::*;
 use crate::ram::RAM_BASE;
 
-/// A block of page 0, decoded from words at offsets.
+/// Decodes a block of page 0 from words at offsets.
 fn block(words: &[(u64, u32)], offset: usize) -> (DecodedCode, u32, Vec<Inst>) {
     let mut ram = Ram::new(2 * PAGE_SIZE);
     for (at, word) in words {
@@ -45,7 +45,7 @@ fn goes_on_at_jumps_and_behind_branches() {
     assert_eq!(ops[..7], expected);
     assert_eq!(slots[1].imm, 20);
     assert_eq!(slots[3].imm, 0);
-    // The way back is not known before it is taken.
+    // The link back is unknown before it is taken.
     assert_eq!(slots[4], exit(NONE, 5, 40));
     assert_eq!(slots[6], exit(CROSS, 6, 44));
     let jalr = code.location(number, first(number) + 5);

@@ -29,8 +29,7 @@ pub(super) fn chain(parts: LoopState<'_>, code: &DecodedCode, ram: &mut [u8]) ->
         index = blocks::first(number);
     }
     loop {
-        // What follows the block: its address, and the exit, whose slot is at
-        // the index then.
+        // The address after the block, and the exit, whose slot is then at the index.
         let (next, exit) = loop {
             // Every block ends with an operation that leaves this loop.
             let mut inst = &line[usize::from(index)];
@@ -101,7 +100,7 @@ pub(super) fn chain(parts: LoopState<'_>, code: &DecodedCode, ram: &mut [u8]) ->
                     *cell = value.to_le_bytes();
                 }};
             }
-            // On to the second of two fused instructions.
+            // Continues with the second of two fused instructions.
             macro_rules! next {
                 () => {
                     inst = &line[usize::from(index)];
@@ -114,8 +113,8 @@ pub(super) fn chain(parts: LoopState<'_>, code: &DecodedCode, ram: &mut [u8]) ->
                     set!(sum.wrapping_add(inst.imm as i64 as u64))
                 }};
             }
-            // Loads or stores of doubles on one base, until the last of them:
-            // the TLB is asked again only where the page changes.
+            // Loads or stores of doubles on one base, up to the last: the TLB is looked up
+            // again only when the page changes.
             macro_rules! run {
                 ($tlb:expr, $more:pat, |$cell:ident| $access:expr) => {{
                     let base = r!(inst.rs1);
@@ -500,7 +499,7 @@ pub(super) fn chain(parts: LoopState<'_>, code: &DecodedCode, ram: &mut [u8]) ->
                         Entered::Unknown => return exit_loop(at, pc, budget, Exit::Interpret),
                     }
                 }
-                // Every operation is named, so that the jump needs no range check.
+                // Every operation is listed, so that the jump table needs no range check.
                 #[rustfmt::skip]
                 Op::FmaddS | Op::FmsubS | Op::FnmsubS | Op::FnmaddS | Op::FmaddD | Op::FmsubD | Op::FnmsubD
                 | Op::FnmaddD | Op::FaddS | Op::FsubS | Op::FmulS | Op::FdivS | Op::FsqrtS | Op::FsgnjS
@@ -541,17 +540,17 @@ pub(super) fn chain(parts: LoopState<'_>, code: &DecodedCode, ram: &mut [u8]) ->
     }
 }
 
-/// Where the loop goes on after a region.
+/// Continuation after a region.
 enum Entered<'a> {
-    /// At the cursor's address, which is to be looked up.
+    /// At the cursor's address, which must be looked up.
     Elsewhere,
-    /// In this block, which is not translated: its number, line and first index.
+    /// In this untranslated block: its number, line and first index.
     Block((u32, &'a Line, u8)),
-    /// Nowhere: that block is not decoded, or the budget is used up.
+    /// The block is not decoded, or the budget is used up.
     Unknown,
 }
 
-/// Runs the region of an instruction, which moves the cursor and counts for itself.
+/// Runs the region of an instruction, which moves the cursor and counts itself.
 #[inline(always)]
 fn enter_region<'a>(
     state: LoopState<'_>,

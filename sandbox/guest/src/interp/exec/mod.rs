@@ -1,9 +1,9 @@
-//! Fast path of the interpreter: runs blocks until something needs more than registers and
-//! memory that a TLB knows.
+//! Fast path of the interpreter: runs blocks while they need only registers and memory in
+//! the TLBs.
 //!
-//! One `match` over typed instructions. Whatever may trap, miss or touch a
-//! device leaves through [`Exit::Slow`]; `slow.rs` does that one instruction
-//! and the block goes on behind it. The budget is counted where a block is left.
+//! It is one `match` over typed instructions. An instruction that may trap, miss or access
+//! a device leaves through [`Exit::Slow`]; `slow.rs` runs that one instruction, and the
+//! block continues after it. The budget is charged where a block is left.
 
 mod chain;
 
@@ -18,13 +18,11 @@ use crate::ram::PAGE_SIZE;
 pub(crate) enum Exit {
     /// The budget is used up; `pc` is the next instruction.
     Budget,
-    /// The block at `pc` must be looked up, then linked to the exit in a slot, if
-    /// one is named.
+    /// The block at `pc` must be looked up, then linked to the exit slot, if one is given.
     Lookup(Option<u32>),
     /// The instruction at the cursor needs the slow path.
     Slow,
-    /// Translated code left before the instruction at `pc`, which must be
-    /// interpreted.
+    /// Translated code left before the instruction at `pc`, which must be interpreted.
     Interpret,
 }
 
@@ -33,8 +31,8 @@ pub(crate) fn run(hart: &mut Hart, code: &DecodedCode, ram: &mut [u8]) -> Exit {
     chain::chain(LoopState::of(hart, None), code, ram)
 }
 
-/// Runs a block of `alone`, which is on no page: `nowhere` is an empty TLB, so
-/// that a jump out of the block leaves the loop and is looked up elsewhere.
+/// Runs a block of `alone`, which belongs to no page: `nowhere` is an empty TLB, so that a
+/// jump out of the block leaves the loop and is looked up elsewhere.
 pub(crate) fn run_alone(
     hart: &mut Hart,
     (alone, block): (&DecodedCode, u32),
@@ -46,7 +44,7 @@ pub(crate) fn run_alone(
     chain::chain(LoopState::of(hart, Some(nowhere)), alone, ram)
 }
 
-/// What the loop works on.
+/// State of the loop.
 struct LoopState<'a> {
     x: &'a mut Registers,
     bank: Bank<'a>,
@@ -56,7 +54,7 @@ struct LoopState<'a> {
 }
 
 impl<'a> LoopState<'a> {
-    /// Those of a hart; its instruction TLB may be replaced.
+    /// Borrows the state of a hart; its instruction TLB may be replaced.
     fn of(hart: &'a mut Hart, exec: Option<&'a mut ExecTlb>) -> Self {
         let mode = hart.mode;
         let Tlbs {
@@ -87,7 +85,7 @@ fn jump_target(exec: &mut ExecTlb, code: &DecodedCode, pc: u64) -> Option<u32> {
     Some(found)
 }
 
-/// The instructions at `pc`, not their translation, if they are decoded.
+/// The decoded instructions at `pc`, not their translation.
 #[inline(always)]
 fn plain(exec: &ExecTlb, code: &DecodedCode, pc: u64) -> Option<u32> {
     code.find_plain(exec.find(pc)?, pc as usize & (PAGE_SIZE - 1))

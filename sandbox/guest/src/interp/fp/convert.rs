@@ -3,7 +3,7 @@
 use super::format::{Float, Num, Rounding, flag, is_nan, is_signaling, quiet_nan, unpack};
 use super::soft::{round, shift_rounding, with_sign};
 
-/// The integers that a conversion may give.
+/// Integer types of a conversion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Int {
     /// 32 bits, signed.
@@ -27,8 +27,7 @@ impl Int {
         }
     }
 
-    /// The register that holds a value of the range: words are sign-extended,
-    /// unsigned ones too.
+    /// Encodes a value for a register: words are sign-extended, unsigned ones too.
     fn register(self, value: i128) -> u64 {
         match self {
             Int::I32 | Int::U32 => value as i32 as u64,
@@ -36,7 +35,7 @@ impl Int {
         }
     }
 
-    /// The integer in a register.
+    /// Reads the integer in a register.
     fn value(self, register: u64) -> i128 {
         match self {
             Int::I32 => (register as i32).into(),
@@ -47,8 +46,8 @@ impl Int {
     }
 }
 
-/// To an integer. What is out of range gives the nearest end of the range, NaN
-/// the greatest value; both are invalid (unprivileged manual, table "Domains of
+/// Converts to an integer. Values out of range give the nearest end of the range, NaN the
+/// greatest value; both are invalid (unprivileged manual, table "Domains of
 /// float-to-integer conversions").
 pub(crate) fn to_int<F: Float>(bits: u64, int: Int, mode: Rounding, flags: &mut u8) -> u64 {
     let (least, greatest) = int.range();
@@ -64,7 +63,7 @@ pub(crate) fn to_int<F: Float>(bits: u64, int: Int, mode: Rounding, flags: &mut 
             return int.register(greatest);
         }
     };
-    // From 2^65 on every range is exceeded whatever the digits.
+    // From 2^65 on every range is exceeded, regardless of the digits.
     let top = parts.exp + 63 - parts.sig.leading_zeros() as i32;
     let (magnitude, inexact) = match top {
         65.. => (1 << 65, false),
@@ -84,7 +83,7 @@ pub(crate) fn to_int<F: Float>(bits: u64, int: Int, mode: Rounding, flags: &mut 
     int.register(limited)
 }
 
-/// From an integer.
+/// Converts from an integer.
 pub(crate) fn from_int<F: Float>(register: u64, int: Int, mode: Rounding, flags: &mut u8) -> u64 {
     let value = int.value(register);
     if value == 0 {
@@ -93,7 +92,7 @@ pub(crate) fn from_int<F: Float>(register: u64, int: Int, mode: Rounding, flags:
     round::<F>(value < 0, 0, value.unsigned_abs(), mode, flags)
 }
 
-/// From one format to the other.
+/// Converts between the formats.
 pub(crate) fn to_format<From: Float, To: Float>(bits: u64, mode: Rounding, flags: &mut u8) -> u64 {
     match unpack::<From>(bits) {
         Num::Zero(sign) => with_sign::<To>(sign, 0),
@@ -108,7 +107,7 @@ pub(crate) fn to_format<From: Float, To: Float>(bits: u64, mode: Rounding, flags
     }
 }
 
-/// A pattern as a signed number that orders as the values do, but for zeros.
+/// Maps a pattern to a signed number that orders like the values, except for zeros.
 fn order<F: Float>(bits: u64) -> i64 {
     let magnitude = (bits & !F::SIGN) as i64;
     if bits & F::SIGN != 0 {

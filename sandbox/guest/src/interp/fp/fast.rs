@@ -1,19 +1,18 @@
 //! Hardfloat: host arithmetic where it provably gives the same bits and flags.
 //!
-//! The host rounds to nearest even and shows no flags. Its result is right when
-//! that is the mode asked for; of the flags only *inexact* can then be raised,
-//! as long as the result stays away from overflow, underflow and NaN. Whether
-//! it is raised does not matter when it is accrued already, and follows else
-//! from error-free transformations (two-sum) or from the widths of the
-//! significands: stripped of trailing zeros they are odd, so their product is
-//! odd and has the sum of their widths, or one bit less. Everything else goes
-//! to [`soft`](super::soft).
+//! The host rounds to nearest even and exposes no flags. Its result is right in that
+//! rounding mode; of the flags only *inexact* can then be raised, as long as the result
+//! stays away from overflow, underflow and NaN. If *inexact* is already accrued, it does
+//! not matter. Otherwise it follows from error-free transformations (two-sum) or from the
+//! widths of the significands: stripped of trailing zeros they are odd, so their product is
+//! odd and has the sum of their widths, or one bit less. All other cases go to
+//! [`soft`](super::soft).
 
 use super::format::{F32, F64, Rounding, flag};
 use super::soft;
 
-/// Operands and results of double precision below this never overflow, not
-/// even inside a two-sum.
+/// Operands and results of double precision below this never overflow, even inside a
+/// two-sum.
 const LARGE_64: f64 = 1e300;
 
 /// Results of double precision above this are normal before and after rounding.
@@ -42,8 +41,8 @@ fn width_64(value: f64) -> u32 {
     53 - (value.to_bits() | 1 << 52).trailing_zeros()
 }
 
-/// Whether the product of two moderate numbers fits their format; `None` if the
-/// widths do not tell.
+/// Whether the product of two moderate numbers fits their format; `None` if the widths do
+/// not decide it.
 fn product_fits_64(a: f64, b: f64) -> Option<bool> {
     match width_64(a) + width_64(b) {
         ..=53 => Some(true),
@@ -52,7 +51,7 @@ fn product_fits_64(a: f64, b: f64) -> Option<bool> {
     }
 }
 
-/// Sum in double precision. `accrued` are the flags that are already set.
+/// Adds in double precision. `accrued` are the flags that are already set.
 pub(super) fn add_64(a: u64, b: u64, mode: Rounding, accrued: u8, flags: &mut u8) -> u64 {
     let (x, y) = (f64::from_bits(a), f64::from_bits(b));
     let in_range = x.abs() < LARGE_64 && y.abs() < LARGE_64;

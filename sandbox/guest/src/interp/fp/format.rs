@@ -1,4 +1,4 @@
-//! Floating-point formats, and numbers taken apart.
+//! Floating-point formats, and unpacked numbers.
 
 /// Accrued exception flags, as in `fflags`.
 pub(crate) mod flag {
@@ -8,7 +8,7 @@ pub(crate) mod flag {
     pub(crate) const UNDERFLOW: u8 = 2;
     /// Overflow.
     pub(crate) const OVERFLOW: u8 = 4;
-    /// A finite number was divided by zero.
+    /// Division of a finite number by zero.
     pub(crate) const DIVIDE_BY_ZERO: u8 = 8;
     /// Invalid operation.
     pub(crate) const INVALID: u8 = 16;
@@ -30,7 +30,7 @@ pub(crate) enum Rounding {
 }
 
 impl Rounding {
-    /// The mode of a three-bit code; 5 to 7 are none.
+    /// Rounding mode of a three-bit code; 5 to 7 are reserved.
     pub(crate) fn from_code(code: u8) -> Option<Self> {
         Some(match code {
             0 => Self::NearestEven,
@@ -43,7 +43,7 @@ impl Rounding {
     }
 }
 
-/// A binary interchange format, its patterns in the low bits of a `u64`.
+/// A binary interchange format, with patterns in the low bits of a `u64`.
 pub(crate) trait Float {
     /// Bits of the fraction.
     const FRACTION: u32;
@@ -75,7 +75,7 @@ impl Float for F64 {
     const INFINITY: u64 = 0x7ff << 52;
 }
 
-/// A finite number that is not zero: `(-1)^sign * sig * 2^exp`.
+/// A finite non-zero number: `(-1)^sign * sig * 2^exp`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Parts {
     /// Negative.
@@ -95,10 +95,10 @@ pub(crate) enum Num {
     Infinite(bool),
     /// Not a number.
     Nan {
-        /// Signals when used.
+        /// Whether the NaN is signaling.
         signaling: bool,
     },
-    /// Anything else.
+    /// A finite non-zero number.
     Finite(Parts),
 }
 
@@ -117,7 +117,7 @@ pub(crate) fn is_signaling<F: Float>(bits: u64) -> bool {
     is_nan::<F>(bits) && bits >> (F::FRACTION - 1) & 1 == 0
 }
 
-/// Takes a pattern apart.
+/// Unpacks a pattern.
 pub(crate) fn unpack<F: Float>(bits: u64) -> Num {
     let sign = bits & F::SIGN != 0;
     let magnitude = bits & !F::SIGN;

@@ -1,9 +1,9 @@
 //! Floating point: the registers, and the F and D extensions.
 //!
-//! Single precision numbers are boxed: the upper half of the register is all
-//! ones, and a register that is not so reads as the canonical NaN. Results are
-//! computed with integers ([`soft`], [`convert`]), unless `fast` can prove
-//! that the host's arithmetic gives the same bits and flags.
+//! Single precision numbers are NaN-boxed: the upper half of the register is all ones, and
+//! any other register reads as the canonical NaN. Results are computed with integers
+//! ([`soft`], [`convert`]), unless `fast` can prove that the host's arithmetic gives the
+//! same bits and flags.
 
 pub(crate) mod convert;
 mod fast;
@@ -26,7 +26,7 @@ const FS_DIRTY: u8 = 3;
 /// Upper half of a register that holds a single precision number.
 const BOX: u64 = 0xffff_ffff << 32;
 
-/// Code of the rounding mode that stands for `frm`.
+/// Code of the dynamic rounding mode, which selects `frm`.
 const DYNAMIC: u8 = 7;
 
 /// Floating-point registers and their control.
@@ -48,7 +48,7 @@ impl Fp {
         self.state != FS_OFF
     }
 
-    /// Whether there is something to save.
+    /// Whether registers have changed since they were saved.
     pub fn is_dirty(&self) -> bool {
         self.state == FS_DIRTY
     }
@@ -84,8 +84,7 @@ impl Fp {
         self.state = FS_DIRTY;
     }
 
-    /// The registers and the state, for translated code, which works on them
-    /// in place.
+    /// The registers and the state, for translated code, which accesses them in place.
     pub(crate) fn parts(&self) -> (&[u64; 32], &u8, &u8, &u8) {
         (&self.f, &self.state, &self.flags, &self.rounding)
     }
@@ -106,9 +105,8 @@ impl Fp {
     }
 }
 
-/// Runs a computing instruction; loads and stores are the interpreter's.
-/// `false` if it is illegal now: floating point is off, or the rounding mode is
-/// reserved.
+/// Runs a computing instruction; the interpreter handles loads and stores. `false` if it is
+/// illegal now: floating point is off, or the rounding mode is reserved.
 pub(crate) fn execute(fp: &mut Fp, x: &mut Registers, inst: &Inst) -> bool {
     fp.is_on()
         && match inst.op as u8 {
@@ -149,11 +147,11 @@ fn fused(fp: &mut Fp, inst: &Inst) -> bool {
     true
 }
 
-/// What an instruction gives.
+/// Result of an instruction.
 enum Output {
-    /// For a floating-point register.
+    /// Value for a floating-point register.
     Float(u64),
-    /// For an integer register.
+    /// Value for an integer register.
     Int(u64),
 }
 

@@ -1,18 +1,18 @@
 //! Softfloat: IEEE 754 arithmetic on bit patterns, with integers only.
 //!
-//! Exact results are made as a sign, an exponent and up to 128 bits of
-//! significand, and rounded once, in [`round`]. That is slower than the host's
-//! floating point and right for every rounding mode and flag.
+//! Exact results have a sign, an exponent and up to 128 bits of significand, and are
+//! rounded once, in [`round`]. That is slower than the host's floating point, but right for
+//! every rounding mode and flag.
 
 use super::format::{Float, Num, Parts, Rounding, flag, quiet_nan, unpack};
 
-/// Bit to which the larger operand of a sum is shifted: one below the top, so
-/// that the sum fits. Products have 106 bits; so whatever the smaller operand
-/// loses lies far below the last place of the result (see [`add_parts`]).
+/// Bit to which the larger operand of a sum is shifted: one below the top, so that the sum
+/// fits. Products have 106 bits, so bits that the smaller operand loses are far below the
+/// last place of the result (see [`add_parts`]).
 const SUM_TOP: u32 = 126;
 
-/// Rounds `(-1)^sign * sig * 2^exp` to the format. Bit 0 of `sig` may stand for
-/// anything below it that is not zero; `sig` is not zero.
+/// Rounds `(-1)^sign * sig * 2^exp` to the format. Bit 0 of `sig` may be a sticky bit for
+/// non-zero bits below it; `sig` is not zero.
 pub(crate) fn round<F: Float>(
     sign: bool,
     exp: i32,
@@ -45,8 +45,7 @@ pub(crate) fn round<F: Float>(
     with_sign::<F>(sign, magnitude)
 }
 
-/// What an overflow gives: infinity, or the largest number where the mode
-/// rounds towards zero.
+/// Result of an overflow: infinity, or the largest number if the mode rounds towards zero.
 fn overflow<F: Float>(sign: bool, mode: Rounding) -> u64 {
     let to_infinity = match mode {
         Rounding::NearestEven | Rounding::NearestMaxMagnitude => true,
@@ -57,8 +56,8 @@ fn overflow<F: Float>(sign: bool, mode: Rounding) -> u64 {
     with_sign::<F>(sign, F::INFINITY - u64::from(!to_infinity))
 }
 
-/// `sig` without its low `drop` bits (or shifted left by `-drop`), rounded, and
-/// whether that lost anything.
+/// Drops the low `drop` bits of `sig` (or shifts it left by `-drop`), rounded; also returns
+/// whether that was inexact.
 pub(crate) fn shift_rounding(sign: bool, sig: u128, drop: i32, mode: Rounding) -> (u64, bool) {
     if drop <= 0 {
         return ((sig << -drop) as u64, false);
@@ -84,7 +83,7 @@ pub(crate) fn with_sign<F: Float>(sign: bool, magnitude: u64) -> u64 {
     magnitude | if sign { F::SIGN } else { 0 }
 }
 
-/// Canonical NaN if an operand is one; signals for a signaling operand.
+/// Returns the canonical NaN if an operand is a NaN; signals for a signaling one.
 fn nan<F: Float>(operands: &[Num], flags: &mut u8) -> Option<u64> {
     let mut found = false;
     for operand in operands {
@@ -103,7 +102,7 @@ fn invalid<F: Float>(flags: &mut u8) -> u64 {
     quiet_nan::<F>()
 }
 
-/// A significand shifted right, with what falls out kept as bit 0.
+/// Shifts a significand right, with a sticky bit 0.
 fn shift_sticky(sig: u128, by: u32) -> u128 {
     match by {
         0 => sig,
@@ -142,11 +141,11 @@ impl Wide {
     }
 }
 
-/// The sum of two numbers that are not zero, rounded once.
+/// Adds two non-zero numbers, rounded once.
 ///
-/// The smaller one is shifted to the larger one's exponent. Bits that it loses
-/// become a sticky bit; that happens only when its top is at least 21 places
-/// below the other's, so the sum keeps more than 100 bits above the sticky one.
+/// The smaller one is shifted to the larger one's exponent. Bits that it loses become a
+/// sticky bit. That happens only when its top is at least 21 places below the other's, so
+/// the sum keeps more than 100 bits above the sticky one.
 fn add_parts<F: Float>(a: Wide, b: Wide, mode: Rounding, flags: &mut u8) -> u64 {
     let (a, b) = (a.normalized(), b.normalized());
     let (large, small) = if (a.exp, a.sig) >= (b.exp, b.sig) {

@@ -1,5 +1,5 @@
-//! Tests of floating point: integer arithmetic against the host's, and the fast paths against the
-//! integer arithmetic; corner cases of the manual by hand.
+//! Tests of floating point: integer arithmetic against the host's, and the fast paths
+//! against the integer arithmetic; corner cases of the manual by hand.
 
 use super::convert::{Int, classify, equal, extremum, from_int, less, to_format, to_int};
 use super::format::{F32, F64, Rounding, flag, is_nan, quiet_nan};
@@ -16,9 +16,8 @@ const MODES: [Rounding; 5] = [
     Rounding::NearestMaxMagnitude,
 ];
 
-/// Patterns of a format with `fraction` bits of fraction: exponents near each
-/// other, at the ends, or anywhere; fractions of few bits, so that results are
-/// exact or ties as often as not.
+/// Patterns of a format with `fraction` bits of fraction: exponents near each other, at the
+/// ends, or anywhere; fractions of few bits, so that results are often exact or ties.
 fn pattern(fraction: u32, exponents: u64) -> impl Strategy<Value = u64> {
     let bias = exponents / 2;
     let exponent = prop_oneof![
@@ -49,8 +48,8 @@ fn single() -> impl Strategy<Value = u64> {
     pattern(23, 0xff)
 }
 
-/// NaNs of the host may have any sign and payload, and the optimizer may take
-/// liberties with them: the pattern is made before it is looked at.
+/// Host NaNs may have any sign and payload, and the optimizer may change them, so the
+/// pattern is fixed before it is inspected.
 fn canonical_64(value: f64) -> u64 {
     let bits = black_box(value.to_bits());
     if is_nan::<F64>(bits) {

@@ -1,6 +1,6 @@
-//! Code generation for floating-point instructions: loads, stores, moves and signs, and
-//! the double precision arithmetic in which the host's cannot differ. All else
-//! is done by the interpreter's own arithmetic, as a call.
+//! Code generation for floating-point instructions: loads, stores, moves and signs, and the
+//! double precision arithmetic in which the host cannot differ. Calls of the interpreter's
+//! arithmetic do the rest.
 
 use crate::interp::fp::format::{F64, Float, flag};
 use crate::interp::inst::{Inst, Op};
@@ -13,8 +13,7 @@ use crate::jit::region::Step;
 /// Upper half of a register that holds a single precision number.
 const BOX: i64 = !0xffff_ffff;
 
-/// Rounding modes of an instruction: that of `frm`, and to the nearest, ties to
-/// even.
+/// Rounding modes of an instruction: dynamic (`frm`), and to nearest, ties to even.
 const DYNAMIC: i32 = 7;
 const NEAREST_EVEN: i32 = 0;
 
@@ -22,8 +21,8 @@ const NEAREST_EVEN: i32 = 0;
 const FS_DIRTY: i32 = 3;
 
 impl Emitter<'_> {
-    /// Leaves to the interpreter if floating point is off; else registers count
-    /// as changed if `writes`.
+    /// Leaves to the interpreter if floating point is off; otherwise marks registers as
+    /// changed if `writes`.
     fn float_begin(&mut self, step: &Step) {
         if !self.float_on {
             let state = self.layout.float_state as i32;
@@ -43,7 +42,7 @@ impl Emitter<'_> {
         self.code.i32(place).memory(I64_LOAD, 3, 0);
     }
 
-    /// Takes a floating-point register from the local.
+    /// Writes the local to a floating-point register.
     fn float_write(&mut self, number: u8, local: u32) {
         let place = self.layout.float_register(number);
         self.code.i32(place).get(local).memory(I64_STORE, 3, 0);
@@ -81,8 +80,8 @@ impl Emitter<'_> {
         self.float_write(inst.rd, local::A);
     }
 
-    /// Moves and signs of double precision are done here; all else by the
-    /// interpreter's own arithmetic.
+    /// Translates moves and signs of double precision; calls the interpreter's arithmetic
+    /// for the rest.
     pub(crate) fn float(&mut self, step: &Step) {
         use Op::*;
         let inst = &step.inst;
@@ -119,9 +118,9 @@ impl Emitter<'_> {
         }
     }
 
-    /// Double precision arithmetic as the host does it, where that cannot differ
-    /// in the result or in flags: rounding to nearest, a normal result that is not
-    /// the least, and inexact noted before or not to be noted.
+    /// Translates double precision arithmetic for the host, in cases that cannot differ in
+    /// the result or in flags: rounding to nearest, a normal result above the least, and
+    /// inexact either accrued already or not raised.
     fn float_arithmetic(&mut self, step: &Step, opcode: u8) {
         let inst = &step.inst;
         let mode = inst.imm & 7;
@@ -156,23 +155,22 @@ impl Emitter<'_> {
         self.end_if();
     }
 
-    /// Puts a register as a number of double precision on the stack.
+    /// Pushes a register as a double precision number.
     fn float_read_value(&mut self, number: u8) {
         let place = self.layout.float_register(number);
         self.code.i32(place).memory(F64_LOAD, 3, 0);
     }
 
-    /// Puts on the stack whether the result in the local, a normal number, may be
-    /// rounded. As `fp::fast` finds out: by the error of the sum, or by the widths
-    /// of the significands, of which the trailing zeros are counted here. Those of
-    /// numbers that are not normal have no leading one, and are narrower than they
-    /// seem.
+    /// Pushes whether the result in the local, a normal number, may be rounded. Like
+    /// `fp::fast`, it uses the error of the sum, or the widths of the significands, by
+    /// counting trailing zeros. Subnormal numbers have no leading one, and are narrower
+    /// than they seem.
     fn is_inexact(&mut self, inst: &Inst, opcode: u8) {
         let (one, other) = (inst.rs1, inst.rs2);
         match opcode {
             F64_ADD | F64_SUB => {
-                // For a + b = s: the part of b in s is s - a; the error is
-                // (a - (s - part)) + (b - part). For a - b all of b is negated.
+                // For a + b = s: the part of b in s is s - a; the error is (a - (s - part))
+                // + (b - part). For a - b all of b is negated.
                 let (lose, gain) = if opcode == F64_ADD {
                     (F64_SUB, F64_ADD)
                 } else {
@@ -216,14 +214,14 @@ impl Emitter<'_> {
         }
     }
 
-    /// Puts the trailing zeros of a normal number's significand on the stack.
+    /// Pushes the trailing zeros of a normal number's significand.
     fn trailing_zeros(&mut self, number: impl FnOnce(&mut Self)) {
         number(self);
         let leading = 1i64 << F64::FRACTION;
         self.code.i64(leading).ops(&[I64_OR, I64_CTZ]);
     }
 
-    /// Whether a product of numbers with these trailing zeros may need more bits
+    /// Pushes whether a product of numbers with these trailing zeros may need more bits
     /// than a significand has.
     fn is_wide(&mut self) {
         let bits = i64::from(F64::FRACTION) + 1;
@@ -245,8 +243,8 @@ impl Emitter<'_> {
     }
 }
 
-/// Whether an operation neither reads nor writes integer registers, of those
-/// that are called only where the host's arithmetic will not do.
+/// Whether an operation uses no integer registers, among those that call a helper only when
+/// the host's arithmetic may differ.
 fn is_float_only(op: Op) -> bool {
     matches!(op, Op::FaddD | Op::FsubD | Op::FmulD | Op::FdivD)
 }

@@ -1,21 +1,18 @@
-//! Code generator: a region as a WebAssembly function.
+//! Code generator: compiles a region to a WebAssembly function.
 //!
-//! Guest registers that the region uses are locals, loaded where they are first
-//! needed (before loops that call nothing, all that these use), because many
-//! regions are entered for a few instructions. What the region writes is stored
-//! to the hart where control leaves, out of the way of what stays, and where
-//! paths meet that have not written the same; in a loop that calls nothing,
-//! only behind the loop. Where the function is to be small ([`OptLevel`]), it is
-//! stored once, before the next place where control might leave. The budget is a
-//! local, too: a path takes its instructions from it where other paths join or
-//! where it leaves; the heads of loops and jumps out of the region leave when it is
-//! used up.
+//! Guest registers of the region are locals, loaded at their first use (or before loops
+//! without calls, for all registers of the loop), because many regions are entered for a
+//! few instructions. Changed registers are stored to the hart where control leaves, off the
+//! main path, and where paths with different writes meet; for a loop without calls, only
+//! after the loop. Functions optimised for size ([`OptLevel`]) store a register once,
+//! before the next place where control may leave. The budget is a local too: a path charges
+//! its instructions where other paths join or where it leaves. The heads of loops and jumps
+//! out of the region leave when the budget is used up.
 //!
-//! A jump to an address that is computed, and is that of an entry, stays. Else a
-//! jump out of the region looks into the jump cache. If that knows the
-//! address, control goes on there by a tail call. Else the function leaves with
-//! the address where control goes on and the budget in the cursor, and says
-//! whether the instruction there must be interpreted.
+//! A computed jump to an entry stays in the region. Any other jump out of the region looks
+//! its address up in the jump cache. On a hit, control continues there by a tail call.
+//! Otherwise the function leaves with the next address and the budget in the cursor, and
+//! returns whether the instruction there must be interpreted.
 
 mod floats;
 pub(super) mod ops;
@@ -31,12 +28,12 @@ use super::structure::{Construct, Loop, members, structure};
 use crate::interp::inst::{Inst, Op};
 use a99_sandbox_abi::TYPES;
 
-/// Answer of a region: go on at the cursor, by the usual ways.
+/// Result of a region: continue at the cursor, in the usual ways.
 pub(crate) const JUMP: u32 = 0;
-/// Answer of a region: interpret the instruction at the cursor.
+/// Result of a region: interpret the instruction at the cursor.
 pub(crate) const INTERPRET: u32 = 1;
 
-/// The locals: parameters first.
+/// Locals of a function, parameters first.
 pub(super) mod local {
     /// The node to enter at; then the start of the loop to enter.
     pub(crate) const TARGET: u32 = 0;
@@ -48,13 +45,13 @@ pub(super) mod local {
     pub(crate) const BUDGET: u32 = 3;
     /// An address.
     pub(crate) const VA: u32 = 4;
-    /// For single instructions.
+    /// Scratch of single instructions.
     pub(crate) const A: u32 = 5;
-    /// For single instructions.
+    /// Scratch of single instructions.
     pub(crate) const B: u32 = 6;
-    /// For single instructions.
+    /// Scratch of single instructions.
     pub(crate) const C: u32 = 7;
-    /// For single instructions.
+    /// Scratch of single instructions.
     pub(crate) const D: u32 = 8;
     /// A slot of a TLB, an entry of the jump cache, or an exit code.
     pub(crate) const SLOT: u32 = 9;
@@ -64,8 +61,8 @@ pub(super) mod local {
     pub(crate) const READ: u32 = 11;
     /// The slots of the write TLB.
     pub(crate) const WRITE: u32 = 12;
-    /// The first of the guest's registers. Behind them are the linear addresses of
-    /// groups of accesses.
+    /// First local of the guest's registers. They are followed by the linear addresses of
+    /// access groups.
     pub(crate) const REGISTERS: u32 = 13;
 }
 
@@ -75,19 +72,19 @@ pub(super) const REGION: u32 = 0;
 /// The type of [helpers](super::Helpers), the second.
 pub(super) const HELPER: u32 = 1;
 
-/// What a function is to be.
+/// Optimisation goal of a function.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OptLevel {
-    /// Fast: copies of code for what is rare, and registers that are stored only
-    /// where control leaves, at each such place.
+    /// Fast: rare cases get copies of code, and registers are stored only where control
+    /// leaves, at each such place.
     #[default]
     Speed,
-    /// Small: what is rare leaves, and registers are stored once, before the next
-    /// place where control may leave.
+    /// Small: rare cases leave, and registers are stored once, before the next place where
+    /// control may leave.
     Size,
 }
 
-/// Where a branch can go.
+/// Target of a branch.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Label {
     /// Leaves, with the code on the stack.
@@ -96,43 +93,43 @@ pub(super) enum Label {
     Outside,
     /// Leaves for the address on the stack.
     ExitTo,
-    /// The same, or stays if that is an entry.
+    /// Leaves for the address on the stack, or stays if that is an entry.
     Computed,
-    /// Enters anew at the node that the local names.
+    /// Enters again at the node in the local.
     Restart,
-    /// Right before a construct that edges enter at `targets`; `starts` are those
-    /// that it tells apart by the local.
+    /// Right before a construct that edges enter at `targets`; the local selects among
+    /// `starts`.
     Before { targets: u128, starts: u128 },
     /// Back to the start of a loop.
     Again { targets: u128, starts: u128 },
-    /// Of no use.
+    /// Not a branch target.
     Other,
 }
 
-/// A construct that is open.
+/// An open construct.
 #[derive(Clone, Copy, Debug)]
 struct Open {
     label: Label,
-    /// Registers whose local is loaded wherever control gets to its end.
+    /// Registers whose local is loaded on every path to its end.
     loaded: u32,
     /// Registers whose local may be newer than the hart's there.
     dirty: u32,
-    /// Instructions that ran before it and were not taken from the budget.
+    /// Instructions that ran before it and were not charged to the budget.
     uncharged: u32,
-    /// Only one jump leads there, so that `dirty` and `uncharged` are what that brings.
+    /// Whether only one jump leads there, which then determines `dirty` and `uncharged`.
     carries: bool,
 }
 
-/// Writes a function.
+/// Emits a function.
 pub(super) struct Emitter<'a> {
     pub code: WasmCode,
     pub layout: &'a ContextLayout,
     pub region: &'a Region,
     pub opt_level: OptLevel,
     labels: Vec<Open>,
-    /// Heads of all loops, where the budget is looked at.
+    /// Heads of all loops, where the budget is checked.
     heads: u128,
-    /// Blocks that one jump leads to.
+    /// Blocks with one incoming jump.
     single: u128,
     /// The local of each guest register.
     registers: [Option<u32>; 32],
@@ -140,34 +137,33 @@ pub(super) struct Emitter<'a> {
     loaded: u32,
     /// Registers whose local may be newer than the hart's.
     pub dirty: u32,
-    /// Those of the loop, wherever paths of it meet. All of them are loaded.
+    /// Dirty registers of the loop wherever its paths meet. All of them are loaded.
     base: u32,
-    /// Instructions of the blocks before this one that were not taken from the
-    /// budget.
+    /// Instructions of the blocks before this one that were not charged to the budget.
     pub uncharged: u32,
-    /// Instructions of the block.
+    /// Number of instructions of the block.
     pub count: u32,
-    /// Those that have not begun.
+    /// Number of its instructions that have not begun.
     pub rest: u32,
-    /// The block has found floating point on.
+    /// Whether the block has found floating point on.
     pub float_on: bool,
     /// Groups of accesses.
     pub groups: Groups,
-    /// The local of the first of them.
+    /// First local of the access groups.
     pub group_locals: u32,
-    /// The block.
+    /// Current block.
     pub node: usize,
-    /// Each access looks for its page by itself: what is written now is a copy of
-    /// the rest of a block, beside its usual path.
+    /// Whether each access has a separate look-up: the code is then a copy of the rest of a
+    /// block, beside its usual path.
     pub is_careful: bool,
 }
 
-/// The module for a region.
+/// Emits the module of a region.
 pub(super) fn emit(region: &Region, layout: &ContextLayout, opt_level: OptLevel) -> Vec<u8> {
     code::module(&TYPES, &function(region, layout, opt_level))
 }
 
-/// The function for a region, as it stands in a code section.
+/// Emits the function of a region, for a code section.
 pub(super) fn function(region: &Region, layout: &ContextLayout, opt_level: OptLevel) -> Vec<u8> {
     let next: Vec<u128> = region
         .nodes
@@ -234,7 +230,7 @@ impl Emitter<'_> {
         self.open(op::BLOCK, Some(Type::I32), Label::Exit);
         self.open(op::BLOCK, Some(Type::I64), Label::ExitTo);
         self.open(op::BLOCK, Some(Type::I32), Label::Outside);
-        // The others find themselves through the jump cache.
+        // The others use the jump cache to return to themselves.
         let returns = self.opt_level == OptLevel::Speed && returns(self.region);
         if returns {
             self.open(op::LOOP, Some(Type::I64), Label::Restart);
@@ -259,7 +255,7 @@ impl Emitter<'_> {
         self.unpack_exit();
     }
 
-    /// Takes the TLBs that apply.
+    /// Loads the current TLBs.
     pub(super) fn load_tlb_bases(&mut self) {
         for (offset, local) in [(CONTEXT_READ, local::READ), (CONTEXT_WRITE, local::WRITE)] {
             self.code.get(local::CONTEXT);
@@ -267,7 +263,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Calls a helper for an instruction, and puts its answer on the stack.
+    /// Calls a helper for an instruction, and pushes its result.
     pub(super) fn call(&mut self, helper: u32, inst: &Inst) {
         self.code.get(local::CONTEXT).i64(pack(inst));
         self.code.i32(helper as i32);
@@ -277,7 +273,7 @@ impl Emitter<'_> {
     fn open(&mut self, opcode: u8, result: Option<Type>, label: Label) {
         self.code.open(opcode, result);
         let (loaded, dirty, uncharged) = match label {
-            // Nothing has come there yet.
+            // No path has reached it yet.
             Label::Before { .. } => (u32::MAX, self.base, 0),
             Label::Again { .. } => (self.loaded, self.base, 0),
             _ => (self.loaded, self.dirty, self.uncharged),
@@ -309,16 +305,16 @@ impl Emitter<'_> {
         self.close();
     }
 
-    /// The distance of the innermost label that is wanted.
+    /// Depth of the innermost matching label.
     pub(super) fn depth(&self, wanted: impl Fn(&Label) -> bool) -> Option<u32> {
         let mut labels = self.labels.iter().rev();
         let found = labels.position(|open| wanted(&open.label));
         found.map(|depth| depth as u32)
     }
 
-    /// Constructs in order, each with a label before it. `starts` are the nodes at
-    /// which the sequence can be entered: if there are several, the local says
-    /// which; mostly it is the first of `heads`.
+    /// Emits constructs in order, each with a label before it. `starts` are the nodes at
+    /// which the sequence can be entered: if there are several, the local selects one,
+    /// mostly the first of `heads`.
     fn sequence(&mut self, constructs: &[Construct], starts: u128, heads: u128) {
         let dispatches = starts.count_ones() > 1;
         let first = usize::from(!dispatches);
@@ -340,8 +336,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// Jumps to the construct with the start that the local names. All labels of the
-    /// sequence are open, the first construct's innermost.
+    /// Jumps to the construct whose start is in the local. All labels of the sequence are
+    /// open, the first construct's innermost.
     fn dispatch(&mut self, constructs: &[Construct], starts: u128, heads: u128) {
         let low = starts.trailing_zeros();
         let high = 128 - starts.leading_zeros();
@@ -361,7 +357,7 @@ impl Emitter<'_> {
             }
         }
         if let Some(head) = members(heads).next() {
-            // Foretold better than the jump through a table.
+            // Better predicted than the jump through a table.
             self.code.get(local::TARGET).i32(head as i32).op(op::I32_EQ);
             let depth = holds(head as u32).unwrap_or(0);
             self.code.branch(op::BR_IF, depth as u32);
@@ -410,7 +406,7 @@ impl Emitter<'_> {
         self.rest_of(node);
     }
 
-    /// What has not begun of a block.
+    /// Emits the instructions of a block that have not begun.
     fn rest_of(&mut self, node: &Node) {
         let done = node.steps.len() - self.rest as usize;
         for step in &node.steps[done..] {
@@ -420,9 +416,8 @@ impl Emitter<'_> {
         self.end(node);
     }
 
-    /// If the number on the stack is not zero, each access looks for its page by
-    /// itself in the rest of the block, from the instruction on that is being
-    /// written.
+    /// If the number on the stack is not zero, continues in a copy of the rest of the block
+    /// in which each access has a separate look-up, from the current instruction on.
     pub(super) fn careful_if(&mut self) {
         let node = &self.region.nodes[self.node];
         let (count, rest, float_on) = (self.count, self.rest, self.float_on);
@@ -456,7 +451,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// The condition of a branch.
+    /// Pushes the condition of a branch.
     fn condition(&mut self, inst: &Inst) {
         self.read(inst.rs1);
         self.read(inst.rs2);
@@ -470,7 +465,7 @@ impl Emitter<'_> {
         });
     }
 
-    /// Goes on elsewhere.
+    /// Continues at a target.
     fn go(&mut self, target: Target) {
         match target {
             Target::Node(node) => self.go_to_node(node),
@@ -481,7 +476,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// The distance of the label before a node.
+    /// Depth of the label before a node.
     fn depth_of(&self, node: usize) -> Option<u32> {
         self.depth(|label| match label {
             Label::Before { targets, .. } | Label::Again { targets, .. } => {
@@ -491,7 +486,7 @@ impl Emitter<'_> {
         })
     }
 
-    /// Whether the way there takes what was not charged from the budget.
+    /// Whether the way there charges the uncharged instructions to the budget.
     fn pays(&self, target: Target) -> bool {
         let Target::Node(node) = target else {
             return false;
@@ -503,7 +498,7 @@ impl Emitter<'_> {
 
     fn go_to_node(&mut self, node: usize) {
         let Some(depth) = self.depth_of(node) else {
-            // Every edge of the graph has a label; nothing else gets here.
+            // Every edge of the graph has a label, so this is unreachable.
             self.code.op(op::UNREACHABLE);
             return;
         };
@@ -533,7 +528,7 @@ impl Emitter<'_> {
         self.code.branch(op::BR, depth);
     }
 
-    /// Goes on at the address on the stack, which was computed.
+    /// Continues at the computed address on the stack.
     pub(super) fn jump(&mut self) {
         let computed = self.depth(|label| matches!(label, Label::Computed));
         match computed {

@@ -10,8 +10,8 @@ use crate::jit::region::Step;
 use crate::mmu::tlb::{DATA_SLOTS, HASH_FOLD, PAGE_MASK};
 use crate::ram::{PAGE_SHIFT, PAGE_SIZE};
 
-/// Instructions left of a block in which a group of accesses may lie on two pages
-/// without leaving to the interpreter, at most.
+/// Maximum instructions left of a block in which a group may cross a page without leaving
+/// to the interpreter.
 const MAX_APART: u32 = 16;
 
 /// Packs an instruction for a helper.
@@ -22,7 +22,7 @@ pub(crate) fn pack(inst: &Inst) -> i64 {
     i64::from_le_bytes([op, rd, rs1, rs2, b0, b1, b2, b3])
 }
 
-/// The instruction in a number that the translator gave to a helper.
+/// Unpacks an instruction that the translator packed for a helper.
 #[cfg(any(test, target_arch = "wasm32"))]
 pub(crate) fn unpack(bits: u64) -> Inst {
     let [op, rd, rs1, rs2, b0, b1, b2, b3] = bits.to_le_bytes();
@@ -36,7 +36,7 @@ pub(crate) fn unpack(bits: u64) -> Inst {
 }
 
 impl Emitter<'_> {
-    /// One instruction; branches only where its block ends.
+    /// Emits one instruction, except for the branch that ends its block.
     pub(crate) fn step(&mut self, step: &Step) {
         use Op::*;
         let inst = &step.inst;
@@ -94,7 +94,7 @@ impl Emitter<'_> {
         if matches!(inst.op, Op::Csrrw | Op::Csrrs | Op::Csrrc) {
             self.write_back(inst.rs1);
         }
-        // The call replaces it, or leaves it.
+        // The call replaces or preserves it.
         self.write_back(inst.rd);
         self.call(self.layout.helpers.csr, inst);
         self.code.op(I32_EQZ);
@@ -107,14 +107,14 @@ impl Emitter<'_> {
         }
     }
 
-    /// The address behind the instruction, to its destination.
+    /// Writes the address of the next instruction to the destination.
     fn link(&mut self, step: &Step) {
         let after = i64::from(step.offset) + i64::from(step.length);
         self.code.get(local::PAGE).i64(after).op(I64_ADD);
         self.write(step.inst.rd);
     }
 
-    /// What is computed from two numbers on the stack.
+    /// Computes a result from two numbers on the stack.
     fn simple(&mut self, op: Op) {
         use Op::*;
         let word = [I64_EXTEND32_S];
@@ -155,7 +155,7 @@ impl Emitter<'_> {
                     .op(I64_SHR_U_OR_S[usize::from(is_signed)]);
                 code.ops(&word)
             }
-            // Nothing else gets here: `step` names all operations.
+            // Unreachable: `step` lists all operations.
             _ => code.op(UNREACHABLE),
         };
     }
@@ -198,8 +198,8 @@ impl Emitter<'_> {
         self.write(inst.rd);
     }
 
-    /// Division and remainder, with the manual's results for a zero divisor and
-    /// for overflow. Words are divided as extended to 64 bits.
+    /// Divides, with the manual's results for a zero divisor and for overflow. Words are
+    /// divided as extended to 64 bits.
     fn divide(&mut self, inst: &Inst) {
         use Op::*;
         use local::{A, B};
@@ -249,9 +249,8 @@ impl Emitter<'_> {
         self.write(inst.rd);
     }
 
-    /// Puts on the stack the offset in RAM of an access of `1 << align` bytes
-    /// at the address in the local, or leaves to the interpreter if the TLB does
-    /// not know it, or it is not aligned.
+    /// Pushes the RAM offset of an access of `1 << align` bytes at the address in the
+    /// local, or leaves to the interpreter if it misses the TLB or is misaligned.
     fn translate(&mut self, step: &Step, align: u8, is_write: bool) {
         self.find_slot(is_write);
         let tag = PAGE_MASK | ((1 << align) - 1);
@@ -262,8 +261,8 @@ impl Emitter<'_> {
         self.found();
     }
 
-    /// Finds the slot of the page of the address in the local, and puts into
-    /// locals where it is, and the low bits of the address.
+    /// Finds the slot of the page of the address in the local, and stores its position and
+    /// the low bits of the address in locals.
     fn find_slot(&mut self, is_write: bool) {
         let tlb = if is_write { local::WRITE } else { local::READ };
         let mask = (DATA_SLOTS as i32 - 1) << SLOT_SHIFT;
@@ -277,28 +276,26 @@ impl Emitter<'_> {
         code.get(tlb).op(I32_ADD).set(local::SLOT);
     }
 
-    /// Puts on the stack whether the TLB does not know the page of the address in
-    /// the local, or `span` bytes from there on are not on one page.
+    /// Pushes whether the page of the address in the local misses the TLB, or `span` bytes
+    /// from there cross a page.
     fn misses(&mut self, is_write: bool, span: i64) {
         self.find_slot(is_write);
-        // The distance from the page of the slot: far for any other page, before
-        // it and behind it.
+        // Distance from the page of the slot: large for any other page, lower or higher.
         let code = &mut self.code;
         code.get(local::VA);
         code.get(local::SLOT).memory(I64_LOAD, 3, TAG).op(I64_SUB);
         code.i64(PAGE_SIZE as i64 - span).op(I64_GT_U);
     }
 
-    /// Puts on the stack the offset in RAM of the address in the local, whose
-    /// slot was found.
+    /// Pushes the RAM offset of the address in the local, whose slot was found.
     fn found(&mut self) {
         let code = &mut self.code;
         code.get(local::SLOT).memory(I32_LOAD, 2, ADDEND);
         code.get(local::CELL).op(I32_ADD);
     }
 
-    /// The same for the address that register and immediate make; the answer is
-    /// what the access must add to the address on the stack.
+    /// Does the same for the address of register plus immediate; returns the offset that
+    /// the access must add to the address on the stack.
     pub(crate) fn access(&mut self, step: &Step, length: u8, is_write: bool) -> u32 {
         let imm = i64::from(step.inst.imm);
         let ram = self.layout.ram;
@@ -378,7 +375,7 @@ impl Emitter<'_> {
         self.translate(step, align, !is_load);
         let code = &mut self.code;
         code.tee(local::CELL);
-        // The offset, as the interpreter notes it.
+        // The offset in the interpreter's form.
         code.op(I64_EXTEND_I32_U).set(local::A);
         if is_load {
             code.i32(reservation).get(local::A).memory(I64_STORE, 3, 0);
@@ -416,7 +413,7 @@ impl Emitter<'_> {
         self.code.tee(local::CELL).memory(load, align, ram).set(A);
         self.read(inst.rs2);
         if is_word {
-            // Sign extension keeps the order of unsigned words, too.
+            // Sign extension preserves the order of unsigned words too.
             self.code.op(I64_EXTEND32_S);
         }
         self.code.set(B).get(local::CELL);

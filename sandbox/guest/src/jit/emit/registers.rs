@@ -1,4 +1,5 @@
-//! Register allocation, guest registers in locals: when they are loaded and stored.
+//! Register allocation: keeps guest registers in locals, and decides when they are loaded
+//! and stored.
 
 use super::{Emitter, OptLevel};
 use crate::interp::inst::{Inst, Op, SINK};
@@ -7,7 +8,7 @@ use crate::jit::code::op;
 use crate::jit::structure::{Loop, members};
 
 impl Emitter<'_> {
-    /// Puts a guest register on the stack.
+    /// Pushes a guest register.
     pub(crate) fn read(&mut self, number: u8) {
         self.fetch(number & 31);
         match self.registers[usize::from(number & 31)] {
@@ -16,17 +17,17 @@ impl Emitter<'_> {
         };
     }
 
-    /// Takes a guest register from the hart unless that was done.
+    /// Loads a guest register from the hart, unless it is loaded.
     pub(super) fn fetch(&mut self, number: u8) {
         if self.loaded >> number & 1 == 0 {
             self.reload(number);
         }
     }
 
-    /// Before a loop that calls nothing: takes what it uses from the hart; the
-    /// answer is what it writes. A loop that calls is left and entered again each
-    /// time, so that loading what only some of its paths need would cost more.
-    /// Neither is anything done where the function is to be small.
+    /// Before a loop without calls: loads the registers that it uses; returns those that it
+    /// writes. A loop with calls is left and entered again each time, so that loading
+    /// registers of only some paths would cost more. Functions optimised for size skip this
+    /// too.
     pub(super) fn load_for_loop(&mut self, inner: &Loop) -> u32 {
         if self.opt_level == OptLevel::Size {
             return 0;
@@ -59,7 +60,7 @@ impl Emitter<'_> {
         (written & mask) as u32
     }
 
-    /// Takes a guest register from the stack.
+    /// Pops a guest register.
     pub(crate) fn write(&mut self, number: u8) {
         let local = self.registers.get(usize::from(number)).copied().flatten();
         match local {
@@ -74,7 +75,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Takes a guest register from the hart, where somebody else changed it.
+    /// Loads a guest register again after a call changed it in the hart.
     pub(crate) fn reload(&mut self, number: u8) {
         let local = self.registers.get(usize::from(number)).copied().flatten();
         if let Some(local) = local {
@@ -84,13 +85,13 @@ impl Emitter<'_> {
         }
     }
 
-    /// Stores to the hart what it does not have yet.
+    /// Stores all dirty registers to the hart.
     pub(crate) fn flush(&mut self) {
         let dirty = std::mem::take(&mut self.dirty);
         self.spill(dirty);
     }
 
-    /// Stores a register to the hart, if that does not have it yet.
+    /// Stores a register to the hart, if it is dirty.
     pub(crate) fn write_back(&mut self, number: u8) {
         let unsaved = self.dirty & 1u32.checked_shl(number.into()).unwrap_or(0);
         self.spill(unsaved);

@@ -1,12 +1,10 @@
-//! Instruction TLB, from virtual pages to decoded code; block cache and
-//! indirect-branch target cache (jump cache), from addresses to where jumps to
-//! them went.
+//! Instruction TLB, from virtual pages to decoded code, with a block cache and an
+//! indirect-branch target cache (jump cache), from addresses to earlier jump targets.
 
 use super::PAGE_MASK;
 use crate::ram::PAGE_SHIFT;
 
-/// Slots of an instruction TLB: as many pages of code as a start of Python runs
-/// through, twice.
+/// Slots of an instruction TLB: twice the pages of code that a start of Python uses.
 const EXEC_SLOTS: usize = 2048;
 
 /// Tag of an empty slot; no page address has these low bits.
@@ -24,80 +22,79 @@ pub(crate) struct ExecEntry {
 /// Slots of a block cache.
 const BLOCK_CACHE_SLOTS: usize = 1024;
 
-/// The slot of an address is taken from its bits from here on (code lies at
-/// even addresses),
+/// The slot of an address is taken from its bits from here on (code is at even addresses),
 const BLOCK_CACHE_SHIFT: u32 = 1;
 /// xor those from here on.
 const BLOCK_CACHE_FOLD: u32 = 11;
 
-/// Entry of the block cache: the block at an address that was jumped to.
+/// Block cache entry: the block at an address that was jumped to.
 #[derive(Clone, Copy, Debug)]
 struct BlockCacheEntry {
     pc: u64,
-    /// The entry counts while this is the table's epoch.
+    /// The entry is valid while this is the table's epoch.
     epoch: u32,
     block: u32,
 }
 
-/// Block cache of the interpreter: where jumps went, direct-mapped; each flush
-/// begins a new epoch.
+/// Block cache of the interpreter: earlier jump targets, direct-mapped; each flush begins a
+/// new epoch.
 #[derive(Debug)]
 struct BlockCache {
     epoch: u32,
     slots: [BlockCacheEntry; BLOCK_CACHE_SLOTS],
 }
 
-/// Slots of a jump cache. A program has hundreds of hot targets; that two of them
-/// want one slot is common, three seldom do.
+/// Slots of a jump cache. A program has hundreds of hot targets; two of them often share a
+/// slot, three seldom.
 pub(crate) const JUMP_CACHE_SLOTS: usize = 8192;
 
-/// The first slot of an address, times [`JUMP_CACHE_ENTRY_BYTES`], is taken from its
-/// low bits this far up (code lies at even addresses),
+/// The first slot of an address, times [`JUMP_CACHE_ENTRY_BYTES`], is taken from its low
+/// bits this far up (code is at even addresses),
 pub(crate) const JUMP_CACHE_SHIFT: u32 = JUMP_CACHE_ENTRY_BYTES.ilog2() - 1;
-/// xor the same bits this far down. The second is the other one of the pair.
+/// xor the same bits this far down. The second slot is the other one of the pair.
 pub(crate) const JUMP_CACHE_FOLD: u32 = 9;
 
-/// Bytes of an entry.
+/// Size of an entry in bytes.
 pub(crate) const JUMP_CACHE_ENTRY_BYTES: usize = size_of::<JumpCacheEntry>();
 
-/// Entry of the jump cache: an address where translated code can be entered.
+/// Jump cache entry: an address at which translated code can be entered.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct JumpCacheEntry {
     /// The address.
     pub pc: u64,
-    /// The entry counts while this is the table's epoch.
+    /// The entry is valid while this is the table's epoch.
     pub epoch: u32,
     /// The function, shifted by [`TARGET_NODE_BITS`], and its node.
     pub target: u32,
 }
 
-/// See [`JumpCacheEntry::target`].
+/// Bits of the node in a [`JumpCacheEntry::target`].
 pub(crate) const TARGET_NODE_BITS: u32 = 8;
 
-/// Indirect-branch target cache of translated code: where that was entered, two-way
-/// associative; epochs are those of the block cache. Translated code looks into it
-/// by itself, and finds the other one of a pair by a bit of its address, which the
-/// alignment allows.
+/// Indirect-branch target cache of translated code: its earlier entry points, two-way
+/// associative; epochs are those of the block cache. Translated code searches it directly,
+/// and finds the other one of a pair by flipping a bit of its address, which the alignment
+/// allows.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct JumpCache {
     /// The entries.
     pub slots: [JumpCacheEntry; JUMP_CACHE_SLOTS],
-    /// The epoch that counts.
+    /// The valid epoch.
     pub epoch: u32,
 }
 
-/// A direct-mapped table of code mappings, and in front of it one of jump
-/// targets, which every flush empties by beginning a new epoch.
+/// A direct-mapped table of code mappings, and in front of it one of jump targets, which
+/// every flush empties by beginning a new epoch.
 #[derive(Debug)]
 pub struct ExecTlb {
     slots: Box<[ExecEntry; EXEC_SLOTS]>,
     used: Vec<u16>,
-    /// See [`DataTlb`](super::DataTlb).
+    /// Whether it holds mappings of one address space; see [`DataTlb`](super::DataTlb).
     is_local: bool,
-    /// A mapping has taken the slot of another since the last full flush, so that
-    /// there may be jumps to a page that is in no slot.
+    /// Whether a mapping has evicted another since the last full flush, so that jumps may
+    /// lead to a page without a slot.
     has_evicted: bool,
     block_cache: Box<BlockCache>,
     jump_cache: Box<JumpCache>,
@@ -166,8 +163,7 @@ impl ExecTlb {
             % JUMP_CACHE_SLOTS
     }
 
-    /// Remembers the function of the table, and its node, that the block at `pc`
-    /// enters.
+    /// Caches the function of the table, and its node, that the block at `pc` enters.
     #[inline(always)]
     pub fn cache_jump(&mut self, pc: u64, function: u32, node: u8) {
         let epoch = self.jump_cache.epoch;
@@ -187,14 +183,14 @@ impl ExecTlb {
         }
     }
 
-    /// Where jumps went since the last flush.
+    /// Jump targets since the last flush.
     pub fn cached_targets(&self) -> impl Iterator<Item = u64> {
         let BlockCache { epoch, slots } = &*self.block_cache;
         let current = slots.iter().filter(|jump| jump.epoch == *epoch);
         current.map(|jump| jump.pc)
     }
 
-    /// Remembers the block at `pc`.
+    /// Caches the block at `pc`.
     #[inline(always)]
     pub fn cache_block(&mut self, pc: u64, block: u32) {
         let epoch = self.block_cache.epoch;
@@ -222,7 +218,7 @@ impl ExecTlb {
         self.slots[at] = ExecEntry { tag, table };
     }
 
-    /// Drops everything.
+    /// Drops all mappings.
     pub fn flush(&mut self) {
         self.next_epoch();
         for at in self.used.drain(..) {
@@ -232,15 +228,15 @@ impl ExecTlb {
         self.has_evicted = false;
     }
 
-    /// Drops the mappings of one address space, and perhaps more.
+    /// Drops the mappings of one address space, and possibly more.
     pub fn flush_local(&mut self) {
         if self.is_local {
             self.flush();
         }
     }
 
-    /// Drops the page of `va`. If there may be jumps to it, all jumps go; data
-    /// pages, whose mappings change most, are none of theirs.
+    /// Drops the page of `va`. If jumps may lead to it, all jumps are dropped; that
+    /// excludes data pages, whose mappings change most.
     pub fn flush_page(&mut self, va: u64) {
         let at = Self::slot(va);
         let is_here = self.slots[at].tag == va & PAGE_MASK;
@@ -253,8 +249,8 @@ impl ExecTlb {
         }
     }
 
-    /// Empties block cache and jump cache. When epochs run out, old entries would count
-    /// again, so they go.
+    /// Empties block cache and jump cache. When epochs run out, old entries would become
+    /// valid again, so they are cleared.
     fn next_epoch(&mut self) {
         let BlockCache { epoch, slots } = &mut *self.block_cache;
         *epoch = epoch.checked_add(1).unwrap_or_else(|| {
@@ -294,7 +290,7 @@ mod tests {
         assert!(cached(&exec, pc).is_some());
         exec.flush_page(pc);
         assert_eq!(cached(&exec, pc), None);
-        // Nobody knows any more which pages there are jumps to.
+        // After an eviction, the pages with jumps to them are unknown.
         exec.fill(pc, 1, true);
         exec.cache_jump(pc, 300, 5);
         let rival = (pc ^ 1 << PAGE_SHIFT) + (1 << (PAGE_SHIFT + EXEC_SLOTS.ilog2()));
@@ -307,10 +303,10 @@ mod tests {
         exec.block_cache.epoch = u32::MAX;
         exec.flush();
         assert_eq!((cached(&exec, pc), exec.jump_cache().epoch), (None, 1));
-        // A number that does not fit is not taken for another.
+        // A number that does not fit must not be truncated.
         exec.cache_jump(pc, 1 << 24, 0);
         assert_eq!(cached(&exec, pc), None);
-        // Two have room, of three the last two; none is there twice.
+        // Two targets have room, of three the last two; none occurs twice.
         let far = 1 << 32;
         for (target, pc) in [pc, pc + far, pc, pc + 2 * far].into_iter().enumerate() {
             exec.cache_jump(pc, target as u32, 0);

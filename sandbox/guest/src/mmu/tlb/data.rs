@@ -3,16 +3,16 @@
 use super::PAGE_MASK;
 use crate::ram::PAGE_SHIFT;
 
-/// Slots of a data TLB: 8 MiB of reach, which is what a start of Python needs. Of
-/// half as many, it misses twice as often.
+/// Slots of a data TLB: 8 MiB of reach, enough for a start of Python. With half of them, it
+/// misses twice as often.
 pub(crate) const DATA_SLOTS: usize = 2048;
 
-/// The slot of a page is its number, xor that of the block of so many pages, as a
-/// shift, that it lies in.
+/// Shift of the slot hash: a page's slot is its number xor the number of its group of `1 <<
+/// HASH_FOLD` pages.
 pub(crate) const HASH_FOLD: u32 = DATA_SLOTS.ilog2();
 
-/// Tag of an empty slot: a page that belongs to the slot beside it, so that no
-/// address is near which is looked for here.
+/// Tag of an empty slot: a page of the neighbouring slot, so that no address looked up here
+/// is near it.
 const fn empty(at: usize) -> u64 {
     ((at ^ 1) as u64) << PAGE_SHIFT
 }
@@ -22,7 +22,7 @@ const fn empty(at: usize) -> u64 {
 pub struct DataEntry {
     /// Virtual address of the page, or one that belongs to another slot.
     pub tag: u64,
-    /// Added to a virtual address gives the offset in RAM (wrapping).
+    /// Added to a virtual address, gives the offset in RAM (wrapping).
     pub addend: u64,
 }
 
@@ -31,13 +31,13 @@ pub struct DataEntry {
 pub struct DataTlb {
     slots: Box<[DataEntry; DATA_SLOTS]>,
     used: Vec<u16>,
-    /// A mapping of one address space was put in since the last full flush.
+    /// Whether a mapping of one address space was added since the last full flush.
     is_local: bool,
 }
 
 impl DataEntry {
-    /// The tag of the page of `va`, if an access of `size` bytes is aligned;
-    /// else one that no slot has.
+    /// Tag of the page of `va` if an access of `size` bytes is aligned; otherwise a tag
+    /// that no slot has.
     #[inline(always)]
     fn tag(va: u64, size: usize) -> u64 {
         va & (PAGE_MASK | (size as u64 - 1))
@@ -81,13 +81,13 @@ impl DataTlb {
         self.entry(va).find(va, size)
     }
 
-    /// What the slot of `va` holds.
+    /// The slot of `va`.
     #[inline(always)]
     pub fn entry(&self, va: u64) -> DataEntry {
         self.slots[Self::slot(va)]
     }
 
-    /// All slots, for translated code, which looks into them by itself.
+    /// All slots, which translated code searches directly.
     pub fn slots(&self) -> &[DataEntry; DATA_SLOTS] {
         &self.slots
     }
@@ -105,7 +105,7 @@ impl DataTlb {
         self.slots[at] = DataEntry { tag, addend };
     }
 
-    /// Drops everything.
+    /// Drops all mappings.
     pub fn flush(&mut self) {
         for at in self.used.drain(..).map(usize::from) {
             self.slots[at].tag = empty(at);
@@ -113,7 +113,7 @@ impl DataTlb {
         self.is_local = false;
     }
 
-    /// Drops the mappings of one address space, and perhaps more.
+    /// Drops the mappings of one address space, and possibly more.
     pub fn flush_local(&mut self) {
         if self.is_local {
             self.flush();
@@ -163,8 +163,7 @@ mod tests {
         assert_eq!(tlb.find(0x1234_5670, 8), None);
     }
 
-    /// Translated code takes an address for known if it is less than a page behind
-    /// its slot's tag.
+    /// Translated code accepts an address less than a page above its slot's tag.
 
     #[test]
     fn nothing_that_belongs_to_an_empty_slot_is_near_its_tag() {

@@ -1,15 +1,14 @@
 //! Software TLBs: from virtual pages to offsets in RAM, or to decoded code.
 //!
-//! They hold only what the fast paths may use without asking again: pages that
-//! are RAM, that the mode may access, whose accessed and dirty bits are set,
-//! and, for writing, that hold no clean decoded code. Everything else misses
-//! and goes through the walker.
+//! They hold only pages that the fast paths may use without further checks: pages that are
+//! RAM, that the mode may access, whose accessed and dirty bits are set, and, for writing,
+//! that hold no clean decoded code. All other accesses miss and go through the walker.
 //!
-//! Tables are direct-mapped, indexed by a hash of the page number: two arrays
-//! that lie a power of two apart must not evict each other. Slots in use are
-//! listed, because a flush mostly finds a few dozen entries. They know no address
-//! space numbers: a switch to another space flushes the tables that hold a
-//! mapping of one space; those of Linux's kernel hold global ones alone.
+//! Tables are direct-mapped, indexed by a hash of the page number: two arrays at a distance
+//! of a power of two must not evict each other. Used slots are listed, because a flush
+//! mostly finds a few dozen entries. TLBs ignore address space numbers: a switch to another
+//! space flushes the tables that hold a mapping of one space; those of Linux's kernel hold
+//! only global ones.
 
 mod code;
 mod data;
@@ -19,10 +18,10 @@ pub(crate) use self::data::*;
 
 use crate::ram::PAGE_SHIFT;
 
-/// The bits of an address that name its page.
+/// Mask of the page in an address.
 pub(crate) const PAGE_MASK: u64 = !((1 << PAGE_SHIFT) - 1);
 
-/// The data TLBs of one way to access memory.
+/// Data TLBs for one MMU index.
 #[derive(Debug, Default)]
 pub struct DataTlbs {
     /// Pages that may be read.
@@ -31,7 +30,7 @@ pub struct DataTlbs {
     pub write: DataTlb,
 }
 
-/// MMU indexes, one for each way to access memory that differs in what it may reach:
+/// Number of MMU indexes, one for each way to access memory with different permissions:
 /// user, supervisor, supervisor with `sstatus.SUM`.
 pub(crate) const MMU_INDEXES: usize = 3;
 
@@ -42,14 +41,14 @@ pub struct Tlbs {
     pub data: [DataTlbs; MMU_INDEXES],
     /// Instruction TLBs of user and supervisor mode.
     pub exec: [ExecTlb; 2],
-    /// Superpages that were walked since the last full flush, lower and upper
-    /// half of the address space: first and last address. A flush by address
-    /// inside must drop all of the superpage's 4 KiB parts.
+    /// Superpages that were walked since the last full flush, for the lower and the upper
+    /// half of the address space: first and last address. A flush of an address inside must
+    /// drop all 4 KiB parts of the superpage.
     superpages: [Option<(u64, u64)>; 2],
 }
 
 impl Tlbs {
-    /// Drops everything.
+    /// Drops all mappings.
     pub fn flush(&mut self) {
         for tlb in &mut self.data {
             tlb.read.flush();
@@ -61,7 +60,7 @@ impl Tlbs {
         self.superpages = [None; 2];
     }
 
-    /// Drops the mappings of one address space, and perhaps more.
+    /// Drops the mappings of one address space, and possibly more.
     pub fn flush_local(&mut self) {
         for tlb in &mut self.data {
             tlb.read.flush_local();
@@ -72,7 +71,7 @@ impl Tlbs {
         }
     }
 
-    /// Drops what maps `va`.
+    /// Drops the mappings of `va`.
     pub fn flush_page(&mut self, va: u64) {
         let range = self.superpages[(va >> 63) as usize];
         if range.is_some_and(|(first, last)| (first..=last).contains(&va)) {
@@ -87,14 +86,14 @@ impl Tlbs {
         }
     }
 
-    /// Drops write mappings of a page of RAM, because code of it was decoded.
+    /// Drops write mappings of a page of RAM whose code was decoded.
     pub fn flush_writes_to(&mut self, offset: usize) {
         for tlb in &mut self.data {
             tlb.write.flush_target(offset);
         }
     }
 
-    /// Notes that `va` was mapped by a superpage of `size` bytes.
+    /// Records that a superpage of `size` bytes maps `va`.
     pub fn note_superpage(&mut self, va: u64, size: u64) {
         let first = va & !(size - 1);
         let last = first | (size - 1);

@@ -1,5 +1,5 @@
-//! Port of the console, its two queues, each moving bytes between the guest's buffers and
-//! a ring.
+//! Port of the console: two queues, each moving bytes between the guest's buffers and a
+//! ring.
 
 use crate::channels::ByteRing;
 use crate::devices::virtio::queue::{Chain, Queue, QueueFault};
@@ -11,8 +11,7 @@ pub(super) struct Port {
     /// Whether the guest has it open.
     pub guest_open: bool,
     chain: Chain,
-    /// A chain that the ring had no room for, and how many of its bytes are
-    /// through.
+    /// A chain that the ring had no room for, and how many of its bytes were moved.
     pending: Option<(Chain, usize)>,
 }
 
@@ -22,7 +21,7 @@ impl Port {
         self.pending.is_some()
     }
 
-    /// Carries bytes to the guest as long as it has buffers.
+    /// Moves bytes to the guest while it has buffers.
     pub(super) fn receive(
         &mut self,
         queue: &mut Queue,
@@ -38,7 +37,7 @@ impl Port {
             }
             queue.pop(ram, &mut self.chain)?;
             let mut written = 0;
-            // A ring shows its bytes in at most two runs.
+            // A ring exposes its bytes in at most two runs.
             for _ in 0..2 {
                 let count = self.chain.write(ram, written, ring.front());
                 written += ring.consume(count);
@@ -48,7 +47,7 @@ impl Port {
         Ok(())
     }
 
-    /// Takes bytes as long as the ring has room; whether there were any.
+    /// Takes bytes while the ring has room; returns whether it took any.
     pub(super) fn send(
         &mut self,
         queue: &mut Queue,
@@ -70,8 +69,8 @@ impl Port {
         Ok(sent)
     }
 
-    /// Moves what fits of a chain from byte `skip` on, and gives it back if
-    /// that was all.
+    /// Moves a chain from byte `skip` on as far as it fits, and returns the chain once all
+    /// is moved.
     fn drain(
         &mut self,
         chain: Chain,

@@ -30,7 +30,7 @@ fn received(rig: &mut Rig<Console>) -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// A device as Linux has it once its ports are open.
+/// A device in Linux's state after it opened the ports.
 fn open() -> Rig<Console> {
     let mut rig = Rig::new(Console::new(), F_MULTIPORT);
     for _ in 0..16 {
@@ -167,7 +167,7 @@ fn endless_questions_without_buffers_are_bounded() {
     }
     assert_eq!(rig.drivers[FROM_DRIVER].free(), 0, "no longer listened to");
     assert!(rig.device.device.outbox.len() <= MAX_OUTBOX);
-    // With buffers it goes on.
+    // It continues once buffers are available.
     for _ in 0..16 {
         rig.add(TO_DRIVER, &[], &[64]);
     }
