@@ -10,8 +10,8 @@ mod conformance;
 mod connections;
 mod contention;
 mod full;
-mod limits;
-mod namespaces;
+#[path = "../../../sqlite/tests/laws/mod.rs"]
+mod laws;
 mod processes;
 mod schemas;
 mod transactions;
@@ -22,6 +22,24 @@ use a99_capabilities::{CapabilityError, block_on};
 use a99_core::value::Value;
 use a99_postgres::{PostgresError, PostgresOptions, PostgresStore};
 use cluster::Database;
+
+/// Random cases of the laws: fewer than of a file, which is faster.
+const VALUES: u32 = 150;
+const NAMESPACES: u32 = 12;
+const LIMITS: u32 = 16;
+
+/// What the laws test.
+type Tested = PostgresStore;
+
+/// A store that the process keeps.
+fn lasting() -> PostgresStore {
+    store().1
+}
+
+/// The store at a URL.
+fn open_at(url: &str) -> PostgresStore {
+    open(url).unwrap()
+}
 
 fn open(url: &str) -> Result<PostgresStore, PostgresError> {
     PostgresStore::open(PostgresOptions::of_url(url)?)

@@ -1,27 +1,28 @@
-//! The laws of stores.
+//! What a file keeps, and how.
 
-use crate::{block_on, store};
-use a99_capabilities::{FixedClock, Store, StoreMethod, suite};
+use crate::{block_on, object, store};
+use a99_capabilities::Store;
+use a99_core::value::Value;
 use a99_sqlite::SqliteStore;
-use std::sync::Arc;
 
-fn conforms(store: &SqliteStore) {
-    block_on(suite::key_value(store)).unwrap();
-    block_on(suite::keys(store)).unwrap();
-    block_on(suite::documents(store)).unwrap();
-    let clock = Arc::new(FixedClock::new(1_000.0));
-    let store = store.with_clock(clock.clone());
-    block_on(suite::expiry(&store, &|now| clock.set(now))).unwrap();
+#[test]
+fn a_store_that_conforms_is_whole() {
+    let (_folder, store) = store();
+    crate::laws::conforms(&store);
+    store.database().check().wait().unwrap();
 }
 
 #[test]
-fn sqlite_store_conforms() {
+fn people_can_read_the_file() {
     let (_folder, store) = store();
-    conforms(&store);
-    conforms(&store.namespace("tenant"));
-    assert!(store.supports(StoreMethod::QueryPredicate));
-    assert!(!store.supports(StoreMethod::VectorSearch));
-    store.database().check().wait().unwrap();
+    let store = store.namespace("ann");
+    let value = object(&[("b", 1.5.into()), ("1", vec![Value::Null].into())]);
+    block_on(store.set("order/1".into(), value)).unwrap();
+    let row = store.database().read(|tx| {
+        let sql = "SELECT namespace || ' ' || key || ' ' || value FROM entries";
+        Ok(tx.query_row(sql, [], |row| row.get::<_, String>(0))?)
+    });
+    assert_eq!(row.wait().unwrap(), r#"ann order/1 {"b":1.5,"1":[null]}"#);
 }
 
 #[test]
@@ -52,25 +53,4 @@ fn closing_leaves_one_file() {
         store.database().clone().close();
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
     }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn many_tasks_of_a_runtime_use_it_at_once() {
-    let (_folder, store) = store();
-    let tasks: Vec<_> = (0..64)
-        .map(|n| {
-            let store = store.clone();
-            tokio::spawn(async move {
-                for round in 0..10 {
-                    let key = format!("{n}/{round}");
-                    store.set(key.as_str().into(), n.into()).await.unwrap();
-                    assert_eq!(store.get(key.as_str().into()).await.unwrap(), n.into());
-                }
-            })
-        })
-        .collect();
-    for task in tasks {
-        task.await.unwrap();
-    }
-    assert_eq!(store.usage().await.unwrap().keys, 640);
 }

@@ -8,14 +8,35 @@ mod conformance;
 mod damaged;
 mod database;
 mod hostile;
-mod limits;
-mod namespaces;
+#[path = "../laws/mod.rs"]
+mod laws;
 mod processes;
-mod values;
 
 use a99_capabilities::{CapabilityError, block_on};
 use a99_core::value::Value;
 use a99_sqlite::SqliteStore;
+use std::sync::Mutex;
+
+/// Random cases of the laws.
+const VALUES: u32 = 400;
+const NAMESPACES: u32 = 60;
+const LIMITS: u32 = 40;
+
+/// What the laws test.
+type Tested = SqliteStore;
+
+/// A store that the process keeps.
+fn lasting() -> SqliteStore {
+    static FOLDERS: Mutex<Vec<tempfile::TempDir>> = Mutex::new(Vec::new());
+    let (folder, store) = store();
+    FOLDERS.lock().unwrap().push(folder);
+    store
+}
+
+/// The store at a path.
+fn open_at(path: &str) -> SqliteStore {
+    SqliteStore::open(path).unwrap()
+}
 
 /// A store in a folder of the test.
 fn store() -> (tempfile::TempDir, SqliteStore) {

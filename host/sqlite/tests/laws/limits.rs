@@ -1,14 +1,14 @@
 //! Limits of a namespace, and time.
 
-use crate::{block_on, object, store, text};
-use a99_capabilities::{FixedClock, Store};
+use crate::{LIMITS, Tested, block_on, lasting, object, store, text};
+use a99_capabilities::{FixedClock, Store, StoreLimits, StoreUsage};
 use a99_core::value::Value;
-use a99_sqlite::{SqliteStore, StoreLimits, StoreUsage};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
 
-fn limited(store: &SqliteStore, max_bytes: u64, max_keys: u64) -> SqliteStore {
+fn limited(store: &Tested, max_bytes: u64, max_keys: u64) -> Tested {
     store.with_limits(StoreLimits {
         max_bytes,
         max_keys,
@@ -16,13 +16,13 @@ fn limited(store: &SqliteStore, max_bytes: u64, max_keys: u64) -> SqliteStore {
     })
 }
 
-fn usage(store: &SqliteStore) -> StoreUsage {
+fn usage(store: &Tested) -> StoreUsage {
     store.usage().wait().unwrap()
 }
 
 #[test]
 fn n19_bytes_are_counted_exactly() {
-    let (_folder, store) = store();
+    let (_kept, store) = store();
     // A key of one byte, quotes of JSON, and 64.
     let store = limited(&store, 1_000, 100);
     let set = |bytes: usize| block_on(store.set("k".into(), "x".repeat(bytes).into()));
@@ -55,7 +55,7 @@ fn n19_bytes_are_counted_exactly() {
 
 #[test]
 fn n19_keys_are_counted_exactly() {
-    let (_folder, store) = store();
+    let (_kept, store) = store();
     let store = limited(&store, 1 << 20, 3);
     for key in ["a", "b", "c", "a"] {
         block_on(store.set(key.into(), Value::Null)).unwrap();
@@ -69,7 +69,7 @@ fn n19_keys_are_counted_exactly() {
 
 #[test]
 fn what_expired_makes_room() {
-    let (_folder, store) = store();
+    let (_kept, store) = store();
     let clock = Arc::new(FixedClock::new(1.0));
     let store = limited(&store, 500, 10).with_clock(clock.clone());
     let big = || Value::from("x".repeat(300));
@@ -83,7 +83,7 @@ fn what_expired_makes_room() {
 
 #[test]
 fn what_expired_is_swept_by_the_writes_of_others() {
-    let (_folder, store) = store();
+    let (_kept, store) = store();
     let clock = Arc::new(FixedClock::new(1.0));
     let store = store.with_clock(clock.clone());
     let ann = store.namespace("ann");
@@ -103,7 +103,7 @@ fn what_expired_is_swept_by_the_writes_of_others() {
 
 #[test]
 fn undefined_is_a_value_too() {
-    let (_folder, store) = store();
+    let (_kept, store) = store();
     block_on(store.set("k".into(), Value::Undefined)).unwrap();
     assert_eq!(usage(&store).keys, 1);
     assert_eq!(
@@ -114,7 +114,7 @@ fn undefined_is_a_value_too() {
 
 #[test]
 fn long_pages_end_early() {
-    let (_folder, store) = store();
+    let (_kept, store) = store();
     let store = store.with_limits(StoreLimits {
         max_page_bytes: 5_000,
         ..StoreLimits::default()
@@ -139,7 +139,7 @@ fn long_pages_end_early() {
 
 #[test]
 fn large_answers_end_early() {
-    let (_folder, store) = store();
+    let (_kept, store) = store();
     let large = |n: usize| object(&[("n", n.into()), ("text", "x".repeat(900_000).into())]);
     for n in 0..10 {
         block_on(store.set(format!("docs/{n}").into(), large(n))).unwrap();
@@ -171,7 +171,7 @@ fn large_answers_end_early() {
 
 #[test]
 fn queries_look_at_one_collection() {
-    let (_folder, store) = store();
+    let (_kept, store) = store();
     for (key, total) in [
         ("orders/1", 5),
         ("orders/2", 7),
@@ -216,13 +216,16 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(40))]
+    #![proptest_config(ProptestConfig::with_cases(LIMITS))]
 
     /// The same answers as a map, and the bytes of what it holds, never above the limit.
     #[test]
     fn a_store_is_a_map_with_a_limit(steps in steps()) {
         const LIMIT: u64 = 1_000;
-        let (_folder, store) = store();
+        static STORE: OnceLock<Tested> = OnceLock::new();
+        static CASE: AtomicU32 = AtomicU32::new(0);
+        let case = CASE.fetch_add(1, Ordering::Relaxed);
+        let store = STORE.get_or_init(lasting).namespace(case.to_string());
         let clock = Arc::new(FixedClock::new(0.0));
         let store = limited(&store, LIMIT, 100).with_clock(clock.clone());
         let value = |n: u16| Value::from("x".repeat(n.into()));

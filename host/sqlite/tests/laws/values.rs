@@ -1,10 +1,9 @@
 //! Values come back as they were.
 
-use crate::{block_on, object, store, text};
-use a99_capabilities::Store;
+use crate::{Tested, VALUES, block_on, lasting, object, store, text};
+use a99_capabilities::{Store, StoreLimits};
 use a99_core::text::Text;
 use a99_core::value::{Map, Value};
-use a99_sqlite::{SqliteStore, StoreLimits};
 use proptest::prelude::*;
 use std::sync::OnceLock;
 
@@ -87,13 +86,13 @@ fn keys() -> impl Strategy<Value = Text> {
     ]
 }
 
-fn shared() -> &'static SqliteStore {
-    static STORE: OnceLock<(tempfile::TempDir, SqliteStore)> = OnceLock::new();
-    &STORE.get_or_init(store).1
+fn shared() -> &'static Tested {
+    static STORE: OnceLock<Tested> = OnceLock::new();
+    STORE.get_or_init(lasting)
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(ProptestConfig::with_cases(VALUES))]
 
     #[test]
     fn e19_every_value_comes_back(value in values()) {
@@ -121,21 +120,8 @@ proptest! {
 }
 
 #[test]
-fn people_can_read_the_file() {
-    let (_folder, store) = store();
-    let store = store.namespace("ann");
-    let value = object(&[("b", 1.5.into()), ("1", vec![Value::Null].into())]);
-    block_on(store.set("order/1".into(), value)).unwrap();
-    let row = store.database().read(|tx| {
-        let sql = "SELECT namespace || ' ' || key || ' ' || value FROM entries";
-        Ok(tx.query_row(sql, [], |row| row.get::<_, String>(0))?)
-    });
-    assert_eq!(row.wait().unwrap(), r#"ann order/1 {"b":1.5,"1":[null]}"#);
-}
-
-#[test]
 fn values_too_large_or_deep_are_refused() {
-    let (_folder, store) = store();
+    let (_kept, store) = store();
     let small = StoreLimits {
         max_value_bytes: 100,
         ..StoreLimits::default()
@@ -164,7 +150,7 @@ fn values_too_large_or_deep_are_refused() {
 
 #[test]
 fn n13_keys_are_data() {
-    let (_folder, store) = store();
+    let (_kept, store) = store();
     let keys = [
         Value::Undefined,
         Value::Null,

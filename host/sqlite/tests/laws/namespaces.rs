@@ -1,10 +1,9 @@
 //! Namespaces: nobody sees or counts what is another's.
 
-use crate::{block_on, store};
-use a99_capabilities::Store;
+use crate::{NAMESPACES, Tested, block_on, lasting, store};
+use a99_capabilities::{Store, StoreLimits};
 use a99_core::text::Text;
 use a99_core::value::Value;
-use a99_postgres::{PostgresStore, StoreLimits};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -50,30 +49,30 @@ fn names() -> impl Strategy<Value = Text> {
 /// A place: a namespace, of which `None` is the store itself, and a key.
 type Place = (Option<Text>, Text);
 
-fn open(store: &PostgresStore, name: Option<&Text>) -> PostgresStore {
+fn open(store: &Tested, name: Option<&Text>) -> Tested {
     match name {
         Some(name) => store.namespace(name.clone()),
         None => store.clone(),
     }
 }
 
-fn keys(store: &PostgresStore) -> Vec<Value> {
+fn keys(store: &Tested) -> Vec<Value> {
     let page = block_on(store.list(Value::Null, Value::Null, 1_000.0.into())).unwrap();
     page.get("keys").and_then(Value::as_array).unwrap().to_vec()
 }
 
-fn rows(store: &PostgresStore) -> usize {
+fn rows(store: &Tested) -> usize {
     let answer = block_on(store.query(crate::object(&[]))).unwrap();
     answer.get("rows").and_then(Value::as_array).unwrap().len()
 }
 
-fn shared() -> &'static PostgresStore {
-    static STORE: OnceLock<PostgresStore> = OnceLock::new();
-    STORE.get_or_init(|| store().1)
+fn shared() -> &'static Tested {
+    static STORE: OnceLock<Tested> = OnceLock::new();
+    STORE.get_or_init(lasting)
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(12))]
+    #![proptest_config(ProptestConfig::with_cases(NAMESPACES))]
 
     #[test]
     fn n19_namespaces_are_apart(
@@ -137,7 +136,7 @@ proptest! {
 
 #[test]
 fn n19_a_full_namespace_is_nobody_elses() {
-    let (_database, store) = store();
+    let (_kept, store) = store();
     let small = StoreLimits {
         max_bytes: 200,
         ..StoreLimits::default()
@@ -152,7 +151,7 @@ fn n19_a_full_namespace_is_nobody_elses() {
 
 #[test]
 fn a_namespace_without_a_name_is_not_the_empty_name() {
-    let (_database, store) = store();
+    let (_kept, store) = store();
     block_on(store.set("k".into(), 1.0.into())).unwrap();
     let empty = store.namespace("");
     assert_eq!(block_on(empty.get("k".into())).unwrap(), Value::Undefined);
