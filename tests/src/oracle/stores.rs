@@ -130,7 +130,12 @@ impl Machine<'_> {
         let mut method = method;
         if keys.last() == Some(&"ttlMs") {
             let ttl = args.pop().unwrap_or(OVal::Undef);
-            if let Some(expires) = self.expiry(op, &ttl)? {
+            let expires = match self.expiry(op, &ttl) {
+                Ok(expires) => expires,
+                // A call among others fails when it is made.
+                Err(wrong) => return self.hold(Vec::new()).and(Err(wrong)),
+            };
+            if let Some(expires) = expires {
                 args.push(expires);
                 if method == "store.set" {
                     method = "store.setUntil";
