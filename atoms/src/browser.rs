@@ -1,9 +1,10 @@
 //! The browser atoms (language section 2.8): a document and its storage, by
 //! capability. Selectors, keys and values are taken as written.
 
-use crate::def::{Input, Kind, host, req};
+use crate::def::{Adjust, Input, Kind, host, req};
 use crate::grants::{Answer, failed, inputs, reply, required};
 use a99_core::costs::MICRO;
+use a99_core::sig::Effect;
 use a99_core::value::Value;
 use a99_vm::atom::{AtomDef, HostCall, HostReply};
 
@@ -27,14 +28,16 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             MICRO,
             &[SELECTOR],
             text,
-        ),
+        )
+        .effect(Effect::Read),
         host(
             "domValue",
             "The value of a form element.",
             MICRO,
             &[SELECTOR],
             value,
-        ),
+        )
+        .effect(Effect::Read),
         host("domClick", "Clicks an element.", MICRO, &[SELECTOR], click),
         host(
             "domInput",
@@ -42,21 +45,24 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             MICRO,
             &[SELECTOR, FIELD],
             input,
-        ),
+        )
+        .effect(Effect::Idempotent),
         host(
             "localStorageGet",
             "Reads a key of the local storage.",
             MICRO,
             &[KEY],
             get,
-        ),
+        )
+        .effect(Effect::Read),
         host(
             "localStorageSet",
             "Sets a key of the local storage.",
             MICRO,
             &[KEY, VALUE],
             set,
-        ),
+        )
+        .effect(Effect::Idempotent),
     ]
 }
 

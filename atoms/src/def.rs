@@ -301,7 +301,7 @@ pub(crate) fn native(
     }
 }
 
-/// An atom that calls a capability.
+/// An atom that calls a capability, with the effect that promises nothing.
 pub(crate) fn host(
     name: &'static str,
     docs: &'static str,
@@ -310,7 +310,7 @@ pub(crate) fn host(
     body: AsyncFn,
 ) -> AtomDef {
     let sig = AtomSig {
-        effect: Effect::Io,
+        effect: Effect::Unsafe,
         ..sig(name, docs, cost, inputs)
     };
     AtomDef {
@@ -335,8 +335,8 @@ pub(crate) trait Adjust: Sized {
     fn earlier(self, known: &'static [(u64, u8)]) -> Self;
     /// Without a time limit of its own.
     fn untimed(self) -> Self;
-    /// Marked as talking to the world.
-    fn io(self) -> Self;
+    /// With this effect; atoms that call a capability have [`Effect::Unsafe`] without it.
+    fn effect(self, effect: Effect) -> Self;
     /// With the whole static price in the metered model, too: it is no work of
     /// the machine alone, or more of it than its price in the flat model says.
     fn whole_price(self) -> Self;
@@ -374,8 +374,8 @@ impl Adjust for AtomDef {
         self
     }
 
-    fn io(mut self) -> Self {
-        self.sig.effect = Effect::Io;
+    fn effect(mut self, effect: Effect) -> Self {
+        self.sig.effect = effect;
         self
     }
 

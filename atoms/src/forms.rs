@@ -4,7 +4,7 @@
 
 use crate::def::{Adjust, Input, Kind, TENTH, form, opt, req};
 use a99_core::costs::MICRO;
-use a99_core::sig::{Form, Params};
+use a99_core::sig::{Effect, Form, Params};
 use a99_core::sig::{Gives, JsonKinds};
 use a99_vm::atom::AtomDef;
 
@@ -154,6 +154,7 @@ pub(crate) fn flow() -> Vec<AtomDef> {
             )
             .literal()],
         )
+        .gives(Gives::NOTHING)
         .whole_price(),
         form(
             Form::Map,
@@ -477,5 +478,5 @@ pub(crate) fn run_code() -> AtomDef {
         ],
     )
     .whole_price()
-    .io()
+    .effect(Effect::Read)
 }

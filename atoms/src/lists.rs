@@ -2,7 +2,7 @@
 
 use crate::def::{Adjust, Kind, native, req};
 use a99_core::costs::MICRO;
-use a99_core::sig::{Gives, JsonKinds};
+use a99_core::sig::{Effect, Gives, JsonKinds};
 use a99_vm::atom::{AtomDef, Scope};
 use a99_vm::heap::Val;
 use a99_vm::native::{Cx, Fault};
@@ -22,7 +22,8 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
                 req("item", Kind::Any, "What is added at its end."),
             ],
             push,
-        ),
+        )
+        .effect(Effect::Mutates),
         native(
             "len",
             "The length of a list or text, 0 for anything else.",

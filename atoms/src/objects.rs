@@ -4,7 +4,7 @@
 
 use crate::def::{Adjust, Input, Kind, native, req};
 use a99_core::costs::{MEMBERS, MICRO, READ, Sizes};
-use a99_core::sig::{Gives, JsonKinds};
+use a99_core::sig::{Effect, Gives, JsonKinds};
 use a99_vm::atom::{AtomDef, Scope};
 use a99_vm::builtins::members;
 use a99_vm::coerce::{to_str, truthy};
@@ -80,6 +80,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             ],
             member_set,
         )
+        .effect(Effect::Mutates)
         .metered(READ),
         native(
             "memberDelete",
@@ -95,6 +96,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             ],
             member_delete,
         )
+        .effect(Effect::Mutates)
         .gives(Gives::always(JsonKinds::BOOLEAN))
         .metered(READ),
     ]

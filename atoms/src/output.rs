@@ -4,7 +4,7 @@ use crate::def::{Adjust, Kind, TENTH, host, native, req};
 use crate::grants::{Answer, inputs};
 use a99_core::costs::{READ, Sizes};
 
-use a99_core::sig::{Gives, JsonKinds};
+use a99_core::sig::{Effect, Gives, JsonKinds};
 use a99_core::text::Text;
 use a99_core::value::Value;
 use a99_vm::LogLevel;
@@ -26,7 +26,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
         )
         .metered(READ)
         .whole_price()
-        .io(),
+        .effect(Effect::Unsafe),
         native(
             "consoleWarn",
             "Adds a message to the warnings.",
@@ -36,7 +36,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
         )
         .metered(READ)
         .whole_price()
-        .io(),
+        .effect(Effect::Unsafe),
         native(
             "consoleError",
             "Fails with a message.",
@@ -44,9 +44,10 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             &message("The error's message; anything but a text as JSON."),
             error,
         )
+        .gives(Gives::NOTHING)
         .metered(READ)
         .whole_price()
-        .io(),
+        .effect(Effect::Unsafe),
         // Its time is that of whoever reads.
         host(
             "streamChunk",

@@ -192,13 +192,33 @@ pub enum AtomTimeout {
 /// The default time limit of an atom in milliseconds (D22).
 pub const DEFAULT_ATOM_TIMEOUT_MS: u64 = 1_000;
 
-/// Whether an atom talks to the world.
+/// What a call of an atom changes, and so whether it may be repeated or left out. For a
+/// control form this is what the form does by itself, without its steps.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// Depends on its inputs only.
+    /// Depends on its inputs only and changes nothing.
     Pure,
-    /// Calls a capability, a clock or a source of randomness.
-    Io,
+    /// Depends on its inputs only and changes one of them.
+    Mutates,
+    /// Asks the host and changes nothing: a repeated call costs time and money only, and a
+    /// call without a reader of its answer is useless.
+    Read,
+    /// Changes the world; two calls leave the same as one.
+    Idempotent,
+    /// Changes the world with every call.
+    Unsafe,
+}
+
+impl Effect {
+    /// Any call to the host: [`Effect::Unsafe`], the one that promises nothing.
+    #[allow(non_upper_case_globals, reason = "written like the variants")]
+    pub const Io: Effect = Effect::Unsafe;
+
+    /// Whether the call stays within the program: no capability, clock or randomness.
+    #[must_use]
+    pub const fn is_local(self) -> bool {
+        matches!(self, Effect::Pure | Effect::Mutates)
+    }
 }
 
 /// Who charges the proportional price of an atom ([`AtomSig::metered`]).
@@ -225,6 +245,9 @@ pub struct Gives {
 impl Gives {
     /// Nothing is known.
     pub const ANYTHING: Gives = Gives::mostly(JsonKinds::ANY);
+
+    /// No answer: every call fails.
+    pub const NOTHING: Gives = Gives::mostly(JsonKinds::NONE);
 
     /// A value of these kinds, always.
     #[must_use]
@@ -271,7 +294,7 @@ pub struct AtomSig {
     pub output_schema: Cow<'static, str>,
     /// What it answers with.
     pub gives: Gives,
-    /// Whether it talks to the world.
+    /// What a call changes.
     pub effect: Effect,
     /// The form the compiler lowers it to, for control forms.
     pub form: Option<Form>,
@@ -312,6 +335,11 @@ impl AtomSig {
             BaseCost::Dynamic(_) => b"dynamic",
         });
         hash.0
+    }
+
+    /// Whether every call fails.
+    pub fn always_fails(&self) -> bool {
+        self.gives == Gives::NOTHING
     }
 
     /// How many inputs the atom had when it had this fingerprint; `None` if it never had.

@@ -10,7 +10,7 @@ use a99_capabilities::ai::{ChatRound, ProviderBattery, TextRequest, TokenEstimat
 use a99_capabilities::{LlmBattery, Store, StoreMethod};
 use a99_core::costs::MICRO;
 use a99_core::fuel::Fuel;
-use a99_core::sig::{Gives, JsonKinds};
+use a99_core::sig::{Effect, Gives, JsonKinds};
 use a99_core::value::Value;
 use a99_vm::atom::{AtomDef, AtomError, HostCall, HostReply};
 use std::sync::Arc;
@@ -51,6 +51,7 @@ fn stores() -> Vec<AtomDef> {
             ],
             vectorize,
         )
+        .effect(Effect::Read)
         .gives(Gives::always(JsonKinds::ARRAY))
         .timeout_ms(EMBED_TIMEOUT_MS),
         search_priced(
@@ -84,6 +85,7 @@ fn stores() -> Vec<AtomDef> {
                 ],
                 search,
             )
+            .effect(Effect::Read)
             .gives(Gives::always(JsonKinds::ANY)),
         ),
         host(
@@ -144,6 +146,7 @@ fn stores() -> Vec<AtomDef> {
             ],
             vector_upsert,
         )
+        .effect(Effect::Idempotent)
         .timeout_ms(EMBED_TIMEOUT_MS),
         host(
             "storeVectorDelete",
@@ -195,6 +198,7 @@ fn chat_models() -> Vec<AtomDef> {
             ],
             predict,
         )
+        .effect(Effect::Read)
         .gives(Gives::always(JsonKinds::ANY))
         .timeout_ms(LLM_TIMEOUT_MS),
         host(
@@ -217,6 +221,7 @@ fn chat_models() -> Vec<AtomDef> {
             ],
             vision,
         )
+        .effect(Effect::Read)
         .gives(Gives::always(JsonKinds::ANY))
         .timeout_ms(LLM_TIMEOUT_MS),
     ]
@@ -233,6 +238,7 @@ fn chat_atom() -> AtomDef {
         &chat_inputs(),
         chat,
     )
+    .effect(Effect::Read)
     .gives(Gives::always(JsonKinds::OBJECT))
     .earlier(EARLIER_CHAT)
     .timeout_ms(LLM_TIMEOUT_MS)

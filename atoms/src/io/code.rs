@@ -3,7 +3,7 @@
 use crate::def::{Adjust, Kind, host, req};
 use crate::grants::{Answer, failed_as, inputs, reply, required};
 use a99_core::costs::{MICRO, XML};
-use a99_core::sig::{Gives, JsonKinds};
+use a99_core::sig::{Effect, Gives, JsonKinds};
 use a99_vm::atom::{AtomDef, HostCall, HostReply};
 
 pub(crate) fn atoms() -> Vec<AtomDef> {
@@ -15,6 +15,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             &[req("str", Kind::Text, "XML text.")],
             xml,
         )
+        .effect(Effect::Read)
         .gives(Gives::always(JsonKinds::ANY))
         .paid_before(XML),
         host(
@@ -28,6 +29,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             )],
             transpile,
         )
+        .effect(Effect::Read)
         .gives(Gives::always(JsonKinds::ANY)),
     ]
 }

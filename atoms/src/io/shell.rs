@@ -15,7 +15,7 @@ use a99_capabilities::{
 use a99_core::costs::{COMMAND_BYTE, COMMAND_SECOND, MICRO};
 use a99_core::error::ErrorCode;
 use a99_core::fuel::Fuel;
-use a99_core::sig::{Gives, JsonKinds};
+use a99_core::sig::{Effect, Gives, JsonKinds};
 use a99_core::text::Text;
 use a99_core::value::{Map, Value};
 use a99_vm::atom::{AtomDef, AtomError, HostCall, HostReply, TimeCharge};
@@ -108,6 +108,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             ],
             write_file,
         )
+        .effect(Effect::Idempotent)
         .timeout_ms(FILE_MS),
         host(
             "shellReadFile",
@@ -127,6 +128,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             ],
             read_file,
         )
+        .effect(Effect::Read)
         .gives(Gives::always(JsonKinds::ANY))
         .timeout_ms(FILE_MS),
     ]

@@ -8,7 +8,7 @@ use crate::grants::{Answer, failed, granted, inputs, present, reply};
 use a99_capabilities::{Looked, MemoryStore, Page, Store, StoreMethod};
 use a99_core::costs::{MICRO, STORE_BYTE};
 use a99_core::fuel::{Fuel, cost_from_f64};
-use a99_core::sig::BaseCost;
+use a99_core::sig::{BaseCost, Effect};
 use a99_core::sig::{Gives, JsonKinds};
 use a99_core::value::Value;
 use a99_vm::atom::{AtomDef, AtomError, HostCall, HostReply, Locals, RunState};
@@ -51,7 +51,8 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
                 "Key to read; one that was never set gives nothing.",
             )],
             get,
-        ),
+        )
+        .effect(Effect::Read),
         host(
             "storeSet",
             "Sets a key.",
@@ -62,7 +63,8 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
                 TTL,
             ],
             set,
-        ),
+        )
+        .effect(Effect::Idempotent),
         host(
             "storeDelete",
             "Deletes a key; gives whether it was there.",
@@ -86,6 +88,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             ],
             list,
         )
+        .effect(Effect::Read)
         .gives(Gives::always(JsonKinds::ANY)),
         host(
             "storeCompareAndSet",
@@ -115,6 +118,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             )],
             query,
         )
+        .effect(Effect::Read)
         .gives(Gives::always(JsonKinds::ANY)),
         search_priced(
             host(
@@ -141,6 +145,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
                 ],
                 vector_search,
             )
+            .effect(Effect::Read)
             .gives(Gives::always(JsonKinds::ANY)),
         ),
         host(
@@ -166,6 +171,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             ],
             query_where,
         )
+        .effect(Effect::Read)
         .gives(Gives::always(JsonKinds::ANY)),
     ]
 }

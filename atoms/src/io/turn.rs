@@ -9,7 +9,7 @@ use crate::def::{Adjust, Input, Kind, host, opt, req};
 use crate::grants::{Answer, failed, inputs, present, reply, required, truthy};
 use a99_capabilities::{AgentTurn, Done, TurnQuery};
 use a99_core::costs::MICRO;
-use a99_core::sig::{Gives, JsonKinds};
+use a99_core::sig::{Effect, Gives, JsonKinds};
 use a99_core::value::Value;
 use a99_vm::atom::{AtomDef, AtomError, HostCall, HostReply};
 use std::sync::Arc;
@@ -52,6 +52,7 @@ fn own() -> [AtomDef; 5] {
             &[],
             |call| Box::pin(async move { reply(turn(&call)?.state().await) }),
         )
+        .effect(Effect::Read)
         .gives(Gives::always(JsonKinds::ANY)),
         host(
             "agentSetState",
@@ -80,6 +81,7 @@ fn own() -> [AtomDef; 5] {
             &[],
             |call| Box::pin(async move { reply(turn(&call)?.settings().await) }),
         )
+        .effect(Effect::Read)
         .gives(Gives::always(JsonKinds::OBJECT)),
         host(
             "agentSetSettings",
@@ -99,6 +101,7 @@ fn own() -> [AtomDef; 5] {
             &[],
             |call| Box::pin(async move { reply(turn(&call)?.identity().await) }),
         )
+        .effect(Effect::Read)
         .gives(Gives::always(JsonKinds::OBJECT)),
     ]
 }
@@ -244,7 +247,8 @@ fn storage() -> [AtomDef; 4] {
             CALL,
             &[SQL, PARAMS],
             |call| ask(call, TurnQuery::Get),
-        ),
+        )
+        .effect(Effect::Read),
         host(
             "agentStorageQuery",
             "All rows that a query on the agent's own tables gives, as objects.",
@@ -252,6 +256,7 @@ fn storage() -> [AtomDef; 4] {
             &[SQL, PARAMS],
             |call| ask(call, TurnQuery::All),
         )
+        .effect(Effect::Read)
         .gives(Gives::always(JsonKinds::ARRAY)),
     ]
 }

@@ -18,36 +18,6 @@ const KIND_NAMES: [(JsonKinds, &str); 5] = [
     (JsonKinds::OBJECT, "an object"),
 ];
 
-/// Atoms that only fetch something, which nobody asks for without keeping it.
-pub(super) const READS: &[&str] = &[
-    "httpFetch",
-    "storeGet",
-    "storeQuery",
-    "storeQueryWhere",
-    "storeSearch",
-    "storeVectorSearch",
-    "storeVectorize",
-    "llmPredict",
-    "llmPredictBattery",
-    "llmVision",
-    "xmlParse",
-    "transpileCode",
-    "random",
-    "uuid",
-    "domText",
-    "domValue",
-    "localStorageGet",
-    "shellReadFile",
-    "agentState",
-    "agentSettings",
-    "agentIdentity",
-    "agentStorageGet",
-    "agentStorageQuery",
-];
-
-/// Pure atoms that change what they are given.
-pub(super) const CHANGES: &[&str] = &["push", "memberSet", "memberDelete"];
-
 /// The members of a step, which several rules look through.
 type Members<'a> = SmallVec<[(&'a [u8], NodeId); 8]>;
 

@@ -15,39 +15,6 @@ pub enum CallClass {
     Journaled(StepClass),
 }
 
-/// Calls that only read, or that cost no more than time and money when they are made again.
-const READS: &[&str] = &[
-    "llmChat",
-    "llmPredict",
-    "llmPredictBattery",
-    "llmVision",
-    "storeGet",
-    "storeList",
-    "storeQuery",
-    "storeQueryWhere",
-    "storeVectorSearch",
-    "storeSearch",
-    "storeVectorize",
-    "xmlParse",
-    "transpileCode",
-    "runCode",
-    "shellReadFile",
-    "domText",
-    "domValue",
-    "localStorageGet",
-    "cache:get",
-];
-
-/// Calls that leave the same when they are made twice.
-const IDEMPOTENT: &[&str] = &[
-    "storeSet",
-    "storeVectorUpsert",
-    "localStorageSet",
-    "shellWriteFile",
-    "domInput",
-    "cache:put",
-];
-
 /// Atoms that use the store that a run owns where the host grants none.
 const OF_STORE: &[&str] = &[
     "storeGet",
@@ -123,10 +90,11 @@ impl Classes {
             // What it asks is in the journal itself.
             "agentRun" if self.drives_agents => StepClass::Idempotent,
             "httpFetch" => fetch(args),
-            _ if READS.contains(&atom) => StepClass::Read,
-            _ if IDEMPOTENT.contains(&atom) => StepClass::Idempotent,
-            _ if effect == Effect::Pure => StepClass::Read,
-            _ => StepClass::Unsafe,
+            _ => match effect {
+                Effect::Pure | Effect::Mutates | Effect::Read => StepClass::Read,
+                Effect::Idempotent => StepClass::Idempotent,
+                Effect::Unsafe => StepClass::Unsafe,
+            },
         })
     }
 }
@@ -164,7 +132,11 @@ mod tests {
     fn classes_follow_from_atoms_and_grants() {
         let class = |granted: &Capabilities, atom: &str, args: &[Value]| {
             let classes = Classes::of(&BTreeMap::new(), granted, false);
-            classes.class_of(atom, args, Effect::Io)
+            let atoms = agent99::all_atoms();
+            let effect = atoms
+                .get(atom)
+                .map_or(Effect::Unsafe, |atom| atom.sig.effect);
+            classes.class_of(atom, args, effect)
         };
         let none = Capabilities::none();
         let all = none
