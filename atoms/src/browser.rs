@@ -1,10 +1,10 @@
 //! The browser atoms (language section 2.8): a document and its storage, by
 //! capability. Selectors, keys and values are taken as written.
 
-use crate::def::{Adjust, Input, Kind, host, req};
+use crate::def::{Adjust, Input, Kind, all_need, host, req, unlisted};
 use crate::grants::{Answer, failed, inputs, reply, required};
 use a99_core::costs::MICRO;
-use a99_core::sig::Effect;
+use a99_core::sig::{Capability, Effect};
 use a99_core::value::Value;
 use a99_vm::atom::{AtomDef, HostCall, HostReply};
 
@@ -21,7 +21,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
     const KEY: Input = req("key", Kind::Text, "Key in the browser's local storage.").literal();
     const FIELD: Input = req("value", Kind::Any, "What the form element is set to.").literal();
     const VALUE: Input = req("value", Kind::Any, "What is kept under the key.").literal();
-    vec![
+    let all = vec![
         host(
             "domText",
             "The text of an element.",
@@ -54,6 +54,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             &[KEY],
             get,
         )
+        .needs(Capability::LocalStorage)
         .effect(Effect::Read),
         host(
             "localStorageSet",
@@ -62,8 +63,10 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             &[KEY, VALUE],
             set,
         )
+        .needs(Capability::LocalStorage)
         .effect(Effect::Idempotent),
-    ]
+    ];
+    unlisted(all_need(Capability::Dom, all))
 }
 
 fn nothing() -> HostReply {

@@ -3,8 +3,8 @@
 
 use a99_core::costs::MICRO;
 use a99_core::sig::{
-    AtomInput, AtomInputs, AtomSig, AtomTimeout, BaseCost, Binding, Effect, Form, Gives, Param,
-    Params,
+    AtomInput, AtomInputs, AtomSig, AtomTimeout, BaseCost, Binding, Capability, Effect, Form,
+    Gives, Param, Params, ShortPrompts,
 };
 use a99_vm::atom::{AsyncFn, AtomBody, AtomDef, NativeFn};
 
@@ -320,6 +320,20 @@ pub(crate) fn host(
     }
 }
 
+/// Atoms of one capability; those that named another keep it.
+pub(crate) fn all_need(capability: Capability, mut defs: Vec<AtomDef>) -> Vec<AtomDef> {
+    for def in &mut defs {
+        def.sig.capability.get_or_insert(capability);
+    }
+    defs
+}
+
+/// Atoms that no short prompt lists.
+pub(crate) fn unlisted(defs: Vec<AtomDef>) -> Vec<AtomDef> {
+    let defs = defs.into_iter();
+    defs.map(|def| def.listed(ShortPrompts::Neither)).collect()
+}
+
 /// Changes to a definition that only some atoms need.
 pub(crate) trait Adjust: Sized {
     /// With this proportional price, which the body charges.
@@ -328,6 +342,10 @@ pub(crate) trait Adjust: Sized {
     fn gives(self, gives: Gives) -> Self;
     /// With this proportional price, which the machine charges before the call.
     fn paid_before(self, formula: a99_core::costs::Formula) -> Self;
+    /// With this capability, which the host must grant.
+    fn needs(self, capability: Capability) -> Self;
+    /// Listed by these short prompts, not by both.
+    fn listed(self, prompts: ShortPrompts) -> Self;
     /// With this time limit in milliseconds.
     fn timeout_ms(self, ms: u64) -> Self;
     /// With fingerprints that artifacts of before have, and how many inputs the atom had then.
@@ -356,6 +374,16 @@ impl Adjust for AtomDef {
 
     fn paid_before(mut self, formula: a99_core::costs::Formula) -> Self {
         self.sig.metered = formula;
+        self
+    }
+
+    fn needs(mut self, capability: Capability) -> Self {
+        self.sig.capability = Some(capability);
+        self
+    }
+
+    fn listed(mut self, prompts: ShortPrompts) -> Self {
+        self.sig.listed = prompts;
         self
     }
 

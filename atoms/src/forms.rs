@@ -4,7 +4,7 @@
 
 use crate::def::{Adjust, Input, Kind, TENTH, form, opt, req};
 use a99_core::costs::MICRO;
-use a99_core::sig::{Effect, Form, Params};
+use a99_core::sig::{Capability, Effect, Form, Params, ShortPrompts};
 use a99_core::sig::{Gives, JsonKinds};
 use a99_vm::atom::AtomDef;
 
@@ -47,7 +47,8 @@ pub(crate) fn flow() -> Vec<AtomDef> {
                 "steps",
                 "Steps to run in order, until an error or a `return`.",
             )],
-        ),
+        )
+        .listed(ShortPrompts::Source),
         form(
             Form::If,
             "if",
@@ -84,14 +85,16 @@ pub(crate) fn flow() -> Vec<AtomDef> {
             "Ends the innermost `forEach` or `while`.",
             TENTH,
             &[],
-        ),
+        )
+        .listed(ShortPrompts::Source),
         form(
             Form::Continue,
             "continue",
             "Ends this turn of the innermost `forEach` or `while`.",
             TENTH,
             &[],
-        ),
+        )
+        .listed(ShortPrompts::Source),
         form(
             Form::Try,
             "try",
@@ -126,7 +129,8 @@ pub(crate) fn flow() -> Vec<AtomDef> {
                 "steps",
                 "Steps to run; variables that they set end with them.",
             )],
-        ),
+        )
+        .listed(ShortPrompts::Source),
         form(
             Form::CallLocal,
             "callLocal",
@@ -235,7 +239,8 @@ pub(crate) fn flow() -> Vec<AtomDef> {
                     "Steps whose variable `result` is remembered for the run.",
                 ),
             ],
-        ),
+        )
+        .listed(ShortPrompts::Source),
         form(
             Form::Cache,
             "cache",
@@ -247,6 +252,8 @@ pub(crate) fn flow() -> Vec<AtomDef> {
                 opt("ttlMs", Kind::Number, "Milliseconds that it is kept.").default("86400000"),
             ],
         )
+        .listed(ShortPrompts::Source)
+        .needs(Capability::Store)
         .whole_price(),
         call_all(),
     ]
@@ -328,6 +335,7 @@ fn call_all() -> AtomDef {
             .default("8"),
         ],
     )
+    .listed(ShortPrompts::Neither)
     .gives(Gives::always(JsonKinds::ARRAY))
 }
 
@@ -387,7 +395,8 @@ pub(crate) fn state() -> Vec<AtomDef> {
                 name("Name of the variable, which must be free in this scope."),
                 req("value", Kind::Any, "Its value."),
             ],
-        ),
+        )
+        .listed(ShortPrompts::Source),
         form(
             Form::VarGet,
             "varGet",
@@ -398,7 +407,8 @@ pub(crate) fn state() -> Vec<AtomDef> {
                 Kind::Text,
                 "Name of a variable, or a path from one: `user.name`.",
             )],
-        ),
+        )
+        .listed(ShortPrompts::Source),
         form(
             Form::VarsImport,
             "varsImport",
@@ -424,6 +434,7 @@ pub(crate) fn state() -> Vec<AtomDef> {
             )
             .literal()],
         )
+        .listed(ShortPrompts::Source)
         .gives(Gives::always(JsonKinds::OBJECT)),
     ]
 }
@@ -477,6 +488,8 @@ pub(crate) fn run_code() -> AtomDef {
             ),
         ],
     )
+    .listed(ShortPrompts::Neither)
+    .needs(Capability::Transpiler)
     .whole_price()
     .effect(Effect::Read)
 }

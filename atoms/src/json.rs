@@ -2,7 +2,7 @@
 
 use crate::def::{Adjust, Kind, native, req};
 use a99_core::costs::{MICRO, PARSE, STRINGIFY, Sizes};
-use a99_core::sig::{Gives, JsonKinds};
+use a99_core::sig::{Gives, JsonKinds, ShortPrompts};
 use a99_vm::atom::{AtomDef, Scope};
 use a99_vm::coerce::to_str;
 use a99_vm::heap::Val;
@@ -22,6 +22,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             )],
             parse,
         )
+        .listed(ShortPrompts::Json)
         .metered(PARSE),
         native(
             "jsonStringify",
@@ -34,6 +35,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             )],
             stringify,
         )
+        .listed(ShortPrompts::Json)
         .gives(Gives::mostly(JsonKinds::STRING))
         .metered(STRINGIFY),
     ]

@@ -2,7 +2,7 @@
 
 use crate::def::{Adjust, Kind, native, req};
 use a99_core::costs::MICRO;
-use a99_core::sig::{Effect, Gives, JsonKinds};
+use a99_core::sig::{Effect, Gives, JsonKinds, ShortPrompts};
 use a99_vm::atom::{AtomDef, Scope};
 use a99_vm::heap::Val;
 use a99_vm::native::{Cx, Fault};
@@ -23,6 +23,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             ],
             push,
         )
+        .listed(ShortPrompts::Json)
         .effect(Effect::Mutates),
         native(
             "len",
@@ -35,6 +36,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             )],
             len,
         )
+        .listed(ShortPrompts::Json)
         .gives(Gives::always(JsonKinds::NUMBER)),
     ]
 }

@@ -4,7 +4,7 @@
 
 use crate::def::{Adjust, Input, Kind, native, req};
 use a99_core::costs::{MEMBERS, MICRO, READ, Sizes};
-use a99_core::sig::{Effect, Gives, JsonKinds};
+use a99_core::sig::{Effect, Gives, JsonKinds, ShortPrompts};
 use a99_vm::atom::{AtomDef, Scope};
 use a99_vm::builtins::members;
 use a99_vm::coerce::{to_str, truthy};
@@ -24,6 +24,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             &pair("Names of the members to keep, in the order of the new object."),
             pick,
         )
+        .listed(ShortPrompts::Json)
         .gives(Gives::always(JsonKinds::OBJECT))
         .metered(MEMBERS),
         native(
@@ -33,6 +34,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             &pair("Names of the members to leave out."),
             omit,
         )
+        .listed(ShortPrompts::Neither)
         .gives(Gives::always(JsonKinds::OBJECT))
         .metered(MEMBERS),
         native(
@@ -49,6 +51,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             ],
             merge,
         )
+        .listed(ShortPrompts::Neither)
         .gives(Gives::always(JsonKinds::OBJECT))
         .metered(MEMBERS),
         native(
@@ -62,6 +65,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             )],
             keys,
         )
+        .listed(ShortPrompts::Json)
         .gives(Gives::always(JsonKinds::ARRAY))
         .metered(MEMBERS),
         native(
@@ -80,6 +84,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             ],
             member_set,
         )
+        .listed(ShortPrompts::Json)
         .effect(Effect::Mutates)
         .metered(READ),
         native(
@@ -96,6 +101,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             ],
             member_delete,
         )
+        .listed(ShortPrompts::Neither)
         .effect(Effect::Mutates)
         .gives(Gives::always(JsonKinds::BOOLEAN))
         .metered(READ),

@@ -4,7 +4,7 @@ use crate::def::{Adjust, Kind, TENTH, host, native, req};
 use crate::grants::{Answer, inputs};
 use a99_core::costs::{READ, Sizes};
 
-use a99_core::sig::{Effect, Gives, JsonKinds};
+use a99_core::sig::{Effect, Gives, JsonKinds, ShortPrompts};
 use a99_core::text::Text;
 use a99_core::value::Value;
 use a99_vm::LogLevel;
@@ -24,6 +24,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             &message("What is noted; anything but a text as JSON."),
             log,
         )
+        .listed(ShortPrompts::Neither)
         .metered(READ)
         .whole_price()
         .effect(Effect::Unsafe),
@@ -34,6 +35,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             &message("The warning; anything but a text as JSON."),
             warn,
         )
+        .listed(ShortPrompts::Neither)
         .metered(READ)
         .whole_price()
         .effect(Effect::Unsafe),
@@ -44,6 +46,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             &message("The error's message; anything but a text as JSON."),
             error,
         )
+        .listed(ShortPrompts::Neither)
         .gives(Gives::NOTHING)
         .metered(READ)
         .whole_price()
@@ -56,6 +59,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             &[req("data", Kind::Any, "What is sent.")],
             stream_chunk,
         )
+        .listed(ShortPrompts::Neither)
         .gives(Gives::always(JsonKinds::NULL))
         .untimed(),
     ]

@@ -3,7 +3,7 @@
 
 use crate::def::{Adjust, Input, Kind, native, opt, req};
 use a99_core::costs::{MICRO, READ};
-use a99_core::sig::{Gives, JsonKinds};
+use a99_core::sig::{Gives, JsonKinds, ShortPrompts};
 use a99_vm::atom::{AtomDef, NativeFn, Scope};
 use a99_vm::builtins::regex::{MAX_INPUT_UNITS, MAX_PATTERN_UNITS, regex_match_str};
 use a99_vm::builtins::regex_find::{self, Pattern};
@@ -34,6 +34,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             ],
             matches,
         )
+        .listed(ShortPrompts::Json)
         .gives(Gives::always(JsonKinds::BOOLEAN))
         .metered(READ)
         .whole_price(),
@@ -44,6 +45,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             &[TEXT, PATTERN, FLAGS],
             find_first,
         )
+        .listed(ShortPrompts::Neither)
         .gives(Gives::always(JsonKinds::ANY)),
         finds(
             "regexFindAll",
@@ -51,6 +53,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             &[TEXT, PATTERN, FLAGS],
             find_all,
         )
+        .listed(ShortPrompts::Neither)
         .gives(Gives::always(JsonKinds::ARRAY)),
         finds(
             "regexReplace",
@@ -73,6 +76,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             ],
             replace,
         )
+        .listed(ShortPrompts::Neither)
         .gives(Gives::always(JsonKinds::STRING)),
         finds(
             "regexSplit",
@@ -85,6 +89,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             ],
             split,
         )
+        .listed(ShortPrompts::Neither)
         .gives(Gives::always(JsonKinds::ARRAY)),
     ]
 }

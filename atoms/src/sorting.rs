@@ -2,7 +2,7 @@
 
 use crate::def::{Adjust, Input, Kind, native, opt, req};
 use a99_core::costs::{Formula, MEMBERS, MICRO, READ};
-use a99_core::sig::{Gives, JsonKinds};
+use a99_core::sig::{Gives, JsonKinds, ShortPrompts};
 use a99_vm::atom::{AtomDef, Scope};
 use a99_vm::builtins::by_key::{self, By, MAX_KEYS, SortKey, UNIQUE};
 use a99_vm::coerce::to_str;
@@ -32,6 +32,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             ],
             sort,
         )
+        .listed(ShortPrompts::Json)
         .gives(Gives::always(JsonKinds::ARRAY))
         .metered(Formula::Sort),
         native(
@@ -49,6 +50,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             ],
             group_by,
         )
+        .listed(ShortPrompts::Neither)
         .gives(Gives::always(JsonKinds::OBJECT))
         .metered(MEMBERS),
         native(
@@ -66,6 +68,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             ],
             unique,
         )
+        .listed(ShortPrompts::Neither)
         .gives(Gives::always(JsonKinds::ARRAY))
         .metered(UNIQUE),
         native(
@@ -83,6 +86,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             ],
             sum,
         )
+        .listed(ShortPrompts::Neither)
         .gives(Gives::always(JsonKinds::NUMBER))
         .metered(READ),
     ]

@@ -4,7 +4,7 @@
 use crate::def::{Adjust, Kind, native, req};
 use a99_core::builtins::method;
 use a99_core::costs::{JOIN, MICRO, SPLIT};
-use a99_core::sig::{Gives, JsonKinds};
+use a99_core::sig::{Gives, JsonKinds, ShortPrompts};
 use a99_vm::atom::{AtomDef, Scope};
 use a99_vm::builtins::{call_method, unknown_method};
 use a99_vm::heap::Val;
@@ -27,6 +27,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             ],
             split,
         )
+        .listed(ShortPrompts::Json)
         .gives(Gives::always(JsonKinds::ARRAY))
         .metered(SPLIT),
         native(
@@ -43,6 +44,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             ],
             join,
         )
+        .listed(ShortPrompts::Json)
         .gives(Gives::always(JsonKinds::STRING))
         .metered(JOIN),
     ]

@@ -11,7 +11,7 @@ mod rounds;
 
 use crate::def::{Adjust, Input, Kind, TENTH, form, native, opt, req};
 use a99_core::costs::{PARSE, Sizes, WRITTEN};
-use a99_core::sig::{Binding, Form, Gives, JsonKinds};
+use a99_core::sig::{Binding, Capability, Form, Gives, JsonKinds, ShortPrompts};
 use a99_vm::atom::AtomDef;
 use a99_vm::heap::{Ref, Val};
 use a99_vm::native::{Cx, Fault};
@@ -228,6 +228,8 @@ fn tool_loop() -> AtomDef {
         TENTH,
         &inputs,
     )
+    .listed(ShortPrompts::Source)
+    .needs(Capability::Ai)
     .gives(Gives::always(JsonKinds::OBJECT))
     .earlier(EARLIER_LOOP)
 }

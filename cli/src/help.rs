@@ -4,31 +4,7 @@
 use crate::grants::Grant;
 use crate::input::Source;
 use a99_core::diag::suggest;
-use agent99::{AtomSet, ErrorCode, RunError};
-
-/// The member of a script that stands in for what an op needs.
-const SCRIPTED: [(&str, &str); 20] = [
-    ("httpFetch", "fetch"),
-    ("llmPredict", "llm"),
-    ("llmPredictBattery", "llmBattery"),
-    ("llmVision", "llmBattery"),
-    ("llmChat", "ai"),
-    ("llmToolLoop", "ai"),
-    ("agentRun", "agents"),
-    ("xmlParse", "xml"),
-    ("transpileCode", "transpile"),
-    ("runCode", "transpile"),
-    ("cache", "store"),
-    ("storeGet", "store"),
-    ("storeSet", "store"),
-    ("storeQuery", "store"),
-    ("storeQueryWhere", "store"),
-    ("storeVectorize", "embed"),
-    ("storeVectorSearch", "vectors"),
-    ("storeSearch", "vectors"),
-    ("storeCreateCollection", "vectors"),
-    ("storeVectorAdd", "vectors"),
-];
+use agent99::{AtomSet, Capability, ErrorCode, RunError};
 
 /// Puts advice into an error that a user of this command can act on; what is there
 /// already speaks of the library.
@@ -59,9 +35,9 @@ pub(crate) fn advise(error: &mut RunError, source: &Source, atoms: &AtomSet) {
                      agent99.toml, lets the program read it"
                 )
             }
-            None => missing(&op, error, source),
+            None => missing(&op, error, source, atoms),
             Some(said) if said.contains("`--") || said.contains("sandbox") => return,
-            Some(said) => format!("{said}; {}", missing(&op, error, source)),
+            Some(said) => format!("{said}; {}", missing(&op, error, source, atoms)),
         },
         ErrorCode::Program => match unknown_atom(error, atoms) {
             Some(text) => text,
@@ -96,46 +72,54 @@ fn unreadable(error: &RunError) -> Option<String> {
 }
 
 /// How to grant what an op needs.
-fn missing(op: &str, error: &RunError, source: &Source) -> String {
-    let known = SCRIPTED.iter().find(|(name, _)| *name == op);
-    let is_of_turn = agent99::turn_atoms().iter().any(|atom| atom.sig.name == op);
-    match known {
-        _ if is_of_turn => {
-            "only agents of `a99 agent host` have it; `--script FILE` stands in for \
-                            one, here under `turn`"
-                .into()
+fn missing(op: &str, error: &RunError, source: &Source, atoms: &AtomSet) -> String {
+    use Capability::{
+        Agent, AgentTurn, Ai, Clock, Dom, Embedder, Fetch, Llm, LlmBattery, LocalStorage,
+        Procedures, Random, Shell, Store, Transpiler, Vectors, Xml,
+    };
+    let Some(capability) = atoms.get(op).and_then(|atom| atom.sig.capability) else {
+        return "nothing is granted: `--script FILE` names answers (see `a99 run --help`)".into();
+    };
+    let member = capability.member();
+    let option = match capability {
+        AgentTurn => {
+            return format!(
+                "only agents of `a99 agent host` have it; `--script FILE` stands in for one, \
+                 here under `{member}`"
+            );
         }
-        Some(("httpFetch", _)) => {
+        Fetch => {
             let host = host_of(error, source).unwrap_or_else(|| "HOST".to_owned());
-            format!(
-                "nothing is granted: `--allow net:{host}`, or `allow = [\"net:{host}\"]` in \
-                 agent99.toml, lets the program reach it; `--script FILE` names answers \
-                 instead, here under `fetch`"
+            &*format!(
+                "`--allow net:{host}`, or `allow = [\"net:{host}\"]` in agent99.toml, lets the \
+                 program reach it"
             )
         }
-        Some(("storeVectorize", member)) => format!(
-            "nothing is granted: `--embed DIR` names a model that `a99 model import` made ready; \
-             `--script FILE` names answers instead, here under `{member}`"
-        ),
-        Some((name, member)) if name.starts_with("llm") => format!(
-            "nothing is granted: `--llm URL --model NAME` lets the program ask the model of a \
-             service, such as `http://localhost:1234/v1`; `--script FILE` names answers instead, \
-             here under `{member}`"
-        ),
-        Some(("agentRun", member)) => format!(
-            "nothing is granted: `--agent NAME=FILE` lets the program call the program of that \
-             file; `--script FILE` names answers instead, here under `{member}`"
-        ),
-        Some((_, member @ "vectors")) => format!(
-            "nothing is granted: `--store FILE` keeps documents and vectors in that file; \
-             `--script FILE` names them instead, here under `{member}`"
-        ),
-        Some((_, member)) => format!(
-            "nothing is granted: `--script FILE` names answers, here under `{member}` (see `a99 \
-             run --help`)"
-        ),
-        None => "nothing is granted: `--script FILE` names answers (see `a99 run --help`)".into(),
-    }
+        Llm | LlmBattery | Ai => {
+            "`--llm URL --model NAME` lets the program ask the model of a service, such as \
+             `http://localhost:1234/v1`"
+        }
+        Agent => "`--agent NAME=FILE` lets the program call the program of that file",
+        Vectors => "`--store FILE` keeps documents and vectors in that file",
+        Embedder => "`--embed DIR` names a model that `a99 model import` made ready",
+        Xml | Transpiler | Shell | Store | Clock | Random => {
+            return format!(
+                "nothing is granted: `--script FILE` names answers, here under `{member}` (see \
+                 `a99 run --help`)"
+            );
+        }
+        Dom | LocalStorage | Procedures => {
+            return "no option of this command grants it".into();
+        }
+    };
+    let what = if capability == Vectors {
+        "them"
+    } else {
+        "answers"
+    };
+    format!(
+        "nothing is granted: {option}; `--script FILE` names {what} instead, here under `{member}`"
+    )
 }
 
 /// The host that the failed step names in its URL, if it does so in plain text.
@@ -161,20 +145,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_op_of_the_table_is_one() {
+    fn what_a_script_can_grant_is_said() {
         let atoms = agent99::all_atoms();
-        for (op, _) in SCRIPTED {
-            assert!(atoms.get(op).is_some(), "{op}");
-        }
-        // Their members are those that scripts have.
-        for (_, member) in SCRIPTED {
-            let value = agent99::json!({ member: 1 });
-            let script = agent99::capabilities::Script::new(value.into());
-            let unknown = script.err().map(|error| error.to_string());
-            assert!(
-                !unknown.is_some_and(|text| text.contains("unknown")),
-                "{member}"
-            );
+        for atom in atoms.iter() {
+            let Some(capability) = atom.sig.capability else {
+                continue;
+            };
+            let name = &atom.sig.name;
+            let mut error = RunError::new(ErrorCode::Capability, &**name, "x");
+            advise(&mut error, &Source::none(), &atoms);
+            let help = error.help.expect("help");
+            let member = format!("`{}`", capability.member());
+            assert!(member == "``" || help.contains(&member), "{name}: {help}");
         }
     }
 

@@ -3,9 +3,11 @@
 //! A signature says how the step's keys become operands and what the step
 //! costs before its body runs; the code behind it is the VM's business.
 
+mod capability;
 mod input;
 mod literal;
 
+pub use capability::Capability;
 pub use input::{AtomInput, AtomInputs, JsonKinds};
 pub use literal::{LiteralCheck, LiteralFault};
 
@@ -210,7 +212,8 @@ pub enum Effect {
 }
 
 impl Effect {
-    /// Any call to the host: [`Effect::Unsafe`], the one that promises nothing.
+    /// The name that [`Effect::Unsafe`] had when every call to the host was one.
+    #[deprecated(note = "name what the call changes; `is_local` says whether it asks the host")]
     #[allow(non_upper_case_globals, reason = "written like the variants")]
     pub const Io: Effect = Effect::Unsafe;
 
@@ -219,6 +222,20 @@ impl Effect {
     pub const fn is_local(self) -> bool {
         matches!(self, Effect::Pure | Effect::Mutates)
     }
+}
+
+/// Which of the short prompts list an atom; the long one lists all of them. They leave out
+/// those that few programs need or that others replace, as JavaScript does in the source form.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum ShortPrompts {
+    /// Those of programs as JSON and of the source form.
+    Both,
+    /// That of programs as JSON.
+    Json,
+    /// That of the source form.
+    Source,
+    /// Neither.
+    Neither,
 }
 
 /// Who charges the proportional price of an atom ([`AtomSig::metered`]).
@@ -296,6 +313,11 @@ pub struct AtomSig {
     pub gives: Gives,
     /// What a call changes.
     pub effect: Effect,
+    /// What a host must grant for it. [`Capability::AgentTurn`] says where the atom may stand,
+    /// too.
+    pub capability: Option<Capability>,
+    /// The short prompts that list it.
+    pub listed: ShortPrompts,
     /// The form the compiler lowers it to, for control forms.
     pub form: Option<Form>,
     /// Static price.
@@ -371,6 +393,8 @@ impl AtomSig {
             output_schema: Cow::Borrowed(""),
             gives: Gives::ANYTHING,
             effect: Effect::Pure,
+            capability: None,
+            listed: ShortPrompts::Both,
             form: None,
             cost: BaseCost::Fixed(cost_micro),
             metered: FREE,

@@ -3,14 +3,14 @@
 
 use super::llm::TIMEOUT_MS as LLM_TIMEOUT_MS;
 use super::store::{offering, search_priced};
-use crate::def::{Adjust, Input, Kind, host, opt, req};
+use crate::def::{Adjust, Input, Kind, all_need, host, opt, req};
 use crate::grants::{Answer, estimated, granted, inputs, models, payer, present, reply, required};
 use crate::tool_loop::{CHAT_INPUTS, EARLIER_CHAT, MODEL_OPTIONS, chat_inputs};
 use a99_capabilities::ai::{ChatRound, ProviderBattery, TextRequest, TokenEstimate};
 use a99_capabilities::{LlmBattery, Store, StoreMethod};
 use a99_core::costs::MICRO;
 use a99_core::fuel::Fuel;
-use a99_core::sig::{Effect, Gives, JsonKinds};
+use a99_core::sig::{Capability, Effect, Gives, JsonKinds, ShortPrompts};
 use a99_core::value::Value;
 use a99_vm::atom::{AtomDef, AtomError, HostCall, HostReply};
 use std::sync::Arc;
@@ -38,7 +38,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
 }
 
 fn stores() -> Vec<AtomDef> {
-    vec![
+    let all = vec![
         host(
             "storeVectorize",
             "The embedding of a text.",
@@ -51,6 +51,8 @@ fn stores() -> Vec<AtomDef> {
             ],
             vectorize,
         )
+        .listed(ShortPrompts::Neither)
+        .needs(Capability::Embedder)
         .effect(Effect::Read)
         .gives(Gives::always(JsonKinds::ARRAY))
         .timeout_ms(EMBED_TIMEOUT_MS),
@@ -85,6 +87,7 @@ fn stores() -> Vec<AtomDef> {
                 ],
                 search,
             )
+            .listed(ShortPrompts::Neither)
             .effect(Effect::Read)
             .gives(Gives::always(JsonKinds::ANY)),
         ),
@@ -105,7 +108,8 @@ fn stores() -> Vec<AtomDef> {
                 ),
             ],
             create_collection,
-        ),
+        )
+        .listed(ShortPrompts::Neither),
         host(
             "storeVectorAdd",
             "Adds a document with its embedding to a collection.",
@@ -125,6 +129,7 @@ fn stores() -> Vec<AtomDef> {
             ],
             vector_add,
         )
+        .listed(ShortPrompts::Neither)
         .timeout_ms(EMBED_TIMEOUT_MS),
         host(
             "storeVectorUpsert",
@@ -146,6 +151,7 @@ fn stores() -> Vec<AtomDef> {
             ],
             vector_upsert,
         )
+        .listed(ShortPrompts::Neither)
         .effect(Effect::Idempotent)
         .timeout_ms(EMBED_TIMEOUT_MS),
         host(
@@ -162,8 +168,10 @@ fn stores() -> Vec<AtomDef> {
             ],
             vector_delete,
         )
+        .listed(ShortPrompts::Neither)
         .gives(Gives::always(JsonKinds::ANY)),
-    ]
+    ];
+    all_need(Capability::Vectors, all)
 }
 
 fn chat_models() -> Vec<AtomDef> {
@@ -176,7 +184,7 @@ fn chat_models() -> Vec<AtomDef> {
          model chooses.",
     )
     .told(Kind::TextOrRecord);
-    vec![
+    let all = vec![
         host(
             "llmPredictBattery",
             "Asks a chat model, with tools and structured output.",
@@ -198,6 +206,7 @@ fn chat_models() -> Vec<AtomDef> {
             ],
             predict,
         )
+        .listed(ShortPrompts::Neither)
         .effect(Effect::Read)
         .gives(Gives::always(JsonKinds::ANY))
         .timeout_ms(LLM_TIMEOUT_MS),
@@ -221,10 +230,12 @@ fn chat_models() -> Vec<AtomDef> {
             ],
             vision,
         )
+        .listed(ShortPrompts::Neither)
         .effect(Effect::Read)
         .gives(Gives::always(JsonKinds::ANY))
         .timeout_ms(LLM_TIMEOUT_MS),
-    ]
+    ];
+    all_need(Capability::LlmBattery, all)
 }
 
 /// One round of a talk: the price of `llmPredictBattery`.
@@ -238,6 +249,8 @@ fn chat_atom() -> AtomDef {
         &chat_inputs(),
         chat,
     )
+    .listed(ShortPrompts::Neither)
+    .needs(Capability::Ai)
     .effect(Effect::Read)
     .gives(Gives::always(JsonKinds::OBJECT))
     .earlier(EARLIER_CHAT)

@@ -5,10 +5,10 @@
 //! their errors as those of `cache`.
 
 use super::store::RunStore;
-use crate::def::{Adjust, Input, Kind, host, opt, req};
+use crate::def::{Adjust, Input, Kind, all_need, host, opt, req};
 use crate::grants::{Answer, inputs, present, truthy};
 use a99_capabilities::StoreMethod;
-use a99_core::sig::{AtomTimeout, Effect};
+use a99_core::sig::{AtomTimeout, Capability, Effect};
 use a99_core::text::Text;
 use a99_core::value::Value;
 use a99_vm::atom::{AtomDef, AtomError, HostCall, HostReply};
@@ -42,7 +42,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
     let mut both = vec![get, put];
     both.iter_mut()
         .for_each(|def| def.sig.timeout = AtomTimeout::None);
-    both
+    all_need(Capability::Store, both)
 }
 
 fn get(mut call: HostCall) -> Answer {

@@ -3,7 +3,7 @@
 use crate::def::{Adjust, Kind, host, opt, req};
 use crate::grants::{Answer, inputs, present, reply, required};
 use a99_core::costs::MICRO;
-use a99_core::sig::{Effect, Gives, JsonKinds};
+use a99_core::sig::{Capability, Effect, Gives, JsonKinds};
 use a99_core::text::Text;
 use a99_core::value::{Map, Value};
 use a99_vm::atom::{AtomDef, AtomError, HostCall};
@@ -53,6 +53,7 @@ pub(crate) fn atom() -> AtomDef {
         ],
         fetch,
     )
+    .needs(Capability::Fetch)
     .effect(Effect::Read)
     .gives(Gives::always(JsonKinds::ANY))
     .timeout_ms(TIMEOUT_MS)

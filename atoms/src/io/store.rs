@@ -3,12 +3,12 @@
 //! the store that a run owns when its host grants
 //! none (D40).
 
-use crate::def::{Adjust, Input, Kind, host, opt, req};
+use crate::def::{Adjust, Input, Kind, all_need, host, opt, req};
 use crate::grants::{Answer, failed, granted, inputs, present, reply};
 use a99_capabilities::{Looked, MemoryStore, Page, Store, StoreMethod};
 use a99_core::costs::{MICRO, STORE_BYTE};
 use a99_core::fuel::{Fuel, cost_from_f64};
-use a99_core::sig::{BaseCost, Effect};
+use a99_core::sig::{BaseCost, Capability, Effect, ShortPrompts};
 use a99_core::sig::{Gives, JsonKinds};
 use a99_core::value::Value;
 use a99_vm::atom::{AtomDef, AtomError, HostCall, HostReply, Locals, RunState};
@@ -40,7 +40,8 @@ pub(crate) const DEFAULT_STORE_WARNING: &str =
     "No store was granted: using an in-memory store that ends with this run";
 
 pub(crate) fn atoms() -> Vec<AtomDef> {
-    vec![
+    let all =
+        vec![
         host(
             "storeGet",
             "Reads a key.",
@@ -71,7 +72,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             CALL,
             &[req("key", Kind::Text, "Key to delete.")],
             delete,
-        )
+        ).listed(ShortPrompts::Neither)
         .gives(Gives::always(JsonKinds::ANY)),
         host(
             "storeList",
@@ -87,7 +88,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
                 opt("limit", Kind::Number, "The most keys, 1000 at most.").default("100"),
             ],
             list,
-        )
+        ).listed(ShortPrompts::Neither)
         .effect(Effect::Read)
         .gives(Gives::always(JsonKinds::ANY)),
         host(
@@ -105,7 +106,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
                 TTL,
             ],
             compare_and_set,
-        )
+        ).listed(ShortPrompts::Neither)
         .gives(Gives::always(JsonKinds::ANY)),
         host(
             "storeQuery",
@@ -117,7 +118,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
                 "The query, in the form of the host's store.",
             )],
             query,
-        )
+        ).listed(ShortPrompts::Neither)
         .effect(Effect::Read)
         .gives(Gives::always(JsonKinds::ANY)),
         search_priced(
@@ -144,7 +145,8 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
                     .default("5"),
                 ],
                 vector_search,
-            )
+            ).listed(ShortPrompts::Source)
+            .needs(Capability::Vectors)
             .effect(Effect::Read)
             .gives(Gives::always(JsonKinds::ANY)),
         ),
@@ -170,10 +172,11 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
                 ),
             ],
             query_where,
-        )
+        ).listed(ShortPrompts::Neither)
         .effect(Effect::Read)
         .gives(Gives::always(JsonKinds::ANY)),
-    ]
+    ];
+    all_need(Capability::Store, all)
 }
 
 /// Gives an atom whose third input is `k` the price of a vector search.

@@ -5,11 +5,11 @@
 //! the turn and of no journal (D91).
 
 use super::store::LookedCharge;
-use crate::def::{Adjust, Input, Kind, host, opt, req};
+use crate::def::{Adjust, Input, Kind, all_need, host, opt, req, unlisted};
 use crate::grants::{Answer, failed, inputs, present, reply, required, truthy};
 use a99_capabilities::{AgentTurn, Done, TurnQuery};
 use a99_core::costs::MICRO;
-use a99_core::sig::{Effect, Gives, JsonKinds};
+use a99_core::sig::{Capability, Effect, Gives, JsonKinds};
 use a99_core::value::Value;
 use a99_vm::atom::{AtomDef, AtomError, HostCall, HostReply};
 use std::sync::Arc;
@@ -40,7 +40,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
     all.extend(messages());
     all.extend(timers());
     all.extend(storage());
-    all
+    unlisted(all_need(Capability::AgentTurn, all))
 }
 
 fn own() -> [AtomDef; 5] {

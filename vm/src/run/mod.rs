@@ -28,7 +28,7 @@ use crate::vm::{AnswerFuture, Vm};
 use a99_core::call_id::CallId;
 use a99_core::error::{ErrorCode, RunError};
 use a99_core::fuel::Fuel;
-use a99_core::sig::{Effect, Params};
+use a99_core::sig::{Capability, Effect, Params};
 use a99_core::suspend::codes;
 use a99_core::value::{Map, Value};
 use std::borrow::Cow;
@@ -91,8 +91,10 @@ pub struct Call {
     /// When the answer comes too late, in time of the run: the end of the atom's own
     /// time or of the run's.
     pub deadline: Option<Duration>,
-    /// Whether the atom talks to the world.
+    /// What the call changes.
     pub effect: Effect,
+    /// What the host must grant for it.
+    pub capability: Option<Capability>,
     place: CodePlace,
     request: Asked,
 }
@@ -106,6 +108,7 @@ impl Call {
             pc,
         } = made;
         let id = request.call.id.clone();
+        let sig = &machine.atom_of(&request).sig;
         Call {
             step: id.step(),
             index: id.index(),
@@ -113,7 +116,8 @@ impl Call {
             place: machine.place(pc),
             atom: request.call.op.clone(),
             deadline,
-            effect: machine.atom_of(&request).sig.effect,
+            effect: sig.effect,
+            capability: sig.capability,
             request,
         }
     }

@@ -3,7 +3,7 @@
 
 use a99_capabilities::Capabilities;
 use a99_runtime_engine::StepClass;
-use agent99::{Call, Effect, Value};
+use agent99::{Call, Capability, Effect, Value};
 use std::collections::BTreeMap;
 
 /// What becomes of a call when its turn is run again.
@@ -14,27 +14,6 @@ pub enum CallClass {
     /// It is in the journal.
     Journaled(StepClass),
 }
-
-/// Atoms that use the store that a run owns where the host grants none.
-const OF_STORE: &[&str] = &[
-    "storeGet",
-    "storeSet",
-    "storeDelete",
-    "storeList",
-    "storeCompareAndSet",
-    "storeQuery",
-    "storeQueryWhere",
-    "storeVectorSearch",
-    "cache:get",
-    "cache:put",
-];
-
-/// Atoms of the table of stored programs.
-const OF_PROCEDURES: &[&str] = &[
-    "storeProcedure",
-    "releaseProcedure",
-    "clearExpiredProcedures",
-];
 
 /// What is granted, as far as classes depend on it.
 #[derive(Clone, Debug, Default)]
@@ -66,10 +45,16 @@ impl Classes {
 
     /// The class of a call.
     pub(super) fn class(&self, call: &Call) -> CallClass {
-        self.class_of(&call.atom, call.args(), call.effect)
+        self.class_of(&call.atom, call.args(), call.effect, call.capability)
     }
 
-    fn class_of(&self, atom: &str, args: &[Value], effect: Effect) -> CallClass {
+    fn class_of(
+        &self,
+        atom: &str,
+        args: &[Value],
+        effect: Effect,
+        capability: Option<Capability>,
+    ) -> CallClass {
         if let Some(class) = self.own.get(atom) {
             return *class;
         }
@@ -79,9 +64,13 @@ impl Classes {
                 let id = args.first().and_then(Value::as_str);
                 self.owns_procedures && id.is_some_and(|id| id.starts_with("proc_"))
             }
-            _ if OF_STORE.contains(&atom) => self.owns_store,
-            _ if OF_PROCEDURES.contains(&atom) => self.owns_procedures,
-            _ => is_of_turn(atom),
+            _ => match capability {
+                Some(Capability::Store | Capability::Vectors) => self.owns_store,
+                Some(Capability::Procedures) => self.owns_procedures,
+                // Such atoms act on the turn (D91).
+                Some(Capability::AgentTurn) => true,
+                _ => false,
+            },
         };
         if in_place {
             return CallClass::InPlace;
@@ -97,17 +86,6 @@ impl Classes {
             },
         })
     }
-}
-
-/// Whether an atom is one of those that act on the turn (D91).
-fn is_of_turn(atom: &str) -> bool {
-    static NAMES: std::sync::OnceLock<std::collections::BTreeSet<String>> =
-        std::sync::OnceLock::new();
-    let names = NAMES.get_or_init(|| {
-        let atoms = agent99::turn_atoms();
-        atoms.iter().map(|atom| atom.sig.name.to_string()).collect()
-    });
-    names.contains(atom)
 }
 
 /// By the method, which is the second input.
@@ -133,10 +111,8 @@ mod tests {
         let class = |granted: &Capabilities, atom: &str, args: &[Value]| {
             let classes = Classes::of(&BTreeMap::new(), granted, false);
             let atoms = agent99::all_atoms();
-            let effect = atoms
-                .get(atom)
-                .map_or(Effect::Unsafe, |atom| atom.sig.effect);
-            classes.class_of(atom, args, effect)
+            let sig = &atoms.get(atom).expect("an atom").sig;
+            classes.class_of(atom, args, sig.effect, sig.capability)
         };
         let none = Capabilities::none();
         let all = none
