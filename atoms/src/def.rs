@@ -4,7 +4,7 @@
 use a99_core::costs::MICRO;
 use a99_core::sig::{
     AtomInput, AtomInputs, AtomSig, AtomTimeout, BaseCost, Binding, Capability, Effect, Form,
-    Gives, Param, Params, ShortPrompts,
+    Gives, NumberRange, Param, Params, ShortPrompts,
 };
 use a99_vm::atom::{AsyncFn, AtomBody, AtomDef, NativeFn};
 
@@ -121,6 +121,8 @@ pub(crate) struct Input {
     values: &'static [&'static str],
     any_case: bool,
     default: &'static str,
+    subject: bool,
+    range: Option<NumberRange>,
 }
 
 impl Input {
@@ -141,6 +143,8 @@ impl Input {
             values: &[],
             any_case: false,
             default: "",
+            subject: false,
+            range: None,
         }
     }
 
@@ -190,6 +194,29 @@ impl Input {
         }
     }
 
+    /// What the atom works on.
+    pub(crate) const fn subject(self) -> Input {
+        Input {
+            subject: true,
+            ..self
+        }
+    }
+
+    /// A number in these bounds.
+    pub(crate) const fn within(self, least: f64, most: f64) -> Input {
+        self.ranged(least, most, false)
+    }
+
+    /// A whole number in these bounds.
+    pub(crate) const fn whole(self, least: f64, most: f64) -> Input {
+        self.ranged(least, most, true)
+    }
+
+    const fn ranged(self, least: f64, most: f64, whole: bool) -> Input {
+        let range = Some(NumberRange { least, most, whole });
+        Input { range, ..self }
+    }
+
     /// What stands in for a missing one, as JSON text.
     pub(crate) const fn default(self, default: &'static str) -> Input {
         Input { default, ..self }
@@ -204,6 +231,8 @@ impl Input {
             values: self.values.iter().map(|value| (*value).into()).collect(),
             any_case: self.any_case,
             default: self.default.into(),
+            subject: self.subject,
+            range: self.range,
             ..AtomInput::of_schema(self.name, binding, self.required, &schema)
         }
     }

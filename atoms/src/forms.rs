@@ -4,8 +4,9 @@
 
 use crate::def::{Adjust, Input, Kind, TENTH, form, opt, req};
 use a99_core::costs::MICRO;
-use a99_core::sig::{Capability, Effect, Form, Params, ShortPrompts};
-use a99_core::sig::{Gives, JsonKinds};
+use a99_core::sig::{
+    Capability, Effect, Form, Gives, JsonKinds, MAX_CALLS_UNDER_WAY, Params, ShortPrompts,
+};
 use a99_vm::atom::AtomDef;
 
 /// A required list of steps.
@@ -249,7 +250,9 @@ pub(crate) fn flow() -> Vec<AtomDef> {
             &[
                 opt("key", Kind::Text, KEY),
                 steps("steps", "Steps whose variable `result` is kept."),
-                opt("ttlMs", Kind::Number, "Milliseconds that it is kept.").default("86400000"),
+                opt("ttlMs", Kind::Number, "Milliseconds that it is kept.")
+                    .whole(0.0, f64::INFINITY)
+                    .default("86400000"),
             ],
         )
         .listed(ShortPrompts::Source)
@@ -332,6 +335,7 @@ fn call_all() -> AtomDef {
                 Kind::Number,
                 "How many calls are under way at once, from 1 to 64.",
             )
+            .whole(1.0, MAX_CALLS_UNDER_WAY)
             .default("8"),
         ],
     )
@@ -406,7 +410,8 @@ pub(crate) fn state() -> Vec<AtomDef> {
                 "key",
                 Kind::Text,
                 "Name of a variable, or a path from one: `user.name`.",
-            )],
+            )
+            .subject()],
         )
         .listed(ShortPrompts::Source),
         form(

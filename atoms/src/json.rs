@@ -19,7 +19,8 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
                 "str",
                 Kind::Text,
                 "JSON text; the atom fails where it is none.",
-            )],
+            )
+            .subject()],
             parse,
         )
         .listed(ShortPrompts::Json)
@@ -32,7 +33,8 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
                 "value",
                 Kind::Any,
                 "What to write, compactly; what has no JSON is left out.",
-            )],
+            )
+            .subject()],
             stringify,
         )
         .listed(ShortPrompts::Json)

@@ -18,7 +18,8 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
                     "list",
                     Kind::List,
                     "List that grows, mostly a variable; anything else is given back as it is.",
-                ),
+                )
+                .subject(),
                 req("item", Kind::Any, "What is added at its end."),
             ],
             push,
@@ -33,7 +34,8 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
                 "list",
                 Kind::Any,
                 "List whose items are counted, or text whose UTF-16 units are.",
-            )],
+            )
+            .subject()],
             len,
         )
         .listed(ShortPrompts::Json)

@@ -96,7 +96,8 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
                     "object",
                     Kind::Record,
                     "Object that loses a member, mostly a variable.",
-                ),
+                )
+                .subject(),
                 req("key", Kind::Key, "Name of the member."),
             ],
             member_delete,
@@ -112,7 +113,8 @@ const TARGET: Input = req(
     "object",
     Kind::Data,
     "Object or list that is changed, mostly a variable.",
-);
+)
+.subject();
 
 /// Estimated bytes of one member of an object under construction: copied out
 /// of its object, then in the draft and in the index of it that growth holds

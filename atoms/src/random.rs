@@ -37,6 +37,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
                     Kind::Number,
                     "Characters of a `base36` text, from 0 to 65536.",
                 )
+                .whole(0.0, 65_536.0)
                 .default("10"),
             ],
             random,

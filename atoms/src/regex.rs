@@ -30,7 +30,8 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
                     Kind::Any,
                     "Text to look through, of at most 100000 characters; anything else is turned \
                      into text.",
-                ),
+                )
+                .subject(),
             ],
             matches,
         )
@@ -85,7 +86,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
                 TEXT,
                 PATTERN,
                 FLAGS,
-                opt("limit", Kind::Number, "At most so many parts."),
+                opt("limit", Kind::Number, "At most so many parts.").whole(0.0, f64::INFINITY),
             ],
             split,
         )
@@ -98,7 +99,8 @@ const TEXT: Input = req(
     "text",
     Kind::Text,
     "Text to look through, of at most 1000000 characters; anything else is turned into text.",
-);
+)
+.subject();
 
 const PATTERN: Input = req(
     "pattern",

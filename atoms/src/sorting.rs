@@ -9,7 +9,7 @@ use a99_vm::coerce::to_str;
 use a99_vm::heap::Val;
 use a99_vm::native::{Cx, Fault};
 
-const ITEMS: Input = req("items", Kind::List, "List of items; a set counts as one.");
+const ITEMS: Input = req("items", Kind::List, "List of items; a set counts as one.").subject();
 
 pub(crate) fn atoms() -> Vec<AtomDef> {
     vec![

@@ -17,7 +17,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             "Splits text at a separator.",
             MICRO,
             &[
-                req("str", Kind::Text, "Text to split."),
+                req("str", Kind::Text, "Text to split.").subject(),
                 req(
                     "sep",
                     Kind::Text,
@@ -39,7 +39,8 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
                     "list",
                     Kind::Texts,
                     "Items in order; what is no text is turned into text, null into nothing.",
-                ),
+                )
+                .subject(),
                 req("sep", Kind::Text, "What is put between two items."),
             ],
             join,

@@ -11,7 +11,9 @@ mod rounds;
 
 use crate::def::{Adjust, Input, Kind, TENTH, form, native, opt, req};
 use a99_core::costs::{PARSE, Sizes, WRITTEN};
-use a99_core::sig::{Binding, Capability, Form, Gives, JsonKinds, ShortPrompts};
+use a99_core::sig::{
+    Binding, Capability, Form, Gives, JsonKinds, MAX_CALLS_UNDER_WAY, ShortPrompts,
+};
 use a99_vm::atom::AtomDef;
 use a99_vm::heap::{Ref, Val};
 use a99_vm::native::{Cx, Fault};
@@ -56,23 +58,26 @@ pub(crate) const MODEL_OPTIONS: [Input; 11] = [
         Kind::Text,
         "What the model is for, such as `fast`, `smart` or `code`; by default `default`.",
     ),
-    opt("maxTokens", Kind::Number, "Tokens of an answer, at most."),
+    opt("maxTokens", Kind::Number, "Tokens of an answer, at most.").whole(1.0, f64::INFINITY),
     opt(
         "temperature",
         Kind::Number,
         "How freely the model chooses: from 0 to 2, or to 1 for Anthropic's.",
-    ),
+    )
+    .within(0.0, 2.0),
     opt(
         "seed",
         Kind::Number,
         "A whole number; the same one asks for the same answer. Not every service has it.",
-    ),
+    )
+    .whole(0.0, 9_007_199_254_740_991.0),
     opt("stop", Kind::Any, "Texts that end an answer.").told(Kind::TextOrTexts),
     opt(
         "topP",
         Kind::Number,
         "The part of the likeliest tokens that the model chooses from, from 0 to 1.",
-    ),
+    )
+    .within(0.0, 1.0),
     opt(
         "effort",
         Kind::Text,
@@ -190,6 +195,7 @@ fn tool_loop() -> AtomDef {
             Kind::Number,
             "How many calls of a round are under way at once, from 1 to 64.",
         )
+        .whole(1.0, MAX_CALLS_UNDER_WAY)
         .default("8"),
         opt(
             "maxRounds",
@@ -197,6 +203,7 @@ fn tool_loop() -> AtomDef {
             "Rounds at most, from 1 to 64: a round is an answer of the model and the calls that \
              it asks for.",
         )
+        .whole(1.0, 64.0)
         .default("8"),
         opt(
             "budget",

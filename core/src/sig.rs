@@ -8,7 +8,7 @@ mod input;
 mod literal;
 
 pub use capability::Capability;
-pub use input::{AtomInput, AtomInputs, JsonKinds};
+pub use input::{AtomInput, AtomInputs, JsonKinds, NumberRange};
 pub use literal::{LiteralCheck, LiteralFault};
 
 use crate::builtins::Reads;

@@ -2,7 +2,8 @@
 //! and chat models.
 
 use super::llm::TIMEOUT_MS as LLM_TIMEOUT_MS;
-use super::store::{offering, search_priced};
+use super::search::search_priced;
+use super::store::offering;
 use crate::def::{Adjust, Input, Kind, all_need, host, opt, req};
 use crate::grants::{Answer, estimated, granted, inputs, models, payer, present, reply, required};
 use crate::tool_loop::{CHAT_INPUTS, EARLIER_CHAT, MODEL_OPTIONS, chat_inputs};
@@ -78,6 +79,7 @@ fn stores() -> Vec<AtomDef> {
                         Kind::Number,
                         "The most documents to give; each costs a unit of fuel.",
                     )
+                    .whole(1.0, f64::INFINITY)
                     .default("5"),
                     opt(
                         "filter",
@@ -105,7 +107,8 @@ fn stores() -> Vec<AtomDef> {
                     "dimension",
                     Kind::Number,
                     "Numbers of a vector; without it those of the first document count.",
-                ),
+                )
+                .whole(1.0, 65_536.0),
             ],
             create_collection,
         )

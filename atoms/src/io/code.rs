@@ -12,7 +12,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             "xmlParse",
             "Parses XML.",
             MICRO,
-            &[req("str", Kind::Text, "XML text.")],
+            &[req("str", Kind::Text, "XML text.").subject()],
             xml,
         )
         .listed(ShortPrompts::Neither)

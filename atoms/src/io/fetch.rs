@@ -24,7 +24,7 @@ pub(crate) fn atom() -> AtomDef {
         "Fetches a URL through the host.",
         5 * MICRO,
         &[
-            req("url", Kind::Text, "Absolute URL, `http:` or `https:`."),
+            req("url", Kind::Text, "Absolute URL, `http:` or `https:`.").subject(),
             opt(
                 "method",
                 Kind::Text,

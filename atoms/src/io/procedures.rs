@@ -33,12 +33,15 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
                     Kind::Record,
                     "The program: an object with `op`, mostly `seq`.",
                 ),
-                opt("ttl", Kind::Number, "Milliseconds that it is kept.").default("3600000"),
+                opt("ttl", Kind::Number, "Milliseconds that it is kept.")
+                    .whole(0.0, f64::INFINITY)
+                    .default("3600000"),
                 opt(
                     "maxSize",
                     Kind::Number,
                     "The most characters of its JSON text; no more than 1048576.",
                 )
+                .whole(0.0, HARD_MAX_SIZE)
                 .default("102400"),
             ],
             store,

@@ -79,7 +79,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
                     "timeoutMs",
                     Kind::Number,
                     "Milliseconds that it may run, above 0 and at most 86400000.",
-                )
+                ).whole(1.0, 86_400_000.0)
                 .default("30000"),
                 ENCODING,
             ],
@@ -124,7 +124,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
                     Kind::Number,
                     "The most bytes that the file may have, up to 16777216; a larger file is an \
                      error.",
-                )
+                ).whole(0.0, 16_777_216.0)
                 .default("1048576"),
             ],
             read_file,

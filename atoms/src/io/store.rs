@@ -3,45 +3,35 @@
 //! the store that a run owns when its host grants
 //! none (D40).
 
+use super::search::{SEARCH, search_priced};
 use crate::def::{Adjust, Input, Kind, all_need, host, opt, req};
 use crate::grants::{Answer, failed, granted, inputs, present, reply};
 use a99_capabilities::{Looked, MemoryStore, Page, Store, StoreMethod};
 use a99_core::costs::{MICRO, STORE_BYTE};
-use a99_core::fuel::{Fuel, cost_from_f64};
-use a99_core::sig::{BaseCost, Capability, Effect, ShortPrompts};
-use a99_core::sig::{Gives, JsonKinds};
+use a99_core::fuel::Fuel;
+use a99_core::sig::{Capability, Effect, Gives, JsonKinds, ShortPrompts};
 use a99_core::value::Value;
 use a99_vm::atom::{AtomDef, AtomError, HostCall, HostReply, Locals, RunState};
-use a99_vm::convert::BoundaryLimits;
-use a99_vm::heap::Val;
-use a99_vm::native::{Cx, Fault};
 use std::any::Any;
 use std::sync::Arc;
 
 /// The price of a store call in micro-units.
 const CALL: i64 = 5 * MICRO;
 
-/// Documents that a vector search gives and is paid for unless the program
-/// says otherwise.
-const DEFAULT_K: f64 = 5.0;
-
 /// How long what a step sets is kept.
 const TTL: Input = opt(
     "ttlMs",
     Kind::Number,
     "Milliseconds after which the key is gone; by default it stays.",
-);
-
-/// The static price of a vector search: 5 for the call, 1 for each document.
-const SEARCH: i64 = CALL + 5 * MICRO;
+)
+.whole(0.0, f64::INFINITY);
 
 /// What a run is told once when it uses a store that its host did not grant.
 pub(crate) const DEFAULT_STORE_WARNING: &str =
     "No store was granted: using an in-memory store that ends with this run";
 
 pub(crate) fn atoms() -> Vec<AtomDef> {
-    let all =
-        vec![
+    let all = vec![
         host(
             "storeGet",
             "Reads a key.",
@@ -72,7 +62,8 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             CALL,
             &[req("key", Kind::Text, "Key to delete.")],
             delete,
-        ).listed(ShortPrompts::Neither)
+        )
+        .listed(ShortPrompts::Neither)
         .gives(Gives::always(JsonKinds::ANY)),
         host(
             "storeList",
@@ -85,10 +76,13 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
                     Kind::Text,
                     "The `cursor` of the page before, which the last page lacks.",
                 ),
-                opt("limit", Kind::Number, "The most keys, 1000 at most.").default("100"),
+                opt("limit", Kind::Number, "The most keys, 1000 at most.")
+                    .whole(1.0, 1000.0)
+                    .default("100"),
             ],
             list,
-        ).listed(ShortPrompts::Neither)
+        )
+        .listed(ShortPrompts::Neither)
         .effect(Effect::Read)
         .gives(Gives::always(JsonKinds::ANY)),
         host(
@@ -106,7 +100,8 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
                 TTL,
             ],
             compare_and_set,
-        ).listed(ShortPrompts::Neither)
+        )
+        .listed(ShortPrompts::Neither)
         .gives(Gives::always(JsonKinds::ANY)),
         host(
             "storeQuery",
@@ -118,7 +113,8 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
                 "The query, in the form of the host's store.",
             )],
             query,
-        ).listed(ShortPrompts::Neither)
+        )
+        .listed(ShortPrompts::Neither)
         .effect(Effect::Read)
         .gives(Gives::always(JsonKinds::ANY)),
         search_priced(
@@ -142,10 +138,12 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
                         Kind::Number,
                         "The most documents to give; each costs a unit of fuel.",
                     )
+                    .whole(1.0, f64::INFINITY)
                     .default("5"),
                 ],
                 vector_search,
-            ).listed(ShortPrompts::Source)
+            )
+            .listed(ShortPrompts::Source)
             .needs(Capability::Vectors)
             .effect(Effect::Read)
             .gives(Gives::always(JsonKinds::ANY)),
@@ -169,31 +167,16 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
                     "limit",
                     Kind::Number,
                     "The most rows; by default the store's choice.",
-                ),
+                )
+                .whole(0.0, f64::INFINITY),
             ],
             query_where,
-        ).listed(ShortPrompts::Neither)
+        )
+        .listed(ShortPrompts::Neither)
         .effect(Effect::Read)
         .gives(Gives::always(JsonKinds::ANY)),
     ];
     all_need(Capability::Store, all)
-}
-
-/// Gives an atom whose third input is `k` the price of a vector search.
-pub(crate) fn search_priced(mut def: AtomDef) -> AtomDef {
-    def.sig.cost = BaseCost::Dynamic(SEARCH);
-    def.dynamic_cost = Some(search_cost);
-    def
-}
-
-/// `5 + (k ?? 5)` units of fuel, where `k` is a sane number; else the static
-/// price (F01, D17).
-fn search_cost(_: &mut Cx<'_>, args: &[Val], _: &BoundaryLimits) -> Result<f64, Fault> {
-    let k = match args.get(2) {
-        Some(Val::Num(k)) if cost_from_f64(*k).is_some() => *k,
-        _ => DEFAULT_K,
-    };
-    Ok(5.0 + k)
 }
 
 /// The store of a run: the host's, or its own.
@@ -582,20 +565,5 @@ mod tests {
             .call("storeQueryWhere", r#"[{"canonical": "a"}]"#)
             .unwrap_err();
         assert!(error.starts_with("Capability 'store.queryPredicate' missing"));
-    }
-
-    #[test]
-    fn prices_never_give_fuel() {
-        let price = |args: &[Val]| {
-            let cost = |cx: &mut Cx<'_>| search_cost(cx, args, &BoundaryLimits::default());
-            crate::testing::with_cx(cost).expect("a price")
-        };
-        let of = |k| price(&[Val::Undefined, Val::Undefined, k]);
-        assert_eq!(of(Val::Num(2.0)), 7.0);
-        assert_eq!(of(Val::Undefined), 10.0);
-        for k in [-1e9, f64::NAN, f64::INFINITY] {
-            assert_eq!(of(Val::Num(k)), 10.0);
-        }
-        assert_eq!(price(&[]), 10.0);
     }
 }

@@ -4,28 +4,13 @@
 use super::exprs::{asks_for, names_in};
 use super::{Finding, Lower, Shared};
 use crate::ir::{Ir, truthy};
+use a99_core::builtins;
 use a99_core::diag::{codes, excerpt};
 use a99_core::json::{Document, Kind, NodeId};
 use a99_core::sig::{AtomSig, Effect, Form};
 use a99_core::text::wtf8_to_string_lossy;
 use hashbrown::HashSet;
 use smallvec::{SmallVec, smallvec};
-
-/// Methods that change what they are called on.
-const MUTATORS: &[&str] = &[
-    "push",
-    "pop",
-    "shift",
-    "unshift",
-    "splice",
-    "sort",
-    "reverse",
-    "fill",
-    "copyWithin",
-    "add",
-    "remove",
-    "clear",
-];
 
 /// The texts and keys in a part of the source.
 #[derive(Default)]
@@ -61,7 +46,7 @@ impl<'d> Words<'d> {
                 let sig = s.signature(op);
                 self.leaves |= sig.is_some_and(leaves);
                 self.mutates |=
-                    sig.is_some_and(|sig| sig.effect == Effect::Mutates) || MUTATORS.contains(&op);
+                    sig.is_some_and(|sig| sig.effect == Effect::Mutates) || builtins::mutates(op);
                 self.names.extend(text.split(|b| !is_part(b)));
             }
             for (key, value) in doc.members(node) {
@@ -148,7 +133,7 @@ impl<'a> Lower<'_, 'a> {
                 }
             }
             let method = doc.get(node, "method").and_then(|m| super::text_of(doc, m));
-            if method.is_some_and(|method| MUTATORS.contains(&method.as_str())) {
+            if method.is_some_and(|method| builtins::mutates(&method)) {
                 return false;
             }
             work.extend(doc.members(node).map(|(_, value)| value));

@@ -243,10 +243,7 @@ impl<'a> Lower<'_, 'a> {
     /// `s.indexOf(x)` as a test: a place, of which 0 is one and -1 is none.
     fn lint_place_as_test(&mut self, ir: &Ir<'a>, object: &Ir<'a>, name: &[u8]) {
         let shown = Self::shown(name);
-        if !matches!(
-            shown.as_str(),
-            "indexOf" | "lastIndexOf" | "search" | "findIndex"
-        ) {
+        if builtins::gives(&shown) != builtins::Gives::Index {
             return;
         }
         let called = self.called(object);

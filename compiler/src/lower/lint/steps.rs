@@ -238,7 +238,7 @@ impl<'a> Lower<'_, 'a> {
             let help = match (words::input_help(op, &shown), near) {
                 (Some(help), near) => {
                     meant.extend(near);
-                    if matches!(op, "and" | "or" | "merge") {
+                    if names.contains(&"a") && names.contains(&"b") {
                         meant.extend(["a".to_owned(), "b".to_owned()]);
                     }
                     help.to_owned()
@@ -367,11 +367,7 @@ impl<'a> Lower<'_, 'a> {
                 return self.lint_later(step, op, input, node, text);
             }
             // Most texts are neither looked at further nor one of a few.
-            Kind::String(_)
-                if fits
-                    && input.values.is_empty()
-                    && !(resolves && super::inputs::is_subject(op, input)) =>
-            {
+            Kind::String(_) if fits && input.values.is_empty() && !(resolves && input.subject) => {
                 return;
             }
             Kind::String(text) => {
