@@ -3,7 +3,7 @@
 //! The rules between crates are in [`layering`], what the language's crates may
 //! not name in [`purity`], unsafe code and slow tasks in [`proofs`], the rules for
 //! files in [`sources`], for the sizes of crates in [`sizes`], those for pages in [`markdown`], what may work without the
-//! meter in [`metered`]; what is cited by number or named as proof exists
+//! meter in [`metered`], lists of names that copy facts in [`sheet`]; what is cited by number or named as proof exists
 //! ([`citations`], [`names`]). Everything that is wrong is told at once.
 
 mod citations;
@@ -14,6 +14,7 @@ mod metered;
 mod names;
 mod proofs;
 mod purity;
+mod sheet;
 mod sizes;
 mod sources;
 mod tables;
@@ -33,6 +34,7 @@ pub(crate) fn tidy() -> Result<(), Failed> {
         diagnostics.extend(sources::diagnostics(path, text));
         diagnostics.extend(purity::diagnostics(path, text));
         diagnostics.extend(metered::diagnostics(path, text));
+        diagnostics.extend(sheet::diagnostics(path, text));
         diagnostics.extend(citations::diagnostics(path, text, &pages, &known));
         diagnostics.extend(tree.diagnostics(path, text));
     }
