@@ -277,7 +277,7 @@ pub use a99_core::error::{ErrorCode, HostCode, HostCodeError, RunError};
 pub use a99_core::fuel::Fuel;
 pub use a99_core::json::Limits as ReadLimits;
 pub use a99_core::sig::{
-    AtomInput, AtomInputs, AtomSig, AtomTimeout, Binding, Charging, Effect, JsonKinds,
+    AtomInput, AtomInputs, AtomSig, AtomTimeout, Binding, Capability, Charging, Effect, JsonKinds,
     LiteralCheck, LiteralFault, Param, Params,
 };
 pub use a99_core::text::{Text, escape_for_terminal};

@@ -2,6 +2,7 @@
 
 use a99_compiler::compat::parse_math;
 use a99_compiler::expr::{Expr, parse_condition, parse_expression, to_expr_json};
+use a99_core::grammar::expression_key;
 use a99_core::json::{Document, Kind, NodeId, write_json_string};
 
 /// Depth to which a document is searched for texts.
@@ -67,12 +68,9 @@ impl Writer<'_> {
             }
             write_json_string(key, &mut self.out);
             self.out.push(b':');
-            let is_code = match op {
-                Some(b"if" | b"while" | b"filter" | b"find") => key == b"condition",
-                Some(b"mathCalc") => key == b"expr",
-                Some(b"llmToolLoop") => key == b"stopWhen",
-                _ => false,
-            };
+            let is_code = op
+                .and_then(expression_key)
+                .is_some_and(|code| code.as_bytes() == key);
             let is_formula = key == b"expr" && !self.is_current;
             let read = if is_formula {
                 Writer::formula

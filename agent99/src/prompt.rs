@@ -7,8 +7,8 @@ mod source;
 use crate::Engine;
 use a99_core::builtins::{CONSTANTS, CallContext, FUNCTIONS, METHODS, NAMESPACES, Receiver};
 use a99_core::grammar::{FieldHolds, NODES, NodeForm};
-use a99_core::sig::{AtomInput, AtomSig};
-use rules::{MISTAKES, PROGRAMS, RULES, Rule, SELDOM};
+use a99_core::sig::{AtomInput, AtomSig, ShortPrompts};
+use rules::{MISTAKES, PROGRAMS, RULES, Rule};
 use serde_json::Value as Json;
 use std::fmt::Write as _;
 
@@ -53,11 +53,11 @@ impl Engine {
             }
         }
         out.push_str("Atoms (`?`: optional):\n");
-        let of_turn = a99_atoms::turn_atoms();
         for (sig, is_own) in atoms(self) {
+            let is_listed = matches!(sig.listed, ShortPrompts::Both | ShortPrompts::Json);
             match form == PromptForm::Full {
                 true => described(sig, &mut out),
-                false if is_own && is_seldom(sig, SELDOM, &of_turn) => {}
+                false if is_own && !is_listed => {}
                 false => line(&signature(sig), sig, is_own, &mut out),
             }
         }
@@ -212,12 +212,6 @@ fn builtins(out: &mut String) {
     }
 }
 
-/// Whether the short prompts leave an atom out: the listed ones, and those with which
-/// long-lived agents act on their turns.
-fn is_seldom(sig: &AtomSig, listed: &[&str], of_turn: &crate::AtomSet) -> bool {
-    listed.contains(&&*sig.name) || of_turn.get(&sig.name).is_some()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -226,7 +220,7 @@ mod tests {
     fn what_the_tables_name_is_an_atom() {
         let atoms = a99_atoms::all_atoms();
         let needed = RULES.iter().chain(MISTAKES).flat_map(|rule| rule.needs);
-        for name in needed.chain(SELDOM).chain(source::SELDOM) {
+        for name in needed {
             assert!(atoms.get(name).is_some(), "{name}");
         }
         let engine = Engine::new();

@@ -8,7 +8,7 @@ mod inputs;
 pub use call::ToolCallError;
 
 use crate::Engine;
-use a99_core::sig::{Effect, Form};
+use a99_core::sig::Form;
 use a99_vm::atom::AtomDef;
 use serde_json::{Value, json};
 
@@ -124,9 +124,9 @@ fn mcp(atom: &AtomDef, input: Value) -> Value {
     if output.get("type").is_some_and(|kind| kind == "object") {
         tool["outputSchema"] = output;
     }
-    tool["annotations"] = match sig.effect {
-        Effect::Pure => json!({"readOnlyHint": true, "openWorldHint": false}),
-        Effect::Io => json!({"openWorldHint": true}),
+    tool["annotations"] = match sig.effect.is_local() {
+        true => json!({"readOnlyHint": true, "openWorldHint": false}),
+        false => json!({"openWorldHint": true}),
     };
     tool
 }

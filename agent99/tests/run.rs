@@ -2,8 +2,8 @@
 
 use agent99::capabilities::Capabilities;
 use agent99::{
-    AbortSignal, AtomError, AtomTimeout, Call, CallId, Effect, Engine, ErrorCode, Fuel, HostReply,
-    Next, Outcome, Run, RunFault, RunOptions, Value, json,
+    AbortSignal, AtomError, AtomTimeout, Call, CallId, Capability, Effect, Engine, ErrorCode, Fuel,
+    HostReply, Next, Outcome, Run, RunFault, RunOptions, Value, json,
 };
 use std::future::Future;
 use std::pin::Pin;
@@ -61,7 +61,8 @@ fn calls_are_numbered_and_answered() {
     assert_eq!((first.step, first.index, &*first.atom), (0, 0, "httpFetch"));
     assert_eq!(first.id.to_string(), "0.0");
     assert_eq!(first.pointer().as_deref(), Some("/steps/0"));
-    assert_eq!(first.effect, Effect::Io);
+    assert_eq!(first.effect, Effect::Read);
+    assert_eq!(first.capability, Some(Capability::Fetch));
     assert_eq!(
         first.inputs().to_json_string(),
         r#"{"url":"https://a.example"}"#

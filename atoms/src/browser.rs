@@ -1,9 +1,10 @@
 //! The browser atoms (language section 2.8): a document and its storage, by
 //! capability. Selectors, keys and values are taken as written.
 
-use crate::def::{Input, Kind, host, req};
+use crate::def::{Adjust, Input, Kind, all_need, host, req, unlisted};
 use crate::grants::{Answer, failed, inputs, reply, required};
 use a99_core::costs::MICRO;
+use a99_core::sig::{Capability, Effect};
 use a99_core::value::Value;
 use a99_vm::atom::{AtomDef, HostCall, HostReply};
 
@@ -20,21 +21,23 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
     const KEY: Input = req("key", Kind::Text, "Key in the browser's local storage.").literal();
     const FIELD: Input = req("value", Kind::Any, "New value of the form element.").literal();
     const VALUE: Input = req("value", Kind::Any, "Value to store.").literal();
-    vec![
+    let all = vec![
         host(
             "domText",
             "The text of an element.",
             MICRO,
             &[SELECTOR],
             text,
-        ),
+        )
+        .effect(Effect::Read),
         host(
             "domValue",
             "The value of a form element.",
             MICRO,
             &[SELECTOR],
             value,
-        ),
+        )
+        .effect(Effect::Read),
         host("domClick", "Clicks an element.", MICRO, &[SELECTOR], click),
         host(
             "domInput",
@@ -42,22 +45,28 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             MICRO,
             &[SELECTOR, FIELD],
             input,
-        ),
+        )
+        .effect(Effect::Idempotent),
         host(
             "localStorageGet",
             "Reads a key of the local storage.",
             MICRO,
             &[KEY],
             get,
-        ),
+        )
+        .needs(Capability::LocalStorage)
+        .effect(Effect::Read),
         host(
             "localStorageSet",
             "Sets a key of the local storage.",
             MICRO,
             &[KEY, VALUE],
             set,
-        ),
-    ]
+        )
+        .needs(Capability::LocalStorage)
+        .effect(Effect::Idempotent),
+    ];
+    unlisted(all_need(Capability::Dom, all))
 }
 
 fn nothing() -> HostReply {

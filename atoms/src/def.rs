@@ -3,8 +3,8 @@
 
 use a99_core::costs::MICRO;
 use a99_core::sig::{
-    AtomInput, AtomInputs, AtomSig, AtomTimeout, BaseCost, Binding, Effect, Form, Gives, Param,
-    Params,
+    AtomInput, AtomInputs, AtomSig, AtomTimeout, BaseCost, Binding, Capability, Effect, Form,
+    Gives, NumberRange, Param, Params, ShortPrompts,
 };
 use a99_vm::atom::{AsyncFn, AtomBody, AtomDef, NativeFn};
 
@@ -121,6 +121,8 @@ pub(crate) struct Input {
     values: &'static [&'static str],
     any_case: bool,
     default: &'static str,
+    subject: bool,
+    range: Option<NumberRange>,
 }
 
 impl Input {
@@ -141,6 +143,8 @@ impl Input {
             values: &[],
             any_case: false,
             default: "",
+            subject: false,
+            range: None,
         }
     }
 
@@ -190,6 +194,29 @@ impl Input {
         }
     }
 
+    /// What the atom works on.
+    pub(crate) const fn subject(self) -> Input {
+        Input {
+            subject: true,
+            ..self
+        }
+    }
+
+    /// A number in these bounds.
+    pub(crate) const fn within(self, least: f64, most: f64) -> Input {
+        self.ranged(least, most, false)
+    }
+
+    /// A whole number in these bounds.
+    pub(crate) const fn whole(self, least: f64, most: f64) -> Input {
+        self.ranged(least, most, true)
+    }
+
+    const fn ranged(self, least: f64, most: f64, whole: bool) -> Input {
+        let range = Some(NumberRange { least, most, whole });
+        Input { range, ..self }
+    }
+
     /// What stands in for a missing one, as JSON text.
     pub(crate) const fn default(self, default: &'static str) -> Input {
         Input { default, ..self }
@@ -204,6 +231,8 @@ impl Input {
             values: self.values.iter().map(|value| (*value).into()).collect(),
             any_case: self.any_case,
             default: self.default.into(),
+            subject: self.subject,
+            range: self.range,
             ..AtomInput::of_schema(self.name, binding, self.required, &schema)
         }
     }
@@ -301,7 +330,7 @@ pub(crate) fn native(
     }
 }
 
-/// An atom that calls a capability.
+/// An atom that calls a capability, with the effect that promises nothing.
 pub(crate) fn host(
     name: &'static str,
     docs: &'static str,
@@ -310,7 +339,7 @@ pub(crate) fn host(
     body: AsyncFn,
 ) -> AtomDef {
     let sig = AtomSig {
-        effect: Effect::Io,
+        effect: Effect::Unsafe,
         ..sig(name, docs, cost, inputs)
     };
     AtomDef {
@@ -318,6 +347,20 @@ pub(crate) fn host(
         body: AtomBody::Async(body),
         dynamic_cost: None,
     }
+}
+
+/// Atoms of one capability; those that named another keep it.
+pub(crate) fn all_need(capability: Capability, mut defs: Vec<AtomDef>) -> Vec<AtomDef> {
+    for def in &mut defs {
+        def.sig.capability.get_or_insert(capability);
+    }
+    defs
+}
+
+/// Atoms that no short prompt lists.
+pub(crate) fn unlisted(defs: Vec<AtomDef>) -> Vec<AtomDef> {
+    let defs = defs.into_iter();
+    defs.map(|def| def.listed(ShortPrompts::Neither)).collect()
 }
 
 /// Changes to a definition that only some atoms need.
@@ -328,6 +371,10 @@ pub(crate) trait Adjust: Sized {
     fn gives(self, gives: Gives) -> Self;
     /// With this proportional price, which the machine charges before the call.
     fn paid_before(self, formula: a99_core::costs::Formula) -> Self;
+    /// With this capability, which the host must grant.
+    fn needs(self, capability: Capability) -> Self;
+    /// Listed by these short prompts, not by both.
+    fn listed(self, prompts: ShortPrompts) -> Self;
     /// With this time limit in milliseconds.
     fn timeout_ms(self, ms: u64) -> Self;
     /// With fingerprints that artifacts of before have, and how many inputs the atom had then.
@@ -335,8 +382,8 @@ pub(crate) trait Adjust: Sized {
     fn earlier(self, known: &'static [(u64, u8)]) -> Self;
     /// Without a time limit of its own.
     fn untimed(self) -> Self;
-    /// Marked as talking to the world.
-    fn io(self) -> Self;
+    /// With this effect; atoms that call a capability have [`Effect::Unsafe`] without it.
+    fn effect(self, effect: Effect) -> Self;
     /// With the whole static price in the metered model, too: it is no work of
     /// the machine alone, or more of it than its price in the flat model says.
     fn whole_price(self) -> Self;
@@ -359,6 +406,16 @@ impl Adjust for AtomDef {
         self
     }
 
+    fn needs(mut self, capability: Capability) -> Self {
+        self.sig.capability = Some(capability);
+        self
+    }
+
+    fn listed(mut self, prompts: ShortPrompts) -> Self {
+        self.sig.listed = prompts;
+        self
+    }
+
     fn timeout_ms(mut self, ms: u64) -> Self {
         self.sig.timeout = AtomTimeout::Ms(ms);
         self
@@ -374,8 +431,8 @@ impl Adjust for AtomDef {
         self
     }
 
-    fn io(mut self) -> Self {
-        self.sig.effect = Effect::Io;
+    fn effect(mut self, effect: Effect) -> Self {
+        self.sig.effect = effect;
         self
     }
 

@@ -4,8 +4,9 @@
 
 use crate::def::{Adjust, Input, Kind, TENTH, form, opt, req};
 use a99_core::costs::MICRO;
-use a99_core::sig::{Form, Params};
-use a99_core::sig::{Gives, JsonKinds};
+use a99_core::sig::{
+    Capability, Effect, Form, Gives, JsonKinds, MAX_CALLS_UNDER_WAY, Params, ShortPrompts,
+};
 use a99_vm::atom::AtomDef;
 
 /// A required list of steps.
@@ -46,7 +47,8 @@ pub(crate) fn flow() -> Vec<AtomDef> {
                 "steps",
                 "Steps to run in order, until an error or a `return`.",
             )],
-        ),
+        )
+        .listed(ShortPrompts::Source),
         form(
             Form::If,
             "if",
@@ -83,14 +85,16 @@ pub(crate) fn flow() -> Vec<AtomDef> {
             "Ends the innermost `forEach` or `while`.",
             TENTH,
             &[],
-        ),
+        )
+        .listed(ShortPrompts::Source),
         form(
             Form::Continue,
             "continue",
             "Ends this turn of the innermost `forEach` or `while`.",
             TENTH,
             &[],
-        ),
+        )
+        .listed(ShortPrompts::Source),
         form(
             Form::Try,
             "try",
@@ -125,7 +129,8 @@ pub(crate) fn flow() -> Vec<AtomDef> {
                 "steps",
                 "Steps to run; variables that they set end with them.",
             )],
-        ),
+        )
+        .listed(ShortPrompts::Source),
         form(
             Form::CallLocal,
             "callLocal",
@@ -153,6 +158,7 @@ pub(crate) fn flow() -> Vec<AtomDef> {
             )
             .literal()],
         )
+        .gives(Gives::NOTHING)
         .whole_price(),
         form(
             Form::Map,
@@ -233,7 +239,8 @@ pub(crate) fn flow() -> Vec<AtomDef> {
                     "Steps whose variable `result` is memoized for the run.",
                 ),
             ],
-        ),
+        )
+        .listed(ShortPrompts::Source),
         form(
             Form::Cache,
             "cache",
@@ -242,9 +249,13 @@ pub(crate) fn flow() -> Vec<AtomDef> {
             &[
                 opt("key", Kind::Text, KEY),
                 steps("steps", "Steps whose variable `result` is kept."),
-                opt("ttlMs", Kind::Number, "Time to live in milliseconds.").default("86400000"),
+                opt("ttlMs", Kind::Number, "Time to live in milliseconds.")
+                    .whole(0.0, f64::INFINITY)
+                    .default("86400000"),
             ],
         )
+        .listed(ShortPrompts::Source)
+        .needs(Capability::Store)
         .whole_price(),
         call_all(),
     ]
@@ -323,9 +334,11 @@ fn call_all() -> AtomDef {
                 Kind::Number,
                 "Calls in progress at once, from 1 to 64.",
             )
+            .whole(1.0, MAX_CALLS_UNDER_WAY)
             .default("8"),
         ],
     )
+    .listed(ShortPrompts::Neither)
     .gives(Gives::always(JsonKinds::ARRAY))
 }
 
@@ -385,7 +398,8 @@ pub(crate) fn state() -> Vec<AtomDef> {
                 name("Name of the variable, which must be free in this scope."),
                 req("value", Kind::Any, "Its value."),
             ],
-        ),
+        )
+        .listed(ShortPrompts::Source),
         form(
             Form::VarGet,
             "varGet",
@@ -395,8 +409,10 @@ pub(crate) fn state() -> Vec<AtomDef> {
                 "key",
                 Kind::Text,
                 "Name of a variable, or a path from one: `user.name`.",
-            )],
-        ),
+            )
+            .subject()],
+        )
+        .listed(ShortPrompts::Source),
         form(
             Form::VarsImport,
             "varsImport",
@@ -422,6 +438,7 @@ pub(crate) fn state() -> Vec<AtomDef> {
             )
             .literal()],
         )
+        .listed(ShortPrompts::Source)
         .gives(Gives::always(JsonKinds::OBJECT)),
     ]
 }
@@ -471,6 +488,8 @@ pub(crate) fn run_code() -> AtomDef {
             opt("args", Kind::Record, "Arguments of the transpiled program."),
         ],
     )
+    .listed(ShortPrompts::Neither)
+    .needs(Capability::Transpiler)
     .whole_price()
-    .io()
+    .effect(Effect::Read)
 }

@@ -3,7 +3,7 @@
 
 use crate::def::{Adjust, Kind, native, opt, req};
 use a99_core::costs::{DIGEST, MICRO, Sizes};
-use a99_core::sig::Binding;
+use a99_core::sig::{Binding, ShortPrompts};
 use a99_core::sig::{Gives, JsonKinds};
 use a99_core::text::{hex, wtf8_to_string_lossy};
 use a99_vm::atom::{AtomDef, Scope};
@@ -40,7 +40,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
                 .default("false"),
             ],
             hash,
-        )
+        ).listed(ShortPrompts::Source)
         .gives(Gives::always(JsonKinds::STRING))
         .metered(DIGEST),
     ]

@@ -2,7 +2,7 @@
 
 use crate::def::{Adjust, Kind, native, req};
 use a99_core::costs::{MICRO, PARSE, STRINGIFY, Sizes};
-use a99_core::sig::{Gives, JsonKinds};
+use a99_core::sig::{Gives, JsonKinds, ShortPrompts};
 use a99_vm::atom::{AtomDef, Scope};
 use a99_vm::coerce::to_str;
 use a99_vm::heap::Val;
@@ -15,13 +15,10 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             "jsonParse",
             "Parses JSON text.",
             MICRO,
-            &[req(
-                "str",
-                Kind::Text,
-                "JSON text; invalid text is an error.",
-            )],
+            &[req("str", Kind::Text, "JSON text; invalid text is an error.").subject()],
             parse,
         )
+        .listed(ShortPrompts::Json)
         .metered(PARSE),
         native(
             "jsonStringify",
@@ -31,9 +28,11 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
                 "value",
                 Kind::Any,
                 "Value to write, compactly; values without a JSON form are left out.",
-            )],
+            )
+            .subject()],
             stringify,
         )
+        .listed(ShortPrompts::Json)
         .gives(Gives::mostly(JsonKinds::STRING))
         .metered(STRINGIFY),
     ]

@@ -2,7 +2,7 @@
 
 use crate::def::{Adjust, Kind, native, req};
 use a99_core::costs::MICRO;
-use a99_core::sig::{Gives, JsonKinds};
+use a99_core::sig::{Effect, Gives, JsonKinds, ShortPrompts};
 use a99_vm::atom::{AtomDef, Scope};
 use a99_vm::heap::Val;
 use a99_vm::native::{Cx, Fault};
@@ -18,11 +18,14 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
                     "list",
                     Kind::List,
                     "List to append to, usually a variable; another value is returned unchanged.",
-                ),
+                )
+                .subject(),
                 req("item", Kind::Any, "Item to append."),
             ],
             push,
-        ),
+        )
+        .listed(ShortPrompts::Json)
+        .effect(Effect::Mutates),
         native(
             "len",
             "The length of a list or text, 0 for anything else.",
@@ -31,9 +34,11 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
                 "list",
                 Kind::Any,
                 "List whose items are counted, or text whose UTF-16 units are.",
-            )],
+            )
+            .subject()],
             len,
         )
+        .listed(ShortPrompts::Json)
         .gives(Gives::always(JsonKinds::NUMBER)),
     ]
 }

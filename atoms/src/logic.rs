@@ -1,7 +1,7 @@
 //! Logic (language section 2.3): comparisons and connectives as atoms.
 
 use crate::def::{Adjust, Kind, TENTH, native, req};
-use a99_core::sig::{Gives, JsonKinds};
+use a99_core::sig::{Gives, JsonKinds, ShortPrompts};
 use a99_vm::atom::{AtomDef, Scope};
 use a99_vm::coerce::{Cmp, compare, loose_eq, truthy};
 use a99_vm::heap::Val;
@@ -15,14 +15,22 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
     ];
     vec![
         native("eq", "Whether a == b, with coercion.", TENTH, &two, eq)
+            .listed(ShortPrompts::Neither)
             .gives(Gives::always(JsonKinds::BOOLEAN)),
         native("neq", "Whether a != b, with coercion.", TENTH, &two, neq)
+            .listed(ShortPrompts::Neither)
             .gives(Gives::always(JsonKinds::BOOLEAN)),
-        native("gt", "Whether a > b.", TENTH, &two, gt).gives(Gives::always(JsonKinds::BOOLEAN)),
-        native("lt", "Whether a < b.", TENTH, &two, lt).gives(Gives::always(JsonKinds::BOOLEAN)),
+        native("gt", "Whether a > b.", TENTH, &two, gt)
+            .listed(ShortPrompts::Neither)
+            .gives(Gives::always(JsonKinds::BOOLEAN)),
+        native("lt", "Whether a < b.", TENTH, &two, lt)
+            .listed(ShortPrompts::Neither)
+            .gives(Gives::always(JsonKinds::BOOLEAN)),
         native("and", "Whether both are truthy.", TENTH, &two, and)
+            .listed(ShortPrompts::Neither)
             .gives(Gives::always(JsonKinds::ANY)),
         native("or", "Whether one is truthy.", TENTH, &two, or)
+            .listed(ShortPrompts::Neither)
             .gives(Gives::always(JsonKinds::ANY)),
         native(
             "not",
@@ -31,6 +39,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             &[req("value", Kind::Any, "Value to negate.")],
             not,
         )
+        .listed(ShortPrompts::Neither)
         .gives(Gives::always(JsonKinds::BOOLEAN)),
     ]
 }

@@ -4,7 +4,7 @@
 
 use crate::def::{Adjust, Input, Kind, native, req};
 use a99_core::costs::{MEMBERS, MICRO, READ, Sizes};
-use a99_core::sig::{Gives, JsonKinds};
+use a99_core::sig::{Effect, Gives, JsonKinds, ShortPrompts};
 use a99_vm::atom::{AtomDef, Scope};
 use a99_vm::builtins::members;
 use a99_vm::coerce::{to_str, truthy};
@@ -24,6 +24,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             &pair("Names of the members to keep, in the order of the new object."),
             pick,
         )
+        .listed(ShortPrompts::Json)
         .gives(Gives::always(JsonKinds::OBJECT))
         .metered(MEMBERS),
         native(
@@ -33,6 +34,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             &pair("Names of the members to leave out."),
             omit,
         )
+        .listed(ShortPrompts::Neither)
         .gives(Gives::always(JsonKinds::OBJECT))
         .metered(MEMBERS),
         native(
@@ -49,6 +51,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             ],
             merge,
         )
+        .listed(ShortPrompts::Neither)
         .gives(Gives::always(JsonKinds::OBJECT))
         .metered(MEMBERS),
         native(
@@ -62,6 +65,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             )],
             keys,
         )
+        .listed(ShortPrompts::Json)
         .gives(Gives::always(JsonKinds::ARRAY))
         .metered(MEMBERS),
         native(
@@ -80,6 +84,8 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             ],
             member_set,
         )
+        .listed(ShortPrompts::Json)
+        .effect(Effect::Mutates)
         .metered(READ),
         native(
             "memberDelete",
@@ -90,11 +96,14 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
                     "object",
                     Kind::Record,
                     "Object to change, usually a variable.",
-                ),
+                )
+                .subject(),
                 req("key", Kind::Key, "Name of the member."),
             ],
             member_delete,
         )
+        .listed(ShortPrompts::Neither)
+        .effect(Effect::Mutates)
         .gives(Gives::always(JsonKinds::BOOLEAN))
         .metered(READ),
     ]
@@ -104,7 +113,8 @@ const TARGET: Input = req(
     "object",
     Kind::Data,
     "Object or list to change, usually a variable.",
-);
+)
+.subject();
 
 /// Estimated bytes of one member of an object under construction: copied out
 /// of its object, then in the draft and in the index of it that growth holds

@@ -4,7 +4,7 @@ use crate::def::{Adjust, Kind, TENTH, host, native, req};
 use crate::grants::{Answer, inputs};
 use a99_core::costs::{READ, Sizes};
 
-use a99_core::sig::{Gives, JsonKinds};
+use a99_core::sig::{Effect, Gives, JsonKinds, ShortPrompts};
 use a99_core::text::Text;
 use a99_core::value::Value;
 use a99_vm::LogLevel;
@@ -24,9 +24,10 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             &message("The message; other values than texts are written as JSON."),
             log,
         )
+        .listed(ShortPrompts::Neither)
         .metered(READ)
         .whole_price()
-        .io(),
+        .effect(Effect::Unsafe),
         native(
             "consoleWarn",
             "Adds a message to the warnings.",
@@ -34,9 +35,10 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             &message("The warning; other values than texts are written as JSON."),
             warn,
         )
+        .listed(ShortPrompts::Neither)
         .metered(READ)
         .whole_price()
-        .io(),
+        .effect(Effect::Unsafe),
         native(
             "consoleError",
             "Fails with a message.",
@@ -44,9 +46,11 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             &message("The error's message; other values than texts are written as JSON."),
             error,
         )
+        .listed(ShortPrompts::Neither)
+        .gives(Gives::NOTHING)
         .metered(READ)
         .whole_price()
-        .io(),
+        .effect(Effect::Unsafe),
         // Its time is that of whoever reads.
         host(
             "streamChunk",
@@ -55,6 +59,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             &[req("data", Kind::Any, "Data to send.")],
             stream_chunk,
         )
+        .listed(ShortPrompts::Neither)
         .gives(Gives::always(JsonKinds::NULL))
         .untimed(),
     ]

@@ -4,7 +4,7 @@
 use crate::def::{Adjust, Kind, native, opt};
 use a99_capabilities::uuid_v4;
 use a99_core::costs::{MICRO, Sizes, WRITTEN};
-use a99_core::sig::{Gives, JsonKinds};
+use a99_core::sig::{Effect, Gives, JsonKinds, ShortPrompts};
 use a99_vm::atom::{AtomDef, Scope};
 use a99_vm::coerce::{to_integer, to_number};
 use a99_vm::heap::Val;
@@ -32,16 +32,19 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
                     Kind::Number,
                     "Characters of a `base36` text, from 0 to 65536.",
                 )
+                .whole(0.0, 65_536.0)
                 .default("10"),
             ],
             random,
         )
+        .listed(ShortPrompts::Source)
         .gives(Gives::always(JsonKinds::ANY))
         .metered(WRITTEN)
-        .io(),
+        .effect(Effect::Read),
         native("uuid", "A random UUID (version 4).", MICRO, &[], uuid)
+            .listed(ShortPrompts::Source)
             .gives(Gives::always(JsonKinds::STRING))
-            .io(),
+            .effect(Effect::Read),
     ]
 }
 

@@ -3,7 +3,7 @@
 
 use crate::def::{Adjust, Input, Kind, native, opt, req};
 use a99_core::costs::{MICRO, READ};
-use a99_core::sig::{Gives, JsonKinds};
+use a99_core::sig::{Gives, JsonKinds, ShortPrompts};
 use a99_vm::atom::{AtomDef, NativeFn, Scope};
 use a99_vm::builtins::regex::{MAX_INPUT_UNITS, MAX_PATTERN_UNITS, regex_match_str};
 use a99_vm::builtins::regex_find::{self, Pattern};
@@ -28,12 +28,13 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
                 req(
                     "value",
                     Kind::Any,
-                    "Text to search, of at most 100000 characters; another value is converted to \
-                     text.",
-                ),
+                    "Text to search, of at most 100000 characters; another value is converted to text.",
+                )
+                .subject(),
             ],
             matches,
         )
+        .listed(ShortPrompts::Json)
         .gives(Gives::always(JsonKinds::BOOLEAN))
         .metered(READ)
         .whole_price(),
@@ -44,6 +45,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             &[TEXT, PATTERN, FLAGS],
             find_first,
         )
+        .listed(ShortPrompts::Neither)
         .gives(Gives::always(JsonKinds::ANY)),
         finds(
             "regexFindAll",
@@ -52,6 +54,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             &[TEXT, PATTERN, FLAGS],
             find_all,
         )
+        .listed(ShortPrompts::Neither)
         .gives(Gives::always(JsonKinds::ARRAY)),
         finds(
             "regexReplace",
@@ -74,6 +77,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             ],
             replace,
         )
+        .listed(ShortPrompts::Neither)
         .gives(Gives::always(JsonKinds::STRING)),
         finds(
             "regexSplit",
@@ -82,10 +86,11 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
                 TEXT,
                 PATTERN,
                 FLAGS,
-                opt("limit", Kind::Number, "Maximum number of parts."),
+                opt("limit", Kind::Number, "Maximum number of parts.").whole(0.0, f64::INFINITY),
             ],
             split,
         )
+        .listed(ShortPrompts::Neither)
         .gives(Gives::always(JsonKinds::ARRAY)),
     ]
 }
@@ -94,7 +99,8 @@ const TEXT: Input = req(
     "text",
     Kind::Text,
     "Text to search, of at most 1000000 characters; another value is converted to text.",
-);
+)
+.subject();
 
 const PATTERN: Input = req(
     "pattern",

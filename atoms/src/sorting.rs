@@ -2,14 +2,14 @@
 
 use crate::def::{Adjust, Input, Kind, native, opt, req};
 use a99_core::costs::{Formula, MEMBERS, MICRO, READ};
-use a99_core::sig::{Gives, JsonKinds};
+use a99_core::sig::{Gives, JsonKinds, ShortPrompts};
 use a99_vm::atom::{AtomDef, Scope};
 use a99_vm::builtins::by_key::{self, By, MAX_KEYS, SortKey, UNIQUE};
 use a99_vm::coerce::to_str;
 use a99_vm::heap::Val;
 use a99_vm::native::{Cx, Fault};
 
-const ITEMS: Input = req("items", Kind::List, "List of items; a set counts as one.");
+const ITEMS: Input = req("items", Kind::List, "List of items; a set counts as one.").subject();
 
 pub(crate) fn atoms() -> Vec<AtomDef> {
     vec![
@@ -32,6 +32,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             ],
             sort,
         )
+        .listed(ShortPrompts::Json)
         .gives(Gives::always(JsonKinds::ARRAY))
         .metered(Formula::Sort),
         native(
@@ -44,6 +45,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             ],
             group_by,
         )
+        .listed(ShortPrompts::Neither)
         .gives(Gives::always(JsonKinds::OBJECT))
         .metered(MEMBERS),
         native(
@@ -56,6 +58,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             ],
             unique,
         )
+        .listed(ShortPrompts::Neither)
         .gives(Gives::always(JsonKinds::ARRAY))
         .metered(UNIQUE),
         native(
@@ -68,6 +71,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             ],
             sum,
         )
+        .listed(ShortPrompts::Neither)
         .gives(Gives::always(JsonKinds::NUMBER))
         .metered(READ),
     ]

@@ -4,7 +4,7 @@
 use crate::def::{Adjust, Kind, native, req};
 use a99_core::builtins::method;
 use a99_core::costs::{JOIN, MICRO, SPLIT};
-use a99_core::sig::{Gives, JsonKinds};
+use a99_core::sig::{Gives, JsonKinds, ShortPrompts};
 use a99_vm::atom::{AtomDef, Scope};
 use a99_vm::builtins::{call_method, unknown_method};
 use a99_vm::heap::Val;
@@ -17,7 +17,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             "Splits text at a separator.",
             MICRO,
             &[
-                req("str", Kind::Text, "Text to split."),
+                req("str", Kind::Text, "Text to split.").subject(),
                 req(
                     "sep",
                     Kind::Text,
@@ -27,6 +27,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             ],
             split,
         )
+        .listed(ShortPrompts::Json)
         .gives(Gives::always(JsonKinds::ARRAY))
         .metered(SPLIT),
         native(
@@ -38,11 +39,13 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
                     "list",
                     Kind::Texts,
                     "Items in order; other values are converted to text, null to the empty text.",
-                ),
+                )
+                .subject(),
                 req("sep", Kind::Text, "Separator between two items."),
             ],
             join,
         )
+        .listed(ShortPrompts::Json)
         .gives(Gives::always(JsonKinds::STRING))
         .metered(JOIN),
     ]

@@ -3,7 +3,7 @@
 use crate::def::{Adjust, Input, Kind, native, opt, req};
 use crate::objects::array_index;
 use a99_core::costs::{BOTH, FEW_HOLES, HOLE, MICRO, READ, Sizes, WRITTEN};
-use a99_core::sig::Binding;
+use a99_core::sig::{Binding, ShortPrompts};
 use a99_core::sig::{Gives, JsonKinds};
 use a99_vm::atom::{AtomDef, Scope};
 use a99_vm::builtins::unknown_method;
@@ -40,6 +40,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             ],
             template,
         )
+        .listed(ShortPrompts::Json)
         .gives(Gives::always(JsonKinds::STRING))
         .metered(BOTH),
         native(

@@ -11,7 +11,9 @@ mod rounds;
 
 use crate::def::{Adjust, Input, Kind, TENTH, form, native, opt, req};
 use a99_core::costs::{PARSE, Sizes, WRITTEN};
-use a99_core::sig::{Binding, Form, Gives, JsonKinds};
+use a99_core::sig::{
+    Binding, Capability, Form, Gives, JsonKinds, MAX_CALLS_UNDER_WAY, ShortPrompts,
+};
 use a99_vm::atom::AtomDef;
 use a99_vm::heap::{Ref, Val};
 use a99_vm::native::{Cx, Fault};
@@ -60,23 +62,27 @@ pub(crate) const MODEL_OPTIONS: [Input; 11] = [
         "maxTokens",
         Kind::Number,
         "Maximum number of tokens of an answer.",
-    ),
+    )
+    .whole(1.0, f64::INFINITY),
     opt(
         "temperature",
         Kind::Number,
         "Sampling temperature, from 0 to 2, or to 1 for Anthropic's models.",
-    ),
+    )
+    .within(0.0, 2.0),
     opt(
         "seed",
         Kind::Number,
         "A whole number; the same seed requests the same answer. Not every service supports it.",
-    ),
+    )
+    .whole(0.0, 9_007_199_254_740_991.0),
     opt("stop", Kind::Any, "Texts that end an answer.").told(Kind::TextOrTexts),
     opt(
         "topP",
         Kind::Number,
         "Nucleus sampling: the share of the likeliest tokens to choose from, from 0 to 1.",
-    ),
+    )
+    .within(0.0, 1.0),
     opt(
         "effort",
         Kind::Text,
@@ -195,6 +201,7 @@ fn tool_loop() -> AtomDef {
             Kind::Number,
             "Calls of a round in progress at once, from 1 to 64.",
         )
+        .whole(1.0, MAX_CALLS_UNDER_WAY)
         .default("8"),
         opt(
             "maxRounds",
@@ -202,6 +209,7 @@ fn tool_loop() -> AtomDef {
             "Maximum number of rounds, from 1 to 64: a round is an answer of the model and its \
              tool calls.",
         )
+        .whole(1.0, 64.0)
         .default("8"),
         opt(
             "budget",
@@ -233,6 +241,8 @@ fn tool_loop() -> AtomDef {
         TENTH,
         &inputs,
     )
+    .listed(ShortPrompts::Source)
+    .needs(Capability::Ai)
     .gives(Gives::always(JsonKinds::OBJECT))
     .earlier(EARLIER_LOOP)
 }

@@ -149,6 +149,15 @@ impl fmt::Debug for Capabilities {
 mod tests {
     use super::*;
     use crate::{MemoryStore, ScriptedFetch};
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn what_atoms_need_can_be_granted() {
+        use a99_core::sig::Capability;
+        let needed: BTreeSet<&str> = Capability::ALL.iter().map(|c| c.name()).collect();
+        let granted = Capabilities::NAMES.iter().copied().collect();
+        assert_eq!(needed, granted, "core/src/sig/capability.rs");
+    }
 
     #[test]
     fn only_what_was_granted() {

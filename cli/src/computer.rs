@@ -6,7 +6,7 @@
 
 use crate::args::RunArgs;
 use crate::failure::Failure;
-use agent99::{Capabilities, ErrorCode, RunError, shell_atoms};
+use agent99::{Capabilities, Capability, ErrorCode, RunError, all_atoms};
 
 #[cfg(feature = "sandbox")]
 use crate::commands::sandbox::builder;
@@ -100,7 +100,9 @@ impl Computer {
     /// Says what to do about a computer that is not there.
     pub(crate) fn explain(&self, error: &mut RunError) {
         let op = error.op.to_string_lossy();
-        let asks = error.code == ErrorCode::Capability && shell_atoms().get(&op).is_some();
+        let atoms = all_atoms();
+        let needs = atoms.get(&op).and_then(|atom| atom.sig.capability);
+        let asks = error.code == ErrorCode::Capability && needs == Some(Capability::Shell);
         if asks && error.help.is_none() {
             error.help = Some(self.remedy());
         }

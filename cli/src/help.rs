@@ -4,31 +4,7 @@
 use crate::grants::Grant;
 use crate::input::Source;
 use a99_core::diag::suggest;
-use agent99::{AtomSet, ErrorCode, RunError};
-
-/// The member of a script that stands in for what an op needs.
-const SCRIPTED: [(&str, &str); 20] = [
-    ("httpFetch", "fetch"),
-    ("llmPredict", "llm"),
-    ("llmPredictBattery", "llmBattery"),
-    ("llmVision", "llmBattery"),
-    ("llmChat", "ai"),
-    ("llmToolLoop", "ai"),
-    ("agentRun", "agents"),
-    ("xmlParse", "xml"),
-    ("transpileCode", "transpile"),
-    ("runCode", "transpile"),
-    ("cache", "store"),
-    ("storeGet", "store"),
-    ("storeSet", "store"),
-    ("storeQuery", "store"),
-    ("storeQueryWhere", "store"),
-    ("storeVectorize", "embed"),
-    ("storeVectorSearch", "vectors"),
-    ("storeSearch", "vectors"),
-    ("storeCreateCollection", "vectors"),
-    ("storeVectorAdd", "vectors"),
-];
+use agent99::{AtomSet, Capability, ErrorCode, RunError};
 
 /// Puts advice into an error that a user of this command can act on; what is there
 /// already speaks of the library.
@@ -59,9 +35,9 @@ pub(crate) fn advise(error: &mut RunError, source: &Source, atoms: &AtomSet) {
                      agent99.toml, lets the program read it"
                 )
             }
-            None => missing(&op, error, source),
+            None => missing(&op, error, source, atoms),
             Some(said) if said.contains("`--") || said.contains("sandbox") => return,
-            Some(said) => format!("{said}; {}", missing(&op, error, source)),
+            Some(said) => format!("{said}; {}", missing(&op, error, source, atoms)),
         },
         ErrorCode::Program => match unknown_atom(error, atoms) {
             Some(text) => text,
@@ -96,42 +72,48 @@ fn unreadable(error: &RunError) -> Option<String> {
 }
 
 /// How to grant what an op needs.
-fn missing(op: &str, error: &RunError, source: &Source) -> String {
-    let known = SCRIPTED.iter().find(|(name, _)| *name == op);
-    let is_of_turn = agent99::turn_atoms().iter().any(|atom| atom.sig.name == op);
-    match known {
-        _ if is_of_turn => {
-            "only agents of `a99 agent host` have it; script it with `--script FILE`, under `turn`"
-                .into()
-        }
-        Some(("httpFetch", _)) => {
+fn missing(op: &str, error: &RunError, source: &Source, atoms: &AtomSet) -> String {
+    use Capability::{
+        Agent, AgentTurn, Ai, Clock, Dom, Embedder, Fetch, Llm, LlmBattery, LocalStorage,
+        Procedures, Random, Shell, Store, Transpiler, Vectors, Xml,
+    };
+    let Some(capability) = atoms.get(op).and_then(|atom| atom.sig.capability) else {
+        return "script the answers with `--script FILE` (see `a99 run --help`)".into();
+    };
+    let member = capability.member();
+    match capability {
+        AgentTurn => format!(
+            "only agents of `a99 agent host` have it; script it with `--script FILE`, under \
+             `{member}`"
+        ),
+        Fetch => {
             let host = host_of(error, source).unwrap_or_else(|| "HOST".to_owned());
             format!(
                 "grant the address with `--allow net:{host}`, or `allow = [\"net:{host}\"]` in \
-                 agent99.toml; or script the response with `--script FILE`, under `fetch`"
+                 agent99.toml; or script the response with `--script FILE`, under `{member}`"
             )
         }
-        Some(("storeVectorize", member)) => format!(
-            "grant embeddings with `--embed DIR`, a model from `a99 model import`; or script \
-             them with `--script FILE`, under `{member}`"
-        ),
-        Some((name, member)) if name.starts_with("llm") => format!(
+        Llm | LlmBattery | Ai => format!(
             "grant a model with `--llm URL --model NAME`, where URL is a service such as \
              `http://localhost:1234/v1`; or script the answers with `--script FILE`, under \
              `{member}`"
         ),
-        Some(("agentRun", member)) => format!(
+        Agent => format!(
             "grant the agent with `--agent NAME=FILE`; or script its answers with `--script \
              FILE`, under `{member}`"
         ),
-        Some((_, member @ "vectors")) => format!(
+        Vectors => format!(
             "grant a store of documents and vectors with `--store FILE`; or script them with \
              `--script FILE`, under `{member}`"
         ),
-        Some((_, member)) => format!(
+        Embedder => format!(
+            "grant embeddings with `--embed DIR`, a model from `a99 model import`; or script \
+             them with `--script FILE`, under `{member}`"
+        ),
+        Xml | Transpiler | Shell | Store | Clock | Random => format!(
             "script the answers with `--script FILE`, under `{member}` (see `a99 run --help`)"
         ),
-        None => "script the answers with `--script FILE` (see `a99 run --help`)".into(),
+        Dom | LocalStorage | Procedures => "no option of this command grants it".into(),
     }
 }
 
@@ -158,20 +140,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_op_of_the_table_is_one() {
+    fn what_a_script_can_grant_is_said() {
         let atoms = agent99::all_atoms();
-        for (op, _) in SCRIPTED {
-            assert!(atoms.get(op).is_some(), "{op}");
-        }
-        // Their members are those that scripts have.
-        for (_, member) in SCRIPTED {
-            let value = agent99::json!({ member: 1 });
-            let script = agent99::capabilities::Script::new(value.into());
-            let unknown = script.err().map(|error| error.to_string());
-            assert!(
-                !unknown.is_some_and(|text| text.contains("unknown")),
-                "{member}"
-            );
+        for atom in atoms.iter() {
+            let Some(capability) = atom.sig.capability else {
+                continue;
+            };
+            let name = &atom.sig.name;
+            let mut error = RunError::new(ErrorCode::Capability, &**name, "x");
+            advise(&mut error, &Source::none(), &atoms);
+            let help = error.help.expect("help");
+            let member = format!("`{}`", capability.member());
+            assert!(member == "``" || help.contains(&member), "{name}: {help}");
         }
     }
 

@@ -6,6 +6,7 @@ use crate::expr::MAX_NESTING;
 use crate::findings::Findings;
 use crate::ir::{FromJson, expr_text};
 use a99_core::diag::{Diagnostic, Diagnostics, Severity, codes};
+use a99_core::grammar::expression_key;
 use a99_core::json::{Document, Kind, NodeId};
 
 /// Nesting of a node: how many steps, expression nodes and plain values are
@@ -215,12 +216,7 @@ pub(crate) fn check(
 
 /// The text of a step that is an expression: a condition, or a formula.
 fn step_text(doc: &Document, step: NodeId, op: NodeId) -> Option<NodeId> {
-    match doc.str(op)? {
-        b"if" | b"while" | b"filter" | b"find" => doc.get(step, "condition"),
-        b"mathCalc" => doc.get(step, "expr"),
-        b"llmToolLoop" => doc.get(step, "stopWhen"),
-        _ => None,
-    }
+    doc.get(step, expression_key(doc.str(op)?)?)
 }
 
 /// Whether an expression text reads a part of the request context.

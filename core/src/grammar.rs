@@ -16,6 +16,17 @@ const fn key(name: &'static str, docs: &'static str) -> ProgramKey {
     ProgramKey { name, docs }
 }
 
+/// The key of a step that holds an expression as text, by the step's op.
+#[must_use]
+pub fn expression_key(op: &[u8]) -> Option<&'static str> {
+    match op {
+        b"if" | b"while" | b"filter" | b"find" => Some("condition"),
+        b"mathCalc" => Some("expr"),
+        b"llmToolLoop" => Some("stopWhen"),
+        _ => None,
+    }
+}
+
 /// The keys of a program's root.
 pub const PROGRAM_KEYS: &[ProgramKey] = &[
     key("$schema", "Where the schema of programs is, for editors."),

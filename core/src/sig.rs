@@ -3,10 +3,12 @@
 //! A signature says how the step's keys become operands and what the step
 //! costs before its body runs; the code behind it is the VM's business.
 
+mod capability;
 mod input;
 mod literal;
 
-pub use input::{AtomInput, AtomInputs, JsonKinds};
+pub use capability::Capability;
+pub use input::{AtomInput, AtomInputs, JsonKinds, NumberRange};
 pub use literal::{LiteralCheck, LiteralFault};
 
 use crate::builtins::Reads;
@@ -192,13 +194,48 @@ pub enum AtomTimeout {
 /// The default time limit of an atom in milliseconds (D22).
 pub const DEFAULT_ATOM_TIMEOUT_MS: u64 = 1_000;
 
-/// Whether an atom talks to the world.
+/// What a call of an atom changes, and so whether it may be repeated or left out. For a
+/// control form this is what the form does by itself, without its steps.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// Depends on its inputs only.
+    /// Depends on its inputs only and changes nothing.
     Pure,
-    /// Calls a capability, a clock or a source of randomness.
-    Io,
+    /// Depends on its inputs only and changes one of them.
+    Mutates,
+    /// Asks the host and changes nothing: a repeated call costs time and money only, and a
+    /// call without a reader of its answer is useless.
+    Read,
+    /// Changes the world; two calls leave the same as one.
+    Idempotent,
+    /// Changes the world with every call.
+    Unsafe,
+}
+
+impl Effect {
+    /// The name that [`Effect::Unsafe`] had when every call to the host was one.
+    #[deprecated(note = "name what the call changes; `is_local` says whether it asks the host")]
+    #[allow(non_upper_case_globals, reason = "written like the variants")]
+    pub const Io: Effect = Effect::Unsafe;
+
+    /// Whether the call stays within the program: no capability, clock or randomness.
+    #[must_use]
+    pub const fn is_local(self) -> bool {
+        matches!(self, Effect::Pure | Effect::Mutates)
+    }
+}
+
+/// Which of the short prompts list an atom; the long one lists all of them. They leave out
+/// those that few programs need or that others replace, as JavaScript does in the source form.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum ShortPrompts {
+    /// Those of programs as JSON and of the source form.
+    Both,
+    /// That of programs as JSON.
+    Json,
+    /// That of the source form.
+    Source,
+    /// Neither.
+    Neither,
 }
 
 /// Who charges the proportional price of an atom ([`AtomSig::metered`]).
@@ -225,6 +262,9 @@ pub struct Gives {
 impl Gives {
     /// Nothing is known.
     pub const ANYTHING: Gives = Gives::mostly(JsonKinds::ANY);
+
+    /// No answer: every call fails.
+    pub const NOTHING: Gives = Gives::mostly(JsonKinds::NONE);
 
     /// A value of these kinds, always.
     #[must_use]
@@ -271,8 +311,13 @@ pub struct AtomSig {
     pub output_schema: Cow<'static, str>,
     /// What it answers with.
     pub gives: Gives,
-    /// Whether it talks to the world.
+    /// What a call changes.
     pub effect: Effect,
+    /// What a host must grant for it. [`Capability::AgentTurn`] says where the atom may stand,
+    /// too.
+    pub capability: Option<Capability>,
+    /// The short prompts that list it.
+    pub listed: ShortPrompts,
     /// The form the compiler lowers it to, for control forms.
     pub form: Option<Form>,
     /// Static price.
@@ -314,6 +359,11 @@ impl AtomSig {
         hash.0
     }
 
+    /// Whether every call fails.
+    pub fn always_fails(&self) -> bool {
+        self.gives == Gives::NOTHING
+    }
+
     /// How many inputs the atom had when it had this fingerprint; `None` if it never had.
     pub fn inputs_of_earlier(&self, fingerprint: u64) -> Option<usize> {
         let mut earlier = self.earlier.iter();
@@ -343,6 +393,8 @@ impl AtomSig {
             output_schema: Cow::Borrowed(""),
             gives: Gives::ANYTHING,
             effect: Effect::Pure,
+            capability: None,
+            listed: ShortPrompts::Both,
             form: None,
             cost: BaseCost::Fixed(cost_micro),
             metered: FREE,

@@ -252,7 +252,7 @@ fn constant(atom: &Atom) -> TokenStream {
     let literal = literal(atom);
     let effect = match atom.pure_effect {
         true => quote!(Pure),
-        false => quote!(Io),
+        false => quote!(Unsafe),
     };
     let timeout = match atom.timeout_ms {
         Some(0) => quote!(None),

@@ -2,7 +2,7 @@
 
 use super::{atoms, line, signature};
 use crate::Engine;
-use a99_core::sig::{Binding, Form};
+use a99_core::sig::{Binding, Form, ShortPrompts};
 
 /// The rules, most important first.
 const RULES: &str = "\
@@ -61,83 +61,17 @@ const ANSWERS: &[(&str, &str)] = &[
     ("shellExec", "{ stdout, stderr, exitCode }"),
 ];
 
-/// Atoms that the short prompt leaves out: rarely needed, or covered by JavaScript.
-pub(super) const SELDOM: &[&str] = &[
-    "split",
-    "storeQuery",
-    "xmlParse",
-    "join",
-    "template",
-    "regexMatch",
-    "regexReplace",
-    "regexSplit",
-    "regexFind",
-    "regexFindAll",
-    "sort",
-    "groupBy",
-    "unique",
-    "sum",
-    "pick",
-    "omit",
-    "merge",
-    "keys",
-    "memberSet",
-    "memberDelete",
-    "push",
-    "len",
-    "jsonParse",
-    "jsonStringify",
-    "eq",
-    "neq",
-    "gt",
-    "lt",
-    "and",
-    "or",
-    "not",
-    "transpileCode",
-    "runCode",
-    "storeProcedure",
-    "releaseProcedure",
-    "clearExpiredProcedures",
-    "storeVectorize",
-    "storeCreateCollection",
-    "storeVectorAdd",
-    "storeVectorUpsert",
-    "storeVectorDelete",
-    "storeDelete",
-    "storeList",
-    "storeCompareAndSet",
-    "storeSearch",
-    "domText",
-    "domValue",
-    "domClick",
-    "domInput",
-    "localStorageGet",
-    "localStorageSet",
-    "storeQueryWhere",
-    "llmPredictBattery",
-    "llmChat",
-    "llmVision",
-    "shellWriteFile",
-    "shellReadFile",
-    "consoleLog",
-    "consoleWarn",
-    "consoleError",
-    "streamChunk",
-    "callAll",
-];
-
 /// The prompt for this engine.
 pub(super) fn text(engine: &Engine) -> String {
     let sets = engine.atoms().get("memberSet").is_some();
     let mut out = RULES.replace("MEMBERS", MEMBERS[usize::from(!sets)]);
     out.push_str("Atoms (`?`: optional):\n");
-    let of_turn = a99_atoms::turn_atoms();
     for (sig, is_own) in atoms(engine) {
         let is_form = sig
             .form
             .is_some_and(|form| !matches!(form, Form::AgentRun | Form::Memoize));
-        if is_form || (is_own && super::is_seldom(sig, SELDOM, &of_turn)) {
+        let is_listed = matches!(sig.listed, ShortPrompts::Both | ShortPrompts::Source);
+        if is_form || (is_own && !is_listed) {
             continue;
         }
         let mut call = signature(sig);

@@ -5,7 +5,7 @@ use crate::def::{Adjust, Kind, form, req};
 use crate::grants::{Answer, failed, inputs, required, truthy};
 use a99_capabilities::{AgentCall, AgentOutcome, ProcedureMiss};
 use a99_core::costs::MICRO;
-use a99_core::sig::{Binding, Form};
+use a99_core::sig::{Binding, Capability, Effect, Form};
 use a99_core::value::Value;
 use a99_vm::atom::{AtomBody, AtomDef, AtomError, HostCall, HostReply, ReplyValue};
 
@@ -33,7 +33,8 @@ pub(crate) fn atom() -> AtomDef {
             .bound(Binding::Vars),
         ],
     )
-    .io();
+    .needs(Capability::Agent)
+    .effect(Effect::Unsafe);
     AtomDef {
         body: AtomBody::Async(run),
         ..def

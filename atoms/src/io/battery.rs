@@ -2,15 +2,16 @@
 //! and chat models.
 
 use super::llm::TIMEOUT_MS as LLM_TIMEOUT_MS;
-use super::store::{offering, search_priced};
-use crate::def::{Adjust, Input, Kind, host, opt, req};
+use super::search::search_priced;
+use super::store::offering;
+use crate::def::{Adjust, Input, Kind, all_need, host, opt, req};
 use crate::grants::{Answer, estimated, granted, inputs, models, payer, present, reply, required};
 use crate::tool_loop::{CHAT_INPUTS, EARLIER_CHAT, MODEL_OPTIONS, chat_inputs};
 use a99_capabilities::ai::{ChatRound, ProviderBattery, TextRequest, TokenEstimate};
 use a99_capabilities::{LlmBattery, Store, StoreMethod};
 use a99_core::costs::MICRO;
 use a99_core::fuel::Fuel;
-use a99_core::sig::{Gives, JsonKinds};
+use a99_core::sig::{Capability, Effect, Gives, JsonKinds, ShortPrompts};
 use a99_core::value::Value;
 use a99_vm::atom::{AtomDef, AtomError, HostCall, HostReply};
 use std::sync::Arc;
@@ -38,7 +39,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
 }
 
 fn stores() -> Vec<AtomDef> {
-    vec![
+    let all = vec![
         host(
             "storeVectorize",
             "The embedding of a text.",
@@ -51,6 +52,9 @@ fn stores() -> Vec<AtomDef> {
             ],
             vectorize,
         )
+        .listed(ShortPrompts::Neither)
+        .needs(Capability::Embedder)
+        .effect(Effect::Read)
         .gives(Gives::always(JsonKinds::ARRAY))
         .timeout_ms(EMBED_TIMEOUT_MS),
         search_priced(
@@ -75,6 +79,7 @@ fn stores() -> Vec<AtomDef> {
                         Kind::Number,
                         "Maximum number of documents; each costs a unit of fuel.",
                     )
+                    .whole(1.0, f64::INFINITY)
                     .default("5"),
                     opt(
                         "filter",
@@ -84,6 +89,8 @@ fn stores() -> Vec<AtomDef> {
                 ],
                 search,
             )
+            .listed(ShortPrompts::Neither)
+            .effect(Effect::Read)
             .gives(Gives::always(JsonKinds::ANY)),
         ),
         host(
@@ -100,10 +107,12 @@ fn stores() -> Vec<AtomDef> {
                     "dimension",
                     Kind::Number,
                     "Length of a vector; by default that of the first document.",
-                ),
+                )
+                .whole(1.0, 65_536.0),
             ],
             create_collection,
-        ),
+        )
+        .listed(ShortPrompts::Neither),
         host(
             "storeVectorAdd",
             "Adds a document with its embedding to a collection.",
@@ -123,6 +132,7 @@ fn stores() -> Vec<AtomDef> {
             ],
             vector_add,
         )
+        .listed(ShortPrompts::Neither)
         .timeout_ms(EMBED_TIMEOUT_MS),
         host(
             "storeVectorUpsert",
@@ -144,6 +154,8 @@ fn stores() -> Vec<AtomDef> {
             ],
             vector_upsert,
         )
+        .listed(ShortPrompts::Neither)
+        .effect(Effect::Idempotent)
         .timeout_ms(EMBED_TIMEOUT_MS),
         host(
             "storeVectorDelete",
@@ -159,8 +171,10 @@ fn stores() -> Vec<AtomDef> {
             ],
             vector_delete,
         )
+        .listed(ShortPrompts::Neither)
         .gives(Gives::always(JsonKinds::ANY)),
-    ]
+    ];
+    all_need(Capability::Vectors, all)
 }
 
 fn chat_models() -> Vec<AtomDef> {
@@ -173,7 +187,7 @@ fn chat_models() -> Vec<AtomDef> {
          the model chooses.",
     )
     .told(Kind::TextOrRecord);
-    vec![
+    let all = vec![
         host(
             "llmPredictBattery",
             "Asks a chat model, with tools and structured output.",
@@ -195,6 +209,8 @@ fn chat_models() -> Vec<AtomDef> {
             ],
             predict,
         )
+        .listed(ShortPrompts::Neither)
+        .effect(Effect::Read)
         .gives(Gives::always(JsonKinds::ANY))
         .timeout_ms(LLM_TIMEOUT_MS),
         host(
@@ -213,9 +229,12 @@ fn chat_models() -> Vec<AtomDef> {
             ],
             vision,
         )
+        .listed(ShortPrompts::Neither)
+        .effect(Effect::Read)
         .gives(Gives::always(JsonKinds::ANY))
         .timeout_ms(LLM_TIMEOUT_MS),
-    ]
+    ];
+    all_need(Capability::LlmBattery, all)
 }
 
 /// One round of a talk: the price of `llmPredictBattery`.
@@ -229,6 +248,9 @@ fn chat_atom() -> AtomDef {
         &chat_inputs(),
         chat,
     )
+    .listed(ShortPrompts::Neither)
+    .needs(Capability::Ai)
+    .effect(Effect::Read)
     .gives(Gives::always(JsonKinds::OBJECT))
     .earlier(EARLIER_CHAT)
     .timeout_ms(LLM_TIMEOUT_MS)

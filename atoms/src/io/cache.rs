@@ -5,10 +5,10 @@
 //! their errors as those of `cache`.
 
 use super::store::RunStore;
-use crate::def::{Input, Kind, host, opt, req};
+use crate::def::{Adjust, Input, Kind, all_need, host, opt, req};
 use crate::grants::{Answer, inputs, present, truthy};
 use a99_capabilities::StoreMethod;
-use a99_core::sig::AtomTimeout;
+use a99_core::sig::{AtomTimeout, Capability, Effect};
 use a99_core::text::Text;
 use a99_core::value::Value;
 use a99_vm::atom::{AtomDef, AtomError, HostCall, HostReply};
@@ -26,7 +26,7 @@ const DEFAULT_TTL_MS: f64 = 86_400_000.0;
 /// containers have none (D22).
 pub(crate) fn atoms() -> Vec<AtomDef> {
     const KEY: Input = req("key", Kind::Any, "As of `cache`.");
-    let get = host(GET, "Reads an entry of `cache`.", 0, &[KEY], get);
+    let get = host(GET, "Reads an entry of `cache`.", 0, &[KEY], get).effect(Effect::Read);
     let put = host(
         PUT,
         "Writes an entry of `cache`.",
@@ -37,11 +37,12 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             opt("ttlMs", Kind::Number, "As of `cache`."),
         ],
         put,
-    );
+    )
+    .effect(Effect::Idempotent);
     let mut both = vec![get, put];
     both.iter_mut()
         .for_each(|def| def.sig.timeout = AtomTimeout::None);
-    both
+    all_need(Capability::Store, both)
 }
 
 fn get(mut call: HostCall) -> Answer {

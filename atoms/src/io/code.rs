@@ -3,7 +3,7 @@
 use crate::def::{Adjust, Kind, host, req};
 use crate::grants::{Answer, failed_as, inputs, reply, required};
 use a99_core::costs::{MICRO, XML};
-use a99_core::sig::{Gives, JsonKinds};
+use a99_core::sig::{Capability, Effect, Gives, JsonKinds, ShortPrompts};
 use a99_vm::atom::{AtomDef, HostCall, HostReply};
 
 pub(crate) fn atoms() -> Vec<AtomDef> {
@@ -12,9 +12,12 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             "xmlParse",
             "Parses XML.",
             MICRO,
-            &[req("str", Kind::Text, "XML text.")],
+            &[req("str", Kind::Text, "XML text.").subject()],
             xml,
         )
+        .listed(ShortPrompts::Neither)
+        .needs(Capability::Xml)
+        .effect(Effect::Read)
         .gives(Gives::always(JsonKinds::ANY))
         .paid_before(XML),
         host(
@@ -28,6 +31,9 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             )],
             transpile,
         )
+        .listed(ShortPrompts::Neither)
+        .needs(Capability::Transpiler)
+        .effect(Effect::Read)
         .gives(Gives::always(JsonKinds::ANY)),
     ]
 }

@@ -3,7 +3,7 @@
 use crate::def::{Adjust, Kind, host, opt, req};
 use crate::grants::{Answer, inputs, present, reply, required};
 use a99_core::costs::MICRO;
-use a99_core::sig::{Gives, JsonKinds};
+use a99_core::sig::{Capability, Effect, Gives, JsonKinds};
 use a99_core::text::Text;
 use a99_core::value::{Map, Value};
 use a99_vm::atom::{AtomDef, AtomError, HostCall};
@@ -24,7 +24,7 @@ pub(crate) fn atom() -> AtomDef {
         "Fetches a URL through the host.",
         5 * MICRO,
         &[
-            req("url", Kind::Text, "Absolute URL, `http:` or `https:`."),
+            req("url", Kind::Text, "Absolute URL, `http:` or `https:`.").subject(),
             opt(
                 "method",
                 Kind::Text,
@@ -53,6 +53,8 @@ pub(crate) fn atom() -> AtomDef {
         ],
         fetch,
     )
+    .needs(Capability::Fetch)
+    .effect(Effect::Read)
     .gives(Gives::always(JsonKinds::ANY))
     .timeout_ms(TIMEOUT_MS)
 }

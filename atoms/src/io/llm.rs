@@ -5,7 +5,7 @@ use crate::grants::{Answer, estimated, granted, inputs, models, reply};
 use a99_capabilities::Llm;
 use a99_capabilities::ai::{ProviderLlm, TextRequest, TokenEstimate};
 use a99_core::costs::MICRO;
-use a99_core::sig::{Gives, JsonKinds};
+use a99_core::sig::{Capability, Effect, Gives, JsonKinds};
 use a99_vm::atom::{AtomDef, AtomError, HostCall};
 
 /// Default time limit of model calls in milliseconds (D22).
@@ -28,6 +28,8 @@ pub(crate) fn atom() -> AtomDef {
         ],
         predict,
     )
+    .needs(Capability::Llm)
+    .effect(Effect::Read)
     .gives(Gives::always(JsonKinds::ANY))
     .timeout_ms(TIMEOUT_MS)
 }

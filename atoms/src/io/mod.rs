@@ -8,6 +8,7 @@ mod code;
 mod fetch;
 mod llm;
 pub(crate) mod procedures;
+mod search;
 pub(crate) mod shell;
 pub(crate) mod store;
 pub(crate) mod turn;

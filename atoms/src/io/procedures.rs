@@ -2,11 +2,11 @@
 //! `releaseProcedure` and `clearExpiredProcedures`, over the table that the
 //! host grants.
 
-use crate::def::{Adjust, Kind, TENTH, host, opt, req};
+use crate::def::{Adjust, Kind, TENTH, all_need, host, opt, req, unlisted};
 use crate::grants::{Answer, failed, inputs, required, truthy};
 use a99_capabilities::Procedures;
 use a99_core::costs::MICRO;
-use a99_core::sig::{Gives, JsonKinds};
+use a99_core::sig::{Capability, Gives, JsonKinds};
 use a99_core::value::Value;
 use a99_vm::atom::{AtomDef, AtomError, HostCall, HostReply};
 use std::sync::Arc;
@@ -22,7 +22,7 @@ const DEFAULT_MAX_SIZE: f64 = 102_400.0;
 const HARD_MAX_SIZE: f64 = 1_048_576.0;
 
 pub(crate) fn atoms() -> Vec<AtomDef> {
-    vec![
+    let all = vec![
         host(
             "storeProcedure",
             "Stores a program and returns its token.",
@@ -33,12 +33,15 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
                     Kind::Record,
                     "The program: an object with `op`, usually `seq`.",
                 ),
-                opt("ttl", Kind::Number, "Time to live in milliseconds.").default("3600000"),
+                opt("ttl", Kind::Number, "Time to live in milliseconds.")
+                    .whole(0.0, f64::INFINITY)
+                    .default("3600000"),
                 opt(
                     "maxSize",
                     Kind::Number,
                     "Maximum length of its JSON text, up to 1048576 characters.",
                 )
+                .whole(0.0, HARD_MAX_SIZE)
                 .default("102400"),
             ],
             store,
@@ -64,7 +67,8 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             clear,
         )
         .gives(Gives::always(JsonKinds::ANY)),
-    ]
+    ];
+    unlisted(all_need(Capability::Procedures, all))
 }
 
 fn table(call: &HostCall) -> Result<Arc<dyn Procedures>, AtomError> {

@@ -6,7 +6,7 @@
 //! never gets more time or output than the rest of the fuel pays for.
 
 use crate::base64;
-use crate::def::{Adjust, Input, Kind, host, opt, req};
+use crate::def::{Adjust, Input, Kind, all_need, host, opt, req};
 use crate::grants::{Answer, inputs, required};
 use a99_capabilities::{
     DEFAULT_MODE, DEFAULT_OUTPUT_LIMIT, MODE_BITS, Shell, ShellCommand, ShellError, ShellErrorKind,
@@ -15,7 +15,7 @@ use a99_capabilities::{
 use a99_core::costs::{COMMAND_BYTE, COMMAND_SECOND, MICRO};
 use a99_core::error::ErrorCode;
 use a99_core::fuel::Fuel;
-use a99_core::sig::{Gives, JsonKinds};
+use a99_core::sig::{Capability, Effect, Gives, JsonKinds, ShortPrompts};
 use a99_core::text::Text;
 use a99_core::value::{Map, Value};
 use a99_vm::atom::{AtomDef, AtomError, HostCall, HostReply, TimeCharge};
@@ -48,7 +48,8 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
     )
     .values(&["utf8", "base64"])
     .default("\"utf8\"");
-    vec![
+    let all =
+        vec![
         host(
             "shellExec",
             "Runs a command on the computer that the host grants. A text is a script for the \
@@ -78,12 +79,12 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
                     "timeoutMs",
                     Kind::Number,
                     "Time limit in milliseconds, above 0 and at most 86400000.",
-                )
+                ).whole(1.0, 86_400_000.0)
                 .default("30000"),
                 ENCODING,
             ],
             exec,
-        )
+        ).listed(ShortPrompts::Source)
         .gives(Gives::always(JsonKinds::ANY))
         .untimed(),
         host(
@@ -107,7 +108,8 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
                 .default("\"644\""),
             ],
             write_file,
-        )
+        ).listed(ShortPrompts::Neither)
+        .effect(Effect::Idempotent)
         .timeout_ms(FILE_MS),
         host(
             "shellReadFile",
@@ -121,14 +123,16 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
                     "maxBytes",
                     Kind::Number,
                     "Maximum size of the file in bytes, up to 16777216; a larger file is an error.",
-                )
+                ).whole(0.0, 16_777_216.0)
                 .default("1048576"),
             ],
             read_file,
-        )
+        ).listed(ShortPrompts::Neither)
+        .effect(Effect::Read)
         .gives(Gives::always(JsonKinds::ANY))
         .timeout_ms(FILE_MS),
-    ]
+    ];
+    all_need(Capability::Shell, all)
 }
 
 fn shell(call: &HostCall) -> Result<Arc<dyn Shell>, AtomError> {

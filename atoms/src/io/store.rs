@@ -3,44 +3,35 @@
 //! the store that a run owns when its host grants
 //! none (D40).
 
-use crate::def::{Adjust, Input, Kind, host, opt, req};
+use super::search::{SEARCH, search_priced};
+use crate::def::{Adjust, Input, Kind, all_need, host, opt, req};
 use crate::grants::{Answer, failed, granted, inputs, present, reply};
 use a99_capabilities::{MemoryStore, Page, ScanMeter, Store, StoreMethod};
 use a99_core::costs::{MICRO, STORE_BYTE};
-use a99_core::fuel::{Fuel, cost_from_f64};
-use a99_core::sig::BaseCost;
-use a99_core::sig::{Gives, JsonKinds};
+use a99_core::fuel::Fuel;
+use a99_core::sig::{Capability, Effect, Gives, JsonKinds, ShortPrompts};
 use a99_core::value::Value;
 use a99_vm::atom::{AtomDef, AtomError, HostCall, HostReply, Locals, RunState};
-use a99_vm::convert::BoundaryLimits;
-use a99_vm::heap::Val;
-use a99_vm::native::{Cx, Fault};
 use std::any::Any;
 use std::sync::Arc;
 
 /// The price of a store call in micro-units.
 const CALL: i64 = 5 * MICRO;
 
-/// Documents that a vector search gives and is paid for unless the program
-/// says otherwise.
-const DEFAULT_K: f64 = 5.0;
-
 /// How long what a step sets is kept.
 const TTL: Input = opt(
     "ttlMs",
     Kind::Number,
     "Milliseconds after which the key is gone; by default it stays.",
-);
-
-/// The static price of a vector search: 5 for the call, 1 for each document.
-const SEARCH: i64 = CALL + 5 * MICRO;
+)
+.whole(0.0, f64::INFINITY);
 
 /// What a run is told once when it uses a store that its host did not grant.
 pub(crate) const DEFAULT_STORE_WARNING: &str =
     "No store was granted: using an in-memory store that ends with this run";
 
 pub(crate) fn atoms() -> Vec<AtomDef> {
-    vec![
+    let all = vec![
         host(
             "storeGet",
             "Reads a key.",
@@ -51,7 +42,8 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
                 "Key to read; one that was never set gives nothing.",
             )],
             get,
-        ),
+        )
+        .effect(Effect::Read),
         host(
             "storeSet",
             "Sets a key.",
@@ -62,7 +54,8 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
                 TTL,
             ],
             set,
-        ),
+        )
+        .effect(Effect::Idempotent),
         host(
             "storeDelete",
             "Deletes a key; returns whether it existed.",
@@ -70,6 +63,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             &[req("key", Kind::Text, "Key to delete.")],
             delete,
         )
+        .listed(ShortPrompts::Neither)
         .gives(Gives::always(JsonKinds::ANY)),
         host(
             "storeList",
@@ -86,10 +80,14 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
                     Kind::Text,
                     "The `cursor` of the previous page; the last page has no cursor.",
                 ),
-                opt("limit", Kind::Number, "Maximum number of keys, up to 1000.").default("100"),
+                opt("limit", Kind::Number, "Maximum number of keys, up to 1000.")
+                    .whole(1.0, 1000.0)
+                    .default("100"),
             ],
             list,
         )
+        .listed(ShortPrompts::Neither)
+        .effect(Effect::Read)
         .gives(Gives::always(JsonKinds::ANY)),
         host(
             "storeCompareAndSet",
@@ -107,6 +105,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             ],
             compare_and_set,
         )
+        .listed(ShortPrompts::Neither)
         .gives(Gives::always(JsonKinds::ANY)),
         host(
             "storeQuery",
@@ -119,6 +118,8 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             )],
             query,
         )
+        .listed(ShortPrompts::Neither)
+        .effect(Effect::Read)
         .gives(Gives::always(JsonKinds::ANY)),
         search_priced(
             host(
@@ -141,10 +142,14 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
                         Kind::Number,
                         "Maximum number of documents; each costs a unit of fuel.",
                     )
+                    .whole(1.0, f64::INFINITY)
                     .default("5"),
                 ],
                 vector_search,
             )
+            .listed(ShortPrompts::Source)
+            .needs(Capability::Vectors)
+            .effect(Effect::Read)
             .gives(Gives::always(JsonKinds::ANY)),
         ),
         host(
@@ -166,29 +171,16 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
                     "limit",
                     Kind::Number,
                     "Maximum number of rows; by default the store's choice.",
-                ),
+                )
+                .whole(0.0, f64::INFINITY),
             ],
             query_where,
         )
+        .listed(ShortPrompts::Neither)
+        .effect(Effect::Read)
         .gives(Gives::always(JsonKinds::ANY)),
-    ]
-}
-
-/// Gives an atom whose third input is `k` the price of a vector search.
-pub(crate) fn search_priced(mut def: AtomDef) -> AtomDef {
-    def.sig.cost = BaseCost::Dynamic(SEARCH);
-    def.dynamic_cost = Some(search_cost);
-    def
-}
-
-/// `5 + (k ?? 5)` units of fuel, where `k` is a sane number; else the static
-/// price (F01, D17).
-fn search_cost(_: &mut Cx<'_>, args: &[Val], _: &BoundaryLimits) -> Result<f64, Fault> {
-    let k = match args.get(2) {
-        Some(Val::Num(k)) if cost_from_f64(*k).is_some() => *k,
-        _ => DEFAULT_K,
-    };
-    Ok(5.0 + k)
+    ];
+    all_need(Capability::Store, all)
 }
 
 /// The store of a run: the host's, or its own.
@@ -577,20 +569,5 @@ mod tests {
             .call("storeQueryWhere", r#"[{"canonical": "a"}]"#)
             .unwrap_err();
         assert!(error.starts_with("Capability 'store.queryPredicate' missing"));
-    }
-
-    #[test]
-    fn prices_never_give_fuel() {
-        let price = |args: &[Val]| {
-            let cost = |cx: &mut Cx<'_>| search_cost(cx, args, &BoundaryLimits::default());
-            crate::testing::with_cx(cost).expect("a price")
-        };
-        let of = |k| price(&[Val::Undefined, Val::Undefined, k]);
-        assert_eq!(of(Val::Num(2.0)), 7.0);
-        assert_eq!(of(Val::Undefined), 10.0);
-        for k in [-1e9, f64::NAN, f64::INFINITY] {
-            assert_eq!(of(Val::Num(k)), 10.0);
-        }
-        assert_eq!(price(&[]), 10.0);
     }
 }

@@ -5,11 +5,11 @@
 //! the turn and of no journal (D91).
 
 use super::store::LookedCharge;
-use crate::def::{Adjust, Input, Kind, host, opt, req};
+use crate::def::{Adjust, Input, Kind, all_need, host, opt, req, unlisted};
 use crate::grants::{Answer, failed, inputs, present, reply, required, truthy};
 use a99_capabilities::{AgentTurn, Done, TurnQuery};
 use a99_core::costs::MICRO;
-use a99_core::sig::{Gives, JsonKinds};
+use a99_core::sig::{Capability, Effect, Gives, JsonKinds};
 use a99_core::value::Value;
 use a99_vm::atom::{AtomDef, AtomError, HostCall, HostReply};
 use std::sync::Arc;
@@ -40,7 +40,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
     all.extend(messages());
     all.extend(timers());
     all.extend(storage());
-    all
+    unlisted(all_need(Capability::AgentTurn, all))
 }
 
 fn own() -> [AtomDef; 5] {
@@ -52,6 +52,7 @@ fn own() -> [AtomDef; 5] {
             &[],
             |call| Box::pin(async move { reply(turn(&call)?.state().await) }),
         )
+        .effect(Effect::Read)
         .gives(Gives::always(JsonKinds::ANY)),
         host(
             "agentSetState",
@@ -79,6 +80,7 @@ fn own() -> [AtomDef; 5] {
             &[],
             |call| Box::pin(async move { reply(turn(&call)?.settings().await) }),
         )
+        .effect(Effect::Read)
         .gives(Gives::always(JsonKinds::OBJECT)),
         host(
             "agentSetSettings",
@@ -98,6 +100,7 @@ fn own() -> [AtomDef; 5] {
             &[],
             |call| Box::pin(async move { reply(turn(&call)?.identity().await) }),
         )
+        .effect(Effect::Read)
         .gives(Gives::always(JsonKinds::OBJECT)),
     ]
 }
@@ -235,7 +238,8 @@ fn storage() -> [AtomDef; 4] {
             CALL,
             &[SQL, PARAMS],
             |call| ask(call, TurnQuery::Get),
-        ),
+        )
+        .effect(Effect::Read),
         host(
             "agentStorageQuery",
             "All rows of a query on the agent's tables, as objects.",
@@ -243,6 +247,7 @@ fn storage() -> [AtomDef; 4] {
             &[SQL, PARAMS],
             |call| ask(call, TurnQuery::All),
         )
+        .effect(Effect::Read)
         .gives(Gives::always(JsonKinds::ARRAY)),
     ]
 }

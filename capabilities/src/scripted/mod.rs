@@ -28,6 +28,7 @@ use crate::script::unknown_member;
 use crate::{
     Capabilities, CapabilityError, FixedClock, HashEmbedder, MemoryStore, SeededRandom, Store as _,
 };
+use a99_core::sig::Capability;
 use a99_core::value::{Map, Value};
 use replies::{ByKey, InOrder, shell};
 use std::fmt;
@@ -65,22 +66,7 @@ impl From<CapabilityError> for ScriptError {
 
 impl Script {
     /// The members that a script may have.
-    pub const MEMBERS: &'static [&'static str] = &[
-        "fetch",
-        "llm",
-        "llmBattery",
-        "ai",
-        "agents",
-        "turn",
-        "xml",
-        "transpile",
-        "shell",
-        "store",
-        "vectors",
-        "embed",
-        "clock",
-        "seed",
-    ];
+    pub const MEMBERS: &'static [&'static str] = Capability::MEMBERS;
 
     /// A script.
     ///

@@ -13,7 +13,7 @@ use crate::stmt::not;
 use crate::tree::{Place, Tree};
 use crate::turn::Turn;
 use crate::value::{Kind, Value, is_defined};
-use a99_core::builtins::METHODS;
+use a99_core::builtins::{METHODS, resizes_lists};
 use hashbrown::HashMap;
 use oxc_ast::ast::{Argument, CallExpression, Expression};
 use oxc_span::{GetSpan as _, Span};
@@ -51,9 +51,7 @@ impl<'a> Lowerer<'a> {
                     What::Function(function) => Some(Callback::Helper(function)),
                     _ => None,
                 },
-                None if a99_core::builtins::function("", id.name.as_str()).is_some()
-                    || matches!(id.name.as_str(), "Number" | "String" | "Boolean") =>
-                {
+                None if a99_core::builtins::function("", id.name.as_str()).is_some() => {
                     Some(Callback::Builtin("", id.name.as_str()))
                 }
                 None => None,
@@ -575,9 +573,8 @@ fn grows(lists: &[String], steps: &[Tree]) -> bool {
                 .and_then(Tree::as_str)
                 .unwrap_or_default();
             let object = tree.get("object").and_then(Tree::ident_name);
-            let changes = ["push", "unshift", "splice", "pop", "shift"];
             let is_list = object.is_some_and(|object| lists.iter().any(|list| list == object));
-            found |= is_list && changes.contains(&method);
+            found |= is_list && resizes_lists(method);
         });
     }
     found

@@ -2,13 +2,13 @@
 //! a date never changes, so a setter gives its variable another one.
 
 use crate::call::builtin;
-use crate::gives::{Gives, gives};
 use crate::iterable::Iterable;
 use crate::known::{Known, number_of, time_of};
 use crate::lower::{BindingId, Lowerer, What, place, set};
 use crate::pattern::{member_of, method, of};
 use crate::tree::{Data, Place, Tree};
 use crate::value::{Kind, Value};
+use a99_core::builtins::{Gives, gives};
 use oxc_ast::ast::{Argument, CallExpression, Expression, TSType, TSTypeName};
 use oxc_span::{GetSpan, Span};
 
@@ -410,7 +410,7 @@ impl<'a> Lowerer<'a> {
                 Expression::StaticMemberExpression(member) => {
                     let is_namespace = self.free_name(&member.object).is_some();
                     let given = gives(member.property.name.as_str());
-                    !is_namespace && matches!(given, Gives::Item | Gives::Untold)
+                    !is_namespace && matches!(given, Gives::Item | Gives::Itself | Gives::Unknown)
                 }
                 _ => true,
             },

@@ -108,7 +108,8 @@ fn is_value(expr: &Expression<'_>) -> bool {
     }
 }
 
-/// Methods that give a text, a number, a boolean or a list whatever they are called on.
+/// Methods that give a text, a number, a boolean or a list whatever they are called on. Other
+/// methods do, too: programs of sources would change with each of them.
 fn is_value_call(call: &CallExpression<'_>) -> bool {
     let Expression::StaticMemberExpression(member) = &call.callee else {
         return false;

@@ -3,6 +3,7 @@
 use crate::callback::Callback;
 use crate::known::Known;
 use crate::lower::Lowerer;
+use a99_core::builtins::{Gives, gives, mutates_lists};
 use a99_core::diag::{Diagnostic, codes as found, excerpt};
 use oxc_ast::ast::{
     AssignmentExpression, AssignmentTarget, BinaryExpression, CallExpression, Expression,
@@ -126,11 +127,11 @@ impl<'a> Lowerer<'a> {
             return;
         }
         let method = member.property.name.as_str();
-        let what = match method {
-            "push" | "unshift" => "the new length of the list",
-            "pop" | "shift" => "the item that was taken away",
-            "splice" => "the items that were taken away",
-            "forEach" => "nothing",
+        let what = match gives(method) {
+            Gives::Number if mutates_lists(method) => "the new length of the list",
+            Gives::Item if mutates_lists(method) => "the item that was taken away",
+            _ if method == "splice" => "the items that were taken away",
+            _ if method == "forEach" => "nothing",
             _ => return,
         };
         let message = match method {

@@ -1,12 +1,12 @@
 //! What `for ... of` goes over: the step takes lists, JavaScript texts and sets, too.
 
-use crate::gives::{Gives, gives};
 use crate::known::Known;
 use crate::lower::Lowerer;
 use crate::pattern::of;
 use crate::tree::{Data, Tree};
 use crate::types::Named;
 use crate::value::Value;
+use a99_core::builtins::{Gives, function_gives, gives};
 use hashbrown::HashMap;
 use oxc_ast::ast::{
     BindingPattern, Expression, ForOfStatement, ForStatementLeft, TSType, TSTypeAnnotation,
@@ -121,19 +121,21 @@ impl<'a> Lowerer<'a> {
                 Expression::StaticMemberExpression(member) if !member.optional => {
                     let name = member.property.name.as_str();
                     let namespace = self.free_name(&member.object).unwrap_or_default();
+                    let given = match function_gives(namespace, name) {
+                        Gives::Unknown => gives(name),
+                        given => given,
+                    };
                     match (namespace, name) {
-                        ("Object", "keys" | "values" | "entries")
-                        | ("Array", "from" | "of" | "items")
-                        | ("Promise", "all" | "allSettled") => List,
-                        _ => match gives(name) {
+                        ("Promise", "all" | "allSettled") => List,
+                        _ => match given {
                             Gives::Part | Gives::Joined => self.sort_of(&member.object),
-                            Gives::List | Gives::Items => List,
+                            Gives::List | Gives::Texts | Gives::Items => List,
                             Gives::Text => Text,
                             _ => Unknown,
                         },
                     }
                 }
-                callee if self.free_name(callee) == Some("String") => Text,
+                callee if self.free_name(callee).is_some_and(gives_text) => Text,
                 callee if self.free_name(callee) == Some("callAll") => List,
                 _ => Unknown,
             },
@@ -198,4 +200,8 @@ pub(crate) fn sorts_of(schema: &Tree) -> HashMap<String, Iterable> {
         }
     }
     sorts
+}
+
+fn gives_text(function: &str) -> bool {
+    function_gives("", function) == Gives::Text
 }

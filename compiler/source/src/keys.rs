@@ -6,6 +6,7 @@ use crate::pattern::of;
 use crate::stmt::not;
 use crate::tree::Tree;
 use crate::value::{Kind, Value};
+use a99_core::builtins::{Gives, gives, resizes_lists};
 use oxc_ast::ast::{BindingPattern, ForInStatement, ForStatementLeft, VariableDeclarationKind};
 use oxc_span::GetSpan;
 
@@ -66,7 +67,8 @@ fn may_delete(steps: &[Tree]) -> bool {
         step.walk(&mut |tree| {
             let text = |key: &str| tree.get(key).and_then(Tree::as_str);
             found |= matches!(text("op"), Some("memberDelete" | "callLocal"));
-            found |= matches!(text("method"), Some("pop" | "shift" | "splice"));
+            found |= text("method")
+                .is_some_and(|method| resizes_lists(method) && gives(method) != Gives::Number);
         });
     }
     found

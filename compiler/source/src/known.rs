@@ -3,12 +3,12 @@
 
 use crate::call::utc;
 use crate::code::only_expression;
-use crate::gives::{Gives, gives};
 use crate::lower::Lowerer;
 use crate::pattern::{member_of, of};
 use crate::tree::{Place, Tree};
 use crate::types::Named;
 use crate::value::Value;
+use a99_core::builtins::{Gives, function_gives, gives, mutates_lists};
 use oxc_ast::ast::{
     Argument, ArrayExpressionElement, CallExpression, Expression, RegExpFlags, TSType,
     TSTypeAnnotation, TSTypeName,
@@ -154,7 +154,7 @@ impl<'a> Lowerer<'a> {
     fn known_call(&self, call: &'a CallExpression<'a>) -> Known {
         let Expression::StaticMemberExpression(member) = call.callee.get_inner_expression() else {
             return match self.free_name(&call.callee) {
-                Some("Number" | "parseInt" | "parseFloat") => Known::Number,
+                Some(name) if function_gives("", name).is_number() => Known::Number,
                 _ => Known::Nothing,
             };
         };
@@ -164,8 +164,8 @@ impl<'a> Lowerer<'a> {
             return match (namespace, name) {
                 ("Promise", "allSettled") => Known::AllSettled,
                 ("Object", "entries") => Known::Pairs,
-                ("Date", "now" | "parse" | "UTC") | ("Math", _) => Known::Number,
-                ("Number", "parseInt" | "parseFloat") => Known::Number,
+                ("Date", "parse" | "UTC") => Known::Number,
+                _ if function_gives(namespace, name).is_number() => Known::Number,
                 ("Array", "from") if call.arguments.len() == 1 => match first {
                     Some(first) => self.known(first).item().list(),
                     None => Known::Nothing,
@@ -189,7 +189,7 @@ impl<'a> Lowerer<'a> {
             },
             _ if utc(name).is_some() => Known::Number,
             _ => match gives(name) {
-                Gives::Number => Known::Number,
+                gives if gives.is_number() => Known::Number,
                 Gives::Item => self.known(&member.object).item(),
                 Gives::Items | Gives::Part => self.known(&member.object).item().list(),
                 _ => Known::Nothing,
@@ -280,10 +280,7 @@ impl<'a> Lowerer<'a> {
 
     /// Refuses a method that changes a match: it would change a copy.
     pub(crate) fn check_match(&mut self, object: &'a Expression<'a>, name: &str, span: Span) {
-        let changes = [
-            "push", "pop", "shift", "unshift", "splice", "sort", "reverse", "fill",
-        ];
-        if changes.contains(&name) && self.known(object) == Known::Match {
+        if mutates_lists(name) && self.known(object) == Known::Match {
             let help = "make a list of the match first: `const parts = [...match]`";
             self.unsupported(span, "changing a match", help);
         }

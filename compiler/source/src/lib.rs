@@ -37,7 +37,6 @@ mod effect;
 mod exec;
 mod expr;
 mod finally;
-mod gives;
 mod guard;
 mod heads;
 mod higher;

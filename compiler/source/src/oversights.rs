@@ -6,6 +6,7 @@ use crate::code::statements;
 use crate::iterable::Iterable;
 use crate::lower::{Code, Lowerer, What};
 use a99_core::builtins;
+use a99_core::builtins::{Gives, gives};
 use a99_core::diag::{Diagnostic, codes as found, excerpt};
 use oxc_ast::ast::{
     Argument, ArrayExpressionElement, AssignmentExpression, AssignmentTarget, BindingPattern,
@@ -20,15 +21,6 @@ use oxc_syntax::operator::{
 
 /// Bytes of a text that are looked through.
 const MAX_TEXT: usize = 4_000;
-
-/// Methods that give the place of something, -1 where there is none.
-const PLACES: &[&str] = &[
-    "indexOf",
-    "lastIndexOf",
-    "findIndex",
-    "findLastIndex",
-    "search",
-];
 
 /// The name that an expression is.
 fn name_of<'a>(expr: &Expression<'a>) -> Option<&'a str> {
@@ -88,7 +80,7 @@ impl<'a> Lowerer<'a> {
 
     /// Whether a variable that is only set where it is declared is the place of something.
     pub(crate) fn is_place(&self, init: &Expression<'a>) -> bool {
-        method_of(init).is_some_and(|name| PLACES.contains(&name))
+        method_of(init).is_some_and(|name| gives(name) == Gives::Index)
     }
 
     /// `if (index)`, where -1 is none and 0 the first.

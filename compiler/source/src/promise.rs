@@ -9,7 +9,7 @@ use crate::lower::{After, Code, Lowerer, branch, for_each, place, set};
 use crate::pattern::{member_of, of};
 use crate::tree::{Place, Tree};
 use crate::value::{Kind, Value};
-use a99_core::sig::Binding;
+use a99_core::sig::{Binding, Form};
 use oxc_ast::ast::{
     Argument, ArrayExpression, ArrayExpressionElement, BindingIdentifier, BindingPattern,
     CallExpression, Expression, ObjectPropertyKind,
@@ -357,9 +357,10 @@ impl<'a> Lowerer<'a> {
         };
         let op = id.name.as_str();
         let is_atom = self.lookup(op).is_none()
-            && self.ops.signature(op).is_some()
             && form_of(op).is_none()
-            && !matches!(op, "memoize" | "cache" | "llmToolLoop");
+            && self.ops.signature(op).is_some_and(|sig| {
+                !matches!(sig.form, Some(Form::Memoize | Form::Cache | Form::ToolLoop))
+            });
         is_atom.then_some((op, call))
     }
 

@@ -3,6 +3,7 @@
 //! Two variables of one name have nothing in common: what one is set to, or used for, says
 //! nothing about the other.
 
+use a99_core::builtins::only_reads_lists;
 use hashbrown::{HashMap, HashSet};
 use oxc_ast::ast::{
     Argument, AssignmentExpression, AssignmentTargetPropertyIdentifier, BinaryExpression,
@@ -16,30 +17,6 @@ use oxc_ast_visit::{Visit, walk};
 use oxc_syntax::operator::UnaryOperator;
 use oxc_syntax::scope::{ScopeFlags, ScopeId};
 use std::cell::Cell;
-
-/// Methods that neither change a list nor give it itself.
-const READS: [&str; 20] = [
-    "at",
-    "concat",
-    "entries",
-    "every",
-    "filter",
-    "find",
-    "findIndex",
-    "findLast",
-    "flatMap",
-    "forEach",
-    "includes",
-    "indexOf",
-    "join",
-    "map",
-    "reduce",
-    "reduceRight",
-    "slice",
-    "some",
-    "toReversed",
-    "toSorted",
-];
 
 /// A variable, parameter or function of a source.
 #[derive(Default)]
@@ -161,10 +138,10 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The same of a method that gives a list of its own, or is one of these.
-    fn reads_by(&mut self, call: &CallExpression<'a>, methods: &[&str]) {
+    /// The same of the receiver of these methods.
+    fn reads_by(&mut self, call: &CallExpression<'a>, methods: impl Fn(&str) -> bool) {
         if let Expression::StaticMemberExpression(member) = call.callee.get_inner_expression()
-            && methods.contains(&member.property.name.as_str())
+            && methods(member.property.name.as_str())
         {
             self.reads(&member.object);
         }
@@ -244,7 +221,7 @@ impl<'a> Visit<'a> for Reader<'a> {
 
     fn visit_expression_statement(&mut self, it: &ExpressionStatement<'a>) {
         if let Expression::CallExpression(call) = &it.expression {
-            self.reads_by(call, &["sort", "reverse"]);
+            self.reads_by(call, |name| matches!(name, "sort" | "reverse"));
         }
         walk::walk_expression_statement(self, it);
     }
@@ -329,7 +306,7 @@ impl<'a> Visit<'a> for Reader<'a> {
                 self.ask(argument);
             }
         }
-        self.reads_by(it, &READS);
+        self.reads_by(it, only_reads_lists);
         walk::walk_call_expression(self, it);
     }
 

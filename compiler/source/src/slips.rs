@@ -3,7 +3,7 @@
 use crate::callback::Callback;
 use crate::code::only_expression;
 use crate::lower::{Code, Lowerer};
-use crate::words;
+use a99_core::builtins::only_computes;
 use a99_core::diag::{Diagnostic, codes as found};
 use oxc_ast::ast::{BinaryExpression, CallExpression, Expression, Statement};
 use oxc_span::{GetSpan as _, Span};
@@ -68,7 +68,7 @@ impl<'a> Lowerer<'a> {
         };
         let name = member.property.name.as_str();
         let is_math = self.free_name(&member.object) == Some("Math") && name != "random";
-        if !is_math && !words::GIVES.contains(&name) {
+        if !is_math && !only_computes(name) {
             return;
         }
         let what = format!("`{name}` changes nothing: it gives a new value, which is dropped");

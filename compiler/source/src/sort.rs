@@ -7,6 +7,7 @@ use crate::lower::{Lowerer, branch, for_each, place, set};
 use crate::pattern::{member_of, method, of};
 use crate::tree::Tree;
 use crate::value::{Kind, Value};
+use a99_core::builtins::gives_new_list;
 use oxc_span::Span;
 
 impl<'a> Lowerer<'a> {
@@ -142,20 +143,7 @@ impl<'a> Lowerer<'a> {
             return true;
         };
         let method = tree.get("method").and_then(Tree::as_str).unwrap_or("");
-        let fresh = [
-            "slice",
-            "concat",
-            "from",
-            "keys",
-            "values",
-            "entries",
-            "split",
-            "flat",
-            "toReversed",
-            "toArray",
-            "toSorted",
-        ];
         let name = tree.ident_name().unwrap_or("");
-        fresh.contains(&method) || tree.tag() == Some("array") || self.new_lists.contains(name)
+        gives_new_list(method) || tree.tag() == Some("array") || self.new_lists.contains(name)
     }
 }

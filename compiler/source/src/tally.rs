@@ -3,6 +3,7 @@
 
 use crate::code::{only_expression, statements};
 use crate::lower::{BindingId, Code, Lowerer};
+use a99_core::builtins::mutates;
 use a99_core::diag::{Diagnostic, codes as found, excerpt};
 use oxc_ast::ast::{Argument, BindingPattern, CallExpression, Expression, PropertyKey, Statement};
 use oxc_span::{GetSpan as _, Span};
@@ -127,7 +128,7 @@ impl<'a> Lowerer<'a> {
 
     /// `groups[key].push(x)` of an object without members.
     pub(crate) fn check_group(&mut self, name: &str, call: &'a CallExpression<'a>) {
-        if !matches!(name, "push" | "unshift" | "add") {
+        if !mutates(name) {
             return;
         }
         let Expression::StaticMemberExpression(member) = call.callee.get_inner_expression() else {

@@ -1,6 +1,7 @@
 //! Values of expressions: what a position takes depends on what they are.
 
 use crate::tree::{Data, Place, Tree};
+use a99_core::builtins::may_give_undefined;
 use std::borrow::Cow;
 
 /// A lowered expression.
@@ -181,18 +182,6 @@ impl Value {
     }
 }
 
-/// Methods whose value may be `undefined`.
-pub(crate) const MAYBE: [&str; 8] = [
-    "at",
-    "pop",
-    "shift",
-    "find",
-    "findLast",
-    "codePointAt",
-    "valueOf",
-    "parse",
-];
-
 /// Whether the value is surely not `undefined`.
 pub(crate) fn is_defined(value: &Value) -> bool {
     match &value.kind {
@@ -215,7 +204,7 @@ fn node_is_defined(tree: &Tree) -> bool {
         Some("call") => true,
         Some("methodCall") => {
             let json = tree.get("object").and_then(Tree::ident_name) == Some("JSON");
-            tree.get("optional").is_none() && !MAYBE.contains(&method()) && !json
+            tree.get("optional").is_none() && !may_give_undefined(method()) && !json
         }
         _ => false,
     }

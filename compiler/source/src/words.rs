@@ -368,41 +368,6 @@ pub(crate) fn called_help(name: &str) -> Option<&'static str> {
     find(CALLED, name)
 }
 
-/// Methods that change nothing: a call whose value nobody takes does nothing.
-pub(crate) const GIVES: &[&str] = &[
-    "toUpperCase",
-    "toLowerCase",
-    "trim",
-    "trimStart",
-    "trimEnd",
-    "slice",
-    "substring",
-    "substr",
-    "concat",
-    "replace",
-    "replaceAll",
-    "split",
-    "join",
-    "includes",
-    "indexOf",
-    "lastIndexOf",
-    "startsWith",
-    "endsWith",
-    "toFixed",
-    "toString",
-    "padStart",
-    "padEnd",
-    "repeat",
-    "at",
-    "charAt",
-    "flat",
-    "filter",
-    "toSorted",
-    "toReversed",
-    "toSpliced",
-    "with",
-];
-
 /// What helps against a syntax error that the parser has no advice for, by its line.
 pub(crate) fn syntax_help(source: &str, at: usize) -> &'static str {
     let before = source.get(..at).unwrap_or_default();

@@ -11,7 +11,7 @@ use super::Lower;
 use a99_core::builtins::is_forbidden;
 use a99_core::json::{Kind, NodeId};
 use a99_core::program::{Const, Op, Reg, Target};
-use a99_core::sig::{AtomSig, BaseCost, Binding, Effect, Param, Params};
+use a99_core::sig::{AtomSig, BaseCost, Binding, Param, Params};
 
 /// What is asked before the other inputs.
 pub(super) struct Guard {
@@ -36,7 +36,7 @@ impl Lower<'_, '_> {
         let acts = params.iter().enumerate().any(|(i, param)| {
             let node = self.s.doc.get(step, param.name);
             // What goes to the host is paid for, be it resolved or not.
-            let paid = |n| sig.effect == Effect::Io && self.crosses(n);
+            let paid = |n| !sig.effect.is_local() && self.crosses(n);
             let acts = |n| paid(n) || self.acts(n, param.binding);
             (again || !first.contains(&i)) && node.is_some_and(acts)
         });

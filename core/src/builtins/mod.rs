@@ -17,9 +17,14 @@
 use std::f64::consts;
 
 mod functions;
+mod gives;
 mod methods;
 
 pub use functions::{BuiltinFunction, FUNCTIONS};
+pub use gives::{
+    Gives, Takes, function_gives, gives, gives_new_list, may_give_undefined, method_row, mutates,
+    mutates_lists, only_computes, only_reads_lists, resizes_lists, searches_lists,
+};
 pub use methods::{METHODS, Method};
 
 /// Where a builtin may be called. A `mathCalc` text calls nothing (language

@@ -46,6 +46,12 @@ impl JsonKinds {
         self.0 & other.0 == other.0
     }
 
+    /// The kinds of this set but for `null`.
+    #[must_use]
+    pub const fn without_null(self) -> JsonKinds {
+        JsonKinds(self.0 & !JsonKinds::NULL.0)
+    }
+
     /// The kind of a node of a document.
     #[must_use]
     pub fn of(kind: Kind<'_>) -> JsonKinds {
@@ -156,6 +162,22 @@ pub struct AtomInput {
     /// What stands in for a missing one, as JSON text; empty where the sentence
     /// says what happens then.
     pub default: Cow<'static, str>,
+    /// Whether the atom works on it: a text that is written there is hardly meant, if it could
+    /// be a name.
+    pub subject: bool,
+    /// The numbers that it may be, where there are bounds.
+    pub range: Option<NumberRange>,
+}
+
+/// Bounds of a number.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub struct NumberRange {
+    /// The least.
+    pub least: f64,
+    /// The most, infinity for no bound.
+    pub most: f64,
+    /// Whether it is a whole number.
+    pub whole: bool,
 }
 
 impl AtomInput {
@@ -205,6 +227,8 @@ impl AtomInput {
             values: values.unwrap_or_default(),
             any_case: false,
             default: default.map_or(Cow::Borrowed(""), |value| value.to_string().into()),
+            subject: false,
+            range: None,
         }
     }
 

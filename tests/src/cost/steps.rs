@@ -4,7 +4,7 @@
 use super::genome::STEP;
 use super::grow::{Kind, NAMES, binary, call, id, lit, method, set};
 use super::tables;
-use a99_core::builtins::{FUNCTIONS, METHODS, Receiver};
+use a99_core::builtins::{FUNCTIONS, Gives, METHODS, Receiver};
 use agent99::{AtomBody, AtomDef, Binding, Params, all_atoms};
 use serde_json::{Value as Json, json};
 use std::sync::{Arc, LazyLock};
@@ -150,24 +150,16 @@ fn kind_of(receiver: Receiver, choice: usize) -> Kind {
     }
 }
 
-/// What a method or function gives, as far as its name tells.
-fn gives(name: &str, of: Kind) -> Kind {
-    match name {
-        "split" | "map" | "filter" | "flatMap" | "flat" | "toSorted" | "toReversed"
-        | "toSpliced" | "with" | "entries" | "keys" | "values" | "splice" | "matchAll"
-        | "match" | "toArray" | "from" | "of" | "reverse" | "sort" | "fill" | "copyWithin" => {
-            Kind::List
-        }
-        "slice" | "concat" => of,
-        "union" | "intersection" | "diff" | "Set" | "add" => Kind::Set,
-        "assign" | "fromEntries" | "filterBy" => Kind::Object,
-        "Date" => Kind::Date,
-        "stringify" | "String" | "join" | "repeat" | "padEnd" | "padStart" | "replace"
-        | "replaceAll" | "normalize" | "trim" | "trimEnd" | "trimStart" | "substring"
-        | "substr" | "charAt" | "toString" | "toLocaleString" | "toWellFormed" => Kind::Text,
-        _ if name.starts_with("toUpper") || name.starts_with("toLower") => Kind::Text,
-        _ if name.contains("URI") => Kind::Text,
-        _ => Kind::Any,
+/// What a method or function gives, called on a value of this kind.
+fn kind_given(gives: Gives, of: Kind) -> Kind {
+    match gives {
+        Gives::List | Gives::Texts | Gives::Items => Kind::List,
+        Gives::Part | Gives::Joined | Gives::Itself => of,
+        Gives::Text => Kind::Text,
+        Gives::Object => Kind::Object,
+        Gives::Date => Kind::Date,
+        Gives::Set => Kind::Set,
+        Gives::Number | Gives::Index | Gives::Bool | Gives::Item | Gives::Unknown => Kind::Any,
     }
 }
 
@@ -185,7 +177,7 @@ fn method_call(c: &Choices<'_>) -> (String, Kind, Json) {
     }
     list.truncate(arguments.max(usize::from(row.calls)));
     let call = method(receiver, row.name, list);
-    (format!(".{}", row.name), gives(row.name, kind), call)
+    (format!(".{}", row.name), kind_given(row.gives, kind), call)
 }
 
 fn function_call(c: &Choices<'_>) -> (String, Kind, Json) {
@@ -201,7 +193,7 @@ fn function_call(c: &Choices<'_>) -> (String, Kind, Json) {
         "" => (row.name.to_owned(), call(row.name, list)),
         ns => (format!("{ns}.{}", row.name), method(id(ns), row.name, list)),
     };
-    (shown, gives(row.name, Kind::Any), value)
+    (shown, kind_given(row.gives, Kind::Any), value)
 }
 
 fn atom(c: &Choices<'_>) -> (String, Json) {

@@ -1,7 +1,7 @@
 //! Lint pass: what it finds in programs that are wrong, and that it is silent
 //! where nothing is.
 
-use a99_core::diag::Diagnostics;
+use a99_core::diag::{Diagnostic, Diagnostics};
 use agent99::{Engine, atom};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -113,6 +113,41 @@ fn a_program_may_allow_a_code() {
     // Without the pass nothing is looked for.
     program["allow"] = Value::Null;
     assert_eq!(found(&Engine::new(), &program).len(), 0);
+}
+
+/// The answer of every atom that only reads must be kept, and so must that of a `callAll`
+/// of them.
+#[test]
+fn dropped_reads_are_found() {
+    let atoms = agent99::all_atoms();
+    let engine = engine();
+    let reads = (atoms.iter()).filter(|atom| {
+        let sig = &atom.sig;
+        let is_read = sig.effect == agent99::Effect::Read && sig.form.is_none();
+        is_read && !sig.name.contains(':')
+    });
+    let mut names = Vec::new();
+    for atom in reads {
+        let mut step = serde_json::json!({"op": atom.sig.name});
+        for input in atom.sig.inputs.iter().filter(|input| input.required) {
+            step[&*input.name] = "args.x".into();
+        }
+        let mut steps = vec![step.clone()];
+        if !matches!(atom.body, agent99::AtomBody::Native(_)) {
+            steps.push(serde_json::json!({"op": "callAll", "calls": [step]}));
+        }
+        for step in steps {
+            let program = serde_json::json!({"op": "seq", "steps": [step]});
+            let found = found(&engine, &program);
+            let dropped = |found: &Diagnostic| found.code == "lint.dropped_result";
+            assert!(found.iter().any(dropped), "{program}: {found:?}");
+        }
+        names.push(&*atom.sig.name);
+    }
+    // A list of the pass lacked these.
+    for name in ["storeList", "llmChat"] {
+        assert!(names.contains(&name), "{name}");
+    }
 }
 
 /// The alarms in programs of the vectors that end well are those of the list,

@@ -27,7 +27,7 @@ use crate::vm::{AnswerFuture, Vm};
 use a99_core::call_id::CallId;
 use a99_core::error::{ErrorCode, RunError};
 use a99_core::fuel::Fuel;
-use a99_core::sig::{Effect, Params};
+use a99_core::sig::{Capability, Effect, Params};
 use a99_core::suspend::codes;
 use a99_core::value::{Map, Value};
 use std::borrow::Cow;
@@ -89,8 +89,10 @@ pub struct Call {
     /// Latest time of the answer, as time of the run: the atom's timeout or the run's
     /// deadline.
     pub deadline: Option<Duration>,
-    /// Whether the atom has external effects.
+    /// What a call changes, as the atom's signature declares it.
     pub effect: Effect,
+    /// What the host must grant for it.
+    pub capability: Option<Capability>,
     place: CodePlace,
     request: Asked,
 }
@@ -104,6 +106,7 @@ impl Call {
             pc,
         } = made;
         let id = request.call.id.clone();
+        let sig = &machine.atom_of(&request).sig;
         Call {
             step: id.step(),
             index: id.index(),
@@ -111,7 +114,8 @@ impl Call {
             place: machine.place(pc),
             atom: request.call.op.clone(),
             deadline,
-            effect: machine.atom_of(&request).sig.effect,
+            effect: sig.effect,
+            capability: sig.capability,
             request,
         }
     }

@@ -3,7 +3,8 @@
 //! The rules between crates are in [`layering`], what the language's crates may
 //! not name in [`purity`], unsafe code and slow tasks in [`proofs`], the rules for
 //! files in [`sources`], for the sizes of crates in [`sizes`], those for pages in [`markdown`], what may work without the
-//! meter in [`metered`], worn-out phrases in [`wording`]; what is cited by number or named as proof exists
+//! meter in [`metered`], worn-out phrases in [`wording`], lists of names that copy facts in
+//! [`sheet`]; what is cited by number or named as proof exists
 //! ([`citations`], [`names`]). Everything that is wrong is told at once.
 
 mod citations;
@@ -14,6 +15,7 @@ mod metered;
 mod names;
 mod proofs;
 mod purity;
+mod sheet;
 mod sizes;
 mod sources;
 mod tables;
@@ -36,6 +38,7 @@ pub(crate) fn tidy() -> Result<(), Failed> {
         diagnostics.extend(sources::diagnostics(path, text));
         diagnostics.extend(purity::diagnostics(path, text));
         diagnostics.extend(metered::diagnostics(path, text));
+        diagnostics.extend(sheet::diagnostics(path, text));
         diagnostics.extend(citations::diagnostics(path, text, &pages, &known));
         diagnostics.extend(tree.diagnostics(path, text));
         diagnostics.extend(wording::diagnostics(path, text));

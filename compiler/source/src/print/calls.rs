@@ -5,7 +5,7 @@ use super::values::{braces, member};
 use super::{Printed, Printer, Reason};
 use crate::atom::{AS_IT_IS, form_of};
 use a99_core::json::{Kind, NodeId};
-use a99_core::sig::{AtomInput, Binding, Effect, Params};
+use a99_core::sig::{AtomInput, Binding, Params};
 
 const HELPER: Reason = ("a helper that is not there", "declare it in `helpers`");
 const CALL_ALL: Reason = (
@@ -107,7 +107,7 @@ impl Printer<'_> {
             items.push(member(AS_IT_IS.as_bytes(), "false"));
         }
         let waits =
-            signature.effect != Effect::Pure || items.iter().any(|item| item.contains("await "));
+            !signature.effect.is_local() || items.iter().any(|item| item.contains("await "));
         let wait = if waits { "await " } else { "" };
         Ok(match items.is_empty() {
             true => format!("{wait}{op}()"),

@@ -2,7 +2,7 @@
 //! the source does not tell that it is a list, it is called one, or has a callback.
 
 use super::{Printed, Printer};
-use crate::gives::{Gives, gives};
+use a99_core::builtins::{Gives, function_gives, gives};
 use a99_core::json::{Kind, NodeId};
 use std::collections::BTreeSet;
 
@@ -96,9 +96,11 @@ impl<'d> Printer<'d> {
                 let object = object.and_then(|object| self.str(object, "name"));
                 let method = self.str(node, "method").unwrap_or_default();
                 let method = str::from_utf8(method).unwrap_or_default();
-                let is_made = object == Some(b"Array") && matches!(method, "from" | "of");
+                let is_made =
+                    object == Some(b"Array") && function_gives("Array", method) == Gives::List;
                 doc.get(node, "optional").is_none()
-                    && (is_made || matches!(gives(method), Gives::List | Gives::Items))
+                    && (is_made
+                        || matches!(gives(method), Gives::List | Gives::Texts | Gives::Items))
             }
             Some(b"ident") => self
                 .str(node, "name")

@@ -2,7 +2,7 @@
 
 use super::iterate::Over;
 use super::{Printed, Printer, Reason};
-use crate::value::MAYBE;
+use a99_core::builtins::may_give_undefined;
 use a99_core::json::NodeId;
 
 const NO_ITEMS: Reason = ("a loop without items", "give `items` and `as`");
@@ -329,7 +329,7 @@ impl<'d> Printer<'d> {
                 let method = self.str(node, "method").unwrap_or_default();
                 let object = self.doc.get(node, "object");
                 let is_json = object.and_then(|object| self.str(object, "name")) == Some(b"JSON");
-                let is_sure = !MAYBE.iter().any(|name| name.as_bytes() == method);
+                let is_sure = !may_give_undefined(str::from_utf8(method).unwrap_or_default());
                 self.doc.get(node, "optional").is_none() && is_sure && !is_json
             }
             _ => false,

@@ -3,52 +3,11 @@
 use super::holds::Holds;
 use super::{Finding, Lower};
 use crate::ir::{Ir, IrKind, Lit};
-use a99_core::builtins;
+use a99_core::builtins::{self, FUNCTIONS, Takes};
 use a99_core::diag::{codes, excerpt};
 
 /// How deep operands are looked into.
 const DEPTH: u32 = 4;
-
-/// How many arguments functions need and take at most, by their full names.
-#[rustfmt::skip]
-const FUNCTIONS: &[(&str, &[&str], usize, usize)] = &[
-    ("Math", &["abs", "ceil", "floor", "round", "trunc", "sign", "sqrt", "cbrt", "exp", "log", "log2", "log10", "sin", "cos", "tan"], 1, 1),
-    ("Math", &["pow", "atan2", "imul"], 2, 2),
-    ("", &["parseFloat", "isNaN", "isFinite", "encodeURI", "decodeURI", "encodeURIComponent", "decodeURIComponent", "Number", "String", "Boolean"], 1, 1),
-    ("", &["parseInt"], 1, 2),
-    ("", &["Date", "Set", "Error"], 0, 1),
-    ("Math", &["random"], 0, 0),
-    ("JSON", &["stringify"], 1, 3),
-    ("Array", &["from"], 1, 2),
-    ("Array", &["isArray"], 1, 1),
-    ("Object", &["keys", "values", "entries", "fromEntries"], 1, 1),
-    ("Object", &["hasOwn"], 2, 2),
-    ("Number", &["isNaN", "isFinite", "isInteger", "isSafeInteger", "parseFloat"], 1, 1),
-    ("Date", &["parse", "tryParse"], 1, 1),
-    ("Date", &["now"], 0, 0),
-    ("JSON", &["parse"], 1, 2),
-];
-
-/// Methods that take nothing.
-const BARE_METHODS: &[&str] = &[
-    "trim",
-    "trimStart",
-    "trimEnd",
-    "toUpperCase",
-    "toLowerCase",
-    "pop",
-    "shift",
-    "reverse",
-    "toReversed",
-    "toArray",
-    "clear",
-    "getTime",
-    "getFullYear",
-    "getMonth",
-    "getDate",
-    "getDay",
-    "toISOString",
-];
 
 pub(super) fn counted(n: usize) -> String {
     match n {
@@ -162,9 +121,10 @@ impl<'a> Lower<'_, 'a> {
             self.found(finding.inner(extra.at.inner).help("remove it"));
             return;
         }
+        let takes = builtins::method_row(&shown).and_then(|row| row.takes);
         let Some(extra) = args
             .first()
-            .filter(|_| BARE_METHODS.contains(&shown.as_str()))
+            .filter(|_| takes.is_some_and(|takes| takes.most == 0))
         else {
             return;
         };
@@ -182,21 +142,18 @@ impl<'a> Lower<'_, 'a> {
 
     /// A call with more or fewer arguments than the function takes. Tells whether.
     fn lint_count(&mut self, ir: &Ir<'a>, space: &str, name: &str, args: &[Ir<'a>]) -> bool {
-        let row = FUNCTIONS
-            .iter()
-            .find(|row| row.0 == space && row.1.contains(&name));
-        let Some((_, _, least, most)) = row.filter(|_| builtins::function(space, name).is_some())
-        else {
+        let row = builtins::function(space, name).map(|at| &FUNCTIONS[usize::from(at)]);
+        let Some(Takes { least, most, .. }) = row.and_then(|row| row.takes) else {
             return false;
         };
         let full = match space {
             "" => name.to_owned(),
             _ => format!("{space}.{name}"),
         };
-        if let Some(extra) = args.get(*most) {
+        if let Some(extra) = args.get(most) {
             let what = match space {
-                "Math" if *most == 1 => "one number".to_owned(),
-                _ => counted(*most),
+                "Math" if most == 1 => "one number".to_owned(),
+                _ => counted(most),
             };
             let message = format!("`{full}` takes {what}, the rest is ignored");
             let help = match (space, name) {
@@ -218,12 +175,12 @@ impl<'a> Lower<'_, 'a> {
             self.found(finding.inner(extra.at.inner).help(help));
             return true;
         }
-        if args.len() >= *least {
+        if args.len() >= least {
             return false;
         }
         let message = match space {
-            "Math" if *least == 1 => format!("`{full}` needs a number, without one it gives `NaN`"),
-            _ => format!("`{full}` needs {}", counted(*least)),
+            "Math" if least == 1 => format!("`{full}` needs a number, without one it gives `NaN`"),
+            _ => format!("`{full}` needs {}", counted(least)),
         };
         let finding = Finding::new(codes::WRONG_ARGUMENTS, ir.at.node, message);
         let help = match least {

@@ -2,47 +2,34 @@
 //! binds, branches that repeat each other.
 
 use super::exprs::{asks_for, names_in};
-use super::{Finding, Lower};
+use super::{Finding, Lower, Shared};
 use crate::ir::{Ir, truthy};
+use a99_core::builtins;
 use a99_core::diag::{codes, excerpt};
 use a99_core::json::{Document, Kind, NodeId};
-use a99_core::sig::{Effect, Form};
+use a99_core::sig::{AtomSig, Effect, Form};
 use a99_core::text::wtf8_to_string_lossy;
 use hashbrown::HashSet;
 use smallvec::{SmallVec, smallvec};
-
-/// Methods that change what they are called on.
-const MUTATORS: &[&str] = &[
-    "push",
-    "pop",
-    "shift",
-    "unshift",
-    "splice",
-    "sort",
-    "reverse",
-    "fill",
-    "copyWithin",
-    "add",
-    "remove",
-    "clear",
-];
 
 /// The texts and keys in a part of the source.
 #[derive(Default)]
 struct Words<'d> {
     names: HashSet<&'d [u8]>,
-    /// A step that may end the run, or change anything.
-    acts: bool,
+    /// A step that may end the run or run steps from elsewhere.
+    leaves: bool,
+    /// A step or method that changes a value in place.
+    mutates: bool,
 }
 
-/// Atoms that may end the run, or change anything.
-const ACTS: &[&[u8]] = &[
-    b"Error",
-    b"consoleError",
-    b"runCode",
-    b"agentRun",
-    b"callLocal",
-];
+/// Whether a step may end the run or run steps from elsewhere.
+fn leaves(sig: &AtomSig) -> bool {
+    sig.always_fails()
+        || matches!(
+            sig.form,
+            Some(Form::CallLocal | Form::RunCode | Form::AgentRun)
+        )
+}
 
 /// Whether a byte is part of a word in a text.
 fn is_part(byte: &u8) -> bool {
@@ -50,13 +37,16 @@ fn is_part(byte: &u8) -> bool {
 }
 
 impl<'d> Words<'d> {
-    fn collect(&mut self, doc: &'d Document, node: NodeId) {
+    fn collect(&mut self, s: &Shared<'d>, node: NodeId) {
+        let doc = s.doc;
         let mut work = vec![node];
         while let Some(node) = work.pop() {
             if let Some(text) = doc.str(node) {
-                let is_one_of = |names: &[&str]| names.iter().any(|name| name.as_bytes() == text);
-                self.acts |=
-                    ACTS.contains(&text) || is_one_of(super::steps::CHANGES) || is_one_of(MUTATORS);
+                let op = str::from_utf8(text).unwrap_or_default();
+                let sig = s.signature(op);
+                self.leaves |= sig.is_some_and(leaves);
+                self.mutates |=
+                    sig.is_some_and(|sig| sig.effect == Effect::Mutates) || builtins::mutates(op);
                 self.names.extend(text.split(|b| !is_part(b)));
             }
             for (key, value) in doc.members(node) {
@@ -132,13 +122,8 @@ impl<'a> Lower<'_, 'a> {
             if let Some(op) = doc.get(node, "op").and_then(|op| super::text_of(doc, op)) {
                 let pure = match self.s.signature(&op) {
                     Some(sig) => match sig.form {
-                        None => {
-                            sig.effect == Effect::Pure && !super::steps::CHANGES.contains(&&*op)
-                        }
-                        Some(form) => !matches!(
-                            form,
-                            Form::Error | Form::CallLocal | Form::RunCode | Form::AgentRun
-                        ),
+                        None => sig.effect == Effect::Pure,
+                        Some(_) => !leaves(sig),
                     },
                     // An operator of an expression node, or a step that fails.
                     None => doc.get(node, "$expr").is_some(),
@@ -148,7 +133,7 @@ impl<'a> Lower<'_, 'a> {
                 }
             }
             let method = doc.get(node, "method").and_then(|m| super::text_of(doc, m));
-            if method.is_some_and(|method| MUTATORS.contains(&method.as_str())) {
+            if method.is_some_and(|method| builtins::mutates(&method)) {
                 return false;
             }
             work.extend(doc.members(node).map(|(_, value)| value));
@@ -173,13 +158,14 @@ impl<'a> Lower<'_, 'a> {
             let list = doc.get(step, body).filter(|n| doc.kind(*n) == Kind::Array);
             let last = list.and_then(|list| doc.elements(list).last());
             last.is_some_and(|last| {
-                let form = self.form_of(last);
-                let op = doc.get(last, "op").and_then(|op| doc.str(op));
-                let leaves = matches!(
-                    form,
-                    Some(Form::Return | Form::Break | Form::Continue | Form::Error)
-                );
-                leaves || op == Some(b"consoleError") || self.leaves(last, depth)
+                let op = doc.get(last, "op").and_then(|op| super::text_of(doc, op));
+                let sig = op.and_then(|op| self.s.signature(&op));
+                let leaves = sig.is_some_and(|sig| {
+                    let form = sig.form;
+                    sig.always_fails()
+                        || matches!(form, Some(Form::Return | Form::Break | Form::Continue))
+                });
+                leaves || self.leaves(last, depth)
             })
         };
         match self.form_of(step) {
@@ -264,23 +250,19 @@ impl<'a> Lower<'_, 'a> {
             return;
         }
         let mut words = Words::default();
-        words.collect(doc, body);
+        words.collect(self.s, body);
         if words.has("break") {
             return;
         }
-        // It may end by an error, or change what a variable holds.
-        let ends = ["Error", "consoleError", "runCode", "agentRun", "callLocal"];
-        // Nothing changes a number but a step that binds its name.
+        // It may end by an error, or change what a variable holds. Nothing changes a number but a step that binds its name.
         let numbers = !asked.is_empty()
             && asked.iter().all(|name| {
                 let holds = self.holds_of_name(name.as_bytes());
                 holds == super::Holds::Number
             });
-        if numbers && !ends.iter().any(|op| words.has(op)) {
-            words.acts = false;
-        }
+        let acts = words.leaves || (words.mutates && !numbers);
         let mentioned = asked.iter().any(|name| words.has(name));
-        if words.acts && (mentioned || asked.is_empty() || words.has("Error")) {
+        if acts && (mentioned || asked.is_empty() || words.has("Error")) {
             return;
         }
         let mut asked: Vec<&String> = asked;
@@ -373,7 +355,7 @@ impl<'a> Lower<'_, 'a> {
         let (names, calls) = names_in(condition);
         let mut words = Words::default();
         if let Some(vars) = doc.get(step, "vars") {
-            words.collect(doc, vars);
+            words.collect(self.s, vars);
         }
         let index = self.index_of(step).unwrap_or_default();
         let looks = |name: &str| names.contains(name.as_bytes()) || words.has(name);
@@ -579,7 +561,7 @@ impl<'a> Lower<'_, 'a> {
                 .filter_map(|key| doc.get(pair[0], key))
             {
                 changed.extend(self.bound_in(body));
-                words.collect(doc, body);
+                words.collect(self.s, body);
             }
             let moves = parsed.nodes.iter().any(|node| match &node.kind {
                 crate::expr::ExprKind::Ident(name) => changed.contains(&**name),
@@ -588,7 +570,7 @@ impl<'a> Lower<'_, 'a> {
                 }
                 _ => false,
             });
-            if moves || words.acts {
+            if moves || words.leaves || words.mutates {
                 continue;
             }
             let message = "this asks the same as the `if` before it";

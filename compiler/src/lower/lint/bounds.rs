@@ -4,72 +4,6 @@ use super::{Finding, Lower};
 use a99_core::diag::codes;
 use a99_core::json::{Kind, NodeId};
 
-/// What an atom takes of a number: the least, the most, and whether it is whole.
-struct Bound {
-    ops: &'static [&'static str],
-    key: &'static str,
-    least: f64,
-    most: f64,
-    whole: bool,
-}
-
-const fn whole(ops: &'static [&'static str], key: &'static str, least: f64, most: f64) -> Bound {
-    Bound {
-        ops,
-        key,
-        least,
-        most,
-        whole: true,
-    }
-}
-
-/// A year in milliseconds and more: nothing is kept longer by mistake.
-const EVER: f64 = f64::INFINITY;
-
-#[rustfmt::skip]
-const BOUNDS: &[Bound] = &[
-    whole(&["storeSet", "storeCompareAndSet", "cache"], "ttlMs", 0.0, EVER),
-    whole(&["storeProcedure"], "ttl", 0.0, EVER),
-    whole(&["storeProcedure"], "maxSize", 0.0, 1_048_576.0),
-    whole(&["storeList"], "limit", 1.0, 1000.0),
-    whole(&["storeQueryWhere"], "limit", 0.0, EVER),
-    whole(&["storeVectorSearch", "storeSearch"], "k", 1.0, EVER),
-    whole(&["storeCreateCollection"], "dimension", 1.0, 65_536.0),
-    whole(&["regexSplit"], "limit", 0.0, EVER),
-    whole(&["random"], "length", 0.0, 65_536.0),
-    whole(&["shellExec"], "timeoutMs", 1.0, 86_400_000.0),
-    whole(&["shellReadFile"], "maxBytes", 0.0, 16_777_216.0),
-    whole(&["callAll", "llmToolLoop"], "limit", 1.0, a99_core::sig::MAX_CALLS_UNDER_WAY),
-    whole(&["llmToolLoop"], "maxRounds", 1.0, 64.0),
-    whole(&["llmChat", "llmToolLoop"], "maxTokens", 1.0, EVER),
-    Bound { ops: &["llmChat", "llmToolLoop"], key: "temperature", least: 0.0, most: 2.0, whole: false },
-    Bound { ops: &["llmChat", "llmToolLoop"], key: "topP", least: 0.0, most: 1.0, whole: false },
-    whole(&["llmChat", "llmToolLoop"], "seed", 0.0, 9_007_199_254_740_991.0),
-];
-
-/// Whether a row is about this op; a look at the table for each step would take longer.
-fn is_bounded(op: &str) -> bool {
-    matches!(
-        op,
-        "storeSet"
-            | "storeCompareAndSet"
-            | "cache"
-            | "storeProcedure"
-            | "storeList"
-            | "storeQueryWhere"
-            | "storeVectorSearch"
-            | "storeSearch"
-            | "storeCreateCollection"
-            | "regexSplit"
-            | "random"
-            | "shellExec"
-            | "shellReadFile"
-            | "callAll"
-            | "llmToolLoop"
-            | "llmChat"
-    )
-}
-
 /// Seconds that people write for a time to keep something; as milliseconds they are over
 /// before the next step but one.
 const SECONDS_KEPT: &[f64] = &[
@@ -84,40 +18,41 @@ const SECONDS_RUN: &[f64] = &[
 impl Lower<'_, '_> {
     /// Numbers beyond the bounds of their input.
     pub(super) fn lint_bounds_of(&mut self, step: NodeId, op: &str) {
-        if !is_bounded(op) {
-            return;
-        }
         let doc = self.s.doc;
-        let rows = BOUNDS.iter().filter(|row| row.ops.contains(&op));
-        for row in rows {
-            let Some(node) = doc.get(step, row.key) else {
+        let inputs = self.s.signature(op).map_or(&[][..], |sig| &sig.inputs);
+        for input in inputs {
+            let Some((key, range)) = input.range.map(|range| (&*input.name, range)) else {
+                continue;
+            };
+            let Some(node) = doc.get(step, key) else {
                 continue;
             };
             let Kind::Number(n) = doc.kind(node) else {
                 continue;
             };
-            let fits = (row.least..=row.most).contains(&n) && (!row.whole || n.fract() == 0.0);
+            let fits =
+                (range.least..=range.most).contains(&n) && (!range.whole || n.fract() == 0.0);
             if !fits {
-                let message = format!("`{}` cannot be {n}", row.key);
+                let message = format!("`{}` cannot be {n}", key);
                 let finding = Finding::new(codes::WRONG_VALUE, node, message);
-                let most = match row.most == EVER {
+                let most = match range.most.is_infinite() {
                     true => String::new(),
-                    false => format!(" to {}", row.most),
+                    false => format!(" to {}", range.most),
                 };
                 let from = match most.is_empty() {
                     true => " on",
                     false => "",
                 };
-                let what = if row.whole {
+                let what = if range.whole {
                     "a whole number"
                 } else {
                     "a number"
                 };
-                let help = format!("write {what} from {}{from}{most}", row.least);
+                let help = format!("write {what} from {}{from}{most}", range.least);
                 self.found(finding.help(help));
                 continue;
             }
-            let seconds = match row.key {
+            let seconds = match key {
                 "ttlMs" | "ttl" => SECONDS_KEPT,
                 "timeoutMs" => SECONDS_RUN,
                 _ => continue,
@@ -125,7 +60,7 @@ impl Lower<'_, '_> {
             if seconds.contains(&n) {
                 let message = format!(
                     "`{}` is in milliseconds: this is {} seconds",
-                    row.key,
+                    key,
                     n / 1000.0
                 );
                 let finding = Finding::new(codes::WRONG_VALUE, node, message);
@@ -157,15 +92,7 @@ pub(super) fn milliseconds(text: &str) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use super::{BOUNDS, is_bounded, milliseconds};
-
-    #[test]
-    fn ops_with_rows_are_bounded() {
-        for op in BOUNDS.iter().flat_map(|row| row.ops) {
-            assert!(is_bounded(op), "{op}");
-        }
-        assert!(!is_bounded("varSet"));
-    }
+    use super::milliseconds;
 
     #[test]
     fn times_in_words() {

@@ -4,7 +4,7 @@
 use super::holds::{Holds, Items, Members};
 use super::{Finding, Lower};
 use crate::ir::{Ir, IrKind, Lit};
-use a99_core::builtins;
+use a99_core::builtins::{self, Gives, Takes};
 use a99_core::diag::{codes, excerpt};
 use a99_core::json::Kind;
 
@@ -17,18 +17,6 @@ const MOST: usize = 64;
 /// Parts that `add` adds to a date.
 const PARTS: &[&str] = &[
     "years", "months", "days", "hours", "minutes", "seconds", "ms",
-];
-
-/// Methods, the arguments that they need at least and take at most, and how many of the first
-/// are numbers.
-#[rustfmt::skip]
-const METHODS: &[(&str, usize, usize, usize)] = &[
-    ("at", 0, 1, 1), ("charAt", 0, 1, 1), ("charCodeAt", 0, 1, 1), ("codePointAt", 0, 1, 1),
-    ("slice", 0, 2, 2), ("substring", 0, 2, 2), ("repeat", 1, 1, 1), ("padStart", 1, 2, 1),
-    ("padEnd", 1, 2, 1), ("toFixed", 0, 1, 1), ("toPrecision", 0, 1, 1), ("split", 1, 2, 0),
-    ("replace", 2, 2, 0), ("replaceAll", 2, 2, 0), ("includes", 1, 2, 0), ("indexOf", 1, 2, 0),
-    ("lastIndexOf", 1, 2, 0), ("startsWith", 1, 2, 0), ("endsWith", 1, 2, 0),
-    ("localeCompare", 1, 3, 0), ("join", 0, 1, 0), ("flat", 0, 1, 0), ("has", 1, 1, 0),
 ];
 
 /// The number that is written.
@@ -83,11 +71,21 @@ impl<'a> Lower<'_, 'a> {
             b"join" if args.is_empty() => return self.lint_commas(ir, object),
             _ => {}
         }
-        let Some((method, least, most, numbers)) =
-            METHODS.iter().find(|row| row.0.as_bytes() == name).copied()
-        else {
+        let row = str::from_utf8(name).ok().and_then(builtins::method_row);
+        let Some((row, takes)) = row.and_then(|row| Some((row, row.takes?))) else {
             return;
         };
+        let (
+            method,
+            Takes {
+                least,
+                most,
+                numbers,
+            },
+        ) = (row.name, takes);
+        if most == 0 {
+            return;
+        }
         if args.len() < least {
             let message = match (least, args.len()) {
                 (1, _) => format!("`{method}` needs an argument"),
@@ -153,7 +151,7 @@ impl<'a> Lower<'_, 'a> {
                 self.lint_index(ir, object, first);
             }
             self.lint_method_range(method, first);
-            if matches!(method, "includes" | "indexOf" | "lastIndexOf") {
+            if builtins::searches_lists(method) {
                 self.lint_never_held(object, first, method);
             }
         }
@@ -362,10 +360,8 @@ impl<'a> Lower<'_, 'a> {
                 let help = "write `.join('')`".to_owned();
                 return self.found_call(codes::WRONG_ARGUMENTS, ir, message, help);
             }
-            if !matches!(
-                name,
-                b"reverse" | b"toReversed" | b"slice" | b"sort" | b"toSorted"
-            ) {
+            let given = str::from_utf8(name).map_or(Gives::Unknown, builtins::gives);
+            if !matches!(given, Gives::Items | Gives::Part) {
                 return;
             }
             at = object;

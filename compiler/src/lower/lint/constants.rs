@@ -7,7 +7,7 @@ use crate::ir::{Ir, IrKind, Lit};
 use a99_core::builtins;
 use a99_core::diag::{codes, excerpt};
 use a99_core::json::{Kind, NodeId};
-use a99_core::sig::Form;
+use a99_core::sig::{AtomSig, Form};
 
 /// How deep conditions are looked into.
 const DEPTH: u32 = 8;
@@ -243,10 +243,7 @@ impl<'a> Lower<'_, 'a> {
     /// `s.indexOf(x)` as a test: a place, of which 0 is one and -1 is none.
     fn lint_place_as_test(&mut self, ir: &Ir<'a>, object: &Ir<'a>, name: &[u8]) {
         let shown = Self::shown(name);
-        if !matches!(
-            shown.as_str(),
-            "indexOf" | "lastIndexOf" | "search" | "findIndex"
-        ) {
+        if builtins::gives(&shown) != builtins::Gives::Index {
             return;
         }
         let called = self.called(object);
@@ -384,21 +381,17 @@ impl<'a> Lower<'_, 'a> {
     /// The formula of the `mathCalc` that alone binds a name in a body, of whose steps
     /// none may leave it.
     fn only_count(&self, body: NodeId, name: &str) -> Option<String> {
-        const ENDS: &[&str] = &[
-            "break",
-            "return",
-            "Error",
-            "consoleError",
-            "callLocal",
-            "runCode",
-        ];
         let doc = self.s.doc;
         let mut found = None;
         let mut work = vec![body];
         while let Some(node) = work.pop() {
             let text = |key: &str| doc.get(node, key).and_then(|n| super::text_of(doc, n));
             let op = text("op").unwrap_or_default();
-            if ENDS.contains(&op.as_str()) {
+            let ends = |sig: &AtomSig| {
+                use Form::{Break, CallLocal, Return, RunCode};
+                sig.always_fails() || matches!(sig.form, Some(Break | Return | CallLocal | RunCode))
+            };
+            if self.s.signature(&op).is_some_and(ends) {
                 return None;
             }
             let binds = ["result", "key", "as", "catchParam"]

@@ -1,6 +1,5 @@
 //! Dropped values: steps that only compute or fetch something which nobody keeps.
 
-use super::steps::{CHANGES, READS};
 use super::{Finding, Lower};
 use crate::ir::truthy;
 use a99_core::diag::codes;
@@ -19,6 +18,11 @@ impl Lower<'_, '_> {
         given("method").is_some_and(|method| !is_get(method)) || given("body").is_some()
     }
 
+    /// Whether an atom only fetches something.
+    pub(super) fn only_reads(&self, step: NodeId, sig: &AtomSig) -> bool {
+        sig.form.is_none() && sig.effect == Effect::Read && !self.has_method(step)
+    }
+
     /// Whether `push` changes a list that anything else can see.
     fn changes_variable(&self, step: NodeId) -> bool {
         let doc = self.s.doc;
@@ -27,7 +31,7 @@ impl Lower<'_, '_> {
     }
 
     /// Whether all calls of a `callAll` only fetch something.
-    fn only_reads(&self, step: NodeId) -> bool {
+    fn all_calls_read(&self, step: NodeId) -> bool {
         let doc = self.s.doc;
         let calls = doc
             .get(step, "calls")
@@ -37,7 +41,8 @@ impl Lower<'_, '_> {
         calls.peek().is_some()
             && calls.all(|call| {
                 let op = doc.get(call, "op").and_then(|op| super::text_of(doc, op));
-                op.is_some_and(|op| READS.contains(&op.as_str())) && !self.has_method(call)
+                let sig = op.and_then(|op| self.s.signature(&op));
+                sig.is_some_and(|sig| self.only_reads(call, sig))
             })
     }
 
@@ -45,10 +50,11 @@ impl Lower<'_, '_> {
     pub(super) fn lint_dropped(&mut self, step: NodeId, op: &str, sig: &AtomSig) {
         let doc = self.s.doc;
         let pure = match sig.form {
-            None => sig.effect == Effect::Pure || READS.contains(&op) && !self.has_method(step),
+            None if sig.effect == Effect::Mutates => !self.changes_variable(step),
+            None => sig.effect == Effect::Pure || self.only_reads(step, sig),
             Some(Form::MathCalc | Form::VarGet | Form::VarsExport) => true,
             Some(Form::Filter | Form::Find) => true,
-            Some(Form::CallAll) => self.only_reads(step),
+            Some(Form::CallAll) => self.all_calls_read(step),
             Some(Form::Memoize) => doc
                 .get(step, "steps")
                 .is_some_and(|steps| self.spend_on(steps) && self.is_pure(steps)),
@@ -79,10 +85,7 @@ impl Lower<'_, '_> {
             };
             self.found(finding.offending(op).help(help));
         }
-        if pure
-            && !(CHANGES.contains(&op) && self.changes_variable(step))
-            && !doc.get(step, "result").is_some_and(|n| truthy(doc, n))
-        {
+        if pure && !doc.get(step, "result").is_some_and(|n| truthy(doc, n)) {
             let text = format!("the value of `{op}` is dropped");
             let finding = Finding::new(codes::DROPPED_RESULT, step, text);
             let help = "add `\"result\": \"name\"`, or remove the step";

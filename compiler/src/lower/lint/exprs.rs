@@ -4,7 +4,7 @@
 use super::{Finding, Lower};
 use crate::expr::{BinOp, LogOp, UnOp};
 use crate::ir::{Ir, IrKind, Lit, ObjKey};
-use a99_core::builtins::METHODS;
+use a99_core::builtins::{self, METHODS};
 use a99_core::diag::codes;
 use hashbrown::HashSet;
 use smallvec::{SmallVec, smallvec};
@@ -514,7 +514,7 @@ impl<'a> Lower<'_, 'a> {
 
     /// A new list or object that is looked for, which equals nothing.
     fn lint_sought(&mut self, name: &[u8], args: &[Ir<'a>]) {
-        let seeks = matches!(name, b"indexOf" | b"lastIndexOf" | b"includes");
+        let seeks = str::from_utf8(name).is_ok_and(builtins::searches_lists);
         let Some(first) = args.first().filter(|_| seeks) else {
             return;
         };

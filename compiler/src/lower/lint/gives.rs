@@ -4,7 +4,7 @@ use super::Lower;
 use super::holds::{Holds, Items, Members};
 use crate::expr::{BinOp, UnOp};
 use crate::ir::{Ir, IrKind, Lit};
-use a99_core::builtins;
+use a99_core::builtins::{self, Gives, Method, Receiver};
 use a99_core::json::{Document, Kind, NodeId};
 use a99_core::sig::{AtomSig, Form};
 use a99_core::text::wtf8_to_string_lossy;
@@ -84,6 +84,25 @@ impl Members {
     }
 }
 
+impl Holds {
+    /// What a function or method gives, by its row.
+    fn of_builtin(gives: Gives) -> Holds {
+        match gives {
+            Gives::Number | Gives::Index => Holds::Number,
+            Gives::Bool => Holds::Bool,
+            Gives::Text => Holds::Made,
+            Gives::Texts => Holds::List(Items::Texts),
+            Gives::List | Gives::Items => Holds::List(Items::Unknown),
+            Gives::Object => Holds::Object(Members::Unknown),
+            Gives::Date => Holds::Date,
+            Gives::Set => Holds::Set,
+            Gives::Item | Gives::Part | Gives::Joined | Gives::Itself | Gives::Unknown => {
+                Holds::Any
+            }
+        }
+    }
+}
+
 impl Lower<'_, '_> {
     /// The members that a value has.
     pub(super) fn members_of(&self, holds: Holds) -> Vec<String> {
@@ -110,78 +129,6 @@ impl Lower<'_, '_> {
         }
     }
 }
-
-/// What methods give, on whatever they are called.
-const METHODS: &[(&[&str], Holds)] = &[
-    (
-        &[
-            "toFixed",
-            "toPrecision",
-            "toString",
-            "join",
-            "padStart",
-            "format",
-        ],
-        Holds::Made,
-    ),
-    (
-        &[
-            "toUpperCase",
-            "toLowerCase",
-            "trim",
-            "trimStart",
-            "trimEnd",
-            "replace",
-            "replaceAll",
-            "repeat",
-        ],
-        Holds::Made,
-    ),
-    (
-        &[
-            "indexOf",
-            "lastIndexOf",
-            "findIndex",
-            "charCodeAt",
-            "push",
-            "unshift",
-        ],
-        Holds::Number,
-    ),
-    (
-        &[
-            "includes",
-            "startsWith",
-            "endsWith",
-            "hasOwnProperty",
-            "some",
-            "every",
-            "has",
-            "isBefore",
-            "isAfter",
-        ],
-        Holds::Bool,
-    ),
-    (
-        &["split", "toArray", "toSorted", "toReversed"],
-        Holds::List(Items::Unknown),
-    ),
-];
-
-/// What functions of the namespaces give.
-const STATICS: &[(&str, &[&str], Holds)] = &[
-    ("JSON", &["stringify"], Holds::Made),
-    ("Object", &["keys"], Holds::List(Items::Texts)),
-    (
-        "Object",
-        &["values", "entries"],
-        Holds::List(Items::Unknown),
-    ),
-    ("Array", &["from", "of"], Holds::List(Items::Unknown)),
-    ("Array", &["isArray"], Holds::Bool),
-    ("Date", &["now"], Holds::Number),
-    ("Date", &["parse"], Holds::Date),
-];
 
 impl<'a> Lower<'_, 'a> {
     /// What a step of this op gives its `result`.
@@ -304,13 +251,10 @@ impl<'a> Lower<'_, 'a> {
             IrKind::Array(_) => Holds::List(Items::Unknown),
             IrKind::Object(_) => Holds::Object(Members::Unknown),
             IrKind::Context(_) => Holds::Any,
-            IrKind::Call { callee, .. } => match callee {
-                b"parseInt" | b"parseFloat" => Holds::Number,
-                b"isNaN" | b"isFinite" => Holds::Bool,
-                b"Date" => Holds::Date,
-                b"Set" => Holds::Set,
-                _ => Holds::Any,
-            },
+            IrKind::Call { callee, .. } => {
+                let name = wtf8_to_string_lossy(callee);
+                Holds::of_builtin(builtins::function_gives("", &name))
+            }
             IrKind::Method { object, name, .. } => self.holds_of_method(object, name),
         }
     }
@@ -321,16 +265,15 @@ impl<'a> Lower<'_, 'a> {
             && !self.vars.knows(ns)
             && builtins::NAMESPACES.iter().any(|n| n.as_bytes() == ns)
         {
-            if ns == b"Math" {
-                return Holds::Number;
-            }
-            let row = STATICS
-                .iter()
-                .find(|row| row.0.as_bytes() == ns && row.1.contains(&name));
-            return row.map_or(Holds::Any, |row| row.2);
+            let ns = wtf8_to_string_lossy(ns);
+            return Holds::of_builtin(builtins::function_gives(&ns, name));
         }
-        let row = METHODS.iter().find(|row| row.0.contains(&name));
-        row.map_or(Holds::Any, |row| row.1)
+        // Called on a set, some that give a list of a list give a set.
+        let of_sets = |row: &Method| {
+            row.on.len() > 1 && row.on.contains(&Receiver::Set) && row.gives.is_list()
+        };
+        let row = builtins::method_row(name).filter(|row| !row.maybe_undefined && !of_sets(row));
+        row.map_or(Holds::Any, |row| Holds::of_builtin(row.gives))
     }
 
     /// A name in an expression: the step's `vars` and its item come first.

@@ -8,7 +8,7 @@ use crate::ir::{Ir, expr_text};
 use crate::vars::{VarId, VarMap};
 use a99_core::builtins::{self, Receiver};
 use a99_core::json::{Kind, NodeId};
-use a99_core::sig::{Effect, Form, JsonKinds};
+use a99_core::sig::{Form, JsonKinds};
 
 /// So deep an expression is looked into for what it gives.
 const MAX_DEPTH: u32 = 4;
@@ -321,7 +321,7 @@ impl<'a> Lower<'_, 'a> {
         // A pure atom has a value, but for what reads a text that may hold none, and so has
         // a formula of which something is known.
         let has_value = sig.is_some_and(|sig| match sig.form {
-            None => sig.effect == Effect::Pure && op != b"jsonParse",
+            None => sig.effect.is_local() && op != b"jsonParse",
             Some(form) => form == Form::MathCalc && holds != Holds::Any,
         });
         let writer = match may_be_undefined && !has_value {

@@ -9,27 +9,6 @@ use a99_core::json::{Document, Kind, Limits, NodeId};
 use a99_core::sig::{AtomInput, Form, JsonKinds};
 use a99_core::text::wtf8_to_string_lossy;
 
-/// What an atom works on: a text that is written there is hardly meant, if it could be
-/// a name.
-fn subject_of(op: &str) -> Option<&'static str> {
-    Some(match op {
-        "split" | "jsonParse" | "xmlParse" => "str",
-        "join" | "len" | "push" => "list",
-        "regexMatch" | "jsonStringify" => "value",
-        "regexFind" | "regexFindAll" | "regexReplace" | "regexSplit" => "text",
-        "sort" | "groupBy" | "unique" | "sum" => "items",
-        "memberSet" | "memberDelete" => "object",
-        "varGet" => "key",
-        "httpFetch" => "url",
-        _ => return None,
-    })
-}
-
-/// Whether an input is what the atom works on.
-pub(super) fn is_subject(op: &str, input: &AtomInput) -> bool {
-    subject_of(op) == Some(&*input.name)
-}
-
 /// Keys under which models put all inputs of a step.
 const WRAPPERS: &[&str] = &[
     "args",
@@ -72,7 +51,7 @@ impl<'a> Lower<'_, 'a> {
             return;
         }
         // A text may be meant where texts are wanted.
-        let subject = is_subject(op, input);
+        let subject = input.subject;
         let wants_text = input.kinds.contains(JsonKinds::STRING);
         if wants_text && !subject && !input.kinds.contains(JsonKinds::ANY) {
             return;
@@ -93,7 +72,7 @@ impl<'a> Lower<'_, 'a> {
         text: &str,
     ) -> bool {
         let doc = self.s.doc;
-        if !is_subject(op, input) || self.is_argument(text) {
+        if !input.subject || self.is_argument(text) {
             return false;
         }
         if op == "httpFetch" && !is_identifier(text) {
@@ -167,7 +146,7 @@ impl<'a> Lower<'_, 'a> {
         if let Some(near) = self.nearest_variable(text) {
             return format!("did you mean `{near}`?");
         }
-        if input.parts == JsonKinds::STRING && !is_subject(op, input) && is_identifier(text) {
+        if input.parts == JsonKinds::STRING && !input.subject && is_identifier(text) {
             return format!("write a list: `[\"{}\"]`", excerpt(text));
         }
         if &*input.name == "responseFormat" && matches!(op, "llmChat" | "llmToolLoop") {
@@ -558,21 +537,17 @@ fn is_plain_name(name: &[u8]) -> bool {
     begins
         && name.iter().all(|b| b.is_ascii_alphanumeric() || *b == b'_')
         && !matches!(name, b"true" | b"false" | b"null" | b"undefined" | b"args")
-        && !matches!(
-            name,
-            b"console" | b"parseInt" | b"parseFloat" | b"isNaN" | b"isFinite"
-        )
+        && name != b"console"
+        && !str::from_utf8(name).is_ok_and(hides_function)
 }
 
 fn hides_builtin(name: &str) -> bool {
     builtins::NAMESPACES.contains(&name) || hides_function(name)
 }
 
-/// Functions that are called without a namespace.
+/// Functions that are called without a namespace; an error or a filter may be called so.
 fn hides_function(name: &str) -> bool {
-    let upper = name.starts_with(|c: char| c.is_ascii_uppercase());
-    upper && name != "Error" && builtins::function("", name).is_some()
-        || matches!(name, "parseInt" | "parseFloat" | "isNaN" | "isFinite")
+    name != "Error" && name != "filter" && builtins::function("", name).is_some()
 }
 
 /// How a member is set, in place of a variable whose name is a path.

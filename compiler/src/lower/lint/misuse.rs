@@ -5,8 +5,10 @@ use super::holds::{Holds, Items};
 use super::{Finding, Lower};
 use crate::expr::BinOp;
 use crate::ir::{Ir, IrKind, Lit};
+use a99_core::builtins;
 use a99_core::diag::{codes, excerpt};
 use a99_core::json::{Kind, NodeId};
+use a99_core::sig::{AtomInput, JsonKinds};
 
 /// How deep operands are looked into.
 const DEPTH: u32 = 4;
@@ -224,11 +226,11 @@ impl<'a> Lower<'_, 'a> {
 
     /// `parseInt(xs)` of a list, and texts that only begin as numbers.
     pub(super) fn lint_number_of(&mut self, callee: &[u8], args: &[Ir<'a>]) {
-        if !matches!(callee, b"parseInt" | b"parseFloat" | b"Number") {
+        let shown_callee = Self::shown(callee);
+        if !builtins::function_gives("", &shown_callee).is_number() {
             return;
         }
         let Some(first) = args.first() else { return };
-        let shown_callee = Self::shown(callee);
         if let Some(written) = text(first) {
             let shown = Self::shown(written);
             let digits = shown.bytes().any(|b| b.is_ascii_digit());
@@ -419,22 +421,14 @@ impl<'a> Lower<'_, 'a> {
     }
 
     /// What a model answered where a list or an object is wanted. Tells whether.
-    pub(super) fn lint_answer(&mut self, op: &str, name: &str, node: NodeId) -> bool {
-        let doc = self.s.doc;
-        let lists = [
-            "map", "filter", "find", "reduce", "forEach", "join", "push", "sort", "groupBy",
-            "unique", "sum",
-        ];
-        let objects = ["pick", "omit", "keys", "merge"];
-        if name == "key" || !(lists.contains(&op) || objects.contains(&op)) || name == "item" {
-            return false;
-        }
-        let shown = excerpt(&super::text_of(doc, node).unwrap_or_default());
-        let wanted = if lists.contains(&op) {
-            "a list"
-        } else {
-            "an object"
+    pub(super) fn lint_answer(&mut self, op: &str, input: &AtomInput, node: NodeId) -> bool {
+        let (doc, name) = (self.s.doc, &input.name);
+        let wanted = match input.kinds.without_null() {
+            JsonKinds::ARRAY => "a list",
+            JsonKinds::OBJECT => "an object",
+            _ => return false,
         };
+        let shown = excerpt(&super::text_of(doc, node).unwrap_or_default());
         let message = format!(
             "`{name}` of `{op}` wants {wanted}, and `{shown}` is what a model answered, a text"
         );

@@ -2,23 +2,11 @@
 
 use super::{Finding, Lower, synonyms};
 use crate::ir::{FromJson, Ir, IrKind, Lit};
+use a99_core::builtins;
 use a99_core::diag::{codes, excerpt};
 use a99_core::grammar::{FOREIGN_TYPES, FieldHolds, NODE_REMARK, NodeForm};
 use a99_core::json::{Document, Kind, NodeId};
 use a99_core::text::wtf8_to_string_lossy;
-
-/// Methods whose first argument is a text, where others take regular expressions.
-const TEXT_METHODS: &[&str] = &[
-    "split",
-    "replace",
-    "replaceAll",
-    "includes",
-    "indexOf",
-    "startsWith",
-    "endsWith",
-    "match",
-    "search",
-];
 
 impl<'a> Lower<'_, 'a> {
     /// Looks at an expression node and all nodes in it.
@@ -204,7 +192,7 @@ impl<'a> Lower<'_, 'a> {
             let help = format!("write `{}`", self.node_for(path));
             return self.found(finding.offending(&shown).help(help));
         }
-        if a99_core::builtins::NAMESPACES.contains(&shown.as_str())
+        if builtins::NAMESPACES.contains(&shown.as_str())
             && self
                 .s
                 .doc
@@ -456,7 +444,8 @@ impl<'a> Lower<'_, 'a> {
     /// A method that takes texts, called with what looks like a regular
     /// expression.
     pub(in crate::lower) fn lint_method(&mut self, name: &[u8], args: &[Ir<'a>]) {
-        if !self.lints() || !TEXT_METHODS.iter().any(|method| method.as_bytes() == name) {
+        let row = str::from_utf8(name).ok().and_then(builtins::method_row);
+        if !self.lints() || row.is_none_or(|row| !row.searches) {
             return;
         }
         let Some(first) = args.first() else { return };

@@ -5,18 +5,7 @@ use super::bodies::mentions;
 use super::{Finding, Lower};
 use a99_core::diag::{codes, excerpt};
 use a99_core::json::{Kind, NodeId};
-use a99_core::sig::Form;
-
-/// Steps by which a loop may end.
-const ENDS: &[&str] = &[
-    "break",
-    "return",
-    "Error",
-    "consoleError",
-    "if",
-    "try",
-    "while",
-];
+use a99_core::sig::{AtomSig, Form};
 
 impl<'a> Lower<'_, 'a> {
     /// A loop that appends to the list which it goes through, each time.
@@ -32,7 +21,11 @@ impl<'a> Lower<'_, 'a> {
         for inner in doc.elements(steps) {
             let text = |key: &str| doc.get(inner, key).and_then(|n| super::text_of(doc, n));
             let op = text("op").unwrap_or_default();
-            if ENDS.contains(&op.as_str()) {
+            let ends = |sig: &AtomSig| {
+                use Form::{Break, If, Return, Try, While};
+                sig.always_fails() || matches!(sig.form, Some(Break | Return | If | Try | While))
+            };
+            if self.s.signature(&op).is_some_and(ends) {
                 return;
             }
             let given = doc.get(inner, "list").and_then(|n| doc.str(n));

@@ -12,24 +12,6 @@ use a99_core::sig::Form;
 /// How deep operands are looked into.
 const DEPTH: u32 = 4;
 
-/// Methods that give a new list, which has no other name.
-const NEW_LISTS: &[&[u8]] = &[
-    b"split",
-    b"slice",
-    b"map",
-    b"filter",
-    b"concat",
-    b"flat",
-    b"toSorted",
-    b"toReversed",
-    b"toArray",
-    b"keys",
-    b"values",
-    b"entries",
-    b"from",
-    b"of",
-];
-
 /// The days of a month.
 fn days_of(year: u32, month: u32) -> u32 {
     let leap = year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
@@ -119,7 +101,9 @@ impl<'a> Lower<'_, 'a> {
     /// `s.split(' ').push(x)`: the number of items, and the list is nowhere.
     pub(super) fn lint_lost_list(&mut self, ir: &Ir<'a>, object: &Ir<'a>, name: &[u8]) {
         let is_new = match object.kind {
-            IrKind::Method { name, .. } => NEW_LISTS.contains(&name),
+            IrKind::Method { name, .. } => {
+                str::from_utf8(name).is_ok_and(a99_core::builtins::gives_new_list)
+            }
             IrKind::Array(_) => true,
             _ => false,
         };

@@ -18,36 +18,6 @@ const KIND_NAMES: [(JsonKinds, &str); 5] = [
     (JsonKinds::OBJECT, "an object"),
 ];
 
-/// Atoms that only fetch something, which nobody asks for without keeping it.
-pub(super) const READS: &[&str] = &[
-    "httpFetch",
-    "storeGet",
-    "storeQuery",
-    "storeQueryWhere",
-    "storeSearch",
-    "storeVectorSearch",
-    "storeVectorize",
-    "llmPredict",
-    "llmPredictBattery",
-    "llmVision",
-    "xmlParse",
-    "transpileCode",
-    "random",
-    "uuid",
-    "domText",
-    "domValue",
-    "localStorageGet",
-    "shellReadFile",
-    "agentState",
-    "agentSettings",
-    "agentIdentity",
-    "agentStorageGet",
-    "agentStorageQuery",
-];
-
-/// Pure atoms that change what they are given.
-pub(super) const CHANGES: &[&str] = &["push", "memberSet", "memberDelete"];
-
 /// The members of a step, which several rules look through.
 type Members<'a> = SmallVec<[(&'a [u8], NodeId); 8]>;
 
@@ -268,7 +238,7 @@ impl<'a> Lower<'_, 'a> {
             let help = match (words::input_help(op, &shown), near) {
                 (Some(help), near) => {
                     meant.extend(near);
-                    if matches!(op, "and" | "or" | "merge") {
+                    if names.contains(&"a") && names.contains(&"b") {
                         meant.extend(["a".to_owned(), "b".to_owned()]);
                     }
                     help.to_owned()
@@ -397,11 +367,7 @@ impl<'a> Lower<'_, 'a> {
                 return self.lint_later(step, op, input, node, text);
             }
             // Most texts are neither looked at further nor one of a few.
-            Kind::String(_)
-                if fits
-                    && input.values.is_empty()
-                    && !(resolves && super::inputs::is_subject(op, input)) =>
-            {
+            Kind::String(_) if fits && input.values.is_empty() && !(resolves && input.subject) => {
                 return;
             }
             Kind::String(text) => {

@@ -4,7 +4,7 @@ use super::{Finding, Lower};
 use crate::ir::truthy;
 use a99_core::diag::{codes, excerpt};
 use a99_core::json::{Kind, NodeId};
-use a99_core::sig::Form;
+use a99_core::sig::{Effect, Form};
 use a99_core::text::wtf8_to_string_lossy;
 use std::borrow::Cow;
 
@@ -312,10 +312,11 @@ impl<'a> Lower<'_, 'a> {
         steps.iter().any(|step| {
             let op = doc.get(*step, "op").and_then(|op| super::text_of(doc, op));
             let op = op.unwrap_or_default();
-            !matches!(
-                op.as_str(),
-                "consoleLog" | "varSet" | "mathCalc" | "template" | "len"
-            )
+            let sig = self.s.signature(&op).filter(|_| op != "consoleLog");
+            sig.is_some_and(|sig| match sig.form {
+                None => sig.effect != Effect::Pure,
+                Some(form) => !matches!(form, Form::VarSet | Form::MathCalc),
+            })
         })
     }
 }

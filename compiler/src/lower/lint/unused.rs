@@ -110,14 +110,14 @@ impl<'a> Lower<'_, 'a> {
         let Some(sig) = self.s.signature(&op) else {
             return false;
         };
-        if super::steps::READS.contains(&&*op) {
-            return !self.has_method(step);
+        if self.only_reads(step, sig) {
+            return true;
         }
         if !self.is_pure(step) {
             return false;
         }
         match sig.form {
-            None => sig.effect == Effect::Pure && !super::steps::CHANGES.contains(&&*op),
+            None => sig.effect == Effect::Pure,
             Some(Form::VarSet | Form::ConstSet | Form::MathCalc | Form::VarGet) => true,
             Some(Form::Filter | Form::Find | Form::VarsExport) => true,
             Some(_) => false,
@@ -260,10 +260,9 @@ impl<'a> Lower<'_, 'a> {
         let doc = self.s.doc;
         let mut work = vec![steps];
         while let Some(node) = work.pop() {
-            if matches!(
-                doc.str(node),
-                Some(b"Error" | b"consoleError" | b"callLocal")
-            ) {
+            let op = doc.str(node).and_then(|op| str::from_utf8(op).ok());
+            let sig = op.and_then(|op| self.s.signature(op));
+            if sig.is_some_and(|sig| sig.always_fails() || sig.form == Some(Form::CallLocal)) {
                 return true;
             }
             work.extend(doc.members(node).map(|(_, value)| value));

@@ -8,7 +8,7 @@ use crate::ir::{Ir, IrKind, Lit};
 use a99_core::builtins::{self, Receiver};
 use a99_core::diag::{codes, excerpt};
 use a99_core::json::{Kind, NodeId};
-use a99_core::sig::{AtomInput, JsonKinds};
+use a99_core::sig::{AtomInput, Form, JsonKinds};
 
 /// How deep operands are looked into.
 const DEPTH: u32 = 4;
@@ -55,7 +55,7 @@ impl<'a> Lower<'_, 'a> {
             self.found(finding.offending(&shown).help(help));
             return true;
         }
-        if holds == Holds::Answered && self.lint_answer(op, &input.name, node) {
+        if holds == Holds::Answered && self.lint_answer(op, input, node) {
             return true;
         }
         let Some(kind) = holds.kind() else {
@@ -120,7 +120,9 @@ impl<'a> Lower<'_, 'a> {
             return;
         };
         // These take anything.
-        if matches!(op, "varSet" | "constSet" | "return" | "if" | "while") {
+        use Form::{ConstSet, If, Return, VarSet, While};
+        let form = self.s.signature(op).and_then(|sig| sig.form);
+        if matches!(form, Some(VarSet | ConstSet | Return | If | While)) {
             return;
         }
         let sig = self

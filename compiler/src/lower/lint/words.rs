@@ -1,6 +1,8 @@
 //! Words of other languages: functions, methods, expression nodes and keys that are
 //! called otherwise here.
 
+use a99_core::grammar::expression_key;
+
 /// What another name of a function or method means here.
 const CALLEES: &[(&str, &str)] = &[
     ("len", "write `.length` of a text or a list"),
@@ -221,7 +223,7 @@ pub(super) fn input_help(op: &str, key: &str) -> Option<&'static str> {
             | "after",
         ) => "steps run in the order of their list: remove it",
         (_, "if" | "when" | "unless" | "condition")
-            if !matches!(op, "if" | "while" | "filter" | "find") =>
+            if expression_key(op.as_bytes()) != Some("condition") =>
         {
             "put the step into an `if {condition, then}`"
         }

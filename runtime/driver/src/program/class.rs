@@ -2,7 +2,7 @@
 
 use a99_capabilities::Capabilities;
 use a99_runtime_engine::StepClass;
-use agent99::{Call, Effect, Value};
+use agent99::{Call, Capability, Effect, Value};
 use std::collections::BTreeMap;
 
 /// How a call behaves when its turn is retried.
@@ -13,60 +13,6 @@ pub enum CallClass {
     /// The call is journaled.
     Journaled(StepClass),
 }
-
-/// Calls that only read, or whose repetition costs only time and money.
-const READS: &[&str] = &[
-    "llmChat",
-    "llmPredict",
-    "llmPredictBattery",
-    "llmVision",
-    "storeGet",
-    "storeList",
-    "storeQuery",
-    "storeQueryWhere",
-    "storeVectorSearch",
-    "storeSearch",
-    "storeVectorize",
-    "xmlParse",
-    "transpileCode",
-    "runCode",
-    "shellReadFile",
-    "domText",
-    "domValue",
-    "localStorageGet",
-    "cache:get",
-];
-
-/// Calls whose repetition leaves the same result.
-const IDEMPOTENT: &[&str] = &[
-    "storeSet",
-    "storeVectorUpsert",
-    "localStorageSet",
-    "shellWriteFile",
-    "domInput",
-    "cache:put",
-];
-
-/// Atoms that use the store. A run has a private store if the host grants none.
-const OF_STORE: &[&str] = &[
-    "storeGet",
-    "storeSet",
-    "storeDelete",
-    "storeList",
-    "storeCompareAndSet",
-    "storeQuery",
-    "storeQueryWhere",
-    "storeVectorSearch",
-    "cache:get",
-    "cache:put",
-];
-
-/// Atoms that use the table of stored programs.
-const OF_PROCEDURES: &[&str] = &[
-    "storeProcedure",
-    "releaseProcedure",
-    "clearExpiredProcedures",
-];
 
 /// The grants that determine the class of a call.
 #[derive(Clone, Debug, Default)]
@@ -97,10 +43,16 @@ impl Classes {
     }
 
     pub(super) fn class(&self, call: &Call) -> CallClass {
-        self.class_of(&call.atom, call.args(), call.effect)
+        self.class_of(&call.atom, call.args(), call.effect, call.capability)
     }
 
-    fn class_of(&self, atom: &str, args: &[Value], effect: Effect) -> CallClass {
+    fn class_of(
+        &self,
+        atom: &str,
+        args: &[Value],
+        effect: Effect,
+        capability: Option<Capability>,
+    ) -> CallClass {
         if let Some(class) = self.own.get(atom) {
             return *class;
         }
@@ -110,9 +62,13 @@ impl Classes {
                 let id = args.first().and_then(Value::as_str);
                 self.owns_procedures && id.is_some_and(|id| id.starts_with("proc_"))
             }
-            _ if OF_STORE.contains(&atom) => self.owns_store,
-            _ if OF_PROCEDURES.contains(&atom) => self.owns_procedures,
-            _ => is_of_turn(atom),
+            _ => match capability {
+                Some(Capability::Store | Capability::Vectors) => self.owns_store,
+                Some(Capability::Procedures) => self.owns_procedures,
+                // Such atoms act on the turn (D91).
+                Some(Capability::AgentTurn) => true,
+                _ => false,
+            },
         };
         if in_place {
             return CallClass::InPlace;
@@ -121,23 +77,13 @@ impl Classes {
             // The sub-agent's own calls are journaled.
             "agentRun" if self.drives_agents => StepClass::Idempotent,
             "httpFetch" => fetch(args),
-            _ if READS.contains(&atom) => StepClass::Read,
-            _ if IDEMPOTENT.contains(&atom) => StepClass::Idempotent,
-            _ if effect == Effect::Pure => StepClass::Read,
-            _ => StepClass::Unsafe,
+            _ => match effect {
+                Effect::Pure | Effect::Mutates | Effect::Read => StepClass::Read,
+                Effect::Idempotent => StepClass::Idempotent,
+                Effect::Unsafe => StepClass::Unsafe,
+            },
         })
     }
-}
-
-/// Whether an atom acts on the turn (D91).
-fn is_of_turn(atom: &str) -> bool {
-    static NAMES: std::sync::OnceLock<std::collections::BTreeSet<String>> =
-        std::sync::OnceLock::new();
-    let names = NAMES.get_or_init(|| {
-        let atoms = agent99::turn_atoms();
-        atoms.iter().map(|atom| atom.sig.name.to_string()).collect()
-    });
-    names.contains(atom)
 }
 
 /// Classifies by the HTTP method, the second input.
@@ -162,7 +108,9 @@ mod tests {
     fn classes_follow_from_atoms_and_grants() {
         let class = |granted: &Capabilities, atom: &str, args: &[Value]| {
             let classes = Classes::of(&BTreeMap::new(), granted, false);
-            classes.class_of(atom, args, Effect::Io)
+            let atoms = agent99::all_atoms();
+            let sig = &atoms.get(atom).expect("an atom").sig;
+            classes.class_of(atom, args, sig.effect, sig.capability)
         };
         let none = Capabilities::none();
         let all = none

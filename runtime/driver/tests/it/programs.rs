@@ -163,7 +163,7 @@ fn ask(asked: Arc<AtomicU32>) -> AtomDef {
             name: Cow::Borrowed("ask"),
             params: Params::Raw,
             timeout: AtomTimeout::Ms(10_000),
-            effect: Effect::Io,
+            effect: Effect::Unsafe,
             ..AtomSig::new("", "Asks the world.", 300_000)
         },
         body: AtomBody::AsyncDyn(Arc::new(body)),

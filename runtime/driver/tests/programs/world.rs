@@ -64,7 +64,7 @@ pub(crate) fn host_atom(world: Arc<World>) -> AtomDef {
             name: Cow::Borrowed("host"),
             params: Params::Raw,
             timeout: AtomTimeout::Ms(1_000),
-            effect: Effect::Io,
+            effect: Effect::Unsafe,
             ..AtomSig::new("", "An atom of the host.", 300_000)
         },
         body: AtomBody::AsyncDyn(Arc::new(body)),

@@ -47,7 +47,7 @@ fn host_atom() -> AtomDef {
             name: Cow::Borrowed("host"),
             params: Params::Raw,
             timeout: AtomTimeout::Ms(30_000),
-            effect: Effect::Io,
+            effect: Effect::Unsafe,
             ..AtomSig::new("", "An atom of the host.", 300_000)
         },
         body: AtomBody::AsyncDyn(Arc::new(body)),
