@@ -91,8 +91,8 @@ impl Source {
         }
     }
 
-    /// Whether it is an artifact, by its first bytes. The artifact reader reports a header that a
-    /// transfer as text has damaged.
+    /// Whether it is an artifact, by its first bytes or its name. The artifact reader reports a
+    /// header that a transfer as text has damaged.
     pub(crate) fn is_artifact(&self) -> bool {
         self.bytes.starts_with(&MAGIC[..5]) || self.is_named_artifact()
     }
