@@ -176,14 +176,16 @@ pub(crate) enum Request {
     Stop,
     /// Run a command.
     Exec(Box<Exec>),
-    /// Copy from an absolute path of the host to the guest.
+    /// Copy from the host to the guest.
     CopyIn {
+        /// Absolute path.
         host: String,
         guest: String,
     },
-    /// Copy from the guest to an absolute path of the host.
+    /// Copy from the guest to the host.
     CopyOut {
         guest: String,
+        /// Absolute path.
         host: String,
         /// Whether git settings and hooks are copied unchanged.
         #[serde(default)]
