@@ -18,6 +18,7 @@ enum Token<'t> {
     Close(u8),
     Comma,
     Colon,
+    /// A string, number, `true`, `false` or `null`.
     Scalar(&'t str),
 }
 

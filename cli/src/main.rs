@@ -4,7 +4,6 @@
 //! The only crate that knows terminals, files, signals and exit codes; everything else is the
 //! facade's. A program gets access only as granted: the network by `--allow`, replies of networks,
 //! models and other agents from a script file, and as its computer a sandbox.
-//! may grant is a sandbox.
 
 #![warn(unreachable_pub)]
 

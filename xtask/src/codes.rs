@@ -1,8 +1,8 @@
 //! Codes of crates that xtask does not depend on, parsed from their source: `docs/errors.md` lists
 //! them beside those of `a99-core`.
 //!
-//! A list is an enum with a sentence above each variant and a `match` with `Variant =>
-//! "family.name"`, or constants with a sentence above each. A second string on the line is the
+//! A list is an enum with a sentence above each variant and a `match` with
+//! `Variant => "family.name"`, or constants with a sentence above each. A second string on the line is the
 //! alias.
 
 use crate::shell::{Failed, failed, root};

@@ -1,7 +1,7 @@
 //! `cargo xtask fuzz`: cargo-fuzz on the nightly toolchain.
 //!
-//! `cargo test` runs the same targets on their stored inputs with the stable toolchain, and `cargo
-//! xtask slow` compiles them; this task finds new inputs.
+//! `cargo test` runs the same targets on their stored inputs with the stable toolchain, and
+//! `cargo xtask slow` compiles them; this task finds new inputs.
 
 use crate::shell::{Failed, cargo_of, files_below, root, run, works};
 use std::process::Command;

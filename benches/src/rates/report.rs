@@ -20,6 +20,7 @@ struct Line<'r> {
 }
 
 impl Report {
+    /// Report of these figures.
     pub fn new(rates: Vec<Rate>) -> Report {
         Report { rates }
     }

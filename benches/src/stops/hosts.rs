@@ -30,6 +30,7 @@ fn takes_text(text: String) -> f64 {
     text.len() as f64
 }
 
+/// Returns its argument.
 #[atom(cost = 1)]
 fn gives_pairs(pairs: Vec<(String, f64)>) -> Vec<(String, f64)> {
     pairs

@@ -111,7 +111,6 @@ impl Place {
     ///
     /// # Errors
     /// Those of opening it.
-    /// Those of opening it.
     pub(super) async fn own(
         store: &Path,
         options: &StoreOptions,
@@ -172,7 +171,6 @@ impl Opened {
     /// finds it.
     ///
     /// # Errors
-    /// Those of writing.
     /// Those of writing.
     pub(super) fn close(self) -> Result<(), Failure> {
         use a99_runtime_engine::AgentStore as _;

@@ -29,8 +29,8 @@ pub(super) fn holder(device: u64, inode: u64) -> Option<Pid> {
     locks.lines().find_map(|line| held(line, device, inode))
 }
 
-/// The holder in a line of `/proc/locks` (proc(5)), such as `1: FLOCK  ADVISORY  WRITE 708
-/// 08:02:262146 0 EOF`, if the line is about that file.
+/// The holder in a line of `/proc/locks` (proc(5)), such as
+/// `1: FLOCK  ADVISORY  WRITE 708 08:02:262146 0 EOF`, if the line is about that file.
 fn held(line: &str, device: u64, inode: u64) -> Option<Pid> {
     let words: Vec<&str> = line.split_whitespace().collect();
     // A waiting process has an arrow in the second column.

@@ -33,8 +33,8 @@ struct Program {
     works: Vec<&'static Work>,
 }
 
-/// `bench [--peers] [--only PEERS] [--jit] [--rounds N] [--work TEXT] [--baseline FILE] [--save
-/// FILE] [--json]`.
+/// `bench [--peers] [--only PEERS] [--jit] [--rounds N] [--work TEXT] [--baseline FILE]
+/// [--save FILE] [--json]`.
 pub(super) fn bench(args: &[&str]) -> Result<(), Failed> {
     let options = parse(args)?;
     let recorded = root().join(FIGURES);
