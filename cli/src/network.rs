@@ -222,7 +222,7 @@ fn urls(rule: &str) -> Vec<String> {
     match port {
         None | Some("443") => vec![format!("https://{rule}/")],
         Some("80") => vec![format!("http://{rule}/")],
-        // A TLS server refuses plain HTTP at once; the reverse may hang.
+        // A TLS server refuses plain HTTP at once, but a plain server may not refuse TLS.
         Some(_) => vec![format!("http://{rule}/"), format!("https://{rule}/")],
     }
 }

@@ -2,8 +2,8 @@
 //! them beside those of `a99-core`.
 //!
 //! A list is an enum with a sentence above each variant and a `match` with
-//! `Variant => "family.name"`, or constants with a sentence above each. A second string on the line is the
-//! alias.
+//! `Variant => "family.name"`, or constants with a sentence above each. A second
+//! string on the line is the alias.
 
 use crate::shell::{Failed, failed, root};
 use a99_core::codes::{Code, Section, faults};

@@ -31,7 +31,8 @@ const PACKAGES: [&str; 14] = [
 ];
 
 /// All packages except those whose code or tests need wasmtime: these are in [`with_wasmtime`].
-/// They are always built together, too. Tests that need a PostgreSQL server are compiled, not run.
+/// They are always built together, too. Code that needs a PostgreSQL server at run time is included
+/// where it is only compiled.
 pub(crate) const WITHOUT_WASMTIME: &[&str] = &[
     "--workspace",
     "--features",

@@ -160,7 +160,8 @@ fn show(report: &Report) {
 }
 
 /// `{ok, file, diagnostics}` of a program, `{ok, file, ..}` of an artifact,
-/// `{ok, file, error, diagnostics}` of a refused file, `{ok, file, left_out}` of a file that is not a program.
+/// `{ok, file, error, diagnostics}` of a refused file, `{ok, file, left_out}` of a file that is
+/// not a program.
 fn to_json(report: &Report) -> Map {
     let mut map = Map::new();
     map.insert("ok", report.exit() == Exit::Ok);

@@ -137,7 +137,7 @@ impl Entry {
         if matches!(op, "seq" | "return") {
             return Ok(Entry::Program(value));
         }
-        // A step without a value leaves [`NEW_VALUE`] unbound.
+        // A step without a value leaves `NEW_VALUE` unbound.
         let takes_value = engine.atoms().get(op).is_some() && value.get("result").is_none();
         let mut step = value;
         if takes_value && let Some(map) = step.as_object_mut() {
