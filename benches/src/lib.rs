@@ -1,7 +1,6 @@
-//! What the benches measure, stated once: the programs, their inputs, and the
-//! limits that are on while they run.
+//! Shared parts of the benchmarks: programs, inputs, and the limits that are active while they run.
 //!
-//! It measures nothing itself; the files under `benches/` do.
+//! This crate measures nothing; the files under `benches/` do.
 
 #![warn(unreachable_pub)]
 
@@ -22,19 +21,19 @@ use agent99::{
     RunOptions, RunProfile, Value, all_atoms, atom,
 };
 
-/// A budget that no bench uses up: large but finite, so that it is counted.
+/// A budget that no benchmark uses up: large but finite, so that fuel is counted.
 pub const FUEL: f64 = 1e12;
 
-/// A deadline that no bench reaches: far but finite, so that it is looked at.
+/// A deadline that no benchmark reaches: far but finite, so that it is checked.
 pub const TIMEOUT_MS: u64 = 600_000;
 
 /// The heap ceiling of every engine, in bytes.
 pub const HEAP_BYTES: usize = 64 << 20;
 
-/// What the trivial host function costs, in micro-units of fuel.
+/// Price of the trivial host function, in micro-units of fuel.
 const ATOM_MICRO: i64 = 10_000;
 
-/// Metered prices with every limit on and none within reach.
+/// Metered prices with all limits active and out of reach.
 ///
 /// # Panics
 /// Never: the budget is a constant.
@@ -46,22 +45,22 @@ pub fn limits() -> RunOptions {
         .heap_bytes(HEAP_BYTES)
 }
 
-/// An engine with every atom of the language and four of the host: `inc` and
-/// `incTyped` (synchronous, the second by `#[atom]`), `incLater` (asynchronous, ready
-/// at once) and `wait` (never answers).
+/// An engine with all atoms of the language and four of the host: `inc` and `incTyped`
+/// (synchronous, the second by `#[atom]`), `incLater` (asynchronous, ready at once) and `wait`
+/// (never answers).
 pub fn engine() -> Engine {
     let mut atoms = all_atoms();
     for atom in host_atoms() {
         atoms.insert(atom);
     }
     let engine = Engine::builder().atoms(atoms.with(INC_TYPED));
-    // Rows of the interpreter are of that alone.
+    // Rows of the interpreter exclude the compiled tier.
     #[cfg(feature = "jit")]
     let engine = engine.compiled_tier(agent99::CompiledTier::Off);
     engine.build()
 }
 
-/// A host function for benches.
+/// A trivial host function.
 #[atom(cost = 0.01)]
 fn inc_typed(x: f64) -> f64 {
     x + 1.0
@@ -70,7 +69,7 @@ fn inc_typed(x: f64) -> f64 {
 /// Compiles a program of this crate.
 ///
 /// # Panics
-/// If the program is refused: the bench is wrong.
+/// If the program is refused: the benchmark is wrong.
 pub fn compiled(engine: &Engine, program: &str) -> Agent {
     engine
         .compile(program)
@@ -80,7 +79,7 @@ pub fn compiled(engine: &Engine, program: &str) -> Agent {
 /// Runs an agent with [`limits`] and returns its result.
 ///
 /// # Panics
-/// If the run fails: the bench is wrong.
+/// If the run fails: the benchmark is wrong.
 pub fn run(engine: &Engine, agent: &Agent, args: &Value) -> Value {
     let outcome = engine.run_sync(agent, args.clone(), limits());
     if let Some(error) = outcome.error {
@@ -89,7 +88,7 @@ pub fn run(engine: &Engine, agent: &Agent, args: &Value) -> Value {
     outcome.result
 }
 
-/// What [`run`] says of a run, once for many: nothing is granted.
+/// The options of [`run`] for many runs, without grants.
 ///
 /// # Panics
 /// Never: the options name no op.

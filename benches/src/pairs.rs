@@ -1,5 +1,5 @@
-//! Paired measurement: two ways to do nearly the same, one after the other in one process,
-//! again and again, so that what else the machine does falls on both.
+//! Paired measurement: two nearly equal operations in turns in one process, so that other load on
+//! the machine affects both.
 
 use crate::{engine, programs};
 use agent99::Engine;
@@ -7,16 +7,16 @@ use cpu_time::ProcessTime;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
-/// Work, once.
+/// One execution of an operation.
 pub type Work = Box<dyn FnMut()>;
 
-/// Two ways to do nearly the same: the first costs more, and by how much is asked.
+/// Two nearly equal operations; the measurement shows how much more the first costs.
 pub struct Pair {
-    /// What it is called.
+    /// Name of the pair.
     pub name: &'static str,
-    /// Makes the work of both.
+    /// Sets up both operations.
     make: fn() -> [Work; 2],
-    /// What the two are called.
+    /// Names of the two operations.
     pub sides: [&'static str; 2],
 }
 
@@ -34,10 +34,10 @@ pub const PAIRS: &[Pair] = &[
     },
 ];
 
-/// Steps of the program that is compiled with the lint pass and without.
+/// Steps of the program that is compiled with and without the lint pass.
 const STEPS: usize = 1_000;
 
-/// A source, and the JSON that it stands for.
+/// A source, and the JSON that it compiles to.
 fn hundred_lines() -> [Work; 2] {
     let source = programs::hundred_lines();
     let [of_source, of_json] = [engine(), engine()];
@@ -53,7 +53,7 @@ fn hundred_lines() -> [Work; 2] {
     ]
 }
 
-/// A program with the lint pass, and without.
+/// A program with and without the lint pass.
 fn mixed_steps() -> [Work; 2] {
     [true, false].map(|lint| -> Work {
         let engine = Engine::builder().lint(lint).build();
@@ -65,9 +65,9 @@ fn mixed_steps() -> [Work; 2] {
 /// Times of one side, in microseconds.
 #[derive(Copy, Clone, Debug)]
 pub struct Times {
-    /// The shortest.
+    /// Minimum.
     pub least: f64,
-    /// The one in the middle.
+    /// Median.
     pub median: f64,
 }
 
@@ -91,26 +91,26 @@ impl Times {
     }
 }
 
-/// What was measured of a pair.
+/// Measurement of a pair.
 pub struct Measured {
-    /// The pair.
+    /// The measured pair.
     pub pair: &'static Pair,
     /// Rounds of each side.
     pub rounds: usize,
-    /// By the clock on the wall.
+    /// Wall-clock time.
     pub wall: [Times; 2],
     /// CPU time of all threads of the process.
     pub cpu: [Times; 2],
 }
 
 impl Pair {
-    /// The work of both sides.
+    /// Sets up both sides.
     #[must_use]
     pub fn work(&self) -> [Work; 2] {
         (self.make)()
     }
 
-    /// Measures both sides in turns, so many rounds after one that does not count.
+    /// Measures both sides in turns for `rounds` rounds, after one warm-up round.
     #[must_use]
     pub fn measure(&'static self, rounds: usize) -> Measured {
         let mut sides = self.work();
@@ -136,13 +136,13 @@ impl Pair {
     }
 }
 
-/// How often the second goes into the first, and how much more the first is.
+/// Ratio of the first to the second, and their difference.
 fn compared([first, second]: [f64; 2]) -> (f64, f64) {
     (first / second, first - second)
 }
 
 impl Measured {
-    /// The figures for people, in microseconds.
+    /// Figures for people, in microseconds.
     #[must_use]
     pub fn text(&self) -> String {
         let Measured { pair, rounds, .. } = self;
@@ -172,8 +172,8 @@ impl Measured {
         lines.join("\n")
     }
 
-    /// The same as JSON: for each clock both sides, their ratio and difference, by the
-    /// minima and by the medians.
+    /// Figures as JSON: for each clock both sides, their ratio and difference, by the minima and by
+    /// the medians.
     #[must_use]
     pub fn json(&self) -> Value {
         let [first, second] = self.pair.sides;

@@ -1,15 +1,15 @@
-//! The programs, as JSON text, and their inputs.
+//! Programs of the benchmarks as JSON text, with their inputs.
 
 use a99_benches_work::inputs;
 use agent99::{Value, json};
 
-/// W1: the condition, once for each run, its operands from the arguments.
+/// W1: the condition, once a run, with operands from the arguments.
 pub const CONDITION: &str = r#"{"op": "seq", "steps": [
     {"op": "if", "condition": "a*b + c/d - e%f > 10 && name == \"x\"",
      "then": [{"op": "return", "value": {"ok": true}}]}
 ]}"#;
 
-/// W1 with bound variables: the condition at every turn of a loop.
+/// W1 with bound variables: the condition in every turn of a loop.
 pub const CONDITION_LOOP: &str = r#"{"op": "seq", "steps": [
     {"op": "varsImport", "keys": ["a", "b", "c", "d", "e", "f", "name", "n"]},
     {"op": "varSet", "key": "i", "value": 0},
@@ -31,17 +31,17 @@ pub fn condition_args(turns: u32) -> Value {
     json!({"a": 3.5, "b": 4, "c": 9, "d": 2, "e": 7, "f": 4, "name": "x", "n": turns}).into()
 }
 
-/// W2: `s = s + i * i % 7` at every turn.
+/// W2: `s = s + i * i % 7` in every turn.
 pub fn sum_of_remainders() -> String {
     sum(r#"{"$expr": "binary", "op": "%", "left": SQUARE, "right": 7}"#)
 }
 
-/// W2d: `s = s + i * i` at every turn.
+/// W2d: `s = s + i * i` in every turn.
 pub fn sum_of_squares() -> String {
     sum("SQUARE")
 }
 
-/// W2 by an expression as text.
+/// W2 with the expression as text.
 pub fn sum_by_calc() -> String {
     let step = r#"{"op": "mathCalc", "expr": "s + i * i % 7", "result": "s"},"#;
     counted(step, &[], "s")
@@ -60,9 +60,8 @@ fn sum(term: &str) -> String {
     )
 }
 
-/// A loop that counts `i` to the argument `n` with these steps before the
-/// counting one. It imports these arguments; the variable `s` starts at 0, and
-/// `result` is returned.
+/// A loop that counts `i` to the argument `n`, and runs these steps before it counts. It imports
+/// these arguments; the variable `s` starts at 0; the result is `result`.
 fn counted(steps: &str, imports: &[&str], result: &str) -> String {
     let imports: String = imports.iter().map(|name| format!(", \"{name}\"")).collect();
     format!(
@@ -81,18 +80,17 @@ fn counted(steps: &str, imports: &[&str], result: &str) -> String {
     )
 }
 
-/// A loop that only counts: what the others are net of.
+/// A loop that only counts: the others are measured net of it.
 pub fn empty_loop() -> String {
     counted("", &[], "i")
 }
 
-/// A loop that runs these steps, as JSON text, at every turn; besides `n` it
-/// imports these arguments.
+/// A loop that runs these steps, as JSON text, in every turn. It imports `n` and these arguments.
 pub fn looped(steps: &str, imports: &[&str]) -> String {
     counted(&format!("{steps},"), imports, "i")
 }
 
-/// W7: a call of the host function `op` at every turn; gives what the last one gave.
+/// W7: calls the host function `op` in every turn, and returns the last answer.
 pub fn host_call_loop(op: &str) -> String {
     let step = format!(r#"{{"op": "{op}", "x": "i", "result": "s"}},"#);
     counted(&step, &[], "s")
@@ -103,7 +101,7 @@ pub fn turns(n: u32) -> Value {
     json!({"n": n}).into()
 }
 
-/// W3: a helper that calls itself.
+/// W3: a recursive helper.
 pub const FIBONACCI: &str = r#"{"op": "seq",
     "helpers": {"fib": {"paramNames": ["n"], "steps": [
         {"op": "if", "condition": "n < 2", "then": [{"op": "return", "value": "n"}]},
@@ -206,14 +204,14 @@ pub fn ten_steps_args() -> Value {
     json!({"name": "Ada", "price": 12.5, "quantity": 10, "tags": ["a", "b", "c"]}).into()
 }
 
-/// W9: a run that waits on the host for ever.
+/// W9: a run that waits for the host forever.
 pub const SUSPENDED: &str = r#"{"op": "seq", "steps": [
     {"op": "varSet", "key": "i", "value": 1},
     {"op": "wait", "x": "i", "result": "answer"},
     {"op": "return", "schema": {"type": "object", "properties": {"answer": {}}}}
 ]}"#;
 
-/// A program with this many steps, for compiling.
+/// A program with this many steps, for measuring compilation.
 pub fn many_steps(n: usize) -> String {
     let step = r#"{"op": "mathCalc", "expr": "x * 2 + y / 3", "result": "x"}"#;
     let steps = vec![step; n].join(",\n");
@@ -224,8 +222,8 @@ pub fn many_steps(n: usize) -> String {
     )
 }
 
-/// A program of about so many steps of most kinds, as authors write them: each round of
-/// ten binds, tests, loops, fills a template and calls a builtin.
+/// A program of about `n` steps of most kinds, in an author's style: each ten steps bind, test,
+/// loop, fill a template and call a builtin.
 pub fn mixed_steps(n: usize) -> String {
     let round = |i: usize| {
         format!(

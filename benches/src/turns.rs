@@ -1,4 +1,4 @@
-//! Turns as the store of agents keeps them, and the same rows in plain transactions.
+//! Turns as the agent store commits them, and the same rows in plain transactions.
 
 use a99_runtime_engine::{
     AgentKey, AgentStore, Body, Fence, Message, NewEvent, NewState, Progress, Sender, Trigger,
@@ -9,13 +9,13 @@ use a99_sqlite::rusqlite::{Connection, ToSql, params};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Agents that have turns at the same time.
+/// Agents with concurrent turns.
 pub const AGENTS: usize = 64;
 
-/// Bytes of the state of each.
+/// Bytes of each agent's state.
 pub const STATE_BYTES: usize = 2_048;
 
-/// An agent, and how many turns it had.
+/// An agent with its number of turns.
 #[derive(Debug)]
 pub struct Agent {
     fence: Fence,
@@ -26,7 +26,7 @@ impl Agent {
     /// All agents of a store, before their first turn.
     ///
     /// # Panics
-    /// Never: the keys are good.
+    /// Never: the keys are valid.
     #[must_use]
     pub fn all(store: &SqliteRuntime) -> Vec<Agent> {
         let agent = |n| {
@@ -76,10 +76,10 @@ pub fn state(n: u64) -> String {
     )
 }
 
-/// A turn in a transaction of its own, with the statements of the store.
+/// Commits a turn in a separate transaction, with the store's statements.
 ///
 /// # Panics
-/// If the file is not one of the store with this agent's turns so far.
+/// If the file is not a store with this agent's turns so far.
 pub fn plain(connection: &Connection, agent: &mut Agent) {
     let (base, key) = (agent.turns, agent.fence.key.as_str());
     agent.turns += 1;
@@ -104,7 +104,7 @@ pub fn plain(connection: &Connection, agent: &mut Agent) {
     run("COMMIT", &[]);
 }
 
-/// A connection that keeps plain transactions as a store keeps its own.
+/// A connection with the `synchronous` setting of a store.
 ///
 /// # Panics
 /// If the file cannot be opened.

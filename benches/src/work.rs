@@ -1,5 +1,5 @@
-//! Work that engines are compared by ([`a99_benches_work`]), done by this one: over its
-//! public interface, with fuel, heap ceiling and deadline on as a user has them.
+//! Work that compares engines ([`a99_benches_work`]), done by this engine: through its public API,
+//! with fuel, heap ceiling and deadline enabled as users have them.
 
 use crate::{compiled, engine, limits, profile, programs, run};
 use a99_benches_work::inputs::{self, TenSteps};
@@ -18,14 +18,14 @@ use std::sync::Arc;
 use std::task::{Context, Waker};
 use std::time::Duration;
 
-/// This engine.
+/// Description of this engine.
 pub const ABOUT: About = About {
     name: "agent99",
     version: env!("CARGO_PKG_VERSION"),
     limits: "fuel for each block, heap ceiling of 64 MiB, deadline",
 };
 
-/// What takes time.
+/// Work that is measured in time.
 pub const TIMED: &[Entry] = &[
     (list::W1_MAP, condition_from_map),
     (list::W1_BOUND, condition_bound),
@@ -124,7 +124,7 @@ pub const TIMED: &[Entry] = &[
         Task::all(size.runs, move || {
             for _ in 0..size.runs {
                 let outcome = profile.run_sync(&agent, args.clone());
-                // The whole is compared above; all of it every time would be most of the
+                // The whole result is compared above; comparing it each time would be most of the
                 // work.
                 assert_eq!(net(&result(outcome)), Some(112.5));
             }
@@ -156,11 +156,11 @@ pub const TIMED: &[Entry] = &[
     }),
 ];
 
-/// What memory is measured of, by a program that counts each allocation. It is no part of
-/// [`TIMED`], because counting slows those.
+/// Work that is measured in bytes, by a program that counts each allocation. It is separate from
+/// [`TIMED`], because counting slows the timed work.
 pub const HELD: [&Work; 2] = [list::W9_BYTES, list::W9_FUTURE_BYTES];
 
-/// The bytes that a run holds which [`RunProfile::start`] gave, by what is allocated.
+/// Bytes that a run from [`RunProfile::start`] holds, by the allocator's count.
 pub fn bytes(size: Size, allocated: fn() -> usize) -> Task {
     let (profile, agent) = suspended();
     Task::held(size.waiting, allocated, move |count| {
@@ -168,7 +168,7 @@ pub fn bytes(size: Size, allocated: fn() -> usize) -> Task {
     })
 }
 
-/// The bytes that the future of a run holds, by what is allocated.
+/// Bytes that the future of a run holds, by the allocator's count.
 pub fn future_bytes(size: Size, allocated: fn() -> usize) -> Task {
     let (profile, agent) = suspended();
     let (profile, runtime) = (Arc::new(profile), timers());
@@ -178,7 +178,7 @@ pub fn future_bytes(size: Size, allocated: fn() -> usize) -> Task {
     })
 }
 
-/// Runs of one agent with its result, which each of them is compared with.
+/// Runs one agent repeatedly and compares each result.
 fn runs(program: &str, args: Value, result: serde_json::Value, operations: u64) -> Task {
     runs_by(engine(), program, args, result, operations)
 }
@@ -193,7 +193,7 @@ fn runs_by(
     let agent = compiled(&engine, program);
     let wanted = Value::from(result);
     Task::all(operations, move || {
-        // Not shown when it is something else: it may be a megabyte.
+        // Does not print the result, which may be a megabyte.
         assert!(run(&engine, &agent, &args) == wanted, "another result");
     })
 }
@@ -203,7 +203,7 @@ fn looped(program: &str, size: Size, sum: f64) -> Task {
     runs(program, args, json!({"s": sum}), u64::from(size.turns))
 }
 
-/// The same by an engine that compiles what runs long; the round that warms up does.
+/// A loop in an engine with the compiled tier; the warm-up round compiles it.
 #[cfg(feature = "jit")]
 fn compiled_loop(program: &str, size: Size, sum: f64) -> Task {
     let (args, result) = (programs::turns(size.turns), json!({"s": sum}));
@@ -251,7 +251,7 @@ fn condition_bound(size: Size) -> Task {
     conditions(size, move |place| args[place])
 }
 
-/// The condition, with places for its inputs.
+/// The condition with bound inputs.
 pub fn bound_condition() -> Arc<Bound> {
     let engine = engine();
     let agent = compiled(&engine, programs::CONDITION);
@@ -259,13 +259,13 @@ pub fn bound_condition() -> Arc<Bound> {
     bound.expect("names of the program's")
 }
 
-/// Its inputs, in the order of the places.
+/// The condition's inputs, in the order of their binding.
 pub fn condition_inputs() -> [Arg<'static>; 7] {
     let [a, b, c, d, e, f] = inputs::CONDITION.map(|(_, number)| Arg::Number(number));
     [a, b, c, d, e, f, Arg::Text("x")]
 }
 
-/// Bound calls, each with what it is given for its names, one after the other.
+/// Evaluates a bound condition repeatedly with these arguments.
 fn conditions(size: Size, arg: impl Fn(usize) -> Arg<'static> + 'static) -> Task {
     let bound = bound_condition();
     let (ok, mut caller) = (bound.result("ok"), bound.caller());
@@ -322,7 +322,7 @@ fn host_calls(atom: &str, size: Size) -> Task {
     let turns = f64::from(size.turns);
     let runtime = timers();
     let runs = move |agent: &Agent, wanted: serde_json::Value| {
-        // One that could wait needs the timers of a runtime, and is driven by it.
+        // A run that may wait needs the timers of a runtime, which drives it.
         let run = engine.run(agent, args.clone(), limits(), Capabilities::none());
         let outcome = runtime.block_on(run);
         assert_eq!(result(outcome), wanted.into());
@@ -331,7 +331,7 @@ fn host_calls(atom: &str, size: Size) -> Task {
     let rest = runs.clone();
     Task::Net {
         operations: u64::from(size.turns),
-        // The last call is of the number before the last turn's.
+        // The last call has the number before the last turn's.
         run: Box::new(move || runs(&calls, json!({"s": turns}))),
         rest: Box::new(move || rest(&empty, json!({"i": turns}))),
     }
@@ -346,7 +346,7 @@ fn net(result: &Value) -> Option<f64> {
     result.as_object()?.get("net")?.as_f64()
 }
 
-/// Compares what the agent of ten steps found.
+/// Compares the result of the agent of ten steps.
 fn check(result: &Value) {
     let found = result.to_json();
     let text = |name: &str| found[name].as_str().unwrap_or_default().to_owned();
@@ -366,14 +366,14 @@ fn timers() -> tokio::runtime::Runtime {
     runtime.enable_time().build().expect("a runtime")
 }
 
-/// An agent that calls its host and returns what that answers, and how it is run.
+/// An agent that calls its host and returns the answer, with its profile.
 pub fn suspended() -> (RunProfile, Agent) {
     let engine = engine();
     let agent = compiled(&engine, programs::SUSPENDED);
     (profile(&engine), agent)
 }
 
-/// Runs that wait, and the call that each of them made.
+/// Suspended runs, each with its pending call.
 pub fn waiting(profile: &RunProfile, agent: &Agent, count: u32) -> Vec<(Run, agent99::CallId)> {
     let start = |_| {
         let mut run = profile.start(agent, Value::Undefined);
@@ -385,7 +385,7 @@ pub fn waiting(profile: &RunProfile, agent: &Agent, count: u32) -> Vec<(Run, age
     (0..count).map(start).collect()
 }
 
-/// Answers a call and takes the run to its end.
+/// Answers a call and finishes the run.
 pub fn resumed((mut run, call): (Run, agent99::CallId)) {
     run.answer(&call, Ok(Value::from(2.0).into()))
         .expect("a call of this run");
@@ -397,7 +397,7 @@ pub fn resumed((mut run, call): (Run, agent99::CallId)) {
     assert_eq!(answer.and_then(Value::as_f64), Some(2.0));
 }
 
-/// Futures of runs that wait, which own what they need as tasks do.
+/// Futures of suspended runs, which own their data as tasks do.
 fn futures(
     profile: &Arc<RunProfile>,
     agent: &Agent,

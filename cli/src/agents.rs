@@ -10,29 +10,29 @@ use agent99::{AgentRegistry, Capabilities, Engine, Fuel, RunOptions, Share, SubA
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// What an agent may have beside its file.
+/// Parameters of an agent after its file.
 const MEMBERS: [&str; 3] = ["share", "fuel", "tokens"];
 
-/// An agent as it is written: `NAME=FILE[,share=PART][,fuel=N][,tokens=N]`.
+/// A parsed agent: `NAME=FILE[,share=PART][,fuel=N][,tokens=N]`.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct AgentArg {
-    /// What `agentRun` calls it.
+    /// The name for `agentRun`.
     pub name: String,
     /// The program or artifact.
     pub file: PathBuf,
-    /// The part of the caller's fuel that one of its runs may use.
+    /// Fraction of the caller's fuel that one run may use.
     share: Option<f64>,
-    /// Units of the caller's fuel that one of its runs may use.
+    /// Units of the caller's fuel that one run may use.
     fuel: Option<f64>,
-    /// Tokens of language models that one of its runs may use.
+    /// Tokens of language models that one run may use.
     pub(crate) tokens: Option<u64>,
 }
 
 impl AgentArg {
-    /// Reads an agent.
+    /// Parses an agent.
     ///
     /// # Errors
-    /// What was expected.
+    /// The expected form.
     pub(crate) fn parse(text: &str) -> Result<AgentArg, String> {
         let form = "write NAME=FILE, as in `researcher=researcher.json`";
         let (name, rest) = text.split_once('=').ok_or(form)?;
@@ -44,7 +44,7 @@ impl AgentArg {
             tokens: None,
         };
         let mut file = rest;
-        // From the end: a path may have commas in it.
+        // From the end: a path may contain commas.
         while let Some((before, last)) = file.rsplit_once(',') {
             let Some((key, value)) = last.split_once('=') else {
                 break;
@@ -83,7 +83,7 @@ impl AgentArg {
         Ok(())
     }
 
-    /// The same with a path that was written in this folder.
+    /// Resolves a relative path against this folder.
     pub(crate) fn relative_to(self, folder: &Path) -> AgentArg {
         AgentArg {
             file: folder.join(self.file),
@@ -115,8 +115,7 @@ impl fmt::Display for AgentArg {
     }
 }
 
-/// What the run is granted with its sub-agents: they are granted what it is, and run with
-/// its options.
+/// Adds the sub-agents of a run. They get the run's grants and options.
 ///
 /// # Errors
 /// Those of [`registry`].
@@ -131,12 +130,11 @@ pub(crate) fn grant(
     Ok(registry.map_or(set, |registry| registry.capabilities()))
 }
 
-/// The sub-agents of a run, unless there are none: they are granted what it is, and run with
-/// its options.
+/// The sub-agents of a run, if any. They get the run's grants and options.
 ///
 /// # Errors
-/// A program that is rejected or has no signature that counts; a share that is too large; a
-/// name that is none; a script that answers in their place.
+/// A program that is rejected or lacks a trusted signature; a share that is too large; an invalid
+/// name; a script that answers `agentRun` instead.
 pub(crate) fn registry(
     engine: &Engine,
     config: &EffectiveConfig,

@@ -1,7 +1,7 @@
-//! Artifact summary: what one holds, for people and as JSON.
+//! Summary of an artifact, for people and as JSON.
 //!
-//! The file is decoded and verified, but not linked: an artifact for another
-//! host can be looked at too.
+//! The file is decoded and verified, but not linked, so an artifact for another host can be
+//! inspected too.
 
 use crate::failure::{Exit, Failure};
 use crate::input::Source;
@@ -15,7 +15,6 @@ use agent99::artifact::{
 use agent99::{Artifact, Map, Value};
 use std::fmt::Write as _;
 
-/// Prints what an artifact holds.
 pub(crate) fn show(source: &Source, json: bool) -> Result<Exit, Failure> {
     let refused = |error| Failure::artifact(&source.name, error);
     let options = DecodeOptions::default();
@@ -30,13 +29,13 @@ pub(crate) fn show(source: &Source, json: bool) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
-/// The key that the signature names.
+/// The key id of the signature.
 fn signer(head: &Header<'_>) -> Option<String> {
     let block = head.signature?;
     Some(key_id(block).map_or_else(|| "of no known kind".to_owned(), |id| id.to_string()))
 }
 
-/// An import's hash; none of an op that the compiler knew no atom for.
+/// The hash of an import; `None` if the compiler knew no atom for the op.
 fn import_hash(op: &OpRef) -> Option<String> {
     (op.signature != NO_SIGNATURE).then(|| format!("{:016x}", op.signature))
 }
@@ -93,7 +92,7 @@ fn to_text(head: &Header<'_>, program: &Program) -> String {
         let name = import_name(program, op);
         let _ = writeln!(out, "  {hash:<16}  {}", escape_for_terminal(&name));
     }
-    // The disassembler shows all text of the program escaped.
+    // The disassembler escapes all text of the program.
     let _ = write!(out, "\n{}", disassemble(program));
     out
 }

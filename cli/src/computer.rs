@@ -1,8 +1,7 @@
-//! Sandbox of a run, the computer that `a99 run --sandbox` grants: one that starts
-//! with the first command and ends with the run.
+//! Sandbox of a run, the computer that `a99 run --sandbox` grants. It starts with the first command
+//! and ends with the run.
 //!
-//! Without the feature `sandbox` there is none, and only an error that asks for
-//! one is explained.
+//! Without the feature `sandbox`, this module only explains errors that need one.
 
 use crate::args::RunArgs;
 use crate::failure::Failure;
@@ -17,7 +16,7 @@ use crate::sandbox_args::SettingsArgs;
 #[cfg(feature = "sandbox")]
 use a99_shell::sandbox::SandboxShell;
 
-/// The computer of a run, if it is granted one.
+/// The computer of a run, if granted.
 #[derive(Debug)]
 pub(crate) struct Computer {
     #[cfg(feature = "sandbox")]
@@ -26,11 +25,10 @@ pub(crate) struct Computer {
 
 #[cfg(feature = "sandbox")]
 impl Computer {
-    /// As the options say. Nothing is started or read before a program needs
-    /// it.
+    /// From the options. Starts and reads nothing until a program needs it.
     pub(crate) fn of(args: &RunArgs) -> Result<Computer, Failure> {
         if !args.sandbox && args.settings != SettingsArgs::default() {
-            // What the command without the sandbox says of it.
+            // Help for an option that needs `--sandbox`.
             let help = match args.settings.limits.memory {
                 Some(_) => "add `--sandbox`; for the program's own memory it is `--heap-mib 64`",
                 None => "add `--sandbox`",
@@ -44,7 +42,7 @@ impl Computer {
         })
     }
 
-    /// What the run is granted with the computer.
+    /// Adds the computer.
     pub(crate) fn grant(&self, set: Capabilities) -> Result<Capabilities, Failure> {
         match &self.sandbox {
             Some(_) if set.shell.is_some() => Err(Failure::usage(
@@ -55,7 +53,7 @@ impl Computer {
         }
     }
 
-    /// Waits until mounts have what was written to them.
+    /// Waits until mounts are flushed.
     pub(crate) async fn stop(&self) {
         if let Some(sandbox) = &self.sandbox {
             sandbox.stop().await;
@@ -73,7 +71,7 @@ impl Computer {
 
 #[cfg(not(feature = "sandbox"))]
 impl Computer {
-    /// None: asking for one is told how to install it.
+    /// No computer; an option for one fails with the way to install it.
     pub(crate) fn of(args: &RunArgs) -> Result<Computer, Failure> {
         match args.sandbox {
             true => Err(Failure::missing_feature("`a99 run --sandbox`", "sandbox")),
@@ -81,12 +79,10 @@ impl Computer {
         }
     }
 
-    /// What the run is granted anyway.
     pub(crate) fn grant(&self, set: Capabilities) -> Result<Capabilities, Failure> {
         Ok(set)
     }
 
-    /// There is nothing to stop.
     pub(crate) async fn stop(&self) {}
 
     fn remedy(&self) -> String {
@@ -97,7 +93,7 @@ impl Computer {
 }
 
 impl Computer {
-    /// Says what to do about a computer that is not there.
+    /// Adds help to the error of a missing computer.
     pub(crate) fn explain(&self, error: &mut RunError) {
         let op = error.op.to_string_lossy();
         let atoms = all_atoms();

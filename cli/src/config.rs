@@ -1,8 +1,7 @@
-//! Configuration: what holds for a run, of the options and of `agent99.toml`.
+//! Effective configuration of a run, from options and `agent99.toml`.
 //!
-//! Options win over the file, the file over the defaults. A file that somebody else may
-//! have put where it was found is not read, and one that nobody named is not asked for
-//! secrets (security P08).
+//! Options win over the file, the file over the defaults. A file that another user may have placed
+//! is not read, and a file that was found and not named sends no secrets (security P08).
 
 mod advice;
 pub(crate) mod file;
@@ -25,31 +24,27 @@ pub(crate) const UNKNOWN_KEY: &str = "config.unknown_key";
 /// The value of a key in the configuration file is invalid.
 pub(crate) const BAD_VALUE: &str = "config.bad_value";
 
-/// Where a setting comes from.
+/// Source of a setting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum From {
-    /// Nobody says anything.
     Default,
-    /// An option.
     Option,
-    /// A line of the file.
     Line(usize),
 }
 
-/// What holds for a run.
+/// The effective settings of a run.
 #[derive(Debug)]
 pub(crate) struct EffectiveConfig {
     pub set: Settings,
     /// Language models, unless `llm` names one.
     pub models: Option<Section>,
-    /// What should be known of it.
     pub warnings: Vec<String>,
     from: HashMap<&'static str, From>,
     file: Option<ConfigFile>,
 }
 
 impl EffectiveConfig {
-    /// The settings of these options, and of the file for this program.
+    /// Merges these options with the file found for this program.
     pub(crate) fn of(
         args: &ConfigArgs,
         program: Option<&Path>,
@@ -65,7 +60,7 @@ impl EffectiveConfig {
         EffectiveConfig::of_file(&args.set, file, warnings)
     }
 
-    /// The settings of these options, and of this file.
+    /// Merges these options with this file.
     pub(crate) fn of_file(
         options: &Settings,
         file: Option<ConfigFile>,
@@ -148,8 +143,8 @@ impl EffectiveConfig {
         Ok(config)
     }
 
-    /// Refuses what says of a model or an embedding less than is needed, or would send a key
-    /// to an address that nobody vouched for.
+    /// Refuses an incomplete model or embedding, and one that would send a key to an address of a
+    /// file that `--config` did not name.
     fn check_models(&mut self) -> Result<(), Failure> {
         let set = &self.set;
         let is_unnamed = |name: &str| {
@@ -171,7 +166,7 @@ impl EffectiveConfig {
             return Err(self.wrong("llm", 0, "it needs a model to ask for", help));
         }
         for (name, url) in [("llm", &set.llm), ("embed", &set.embed)] {
-            // Messages, logs and `a99 config` show addresses.
+            // Messages, logs and `a99 config` show URLs.
             if url.as_deref().is_some_and(crate::network::has_login) {
                 let why = "an address has no user and no password in it";
                 let help = "send a key by `--llm-key-env VARIABLE` or `--header`";
@@ -217,17 +212,15 @@ impl EffectiveConfig {
         Ok(())
     }
 
-    /// Where the setting comes from.
     pub(crate) fn from(&self, key: &Key) -> From {
         self.from.get(key.name).cloned().unwrap_or(From::Default)
     }
 
-    /// The file that was read, if there is one.
     pub(crate) fn file(&self) -> Option<&ConfigFile> {
         self.file.as_ref()
     }
 
-    /// What the file lets the program reach: its name, and settings with their values.
+    /// Network grants of the file: its name, and settings with their values.
     pub(crate) fn granted_by_file(&self) -> Option<(&str, Vec<(&'static str, String)>)> {
         let file = self.file.as_ref()?;
         let keys = KEYS.iter().filter(|key| key.grants);
@@ -240,8 +233,7 @@ impl EffectiveConfig {
         (!shown.is_empty()).then_some((&file.name, shown))
     }
 
-    /// A value of a setting as messages name it: by its option, or its place in the
-    /// file.
+    /// A setting's value as messages name it: by its option, or its position in the file.
     pub(crate) fn named(&self, name: &str, index: usize) -> String {
         match (self.from.get(name), &self.file) {
             (Some(From::Line(_)), Some(file)) => {
@@ -255,18 +247,18 @@ impl EffectiveConfig {
         }
     }
 
-    /// Whether an option says it, and not a file.
+    /// Whether an option sets it, and not a file.
     pub(crate) fn is_option(&self, name: &str) -> bool {
         matches!(self.from.get(name), Some(From::Option))
     }
 
-    /// Whether a script, if it has what the setting grants, answers in its place: it does so
-    /// for a file. An option and a script exclude each other.
+    /// Whether a script's answers replace this setting. They do for a setting of a file; an option
+    /// and a script exclude each other.
     pub(crate) fn yields(&self, name: &str, scripted: bool) -> bool {
         scripted && !self.is_option(name)
     }
 
-    /// What a run finds wrong with a value of a setting, and what helps.
+    /// The failure of a setting's value that a run refuses, with help.
     pub(crate) fn wrong(
         &self,
         name: &str,
@@ -282,8 +274,8 @@ impl EffectiveConfig {
     }
 }
 
-/// The file for a program: in its folder or above, where the user's own files are; what
-/// was passed by is told.
+/// Finds the file for a program: in its folder or above. Only trusted places count; a skipped file
+/// gives a warning.
 fn found(program: Option<&Path>, warnings: &mut Vec<String>) -> Option<PathBuf> {
     let here = std::env::current_dir().ok()?.canonicalize().ok()?;
     let start = match program.filter(|program| *program != Path::new(STDIN)) {
@@ -300,7 +292,7 @@ fn found(program: Option<&Path>, warnings: &mut Vec<String>) -> Option<PathBuf> 
             true => strangers(&path, folder),
         };
         match why {
-            // As the user would write it, where that is shorter.
+            // Use the shorter form that the user would write.
             None if folder == here => return Some(FILE.into()),
             None => return Some(path),
             Some(why) => warnings.push(format!(
@@ -320,8 +312,8 @@ pub(crate) fn found_for(args: &ConfigArgs, program: &Path) -> Option<PathBuf> {
     }
 }
 
-/// Whether somebody else may have put the file there: it and its folder are the user's or
-/// the system's, and only the user writes to them. A link says nothing of who made it.
+/// Why another user may have placed the file. It and its folder must belong to the user or root,
+/// and only the user and the user's group may write them. The owner of a link proves nothing.
 #[cfg(unix)]
 fn strangers(path: &Path, folder: &Path) -> Option<&'static str> {
     use std::os::unix::fs::MetadataExt as _;
@@ -331,15 +323,14 @@ fn strangers(path: &Path, folder: &Path) -> Option<&'static str> {
     if file.is_symlink() {
         return Some("it is a link");
     }
-    // A process of the user's own belongs to the user; where that is not to be seen, the
-    // folder must do.
+    // `/proc/self` belongs to the user; without it, use the folder's owner.
     let me = Path::new("/proc/self").metadata();
     let me = me.as_ref().unwrap_or(&within);
     let is_foreign = |of: &std::fs::Metadata| of.uid() != me.uid() && of.uid() != 0;
     let is_open = |of: &std::fs::Metadata| {
         of.mode() & 0o002 != 0 || of.mode() & 0o020 != 0 && of.gid() != me.gid()
     };
-    // In such a folder nobody removes what is another's, but may link to it.
+    // A sticky folder protects files of others from removal, but not from new hard links.
     let is_kept = within.mode() & 0o1000 != 0 && file.nlink() == 1;
     match () {
         () if is_foreign(&file) => Some("it belongs to somebody else"),

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-/// The longest time limit that is taken: a year.
+/// Longest accepted duration: a year.
 const MAX_SECONDS: f64 = 366.0 * 86_400.0;
 
-/// Reads a time; seconds without a unit.
+/// Parses a duration; without a unit in seconds.
 ///
 /// # Errors
-/// What was expected.
+/// The expected form.
 pub(crate) fn time(text: &str) -> Result<Duration, String> {
     let units = [("ms", 0.001), ("s", 1.0), ("m", 60.0), ("h", 3600.0)];
     let (number, unit) = units

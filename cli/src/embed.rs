@@ -1,4 +1,4 @@
-//! Embeddings of a run, by the model or the service that `--embed` names.
+//! Embeddings of a run, by the model or service of `--embed`.
 
 use crate::config::EffectiveConfig;
 use crate::failure::Failure;
@@ -8,12 +8,12 @@ use agent99::Capabilities;
 #[cfg(feature = "embed")]
 use std::path::Path;
 
-/// Whether it is an address.
+/// Whether it is a URL and not a path.
 pub(crate) fn is_address(from: &str) -> bool {
     from.starts_with("https://") || from.starts_with("http://")
 }
 
-/// What the run is granted with it.
+/// Adds the embeddings that these settings grant.
 #[cfg(feature = "embed")]
 pub(crate) fn grant(config: &EffectiveConfig, set: Capabilities) -> Result<Capabilities, Failure> {
     use a99_embed::{EmbedModel, Precision, TextEmbedder};
@@ -38,7 +38,7 @@ pub(crate) fn grant(config: &EffectiveConfig, set: Capabilities) -> Result<Capab
             "leave it out: the folder of `--embed` holds the model",
         ));
     }
-    // The weights as they were published, whose vectors are those of other programs.
+    // The published weights in full precision give the same vectors as other programs.
     let model = EmbedModel::load(Path::new(from), Precision::F32);
     let model = model.map_err(|error| match failure(&error) {
         Failure::Coded {
@@ -82,7 +82,7 @@ fn by_service(
     }
 }
 
-/// What the model of a service costs, if that is known.
+/// Price of a service's model, if known.
 #[cfg(all(feature = "embed", feature = "http"))]
 fn price(
     config: &EffectiveConfig,
@@ -118,7 +118,7 @@ pub(crate) fn grant(config: &EffectiveConfig, set: Capabilities) -> Result<Capab
     }
 }
 
-/// A failure with the code of the library, and what helps in terms of this command.
+/// A failure with the library's code, and help in terms of this command.
 #[cfg(feature = "embed")]
 pub(crate) fn failure(error: &a99_embed::EmbedError) -> Failure {
     let help = error.help().unwrap_or("see `a99 model import --help`");

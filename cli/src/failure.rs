@@ -33,12 +33,12 @@ const REJECTED: &str = "program.rejected";
 /// install it.
 const MISSING_FEATURE: &str = "cli.missing_feature";
 
-/// How the process ends. The numbers are part of the command's contract.
+/// Exit status of the process. The numbers are part of the command's contract.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
     /// All went well.
     Ok,
-    /// The program returned an error that nobody caught.
+    /// The program returned an error that it did not catch.
     Error,
     /// The command line, an argument or a file is not usable, or the output cannot be written.
     Usage,
@@ -46,7 +46,7 @@ pub(crate) enum Exit {
     Rejected,
     /// The fuel is used up.
     Fuel,
-    /// The run, or an atom whose timeout nobody caught, took too long.
+    /// The run, or an atom whose timeout the program did not catch, took too long.
     Timeout,
     /// The heap ceiling was reached.
     Memory,
@@ -54,13 +54,12 @@ pub(crate) enum Exit {
     Quota,
     /// The run was interrupted.
     Aborted,
-    /// As a command in a sandbox ended.
+    /// Exit code of a command in a sandbox.
     #[cfg(feature = "sandbox")]
     Guest(u8),
 }
 
 impl Exit {
-    /// The number that the process gives.
     pub(crate) const fn code(self) -> u8 {
         match self {
             Exit::Ok => 0,
@@ -77,7 +76,7 @@ impl Exit {
         }
     }
 
-    /// How a run ends that failed with this code (decision D11).
+    /// Exit of a run that failed with this code (decision D11).
     pub(crate) const fn of(code: ErrorCode) -> Exit {
         match code {
             ErrorCode::OutOfFuel => Exit::Fuel,
@@ -91,34 +90,28 @@ impl Exit {
     }
 }
 
-/// Why a command could not do its work.
+/// Why a command failed.
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// The command line, an argument or a file is not usable.
     Usage(String),
-    /// The same with a code of its own and what helps.
+    /// A usage failure with its own code and help.
     Coded {
-        /// The code.
         code: &'static str,
-        /// What is wrong.
         message: String,
-        /// What helps.
         help: String,
     },
-    /// Several things that are wrong with one file, in its order; one at least.
+    /// Several mistakes of one file, in its order; never empty.
     Several(Vec<Failure>),
     /// The program was rejected.
     Rejected {
-        /// What is wrong with it.
         diagnostics: Diagnostics,
         /// The name to show for its text.
         name: String,
-        /// Its text.
         source: Vec<u8>,
     },
     /// The artifact was refused.
     Artifact {
-        /// Why.
         error: LoadError,
         /// The name to show for the file.
         name: String,
@@ -136,7 +129,7 @@ impl Failure {
         Failure::Usage(format!("{subject}: {reason}"))
     }
 
-    /// A usage failure about a file or value, and what helps.
+    /// A usage failure about a file or value, with help.
     pub(crate) fn advised(subject: &str, reason: impl Display, help: impl Into<String>) -> Failure {
         Failure::coded(USAGE[0], format!("{subject}: {reason}"), help)
     }
@@ -172,7 +165,7 @@ impl Failure {
         }
     }
 
-    /// A usage failure with a code of its own, and what helps.
+    /// A usage failure with its own code and help.
     pub(crate) fn coded(
         code: &'static str,
         message: impl Into<String>,
@@ -185,7 +178,7 @@ impl Failure {
         }
     }
 
-    /// A command or option of a feature that is not in this binary.
+    /// The command or option needs a feature that this binary lacks.
     #[cfg(not(all(
         unix,
         feature = "agent",
@@ -206,7 +199,7 @@ impl Failure {
         )
     }
 
-    /// A failure of an artifact of this name.
+    /// A refused artifact.
     pub(crate) fn artifact(name: &str, error: impl Into<LoadError>) -> Failure {
         Failure::Artifact {
             error: error.into(),
@@ -214,7 +207,7 @@ impl Failure {
         }
     }
 
-    /// An artifact that is refused for a reason of the command's own.
+    /// An artifact that the command refuses for its own reason.
     pub(crate) fn refused(name: &str, code: &'static str, message: &str, help: &str) -> Failure {
         let error = ArtifactError {
             code,
@@ -225,7 +218,6 @@ impl Failure {
         Failure::artifact(name, error)
     }
 
-    /// The exit that it comes to.
     pub(crate) const fn exit(&self) -> Exit {
         match self {
             Failure::Usage(_) | Failure::Coded { .. } | Failure::Several(_) => Exit::Usage,
@@ -233,7 +225,7 @@ impl Failure {
         }
     }
 
-    /// What is wrong, in one sentence.
+    /// The error in one sentence.
     pub(crate) fn message(&self) -> String {
         match self {
             Failure::Usage(message) | Failure::Coded { message, .. } => message.clone(),
@@ -243,8 +235,8 @@ impl Failure {
         }
     }
 
-    /// The members that its JSON form has: `error: {code, alias, message, offset, help}`
-    /// with an offset where a byte is to blame, and `diagnostics` of a program.
+    /// Members of its JSON form: `error: {code, alias, message, offset, help}`, with `offset` if a
+    /// byte is to blame, and `diagnostics` of a program.
     pub(crate) fn to_json(&self) -> Map {
         let mut map = Map::new();
         let mut error = Map::new();
@@ -283,7 +275,7 @@ impl Failure {
                 codes::insert(&mut error, why.code());
                 error.insert("message", why.message());
                 if let Some(offset) = why.offset() {
-                    // Files are far smaller than what a double counts exactly.
+                    // Files are far smaller than 2^53 bytes, so a double is exact.
                     error.insert("offset", offset as f64);
                 }
                 error.insert("help", why.help());
@@ -305,7 +297,7 @@ impl Failure {
         self.exit()
     }
 
-    /// What is wrong in a line, and what helps.
+    /// Message and help, one line each.
     pub(crate) fn told(&self) -> (String, String) {
         match self {
             Failure::Usage(message) => (message.clone(), String::new()),
@@ -322,7 +314,6 @@ impl Failure {
         }
     }
 
-    /// Writes it for people.
     pub(crate) fn show(&self) {
         match self {
             Failure::Usage(message) => output::err(&format!(
@@ -350,7 +341,7 @@ impl Failure {
     }
 }
 
-/// What helps where a file is missing: one of its folder with a name like it.
+/// Help for a missing file: a file in its folder with a similar name.
 fn near_file(path: &Path) -> String {
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
@@ -359,7 +350,7 @@ fn near_file(path: &Path) -> String {
     let Ok(entries) = folder.read_dir() else {
         return format!("there is no folder `{}`", folder.display());
     };
-    // A folder of any size is not read to its end.
+    // Bound the read of a large folder.
     const MOST: usize = 1000;
     let names = entries
         .take(MOST)
@@ -368,7 +359,7 @@ fn near_file(path: &Path) -> String {
     names.sort();
     let wanted = path.file_name().unwrap_or_default().to_string_lossy();
     let stem = |name: &str| name.split('.').next().unwrap_or(name).to_owned();
-    // Most names of a folder have the same ending: what stands before it tells them apart.
+    // Most names of a folder share an extension: compare the stems.
     let stems: Vec<String> = names.iter().map(|name| stem(name)).collect();
     let meant = suggest(&stem(&wanted), stems.iter().map(String::as_str));
     let meant = meant.filter(|meant| meant.len() > 2 || *meant == stem(&wanted));

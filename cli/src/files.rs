@@ -1,5 +1,4 @@
-//! Files of a command that takes several: those that are named, and those in
-//! folders; and regular files, read within bounds.
+//! Input files of a command, named or found in folders; and bounded reads of regular files.
 
 use crate::failure::Failure;
 use std::fs::File;
@@ -9,28 +8,28 @@ use std::path::{Path, PathBuf};
 /// The name of a configuration file.
 pub(crate) const CONFIGURATION: &str = "agent99.toml";
 
-/// Opens a regular file: a pipe may keep its reader waiting, a device may have no end.
+/// Opens a regular file: a pipe may block its reader, a device may be endless.
 ///
 /// # Errors
-/// Why it is not opened.
+/// Why it cannot be opened.
 pub(crate) fn open_regular(path: &Path) -> Result<File, String> {
     let regular = |found: std::io::Result<std::fs::Metadata>| match found {
         Ok(found) if found.is_file() => Ok(()),
         Ok(_) => Err("it is no regular file".to_owned()),
         Err(error) => Err(error.to_string()),
     };
-    // Opening a pipe would wait already.
+    // Opening a pipe would block.
     regular(path.metadata())?;
     let file = File::open(path).map_err(|error| error.to_string())?;
-    // Another one may have taken its place.
+    // The path may have been replaced meanwhile.
     regular(file.metadata())?;
     Ok(file)
 }
 
-/// The text of a file that has at most so many KiB.
+/// Reads a text of at most `max_kib` KiB.
 ///
 /// # Errors
-/// Why there is none.
+/// Why it cannot be read.
 pub(crate) fn read_bounded(file: File, max_kib: usize) -> Result<String, String> {
     let mut bytes = Vec::new();
     let max = max_kib << 10;
@@ -42,9 +41,8 @@ pub(crate) fn read_bounded(file: File, max_kib: usize) -> Result<String, String>
     String::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned())
 }
 
-/// The files that are meant: those of a folder with one of these extensions in the
-/// order of their names, and those of the folders in it. Each with whether it was
-/// named itself.
+/// Expands folders to their files with one of these extensions, sorted by name, recursively.
+/// Returns each path with whether it was named explicitly.
 pub(crate) fn expand(
     paths: &[PathBuf],
     extensions: &[&str],
@@ -83,7 +81,7 @@ fn within(path: &Path, extensions: &[&str]) -> Result<Vec<PathBuf>, Failure> {
             let path = entry.path();
             let kind = entry.file_type().map_err(failed)?;
             let extension = path.extension().and_then(|e| e.to_str());
-            // Links are not followed into folders: they may lead around.
+            // Links to folders are not followed: they may form cycles.
             if kind.is_dir() {
                 folders.push(path);
             } else if extension.is_some_and(|e| extensions.contains(&e)) {

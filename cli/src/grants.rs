@@ -1,5 +1,4 @@
-//! Grants of the command line: what a program may reach, and the secrets that go with
-//! its requests.
+//! Grants of the command line: servers a program may reach, and the secrets of its requests.
 
 use a99_core::diag::suggest;
 use a99_egress::{Policy, PolicyError};
@@ -10,7 +9,7 @@ use std::path::{Path, PathBuf};
 /// Kinds of grants.
 const KINDS: [&str; 1] = ["net"];
 
-/// A grant as it is written: `net:RULE,...`.
+/// A parsed grant: `net:RULE,...`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Grant {
     /// The rules of the network policy.
@@ -18,10 +17,10 @@ pub(crate) struct Grant {
 }
 
 impl Grant {
-    /// Reads a grant.
+    /// Parses a grant.
     ///
     /// # Errors
-    /// What was expected.
+    /// The expected form.
     pub(crate) fn parse(text: &str) -> Result<Grant, String> {
         if let Some(way) = other_way(host_of(text)) {
             return Err(way);
@@ -36,7 +35,7 @@ impl Grant {
                 return Err(format!("leave out the blanks, as in `net:{rules}`"));
             }
             Some(("net", rules)) => rules,
-            // A rule without its kind: what stands first is a host.
+            // A rule without `net:` begins with a host.
             _ if host_of(text).contains(['.', '*']) && policy_of(text).is_ok() => {
                 return Err(format!("did you mean `net:{text}`?"));
             }
@@ -62,7 +61,7 @@ impl fmt::Display for Grant {
     }
 }
 
-/// How a program gets a capability that is no grant of the network.
+/// How to grant a capability other than the network.
 fn other_way(kind: &str) -> Option<String> {
     match kind {
         "fetch" | "http" | "https" => Some("the grant of the network is `net:RULE,...`".to_owned()),
@@ -76,16 +75,16 @@ fn other_way(kind: &str) -> Option<String> {
     }
 }
 
-/// What stands before the first colon.
+/// The text before the first colon.
 fn host_of(rule: &str) -> &str {
     rule.split(':').next().unwrap_or(rule)
 }
 
-/// The policy of rules in a row.
+/// Parses comma-separated rules into a policy.
 pub(crate) fn policy_of(rules: &str) -> Result<Policy, String> {
     format!("allow:{rules}")
         .parse()
-        // What looks like a login may be one.
+        // Text before an `@` may be a login: hide it.
         .map_err(
             |error: PolicyError| match error.found.is_empty() || error.found.contains('@') {
                 true => error.help.to_string(),
@@ -98,12 +97,10 @@ pub(crate) fn policy_of(rules: &str) -> Result<Policy, String> {
         )
 }
 
-/// What is wrong with a setting, and what helps.
+/// A message about an invalid setting, with help.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Wrong {
-    /// What is wrong.
     pub text: String,
-    /// What helps.
     pub help: String,
 }
 
@@ -116,13 +113,12 @@ impl Wrong {
     }
 }
 
-/// The name of a variable as an option has it: what is wrong with it is told later,
-/// without its text, which may have the value of a secret.
+/// An option's name of a variable. The error is kept and reported later without the text, which may
+/// be a secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct EnvArg(pub Result<EnvName, String>);
 
 impl EnvArg {
-    /// Reads a name.
     pub(crate) fn parse(text: &str) -> Result<EnvArg, std::convert::Infallible> {
         Ok(EnvArg(EnvName::parse(text)))
     }
@@ -142,10 +138,10 @@ impl fmt::Display for EnvArg {
 pub(crate) struct EnvName(pub String);
 
 impl EnvName {
-    /// Reads a name.
+    /// Parses a name.
     ///
     /// # Errors
-    /// What was expected.
+    /// The expected form.
     pub(crate) fn parse(text: &str) -> Result<EnvName, String> {
         let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
         let named = |text: &str| {
@@ -166,10 +162,10 @@ impl EnvName {
         }
     }
 
-    /// Its value.
+    /// Reads the variable.
     ///
     /// # Errors
-    /// Why there is none.
+    /// Why it has no usable value.
     pub(crate) fn read(&self) -> Result<String, Wrong> {
         std::env::var(&self.0).map_err(|error| match error {
             std::env::VarError::NotPresent => {
@@ -198,8 +194,8 @@ impl fmt::Display for EnvName {
     }
 }
 
-/// The name of a variable for messages, unless it may be the secret itself: one that the
-/// environment has, or that is written as names of variables are.
+/// The name of a variable for messages, unless it may be the secret itself: shown if the
+/// environment has it, or if it is in the usual form of names.
 pub(crate) fn shown_variable(name: &str) -> String {
     let is_usual = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
     let digits = name.chars().filter(char::is_ascii_digit).count();
@@ -210,13 +206,12 @@ pub(crate) fn shown_variable(name: &str) -> String {
     }
 }
 
-/// A header as an option has it: what is wrong with it is told later, without its text,
-/// which may be a secret.
+/// An option's header. The error is kept and reported later without the text, which may be a
+/// secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct HeaderArg(pub Result<Header, String>);
 
 impl HeaderArg {
-    /// Reads a header.
     pub(crate) fn parse(text: &str) -> Result<HeaderArg, std::convert::Infallible> {
         Ok(HeaderArg(Header::parse(text)))
     }
@@ -234,16 +229,15 @@ impl fmt::Display for HeaderArg {
 /// A header with a secret in it: `ORIGIN NAME=TEXT`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
-    /// Where it is sent to.
+    /// The origin that gets it.
     pub origin: String,
-    /// Its name.
     pub name: String,
     before: String,
     source: SecretSource,
     after: String,
 }
 
-/// Where a secret comes from.
+/// Source of a secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum SecretSource {
     Env(EnvName),
@@ -254,10 +248,10 @@ const FORM: &str = "expected ORIGIN NAME=TEXT with {env:VARIABLE} or {file:PATH}
                     `https://api.example.com authorization=Bearer {env:TOKEN}`";
 
 impl Header {
-    /// Reads a header.
+    /// Parses a header.
     ///
     /// # Errors
-    /// What was expected; nothing of the text, which may be a secret.
+    /// The expected form; never the text, which may be a secret.
     pub(crate) fn parse(text: &str) -> Result<Header, String> {
         let form = || FORM.to_owned();
         let (origin, rest) = text
@@ -287,14 +281,14 @@ impl Header {
         })
     }
 
-    /// Reads its file from this folder, if it names none.
+    /// Resolves a relative path of the secret's file against this folder.
     pub(crate) fn relative_to(&mut self, folder: &Path) {
         if let SecretSource::File(path) = &mut self.source {
             *path = folder.join(&*path);
         }
     }
 
-    /// The file that its secret is in.
+    /// The file with its secret.
     #[cfg(all(feature = "agent", unix))]
     pub(crate) fn file(&self) -> Option<&Path> {
         match &self.source {
@@ -303,10 +297,10 @@ impl Header {
         }
     }
 
-    /// The whole text, with the secret.
+    /// The header's value, with the secret.
     ///
     /// # Errors
-    /// Why there is none.
+    /// Why the secret cannot be read.
     #[cfg(feature = "http")]
     pub(crate) fn read(&self) -> Result<agent99::capabilities::Secret, Wrong> {
         let secret = match &self.source {
@@ -342,11 +336,11 @@ impl fmt::Display for Header {
     }
 }
 
-/// KiB that a secret has at most.
+/// Size limit of a file with a secret, in KiB.
 #[cfg(feature = "http")]
 const MAX_SECRET_KIB: usize = 64;
 
-/// A secret, which is one line and no more than a header can carry.
+/// Checks that a secret is one line and short enough for a header.
 #[cfg(feature = "http")]
 fn one_line(text: String, what: &str) -> Result<String, Wrong> {
     if text.len() > MAX_SECRET_KIB << 10 {
@@ -372,7 +366,7 @@ fn one_line(text: String, what: &str) -> Result<String, Wrong> {
     }
 }
 
-/// The one line of a regular file that nobody else may read.
+/// Reads the single line of a regular file that only the user can read.
 #[cfg(feature = "http")]
 fn secret_file(path: &Path) -> Result<String, Wrong> {
     use crate::files::{open_regular, read_bounded};
@@ -384,7 +378,7 @@ fn secret_file(path: &Path) -> Result<String, Wrong> {
         )
     };
     let file = open_regular(path).map_err(failed)?;
-    // Of the file that was opened: another may take its place.
+    // Check the opened file: the path may lead to another by now.
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt as _;

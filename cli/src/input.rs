@@ -1,6 +1,6 @@
 //! Input: reading programs, arguments and scripts.
 //!
-//! Input is bounded before it is kept, whatever it comes from (security P05).
+//! All input is bounded before it is kept (security P05).
 
 use crate::failure::{Failure, USAGE};
 use a99_core::diag::{LineIndex, codes};
@@ -16,18 +16,18 @@ use std::path::{Path, PathBuf};
 /// The name that stands for standard input.
 pub(crate) const STDIN: &str = "-";
 
-/// Bytes that are read at most: one more than a document or artifact may have,
-/// so that its reader sees that it is too long and says so.
+/// Bytes that are read at most: one more than a document or artifact may have, so that its reader
+/// reports that it is too long.
 fn max_bytes() -> u64 {
     Limits::default().max_bytes.max(DEFAULT_MAX_BYTES) as u64 + 1
 }
 
-/// A text and the name to show for it.
+/// Input text with the name to show for it.
 #[derive(Debug, Default)]
 pub(crate) struct Source {
     /// The path, or `<stdin>`.
     pub name: String,
-    /// Its bytes, at most one more than a document may have.
+    /// At most one byte more than a document may have.
     pub bytes: Vec<u8>,
 }
 
@@ -83,7 +83,7 @@ pub(crate) fn read_for(option: &str, path: &Path) -> Result<Source, Failure> {
 }
 
 impl Source {
-    /// No text.
+    /// The empty source.
     pub(crate) fn none() -> Source {
         Source {
             name: String::new(),
@@ -91,32 +91,32 @@ impl Source {
         }
     }
 
-    /// Whether it is an artifact: known by its first bytes, of which those that
-    /// a transfer as text damages are left to the reader of artifacts.
+    /// Whether it is an artifact, by its first bytes or its name. The artifact reader reports a
+    /// header that a transfer as text has damaged.
     pub(crate) fn is_artifact(&self) -> bool {
         self.bytes.starts_with(&MAGIC[..5]) || self.is_named_artifact()
     }
 
-    /// Whether the name says so, and the content is no JSON.
+    /// Whether the extension is that of an artifact and the content is not JSON.
     fn is_named_artifact(&self) -> bool {
         let extension = Path::new(&self.name).extension();
         let first = self.bytes.iter().find(|b| !b.is_ascii_whitespace());
         extension.is_some_and(|extension| extension == "a99b") && first != Some(&b'{')
     }
 
-    /// Whether its name says that it is JavaScript.
+    /// Whether the extension is that of JavaScript.
     pub(crate) fn is_script(&self) -> bool {
         is_script(Path::new(&self.name))
     }
 
-    /// The artifact in it as an agent of this engine.
+    /// Loads the artifact as an agent of this engine.
     pub(crate) fn load(&self, engine: &Engine) -> Result<Agent, Failure> {
         let loaded = engine.load(&self.bytes);
         loaded.map_err(|error| Failure::artifact(&self.name, error))
     }
 
-    /// Refuses whatever none of these keys signed. What counts is the system's
-    /// time: that of a script is no reason to trust a key longer.
+    /// Refuses an artifact without a signature of one of these keys. Expiry is checked against the
+    /// system's time: a script's time must not extend the trust in a key.
     pub(crate) fn check_signature(&self, keys: &TrustedKeys) -> Result<(), Failure> {
         if !self.is_artifact() {
             return Err(Failure::refused(
@@ -149,7 +149,7 @@ fn script(engine: &Engine, source: Source) -> Result<(Agent, Source), Failure> {
     compiled(engine.compile_source(source.bytes.clone()), source)
 }
 
-/// The same, of a model's answer.
+/// Compiles a program in the source form; `lenient` extracts it from a model's answer.
 #[cfg(feature = "source")]
 fn script_in(engine: &Engine, source: Source, lenient: bool) -> Result<(Agent, Source), Failure> {
     match lenient {
@@ -184,7 +184,7 @@ pub(crate) fn agent(engine: &Engine, path: &Path) -> Result<(Agent, Source), Fai
     agent_of(engine, source)
 }
 
-/// The same for what was read already.
+/// Compiles or loads a program that was read before.
 pub(crate) fn agent_of(engine: &Engine, source: Source) -> Result<(Agent, Source), Failure> {
     if source.is_artifact() {
         return Ok((source.load(engine)?, source));
@@ -195,8 +195,8 @@ pub(crate) fn agent_of(engine: &Engine, source: Source) -> Result<(Agent, Source
     compiled(engine.compile(source.bytes.clone()), source)
 }
 
-/// The same, where a lenient reader takes the program in a model's answer;
-/// another one is told that there is one in it.
+/// Compiles or loads a program. With `lenient` it may stand inside a model's answer; otherwise the
+/// error points out the program inside.
 pub(crate) fn agent_in(
     engine: &Engine,
     source: Source,
@@ -241,14 +241,12 @@ fn compiled(agent: Result<Agent, Diagnostics>, source: Source) -> Result<(Agent,
 /// standard input) that holds it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum JsonArg {
-    /// The text itself.
     Text(String),
-    /// The file that holds it.
     File(PathBuf),
 }
 
 impl JsonArg {
-    /// Takes the argument apart; the JSON is read later.
+    /// Splits the argument into its kind and text; the JSON is read later.
     pub(crate) fn parse(text: &str) -> Result<JsonArg, String> {
         match text.strip_prefix('@') {
             Some("") => Err("a file name must follow `@`".to_owned()),
@@ -302,13 +300,13 @@ impl JsonArg {
     }
 }
 
-/// Whether a text is rather the name of a file than JSON.
+/// Whether a text looks like a file name and not like JSON.
 fn is_file_name(text: &str) -> bool {
     let is_name = !text.contains(['{', '[', '"']) && !text.contains(char::is_whitespace);
     is_name && text.ends_with(".json")
 }
 
-/// What a value is, in two words.
+/// The kind of a value, in two words.
 fn kind(value: &Value) -> &'static str {
     match value {
         Value::Undefined => "nothing",
@@ -321,7 +319,7 @@ fn kind(value: &Value) -> &'static str {
     }
 }
 
-/// Reads JSON; a failure says where.
+/// Reads JSON; a failure has the position.
 pub(crate) fn parse_value(source: &Source) -> Result<Value, Failure> {
     match Document::parse(source.bytes.clone(), &Limits::default()) {
         Ok(document) => Ok(document.to_value(document.root())),
@@ -355,7 +353,7 @@ pub(crate) fn parse_value(source: &Source) -> Result<Value, Failure> {
     }
 }
 
-/// `n=1`, `n=1,b=x`, `n: 1`: the object that is meant.
+/// The object meant by `n=1`, `n=1,b=x` or `n: 1`.
 fn pairs(text: &str) -> Option<String> {
     let text = text.trim();
     if text.is_empty() || text.contains(['{', '[', '"', '\n']) {
@@ -377,7 +375,7 @@ fn pairs(text: &str) -> Option<String> {
     Some(format!("{{{}}}", pairs.join(", ")))
 }
 
-/// Diagnostics about an argument that are shown; the rest follows from these.
+/// Diagnostics about an argument that are shown; later ones follow from these.
 const MAX_DIAGNOSTICS: usize = 5;
 
 #[cfg(test)]

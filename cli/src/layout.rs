@@ -1,16 +1,14 @@
-//! Program layout: the one way in which `a99 fmt` writes JSON.
+//! Program layout: the canonical JSON format of `a99 fmt`.
 //!
-//! Two spaces a level; a list or object stands on one line where it fits into the
-//! width, save the whole program, which never does. Keys keep their order, numbers
-//! and strings their text. It works on the tokens of JSON that was read before,
-//! without recursion, so that no depth is too deep, and depends on nothing else:
-//! laying out what is laid out changes nothing.
+//! Two spaces a level. A list or object stays on one line if it fits into the width; the root never
+//! does. Keys keep their order, numbers and strings their text. The layout works on the tokens of
+//! valid JSON, without recursion, so any depth is safe. It depends on the tokens alone, so it is
+//! idempotent.
 
-/// Columns of a line at most, if it can be broken.
+/// Most columns of a line that can be broken.
 const WIDTH: usize = 80;
 
-/// Levels that are indented; deeper ones are not, lest the indentation of a deep
-/// program dwarfs the program itself.
+/// Deepest indented level; otherwise the indentation of a deep program would dwarf the program.
 const MAX_INDENT: usize = 64;
 
 /// A token of JSON.
@@ -24,19 +22,19 @@ enum Token<'t> {
     Scalar(&'t str),
 }
 
-/// Lays JSON out, which must be valid.
+/// Lays out valid JSON.
 pub(crate) fn layout(text: &str) -> String {
     let tokens = tokens(text);
     let widths = widths(&tokens);
     let mut out = String::with_capacity(text.len() + text.len() / 4);
-    // Whether each open container stands on several lines.
+    // Whether each open container spans several lines.
     let mut broken: Vec<bool> = Vec::new();
     let mut column = 0;
     for (at, token) in tokens.iter().enumerate() {
         match *token {
             Token::Open(bracket) => {
                 let empty = matches!(tokens.get(at + 1), Some(Token::Close(_)));
-                // What follows on the same line: a comma at most.
+                // On the same line only a comma may follow.
                 let fits = column + widths[at] < WIDTH && !broken.is_empty();
                 let is_broken = !empty && !fits && broken.last() != Some(&false);
                 out.push(char::from(bracket));
@@ -85,8 +83,7 @@ pub(crate) fn layout(text: &str) -> String {
     out
 }
 
-/// Begins a line at the depth of the containers that stand on several lines, and
-/// gives its column.
+/// Starts a line, indented by the number of containers that span several lines. Returns its column.
 fn line(out: &mut String, broken: &[bool]) -> usize {
     let depth = broken.len().min(MAX_INDENT);
     out.push('\n');
@@ -133,7 +130,7 @@ fn tokens(text: &str) -> Vec<Token<'_>> {
     tokens
 }
 
-/// For each token that opens a container, the columns that it takes on one line.
+/// Columns that each container would take on one line, by its opening token.
 fn widths(tokens: &[Token<'_>]) -> Vec<usize> {
     let mut widths = vec![0; tokens.len()];
     let mut open: Vec<(usize, usize)> = Vec::new();

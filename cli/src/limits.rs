@@ -1,14 +1,14 @@
-//! Limits of tokens and money of a run, which begins only if each of them limits something.
+//! Token and money limits of a run, which starts only if each of them takes effect.
 
 use crate::config::EffectiveConfig;
 use crate::failure::{Failure, NO_LIMIT};
 use agent99::Capabilities;
 
-/// Refuses a limit that the granted models leave without effect. Prices of services were
-/// checked when they were granted.
+/// Refuses a limit that has no effect on the granted models. Prices of services were checked with
+/// their grant.
 ///
 /// # Errors
-/// `cli.no_limit`, with what is missing.
+/// `cli.no_limit`, with the missing grant or price.
 pub(crate) fn check(config: &EffectiveConfig, set: &Capabilities) -> Result<(), Failure> {
     let embeds = set
         .embedder
@@ -49,7 +49,7 @@ pub(crate) fn check(config: &EffectiveConfig, set: &Capabilities) -> Result<(), 
     }
 }
 
-/// Money is limited, and a model that the run may ask has no price.
+/// The error of a money limit with a model that has no price.
 pub(crate) fn without_price(config: &EffectiveConfig, model: &str, help: &str) -> Failure {
     let named = config.named("max-money", 0);
     let text = format!("{named}: money cannot be limited: {model} has no price");

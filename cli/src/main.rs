@@ -1,11 +1,9 @@
 //! `a99`: runs, checks, compiles and inspects agent programs from a terminal or a
 //! script.
 //!
-//! The only crate that knows terminals, files, signals and exit codes;
-//! everything else is the facade's. It grants a program nothing of the host's
-//! world that it is not told to: the network comes with `--allow`, replies of
-//! networks, models and other agents from a script file, and the computer that it
-//! may grant is a sandbox.
+//! The only crate that knows terminals, files, signals and exit codes; everything else is the
+//! facade's. A program gets access only as granted: the network by `--allow`, replies of networks,
+//! models and other agents from a script file, and as its computer a sandbox.
 
 #![warn(unreachable_pub)]
 
@@ -72,13 +70,13 @@ fn main() -> ExitCode {
     ExitCode::from(exit.code())
 }
 
-/// Lets a write beyond the limit of file sizes (`ulimit -f`) fail, as on a full disk. By default
-/// the signal ends the process, and with it all agents of a host.
+/// Makes a write beyond the file size limit (`ulimit -f`) fail, as on a full disk. By default the
+/// signal ends the process, and with it all agents of a host.
 fn survive_file_limit() {
     #[cfg(all(unix, feature = "sqlite"))]
     {
         use signal_hook::consts::SIGXFSZ;
-        // Without it the signal is fatal, as before.
+        // If this fails, the signal stays fatal, the default.
         drop(signal_hook::flag::register(
             SIGXFSZ,
             std::sync::Arc::default(),
@@ -86,8 +84,8 @@ fn survive_file_limit() {
     }
 }
 
-/// Colours of help and of what the command line got wrong, which are written before
-/// it is understood: looked up by hand.
+/// Colours of help and of command-line errors. They are written before the options are parsed, so
+/// this scans the arguments.
 fn help_colors() -> ColorChoice {
     let words: Vec<_> = std::env::args_os().collect();
     let said = |value: &str| {
@@ -104,7 +102,7 @@ fn help_colors() -> ColorChoice {
     }
 }
 
-/// Runs the command; a failure is reported in the command's own format.
+/// Runs the command; a failure is reported in the command's format.
 fn dispatch(command: &Command) -> Exit {
     let format = command.format();
     let done = match command {
@@ -138,15 +136,15 @@ fn dispatch(command: &Command) -> Exit {
     done.unwrap_or_else(|failure| failure.report(format))
 }
 
-/// What the command line itself got wrong, or help that was asked for.
+/// Reports a command-line error, or prints the requested help.
 fn refuse(error: &clap::Error) -> Exit {
     let asked = matches!(
         error.kind(),
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion
     );
-    // Without a command the help is what is wanted.
+    // A missing subcommand prints the help.
     let is_help = asked || error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
-    // The line was not understood, so the wish for JSON is looked up by hand.
+    // The options were not parsed, so scan the arguments for `--json`.
     let words: Vec<_> = std::env::args_os().collect();
     let json = words
         .iter()

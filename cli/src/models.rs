@@ -1,5 +1,5 @@
-//! Language models of a run: the service that `--llm` names, or those of `[models]` in a
-//! configuration file.
+//! Language models of a run: the service of `--llm`, or those of `[models]` in the configuration
+//! file.
 
 use crate::config::EffectiveConfig;
 use crate::failure::Failure;
@@ -26,25 +26,25 @@ mod services {
     use toml::Spanned;
     use toml::de::{DeValue, ValueDeserializer};
 
-    /// The check of services.
+    /// Name of the check of services.
     const CHECK: &str = "models";
 
-    /// Services, roles, prices and times, as a configuration file has them.
+    /// Services, roles, prices and timeouts of a configuration file.
     #[derive(Clone, Debug)]
     pub(crate) struct Section(ModelConfig);
 
-    /// What is wrong with a section: the bytes, the text, what helps.
+    /// A mistake of a section: its bytes, message and help.
     type SectionError = (Option<Range<usize>>, String, String);
 
     impl Section {
-        /// Reads a section.
+        /// Parses a section.
         ///
         /// # Errors
         /// The first mistake.
         pub(crate) fn read(value: &Spanned<DeValue<'_>>) -> Result<Section, SectionError> {
             let read = ModelConfig::deserialize(ValueDeserializer::from(value.clone()));
             let config = read.map_err(|error| {
-                // In the file's words, in place of Rust's.
+                // Use TOML's terms instead of Rust's.
                 let text = error.message().replace("expected f64", "expected a number");
                 let text = text.replace("expected struct ModelConfig", "expected a section");
                 let text = text.replace("expected struct ", "expected a table of ");
@@ -55,7 +55,7 @@ mod services {
                 let help = advice(&text);
                 (error.span(), text, help)
             })?;
-            // Built once for what is wrong with it; keys come later.
+            // Built once for its errors; keys come later.
             match ModelProvider::new(config.clone()) {
                 Ok(_) => Ok(Section(config)),
                 Err(error) => {
@@ -71,13 +71,13 @@ mod services {
             services.any(|service| service.key_env.is_some())
         }
 
-        /// Whether one of its services is at this origin.
+        /// Whether one of its services has this origin.
         pub(crate) fn serves(&self, origin: &str) -> bool {
             let mut services = self.0.services.values();
             services.any(|service| crate::network::origin_of(&service.url) == origin)
         }
 
-        /// The services that it grants, for people.
+        /// The granted services, for people.
         pub(crate) fn shown(&self) -> String {
             let services = self.0.services.iter();
             let services: Vec<String> = services
@@ -89,7 +89,7 @@ mod services {
         }
     }
 
-    /// The place of what a mistake begins with, such as `services.local.url: ...`.
+    /// The span of the key that a message such as `services.local.url: ...` begins with.
     fn place(section: &Spanned<DeValue<'_>>, text: &str) -> Option<Range<usize>> {
         let path = text.split_once(": ")?.0;
         let mut found = None;
@@ -99,7 +99,7 @@ mod services {
             let DeValue::Table(table) = value.get_ref() else {
                 break;
             };
-            // A name may have dots of its own, and quotes around it.
+            // A name may contain dots, and be quoted.
             let after = |name: &str| {
                 let quoted = format!("{name:?}");
                 let after = rest
@@ -120,7 +120,7 @@ mod services {
         found
     }
 
-    /// What helps against a mistake of a section.
+    /// Help for a mistake of a section.
     fn advice(text: &str) -> String {
         // "unknown field `uri`, expected one of `wire`, `url`"
         let mut names = text.split('`').skip(1).step_by(2);
@@ -132,14 +132,14 @@ mod services {
         }
     }
 
-    /// The key of a service.
+    /// Reads the key of a service.
     fn key(name: &str, from: &str) -> Result<Secret, Failure> {
         match std::env::var(name).map(|key| key.trim().to_owned()) {
             Ok(key) if !key.is_empty() => Ok(Secret::new(key)),
             _ => {
                 let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
                 if name.is_empty() || !name.chars().all(is_name) {
-                    // It may be the key itself.
+                    // The text may be the key itself.
                     let why =
                         format!("{from}: expected the name of a variable: letters, digits and `_`");
                     let help = "put the key into a variable, `export LLM_KEY=...`, and give its name, `LLM_KEY`";
@@ -153,8 +153,8 @@ mod services {
         }
     }
 
-    /// The models of these settings, with their keys or without, and how messages name where
-    /// they are said.
+    /// The models of these settings, with or without their keys, and the option or place that
+    /// messages name.
     fn chosen(
         config: &EffectiveConfig,
         keys: bool,
@@ -190,7 +190,7 @@ mod services {
         Ok(Some((models, format!("[{SECTION}]"))))
     }
 
-    /// Takes the prices of `--price`: of a model by its name, or `SERVICE/MODEL`.
+    /// Applies the prices of `--price`: by a model's name, or `SERVICE/MODEL`.
     fn take_prices(config: &EffectiveConfig, models: &mut ModelConfig) {
         for (name, (prompt, answer)) in &config.set.price {
             let service = name.split_once('/').map(|(service, _)| service);
@@ -216,7 +216,7 @@ mod services {
         }
     }
 
-    /// Refuses a price of a model that the run does not have.
+    /// Refuses a price for a model that the run does not use.
     fn check_prices(
         config: &EffectiveConfig,
         provider: Option<&ModelProvider>,
@@ -248,11 +248,11 @@ mod services {
         Failure::coded(error.code().name(), format!("{named}: {error}"), help)
     }
 
-    /// What a model costs, and who says so.
+    /// Price of a model, and its source.
     pub(crate) struct ModelPrice {
         model: String,
         price: Option<Price>,
-        /// The day of the price, if it is of the list.
+        /// The date of the price, if it comes from the list.
         date: Option<&'static str>,
     }
 
@@ -293,7 +293,7 @@ mod services {
         }
     }
 
-    /// What the models of these settings cost, with the currency. Nothing is asked of services.
+    /// Prices of the configured models, with the currency. Sends no request.
     pub(crate) fn prices(config: &EffectiveConfig) -> Result<(String, Vec<ModelPrice>), Failure> {
         let mut currency = CURRENCY.to_owned();
         let mut prices = Vec::new();
@@ -323,7 +323,7 @@ mod services {
         Ok((currency, prices))
     }
 
-    /// What the model of an embedding service costs, if that is known.
+    /// Price of an embedding service's model, if known.
     #[cfg(feature = "embed")]
     pub(crate) fn embedding_price(
         config: &EffectiveConfig,
@@ -333,7 +333,7 @@ mod services {
         known_embedding_price(config, url, model).map(|(price, _)| price)
     }
 
-    /// The same with the day of the list.
+    /// Price of an embedding service's model, with the list's date.
     #[cfg(feature = "embed")]
     fn known_embedding_price(
         config: &EffectiveConfig,
@@ -355,7 +355,7 @@ mod services {
         listed.map(|listed| (listed.price, Some(listed.date)))
     }
 
-    /// The models of these settings, if there are any.
+    /// The models of these settings, if any.
     pub(crate) fn provider(config: &EffectiveConfig) -> Result<Option<ModelProvider>, Failure> {
         let Some((mut models, named)) = chosen(config, true)? else {
             return Ok(None);
@@ -372,7 +372,7 @@ mod services {
         provider.map(Some).map_err(wrong)
     }
 
-    /// Whether the services can be reached and have the models that they are asked for.
+    /// Checks that services can be reached and offer the configured models.
     pub(crate) async fn checks(config: &EffectiveConfig) -> Vec<Check> {
         let provider = match provider(config) {
             Ok(Some(provider)) => provider,
@@ -385,15 +385,15 @@ mod services {
         reports.iter().map(check).chain(prices).collect()
     }
 
-    /// A model as options name it: that of `--llm` without its service.
+    /// The model's name of options: that of `--llm` without its service.
     fn model_name(id: &str) -> &str {
         let name = id.strip_prefix(SINGLE).and_then(|id| id.strip_prefix('/'));
         name.unwrap_or(id)
     }
 
-    /// What a model costs, and who says so.
+    /// Checks the price of a model, and names its source.
     fn price_check(provider: &ModelProvider, model: &str) -> Check {
-        /// The check of prices.
+        /// Name of the check of prices.
         const PRICES: &str = "prices";
         let of = model_price(provider, model);
         let text = of.to_text(provider.currency());
@@ -456,7 +456,7 @@ mod services {
         Check::warning(CHECK, text, &help)
     }
 
-    /// What the run is granted with it.
+    /// Adds the models that these settings grant.
     pub(crate) fn grant(
         config: &EffectiveConfig,
         set: Capabilities,
@@ -502,11 +502,11 @@ mod services {
     use toml::Spanned;
     use toml::de::DeValue;
 
-    /// A section that this binary cannot read.
+    /// A section, which this binary cannot read.
     #[derive(Clone, Debug)]
     pub(crate) struct Section(Infallible);
 
-    /// What is wrong with a section: the bytes, the text, what helps.
+    /// A mistake of a section: its bytes, message and help.
     type SectionError = (Option<Range<usize>>, String, String);
 
     impl Section {
@@ -529,7 +529,7 @@ mod services {
         }
     }
 
-    /// What a model costs: this binary knows none.
+    /// Price of a model; this binary knows no prices.
     pub(crate) struct ModelPrice(Infallible);
 
     impl ModelPrice {

@@ -1,4 +1,4 @@
-//! Network of a run: fetches as `--allow` grants them.
+//! Network of a run: requests that `--allow` permits.
 
 use crate::commands::doctor::Check;
 use crate::config::EffectiveConfig;
@@ -10,7 +10,7 @@ use agent99::Capabilities;
 #[cfg(feature = "http")]
 use std::time::{Duration, Instant};
 
-/// Scheme, host and port of an address, in one form: lower case, with the port.
+/// Normalized origin of a URL: scheme, host and port, in lower case, always with the port.
 pub(crate) fn origin_of(url: &str) -> String {
     let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
     let scheme = scheme.to_ascii_lowercase();
@@ -27,14 +27,14 @@ pub(crate) fn origin_of(url: &str) -> String {
     format!("{scheme}://{authority}{port}")
 }
 
-/// Whether an address has a user or a password in it.
+/// Whether a URL holds a user or a password.
 pub(crate) fn has_login(url: &str) -> bool {
     let rest = url.split_once("://").map_or("", |(_, rest)| rest);
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
     authority.contains('@')
 }
 
-/// An address for people: without a user, a password and a query, which may be secrets.
+/// A URL for messages, without user, password and query, which may be secrets.
 pub(crate) fn shown_address(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else {
         return url.to_owned();
@@ -48,8 +48,7 @@ pub(crate) fn shown_address(url: &str) -> String {
     }
 }
 
-/// A text in which what stands before an `@` is not shown: of addresses that is a user and a
-/// password.
+/// Removes the text before each `@`: in a URL that is a user and a password.
 pub(crate) fn without_logins(text: &str) -> String {
     let is_end = |c: char| c.is_whitespace() || "'\"`/(,".contains(c);
     let mut out = String::with_capacity(text.len());
@@ -67,16 +66,16 @@ pub(crate) fn without_logins(text: &str) -> String {
     out
 }
 
-/// What is said of headers for servers that the run cannot reach: most likely their names
-/// are misspelt.
+/// Warnings about headers for servers that the run cannot reach; most likely their names are
+/// misspelt.
 pub(crate) fn unused_headers(config: &EffectiveConfig) -> Vec<Diagnostic> {
     let settings = &config.set;
     let rules: Vec<&str> = settings.allow.iter().map(|grant| &*grant.rules).collect();
-    // Services of models get theirs without a grant.
+    // Services of models get their headers without a grant.
     let services = [settings.llm.as_deref(), settings.embed.as_deref()];
     let services: Vec<String> = services.into_iter().flatten().map(origin_of).collect();
     let policy = match rules.is_empty() {
-        // A warning of the configuration says so already.
+        // A warning of the configuration reports it already.
         true if services.is_empty() && config.models.is_none() => return Vec::new(),
         true => Policy::default(),
         false => policy_of(&rules.join(",")).unwrap_or_default(),
@@ -123,11 +122,11 @@ pub(crate) fn unused_headers(config: &EffectiveConfig) -> Vec<Diagnostic> {
     found
 }
 
-/// How long a server is waited for when it is only to be seen whether it is there.
+/// Timeout of a check whether a server responds.
 #[cfg(feature = "http")]
 pub(crate) const PROBE_TIME: Duration = Duration::from_secs(10);
 
-/// What `--allow` lets the program reach.
+/// The HTTP client that `--allow` grants.
 #[cfg(feature = "http")]
 fn allowed(config: &EffectiveConfig) -> Result<Option<a99_http::HttpFetch>, Failure> {
     let settings = &config.set;
@@ -143,7 +142,7 @@ fn allowed(config: &EffectiveConfig) -> Result<Option<a99_http::HttpFetch>, Fail
     Ok(Some(fetch))
 }
 
-/// What the run is granted with these settings.
+/// Adds the network that these settings grant.
 #[cfg(feature = "http")]
 pub(crate) fn grant(config: &EffectiveConfig, set: Capabilities) -> Result<Capabilities, Failure> {
     if config.yields("allow", set.fetch.is_some()) {
@@ -159,7 +158,7 @@ pub(crate) fn grant(config: &EffectiveConfig, set: Capabilities) -> Result<Capab
     })
 }
 
-/// Whether the servers that rules name one by one can be reached.
+/// Checks that the servers named one by one in rules can be reached.
 #[cfg(feature = "http")]
 pub(crate) async fn checks(config: &EffectiveConfig) -> Vec<Check> {
     let fetch = match allowed(config) {
@@ -181,10 +180,10 @@ pub(crate) async fn checks(config: &EffectiveConfig) -> Vec<Check> {
     checks
 }
 
-/// The check of what `--allow` grants.
+/// Name of the check of `--allow`.
 const CHECK: &str = "network";
 
-/// Asks a server for its first page.
+/// Requests a server's root page.
 #[cfg(feature = "http")]
 async fn server(fetch: &a99_http::HttpFetch, rule: &str, urls: &[String]) -> Check {
     let mut failed = String::new();
@@ -196,7 +195,7 @@ async fn server(fetch: &a99_http::HttpFetch, rule: &str, urls: &[String]) -> Che
                 let (status, ms) = (answer.status(), started.elapsed().as_millis());
                 return Check::ok(CHECK, format!("{rule} answers {status} within {ms} ms"));
             }
-            // It is there, and would send elsewhere.
+            // The server responds; a redirect to another origin is not followed.
             Ok(Err(error)) if error.code() == a99_http::FetchCode::Redirect => {
                 return Check::ok(CHECK, format!("{rule} answers with a redirect"));
             }
@@ -212,7 +211,7 @@ async fn server(fetch: &a99_http::HttpFetch, rule: &str, urls: &[String]) -> Che
     Check::problem(CHECK, format!("{rule}: {failed}"), help)
 }
 
-/// Where the one server of a rule is asked; nothing if the rule names several.
+/// URLs for a rule that names one server; empty if it names several.
 #[cfg(feature = "http")]
 fn urls(rule: &str) -> Vec<String> {
     let after = rule.rsplit_once(']').map_or(rule, |(_, after)| after);
@@ -223,13 +222,13 @@ fn urls(rule: &str) -> Vec<String> {
     match port {
         None | Some("443") => vec![format!("https://{rule}/")],
         Some("80") => vec![format!("http://{rule}/")],
-        // A server that speaks TLS refuses the other at once, not the other way round.
+        // A TLS server refuses plain HTTP at once, but a plain server may not refuse TLS.
         Some(_) => vec![format!("http://{rule}/"), format!("https://{rule}/")],
     }
 }
 
-/// Requests to these origins, with the headers that are for them. The program has no part
-/// in them.
+/// An HTTP client for the host's requests, with headers for these origins only. The program cannot
+/// use it.
 #[cfg(all(feature = "http", any(feature = "embed", feature = "models")))]
 pub(crate) fn to_origins(
     config: &EffectiveConfig,
@@ -245,7 +244,7 @@ pub(crate) fn to_origins(
     fetch.build().map_err(|error| wrong(error.to_string()))
 }
 
-/// The origins of these addresses.
+/// Origins of these URLs.
 #[cfg(feature = "models")]
 pub(crate) fn origins<'u>(
     named: &str,
@@ -256,7 +255,7 @@ pub(crate) fn origins<'u>(
     found.collect::<Result<_, _>>().map_err(wrong)
 }
 
-/// Requests to the origin of this address.
+/// An HTTP client for the host's requests to the origin of this URL.
 #[cfg(all(feature = "http", feature = "embed"))]
 pub(crate) fn to_origin(
     config: &EffectiveConfig,
@@ -270,7 +269,7 @@ pub(crate) fn to_origin(
     to_origins(config, named, &[origin], fetch)
 }
 
-/// The origin of an address and the rule that names its server.
+/// The origin of a URL and the rule that names its server.
 #[cfg(all(feature = "http", any(feature = "embed", feature = "models")))]
 fn origin(url: &str) -> Result<(String, String), String> {
     let (scheme, rest) = url.split_once("://").unwrap_or_default();
@@ -295,8 +294,8 @@ fn origin(url: &str) -> Result<(String, String), String> {
     Ok((format!("{scheme}://{authority}"), rule))
 }
 
-/// These requests, with the authorities and the headers of these settings, of
-/// those the ones for origins that `sends` says.
+/// A client with these rules, and with the certificate authorities and headers of these settings;
+/// headers only for origins that `sends` accepts.
 #[cfg(feature = "http")]
 fn trusting(
     config: &EffectiveConfig,
@@ -311,7 +310,7 @@ fn trusting(
         let help = "name a PEM file of certificates; without `ca` the system's authorities count";
         return Err(config.wrong("ca", 0, error, help));
     }
-    // What cannot be read was refused when it was parsed.
+    // Parsing has refused unreadable headers already.
     for (at, header) in settings.header.iter().enumerate() {
         let Ok(header) = &header.0 else { continue };
         if !sends(&header.origin) {
@@ -348,8 +347,8 @@ pub(crate) fn grant(config: &EffectiveConfig, set: Capabilities) -> Result<Capab
     }
 }
 
-/// XML needs nothing of the host's, so that every run has it; a script's answers stand
-/// before it.
+/// Adds XML parsing, which every run has because it needs no resource of the host. A script's
+/// answers take precedence.
 #[cfg(feature = "xml")]
 pub(crate) fn with_xml(set: Capabilities) -> Capabilities {
     match set.xml.is_some() {

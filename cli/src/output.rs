@@ -1,7 +1,7 @@
 //! Output: writing to the terminal, a pipe or a file.
 //!
-//! Nothing here panics when the reader goes away, and nothing of a program
-//! reaches a terminal unescaped (security P05).
+//! Nothing here panics when the reader goes away, and text of a program reaches a terminal only
+//! escaped (security P05).
 
 use crate::args::ColorArg;
 use a99_core::text::escape_for_terminal;
@@ -13,7 +13,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 /// Whether messages on standard error have colours.
 static COLORS: OnceLock<bool> = OnceLock::new();
 
-/// Decides about colours, once. `NO_COLOR` is that of no-color.org.
+/// Decides once about colours. `NO_COLOR` is defined at no-color.org.
 pub(crate) fn set_colors(when: ColorArg) {
     let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
@@ -22,7 +22,7 @@ pub(crate) fn set_colors(when: ColorArg) {
         ColorArg::Never => false,
         ColorArg::Auto => !set("NO_COLOR") && !dumb && io::stderr().is_terminal(),
     };
-    // It is decided once, at the start.
+    // `main` decides once, at the start; a later call changes nothing.
     let _ = COLORS.set(on);
 }
 
@@ -30,15 +30,15 @@ fn has_colors() -> bool {
     COLORS.get().copied().unwrap_or(false)
 }
 
-/// Control sequences: of severities, places and help, and the end of them all.
+/// Control sequences for severities, places and help, and the reset.
 const RED: &str = "\u{1b}[1;31m";
 const YELLOW: &str = "\u{1b}[1;33m";
 const BLUE: &str = "\u{1b}[1;34m";
 const CYAN: &str = "\u{1b}[36m";
 const PLAIN: &str = "\u{1b}[0m";
 
-/// Diagnostics as they are rendered, with colours: severity, place, gutter, carets,
-/// help. Whatever comes from a program is escaped, and no line of it begins so.
+/// Rendered diagnostics with colours: severity, place, gutter, carets, help. Text of a program is
+/// escaped, so no line of it can imitate a severity.
 fn painted(text: &str) -> String {
     let mut out = String::with_capacity(text.len() * 2);
     for line in text.split_inclusive('\n') {
@@ -77,16 +77,15 @@ fn is_carets(line: &str) -> bool {
     line.contains('^') && line.bytes().all(|byte| b" |^\t\n.".contains(&byte))
 }
 
-/// Something that was to be written is lost.
+/// Whether output was lost.
 static LOST: AtomicBool = AtomicBool::new(false);
 
-/// Whether some output could not be written, for another reason than that its
-/// reader went away: then the command did not do its work.
+/// Whether a write failed for another reason than a closed reader. The command then fails.
 pub(crate) fn is_lost() -> bool {
     LOST.load(Ordering::Relaxed)
 }
 
-/// How a command speaks.
+/// Output format of a command.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Format {
     /// For people: results on standard output, the rest on standard error.
@@ -95,19 +94,19 @@ pub(crate) enum Format {
     Json,
 }
 
-/// Writes text to standard output as it is.
+/// Writes text to standard output, unescaped.
 pub(crate) fn out(text: &str) {
     bytes(text.as_bytes());
 }
 
-/// Writes bytes to standard output as they are.
+/// Writes bytes to standard output.
 pub(crate) fn bytes(bytes: &[u8]) {
     clear_status();
     let mut stdout = io::stdout().lock();
     report_failure(stdout.write_all(bytes).and_then(|()| stdout.flush()));
 }
 
-/// Writes messages to standard error, in colours if they are wanted.
+/// Writes messages to standard error, in colours if they are enabled.
 pub(crate) fn err(text: &str) {
     if has_colors() {
         err_plain(&painted(text));
@@ -116,7 +115,7 @@ pub(crate) fn err(text: &str) {
     }
 }
 
-/// Writes text to standard error as it is.
+/// Writes text to standard error without colours.
 pub(crate) fn err_plain(text: &str) {
     let mut status = status_line();
     to_stderr(&format!("{}{text}", status.before(text)));
@@ -124,20 +123,19 @@ pub(crate) fn err_plain(text: &str) {
 
 fn to_stderr(text: &str) {
     if let Err(error) = io::stderr().lock().write_all(text.as_bytes()) {
-        // There is nowhere left to complain to but the exit code.
+        // Only the exit code can still report it.
         note_loss(&error);
     }
 }
 
-/// Clears the line of a terminal that the cursor is in.
+/// Clears the terminal line of the cursor.
 const CLEAR: &str = "\r\u{1b}[2K";
 
-/// A line at the end of a terminal that is written anew, such as progress: other text
-/// clears it first.
+/// A line at the end of a terminal that is redrawn, such as progress. Other text clears it first.
 #[derive(Default)]
 struct StatusLine {
     is_up: bool,
-    /// Other text stands in its line, which has not ended.
+    /// Other text, without a line break at its end, occupies the line.
     is_taken: bool,
 }
 
@@ -151,7 +149,7 @@ fn status_line() -> MutexGuard<'static, StatusLine> {
 }
 
 impl StatusLine {
-    /// What is written before other text.
+    /// The control sequence to write before other text.
     fn before(&mut self, text: &str) -> &'static str {
         if !text.is_empty() {
             self.is_taken = !text.ends_with('\n');
@@ -162,14 +160,14 @@ impl StatusLine {
         }
     }
 
-    /// What is written to show this, if there is room.
+    /// The text to write for this line, if there is room.
     fn shown(&mut self, line: &str) -> Option<String> {
         self.is_up |= !self.is_taken;
         self.is_up.then(|| format!("{CLEAR}{line}"))
     }
 }
 
-/// Shows a line at the end of the terminal in place of the one before, until other text comes.
+/// Replaces the status line at the end of the terminal; other text clears it.
 pub(crate) fn status(line: &str) {
     let mut status = status_line();
     if let Some(text) = status.shown(line) {
@@ -177,12 +175,12 @@ pub(crate) fn status(line: &str) {
     }
 }
 
-/// Takes the status line away, if there is one.
+/// Clears the status line, if there is one.
 pub(crate) fn clear_status() {
     err_plain("");
 }
 
-/// Notes that output is lost; whether that is worth a word.
+/// Records lost output. Returns whether to report it.
 fn note_loss(error: &io::Error) -> bool {
     let lost = error.kind() != ErrorKind::BrokenPipe;
     if lost {
@@ -204,8 +202,7 @@ pub(crate) fn note(kind: &str, text: &str) {
     err(&format!("{kind}: {}\n", lines.join("\n")));
 }
 
-/// Reports a failed write, unless the reader went away: it has what it wants. The
-/// command fails.
+/// Reports a failed write, unless the reader closed the pipe, which is no error. The command fails.
 pub(crate) fn report_failure(written: io::Result<()>) {
     if let Err(error) = written
         && note_loss(&error)
@@ -225,7 +222,7 @@ mod tests {
         let shown = status.shown("1 call");
         assert_eq!(shown.as_deref(), Some("\r\u{1b}[2K1 call"));
         assert_eq!(status.before("text that goes on"), "\r\u{1b}[2K");
-        // Drawn there it would take the text away.
+        // Drawn there it would overwrite the text.
         assert_eq!(status.shown("2 calls"), None);
         assert_eq!(status.before(" and ends\n"), "");
         assert!(status.shown("3 calls").is_some());

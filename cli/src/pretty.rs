@@ -1,14 +1,12 @@
-//! Pretty-printer: compact JSON text to JSON text that people read.
+//! Pretty-printer: indents compact JSON for people.
 //!
-//! The result is still JSON for the same value: hidden characters, which can
-//! stand in strings only, become `\u` escapes (security P05). It works on the
-//! text, without recursion, so that no depth is too deep.
+//! The result is JSON for the same value: hidden characters, which only strings can contain, become
+//! `\u` escapes (security P05). It works on the text and without recursion, so any depth is safe.
 
 use a99_core::text::is_hidden;
 use std::fmt::Write as _;
 
-/// Levels that are indented; deeper ones are not, lest the indentation of a
-/// hostile result dwarfs the result itself.
+/// Deepest indented level; otherwise the indentation of a hostile result would dwarf the result.
 const MAX_INDENT: usize = 32;
 
 /// Compact JSON with line breaks and two spaces a level.

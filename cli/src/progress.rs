@@ -1,8 +1,6 @@
-//! Progress of a run on standard error: its step, the calls under way and the fuel that
-//! is used.
+//! Progress of a run on standard error: step, pending calls and used fuel.
 //!
-//! On a terminal it is one line that is written anew; elsewhere a line each second and
-//! one at the end.
+//! On a terminal it redraws one line; elsewhere it writes a line each second and one at the end.
 
 use crate::output;
 use a99_core::text::escape_for_terminal;
@@ -13,16 +11,16 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How often the line on a terminal is written, at most.
+/// Shortest time between two redraws on a terminal.
 const TICK: Duration = Duration::from_millis(100);
-/// How often a line is written elsewhere.
+/// Time between two lines elsewhere.
 const LINE: Duration = Duration::from_secs(1);
-/// Characters of an op or place that are shown.
+/// Most characters of an op or place to show.
 const MAX_CHARS: usize = 48;
-/// Columns of a terminal that are used: a line that is broken could not be written anew.
+/// Most columns used: a wrapped line could not be redrawn.
 const WIDTH: usize = 79;
 
-/// What is shown of a run that goes on.
+/// Progress display of one run.
 pub(crate) struct Progress {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
@@ -38,7 +36,7 @@ struct Shared {
 }
 
 impl Progress {
-    /// Starts to show a run with this fuel.
+    /// Starts the display of a run with this fuel.
     pub(crate) fn start(budget: f64) -> Progress {
         let shared = Arc::new(Shared {
             counters: Arc::default(),
@@ -54,17 +52,17 @@ impl Progress {
             .spawn(move || shown.show());
         Progress {
             shared,
-            // Without a thread the last line is shown alone.
+            // Without a thread only the last line is shown.
             thread: thread.ok(),
         }
     }
 
-    /// What the run counts.
+    /// Counters that the run updates.
     pub(crate) fn counters(&self) -> Arc<RunProgress> {
         Arc::clone(&self.shared.counters)
     }
 
-    /// Ends it, after a run that used this fuel; nothing of it is left on a terminal.
+    /// Ends the display after a run that used this fuel; clears a terminal's line.
     pub(crate) fn end(mut self, fuel_used: Option<f64>) {
         let is_over = self.shared.is_over.lock();
         *is_over.unwrap_or_else(PoisonError::into_inner) = true;
@@ -80,7 +78,6 @@ impl Progress {
 }
 
 impl Shared {
-    /// Writes lines until the run is over.
     fn show(&self) {
         let tick = if self.terminal { TICK } else { LINE };
         let mut before = String::new();
@@ -146,7 +143,7 @@ impl Shared {
     }
 }
 
-/// Text of a program, made safe for a terminal and short.
+/// Text of a program, escaped for a terminal and shortened.
 fn short(text: &str) -> String {
     escape_for_terminal(text).chars().take(MAX_CHARS).collect()
 }

@@ -83,7 +83,6 @@ pub(crate) enum SandboxCommand {
 }
 
 impl SandboxArgs {
-    /// Whether the command prints JSON.
     pub(crate) fn json(&self) -> bool {
         match &self.command {
             SandboxCommand::Build(args) => args.json,
@@ -173,12 +172,11 @@ pub(crate) struct SettingsArgs {
     pub limits: LimitsArgs,
 }
 
-/// A disk of the sandbox's own.
+/// A separate disk of a sandbox.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct DiskArg {
-    /// Its size in bytes.
     pub bytes: u64,
-    /// The folder that holds it; else the usual one.
+    /// Its folder; by default `TMPDIR` or `/var/tmp`.
     pub folder: Option<PathBuf>,
 }
 
@@ -263,7 +261,7 @@ pub(crate) struct ExecArgs {
 }
 
 impl SettingsArgs {
-    /// Whether something is chosen that is fixed at a sandbox's start.
+    /// Whether an option is set that only the start of a sandbox accepts.
     pub(crate) fn has_fixed(&self) -> bool {
         let usual = SettingsArgs::default();
         self.mount != usual.mount
@@ -280,7 +278,7 @@ fn mount(text: &str) -> Result<Mount, String> {
          ,git ,size=SIZE ,files=NUMBER"
             .to_owned()
     };
-    // What follows the last sign is the mode, or a path of the guest.
+    // The text after the last colon is the mode, or a path of the guest.
     let (paths, options) = match text.rsplit_once(':') {
         Some((paths, options)) if !options.starts_with('/') => (paths, options),
         _ => (text, "ro"),
@@ -292,7 +290,7 @@ fn mount(text: &str) -> Result<Mount, String> {
         Some("overlay") => MountMode::Overlay,
         _ => return Err(expected()),
     };
-    // A path of the host may contain the sign, and one of the guest seldom does.
+    // A host path may contain a colon, a guest path seldom does.
     let mut mount = match paths.rsplit_once(':') {
         Some((host, guest)) if !host.is_empty() && guest.starts_with('/') => {
             Mount::new(guest, host, mode)

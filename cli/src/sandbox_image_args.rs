@@ -50,7 +50,6 @@ pub(crate) struct DoctorArgs {
 }
 
 impl ImageArgs {
-    /// Whether the command prints JSON.
     pub(crate) fn json(&self) -> bool {
         let (ImageCommand::Export(args) | ImageCommand::Import(args)) = &self.command;
         args.json

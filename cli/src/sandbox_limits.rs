@@ -24,8 +24,7 @@ pub(crate) struct LimitsArgs {
     pub lifetime: Option<Duration>,
 }
 
-/// Reads a number of bytes; `K`, `M`, `G` and `T`, also in lower case, stand for
-/// powers of 1,024.
+/// Parses a number of bytes; `K`, `M`, `G` and `T`, in either case, are powers of 1,024.
 pub(crate) fn bytes(text: &str) -> Option<u64> {
     let units = [('K', 10), ('M', 20), ('G', 30), ('T', 40)];
     let (number, shift) = units
@@ -40,20 +39,20 @@ pub(crate) fn bytes(text: &str) -> Option<u64> {
     number.checked_mul(1 << shift)
 }
 
-/// Reads a size, which is some [`bytes`].
+/// Parses a size: [`bytes`] with an error.
 ///
 /// # Errors
-/// What was expected.
+/// The expected form.
 pub(crate) fn size(text: &str) -> Result<u64, String> {
     bytes(text)
         .filter(|bytes| *bytes > 0)
         .ok_or_else(|| "expected a size above 0, as in 4096, 64K, 512M, 2G".to_owned())
 }
 
-/// Reads a limit of a command's memory, which must be less than the guest has.
+/// Parses a command's memory limit, which may not exceed the guest's memory.
 ///
 /// # Errors
-/// What was expected.
+/// The expected form.
 fn memory(text: &str) -> Result<u64, String> {
     let most = u64::from(a99_sandbox::vm::RAM_BYTES);
     match size(text)? {

@@ -10,14 +10,14 @@ use agent99::{Engine, EngineBuilder};
 use std::fmt::Display;
 use std::sync::Arc;
 
-/// What a script file says; nothing by default.
+/// A parsed script file; empty by default.
 #[derive(Debug, Default)]
 pub(crate) struct Script {
     source: Source,
     script: capabilities::Script,
 }
 
-/// What helps where a member of a script is of another form.
+/// Help for a member of another form.
 const FORMS: &[(&str, &str)] = &[
     (
         "fetch",
@@ -70,7 +70,7 @@ const FORMS: &[(&str, &str)] = &[
     ("seed", "write a whole number: `{\"seed\": 5}`"),
 ];
 
-/// What is wrong with a script, with its place in the file and what helps.
+/// The failure of a script, with its position and help.
 fn failure(source: &Source, text: &str) -> Failure {
     let (what, help) = match text.split_once("; ") {
         Some((what, help)) => (what, Some(help.to_owned())),
@@ -115,7 +115,6 @@ fn failure(source: &Source, text: &str) -> Failure {
 }
 
 impl Script {
-    /// Reads a script file.
     pub(crate) fn parse(source: &Source) -> Result<Script, Failure> {
         let script = capabilities::Script::new(parse_value(source)?);
         let script = script.map_err(|error| failure(source, &error.to_string()))?;
@@ -128,12 +127,12 @@ impl Script {
         })
     }
 
-    /// An engine with the time and the randomness of the settings, else the script's.
+    /// An engine with the time and seed of the settings, else the script's.
     pub(crate) fn engine(&self, set: &Settings) -> Result<Engine, Failure> {
         Ok(self.engine_builder(set)?.build())
     }
 
-    /// The same before it is built.
+    /// A builder with the time and seed of the settings, else the script's.
     pub(crate) fn engine_builder(&self, set: &Settings) -> Result<EngineBuilder, Failure> {
         let mut engine = Engine::builder();
         if let Some(clock) = self.clock(set)? {
@@ -146,19 +145,19 @@ impl Script {
         Ok(engine)
     }
 
-    /// The time that stands, of the settings, else the script's.
+    /// The fixed time of the settings, else the script's.
     pub(crate) fn clock(&self, set: &Settings) -> Result<Option<FixedClock>, Failure> {
         let clock = self.said(self.script.clock())?;
         Ok(set.now.map(FixedClock::new).or(clock))
     }
 
-    /// The capabilities that answer as the script says, by the clock of the settings.
+    /// Capabilities that answer from the script, with the settings' clock.
     pub(crate) async fn granted(&self, set: &Settings) -> Result<Capabilities, Failure> {
         let clock = self.clock(set)?;
         self.said(self.script.granted_at(clock).await)
     }
 
-    /// What the script says, or a failure with its name.
+    /// Names the script in a failure.
     fn said<T>(&self, said: Result<T, impl Display>) -> Result<T, Failure> {
         said.map_err(|error| failure(&self.source, &error.to_string()))
     }

@@ -1,4 +1,4 @@
-//! Store of a run: in the file or on the server that `--store` names.
+//! Store of a run: in the file or on the server of `--store`.
 
 use crate::config::EffectiveConfig;
 use crate::failure::Failure;
@@ -8,18 +8,15 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Where a store is, as an option has it: what is wrong with it is told later, without its
-/// text, which may have a password.
+/// Place of a store, as an option gives it. A mistake is reported later without the text, which may
+/// hold a password.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum StorePlace {
-    /// In a file.
     File(PathBuf),
-    /// On a server.
     Server(ServerUrl),
 }
 
 impl StorePlace {
-    /// Reads a place.
     pub(crate) fn parse(text: &str) -> Result<StorePlace, std::convert::Infallible> {
         Ok(match text.contains("://") {
             true => StorePlace::Server(ServerUrl(text.to_owned())),
@@ -27,7 +24,7 @@ impl StorePlace {
         })
     }
 
-    /// The same in this folder, if it is a file whose path names none.
+    /// Resolves a relative path of a file against this folder.
     pub(crate) fn relative_to(self, folder: &Path) -> StorePlace {
         match self {
             StorePlace::File(path) => StorePlace::File(folder.join(path)),
@@ -35,7 +32,6 @@ impl StorePlace {
         }
     }
 
-    /// The file, if it is one.
     pub(crate) fn file(&self) -> Option<&Path> {
         match self {
             StorePlace::File(path) => Some(path),
@@ -43,7 +39,7 @@ impl StorePlace {
         }
     }
 
-    /// Whether the user's own password, that of the environment, goes to it.
+    /// Whether the user's password from the environment is sent to it.
     pub(crate) fn asks_for_a_secret(&self) -> bool {
         matches!(self, StorePlace::Server(url) if !url.has_password())
     }
@@ -58,12 +54,12 @@ impl fmt::Display for StorePlace {
     }
 }
 
-/// The URL of a server. It shows user, hosts, ports and database alone.
+/// URL of a server. Its display shows only user, hosts, ports and database.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct ServerUrl(String);
 
 impl ServerUrl {
-    /// What stands before the last `@`, which is in no host, and what after it.
+    /// Splits at the last `@`, which no host contains: scheme, login and rest.
     fn parts(&self) -> (&str, Option<&str>, &str) {
         let (scheme, rest) = self.0.split_once("://").unwrap_or(("", &self.0));
         match rest.rsplit_once('@') {
@@ -96,7 +92,7 @@ impl fmt::Display for ServerUrl {
         let (hosts, database) = place.split_once('/').unwrap_or((place, ""));
         let is_plain = |text: &str| !text.contains(['/', '?', '#', '@']);
         let has_ports = hosts.split(',').all(|host| {
-            // The colons of an address of version 6 stand in brackets.
+            // Colons of an IPv6 address stand in brackets.
             let after = host.rsplit_once(']').map_or(host, |(_, after)| after);
             let port = after.split_once(':').map_or("", |(_, port)| port);
             port.bytes().all(|byte| byte.is_ascii_digit())
@@ -116,18 +112,17 @@ impl fmt::Display for ServerUrl {
     }
 }
 
-/// The store, if there is one.
+/// The open store, if the run has one.
 #[derive(Default)]
 pub(crate) struct Opened(Option<OpenStore>);
 
-/// A store, and what closes it.
+/// A store with the handle that closes it.
 struct OpenStore {
     store: Arc<dyn Store>,
     close: Box<dyn FnOnce() + Send + Sync>,
 }
 
-/// Opens the file, or connects to the server. What expires does so by this clock, if there
-/// is one.
+/// Opens the file, or connects to the server. Expiry uses this clock, if given.
 pub(crate) fn open(config: &EffectiveConfig, clock: Option<FixedClock>) -> Result<Opened, Failure> {
     match &config.set.store {
         None => Ok(Opened::default()),
@@ -160,7 +155,7 @@ fn open_file(
         return Err(config.wrong("store", 0, why, "name one"));
     }
     let mut options = a99_vectors::SqliteOptions::default();
-    // Nor are locks of others waited for beyond the time of the run.
+    // A wait for a lock may not exceed the run's timeout either.
     if let Some(time) = config.set.timeout {
         options.busy_timeout = options.busy_timeout.min(time);
     }
@@ -200,7 +195,7 @@ fn connect(
     Err(Failure::missing_feature(&what, "postgres"))
 }
 
-/// A failure with the code of the library.
+/// A failure with the library's code.
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 fn failed(
     config: &EffectiveConfig,
@@ -229,7 +224,7 @@ fn opened<B: a99_vectors::Backend>(
 }
 
 impl Opened {
-    /// What the run is granted with it.
+    /// Adds the store.
     pub(crate) fn grant(
         &self,
         config: &EffectiveConfig,
@@ -249,7 +244,7 @@ impl Opened {
         }
     }
 
-    /// Waits until all is in the file, or the server was told.
+    /// Waits until all writes are in the file or at the server.
     pub(crate) fn close(self) {
         if let Some(OpenStore { store, close }) = self.0 {
             drop(store);
@@ -278,12 +273,12 @@ mod tests {
             ("postgres://ann@h?password=hunter2", "postgres://ann@h"),
             ("postgres://h/db?password=hunter2", "postgres://h/db"),
             ("postgres://[::1]:5432/db", "postgres://[::1]:5432/db"),
-            // What should have been encoded.
+            // These characters should have been percent-encoded.
             ("postgres://ann:hun/ter2@h/db", "postgres://ann@h/db"),
             ("postgres://ann:hun?ter2@h/db", "postgres://ann@h/db"),
             ("postgres://ann:hun@ter2@h/db", "postgres://ann@h/db"),
             ("postgres://ann:hun#ter2@h", "postgres://ann@h"),
-            // No host, no user.
+            // Neither host nor user.
             ("postgres://ann:hunter2", "(not readable)"),
             ("postgres://ann/x:hunter2@h", "(not readable)"),
             ("postgres://:hunter2@h", "postgres://@h"),

@@ -1,4 +1,4 @@
-//! Events of a run as they come: what models write and what the program sends.
+//! Events of a run as they arrive: model output and events of the program.
 
 use crate::failure::Failure;
 use crate::output::{self, Format};
@@ -10,15 +10,14 @@ use agent99::{
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-/// Events that wait to be written: beyond them the run waits, too.
+/// Capacity of the event queue; when it is full, the run waits.
 const WAITING: usize = 256;
 
-/// Writes events on a thread of its own, so that a reader that is slow holds calls and not
-/// the run.
+/// Writes events on a separate thread, so that a slow reader delays only the call that is sending.
 pub(crate) struct Stream(JoinHandle<()>);
 
 impl Stream {
-    /// Starts to write, for people or for programs; where the run sends its events.
+    /// Starts the thread. Returns it with the sink for the run's events.
     pub(crate) fn start(format: Format) -> Result<(Stream, EventSink), Failure> {
         let (sink, stream) = event_channel(WAITING);
         let thread = std::thread::Builder::new()
@@ -28,7 +27,7 @@ impl Stream {
         Ok((Stream(thread), sink))
     }
 
-    /// Waits until all is written of a run that is over.
+    /// Waits until all events of the ended run are written.
     pub(crate) fn end(self) {
         let _ = self.0.join();
     }
@@ -45,10 +44,10 @@ fn write(mut stream: EventStream, format: Format) {
     output::err_plain(shown.end_line());
 }
 
-/// Text as it is shown to people: answers as they are written, each chunk in a line.
+/// Events as text for people: answers as they stream, each chunk on a line.
 #[derive(Default)]
 struct Shown {
-    /// Who wrote the line that has not ended.
+    /// Author of the line that has not ended.
     speaker: Option<Speaker>,
 }
 
@@ -57,7 +56,7 @@ type Speaker = (Vec<String>, String);
 
 impl Shown {
     fn text(&mut self, event: &RunEvent) -> String {
-        // Logged lines are written as they come, streamed or not.
+        // Log lines are written at once, whether the run streams or not.
         let Some(call) = event.kind.call() else {
             return String::new();
         };
@@ -89,7 +88,7 @@ impl Shown {
         }
     }
 
-    /// What ends a line that was begun.
+    /// The line break that ends an open line.
     fn end_line(&mut self) -> &'static str {
         match self.speaker.take() {
             Some(_) => "\n",
@@ -98,13 +97,13 @@ impl Shown {
     }
 }
 
-/// What programs and models write, for a terminal; lines stay lines.
+/// Text of programs and models, escaped for a terminal; line breaks stay.
 fn escaped(text: &str) -> String {
     let lines: Vec<String> = text.split('\n').map(escape_for_terminal).collect();
     lines.join("\n")
 }
 
-/// A line that the program wrote by `console`, for people.
+/// A `console` line of the program, for people.
 pub(crate) fn log(line: &LogLine) {
     let text = line.text.to_string_lossy();
     let mut shown: Vec<String> = text.split('\n').map(escape_for_terminal).collect();
@@ -114,13 +113,12 @@ pub(crate) fn log(line: &LogLine) {
     output::err(&format!("{}\n", shown.join("\n")));
 }
 
-/// Lines that the programs which a run calls write by `console`: those of the run itself are in
-/// its outcome.
+/// `console` lines of called programs. The run's outcome holds only those of the run itself.
 #[derive(Default)]
 pub(crate) struct AgentLines(Arc<Mutex<(Vec<LogLine>, usize)>>);
 
 impl AgentLines {
-    /// Options of such programs.
+    /// Options of a called program.
     pub(crate) fn of(&self, options: RunOptions) -> RunOptions {
         let lines = Arc::clone(&self.0);
         options.console(move |line| {
@@ -132,7 +130,7 @@ impl AgentLines {
         })
     }
 
-    /// Puts them behind the lines of the run.
+    /// Appends them to the lines of the run.
     pub(crate) fn add_to(self, outcome: &mut Outcome) {
         let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if lines.1 > MAX_LOG_BYTES {

@@ -1,10 +1,10 @@
-//! Words of other tools: commands, options and values that are written otherwise here.
+//! Suggestions for commands, options and values of other tools.
 
 use crate::network;
 use clap::error::{ContextKind, ContextValue};
 use std::path::Path;
 
-/// What others call a command.
+/// Names of commands in other tools.
 const COMMANDS: &[(&[&str], &str)] = &[
     (
         &[
@@ -37,7 +37,7 @@ const COMMANDS: &[(&[&str], &str)] = &[
     (&["serve"], "watch"),
 ];
 
-/// What others call an option, and how it is written.
+/// Names of options in other tools, with the form here.
 const OPTIONS: &[(&[&str], &str)] = &[
     (
         &[
@@ -136,7 +136,7 @@ const OPTIONS: &[(&[&str], &str)] = &[
     ),
 ];
 
-/// What others call a value of an option, and how it is written.
+/// Values of options in other tools, with the form here.
 const VALUES: &[(&[&str], &str)] = &[
     (&["claude"], "anthropic"),
     (&["google", "vertex", "palm"], "gemini"),
@@ -154,21 +154,19 @@ const VALUES: &[(&[&str], &str)] = &[
     (&["no", "off", "false"], "never"),
 ];
 
-/// What is meant by a word of another tool.
+/// The entry for a word of another tool.
 fn meant(rows: &[(&[&str], &'static str)], word: &str) -> Option<&'static str> {
     let row = rows.iter().find(|row| row.0.contains(&word));
     row.map(|row| row.1)
 }
 
-/// What clap found, and what helps.
+/// A command-line error with help.
 pub(crate) struct Told {
-    /// What is wrong.
     pub message: String,
-    /// What helps.
     pub help: String,
 }
 
-/// What is wrong with a command line, in one line, and what works here.
+/// Turns clap's error into one line and a suggestion that works.
 pub(crate) fn told(error: &clap::Error) -> Told {
     let text = error.render().to_string();
     let text = text.strip_prefix("error: ").unwrap_or(&text);
@@ -177,7 +175,7 @@ pub(crate) fn told(error: &clap::Error) -> Told {
     let mut message = message.join(" ");
     let help = advice(error).unwrap_or_else(|| {
         let tips = text.lines().filter_map(|l| l.trim().strip_prefix("tip: "));
-        // What clap says of words that begin with a dash helps nobody.
+        // Clap's tip for words that begin with a dash misleads.
         let tips = tips.filter(|tip| !tip.starts_with("to pass '"));
         let tips: Vec<&str> = tips.collect();
         match tips.is_empty() {
@@ -185,7 +183,7 @@ pub(crate) fn told(error: &clap::Error) -> Told {
             false => tips.join("; "),
         }
     });
-    // The values that an option may have are what helps.
+    // The possible values become the help.
     if let Some(at) = message.find(" [possible values: ") {
         message.truncate(at);
     }
@@ -277,7 +275,7 @@ fn advice(error: &clap::Error) -> Option<String> {
         }
         (name, _) => {
             if let Some(option) = meant(OPTIONS, name) {
-                // A sandbox has a memory of its own.
+                // `--memory` limits a sandbox, `--heap-mib` a program.
                 let usage = error.get(ContextKind::Usage).map(ToString::to_string);
                 let of_sandbox = usage.is_some_and(|usage| usage.contains("a99 sandbox"));
                 let option = match option {
@@ -316,7 +314,7 @@ fn advice(error: &clap::Error) -> Option<String> {
     }
 }
 
-/// What to write in place of a value that an option does not take.
+/// The value to write instead of one that an option refuses.
 pub(crate) fn value(option: &str, value: &str) -> Option<String> {
     let value = value.trim();
     let write = |value: &str| Some(format!("write `{option} {value}`"));
@@ -376,7 +374,7 @@ pub(crate) fn value(option: &str, value: &str) -> Option<String> {
             };
             let host = rest.split_once("://").map_or(rest, |(_, rest)| rest);
             let host = host.split(['/', '?', '#']).next().unwrap_or(host);
-            // Where the rule itself is wrong, what was expected says more.
+            // If the rule itself is wrong, clap's reason says more.
             let changed = value != format!("net:{host}");
             let is_host = host.contains('.') && !host.contains(char::is_whitespace) && changed;
             let is_range = rest
@@ -412,7 +410,7 @@ pub(crate) fn value(option: &str, value: &str) -> Option<String> {
     }
 }
 
-/// `10k`, `1_000`, `64MB`, `1,000.0`: the number that is meant, if it is one of this option.
+/// The number meant by `10k`, `1_000`, `64MB` or `1,000.0`, if the option accepts it.
 fn plain_number(option: &str, text: &str) -> Option<String> {
     let text: String = text
         .chars()
@@ -438,7 +436,7 @@ fn plain_number(option: &str, text: &str) -> Option<String> {
     (number >= 1.0).then(|| format!("{number}"))
 }
 
-/// `5sec`, `1h30m`, `PT5S`, `2 days`: the time that is meant.
+/// The duration meant by `5sec`, `1h30m`, `PT5S` or `2 days`.
 fn plain_time(text: &str) -> Option<String> {
     let lower = text.to_ascii_lowercase();
     let mut rest = lower.trim_start_matches("pt");
@@ -478,7 +476,7 @@ fn turned_ports(rule: &str) -> Option<(&str, u16, u16)> {
     (first > last && last > 0).then_some((host, first, last))
 }
 
-/// The days that a month has.
+/// Number of days of a month.
 fn days_of(year: u32, month: u32) -> u32 {
     match month {
         2 if year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400)) => {
@@ -490,7 +488,7 @@ fn days_of(year: u32, month: u32) -> u32 {
     }
 }
 
-/// `31.01.2026`, `2026-01-31`, `2026/1/31 12:00`: the moment that is meant.
+/// The moment meant by `31.01.2026`, `2026-01-31` or `2026/1/31 12:00`.
 fn plain_date(text: &str) -> Option<String> {
     let (date, time) = text.split_once(['T', 't', ' ']).unwrap_or((text, ""));
     let parts: Vec<&str> = date.split(['-', '.', '/']).collect();
@@ -503,7 +501,7 @@ fn plain_date(text: &str) -> Option<String> {
         [day, month, year] if parts[2].len() == 4 => (year, month, day),
         _ => return None,
     };
-    // What no calendar has is brought to what is next to it.
+    // Clamp an invalid date to the nearest valid one.
     let month = month.clamp(1, 12);
     let day = day.clamp(1, days_of(year, month));
     let clock: Vec<u32> = time

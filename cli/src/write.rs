@@ -1,16 +1,16 @@
-//! Atomic file writes: whole or not at all, and never over what was read.
+//! Atomic file writes: a whole file or none, and never over an input.
 
 use crate::failure::Failure;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-/// Who may read a new file.
+/// Access to a new file.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Access {
-    /// Whoever the system's defaults let.
+    /// The system's defaults (umask).
     All,
-    /// Its owner (mode 0600 where there are modes).
+    /// Only its owner (mode 0600 on Unix).
     Owner,
 }
 
@@ -28,19 +28,18 @@ fn new_file(access: Access) -> OpenOptions {
     options
 }
 
-/// Writes a file that must not exist yet.
 pub(crate) fn create(path: &Path, bytes: &[u8], access: Access) -> Result<(), Failure> {
     let failed = |error| Failure::of_file(&path.display().to_string(), path, &error);
     let file = new_file(access).open(path).map_err(failed)?;
     fill(file, bytes).map_err(|error| {
-        // Half a file helps nobody.
+        // Remove a partial file.
         let _ = fs::remove_file(path);
         failed(error)
     })
 }
 
-/// Writes a file in one step, in place of one that may be there, unless that is
-/// one of these inputs or no ordinary file. A link is followed.
+/// Replaces a file in one step, unless the target is one of these inputs or no regular file.
+/// Follows a link.
 pub(crate) fn replace<'a>(
     path: &Path,
     bytes: &[u8],
@@ -74,7 +73,7 @@ pub(crate) fn replace<'a>(
     })
 }
 
-/// A name in the same folder, so that renaming is one step.
+/// A temporary name in the same folder, so that the rename is atomic.
 fn beside(target: &Path) -> PathBuf {
     let name = target.file_name().unwrap_or_default().to_string_lossy();
     target.with_file_name(format!(".{name}.{}.partial", std::process::id()))

@@ -1,4 +1,4 @@
-//! Agents that live: made, hosted, spoken to, killed and started again.
+//! Long-lived agents: created, hosted, sent messages, killed and restarted.
 
 #[path = "agent/doors.rs"]
 mod doors;
@@ -19,7 +19,7 @@ use harness::{Sandbox, a99};
 use hosted::{Hosted, lines};
 use serde_json::Value as Json;
 
-/// The texts of messages of a channel by whoever has a handle.
+/// Texts of a channel's messages from one handle.
 fn said(place: &[&str], channel: &str, handle: &str) -> Vec<String> {
     let done = a99(
         &[&["agent", "logs", channel, "--json"], place].concat(),
@@ -44,7 +44,7 @@ fn an_agent_answers_is_killed_and_nothing_is_lost_or_doubled() {
     assert_eq!(made.code, 0, "{made:?}");
     let config = folder.path("echo/agents.toml");
     let place = ["--config", &config];
-    // Nobody is there yet: the message waits.
+    // No host runs yet: the message waits.
     let queued = a99(
         &[&["agent", "send", "general", "zero"], &place[..]].concat(),
         b"",
@@ -61,7 +61,7 @@ fn an_agent_answers_is_killed_and_nothing_is_lost_or_doubled() {
     assert!(sent.out.contains("@echo: Message #2: one"), "{sent:?}");
     host.kill();
 
-    // A socket is there at which nobody listens.
+    // A stale socket exists.
     let again = a99(
         &[
             &["agent", "send", "general", "two", "--key", "k"],
@@ -102,7 +102,7 @@ fn an_agent_answers_is_killed_and_nothing_is_lost_or_doubled() {
         told.iter().any(|line| line["event"] == "stopped"),
         "{told:?}"
     );
-    // The same from the file.
+    // The same from the store's file.
     assert_eq!(said(&place, "general", "echo"), expected);
 }
 
@@ -132,7 +132,7 @@ fn a_host_ends_turns_before_it_ends() {
         Some(&Json::Array(vec![])),
         "{told:?}"
     );
-    // The turn had begun, and was not cut off; or it begins with the next host.
+    // The turn either completed uncut, or starts again with the next host.
     let host = Hosted::start(&place);
     let waited = a99(
         &[
@@ -187,7 +187,7 @@ fn a_file_is_read_again() {
         out.contains("@a: Hello #1: two") && out.contains("@b: Ahoy"),
         "{out}"
     );
-    // What is wrong with it is told, and all stays as it was.
+    // A mistake in the file is reported, and changes nothing.
     folder.file("agents.toml", &agent("a", "Hi").replace("name", "nam"));
     let wrong = a99(
         &["agent", "reload", "--store", &folder.path("agents.db")],
@@ -269,7 +269,7 @@ fn turns_that_were_given_up_are_tried_again() {
     )
     .json();
     assert_eq!(shown["givenUp"], 0, "{shown}");
-    // An agent can be set back, but not beyond its log.
+    // A checkpoint can be set back, but not beyond the log.
     let beyond = a99(
         &[&["agent", "checkpoint", "a", "--set", "99"], &place[..]].concat(),
         b"",
@@ -298,7 +298,7 @@ fn requests_are_bounded_and_the_socket_is_its_owners() {
     assert_eq!(mode.mode() & 0o777, 0o600);
     let ask = |line: &[u8]| {
         let mut stream = std::os::unix::net::UnixStream::connect(host.socket()).expect("a host");
-        // It may stop to read before all is written.
+        // The host may stop reading before all is written.
         let _ = stream.write_all(line);
         let mut answer = String::new();
         let read = BufReader::new(stream).read_line(&mut answer);
@@ -351,7 +351,7 @@ fn the_log_is_followed() {
         seen.iter().any(|line| line["content"] == "Hello"),
         "{seen:?}"
     );
-    // It goes on when another host takes the place of this one.
+    // It continues when another host replaces this one.
     assert_eq!(
         a99(&[&["agent", "reload"], &place[..]].concat(), b"").code,
         0
@@ -366,7 +366,7 @@ fn the_log_is_followed() {
     host.end();
 }
 
-/// The folder of an example, copied, with another address of the model.
+/// A copy of an example's folder, with another address of the model.
 #[cfg(feature = "models")]
 fn example(name: &str, folder: &Sandbox, url: &str) -> String {
     let root = format!("{}/../examples/agents/{name}", env!("CARGO_MANIFEST_DIR"));

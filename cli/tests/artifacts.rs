@@ -1,5 +1,5 @@
-//! Artifacts on the command line: compile, inspect, run, verify, keys, and
-//! every way to be refused (security B01, B07, B08).
+//! Artifacts on the command line: compile, inspect, run, verify, keys, and every kind of refusal
+//! (security B01, B07, B08).
 
 mod harness;
 
@@ -23,7 +23,7 @@ fn compiled(name: &str, more: &[&str]) -> (Sandbox, String, String) {
     (sandbox, program, artifact)
 }
 
-/// Makes a key and gives its secret and public file.
+/// Creates a key. Returns its secret and public file.
 fn key(sandbox: &Sandbox, name: &str) -> (String, String) {
     let done = a99(&["keys", "new", name, "--dir", &sandbox.path("")], b"");
     assert_eq!(done.code, 0, "{done:?}");
@@ -31,7 +31,7 @@ fn key(sandbox: &Sandbox, name: &str) -> (String, String) {
     (path("key"), path("pub"))
 }
 
-/// A refusal says its code, the file, and help, on one channel only.
+/// A refusal has its code, the file, and help, on a single stream.
 #[track_caller]
 fn refused(done: &Done, code: &str) {
     assert_eq!((done.code, done.out.as_str()), (3, ""), "{done:?}");
@@ -72,7 +72,7 @@ fn an_artifact_runs_as_its_program_does() {
     let (from_json, from_file) = (run(&program, "a.jsonl"), run(&artifact, "b.jsonl"));
     assert!(from_json.0.contains(r#""twice":42"#), "{from_json:?}");
     assert_eq!(from_json, from_file);
-    // Known by its first bytes, from standard input and under any name.
+    // Recognized by its first bytes, from standard input and under any name.
     let bytes = fs::read(&artifact).expect("the artifact");
     let done = a99(&["run", "-", "--args", r#"{"x": 1}"#], &bytes);
     assert_eq!(done.out, "{\n  \"twice\": 2\n}\n", "{done:?}");
@@ -111,7 +111,7 @@ fn compiling_says_what_it_wrote() {
     assert_eq!(done.code, 0, "{done:?}");
     assert!(done.err.ends_with(" bytes\n"), "{done:?}");
     assert_eq!(fs::read(&other).expect("the artifact"), whole);
-    // An artifact is read as a program is: strip one that is there.
+    // An artifact is accepted as a program: here `compile` strips one.
     let bare = sandbox.path("bare.a99b");
     assert_eq!(
         a99(&["compile", &artifact, "--strip", "-o", &bare], b"").code,
@@ -318,7 +318,7 @@ fn b07_signatures_count_where_they_are_required() {
     refused(&run(&artifact, &public), "artifact.unsigned");
     refused(&verify(&artifact, &public), "artifact.unsigned");
     refused(&run(&program, &public), "artifact.unsigned");
-    // Signed, and by whom.
+    // The signature and its key id.
     let done = a99(&["compile", &program, "--sign", &secret, "--json"], b"");
     let id = done.json()["signed_by"].as_str().expect("an id").to_owned();
     assert_eq!(run(&artifact, &public).code, 0);
@@ -329,16 +329,16 @@ fn b07_signatures_count_where_they_are_required() {
             .ends_with(&format!("ok, source matches code, signed by key {id}\n")),
         "{done:?}"
     );
-    // By nobody whom we trust.
+    // By an untrusted key.
     refused(&run(&artifact, &foreign), "artifact.untrusted_key");
-    // Without the option a signature is not looked at.
+    // Without the option a signature is not checked.
     assert_eq!(
         a99(&["run", &artifact, "--args", r#"{"x": 1}"#], b"").code,
         0
     );
     let done = a99(&["check", &artifact], b"");
     assert!(done.err.contains("not checked"), "{done:?}");
-    // Under another content, or changed.
+    // A signature over other content, and a changed one.
     let signed = fs::read(&artifact).expect("the artifact");
     let forged = sandbox.path("forged.a99b");
     let done = a99(&["compile", &program, "--strip", "-o", &forged], b"");
@@ -415,7 +415,7 @@ fn verifying_compares_source_and_code() {
     let done = a99(&["verify", &bare, "--json"], b"");
     assert_eq!(done.json()["source"], "absent", "{done:?}");
     assert_eq!(done.json()["ok"], true);
-    // Another source of the same length, and the right hash.
+    // Another source of the same length, with the right hash.
     let mut bytes = fs::read(&artifact).expect("the artifact");
     let at = bytes
         .windows(5)
@@ -424,12 +424,12 @@ fn verifying_compares_source_and_code() {
     bytes[at + 4] = b'3';
     fs::write(&artifact, with_hash(bytes)).expect("written");
     refused(&a99(&["verify", &artifact], b""), "artifact.source_differs");
-    // It runs what its code says.
+    // It runs its code.
     let done = a99(&["run", &artifact, "--args", r#"{"x": 5}"#, "--json"], b"");
     assert_eq!(done.json()["result"]["twice"], 10, "{done:?}");
 }
 
-/// The hash of the content, as `docs/a99b.md` has it.
+/// Sets the content hash, as `docs/a99b.md` defines it.
 fn with_hash(mut bytes: Vec<u8>) -> Vec<u8> {
     use sha2::{Digest as _, Sha256};
     let mut hash = Sha256::new();

@@ -1,4 +1,4 @@
-//! Limits of tokens and money on the command line: a limit that cannot limit is refused.
+//! Token and money limits on the command line: a limit without effect is refused.
 
 #![cfg(all(feature = "models", feature = "embed"))]
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
@@ -13,7 +13,7 @@ use tempfile::tempdir;
 /// A program that asks no model.
 const SILENT: &str = r#"{"a99": 4, "op": "seq", "steps": [{"op": "return", "value": 1}]}"#;
 
-/// The exit code of a run with these options, and what it prints.
+/// Exit code and output of a run with these options.
 fn run(config: &str, options: &[&str]) -> (i32, Value) {
     let folder = tempdir().unwrap();
     for (name, text) in [
@@ -56,7 +56,7 @@ fn d3_a_limit_that_cannot_limit_is_refused_at_the_start() {
             local(&["--max-money", "5"]),
             "the model `m` has no price",
         ),
-        // One of a fallback, and none of the roles that have prices.
+        // A fallback's model lacks a price; the roles' models have prices.
         (
             roles,
             vec!["--max-money", "5"],
@@ -79,7 +79,7 @@ fn d3_a_limit_that_cannot_limit_is_refused_at_the_start() {
             vec!["--script", "llm.json", "--max-money", "5"],
             "the script's `llm` has no price",
         ),
-        // The list is in another currency.
+        // The list uses another currency.
         (
             "[models]\ncurrency = \"EUR\"\n[models.services.o]\nurl = \"https://api.openai.com/v1\"\n\
              [models.roles]\ndefault = \"o/gpt-5\"",
@@ -161,7 +161,7 @@ fn d3_doctor_shows_prices_and_where_they_are_from() {
 #[test]
 fn d14_model_prices_say_where_each_is_from() {
     let folder = tempdir().unwrap();
-    // A key is not needed to know what a model costs.
+    // Prices need no key.
     let config = "[models.services.openai]\nurl = \"https://api.openai.com/v1\"\n\
                   key-env = \"NO_SUCH_VARIABLE\"\n\
                   [models.services.own]\nurl = \"http://127.0.0.1:9/v1\"\n\

@@ -1,5 +1,4 @@
-//! Drives the built `a99` binary: every exit code, both output forms, every
-//! way in and out.
+//! End-to-end tests of `a99`: every exit code, both output forms, every input and output.
 
 mod harness;
 
@@ -20,20 +19,20 @@ const FOREVER: &str = r#"{"op":"seq","steps":[{"op":"while",
     "condition":{"$expr":"literal","value":true},
     "body":[{"op":"varSet","key":"i","value":1}]}]}"#;
 
-/// Keeps ever more text.
+/// Accumulates text until memory runs out.
 const HOARD: &str = r#"{"op":"seq","steps":[
     {"op":"varSet","key":"s","value":"0123456789abcdef"},
     {"op":"while","condition":{"$expr":"literal","value":true},
      "body":[{"op":"varSet","key":"s","value":{"$expr":"binary","op":"+",
         "left":{"$expr":"ident","name":"s"},"right":{"$expr":"ident","name":"s"}}}]}]}"#;
 
-/// Fails by itself.
+/// Fails with an error of its atom.
 const FAILING: &str = r#"{"op":"seq","steps":[{"op":"jsonParse","str":"{oops"}]}"#;
 
 /// Not a program.
 const MALFORMED: &str = "{\"op\":\"seq\",\n \"steps\":[}";
 
-/// A fetch and a model, one after the other.
+/// A fetch and a model call, one after the other.
 const ASK: &str = r#"{"op":"seq","steps":[
     {"op":"httpFetch","url":"https://a.test/x","result":"page"},
     {"op":"llmPredict","prompt":"Sum up","result":"text"},
@@ -69,7 +68,7 @@ fn a_program_without_return_is_null_and_told_so() {
     assert_eq!(done.json()["result"], serde_json::Value::Null, "{done:?}");
     assert!(done.json().get("result").is_some(), "{done:?}");
     assert_eq!(done.json()["warnings"].as_array().map(Vec::len), Some(1));
-    // A result that is null is one.
+    // A result of null is a result.
     let done = program(ECHO, &["run", "--json", "--args", r#"{"x": null}"#]);
     assert_eq!(
         done.json()["warnings"].as_array().map(Vec::len),
@@ -211,7 +210,7 @@ const SORT: &str = r#"{"op":"seq","steps":[
     {"op":"varSet","key":"list","value":{"$expr":"methodCall","object":{"$expr":"ident","name":"list"},
         "method":"toSorted","arguments":[]}}]}"#;
 
-/// Within one instruction nothing else runs on the program's thread.
+/// The program's thread is busy within a single instruction.
 #[test]
 #[cfg(unix)]
 fn exit_130_is_an_interrupt_of_a_single_operation() {
@@ -324,13 +323,12 @@ fn a_script_stands_in_for_a_computer() {
     );
     let done = program(text, &["run", "--json", "--script", &script]);
     assert_eq!(done.json()["result"]["out"], "Plan 9\n", "{done:?}");
-    // seq, call, 8 bytes in, 100 ms, 7 bytes out, varSet, return; copies of the command
-    // (0.0056), of the answer and its texts (0.0528, 0.0055, 0.0048)
+    // seq, call, 8 bytes in, 100 ms, 7 bytes out, varSet, return; copies of the command (0.0056),
+    // of the answer and its texts (0.0528, 0.0055, 0.0048)
     assert_eq!(done.json()["fuel_used"], 6.0948);
 }
 
-/// Where the image was built: `cargo test -p a99-cli --features sandbox --
-/// --ignored`.
+/// Needs the image: `cargo test -p a99-cli --features sandbox -- --ignored`.
 #[cfg(feature = "sandbox")]
 #[test]
 #[ignore = "needs the image"]
@@ -341,7 +339,7 @@ fn an_agent_has_a_computer() {
     };
     let args = format!("@{}", example("args.json"));
     let agent = example("agent.json");
-    // Time enough on a machine that is busy with other tests.
+    // Enough time on a machine that is busy with other tests.
     let limits = ["--timeout-ms", "120000", "--fuel", "10000"];
     let run = ["run", &agent, "--args", &args, "--sandbox", "--json"];
     let done = a99(&[&run[..], &limits[..]].concat(), b"");
@@ -366,7 +364,7 @@ fn a_trace_is_written_as_lines() {
         .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap()["op"].clone())
         .collect();
     assert!(ops.contains(&"varSet".into()), "{lines}");
-    // A trace must not overwrite what the run reads.
+    // A trace must not overwrite an input of the run.
     let done = a99(&["run", &agent, "--trace", &agent], b"");
     assert_eq!(done.code, 2, "{done:?}");
     assert_eq!(std::fs::read_to_string(&agent).unwrap(), ANSWER);
@@ -408,7 +406,7 @@ fn check_finds_what_is_likely_wrong() {
     assert!(done.err.contains("did you mean `sep`?"), "{done:?}");
     let done = program(dropped, &["check", "--deny-warnings"]);
     assert_eq!(done.code, 3, "{done:?}");
-    // What runs is not linted.
+    // `run` does not lint.
     let done = program(dropped, &["run"]);
     assert!(!done.err.contains("lint."), "{done:?}");
 }
@@ -499,7 +497,7 @@ fn a_reader_that_goes_away_is_no_panic() {
     assert_eq!(done.err, "");
 }
 
-/// Runs a command on a program with a standard output that takes nothing.
+/// Runs a command on a program with a full device as standard output.
 #[cfg(target_os = "linux")]
 fn on_a_full_disk(args: &[&str]) -> std::process::Output {
     let full = std::fs::OpenOptions::new().write(true).open("/dev/full");
@@ -544,12 +542,12 @@ fn a11_output_that_cannot_be_written_is_an_error() {
         assert_eq!(done.status.code(), Some(2), "{args:?}");
         let said = String::from_utf8_lossy(&done.stderr).into_owned();
         assert!(said.contains("cannot write the output"), "{args:?}: {said}");
-        // One whose reader went away is silent.
+        // A closed reader causes no message.
         let done = harness::unread(args);
         assert_eq!(done.code, 0, "{args:?}: {done:?}");
         assert!(!done.err.contains("cannot write"), "{args:?}: {done:?}");
     }
-    // Whatever else went wrong is still what the exit code says.
+    // Another failure still decides the exit code.
     let failing = folder.file("failing.json", FAILING);
     assert_eq!(
         on_a_full_disk(&["run", "--json", &failing]).status.code(),
@@ -573,7 +571,7 @@ fn a11_findings_and_quotations_are_bounded() {
         for args in [&["check"][..], &["check", "--json"], &["inspect", "--json"]] {
             let done = program(&program_of(&steps), args);
             let said = done.out.len() + done.err.len();
-            // The listing of what runs is as long as its code.
+            // The listing is as long as the program's code.
             let most = if args[0] == "inspect" {
                 16 << 20
             } else {

@@ -1,5 +1,5 @@
-//! Configuration files: what they may say, where they are found, and what they are not
-//! asked for.
+//! Configuration files: their keys, where they are found, and secrets that a found file does not
+//! get.
 
 #[path = "config/found.rs"]
 mod found;
@@ -9,7 +9,7 @@ use harness::Done;
 use std::fs;
 use std::path::Path;
 
-/// Gives nothing.
+/// Returns nothing.
 const NOTHING: &str = r#"{"op":"seq","steps":[{"op":"return","schema":{}}]}"#;
 
 /// Runs the binary in a folder.
@@ -64,7 +64,7 @@ fn options_win_over_the_file_and_the_file_over_defaults() {
     );
     assert_eq!(row(&done, "now")["values"][0], "2026-01-31T12:00:00.000Z");
     assert_eq!(row(&done, "seed")["from"], "default");
-    // What is printed can be read again.
+    // The output can be read as a file.
     let printed = a99(folder.path(), &["config", "agent.json"]);
     write(folder.path(), &printed.out);
     let again = a99(folder.path(), &["config", "agent.json", "--json"]);
@@ -95,7 +95,7 @@ fn a_run_obeys_its_file() {
         a99(folder.path(), &["run", "agent.json", "--fuel", "9"]).code,
         0
     );
-    // Below the folder too, and by name from elsewhere.
+    // From a folder below too, and by name from elsewhere.
     let below = folder.path().join("a/b");
     fs::create_dir_all(&below).expect("made");
     fs::write(below.join("agent.json"), NOTHING).expect("written");
@@ -239,7 +239,7 @@ fn mistakes_have_a_place_and_a_suggestion() {
     assert!(missing.err.contains("none.toml"), "{missing:?}");
 }
 
-/// All mistakes of a file are told, in its order, and a secret in none of them.
+/// All mistakes of a file are reported in its order, without secrets.
 #[test]
 fn all_mistakes_of_a_file_are_told() {
     let folder = folder();
@@ -282,7 +282,7 @@ fn all_mistakes_of_a_file_are_told() {
     }
 }
 
-/// What only the run finds has a place and a suggestion as well.
+/// An error that only the run finds also has a position and a suggestion.
 #[test]
 fn what_a_run_finds_wrong_has_a_place_too() {
     let folder = folder();
@@ -384,8 +384,8 @@ fn a_secret_in_the_wrong_place_is_not_repeated() {
     }
 }
 
-/// A folder of somebody else's that is run from outside brings no settings along, and
-/// does not hide the user's own.
+/// Another user's folder brings no settings when run from outside, and does not hide the user's own
+/// file.
 #[test]
 fn p08_a_file_beside_a_strangers_program_is_not_read() {
     let mine = folder();
@@ -410,13 +410,13 @@ fn p08_a_file_beside_a_strangers_program_is_not_read() {
     );
     let run = a99(mine.path(), &["run", "downloads/theirs/agent.json"]);
     assert!(run.err.contains("is not read"), "{run:?}");
-    // Broken, it is nobody's trouble.
+    // A syntax error in it does not matter.
     write(&theirs, "fuel = ");
     let run = a99(mine.path(), &["run", "downloads/theirs/agent.json"]);
     assert_eq!(run.code, 0, "{run:?}");
 }
 
-/// Where the user stands the file is the user's, but for secrets: those need its name.
+/// A file in the user's working folder is trusted, except with secrets: those require naming it.
 #[test]
 fn p08_what_uses_secrets_needs_a_file_that_is_named() {
     let folder = folder();
@@ -483,7 +483,7 @@ fn variables_reach_the_request_context_alone() {
     }
 }
 
-/// Programs read what of the request context the user names, by option or file.
+/// Programs read the parts of the request context that the user names, by option or file.
 #[test]
 fn parts_of_the_request_context_are_readable_where_that_is_said() {
     let folder = folder();

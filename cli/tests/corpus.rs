@@ -1,9 +1,8 @@
 //! The corpus of bad command lines and files: `tests/diagnostics/commands.jsonl`.
 //!
-//! Each line is a command line (`args`; `{dir}` is a folder with its `files`), standard
-//! input (a program that returns its argument `n` if none is given), and what must
-//! come of it: `exit`, the `code` of `--json`, and texts that people are told. One with
-//! `needs` is for a binary with that feature.
+//! Each line is a command line (`args`; `{dir}` is a folder with its `files`), standard input (by
+//! default a program that returns its argument `n`), and the expected result: `exit`, the `code` of
+//! `--json`, and texts in messages. A line with `needs` requires a binary with that feature.
 
 mod harness;
 
@@ -12,10 +11,10 @@ use serde_json::Value as Json;
 
 const CORPUS: &str = include_str!("../../tests/diagnostics/commands.jsonl");
 
-/// What standard input holds unless a line says otherwise.
+/// Default standard input.
 const PROGRAM: &str = r#"{"op":"seq","inputSchema":{"type":"object","properties":{"n":{"type":"number"}}},"steps":[{"op":"varsImport","keys":["n"]},{"op":"return","schema":{"type":"object","properties":{"n":{}}}}]}"#;
 
-/// What is wrong with how a command line is answered.
+/// Differences between the output and the expected result.
 fn faults(line: &Json) -> Vec<String> {
     let text = |key: &str| line[key].as_str().unwrap_or_default();
     let list = |key: &str| -> Vec<String> {
@@ -51,7 +50,7 @@ fn faults(line: &Json) -> Vec<String> {
             faults.push(format!("{id}: `{told}` is not told: {said}"));
         }
     }
-    // `--json` is an option of a command: behind `--` it would be a word of the guest's.
+    // `--json` must stand before `--`: after it, it belongs to the guest's command.
     let at = args
         .iter()
         .position(|arg| *arg == "--")
@@ -91,7 +90,7 @@ fn no_bad_command_line_passes_in_silence() {
             Some("source") => cfg!(feature = "source"),
             Some(other) => panic!("{}: no feature `{other}` is known here", line["id"]),
         };
-        // Where the sandbox is in the binary, it is not missing.
+        // A binary with the sandbox has no missing feature.
         is_there && (cfg!(not(feature = "sandbox")) || line["code"] != "cli.missing_feature")
     });
     let faults: Vec<String> = judged.flat_map(faults).collect();

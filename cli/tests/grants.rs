@@ -1,4 +1,4 @@
-//! Grants of the network, against servers of this test on the loopback.
+//! Network grants, tested with servers on the loopback.
 
 mod harness;
 
@@ -9,7 +9,7 @@ use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-/// A server that answers each request with what the function makes of its head.
+/// A server that answers each request with a function of its head.
 struct Server {
     port: u16,
     seen: Arc<Mutex<Vec<String>>>,
@@ -109,11 +109,11 @@ fn a_program_reaches_what_it_was_granted() {
     );
     assert_eq!(done.code, 0, "{done:?}");
     assert_eq!(done.json()["result"], serde_json::json!({"page": "Hello!"}));
-    // The same from a file.
+    // The same grant from a file.
     let file = format!("allow = [\"{}\"]\n", server.rule());
     fs::write(folder.path().join("agent99.toml"), file).expect("written");
     assert_eq!(run(folder.path(), &fetches(&url), &[]).code, 0);
-    // And nothing without it.
+    // No grant without the file.
     let done = run(folder.path(), &fetches(&url), &["--no-config", "--json"]);
     let error = &done.json()["error"];
     assert_eq!(
@@ -128,7 +128,7 @@ fn a_program_reaches_what_it_was_granted() {
         "{help}"
     );
     assert_eq!(server.seen().len(), 2);
-    // What the policy refuses names the rule.
+    // A refusal of the policy names the rule.
     let done = run(
         folder.path(),
         &fetches(&url),
@@ -162,7 +162,7 @@ fn a_grant_beside_a_script_is_refused() {
     );
 }
 
-/// Whoever waits for others is given ten minutes; with this fuel it would have been 100 ms.
+/// A run that waits for the network gets ten minutes; this fuel alone would give 100 ms.
 #[test]
 fn a_network_takes_its_time() {
     let server = Server::start(|_| {
@@ -183,7 +183,7 @@ fn a_network_takes_its_time() {
     );
 }
 
-/// A secret is sent to its origin, and stands in nothing that anybody sees.
+/// A secret is sent to its origin, and appears in no output.
 #[test]
 fn n18_a_secret_is_nowhere_to_be_seen() {
     const SECRET: &str = "hunter2-of-the-test";
@@ -260,7 +260,7 @@ fn n18_a_secret_is_nowhere_to_be_seen() {
             .all(|head| head.contains(&format!("authorization: Bearer {SECRET}"))),
         "{seen:?}"
     );
-    // What the command was not granted is not read either.
+    // A run without the file does not send its secret either.
     let done = run(
         folder.path(),
         &fetches(&server.url("/")),
@@ -323,8 +323,8 @@ fn progress_and_trace_tell_of_calls() {
     );
 }
 
-/// The example, and one that has twenty calls under way at once: the server answers none
-/// before the last has come.
+/// The example, and one with twenty calls in flight at once: the server answers none before the
+/// last has arrived.
 #[test]
 fn the_examples_fetch() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples");
@@ -382,7 +382,7 @@ fn documents_are_parsed() {
     assert_eq!(done.json()["result"]["doc"]["attributes"]["b"], "1");
 }
 
-/// A secret that is none, cannot be sent, or would have the run wait is refused before
+/// An invalid secret, one that cannot be sent, and one that would block the run are refused before
 /// the program starts; so is a file of authorities.
 #[test]
 #[cfg(unix)]
@@ -467,7 +467,7 @@ fn secrets_and_authorities_that_are_none_are_refused() {
         ("ca", vec!["good".into()], "has no certificate", "PEM"),
     ];
     for (key, values, told, help) in cases {
-        // By options, and the last of the values is to blame in a file.
+        // By options; in a file, the last value is to blame.
         let mut args = vec!["--no-config", "--allow", "net:a.example", "--json"];
         let option = format!("--{key}");
         for value in &values {
@@ -495,7 +495,7 @@ fn secrets_and_authorities_that_are_none_are_refused() {
     }
 }
 
-/// The service is reached by the command alone: a program that fetches it is refused.
+/// Only the command reaches the service: a program that fetches it is refused.
 #[test]
 #[cfg(feature = "embed")]
 fn texts_are_embedded_by_a_service() {
@@ -546,7 +546,7 @@ fn texts_are_embedded_by_a_service() {
     );
 }
 
-/// A header for a server that nothing reaches is told: its name is most likely misspelt.
+/// A header for an unreachable server gets a warning: its name is most likely misspelt.
 #[test]
 fn a_header_that_is_never_sent_is_told() {
     let folder = folder();

@@ -1,5 +1,4 @@
-//! Options of `a99 run` that guard something, and what is said where they are
-//! wrong; answers of models; what is not in this binary.
+//! Options of `a99 run` that set limits, and their errors; answers of models; missing features.
 
 mod harness;
 
@@ -54,7 +53,7 @@ fn an_argument_that_is_not_declared_is_told() {
     let told = "warning[cli.undeclared_argument]: --args: the program's inputSchema declares no \
                 argument `off`\n  = help: did you mean `of`?";
     assert!(done.err.contains(told), "{done:?}");
-    // What is given already is not what was meant.
+    // An argument that is given is not suggested.
     let done = program(TYPED, &["run", "--args", r#"{"n": 1, "m": 2}"#]);
     assert!(done.err.contains("help: it declares `"), "{done:?}");
     let open = TYPED.replace("\"required\"", "\"additionalProperties\":{},\"required\"");
@@ -136,7 +135,7 @@ fn times_are_written_with_units() {
     }
     let both = ["run", "--timeout", "1s", "--timeout-ms", "5"];
     assert_eq!(program(FOREVER, &both).code, 2);
-    // The old form is taken, but not shown.
+    // The old form is accepted, but not in the help.
     assert!(!a99(&["run", "--help"], b"").out.contains("--timeout-ms"));
 }
 
@@ -211,7 +210,7 @@ fn the_first_program_of_an_answer_is_taken() {
         done.code == 3 && done.err.contains("`--lenient` takes"),
         "{done:?}"
     );
-    // Places are those of the answer.
+    // Positions refer to the answer.
     let wrong = answer.replace("return", "retrun");
     let done = program(&wrong, &["check", "--lenient", "--json"]);
     assert_eq!(done.code, 3, "{done:?}");
@@ -301,7 +300,7 @@ fn what_is_not_in_this_binary_says_how_to_install_it() {
     }
 }
 
-/// `--now` is the time of what a script's store keeps for a time, too.
+/// `--now` is also the time for expiry in a script's store.
 #[test]
 fn the_store_of_a_script_has_the_time_that_is_set() {
     const KEPT: &str = r#"{"op":"seq","steps":[
@@ -311,7 +310,7 @@ fn the_store_of_a_script_has_the_time_that_is_set() {
     let folder = tempfile::tempdir().expect("a folder");
     let script = folder.path().join("script.json");
     let script = script.to_str().expect("a path");
-    // By its own time as well, which the option goes before.
+    // The script's time counts as well; the option wins.
     for (text, now) in [
         (r#"{"store": {}}"#, "2020-01-01T00:00:00Z"),
         (r#"{"store": {}, "clock": 1e12}"#, "2020-01-01T00:00:00Z"),

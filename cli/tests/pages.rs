@@ -1,10 +1,8 @@
-//! Pages: the commands that they show are typed as they stand, and print what the
-//! pages say.
+//! Pages: their commands are run as written, and must print what the page shows.
 //!
-//! In a block `console`, what follows `$ ` is a command, and below it stands what it
-//! prints, messages first; `...` is any end of a line, and alone on a line any
-//! lines. The fuel used is printed by every run, and left out by most pages. Commands
-//! run in a folder that has the named files of the page, and see `examples`.
+//! In a block `console`, text after `$ ` is a command, and its output follows, messages first;
+//! `...` stands for the rest of a line, and alone on a line for any lines. Every run prints its
+//! fuel; most pages omit it. Commands run in a folder with the page's named files and `examples`.
 
 #[allow(dead_code, reason = "the test kit has other tests of pages")]
 #[path = "../../tests/src/pages.rs"]
@@ -16,13 +14,12 @@ use harness::Sandbox;
 use std::path::Path;
 use std::process::Command;
 
-/// The least number of commands that pages show: a reader that finds none would
-/// pass everything.
+/// Least number of commands on all pages, so that a broken parser does not pass silently.
 const COMMANDS: usize = 10;
 
 const FUEL: &str = "fuel used: ";
 
-/// A command of a page, and what it shows below.
+/// A command of a page with its expected output.
 #[derive(Debug, PartialEq)]
 struct Typed {
     place: String,
@@ -30,7 +27,7 @@ struct Typed {
     shown: Vec<String>,
 }
 
-/// The commands of a block, those that go on after a backslash in one.
+/// The commands of a block; a backslash continues a line.
 fn typed(fence: &Fence) -> Vec<Typed> {
     let mut commands: Vec<Typed> = Vec::new();
     let mut begun: Option<String> = None;
@@ -57,7 +54,7 @@ fn typed(fence: &Fence) -> Vec<Typed> {
     commands
 }
 
-/// The words of a command as a shell takes them apart: blanks, single quotes.
+/// Splits a command into words as a shell does: blanks, single quotes.
 fn words(command: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut quoted = false;
@@ -72,7 +69,7 @@ fn words(command: &str) -> Vec<String> {
     words
 }
 
-/// Whether what came is what a page shows.
+/// Whether the output matches the page.
 fn is_shown(shown: &[String], came: &[&str]) -> bool {
     match shown.split_first() {
         None => came.is_empty(),
@@ -89,8 +86,7 @@ fn is_shown(shown: &[String], came: &[&str]) -> bool {
     }
 }
 
-/// Types a command in a folder; what it prints is told if the page does not show
-/// it.
+/// Runs a command in a folder. Returns its output if the page shows another.
 fn difference(command: &Typed, folder: &Path) -> Option<String> {
     let (program, args) = command.words.split_first().expect("a command");
     let built = Path::new(env!("CARGO_BIN_EXE_a99"));
@@ -126,8 +122,8 @@ fn difference(command: &Typed, folder: &Path) -> Option<String> {
     (!good).then(|| format!("{} prints\n{}", command.place, came.join("\n")))
 }
 
-/// The commands of all pages whose first word is one of these; how many there are,
-/// and what is wrong.
+/// Runs the commands of all pages whose first word is one of these. Returns their number and the
+/// differences.
 fn judge(programs: &[&str]) -> (usize, Vec<String>) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let (mut count, mut wrong) = (0, Vec::new());
@@ -161,7 +157,7 @@ fn commands_of_pages_print_what_the_page_shows() {
     assert!(count >= COMMANDS, "only {count} commands were found");
 }
 
-/// The same of code in other languages that calls the command.
+/// Code in other languages that calls the command prints what the page shows.
 #[test]
 #[ignore = "needs node and python3: `cargo xtask slow` runs it"]
 fn code_of_pages_prints_what_the_page_shows() {

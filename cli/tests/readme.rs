@@ -1,5 +1,4 @@
-//! README: its first command runs. Its code is run by `pages.rs`, and its Rust by
-//! the doctests of `agent99`.
+//! README: its first command runs. `pages.rs` runs its code, the doctests of `agent99` its Rust.
 
 mod harness;
 

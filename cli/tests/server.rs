@@ -18,10 +18,9 @@ use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use tempfile::tempdir;
 
-/// The password of the server's user.
 const PASSWORD: &str = "swordfish";
 
-/// Counts how often it ran, and notes each run in a collection of vectors.
+/// Counts its runs, and notes each run in a collection of vectors.
 const COUNT: &str = r#"{"op": "seq", "steps": [
     {"op": "storeGet", "key": "count", "result": "old"},
     {"op": "if", "condition": "old", "then": [
@@ -43,7 +42,7 @@ fn database() -> Database {
         .database()
 }
 
-/// What a run of the command said, in which there never is a password.
+/// Output of a run, checked to contain no password.
 struct Said {
     code: Option<i32>,
     out: String,
@@ -55,7 +54,7 @@ impl Said {
         serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {}", self.err))
     }
 
-    /// The code of the error, and its text.
+    /// Code and text of the error.
     fn refused(&self) -> (String, String) {
         assert_eq!(self.code, Some(2), "{}{}", self.out, self.err);
         let error = &self.json()["error"];
@@ -131,7 +130,7 @@ fn a_configuration_names_a_server() {
         let said = a99(folder.path(), &words, None);
         assert!(said.out.contains(&place), "{}", said.out);
     }
-    // The password of the environment is the user's: a file that was only found gets none.
+    // The environment's password is the user's: a found file cannot use it.
     fs::write(&config, format!("store = \"{}\"", bare(&url))).expect("written");
     let said = a99(folder.path(), &["run", "agent.json"], Some(PASSWORD));
     for told in [
@@ -198,7 +197,7 @@ fn a_server_that_is_none_is_refused_before_the_run() {
         let (found, text) = a99(folder.path(), &words, None).refused();
         assert_eq!(found, code, "{text}");
         assert!(text.contains("--store") && text.contains(word), "{text}");
-        // For people, too.
+        // The same for people.
         let words = ["run", "agent.json", "--store", url];
         assert_eq!(a99(folder.path(), &words, None).code, Some(2));
     }

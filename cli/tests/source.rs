@@ -1,4 +1,4 @@
-//! Programs in JavaScript: what the commands do with them.
+//! Programs in JavaScript, run through the commands.
 
 mod harness;
 

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::Path;
 use tempfile::{TempDir, tempdir};
 
-/// Counts how often it ran.
+/// Counts its runs.
 const COUNT: &str = r#"{"op": "seq", "steps": [
     {"op": "storeGet", "key": "count", "result": "old"},
     {"op": "if", "condition": "old", "then": [
@@ -48,7 +48,7 @@ fn what_is_stored_is_there_in_the_next_run() {
         let done = run(folder.path(), &["--store", "a.db"]);
         assert_eq!(done.json()["runs"], runs, "{done:?}");
     }
-    // Closed: all is in the one file.
+    // After closing, one file holds everything.
     assert!(!folder.path().join("a.db-wal").exists());
     for _ in 0..2 {
         assert_eq!(run(folder.path(), &[]).json()["runs"], 1);
@@ -113,7 +113,7 @@ fn a_trace_does_not_overwrite_the_store() {
     }
 }
 
-/// Makes a collection, and changes it in each way.
+/// Creates a collection, and changes it in each way.
 const NOTE: &str = r#"{"op": "seq", "steps": [
     {"op": "storeCreateCollection", "collection": "notes", "dimension": 2},
     {"op": "storeVectorAdd", "collection": "notes", "doc": {"id": "added", "embedding": [1, 0]}},

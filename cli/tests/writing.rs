@@ -1,4 +1,4 @@
-//! Commands that help to write programs: `new`, `fmt`, `watch`, `repl`, `man`.
+//! Commands for writing programs: `new`, `fmt`, `watch`, `repl`, `man`.
 
 mod harness;
 
@@ -6,7 +6,7 @@ use harness::{Sandbox, a99, program};
 use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};
 
-/// Laid out in no way.
+/// An unformatted program.
 const MESSY: &str = "{\"op\":\"seq\",\"z\":1.50e2,\n\n\"steps\":[{\"op\":\"varSet\",\"key\":\"a\",\"value\":\"\\u0041\"}]}";
 
 #[test]
@@ -38,7 +38,7 @@ fn a_new_program_runs_and_is_clean() {
             readme.contains("a99 run agent.json --args @args.json"),
             "{readme}"
         );
-        // A second time nothing is overwritten.
+        // A second run overwrites nothing.
         let before = std::fs::read(&program).unwrap();
         let done = a99(&["new", &dir], b"");
         assert_eq!(done.code, 2, "{done:?}");
@@ -73,7 +73,7 @@ fn programs_are_laid_out_in_one_way() {
     assert_eq!(done.json()["changed"], false, "{done:?}");
     assert_eq!(a99(&["fmt", "--check", &file], b"").code, 0);
     assert_eq!(program(MESSY, &["fmt"]).out, expected);
-    // Programs that `check` refuses are laid out too; what is no program is not.
+    // `fmt` formats programs that `check` refuses, but refuses other JSON.
     let unknown = "{\"op\":\"seq\",\"steps\":[{\"op\":\"nope\"}]}";
     assert_eq!(program(unknown, &["fmt"]).code, 0);
     for (text, told) in [
@@ -88,7 +88,7 @@ fn programs_are_laid_out_in_one_way() {
         assert!(done.err.contains(told), "{done:?}");
         assert_eq!(std::fs::read_to_string(&other).unwrap(), text);
     }
-    // In a folder, JSON that is no program is left alone, and what is no JSON told.
+    // In a folder, `fmt` skips other JSON, and reports files that are not JSON.
     folder.file("other.json", "{\"a\": 1}");
     let done = a99(&["fmt", &folder.path("")], b"");
     assert_eq!((done.code, done.err.as_str()), (0, ""), "{done:?}");
@@ -99,7 +99,7 @@ fn programs_are_laid_out_in_one_way() {
     assert_eq!(harness::endless(&["fmt", "-"]).code, 3);
 }
 
-/// Laying out keeps what a program is: the same bytecode, the same layout again.
+/// Formatting keeps the bytecode, and is idempotent.
 #[test]
 fn examples_are_the_same_programs_when_laid_out() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples");
@@ -143,7 +143,7 @@ fn a_change_is_looked_at_again() {
         r#"{"op":"seq","steps":[{"op":"return","value":{"a":22}}]}"#,
     );
     assert_eq!(next()["result"]["a"], 22);
-    // A file that is broken, and whole again, is no end.
+    // A file that is broken for a while does not end the watch.
     folder.file("agent.json", "{");
     assert_eq!(next()["error"]["code"], "program.rejected");
     folder.file(
@@ -188,7 +188,7 @@ fn a_line_that_fails_leaves_everything_as_it_was() {
         assert!(done.err.contains(told), "{told}: {done:?}");
     }
     assert!(done.out.ends_with("[ 1, 2 ]\n"), "{done:?}");
-    // A name that nothing has is told; a number that is none stays one.
+    // An unknown name gets a warning; NaN stays NaN.
     let done = a99(&["repl"], b"n = 5\nfoo + n\n_ == _\n");
     assert_eq!(
         (done.code, done.out.as_str()),
@@ -224,7 +224,7 @@ fn lines_of_json_for_programs() {
     );
     assert_eq!(lines[3]["error"]["code"], "program.rejected");
     assert_eq!(a99(&["repl"], b"").code, 0);
-    // Neither bytes that are no text nor lines without an end do harm.
+    // Invalid UTF-8 and endless lines are errors.
     assert_eq!(a99(&["repl"], b"\xFF\n").code, 2);
     assert_eq!(harness::endless(&["repl"]).code, 2);
 }

@@ -1,19 +1,19 @@
-//! The codes of crates that this one is not built with, read from their source:
-//! `docs/errors.md` shows them beside those of `a99-core`.
+//! Codes of crates that xtask does not depend on, parsed from their source: `docs/errors.md` lists
+//! them beside those of `a99-core`.
 //!
-//! A list is an enum with a sentence above each variant and a `match` that gives
+//! A list is an enum with a sentence above each variant and a `match` with
 //! `Variant => "family.name"`, or constants with a sentence above each. A second
-//! text on the line is the alias.
+//! string on the line is the alias.
 
 use crate::shell::{Failed, failed, root};
 use a99_core::codes::{Code, Section, faults};
 use std::collections::HashMap;
 use std::fs;
 
-/// A list: its file, and its enum or nothing for constants.
+/// A list: its file, and its enum or an empty name for constants.
 type List = (&'static str, &'static str);
 
-/// The sections: heading, what they are about, lists.
+/// The sections: heading, description, lists.
 const SECTIONS: &[(&str, &str, &[List])] = &[
     (
         "Command",
@@ -130,7 +130,7 @@ const SECTIONS: &[(&str, &str, &[List])] = &[
     ),
 ];
 
-/// A row as it was read.
+/// A parsed row.
 #[derive(Debug, PartialEq, Eq)]
 struct CodeRow {
     name: String,
@@ -138,8 +138,8 @@ struct CodeRow {
     meaning: String,
 }
 
-/// The sections of other crates, given to `f`, after all codes were checked for
-/// form and for names that are taken.
+/// Calls `f` with the sections of other crates, after checking the form and uniqueness of all
+/// codes.
 pub(crate) fn with_sections(f: impl FnOnce(&[Section<'_>]) -> String) -> Result<String, Failed> {
     let mut found = Vec::new();
     for (title, about, lists) in SECTIONS.iter().copied() {
@@ -186,7 +186,7 @@ fn scan(text: &str, of: &str) -> Result<Vec<CodeRow>, String> {
         if let Some(doc) = code.strip_prefix("///") {
             docs.push_str(doc);
         } else if code.starts_with("//") {
-            // Comments may stand between a sentence and what it is about.
+            // Comments may stand between a sentence and its item.
         } else {
             let sentence = plain(&std::mem::take(&mut docs));
             if line == start {
@@ -224,7 +224,7 @@ fn scan(text: &str, of: &str) -> Result<Vec<CodeRow>, String> {
     }
 }
 
-/// A documentation comment without the brackets of links.
+/// A doc comment without the brackets of links.
 fn plain(docs: &str) -> String {
     docs.trim().replace("[`", "`").replace("`]", "`")
 }
@@ -235,7 +235,7 @@ fn word(text: &str) -> &str {
     &text[..end.unwrap_or(text.len())]
 }
 
-/// Whether a line of an enum begins a variant: its members stand deeper.
+/// Whether a line of an enum begins a variant, by its indentation.
 fn is_variant(line: &str) -> bool {
     let inner = line.strip_prefix("    ");
     inner.is_some_and(|inner| inner.starts_with(char::is_alphabetic))
@@ -254,7 +254,7 @@ fn arm<'l>(line: &'l str, of: &str) -> Option<(&'l str, &'l str)> {
     (name == "Self" || name == of).then(|| (word(variant), value))
 }
 
-/// The code in a line and its alias, if it holds one.
+/// The code in a line with its alias, if any.
 fn codes(line: &str) -> Option<(String, Option<String>)> {
     let mut texts = line.split('"').skip(1).step_by(2);
     let name = texts.next()?;

@@ -1,8 +1,8 @@
-//! Co-simulation: random programs on the guest's interpreter and on QEMU, or on
-//! the guest's translator.
+//! Co-simulation: random programs on the guest's interpreter and on QEMU, or on the guest's
+//! translator.
 //!
-//! The tests that compare run in a short form in CI and in a long one by name.
-//! The first is ignored by `cargo test`, because it needs QEMU.
+//! CI runs a short form of both tests; the long form is a task. `cargo test` ignores the first,
+//! because it needs QEMU.
 
 use crate::guest::one_test;
 use crate::shell::{Failed, cargo, run, works};
@@ -10,17 +10,17 @@ use crate::stage::{Outcome, Progress, unless_installable};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// Names of QEMU's emulator of programs, as Debian and others install it.
+/// Names of QEMU's user-mode emulator, on Debian and elsewhere.
 const QEMU: [&str; 2] = ["qemu-riscv64-static", "qemu-riscv64"];
 
-/// Seconds of the long form unless told otherwise.
+/// Default seconds of the long form.
 const SECONDS: &str = "600";
 
 /// The test that compares translated programs.
 pub(crate) const TRANSLATE: &str = "translate::random_programs_end_the_same";
 
-/// Sequences of instructions that are compared with QEMU in one go of the long
-/// form, and programs that are translated in one.
+/// Instruction sequences compared with QEMU in one run of the long form, and programs translated in
+/// one run.
 const SEQUENCES: &str = "200";
 const PROGRAMS: &str = "10";
 
@@ -33,7 +33,7 @@ fn missing() -> String {
     "needs qemu-riscv64 (Debian: `apt-get install qemu-user-static`)".to_owned()
 }
 
-/// The test, run though it is ignored.
+/// The ignored test, run explicitly.
 fn test(flags: &[&str]) -> Command {
     let mut test = cargo("test");
     test.args(flags).args(["--package", "a99-sandbox-guest"]);
@@ -41,8 +41,8 @@ fn test(flags: &[&str]) -> Command {
     test
 }
 
-/// The short form: as many sequences as the test has by itself. Skipped only
-/// where QEMU cannot be installed.
+/// Runs the short form, with the test's default number of sequences. Skipped only if QEMU cannot be
+/// installed.
 pub(crate) fn short(progress: &Progress) -> Result<Outcome, Failed> {
     if has_qemu() {
         return progress.tests(&mut test(&[])).map(|()| Outcome::Passed);
@@ -50,7 +50,7 @@ pub(crate) fn short(progress: &Progress) -> Result<Outcome, Failed> {
     unless_installable(missing())
 }
 
-/// The long form: compares with QEMU, for some time.
+/// Compares with QEMU for some time.
 pub(crate) fn long(args: &[&str]) -> Result<(), Failed> {
     if !has_qemu() {
         return Err(Failed(missing()));
@@ -62,7 +62,7 @@ pub(crate) fn long(args: &[&str]) -> Result<(), Failed> {
     })
 }
 
-/// Compares translated programs with interpreted ones, for some time.
+/// Compares translated programs with interpreted ones for some time.
 pub(crate) fn translate(args: &[&str]) -> Result<(), Failed> {
     for_some_time(args, |seed| {
         let mut test = one_test(TRANSLATE);
@@ -71,7 +71,7 @@ pub(crate) fn translate(args: &[&str]) -> Result<(), Failed> {
     })
 }
 
-/// Seed after seed.
+/// Runs the test with one seed after another.
 fn for_some_time(
     args: &[&str],
     mut compare: impl FnMut(&str) -> Result<(), Failed>,

@@ -1,9 +1,9 @@
-//! Long test of agents that live: processes that host them are killed again and again.
+//! Long test of long-lived agents: their host processes are killed again and again.
 
 use crate::shell::{Failed, cargo, set_options};
 use crate::stage::Progress;
 
-/// What an option is called where the test reads it.
+/// Options with the test's variables.
 const OPTIONS: [(&str, &str); 5] = [
     ("--kills", "A99_CRASH_KILLS"),
     ("--mode", "A99_CRASH_MODE"),
@@ -12,7 +12,6 @@ const OPTIONS: [(&str, &str); 5] = [
     ("--seed", "A99_CRASH_SEED"),
 ];
 
-/// Runs the long test of `a99-runtime`.
 pub(crate) fn test(args: &[&str], progress: &Progress) -> Result<(), Failed> {
     let mut test = cargo("test");
     test.args(["--package", "a99-runtime", "--profile", "bench"]);

@@ -1,43 +1,41 @@
-//! Dependencies of others, judged by cargo-deny with the rules of `deny.toml`:
-//! licences, second versions and sources in CI, advisories with a database that
-//! the caller has.
+//! External dependencies, checked by cargo-deny with the rules of `deny.toml`: licences, duplicate
+//! versions and sources in CI, advisories with the caller's database.
 
 use crate::shell::{Failed, root, run, works};
 use std::path::Path;
 use std::process::Command;
 
-/// The version that is installed where there is none.
+/// The version to install.
 const VERSION: &str = "0.20.2";
 
-/// Settings of that build: it runs for a second, so it is compiled quickly.
+/// Build settings for cargo-deny: it runs for a second, so compile it quickly.
 const BUILD: [(&str, &str); 3] = [
     ("CARGO_PROFILE_RELEASE_LTO", "off"),
     ("CARGO_PROFILE_RELEASE_OPT_LEVEL", "1"),
     ("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16"),
 ];
 
-/// The address of the database in `deny.toml`, which nothing resolves: git is
-/// told to read the caller's clone instead.
+/// Address of the database in `deny.toml`. It does not resolve; git is configured to read the
+/// caller's clone instead.
 const DATABASE: &str = "https://advisories.invalid/db";
 
-/// Where cargo-deny puts its copy of the database, as `deny.toml` has it.
+/// Path of cargo-deny's copy of the database, as in `deny.toml`.
 const COPY: &str = "target/advisories";
 
-/// Licences, second versions and sources, of the workspace and of the fuzz
-/// targets.
+/// Checks licences, duplicate versions and sources, of the workspace and of the fuzz targets.
 pub(crate) fn deny() -> Result<(), Failed> {
     install()?;
     let checks = ["licenses", "bans", "sources"];
     run(cargo_deny(None).arg("check").args(checks))?;
     let mut fuzz = cargo_deny(Some("fuzz/Cargo.toml"));
-    // The rules are for both; what only the workspace has is missed here.
+    // Both share the rules; those for the workspace alone do not match here.
     fuzz.args(["check", "--allow", "unmatched-skip"]);
     fuzz.args(["--allow", "license-exception-not-encountered"]);
     run(fuzz.args(checks))
 }
 
-/// Advisories about the dependencies of the workspace, by the clone of a
-/// database in the form of RustSec's.
+/// Checks advisories about the workspace's dependencies, with a clone of a database in RustSec's
+/// format.
 pub(crate) fn advisories(args: &[&str]) -> Result<(), Failed> {
     let ["--db", path] = *args else {
         let text = "expected --db PATH, a clone of RustSec's advisory database; without one \
@@ -70,7 +68,7 @@ fn cargo_deny(manifest: Option<&str>) -> Command {
     command
 }
 
-/// Builds cargo-deny where it is not there: minutes, once for each machine.
+/// Builds cargo-deny if missing: takes minutes, once for each machine.
 fn install() -> Result<(), Failed> {
     if works(Command::new("cargo-deny").arg("--version")) {
         return Ok(());

@@ -1,5 +1,5 @@
-//! `cargo xtask docs`: the documents that are generated from tables of the
-//! engine, so that they cannot drift from it.
+//! `cargo xtask docs`: documents generated from tables of the engine, so that they cannot drift
+//! from it.
 
 use crate::bench::{self, COUNTS, FIGURES};
 use crate::codes;
@@ -15,16 +15,15 @@ use serde_json::Value as Json;
 use std::fmt::Write as _;
 use std::fs;
 
-/// The measurement that `docs/costs.md` shows; `cargo xtask rates --record`
-/// writes it.
+/// The measurement in `docs/costs.md`; `cargo xtask rates --record` writes it.
 const RATES: &str = "benches/results/rates.json";
 
-/// The page that is written by hand but for its figures, and what is around those.
+/// A handwritten page with generated figures, and the markers around them.
 const PERFORMANCE: &str = "docs/performance.md";
 const BEGIN: &str = "<!-- Figures: written by `cargo xtask docs`; do not edit. -->\n";
 const END: &str = "<!-- End of the figures. -->\n";
 
-/// The documents: path in the workspace, text.
+/// The documents: path in the workspace, and text.
 fn documents() -> Result<Vec<(&'static str, String)>, Failed> {
     let atoms = all_atoms();
     let language: Vec<_> = atoms
@@ -42,7 +41,7 @@ fn documents() -> Result<Vec<(&'static str, String)>, Failed> {
         ("docs/costs.md", costs),
         ("docs/errors.md", codes::with_sections(errors_markdown)?),
         (PERFORMANCE, performance()?),
-        // What `a99 explain` says of codes of crates that it is not built with.
+        // Meanings for `a99 explain` of codes from crates that it may lack.
         ("cli/src/codes.tsv", codes::with_sections(code_lines)?),
     ])
 }
@@ -64,7 +63,7 @@ fn atoms_page() -> String {
     atoms_markdown(&families.collect::<Vec<_>>())
 }
 
-/// What a unit of fuel was measured to take.
+/// Measured time of a unit of fuel.
 fn measured() -> Result<String, Failed> {
     if !root().join(RATES).exists() {
         return Ok(String::new());
@@ -105,8 +104,7 @@ fn measured() -> Result<String, Failed> {
     Ok(out)
 }
 
-/// The page about performance, with the figures and the instruction counts as they are
-/// recorded.
+/// The performance page with the recorded figures and instruction counts.
 fn performance() -> Result<String, Failed> {
     let page = read(PERFORMANCE)?;
     let parts = page.split_once(BEGIN);
@@ -123,7 +121,6 @@ fn read(path: &str) -> Result<String, Failed> {
     fs::read_to_string(root().join(path)).map_err(|error| failed(path, error))
 }
 
-/// Writes the documents.
 pub(crate) fn write() -> Result<(), Failed> {
     for (path, text) in documents()? {
         fs::write(root().join(path), text).map_err(|error| failed(path, error))?;
@@ -131,7 +128,7 @@ pub(crate) fn write() -> Result<(), Failed> {
     Ok(())
 }
 
-/// Checks that the documents are what would be written.
+/// Checks that the documents are up to date.
 pub(crate) fn check() -> Result<(), Failed> {
     for (path, text) in documents()? {
         let found = fs::read_to_string(root().join(path)).map_err(|error| failed(path, error))?;

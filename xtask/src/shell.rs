@@ -20,13 +20,13 @@ pub(crate) fn root() -> PathBuf {
     here.parent().unwrap_or(here).to_path_buf()
 }
 
-/// The cargo that runs this task, working on this workspace. The current
-/// folder stays the user's, so that paths mean what they typed.
+/// The cargo that runs this task, for this workspace. The current folder stays the user's, so that
+/// relative paths keep their meaning.
 pub(crate) fn cargo(command: &str) -> Command {
     cargo_of(&root().join("Cargo.toml"), command)
 }
 
-/// The same for the workspace of a manifest.
+/// A cargo command for the workspace of a manifest.
 pub(crate) fn cargo_of(manifest: &Path, command: &str) -> Command {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.arg(command);
@@ -34,7 +34,7 @@ pub(crate) fn cargo_of(manifest: &Path, command: &str) -> Command {
     cargo
 }
 
-/// Runs a command to its end; it must succeed.
+/// Runs a command that must succeed.
 pub(crate) fn run(command: &mut Command) -> Result<(), Failed> {
     let name = describe(command);
     match command.status() {
@@ -44,26 +44,25 @@ pub(crate) fn run(command: &mut Command) -> Result<(), Failed> {
     }
 }
 
-/// Builds a program of the workspace as benchmarks are built, and runs it.
+/// Builds a program of the workspace with the profile of benchmarks, and runs it.
 pub(crate) fn run_program(package: &str, name: &str, args: &[&str]) -> Result<(), Failed> {
     let mut program = cargo("run");
     program.args(["--quiet", "--profile", "bench", "--package", package]);
     program.args(["--bin", name, "--"]).args(args);
-    // The program's own last line says what failed.
+    // The program has printed its error.
     run(&mut program).map_err(|_| Failed(String::new()))
 }
 
-/// Builds an example of a package, with what tests need, as benchmarks are built, and runs
-/// it.
+/// Builds an example with dev-dependencies and the profile of benchmarks, and runs it.
 pub(crate) fn run_example(package: &str, name: &str, args: &[&str]) -> Result<(), Failed> {
     let mut example = cargo("run");
     example.args(["--quiet", "--profile", "bench", "--package", package]);
     example.args(["--features", "testing", "--example", name, "--"]);
-    // The example's own last line says what failed.
+    // The example has printed its error.
     run(example.args(args)).map_err(|_| Failed(String::new()))
 }
 
-/// Runs a command and gives what it prints.
+/// Runs a command and returns its output.
 pub(crate) fn output(command: &mut Command) -> Result<String, Failed> {
     let name = describe(command);
     let done = command.output().map_err(|error| failed(&name, error))?;
@@ -74,7 +73,7 @@ pub(crate) fn output(command: &mut Command) -> Result<String, Failed> {
     String::from_utf8(done.stdout).map_err(|error| failed(name, error))
 }
 
-/// Sets the variables by which a test reads options, each with a value after it.
+/// Sets the variables through which a test reads its options. Each option has a value.
 pub(crate) fn set_options(
     test: &mut Command,
     args: &[&str],
@@ -91,20 +90,19 @@ pub(crate) fn set_options(
     Ok(())
 }
 
-/// The folder in which cargo builds.
+/// The target folder of cargo.
 pub(crate) fn target() -> Result<PathBuf, Failed> {
     target_of(&root().join("Cargo.toml"))
 }
 
-/// The same for the workspace of a manifest.
+/// The target folder of a manifest's workspace.
 pub(crate) fn target_of(manifest: &Path) -> Result<PathBuf, Failed> {
     let metadata = metadata_of(manifest)?;
     let target = metadata["target_directory"].as_str().map(PathBuf::from);
     target.ok_or_else(|| failed("cargo metadata", "no target folder"))
 }
 
-/// What cargo knows of the workspace's manifests, dependencies of others left
-/// out.
+/// Cargo's metadata of the workspace, without external dependencies.
 pub(crate) fn metadata() -> Result<Value, Failed> {
     metadata_of(&root().join("Cargo.toml"))
 }
@@ -116,12 +114,12 @@ fn metadata_of(manifest: &Path) -> Result<Value, Failed> {
     serde_json::from_str(&text).map_err(|error| failed("cargo metadata", error))
 }
 
-/// Whether a command exists and succeeds; says nothing.
+/// Whether a command exists and succeeds; discards its output.
 pub(crate) fn works(command: &mut Command) -> bool {
     command.output().is_ok_and(|done| done.status.success())
 }
 
-/// A command as one would type it.
+/// A command in the form that a user would type.
 pub(crate) fn describe(command: &Command) -> String {
     let program = Path::new(command.get_program());
     let program = program.file_name().unwrap_or(command.get_program());
@@ -129,7 +127,7 @@ pub(crate) fn describe(command: &Command) -> String {
     let mut args = command.get_args();
     while let Some(arg) = args.next() {
         if arg == "--manifest-path" {
-            // The reader knows which project this is.
+            // Drop the redundant manifest path.
             args.next();
             continue;
         }
@@ -139,8 +137,8 @@ pub(crate) fn describe(command: &Command) -> String {
     text
 }
 
-/// The files below a folder of the workspace whose names end in `.ext`,
-/// sorted; none if there is no such folder.
+/// The files below a folder of the workspace with the extension `ext`, sorted; empty without such a
+/// folder.
 pub(crate) fn files_below(folder: &str, ext: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut folders = vec![root().join(folder)];

@@ -1,7 +1,7 @@
-//! `cargo xtask size`: lines of each crate, and what they were at another commit.
+//! `cargo xtask size`: lines of each crate, now and at another commit.
 //!
-//! Lines that are not blank below `src`: product code, comments, and code that only tests
-//! compile. Crates that ship nothing are listed apart.
+//! Non-blank lines below `src`: product code, comments, and code that only tests compile. Crates
+//! that are not shipped are listed separately.
 
 use crate::shell::{Failed, failed, output, root};
 use crate::tidy::{Size, sizes, tracked_files};
@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 
-/// Beginnings of the names of crates that are no part of a product.
+/// Name prefixes of crates that are not part of a product.
 const TOOLS: [&str; 4] = ["a99-test", "a99-bench", "a99-fuzz", "xtask"];
 
 type Sizes = BTreeMap<String, Size>;
@@ -60,7 +60,7 @@ fn at(revision: &str) -> Result<Sizes, Failed> {
         .map(|path| format!("{revision}:{path}\n"))
         .collect();
     let mut stdin = batch.stdin.take().expect("it is piped");
-    // Beside the reading: the pipe holds less than all names.
+    // In parallel with reading: the pipe's buffer is smaller than all names.
     let writer = std::thread::spawn(move || stdin.write_all(names.as_bytes()));
     let out = batch
         .wait_with_output()
@@ -71,8 +71,8 @@ fn at(revision: &str) -> Result<Sizes, Failed> {
     Ok(of_files(&files))
 }
 
-/// The files of an answer of `git cat-file --batch`: `HASH blob BYTES`, a line feed, the
-/// bytes, a line feed.
+/// The files in an answer of `git cat-file --batch`: `HASH blob BYTES`, a line feed, the bytes, a
+/// line feed.
 fn blobs(mut answer: &[u8], paths: Vec<String>) -> Option<Vec<(String, String)>> {
     let mut files = Vec::new();
     for path in paths {

@@ -1,5 +1,4 @@
-//! Stages of a task: each under its number and name, with its time, and never
-//! silent for long.
+//! Stages of a task: each has a number, a name and a time, and reports progress while it runs.
 
 use crate::shell::{Failed, describe, failed, works};
 use std::io::{BufRead, BufReader, Write};
@@ -9,7 +8,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How often a stage that is still running says so.
+/// How often a running stage prints a sign of life.
 const HEARTBEAT: Duration = Duration::from_secs(20);
 
 /// The stages of one run.
@@ -19,7 +18,7 @@ pub(crate) struct Stages {
     start: Instant,
 }
 
-/// How a stage ended.
+/// A finished stage.
 struct Ended {
     name: String,
     verdict: Verdict,
@@ -43,16 +42,14 @@ impl Verdict {
     }
 }
 
-/// What a stage that could run may say.
+/// Outcome of a stage without an error.
 pub(crate) enum Outcome {
-    /// It ran, and all is well.
     Passed,
     /// This machine cannot run it, for this reason.
     Skipped(String),
 }
 
-/// What a stage says whose program is missing: it failed where Debian's packages can be
-/// installed.
+/// Outcome of a stage that lacks a program: a failure where apt-get can install it, else skipped.
 pub(crate) fn unless_installable(missing: String) -> Result<Outcome, Failed> {
     match works(Command::new("apt-get").arg("--version")) {
         true => Err(Failed(missing)),
@@ -61,7 +58,7 @@ pub(crate) fn unless_installable(missing: String) -> Result<Outcome, Failed> {
 }
 
 impl Stages {
-    /// So many stages are to come.
+    /// Starts a run of `count` stages.
     pub(crate) fn of(count: usize) -> Stages {
         Stages {
             count,
@@ -75,8 +72,8 @@ impl Stages {
         self.attempt(name, |progress| work(progress).map(|()| Outcome::Passed));
     }
 
-    /// Runs a stage that not every machine can run; says whether it ran and
-    /// passed. The reason of one that did not is printed.
+    /// Runs a stage that not every machine can run; returns whether it ran and passed. Prints the
+    /// reason of a skipped stage.
     pub(crate) fn attempt(
         &mut self,
         name: &str,
@@ -116,7 +113,7 @@ impl Stages {
         verdict == Verdict::Passed
     }
 
-    /// A line for each stage: seconds, verdict, name.
+    /// One line for each stage: seconds, verdict, name.
     fn table(&self) -> String {
         let line = |stage: &Ended| {
             let (seconds, verdict) = (stage.seconds, stage.verdict.name());
@@ -125,10 +122,10 @@ impl Stages {
         self.ended.iter().map(line).collect()
     }
 
-    /// The verdict on all stages, below what each of them took.
+    /// Prints the verdict on all stages, below the time of each.
     ///
     /// # Errors
-    /// Names those that failed.
+    /// The names of failed stages.
     pub(crate) fn end(self) -> Result<(), Failed> {
         let (seconds, begun) = (self.start.elapsed().as_secs(), self.ended.len());
         eprint!("{}", self.table());
@@ -159,11 +156,11 @@ impl Stages {
     }
 }
 
-/// What a running stage has done so far.
+/// Progress of a running stage.
 #[derive(Default)]
 pub(crate) struct Progress(Mutex<Tests>);
 
-/// Tests that have ended, and the programs with tests that have.
+/// Finished tests, and finished test programs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Tests {
     passed: u64,
@@ -173,7 +170,7 @@ struct Tests {
 }
 
 impl Tests {
-    /// Counts a line of a program with tests.
+    /// Counts from a line of a test program's output.
     fn count(&mut self, line: &str) {
         let verdict = line
             .strip_prefix("test ")
@@ -209,8 +206,7 @@ impl Progress {
         )
     }
 
-    /// Runs `cargo test` to its end and counts what it reports. Tests that pass
-    /// are not named.
+    /// Runs `cargo test` and counts its reports. Passed tests are not printed.
     pub(crate) fn tests(&self, command: &mut Command) -> Result<(), Failed> {
         let name = describe(command);
         let mut child = command
@@ -219,10 +215,10 @@ impl Progress {
             .map_err(|error| failed(&name, error))?;
         if let Some(stdout) = child.stdout.take() {
             let mut lines = BufReader::new(stdout);
-            // The lines of one program: others may print beside it.
+            // Lines of one program are printed together, because others run in parallel.
             let mut shown = Vec::new();
             let mut line = Vec::new();
-            // Tests may print anything, not only text.
+            // Tests may print invalid UTF-8.
             while lines.read_until(b'\n', &mut line).is_ok_and(|n| n > 0) {
                 let text = String::from_utf8_lossy(&line);
                 let text = text.trim_end();
@@ -246,7 +242,7 @@ impl Progress {
     }
 }
 
-/// Prints lines and forgets them. The reader may have closed the pipe.
+/// Prints and clears lines. The reader may have closed the pipe.
 fn print(lines: &mut Vec<u8>) {
     let _ = std::io::stdout().lock().write_all(lines);
     lines.clear();

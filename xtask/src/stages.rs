@@ -8,8 +8,8 @@ use std::collections::BTreeSet;
 use std::process::{Command, Stdio};
 use std::thread;
 
-/// Everything a contributor needs before a change, cheapest first. A stage that
-/// fails keeps no other from its verdict.
+/// Runs all checks that a contributor needs before a change, cheapest first. A failed stage does
+/// not stop the others.
 pub(crate) fn test() -> Result<(), Failed> {
     let mut stages = Stages::of(5);
     stages.run("format", |_| run(cargo("fmt").args(["--all", "--check"])));
@@ -20,7 +20,7 @@ pub(crate) fn test() -> Result<(), Failed> {
         clippy.args(["--all-targets", "--", "-D", "warnings"]);
         run(&mut clippy)
     });
-    // The vectors on the machine, through artifacts and on the oracle among them.
+    // These tests include the vectors on the machine, through artifacts and on the oracle.
     let mut names = Vec::new();
     let compiled = stages.attempt("compiling tests", |_| {
         names = test_targets()?;
@@ -32,14 +32,14 @@ pub(crate) fn test() -> Result<(), Failed> {
     stages.end()
 }
 
-/// The packages that `cargo xtask test` tests.
+/// A test command for the packages of `cargo xtask test`.
 fn all_tests() -> Command {
     let mut test = cargo("test");
     test.args(guest::WITHOUT_WASMTIME).arg("--no-fail-fast");
     test
 }
 
-/// Compiles all tests; the names of the test targets among them.
+/// Compiles all tests. Returns the names of test targets.
 fn test_targets() -> Result<Vec<String>, Failed> {
     let format = "--message-format=json-render-diagnostics";
     let mut compile = all_tests();
@@ -54,11 +54,11 @@ fn test_targets() -> Result<Vec<String>, Failed> {
     Ok(names.into_iter().collect())
 }
 
-/// The test targets that take as long as all the rest.
+/// The test targets that together take half of the time.
 const LONG: [&str; 2] = ["it", "corpus"];
 
-/// Runs all tests in two halves at once, because many of them wait more than they calculate.
-/// All are of the same packages, so that nothing is compiled again.
+/// Runs all tests in two parallel halves, because many of them wait more than they compute. Both
+/// use the same packages, so that cargo compiles nothing twice.
 fn side_by_side(progress: &Progress, names: &[String]) -> Result<(), Failed> {
     let half = |is_long: bool| {
         let names = names
@@ -78,7 +78,7 @@ fn side_by_side(progress: &Progress, names: &[String]) -> Result<(), Failed> {
     })
 }
 
-/// The features of crates whose tests, all named `server`, start servers of PostgreSQL.
+/// Features of crates whose tests, all named `server`, start PostgreSQL servers.
 const CLUSTER: [&str; 2] = [
     "--features",
     "a99-postgres/cluster,a99-vectors/cluster,a99-cli/cluster",
@@ -94,13 +94,13 @@ const COMPILED: [&str; 6] = [
     "a99-testkit",
 ];
 
-/// Random programs in the source form that CI asks Node about.
+/// Random programs in the source form that CI compares with Node.
 const SOURCES_OF_CI: u64 = 2_000;
 
-/// The same for `cargo xtask sources`, unless it says otherwise.
+/// Default number of random programs of `cargo xtask sources`.
 const SOURCES: u64 = 20_000;
 
-/// The tests of the source form that ask Node.
+/// The tests that compare the source form with Node.
 fn beside_node(count: u64) -> Command {
     let mut test = cargo("test");
     test.args(guest::WITHOUT_WASMTIME);
@@ -109,7 +109,7 @@ fn beside_node(count: u64) -> Command {
     test
 }
 
-/// Asks Node about random programs.
+/// Compares random programs with Node.
 pub(crate) fn sources(args: &[&str]) -> Result<(), Failed> {
     let count = match *args {
         [] => SOURCES,
@@ -121,9 +121,9 @@ pub(crate) fn sources(args: &[&str]) -> Result<(), Failed> {
     Progress::default().tests(&mut beside_node(count))
 }
 
-/// What takes long and seldom breaks: dependencies, features, documentation,
-/// what needs Node, Python, PostgreSQL, valgrind, QEMU or wasmtime, and what needs the guest's image, which is built
-/// if need be.
+/// Runs slow checks that seldom fail: dependencies, features, documentation, and tests that need
+/// Node, Python, PostgreSQL, valgrind, QEMU, wasmtime or the guest's image, which is built if
+/// missing.
 pub(crate) fn slow() -> Result<(), Failed> {
     let mut stages = Stages::of(16);
     stages.run("dependencies", |_| deny::deny());
@@ -142,14 +142,14 @@ pub(crate) fn slow() -> Result<(), Failed> {
     stages.run("the source form beside Node", |progress| {
         progress.tests(&mut beside_node(SOURCES_OF_CI))
     });
-    // A feature, because it needs the server: what a contributor runs before each change
-    // needs nothing but the toolchain.
+    // Behind a feature, because it needs the server: the checks before each change need only the
+    // toolchain.
     stages.run("tests with PostgreSQL", |progress| {
         let mut test = cargo("test");
         test.args(guest::WITHOUT_WASMTIME).args(CLUSTER);
         progress.tests(test.args(["--test", "server"]))
     });
-    // A feature, because it brings in Cranelift.
+    // Behind a feature, because it depends on Cranelift.
     stages.run("clippy with the compiled tier", |_| {
         let mut clippy = cargo("clippy");
         clippy.args(COMPILED).args(["--package", "a99-cli"]);
@@ -170,8 +170,7 @@ pub(crate) fn slow() -> Result<(), Failed> {
     stages.attempt("instructions", |_| bench::instructions());
     stages.attempt("power cuts", power::short);
     stages.attempt("co-simulation with QEMU", cosim::short);
-    // A feature, because it brings in wasmtime: checked here, apart from what a
-    // contributor runs before each change.
+    // Behind a feature, because it depends on wasmtime: checked here, and not before each change.
     stages.run("clippy with the sandbox", |_| {
         let mut clippy = guest::with_wasmtime("clippy");
         clippy.args(["--all-targets", "--", "-D", "warnings"]);
@@ -189,8 +188,8 @@ pub(crate) fn slow() -> Result<(), Failed> {
     stages.end()
 }
 
-/// Compiles each crate that has default features without them, and the sandbox's
-/// library, whose features are all optional, with none.
+/// Compiles each crate with default features without them, and the sandbox's library, whose
+/// features are all optional, without any.
 fn without_default_features() -> Result<(), Failed> {
     let metadata = metadata()?;
     let packages = metadata["packages"].as_array();
@@ -204,7 +203,7 @@ fn without_default_features() -> Result<(), Failed> {
         clippy.args(["--package", name, "--no-default-features"]);
         run(clippy.args(["--", "-D", "warnings"]))?;
     }
-    // Everywhere else it has the feature `vm`, and wasmtime with it.
+    // All other stages build it with the feature `vm`, and so with wasmtime.
     let mut clippy = cargo("clippy");
     run(clippy.args(["--package", "a99-sandbox", "--", "-D", "warnings"]))
 }

@@ -1,13 +1,13 @@
-//! `cargo xtask vectors`: replays conformance vectors with the test kit. The
-//! project's own are replayed on all engines by `cargo test` too.
+//! `cargo xtask vectors`: replays conformance vectors with the test kit. `cargo test` also replays
+//! the project's own vectors, on all engines.
 
 use crate::shell::{Failed, cargo, root, run};
 
-/// The vectors whose recorded outcome is not ours, each with its reason.
+/// Vectors whose recorded outcome differs from ours, each with its reason.
 const DEVIATIONS: &str = "tests/deviations.jsonl";
 
-/// Calls the test kit's runner with these arguments; unless they name another
-/// list of deviations, it is the project's.
+/// Runs the test kit's runner with these arguments, with the project's list of deviations by
+/// default.
 pub(crate) fn replay(args: &[&str]) -> Result<(), Failed> {
     let mut runner = cargo("run");
     runner.args([
@@ -21,6 +21,6 @@ pub(crate) fn replay(args: &[&str]) -> Result<(), Failed> {
     if !args.contains(&"--deviations") {
         runner.arg("--deviations").arg(root().join(DEVIATIONS));
     }
-    // The runner's own last line says what failed.
+    // The runner has printed its error.
     run(runner.args(args)).map_err(|_| Failed(String::new()))
 }

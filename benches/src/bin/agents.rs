@@ -1,6 +1,6 @@
-//! `cargo xtask agents`: turns, waking, replay and memory of agents that a host runs.
+//! `cargo xtask agents`: turns, wake-up, replay and memory of hosted agents.
 //!
-//! Each row is a process of its own, so that memory is that of its own work.
+//! Each row is a separate process, so that memory figures include only its work.
 
 #![allow(
     clippy::print_stdout,
@@ -30,28 +30,28 @@ const USAGE: &str = "usage: agents [--json] [ROW]";
 
 type Done<T> = Result<T, Box<dyn Error>>;
 
-/// What a figure must be.
+/// Goal of a figure.
 enum Goal {
     AtLeast(f64),
     AtMost(f64),
-    /// At least this many times that of another row.
+    /// At least this many times the figure of another row.
     Times(f64, &'static str),
     None,
 }
 
-/// A row: name, unit, what it must be, and how it is measured.
+/// A row: name, unit, goal, and measurement.
 type Row = (&'static str, &'static str, Goal, fn(&Path) -> Done<f64>);
 
-/// Agents of the rows about memory and about starting.
+/// Agents in the rows about memory and start-up.
 const MANY: usize = 10_000;
 
-/// Turns of an agent that are kept in one commit, where the row says so.
+/// Turns of an agent in one commit, in rows with group commit.
 const JOINED: u32 = 64;
 
-/// Agents that are awake together.
+/// Agents that are awake at once.
 const AWAKE: usize = 2_000;
 
-/// Events that are replayed.
+/// Events to replay.
 const EVENTS: usize = 200_000;
 
 fn rows() -> Vec<Row> {
@@ -198,11 +198,11 @@ struct Counter {
     turns_per_commit: NonZeroU32,
 }
 
-/// What the measuring side sees of all agents.
+/// Observations of the measuring side about all agents.
 #[derive(Default)]
 struct Seen {
     turns: AtomicU64,
-    /// When the last turn began, in nanoseconds after `begin`.
+    /// Start of the last turn, in nanoseconds after `begin`.
     last: AtomicU64,
 }
 
@@ -221,7 +221,7 @@ impl Default for Counted {
     }
 }
 
-/// Where the clock of this process begins.
+/// Nanoseconds since the first call in this process.
 fn now() -> u64 {
     static BEGIN: std::sync::OnceLock<Instant> = std::sync::OnceLock::new();
     let elapsed = BEGIN.get_or_init(Instant::now).elapsed();
@@ -263,7 +263,7 @@ fn key(n: usize, channels: usize) -> Done<AgentKey> {
     Ok(AgentKey::new("counter", &channel, &format!("counter-{n}"))?)
 }
 
-/// A store with agents on channels, and so many messages on each channel.
+/// A store with agents on channels, and the same number of messages on each channel.
 async fn filled(
     store: &SqliteRuntime,
     agents: usize,
@@ -302,7 +302,7 @@ async fn host(store: Arc<SqliteRuntime>, seen: &Arc<Seen>, idle: Duration) -> Do
     joining(store, seen, idle, 1).await
 }
 
-/// The same whose agents keep so many turns in one commit.
+/// A host whose agents commit several turns at once.
 async fn joining(
     store: Arc<SqliteRuntime>,
     seen: &Arc<Seen>,
@@ -341,7 +341,7 @@ async fn until(seen: &Seen, turns: u64) -> Done<()> {
     Ok(())
 }
 
-/// Turns a second: agents, each on a channel of its own that is full of messages.
+/// Turns per second: agents, each on a separate channel full of messages.
 fn turns(
     folder: &Path,
     durability: Durability,
@@ -365,7 +365,7 @@ fn turns(
     })
 }
 
-/// The same rows, a transaction for each.
+/// Turns per second of the same rows, with a transaction each.
 fn single(folder: &Path, durability: Durability, each: usize) -> Done<f64> {
     let path = folder.join("plain.db");
     let store = open(durability, &path);
@@ -381,7 +381,7 @@ fn single(folder: &Path, durability: Durability, each: usize) -> Done<f64> {
     Ok((agents.len() * each) as f64 / begin.elapsed().as_secs_f64())
 }
 
-/// From publishing for an agent that sleeps to the beginning of its turn: the median.
+/// Median time from publishing for a sleeping agent to the start of its turn.
 fn wake(folder: &Path) -> Done<f64> {
     let path = folder.join("agents.db");
     block_on(async {
@@ -412,7 +412,7 @@ fn wake(folder: &Path) -> Done<f64> {
     })
 }
 
-/// Events a second of a subscription that reads a channel from its beginning.
+/// Events per second of a subscription that reads a channel from its start.
 fn replay(folder: &Path) -> Done<f64> {
     let path = folder.join("agents.db");
     block_on(async {
@@ -440,7 +440,7 @@ fn replay(folder: &Path) -> Done<f64> {
     })
 }
 
-/// Bytes of the process that are in memory.
+/// Resident bytes of the process.
 fn resident() -> Done<f64> {
     let text = std::fs::read_to_string("/proc/self/status")?;
     let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
@@ -449,7 +449,7 @@ fn resident() -> Done<f64> {
     Ok(kib * 1_024.0)
 }
 
-/// Bytes that a host takes for each agent that sleeps.
+/// Bytes of a host for each sleeping agent.
 fn asleep(folder: &Path) -> Done<f64> {
     let path = folder.join("agents.db");
     block_on(async {
@@ -466,7 +466,7 @@ fn asleep(folder: &Path) -> Done<f64> {
     })
 }
 
-/// Bytes that a host takes for each agent that is awake and waits.
+/// Bytes of a host for each agent that is awake and idle.
 fn awake(folder: &Path) -> Done<f64> {
     let path = folder.join("agents.db");
     block_on(async {
@@ -482,7 +482,7 @@ fn awake(folder: &Path) -> Done<f64> {
     })
 }
 
-/// Milliseconds from a file with agents that sleep to a host that is ready.
+/// Milliseconds from a store with sleeping agents to a ready host.
 fn start(folder: &Path) -> Done<f64> {
     let path = folder.join("agents.db");
     block_on(async {

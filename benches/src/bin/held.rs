@@ -1,5 +1,5 @@
-//! Memory of runs that wait on their host, as `work`: a program of its own, because it
-//! counts every allocation of the process.
+//! Memory of runs that wait for their host, with the protocol of `work`. It is a separate program,
+//! because it counts every allocation of the process.
 
 use a99_benches::work::{ABOUT, HELD, bytes, future_bytes};
 use a99_benches_work::{Entry, protocol};

@@ -1,11 +1,11 @@
-//! Instruction counting: the work of each row of the benchmark, as often as it
-//! is told to, so that callgrind can count what one more costs.
+//! Instruction counting: repeats the work of a benchmark row a given number of times, so that
+//! callgrind can count the cost of one repetition.
 //!
 //! `instructions` lists the rows: name, unit, units of a round, and two counts of rounds.
-//! `instructions ROW COUNT` does the work of a row COUNT times. `cargo xtask bench --instr`
-//! runs each row with both of its counts under callgrind; the difference, divided by
-//! the units between them, is free of set-up. Work that is measured net of something does
-//! that so often that it is free of that, too.
+//! `instructions ROW COUNT` does the work of a row COUNT times. `cargo xtask bench --instr` runs
+//! each row with both counts under callgrind. The difference, divided by the units between them,
+//! excludes set-up. Work that is measured net of a baseline runs the baseline in the opposite
+//! counts, so that the difference excludes it, too.
 
 #![allow(
     clippy::print_stdout,
@@ -22,17 +22,17 @@ use std::process::ExitCode;
 
 /// One row of the benchmark.
 struct Row {
-    /// Of the work that engines are compared by, its name.
+    /// Name in the list of work that compares engines.
     name: &'static str,
-    /// What the figure is for one of.
+    /// The operation that the figure is for.
     unit: &'static str,
     /// Rounds of the smaller and of the larger run.
     rounds: [u32; 2],
-    /// Sets the work up.
+    /// Sets up the work.
     task: fn(Size) -> Task,
 }
 
-/// What only this engine does: name, unit, set-up.
+/// Work of this engine alone: name, unit, set-up.
 type Own = (&'static str, &'static str, fn(Size) -> Task);
 
 const OWN: &[Own] = &[
@@ -80,7 +80,7 @@ const OWN: &[Own] = &[
     }),
 ];
 
-/// The rows: the work that engines are compared by, then our own.
+/// All rows: the work that compares engines, then our own.
 fn rows() -> impl Iterator<Item = Row> {
     let work = TIMED.iter().map(|(work, task)| Row {
         name: work.name,
@@ -94,13 +94,12 @@ fn rows() -> impl Iterator<Item = Row> {
         rounds: [1, 3],
         task: *task,
     });
-    // A part of it counts, and the rest cannot be done alone.
+    // Only a part of it counts, and the rest cannot be done alone.
     work.chain(own)
         .filter(|row| row.name != list::W9_RESUME.name)
 }
 
-/// What the source of a hundred lines stands for: with its expressions as texts, and as
-/// nodes.
+/// The JSON of the source of a hundred lines: with its expressions as texts, and as nodes.
 fn hundred_lines_as_json() -> [Vec<u8>; 2] {
     let engine = engine();
     let agent = engine.compile_source(programs::hundred_lines().as_str());
@@ -127,7 +126,7 @@ fn main() -> ExitCode {
                 eprintln!("no row {name}, or {rounds} is no count");
                 return ExitCode::from(2);
             };
-            // The larger run does the rest the less often, so that the difference lacks it.
+            // The larger run does less of the rest, so that the difference excludes it.
             let [few, many] = row.rounds;
             (row.task)(Size::COUNTED).repeat(rounds, (few + many).saturating_sub(rounds));
             ExitCode::SUCCESS

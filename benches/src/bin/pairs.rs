@@ -1,4 +1,4 @@
-//! `cargo xtask bench --pairs`: two ways to do nearly the same, measured in turns.
+//! `cargo xtask bench --pairs`: measures two nearly equal operations in turns.
 
 #![allow(
     clippy::print_stdout,
@@ -22,7 +22,7 @@ of each side, the ratio of the sides and their difference. It judges nothing.
   --json          one JSON document
   FILTER          only pairs whose name has this text in it";
 
-/// Rounds of each side, if no other number is wanted.
+/// Default rounds of each side.
 const ROUNDS: usize = 200;
 
 fn main() -> ExitCode {

@@ -1,4 +1,4 @@
-//! `cargo xtask rates`: CPU time for each unit of fuel.
+//! `cargo xtask rates`: measures CPU time for each unit of fuel.
 
 #![warn(unreachable_pub)]
 #![allow(
@@ -13,7 +13,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 const USAGE: &str = "usage: rates [--quick] [--json] [--record] [FILTER]";
 
-/// Where a measurement is kept that `docs/costs.md` shows.
+/// The recorded measurement, which `docs/costs.md` shows.
 const RECORD: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/results/rates.json");
 
 fn main() -> ExitCode {
@@ -37,7 +37,7 @@ fn main() -> ExitCode {
             eprintln!("{left} cases left, now {name}");
         }
     });
-    // With a filter much is left out on purpose.
+    // A filter omits rows on purpose.
     let missing = if filter.is_empty() {
         missing(&rig, &rates)
     } else {
@@ -83,7 +83,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// How the measurement is made once more.
+/// The command line that repeats the measurement.
 fn command(quick: bool, filter: &str) -> String {
     let mut command = "cargo xtask rates".to_owned();
     if quick {

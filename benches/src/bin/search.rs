@@ -1,4 +1,4 @@
-//! `cargo xtask search`: a search for programs that are dear for their fuel.
+//! `cargo xtask search`: searches for programs that are expensive for their fuel.
 
 #![warn(unreachable_pub)]
 #![allow(
@@ -133,7 +133,7 @@ fn read(mut args: impl Iterator<Item = String>) -> Result<Option<Args>, String> 
     Ok(Some(out))
 }
 
-/// Writes the findings: the report, and of each its program and its bytes.
+/// Writes the report, and the program and bytes of each finding.
 fn save(folder: &Path, found: &Found) -> std::io::Result<()> {
     std::fs::create_dir_all(folder)?;
     let name = match found.plan.goal {

@@ -1,4 +1,4 @@
-//! `cargo xtask stops`: how long a run goes on after it was told to stop.
+//! `cargo xtask stops`: measures how long a run continues after a stop.
 
 #![allow(
     clippy::print_stdout,

@@ -1,8 +1,8 @@
-//! `cargo xtask bench --threads`: CPU time of a run on one thread, on all cores with one
-//! engine, and on all cores with an engine each.
+//! `cargo xtask bench --threads`: CPU time of a run on one thread, on all cores with one engine,
+//! and on all cores with an engine each.
 //!
-//! What keeps cores apart is what they share: a count of owners that every run changes costs
-//! more the more cores change it. Cores that share nothing but the processor show what is left.
+//! Shared data slows concurrent cores: a reference count that every run changes costs more the more
+//! cores change it. Cores that share only the processor show the remaining slow-down.
 
 #![allow(
     clippy::print_stdout,
@@ -20,19 +20,19 @@ use std::time::{Duration, Instant};
 
 const USAGE: &str = "usage: threads [--json]";
 
-/// How long each measurement takes.
+/// Duration of each measurement.
 const TIME: Duration = Duration::from_millis(500);
 
-/// How often each is made; the least counts.
+/// Number of measurements; the smallest counts.
 const ROUNDS: usize = 5;
 
-/// Runs between two looks at the clock.
+/// Runs between two reads of the clock.
 const RUNS: u32 = 200;
 
-/// Makes the work of one thread: so many runs.
+/// Sets up the work of one thread, which takes a number of runs.
 type Work = Box<dyn Fn() -> Box<dyn FnMut(u32)> + Sync>;
 
-/// Makes an engine and its work.
+/// Sets up an engine and its work.
 type Make = fn() -> Work;
 
 const WORKS: [(&str, Make); 3] = [
@@ -48,7 +48,7 @@ fn fresh() -> Work {
     let profile = profile(&engine);
     Box::new(move || {
         let (profile, agent) = (profile.clone(), agent.clone());
-        // Each thread has arguments of its own, as requests have.
+        // Each thread has separate arguments, as requests have.
         let args = programs::ten_steps_args();
         Box::new(move |runs| {
             (0..runs).for_each(|_| {
@@ -59,7 +59,7 @@ fn fresh() -> Work {
     })
 }
 
-/// A condition that each thread has a caller of.
+/// A condition with a caller for each thread.
 fn bound() -> Work {
     let bound = bound_condition();
     Box::new(move || {
@@ -68,7 +68,7 @@ fn bound() -> Work {
     })
 }
 
-/// A run that makes a call, is answered, and ends.
+/// A run that makes a call, gets its answer, and ends.
 fn runs_that_wait() -> Work {
     let (profile, agent) = suspended();
     Box::new(move || {
@@ -79,7 +79,7 @@ fn runs_that_wait() -> Work {
     })
 }
 
-/// Nanoseconds of CPU time that a run takes, on a thread for each of these works at once.
+/// Nanoseconds of CPU time for a run, with a concurrent thread for each of these works.
 fn nanos(works: &[&Work]) -> f64 {
     let start = Barrier::new(works.len());
     let one = |work: &Work| {
@@ -105,7 +105,7 @@ fn nanos(works: &[&Work]) -> f64 {
     })
 }
 
-/// The least of several rounds: alone, with one engine, with an engine each.
+/// The smallest of several rounds: alone, with one engine, with an engine each.
 fn measure(make: Make, cores: usize) -> [f64; 3] {
     let own: Vec<Work> = (0..cores).map(|_| make()).collect();
     let (apart, together) = (own.iter().collect::<Vec<_>>(), vec![&own[0]; cores]);

@@ -1,5 +1,5 @@
-//! Work that engines are compared by, one piece of it in a process: see
-//! `a99_benches_work::protocol`. `cargo xtask bench` runs it.
+//! Work that compares engines, one piece in each process: see `a99_benches_work::protocol`.
+//! `cargo xtask bench` runs it.
 
 use a99_benches::work::{ABOUT, TIMED};
 use a99_benches_work::protocol;

@@ -1,4 +1,4 @@
-//! Atoms: every one of the registry, with inputs that its schema allows.
+//! Atoms: all of the registry, with inputs that their schemas allow.
 
 use super::{Case, id};
 use a99_testkit::cost::Shape::{self, *};
@@ -7,14 +7,14 @@ use agent99::capabilities::MemoryStore;
 use agent99::{AtomBody, AtomDef, Binding, Capabilities, Params, all_atoms};
 use serde_json::{Value as Json, json};
 
-/// What runs are granted: a store that answers at once, and the parser of XML.
+/// Capabilities of the runs: a store that answers at once, and the XML parser.
 pub(crate) fn capabilities() -> Capabilities {
     Capabilities::none()
         .with_store(MemoryStore::new())
         .with_xml(XmlParser::new())
 }
 
-/// Every atom, as [`super::Rate`] names it.
+/// Names of all atoms, as in [`super::Rate`].
 pub(crate) fn rows() -> Vec<(&'static str, String)> {
     let atoms = all_atoms();
     let names = atoms.iter().map(|atom| atom.sig.name.to_string());
@@ -54,7 +54,7 @@ fn shapes(schema: &Json) -> &'static [Shape] {
     }
 }
 
-/// Literal texts for an input that no variable can give.
+/// Literal texts for an input that no variable can supply.
 fn literals(name: &str) -> &'static [&'static str] {
     match name {
         "pattern" => &[
@@ -79,8 +79,7 @@ fn plain(atom: &AtomDef) -> Vec<Case> {
     };
     let names = ["a", "b", "c", "d", "e", "f"];
     let mut out = Vec::new();
-    // The inputs go through their shapes at different speeds, so that pairs of
-    // every kind meet.
+    // The inputs step through their shapes at different speeds, so that all pairs of kinds occur.
     for turn in 0..40 {
         let mut step = json!({"op": name, "result": "t"});
         let mut case = Case::steps("atoms", name, "", vec![]);
@@ -117,8 +116,7 @@ fn plain(atom: &AtomDef) -> Vec<Case> {
             steps: vec![step.clone()],
             ..case.clone()
         });
-        // A host's atom without a grant, an input that is refused: failing
-        // takes time, too.
+        // Atoms without a grant and refused inputs: failures take time, too.
         if turn < 8 {
             let caught = json!({"op": "try", "try": [step], "catch": []});
             out.push(Case {
@@ -131,7 +129,7 @@ fn plain(atom: &AtomDef) -> Vec<Case> {
     out
 }
 
-/// The cases of atoms that are no forms; those of forms are of the language.
+/// Cases of atoms that are not forms; the module of the language has those of forms.
 pub(crate) fn cases() -> Vec<Case> {
     let atoms = all_atoms();
     let bodies = atoms

@@ -1,12 +1,12 @@
-//! Builtin functions and methods: every row of the tables, with receivers and
-//! arguments of every kind that it takes.
+//! Builtin functions and methods: every row of the tables, with receivers and arguments of every
+//! kind that it accepts.
 
 use super::{Case, call, id, lit, method};
 use a99_core::builtins::{FUNCTIONS, METHODS};
 use a99_testkit::cost::Shape::{self, *};
 use serde_json::{Value as Json, json};
 
-/// Every row, as [`super::Rate`] names it.
+/// Names of all rows, as in [`super::Rate`].
 pub(crate) fn rows() -> Vec<(&'static str, String)> {
     let functions = FUNCTIONS
         .iter()
@@ -29,7 +29,7 @@ enum Arg {
     Expr(&'static str, Json),
 }
 
-/// Builtins that can be handed over as callbacks.
+/// Builtins that can be passed as callbacks.
 fn callbacks() -> Vec<Arg> {
     let member =
         |ns: &str, name: &str| json!({"$expr": "member", "object": id(ns), "property": name});
@@ -115,7 +115,7 @@ const RECEIVERS: [Shape; 26] = [
     Letters, Deep, Tiny, Huge,
 ];
 
-/// What functions are applied to.
+/// Subjects of functions.
 const SUBJECTS: [Shape; 27] = [
     Number,
     Text,
@@ -146,7 +146,7 @@ const SUBJECTS: [Shape; 27] = [
     Deep,
 ];
 
-/// Arguments as expressions; values are the variables `p`, `q` and `w`.
+/// Arguments as expressions; values become the variables `p`, `q` and `w`.
 fn operands(case: Case, list: &[Arg]) -> (Case, Vec<Json>, String) {
     let names = ["p", "q", "w"];
     let mut case = case;
@@ -174,7 +174,7 @@ fn operands(case: Case, list: &[Arg]) -> (Case, Vec<Json>, String) {
     (case, exprs, shown.join(", "))
 }
 
-/// Whether arguments are worth a try with every subject.
+/// Whether to try arguments with every subject.
 fn is_plain(list: &[Arg]) -> bool {
     match list {
         [] => true,
@@ -191,7 +191,7 @@ fn with_value(case: Case, value: &Json) -> Case {
     }
 }
 
-/// The cases; what is no call that works is found out by trying.
+/// All cases; a trial run drops invalid calls.
 pub(crate) fn cases() -> Vec<Case> {
     let lists = argument_lists();
     let mut out = Vec::new();
@@ -230,7 +230,7 @@ pub(crate) fn cases() -> Vec<Case> {
     for row in FUNCTIONS {
         let name = function_name(row.ns, row.name);
         for shape in SUBJECTS {
-            // Every argument after some subjects, few after the others.
+            // All arguments with some subjects, few with the others.
             let rich = matches!(shape, Number | Text | Numbers | Record);
             let few = lists.iter().filter(|list| rich || is_plain(list));
             for list in few.map(Vec::as_slice) {
@@ -255,7 +255,7 @@ pub(crate) fn cases() -> Vec<Case> {
             method(id(row.ns), row.name, vec![])
         };
         out.push(Case::expr("functions", &name, "()", &value));
-        // What failing costs is worth as much as what succeeding does.
+        // The cost of a failure matters as much as that of a success.
         let caught = json!({"op": "try", "try": [{"op": "varSet", "key": "t", "value": value}],
             "catch": []});
         out.push(Case::steps("functions", &name, "()-caught", vec![caught]));

@@ -138,8 +138,8 @@ fn members() -> Vec<Case> {
     out
 }
 
-/// Members in programs of version 4: computed keys of objects, and names that older
-/// programs refuse.
+/// Members in programs of version 4: computed keys of objects, and names that older versions
+/// refuse.
 fn own_members() -> Vec<Case> {
     const REFUSED: &str = "constructor";
     let named = json!({"$expr": "member", "object": id("a"), "property": REFUSED});
@@ -176,7 +176,7 @@ fn own_members() -> Vec<Case> {
     out
 }
 
-/// Forms that stand for themselves, as atoms of the registry.
+/// Forms that are single steps, as atoms of the registry.
 fn forms() -> Vec<Case> {
     let one = || vec![set("x", json!(1))];
     let form =
@@ -320,7 +320,7 @@ fn forms() -> Vec<Case> {
     out
 }
 
-/// Loops over items in the scope around them, and calls that are under way at once.
+/// Loops over items in the surrounding scope, and concurrent calls.
 fn loops() -> Vec<Case> {
     let mut out = Vec::new();
     let mut add = |row: &str, variant: &str, shape: Shape, step: Json| {
@@ -363,7 +363,7 @@ fn loops() -> Vec<Case> {
     out
 }
 
-/// Forms that need more than a step.
+/// Forms that need more than one step.
 fn more_forms() -> Vec<Case> {
     let mut out = loops();
     let helpers = json!({"helpers": {
@@ -468,7 +468,7 @@ fn conditions() -> Vec<Case> {
     out
 }
 
-/// Schemas of one keyword, and a value that makes their check work.
+/// Schemas of one keyword, each with a value that makes the check expensive.
 fn schemas() -> Vec<Case> {
     let member = |schema: &Json| json!({"type": "object", "properties": {"m": schema}});
     let list = |schema: Json| json!({"type": "array", "items": schema});

@@ -1,4 +1,4 @@
-//! Running a case and reading the clock and the meter around its loop.
+//! Runs a case, and reads the clock and the meter around its loop.
 
 use super::{Case, all};
 use a99_core::program::ops::TABLE;
@@ -13,35 +13,34 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::time::Duration;
 
-/// A budget that nothing uses up.
+/// A fuel budget that no case uses up.
 const FUEL: f64 = 1e12;
 
-/// No measurement may take longer.
+/// Longest time of a measurement.
 const TIMEOUT_MS: u64 = 20_000;
 
-/// A round that takes less than this is made of more turns.
+/// A shorter round gets more turns.
 const ROUND: Duration = Duration::from_micros(250);
 
-/// A size is left out if the one before took longer than this for a turn.
+/// A size is skipped if a turn of the previous size took longer.
 const LONG: Duration = Duration::from_millis(400);
 
-/// So many cases of a row are measured at every size, and of these so many with
-/// one receiver: the ones that took most at a small size.
+/// Cases of a row that are measured at every size, and of these, cases with one receiver: the
+/// slowest at a small size.
 const OF_ROW: usize = 8;
 const OF_RECEIVER: usize = 2;
 
-/// Beyond this size only the cases of a row are measured that took most at
-/// smaller sizes: so many at the next size, and then fewer.
+/// Beyond this size only the slowest cases of a row at smaller sizes are measured: [`OF_LARGE`] at
+/// the next size, then fewer.
 const LARGE: usize = 10_000;
 const OF_LARGE: usize = 2;
 
-/// What takes more than this part of the bound is measured again, so many times
-/// at most.
+/// A figure above this part of the bound is measured again, at most [`AGAIN`] times.
 const NEAR: f64 = 0.7;
 const AGAIN: usize = 4;
 
-/// What ends a program: measured in programs that run inline, whose code is
-/// made while they run.
+/// Instructions that end a program: measured in programs that run inline and are compiled at run
+/// time.
 const INLINE: [&str; 1] = ["CheckReturn"];
 
 thread_local! {
@@ -49,7 +48,7 @@ thread_local! {
     static MARKS: RefCell<Vec<(Duration, i64)>> = const { RefCell::new(Vec::new()) };
 }
 
-/// What a case took.
+/// Measurement of a case at one size.
 #[derive(Clone, Debug)]
 pub struct Rate {
     /// The case's group.
@@ -58,7 +57,7 @@ pub struct Rate {
     pub row: String,
     /// The case's variant.
     pub variant: String,
-    /// The size.
+    /// Size of the inputs.
     pub n: usize,
     /// Nanoseconds of CPU time of a turn.
     pub nanos: f64,
@@ -73,7 +72,7 @@ impl Rate {
     }
 }
 
-/// An engine that measures.
+/// Measuring engine.
 #[derive(Debug)]
 pub struct Rig {
     engine: Engine,
@@ -144,7 +143,7 @@ impl Rig {
             .map_err(|refused| format!("{refused:?}"))
     }
 
-    /// The least time of a turn over the rounds, and its fuel.
+    /// The shortest time of a turn over the rounds, and its fuel.
     fn run(
         &mut self,
         agent: &Agent,
@@ -206,7 +205,7 @@ impl Rig {
         })
     }
 
-    /// Measures a case at these sizes, as far as the engine takes it.
+    /// Measures a case at these sizes, up to the largest that the engine accepts.
     fn measure(&mut self, case: &Case, sizes: &[usize]) -> Result<Vec<Rate>, String> {
         let agent = self.program(case)?;
         let sizes = if case.scales() { sizes } else { &sizes[..1] };
@@ -222,7 +221,7 @@ impl Rig {
             let repeat = if *n > LARGE { 2 } else { 5 };
             match self.once(&agent, case, *n, repeat) {
                 Ok(mut rate) => {
-                    // What others do on the machine only adds to the time.
+                    // Other load on the machine only adds time.
                     for _ in 0..AGAIN {
                         if rate.rate() > NEAR * super::BOUND_US
                             && let Ok(again) = self.once(&agent, case, *n, 2 * repeat)
@@ -233,7 +232,7 @@ impl Rig {
                     }
                     rates.push(rate);
                 }
-                // Larger than the engine takes.
+                // The size exceeds a limit of the engine.
                 Err(_) if !rates.is_empty() => break,
                 Err(error) => return Err(error),
             }
@@ -244,8 +243,7 @@ impl Rig {
         Ok(rates)
     }
 
-    /// Measures everything whose name holds `filter`, from each row the cases
-    /// that take most.
+    /// Measures the slowest cases of each row, of those whose name contains `filter`.
     pub fn measure_all(
         &mut self,
         filter: &str,
@@ -270,17 +268,17 @@ impl Rig {
             let Ok(agent) = self.program(&case) else {
                 continue;
             };
-            // Most combinations are no calls that work: a short look tells.
+            // Most combinations are invalid calls: a short run finds out.
             match self.run(&agent, &case, size, (3, 2)) {
                 Ok((nanos, fuel)) => chosen.push((case, nanos / fuel)),
-                // The receiver has no such method, whatever the arguments.
+                // The receiver lacks the method, for all arguments.
                 Err(error) if error.contains(&format!("'{}' is not a function", kind.1)) => {
                     no_calls.insert(kind);
                 }
                 Err(_) => {}
             }
         }
-        // Enough of each row: those that take most, for each receiver.
+        // Choose the slowest cases of each row, for each receiver.
         chosen.sort_by(|a, b| b.1.total_cmp(&a.1));
         let (mut of_row, mut of_receiver) = (HashMap::new(), HashMap::new());
         chosen.retain(|(case, _)| {
@@ -323,7 +321,7 @@ impl Rig {
         rates
     }
 
-    /// Instructions that no measured program has.
+    /// Instructions that no measured program contains.
     pub fn ops_not_met(&self) -> Vec<&'static str> {
         TABLE
             .iter()

@@ -1,10 +1,8 @@
-//! What a fuel unit buys: CPU time per unit of fuel of everything that a
-//! program can make the engine do.
+//! Rates: CPU time per unit of fuel, for every operation that a program can request.
 //!
-//! Cases are made from the engine's own tables ([`all`]): every builtin
-//! function and method with receivers and arguments of many kinds, every atom,
-//! every operator, member and form. What no case exercises is found by
-//! [`missing`], so that a new row of a table is measured or reported.
+//! Cases are generated from the engine's tables ([`all`]): every builtin function and method with
+//! receivers and arguments of many kinds, every atom, every operator, member and form. [`missing`]
+//! finds rows without a case, so that a new row of a table is measured or reported.
 
 mod atoms;
 mod builtins;
@@ -21,28 +19,27 @@ pub(crate) use atoms::capabilities;
 use a99_testkit::cost::Shape;
 use serde_json::{Value as Json, json};
 
-/// More microseconds of CPU time than a unit of fuel may take.
+/// Bound of CPU time for a unit of fuel, in microseconds.
 pub const BOUND_US: f64 = a99_core::costs::MICROSECONDS_A_UNIT as f64;
 
-/// The sizes that are measured.
+/// Measured input sizes.
 pub const SIZES: [usize; 5] = [100, 1_000, 10_000, 100_000, 1_000_000];
 
-/// The sizes of a quick look.
+/// Input sizes of a quick run.
 pub const QUICK: [usize; 2] = [100, 10_000];
 
-/// Something to measure: steps that run in a loop over variables whose size is
-/// given.
+/// A case to measure: steps that run in a loop over variables of a given size.
 #[derive(Clone, Debug)]
 pub struct Case {
-    /// What it belongs to: `methods`, `atoms`, ...
+    /// Its group: `methods`, `atoms`, ...
     pub group: &'static str,
-    /// What the engine calls it; cases of a row are one line of the table.
+    /// The engine's name of the operation; the cases of a row share a line of the table.
     pub row: String,
-    /// Which of the row's cases it is.
+    /// Name of the case within its row.
     pub variant: String,
     /// The steps of a turn.
     pub steps: Vec<Json>,
-    /// Variables and what they hold.
+    /// Variables and the shapes of their values.
     pub vars: Vec<(&'static str, Shape)>,
     /// Steps before the loop.
     pub before: Vec<Json>,
@@ -51,7 +48,7 @@ pub struct Case {
 }
 
 impl Case {
-    /// An expression, evaluated into a variable.
+    /// A case that evaluates an expression into a variable.
     fn expr(group: &'static str, row: &str, variant: &str, value: &Json) -> Case {
         let step = json!({"op": "varSet", "key": "t", "value": value});
         Case::steps(group, row, variant, vec![step])
@@ -90,17 +87,14 @@ impl Case {
     }
 }
 
-/// An identifier.
 fn id(name: &str) -> Json {
     json!({"$expr": "ident", "name": name})
 }
 
-/// A literal.
 fn lit(value: impl Into<Json>) -> Json {
     json!({"$expr": "literal", "value": value.into()})
 }
 
-/// A method call.
 fn method(object: Json, name: &str, arguments: Vec<Json>) -> Json {
     json!({"$expr": "methodCall", "object": object, "method": name, "arguments": arguments})
 }
@@ -110,7 +104,7 @@ fn call(name: &str, arguments: Vec<Json>) -> Json {
     json!({"$expr": "call", "callee": name, "arguments": arguments})
 }
 
-/// Every case of every table.
+/// All cases of all tables.
 pub fn all() -> Vec<Case> {
     let mut cases = builtins::cases();
     cases.extend(atoms::cases());
@@ -119,7 +113,7 @@ pub fn all() -> Vec<Case> {
     cases
 }
 
-/// The rows of the engine's tables that these measured cases leave out.
+/// Rows of the engine's tables without a measured case.
 pub fn missing(rig: &Rig, measured: &[Rate]) -> Vec<String> {
     let has = |group: &str, row: &str| {
         let found = |rate: &Rate| rate.group == group && rate.row == row;

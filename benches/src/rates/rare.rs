@@ -1,4 +1,4 @@
-//! Growth, copies, steps of many parts, and what programs seldom have.
+//! Growth, copies, steps of many parts, and rare program features.
 
 use super::language::{binary, set};
 use super::{Case, call, id, lit, method};
@@ -16,10 +16,10 @@ pub(crate) fn cases() -> Vec<Case> {
     out
 }
 
-/// What is dear in great numbers or depth only.
+/// Work that is expensive only in great numbers or depth.
 fn large() -> Vec<Case> {
     let mut out = Vec::new();
-    // Arrays in each other, and beside each other on the way down.
+    // Nested arrays, and their siblings on each level.
     for (variant, item) in [
         ("one", json!([id("p")])),
         ("many", json!([1, id("p"), id("p")])),
@@ -73,7 +73,7 @@ fn large() -> Vec<Case> {
             newest.clone(),
         );
     }
-    // Sub-agents that do next to nothing.
+    // Sub-agents that do almost nothing.
     let empty = json!({"op": "seq", "steps": []});
     let returns = json!({"op": "seq", "steps": [
         {"op": "return", "value": {"x": 1}}]});
@@ -86,7 +86,7 @@ fn large() -> Vec<Case> {
         let case = Case::steps("atoms", "agentRun", &format!("stored {name}"), vec![step]);
         out.push(case.first(stored));
     }
-    // Objects of ever other shapes.
+    // Objects whose shapes keep changing.
     let key = |n: usize| binary("+", lit("k"), binary("%", id("i"), lit(n)));
     for n in [7, 1_000, 1_000_000] {
         let member = json!({"$expr": "object", "properties": [{"key": key(n), "value": 1}]});
@@ -108,7 +108,7 @@ fn large() -> Vec<Case> {
     out
 }
 
-/// Values that grow in the loop, and code that reads them as it goes.
+/// Values that grow in the loop, and code that reads them meanwhile.
 fn growth() -> Vec<Case> {
     let push = |name: &str| set("t", method(id(name), "push", vec![id("i")]));
     let plus = |name: &str| set(name, binary("+", id(name), lit("x")));
@@ -144,8 +144,8 @@ fn growth() -> Vec<Case> {
     out
 }
 
-/// Copies between the program and its host, and within the run: of what was
-/// stored, cached or remembered.
+/// Copies between the program and its host, and within the run: of stored, cached or remembered
+/// values.
 fn copies() -> Vec<Case> {
     let shapes = [
         Text, Wide, Numbers, Fractions, Texts, LongTexts, Nested, Pairs, Objects, Record, Numbered,
@@ -198,7 +198,7 @@ fn copies() -> Vec<Case> {
     out
 }
 
-/// What `cargo xtask search` found above the bound.
+/// Programs that `cargo xtask search` found above the bound.
 fn found() -> Vec<Case> {
     let mut out = Vec::new();
     let date = || set("d", call("Date", vec![lit(0)]));
@@ -211,7 +211,7 @@ fn found() -> Vec<Case> {
     }
     let value = method(id("a"), "toLocaleString", vec![]);
     out.push(Case::expr("methods", "toLocaleString", "Extremes ()", &value).var("a", Extremes));
-    // An object that is no schema is the example of one.
+    // An object that is not a schema is an example of one.
     for shape in [Record, Numbered, Objects] {
         let value = method(id("Schema"), "isValid", vec![lit(1), id("a")]);
         let variant = format!("by example {shape:?}");
@@ -221,7 +221,7 @@ fn found() -> Vec<Case> {
     out
 }
 
-/// Steps and expressions of many parts that are no nodes.
+/// Steps and expressions with many parts that are not nodes.
 fn parts() -> Vec<Case> {
     let mut out = Vec::new();
     for n in [3, 200] {
@@ -304,8 +304,7 @@ fn parts() -> Vec<Case> {
     out
 }
 
-/// What programs seldom have: hundreds of variables, many arguments, calls of
-/// what does not exist.
+/// Rare features: hundreds of variables, many arguments, calls of unknown functions.
 fn rare() -> Vec<Case> {
     let caught = |step: Json| vec![json!({"op": "try", "try": [step], "catch": []})];
     let many = || (0..30).map(|_| id("i")).collect::<Vec<Json>>();

@@ -5,7 +5,7 @@ use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// What was measured.
+/// Report of a measurement.
 #[derive(Debug)]
 pub struct Report {
     rates: Vec<Rate>,
@@ -20,7 +20,7 @@ struct Line<'r> {
 }
 
 impl Report {
-    /// A report of these figures.
+    /// Report of these figures.
     pub fn new(rates: Vec<Rate>) -> Report {
         Report { rates }
     }
@@ -51,7 +51,7 @@ impl Report {
         above
     }
 
-    /// How many figures there are, with their median, 99th percentile and most.
+    /// Number of figures, with their median, 99th percentile and maximum.
     pub fn summary(&self) -> (usize, [f64; 3]) {
         let mut rates: Vec<f64> = self.rates.iter().map(Rate::rate).collect();
         rates.sort_by(f64::total_cmp);
@@ -97,8 +97,8 @@ impl Report {
         out
     }
 
-    /// What is kept of a measurement, for the documents: a summary, and the most
-    /// that each group of operations took.
+    /// The recorded part of a measurement, for the documents: a summary, and the maximum of each
+    /// group of operations.
     pub fn record(&self, date: &str, command: &str) -> Json {
         let mut groups: BTreeMap<&str, Vec<&Rate>> = BTreeMap::new();
         for rate in &self.rates {

@@ -1,4 +1,4 @@
-//! Genomes out of others: new ones, changed ones, crossed ones.
+//! Genomes for the search: random, mutated and crossed ones.
 
 use a99_testkit::cost::{Genome, HEAD, MAX_STEPS, STEP};
 use a99_testkit::numbers::Numbers;
@@ -34,7 +34,7 @@ pub(crate) fn mutated(of: &Genome, random: &mut Numbers) -> Genome {
                 genome.steps.swap(place, other);
             }
             6 => {
-                // Next to what it was: another row, literal or variable of its kind.
+                // A neighbouring value: another row, literal or variable of the same kind.
                 let at = random.below(STEP);
                 if let Some(step) = genome.steps.get_mut(place) {
                     step[at] = step[at].wrapping_add(if random.one_in(2) { 1 } else { 255 });
@@ -67,8 +67,8 @@ pub(crate) fn crossed(one: &Genome, other: &Genome, random: &mut Numbers) -> Gen
     genome
 }
 
-/// Genomes that are simpler by one thing each: without a step, with plain bytes where
-/// they choose what stands around a step, with a smaller input.
+/// Genomes with one simplification each: a step removed, bytes about a step's context cleared, a
+/// smaller input.
 pub(crate) fn simpler(of: &Genome) -> Vec<Genome> {
     let mut out = Vec::new();
     if of.steps.len() > 1 {
@@ -92,7 +92,7 @@ pub(crate) fn simpler(of: &Genome) -> Vec<Genome> {
             }
         }
     };
-    // What stands around, what is made of the value, how many arguments.
+    // The step's context, the use of its value, the number of arguments.
     for at in [7, 8, 10, 6, 5, 4] {
         bytes(at);
     }

@@ -1,4 +1,4 @@
-//! What a program takes for its fuel: CPU time, or memory of the process.
+//! Measures a program's CPU time or process memory for its fuel.
 
 use super::{FINE, Goal};
 use crate::rates::capabilities;
@@ -8,45 +8,45 @@ use agent99::{Agent, Capabilities, Engine, RunOptions};
 use cpu_time::ThreadTime;
 use std::collections::HashMap;
 
-/// No run may take longer.
+/// Longest time of a run.
 const TIMEOUT_MS: u64 = 10_000;
 
-/// Fuel of a run, at least; more for large inputs, which are paid when they are copied.
+/// Least fuel of a run; large inputs get more, because their copies are paid.
 const FUEL: f64 = 100.0;
 const FUEL_PER_SIZE: f64 = 0.02;
 
-/// A run whose loop used less fuel says nothing: what a run takes to begin would count.
+/// A run whose loop used less fuel is ignored: start-up would dominate.
 const LEAST_FUEL: f64 = 20.0;
 
-/// Nor does one whose loop took less than so many times what the run took to begin. That is
-/// free, as is a first search for garbage among the inputs, and copies them all: what a
-/// program that soon fails takes is the price of its inputs.
+/// A run is also ignored if its loop took less than this many times the start-up. Start-up is free;
+/// so is a first garbage collection among the inputs, which copies them all. The price of the
+/// inputs covers a program that soon fails.
 const LEAST_TIMES: f64 = 2.0;
 
 /// Fuel of a run whose memory is measured: enough to fill the ceiling twice.
 const FUEL_OF_MEMORY: f64 = 1_000.0;
 
-/// Inputs of such a run are no larger: they would be the most of its memory.
+/// Largest inputs of such a run: larger ones would dominate its memory.
 const LARGEST_OF_MEMORY: usize = 30_000;
 
-/// Values of larger sizes are kept a few at a time only.
+/// Of values above this size, at most [`FEW`] are kept.
 const LARGE: usize = 30_000;
 const FEW: usize = 12;
 
-/// What was measured of a program.
+/// Measurement of a program.
 #[derive(Copy, Clone, Debug, Default)]
 pub struct Figure {
     /// The figure as a part of its bound.
     pub part: f64,
     /// Microseconds of CPU time for a unit of fuel, or bytes held.
     pub value: f64,
-    /// Bytes allocated for a unit of fuel, where memory is measured.
+    /// Bytes allocated for a unit of fuel, if memory is measured.
     pub allocated: f64,
-    /// Units of fuel that were used.
+    /// Used units of fuel.
     pub fuel: f64,
 }
 
-/// An engine that measures.
+/// Measuring engine.
 #[derive(Debug)]
 pub(crate) struct Meter {
     engine: Engine,
@@ -54,7 +54,7 @@ pub(crate) struct Meter {
     counting: &'static Counting,
     made: Made,
     large: Made,
-    /// How many values are in the latter.
+    /// Number of values in `large`.
     few: usize,
     /// Time and fuel of programs whose loop has no turns.
     idle: HashMap<String, (f64, f64)>,
@@ -73,7 +73,6 @@ impl Meter {
         }
     }
 
-    /// The program of a genome.
     pub(crate) fn program(&self, genome: &Genome) -> Program {
         genome.program(match self.goal {
             Goal::Time => SIZES[SIZES.len() - 1],
@@ -81,7 +80,7 @@ impl Meter {
         })
     }
 
-    /// The least of some measurements; none if the program is refused or too short.
+    /// The smallest of several measurements; `None` if the program is refused or too short.
     pub(crate) fn least(&mut self, genome: &Genome, times: usize) -> Option<Figure> {
         let program = self.program(genome);
         if program.n > LARGE {
@@ -153,7 +152,8 @@ impl Meter {
         Some((nanos, outcome.fuel_used.micro() as f64 / 1e6))
     }
 
-    /// Memory is the same each time. No store is granted: what one keeps is the host's.
+    /// One measurement suffices: memory is the same each time. No store is granted, because the
+    /// host owns its memory.
     fn bytes(&mut self, program: &Program) -> Option<Figure> {
         let granted = Capabilities::none().with_xml(XmlParser::new());
         let limits = (FUEL_OF_MEMORY, TIMEOUT_MS);

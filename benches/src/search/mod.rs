@@ -1,10 +1,10 @@
-//! A search for what is dear: programs that take most CPU time, or most memory of the
-//! process, for their fuel.
+//! Search for expensive programs: those that take the most CPU time or process memory for their
+//! fuel.
 //!
-//! Programs are bred from bytes ([`a99_testkit::cost`]). For each row of the engine's
-//! tables the dearest program that begins with it is kept; of those, dear ones rather than
-//! cheap ones, the next are made by changing bytes and by crossing. In the end the dearest
-//! are made as small as they stay dear, and measured again.
+//! Programs are bred from bytes ([`a99_testkit::cost`]). For each row of the engine's tables the
+//! search keeps the most expensive program that begins with it. Expensive ones are preferred as
+//! parents of the next, which are made by mutation and crossover. At the end the most expensive are
+//! shrunk while they stay expensive, and measured again.
 
 mod breed;
 mod measure;
@@ -20,75 +20,74 @@ use serde_json::Value as Json;
 use std::collections::{BTreeMap, HashSet};
 use std::time::{Duration, Instant};
 
-/// What is looked for.
+/// Measured resource.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Goal {
     /// CPU time for a unit of fuel; the bound is [`crate::rates::BOUND_US`].
     Time,
-    /// Bytes that the process holds beside the ceiling, and bytes allocated for a unit of
-    /// fuel ([`a99_testkit::cost::memory`]).
+    /// Bytes that the process holds beyond the ceiling, and bytes allocated for a unit of fuel
+    /// ([`a99_testkit::cost::memory`]).
     Bytes,
 }
 
-/// A program that takes more than this part of the bound is measured more than once
-/// before it counts as dear.
+/// A program above this part of the bound is measured again before it counts as expensive.
 const FINE: f64 = 0.5;
 
-/// So often, while searching and in the end; the least counts, since what others do on
-/// the machine only adds to the time.
+/// Measurements during the search and at the end. The smallest counts, because other load on the
+/// machine only adds time.
 const AGAIN: usize = 3;
 const AT_LAST: usize = 9;
 
-/// So many are made small and reported.
+/// Most programs to shrink and report.
 const REPORTED: usize = 12;
 
-/// A smaller program is as dear if it takes this part of what the larger one does.
+/// A smaller program counts as equally expensive from this part of the larger one's figure.
 const AS_DEAR: f64 = 0.93;
 
-/// Attempts to make one program smaller.
+/// Attempts to shrink one program.
 const ATTEMPTS: usize = 300;
 
-/// What part of the time is kept for making programs small.
+/// Part of the time that is reserved for shrinking.
 const LAST_PART: f64 = 0.35;
 
-/// How a search is made.
+/// Parameters of a search.
 #[derive(Copy, Clone, Debug)]
 pub struct Plan {
-    /// What is looked for.
+    /// Measured resource.
     pub goal: Goal,
-    /// What determines the choices.
+    /// Seed of all random choices.
     pub seed: u64,
-    /// How long, in wall time.
+    /// Duration, in wall-clock time.
     pub time: Duration,
 }
 
-/// A program that was found.
+/// A found program.
 #[derive(Clone, Debug)]
 pub struct Finding {
-    /// Its bytes.
+    /// The bytes that it was bred from.
     pub genome: Genome,
-    /// What its steps call.
+    /// Rows of the operations that its steps call.
     pub rows: Vec<String>,
     /// The program.
     pub ast: Json,
-    /// Its inputs, by name and shape, and their size.
+    /// Its inputs, by name and shape.
     pub inputs: Vec<(&'static str, String)>,
     /// The size of the inputs.
     pub n: usize,
-    /// What it took.
+    /// Its measurement.
     pub figure: Figure,
 }
 
-/// What a search found.
+/// Result of a search.
 #[derive(Clone, Debug)]
 pub struct Found {
-    /// The plan.
+    /// Parameters of the search.
     pub plan: Plan,
-    /// Programs that were tried, and those of them that were measured.
+    /// Number of tried programs, and of those measured.
     pub tried: (usize, usize),
-    /// Rows that a dear program is known for.
+    /// Number of rows with an expensive program.
     pub rows: usize,
-    /// The dearest, most first.
+    /// The most expensive programs, most expensive first.
     pub findings: Vec<Finding>,
 }
 
@@ -99,7 +98,7 @@ impl Found {
     }
 }
 
-/// Searches, and tells how it goes on.
+/// Searches, and reports progress.
 pub fn search(plan: Plan, counting: &'static Counting, mut told: impl FnMut(&str)) -> Found {
     let start = Instant::now();
     let end = start + plan.time.mul_f64(1.0 - LAST_PART);
@@ -154,7 +153,7 @@ pub fn search(plan: Plan, counting: &'static Counting, mut told: impl FnMut(&str
         findings.push(finding);
     }
     findings.sort_by(|a, b| b.figure.part.total_cmp(&a.figure.part));
-    // Different parents, one cause.
+    // Different parents may share a cause.
     let mut causes = HashSet::new();
     findings.retain(|finding| {
         let mut rows = finding.rows.clone();
@@ -175,7 +174,7 @@ fn next(kept: &BTreeMap<String, (f64, Genome)>, random: &mut Numbers) -> Genome 
         return breed::fresh(random);
     }
     let all: Vec<&(f64, Genome)> = kept.values().collect();
-    // The dearest of some.
+    // Tournament selection: the most expensive of a random few.
     let choose = |of: usize, random: &mut Numbers| {
         let places = (0..of).map(|_| all[random.below(all.len())]);
         let chosen = places.max_by(|a, b| a.0.total_cmp(&b.0));
@@ -190,7 +189,7 @@ fn next(kept: &BTreeMap<String, (f64, Genome)>, random: &mut Numbers) -> Genome 
     breed::mutated(&one, random)
 }
 
-/// The smallest program that is as dear, measured at last.
+/// The smallest program that is as expensive, with its final measurement.
 fn smallest(meter: &mut Meter, genome: &Genome, end: Instant) -> Option<Finding> {
     let mut best = genome.clone();
     let mut goal = meter.least(&best, AGAIN)?.part;
@@ -215,7 +214,7 @@ fn smallest(meter: &mut Meter, genome: &Genome, end: Instant) -> Option<Finding>
     finding(meter, best)
 }
 
-/// Measures a program for its report.
+/// Measures a program for the report.
 fn finding(meter: &mut Meter, genome: Genome) -> Option<Finding> {
     let figure = meter.least(&genome, AT_LAST)?;
     let program = meter.program(&genome);
@@ -232,7 +231,7 @@ fn finding(meter: &mut Meter, genome: Genome) -> Option<Finding> {
     })
 }
 
-/// Measures programs again that were found before.
+/// Measures programs of an earlier search again.
 pub fn again(plan: Plan, counting: &'static Counting, genomes: &[Genome]) -> Found {
     let mut meter = Meter::new(plan.goal, counting);
     let measured = genomes

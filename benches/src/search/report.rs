@@ -1,4 +1,4 @@
-//! What a search found, as text and as JSON.
+//! Report of a search, as text and as JSON.
 
 use super::{Finding, Found, Goal};
 use serde_json::{Value as Json, json as object};
@@ -36,14 +36,14 @@ pub fn text(found: &Found) -> String {
     out
 }
 
-/// What a program does in each turn.
+/// The steps of a program's loop.
 fn turn(program: &Json) -> Json {
     let steps = program["steps"].as_array();
     let looped = steps.and_then(|steps| steps.last());
     looped.map_or(Json::Null, |looped| looped["body"].clone())
 }
 
-/// What a program took, with its unit.
+/// The figure of a program, with its unit.
 pub(crate) fn amount(goal: Goal, finding: &Finding) -> String {
     let figure = finding.figure;
     match goal {

@@ -1,5 +1,5 @@
-//! What comes from the host while a run goes on: answers of atoms, programs
-//! that arrive at run time.
+//! Operations with data from the host during a run: answers of atoms, and programs that arrive at
+//! run time.
 
 use super::{Watch, lateness, own_time};
 use a99_compiler::{CompileOptions, compile_watched};
@@ -30,20 +30,20 @@ fn takes_text(text: String) -> f64 {
     text.len() as f64
 }
 
-/// Gives what it takes.
+/// Returns its argument.
 #[atom(cost = 1)]
 fn gives_pairs(pairs: Vec<(String, f64)>) -> Vec<(String, f64)> {
     pairs
 }
 
-/// Gives what it takes, as an atom that waits does.
+/// Returns its argument as an asynchronous atom.
 #[atom(cost = 1, effect = "io")]
 async fn waits(value: Own) -> Own {
     value
 }
 
-/// Data of the host's, whose end is the host's own time; that of what is half made, too, when
-/// reading is broken off.
+/// Data of the host. Dropping it is the host's own time, also when an interrupted read drops
+/// partial data.
 #[derive(Clone, Debug, serde::Serialize, schemars::JsonSchema)]
 #[serde(transparent)]
 struct Own(Json);
@@ -90,7 +90,7 @@ impl Drop for Own {
     }
 }
 
-/// All atoms, and those here.
+/// All atoms, and those of this module.
 pub(crate) fn atoms() -> AtomSet {
     let mut atoms = all_atoms();
     for def in [
@@ -104,7 +104,7 @@ pub(crate) fn atoms() -> AtomSet {
     atoms
 }
 
-/// Name and step of each.
+/// Name and step of each operation.
 pub(crate) fn operations() -> Vec<(String, Json)> {
     let id = |name: &str| json!({"$expr": "ident", "name": name});
     let step = |op: &str, key: &str, name: &str| json!({"op": op, key: id(name), "result": "x"});
@@ -185,8 +185,8 @@ pub(crate) fn answer_all(
     Ok(machine.resume(watch))
 }
 
-/// The answer of a call that does not wait. It looks at its own deadline, which comes
-/// at another moment of it each time; how late it then ends is noted.
+/// Answers a call that is ready at its first poll. The deadline of the call varies each time; how
+/// late it ends is recorded.
 fn answer_of(
     machine: &Machine,
     mut request: Request,

@@ -1,9 +1,8 @@
-//! How long a run goes on after it was told to stop, wherever it stands.
+//! Stop latency: how long a run continues after a stop, at any point.
 //!
-//! For each long operation: the longest CPU time of the run's own thread
-//! between two looks at the host, and from the last of them to the outcome. A
-//! look notices an abort and a deadline whenever they come; running out of fuel
-//! is noticed where work is paid, and what is left is measured as the end.
+//! For each long operation it measures the longest CPU time of the run's thread between two checks
+//! of the host, and from the last check to the outcome. A check notices an abort or deadline at any
+//! time. Exhausted fuel is noticed where work is paid, and the rest is measured as the end.
 
 mod hosts;
 mod operations;
@@ -22,24 +21,24 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-/// More microseconds than a run may go on.
+/// Bound of the time that a run may continue, in microseconds.
 pub const BOUND_US: u64 = 1_000;
 
 thread_local! {
     static START: ThreadTime = ThreadTime::now();
     static OWN_US: Cell<u64> = const { Cell::new(0) };
-    /// When the call under way was to end, and the time that the host took of its own since.
+    /// The deadline of the pending call. `OWN_LATE` is the host's own time since then.
     static CALL_END: Cell<Option<Instant>> = const { Cell::new(None) };
     static OWN_LATE: Cell<Duration> = const { Cell::new(Duration::ZERO) };
 }
 
-/// CPU time of this thread, in microseconds, but for the host's own.
+/// CPU time of this thread in microseconds, without the host's own time.
 fn cpu_us() -> u64 {
     START.with(|start| start.elapsed().as_micros() as u64) - OWN_US.get()
 }
 
-/// What functions of the host do with values of their own types is theirs: no
-/// run can interrupt it.
+/// Runs work of host functions on values of host types. It counts as the host's own time: no run
+/// can interrupt it.
 fn own_time(work: impl FnOnce()) {
     let (begun, clock) = (cpu_us(), Instant::now());
     work();
@@ -49,7 +48,8 @@ fn own_time(work: impl FnOnce()) {
     }
 }
 
-/// Makes a call that is to end then: how much later it ends, but for the host's own time.
+/// Makes a call with a deadline. Returns its result and how late it ends, without the host's own
+/// time.
 fn lateness<T>(end: Instant, call: impl FnOnce() -> T) -> (T, Duration) {
     CALL_END.set(Some(end));
     OWN_LATE.set(Duration::ZERO);
@@ -59,33 +59,33 @@ fn lateness<T>(end: Instant, call: impl FnOnce() -> T) -> (T, Duration) {
     (made, late.saturating_sub(OWN_LATE.get()))
 }
 
-/// How a run is told to stop.
+/// How a run is stopped.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum How {
     /// By its deadline, with metered prices.
     Metered,
     /// By its deadline, with the flat prices.
     Flat,
-    /// By its fuel, somewhere within the operation.
+    /// By its fuel, in the middle of the operation.
     Fuel,
 }
 
-/// What is measured, and how much of it.
+/// Amount of measurement.
 #[derive(Copy, Clone, Debug)]
 pub struct Effort {
-    /// Operands are this part of their size.
+    /// Divisor of the operands' full size.
     pub part: u32,
     /// How long an operation is watched, in microseconds of CPU time.
     pub watched_us: u64,
-    /// The least of so many tries counts: other work on the machine costs time
-    /// of this thread too, through its caches.
+    /// Number of tries; the smallest figure counts, because other load on the machine costs time of
+    /// this thread too, through its caches.
     pub tries: usize,
-    /// A try that is not above it is the last.
+    /// A figure at or below this ends the tries.
     pub enough_us: u64,
 }
 
 impl Effort {
-    /// What the promise is measured with.
+    /// Effort for measuring the bound.
     pub const WHOLE: Effort = Effort {
         part: 1,
         watched_us: 60_000,
@@ -94,7 +94,7 @@ impl Effort {
     };
 }
 
-/// What a row took.
+/// Measurement of a row.
 #[derive(Clone, Debug)]
 pub struct Figure {
     /// The operation.
@@ -103,11 +103,11 @@ pub struct Figure {
     pub how: How,
     /// The longest time in microseconds.
     pub longest_us: u64,
-    /// Looks at the host.
+    /// Number of checks of the host.
     pub looks: u64,
 }
 
-/// Notes the times between looks, and says stop after a while.
+/// Host that records the time between checks, and stops the run after a while.
 #[derive(Default)]
 struct Watch {
     watched_us: u64,
@@ -127,8 +127,8 @@ impl Watch {
         now
     }
 
-    /// A call that began then was answered so much too late by the clock; other
-    /// programs may have had the processor meanwhile.
+    /// Records an answer that was late by the clock. CPU time bounds the delay: other processes may
+    /// have had the processor.
     fn answered(&self, begun: u64, late: u64) {
         let now = cpu_us();
         let late = late.min(now.saturating_sub(begun));
@@ -136,7 +136,7 @@ impl Watch {
         self.last.store(now, Relaxed);
     }
 
-    /// Begins to watch: what came before does not count.
+    /// Starts the measurement, and discards earlier figures.
     fn begin(&self) {
         let now = cpu_us();
         self.begin.store(now, Relaxed);
@@ -154,8 +154,8 @@ impl Host for Watch {
     }
 
     fn now_ms(&self) -> f64 {
-        // A program tells by it that its preparations are done; calls of the
-        // host ask too.
+        // A program reads the time to signal that its preparations are done; calls of the host read
+        // it, too.
         if self.begin.load(Relaxed) == u64::MAX {
             self.begin();
         }
@@ -170,7 +170,7 @@ impl Host for Watch {
 /// A long operation.
 #[derive(Clone, Debug)]
 pub struct Row {
-    /// What it is called.
+    /// Name of the operation.
     pub name: String,
     step: Json,
 }
@@ -187,7 +187,7 @@ pub fn rows() -> Vec<Row> {
     rows
 }
 
-/// Measures.
+/// Measures rows.
 #[derive(Debug)]
 pub struct Rig {
     atoms: Arc<AtomSet>,
@@ -195,7 +195,7 @@ pub struct Rig {
     effort: Effort,
 }
 
-/// How a try ended.
+/// Result of a try.
 struct Ended {
     longest_us: u64,
     looks: u64,
@@ -204,7 +204,7 @@ struct Ended {
 }
 
 impl Rig {
-    /// With all atoms, and some that only take and give.
+    /// With all atoms, and some that only convert values.
     pub fn new(effort: Effort) -> Rig {
         Rig {
             atoms: Arc::new(hosts::atoms()),
@@ -227,7 +227,7 @@ impl Rig {
         Ok(Arc::new(exe))
     }
 
-    /// Preparations, then the operation again and again; its errors are no end.
+    /// Runs preparations, then the operation in an endless loop that ignores its errors.
     fn endless(&self, operation: &Json) -> Json {
         let mut steps = operations::preparations(operation, self.effort.part);
         steps.push(
@@ -253,7 +253,7 @@ impl Rig {
             })
             .heap_bytes(256 << 20);
         let watch = Watch {
-            // What comes before the operation may take its time.
+            // The preparations are not limited.
             watched_us: self.effort.watched_us,
             ..Watch::default()
         };
@@ -291,14 +291,14 @@ impl Rig {
     /// Measures a row.
     ///
     /// # Errors
-    /// A row that is no program, or whose run ends in another way.
+    /// An invalid program, or a run that ends in another way.
     pub fn measure(&self, row: &Row, how: How) -> Result<Figure, String> {
         let exe = self.linked(&self.endless(&row.step))?;
         let plenty = 1e12;
         let (fuel, code) = match how {
             How::Fuel => {
                 let whole = self.run(&exe, How::Metered, plenty)?.fuel.to_f64();
-                // Of what it takes to the end of the watch, the most part.
+                // Most of the fuel that it uses until the watch ends.
                 (whole * 0.9, ErrorCode::OutOfFuel)
             }
             How::Metered | How::Flat => (plenty, ErrorCode::RunTimeout),
@@ -306,7 +306,7 @@ impl Rig {
         let mut best: Option<Ended> = None;
         for _ in 0..self.effort.tries {
             let ended = self.run(&exe, how, fuel)?;
-            // A busy machine may have come to its deadline first.
+            // A busy machine may reach the deadline first.
             if ended.code != code && ended.code != ErrorCode::RunTimeout {
                 return Err(format!("{}: ended by {:?}", row.name, ended.code));
             }
@@ -337,9 +337,8 @@ impl Rig {
 mod tests {
     use super::*;
 
-    /// No operation works for long without a look, measured so coarsely that a
-    /// busy machine and a build without optimisation do not matter:
-    /// `cargo xtask stops` measures the promise itself.
+    /// No operation runs long without a check. The bound here is coarse enough for a busy machine
+    /// and an unoptimized build; `cargo xtask stops` measures the real bound.
     #[test]
     fn every_long_operation_looks_at_its_host() {
         const BOUND_US: u64 = 30_000;

@@ -1,4 +1,4 @@
-//! The operations whose time grows with their operands.
+//! Operations whose time grows with their operands.
 
 use a99_core::value::Value;
 use serde_json::{Value as Json, json};
@@ -27,7 +27,7 @@ fn set(key: &str, value: Json) -> Json {
     json!({"op": "varSet", "key": key, "value": value})
 }
 
-/// What programs are given; of the whole size, so many parts of one.
+/// Arguments of the programs, of 1/`part` of the full size.
 pub(crate) fn args(part: u32) -> Value {
     let numbers: Vec<u64> = (0..200_000 / u64::from(part))
         .map(|i| i.wrapping_mul(2_654_435_761) % 1_000_003)
@@ -62,7 +62,7 @@ pub(crate) fn helpers(part: u32) -> Json {
     Json::Object((0..2_000 / part).map(named).collect())
 }
 
-/// Those of the preparations that an operation needs.
+/// The preparations that an operation needs.
 pub(crate) fn preparations(operation: &Json, part: u32) -> Vec<Json> {
     let mut names = Vec::new();
     names_in(operation, &mut names);
@@ -156,7 +156,7 @@ fn all_preparations(part: u32) -> Vec<Json> {
     ]
 }
 
-/// Name and step of each.
+/// Name and step of each operation.
 pub(crate) fn operations() -> Vec<(String, Json)> {
     let mut all: Vec<(String, Json)> = Vec::new();
     let mut expr = |name: &str, value: Json| all.push((name.to_owned(), set("x", value)));
@@ -475,10 +475,10 @@ pub(crate) fn operations() -> Vec<(String, Json)> {
     all
 }
 
-/// Steps in a row without a loop or a branch: more than a block holds.
+/// Steps in a row without a loop or branch: more than a block holds.
 const STRAIGHT: usize = 1_000;
 
-/// Short work, long only because there is much of it: name and expression.
+/// Cheap operations that take long only in great numbers: name and expression.
 fn straight() -> Vec<(&'static str, Json)> {
     let member =
         |object: Json, key: &str| json!({"$expr": "member", "object": object, "property": key});

@@ -1,9 +1,8 @@
-//! `a99 agent`: keeps agents that live.
+//! `a99 agent`: runs and controls long-lived agents.
 
 use crate::args::{AgentArgs, AgentCommand};
 use crate::failure::{Exit, Failure};
 
-/// Runs the command.
 #[cfg(all(feature = "agent", unix))]
 pub(crate) fn run(args: &AgentArgs) -> Result<Exit, Failure> {
     use crate::live;
@@ -19,7 +18,7 @@ pub(crate) fn run(args: &AgentArgs) -> Result<Exit, Failure> {
     }
 }
 
-/// Says how to get the command.
+/// Reports how to install the command.
 #[cfg(not(all(feature = "agent", unix)))]
 pub(crate) fn run(args: &AgentArgs) -> Result<Exit, Failure> {
     let name = match &args.command {

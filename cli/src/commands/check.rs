@@ -1,5 +1,4 @@
-//! `a99 check`: compiles and verifies programs and looks for what they most
-//! likely get wrong; artifacts are verified as by `a99 verify`.
+//! `a99 check`: compiles, verifies and lints programs; checks artifacts as `a99 verify` does.
 
 use super::sarif;
 use super::verify::{self, Verified};
@@ -11,46 +10,41 @@ use a99_core::json::{Document, Limits};
 use agent99::{Diagnostics, Engine, Map, Value};
 use std::path::{Path, PathBuf};
 
-/// What makes a program fail for certain where it is reached: names that nothing
-/// has here.
+/// Codes of unknown names, which fail for certain when the step is reached.
 const UNKNOWN: [&str; 3] = [
     "lint.unknown_atom",
     "lint.unknown_expression",
     "lint.unknown_function",
 ];
 
-/// Files of a folder that are checked.
+/// Extensions of files in folders that are checked.
 pub(crate) const EXTENSIONS: [&str; 3] = ["json", "a99b", "ajs"];
 
-/// What was found about a file.
+/// Result for one file.
 #[derive(Debug)]
 pub(crate) struct Report {
-    /// The file, as it was named.
+    /// The path as given.
     pub path: PathBuf,
-    /// What it is, or why nothing can be done with it.
+    /// The finding, or why the file could not be checked.
     pub finding: Result<Finding, Failure>,
 }
 
-/// A file that is read and compiled or verified.
+/// A file that was compiled or verified.
 #[derive(Debug)]
 pub(crate) enum Finding {
-    /// A program, and whether it is refused for its warnings.
+    /// A program, perhaps refused for its warnings.
     Program {
-        /// Its text.
         source: Source,
-        /// What the compiler warned of.
+        /// The compiler's warnings.
         warnings: Diagnostics,
-        /// Why it is refused all the same.
+        /// Why its warnings refuse it.
         refused: Option<&'static str>,
     },
-    /// An artifact.
     Artifact {
-        /// Its name.
         name: String,
-        /// What it holds.
         verified: Verified,
     },
-    /// A file of a folder that is JSON, but no program: nobody named it.
+    /// A JSON file of a folder that is not a program, and was not named.
     Other,
 }
 
@@ -66,7 +60,6 @@ impl Report {
     }
 }
 
-/// Runs the command.
 pub(crate) fn run(args: &CheckArgs) -> Result<Exit, Failure> {
     let engine = Engine::builder().lint(true).build();
     input::only_one_stdin(args.programs.iter().map(PathBuf::as_path))?;
@@ -78,7 +71,7 @@ pub(crate) fn run(args: &CheckArgs) -> Result<Exit, Failure> {
         let finding = check(&engine, &path, named, args);
         programs += usize::from(!matches!(finding, Ok(Finding::Other)));
         let report = Report { path, finding };
-        // A file that cannot be read weighs more than one that is rejected.
+        // A file that cannot be read outranks a rejected one.
         let done = report.exit();
         if exit == Exit::Ok || done == Exit::Usage {
             exit = done;
@@ -124,8 +117,8 @@ fn check(engine: &Engine, path: &Path, named: bool, args: &CheckArgs) -> Result<
     })
 }
 
-/// Whether a file is JSON that has nothing of a program: arguments, scripts, results
-/// lie beside programs.
+/// Whether a file is JSON without any sign of a program: arguments, scripts and results often stand
+/// beside programs.
 fn is_other(source: &Source) -> bool {
     if source.is_script() {
         return false;
@@ -143,7 +136,7 @@ fn has_unknown(warnings: &Diagnostics) -> bool {
     warnings.iter().any(|found| UNKNOWN.contains(&found.code))
 }
 
-/// A report for people.
+/// Prints a report for people.
 fn show(report: &Report) {
     match &report.finding {
         Err(failure) => failure.show(),
@@ -167,8 +160,8 @@ fn show(report: &Report) {
 }
 
 /// `{ok, file, diagnostics}` of a program, `{ok, file, ..}` of an artifact,
-/// `{ok, file, error, diagnostics}` of what was refused, `{ok, file, left_out}` of
-/// what is no program.
+/// `{ok, file, error, diagnostics}` of a refused file, `{ok, file, left_out}` of a file that is
+/// not a program.
 fn to_json(report: &Report) -> Map {
     let mut map = Map::new();
     map.insert("ok", report.exit() == Exit::Ok);

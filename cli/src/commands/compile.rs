@@ -1,4 +1,4 @@
-//! `a99 compile`: writes a program as an artifact.
+//! `a99 compile`: compiles a program to an artifact.
 
 use crate::args::{CompileArgs, EmitForm};
 use crate::failure::{Exit, Failure, USAGE};
@@ -10,10 +10,8 @@ use agent99::artifact::{DecodeOptions, EncodeOptions, header};
 use agent99::{Agent, Engine, Map, Value};
 use std::path::{Path, PathBuf};
 
-/// The extension of artifacts.
 const EXTENSION: &str = "a99b";
 
-/// Runs the command.
 pub(crate) fn run(args: &CompileArgs) -> Result<Exit, Failure> {
     if args.emit == EmitForm::Json {
         return emit_json(args);
@@ -22,7 +20,7 @@ pub(crate) fn run(args: &CompileArgs) -> Result<Exit, Failure> {
     let key = args.sign.as_deref().map(secret_key).transpose()?;
     let (agent, source) =
         input::agent(&Engine::builder().lint(true).build(), &args.program.program)?;
-    // Every limit holds for what is written too, so that it can be read.
+    // Check the limits of readers, so that every written artifact can be read.
     let limits = DecodeOptions::default();
     let failed = |error| Failure::artifact(&source.name, error);
     let options = EncodeOptions { strip: args.strip };
@@ -57,7 +55,7 @@ pub(crate) fn run(args: &CompileArgs) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
-/// Writes the program as JSON: what a source stands for, or an artifact carries.
+/// Writes the program as JSON, from its source or its artifact.
 fn emit_json(args: &CompileArgs) -> Result<Exit, Failure> {
     let given = [
         (args.sign.is_some(), "--sign"),
@@ -95,7 +93,7 @@ fn program_json(_: &Engine, agent: &Agent) -> Option<Vec<u8>> {
     agent.source().map(std::borrow::Cow::into_owned)
 }
 
-/// Where to write: what the user said, or beside the program.
+/// The output path: as given, or beside the program.
 fn output_path(args: &CompileArgs) -> Result<PathBuf, Failure> {
     let program = &args.program.program;
     let stdin = Path::new(input::STDIN);

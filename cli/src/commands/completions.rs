@@ -5,7 +5,6 @@ use crate::failure::{Exit, Failure};
 use crate::output;
 use clap::CommandFactory as _;
 
-/// Runs the command.
 pub(crate) fn run(args: &CompletionsArgs) -> Result<Exit, Failure> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "a99", &mut script);

@@ -1,4 +1,4 @@
-//! `a99 config`: the settings and grants in force, and where each comes from.
+//! `a99 config`: prints the effective settings and grants, with their sources.
 
 use crate::args::{ConfigCommandArgs, KEYS};
 use crate::config::{EffectiveConfig, From};
@@ -6,7 +6,6 @@ use crate::failure::{Exit, Failure};
 use crate::output;
 use agent99::{Map, Value};
 
-/// Runs the command.
 pub(crate) fn run(args: &ConfigCommandArgs) -> Result<Exit, Failure> {
     let program = args.program.as_deref();
     if let Some(program) = program

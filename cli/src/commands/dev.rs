@@ -1,9 +1,8 @@
-//! `a99 dev`: help with making agents.
+//! `a99 dev`: tools for developing agents.
 
 use crate::args::{DevArgs, DevCommand, ModelServerArgs};
 use crate::failure::{Exit, Failure};
 
-/// Runs the command.
 pub(crate) fn run(args: &DevArgs) -> Result<Exit, Failure> {
     match &args.command {
         DevCommand::ModelServer(args) => model_server(args),
@@ -40,7 +39,7 @@ fn model_server(args: &ModelServerArgs) -> Result<Exit, Failure> {
         } else {
             output::out(&format!("{url}\n"));
         }
-        // The server ends with the command.
+        // The server stops with the command.
         let interrupted = tokio::signal::ctrl_c().await;
         interrupted.map_err(|error| Failure::about("cannot listen for interrupts", error))?;
         Ok(Exit::Aborted)

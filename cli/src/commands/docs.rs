@@ -1,4 +1,4 @@
-//! Reference page of the command line, `docs/cli.md`, made from its definitions.
+//! Reference page of the command line, `docs/cli.md`, generated from its definitions.
 
 use crate::args::Cli;
 use crate::failure::{Exit, Failure};
@@ -31,10 +31,9 @@ they need the feature `sandbox`, and this page was made without it.
 
 ";
 
-/// Commands that this page does not show.
+/// Commands that this page omits.
 const ELSEWHERE: [&str; 2] = ["help", "sandbox"];
 
-/// Runs the command.
 pub(crate) fn run() -> Result<Exit, Failure> {
     let mut command = Cli::command();
     command.build();
@@ -50,7 +49,7 @@ pub(crate) fn run() -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
-/// The commands below one that are for everybody.
+/// Visible subcommands.
 fn shown(command: &Command) -> impl Iterator<Item = &Command> {
     let inner = command.get_subcommands();
     inner.filter(|inner| !inner.is_hide_set() && !ELSEWHERE.contains(&inner.get_name()))
@@ -83,7 +82,7 @@ fn section(out: &mut String, command: &Command, parent: &str, level: usize) {
     options(out, command, false);
     if let Some(after) = command.get_after_long_help() {
         let after = after.to_string();
-        // The table of exit codes stands above.
+        // The page has the table of exit codes once, above.
         let after = after.split("\n\nExit codes:").next().unwrap_or_default();
         let _ = writeln!(out, "```text\n{}\n```\n", after.trim_end());
     }
@@ -92,8 +91,7 @@ fn section(out: &mut String, command: &Command, parent: &str, level: usize) {
     }
 }
 
-/// A table of arguments and options; those of every command only where they are
-/// asked for.
+/// A table of arguments and options; with `global`, of those that every command has.
 fn options(out: &mut String, command: &Command, global: bool) {
     let standard = |arg: &Arg| matches!(arg.get_id().as_str(), "help" | "version");
     let rows = command
@@ -132,7 +130,7 @@ fn options(out: &mut String, command: &Command, global: bool) {
     out.push('\n');
 }
 
-/// What the value of an argument is called.
+/// Name of an argument's value.
 fn value(arg: &Arg) -> String {
     let names = arg.get_value_names().unwrap_or_default();
     match names {
@@ -141,7 +139,7 @@ fn value(arg: &Arg) -> String {
     }
 }
 
-/// The help of an argument, with the values that it may have.
+/// The help of an argument, with its possible values.
 fn meaning(arg: &Arg) -> String {
     let help = arg.get_long_help().or_else(|| arg.get_help());
     let mut text = help.map_or_else(String::new, |help| help.to_string().replace('\n', " "));
@@ -160,7 +158,7 @@ fn meaning(arg: &Arg) -> String {
     text
 }
 
-/// A text as a cell of a table.
+/// Escapes a text for a table cell.
 fn cell(text: &str) -> String {
     text.replace('|', "\\|")
 }

@@ -1,4 +1,4 @@
-//! `a99 doctor`: what a run would use, whether it can be reached, and what helps if not.
+//! `a99 doctor`: checks the resources of a run, and suggests fixes.
 
 use crate::args::ConfigCommandArgs;
 use crate::config::EffectiveConfig;
@@ -7,12 +7,11 @@ use crate::{embed, models, network, output, store};
 use a99_core::text::escape_for_terminal;
 use serde_json::{Value as Json, json};
 
-/// How a check ended.
+/// Result of a check.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Status {
-    /// All is well.
     Ok,
-    /// A run works, but perhaps not as it is meant.
+    /// A run works, but perhaps not as intended.
     Warning,
     /// A run that needs this fails.
     Problem,
@@ -28,21 +27,18 @@ impl Status {
     }
 }
 
-/// The result of a check.
+/// A check with its result.
 #[derive(Clone, Debug)]
 pub(crate) struct Check {
-    /// The check's name, which never changes.
+    /// Stable name of the check.
     pub check: &'static str,
-    /// How it ended.
     pub status: Status,
-    /// What was found.
     pub text: String,
-    /// What helps.
     pub help: Option<String>,
 }
 
 impl Check {
-    /// Something that is as it should be.
+    /// A passed check.
     pub(crate) fn ok(check: &'static str, text: impl Into<String>) -> Check {
         Check {
             check,
@@ -52,7 +48,7 @@ impl Check {
         }
     }
 
-    /// Something that is not.
+    /// A failed check.
     pub(crate) fn problem(check: &'static str, text: impl Into<String>, help: &str) -> Check {
         Check {
             status: Status::Problem,
@@ -61,7 +57,7 @@ impl Check {
         }
     }
 
-    /// Something that may not be meant.
+    /// A check with a warning.
     pub(crate) fn warning(check: &'static str, text: impl Into<String>, help: &str) -> Check {
         Check {
             status: Status::Warning,
@@ -69,7 +65,7 @@ impl Check {
         }
     }
 
-    /// A failure of the command.
+    /// A check that a failure of the command ended.
     pub(crate) fn failed(check: &'static str, failure: &Failure) -> Check {
         let (text, help) = failure.told();
         Check::problem(check, text, &help)
@@ -94,7 +90,7 @@ impl Check {
     }
 }
 
-/// Prints checks; the exit code says whether one found a problem.
+/// Prints checks; the exit code reports whether one found a problem.
 pub(crate) fn report(checks: &[Check], json: bool) -> Exit {
     let sound = checks.iter().all(|check| check.status != Status::Problem);
     if json {
@@ -109,7 +105,7 @@ pub(crate) fn report(checks: &[Check], json: bool) -> Exit {
     if sound { Exit::Ok } else { Exit::Error }
 }
 
-/// The features that a binary may lack, and what each is for.
+/// Optional features of the binary, with their purpose.
 const FEATURES: &[(&str, bool, &str)] = &[
     ("http", cfg!(feature = "http"), "`--allow net:RULE`"),
     ("models", cfg!(feature = "models"), "`--llm`"),
@@ -150,7 +146,6 @@ fn features() -> Check {
     }
 }
 
-/// Runs the command.
 pub(crate) fn run(args: &ConfigCommandArgs) -> Result<Exit, Failure> {
     let program = args.program.as_deref();
     let mut checks = vec![features()];
@@ -180,7 +175,7 @@ pub(crate) fn run(args: &ConfigCommandArgs) -> Result<Exit, Failure> {
     Ok(report(&checks, args.json))
 }
 
-/// Whether the model of embeddings can be read; a service is not asked, which would cost.
+/// Checks that the embedding model can be read. A service is not called, because calls cost money.
 fn embedder(config: &EffectiveConfig) -> Option<Check> {
     let from = config.set.embed.as_deref()?;
     Some(match embed::grant(config, agent99::Capabilities::none()) {
@@ -193,7 +188,7 @@ fn embedder(config: &EffectiveConfig) -> Option<Check> {
     })
 }
 
-/// Whether the store can be opened; a file that is not there yet is not made.
+/// Checks that the store can be opened, without creating a missing file.
 fn storage(config: &EffectiveConfig) -> Option<Check> {
     let place = config.set.store.as_ref()?;
     if let Some(path) = place.file()

@@ -1,4 +1,4 @@
-//! `a99 explain`: what a code means and what helps, from the tables of codes.
+//! `a99 explain`: meaning and fix of a code, from the code tables.
 
 use crate::args::ExplainArgs;
 use crate::failure::{Exit, Failure, USAGE};
@@ -8,14 +8,12 @@ use a99_core::diag::{excerpt, suggest};
 use agent99::{Map, Value};
 use std::fmt::Write as _;
 
-/// The codes of crates that this binary may not be built with: heading, what they
-/// are about, code, alias, meaning.
+/// Codes of crates that this binary may lack: section, its subject, code, alias, meaning.
 const OTHERS: &str = include_str!("../codes.tsv");
 
-/// The page that lists them all.
 const PAGE: &str = "docs/errors.md";
 
-/// Every code, in the order of the page.
+/// All codes, in the order of the page.
 fn sections() -> Vec<Section<'static>> {
     let mut sections = codes::sections();
     for line in OTHERS.lines() {
@@ -40,7 +38,6 @@ fn sections() -> Vec<Section<'static>> {
     sections
 }
 
-/// Runs the command.
 pub(crate) fn run(args: &ExplainArgs) -> Result<Exit, Failure> {
     let sections = sections();
     let Some(wanted) = args.code.as_deref().map(bare) else {
@@ -68,7 +65,7 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
-/// The code in what was copied from a message: `error[a.b]` and the like.
+/// Extracts the code from a copied message, such as `error[a.b]`.
 fn bare(text: &str) -> &str {
     let text = text.trim();
     match text.split_once('[') {
@@ -77,8 +74,7 @@ fn bare(text: &str) -> &str {
     }
 }
 
-/// The code that is nearest to one that is none: by all of it, or by what stands behind
-/// the dot.
+/// Suggests the code most similar to an unknown one, by the whole text or the part after the dot.
 fn unknown(wanted: &str, names: &[&str]) -> String {
     let last = |name: &str| name.rsplit('.').next().unwrap_or_default().to_owned();
     let begins = |name: &&&str| wanted.contains('.') && name.starts_with(wanted);
@@ -112,8 +108,8 @@ fn to_text(section: &Section<'_>, row: &Code<'_>) -> String {
     out
 }
 
-/// Text of a page without marks of Markdown: links as their text, emphasis as it is read. What
-/// stands in backticks is code, and stays.
+/// Strips Markdown from a page's text: links become their text, emphasis is removed. Code in
+/// backticks stays.
 fn plain(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;

@@ -1,4 +1,4 @@
-//! `a99 fmt`: lays programs out in one way.
+//! `a99 fmt`: formats programs.
 
 use crate::args::FmtArgs;
 use crate::failure::{Exit, Failure};
@@ -10,10 +10,9 @@ use a99_core::json::{Document, Limits};
 use agent99::{Diagnostic, Diagnostics, Map, Value};
 use std::path::{Path, PathBuf};
 
-/// Files of a folder that are laid out, if they are programs.
+/// Extensions of files in folders that may be programs.
 const EXTENSIONS: [&str; 1] = ["json"];
 
-/// Runs the command.
 pub(crate) fn run(args: &FmtArgs) -> Result<Exit, Failure> {
     let format = match args.json {
         true => Format::Json,
@@ -29,8 +28,7 @@ pub(crate) fn run(args: &FmtArgs) -> Result<Exit, Failure> {
             Ok(done) => done,
             Err(failure) => failure.report(format),
         };
-        // A file that cannot be read or written weighs more than one that is
-        // refused.
+        // A file that cannot be read or written outranks a refused one.
         if exit == Exit::Ok || done == Exit::Usage {
             exit = done;
         }
@@ -38,7 +36,7 @@ pub(crate) fn run(args: &FmtArgs) -> Result<Exit, Failure> {
     Ok(exit)
 }
 
-/// Prints a program as a source.
+/// Prints a program in the source form.
 #[cfg(feature = "source")]
 fn to_source(args: &FmtArgs) -> Result<Exit, Failure> {
     let [path] = &args.programs[..] else {
@@ -62,7 +60,7 @@ fn to_source(args: &FmtArgs) -> Result<Exit, Failure> {
     }
 }
 
-/// Findings about the program with nodes for its texts, in the text that was read.
+/// Moves diagnostics from the program with nodes for its texts to the text that was read.
 #[cfg(feature = "source")]
 fn place(found: &mut Diagnostics, agent: &agent99::Agent) {
     let document = agent.artifact().program().source.document();
@@ -83,7 +81,7 @@ fn to_source(_: &FmtArgs) -> Result<Exit, Failure> {
     Err(Failure::missing_feature("`--to ajs`", "source"))
 }
 
-/// Lays out one file; in a folder, one that is no program is left alone.
+/// Formats one file; skips a file of a folder that is not a program.
 fn one(args: &FmtArgs, path: &Path, named: bool) -> Result<Exit, Failure> {
     let source = input::read(path)?;
     if source.is_script() {
@@ -142,18 +140,17 @@ fn report(args: &FmtArgs, name: &str, changed: bool, word: &str) {
     }
 }
 
-/// Why a file is no program.
+/// Why a file is not a program.
 struct Findings(Diagnostics);
 
 impl Findings {
-    /// Whether it is not even JSON.
+    /// Whether the file is not even JSON.
     fn has_syntax_errors(&self) -> bool {
         self.0.iter().any(|found| found.code != codes::BAD_ROOT)
     }
 }
 
-/// The text of a program: JSON whose root is a `seq`. Whether it is right otherwise
-/// does not matter.
+/// Checks that a text is a program: JSON whose root is a `seq`. Other mistakes do not matter.
 fn program_text(bytes: Vec<u8>) -> Result<String, (Vec<u8>, Findings)> {
     let document = match Document::parse(bytes.clone(), &Limits::default()) {
         Ok(document) => document,
@@ -170,6 +167,6 @@ fn program_text(bytes: Vec<u8>) -> Result<String, (Vec<u8>, Findings)> {
         found.locate(&bytes);
         return Err((bytes, Findings(found)));
     }
-    // Documents are UTF-8.
+    // The reader accepts only UTF-8.
     Ok(String::from_utf8(bytes).unwrap_or_default())
 }

@@ -1,11 +1,10 @@
-//! `a99 inspect`: prints the bytecode of a program, and what an artifact holds.
+//! `a99 inspect`: prints the bytecode of a program, or the content of an artifact.
 
 use crate::args::ProgramArgs;
 use crate::failure::{Exit, Failure};
 use crate::{artifact, input, output};
 use agent99::{Engine, Map, Value};
 
-/// Runs the command.
 pub(crate) fn run(args: &ProgramArgs) -> Result<Exit, Failure> {
     let source = input::read(&args.program)?;
     if source.is_artifact() {
@@ -20,7 +19,7 @@ pub(crate) fn run(args: &ProgramArgs) -> Result<Exit, Failure> {
         output::json(&Value::Object(map));
     } else {
         super::show_warnings(&agent, &source);
-        // The disassembler shows all text of the program escaped.
+        // The disassembler escapes all text of the program.
         output::out(&listing);
     }
     Ok(Exit::Ok)

@@ -1,4 +1,4 @@
-//! `a99 keys`: makes keys that sign artifacts.
+//! `a99 keys`: creates keys that sign artifacts.
 
 use crate::args::{KeysArgs, KeysCommand, NewKeyArgs};
 use crate::failure::{Exit, Failure};
@@ -7,10 +7,8 @@ use agent99::artifact::sign::SecretKey;
 use agent99::capabilities::{Clock as _, SystemClock};
 use agent99::{Map, Value};
 
-/// Seconds of a day.
 const DAY: u64 = 24 * 60 * 60;
 
-/// Runs the command.
 pub(crate) fn run(args: &KeysArgs) -> Result<Exit, Failure> {
     match &args.command {
         KeysCommand::New(args) => new(args),
@@ -26,7 +24,7 @@ fn new(args: &NewKeyArgs) -> Result<Exit, Failure> {
     let key = SecretKey::from_seed(&seed, expires);
     let secret = args.dir.join(format!("{}.key.json", args.name));
     let public = args.dir.join(format!("{}.pub.json", args.name));
-    // The public file first: a half-made key then holds no secret.
+    // Write the public file first: if it fails, no secret is on disk.
     write::create(&public, key.to_public_json().as_bytes(), write::Access::All)?;
     let written = write::create(
         &secret,
@@ -34,7 +32,7 @@ fn new(args: &NewKeyArgs) -> Result<Exit, Failure> {
         write::Access::Owner,
     );
     if let Err(failure) = written {
-        // It was made a moment ago, for a key that does not exist.
+        // Remove the new public file, whose secret key was not written.
         let _ = std::fs::remove_file(&public);
         return Err(failure);
     }

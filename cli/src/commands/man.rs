@@ -1,4 +1,4 @@
-//! `a99 man`: manual pages, made from the definitions of the command line.
+//! `a99 man`: generates manual pages from the command-line definitions.
 
 use crate::args::{Cli, ManArgs};
 use crate::failure::{Exit, Failure};
@@ -7,7 +7,6 @@ use clap::{Command, CommandFactory as _};
 use clap_mangen::Man;
 use std::path::Path;
 
-/// Runs the command.
 pub(crate) fn run(args: &ManArgs) -> Result<Exit, Failure> {
     let mut command = Cli::command();
     command.build();
@@ -23,7 +22,7 @@ pub(crate) fn run(args: &ManArgs) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
-/// Writes the pages of a command and of those below it.
+/// Writes the pages of a command and its subcommands.
 fn pages(dir: &Path, command: &Command, name: &str, written: &mut usize) -> Result<(), Failure> {
     let path = dir.join(format!("{name}.1"));
     write::replace(&path, &page(command, name)?, std::iter::empty())?;

@@ -34,7 +34,7 @@ use crate::input::Source;
 use crate::output;
 use agent99::{Agent, Diagnostics};
 
-/// Shows what the compiler warned of.
+/// Prints the compiler's warnings.
 fn show_warnings(agent: &Agent, source: &Source) {
     show_findings(agent.warnings(), source);
 }

@@ -1,10 +1,9 @@
-//! `a99 model`: makes the model of embeddings ready, and shows what models cost.
+//! `a99 model`: imports the embedding model, and shows prices of models.
 
 use crate::args::{ConfigCommandArgs, ModelArgs, ModelCommand, ModelImportArgs};
 use crate::config::EffectiveConfig;
 use crate::failure::{Exit, Failure};
 
-/// Runs the command.
 pub(crate) fn run(args: &ModelArgs) -> Result<Exit, Failure> {
     match &args.command {
         ModelCommand::Import(args) => import(args),

@@ -1,4 +1,4 @@
-//! `a99 new`: writes a first program that runs.
+//! `a99 new`: writes a first program.
 
 use crate::args::{NewArgs, TemplateArg};
 use crate::failure::{Exit, Failure};
@@ -6,7 +6,7 @@ use crate::{output, write};
 use agent99::{Map, Value};
 use std::path::Path;
 
-/// The files of a template: name, text.
+/// The files of a template: name and text.
 type Files = &'static [(&'static str, &'static str)];
 
 const BASIC: Files = &[
@@ -28,7 +28,6 @@ const MODEL: Files = &[
     ),
 ];
 
-/// Runs the command.
 pub(crate) fn run(args: &NewArgs) -> Result<Exit, Failure> {
     let files = match args.template {
         TemplateArg::Basic => BASIC,

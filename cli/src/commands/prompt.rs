@@ -1,11 +1,10 @@
-//! `a99 prompt`: the text that teaches a model to write programs.
+//! `a99 prompt`: prints the prompt that teaches a model to write programs.
 
 use crate::args::PromptArgs;
 use crate::failure::{Exit, Failure};
 use crate::output;
 use agent99::{Engine, PromptForm, Value, json};
 
-/// Runs the command.
 pub(crate) fn run(args: &PromptArgs) -> Result<Exit, Failure> {
     let form = match (args.full, args.source) {
         (true, _) => PromptForm::Full,

@@ -1,8 +1,7 @@
-//! `a99 repl`: expressions and steps, one at a time, with variables that stay.
+//! `a99 repl`: evaluates expressions and steps, with variables that persist.
 //!
-//! Each line is a program of its own that takes the variables as arguments and
-//! returns them: it pays fuel, is bounded in time and memory, and one that fails
-//! leaves the variables as they were.
+//! Each line becomes a separate program that takes the variables as arguments and returns them. It
+//! pays fuel and is bounded in time and memory, and a failed line leaves the variables unchanged.
 
 mod entry;
 
@@ -31,7 +30,6 @@ A step may go over several lines, until its brackets are closed. `_` is the last
 value. Variables are kept as data: sets and dates become what JSON shows of them.
 ";
 
-/// Runs the command.
 pub(crate) fn run(args: &ReplArgs) -> Result<Exit, Failure> {
     let script = match &args.script {
         Some(path) => Script::parse(&input::read_for("--script", path)?)?,
@@ -62,7 +60,7 @@ pub(crate) fn run(args: &ReplArgs) -> Result<Exit, Failure> {
             ":quit" | ":q" | ":exit" => break,
             text => runtime.block_on(session.line(text)),
         };
-        // Of lines that nobody typed, the first that fails is what counts.
+        // In scripted input the first failure decides the exit code.
         if exit == Exit::Ok && !interactive {
             exit = done;
         }
@@ -70,7 +68,7 @@ pub(crate) fn run(args: &ReplArgs) -> Result<Exit, Failure> {
     Ok(exit)
 }
 
-/// What stays from line to line.
+/// State between lines.
 struct Session {
     engine: Engine,
     granted: Capabilities,
@@ -134,18 +132,18 @@ impl Session {
         self.take(&entry, run.await)
     }
 
-    /// Shows what an entry most likely gets wrong.
+    /// Prints lint warnings about an entry.
     fn warn(&self, entry: &Entry) {
         let options = CompileOptions {
             lint: true,
             ..CompileOptions::default()
         };
         let program = entry.declared(&self.variables).to_string();
-        // What rejects it is told when it is compiled to be run.
+        // A rejected entry is reported when it is compiled to run.
         let Ok(agent) = self.engine.compile_with(program, &options) else {
             return;
         };
-        // Warnings about what surrounds the entry are about nothing that was typed.
+        // Skip warnings about the code generated around the entry.
         let about = |w: &&Diagnostic| entry.returns() || w.pointer.starts_with("/steps/1");
         for warning in agent.warnings().iter().filter(about) {
             let help = warning.help.as_ref();
@@ -155,7 +153,7 @@ impl Session {
         }
     }
 
-    /// Keeps and shows what came of a line.
+    /// Stores and shows the outcome of a line.
     fn take(&mut self, entry: &Entry, mut outcome: Outcome) -> Exit {
         for warning in &outcome.warnings {
             output::note("warning", &warning.to_string_lossy());
@@ -164,7 +162,7 @@ impl Session {
             outcome.logs.iter().for_each(crate::stream::log);
         }
         if let Some(error) = &mut outcome.error {
-            // Its place is one in a program that nobody wrote.
+            // The pointer refers to the generated program.
             error.pointer = None;
             crate::help::advise(error, &input::Source::none(), self.engine.atoms());
             let exit = Exit::of(error.code);
@@ -203,8 +201,7 @@ impl Session {
         Exit::Ok
     }
 
-    /// Keeps the variables that are other than before; gives the value to show and
-    /// those that have changed.
+    /// Stores changed variables. Returns the value to show, and the changed variables.
     fn keep(&mut self, entry: &Entry, after: Map) -> (Option<Value>, Map) {
         let mut changed = Map::new();
         let mut shown = None;

@@ -1,4 +1,4 @@
-//! `a99 run`: runs a program and prints what came of it.
+//! `a99 run`: runs a program and prints its outcome.
 
 use crate::args::{CostModelArg, RunArgs};
 use crate::computer::Computer;
@@ -31,19 +31,18 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-/// What is said where a program ends without a result.
+/// Note for a program that ends without a result.
 const NO_RESULT: &str = "The program returned no result: a `return` step gives one";
 
-/// Fuel of a run, unless it is told.
+/// Default fuel of a run.
 const FUEL: f64 = 1000.0;
 
-/// Time of a run that may reach the network, unless it is told.
+/// Default timeout of a run that may reach the network.
 const WITH_NETWORK: Duration = Duration::from_secs(600);
 
-/// Undeclared arguments that are told.
+/// Most undeclared arguments to report.
 const MAX_UNDECLARED: usize = 8;
 
-/// Runs the command.
 pub(crate) fn run(args: &RunArgs) -> Result<Exit, Failure> {
     let computer = Computer::of(args)?;
     let config = EffectiveConfig::of(&args.config, Some(&args.program.program))?;
@@ -71,7 +70,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit, Failure> {
         source.check_signature(keys)?;
     }
     let (agent, source) = input::agent_in(&engine, source, args.lenient)?;
-    // Opened before the run, lest the run be in vain.
+    // Open it before the run: a failure afterwards would waste the run.
     let trace = args.trace.as_deref();
     let trace = trace.map(|path| open_trace(args, &config, path));
     let trace = trace.transpose()?;
@@ -81,7 +80,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit, Failure> {
         true => options,
         false => options.console(stream::log),
     };
-    // What sub-agents run with; their steps are no lines of this run's trace.
+    // Options of sub-agents; their steps are not part of this run's trace.
     let of_agents = stream::AgentLines::default();
     let inherited = match args.program.json {
         true => of_agents.of(options.clone()),
@@ -124,7 +123,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit, Failure> {
         crate::limits::check(&config, &granted)?;
         let granted = store.grant(&config, granted)?;
         let granted = agents::grant(&engine, &config, keys.as_ref(), &inherited, granted)?;
-        // The handler must be in place before the program starts.
+        // Install the handler before the program starts.
         on_interrupt(signal)?;
         Ok(engine.run(&agent, input.args, options, granted).await)
     });
@@ -140,7 +139,6 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit, Failure> {
     let warnings = config.warnings.iter().map(|text| Text::from(text.as_str()));
     outcome.warnings.extend(warnings);
     let mut place = None;
-    // Read before the end, which is no failure.
     if let Some(error) = &mut outcome.error {
         computer.explain(error);
         help::advise(error, &source, engine.atoms());
@@ -153,7 +151,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit, Failure> {
 
     if let Some((name, lines)) = trace {
         match lines.finish() {
-            // A reader that goes away has what it wants.
+            // A closed pipe is no error.
             Err(error) if error.kind() != ErrorKind::BrokenPipe => {
                 return Err(Failure::about(&name, error));
             }
@@ -192,7 +190,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit, Failure> {
     Ok(exit.unwrap_or(Exit::Ok))
 }
 
-/// What the run may use of models.
+/// Token and money limits of the run.
 pub(crate) fn account_limits(config: &EffectiveConfig) -> Result<AccountLimits, Failure> {
     let money = config.set.max_money.map(|units| {
         let wrong = || config.wrong("max-money", 0, "it is too much", "write a smaller number");
@@ -205,7 +203,7 @@ pub(crate) fn account_limits(config: &EffectiveConfig) -> Result<AccountLimits, 
     })
 }
 
-/// What the run takes besides the program.
+/// Inputs of a run in addition to the program.
 struct Inputs {
     args: Value,
     context: Option<Value>,
@@ -232,7 +230,7 @@ impl Inputs {
     }
 }
 
-/// The request context with the variables that atoms may read.
+/// The request context with the environment variables that atoms may read.
 pub(crate) fn with_env(
     context: Option<Value>,
     config: &EffectiveConfig,
@@ -243,7 +241,7 @@ pub(crate) fn with_env(
     }
     let mut env = Map::new();
     for (at, name) in names.iter().enumerate() {
-        // What cannot be read was refused when it was parsed.
+        // Parsing has refused unreadable names already.
         let Ok(name) = &name.0 else { continue };
         let value = name
             .read()
@@ -261,12 +259,12 @@ pub(crate) fn with_env(
             "it and the member `env` of --context exclude each other",
             "leave one of them out",
         ),
-        // What is given is an object.
+        // A given context is an object.
         _ => Ok(Some(context)),
     }
 }
 
-/// The files that a run reads.
+/// Input files of a run.
 pub(crate) fn input_files(args: &RunArgs) -> impl Iterator<Item = &Path> {
     let values = [&args.args, &args.context];
     let values = values
@@ -287,8 +285,7 @@ pub(crate) fn input_files(args: &RunArgs) -> impl Iterator<Item = &Path> {
         .chain(values)
 }
 
-/// Refuses options for an op that is not there: a quota that is misspelt guards
-/// nothing.
+/// Refuses options for an unknown op: a misspelt quota would guard nothing.
 pub(crate) fn check_ops(config: &EffectiveConfig, engine: &Engine) -> Result<(), Failure> {
     let set = &config.set;
     let quotas = set.quota.iter().map(|(op, _)| op).enumerate();
@@ -300,7 +297,7 @@ pub(crate) fn check_ops(config: &EffectiveConfig, engine: &Engine) -> Result<(),
         .chain(times.map(|of| ("atom-timeout", of)));
     let mut seen = HashSet::new();
     for (option, (at, op)) in all {
-        // Of two limits, which one holds is nothing to guess.
+        // Refuse two limits for one op: either choice would be a guess.
         if !seen.insert((option, op)) {
             let text = format!("`{}` is there twice", excerpt(op));
             return Err(config.wrong(option, at, text, "leave one of them out"));
@@ -311,7 +308,7 @@ pub(crate) fn check_ops(config: &EffectiveConfig, engine: &Engine) -> Result<(),
         let known = engine.atoms().iter().map(|atom| &*atom.sig.name);
         let known: Vec<&str> = known.filter(|name| !name.contains(':')).collect();
         let lower = op.to_ascii_lowercase();
-        // `fetch` is a part of the name `httpFetch`.
+        // `fetch` is part of the name `httpFetch`.
         let holds = |name: &&str| lower.len() > 2 && name.to_ascii_lowercase().contains(&lower);
         let nearest = suggest(op, known.iter().copied());
         let nearest = nearest.or_else(|| known.into_iter().find(holds).map(str::to_owned));
@@ -335,8 +332,8 @@ pub(crate) fn check_ops(config: &EffectiveConfig, engine: &Engine) -> Result<(),
     Ok(())
 }
 
-/// What is said of arguments that the program's `inputSchema` does not declare:
-/// most likely misspelt, they are nothing that it reads.
+/// Warnings about arguments that the program's `inputSchema` does not declare. Most likely they are
+/// misspelt, and the program does not read them.
 fn undeclared(agent: &Agent, args: &Value) -> Vec<Diagnostic> {
     let schema = agent.artifact().program().input_schema.as_ref();
     let properties = schema.and_then(|schema| schema.get("properties")?.as_object());
@@ -345,7 +342,7 @@ fn undeclared(agent: &Agent, args: &Value) -> Vec<Diagnostic> {
         return Vec::new();
     };
     let names: Vec<_> = properties.keys().map(Text::to_string_lossy).collect();
-    // One that is given is not the one that was meant.
+    // A given argument is not the intended one.
     let free: Vec<&str> = properties
         .keys()
         .zip(&names)
@@ -370,7 +367,7 @@ fn undeclared(agent: &Agent, args: &Value) -> Vec<Diagnostic> {
     told.collect()
 }
 
-/// Opens the trace, which must not overwrite what the run reads (security P06).
+/// Opens the trace, which must not overwrite an input of the run (security P06).
 fn open_trace(
     args: &RunArgs,
     config: &EffectiveConfig,
@@ -386,7 +383,7 @@ fn open_trace(
     let real = |path: &Path| -> Option<PathBuf> { path.canonicalize().ok() };
     let is_input = real(path)
         .is_some_and(|target| input_files(args).any(|input| real(input).as_ref() == Some(&target)));
-    // A store may be there only later.
+    // The store's file may not exist yet.
     let place = |path: &Path| real(path).or_else(|| std::path::absolute(path).ok());
     let store = config
         .set
@@ -414,7 +411,7 @@ fn options(
 ) -> Result<RunOptions, Failure> {
     let set = &config.set;
     let mut options = limits(config)?;
-    // What waits for others needs more time than its fuel stands for.
+    // A run that waits for others needs more time than its fuel stands for.
     let waits = !set.allow.is_empty() || set.llm.is_some() || config.models.is_some();
     let usual = waits.then_some(WITH_NETWORK);
     let time = args.timeout_ms.map(Duration::from_millis);
@@ -427,7 +424,7 @@ fn options(
     Ok(options)
 }
 
-/// Options of a run that say what it may use, but for its time.
+/// Options that limit a run, except its timeout.
 pub(crate) fn limits(config: &EffectiveConfig) -> Result<RunOptions, Failure> {
     let set = &config.set;
     let bad = |name: &str, at: usize, error: &dyn std::fmt::Display| {
@@ -461,11 +458,11 @@ pub(crate) fn limits(config: &EffectiveConfig) -> Result<RunOptions, Failure> {
     Ok(options.readable_context(set.readable_context.iter().map(String::as_str)))
 }
 
-/// Lets the first interrupt abort the run; the second ends the process, should
-/// the run not listen. Returns when the handler is in place.
+/// The first interrupt aborts the run; the second ends the process, in case the run does not react.
+/// Returns when the handler is installed.
 ///
-/// They are waited for on a thread of their own: the run's thread does nothing else
-/// while the program works on a single long operation.
+/// A separate thread waits for interrupts: the run's thread is blocked while the program executes a
+/// single long operation.
 fn on_interrupt(signal: AbortSignal) -> Result<(), Failure> {
     let failed = |error| Failure::about("cannot listen for interrupts", error);
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -476,7 +473,7 @@ fn on_interrupt(signal: AbortSignal) -> Result<(), Failure> {
     let listen = async move {
         loop {
             let mut interrupt = pin!(tokio::signal::ctrl_c());
-            // The first poll puts the handler in place.
+            // The first poll installs the handler.
             let first = poll_fn(|cx| Poll::Ready(interrupt.as_mut().poll(cx))).await;
             let _ = listens.send(());
             let interrupted = match first {
@@ -496,7 +493,7 @@ fn on_interrupt(signal: AbortSignal) -> Result<(), Failure> {
         .name("interrupts".to_owned())
         .spawn(move || runtime.block_on(listen))
         .map_err(failed)?;
-    // Where interrupts cannot be listened for they end the process.
+    // If interrupts cannot be handled, they end the process.
     let _ = listening.recv();
     Ok(())
 }
@@ -513,7 +510,7 @@ fn outcome_json(outcome: &Outcome, diagnostics: &Diagnostics, place: Option<(u32
     json
 }
 
-/// The outcome as the last line of a stream of events.
+/// The outcome as the last line of an event stream.
 fn as_event(outcome: Value) -> Value {
     let mut map = Map::new();
     map.insert("event", "outcome");
@@ -523,7 +520,7 @@ fn as_event(outcome: Value) -> Value {
     Value::Object(map)
 }
 
-/// JSON about a place in the program, with line and column of a source that is no JSON.
+/// Adds line and column to JSON about a place in a source other than JSON.
 fn with_place(mut json: Value, place: Option<(u32, u32)>) -> Value {
     if let (Value::Object(map), Some((line, column))) = (&mut json, place) {
         map.insert("line", line);
@@ -532,7 +529,7 @@ fn with_place(mut json: Value, place: Option<(u32, u32)>) -> Value {
     json
 }
 
-/// The outcome for people.
+/// Prints the outcome for people.
 fn show(outcome: &Outcome, place: Option<(&str, (u32, u32))>) {
     for warning in &outcome.warnings {
         output::note("warning", &warning.to_string_lossy());
@@ -544,13 +541,13 @@ fn show(outcome: &Outcome, place: Option<(&str, (u32, u32))>) {
     output::note("fuel used", &outcome.fuel_used.to_string());
 }
 
-/// A failed run in the manner of the compiler's diagnostics.
+/// A failed run, in the format of the compiler's diagnostics.
 pub(crate) fn error_text(error: &RunError, place: Option<(&str, (u32, u32))>) -> String {
     let shown = |text: &str| escape_for_terminal(text);
     let (code, message) = (error.code, error.message.to_string_lossy());
     let mut text = format!("error[{code}]: {}\n", shown(&message));
     let op = match &*error.op.to_string_lossy() {
-        // The run itself, which is no step of the program.
+        // The run itself, which is not a step of the program.
         "vm.run" => "the run".to_owned(),
         op => shown(op),
     };

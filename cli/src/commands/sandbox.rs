@@ -1,5 +1,4 @@
-//! `a99 sandbox`: builds the image, and runs commands in a guest of their own or
-//! in one that has a name.
+//! `a99 sandbox`: builds the image, and runs commands in a new or a named sandbox.
 
 mod cp;
 mod exec;
@@ -21,17 +20,16 @@ use a99_sandbox::vm::{self, VmCode, VmError, WasmMachine, Worker};
 use serde_json::{Value as Json, json};
 use std::path::Path;
 
-/// The committed lock file, below the folder with the sources.
+/// The committed lock file, relative to the sources.
 const LOCK_FILE: &str = "sandbox/image/lock.json";
 
-/// The exit code of a command that ran too long, as `timeout` gives it.
+/// Exit code of a command that timed out, as of `timeout`.
 const TIMED_OUT: u8 = 124;
-/// The exit code of a sandbox that failed, as containers give it.
+/// Exit code of a failed sandbox, as of container tools.
 pub(crate) const SANDBOX_FAILED: u8 = 125;
-/// The exit code of a command that could not be started, as shells give it.
+/// Exit code of a command that could not be started, as of shells.
 const CANNOT_START: u8 = 126;
 
-/// Runs the command.
 pub(crate) fn run(args: &SandboxArgs) -> Result<Exit, Failure> {
     match &args.command {
         SandboxCommand::Build(args) => Ok(build(args)),
@@ -82,7 +80,7 @@ fn build(args: &BuildArgs) -> Exit {
     }
 }
 
-/// What is built of the sources in a folder, if there are any.
+/// Build options for a folder that may hold the sources.
 pub(super) fn options(sources: &Path, versions: Versions) -> image::Options {
     let lock_file = sources.join(LOCK_FILE);
     let has_guest = sources.join("sandbox/guest/Cargo.toml").exists();
@@ -93,14 +91,14 @@ pub(super) fn options(sources: &Path, versions: Versions) -> image::Options {
     }
 }
 
-/// Who runs guests for the builder of images.
+/// The machine that runs guests for the image builder.
 pub(super) fn machine() -> Result<WasmMachine, ImageError> {
     WasmMachine::new()
         .map(|machine| machine.worker(worker()))
         .map_err(|error| ImageError::new(ErrorCode::Guest, "engine", error.to_string()))
 }
 
-/// Who compiles and tries what others made: this binary, in a process of its own.
+/// Worker that compiles and tries foreign images: this binary, in a separate process.
 fn worker() -> Worker {
     Worker::new(launch::SELF_EXE, ["sandbox", "work"])
 }
@@ -115,7 +113,7 @@ pub(super) fn image_failed(error: &ImageError, json: bool) -> Exit {
     Exit::Guest(SANDBOX_FAILED)
 }
 
-/// Progress, on the standard error output.
+/// Prints progress to standard error.
 pub(super) fn show(event: Event<'_>) {
     output::err(&match event {
         Event::Started { step } => format!("==> {step}\n"),
@@ -181,11 +179,11 @@ fn failed(error: &VmError, json: bool) -> Exit {
     Exit::Guest(exit_of(error))
 }
 
-/// The exit code of a failure.
+/// Exit code of a failure.
 pub(crate) fn exit_of(error: &VmError) -> u8 {
     match error.code {
         VmCode::TimedOut => TIMED_OUT,
-        // The guest says which of the two it is, 126 or 127.
+        // The guest reports 126 or 127.
         VmCode::CannotStart => match &error.output {
             Some(output) => output.exited.exit_code(),
             None => CANNOT_START,

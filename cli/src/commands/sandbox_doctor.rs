@@ -1,4 +1,4 @@
-//! `a99 sandbox doctor`: reports what is missing, and what helps.
+//! `a99 sandbox doctor`: reports missing parts of the sandbox, with fixes.
 
 use super::doctor::{Check, Status, report};
 use super::sandbox::{image_failed, machine, options};
@@ -7,7 +7,6 @@ use crate::sandbox_image_args::DoctorArgs;
 use a99_sandbox::image::doctor::{Diagnostic, Status as Found, examine};
 use a99_sandbox::image::{Cache, ImageError, Versions};
 
-/// Runs the command.
 pub(crate) fn run(args: &DoctorArgs) -> Exit {
     match diagnostics(args) {
         Ok(diagnostics) => {

@@ -1,4 +1,4 @@
-//! `a99 sandbox image`: carries the image to another machine.
+//! `a99 sandbox image`: exports and imports the image, for another machine.
 
 use super::sandbox::{image_failed, line, machine, show};
 use crate::failure::Exit;
@@ -8,7 +8,6 @@ use a99_sandbox::cache::portable::{Portable, export, import};
 use a99_sandbox::cache::{Cache, ImageError};
 use serde_json::json;
 
-/// Runs the command.
 pub(crate) fn run(args: &ImageArgs) -> Exit {
     let (args, done) = match &args.command {
         ImageCommand::Export(args) => (args, exported(args)),

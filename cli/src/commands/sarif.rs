@@ -12,7 +12,7 @@ use std::path::Path;
 
 const SCHEMA: &str = "https://json.schemastore.org/sarif-2.1.0.json";
 
-/// The log of a run of `check` that ends with this exit code.
+/// The log of a `check` run with this exit code.
 pub(crate) fn log(reports: &[Report], exit: u8) -> Value {
     let mut rules: Vec<&'static str> = Vec::new();
     let mut results = Vec::new();
@@ -49,8 +49,8 @@ pub(crate) fn log(reports: &[Report], exit: u8) -> Value {
         ("version", env!("CARGO_PKG_VERSION").into()),
         ("rules", Value::Array(rules.collect())),
     ]);
-    // Section 3.20: an invocation that could not read a file was no success; one
-    // that found something was.
+    // Section 3.20: an invocation that could not read a file was not successful; one with findings
+    // was.
     let invocation = object([
         ("executionSuccessful", notifications.is_empty().into()),
         ("exitCode", u32::from(exit).into()),
@@ -137,7 +137,7 @@ fn refusal(error: &LoadError, uri: &str) -> Value {
     let mut physical = Map::new();
     physical.insert("artifactLocation", object([("uri", uri.into())]));
     if let Some(offset) = error.offset() {
-        // Files are far smaller than what a double counts exactly.
+        // Files are far smaller than 2^53 bytes, so a double is exact.
         physical.insert("region", object([("byteOffset", (offset as f64).into())]));
     }
     let location = object([("physicalLocation", Value::Object(physical))]);
@@ -145,12 +145,12 @@ fn refusal(error: &LoadError, uri: &str) -> Value {
     result(error.code(), "error", error.message(), help, location)
 }
 
-/// What kept the tool from its work (section 3.58).
+/// An error that prevented the analysis (section 3.58).
 fn notification(text: &str) -> Value {
     object([("level", "error".into()), ("message", message(text))])
 }
 
-/// The file as a URI reference (RFC 3986): relative as it was named, or absolute.
+/// The file as a URI reference (RFC 3986): relative if it was named so, or absolute.
 fn uri(path: &Path) -> String {
     if path == Path::new(input::STDIN) {
         return "stdin".to_owned();

@@ -1,11 +1,10 @@
-//! `a99 schema`: the JSON Schema of programs.
+//! `a99 schema`: prints the JSON Schema of programs.
 
 use crate::args::SchemaArgs;
 use crate::failure::{Exit, Failure};
 use crate::{output, write};
 use agent99::{Engine, SchemaForm};
 
-/// Runs the command.
 pub(crate) fn run(args: &SchemaArgs) -> Result<Exit, Failure> {
     let form = match args.strict {
         true => SchemaForm::Strict,

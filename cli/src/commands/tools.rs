@@ -1,4 +1,4 @@
-//! `a99 tools`: the atoms as functions for a model to call.
+//! `a99 tools`: prints the atoms as tool definitions for a model.
 
 use crate::args::{ToolFormArg, ToolsArgs};
 use crate::failure::{Exit, Failure};
@@ -6,7 +6,6 @@ use crate::output;
 use a99_core::diag::suggest;
 use agent99::{Engine, ToolFilter, ToolForm, Value};
 
-/// Runs the command.
 pub(crate) fn run(args: &ToolsArgs) -> Result<Exit, Failure> {
     let engine = Engine::new();
     let filter = match args.filter.as_str() {
@@ -32,7 +31,7 @@ pub(crate) fn run(args: &ToolsArgs) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
-/// The form that is asked for; none is a list for people.
+/// The requested format; `None` is a list for people.
 fn form(args: &ToolsArgs) -> Option<ToolForm> {
     let json = args.json.then_some(ToolFormArg::Openai);
     Some(match args.format.or(json)? {
@@ -48,7 +47,7 @@ fn name(tool: &serde_json::Value) -> &str {
     tool["function"]["name"].as_str().unwrap_or_default()
 }
 
-/// The names of a list, each of which must be an atom.
+/// The names of a list; refuses unknown atoms.
 fn known_names(engine: &Engine, list: &str) -> Result<Vec<String>, Failure> {
     let all = engine.tools(&ToolFilter::All);
     let all: Vec<&str> = all.iter().map(name).collect();

@@ -1,5 +1,4 @@
-//! `a99 verify`: every check of an artifact, and whether its source is that of
-//! its code.
+//! `a99 verify`: checks an artifact completely, including that its source compiles to its code.
 
 use crate::args::VerifyArgs;
 use crate::failure::{Exit, Failure};
@@ -10,7 +9,6 @@ use agent99::artifact::sign::{TrustedKeys, key_id};
 use agent99::artifact::{DecodeOptions, codes, header};
 use agent99::{Engine, Map, SourceCheck, Value};
 
-/// Runs the command.
 pub(crate) fn run(args: &VerifyArgs) -> Result<Exit, Failure> {
     if let Some(keys) = &args.require_signed
         && *keys == args.program.program
@@ -42,7 +40,7 @@ pub(crate) struct Verified {
 }
 
 impl Verified {
-    /// In a line for people.
+    /// One line for people.
     pub(crate) fn to_text(&self) -> String {
         let found = match self.source {
             SourceCheck::Absent => "no source",
@@ -76,8 +74,8 @@ impl Verified {
     }
 }
 
-/// Checks an artifact. The hash is compared even where nobody must have signed it;
-/// a signature is checked if there are keys.
+/// Checks an artifact. The content hash is always compared; a signature is checked if there are
+/// keys.
 pub(crate) fn verify(source: &Source, keys: Option<&TrustedKeys>) -> Result<Verified, Failure> {
     let engine = Engine::new();
     let refused = |error| Failure::artifact(&source.name, error);

@@ -1,7 +1,7 @@
-//! `a99 watch`: checks or runs again whenever a file changes.
+//! `a99 watch`: checks or runs again after each change of a file.
 //!
-//! Each time is a process of its own: it begins anew, whatever became of the one
-//! before, and an interrupt ends both.
+//! Each run is a separate process, independent of the previous result. An interrupt ends both
+//! processes.
 
 use crate::args::{WatchArgs, WatchCommand};
 use crate::commands::check::EXTENSIONS;
@@ -12,11 +12,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::SystemTime;
 
-/// What tells whether a file has changed: when it was written and how long it is;
-/// nothing if it is not there.
+/// Fingerprint of a file: modification time and length; `None` if it does not exist.
 type Stamp = Option<(SystemTime, u64)>;
 
-/// Runs the command until it is interrupted.
 pub(crate) fn run(args: &WatchArgs) -> Result<Exit, Failure> {
     let paths = paths(args);
     if paths.iter().any(|path| path == Path::new(input::STDIN)) {
@@ -36,7 +34,7 @@ pub(crate) fn run(args: &WatchArgs) -> Result<Exit, Failure> {
             }
             let status = Command::new(&program).args(&words).status();
             let status = status.map_err(|error| Failure::about(name, error))?;
-            // On its own, an interrupt of the inner command is one of this too.
+            // An interrupt that only the inner command received ends this one, too.
             if status.code() == Some(i32::from(Exit::Aborted.code())) {
                 return Ok(Exit::Aborted);
             }
@@ -47,7 +45,7 @@ pub(crate) fn run(args: &WatchArgs) -> Result<Exit, Failure> {
     }
 }
 
-/// The command line without the word `watch` and its own options.
+/// The command line without `watch` and its options.
 fn words(all: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let mut words = Vec::new();
     let mut all = all.peekable();
@@ -56,7 +54,7 @@ fn words(all: impl Iterator<Item = OsString>) -> Vec<OsString> {
         if before && word == "watch" {
             before = false;
             while let Some(option) = all.next_if(|w| w != "check" && w != "run") {
-                // `--color` belongs to every command.
+                // `--color` is a global option.
                 if option.to_string_lossy().starts_with("--color") {
                     let value = (option == "--color").then(|| all.next()).flatten();
                     words.push(option);
@@ -70,7 +68,7 @@ fn words(all: impl Iterator<Item = OsString>) -> Vec<OsString> {
     words
 }
 
-/// What is watched: programs and what they are given.
+/// Watched paths: programs and their inputs.
 fn paths(args: &WatchArgs) -> Vec<PathBuf> {
     match &args.command {
         WatchCommand::Check(args) => args.programs.clone(),
@@ -84,12 +82,12 @@ fn paths(args: &WatchArgs) -> Vec<PathBuf> {
     }
 }
 
-/// The files as they are now; folders are looked through again.
+/// Fingerprints of all files; folders are listed anew.
 fn stamps(paths: &[PathBuf]) -> Vec<(PathBuf, Stamp)> {
     let mut stamps = Vec::new();
     for path in paths {
         let files = files::expand(std::slice::from_ref(path), &EXTENSIONS);
-        // An empty folder is watched until there is something in it.
+        // An empty folder is watched until it has a file.
         let files = files.unwrap_or_else(|_| vec![(path.clone(), true)]);
         stamps.extend(files.into_iter().map(|(file, _)| {
             let stamp = std::fs::metadata(&file)

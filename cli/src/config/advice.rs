@@ -1,4 +1,4 @@
-//! What helps against mistakes of a configuration file.
+//! Help for mistakes in a configuration file.
 
 use super::file::Places;
 use super::{SYNTAX, UNKNOWN_KEY};
@@ -11,7 +11,7 @@ use clap::Args as _;
 use toml::Spanned;
 use toml::de::DeValue;
 
-/// How a value with a secret is written, of which no message shows what was given.
+/// The form of a value that may hold a secret; messages never show such a value.
 pub(super) fn form_of(name: &str) -> &'static str {
     match name {
         "header" => {
@@ -42,7 +42,7 @@ pub(super) fn syntax(places: &Places<'_>, at: usize, message: &str, line: &str) 
     }
     let word = line.split(['=', ':']).next().unwrap_or(line).trim();
     let has_sign = line.contains(['=', ':']);
-    // Of a line without a sign the key is what comes first.
+    // Without an equals sign the key is the first word.
     let word = match has_sign {
         true => word,
         false => word.split_whitespace().next().unwrap_or(word),
@@ -74,7 +74,7 @@ pub(super) fn syntax(places: &Places<'_>, at: usize, message: &str, line: &str) 
     Failure::coded(SYNTAX, places.at(at, &text), help)
 }
 
-/// What others call a setting.
+/// Names of settings in other tools.
 const OTHERS: &[(&[&str], &str)] = &[
     (
         &[
@@ -141,7 +141,7 @@ const OTHERS: &[(&[&str], &str)] = &[
 /// Tables of the section of language models.
 const MODEL_TABLES: [&str; 5] = ["services", "roles", "prices", "timeouts", "retries"];
 
-/// The error of a key that there is none of.
+/// The error of an unknown key.
 pub(super) fn unknown(
     word: &str,
     places: &Places<'_>,
@@ -187,7 +187,7 @@ pub(super) fn unknown(
     Failure::coded(UNKNOWN_KEY, places.at(at, &text), help)
 }
 
-/// A value of each setting, as a file has it.
+/// An example value of each setting, as the file writes it.
 pub(super) fn example(name: &str) -> &'static str {
     match name {
         "allow" => "[\"net:api.example.com\"]",
@@ -212,7 +212,7 @@ pub(super) fn example(name: &str) -> &'static str {
     }
 }
 
-/// What helps against a value, in the file's words.
+/// Help for a rejected value, in terms of the file.
 pub(super) fn help_for(name: &str, error: &clap::Error) -> String {
     let told = words::told(error);
     match told.help.strip_prefix(&format!("write `--{name} ")) {
@@ -230,7 +230,7 @@ pub(super) fn help_for(name: &str, error: &clap::Error) -> String {
     }
 }
 
-/// What clap says of a value, without the name of the option, which stands before.
+/// The reason that clap gives, without the option's name.
 pub(super) fn reason(error: &clap::Error) -> String {
     let text = crate::network::without_logins(&error.render().to_string());
     let mut lines = text.lines();

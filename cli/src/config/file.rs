@@ -1,4 +1,4 @@
-//! File of settings: its text, its places, and the values of its keys.
+//! Configuration file: its text, its positions, and the values of its keys.
 
 use super::advice::{example, help_for, reason, syntax, unknown};
 use super::{BAD_VALUE, FILE};
@@ -16,22 +16,21 @@ use std::path::Path;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// A file that was read.
+/// A configuration file after reading.
 #[derive(Debug)]
 pub(crate) struct ConfigFile {
-    /// Its path, as it is shown.
+    /// Path for messages.
     pub name: String,
-    /// Whether `--config` named it.
     pub(super) named: bool,
     pub(super) settings: Settings,
-    /// Its section of language models.
+    /// The section of language models.
     pub(super) models: Option<Section>,
     pub(super) lines: HashMap<&'static str, usize>,
     /// Line and column of each value.
     pub(super) values: HashMap<&'static str, Vec<(u32, u32)>>,
 }
 
-/// Settings alone, as a command line.
+/// The settings alone as a clap command, to parse values.
 #[derive(Parser)]
 #[command(no_binary_name = true, disable_help_flag = true)]
 struct Only {
@@ -74,16 +73,15 @@ impl ConfigFile {
     }
 }
 
-/// Settings of a table, which are read one after the other.
+/// Reads the settings of a table, one after the other.
 pub(crate) struct Reading<'p> {
     places: &'p Places<'p>,
     file: ConfigFile,
-    /// What is wrong with them.
+    /// Mistakes found until now.
     pub wrong: Mistakes,
 }
 
 impl<'p> Reading<'p> {
-    /// Nothing was read yet.
     pub(crate) fn new(places: &'p Places<'p>, named: bool) -> Reading<'p> {
         Reading {
             places,
@@ -99,7 +97,6 @@ impl<'p> Reading<'p> {
         }
     }
 
-    /// Reads the section of language models.
     pub(crate) fn take_models(&mut self, at: usize, value: &Spanned<DeValue<'_>>) {
         match Section::read(value) {
             Ok(section) => self.file.models = Some(section),
@@ -111,7 +108,6 @@ impl<'p> Reading<'p> {
         }
     }
 
-    /// Reads a setting.
     pub(crate) fn take(&mut self, key: &'static Key, at: usize, value: &Spanned<DeValue<'_>>) {
         let (one, starts) = match parse(key, value, self.places) {
             Ok(read) => read,
@@ -123,7 +119,7 @@ impl<'p> Reading<'p> {
         self.file.lines.insert(key.name, self.places.line(at));
     }
 
-    /// All that was read, with paths beside the file, which is in this folder.
+    /// The file with all values; its relative paths are in this folder.
     pub(crate) fn end(self, folder: &Path) -> ConfigFile {
         let mut file = self.file;
         let settings = &mut file.settings;
@@ -146,10 +142,10 @@ impl<'p> Reading<'p> {
     }
 }
 
-/// The table of a text in TOML.
+/// Parses a TOML text.
 ///
 /// # Errors
-/// All that is wrong with its form.
+/// All syntax errors.
 pub(crate) fn table_of<'t>(
     text: &'t str,
     places: &Places<'_>,
@@ -160,7 +156,7 @@ pub(crate) fn table_of<'t>(
         let at = error.span().map_or(0, |span| span.start);
         let line = text.lines().nth(places.line(at).saturating_sub(1));
         let line = line.unwrap_or_default();
-        // One mistake makes several errors of its line.
+        // Report one error a line: one mistake causes several.
         if wrong
             .last()
             .is_none_or(|(before, _)| places.line(*before) != places.line(at))
@@ -168,14 +164,14 @@ pub(crate) fn table_of<'t>(
             wrong.push((at, syntax(places, at, error.message(), line)));
         }
     }
-    // What was read beside a syntax error may be a part of something else.
+    // Values read beside a syntax error may be part of another value.
     match wrong.is_empty() {
         true => Ok(table),
         false => Err(several(wrong)),
     }
 }
 
-/// KiB that a configuration file has at most.
+/// Size limit of a configuration file, in KiB.
 const MAX_KIB: usize = 1024;
 
 /// The text of a configuration file, or of standard input.
@@ -192,10 +188,10 @@ pub(crate) fn text_of(path: &Path) -> Result<String, String> {
     }
 }
 
-/// What is wrong, each at its byte.
+/// Failures with their byte offsets.
 pub(crate) type Mistakes = Vec<(usize, Failure)>;
 
-/// All that is wrong with a file, in its order.
+/// One failure of all mistakes of a file, in its order.
 pub(crate) fn several(mut wrong: Mistakes) -> Failure {
     wrong.sort_by_key(|(at, _)| *at);
     let mut all: Vec<Failure> = wrong.into_iter().map(|(_, failure)| failure).collect();
@@ -205,7 +201,7 @@ pub(crate) fn several(mut wrong: Mistakes) -> Failure {
     }
 }
 
-/// The values of a key, as its option would read them, and where each starts.
+/// The values of a key as its option would parse them, with the offset of each.
 fn parse(
     key: &Key,
     value: &Spanned<DeValue<'_>>,
@@ -234,7 +230,7 @@ fn parse(
             DeValue::Float(number) => number.to_string(),
             DeValue::Datetime(time) => time.to_string(),
             DeValue::Boolean(_) | DeValue::Array(_) | DeValue::Table(_) => {
-                // What has a secret is not shown.
+                // A secret is not shown.
                 let shown = match key.may_hold_secret() {
                     true => "something else".to_owned(),
                     false => format!("`{}`", excerpt(places.written(part.span()))),
@@ -284,7 +280,7 @@ fn parse(
     Ok((all.set, starts))
 }
 
-/// Places in the file.
+/// Maps byte offsets of a text to lines and columns.
 pub(crate) struct Places<'a> {
     name: &'a str,
     text: &'a [u8],
@@ -292,7 +288,6 @@ pub(crate) struct Places<'a> {
 }
 
 impl<'a> Places<'a> {
-    /// Those of a text, under a name.
     pub(crate) fn of(name: &'a str, text: &'a str) -> Places<'a> {
         Places {
             name,
@@ -301,7 +296,7 @@ impl<'a> Places<'a> {
         }
     }
 
-    /// What is written there.
+    /// The text of a span.
     pub(crate) fn written(&self, span: std::ops::Range<usize>) -> &str {
         let part = self.text.get(span).unwrap_or_default();
         std::str::from_utf8(part).unwrap_or_default()
@@ -316,7 +311,7 @@ impl<'a> Places<'a> {
         self.place(at).0 as usize
     }
 
-    /// A message about the place of this byte.
+    /// A message that begins with the line and column of this byte.
     pub(crate) fn at(&self, at: usize, message: &str) -> String {
         let (line, column) = self.place(at);
         format!("{}:{line}:{column}: {message}", self.name)

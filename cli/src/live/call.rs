@@ -10,7 +10,6 @@ use crate::failure::{Exit, Failure};
 use crate::output;
 use serde_json::{Value as Json, json};
 
-/// Runs the command.
 pub(crate) fn run(args: &CallArgs) -> Result<Exit, Failure> {
     let place = Place::of(&args.place)?;
     let given = match &args.args {
@@ -48,7 +47,7 @@ pub(crate) fn run(args: &CallArgs) -> Result<Exit, Failure> {
     })
 }
 
-/// What an answer is, or why there is none.
+/// The JSON of a method's answer or error.
 pub(super) fn told(answer: Result<Json, a99_runtime::AgentError>) -> Json {
     match answer {
         Ok(answer) => json!({"answer": answer}),

@@ -1,4 +1,4 @@
-//! `a99 agent checkpoint`: prints and changes how far an agent has handled its channel.
+//! `a99 agent checkpoint`: prints and changes the checkpoint of an agent.
 
 use super::place::{PATIENCE, Place, Reached};
 use super::wire::{Call, Change, CheckpointCall, InspectCall, Refusal};
@@ -9,7 +9,6 @@ use crate::output;
 use a99_core::text::escape_for_terminal;
 use serde_json::{Value as Json, json};
 
-/// Runs the command.
 pub(crate) fn run(args: &CheckpointArgs) -> Result<Exit, Failure> {
     let place = Place::of(&args.place)?;
     let change = match args {
@@ -61,7 +60,7 @@ pub(crate) fn run(args: &CheckpointArgs) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
-/// The part of an agent that is about its checkpoint.
+/// The part of an agent's status about its checkpoint.
 fn shown(agent: &Json) -> Json {
     let dead = agent["deadLetters"].as_array().map_or(0, Vec::len);
     json!({
@@ -74,7 +73,7 @@ fn shown(agent: &Json) -> Json {
     })
 }
 
-/// The same for people: a line for each member.
+/// The checkpoint for people: a line for each member.
 fn text(json: &Json) -> String {
     let members = json.as_object().into_iter().flatten();
     let members = members.filter(|(_, value)| !value.is_null());

@@ -1,4 +1,4 @@
-//! Client of a host: a request over its socket, and what comes back.
+//! Client of a host: one request over its socket, and its answers.
 
 use super::error::{NO_ANSWER, NO_HOST};
 use super::place::{Place, pause};
@@ -12,30 +12,28 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// How long a host that may be starting is waited for, and when that is said.
+/// How long to wait for a host that may be starting, and when to print a note about it.
 const STARTING: Duration = Duration::from_secs(10);
 const NOTED: Duration = Duration::from_secs(1);
 
-/// How long a host may say nothing before it is asked whether it still answers, and how long it
-/// may take for that.
+/// Silence after which a client probes the host, and the timeout of that probe.
 const SILENCE: Duration = Duration::from_secs(5);
 const SIGN_OF_LIFE: Duration = Duration::from_secs(15);
 
-/// How long a host may take beyond the time that a command gives it.
+/// Extra time for the host after the timeout of a call.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// A connection to a host.
 pub(super) struct Client {
     stream: BufReader<UnixStream>,
-    /// Where the host listens.
     socket: PathBuf,
 }
 
 impl Client {
-    /// Connects to the host of a place; nothing if none runs.
+    /// Connects to the host of a place; `None` if no host runs.
     ///
     /// # Errors
-    /// A socket that cannot be used.
+    /// An unusable socket.
     pub(super) fn of(place: &Place) -> Result<Option<Client>, Failure> {
         let socket = place.socket();
         let stream = socket::connect(&socket).map_err(Refusal::failure)?;
@@ -45,11 +43,11 @@ impl Client {
         }))
     }
 
-    /// The same where a host is needed. One may just be starting, in the background of the
-    /// same script: it is waited for a while.
+    /// Connects to a required host. The same script may just be starting one in the background, so
+    /// this retries for a while.
     ///
     /// # Errors
-    /// None runs.
+    /// No host runs.
     pub(super) fn needed(place: &Place, within: Duration, what: &str) -> Result<Client, Failure> {
         let (began, within) = (Instant::now(), within.min(STARTING));
         let mut is_noted = false;
@@ -80,12 +78,12 @@ impl Client {
         Err(Refusal::new(NO_HOST, text).helped(help).failure())
     }
 
-    /// Asks, hands on what happens, and gives the result. A host that stands still is not
-    /// waited for: it has the time that the call gives it, and a little more, or shows that it
-    /// still answers others.
+    /// Sends a request, passes its events to `event`, and returns the result. A call with a timeout
+    /// waits that long and [`GRACE`] more; one without waits as long as the host still answers a
+    /// probe.
     ///
     /// # Errors
-    /// The host's, and a host that went away or stands still.
+    /// The host's error; a host that disconnected or hangs.
     pub(super) fn ask(
         &mut self,
         call: Call,
@@ -122,11 +120,11 @@ impl Client {
         stream.write_all(request)
     }
 
-    /// The next answer: until a time, or for as long as the host answers others.
+    /// Reads the next answer: until a deadline, or as long as the host answers a probe.
     fn read(&mut self, until: Option<Instant>) -> Result<Answer, String> {
         let mut line = Vec::new();
         loop {
-            // Time that went by while what came before was printed is not the host's.
+            // Time spent on printing earlier events does not count against the host.
             let wait = until.map_or(SILENCE, |until| {
                 until.saturating_duration_since(Instant::now()).max(GRACE)
             });
@@ -153,8 +151,8 @@ impl Client {
         }
     }
 
-    /// Whether the host answers another request, whatever it says. One that is about to end
-    /// lets no one in any more, and answers those whom it let in.
+    /// Probes whether the host answers another request with anything. A host that is stopping
+    /// accepts no connection but still serves its clients, so it counts as alive.
     fn is_alive(&self) -> bool {
         let mut stream = match socket::connect(&self.socket) {
             Ok(Some(stream)) => stream,
@@ -177,7 +175,7 @@ impl Client {
     }
 }
 
-/// Whether a stream's time was up.
+/// Whether a read or write timed out.
 fn is_late(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
 }

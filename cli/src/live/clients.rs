@@ -1,30 +1,30 @@
-//! Clients of a host's socket: how many there may be, and which one makes room for another.
+//! Connection limits of a host's socket, and eviction of idle clients.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
-/// Connections at a time.
+/// Most connections at a time.
 const MAX_CLIENTS: usize = 64;
 
-/// Of these, such as stay for as long as they like.
+/// Most connections that may stay without a limit, such as `logs --follow`.
 const MAX_STAYING: usize = 48;
 
-/// How long a client may take for its next request.
+/// Idle timeout between two requests of a client.
 pub(super) const IDLE: Duration = Duration::from_secs(60);
 
-/// How long a client keeps its place for certain that takes no answer.
+/// How long a client that does not read its answer is safe from eviction.
 const STALLED: Duration = Duration::from_secs(30);
 
-/// How long a client waits for a place before it is refused.
+/// How long a new client waits for a place before it is refused.
 const ENTERING: Duration = Duration::from_secs(1);
 
-/// The clients that are connected.
+/// The connected clients.
 #[derive(Default)]
 pub(super) struct Clients {
     inside: Mutex<Inside>,
-    /// Rings when a client leaves, or begins to wait for its next request.
+    /// Notified when a client leaves, or becomes idle.
     changed: Notify,
 }
 
@@ -36,15 +36,15 @@ struct Inside {
 
 #[derive(Default)]
 struct Client {
-    /// From when on another may have its place: at once while the host waits for its next
-    /// request, later while it takes no answer.
+    /// When the client may be evicted: at once while it is idle, after [`STALLED`] while an answer
+    /// is written to it.
     free_from: Option<Instant>,
     is_staying: bool,
-    /// Rings when it shall leave.
+    /// Notified when the client is evicted.
     leave: Arc<Notify>,
 }
 
-/// The place of a client, which it leaves when this is dropped.
+/// The place of a connected client; dropping it frees the place.
 pub(super) struct Seat {
     clients: Arc<Clients>,
     id: u64,
@@ -56,9 +56,8 @@ impl Clients {
         self.inside.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A place for another client. If there is none, the one that has been idle for longest
-    /// leaves, or one that takes no answer; without any of these, the next that becomes so.
-    /// `None` if that takes longer than [`ENTERING`].
+    /// Admits a client. If all places are taken, it evicts the client that has been idle or has not
+    /// read its answer for the longest time, or waits for the next one. `None` after [`ENTERING`].
     pub(super) async fn enter(self: &Arc<Self>) -> Option<Seat> {
         let seat = async {
             loop {
@@ -100,24 +99,24 @@ impl Seat {
         }
     }
 
-    /// The host waits for the client's next request.
+    /// Marks the client idle.
     pub(super) fn idle(&self) {
         self.change(|client| client.free_from = Some(Instant::now()));
         self.clients.changed.notify_one();
     }
 
-    /// A line is written to the client, who may take it or not.
+    /// Marks that an answer is being written; the client may not read it.
     pub(super) fn answered(&self) {
         self.change(|client| client.free_from = Some(Instant::now() + STALLED));
     }
 
-    /// The client is being answered. Whether it still has its place.
+    /// Marks the client busy. Returns whether it still has its place.
     pub(super) fn busy(&self) -> bool {
         self.change(|client| client.free_from = None);
         self.clients.inside().all.contains_key(&self.id)
     }
 
-    /// The client stays for as long as it likes. Whether there is room for another of the kind.
+    /// Exempts the client from eviction. Returns whether there is room for another such client.
     pub(super) fn stay(&self) -> bool {
         let mut inside = self.clients.inside();
         let staying = inside.all.values().filter(|client| client.is_staying);
@@ -128,12 +127,12 @@ impl Seat {
         has_room
     }
 
-    /// Waits until the client shall leave for another.
+    /// Waits until the client is evicted.
     pub(super) async fn makes_room(&self) {
         self.leave.notified().await;
     }
 
-    /// Waits until the client shall leave: for another, or because it is idle for too long.
+    /// Waits until the client is evicted or times out.
     pub(super) async fn leaves(&self) {
         tokio::select! {
             () = self.makes_room() => {}

@@ -1,4 +1,4 @@
-//! Agents of agents.toml: what each runs, where it lives, and what it is granted.
+//! Agents of agents.toml: program, channels and grants of each.
 
 mod fields;
 mod include;
@@ -22,19 +22,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The name of the file.
 pub(super) const FILE: &str = "agents.toml";
 
-/// The store's file, unless it is named.
+/// Default file of the store.
 const STORE: &str = "agents.db";
 
-/// Keys at the top of the file.
 const TOP: &[&str] = &["include", "store", SECTION, "agent"];
 
-/// Keys of a store.
 const OF_STORE: &[&str] = &["path", "durability"];
 
-/// Keys of an agent, beside settings of its runs.
+/// Keys of an agent, in addition to settings of its runs.
 const OF_AGENT: &[&str] = &[
     "name",
     "program",
@@ -58,14 +55,14 @@ const OF_AGENT: &[&str] = &[
     "migrations",
 ];
 
-/// Settings that the time and the randomness of a turn replace.
+/// Settings that a turn replaces with its time and randomness.
 const NOT_OF_AGENT: &[&str] = &["seed", "now"];
 
 const OF_RETRY: &[&str] = &["attempts", "first", "most"];
 
 const OF_TIMER: &[&str] = &["name", "cron", "zone", "payload"];
 
-/// How words of the store are read.
+/// Names of durabilities.
 const DURABILITIES: &[(&str, Durability)] = &[
     ("process", Durability::Process),
     ("power", Durability::Power),
@@ -82,51 +79,46 @@ impl From<DurabilityArg> for Durability {
     }
 }
 
-/// What the file says.
+/// A parsed agents.toml with all included files.
 #[derive(Clone, Debug)]
 pub(super) struct AgentsFile {
-    /// The file of the store.
     pub(super) store: PathBuf,
-    /// What a power cut may take.
+    /// Which commits a power cut may lose.
     pub(super) durability: Durability,
-    /// All agents, those of included files too.
+    /// All agents, including those of included files.
     pub(super) agents: Vec<Arc<AgentSpec>>,
 }
 
-/// An agent of the file.
 #[derive(Debug)]
 pub(super) struct AgentSpec {
-    /// Its name.
     pub(super) name: String,
     /// The program or artifact.
     pub(super) program: PathBuf,
-    /// Where it stands, for messages.
+    /// Position in the file, for messages.
     pub(super) place: String,
     /// A key for each of its channels.
     pub(super) keys: Vec<AgentKey>,
-    /// Its settings, unless users change them.
+    /// Default configuration, which users can change.
     pub(super) config: Json,
-    /// How its events are delivered.
+    /// Delivery policy of its events.
     pub(super) policy: Policy,
-    /// Which it sees.
+    /// Events that it receives.
     pub(super) events: EventOptions,
     /// Where its stream begins.
     pub(super) replay: Replay,
-    /// Its timers.
     pub(super) timers: Vec<TimerSpec>,
-    /// What others may ask it to do, by name.
+    /// Methods that others may call, by name.
     pub(super) methods: Vec<(String, ProgramMethod)>,
-    /// Whether what its models write is shown while they do.
+    /// Whether output of its models is streamed.
     pub(super) is_streaming: bool,
-    /// Whether its program hears of turns that were lost.
+    /// Whether its program gets an event about lost turns.
     pub(super) hears_lost: bool,
-    /// Its own tables, if it has some.
     pub(super) tables: Option<Tables>,
     /// Limits and grants of its runs.
     pub(super) run: EffectiveConfig,
 }
 
-/// A timer that comes again.
+/// A recurring timer.
 #[derive(Clone, Debug)]
 pub(super) struct TimerSpec {
     pub(super) name: String,
@@ -136,10 +128,10 @@ pub(super) struct TimerSpec {
 }
 
 impl AgentsFile {
-    /// Reads the file, and those that it includes.
+    /// Reads the file with all files that it includes.
     ///
     /// # Errors
-    /// All that is wrong with one of them.
+    /// All mistakes of one of them.
     pub(super) fn read(path: &Path, named: bool) -> Result<AgentsFile, Failure> {
         let mut file = read_one(path, named, true)?;
         for included in include::files(path, &file.include)? {
@@ -162,7 +154,7 @@ impl AgentsFile {
     }
 }
 
-/// One file.
+/// One parsed file.
 #[derive(Default)]
 struct One {
     include: Vec<(String, String)>,
@@ -220,7 +212,7 @@ fn read_one(path: &Path, named: bool, is_first: bool) -> Result<One, Failure> {
     }
 }
 
-/// An agent, unless something is wrong with it.
+/// Reads an agent; `None` after a mistake.
 fn agent_of(
     fields: &Fields<'_, '_>,
     (places, path, named): (&Places<'_>, &Path, bool),
@@ -251,7 +243,7 @@ fn agent_of(
     }
     let mistakes = std::mem::take(&mut reading.wrong);
     let seen: Vec<usize> = wrong.borrow().iter().map(|(at, _)| *at).collect();
-    // The models are those of every agent; what is wrong with them is told once.
+    // Models are shared by all agents: report their mistakes once.
     let new = mistakes.into_iter().filter(|(at, _)| !seen.contains(at));
     wrong.borrow_mut().extend(new);
 
@@ -349,7 +341,6 @@ fn needed(
     fields.text(key, example)
 }
 
-/// A key for each channel.
 fn keys(
     fields: &Fields<'_, '_>,
     (at, name): &At<String>,
@@ -374,7 +365,7 @@ fn keys(
                 };
                 let help = "names have letters, digits and other signs, but no `/`";
                 fields.blame(at, &text, help);
-                // The others would say the same.
+                // The others would repeat the mistake.
                 break;
             }
         }
@@ -450,7 +441,7 @@ fn timers(
     timers
 }
 
-/// Its own tables: migrations are files of SQL beside this one.
+/// Private tables of an agent; migrations are SQL files beside this file.
 fn tables(fields: &Fields<'_, '_>, folder: &Path, policy: &Policy) -> Option<Tables> {
     let files = fields.texts("migrations", "[\"tables.sql\"]");
     let is_said = fields.flag("tables");
@@ -483,7 +474,7 @@ fn tables(fields: &Fields<'_, '_>, folder: &Path, policy: &Policy) -> Option<Tab
     Some(tables)
 }
 
-/// Refuses two agents of one name, and two of one handle on a channel.
+/// Refuses two agents with the same name, and two with the same handle on a channel.
 fn check_names(agents: &[AgentSpec]) -> Result<(), Failure> {
     for (n, agent) in agents.iter().enumerate() {
         for other in &agents[..n] {

@@ -24,7 +24,7 @@ pub(crate) const FAILED: &str = "cli.agent_failed";
 /// The agents were not done in time.
 pub(crate) const NOT_DONE: &str = "cli.not_done";
 
-/// Codes that come from elsewhere: a failure has a code that lasts.
+/// Codes of other crates, as static strings: a failure needs a static code.
 const KNOWN: &[&str] = &[
     NO_ANSWER,
     NO_HOST,
@@ -57,7 +57,7 @@ const KNOWN: &[&str] = &[
 ];
 
 impl Refusal {
-    /// One without advice.
+    /// A refusal without help.
     pub(super) fn new(code: &str, message: impl Into<String>) -> Refusal {
         Refusal {
             code: code.to_owned(),
@@ -66,7 +66,7 @@ impl Refusal {
         }
     }
 
-    /// The same with what helps.
+    /// Adds help.
     pub(super) fn helped(self, help: impl Into<String>) -> Refusal {
         Refusal {
             help: Some(help.into()),
@@ -74,14 +74,13 @@ impl Refusal {
         }
     }
 
-    /// The failure of the command.
     pub(super) fn failure(self) -> Failure {
         let known = KNOWN.iter().find(|known| **known == self.code);
         let help = self.help.unwrap_or_else(|| help(&self.code).to_owned());
         Failure::coded(known.copied().unwrap_or(USAGE[0]), self.message, help)
     }
 
-    /// What a failure says, for another process.
+    /// A failure as a refusal, for another process.
     pub(super) fn of(failure: &Failure) -> Refusal {
         let json = failure.to_json();
         let error = json.get("error");
@@ -98,7 +97,7 @@ impl Refusal {
     }
 }
 
-/// What helps against an error that says nothing about it.
+/// Default help for an error without help.
 fn help(code: &str) -> &'static str {
     match code {
         "store.locked" => "end that process, or name another file with `--store FILE`",

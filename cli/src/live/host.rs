@@ -24,13 +24,13 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::Mutex;
 use tokio::task::{AbortHandle, JoinSet};
 
-/// How often a host looks whether the store is still its own.
+/// How often a host checks that it still owns the store.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// How long turns of a host that lost its store may take to be cut off.
+/// How long a host that lost its store waits for its turns to be cut off.
 const LOST_TIME: Duration = Duration::from_secs(5);
 
-/// A host that runs, and what it was started with.
+/// A running host with its options.
 pub(super) struct Live {
     pub(super) store: Arc<SqliteRuntime>,
     pub(super) report: Report,
@@ -38,17 +38,16 @@ pub(super) struct Live {
     pub(super) config: PathBuf,
     pub(super) named: bool,
     drain: Duration,
-    /// Held while the file is read again, and at the end.
+    /// Locked during a reload and during shutdown.
     pub(super) current: Mutex<Current>,
 }
 
-/// What the host runs, as the file said it last.
+/// The programs of the current file.
 pub(super) struct Current {
     pub(super) programs: Programs,
     pub(super) telling: Telling,
 }
 
-/// Runs the command.
 pub(crate) fn run(args: &HostArgs) -> Result<Exit, Failure> {
     let config = args.config.clone().unwrap_or_else(|| FILE.into());
     let named = args.config.is_some();
@@ -68,7 +67,7 @@ pub(crate) fn run(args: &HostArgs) -> Result<Exit, Failure> {
         .build()
         .map_err(|error| Failure::about("cannot start the runtime", error))?;
     runtime.block_on(async {
-        // What is wrong with programs is told before anything is written.
+        // Report mistakes of programs before writing to the store.
         let programs = Programs::prepare(&file.agents)?;
         let store = Place::own(&path, &options).await;
         let store = Arc::new(store.map_err(Refusal::failure)?);
@@ -100,7 +99,7 @@ pub(crate) fn run(args: &HostArgs) -> Result<Exit, Failure> {
     })
 }
 
-/// Says what should be known of the settings of agents.
+/// Reports warnings about the settings of agents.
 pub(super) fn warn(file: &AgentsFile, report: Report) {
     for spec in &file.agents {
         for warning in &spec.run.warnings {
@@ -113,7 +112,7 @@ pub(super) fn warn(file: &AgentsFile, report: Report) {
     }
 }
 
-/// The signals that a host hears.
+/// The signals that a host handles.
 struct Signals {
     interrupt: Signal,
     terminate: Signal,
@@ -133,7 +132,7 @@ impl Signals {
         })
     }
 
-    /// Waits for the one that ends the process.
+    /// Waits for a signal that ends the process.
     async fn end(&mut self) {
         tokio::select! {
             _ = self.interrupt.recv() => {}
@@ -142,7 +141,7 @@ impl Signals {
     }
 }
 
-/// Starts a host on a store: agents of the file are on their channels, all others leave.
+/// Starts a host on a store: agents of the file join their channels, all others leave.
 async fn start(
     store: &Arc<SqliteRuntime>,
     programs: &Programs,
@@ -174,7 +173,7 @@ async fn start(
     Ok(host)
 }
 
-/// Reports what comes on channels, as long as it is there.
+/// Reports events of channels until dropped.
 #[derive(Default)]
 pub(super) struct Telling {
     tasks: JoinSet<()>,
@@ -182,7 +181,7 @@ pub(super) struct Telling {
 }
 
 impl Telling {
-    /// Reports the channels of these programs too.
+    /// Also reports the channels of these programs.
     ///
     /// # Errors
     /// Those of reading.
@@ -208,7 +207,7 @@ impl Telling {
         Ok(())
     }
 
-    /// Reports no others any more.
+    /// Stops reporting channels without an agent of these programs.
     pub(super) fn keep(&mut self, programs: &Programs) {
         let wanted: BTreeSet<&str> = programs.keys().map(|(key, _)| key.channel()).collect();
         self.channels.retain(|channel, task| {
@@ -222,7 +221,7 @@ impl Telling {
 }
 
 impl Live {
-    /// Serves until a signal ends it, then lets the agents sleep.
+    /// Serves until a signal, then stops the agents.
     async fn until_end(
         self: Arc<Self>,
         listening: Listening,
@@ -244,13 +243,12 @@ impl Live {
                 }
             }
         };
-        // Nobody new is let in, and the socket is gone; who was let in is answered until the
-        // end.
+        // Accept no new clients and remove the socket; connected clients are served until the end.
         serving.abort();
         drop(serving.await);
         if let Some(refusal) = lost {
             self.report.refused(&refusal);
-            // What its turns still do comes to nothing.
+            // Their turns can no longer commit.
             let cut = async {
                 drop(self.host.drain(Duration::ZERO).await);
                 std::mem::take(&mut self.current.lock().await.programs).close();
@@ -274,8 +272,8 @@ impl Live {
         Ok(Exit::Ok)
     }
 
-    /// Waits until the store is not this host's any more: its file was deleted, renamed or
-    /// replaced, or has another owner.
+    /// Waits until this host loses the store: its file was deleted, renamed or replaced, or has
+    /// another owner.
     async fn lost(&self) -> Refusal {
         loop {
             tokio::time::sleep(LOOK).await;
@@ -285,20 +283,20 @@ impl Live {
                                 is right, and start a host again";
                     return Refusal::from(error).helped(help);
                 }
-                // A disk that fails now may work again.
+                // An I/O error may be temporary.
                 Ok(()) | Err(_) => {}
             }
         }
     }
 
-    /// Ends all turns. Gives the agents whose turns were cut off.
+    /// Drains all turns. Returns the agents whose turns were cut off.
     async fn finish(&self) -> Result<Vec<AgentKey>, Refusal> {
         let cut = self.host.drain(self.drain).await?;
         std::mem::take(&mut self.current.lock().await.programs).close();
         Ok(cut)
     }
 
-    /// Lets the turns of an agent end and keeps it asleep, while the others go on.
+    /// Drains the turns of one agent and keeps it asleep, while the others run on.
     ///
     /// # Errors
     /// Those of [`Host::hold`].
@@ -310,7 +308,7 @@ impl Live {
         Ok(held)
     }
 
-    /// Changes how far an agent is, while it sleeps.
+    /// Changes an agent's checkpoint or dead letters while it sleeps.
     ///
     /// # Errors
     /// Those of the change.
@@ -320,7 +318,7 @@ impl Live {
     }
 }
 
-/// A time in seconds.
+/// A duration for messages.
 fn shown(time: Duration) -> String {
     format!("{time:?}")
 }

@@ -1,4 +1,4 @@
-//! `a99 agent inspect`: lists the agents, or prints how one is.
+//! `a99 agent inspect`: lists the agents, or prints the status of one.
 
 use super::place::{Place, Reached};
 use super::wire::{Call, InspectCall, Refusal};
@@ -10,7 +10,6 @@ use a99_runtime::{AgentInfo, AgentKey};
 use a99_runtime_stores::SqliteRuntime;
 use serde_json::{Value as Json, json};
 
-/// Runs the command.
 pub(crate) fn run(args: &InspectAgentArgs) -> Result<Exit, Failure> {
     let place = Place::of(&args.place)?;
     let agent = args.key.clone();
@@ -40,7 +39,7 @@ pub(crate) fn run(args: &InspectAgentArgs) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
-/// What a store has of all agents, or of one.
+/// Status of all agents of a store, or of one.
 async fn stored(store: &SqliteRuntime, agent: Option<&str>) -> Result<Json, Refusal> {
     let keys = known::keys(store).await?;
     if let Some(agent) = agent {
@@ -54,12 +53,12 @@ async fn stored(store: &SqliteRuntime, agent: Option<&str>) -> Result<Json, Refu
     Ok(json!({"agents": agents, "host": null}))
 }
 
-/// How an agent is, as JSON.
+/// An agent's status as JSON.
 pub(super) fn told(info: &AgentInfo) -> Json {
     serde_json::to_value(info).unwrap_or_default()
 }
 
-/// An agent of which nothing could be read.
+/// Status of an agent that could not be read.
 pub(super) fn unread(key: &AgentKey, refusal: &Refusal) -> Json {
     json!({
         "key": key,

@@ -1,4 +1,4 @@
-//! Known agents of a store: who they are, how they are, and what is changed of them.
+//! Agents that a store knows: names, status and changes.
 
 use super::error::{BAD_CHECKPOINT, UNKNOWN};
 use super::wire::{Change, Refusal, SendCall};
@@ -13,10 +13,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Events beyond a dead letter that are looked at, at most.
+/// Most events after a dead letter that are scanned.
 const MAX_BEYOND: Seq = 1_000_000;
 
-/// Milliseconds since the Unix epoch.
 pub(super) fn now() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| {
@@ -24,7 +23,7 @@ pub(super) fn now() -> u64 {
     })
 }
 
-/// The agents that a store has on channels.
+/// The agents of all channels of a store.
 ///
 /// # Errors
 /// Those of reading.
@@ -33,10 +32,10 @@ pub(super) async fn keys(store: &SqliteRuntime) -> Result<Vec<AgentKey>, Refusal
     Ok(found.into_iter().map(|found| found.key).collect())
 }
 
-/// The agent that is meant: by its key, or by its name if it is on one channel.
+/// Resolves an agent by its key, or by its name if that is on one channel only.
 ///
 /// # Errors
-/// None is, or several.
+/// No match, or several.
 pub(super) fn resolve(keys: &[AgentKey], text: &str) -> Result<AgentKey, Refusal> {
     if text.contains('/') {
         let key: AgentKey = text.parse().map_err(|error: a99_runtime::KeyError| {
@@ -76,10 +75,10 @@ fn joined<'k>(keys: impl Iterator<Item = &'k AgentKey>) -> String {
     shown.join(", ")
 }
 
-/// Whoever sends under a handle: a person, who has no agent's handle.
+/// The sender for a person's handle, which must not be an agent's.
 ///
 /// # Errors
-/// A handle that is none, or an agent's.
+/// An invalid handle, or one of an agent.
 pub(super) fn sender(keys: &[AgentKey], channel: &str, sender: &str) -> Result<Sender, Refusal> {
     let handle = sender.strip_prefix('@').unwrap_or(sender);
     check_part("handle", handle).map_err(|error| bad_part(&error))?;
@@ -99,8 +98,8 @@ pub(super) fn sender(keys: &[AgentKey], channel: &str, sender: &str) -> Result<S
     })
 }
 
-/// Adds to the result of sending how many agents are on the channel, and a warning if there are
-/// none: then no one answers until one is put there.
+/// Adds the number of agents on the channel to a result, and a warning for a channel without
+/// agents: its messages stay unhandled.
 pub(super) fn subscribers(keys: &[AgentKey], channel: &str, result: &mut Json) {
     let count = on(keys, channel).count();
     result["subscribers"] = count.into();
@@ -130,7 +129,7 @@ fn on<'k>(keys: &'k [AgentKey], channel: &'k str) -> impl Iterator<Item = &'k Ag
 /// The message of a call.
 ///
 /// # Errors
-/// A handle that nobody on the channel has.
+/// A recipient that is not on the channel.
 pub(super) fn message(keys: &[AgentKey], call: &SendCall) -> Result<Message, Refusal> {
     let mut at: Vec<Uuid> = Vec::new();
     for written in &call.at {
@@ -156,7 +155,7 @@ pub(super) fn message(keys: &[AgentKey], call: &SendCall) -> Result<Message, Ref
     })
 }
 
-/// Puts a message into the log of a store that no host has, as a host would.
+/// Appends a message to the log of a store without a running host, as a host would.
 ///
 /// # Errors
 /// Those of the store.
@@ -186,10 +185,10 @@ fn fresh() -> Result<Uuid, Refusal> {
     Ok(unique(bytes))
 }
 
-/// How an agent is, as far as a store knows that no host has.
+/// Status of an agent from a store without a running host.
 ///
 /// # Errors
-/// Those of reading; but an agent that cannot be read is one that failed.
+/// Those of reading; an unreadable agent gets the status `failed`.
 pub(super) async fn info(store: &SqliteRuntime, key: &AgentKey) -> Result<AgentInfo, Refusal> {
     let (row, last_error) = match store.load(key).await {
         Ok(row) => (row, None),
@@ -223,10 +222,10 @@ pub(super) async fn info(store: &SqliteRuntime, key: &AgentKey) -> Result<AgentI
     })
 }
 
-/// Changes how far an agent is that sleeps. Gives what was done.
+/// Changes the checkpoint or dead letters of a sleeping agent. Returns a summary.
 ///
 /// # Errors
-/// A place beyond the log, nothing to be handled again, those of the store.
+/// A checkpoint after the end of the log, no dead letter to retry, those of the store.
 pub(super) async fn change(
     store: &SqliteRuntime,
     key: &AgentKey,

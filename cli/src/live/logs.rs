@@ -11,10 +11,9 @@ use a99_core::diag::{excerpt, suggest};
 use a99_runtime_engine::ChannelStore as _;
 use serde_json::Value as Json;
 
-/// Events that are read at a time.
+/// Events per read.
 const PAGE: usize = 500;
 
-/// Runs the command.
 pub(crate) fn run(args: &LogsArgs) -> Result<Exit, Failure> {
     let place = Place::of(&args.place)?;
     let is_json = args.place.json;
@@ -42,7 +41,7 @@ fn print(event: &Json, is_json: bool) {
     }
 }
 
-/// Prints what the file has.
+/// Prints the log of the store.
 fn stored(opened: Opened, call: &LogsCall, is_json: bool) -> Result<Exit, Failure> {
     let store = opened.store();
     let read = super::runtime()?.block_on(async {
@@ -69,10 +68,10 @@ fn stored(opened: Opened, call: &LogsCall, is_json: bool) -> Result<Exit, Failur
     closed.map(|()| Exit::Ok)
 }
 
-/// Refuses a channel that there is none of.
+/// Refuses an unknown channel.
 ///
 /// # Errors
-/// With the one that is near.
+/// With a similar channel as help.
 pub(super) fn known_channel<'c>(
     names: impl Iterator<Item = &'c str> + Clone,
     wanted: &str,

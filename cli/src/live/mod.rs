@@ -1,7 +1,7 @@
-//! Agents that live: the host that runs them, and the commands that reach it.
+//! Long-lived agents: the host that runs them, and the commands that reach it.
 //!
-//! A host has the store of its agents open, and a Unix socket beside it. The other commands
-//! ask the host ([`wire`]); where none runs, they open the store themselves.
+//! A host has the store of its agents open, and a Unix socket beside it. Other commands send
+//! requests to the host ([`wire`]); without a host they open the store themselves.
 
 pub(crate) mod call;
 pub(crate) mod checkpoint;
@@ -30,12 +30,11 @@ use crate::failure::Failure;
 use crate::output;
 use serde_json::Value as Json;
 
-/// Writes a line of JSON.
 fn line(json: &Json) {
     output::out(&format!("{json}\n"));
 }
 
-/// A runtime for work that ends.
+/// A runtime for a single command.
 fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()

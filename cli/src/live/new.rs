@@ -10,10 +10,9 @@ use std::path::Path;
 
 const PROGRAM: &str = include_str!("../templates/live/agent.ajs");
 
-/// The channel that it lives on.
+/// The agent's channel.
 const CHANNEL: &str = "general";
 
-/// Runs the command.
 pub(crate) fn run(args: &NewAgentArgs) -> Result<Exit, Failure> {
     let name = &args.name;
     let dir = match args.folder == Path::new(".") {
@@ -68,7 +67,7 @@ pub(crate) fn run(args: &NewAgentArgs) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
-/// A path as a shell takes it.
+/// A path, quoted for a shell.
 fn quoted(path: &Path) -> String {
     let path = path.display().to_string();
     let is_plain = |c: char| c.is_alphanumeric() || "/._-".contains(c);

@@ -1,4 +1,4 @@
-//! Place of agents: the file that describes them, their store, and the store's socket.
+//! Place of agents: their file, their store, and the store's socket.
 
 use super::client::Client;
 use super::config::AgentsFile;
@@ -11,32 +11,31 @@ use a99_runtime_stores::{SqliteRuntime, StoreOptions};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// How long what is read may be in the making.
+/// How long a read waits for a store that does not exist yet: a host may be creating it.
 const MAKING: Duration = Duration::from_secs(2);
 
-/// How long a host waits for those that have its store: a command takes moments, and a host
-/// that ends lets its turns end first.
+/// How long a host waits for the store's owner: a command needs moments, a stopping host finishes
+/// its turns first.
 const OWNED: Duration = Duration::from_secs(60);
 
-/// How long a command that changes the store waits for it, unless it has an option for that.
+/// Default time that a command waits for the store before changing it.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Where a command finds agents.
 pub(super) struct Place {
-    /// The file of the store.
     pub(super) store: PathBuf,
-    /// What describes the agents, if it was read.
+    /// The agents.toml, if it was read.
     pub(super) file: Option<AgentsFile>,
 }
 
 impl Place {
-    /// The place that the options name.
+    /// Resolves the options.
     ///
     /// # Errors
-    /// A file of agents that is wrong, or is not there while no store is named.
+    /// An invalid file of agents, or a missing one while no store is named.
     pub(super) fn of(args: &PlaceArgs) -> Result<Place, Failure> {
         let file = match &args.store {
-            // It is not needed, and may be at work.
+            // With `--store` the file is optional, and may be half-written.
             Some(_) => AgentsFile::read(&args.config, false).ok(),
             None => Some(AgentsFile::read(&args.config, false)?),
         };
@@ -48,15 +47,14 @@ impl Place {
         })
     }
 
-    /// The socket of its host.
     pub(super) fn socket(&self) -> PathBuf {
         socket::beside(&self.store)
     }
 
-    /// The host, or the store to read, where none runs.
+    /// Connects to the host, or opens the store for reading if no host runs.
     ///
     /// # Errors
-    /// Those of both; a file that is not there.
+    /// Those of both; a missing store.
     pub(super) fn read(&self) -> Result<Reached, Failure> {
         let until = Instant::now() + MAKING;
         for attempt in 0.. {
@@ -79,11 +77,11 @@ impl Place {
         Ok(Reached::Store(Opened(store)))
     }
 
-    /// The host, or the store to change, where none runs. Waits for other commands that have
-    /// the store, and for a host that starts or ends.
+    /// Connects to the host, or opens the store for changes if no host runs. Waits for other
+    /// commands that have the store open, and for a host that starts or stops.
     ///
     /// # Errors
-    /// Those of both; a file that is not there, unless it may be made.
+    /// Those of both; a missing store, unless `make` allows creating it.
     pub(super) fn change(&self, make: bool, within: Duration) -> Result<Reached, Failure> {
         if !make && let Reached::Host(client) = self.read()? {
             return Ok(Reached::Host(client));
@@ -108,7 +106,7 @@ impl Place {
         unreachable!("attempts are counted without an end")
     }
 
-    /// Opens the store for a host. Waits for commands that have it, and for a host that ends,
+    /// Opens the store for a host. Waits for commands that have it open, and for a host that stops,
     /// but not for one that answers.
     ///
     /// # Errors
@@ -134,25 +132,24 @@ impl Place {
     }
 }
 
-/// The path of a store without symbolic links, so that all find the same socket.
+/// A store's path without symbolic links, so that all processes find the same socket.
 pub(super) fn resolved(store: PathBuf) -> PathBuf {
-    // What is wrong with it opening it says.
+    // Opening the store reports a bad path.
     a99_runtime_stores::canonical_path(&store).unwrap_or(store)
 }
 
-/// What a command reached.
+/// The host or store that a command reached.
 pub(super) enum Reached {
-    /// The host that runs.
     Host(Client),
-    /// The store, where none runs.
+    /// The store, because no host runs.
     Store(Opened),
 }
 
-/// Exponential back-off with jitter, from five milliseconds to a tenth of a second.
+/// Exponential back-off with jitter, from 5 ms to 100 ms.
 fn backoff(attempt: u32) -> Duration {
     let most = Duration::from_millis(5 << attempt.min(4)).min(Duration::from_millis(100));
     let mut byte = [0];
-    // Without randomness commands still wait, together.
+    // Without randomness commands back off in step.
     let _ = getrandom::fill(&mut byte);
     most.mul_f64(0.5 + f64::from(byte[0]) / 512.0)
 }
@@ -166,13 +163,12 @@ pub(super) fn pause(attempt: u32) {
 pub(super) struct Opened(SqliteRuntime);
 
 impl Opened {
-    /// The store.
     pub(super) fn store(&self) -> &SqliteRuntime {
         &self.0
     }
 
-    /// Closes it. What the last host left when it was cut off is still for the next one to
-    /// know: then it is as if this process had been cut off, too.
+    /// Closes the store. If the last host was cut off, the store stays marked so, and the next host
+    /// finds it.
     ///
     /// # Errors
     /// Those of writing.

@@ -1,4 +1,4 @@
-//! Programs as agents: what a program of agents.toml needs to run.
+//! Programs as agents: compiled programs of agents.toml with grants and options.
 
 use super::config::AgentSpec;
 use crate::commands::run::{account_limits, check_ops, limits, with_env};
@@ -14,10 +14,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Time of a turn that may ask a network or a model, unless it is told.
+/// Default timeout of a turn that may wait for the network or a model.
 const WITH_NETWORK: Duration = Duration::from_secs(600);
 
-/// The agents of a file, by name.
 #[derive(Default)]
 pub(super) struct Programs(pub(super) BTreeMap<String, Program>);
 
@@ -29,23 +28,22 @@ pub(super) struct Program {
     pub(super) shape: Shape,
 }
 
-/// All that an agent follows from. One whose shape is the same goes on when its file is read
-/// again.
+/// All inputs of an agent. An agent with an unchanged shape keeps running across a reload.
 #[derive(PartialEq)]
 pub(super) struct Shape {
-    /// What the file says of it, but not in which line.
+    /// Its program, keys and settings, without the position in the file.
     text: String,
-    /// With its password, which is in no text.
+    /// With its password, which `text` omits.
     store: Option<store::StorePlace>,
-    /// What its files have in them.
+    /// Hashes of its files.
     files: Vec<Option<u64>>,
 }
 
 impl Programs {
-    /// Reads the programs, and opens what they are granted.
+    /// Compiles the programs and opens their grants.
     ///
     /// # Errors
-    /// A program that is rejected, a grant that cannot be given.
+    /// A rejected program; a grant that cannot be opened.
     pub(super) fn prepare(agents: &[Arc<AgentSpec>]) -> Result<Programs, Failure> {
         let mut programs = Programs::default();
         for spec in agents {
@@ -62,7 +60,7 @@ impl Programs {
         Ok(programs)
     }
 
-    /// Makes the programs known to a host that is built.
+    /// Registers the programs with a host that is being built.
     pub(super) fn add(&self, mut builder: HostBuilder) -> HostBuilder {
         for (name, program) in &self.0 {
             let agent = program.agent.clone();
@@ -77,20 +75,20 @@ impl Programs {
         programs.flat_map(|program| program.spec.keys.iter().map(|key| (key, &program.spec)))
     }
 
-    /// Waits until all that programs stored is in its files.
+    /// Waits until all stores of programs are flushed.
     pub(super) fn close(self) {
         self.0.into_values().for_each(Program::close);
     }
 }
 
 impl Program {
-    /// Makes the program known to a host that runs.
+    /// Registers the program with a running host.
     pub(super) fn define(&self, host: &Host) {
         let agent = self.agent.clone();
         host.define(&self.spec.name, move |_| agent.clone());
     }
 
-    /// Waits until all that it stored is in its file.
+    /// Waits until its store is flushed.
     pub(super) fn close(self) {
         self.opened.close();
     }
@@ -147,7 +145,7 @@ fn agent(spec: &Arc<AgentSpec>) -> Result<(ProgramAgent, store::Opened), Failure
     Ok((agent, opened))
 }
 
-/// Options of a turn's run, made for each: what was wrong with them was told at the start.
+/// Options of a turn's run, built for each turn; the start has reported their mistakes.
 fn options(spec: &AgentSpec, context: Option<Value>) -> RunOptions {
     let config = &spec.run;
     let mut options = limits(config).unwrap_or_default();
@@ -197,7 +195,7 @@ impl AgentSpec {
         }
     }
 
-    /// The time of a turn's run, unless its fuel says it.
+    /// The timeout of a turn's run; without one its fuel decides.
     fn time_of_run(&self) -> Option<Duration> {
         let set = &self.run.set;
         let waits = !set.allow.is_empty() || set.llm.is_some() || self.run.models.is_some();

@@ -1,4 +1,4 @@
-//! `a99 agent reload`: lets the host read the file of agents again.
+//! `a99 agent reload`: makes the host reload its file of agents.
 
 use super::client::Client;
 use super::line;
@@ -8,7 +8,6 @@ use crate::args::ReloadArgs;
 use crate::failure::{Exit, Failure};
 use crate::output;
 
-/// Runs the command.
 pub(crate) fn run(args: &ReloadArgs) -> Result<Exit, Failure> {
     let place = Place::of(&args.place)?;
     let done = Client::needed(&place, PATIENCE, "`reload`")?.ask(Call::Reload, |_| {})?;

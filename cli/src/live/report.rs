@@ -1,5 +1,5 @@
-//! Report of a host: what happens, for people on standard error, or as lines of JSON on
-//! standard output.
+//! Report of a host: its events for people on standard error, or as lines of JSON on standard
+//! output.
 
 use super::wire::Refusal;
 use super::{line, show};
@@ -8,15 +8,13 @@ use a99_core::text::escape_for_terminal;
 use a99_runtime::{Event, LogEntry, LogLevel};
 use serde_json::{Value as Json, json};
 
-/// Writes what happens.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Report {
-    /// Whether it is JSON.
     pub(super) is_json: bool,
 }
 
 impl Report {
-    /// Something that the host did.
+    /// An action of the host.
     pub(super) fn did(self, what: &str, members: &[(&str, Json)]) {
         if self.is_json {
             let mut json = json!({"event": what});
@@ -67,7 +65,7 @@ impl Report {
         output::note(kind, &entry.to_string());
     }
 
-    /// Something that could not be done, while the host goes on.
+    /// An operation that failed, while the host runs on.
     pub(super) fn refused(self, refusal: &Refusal) {
         self.did(
             "refused",

@@ -1,4 +1,4 @@
-//! `a99 agent send`: puts a message on a channel, and shows what comes of it.
+//! `a99 agent send`: sends a message to a channel, and shows the answers.
 
 use super::client::Client;
 use super::error::{FAILED, GIVEN_UP, NOT_DONE};
@@ -13,7 +13,6 @@ use serde_json::{Value as Json, json};
 use std::path::Path;
 use std::time::Instant;
 
-/// Runs the command.
 pub(crate) fn run(args: &SendArgs) -> Result<Exit, Failure> {
     let began = Instant::now();
     let place = Place::of(&args.place)?;
@@ -51,7 +50,7 @@ pub(crate) fn run(args: &SendArgs) -> Result<Exit, Failure> {
     sent(&result, is_json)
 }
 
-/// What is sent.
+/// Reads the text of the message.
 fn text(text: &str) -> Result<String, Failure> {
     if text != input::STDIN {
         return Ok(text.to_owned());
@@ -62,7 +61,7 @@ fn text(text: &str) -> Result<String, Failure> {
     Ok(text.strip_suffix('\n').unwrap_or(&text).to_owned())
 }
 
-/// Says what a host made of it.
+/// Prints the host's result.
 fn sent(result: &Json, is_json: bool) -> Result<Exit, Failure> {
     let list = |name: &str| result[name].as_array().map_or(&[][..], Vec::as_slice);
     let (failed, dead) = (list("failed"), list("givenUp"));
@@ -107,7 +106,7 @@ fn sent(result: &Json, is_json: bool) -> Result<Exit, Failure> {
     })
 }
 
-/// Says what is odd about a message that was sent.
+/// Prints the result's warning.
 fn warn(result: &Json, is_json: bool) {
     if let (false, Some(text)) = (is_json, result["warning"].as_str()) {
         output::note("warning", text);
@@ -121,7 +120,7 @@ fn complain(is_json: bool, code: &str, text: &str, help: &str) {
     }
 }
 
-/// Puts it into the file, for the host that starts next.
+/// Appends the message to the store, for the next host.
 fn queued(opened: Opened, place: &Place, call: &SendCall, is_json: bool) -> Result<Exit, Failure> {
     let runtime = super::runtime()?;
     let appended = runtime.block_on(async {

@@ -1,5 +1,4 @@
-//! Server of a host's socket: requests of other commands, one after the other on each
-//! connection.
+//! Server of a host's socket. Requests of one connection are served one after the other.
 
 use super::clients::{Clients, Seat};
 use super::error::{BAD_REQUEST, BUSY};
@@ -22,19 +21,19 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
-/// How long to wait when there are no descriptors for another connection.
+/// Pause after `accept` failed because no descriptors were left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Events that are read at a time.
+/// Events per read.
 const PAGE: usize = 500;
 
-/// Clients that wait for a place or are refused, at a time.
+/// Most clients that wait for a place or are being refused.
 const MAX_AT_THE_DOOR: usize = 64;
 
-/// How long a client that is refused may take to say what it wants, and to hear it.
+/// How long a refused client may take to send its request and read the answer.
 const REFUSING: Duration = Duration::from_secs(1);
 
-/// Lets clients in until it is dropped.
+/// Accepts clients until dropped.
 pub(super) async fn serve(live: Arc<Live>, listening: Listening) {
     let clients = Arc::new(Clients::default());
     let door = Arc::new(Semaphore::new(MAX_AT_THE_DOOR));
@@ -49,7 +48,7 @@ pub(super) async fn serve(live: Arc<Live>, listening: Listening) {
                         return;
                     };
                     drop(at_the_door);
-                    // Whoever went away has what it wants.
+                    // A client that disconnected needs no answer.
                     drop(Connection::of(stream, live, seat).serve().await);
                 });
             }
@@ -59,8 +58,8 @@ pub(super) async fn serve(live: Arc<Live>, listening: Listening) {
     }
 }
 
-/// Refuses a client for whom there is no place. Its request is read first: the connection of a
-/// client that is not heard out breaks.
+/// Refuses a client when all places are taken. It reads the request first: closing with unread data
+/// would reset the connection and lose the answer.
 async fn refuse(stream: UnixStream) -> io::Result<()> {
     let mut stream = BufReader::new(stream);
     let mut bytes = Vec::new();
@@ -83,7 +82,7 @@ struct Connection {
     seat: Seat,
 }
 
-/// Why a request has no answer: it is refused, or nobody is there any more.
+/// Why a request has no result: it failed, or the client disconnected.
 enum Stop {
     Refused(Refusal),
     Gone(io::Error),
@@ -135,7 +134,7 @@ impl Connection {
         Ok(())
     }
 
-    /// A line of the client's; nothing at the end.
+    /// Reads a line of the client; `None` at the end.
     async fn line(&mut self) -> io::Result<Option<Vec<u8>>> {
         let mut bytes = Vec::new();
         let mut bounded = (&mut self.input).take(MAX_LINE as u64);
@@ -152,7 +151,7 @@ impl Connection {
             None => Ok(None),
             Some(b'\n') => Ok(Some(bytes)),
             Some(_) => {
-                // The rest cannot be told from a request.
+                // The next request cannot be found in the rest.
                 let text = format!("a line has at most {MAX_LINE} bytes, and an end");
                 let said = Said::Error(Refusal::new(BAD_REQUEST, text));
                 self.say(0, said).await?;
@@ -212,7 +211,7 @@ impl Connection {
             attachments: Vec::new(),
         };
         let published = live.host.publish(&call.channel, publish).await?;
-        // It is acknowledged only where it is found again.
+        // Acknowledge only what is in the right file.
         live.store.check_place()?;
         let event = &published.event;
         let seq = event.seq.unwrap_or_default();
@@ -224,7 +223,7 @@ impl Connection {
             let settled = self.settled(id, &call.channel, seq, until, &mut handling);
             let settled = settled.await?;
             let is_done = settled.is_some();
-            // A start that is tried again may still fail.
+            // A start that is retried may still fail.
             let failed = settled.unwrap_or_else(|| handling.failed());
             if !failed.is_empty() {
                 result["failed"] = json!(why(&live, failed).await);
@@ -242,7 +241,7 @@ impl Connection {
         Ok(result)
     }
 
-    /// Calls a method, and waits for its answer as long as the client does.
+    /// Calls a method, and waits for its answer until the client disconnects.
     async fn call(&mut self, call: MethodCall) -> Result<Json, Stop> {
         let live = Arc::clone(&self.live);
         let keys = live.host.agents();
@@ -263,9 +262,9 @@ impl Connection {
         }
     }
 
-    /// Hands on what follows on a channel until the agents that an event concerns are done with
-    /// it. Gives those that cannot be; nothing if the time is up before. The time is that of
-    /// waiting: a line that is begun is written to its end.
+    /// Forwards events of a channel until the concerned agents have handled an event and all that
+    /// follows from it. Returns the agents that cannot handle it; `None` on timeout. The timeout
+    /// bounds the waiting: a line once begun is written to its end.
     async fn settled(
         &mut self,
         id: u64,
@@ -276,7 +275,7 @@ impl Connection {
     ) -> Result<Option<Vec<AgentKey>>, Stop> {
         let live = Arc::clone(&self.live);
         let mut events = live.host.subscribe(channel, Some(seq), true).await?;
-        // One wait for all events: a look at many of them, or at many agents, takes long.
+        // Wait once for all events: checking many events or agents takes long.
         let mut done = std::pin::pin!(handling.done());
         let never = loop {
             tokio::select! {
@@ -287,7 +286,7 @@ impl Connection {
                 () = closed(&mut self.input) => return Err(gone(io::ErrorKind::BrokenPipe.into())),
             }
         };
-        // What the last turn sent.
+        // Forward the events of the last turn, too.
         let head = live.store.head(channel).await?;
         while events.cursor() < head {
             let event = events.next().await?;
@@ -330,7 +329,7 @@ impl Connection {
     }
 }
 
-/// Waits until a client goes away; what it asks meanwhile waits.
+/// Waits until a client disconnects; its further requests stay buffered.
 async fn closed(input: &mut BufReader<OwnedReadHalf>) {
     match input.fill_buf().await {
         Ok([]) | Err(_) => {}
@@ -338,7 +337,7 @@ async fn closed(input: &mut BufReader<OwnedReadHalf>) {
     }
 }
 
-/// An event that is too long for a line, without what it says.
+/// An event without its content, because it is too long for a line.
 fn shortened(event: &Json, why: &str) -> Json {
     json!({
         "eventId": event["eventId"],
@@ -351,7 +350,7 @@ fn shortened(event: &Json, why: &str) -> Json {
     })
 }
 
-/// Says that agents answered each other until the limit of hops ended it, if they did.
+/// A warning if agents answered each other up to the hop limit.
 async fn beyond_hops(
     live: &Live,
     channel: &str,
@@ -378,7 +377,7 @@ async fn beyond_hops(
     }))
 }
 
-/// Agents that failed or stopped, each with the reason.
+/// Agents that failed or stopped, each with its error.
 async fn why(live: &Live, failed: Vec<AgentKey>) -> Vec<Json> {
     let mut told = Vec::new();
     for key in failed {
@@ -391,8 +390,7 @@ async fn why(live: &Live, failed: Vec<AgentKey>) -> Vec<Json> {
     told
 }
 
-/// Turns that were given up, of an event and of what followed on it, by agents that these
-/// concern.
+/// Dead letters of these agents that come from an event or from the events that followed it.
 async fn given_up(
     live: &Live,
     keys: &[AgentKey],
@@ -418,7 +416,7 @@ async fn given_up(
     Ok(found)
 }
 
-/// How all agents are, or one.
+/// Status of all agents, or of one.
 async fn inspected(live: &Live, agent: Option<&str>) -> Result<Json, Refusal> {
     let host = &live.host;
     let keys = host.agents();

@@ -1,11 +1,11 @@
-//! What people are shown of events and agents, escaped for a terminal.
+//! Events and agents as text for people, escaped for a terminal.
 
 use a99_core::text::escape_for_terminal;
 use a99_runtime::program::PARTIAL;
 use serde_json::Value as Json;
 
-/// An event in a line; nothing for what only programs want to see. Of a text with several
-/// lines those that follow are moved in.
+/// An event in a line; `None` for kinds that only programs read. Further lines of its text are
+/// indented.
 pub(super) fn event(event: &Json) -> Option<String> {
     let text = |json: &Json| json.as_str().unwrap_or_default().to_owned();
     if event["kind"] == "ephemeral" {
@@ -36,15 +36,15 @@ pub(super) fn event(event: &Json) -> Option<String> {
     Some(format!("{seq}{who}: {}\n", lines.join("\n    ")))
 }
 
-/// Pieces of what models write, as they come: a line for each message.
+/// Streamed pieces of model output: a line for each message.
 #[derive(Default)]
 pub(super) struct Pieces {
-    /// The message whose line is not ended.
+    /// The message whose line has not ended.
     open: Option<String>,
 }
 
 impl Pieces {
-    /// A piece, with who says it before the first; nothing for another event.
+    /// The next piece, with its author before the first; `None` for another event.
     pub(super) fn next(&mut self, event: &Json) -> Option<String> {
         if event["kind"] != "ephemeral" {
             return None;
@@ -63,14 +63,14 @@ impl Pieces {
         }
     }
 
-    /// Ends the line that is open.
+    /// Ends the open line.
     pub(super) fn end(&mut self) -> String {
         let ended = self.open.take();
         ended.map_or_else(String::new, |_| "\n".to_owned())
     }
 }
 
-/// A list of agents: key, how it is, how far.
+/// A table of agents: key, status, checkpoint.
 pub(super) fn list(agents: &[Json]) -> String {
     let mut rows = vec![["AGENT", "STATUS", "CHECKPOINT", "LAG", "DEAD"].map(str::to_owned)];
     for agent in agents {
@@ -98,7 +98,6 @@ pub(super) fn list(agents: &[Json]) -> String {
     text
 }
 
-/// One agent.
 pub(super) fn agent(agent: &Json) -> String {
     let mut text = String::new();
     let mut line = |name: &str, value: String| {
@@ -161,7 +160,7 @@ pub(super) fn agent(agent: &Json) -> String {
     text
 }
 
-/// What a turn answered to.
+/// The trigger of a turn.
 pub(super) fn trigger(trigger: &Json) -> String {
     match (&trigger["event"], &trigger["timer"]) {
         (Json::Number(seq), _) => format!("event {seq}"),

@@ -1,7 +1,7 @@
-//! Socket of a host: a file beside its store, for its owner alone.
+//! Socket of a host: a file beside its store that only its owner can use.
 //!
-//! Whoever has the store locked listens there, so that a socket that is found is one that a
-//! dead host left.
+//! Only the process that has locked the store listens there, so a socket that it finds was left by
+//! a dead host.
 
 use super::error::NO_ANSWER;
 use super::wire::Refusal;
@@ -15,20 +15,20 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::net::UnixListener;
 
-/// Bytes of a path that fit every system's address of a socket.
+/// Longest path that fits a socket address on every system.
 const MAX_ADDRESS: usize = 100;
 
-/// How long a host may take to accept a connection.
+/// Timeout of a connection attempt.
 const CONNECTING: Duration = Duration::from_secs(10);
 
-/// The path of the socket of a store.
 pub(super) fn beside(store: &Path) -> PathBuf {
     let mut name = OsString::from(store);
     name.push(".sock");
     PathBuf::from(name)
 }
 
-/// Calls with an address of the path: itself, or by its folder's descriptor if it is long.
+/// Calls with a path that fits a socket address: the path itself, or via its folder's descriptor if
+/// it is too long.
 fn with_address<T>(path: &Path, call: impl FnOnce(&Path) -> io::Result<T>) -> io::Result<T> {
     if path.as_os_str().len() <= MAX_ADDRESS {
         return call(path);
@@ -39,20 +39,20 @@ fn with_address<T>(path: &Path, call: impl FnOnce(&Path) -> io::Result<T>) -> io
     call(&Path::new(&by_descriptor).join(name))
 }
 
-/// A socket that is listened at, and whose it is. It is removed at the end.
+/// A listening socket with its owner. Dropping it removes the file.
 pub(super) struct Listening {
     pub(super) listener: UnixListener,
     path: PathBuf,
     owner: u32,
-    /// Device and inode of the file: another host's may stand there by and by.
+    /// Device and inode of the file: a later host may replace it.
     inode: (u64, u64),
 }
 
 impl Listening {
-    /// Listens, in place of a host that died. Only for whoever has the store.
+    /// Listens, and replaces the socket of a dead host. Only the store's owner may call this.
     ///
     /// # Errors
-    /// Something else of that name, and those of the system.
+    /// The path is not a socket; I/O errors.
     pub(super) fn at(path: PathBuf) -> Result<Listening, Refusal> {
         let failed = |error: io::Error| {
             Refusal::new("store.unavailable", format!("{}: {error}", path.display()))
@@ -82,15 +82,13 @@ impl Listening {
         })
     }
 
-    /// Whether somebody who connected is the owner: the file is not the owner's alone from
-    /// its first moment on.
+    /// Whether the peer is the owner: right after its creation the file may be open to others.
     pub(super) fn is_owner(&self, stream: &tokio::net::UnixStream) -> bool {
         stream
             .peer_cred()
             .is_ok_and(|peer| peer.uid() == self.owner)
     }
 
-    /// Where it is.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
@@ -100,20 +98,20 @@ impl Drop for Listening {
     fn drop(&mut self) {
         let is_mine = |found: Metadata| (found.dev(), found.ino()) == self.inode;
         if self.path.symlink_metadata().is_ok_and(is_mine) {
-            // The next host removes what is left.
+            // A stale socket is removed by the next host.
             drop(std::fs::remove_file(&self.path));
         }
     }
 }
 
-/// Connects to a host; nothing if none is there.
+/// Connects to a host; `None` if no host listens.
 ///
 /// # Errors
-/// A socket of somebody else's, one that is not answered, and those of the system.
+/// A socket of another user, one that does not accept, and I/O errors.
 pub(super) fn connect(path: &Path) -> Result<Option<UnixStream>, Refusal> {
     match in_time(path) {
         Ok(stream) => Ok(Some(stream)),
-        // No host, a dead one, or another file, which says so when a host is started.
+        // No host, a dead one, or a file of another kind, which the next host's start reports.
         Err(error)
             if matches!(
                 error.kind(),
@@ -131,14 +129,14 @@ pub(super) fn connect(path: &Path) -> Result<Option<UnixStream>, Refusal> {
     }
 }
 
-/// Connects within [`CONNECTING`]: a host that stands still lets in as many as its queue takes,
-/// and the next one waits.
+/// Connects within [`CONNECTING`]: a hanging host accepts until its backlog is full, and then
+/// `connect` blocks.
 fn in_time(path: &Path) -> io::Result<UnixStream> {
     let (tell, told) = std::sync::mpsc::sync_channel(1);
     let path = path.to_path_buf();
     std::thread::Builder::new().spawn(move || {
         let connected = with_address(&path, |address| UnixStream::connect(address));
-        // Nobody waits any more if it took too long.
+        // The receiver is gone after a timeout.
         drop(tell.send(connected));
     })?;
     let late = |_| io::Error::new(ErrorKind::TimedOut, "the host accepts no connection");

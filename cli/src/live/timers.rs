@@ -1,5 +1,6 @@
-//! Timers that agents.toml has: they are in the store before the host starts, and those that
-//! the file has no more are removed. A note at the channel says which came from the file.
+//! Timers of agents.toml. They are stored before the host starts, and timers removed from the file
+//! are removed from the store. A note in the channel's configuration lists the timers that came
+//! from the file.
 
 use super::config::AgentSpec;
 use super::known::now;
@@ -9,10 +10,10 @@ use a99_runtime_engine::{AgentStore, ChannelStore, Fence, TimerChange, TurnCommi
 use a99_runtime_stores::SqliteRuntime;
 use serde_json::{Value as Json, json};
 
-/// The member of a channel's configuration that has the names, by agent.
+/// Member of a channel's configuration that lists the names, by agent.
 const NOTE: &str = "a99.timers";
 
-/// Sets the timers of an agent that does not run. One that is there unchanged stays as it is.
+/// Sets the timers of a sleeping agent. An unchanged timer keeps its due time.
 ///
 /// # Errors
 /// Those of the store.

@@ -1,5 +1,5 @@
-//! Update of a host: its file is read again, and the agents that it says something else of are
-//! changed, each when its own turns have ended, while all others go on.
+//! Reload of a host: it reads its file again and updates the changed agents, each after its turns
+//! have ended, while all others run on.
 
 use super::config::{AgentSpec, AgentsFile};
 use super::host::{Live, warn};
@@ -17,7 +17,7 @@ use tokio::task::JoinSet;
 struct First(Option<Refusal>);
 
 impl First {
-    /// What came of a task, unless it is an error.
+    /// The value of a task, unless it failed.
     fn of<T>(&mut self, done: Result<T, Refusal>) -> Option<T> {
         match done {
             Ok(done) => Some(done),
@@ -29,7 +29,7 @@ impl First {
     }
 }
 
-/// What tasks gave. A panic of one goes on here.
+/// Results of all tasks. Propagates a panic.
 async fn all<T: 'static>(mut tasks: JoinSet<T>) -> Vec<T> {
     let mut given = Vec::new();
     while let Some(done) = tasks.join_next().await {
@@ -43,12 +43,12 @@ async fn all<T: 'static>(mut tasks: JoinSet<T>) -> Vec<T> {
 }
 
 impl Live {
-    /// Reads the file again. If something is wrong with it, all stays as it was.
+    /// Reloads the file. A mistake in it changes nothing.
     ///
     /// # Errors
-    /// What is wrong; the first agent that could not be changed, which stays as it was.
+    /// The mistake; the first agent that could not be updated and keeps its old program.
     pub(super) async fn reload(self: &Arc<Live>) -> Result<Json, Refusal> {
-        // Before the file is read: of two that read it, the later one has what stands.
+        // Lock before reading the file: of two reloads, the later one must win.
         let mut current = self.current.lock().await;
         let new = self.read().await?;
         let telling = current.telling.hear(&self.host, &new, self.report);
@@ -67,7 +67,7 @@ impl Live {
         Ok(json!({"ok": true, "agents": keys, "changed": changed, "left": left}))
     }
 
-    /// Reads the file and its programs, beside what the host does meanwhile.
+    /// Reads the file and its programs in the background.
     async fn read(self: &Arc<Live>) -> Result<Programs, Refusal> {
         let live = Arc::clone(self);
         let read = tokio::task::spawn_blocking(move || {
@@ -82,7 +82,7 @@ impl Live {
         }
     }
 
-    /// Gives the agents that were changed or are new, and those that left.
+    /// Returns the changed or new agents, and the removed ones.
     async fn update(
         self: &Arc<Live>,
         programs: &mut Programs,
@@ -98,7 +98,7 @@ impl Live {
         }
         let named: BTreeSet<String> = new.0.keys().cloned().collect();
         let mut changing = JoinSet::new();
-        // What is kept of a channel's timers is read, changed and written.
+        // Serializes read-modify-write of a channel's note about timers.
         let gate = Arc::new(tokio::sync::Mutex::const_new(()));
         for (name, program) in new.0 {
             match programs.0.get(&name) {
@@ -119,7 +119,7 @@ impl Live {
                 staying.insert(key);
             }
         }
-        // A turn that goes on needs what its program has open.
+        // A turn that is still running needs the stores of its program.
         let stays = |program: &Program| program.spec.keys.iter().any(|key| staying.contains(key));
         let mut changed = Vec::new();
         for done in all(changing).await {
@@ -157,15 +157,15 @@ impl Live {
         }
     }
 
-    /// Takes an agent off its channel when its turns have ended.
+    /// Removes an agent from its channel after its turns have ended.
     async fn take_off(self: Arc<Live>, key: AgentKey) -> Result<(), Refusal> {
         let _held = self.hold(&key).await?;
         self.host.remove(&key).await?;
         Ok(())
     }
 
-    /// Puts another program into the place of an agent's, on the channels where the agent is.
-    /// Where that fails, the agent has its timers and settings of before.
+    /// Replaces the program of an agent on its channels. On failure the agent gets its old timers
+    /// and settings back.
     async fn replace(
         self: Arc<Live>,
         program: Program,
@@ -183,7 +183,7 @@ impl Live {
         let _gate = gate.lock().await;
         if let Err(refusal) = self.settle(&keys, &program.spec).await {
             if let Some(old) = old {
-                // Why it fails was told already.
+                // The first error is the one to return.
                 drop(self.settle(&keys, &old).await);
             }
             return Err(refusal);
@@ -192,7 +192,7 @@ impl Live {
         Ok(program)
     }
 
-    /// Gives agents that are held the timers and settings that their file says.
+    /// Gives held agents the timers and settings of their file.
     async fn settle(&self, keys: &[AgentKey], spec: &AgentSpec) -> Result<(), Refusal> {
         for key in keys {
             timers::set(&self.store, key, spec).await?;

@@ -1,4 +1,4 @@
-//! Wire of the local protocol: a line of JSON for each request and each answer.
+//! Wire format of the local protocol: one line of JSON for each request and answer.
 //!
 //! `{"id": 1, "method": "send", "params": {...}}` is answered by any number of
 //! `{"id": 1, "event": {...}}` and one `{"id": 1, "result": ...}` or
@@ -9,40 +9,38 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use std::time::Duration;
 
-/// Bytes of a line, at most.
+/// Most bytes of a line.
 pub(super) const MAX_LINE: usize = 1 << 20;
 
 /// A request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Request {
-    /// Its answers have it too.
+    /// Id that its answers repeat.
     pub(super) id: u64,
-    /// What is asked.
     #[serde(flatten)]
     pub(super) call: Call,
 }
 
-/// What is asked.
+/// A method of the protocol with its parameters.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "method", content = "params", rename_all = "kebab-case")]
 pub(super) enum Call {
-    /// Puts a message on a channel.
+    /// Sends a message to a channel.
     Send(SendCall),
-    /// Calls a method of an agent.
     #[serde(rename = "call")]
     Method(MethodCall),
-    /// Events of a channel.
+    /// Reads events of a channel.
     Logs(LogsCall),
-    /// All agents, or one of them.
+    /// Inspects all agents, or one of them.
     Inspect(InspectCall),
-    /// Changes how far an agent is.
+    /// Changes an agent's checkpoint or dead letters.
     Checkpoint(CheckpointCall),
-    /// Reads the file of agents again.
+    /// Reloads the file of agents.
     Reload,
 }
 
 impl Call {
-    /// How long the host may take for it, if that is said.
+    /// Timeout of the call, if it has one.
     pub(super) fn limit(&self) -> Option<Duration> {
         let limit = match self {
             Call::Send(call) => call.wait_ms,
@@ -53,39 +51,38 @@ impl Call {
     }
 }
 
-/// A message.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct SendCall {
     pub(super) channel: String,
     pub(super) text: String,
-    /// The handle of whoever sends it.
+    /// Handle of the sender.
     pub(super) sender: String,
-    /// The handles of those it is for.
+    /// Handles of the recipients.
     #[serde(default)]
     pub(super) at: Vec<String>,
     #[serde(default)]
     pub(super) key: Option<String>,
-    /// How long to wait until the agents are done, with all that follows; not at all if none.
+    /// How long to wait until the agents have handled the message and the events that follow from
+    /// it; `None` does not wait.
     #[serde(default)]
     pub(super) wait_ms: Option<u64>,
 }
 
-/// A call of a method. Its answer is `{"answer": ...}`, or `{"error": {"code", "message"}}`.
+/// A method call. Its answer is `{"answer": ...}`, or `{"error": {"code", "message"}}`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct MethodCall {
     pub(super) agent: String,
     pub(super) name: String,
     pub(super) args: Json,
-    /// The handle of whoever calls.
+    /// Handle of the caller.
     pub(super) sender: String,
-    /// How long to wait; as long as the method says if none.
+    /// How long to wait; by default the method's timeout.
     #[serde(default)]
     pub(super) timeout_ms: Option<u64>,
 }
 
-/// Events of a channel.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct LogsCall {
@@ -96,7 +93,6 @@ pub(super) struct LogsCall {
     pub(super) follow: bool,
 }
 
-/// An agent, or all.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct InspectCall {
@@ -104,7 +100,7 @@ pub(super) struct InspectCall {
     pub(super) agent: Option<String>,
 }
 
-/// A change of how far an agent is.
+/// A change of an agent's progress.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct CheckpointCall {
@@ -112,56 +108,51 @@ pub(super) struct CheckpointCall {
     pub(super) change: Change,
 }
 
-/// What is changed.
+/// The change of an agent's progress.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Change {
-    /// Go on after this place.
+    /// Continue after this sequence number.
     Set(Seq),
-    /// Handle again what was given up.
+    /// Handle the dead letters again.
     RetryDead,
-    /// Forget what was given up.
+    /// Discard the dead letters.
     ForgetDead,
 }
 
-/// An answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Answer {
-    /// The request's.
+    /// The request's id.
     pub(super) id: u64,
-    /// What it says.
     #[serde(flatten)]
     pub(super) said: Said,
 }
 
-/// What an answer says.
+/// Content of an answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Said {
-    /// Something that happened; more follows.
+    /// An event; more answers follow.
     Event(Json),
-    /// It is done.
+    /// The request succeeded.
     Result(Json),
-    /// It is not.
+    /// The request failed.
     Error(Refusal),
 }
 
-/// Why something was not done.
+/// The error of a request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Refusal {
-    /// A stable code.
     pub(super) code: String,
-    /// In words.
     pub(super) message: String,
-    /// What helps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) help: Option<String>,
 }
 
-/// The line of a message, with its end.
+/// Encodes a message as a line.
 ///
 /// # Errors
-/// More bytes than a line may have.
+/// The line would exceed [`MAX_LINE`].
 pub(super) fn line(message: &impl Serialize) -> Result<Vec<u8>, String> {
     let mut bytes = serde_json::to_vec(message).map_err(|error| error.to_string())?;
     bytes.push(b'\n');

@@ -126,7 +126,7 @@ impl std::str::FromStr for Endpoint {
                     return Err("expected a path after the name: NAME:PATH".to_owned());
                 }
                 Ok(name) => return Ok(Endpoint::Guest(name, path.to_owned())),
-                // A path of the host may contain the sign.
+                // A host path may contain a colon.
                 Err(_) => {}
             }
         }

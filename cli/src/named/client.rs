@@ -1,4 +1,4 @@
-//! Client: sends a named sandbox one request and follows the answer.
+//! Client of a named sandbox: sends one request and follows the answer.
 
 use super::error::{LOST, NO_SUCH_NAME, NOT_ANSWERING, NamedError, REFUSED};
 use super::input::{Writer, send};
@@ -15,11 +15,10 @@ use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long a sandbox may take to answer with its status.
+/// Timeout of a status request.
 const STATUS_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long the end of a sandbox may take: its mounts get what they have not
-/// yet, and its clients are answered.
+/// How long shutdown of a sandbox may take: it flushes its mounts and replies to its clients.
 const STOP_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// How long a process may take to end after SIGTERM, and after SIGKILL.
@@ -28,7 +27,7 @@ const KILL_TIMEOUT: Duration = Duration::from_secs(5);
 /// How often a name's lock is tried while its process ends.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// One request that was made.
+/// A connection that has sent its request.
 #[derive(Debug)]
 pub(crate) struct Connection {
     name: Name,
@@ -36,22 +35,21 @@ pub(crate) struct Connection {
     writer: Writer,
 }
 
-/// What a probe of a sandbox found.
+/// Result of probing a sandbox.
 #[derive(Debug)]
 pub(crate) enum Probe {
-    /// It answers.
     Running(Json),
-    /// Its process lives and does not answer: it starts, stops or hangs.
+    /// Its process runs and does not answer: it starts, stops or hangs.
     Unresponsive(Option<i32>),
-    /// Its process was killed; what it left is removed now.
+    /// Its process was killed; the probe has removed its files.
     Dead,
 }
 
 impl Connection {
-    /// Asks a sandbox for something.
+    /// Connects to a sandbox and sends a request.
     ///
     /// # Errors
-    /// [`NO_SUCH_NAME`]; those of the system.
+    /// [`NO_SUCH_NAME`]; I/O errors.
     pub(crate) fn open(
         dir: &RuntimeDir,
         name: &Name,
@@ -92,10 +90,10 @@ impl Connection {
         }
     }
 
-    /// The answer to what is no command.
+    /// The reply to a request other than a command.
     ///
     /// # Errors
-    /// What the sandbox says; [`LOST`] if it ends meanwhile.
+    /// The sandbox's error; [`LOST`] if it ends meanwhile.
     pub(crate) fn reply(mut self) -> Result<Json, NamedError> {
         match self.next()? {
             Frame::Reply(json) => parse(&json),
@@ -103,17 +101,17 @@ impl Connection {
         }
     }
 
-    /// The reply, if it comes in time.
+    /// The reply, if it arrives within the timeout.
     fn reply_within(self, timeout: Duration) -> Result<Json, NamedError> {
         let set = self.stream.set_read_timeout(Some(timeout));
         set.map_err(|error| NamedError::io("connection", error))?;
         self.reply()
     }
 
-    /// A handle that controls the command while its answer is followed.
+    /// A handle that controls the command while its output is followed.
     ///
     /// # Errors
-    /// No more descriptors.
+    /// No descriptors are left.
     pub(crate) fn control(&self) -> Result<CommandControl, NamedError> {
         let stream = self.stream.try_clone();
         Ok(CommandControl {
@@ -122,13 +120,12 @@ impl Connection {
         })
     }
 
-    /// Follows the command to its end and returns how it ended. With `input`,
-    /// standard input goes to it. What it writes is given to `sink`: whether it
-    /// is standard error, and bytes.
+    /// Follows the command to its end and returns how it ended. With `input`, standard input goes
+    /// to it. `sink` gets its output: whether it is standard error, and bytes.
     ///
     /// # Errors
-    /// What the sandbox says; what `sink` says, which ends the command;
-    /// [`LOST`] if the sandbox's process ends meanwhile.
+    /// The sandbox's error; an error of `sink`, which ends the command; [`LOST`] if the sandbox's
+    /// process ends meanwhile.
     pub(crate) fn follow(
         mut self,
         input: bool,
@@ -162,17 +159,16 @@ impl Connection {
     }
 }
 
-/// A frame of a kind that does not belong to this answer.
+/// The error for a frame kind that is not part of this answer.
 fn unexpected_frame() -> NamedError {
     NamedError::new(REFUSED, "an answer to another request")
 }
 
-/// How a command ended.
+/// Exit of a command.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Ended {
-    /// Its exit code.
     pub code: u8,
-    /// Something of it was ended for want of memory.
+    /// One of its processes was killed because memory ran out.
     pub out_of_memory: bool,
 }
 
@@ -184,34 +180,34 @@ pub(crate) struct CommandControl {
 }
 
 impl CommandControl {
-    /// The terminal has another size.
+    /// Reports a new terminal size.
     ///
     /// # Errors
-    /// The connection's.
+    /// I/O errors of the connection.
     pub(crate) fn resize(&self, rows: u16, columns: u16) -> io::Result<()> {
         send(&self.writer, &Frame::resize(rows, columns))
     }
 
-    /// Sends a signal to its process group; 9 ends it with all that it started.
+    /// Sends a signal to the command's process group; 9 kills all processes that it started.
     ///
     /// # Errors
-    /// The connection's.
+    /// I/O errors of the connection.
     pub(crate) fn signal(&self, number: u32) -> io::Result<()> {
         send(&self.writer, &Frame::signal(number))
     }
 
-    /// Waits for nothing any more: the connection ends, and with it the command.
-    /// It needs nothing of the other end, and not its turn to write.
+    /// Closes the connection, which ends the command. It waits neither for the sandbox nor for
+    /// other writers.
     pub(crate) fn hang_up(&self) {
-        // It may have ended this moment.
+        // The connection may be closed already.
         let _ = self.stream.shutdown(Shutdown::Both);
     }
 }
 
-/// Runs a short command and gives its exit code.
+/// Runs a short command and returns its exit code.
 ///
 /// # Errors
-/// What the sandbox says.
+/// The sandbox's error.
 pub(crate) fn run(dir: &RuntimeDir, name: &Name, argv: &[&str]) -> Result<u8, NamedError> {
     let exec = Exec {
         argv: argv.iter().map(|&argument| argument.to_owned()).collect(),
@@ -227,7 +223,7 @@ fn connection_lost(name: &Name, why: &str) -> NamedError {
     NamedError::new(LOST, text)
 }
 
-/// Why a sandbox cannot be connected to. What a dead one left is removed.
+/// The error for a failed connection. Files of a dead sandbox are removed.
 fn connect_error(dir: &RuntimeDir, name: &Name, error: &io::Error) -> NamedError {
     use io::ErrorKind::{ConnectionRefused, NotFound};
     if !matches!(error.kind(), NotFound | ConnectionRefused) {
@@ -253,15 +249,15 @@ fn connect_error(dir: &RuntimeDir, name: &Name, error: &io::Error) -> NamedError
     NamedError::new(NO_SUCH_NAME, text)
 }
 
-/// Probes a sandbox. What a dead one left is removed.
+/// Probes a sandbox. Files of a dead one are removed.
 ///
 /// # Errors
-/// Those of the system.
+/// I/O errors.
 pub(crate) fn probe(dir: &RuntimeDir, name: &Name) -> Result<Option<Probe>, NamedError> {
     let status = Connection::open(dir, name, &Request::Status);
     match status.and_then(|asked| asked.reply_within(STATUS_TIMEOUT)) {
         Ok(status) => return Ok(Some(Probe::Running(status))),
-        // What a dead one left is removed already.
+        // `open` has removed the files of the dead one.
         Err(error) if error.code == NO_SUCH_NAME => return Ok(Some(Probe::Dead)),
         Err(_) => {}
     }
@@ -280,8 +276,7 @@ pub(crate) fn probe(dir: &RuntimeDir, name: &Name) -> Result<Option<Probe>, Name
     })
 }
 
-/// Ends a sandbox, and waits until its name is free. One that does not answer
-/// is killed.
+/// Ends a sandbox and waits until its name is free. One that does not answer is killed.
 ///
 /// # Errors
 /// [`NO_SUCH_NAME`]; [`NOT_ANSWERING`] for a process that cannot be killed.
@@ -289,7 +284,7 @@ pub(crate) fn stop(dir: &RuntimeDir, name: &Name) -> Result<(), NamedError> {
     let asked = Connection::open(dir, name, &Request::Stop);
     match asked.and_then(|asked| asked.reply_within(STOP_TIMEOUT)) {
         Err(error) if error.code == NO_SUCH_NAME => return Err(error),
-        // Whether it answered or not: only a free name is its end.
+        // Answered or not, only a free name proves that it has ended.
         Ok(_) if until_free(dir, name, KILL_TIMEOUT)? => return Ok(()),
         _ => {}
     }
@@ -309,7 +304,7 @@ pub(crate) fn stop(dir: &RuntimeDir, name: &Name) -> Result<(), NamedError> {
     Err(NamedError::new(NOT_ANSWERING, text))
 }
 
-/// Waits until a name is free, and removes what is left of it.
+/// Waits until a name is free, and removes the sandbox's remaining files.
 fn until_free(dir: &RuntimeDir, name: &Name, timeout: Duration) -> Result<bool, NamedError> {
     let deadline = Instant::now() + timeout;
     loop {
@@ -325,7 +320,7 @@ fn until_free(dir: &RuntimeDir, name: &Name, timeout: Duration) -> Result<bool, 
     }
 }
 
-/// Bytes of standard input that the sandbox takes.
+/// Bytes of standard input that the sandbox accepts now.
 #[derive(Debug)]
 struct Credit {
     bytes: Mutex<usize>,
@@ -347,7 +342,7 @@ impl Credit {
         self.more.notify_all();
     }
 
-    /// Waits until there is some, and takes up to `wanted`.
+    /// Waits for credit, and takes up to `wanted` bytes of it.
     fn take(&self, wanted: usize) -> usize {
         let bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
         let some = self.more.wait_while(bytes, |bytes| *bytes == 0);
@@ -358,8 +353,8 @@ impl Credit {
     }
 }
 
-/// Passes standard input on, on a thread that may wait in a read when the
-/// command has ended; this process ends all the same.
+/// Forwards standard input on a thread. The thread may block in a read after the command has ended,
+/// and does not keep this process running.
 fn pass_input(writer: &Writer, credit: &Arc<Credit>) -> io::Result<()> {
     let (writer, credit) = (Arc::clone(writer), Arc::clone(credit));
     let thread = std::thread::Builder::new().name("stdin".to_owned());
@@ -369,7 +364,7 @@ fn pass_input(writer: &Writer, credit: &Arc<Credit>) -> io::Result<()> {
         loop {
             let mut rest = match input.read(&mut buffer) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                // An error is the end, as for other programs.
+                // A read error counts as the end of input, as for other programs.
                 Ok(0) | Err(_) => break,
                 Ok(count) => &buffer[..count],
             };
@@ -381,7 +376,7 @@ fn pass_input(writer: &Writer, credit: &Arc<Credit>) -> io::Result<()> {
                 rest = later;
             }
         }
-        // The command may have ended at this moment.
+        // The command may have ended meanwhile.
         let _ = send(&writer, &Frame::stdin_end());
     });
     spawned.map(drop)

@@ -1,11 +1,10 @@
 //! Daemon: the background process of a named sandbox, the hidden command
 //! `a99 sandbox keep NAME`, which `start` runs.
 //!
-//! It reads the settings from standard input, starts the sandbox and says on
-//! standard output, in one line, that it is ready or why not. From then on it
-//! has no terminal and no pipes, only its log. It ends on request, by
-//! SIGTERM, or when its guest ends; it then leaves nothing behind, but for the
-//! log of an end that nobody wanted.
+//! It reads the settings from standard input, starts the sandbox and writes one line to standard
+//! output: ready, or the error. From then on it has no terminal and no pipes, only its log. It ends
+//! on request, on SIGTERM, or when its guest ends, and removes its files; only the log of an
+//! unexpected end stays.
 
 use super::error::{BUSY, NAME_TAKEN, NamedError};
 use super::lock::{Lock, LockState};
@@ -30,42 +29,41 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// Most clients at a time, of which those that wait for their turn have one thread and two
-/// descriptors each.
+/// Most clients at a time. A client waiting in the queue takes one thread and two descriptors.
 const MAX_CLIENTS: usize = 1024;
 
-/// How often it is asked whether the guest ended by itself.
+/// How often the daemon checks whether the guest ended by itself.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How long clients that are still served may take to disconnect.
+/// How long clients may take to disconnect during shutdown.
 const CLIENT_DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How long a name's lock is waited for: whoever looks for what is left of a dead
-/// sandbox holds it for a moment.
+/// How long to wait for a name's lock: a process that cleans up after a dead sandbox holds it for a
+/// moment.
 const LOCK_TIMEOUT: Duration = Duration::from_millis(500);
 const LOCK_INTERVAL: Duration = Duration::from_millis(20);
 
-/// How long to wait when there are no descriptors for another client.
+/// Pause after `accept` failed because no descriptors were left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// A request to stop, and the connection that is answered when it is done.
+/// A request to stop, with the connection that gets the reply after shutdown.
 type StopRequest = Option<UnixStream>;
 
-/// The sandbox and what its clients need.
+/// A running sandbox with the state that its clients share.
 pub(super) struct Daemon {
     name: Name,
     pub(super) spec: Spec,
     pub(super) sandbox: Sandbox,
     started: SystemTime,
     commands: AtomicUsize,
-    /// Commands and copies that run, and those that wait.
+    /// Commands and copies, running and waiting.
     pub(super) queue: Queue,
     stop_requests: Sender<StopRequest>,
     clients: Mutex<usize>,
     client_left: Condvar,
 }
 
-/// A command that is counted as long as this lives.
+/// Counts a command until dropped.
 pub(super) struct CommandGuard<'a>(&'a AtomicUsize);
 
 impl Drop for CommandGuard<'_> {
@@ -75,7 +73,7 @@ impl Drop for CommandGuard<'_> {
 }
 
 impl Daemon {
-    /// The status report: settings and counters.
+    /// Status report: settings and counters.
     pub(super) fn status(&self) -> Json {
         let mut status = self.spec.summary();
         let since = self.started.duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -96,16 +94,15 @@ impl Daemon {
         status
     }
 
-    /// One more command that a client follows.
+    /// Counts one more command that a client follows.
     pub(super) fn count_command(&self) -> CommandGuard<'_> {
         self.commands.fetch_add(1, Ordering::Relaxed);
         CommandGuard(&self.commands)
     }
 
-    /// Requests the end; the asker gets a reply when it has come.
+    /// Requests shutdown; the client gets its reply at the end.
     pub(super) fn request_stop(&self, asker: StopRequest) {
-        // Nobody listens once the end has begun; then the asker sees the end
-        // of the connection.
+        // Once shutdown has begun the receiver is gone; the client then sees the connection close.
         let _ = self.stop_requests.send(asker);
     }
 
@@ -116,8 +113,8 @@ impl Daemon {
 
 /// Runs a sandbox until its end.
 pub(crate) fn run(name: &Name) -> Exit {
-    // A process of its own session gets no signals of the terminal's keys. It may
-    // lead one already, when somebody runs the command by hand.
+    // A process with a separate session gets no signals of the terminal's keys. It may lead one
+    // already, when a user runs the command by hand.
     let _ = rustix::process::setsid();
     rustix::process::umask(Mode::RWXG | Mode::RWXO);
     match run_daemon(name) {
@@ -209,7 +206,7 @@ fn run_sandbox(name: &Name, spec: Spec, dir: &RuntimeDir) -> Result<(), NamedErr
     shut_down(&daemon, dir, &stopped, asked)
 }
 
-/// Standard input and output become `/dev/null`: nobody is at the other end.
+/// Redirects standard input and output to `/dev/null`: their pipes end with `start`.
 fn detach_stdio() -> Result<(), NamedError> {
     let failed = |error| NamedError::io("/dev/null", error);
     let flags = OFlags::RDWR | OFlags::CLOEXEC;
@@ -231,7 +228,7 @@ fn follow_signals(daemon: &Arc<Daemon>) -> Result<(), NamedError> {
     spawned.map(drop).map_err(failed)
 }
 
-/// Lets clients in, each on a thread of its own.
+/// Accepts clients, each on a separate thread.
 fn accept(daemon: &Arc<Daemon>, listener: UnixListener) -> Result<(), NamedError> {
     let daemon = Arc::clone(daemon);
     let thread = std::thread::Builder::new().name("clients".to_owned());
@@ -263,11 +260,11 @@ fn admit(daemon: &Arc<Daemon>, stream: UnixStream) {
     drop(clients);
     let client = ClientGuard(Arc::clone(daemon));
     let thread = std::thread::Builder::new().name("client".to_owned());
-    // Without a thread the connection is dropped, which the client sees.
+    // If no thread starts, the connection is dropped, and the client sees it close.
     let _ = thread.spawn(move || serve(&client.0, stream));
 }
 
-/// A client that is counted as long as this lives.
+/// Counts a client until dropped.
 struct ClientGuard(Arc<Daemon>);
 
 impl Drop for ClientGuard {
@@ -294,17 +291,17 @@ fn wait_for_stop(
     }
 }
 
-/// Shutdown: stops the guest, drains the clients and answers those who asked.
+/// Stops the guest, drains the clients and replies to stop requests.
 fn shut_down(
     daemon: &Daemon,
     dir: &RuntimeDir,
     stopped: &Receiver<StopRequest>,
     asked: Result<StopRequest, NamedError>,
 ) -> Result<(), NamedError> {
-    // From now on the name is not found.
+    // New clients no longer find the name.
     dir.remove_socket(&daemon.name);
     block_on(daemon.sandbox.stop());
-    // Those that wait find the sandbox stopped.
+    // Waiting clients find the sandbox stopped.
     daemon.queue.close();
     let deadline = Instant::now() + CLIENT_DRAIN_TIMEOUT;
     let mut clients = daemon.clients();

@@ -23,22 +23,21 @@ pub(crate) const LOST: &str = "sandbox.lost";
 /// Another user, or another version of this program, is at the other end.
 pub(crate) const REFUSED: &str = "sandbox.refused";
 
-/// Why something about a named sandbox failed.
+/// An error of a named sandbox.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct NamedError {
-    /// The kind; the texts never change.
+    /// Stable code.
     pub code: String,
-    /// What happened to what.
+    /// What failed, and why.
     pub message: String,
-    /// How the command that asked ends.
+    /// Exit code of the command that made the request.
     pub exit: u8,
-    /// What was written until then, where `--json` collects it.
+    /// Output up to the failure, where `--json` collects it.
     #[serde(skip)]
     pub output: Option<(Vec<u8>, Vec<u8>)>,
 }
 
 impl NamedError {
-    /// A failure of the sandbox.
     pub(crate) fn new(code: &str, message: impl Into<String>) -> Self {
         Self {
             code: code.to_owned(),
@@ -48,12 +47,12 @@ impl NamedError {
         }
     }
 
-    /// A failed access.
+    /// An I/O error.
     pub(crate) fn io(subject: impl Display, error: impl Display) -> Self {
         Self::new(VmCode::Io.name(), format!("{subject}: {error}"))
     }
 
-    /// Reports it as `sandbox exec` does.
+    /// Reports the error as `sandbox exec` does.
     pub(crate) fn report(&self, json: bool) -> Exit {
         if json {
             let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -81,7 +80,7 @@ impl From<VmError> for NamedError {
     }
 }
 
-/// The exit of a command; an error is reported.
+/// The command's exit; an error is reported.
 pub(crate) fn ended(result: Result<Exit, NamedError>, json: bool) -> Exit {
     result.unwrap_or_else(|error| error.report(json))
 }

@@ -1,5 +1,5 @@
-//! Standard input forwarding, from a client to a command of the guest: a thread
-//! waits for the command, so that nobody else does.
+//! Standard input forwarding, from a client to a command of the guest. A separate thread waits for
+//! the command, so that the connection's reader never blocks.
 
 use super::wire::{Frame, WINDOW, write};
 use a99_sandbox::{Process, block_on};
@@ -9,13 +9,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The side of a connection that several threads write to, a frame at a time.
+/// Write half of a connection, shared by several threads; each writes a whole frame.
 pub(super) type Writer = Arc<Mutex<UnixStream>>;
 
-/// Writes a frame.
 pub(super) fn send(writer: &Writer, frame: &Frame) -> io::Result<()> {
-    // A panicking thread may have left half a frame: the reader then refuses
-    // what follows.
+    // A thread that panicked may have written half a frame: the reader then refuses the rest.
     let mut stream = writer.lock().unwrap_or_else(PoisonError::into_inner);
     write(&mut *stream, frame)
 }
@@ -25,10 +23,10 @@ enum Input {
     End,
 }
 
-/// The way to a command's standard input. Dropping it ends the thread.
+/// Forwards standard input to a command. Dropping it ends the thread.
 pub(super) struct StdinForwarder {
     queue: Sender<Input>,
-    /// Bytes that are under way.
+    /// Bytes received from the client and not yet written to the command.
     under_way: Arc<AtomicUsize>,
 }
 
@@ -44,18 +42,18 @@ impl StdinForwarder {
         Ok(Self { queue, under_way })
     }
 
-    /// Passes bytes on; `false` for a client that sends more than it may.
+    /// Forwards bytes; `false` if the client exceeds its credit.
     pub(super) fn bytes(&self, bytes: Vec<u8>) -> bool {
         let before = self.under_way.fetch_add(bytes.len(), Ordering::Relaxed);
         if before + bytes.len() > WINDOW {
             return false;
         }
-        // A thread that has ended wants no more: the command is at its end.
+        // The thread ends when the command does; further input is dropped.
         let _ = self.queue.send(Input::Bytes(bytes));
         true
     }
 
-    /// There is no more.
+    /// Closes the command's standard input.
     pub(super) fn end(&self) {
         let _ = self.queue.send(Input::End);
     }
@@ -64,7 +62,7 @@ impl StdinForwarder {
 fn feed(process: &Process, queued: &Receiver<Input>, under_way: &AtomicUsize, writer: &Writer) {
     for input in queued {
         let Input::Bytes(bytes) = input else {
-            // The end of the guest comes as the command's end.
+            // The guest's end is reported as the command's end.
             let _ = process.close_input();
             return;
         };

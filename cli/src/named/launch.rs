@@ -10,10 +10,10 @@ use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
-/// This binary, also when another was installed in its place meanwhile.
+/// This binary, even if another was installed in its place meanwhile.
 pub(crate) const SELF_EXE: &str = "/proc/self/exe";
 
-/// The daemon's one line on standard output.
+/// The daemon's single line on standard output.
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Startup {
@@ -21,13 +21,12 @@ enum Startup {
     Error(NamedError),
 }
 
-/// Starts a sandbox of that name and waits until it is ready; its status.
+/// Starts a sandbox of that name and waits until it is ready. Returns its status.
 ///
 /// # Errors
-/// Why it did not start.
+/// The reason why it did not start.
 pub(crate) fn launch(name: &Name, spec: &Spec) -> Result<Json, NamedError> {
-    // What is wrong with the folder is reported here, by the process with a
-    // terminal.
+    // Check the folder here too: this process has a terminal for its error.
     let dir = RuntimeDir::of_user()?;
     let failed = |error: std::io::Error| NamedError::io("the sandbox's process", error);
     let mut child = Command::new(SELF_EXE)
@@ -39,7 +38,7 @@ pub(crate) fn launch(name: &Name, spec: &Spec) -> Result<Json, NamedError> {
         .map_err(failed)?;
     let settings = serde_json::to_vec(spec).map_err(|error| failed(error.into()))?;
     if let Some(mut input) = child.stdin.take() {
-        // One that does not read has failed, and says why or ends.
+        // A daemon that does not read has failed; it reports why, or ends.
         let _ = input.write_all(&settings);
     }
     let mut line = String::new();
@@ -49,7 +48,7 @@ pub(crate) fn launch(name: &Name, spec: &Spec) -> Result<Json, NamedError> {
             .map_err(failed)?;
     }
     match serde_json::from_str(&line) {
-        // It goes on by itself.
+        // The daemon runs on by itself.
         Ok(Startup::Ready(status)) => Ok(status),
         Ok(Startup::Error(error)) => {
             child.wait().map_err(failed)?;

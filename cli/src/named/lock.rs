@@ -1,5 +1,4 @@
-//! Lock file: a lock that a process holds as long as it lives, on a file that is
-//! removed at its end.
+//! Lock file: a lock that a process holds until it ends, on a file that it removes then.
 
 use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
@@ -8,8 +7,7 @@ use std::fs::File;
 use std::io::Write;
 use std::os::fd::BorrowedFd;
 
-/// A lock that is held; free when dropped, and when the process ends however it
-/// does.
+/// A held lock. It is released when dropped, and by the kernel when the process ends.
 #[derive(Debug)]
 pub(crate) struct Lock {
     _file: File,
@@ -18,11 +16,10 @@ pub(crate) struct Lock {
 /// The result of trying a lock.
 #[derive(Debug)]
 pub(crate) enum LockState {
-    /// Nobody has ever held it, or its last holder removed it.
+    /// No process ever held it, or its last holder removed the file.
     Absent,
-    /// A living process holds it.
+    /// A running process holds it.
     Held,
-    /// This process holds it now.
     Taken(Lock),
 }
 
@@ -33,10 +30,10 @@ pub(super) fn holder(device: u64, inode: u64) -> Option<Pid> {
 }
 
 /// The holder in a line of `/proc/locks` (proc(5)), such as
-/// `1: FLOCK  ADVISORY  WRITE 708 08:02:262146 0 EOF`, if it is about that file.
+/// `1: FLOCK  ADVISORY  WRITE 708 08:02:262146 0 EOF`, if the line is about that file.
 fn held(line: &str, device: u64, inode: u64) -> Option<Pid> {
     let words: Vec<&str> = line.split_whitespace().collect();
-    // One that waits has an arrow in the second place.
+    // A waiting process has an arrow in the second column.
     let [_, "FLOCK", _, _, pid, file, ..] = words[..] else {
         return None;
     };
@@ -47,8 +44,8 @@ fn held(line: &str, device: u64, inode: u64) -> Option<Pid> {
         .and_then(Pid::from_raw)
 }
 
-/// Takes the lock on a file of a folder, and writes this process's number into
-/// it; without `make` only if it is there.
+/// Takes the lock on a file of a folder and writes this process's id into it; without `make` only
+/// if the file exists.
 pub(super) fn take(folder: BorrowedFd<'_>, file: &str, make: bool) -> std::io::Result<LockState> {
     let mut flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     flags.set(OFlags::CREATE, make);
@@ -63,8 +60,8 @@ pub(super) fn take(folder: BorrowedFd<'_>, file: &str, make: bool) -> std::io::R
             Err(Errno::WOULDBLOCK) => return Ok(LockState::Held),
             Err(error) => return Err(error.into()),
         }
-        // Its holder may have removed the file between the two steps. Then
-        // another of that name may be there, which is the lock.
+        // The previous holder may have removed the file between open and lock. A new file of that
+        // name is then the lock.
         let mine = rustix::fs::fstat(&fd)?;
         match rustix::fs::statat(folder, file, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(there) if (there.st_dev, there.st_ino) == (mine.st_dev, mine.st_ino) => {}

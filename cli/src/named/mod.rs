@@ -1,15 +1,13 @@
-//! Named sandboxes: those that stay between commands, `a99 sandbox start NAME`
-//! and what follows it.
+//! Named sandboxes, which persist between commands: `a99 sandbox start NAME`, and `exec`, `shell`,
+//! `cp`, `ls` and `stop`.
 //!
-//! Each has a background process of its own, this binary started again
-//! (`daemon`), which listens on a Unix socket in a folder that only its user can
-//! enter (`runtime_dir`). A client connects for one request (`client`), and both speak
-//! in frames (`wire`). Commands beyond what runs at once wait (`queue`). The daemon holds a lock on a file beside the socket for
-//! as long as it lives; whatever is left of one that was killed is known by its
-//! free lock, and removed by whoever comes next.
+//! Each has a background process, this binary started again (`daemon`). It listens on a Unix socket
+//! in a folder that only its user can enter (`runtime_dir`). A client connects for one request
+//! (`client`), and both exchange frames (`wire`). Commands beyond the limit wait (`queue`). The
+//! daemon holds a lock on a file beside the socket until it ends. A free lock shows that its daemon
+//! was killed; the next command removes the remaining files.
 //!
-//! Nothing is kept over the end of the daemon: a sandbox that should outlive it
-//! is what snapshots of the library are for.
+//! The state of a sandbox ends with its daemon. Snapshots of the library keep it longer.
 
 pub(crate) mod args;
 pub(crate) mod client;

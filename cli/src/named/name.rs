@@ -1,9 +1,10 @@
-//! Sandbox names: part of file names and of `cp`'s `NAME:PATH`, so they are plain.
+//! Sandbox names. They are part of file names and of `cp`'s `NAME:PATH`, so few characters are
+//! allowed.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// Longest name: that of a host name's label (RFC 1123 section 2.1).
+/// Longest name: the limit of a label of a host name (RFC 1123 section 2.1).
 const MAX_BYTES: usize = 63;
 
 /// A checked name: `[a-z0-9][a-z0-9-]{0,62}`.
@@ -11,7 +12,6 @@ const MAX_BYTES: usize = 63;
 pub(crate) struct Name(String);
 
 impl Name {
-    /// The text.
     pub(crate) fn as_str(&self) -> &str {
         &self.0
     }

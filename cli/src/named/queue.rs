@@ -1,18 +1,17 @@
-//! Queue: which commands of a named sandbox run, and which wait for their turn.
+//! Queue of a named sandbox: which commands run, and which wait.
 
 use std::collections::VecDeque;
 use std::os::unix::net::UnixStream;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Most commands and copies at a time: each has up to four threads and as many descriptors
-/// here.
+/// Most commands and copies at a time. Each has up to four threads and as many descriptors here.
 const MAX_RUNNING: usize = 128;
 
-/// How often a waiting client is checked for having gone.
+/// How often to check whether a waiting client has disconnected.
 const CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
-/// The queue of one sandbox, first come, first served.
+/// First-come, first-served queue of one sandbox.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
     state: Mutex<State>,
@@ -34,7 +33,7 @@ impl State {
     }
 }
 
-/// A turn, which ends with this.
+/// Permission to run; dropping it lets the next one start.
 #[derive(Debug)]
 pub(super) struct Turn<'a>(&'a Queue);
 
@@ -46,7 +45,7 @@ impl Drop for Turn<'_> {
 }
 
 impl Queue {
-    /// Waits for a turn; `None` if the client went away meanwhile.
+    /// Waits for permission to run; `None` if the client disconnects first.
     pub(super) fn turn(&self, client: &UnixStream) -> Option<Turn<'_>> {
         let mut state = self.state();
         let ticket = state.next;
@@ -68,12 +67,12 @@ impl Queue {
         Some(Turn(self))
     }
 
-    /// How many wait.
+    /// Number of waiting clients.
     pub(super) fn waiting(&self) -> usize {
         self.state().waiting.len()
     }
 
-    /// Lets all go on: what they want fails at once, because the sandbox has ended.
+    /// Wakes all waiting clients; their requests fail at once, because the sandbox has ended.
     pub(super) fn close(&self) {
         self.state().closed = true;
         self.changed.notify_all();
@@ -84,7 +83,7 @@ impl Queue {
     }
 }
 
-/// Whether the other end was closed.
+/// Whether the peer closed the connection.
 fn is_gone(stream: &UnixStream) -> bool {
     use rustix::net::{RecvFlags, recv};
     let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;

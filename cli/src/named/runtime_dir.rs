@@ -1,10 +1,10 @@
 //! Runtime directory: the folder with the sockets of a user's sandboxes.
 //!
-//! It is `$XDG_RUNTIME_DIR/agent99`, else `agent99-UID` in the folder for
-//! temporary files. Whoever can write there can pose as a sandbox, so it must be
-//! a folder of this user that nobody else can enter. It is opened once, and all
-//! access goes through its descriptor, `/proc/self/fd` for sockets: what was
-//! checked is what is used, and a long path still fits a socket's address.
+//! It is `$XDG_RUNTIME_DIR/agent99`, else `agent99-UID` in the folder for temporary files. A
+//! process that can write there can pose as a sandbox, so the folder must belong to this user and
+//! give others no access. It is opened once, and all access goes through its descriptor,
+//! `/proc/self/fd` for sockets: the checked folder is the used one, and a long path still fits a
+//! socket's address.
 
 use super::error::{NamedError, UNTRUSTED_FOLDER};
 use super::lock::{self, LockState};
@@ -19,18 +19,18 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
-/// Endings of a sandbox's files.
+/// Extensions of a sandbox's files.
 const SOCKET: &str = "sock";
 const LOCK: &str = "lock";
 const LOG: &str = "log";
 
-/// Permission bits of everybody but the owner.
+/// Permission bits of group and others.
 const OTHERS: u32 = 0o077;
 
-/// Most bytes of a log that are shown: its last ones.
+/// Most bytes of a log to show, from its end.
 const SHOWN_LOG_BYTES: usize = 2048;
 
-/// A process that cannot become another one.
+/// A process by its pidfd, which never refers to another process.
 #[derive(Debug)]
 pub(crate) struct Holder {
     pid: Pid,
@@ -39,7 +39,7 @@ pub(crate) struct Holder {
 
 impl Holder {
     fn of(pid: Pid) -> Option<Self> {
-        // Never init or this process.
+        // Never signal init or this process.
         if pid.as_raw_pid() <= 1 || pid == rustix::process::getpid() {
             return None;
         }
@@ -47,12 +47,11 @@ impl Holder {
         Some(Self { pid, fd })
     }
 
-    /// Its number.
     pub(crate) fn pid(&self) -> Pid {
         self.pid
     }
 
-    /// Sends it a signal. It may have ended this moment.
+    /// Sends it a signal; ignored if it has ended.
     pub(crate) fn signal(&self, signal: Signal) {
         let _ = rustix::process::pidfd_send_signal(&self.fd, signal);
     }
@@ -66,15 +65,14 @@ pub(crate) struct RuntimeDir {
 }
 
 impl RuntimeDir {
-    /// This user's, made if it is not there.
+    /// The user's runtime directory, created if missing.
     ///
     /// # Errors
-    /// [`UNTRUSTED_FOLDER`] if others have access to it; those of the system.
+    /// [`UNTRUSTED_FOLDER`] if others have access to it; I/O errors.
     pub(crate) fn of_user() -> Result<Self, NamedError> {
         Self::at(a99_sandbox::p9::runtime_folder())
     }
 
-    /// The folder at this path.
     fn at(path: PathBuf) -> Result<Self, NamedError> {
         match rustix::fs::mkdirat(CWD, &path, Mode::RWXU) {
             Ok(()) | Err(Errno::EXIST) => {}
@@ -109,25 +107,25 @@ impl RuntimeDir {
         format!("{name}.{ending}")
     }
 
-    /// Where the socket is, as long as this folder is open.
+    /// Path of the socket, valid while this folder is open.
     fn socket(&self, name: &Name) -> PathBuf {
         let folder = self.folder.as_raw_fd();
         PathBuf::from(format!("/proc/self/fd/{folder}/{name}.{SOCKET}"))
     }
 
-    /// Connects to a sandbox's process.
+    /// Connects to a sandbox's daemon.
     ///
     /// # Errors
-    /// Those of the system.
+    /// I/O errors.
     pub(crate) fn connect(&self, name: &Name) -> std::io::Result<UnixStream> {
         UnixStream::connect(self.socket(name))
     }
 
-    /// Listens for a sandbox's clients. Only for the holder of its lock: what
-    /// was left of another one's socket is removed.
+    /// Listens for a sandbox's clients. Only the holder of its lock may call this: a stale socket
+    /// is removed.
     ///
     /// # Errors
-    /// Those of the system.
+    /// I/O errors.
     pub(crate) fn listen(&self, name: &Name) -> Result<UnixListener, NamedError> {
         self.remove_socket(name);
         UnixListener::bind(self.socket(name))
@@ -139,15 +137,15 @@ impl RuntimeDir {
         self.path.join(Self::file(name, ending))
     }
 
-    /// Where the process of a sandbox writes what nobody is there to read.
+    /// The daemon's log file.
     pub(crate) fn log_path(&self, name: &Name) -> PathBuf {
         self.path(name, LOG)
     }
 
-    /// That file, emptied.
+    /// Opens the log, emptied.
     ///
     /// # Errors
-    /// Those of the system.
+    /// I/O errors.
     pub(crate) fn new_log(&self, name: &Name) -> Result<File, NamedError> {
         let flags = OFlags::WRONLY
             | OFlags::CREATE
@@ -161,7 +159,7 @@ impl RuntimeDir {
             .map_err(|error| NamedError::io(self.log_path(name).display(), error))
     }
 
-    /// The end of the log, if there is one.
+    /// The end of the log, if it exists.
     pub(crate) fn log_text(&self, name: &Name) -> Option<String> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = Self::file(name, LOG);
@@ -173,28 +171,28 @@ impl RuntimeDir {
         (!text.is_empty()).then_some(text)
     }
 
-    /// Takes a name's lock; without `make`, only if its file is there.
+    /// Takes a name's lock; without `make`, only if its file exists.
     ///
     /// # Errors
-    /// Those of the system.
+    /// I/O errors.
     pub(crate) fn lock(&self, name: &Name, make: bool) -> Result<LockState, NamedError> {
         lock::take(self.folder.as_fd(), &Self::file(name, LOCK), make)
             .map_err(|error| NamedError::io(self.path(name, LOCK).display(), error))
     }
 
-    /// The process of a sandbox, as the kernel knows it: the one that listens at
-    /// its socket, or else the one that holds its lock. What stands in files says
-    /// nothing: others may have written it.
+    /// The daemon of a sandbox according to the kernel: the process that listens on its socket, or
+    /// else the one that holds its lock. The content of files proves nothing: others may have
+    /// written it.
     pub(crate) fn holder(&self, name: &Name) -> Option<Holder> {
         self.listener(name).or_else(|| self.locker(name))
     }
 
-    /// The process that listens at a sandbox's socket.
+    /// The process that listens on a sandbox's socket.
     fn listener(&self, name: &Name) -> Option<Holder> {
         let stream = self.connect(name).ok()?;
         let peer = rustix::net::sockopt::socket_peercred(&stream).ok()?;
         let holder = Holder::of(peer.pid)?;
-        // It still listens, so its number was not another's when it was opened.
+        // It still listens, so the pid was not reused before the pidfd was opened.
         let again = self.connect(name).ok()?;
         let again = rustix::net::sockopt::socket_peercred(&again).ok()?;
         (again.pid == peer.pid && peer.uid == rustix::process::geteuid()).then_some(holder)
@@ -209,35 +207,35 @@ impl RuntimeDir {
         (lock::holder(stat.st_dev, stat.st_ino) == Some(pid)).then_some(holder)
     }
 
-    /// No client finds the sandbox any more.
+    /// Removes the socket, so that no client finds the sandbox any more.
     pub(crate) fn remove_socket(&self, name: &Name) {
         self.remove(name, SOCKET);
     }
 
-    /// Nothing was worth forwarding.
+    /// Removes the log after a normal end.
     pub(crate) fn remove_log(&self, name: &Name) {
         self.remove(name, LOG);
     }
 
-    /// Removes what is left of a sandbox whose lock this process holds.
+    /// Removes the files of a sandbox whose lock this process holds.
     pub(crate) fn clear(&self, name: &Name, held: lock::Lock) {
         self.remove_socket(name);
-        // While it is held: whoever waits for it finds that it is not the file
-        // of that name any more.
+        // Remove it while it is held: a waiting process then finds that the name no longer refers
+        // to the file it locked.
         self.remove(name, LOCK);
         drop(held);
     }
 
-    /// What is not there needs no removing, and what cannot be removed is
-    /// replaced by the next start.
+    /// Removes a file. Errors are ignored: a file that cannot be removed is replaced by the next
+    /// start.
     fn remove(&self, name: &Name, ending: &str) {
         let _ = rustix::fs::unlinkat(&self.folder, Self::file(name, ending), AtFlags::empty());
     }
 
-    /// Names of all sandboxes that run or left something behind, in order.
+    /// Names of all sandboxes that run or left files behind, sorted.
     ///
     /// # Errors
-    /// Those of the system.
+    /// I/O errors.
     pub(crate) fn names(&self) -> Result<Vec<Name>, NamedError> {
         let failed = |error| NamedError::io(self.path.display(), error);
         let mut names = Vec::new();
@@ -257,7 +255,7 @@ impl RuntimeDir {
         Ok(names)
     }
 
-    /// Whether a socket of that name is there, used or not.
+    /// Whether a socket of that name exists, used or stale.
     #[cfg(test)]
     fn has_socket(&self, name: &Name) -> bool {
         let file = Self::file(name, SOCKET);
@@ -329,7 +327,7 @@ mod tests {
         std::fs::remove_dir_all(top).unwrap();
     }
 
-    /// Whoever can write the folder can write a number there; it is nobody's.
+    /// A number in a file proves nothing: every process that can write the folder can forge it.
     #[test]
     fn s9_a_number_in_a_file_is_no_process() {
         let top = folder("number");
@@ -344,7 +342,7 @@ mod tests {
         assert!(dir.holder(&name).is_none());
         other.kill().unwrap();
         other.wait().unwrap();
-        // A real holder is found whatever the file says.
+        // A real holder is found, regardless of the file's content.
         let lock = top.join("box.lock");
         let mut holder = std::process::Command::new("flock")
             .args([lock.as_os_str(), "sleep".as_ref(), "100".as_ref()])
@@ -375,8 +373,8 @@ mod tests {
         let client = dir.connect(&name).unwrap();
         let (server, _) = listener.accept().unwrap();
         drop((client, server, listener));
-        // As one that was killed leaves it. A process that another test starts
-        // has the listener too until it runs its program.
+        // The state after a kill. A process that another test starts has the listener too until it
+        // runs its program.
         assert!(dir.has_socket(&name));
         let deadline = std::time::Instant::now() + std::time::Duration::from_secs(10);
         while dir.connect(&name).is_ok() {

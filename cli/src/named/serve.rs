@@ -1,7 +1,7 @@
-//! Connection handler: one request of a client and its answer.
+//! Connection handler: serves one request of a client.
 //!
-//! A client that goes away takes its command with it: the thread that answers
-//! always reads, so it notices that while others wait for the command.
+//! A client that disconnects ends its command. The thread that answers always reads, so it notices
+//! the disconnect while other threads wait for the command.
 
 use super::daemon::Daemon;
 use super::error::{NamedError, REFUSED};
@@ -20,18 +20,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::oneshot;
 
-/// How long a client may take to say what it wants.
+/// How long a client may take to send its request.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The exit code of a script that the client's signal ended, as shells give it
-/// for SIGINT.
+/// Exit code of a script that the client's signal ended, the shells' code for SIGINT.
 const INTERRUPTED: u8 = 130;
 
-/// The number of the signal that ends a command with all that it started.
+/// The number of the signal that kills a command with all its processes.
 const SIGKILL: u32 = 9;
 
-/// Serves a connection. An error that cannot be written is dropped: the client
-/// is gone.
+/// Serves a connection. An error that cannot be written is dropped: the client is gone.
 pub(super) fn serve(daemon: &Arc<Daemon>, stream: UnixStream) {
     let Err(error) = answer(daemon, &stream) else {
         return;
@@ -39,13 +37,12 @@ pub(super) fn serve(daemon: &Arc<Daemon>, stream: UnixStream) {
     refuse(stream, &error);
 }
 
-/// Writes an error and closes the connection.
 pub(super) fn refuse(mut stream: UnixStream, error: &NamedError) {
     let _ = Frame::error(error).and_then(|frame| write(&mut stream, &frame));
     let _ = stream.shutdown(Shutdown::Both);
 }
 
-/// Whether the other end of a connection is a process of this user.
+/// Whether the peer is a process of this user.
 pub(super) fn is_same_user(stream: &UnixStream) -> bool {
     let peer = rustix::net::sockopt::socket_peercred(stream);
     peer.is_ok_and(|peer| peer.uid == rustix::process::geteuid())
@@ -123,8 +120,8 @@ fn copied(copied: Copied) -> Json {
     })
 }
 
-/// Runs a command in the session, and sends what it wrote when it has ended. A
-/// signal ends it, as the end of the client does.
+/// Runs a command in the session shell, and sends its output when it has ended. A signal ends it,
+/// as a disconnect does.
 fn in_session(daemon: &Daemon, exec: &Exec, reader: UnixStream) -> Result<(), NamedError> {
     let failed = |error: io::Error| NamedError::io("connection", error);
     let mut stream = reader.try_clone().map_err(failed)?;
@@ -148,7 +145,7 @@ fn in_session(daemon: &Daemon, exec: &Exec, reader: UnixStream) -> Result<(), Na
             (error.output.take().unwrap_or_default(), Err(error))
         }
     };
-    // A client that is gone gets nothing.
+    // Write errors are ignored: the client is gone.
     let _ = (|| {
         for (of, bytes) in [(Stream::Stdout, output.0), (Stream::Stderr, output.1)] {
             for bytes in bytes.chunks(MAX_DATA) {
@@ -164,8 +161,8 @@ fn in_session(daemon: &Daemon, exec: &Exec, reader: UnixStream) -> Result<(), Na
     Ok(())
 }
 
-/// One argument as it is, several as words that mean themselves to a shell
-/// (POSIX, Shell Command Language, section 2.2.2).
+/// One argument is the script; several become words quoted for a shell (POSIX, Shell Command
+/// Language, section 2.2.2).
 fn script(argv: &[String]) -> String {
     match argv {
         [script] => script.clone(),
@@ -212,7 +209,7 @@ fn command(daemon: &Daemon, exec: &Exec) -> Command {
     command
 }
 
-/// A thread of this process.
+/// Spawns a named thread of this process.
 fn thread(
     name: &str,
     work: impl FnOnce() + Send + 'static,
@@ -223,24 +220,23 @@ fn thread(
         .map_err(|error| VmError::new(VmCode::Resources, format!("no thread: {error}")).into())
 }
 
-/// Starts a command that nobody follows.
+/// Starts a command that no client follows.
 fn detached(command: Command, exec: &Exec) -> Result<Json, NamedError> {
-    // What the command started may stay when it ends: a service puts itself
-    // into the background.
+    // Its child processes may outlive the command: a service puts itself into the background.
     let process = command.detach().spawn()?;
     let Some(pid) = block_on(process.pid()) else {
         let ended = block_on(process.wait())?;
         let text = format!("{:?} ended before it ran: {:?}", exec.argv, ended.ending);
         return Err(VmError::new(VmCode::CannotStart, text).into());
     };
-    // Unread output would hold it back.
+    // Drain the output: a full pipe would block the command.
     thread("detached", move || {
         while let Ok(Some(_)) = block_on(process.next()) {}
     })?;
     Ok(json!({ "pid": pid }))
 }
 
-/// Runs a command whose streams and end the client follows.
+/// Runs a command whose streams and exit the client follows.
 fn follow(command: Command, exec: &Exec, mut reader: UnixStream) -> Result<(), NamedError> {
     let failed = |error: io::Error| NamedError::io("connection", error);
     let cancel = Cancel::new();
@@ -261,18 +257,18 @@ fn follow(command: Command, exec: &Exec, mut reader: UnixStream) -> Result<(), N
             break;
         }
     }
-    // The command ended and the client was answered, or the client is gone or
-    // mad: then it ends now, although nobody reads what it wrote.
+    // Either the command ended and the client has its exit, or the client disconnected or broke the
+    // protocol. In every case the command ends now, even with unread output.
     cancel.cancel();
     let _ = reader.shutdown(Shutdown::Both);
-    // One that panicked has sent nothing, and the client sees the end.
+    // A forwarder that panicked has sent no exit; the client sees the connection close.
     let _ = forwarding.join();
     Ok(())
 }
 
-/// Handles a client's frame; `false` for one of a kind that does not belong here.
+/// Handles a client's frame; `false` for an unexpected kind.
 fn handle_frame(frame: Frame, process: &Process, forwarder: Option<&StdinForwarder>) -> bool {
-    // The end of the guest comes as the command's end.
+    // The guest's end is reported as the command's end.
     let Frame::Request(request) = frame else {
         return false;
     };
@@ -293,7 +289,7 @@ fn handle_frame(frame: Frame, process: &Process, forwarder: Option<&StdinForward
     true
 }
 
-/// Forwards what a command writes, and its end.
+/// Forwards a command's output and exit.
 fn forward_output(process: &Process, writer: &Writer) {
     let end = loop {
         let chunk = match block_on(process.next()) {
@@ -303,8 +299,7 @@ fn forward_output(process: &Process, writer: &Writer) {
         };
         for bytes in chunk.bytes.chunks(MAX_DATA) {
             if send(writer, &Frame::output(chunk.stream, bytes)).is_err() {
-                // The reader sees the client's end too, and ends the
-                // command.
+                // The reader sees the disconnect too, and ends the command.
                 return;
             }
         }
@@ -324,8 +319,8 @@ fn forward_output(process: &Process, writer: &Writer) {
     let _ = stream.shutdown(Shutdown::Both);
 }
 
-/// Waits for something, unless the client goes away before: then it is dropped,
-/// which ends it.
+/// Waits for a future, unless the client disconnects first: then the future is dropped, which ends
+/// its work.
 fn until_disconnect<T>(
     mut reader: UnixStream,
     work: impl Future<Output = Result<T, VmError>>,
@@ -334,7 +329,7 @@ fn until_disconnect<T>(
     let (gone, is_gone) = oneshot::channel();
     let ours = reader.try_clone().map_err(failed)?;
     let listening = thread("client", move || {
-        // Nothing is to come but the end.
+        // No frame may follow; only the disconnect.
         let _ = read(&mut reader);
         let _ = gone.send(());
     })?;
@@ -347,7 +342,7 @@ fn until_disconnect<T>(
             _ = is_gone => Err(VmError::new(VmCode::Cancelled, "the client went away")),
         }
     });
-    // Only this end: the answer is still to be written.
+    // Only the read side: the answer must still be written.
     let _ = ours.shutdown(Shutdown::Read);
     let _ = listening.join();
     Ok(done?)

@@ -1,5 +1,5 @@
-//! Specification of a named sandbox, as `start` passes it to its process: over a
-//! pipe, because variables may be secrets and arguments are seen by everybody.
+//! Specification of a named sandbox. `start` passes it to the daemon over a pipe, because variables
+//! may be secrets and every user can read a process's arguments.
 
 use crate::sandbox_args::{DiskArg, GuestJitArg, SettingsArgs};
 use crate::sandbox_limits::LimitsArgs;
@@ -10,21 +10,19 @@ use serde_json::{Value as Json, json};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
-/// A port of the host that leads to a port of the guest.
+/// A port of the host that is forwarded to the guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Publish {
-    /// Where the host listens; port 0 is any free one.
+    /// Listening address of the host; port 0 picks a free one.
     pub listen: SocketAddr,
-    /// The guest's port.
     pub guest_port: u16,
 }
 
 impl Publish {
-    /// From `[ADDRESS:]HOSTPORT:GUESTPORT`; without an address from this
-    /// computer only.
+    /// Parses `[ADDRESS:]HOSTPORT:GUESTPORT`; without an address it listens on loopback.
     ///
     /// # Errors
-    /// What was expected.
+    /// The expected form.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let expected = || {
             "expected HOSTPORT:GUESTPORT or ADDRESS:HOSTPORT:GUESTPORT, \
@@ -50,12 +48,12 @@ struct MountSpec {
     host: PathBuf,
     guest: PathBuf,
     mode: String,
-    /// Bytes and entries that may be added.
+    /// Bytes and entries that programs may add.
     #[serde(default)]
     budget: Option<(u64, u64)>,
 }
 
-/// Names of the ways to mount.
+/// Names of the mount modes.
 const MODES: [(&str, MountMode, GitWrites); 4] = [
     ("ro", MountMode::ReadOnly, GitWrites::Refused),
     ("rw", MountMode::ReadWrite, GitWrites::Refused),
@@ -63,7 +61,7 @@ const MODES: [(&str, MountMode, GitWrites); 4] = [
     ("overlay", MountMode::Overlay, GitWrites::Refused),
 ];
 
-/// What the sandbox is like.
+/// Settings of a named sandbox, as the daemon gets them.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Spec {
     mounts: Vec<MountSpec>,
@@ -75,19 +73,18 @@ pub(crate) struct Spec {
     guest_jit: GuestJitArg,
     #[serde(default)]
     image: Option<PathBuf>,
-    /// Limits of the sandbox, and of commands that say none of their own.
+    /// Limits of the sandbox, and defaults for its commands.
     #[serde(default)]
     pub limits: LimitsArgs,
-    /// Its published ports.
     pub publish: Vec<Publish>,
 }
 
 impl Spec {
-    /// As the command line says; paths of the host are made absolute, because
-    /// the sandbox's process is elsewhere.
+    /// From the command line. Host paths become absolute, because the daemon runs in another
+    /// folder.
     ///
     /// # Errors
-    /// No working folder to start from.
+    /// The working folder cannot be read.
     pub(crate) fn of(settings: &SettingsArgs, publish: &[Publish]) -> std::io::Result<Self> {
         let share = |mount: &Mount| {
             let mode = MODES
@@ -122,10 +119,10 @@ impl Spec {
         })
     }
 
-    /// The same as options of a new sandbox.
+    /// The options that create this sandbox.
     pub(crate) fn settings(&self) -> SettingsArgs {
         let mount = |share: &MountSpec| {
-            // One of no known name is one of a newer binary: the safest.
+            // An unknown name comes from a newer binary: use the safest mode.
             let mode = MODES.iter().find(|(name, ..)| *name == share.mode);
             let (_, mode, git) = mode.unwrap_or(&MODES[0]);
             let budget = share
@@ -148,7 +145,7 @@ impl Spec {
         }
     }
 
-    /// What `status` may show of it: variables may be secrets.
+    /// The part that `status` may show, without variables, which may be secrets.
     pub(crate) fn summary(&self) -> Json {
         let path = |path: &Path| path.display().to_string();
         let mount = |share: &MountSpec| {

@@ -1,11 +1,10 @@
 //! Wire format between a client and a sandbox's daemon, in the frames of
 //! [`a99_sandbox_protocol`].
 //!
-//! A connection carries one request, the first frame. The answer to a command is
-//! what it writes, then how it ended; to all else it is one reply. Standard
-//! input flows under a window: a client sends what it has credit for, so that
-//! the other end always reads, and notices Ctrl-C or the client's end although
-//! the command reads nothing.
+//! A connection carries one request, the first frame. The answer to a command is its output, then
+//! its exit; every other request gets one reply. Standard input is flow-controlled: a client sends
+//! only what it has credit for, so the sandbox always reads, and notices Ctrl-C or a disconnect
+//! even while the command reads nothing.
 
 use super::error::{NamedError, REFUSED};
 use a99_sandbox_protocol::{
@@ -17,21 +16,20 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use std::io::{self, Read, Write};
 
-/// Raised when requests or frames change: a sandbox may have been started by an
-/// older binary.
+/// Protocol version, raised when requests or frames change: an older binary may have started the
+/// sandbox.
 const PROTOCOL: u32 = 3;
 
 /// Most bytes of a stream in one frame.
 pub(crate) const MAX_DATA: usize = MAX_CHUNK;
 
-/// Largest frame of JSON: arguments and variables of a command, which may have
-/// 2 MiB in Linux, written with escapes.
+/// Largest JSON frame: arguments and variables of a command, up to 2 MiB in Linux before escaping.
 const MAX_JSON: usize = 16 << 20;
 
-/// Longest payload of a frame that is neither a stream's nor JSON.
+/// Longest payload of all other frames.
 const MAX_SMALL: usize = 64;
 
-/// Bytes of standard input that may be under way.
+/// Bytes of standard input that may be in flight.
 pub(crate) const WINDOW: usize = 256 << 10;
 
 /// The id of all frames: a connection carries one request.
@@ -40,37 +38,33 @@ const ID: u64 = 0;
 /// One frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Frame {
-    /// To the sandbox: what is asked, JSON.
+    /// To the sandbox: the request as JSON.
     Call(Vec<u8>),
-    /// To the sandbox: standard input and its end, the size of the terminal, a
-    /// signal.
+    /// To the sandbox: standard input and its end, the terminal's size, a signal.
     Request(protocol::Request),
-    /// From the sandbox: what was asked, done; JSON.
+    /// From the sandbox: the reply as JSON.
     Reply(Vec<u8>),
-    /// From the sandbox: outputs, credit for standard input, the end of the
-    /// command.
+    /// From the sandbox: output, credit for standard input, the command's exit.
     Report(Report),
-    /// From the sandbox: a [`NamedError`], JSON.
+    /// From the sandbox: a [`NamedError`] as JSON.
     Error(Vec<u8>),
 }
 
 impl Frame {
-    /// Bytes for standard input.
     pub(crate) fn stdin(bytes: &[u8]) -> Self {
         Self::Request(protocol::Request::Stdin(bytes.to_vec()))
     }
 
-    /// There is no more of it.
+    /// The end of standard input.
     pub(crate) fn stdin_end() -> Self {
         Self::Request(protocol::Request::StdinEnd)
     }
 
-    /// The terminal has another size.
+    /// A new terminal size.
     pub(crate) fn resize(rows: u16, cols: u16) -> Self {
         Self::Request(protocol::Request::Resize(PtySize { rows, cols }))
     }
 
-    /// A signal for the command.
     pub(crate) fn signal(number: u32) -> Self {
         Self::Request(protocol::Request::Signal(number))
     }
@@ -80,13 +74,12 @@ impl Frame {
         Self::Report(Report::Output(stream, bytes.to_vec()))
     }
 
-    /// That many more bytes of standard input.
+    /// Credit for more bytes of standard input.
     pub(crate) fn credit(bytes: u32) -> Self {
         Self::Report(Report::Credit(bytes))
     }
 
-    /// The end of a command: its exit code, and whether something of it was ended
-    /// for want of memory.
+    /// A command's exit code, and whether one of its processes was killed because memory ran out.
     pub(crate) fn exited(code: u8, out_of_memory: bool) -> Self {
         Self::Report(Report::Exited(Exited {
             ending: Ending::Code(code),
@@ -95,7 +88,7 @@ impl Frame {
         }))
     }
 
-    /// The number of its kind.
+    /// Number of the frame's kind on the wire.
     fn number(&self) -> u8 {
         match self {
             Self::Call(_) => kind::CALL,
@@ -106,18 +99,16 @@ impl Frame {
         }
     }
 
-    /// An error for the client.
     pub(crate) fn error(error: &NamedError) -> io::Result<Self> {
         Ok(Self::Error(serde_json::to_vec(error)?))
     }
 
-    /// An answer for the client.
     pub(crate) fn reply(value: &Json) -> io::Result<Self> {
         Ok(Self::Reply(serde_json::to_vec(value)?))
     }
 }
 
-/// Most bytes of a payload; none for kinds that are not used here.
+/// Most bytes of a payload; `None` for kinds that this protocol does not use.
 fn limit(number: u8) -> Option<usize> {
     match number {
         kind::CALL | kind::REPLY | kind::ERROR => Some(MAX_JSON),
@@ -129,10 +120,10 @@ fn limit(number: u8) -> Option<usize> {
     }
 }
 
-/// Writes a frame in one piece.
+/// Writes a frame with a single write.
 ///
 /// # Errors
-/// Those of `out`; content that is too long.
+/// I/O errors of `out`; content that is too long.
 pub(crate) fn write(out: &mut impl Write, frame: &Frame) -> io::Result<()> {
     let number = frame.number();
     let mut bytes = Vec::new();
@@ -143,7 +134,7 @@ pub(crate) fn write(out: &mut impl Write, frame: &Frame) -> io::Result<()> {
         Frame::Request(request) => request.encode(ID, &mut bytes),
         Frame::Report(report) => report.encode(ID, &mut bytes),
     }
-    // What the other end would refuse is not sent.
+    // Do not send a frame that the peer would refuse.
     let length = bytes.len() - HEADER_BYTES;
     if limit(number).is_none_or(|most| length > most) {
         let text = format!("a frame of kind {number:#04x} and {length} bytes");
@@ -152,10 +143,10 @@ pub(crate) fn write(out: &mut impl Write, frame: &Frame) -> io::Result<()> {
     out.write_all(&bytes)
 }
 
-/// Reads a frame; `None` at the end between two.
+/// Reads a frame; `None` at the end of the stream between two frames.
 ///
 /// # Errors
-/// Those of `input`; what is no frame.
+/// I/O errors of `input`; an invalid frame.
 pub(crate) fn read(input: &mut impl Read) -> io::Result<Option<Frame>> {
     let Some((number, _, payload)) = read_frame(input, limit)? else {
         return Ok(None);
@@ -175,49 +166,45 @@ pub(crate) fn read(input: &mut impl Read) -> io::Result<Option<Frame>> {
     Ok(Some(frame))
 }
 
-/// What a client may ask for.
+/// A request of a client.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Request {
-    /// What the sandbox is like, and how it fares.
+    /// Settings and counters of the sandbox.
     Status,
-    /// End it; answered when nothing of it is left but its process.
+    /// Shut down; the reply comes when only the process itself remains.
     Stop,
     /// Run a command.
     Exec(Box<Exec>),
-    /// Copy from an absolute path of the host to the guest.
+    /// Copy from the host to the guest.
     CopyIn {
-        /// The source.
+        /// Absolute path.
         host: String,
-        /// The destination.
         guest: String,
     },
-    /// Copy from the guest to an absolute path of the host.
+    /// Copy from the guest to the host.
     CopyOut {
-        /// The source.
         guest: String,
-        /// The destination.
+        /// Absolute path.
         host: String,
-        /// Whether git directories are copied as they are.
+        /// Whether git settings and hooks are copied unchanged.
         #[serde(default)]
         git: bool,
     },
 }
 
-/// A command.
+/// A command to run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Exec {
     /// The command and its arguments.
     pub argv: Vec<String>,
-    /// Variables besides those of the sandbox.
+    /// Variables in addition to the sandbox's.
     pub env: Vec<(String, String)>,
     /// Run as the guest's administrator.
     pub root: bool,
-    /// Working directory.
     pub cwd: Option<String>,
     /// Whether standard input follows.
     pub stdin: bool,
-    /// Longest time in milliseconds.
     pub timeout_ms: Option<u64>,
     /// Most bytes of output.
     pub output_limit: Option<u64>,
@@ -227,27 +214,26 @@ pub(crate) struct Exec {
     pub memory: Option<u64>,
     /// Most processes and threads.
     pub processes: Option<u32>,
-    /// Run `argv` in the shell that such commands share: one argument as a
-    /// script, several as a command and its arguments.
+    /// Run `argv` in the shared session shell: one argument is a script, several are a command and
+    /// its arguments.
     pub session: bool,
-    /// Answer with the number of its process and let it run on; its output goes
-    /// nowhere.
+    /// Reply with the process id and let it run on; its output is discarded.
     pub detach: bool,
 }
 
-/// A request as it travels.
+/// Writes a request as a frame.
 ///
 /// # Errors
-/// One that is too long.
+/// A request that is too long.
 pub(crate) fn write_request(out: &mut impl Write, request: &Request) -> io::Result<()> {
     let call = serde_json::json!({"protocol": PROTOCOL, "request": request});
     write(out, &Frame::Call(serde_json::to_vec(&call)?))
 }
 
-/// The request in a frame.
+/// Parses the request in a frame.
 ///
 /// # Errors
-/// What is no request, and one of another version of this program.
+/// An invalid request, and one of another version of this program.
 pub(crate) fn parse_request(frame: &Frame) -> Result<Request, NamedError> {
     let refused = |text: &str| NamedError::new(REFUSED, text);
     let Frame::Call(json) = frame else {
@@ -262,10 +248,10 @@ pub(crate) fn parse_request(frame: &Frame) -> Result<Request, NamedError> {
     serde_json::from_value(call["request"].take()).map_err(|error| refused(&error.to_string()))
 }
 
-/// The JSON of a frame.
+/// Parses the JSON of a frame.
 ///
 /// # Errors
-/// [`REFUSED`] for what is none.
+/// [`REFUSED`] for invalid JSON.
 pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, NamedError> {
     serde_json::from_slice(bytes).map_err(|error| NamedError::new(REFUSED, error.to_string()))
 }
@@ -335,7 +321,7 @@ mod tests {
             frame(5, kind::STDIN, b"xy"),
             frame(MAX_JSON as u32 + 1, kind::CALL, b"x"),
             frame(0, kind::STDIN, b"")[..5].to_vec(),
-            // As it was in version 2.
+            // The form of version 2.
             b"q\x02\0\0\0{}".to_vec(),
         ] {
             assert!(read(&mut &*bad).is_err(), "{bad:?}");

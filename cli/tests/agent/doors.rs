@@ -1,5 +1,4 @@
-//! Doors of a host: who may open its store, who waits for whom, and what a host does that lost
-//! its store.
+//! Access to a host's store: who may open it, who waits, and how a host reacts that lost its store.
 
 use crate::harness::{Done, Sandbox, a99};
 use crate::hosted::Hosted;
@@ -8,7 +7,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Command;
 
-/// The agent that `agent new` writes. Gives where it is.
+/// Creates the agent of `agent new`. Returns its path.
 fn new(folder: &Sandbox) -> String {
     let made = a99(&["agent", "new", "echo", "--in", &folder.path("")], b"");
     assert_eq!(made.code, 0, "{made:?}");
@@ -20,7 +19,7 @@ fn agent(words: &[&str], config: &str) -> Done {
     a99(&[&["agent"], words, &place].concat(), b"")
 }
 
-/// The same commands at the same time.
+/// Runs the same command several times at once.
 fn together(count: usize, words: &[&str], config: &str) -> Vec<Done> {
     std::thread::scope(|scope| {
         let all: Vec<_> = (0..count)
@@ -92,7 +91,7 @@ fn t4_readers_never_own_the_store() {
         assert_eq!(read.code, 0, "{read:?}");
     }
     assert_eq!(std::fs::read(&store).expect("a store"), before);
-    // Neither does one that reads while a host starts keep it from doing so.
+    // A reader does not keep a starting host out either.
     let mut host = Hosted::begin(&["--config", &config]);
     for read in together(12, &["inspect"], &config) {
         assert_eq!(read.code, 0, "{read:?}");
@@ -166,7 +165,7 @@ fn t7_another_path_leads_to_the_same_host() {
     let words = ["send", "general", "soft", "--wait", "--timeout", "120s"];
     let sent = by(&words, &soft);
     assert_eq!(sent.code, 0, "{sent:?}");
-    // Its log lies beside the other name: neither read nor written.
+    // Its log is beside the other name: it is neither read nor written.
     let refused = by(&["inspect"], &hard);
     assert!(
         refused.code == 2 && refused.err.contains("hard links"),
@@ -242,7 +241,7 @@ fn t11_idle_clients_make_room_for_commands() {
     let host = Hosted::start(&["--config", &config]);
     let connect = |n: usize| {
         let mut stream = std::os::unix::net::UnixStream::connect(host.socket()).expect("a host");
-        // Some say half of a request.
+        // Some send half of a request.
         if n.is_multiple_of(2) {
             std::io::Write::write_all(&mut stream, b"{\"id\": 1,").expect("written");
         }
@@ -308,7 +307,7 @@ fn t11_agents_of_the_template_do_not_answer_each_other() {
     ];
     let sent = agent(&words, &config);
     assert_eq!(sent.code, 0, "{sent:?}");
-    // What each of the three says, and the result.
+    // The answers of all three, and the result.
     assert_eq!(sent.out.lines().count(), 4, "{sent:?}");
     host.end();
 }
@@ -339,7 +338,7 @@ fn t11_the_end_at_the_limit_of_hops_is_said() {
 fn t11_a_host_outlives_the_limit_of_file_sizes() {
     let folder = Sandbox::new("agent-limited");
     let config = new(&folder);
-    // In blocks of 512 bytes or 1 KiB, as the shell counts.
+    // In blocks of 512 bytes or 1 KiB, depending on the shell.
     let host = Hosted::limited(&["--config", &config], 2_000);
     let text = "x".repeat(100_000);
     let mut failed = None;
@@ -375,7 +374,7 @@ fn t6_send_says_which_agents_failed() {
     let words = ["send", "c", "one", "--wait", "--timeout", "60s"];
     let sent = agent(&words, &config);
     assert!(sent.code == 1 && sent.err.contains("no luck"), "{sent:?}");
-    // It stopped in front of that: it handles nothing that follows.
+    // It stopped before that event and handles none after it.
     let words = ["send", "c", "two", "--wait", "--timeout", "60s"];
     let sent = agent(&words, &config);
     assert_eq!(sent.code, 1, "{sent:?}");
@@ -422,7 +421,7 @@ fn t9_a_copied_store_is_hosted_only_where_that_is_meant() {
     );
     let shown = agent(&["inspect", "echo", "--json"], &fork);
     assert_eq!(shown.json()["state"]["count"], 1, "{shown:?}");
-    // The original goes on, and where the copy is meant, both do.
+    // The original runs on, and if the copy is intended, both do.
     let first = Hosted::start(&["--config", &config]);
     let second = Hosted::start(&["--config", &fork, "--moved"]);
     for config in [&config, &fork] {
@@ -431,13 +430,13 @@ fn t9_a_copied_store_is_hosted_only_where_that_is_meant() {
     }
     first.end();
     second.end();
-    // It is asked once; a folder that was renamed is the same.
+    // The confirmation is needed once; a renamed folder counts as the same.
     std::fs::rename(folder.path("fork"), folder.path("moved")).expect("renamed");
     let moved = folder.path("moved/agents.toml");
     Hosted::start(&["--config", &moved]).end();
     let sent = agent(&["send", "general", "three"], &moved);
     assert_eq!(sent.code, 0, "{sent:?}");
-    // A backup that was put back.
+    // A restored backup.
     let (store, backup) = (folder.path("moved/agents.db"), folder.path("backup"));
     std::fs::copy(&store, &backup).expect("copied");
     std::fs::rename(&backup, &store).expect("restored");

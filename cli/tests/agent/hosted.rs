@@ -1,4 +1,4 @@
-//! Hosts that tests start, and end by a signal.
+//! Hosts started by tests, and ended by a signal.
 
 use serde_json::Value as Json;
 use std::io::{BufRead as _, BufReader};
@@ -6,10 +6,10 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-/// How long something that must happen is waited for, on machines that have much to do.
+/// Timeout for expected events, long enough for busy machines.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// A host; killed if the test fails.
+/// A host process, killed if the test fails.
 pub struct Hosted {
     child: Child,
     lines: Receiver<Json>,
@@ -35,7 +35,7 @@ pub fn lines(text: &str) -> Vec<Json> {
         .collect()
 }
 
-/// Lines of a process, as they come.
+/// Lines of a process as they arrive.
 fn told(stdout: ChildStdout) -> Receiver<Json> {
     let (tell, told) = channel();
     std::thread::spawn(move || {
@@ -51,7 +51,7 @@ fn told(stdout: ChildStdout) -> Receiver<Json> {
     told
 }
 
-/// Lines of a process until one that is waited for.
+/// Lines of a process up to an expected one.
 pub fn until(child: &mut Child, is_it: impl Fn(&Json) -> bool) -> Vec<Json> {
     let stdout = child.stdout.as_mut().expect("a pipe");
     let started = Instant::now();
@@ -78,12 +78,12 @@ impl Hosted {
         host
     }
 
-    /// Starts a host, as a script does that puts it into the background.
+    /// Starts a host without waiting, as a script does in the background.
     pub fn begin(place: &[&str]) -> Hosted {
         Hosted::of(spawn(&[&["agent", "host", "--json"], place].concat()))
     }
 
-    /// Starts a host whose files may have this many blocks at most.
+    /// Starts a host whose files may have at most this many blocks.
     pub fn limited(place: &[&str], blocks: u32) -> Hosted {
         let script = format!("ulimit -f {blocks} && exec \"$@\"");
         let child = Command::new("sh")
@@ -108,7 +108,7 @@ impl Hosted {
         }
     }
 
-    /// Waits until it ends by itself. Gives its exit code and all that it said.
+    /// Waits until it ends by itself. Returns its exit code and output.
     pub fn ended(mut self) -> (Option<i32>, Vec<Json>) {
         while let Ok(line) = self.lines.recv_timeout(PATIENCE) {
             self.seen.push(line);
@@ -117,7 +117,7 @@ impl Hosted {
         (status.code(), std::mem::take(&mut self.seen))
     }
 
-    /// Waits for something that the host says.
+    /// Waits for an event of the host.
     pub fn wait_for(&mut self, event: &str) -> Json {
         loop {
             let line = self.lines.recv_timeout(PATIENCE);
@@ -131,25 +131,22 @@ impl Hosted {
         }
     }
 
-    /// The number of its process.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// Where its socket is.
     pub fn socket(&self) -> String {
         let started = self.seen.iter().find(|line| line["event"] == "started");
         let socket = started.and_then(|line| line["socket"].as_str());
         socket.expect("it said so").to_owned()
     }
 
-    /// Kills it.
     pub fn kill(mut self) {
         self.child.kill().expect("it runs");
         self.child.wait().expect("it ends");
     }
 
-    /// Ends it by SIGTERM. Gives all that it said.
+    /// Ends it by SIGTERM. Returns its output.
     pub fn end(mut self) -> Vec<Json> {
         let pid = self.child.id().to_string();
         let sent = Command::new("kill").args(["-TERM", &pid]).status();

@@ -1,4 +1,4 @@
-//! What programs of agents ask of the world, when their process is killed.
+//! External calls of agent programs whose process is killed.
 
 use crate::harness::{Sandbox, a99};
 use crate::hosted::Hosted;
@@ -10,7 +10,7 @@ use std::time::Duration;
 
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// A server that never answers its first request of `/second`, and says when that came.
+/// A server that never answers its first request of `/second`, and reports its arrival.
 struct Server {
     port: u16,
     seen: Arc<Mutex<Vec<String>>>,
@@ -117,7 +117,7 @@ fn calls_of_sub_agents_that_were_answered_are_not_made_again_after_a_kill() {
     host.end();
     let all = "answer to /before; answer to /first; answer to /second";
     assert_eq!(crate::said(&place, "c", "lead"), [all, all]);
-    // The second message asks for all of them anew; the first only for what was not answered.
+    // The second message repeats all requests; the first only the unanswered one.
     assert_eq!(server.seen("/before"), 2);
     assert_eq!(server.seen("/first"), 2);
     assert_eq!(server.seen("/second"), 3);
@@ -201,7 +201,7 @@ fn methods_of_a_program_are_called() {
     }
 }
 
-/// A file of two agents: one that answers, and one that asks a server that does not answer yet.
+/// A file of two agents: one that answers, and one whose request gets no answer yet.
 fn beside_a_slow_one(greeting: &str, port: u16) -> String {
     format!(
         "[[agent]]\nname = \"slow\"\nprogram = \"slow.ajs\"\nchannel = \"d\"\n\
@@ -257,7 +257,7 @@ fn t11_checkpoint_and_reload_keep_other_agents_running() {
     let sent = agent(&words);
     assert!(sent.code == 0 && sent.out.contains("Ahoy #"), "{sent:?}");
     assert!(began.elapsed() < Duration::from_secs(90), "it waited");
-    // Nothing of it disturbed the slow one: its only request has no answer yet.
+    // The slow agent was not disturbed: its only request is still unanswered.
     assert_eq!(server.seen("/second"), 1);
     let shown = agent(&["inspect", "slow", "--json"]).json();
     assert_eq!(
@@ -292,7 +292,7 @@ fn t3_a_program_hears_of_turns_that_were_lost() {
              allow = [\"net:127.0.0.1:{port}\"]\non-lost = true\n{more}"
         )
     };
-    // In other modes none is lost.
+    // In the other modes no turn is lost.
     let config = folder.file("agents.toml", &file(""));
     let place = ["--config", config.as_str()];
     let wrong = a99(&[&["agent", "host"], &place[..]].concat(), b"");

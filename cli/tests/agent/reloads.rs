@@ -1,4 +1,4 @@
-//! Reloads of a host's file: two at once, and those that fail.
+//! Reloads of a host's file: concurrent ones, and failing ones.
 
 use crate::harness::{Done, Sandbox, a99};
 use crate::hosted::Hosted;
@@ -24,7 +24,7 @@ fn t11_of_two_reloads_at_once_the_newer_file_stands() {
     folder.file("idle.ajs", IDLE);
     let config = folder.file("agents.toml", &one("first", "idle.ajs"));
     let host = Hosted::start(&["--config", &config]);
-    // The program of the older file comes slowly: by a pipe, which is read twice.
+    // The program of the older file arrives slowly: through a pipe, which is read twice.
     let pipe = folder.path("pipe.ajs");
     let made = Command::new("mkfifo").arg(&pipe).status();
     assert!(made.expect("mkfifo runs").success());
@@ -37,7 +37,7 @@ fn t11_of_two_reloads_at_once_the_newer_file_stands() {
         let reload = || agent(&["reload"], &config);
         let older = scope.spawn(reload);
         let mut first = feed();
-        // Others are answered meanwhile.
+        // Other requests are answered meanwhile.
         let shown = agent(&["inspect"], &config);
         assert!(
             shown.code == 0 && shown.out.contains("first/c/first"),
@@ -88,7 +88,7 @@ fn t11_a_reload_that_fails_leaves_timers_as_they_were() {
     assert_eq!(refused.code, 2, "{refused:?}");
     assert!(refused.err.contains("store.too_large"), "{}", refused.err);
     assert_eq!(shown(), ["\"tick\""]);
-    // They are still known as the file's, and go with it.
+    // They are still marked as the file's timers, and removed with it.
     folder.file("agents.toml", &timers(&[]));
     let done = agent(&["reload"], &config);
     assert_eq!(done.code, 0, "{done:?}");
@@ -115,7 +115,7 @@ fn t11_an_agent_that_could_not_leave_goes_on() {
     let host = Hosted::start(&["--config", &config]);
     let pid = Pid::from_raw(i32::try_from(host.pid()).expect("small"));
     let limit = getrlimit(Resource::Fsize);
-    // The host can write no file for a while.
+    // For a while the host cannot write any file.
     let full = Rlimit {
         current: Some(1),
         maximum: limit.maximum,
@@ -129,7 +129,7 @@ fn t11_an_agent_that_could_not_leave_goes_on() {
     let sent = agent(&wait, &config);
     assert_eq!(sent.code, 0, "{sent:?}");
     assert!(sent.out.contains("@echo: Hi #1: x"), "{sent:?}");
-    // It leaves with the next reload.
+    // The next reload removes it.
     let done = agent(&["reload", "--json"], &config);
     assert_eq!(done.code, 0, "{done:?}");
     assert_eq!(done.json()["left"], serde_json::json!(["echo/c/echo"]));

@@ -1,4 +1,4 @@
-//! Agents with tables of their own: programs that keep rows beside their state.
+//! Agents with private tables: programs that keep rows beside their state.
 
 use super::said;
 use crate::harness::{Sandbox, a99};
@@ -61,7 +61,7 @@ fn a_program_keeps_rows_with_its_state() {
     };
     let mut host = Hosted::start(&place);
     assert_eq!(send("one").0, 0);
-    // What a turn that is given up did in its tables is undone.
+    // A turn that becomes a dead letter rolls back its changes of tables.
     let (code, told) = send("fail");
     assert!(code == 1 && told.contains("error[cli.given_up]"), "{told}");
     assert_eq!(send("two").0, 0);
@@ -79,7 +79,7 @@ fn a_program_keeps_rows_with_its_state() {
         let (code, told) = send(text);
         assert_eq!(code, 0, "{text}: {told}");
     }
-    // The fuel of a turn bounds what its statements look at.
+    // A turn's fuel bounds the rows that its statements scan.
     let endless = "SELECT max(x) FROM (WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL \
                    SELECT x + 1 FROM n) SELECT x FROM n)";
     let (code, told) = send(endless);

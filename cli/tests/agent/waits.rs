@@ -1,5 +1,5 @@
-//! Waits of commands for a host: how they end where there is much to look at, where others fail,
-//! and where the host or a client stands still.
+//! Waits of commands for a host: how they end with many events, with failing agents, and with a
+//! hanging host or client.
 
 use crate::harness::{Done, Sandbox, a99};
 use crate::hosted::{Hosted, spawn, until};
@@ -14,14 +14,14 @@ fn agent(words: &[&str], config: &str) -> Done {
     a99(&[&["agent"], words, &place].concat(), b"")
 }
 
-/// The agent that `agent new` writes. Gives where it is.
+/// Creates the agent of `agent new`. Returns its path.
 fn new(folder: &Sandbox) -> String {
     let made = a99(&["agent", "new", "echo", "--in", &folder.path("")], b"");
     assert_eq!(made.code, 0, "{made:?}");
     folder.path("echo/agents.toml")
 }
 
-/// The line of a request that sends a message.
+/// The request line that sends a message.
 fn send(channel: &str, text: &str) -> String {
     let params = json!({"channel": channel, "text": text, "sender": "ann"});
     format!("{}\n", json!({"id": 1, "method": "send", "params": params}))
@@ -48,7 +48,7 @@ fn t6_a_wait_ends_however_much_there_is_to_look_at() {
     let sent = agent(&["send", "quiet", "first", "--key", "k"], &config);
     assert_eq!(sent.code, 0, "{sent:?}");
     flood(&host, "quiet", "x", 4_000);
-    // A look reads all that came since.
+    // One read returns all events since the last.
     let words = [
         "send",
         "quiet",
@@ -76,7 +76,7 @@ fn t6_send_reports_only_what_was_given_up_of_its_message() {
         "good.ajs",
         include_str!("../../src/templates/live/agent.ajs"),
     );
-    // Both see all messages.
+    // Both agents receive all messages.
     let config = folder.file(
         "agents.toml",
         "[[agent]]\nname = \"good\"\nprogram = \"good.ajs\"\nchannel = \"c\"\n\
@@ -90,7 +90,7 @@ fn t6_send_reports_only_what_was_given_up_of_its_message() {
     ];
     let sent = agent(&first, &config);
     assert_eq!(sent.code, 0, "{sent:?}");
-    // Somebody else's message, later on the same channel.
+    // Another sender's message, later on the same channel.
     let other = [
         "send",
         "c",
@@ -108,7 +108,7 @@ fn t6_send_reports_only_what_was_given_up_of_its_message() {
     );
     let sent = agent(&first, &config);
     assert_eq!(sent.code, 0, "{sent:?}");
-    // One to both: whose turn was given up is said.
+    // A message to both: the result names the agent whose turn became a dead letter.
     let both = ["send", "c", "three", "--wait", "--timeout", "60s"];
     let both = agent(&both, &config);
     assert!(
@@ -131,7 +131,7 @@ fn t11_commands_outlast_no_host_that_stands_still() {
     let folder = Sandbox::new("agent-stopped");
     let config = new(&folder);
     let host = Hosted::start(&["--config", &config]);
-    // Whoever follows waits for as long as the host answers others.
+    // A command that follows waits as long as the host answers others.
     let follow = ["agent", "logs", "general", "--follow", "--json"];
     let mut follower = spawn(&[&follow[..], &["--config", &config]].concat());
     std::thread::sleep(Duration::from_secs(7));
@@ -182,7 +182,7 @@ fn t6_the_limit_of_a_wait_cuts_no_line() {
     let sent = agent(&["send", "quiet", "first", "--key", "k"], &config);
     assert_eq!(sent.code, 0, "{sent:?}");
     flood(&host, "quiet", &"x".repeat(20_000), 100);
-    // More than a socket holds, and nothing is read until the time is up.
+    // More than a socket buffer holds; nothing is read until the timeout.
     let mut stream = UnixStream::connect(host.socket()).expect("a host");
     let params = json!({
         "channel": "quiet", "text": "first", "sender": "user", "key": "k", "waitMs": 300,
@@ -214,19 +214,19 @@ fn t11_clients_that_take_no_answer_make_room() {
     let host = Hosted::start(&["--config", &config, "--durability", "relaxed"]);
     flood(&host, "quiet", &"x".repeat(20_000), 100);
     let mut early = UnixStream::connect(host.socket()).expect("a host");
-    // All places are taken by clients that ask for much and read nothing.
+    // All places are taken by clients that request much and read nothing.
     let stalls = |_| {
         let mut stream = UnixStream::connect(host.socket()).expect("a host");
         let request = json!({"id": 1, "method": "logs", "params": {"channel": "quiet"}});
         let request = format!("{request}\n");
         stream.write_all(request.as_bytes()).expect("written");
-        // It is being answered.
+        // The host is answering it.
         let mut first = [0];
         std::io::Read::read_exact(&mut stream, &mut first).expect("an answer");
         stream
     };
     let stalled: Vec<_> = (0..63).map(stalls).collect();
-    // One more, in the place of the one that is idle.
+    // One more replaces the idle client.
     let last = stalls(63);
     let began = Instant::now();
     let refused = agent(&["inspect"], &config);
@@ -236,7 +236,7 @@ fn t11_clients_that_take_no_answer_make_room() {
     let mut rest = String::new();
     let read = std::io::Read::read_to_string(&mut early, &mut rest);
     assert!(read.is_ok() && rest.is_empty(), "{rest}");
-    // After a while they make room.
+    // After a while they are evicted.
     let done = loop {
         let done = agent(&["inspect", "--json"], &config);
         if done.code == 0 {

@@ -1,10 +1,10 @@
-//! Files that were found and secrets in wrong places: what such a file may not decide, and
-//! what no message shows.
+//! Found configuration files and misplaced secrets: settings that a found file may not change, and
+//! text that no message shows.
 
 use super::{NOTHING, a99, folder, row, write};
 use std::fs;
 
-/// Who gets the user's key is not for a file that was merely found to say.
+/// A found file cannot decide which server gets the user's key.
 #[test]
 fn d10_authorities_of_a_found_file_do_not_count() {
     let folder = folder();
@@ -38,7 +38,7 @@ fn d10_a_link_and_an_open_folder_are_not_trusted() {
     std::os::unix::fs::symlink(&elsewhere, &link).expect("a link");
     let fuel = |why: &str| {
         let done = a99(&inner, &["config", "agent.json", "--json"]);
-        // The search went on above.
+        // The search continued in the parent folder.
         assert_eq!(row(&done, "fuel")["values"][0], "55", "{done:?}");
         let told = done.json()["warnings"][0].to_string();
         assert!(told.contains(why) && told.contains("--config"), "{told}");
@@ -48,7 +48,7 @@ fn d10_a_link_and_an_open_folder_are_not_trusted() {
     fs::write(&link, "fuel = 77\n").expect("written");
     fs::set_permissions(&inner, fs::Permissions::from_mode(0o777)).expect("changed");
     fuel("others may write to its folder");
-    // As in /tmp: what is there is whose it is, but a second name of it may be another's.
+    // As in /tmp: the sticky bit protects the file, but a second hard link may be another user's.
     fs::set_permissions(&inner, fs::Permissions::from_mode(0o1777)).expect("changed");
     let done = a99(&inner, &["config", "agent.json", "--json"]);
     assert_eq!(row(&done, "fuel")["values"][0], "77");
@@ -83,7 +83,7 @@ fn d10_warnings_say_what_happens() {
             assert_eq!(told, "[]", "{of:?} {grant:?}");
         }
     }
-    // What a run says of headers is what it sends.
+    // The run's messages about headers match the headers that it sends.
     for (llm, is_sent) in [
         ("https://a.example/v1", true),
         ("https://A.example:443/v1", true),
@@ -129,7 +129,7 @@ fn d10_json_has_what_a_file_granted() {
     assert!(done.json().get("granted_by_file").is_none(), "{done:?}");
 }
 
-/// A secret that stands where it does not belong is in no message, table or JSON.
+/// A misplaced secret appears in no message, table or JSON.
 #[test]
 fn d13_secrets_in_wrong_places_are_not_echoed() {
     const SECRET: &str = "gsk0aB9zK3LmN8pQr5St";

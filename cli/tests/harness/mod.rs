@@ -6,7 +6,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
-/// How a run of the binary ended.
+/// Result of a run of the binary.
 #[derive(Debug)]
 pub struct Done {
     pub code: i32,
@@ -69,7 +69,7 @@ pub fn program(text: &str, args: &[&str]) -> Done {
     a99(&args, text.as_bytes())
 }
 
-/// Feeds spaces until the binary has had enough.
+/// Feeds spaces until the binary stops reading.
 pub fn endless(args: &[&str]) -> Done {
     let mut child = start(args);
     let mut input = child.stdin.take().expect("standard input is piped");
@@ -94,14 +94,14 @@ pub fn interrupted(args: &[&str], stdin: &[u8]) -> Done {
     finish(child)
 }
 
-/// Waits until the process handles interrupts: before that, one just kills it.
+/// Waits until the process handles interrupts: an earlier one would kill it.
 #[cfg(unix)]
 fn wait_for_handler(pid: u32) {
     const SIGINT_BIT: u64 = 1 << 1;
     for _ in 0..600 {
         std::thread::sleep(std::time::Duration::from_millis(100));
         let Ok(status) = std::fs::read_to_string(format!("/proc/{pid}/status")) else {
-            // A system without this file: a second is plenty.
+            // On a system without this file, a second is plenty.
             std::thread::sleep(std::time::Duration::from_secs(1));
             return;
         };
@@ -114,7 +114,7 @@ fn wait_for_handler(pid: u32) {
     panic!("the command never listened for interrupts");
 }
 
-/// Runs the binary with a standard output that nobody reads.
+/// Runs the binary with a standard output whose reader is closed.
 #[cfg(unix)]
 pub fn unread(args: &[&str]) -> Done {
     let mut child = start(args);
@@ -123,11 +123,11 @@ pub fn unread(args: &[&str]) -> Done {
     finish(child)
 }
 
-/// A folder of its own for a test, removed at its end.
+/// A private folder for a test, removed at its end.
 pub struct Sandbox(PathBuf);
 
 impl Sandbox {
-    /// An empty folder.
+    /// Creates an empty folder.
     pub fn new(name: &str) -> Sandbox {
         let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
         let _ = std::fs::remove_dir_all(&path);
@@ -135,12 +135,11 @@ impl Sandbox {
         Sandbox(path)
     }
 
-    /// The path of a file in it.
     pub fn path(&self, name: &str) -> String {
         self.0.join(name).display().to_string()
     }
 
-    /// Writes a file and gives its path.
+    /// Writes a file and returns its path.
     pub fn file(&self, name: &str, text: &str) -> String {
         let path = self.path(name);
         std::fs::write(&path, text).expect("the file is written");

@@ -7,7 +7,7 @@ use std::fs::{self, File};
 use std::io::Read;
 use std::path::Path;
 
-/// Bytes that do not repeat, so that a missing or exchanged part is noticed.
+/// Bytes that do not repeat, so that a missing or swapped part is noticed.
 fn fill(path: &Path, megabytes: u64) {
     use std::io::Write;
     let mut file = std::io::BufWriter::new(File::create(path).unwrap());
@@ -82,7 +82,7 @@ fn s2_a_full_disk_is_said_and_leaves_nothing_behind() {
     }
 }
 
-/// An image that was exported is imported into another cache, and guests start there.
+/// An exported image can be imported into another cache, and guests start from it.
 #[test]
 #[ignore = "needs the image"]
 fn s1_an_image_goes_from_one_cache_to_another() {
@@ -99,7 +99,7 @@ fn s1_an_image_goes_from_one_cache_to_another() {
     assert!(imported.status.success(), "{imported:?}");
     let output = elsewhere(&["exec", "--", "sh", "-c", "echo $((6*7)); uname -m"]);
     assert_eq!(output.stdout, b"42\nriscv64\n", "{output:?}");
-    // Again, over the one that is there.
+    // Import again, over the existing image.
     assert!(elsewhere(&["image", "import", file]).status.success());
     assert!(
         elsewhere(&["exec", "--", "python3", "-c", "print(1)"])

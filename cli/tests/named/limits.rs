@@ -1,5 +1,5 @@
-//! Limits of sandboxes on the command line, the shell that commands of one share,
-//! and readers and sandboxes that go away.
+//! Limits of sandboxes on the command line, the session shell, and disconnecting readers and
+//! sandboxes.
 
 use crate::support::*;
 use std::io::{BufRead, BufReader};
@@ -50,7 +50,7 @@ fn s11_a_command_has_the_limits_of_its_options() {
     );
     assert_eq!(code, "sandbox.time_limit");
     assert!(start.elapsed() < Duration::from_secs(30));
-    // Those of a named one, and of one command in it.
+    // Limits of a named sandbox, and of one command in it.
     home.ok(&["start", "box", "--output-limit", "1000"]);
     let output = home.run(&["exec", "box", "--", "yes"]);
     assert_eq!(output.stdout.len(), 1000, "{output:?}");
@@ -149,7 +149,7 @@ fn s6_the_second_signal_ends_a_client_of_a_sandbox_that_answers_no_more() {
     home.ok(&["exec", "box", "--", "true"]);
 }
 
-/// A limit that limits nothing is refused, by the guest where only it knows.
+/// A limit without effect is refused, by the guest if only the guest knows.
 #[test]
 #[ignore = "needs the image"]
 fn s5_a_limit_above_what_commands_have_is_refused() {
@@ -171,13 +171,13 @@ fn s5_a_limit_above_what_commands_have_is_refused() {
     home.ok(&["exec", "box", "--memory", "100M", "--", "true"]);
 }
 
-/// More commands than run at once wait for their turn.
+/// Commands beyond the maximum wait in the queue.
 #[test]
 #[ignore = "needs the image"]
 fn s6_many_commands_at_once_all_run() {
     let home = Home::new("many");
     home.ok(&["start", "box"]);
-    // As long as so many are started: those that may run at once do.
+    // Long enough to start all: those that may run at once do.
     let script = "echo $1; sleep 2";
     let children: Vec<_> = (0..200)
         .map(|number| {

@@ -1,8 +1,7 @@
-//! Sandboxes that have a name, through the built binary: their folder, their
-//! background processes, clients side by side, and whatever may end at the wrong
-//! moment.
+//! Named sandboxes through the built binary: folder, background processes, concurrent clients, and
+//! processes that end at the wrong moment.
 //!
-//! Most need the image (`cargo xtask guest`), so they are run by name:
+//! Most need the image (`cargo xtask guest`), so they are ignored. Run them by name:
 //! `cargo test --profile sandbox -p a99-cli --features sandbox --test named -- --ignored`.
 
 mod copies;
@@ -84,7 +83,7 @@ fn a_folder_that_is_not_the_users_alone_is_refused() {
         refused("others may enter it");
     }
     fs::set_permissions(&folder, PermissionsExt::from_mode(0o700)).unwrap();
-    // Only root can give it away.
+    // Only root can change the owner.
     if std::os::unix::fs::chown(&folder, Some(1), None).is_ok() {
         refused("it is another user's");
     }
@@ -102,7 +101,7 @@ fn what_a_killed_one_left_is_removed() {
     let home = Home::new("stale");
     home.ls();
     let folder = home.0.join("agent99");
-    // A socket that nobody listens on, and a lock that nobody holds.
+    // A socket without a listener, and a lock file without a holder.
     drop(std::os::unix::net::UnixListener::bind(folder.join("box.sock")).unwrap());
     fs::write(folder.join("box.lock"), "999999\n").unwrap();
     let reply = home.ls();
@@ -166,7 +165,7 @@ fn a_sandbox_stays_between_commands() {
         "pwd; echo $A$B",
     ];
     assert_eq!(home.ok(&both), "/tmp\n12\n");
-    // Exit codes are those of new sandboxes.
+    // Exit codes equal those of new sandboxes.
     home.fails(&["exec", "box", "--", "sh", "-c", "exit 7"], 7);
     home.fails(&["exec", "box", "--", "sh", "-c", "kill -9 $$"], 137);
     let slow = [
@@ -198,7 +197,7 @@ fn a_sandbox_stays_between_commands() {
         (&reply["stdout"], &reply["stderr"]),
         (&"out\n".into(), &"err\n".into())
     );
-    // What is in the guest only reaches the mount at the latest at the end.
+    // Writes still in the guest reach the mount when the sandbox stops, at the latest.
     home.ok(&["exec", "box", "--", "sh", "-c", "echo kept > /project/kept"]);
     let taken = home.fails(&["start", "box", "--json"], 125);
     assert_eq!(taken, "sandbox.name_taken");
@@ -249,7 +248,7 @@ fn clients_work_side_by_side_and_bytes_are_exact() {
     let home = Home::new("clients");
     home.ok(&["start", "box"]);
     home.ok(&["start", "other"]);
-    // One waits for what the other does.
+    // One command waits for the effect of the other.
     let mut waiting = home.spawn(&[
         "exec",
         "box",
@@ -295,8 +294,8 @@ fn clients_work_side_by_side_and_bytes_are_exact() {
 fn a_client_that_goes_takes_its_command_with_it() {
     let home = Home::new("gone");
     home.ok(&["start", "box"]);
-    // One that waits, one that writes what nobody reads, one that reads nothing
-    // of a full standard input.
+    // One that waits, one whose output no client reads, one that does not read a full standard
+    // input.
     let scripts = [
         "echo up; exec sleep 600",
         "echo up; exec yes",
@@ -314,7 +313,7 @@ fn a_client_that_goes_takes_its_command_with_it() {
         child.wait().unwrap();
         eventually(|| count(&home, "box", "sleep") + count(&home, "box", "yes") == 0);
     }
-    // Unless nobody was to wait for it.
+    // Except for a detached command.
     let pid = home.ok(&["exec", "box", "--detach", "--", "sleep", "601"]);
     let pid: u32 = pid.trim().parse().unwrap();
     home.ok(&["exec", "box", "--", "kill", "-0", &pid.to_string()]);
@@ -341,7 +340,7 @@ fn signals_are_the_commands() {
     kill("-INT", &child.id().to_string());
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(5), "{output:?}");
-    // A second one at once ends what does not listen.
+    // A second signal at once kills a command that ignores the first.
     let script = "trap '' INT; echo up; while :; do sleep 0.1; done";
     let mut child = home.spawn(&["exec", "box", "--", "sh", "-c", script]);
     assert_eq!(first_line(&mut child), "up\n");
@@ -393,7 +392,7 @@ fn a_killed_process_is_noticed_and_its_name_is_free() {
     assert_eq!(output.status.code(), Some(125), "{output:?}");
     let reply: Json = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(reply["error"]["code"], "sandbox.lost");
-    // The process may take a moment to be gone.
+    // The process may take a moment to end.
     let mut removed = Vec::new();
     eventually(|| {
         let reply = home.ls();
@@ -401,12 +400,12 @@ fn a_killed_process_is_noticed_and_its_name_is_free() {
         reply["sandboxes"].as_array().unwrap().is_empty()
     });
     assert_eq!(removed, ["box"]);
-    // A start needs no `ls` before it.
+    // `start` cleans up without an `ls` before it.
     home.ok(&["start", "box"]);
     kill("-KILL", &home.pid("box"));
     eventually(|| home.run(&["start", "box"]).status.success());
     home.ok(&["exec", "box", "--", "true"]);
-    // One that hangs is ended all the same; its mounts get nothing more.
+    // A hanging daemon is killed; its mounts receive nothing more.
     kill("-STOP", &home.pid("box"));
     home.ok(&["stop", "box"]);
     assert!(!home.files().iter().any(|file| file.ends_with(".sock")));
@@ -439,16 +438,16 @@ fn another_users_process_is_refused() {
         // The other user's part of this test.
         let mut stream = UnixStream::connect(socket).unwrap();
         let request = br#"{"protocol":3,"request":"status"}"#;
-        // In one piece: one that is refused is hung up on, which may be before it
-        // has said anything.
+        // With a single write: a refused client is disconnected, perhaps before it has written
+        // anything.
         let mut frame = Vec::new();
         a99_sandbox_protocol::raw_frame(&mut frame, kind::CALL, 0, request);
         let _ = stream.write_all(&frame);
         let mut answer = Vec::new();
         let wait = Some(Duration::from_secs(2));
         stream.set_read_timeout(wait).unwrap();
-        // A frame, not a line: what comes until the end or the time is enough.
-        // The process may hang up on what it did not read.
+        // The answer is a frame, not a line: read until the end or the timeout. The daemon may
+        // close the connection with unread data.
         let _ = stream.read_to_end(&mut answer);
         let answer = String::from_utf8_lossy(&answer);
         panic!("answer: {answer}");
@@ -459,7 +458,7 @@ fn another_users_process_is_refused() {
     use std::os::unix::process::CommandExt;
     let home = Home::new("other-user");
     home.ok(&["start", "box"]);
-    // As if the folder's protection had failed.
+    // As if the folder's permissions had failed.
     let socket = home.0.join("agent99/box.sock");
     fs::set_permissions(home.0.join("agent99"), PermissionsExt::from_mode(0o711)).unwrap();
     fs::set_permissions(&socket, PermissionsExt::from_mode(0o666)).unwrap();
@@ -474,7 +473,7 @@ fn another_users_process_is_refused() {
     };
     assert!(ask(0).contains("instructions"), "{}", ask(0));
     let other = ask(1);
-    // It may hang up before its refusal is read, but never says more.
+    // The connection may close before the refusal is read, but no other answer comes.
     let refused = other.contains("answer: ") && !other.contains("instructions");
     assert!(refused, "{other}");
     fs::set_permissions(home.0.join("agent99"), PermissionsExt::from_mode(0o700)).unwrap();
@@ -508,7 +507,7 @@ fn a_tree_comes_back_as_it_went() {
         home.ok(&["exec", "box", "--", "/home/agent/tree/a/b/run"]),
         "ran\n"
     );
-    // A folder of the guest takes it in under its name; a new name is its own.
+    // An existing folder receives the copy under its name; a new name becomes the copy.
     let back = home.0.join("back");
     home.ok(&["cp", "box:/home/agent/tree", back.to_str().unwrap()]);
     let again = home.0.join("again");

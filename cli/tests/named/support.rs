@@ -1,4 +1,4 @@
-//! Test fixture: a runtime directory of its own for the sandboxes of a test.
+//! Test fixture: a private runtime directory for the sandboxes of a test.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
@@ -12,14 +12,14 @@ use std::time::{Duration, Instant};
 
 pub const IMAGE: &str = "needs the image";
 
-/// A user's run-time folder of a test's own; its sandboxes end with it.
+/// A private runtime directory; dropping it ends its sandboxes.
 pub struct Home(pub PathBuf);
 
 impl Home {
     pub fn new(name: &str) -> Self {
         let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("named-{name}"));
         let home = Home(path);
-        // What an earlier run that failed left.
+        // Remove the rest of an earlier failed run.
         home.clear();
         fs::create_dir_all(&home.0).unwrap();
         home
@@ -43,7 +43,7 @@ impl Home {
         self.command(args).output().unwrap()
     }
 
-    /// Runs what must succeed; its standard output.
+    /// Runs a command that must succeed. Returns its standard output.
     #[track_caller]
     pub fn ok(&self, args: &[&str]) -> String {
         let output = self.run(args);
@@ -51,7 +51,7 @@ impl Home {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// Runs what must fail with that exit code; the code of its error.
+    /// Runs a command that must fail with this exit code. Returns its error code.
     #[track_caller]
     pub fn fails(&self, args: &[&str], exit: i32) -> String {
         let output = self.run(args);
@@ -63,7 +63,7 @@ impl Home {
             .to_owned()
     }
 
-    /// The answer of `ls --json`.
+    /// The output of `ls --json`.
     #[track_caller]
     pub fn ls(&self) -> Json {
         serde_json::from_str(&self.ok(&["ls", "--json"])).unwrap()
@@ -77,7 +77,7 @@ impl Home {
         status["pid"].to_string()
     }
 
-    /// Starts a command whose output is followed.
+    /// Starts a command with piped output.
     pub fn spawn(&self, args: &[&str]) -> Child {
         let mut command = self.command(args);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -112,7 +112,7 @@ pub fn kill(signal: &str, pid: &str) {
     assert!(sent.success());
 }
 
-/// Waits until something is so.
+/// Waits until a condition holds.
 #[track_caller]
 pub fn eventually(mut so: impl FnMut() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(60);
@@ -122,7 +122,7 @@ pub fn eventually(mut so: impl FnMut() -> bool) {
     }
 }
 
-/// How many processes of a program run in the sandbox.
+/// Number of processes of a program in the sandbox.
 pub fn count(home: &Home, name: &str, program: &str) -> usize {
     let output = home.run(&["exec", name, "--", "pidof", program]);
     let text = String::from_utf8(output.stdout).unwrap();

@@ -1,7 +1,7 @@
 //! Instruction counts of the benchmark's rows under callgrind.
 //!
-//! A count is the same on a busy machine and on an idle one, so a change of one
-//! per cent is a change of the program.
+//! The count is the same on a busy and on an idle machine, so a change of one per cent is a change
+//! of the program.
 
 use super::{build, read};
 use crate::shell::{Failed, failed, output, works};
@@ -9,10 +9,10 @@ use serde_json::{Map, Value, json};
 use std::path::Path;
 use std::process::Command;
 
-/// How much a row may grow, in per cent, before the comparison fails.
+/// Largest growth of a row in per cent; above it, the comparison fails.
 const TOLERANCE: f64 = 3.0;
 
-/// One row as `instructions` lists it.
+/// A row that `instructions` lists.
 struct BenchRow {
     name: String,
     unit: String,
@@ -20,7 +20,7 @@ struct BenchRow {
     rounds: [u64; 2],
 }
 
-/// What the command was asked for.
+/// Options of the command.
 #[derive(Default)]
 struct Options<'a> {
     baseline: Option<&'a str>,
@@ -32,7 +32,7 @@ struct Options<'a> {
 /// `bench --instr [--baseline FILE] [--save FILE] [--row TEXT] [--json]`.
 pub(super) fn bench(args: &[&str]) -> Result<(), Failed> {
     let options = parse(args)?;
-    // Read first: a baseline that is not there is told before minutes of work.
+    // Read it first: a missing baseline must not cost minutes of work.
     let baseline = options.baseline.map(read).transpose()?;
     if let Some(missing) = missing() {
         return Err(Failed(missing));
@@ -91,7 +91,7 @@ pub(super) fn bench(args: &[&str]) -> Result<(), Failed> {
     }
 }
 
-/// What is missing to count, if something is.
+/// The missing tool for counting, if any.
 pub(super) fn missing() -> Option<String> {
     let is_there = works(Command::new("valgrind").arg("--version"));
     (!is_there).then(|| "needs valgrind (Debian: apt-get install valgrind)".to_owned())
@@ -136,7 +136,7 @@ fn number(text: &str) -> Result<u64, Failed> {
     text.parse().map_err(|error| failed(text, error))
 }
 
-/// Instructions that a whole process takes for a row's work.
+/// Instructions of a whole process that does a row's work.
 fn count(program: &Path, row: &str, rounds: u64) -> Result<u64, Failed> {
     let mut valgrind = Command::new("valgrind");
     valgrind.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]);
@@ -147,7 +147,7 @@ fn count(program: &Path, row: &str, rounds: u64) -> Result<u64, Failed> {
     if !done.status.success() {
         return Err(failed(row, text));
     }
-    // "==123== Collected : 4567890", instructions being the one event counted.
+    // "==123== Collected : 4567890"; instructions are the only counted event.
     let collected = text
         .lines()
         .find_map(|line| line.split_once("Collected : "));

@@ -1,6 +1,5 @@
-//! Benchmarks: the work that engines are compared by, instruction counts of ours, and pairs
-//! that are measured in turns. Times of other things are criterion's, under
-//! `benches/benches`.
+//! Benchmarks: work that compares engines, our instruction counts, and pairs measured in turns.
+//! `benches/benches` measures all other times with criterion.
 
 mod instr;
 mod peers;
@@ -14,15 +13,13 @@ use crate::stage::{Outcome, unless_installable};
 use serde_json::Value;
 use std::path::PathBuf;
 
-/// The figures that are recorded, from the workspace's folder; `docs/performance.md` shows
-/// them.
+/// The recorded figures, relative to the workspace; `docs/performance.md` shows them.
 pub(crate) const FIGURES: &str = "benches/results/work.json";
 
-/// The instruction counts that are recorded.
+/// The recorded instruction counts.
 pub(crate) const COUNTS: &str = "benches/results/instructions.json";
 
-/// `bench`, `bench --instr`, `bench --pairs` or `bench --threads`, each with options of its
-/// own.
+/// `bench`, `bench --instr`, `bench --pairs` or `bench --threads`, each with different options.
 pub(crate) fn bench(args: &[&str]) -> Result<(), Failed> {
     let rest = |kind: &str| -> Option<Vec<&str>> {
         let at = args.iter().position(|arg| *arg == kind)?;
@@ -39,8 +36,8 @@ pub(crate) fn bench(args: &[&str]) -> Result<(), Failed> {
     work::bench(args)
 }
 
-/// Compares the instructions of all rows with those that are recorded, which a change that
-/// is meant to take more records anew.
+/// Compares the instruction counts of all rows with the recorded ones. A change with intended
+/// growth records them again.
 pub(crate) fn instructions() -> Result<Outcome, Failed> {
     if let Some(missing) = instr::missing() {
         return unless_installable(missing);
@@ -54,12 +51,12 @@ pub(crate) fn instructions() -> Result<Outcome, Failed> {
     Ok(Outcome::Passed)
 }
 
-/// Builds programs that do work, as benchmarks are built; gives their folder.
+/// Builds programs with the profile of benchmarks. Returns their folder.
 fn build(programs: &[&str]) -> Result<PathBuf, Failed> {
     build_with(&[], programs)
 }
 
-/// The same with arguments of cargo's.
+/// Builds programs with additional arguments of cargo.
 fn build_with(args: &[&str], programs: &[&str]) -> Result<PathBuf, Failed> {
     let mut build = cargo("build");
     build.args(["--quiet", "--profile", "bench", "-p", "a99-benches"]);
@@ -71,7 +68,7 @@ fn build_with(args: &[&str], programs: &[&str]) -> Result<PathBuf, Failed> {
     Ok(target()?.join("release"))
 }
 
-/// What an earlier run saved.
+/// The saved report of an earlier run.
 fn read(path: &str) -> Result<Value, Failed> {
     let text = std::fs::read_to_string(path).map_err(|error| failed(path, error))?;
     serde_json::from_str(&text).map_err(|error| failed(path, error))

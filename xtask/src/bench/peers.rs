@@ -1,5 +1,5 @@
-//! Peers: the engines that ours is compared with, and how their programs are built, each
-//! alone in the workspace `benches/peers`.
+//! Peers: the engines in the comparison, and how their programs are built, each alone in the
+//! workspace `benches/peers`.
 
 use crate::shell::{Failed, cargo_of, failed, root, run, target_of, works};
 use std::path::PathBuf;
@@ -7,16 +7,16 @@ use std::process::Command;
 
 /// A peer.
 pub(super) struct Peer {
-    /// Its name, its column, and its program.
+    /// Name of the engine, its column and its program.
     pub(super) name: &'static str,
     package: &'static str,
-    /// The feature that chooses it, of a package that is several.
+    /// The feature that selects it, if its package has several peers.
     feature: Option<&'static str>,
-    /// Another program of it, which counts allocations.
+    /// Its second program, which counts allocations.
     held: Option<&'static str>,
     /// The compilers that its C or C++ needs.
     compilers: &'static [Compiler],
-    /// Whether its programs have types, so that it is no measure for one that has none.
+    /// Whether its programs are typed, so that it is no measure for an untyped engine.
     pub(super) is_typed: bool,
 }
 
@@ -86,7 +86,7 @@ pub(super) const PEERS: [Peer; 8] = [
     },
 ];
 
-/// The peers of these names, separated by commas.
+/// The peers of these comma-separated names.
 pub(super) fn named(names: &str) -> Result<Vec<&'static Peer>, Failed> {
     let all = || {
         let names: Vec<&str> = PEERS.iter().map(|peer| peer.name).collect();
@@ -99,12 +99,12 @@ pub(super) fn named(names: &str) -> Result<Vec<&'static Peer>, Failed> {
     names.split(',').map(one).collect()
 }
 
-/// Builds the programs of peers, and gives where they are.
+/// Builds the programs of peers. Returns their paths.
 ///
 /// # Errors
-/// If one cannot be built: which, what it lacks, and how to go on without it.
+/// A failed build: which peer, the missing tool, and how to continue without it.
 pub(super) fn build(peers: &[&'static Peer]) -> Result<Vec<(&'static Peer, PathBuf)>, Failed> {
-    // What is missing is told before minutes of work.
+    // Report missing tools before minutes of work.
     for peer in peers {
         if let Some(lacking) = peer.compilers.iter().find(|compiler| !compiler.is_there()) {
             let (language, debian) = (lacking.language, lacking.debian);
@@ -149,7 +149,7 @@ impl Compiler {
     }
 }
 
-/// The names of all but one.
+/// The names of all other peers.
 fn others(peers: &[&Peer], without: &Peer) -> String {
     let others = peers.iter().filter(|peer| peer.name != without.name);
     others.map(|peer| peer.name).collect::<Vec<_>>().join(",")

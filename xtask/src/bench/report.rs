@@ -1,4 +1,4 @@
-//! Report of a run: the least figures, and the tables that show them.
+//! Report of a run: the smallest figures, and their tables.
 
 use super::peers::PEERS;
 use a99_benches_work::Work;
@@ -10,7 +10,7 @@ use std::process::Command;
 /// Our column.
 pub(super) const OURS: &str = "agent99";
 
-/// What was found.
+/// Figures of a run.
 pub(super) struct Report {
     rounds: u32,
     engines: Map<String, Value>,
@@ -27,13 +27,13 @@ impl Report {
         }
     }
 
-    /// What an engine says of itself.
+    /// Records an engine's description.
     pub(super) fn about(&mut self, engine: &str, about: &Value) {
         let about = json!({"version": about["version"], "limits": about["limits"]});
         self.engines.insert(engine.to_owned(), about);
     }
 
-    /// A figure, of which the least is kept.
+    /// Adds a figure; the smallest is kept.
     pub(super) fn add(&mut self, work: &Work, engine: &str, figure: f64) {
         let row = self.figures.entry(work.name).or_insert_with(|| json!({}));
         let least = row[engine]
@@ -42,7 +42,7 @@ impl Report {
         row[engine] = json!((least * 100.0).round() / 100.0);
     }
 
-    /// The report as it is saved, with the day and the kind of machine.
+    /// The report as JSON, with the date and the kind of machine.
     pub(super) fn to_json(&self) -> Value {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let date = Command::new("date").arg("+%Y-%m-%d").output();
@@ -57,7 +57,7 @@ impl Report {
     }
 }
 
-/// One row of a report, as it was saved or will be.
+/// A row of a saved or a new report.
 struct Row<'a> {
     work: &'static Work,
     figures: &'a Map<String, Value>,
@@ -68,7 +68,7 @@ impl Row<'_> {
         figure(self.figures, self.work.name, engine)
     }
 
-    /// What a figure is for one of, and the unit where that is not of time.
+    /// The operation that the figure is for, and the unit unless it is time.
     fn unit(&self) -> String {
         match self.work.of {
             Of::Time => self.work.per.to_owned(),
@@ -76,7 +76,7 @@ impl Row<'_> {
         }
     }
 
-    /// Ours divided by the least of the dynamic peers.
+    /// Our figure divided by the smallest of the dynamic peers.
     fn by_best(&self) -> Option<f64> {
         let dynamic = PEERS.iter().filter(|peer| !peer.is_typed);
         let best = dynamic
@@ -85,13 +85,13 @@ impl Row<'_> {
         Some(self.of(OURS)? / best)
     }
 
-    /// What ours may be here.
+    /// The goal for our figure.
     fn goal(&self) -> Option<f64> {
         let goal = self.work.goal?;
         Some(goal.at(figure(self.figures, goal.anchor_work, ANCHOR)?))
     }
 
-    /// Ours divided by that.
+    /// Our figure divided by the goal.
     fn by_goal(&self) -> Option<f64> {
         Some(self.of(OURS)? / self.goal()?)
     }
@@ -106,7 +106,7 @@ fn rows(figures: &Map<String, Value>) -> impl Iterator<Item = Row<'_>> {
     measured.map(move |work| Row { work, figures })
 }
 
-/// A number with three digits that count, or nothing.
+/// A number with three significant digits, or nothing.
 fn shown(number: Option<f64>) -> String {
     match number {
         None => "-".to_owned(),
@@ -134,8 +134,8 @@ fn verdict(ratio: Option<f64>) -> &'static str {
     }
 }
 
-/// The table of a terminal: with peers what ours is beside them and to its goal, without
-/// them the instructions and the change.
+/// The table for a terminal. With peers it compares our figure with theirs and the goal; without,
+/// it shows instructions and the change.
 pub(super) fn table(
     report: &Report,
     peers: &[&str],
@@ -203,8 +203,8 @@ pub(super) fn table(
     out
 }
 
-/// The tables of the page, from a saved report, the recorded instruction counts and what a
-/// unit of fuel was measured to take.
+/// The tables of the page, from a saved report, the recorded instruction counts and the measured
+/// time of a unit of fuel.
 pub(crate) fn markdown(saved: &Value, counts: &Value, rates: &Value) -> String {
     let empty = Map::new();
     let figures = saved["figures"].as_object().unwrap_or(&empty);
@@ -262,7 +262,7 @@ pub(crate) fn markdown(saved: &Value, counts: &Value, rates: &Value) -> String {
         let (version, limits) = (text(&about["version"]), text(&about["limits"]));
         let _ = writeln!(out, "| {name} | {version} | {limits} |");
     }
-    // Microseconds for a unit, which is a million of what is counted.
+    // Microseconds for a unit, which is a million micro-units.
     let rate = |key: &str| rates[key].as_f64().map(|micros| micros * 1e3);
     let _ = writeln!(
         out,
@@ -303,7 +303,7 @@ mod tests {
         let report = report();
         let row = |work: &Work| rows(&report.figures).find(|row| row.work == work);
         let w2 = row(list::W2).expect("measured");
-        // The least counts, and who has types does not.
+        // The smallest counts, and typed peers do not.
         assert_eq!((w2.of(OURS), w2.by_best()), (Some(12.0), Some(12.0 / 43.0)));
         assert_eq!((w2.by_goal(), verdict(w2.by_goal())), (Some(1.2), "no"));
         let bound = row(list::W1_BOUND).expect("measured");

@@ -1,5 +1,5 @@
-//! Work that engines are compared by: each piece in a process of its own, in rounds in which
-//! every engine does it once, so that a busy machine slows all of them.
+//! Work that compares engines. Each piece runs in a separate process. In each round every engine
+//! does it once, so that a busy machine slows all of them.
 
 use super::peers::{self, PEERS, Peer};
 use super::report::{OURS, Report, table};
@@ -11,10 +11,10 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Processes that the least figure is taken of, unless the command says otherwise.
+/// Default number of processes; the smallest figure counts.
 const ROUNDS: u32 = 5;
 
-/// What the command was asked for.
+/// Options of the command.
 struct Options<'a> {
     baseline: Option<&'a str>,
     save: Option<&'a str>,
@@ -26,7 +26,7 @@ struct Options<'a> {
     is_json: bool,
 }
 
-/// A program that does work.
+/// A program that does the work of an engine.
 struct Program {
     column: &'static str,
     path: PathBuf,
@@ -149,7 +149,7 @@ fn parse<'a>(args: &[&'a str]) -> Result<Options<'a>, Failed> {
     Ok(options)
 }
 
-/// What a program is, and the work that it does.
+/// Asks a program for its description and its work.
 fn ask(path: &Path) -> Result<(Value, Vec<&'static Work>), Failed> {
     let about = line(&mut Command::new(path))?;
     let works = about["works"].as_array().into_iter().flatten();
@@ -168,7 +168,7 @@ fn figure(path: &Path, work: &Work) -> Result<f64, Failed> {
     figure.ok_or_else(|| failed(path.display(), format!("no figure of {}", work.name)))
 }
 
-/// What a program prints: a line of JSON.
+/// A program's output: a line of JSON.
 fn line(command: &mut Command) -> Result<Value, Failed> {
     let text = output(command)?;
     serde_json::from_str(&text).map_err(|error| failed(json!(text), error))

@@ -1,8 +1,7 @@
-//! `docs/a99b.md`: the format, for authors of other readers.
+//! Specification of the artifact format, `docs/a99b.md`, for authors of other readers.
 //!
-//! The prose stands here; numbers, sections and layouts follow from the tables
-//! that encoding and decoding use. The test kit reads files with nothing but
-//! that page.
+//! The prose is written here; numbers, sections and layouts are generated from the tables of the
+//! encoder and decoder. The test kit reads files according to that page alone.
 
 use a99_core::artifact::{
     DEFAULT_MAX_BYTES, EARLIER_SETS, FORMAT_VERSION, HEADER_BYTES, MAGIC, SECTION_BYTES,
@@ -291,7 +290,7 @@ fn choices(out: &mut String) {
     out.push('\n');
 }
 
-/// The names that the fingerprint of the instruction set is made of.
+/// The names that the instruction set's fingerprint covers.
 fn builtins(out: &mut String) {
     let functions = FUNCTIONS.iter().map(|row| match row.ns {
         "" => row.name.to_owned(),

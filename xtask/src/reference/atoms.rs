@@ -1,4 +1,4 @@
-//! Reference page of the atoms, from their signatures: `docs/atoms.md`.
+//! Reference page of the atoms, generated from their signatures: `docs/atoms.md`.
 
 use super::{GENERATED, cell};
 use a99_core::sig::{AtomInput, AtomSig, Binding};
@@ -23,16 +23,15 @@ Types are those of the resolved value. An optional input may also be `null`. Eve
 may have `result` and `resultConst` (language section 1.2).
 ";
 
-/// Atoms that belong together.
+/// A family of atoms, one section of the page.
 #[derive(Clone, Debug)]
 pub(crate) struct AtomFamily<'a> {
-    /// The heading.
     pub title: &'a str,
     /// The atoms, in the order of the page.
     pub atoms: Vec<&'a AtomSig>,
 }
 
-/// `docs/atoms.md`.
+/// The text of `docs/atoms.md`.
 pub(crate) fn atoms_markdown(families: &[AtomFamily<'_>]) -> String {
     let mut out = format!("{GENERATED}{HEAD}");
     for family in families {

@@ -1,12 +1,12 @@
-//! Bills of small programs, worked out from the tables: `docs/costs.md`, "Checking
-//! `fuel_used` by hand".
+//! Bills of small programs, calculated from the tables: `docs/costs.md`, "Checking `fuel_used` by
+//! hand".
 
 use super::price;
 use a99_core::costs::{self, BOTH, CostModel, Formula, Sizes, WRITTEN};
 use a99_core::sig::{AtomSig, BaseCost};
 use std::fmt::Write as _;
 
-/// A sum worked out line by line.
+/// A sum with one line for each item.
 struct Bill {
     lines: String,
     metered: i64,

@@ -1,4 +1,4 @@
-//! Reference page of the builtins, from their tables: `docs/builtins.md`.
+//! Reference page of the builtins, generated from their tables: `docs/builtins.md`.
 
 use super::{GENERATED, cell};
 use a99_core::builtins::{

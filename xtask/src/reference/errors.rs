@@ -1,4 +1,4 @@
-//! Reference page of the codes, from their tables: `docs/errors.md`.
+//! Reference page of the codes, generated from their tables: `docs/errors.md`.
 
 use super::{GENERATED, cell};
 use a99_core::codes::{Code, Section, sections};
@@ -20,8 +20,7 @@ A host can define codes for failures of its atoms (`HostCode`); JSON has them as
 
 ";
 
-/// The rows of sections as lines of heading, what they are about, code, alias and
-/// meaning, with tabs between them.
+/// The rows of sections as tab-separated lines: heading, description, code, alias and meaning.
 pub(crate) fn code_lines(sections: &[Section<'_>]) -> String {
     let mut out = String::new();
     for section in sections {
@@ -54,7 +53,7 @@ pub(crate) fn errors_markdown(others: &[Section<'_>]) -> String {
     out
 }
 
-/// A table without the columns that would be empty.
+/// A table without columns that would be empty.
 fn write_rows(out: &mut String, rows: &[Code<'_>]) {
     let aliases = rows.iter().any(|row| row.alias.is_some());
     let helps = rows.iter().any(|row| !row.help.is_empty());

@@ -1,4 +1,4 @@
-//! Citations: what a comment or a page cites by number stands on its page.
+//! Citations: a number that a comment or page cites must exist on its page.
 //!
 //! | cited | as | where it must be |
 //! |---|---|---|
@@ -7,15 +7,14 @@
 //! | a line of attack | `security C05`, also without the word | a row of `docs/security.md` |
 //! | a class | `class A4` | a row of the same page |
 //!
-//! Tests that begin with a line or class (`c05_`, `a4_`) have a row there too.
-//! Lists go on: `language sections 2.1, 2.2 and 2.4`. Comments are read as a
-//! reader does, across the ends of lines.
+//! Tests whose name begins with a line or class (`c05_`, `a4_`) have a row there too. Lists are
+//! followed: `language sections 2.1, 2.2 and 2.4`. A citation may span the lines of a comment.
 
 use super::names::{Known, function};
 use std::collections::BTreeSet;
 
-/// Crates about the language, where a section of no named page would be taken
-/// for one of the language.
+/// Crates about the language, where readers would take a section without a page for one of the
+/// language.
 const LANGUAGE: [&str; 8] = [
     "agent99/",
     "atoms/",
@@ -30,20 +29,20 @@ const LANGUAGE: [&str; 8] = [
 /// Pages on which `section 3.4` is one of the language.
 const LANGUAGE_PAGES: [&str; 2] = ["docs/decisions.md", "docs/language.md"];
 
-/// Where single letters with numbers are something else: registers,
-/// extensions and constants of the guest's processor.
+/// Here single letters with numbers mean registers, extensions and constants of the guest's
+/// processor.
 const OTHER_LETTERS: &str = "sandbox/guest/";
 
-/// Families of lines of attack, and the most lines that one may have.
+/// Families of lines of attack, and the largest number of one.
 const FAMILIES: &str = "BCEFMNPSU";
 const MOST_LINES: u32 = 29;
 
-/// The page of decisions, the language, and security.
+/// The pages of decisions, language and security.
 const DECISIONS: &str = "docs/decisions.md";
 const SECTIONS: &str = "docs/language.md";
 const LINES: &str = "docs/security.md";
 
-/// What the pages define.
+/// Numbers that the pages define.
 #[derive(Debug, Default)]
 pub(crate) struct Pages {
     decisions: BTreeSet<String>,
@@ -53,7 +52,6 @@ pub(crate) struct Pages {
 }
 
 impl Pages {
-    /// Reads the pages.
     pub(crate) fn of<'t>(files: impl Iterator<Item = (&'t str, &'t str)>) -> Pages {
         let mut pages = Pages::default();
         for (path, text) in files {
@@ -78,7 +76,7 @@ impl Pages {
     }
 }
 
-/// What a file cites and no page has.
+/// Diagnostics about citations in a file that no page defines.
 pub(crate) fn diagnostics(path: &str, text: &str, pages: &Pages, known: &Known) -> Vec<String> {
     let mut diagnostics = Vec::new();
     for block in blocks(path, text) {
@@ -103,8 +101,7 @@ pub(crate) fn diagnostics(path: &str, text: &str, pages: &Pages, known: &Known) 
     diagnostics
 }
 
-/// Tests that are named after a line or class (`c05_...`, `a4_...`) which the
-/// page does not have.
+/// Diagnostics about tests named after a line or class (`c05_...`, `a4_...`) that the page lacks.
 fn tests(path: &str, text: &str, pages: &Pages) -> Vec<String> {
     let mut diagnostics = Vec::new();
     for (index, line) in text.lines().enumerate() {
@@ -131,10 +128,10 @@ fn tests(path: &str, text: &str, pages: &Pages) -> Vec<String> {
     diagnostics
 }
 
-/// Prose of a file that is read as one: a comment, a page, a note.
+/// A unit of prose in a file: a comment, a page, a note.
 struct Block {
     text: String,
-    /// Where in the text each line begins, and which line of the file it is.
+    /// Where each line begins in the text, with its line in the file.
     lines: Vec<(usize, usize)>,
 }
 
@@ -180,7 +177,7 @@ fn blocks(path: &str, text: &str) -> Vec<Block> {
     blocks
 }
 
-/// A comment of a line of Rust, or what documents an item by an attribute.
+/// A comment in a line of Rust, or the text of a doc attribute.
 fn rust_prose(line: &str) -> Option<String> {
     let line = line.trim_start();
     if let Some(comment) = line.strip_prefix("//") {
@@ -197,9 +194,9 @@ fn hash_comment(line: &str) -> Option<String> {
     line.trim_start().strip_prefix('#').map(str::to_owned)
 }
 
-/// What a vector or a listed deviation says about itself.
+/// The note of a vector or a listed deviation.
 fn jsonl_prose(line: &str) -> Option<String> {
-    // Most lines say nothing of the kind, and are large.
+    // Most lines have neither, and are large.
     if !line.contains("\"decision\"") && !line.contains("\"note\"") {
         return None;
     }
@@ -216,7 +213,7 @@ fn jsonl_prose(line: &str) -> Option<String> {
 struct Word<'t> {
     at: usize,
     text: &'t str,
-    /// What stands between the word before and this one.
+    /// Text between the previous word and this one.
     gap: &'t str,
 }
 
@@ -248,7 +245,7 @@ fn words(text: &str) -> Vec<Word<'_>> {
     words
 }
 
-/// A letter and a number without a leading zero beyond `digits`.
+/// A capital letter and a number of one or two digits.
 fn coded(word: &str) -> Option<(char, &str)> {
     let letter = word.chars().next().filter(char::is_ascii_uppercase)?;
     let number = &word[1..];
@@ -263,7 +260,7 @@ struct Context<'t> {
 }
 
 impl Context<'_> {
-    /// What is cited at a word and does not exist.
+    /// Citations at a word that do not exist.
     fn missing(&self, at: usize) -> Vec<String> {
         let word = self.words[at];
         match word.text {
@@ -272,7 +269,7 @@ impl Context<'_> {
             "seed" => return self.seeds(at),
             _ => {}
         }
-        // `A99-E01`, `x-D12`, `%D3`: parts of something else.
+        // `A99-E01`, `x-D12`, `%D3`: parts of longer names.
         let alone = !word.gap.ends_with(['-', '%', '\\', '+', '#']);
         let Some((letter, number)) = coded(word.text).filter(|_| alone) else {
             return Vec::new();
@@ -304,7 +301,7 @@ impl Context<'_> {
         false
     }
 
-    /// The papers that the project began with are not part of it.
+    /// Diagnostics about the project's founding papers, which are not part of it.
     fn seeds(&self, at: usize) -> Vec<String> {
         let is_paper = |word: &&Word<'_>| {
             word.gap == " " && word.text.len() == 3 && word.text.starts_with("00")
@@ -334,7 +331,7 @@ impl Context<'_> {
             let page = (SECTIONS, &self.pages.sections);
             return items.iter().flat_map(|word| missing(word, page)).collect();
         }
-        // A standard is named before: `RFC 4648 section 4`, `virtio 1.2 section`.
+        // The word before names a standard: `RFC 4648 section 4`, `virtio 1.2 section`.
         let of_standard = before.is_some_and(|word| is_number(word.text));
         let in_language = LANGUAGE.iter().any(|place| self.path.starts_with(place));
         if in_language && !of_standard && first.contains('.') {
@@ -343,8 +340,7 @@ impl Context<'_> {
         Vec::new()
     }
 
-    /// Whether the word and its number stand beside each other in a sentence,
-    /// and not on both sides of a cell or bracket.
+    /// Whether only a space stands between the word and its number, and no bracket or cell border.
     fn is_plain(&self, at: usize) -> bool {
         let next = self.words.get(at + 1);
         next.is_some_and(|word| word.gap.trim().is_empty())

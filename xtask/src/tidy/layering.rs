@@ -1,9 +1,7 @@
-//! Layering rules: which crate may depend on which, and which may name a
-//! dependency of others.
+//! Layering rules: which crate may depend on which, and which may name an external dependency.
 //!
-//! The rules are tables of `xtask/rules.md`, read here and compared with what
-//! cargo says of the manifests, both ways: what stands in only one of them is
-//! told with the line to edit.
+//! The rules are tables of `xtask/rules.md`. They are compared with cargo's metadata both ways; a
+//! difference is reported with the line to edit.
 
 use super::tables::{Row, section, table};
 use crate::shell::{Failed, failed, metadata, root};
@@ -15,28 +13,28 @@ use std::path::Path;
 /// The page with the tables.
 const PAGE: &str = "xtask/rules.md";
 
-/// The crates of the workspace, with the arrows between them.
+/// The heading of the table of our crates and their dependencies.
 const CRATES: &str = "## Map";
 const CRATE_COLUMNS: [&str; 4] = ["folder", "package", "what it is", "may depend on (ours)"];
 
-/// Dependencies of others that only some of our crates may name.
+/// The heading of the table of external dependencies that only some of our crates may name.
 const EXTERNAL: &str = "## External crates";
 const EXTERNAL_COLUMNS: [&str; 3] = ["crate", "what for", "named by"];
 
-/// The paragraph of that section that lists what the project is built on.
+/// The paragraph of that section that lists the main dependencies.
 const BUILT_ON: &str = "Built on";
 
-/// Crates whose dependencies are no product's.
+/// Crates whose dependencies are not part of a product.
 const WORKSHOP: [&str; 2] = ["xtask", "a99-testkit"];
 
-/// What marks an arrow that only a feature brings in.
+/// Mark of a dependency that a feature enables.
 const BY_FEATURE: &str = "by a feature";
 
-/// A crate of the workspace as its manifest has it.
+/// A crate of the workspace according to its manifest.
 #[derive(Debug)]
 struct Package {
     name: String,
-    /// The folder of the manifest, from the workspace's.
+    /// The manifest's folder, relative to the workspace.
     folder: String,
     dependencies: Vec<Dependency>,
 }
@@ -47,7 +45,6 @@ struct Dependency {
     /// Whether only tests, examples and benchmarks use it.
     is_dev: bool,
     is_optional: bool,
-    /// The line of the manifest.
     line: usize,
 }
 
@@ -56,7 +53,7 @@ impl Package {
         format!("{}/Cargo.toml", self.folder)
     }
 
-    /// What the crate itself is made with.
+    /// Dependencies of the crate without dev-dependencies.
     fn arrows(&self) -> impl Iterator<Item = &Dependency> {
         self.dependencies.iter().filter(|found| !found.is_dev)
     }
@@ -95,7 +92,7 @@ fn package(package: &Value) -> Package {
     }
 }
 
-/// The line of a manifest that names a dependency; the first if none does.
+/// The line of a manifest that names a dependency, or the first line.
 fn line_of(manifest: &str, name: &str) -> usize {
     let names = |line: &str| {
         let rest = line.trim_start().strip_prefix(name);
@@ -123,7 +120,7 @@ fn compare(page: &str, packages: &[Package]) -> Vec<String> {
     found
 }
 
-/// Whether a crate is meant by a short name: its own without `a99-`.
+/// Whether a short name, without `a99-`, means this crate.
 fn is_meant(package: &Package, name: &str) -> bool {
     package.name == name || package.name.strip_prefix("a99-") == Some(name)
 }
@@ -132,7 +129,7 @@ fn short(name: &str) -> &str {
     name.strip_prefix("a99-").unwrap_or(name)
 }
 
-/// The table of our crates.
+/// Checks the table of our crates.
 fn crates(rows: &[Row], packages: &[Package], found: &mut Vec<String>) {
     for package in packages {
         let named = |row: &&Row| row.spans(1).any(|name| name == package.name);
@@ -161,7 +158,7 @@ fn crates(rows: &[Row], packages: &[Package], found: &mut Vec<String>) {
     }
 }
 
-/// What one row allows, against what the manifest has.
+/// Compares the dependencies that a row allows with the manifest.
 fn arrows(row: &Row, package: &Package, packages: &[Package], found: &mut Vec<String>) {
     let (line, name) = (row.line, &package.name);
     let mut allowed: Vec<(&Package, bool)> = Vec::new();
@@ -204,13 +201,13 @@ fn arrows(row: &Row, package: &Package, packages: &[Package], found: &mut Vec<St
     }
 }
 
-/// The names of a cell, which are separated by commas.
+/// The comma-separated names of a cell.
 fn items(cell: &str) -> impl Iterator<Item = &str> {
     let items = cell.split(',').map(str::trim);
     items.filter(|item| !item.is_empty() && *item != "nothing")
 }
 
-/// The table of dependencies that only some crates may name, in tests too.
+/// Checks the table of external dependencies that only some crates may name, also in tests.
 fn external(rows: &[Row], packages: &[Package], found: &mut Vec<String>) {
     let mut seen = BTreeSet::new();
     for row in rows {
@@ -245,7 +242,7 @@ fn external(rows: &[Row], packages: &[Package], found: &mut Vec<String>) {
     }
 }
 
-/// What the project is built on is a dependency of a product or a benchmark.
+/// Checks that each main dependency is one of a product or a benchmark.
 fn built_on(page: &str, packages: &[Package], found: &mut Vec<String>) {
     let lines = section(page, EXTERNAL);
     let paragraph: Vec<&(usize, &str)> = lines
@@ -337,7 +334,7 @@ mod tests {
             compare(&good(), &packages),
             ["core/Cargo.toml:7: a99-core may not depend on vm (xtask/rules.md:5)"]
         );
-        // Tests may use more of what is ours.
+        // Tests may use more of our crates.
         packages[0].dependencies[0].is_dev = true;
         assert_eq!(compare(&good(), &packages), [""; 0]);
     }

@@ -1,6 +1,6 @@
-//! Manifests: what a registry asks of crates that users depend on.
+//! Manifests of published crates: the metadata that a registry needs.
 
-/// Crates that users depend on, by their folders; others come with them.
+/// Folders of the crates that users depend on directly.
 const PUBLISHED: [&str; 18] = [
     "agent99",
     "atoms",
@@ -22,10 +22,10 @@ const PUBLISHED: [&str; 18] = [
     "vm",
 ];
 
-/// What a crate says of itself in a registry.
+/// Metadata of a crate for a registry.
 const METADATA: [&str; 4] = ["description", "keywords", "categories", "documentation"];
 
-/// What is wrong with a manifest.
+/// Diagnostics about a manifest.
 pub(super) fn diagnostics(path: &str, text: &str) -> Vec<String> {
     let Some(folder) = path.strip_suffix("Cargo.toml") else {
         return Vec::new();
@@ -49,7 +49,8 @@ pub(super) fn diagnostics(path: &str, text: &str) -> Vec<String> {
             found.push(format!("is published and has no `{key}`"));
         }
     }
-    // A version would have a crate wait for what depends on it.
+    // Dev-dependencies on our crates have no version: with one, a crate could only be published
+    // after its dependents.
     let mut section = "";
     for line in text.lines() {
         if line.starts_with('[') {
@@ -63,7 +64,7 @@ pub(super) fn diagnostics(path: &str, text: &str) -> Vec<String> {
     found
 }
 
-/// Crates of the workspace that published ones name, and that have no version.
+/// Dependencies on published crates without a version, which cannot be packaged.
 fn without_version(text: &str) -> Vec<String> {
     let own = text.lines().filter(|line| line.contains("{ path = \""));
     let named = own.filter(|line| {

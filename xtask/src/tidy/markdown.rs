@@ -1,4 +1,4 @@
-//! Rules for Markdown: links lead somewhere, paths in code spans exist.
+//! Rules for Markdown: link targets and paths in code spans exist.
 
 use crate::shell::root;
 use std::collections::{BTreeSet, HashMap};
@@ -11,15 +11,14 @@ pub(crate) struct Tree {
     paths: BTreeSet<String>,
     /// Names of files, without their folders.
     names: BTreeSet<String>,
-    /// What stands at the top.
+    /// Names at the top level.
     top: BTreeSet<String>,
 }
 
-/// A page of what was, whose paths need not be there any more.
+/// A page about the past, whose paths need not exist any more.
 const HISTORY: &str = "CHANGELOG.md";
 
 impl Tree {
-    /// Reads the tree.
     pub(crate) fn of<'t>(files: impl Iterator<Item = (&'t str, &'t str)>) -> Tree {
         let mut tree = Tree::default();
         for (path, text) in files {
@@ -36,7 +35,7 @@ impl Tree {
         tree
     }
 
-    /// What is wrong with a page.
+    /// Diagnostics about a page.
     pub(crate) fn diagnostics(&self, path: &str, text: &str) -> Vec<String> {
         if !path.ends_with(".md") {
             return Vec::new();
@@ -65,7 +64,7 @@ impl Tree {
                 plain(&folder.join(file))
             }
         };
-        // A generated page may be there and not yet known.
+        // A generated page may exist and not be tracked yet.
         let is_there = self.paths.contains(&page) || root().join(&page).exists();
         let has_anchor = match (anchor, self.anchors.get(&page)) {
             (Some(anchor), Some(anchors)) => anchors.contains(anchor),
@@ -74,7 +73,7 @@ impl Tree {
         is_there && has_anchor
     }
 
-    /// Whether a code span is a path of this tree that it does not have.
+    /// Whether a code span is a missing path of this tree.
     fn is_missing(&self, span: &str) -> bool {
         let is_path = |c: char| c.is_ascii_alphanumeric() || "/._-*".contains(c);
         if span.is_empty() || !span.chars().all(is_path) {
@@ -117,7 +116,7 @@ pub(crate) fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// What links name, but for other sites.
+/// Targets of links, without other sites.
 fn links(text: &str) -> impl Iterator<Item = &str> {
     text.split("](")
         .skip(1)
@@ -134,7 +133,7 @@ fn code_spans(text: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// The anchors of a page's headings, as GitHub makes them.
+/// The anchors of a page's headings, by GitHub's rules.
 fn anchors(text: &str) -> BTreeSet<String> {
     let mut anchors = BTreeSet::new();
     for (_, line) in prose(text).filter(|(_, line)| line.starts_with('#')) {

@@ -1,11 +1,9 @@
-//! The guard of the meter: what works for a program takes it.
+//! Metering rule: code that works for a program takes the meter.
 //!
-//! Types see to most of it: only `Copies` makes host copies, and it needs the
-//! run's view. What types cannot say is in a table here: functions of ours and
-//! of libraries that walk a whole value or text without asking anybody, and
-//! the places of `vm` and `atoms` that may call them, each with the reason why
-//! its data is small or paid for. A new place is a diagnostic until it is either
-//! metered or entered here.
+//! Types enforce most of it: only `Copies` makes host copies, and it needs the run's view. A table
+//! here covers the rest: functions of ours and of libraries that walk a whole value or text without
+//! the meter, and the places of `vm` and `atoms` that may call them, each with the reason why its
+//! data is small or paid for. A new place is a diagnostic until it is metered or listed here.
 
 /// Calls that walk a whole value, text or schema without a meter.
 const WALKS: [&str; 16] = [
@@ -27,10 +25,10 @@ const WALKS: [&str; 16] = [
     "RegexBuilder::new(",
 ];
 
-/// A file, a call of [`WALKS`] in it, how often, and why it may.
+/// An exception: file, call of [`WALKS`], number of calls, and reason.
 type Entry = (&'static str, &'static str, usize, &'static str);
 
-/// The places that may.
+/// The exceptions.
 const ALLOWED: &[Entry] = &[
     (
         "atoms/src/io/cache.rs",
@@ -114,7 +112,7 @@ const ALLOWED: &[Entry] = &[
     ("vm/src/trace_lines.rs", ".write_json(", 4, "the same"),
 ];
 
-/// Whether the rule is for this file.
+/// Whether the rule applies to this file.
 fn is_guarded(path: &str) -> bool {
     let product = path.starts_with("vm/src/") || path.starts_with("atoms/src/");
     let name = path.rsplit('/').next().unwrap_or(path);
@@ -122,8 +120,7 @@ fn is_guarded(path: &str) -> bool {
     product && !test
 }
 
-/// Calls in a file of which the table does not know, and entries of the table
-/// that are no longer true.
+/// Calls in a file that the table does not list, and stale entries of the table.
 pub(crate) fn diagnostics(path: &str, text: &str) -> Vec<String> {
     if !is_guarded(path) {
         return Vec::new();

@@ -1,11 +1,10 @@
 //! `cargo xtask tidy`: rules of the tree that no compiler checks.
 //!
-//! The rules between crates are in [`layering`], what the language's crates may
-//! not name in [`purity`], unsafe code and slow tasks in [`proofs`], the rules for
-//! files in [`sources`], for the sizes of crates in [`sizes`], those for pages in [`markdown`], what may work without the
-//! meter in [`metered`], worn-out phrases in [`wording`], lists of names that copy facts in
-//! [`sheet`]; what is cited by number or named as proof exists
-//! ([`citations`], [`names`]). Everything that is wrong is told at once.
+//! [`layering`] has the rules between crates, [`purity`] the modules that the language's crates may
+//! not name, [`proofs`] unsafe code and slow tasks, [`sources`] the rules for files, [`sizes`] for
+//! the sizes of crates, [`markdown`] for pages, [`metered`] the code that may work without the
+//! meter, [`wording`] worn-out phrases, [`sheet`] lists of names that copy facts. [`citations`] checks numbers that text cites, [`names`] the
+//! tests named as proof. One run reports all violations.
 
 mod citations;
 mod layering;
@@ -27,7 +26,6 @@ use crate::docs;
 use crate::shell::{Failed, output, root};
 use std::process::Command;
 
-/// Checks everything.
 pub(crate) fn tidy() -> Result<(), Failed> {
     let mut diagnostics = layering::diagnostics()?;
     let files = tracked_files()?;
@@ -63,15 +61,14 @@ pub(crate) fn tracked_files() -> Result<Vec<(String, String)>, Failed> {
     Ok(tracked()?.into_iter().filter_map(read).collect())
 }
 
-/// A file with its text; files that a change has removed are still listed until
-/// it is staged.
+/// A file with its text; a removed file is listed until the removal is staged.
 fn read(path: String) -> Option<(String, String)> {
     let bytes = std::fs::read(root().join(&path)).ok()?;
     let text = String::from_utf8_lossy(&bytes).into_owned();
     Some((path, text))
 }
 
-/// The files of the project: tracked, or new and not ignored.
+/// Paths of the project: tracked, or new and not ignored.
 fn tracked() -> Result<Vec<String>, Failed> {
     let mut git = Command::new("git");
     git.args(["ls-files", "--cached", "--others", "--exclude-standard"]);

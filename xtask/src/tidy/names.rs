@@ -1,4 +1,4 @@
-//! Names of tests and vectors that a page gives as proof exist.
+//! Names of tests and vectors that a page cites as proof must exist.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ pub(crate) struct Known {
 }
 
 impl Known {
-    /// Reads the sources and the files of vectors.
+    /// Collects the names from sources and files of vectors.
     pub(crate) fn of<'t>(files: impl Iterator<Item = (&'t str, &'t str)>) -> Known {
         let mut known = Known::default();
         for (path, text) in files {
@@ -28,9 +28,9 @@ impl Known {
         known
     }
 
-    /// Names of a page that nothing in the tree has: in a paragraph that begins
-    /// with `Vectors:` those of vectors, after `Test:` or `Tests:` and in the
-    /// rows of tables those of tests. `c05_*` is any that begins so.
+    /// Diagnostics about names of a page that do not exist. A paragraph that begins with `Vectors:`
+    /// names vectors; text after `Test:` or `Tests:` and the rows of tables name tests. `c05_*`
+    /// matches any name with this prefix.
     pub(crate) fn diagnostics(&self, path: &str, text: &str) -> Vec<String> {
         let mut diagnostics = Vec::new();
         let mut vectors = false;
@@ -77,8 +77,7 @@ pub(crate) fn function(line: &str) -> Option<&str> {
     rest.split(['(', '<']).next()
 }
 
-/// Whether a name looks like that of a test: words, at least three, or
-/// numbered.
+/// Whether a name looks like that of a test: at least three words, or numbered.
 fn is_test(name: &str) -> bool {
     let plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_';
     let words: Vec<&str> = name.split('_').collect();

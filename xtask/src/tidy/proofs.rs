@@ -1,7 +1,6 @@
-//! The tables of `docs/proofs.md`: slow tasks with their last run, and unsafe
-//! code with what proves it.
+//! The tables of `docs/proofs.md`: slow tasks with their last run, and unsafe code with its proof.
 //!
-//! The second is also the list of files that may hold unsafe code.
+//! The second table is also the allow-list of files with unsafe code.
 
 use super::purity::tokens;
 use super::tables::table;
@@ -14,10 +13,10 @@ const TASK_COLUMNS: [&str; 5] = ["task", "proves", "short form in CI", "last run
 const UNSAFE: &str = "## Unsafe code";
 const UNSAFE_COLUMNS: [&str; 3] = ["file", "what is unsafe", "proved by"];
 
-/// What a task has in place of a date.
+/// Entries for a task without a date.
 const NEVER: [&str; 2] = ["not run", "not checked"];
 
-/// Inputs of a test that are never compiled into anything.
+/// Inputs of a test that are never compiled into a product.
 const NO_CODE: &str = "macros/tests/ui/";
 
 /// Compares the page with the files and with the tasks of `help`.
@@ -43,14 +42,14 @@ pub(crate) fn diagnostics<'t>(
     found
 }
 
-/// The first line with unsafe code, or with a permission of it.
+/// The first line that contains or allows unsafe code.
 fn first_unsafe(text: &str) -> Option<usize> {
     let mut tokens = tokens(text).into_iter();
     let found = tokens.find(|(_, token)| matches!(*token, "unsafe" | "unsafe_code"));
     found.map(|(line, _)| line)
 }
 
-/// Each task is one of `cargo xtask`, and its last run is a day or none.
+/// Checks that each row is a task of `cargo xtask`, and that its last run is a date or [`NEVER`].
 fn tasks(page: &str, help: &str) -> Vec<String> {
     let rows = match table(PAGE, page, TASKS, &TASK_COLUMNS) {
         Ok(rows) => rows,
@@ -82,7 +81,7 @@ fn tasks(page: &str, help: &str) -> Vec<String> {
     found
 }
 
-/// Each file with unsafe code has a row that says what proves it.
+/// Checks that each file with unsafe code has a row with its proof.
 fn proven(page: &str, with_unsafe: &[(&str, usize)]) -> Vec<String> {
     let rows = match table(PAGE, page, UNSAFE, &UNSAFE_COLUMNS) {
         Ok(rows) => rows,

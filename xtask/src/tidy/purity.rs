@@ -1,10 +1,10 @@
-//! Purity of the language's crates: no file, network, environment, process or
-//! clock in `core`, `builder`, `ecma`, `expr` and `compiler`.
+//! Purity of the language's crates: `core`, `builder`, `ecma`, `expr` and `compiler` use no file,
+//! network, environment, process or clock.
 //!
-//! Their `clippy.toml` forbids types and functions one by one; this search
-//! forbids the modules, however they are imported.
+//! Their `clippy.toml` forbids types and functions one by one; this rule forbids the modules, by
+//! any import.
 
-/// The crates without a world.
+/// Crates without access to the outside.
 const PURE: [&str; 5] = [
     "core/src/",
     "core/builder/src/",
@@ -13,13 +13,13 @@ const PURE: [&str; 5] = [
     "compiler/src/",
 ];
 
-/// Modules of `std` that lead outside.
+/// Modules of `std` with access to the outside.
 const MODULES: [&str; 5] = ["fs", "net", "env", "process", "os"];
 
-/// Clocks, by whatever path they are reached.
+/// Clocks, by any path.
 const CLOCKS: [&str; 2] = ["Instant", "SystemTime"];
 
-/// What a file of a pure crate names of the world, with the line.
+/// Diagnostics about modules and clocks that a file of a pure crate names, with the line.
 pub(crate) fn diagnostics(path: &str, text: &str) -> Vec<String> {
     if !PURE.iter().any(|folder| path.starts_with(folder)) || !path.ends_with(".rs") {
         return Vec::new();
@@ -48,7 +48,7 @@ pub(crate) fn diagnostics(path: &str, text: &str) -> Vec<String> {
     found.into_iter().map(told).collect()
 }
 
-/// The first names of the paths in a group of imports, whose brace is open.
+/// The first names of the paths in a group of imports, after its opening brace.
 fn group<'t>(tokens: &[(usize, &'t str)]) -> Vec<(usize, &'t str)> {
     let (mut depth, mut first, mut names) = (0, true, Vec::new());
     for (line, token) in tokens {
@@ -67,7 +67,7 @@ fn group<'t>(tokens: &[(usize, &'t str)]) -> Vec<(usize, &'t str)> {
     names
 }
 
-/// Words and signs of code, with their lines: no comments, no texts.
+/// Words and punctuation of code with their lines, without comments and literals.
 pub(crate) fn tokens(text: &str) -> Vec<(usize, &str)> {
     let is_word = |c: char| c.is_alphanumeric() || c == '_';
     let (mut tokens, mut line, mut rest) = (Vec::new(), 1, text);
@@ -95,7 +95,7 @@ pub(crate) fn tokens(text: &str) -> Vec<(usize, &str)> {
     tokens
 }
 
-/// Where a text or a character ends with which the code begins.
+/// End of the string or character literal at the start of the code.
 fn literal(code: &str) -> Option<usize> {
     let raw = code.strip_prefix('b').unwrap_or(code);
     if let Some(raw) = raw.strip_prefix('r') {

@@ -1,11 +1,11 @@
-//! Markdown tables that are data: the rows below a heading, with their lines.
+//! Markdown tables with data: the rows below a heading, with their lines.
 
 /// A row of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Row {
     /// The line of the page, counted from one.
     pub line: usize,
-    /// What stands between the bars.
+    /// Text between the bars.
     pub cells: Vec<String>,
 }
 
@@ -21,8 +21,8 @@ impl Row {
     }
 }
 
-/// The lines of a section, with their numbers: below its heading and before the
-/// next of the same or a higher level.
+/// The lines of a section with their numbers: from its heading to the next of the same or a higher
+/// level.
 pub(crate) fn section<'t>(text: &'t str, heading: &str) -> Vec<(usize, &'t str)> {
     let level = |line: &str| line.bytes().take_while(|b| *b == b'#').count();
     let depth = level(heading);
@@ -37,7 +37,7 @@ pub(crate) fn section<'t>(text: &'t str, heading: &str) -> Vec<(usize, &'t str)>
 /// The first table of a section: its line, and the rows below its head.
 ///
 /// # Errors
-/// What is missing, or is not the columns that are wanted.
+/// A missing section or table, or other columns.
 pub(crate) fn table(
     path: &str,
     text: &str,

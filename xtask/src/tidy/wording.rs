@@ -1,10 +1,10 @@
-//! Worn-out phrases on pages and in the documentation of the crates that users depend on.
+//! Worn-out phrases on pages and in the documentation of crates that users depend on.
 //!
 //! Help, error codes, atoms and builtins are checked through their generated pages.
 
 use super::markdown::prose;
 
-/// Phrases without a subject or a plain word for what they mean.
+/// Phrases that hide a subject or replace a plain word.
 const WORN: [&str; 9] = [
     "is none",
     "are none",
@@ -17,13 +17,12 @@ const WORN: [&str; 9] = [
     "tells",
 ];
 
-/// Folders whose doc comments users read.
 const PUBLIC: [&str; 3] = ["agent99/src/", "runtime/driver/src/", "sandbox/api/src/"];
 
-/// The record of decisions, most of it older than the rule.
+/// The record of decisions; most of it predates the rule.
 const OLDER: &str = "docs/decisions.md";
 
-/// The worn-out phrases of a file.
+/// Diagnostics about worn-out phrases of a file.
 pub(crate) fn diagnostics(path: &str, text: &str) -> Vec<String> {
     let is_public = PUBLIC.iter().any(|folder| path.starts_with(folder));
     let lines: Vec<(usize, &str)> = if path.ends_with(".md") && path != OLDER {
@@ -56,7 +55,7 @@ fn documentation(text: &str) -> Vec<(usize, &str)> {
     lines.collect()
 }
 
-/// The words of a line outside of code, in lower case, with a blank around each.
+/// The words of a line outside of code, in lower case, with a space around each.
 fn words(line: &str) -> String {
     let outside: Vec<&str> = line.split('`').step_by(2).collect();
     let text = outside.join(" x ").to_lowercase();

@@ -1,4 +1,4 @@
-//! What is typed at `a99 repl`: reading it, and making a program of it.
+//! Entries of `a99 repl`: reads them, and turns them into programs.
 
 use crate::failure::Failure;
 use crate::output;
@@ -6,13 +6,13 @@ use agent99::{Diagnostic, Diagnostics, Engine, Map, expression, json};
 use std::collections::BTreeSet;
 use std::io::{self, BufRead as _, Read as _};
 
-/// Bytes that one entry may have.
+/// Most bytes of an entry.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// The name that entries have in messages.
+/// Name of entries in messages.
 const NAME: &str = "<repl>";
 
-/// The name that the value of a step is bound to, until it is `_`.
+/// Variable for the value of a step, before it becomes `_`.
 pub(super) const NEW_VALUE: &str = "_new";
 
 /// Keys of a step that name variables it sets.
@@ -24,12 +24,12 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    /// With prompts, if a person types.
+    /// Prompts if a person types.
     pub(super) fn new(interactive: bool) -> Reader {
         Reader { interactive }
     }
 
-    /// The next entry: a line, or several until the brackets of JSON are closed.
+    /// Reads the next entry: a line, or several until the brackets of JSON are closed.
     pub(super) fn next(&mut self) -> Result<Option<String>, Failure> {
         let mut entry = String::new();
         loop {
@@ -62,7 +62,7 @@ fn line(most: u64) -> Result<Option<String>, Failure> {
     Ok(Some(text).filter(|text| !text.is_empty()))
 }
 
-/// Whether JSON goes on in the next line.
+/// Whether the JSON continues on the next line.
 fn is_open(text: &str) -> bool {
     let text = text.trim_start();
     if !text.starts_with(['{', '[']) {
@@ -83,29 +83,27 @@ fn is_open(text: &str) -> bool {
     depth > 0
 }
 
-/// An entry, understood.
+/// A parsed entry.
 #[derive(Debug)]
 pub(super) enum Entry {
-    /// A value for a variable.
+    /// An assignment.
     Set {
-        /// The variable; `_` if none was named.
+        /// The variable; `_` if the entry names no variable.
         name: String,
         /// The expression node or literal.
         value: serde_json::Value,
     },
-    /// A step, and whether its value goes into `_`.
+    /// A step whose value goes into `_`, if it has one.
     Step {
-        /// The step.
         step: serde_json::Value,
-        /// Whether its value is shown.
+        /// Whether to show its value.
         value: bool,
     },
-    /// A whole program, or a `return`, whose result is shown.
+    /// A whole program or a `return`; its result is shown.
     Program(serde_json::Value),
 }
 
 impl Entry {
-    /// Understands an entry.
     pub(super) fn parse(text: &str, engine: &Engine) -> Result<Entry, Failure> {
         if text.starts_with(['{', '[']) {
             return Entry::of_json(text, engine);
@@ -121,7 +119,7 @@ impl Entry {
     }
 
     fn of_json(text: &str, engine: &Engine) -> Result<Entry, Failure> {
-        // Read by the engine's own reader for its diagnostics.
+        // Parsed by the engine's reader for its diagnostics.
         let limits = agent99::ReadLimits::default();
         if let Err(diagnostics) = a99_core::json::Document::parse(text, &limits) {
             return Err(rejected(diagnostics, text));
@@ -139,7 +137,7 @@ impl Entry {
         if matches!(op, "seq" | "return") {
             return Ok(Entry::Program(value));
         }
-        // A step without a value leaves the name unbound.
+        // A step without a value leaves `NEW_VALUE` unbound.
         let takes_value = engine.atoms().get(op).is_some() && value.get("result").is_none();
         let mut step = value;
         if takes_value && let Some(map) = step.as_object_mut() {
@@ -151,7 +149,7 @@ impl Entry {
         })
     }
 
-    /// The name that the value to show is bound to, if there is one.
+    /// The variable that holds the value to show, if any.
     pub(super) fn value_name(&self) -> Option<&str> {
         match self {
             Entry::Set { name, .. } if name == "_" => Some("_"),
@@ -160,12 +158,12 @@ impl Entry {
         }
     }
 
-    /// Whether the program's result is not the variables.
+    /// Whether the program returns its result instead of the variables.
     pub(super) fn returns(&self) -> bool {
         matches!(self, Entry::Program(_))
     }
 
-    /// The program: takes the variables, does what was entered, and gives them back.
+    /// The program: it takes the variables, runs the entry, and returns the variables.
     pub(super) fn program(&self, variables: &Map) -> serde_json::Value {
         let known: Vec<String> = variables
             .keys()
@@ -190,9 +188,8 @@ impl Entry {
         json!({"op": "seq", "steps": [import, step, back]})
     }
 
-    /// The program as it is looked through: it says which names there are, so that
-    /// another one is told to be unknown. A run would refuse numbers that are not
-    /// finite.
+    /// The program for lint rules. It declares the variables, so that unknown names get a warning.
+    /// A run would refuse numbers that are not finite.
     pub(super) fn declared(&self, variables: &Map) -> serde_json::Value {
         let mut program = self.program(variables);
         if let Some(map) = program.as_object_mut()
@@ -205,14 +202,14 @@ impl Entry {
     }
 }
 
-/// The schema of an object with members of these names.
+/// The schema of an object with these members.
 fn schema(names: impl IntoIterator<Item = String>) -> serde_json::Value {
     let properties: serde_json::Map<_, _> =
         names.into_iter().map(|name| (name, json!({}))).collect();
     json!({"type": "object", "properties": properties})
 }
 
-/// The variable and the expression of `name = expression`.
+/// Splits `name = expression` into variable and expression.
 fn assignment(text: &str) -> Option<(&str, &str)> {
     let (name, rest) = text.split_once('=')?;
     let name = name.trim_end();
@@ -223,7 +220,7 @@ fn assignment(text: &str) -> Option<(&str, &str)> {
     (is_name && !rest.starts_with(['=', '>'])).then_some((name, rest))
 }
 
-/// The names that a step and the steps within it may bind.
+/// Collects the names that a step and its inner steps may bind.
 fn bound(step: &serde_json::Value, names: &mut BTreeSet<String>) {
     use serde_json::Value as Json;
     let mut left = vec![step];
@@ -252,7 +249,7 @@ fn bound(step: &serde_json::Value, names: &mut BTreeSet<String>) {
     }
 }
 
-/// A refusal that shows the entry, where places are in it.
+/// The refusal of an entry, with positions in its text.
 pub(super) fn rejected(diagnostics: Diagnostics, text: &str) -> Failure {
     let in_entry = |found: &Diagnostic| {
         let end = found.span.as_ref().map_or(0, |span| span.end as usize);

@@ -1,8 +1,7 @@
-//! `a99 sandbox cp`: files and folders between this computer and a sandbox that
-//! has a name.
+//! `a99 sandbox cp`: copies files and folders to and from a named sandbox.
 //!
-//! The sandbox's process copies; it is this user's and sees the same files. What
-//! is a folder already takes the source in under its name, as with `cp -r`.
+//! The daemon copies; it runs as this user and sees the same files. An existing folder as the
+//! target receives the source under its name, as with `cp -r`.
 
 use crate::failure::{Exit, Failure};
 use crate::named::args::{CpArgs, Endpoint};
@@ -16,7 +15,6 @@ use a99_sandbox::VmCode;
 use serde_json::Value as Json;
 use std::path::Path;
 
-/// Copies.
 pub(super) fn run(args: &CpArgs) -> Result<Exit, Failure> {
     let copied = match (&args.source, &args.target) {
         (Endpoint::Host(host), Endpoint::Guest(name, guest)) => copy_in(name, host, guest),
@@ -77,22 +75,22 @@ fn copy_out(name: &Name, guest: &str, host: &str, git: bool) -> Result<Json, Nam
     Connection::open(&dir, name, &Request::CopyOut { guest, host, git })?.reply()
 }
 
-/// The sandbox's process works elsewhere.
+/// The daemon runs in another folder.
 fn absolute(path: &str) -> Result<String, NamedError> {
     let full = std::path::absolute(path).map_err(|error| NamedError::io(path, error))?;
     let full = full.into_os_string().into_string();
     full.map_err(|_| failed("host", path, "the path of this folder is no UTF-8"))
 }
 
-/// What to copy.
+/// The source of a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct CopySource<'a> {
     path: &'a str,
-    /// Only what is in it.
+    /// Whether to copy only the content of the folder.
     is_content: bool,
 }
 
-/// `PATH/.` is the content of a folder.
+/// `PATH/.` means the content of a folder.
 fn source_of(text: &str) -> CopySource<'_> {
     let content = text.strip_suffix("/.").or((text == ".").then_some("."));
     match content {
@@ -111,7 +109,7 @@ fn source_of(text: &str) -> CopySource<'_> {
     }
 }
 
-/// Where the source goes: into the target under its name, if that is a folder.
+/// The path of the copy: inside the target under the source's name, if the target is a folder.
 /// `Err(None)` for a source without a name.
 fn target(
     source: CopySource<'_>,

@@ -1,4 +1,4 @@
-//! `a99 sandbox exec`: one command in a new sandbox.
+//! `a99 sandbox exec`: runs one command in a new sandbox.
 
 use super::start::{builder, ended, start};
 use crate::failure::Exit;
@@ -15,19 +15,17 @@ use std::time::{Duration, Instant};
 /// Most bytes of output that `--json` collects.
 pub(super) const COLLECTED_BYTES: u64 = 64 << 20;
 
-/// The exit code where nobody reads the output any more: that of a command which
-/// SIGPIPE ended.
+/// Exit code after the reader of the output is gone: that of a command ended by SIGPIPE.
 pub(super) const CLOSED_PIPE: u8 = 141;
 
-/// Bytes that are read from standard input at once.
+/// Bytes per read of standard input.
 const READ_BYTES: usize = 32 << 10;
 
-/// Runs the command.
 pub(super) fn run(args: &ExecArgs) -> Exit {
     ended(exec(args), args.json)
 }
 
-/// Starts an image of others; its start counts as part of the command's time.
+/// Starts a foreign image; its start counts toward the command's timeout.
 fn foreign(args: &ExecArgs) -> Result<Sandbox, VmError> {
     let mut builder = builder(&args.settings);
     if let Some(time) = args.timeout {
@@ -42,7 +40,7 @@ fn exec(args: &ExecArgs) -> Result<Exit, VmError> {
         Some(_) => foreign(args)?,
         None => start(&args.settings)?,
     };
-    // What a person types is meant for the command only if it is piped.
+    // A terminal's input belongs to the user, so only piped input is forwarded.
     let piped = !stdin().is_terminal();
     let spent = match args.settings.image {
         Some(_) => begin.elapsed(),
@@ -57,7 +55,7 @@ fn exec(args: &ExecArgs) -> Result<Exit, VmError> {
     } else {
         streamed(&process)
     };
-    // Mounts get what is still in the guest.
+    // Flushes mounts.
     block_on(sandbox.stop());
     if !args.json {
         warn_refused_git_write(sandbox.refused_git_write());
@@ -65,7 +63,7 @@ fn exec(args: &ExecArgs) -> Result<Exit, VmError> {
     result
 }
 
-/// Says what `EPERM` in the guest does not.
+/// Explains an `EPERM` that the guest saw.
 pub(super) fn warn_refused_git_write(path: Option<&Path>) {
     if let Some(path) = path {
         let text = format!(
@@ -98,8 +96,8 @@ fn command(sandbox: &Sandbox, args: &ExecArgs, piped: bool, spent: Duration) -> 
     command
 }
 
-/// Passes standard input on, on a thread that may wait in a read when the
-/// command has ended; the process ends all the same.
+/// Forwards standard input on a thread. The thread may block in a read after the command has ended,
+/// and does not keep this process running.
 pub(super) fn pass_input(process: &Arc<Process>) -> Result<(), VmError> {
     let process = Arc::clone(process);
     let thread = std::thread::Builder::new().name("stdin".to_owned());
@@ -109,7 +107,7 @@ pub(super) fn pass_input(process: &Arc<Process>) -> Result<(), VmError> {
         loop {
             match input.read(&mut buffer) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // An error is the end, as for other programs.
+                // A read error counts as the end of input, as for other programs.
                 Ok(0) | Err(_) => break,
                 Ok(count) => match block_on(process.write(&buffer[..count])) {
                     Ok(true) => {}
@@ -117,7 +115,7 @@ pub(super) fn pass_input(process: &Arc<Process>) -> Result<(), VmError> {
                 },
             }
         }
-        // The command may have ended at this moment.
+        // The command may have ended meanwhile.
         let _ = process.close_input();
     });
     spawned
@@ -125,7 +123,7 @@ pub(super) fn pass_input(process: &Arc<Process>) -> Result<(), VmError> {
         .map_err(|error| VmError::new(VmCode::Resources, format!("no thread: {error}")))
 }
 
-/// Passes outputs on as they come.
+/// Forwards output as it arrives.
 pub(super) fn streamed(process: &Process) -> Result<Exit, VmError> {
     while let Some(chunk) = block_on(process.next())? {
         let written = match chunk.stream {
@@ -145,7 +143,7 @@ pub(super) fn streamed(process: &Process) -> Result<Exit, VmError> {
     Ok(Exit::Guest(exited.exit_code()))
 }
 
-/// Whether nobody reads any more: what was read was enough.
+/// Whether the reader closed the pipe, which is no error.
 pub(super) fn is_closed_pipe(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::BrokenPipe
 }
@@ -155,13 +153,13 @@ pub(super) fn write(out: &mut dyn Write, bytes: &[u8]) -> io::Result<()> {
     out.flush()
 }
 
-/// Runs the command to its end before anything is shown.
+/// Runs the command to its end, then shows its output.
 fn collected(process: &Process) -> Result<Exit, VmError> {
     let mut output = Output::default();
     match gather(process, &mut output) {
         Ok(exited) => output.exited = exited,
         Err(error) => {
-            // What it wrote until then is worth to be known.
+            // Report the output up to the failure, too.
             let output = Some(Box::new(output));
             return Err(VmError { output, ..error });
         }
@@ -176,7 +174,7 @@ fn collected(process: &Process) -> Result<Exit, VmError> {
     ))
 }
 
-/// Says what the exit code alone does not.
+/// Explains an exit code that an out-of-memory kill caused.
 pub(super) fn warn_out_of_memory(out_of_memory: bool) {
     if out_of_memory {
         let text = "the command, or one of its processes, was killed at its memory limit";
@@ -184,7 +182,7 @@ pub(super) fn warn_out_of_memory(out_of_memory: bool) {
     }
 }
 
-/// Shows what was collected.
+/// Shows the collected output.
 pub(super) fn show(ended: Ended, stdout: &[u8], stderr: &[u8]) -> Exit {
     let text = |bytes: &[u8]| Value::from(String::from_utf8_lossy(bytes).into_owned());
     let mut members = vec![

@@ -1,4 +1,4 @@
-//! `a99 sandbox start`, `ls` and `stop`: sandboxes that have a name.
+//! `a99 sandbox start`, `ls` and `stop`: the lifecycle of named sandboxes.
 
 use super::start::load;
 use crate::failure::Exit;
@@ -12,14 +12,13 @@ use crate::named::spec::Spec;
 use crate::output;
 use serde_json::{Value as Json, json};
 
-/// Starts one.
 pub(super) fn start(args: &StartArgs) -> Exit {
     ended(started(args), args.json)
 }
 
 fn started(args: &StartArgs) -> Result<Exit, NamedError> {
     if args.settings.image.is_none() {
-        // Here is the terminal that may be asked whether to build one.
+        // Offer to build a missing image here: the daemon has no terminal.
         drop(load()?);
     }
     let spec = Spec::of(&args.settings, &args.publish);
@@ -39,7 +38,6 @@ fn started(args: &StartArgs) -> Result<Exit, NamedError> {
     Ok(Exit::Ok)
 }
 
-/// Published ports, as text.
 fn ports(status: &Json) -> String {
     let ports = status["ports"].as_array().into_iter().flatten();
     let ports = ports.map(|port| {
@@ -49,7 +47,7 @@ fn ports(status: &Json) -> String {
     ports.collect::<Vec<_>>().join(", ")
 }
 
-/// Lists them, and removes what killed ones left.
+/// Lists the sandboxes, and removes the files of killed ones.
 pub(super) fn ls(args: &LsArgs) -> Exit {
     ended(listed(args), args.json)
 }
@@ -84,7 +82,7 @@ fn listed(args: &LsArgs) -> Result<Exit, NamedError> {
     Ok(Exit::Ok)
 }
 
-/// Rows below headings, as wide as they need to be.
+/// A table with headings and aligned columns.
 fn table(sandboxes: &[Json]) -> String {
     let head = ["NAME", "STATUS", "AGE", "PID", "COMMANDS", "NET", "PORTS"];
     let mut rows = vec![head.map(str::to_owned)];
@@ -110,7 +108,7 @@ fn table(sandboxes: &[Json]) -> String {
     rows.iter().map(line).collect()
 }
 
-/// A time in its two largest units.
+/// A duration in its two largest units.
 fn age(milliseconds: u64) -> String {
     let seconds = milliseconds / 1000;
     let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
@@ -122,7 +120,6 @@ fn age(milliseconds: u64) -> String {
     }
 }
 
-/// Stops some or all.
 pub(super) fn stop(args: &StopArgs) -> Exit {
     ended(stopped(args), args.json)
 }
@@ -137,7 +134,7 @@ fn stopped(args: &StopArgs) -> Result<Exit, NamedError> {
     for name in &names {
         match client::stop(&dir, name) {
             Ok(()) => stopped.push(name.as_str()),
-            // It was dead, or ended by itself since it was listed.
+            // It was dead, or ended after it was listed.
             Err(error) if args.all && error.code == NO_SUCH_NAME => {}
             Err(error) => return Err(error),
         }

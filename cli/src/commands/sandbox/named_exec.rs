@@ -1,5 +1,4 @@
-//! `a99 sandbox exec NAME` and `shell NAME`: commands in a sandbox that has a
-//! name.
+//! `a99 sandbox exec NAME` and `shell NAME`: run commands in a named sandbox.
 
 use super::exec::{CLOSED_PIPE, COLLECTED_BYTES, is_closed_pipe, show, warn_out_of_memory, write};
 use super::shell::{RawMode, needs_terminal, size};
@@ -18,17 +17,15 @@ use std::io::{IsTerminal, stderr, stdin, stdout};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The number of the signal that ends a command with all that it started.
+/// The number of the signal that kills a command with all its processes.
 const SIGKILL: u32 = 9;
 
-/// Added to the number of a signal that ended a process, as shells do.
+/// Shells add this to the number of the signal that ended a process.
 const SIGNAL_EXIT: u8 = 128;
 
-/// How long the sandbox may take to say that a command was ended, before this
-/// process ends without its word.
+/// How long to wait for the sandbox to confirm the kill before this process exits.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// Runs a command.
 pub(super) fn run(name: &Name, args: &ExecArgs) -> Result<Exit, Failure> {
     fixed(name, &args.settings)?;
     let limits = args.settings.limits;
@@ -43,7 +40,7 @@ pub(super) fn run(name: &Name, args: &ExecArgs) -> Result<Exit, Failure> {
     Ok(ended(exec(name, args), args.json))
 }
 
-/// What was chosen at the start stays.
+/// Refuses options that only `start` accepts.
 fn fixed(name: &Name, settings: &SettingsArgs) -> Result<(), Failure> {
     if settings.has_fixed() {
         return Err(Failure::usage(format!(
@@ -56,8 +53,8 @@ fn fixed(name: &Name, settings: &SettingsArgs) -> Result<(), Failure> {
 
 fn exec(name: &Name, args: &ExecArgs) -> Result<Exit, NamedError> {
     let dir = RuntimeDir::of_user()?;
-    // What a person types is meant for the command only if it is piped; the
-    // session's commands have none.
+    // A terminal's input belongs to the user, so only piped input is forwarded; commands of the
+    // session have no input.
     let piped = !args.detach && !args.session && !stdin().is_terminal();
     let limits = args.settings.limits;
     let timeout = args.timeout.map(|time| time.as_millis());
@@ -67,7 +64,7 @@ fn exec(name: &Name, args: &ExecArgs) -> Result<Exit, NamedError> {
         root: args.root,
         cwd: args.cwd.clone(),
         stdin: piped,
-        // Time limits are a year at most, and not nothing.
+        // Timeouts are at most a year, and never 0.
         timeout_ms: timeout.map(|time| u64::try_from(time).unwrap_or(u64::MAX).max(1)),
         output_limit: limits
             .output_limit
@@ -118,7 +115,7 @@ fn exec(name: &Name, args: &ExecArgs) -> Result<Exit, NamedError> {
     }
 }
 
-/// Passes output on as it comes.
+/// Forwards output.
 fn pass(is_error: bool, bytes: &[u8]) -> std::io::Result<()> {
     match is_error {
         true => write(&mut stderr().lock(), bytes),
@@ -126,8 +123,8 @@ fn pass(is_error: bool, bytes: &[u8]) -> std::io::Result<()> {
     }
 }
 
-/// The first signal is the command's. The second one ends the command and this
-/// process, whatever the sandbox does: it may be one that answers no more.
+/// Forwards the first signal to the command. The second kills the command and ends this process,
+/// even if the sandbox hangs.
 fn follow_signals(control: CommandControl) -> Result<(), NamedError> {
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGQUIT])
         .map_err(|error| NamedError::io("signals", error))?;
@@ -139,8 +136,7 @@ fn follow_signals(control: CommandControl) -> Result<(), NamedError> {
                 true => SIGKILL,
                 false => signal.unsigned_abs(),
             };
-            // On a thread of its own: whoever writes may wait for a sandbox that
-            // does not read.
+            // On a separate thread: the write blocks if the sandbox does not read.
             let theirs = Arc::clone(&control);
             let sent = on_a_thread(move || {
                 let _ = theirs.signal(number);
@@ -163,7 +159,6 @@ fn on_a_thread(work: impl FnOnce() + Send + 'static) -> Result<(), NamedError> {
         .map_err(|error| NamedError::io("no thread", error))
 }
 
-/// Opens a shell.
 pub(super) fn shell(name: &Name, args: &ShellArgs) -> Result<Exit, Failure> {
     fixed(name, &args.settings)?;
     Ok(ended(open_shell(name, args), false))
@@ -186,8 +181,8 @@ fn open_shell(name: &Name, args: &ShellArgs) -> Result<Exit, NamedError> {
     Ok(Exit::Guest(code?.code))
 }
 
-/// Sends the shell the terminal's size; ends it when this process is to end,
-/// so that the terminal is left as it was.
+/// Forwards the terminal's size. Ends the shell on a signal that ends this process, so that the
+/// terminal is restored.
 fn follow_terminal(control: CommandControl) -> Result<(), NamedError> {
     let mut signals = Signals::new([SIGWINCH, SIGTERM, SIGHUP])
         .map_err(|error| NamedError::io("signals", error))?;
@@ -195,8 +190,7 @@ fn follow_terminal(control: CommandControl) -> Result<(), NamedError> {
         for signal in signals.forever() {
             let (rows, columns) = size();
             if signal != SIGWINCH {
-                // The shell ends with the connection, and the terminal is left
-                // as it was.
+                // The shell ends with the connection, which restores the terminal.
                 return control.hang_up();
             }
             if control.resize(rows, columns).is_err() {

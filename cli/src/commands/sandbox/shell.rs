@@ -1,4 +1,4 @@
-//! `a99 sandbox shell`: a shell in a new sandbox, on this terminal.
+//! `a99 sandbox shell`: opens a shell in a new sandbox, on this terminal.
 
 use super::exec::{pass_input, streamed, warn_refused_git_write};
 use super::start::{ended, start};
@@ -11,10 +11,9 @@ use signal_hook::iterator::Signals;
 use std::io::{IsTerminal, stdin, stdout};
 use std::sync::Arc;
 
-/// Size of a terminal that does not report one.
+/// Size for a terminal that does not report its size.
 const USUAL_SIZE: (u16, u16) = (24, 80);
 
-/// Runs the command.
 pub(super) fn run(args: &ShellArgs) -> Exit {
     ended(shell(args), false)
 }
@@ -42,7 +41,7 @@ fn shell(args: &ShellArgs) -> Result<Exit, VmError> {
     result
 }
 
-/// That there is a terminal.
+/// Requires a terminal.
 pub(super) fn needs_terminal() -> Result<(), VmError> {
     if stdin().is_terminal() && stdout().is_terminal() {
         return Ok(());
@@ -51,7 +50,6 @@ pub(super) fn needs_terminal() -> Result<(), VmError> {
     Err(VmError::new(VmCode::BadOption, text))
 }
 
-/// Rows and columns of this terminal.
 pub(super) fn size() -> (u16, u16) {
     match rustix::termios::tcgetwinsize(stdout()) {
         Ok(size) if size.ws_row > 0 && size.ws_col > 0 => (size.ws_row, size.ws_col),
@@ -59,13 +57,13 @@ pub(super) fn size() -> (u16, u16) {
     }
 }
 
-/// Raw mode of this terminal: every key is passed on; restored when dropped.
+/// Raw mode of this terminal, which passes every key on; restored when dropped.
 pub(super) struct RawMode {
     before: Termios,
 }
 
 impl RawMode {
-    /// Takes the terminal over.
+    /// Enters raw mode.
     pub(super) fn enter() -> Result<Self, VmError> {
         let failed = |error| VmError::new(VmCode::Io, format!("terminal: {error}"));
         let before = rustix::termios::tcgetattr(stdin()).map_err(failed)?;
@@ -83,8 +81,8 @@ impl Drop for RawMode {
     }
 }
 
-/// Sends the shell the terminal's size; ends it when this process is to end,
-/// so that the terminal is left as it was.
+/// Forwards the terminal's size. Ends the shell on a signal that ends this process, so that the
+/// terminal is restored.
 fn follow_signals(shell: &Arc<Process>) -> Result<(), VmError> {
     let failed = |error| VmError::new(VmCode::Resources, format!("signals: {error}"));
     let mut signals = Signals::new([SIGWINCH, SIGTERM, SIGHUP]).map_err(failed)?;

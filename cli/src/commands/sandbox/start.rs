@@ -1,4 +1,4 @@
-//! Sandbox builder, set up as the command line describes it.
+//! Sandbox builder, configured by the command line.
 
 use super::{failed, show};
 use crate::failure::Exit;
@@ -10,7 +10,7 @@ use a99_sandbox::{Builder, Image, Sandbox, VmCode, VmError};
 use std::io::{BufRead, IsTerminal, stderr, stdin};
 use std::path::Path;
 
-/// Starts it. Where no image was built and a person is there, it is built.
+/// Starts a sandbox. If no image exists and a person is at the terminal, it offers to build one.
 pub(super) fn start(settings: &SettingsArgs) -> Result<Sandbox, VmError> {
     let builder = builder(settings);
     match settings.image {
@@ -19,7 +19,7 @@ pub(super) fn start(settings: &SettingsArgs) -> Result<Sandbox, VmError> {
     }
 }
 
-/// A sandbox to be started, from the image that was built last.
+/// The builder of a sandbox with the newest image.
 pub(crate) fn builder(settings: &SettingsArgs) -> Builder {
     let mut builder = Sandbox::builder()
         .mounts(settings.mount.iter().cloned())
@@ -53,7 +53,7 @@ pub(crate) fn builder(settings: &SettingsArgs) -> Builder {
     builder
 }
 
-/// The image that was built last.
+/// The newest image.
 pub(super) fn load() -> Result<Image, VmError> {
     let cache = Cache::of_user().map_err(image_failed)?;
     let image = Image::current(&cache, &mut show);
@@ -70,7 +70,7 @@ fn image_failed(error: image::ImageError) -> VmError {
     VmError::new(VmCode::Io, error.to_string())
 }
 
-/// Asks whether to build the image; never without a person.
+/// Asks whether to build the image; without a terminal the answer is no.
 fn wants_one() -> bool {
     if !stdin().is_terminal() || !stderr().is_terminal() {
         return false;
@@ -90,7 +90,7 @@ fn build(cache: &Cache) -> Result<(), VmError> {
     built.map(drop).map_err(image_failed)
 }
 
-/// The exit of a command; a failure is reported.
+/// The command's exit; a failure is reported.
 pub(super) fn ended(result: Result<Exit, VmError>, json: bool) -> Exit {
     result.unwrap_or_else(|error| failed(&error, json))
 }

@@ -1,4 +1,4 @@
-//! Fields of a table of agents.toml, each read once and blamed at its place.
+//! Fields of a table of agents.toml. Each is read once, and errors have its position.
 
 use crate::config::file::{Mistakes, Places};
 use crate::config::{BAD_VALUE, UNKNOWN_KEY};
@@ -10,21 +10,21 @@ use std::time::Duration;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// A value and where it is.
+/// A value with its byte offset.
 pub(super) type At<T> = (usize, T);
 
-/// A table, its name for messages, and what is wrong with it.
+/// A table with its name for messages, and its mistakes.
 pub(super) struct Fields<'a, 't> {
     pub(super) table: &'a DeTable<'t>,
-    /// Where the table is.
+    /// Byte offset of the table.
     pub(super) at: usize,
-    /// The path before its keys, such as `[store]`.
+    /// Prefix of its keys in messages, such as `[store]`.
     name: &'a str,
     places: &'a Places<'a>,
     wrong: &'a RefCell<Mistakes>,
 }
 
-/// How values of a type are called, and how one is written.
+/// Name of a type in messages, and an example value.
 struct Kind(&'static str, &'static str);
 
 impl<'a, 't> Fields<'a, 't> {
@@ -43,14 +43,13 @@ impl<'a, 't> Fields<'a, 't> {
         }
     }
 
-    /// Notes a mistake.
     pub(super) fn blame(&self, at: usize, text: &str, help: impl Into<String>) {
         let text = self.places.at(at, &format!("{}: {text}", self.name));
         let failure = Failure::coded(BAD_VALUE, text, help);
         self.wrong.borrow_mut().push((at, failure));
     }
 
-    /// Refuses the keys that nobody knows.
+    /// Refuses unknown keys.
     pub(super) fn refuse_others(&self, known: &[&'static str]) {
         for (key, _) in self.table.iter() {
             if !known.contains(&key.get_ref().as_ref()) {
@@ -59,7 +58,7 @@ impl<'a, 't> Fields<'a, 't> {
         }
     }
 
-    /// Refuses a key.
+    /// Refuses an unknown key.
     pub(super) fn unknown(&self, at: usize, key: &str, known: &[&'static str]) {
         let plain = key.replace('_', "-");
         let same = known.iter().find(|name| **name == plain);
@@ -73,7 +72,7 @@ impl<'a, 't> Fields<'a, 't> {
         self.wrong.borrow_mut().push((at, failure));
     }
 
-    /// Whether a key is missing: not there, and no other that is most likely it.
+    /// Whether a key is missing, and no unknown key looks like a misspelling of it.
     pub(super) fn is_missing(&self, key: &str, known: &[&'static str]) -> bool {
         let mut words = self.table.iter().map(|(word, _)| word.get_ref().as_ref());
         !words.any(|word: &str| {
@@ -82,7 +81,6 @@ impl<'a, 't> Fields<'a, 't> {
         })
     }
 
-    /// The value of a key.
     pub(super) fn get(&self, key: &str) -> Option<&'a Spanned<DeValue<'t>>> {
         self.table
             .iter()
@@ -111,7 +109,7 @@ impl<'a, 't> Fields<'a, 't> {
         self.blame(at, &text, format!("write it as in `{key} = {}`", kind.1));
     }
 
-    /// A text that is not empty.
+    /// A non-empty text.
     pub(super) fn text(&self, key: &str, example: &'static str) -> Option<At<String>> {
         self.read(key, &Kind("a text", example), text)
     }
@@ -137,7 +135,7 @@ impl<'a, 't> Fields<'a, 't> {
         read.collect()
     }
 
-    /// Yes or no.
+    /// A boolean.
     pub(super) fn flag(&self, key: &str) -> Option<bool> {
         let kind = Kind("true or false", "true");
         let read = self.read(key, &kind, |value| match value {
@@ -147,7 +145,7 @@ impl<'a, 't> Fields<'a, 't> {
         read.map(|(_, flag)| flag)
     }
 
-    /// A whole number from 1.
+    /// A positive integer.
     pub(super) fn count(&self, key: &str) -> Option<u32> {
         let kind = Kind("a whole number from 1", "3");
         let read = self.read(key, &kind, |value| match value {
@@ -159,7 +157,7 @@ impl<'a, 't> Fields<'a, 't> {
         read.map(|(_, count)| count)
     }
 
-    /// A time with its unit.
+    /// A duration with its unit.
     pub(super) fn time(&self, key: &str) -> Option<At<Duration>> {
         let kind = Kind("a time, as in 500ms, 5s, 2m, 1h", "\"5s\"");
         self.read(key, &kind, |value| match value {
@@ -169,7 +167,7 @@ impl<'a, 't> Fields<'a, 't> {
         })
     }
 
-    /// One of some words.
+    /// One of these words.
     pub(super) fn word<T: Copy>(&self, key: &str, words: &[(&'static str, T)]) -> Option<T> {
         let (at, found) = self.text(key, "\"...\"")?;
         let names = words.iter().map(|(name, _)| *name);
@@ -203,7 +201,6 @@ impl<'a, 't> Fields<'a, 't> {
         }
     }
 
-    /// The table of a key.
     pub(super) fn table(&self, key: &str, example: &'static str) -> Option<At<&'a DeTable<'t>>> {
         let value = self.get(key)?;
         let at = value.span().start;
@@ -216,7 +213,6 @@ impl<'a, 't> Fields<'a, 't> {
         }
     }
 
-    /// The tables of a key.
     pub(super) fn tables(&self, key: &str, example: &'static str) -> Vec<At<&'a DeTable<'t>>> {
         let Some(value) = self.get(key) else {
             return Vec::new();
@@ -247,7 +243,7 @@ fn text(value: &DeValue<'_>) -> Option<String> {
     }
 }
 
-/// A value as JSON, or where a part is that JSON does not have. Dates are texts.
+/// A value as JSON, or the offset of a part that JSON cannot represent. Dates become strings.
 fn json(value: &Spanned<DeValue<'_>>) -> Result<Json, usize> {
     let at = value.span().start;
     Ok(match value.get_ref() {

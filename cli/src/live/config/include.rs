@@ -1,14 +1,15 @@
-//! Files that a file of agents includes: folders with one each, by name or by pattern.
+//! Included agents.toml files, by folder name or pattern.
 
 use super::FILE;
 use crate::config::BAD_VALUE;
 use crate::failure::Failure;
 use std::path::{Path, PathBuf};
 
-/// The files of these patterns, in order; a pattern is in the folder of the file that has it.
+/// The files that match these patterns, sorted. A pattern is relative to the folder of the file
+/// that contains it.
 ///
 /// # Errors
-/// A pattern for which there is nothing.
+/// A pattern without a match.
 pub(super) fn files(from: &Path, patterns: &[(String, String)]) -> Result<Vec<PathBuf>, Failure> {
     let folder = from.parent().unwrap_or(Path::new(""));
     let mut files = Vec::new();
@@ -39,7 +40,7 @@ pub(super) fn files(from: &Path, patterns: &[(String, String)]) -> Result<Vec<Pa
     Ok(files)
 }
 
-/// The files of agents in folders of these names.
+/// The agents.toml files in folders with matching names.
 fn matching(inside: &Path, before: &str, after: &str) -> Vec<PathBuf> {
     let inside = match inside.as_os_str().is_empty() {
         true => Path::new("."),

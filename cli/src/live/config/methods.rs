@@ -8,7 +8,6 @@ use serde_json::Value as Json;
 use std::cell::RefCell;
 use toml::de::DeValue;
 
-/// Keys of a method.
 const OF_METHOD: &[&str] = &["description", "parameters", "returns", "timeout"];
 
 const EXAMPLE: &str = "{ pay = { description = \"Adds to an account.\" } }";
@@ -54,7 +53,7 @@ pub(super) fn methods(
     methods
 }
 
-/// A JSON Schema, which is a table.
+/// A JSON Schema, given as a table.
 fn schema(method: &Fields<'_, '_>, key: &str) -> Option<Json> {
     let (at, schema) = method.json(key)?;
     if schema.is_object() {
