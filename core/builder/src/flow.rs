@@ -1,9 +1,8 @@
-//! Control flow (language section 2.1): bodies are closures that fill a
-//! builder of their own.
+//! Control flow (language section 2.1): bodies are closures that fill a nested builder.
 //!
 //! Conditions are condition strings or expression nodes ([`super::Expr`]).
-//! `vars` puts names over the variables that a condition *string* sees
-//! (decisions D2 and D3); `()` stands for none.
+//! `vars` adds names to the variables that a condition *string* sees (decisions D2 and D3);
+//! `()` stands for no names.
 
 use super::{Builder, Operand};
 use crate::chain::chain;
@@ -48,14 +47,14 @@ chain! {
     /// `break`: ends the innermost [`Builder::for_each`] or [`Builder::while_`].
     break_ = "break" ();
 
-    /// `continue`: ends this turn of the innermost [`Builder::for_each`] or
+    /// `continue`: ends this iteration of the innermost [`Builder::for_each`] or
     /// [`Builder::while_`].
     continue_ = "continue" ();
 
     /// `try` without `catch`: the error stays (decision D8).
     try_ = "try" () { body "try" };
 
-    /// `try` with `catch`, which finds the message in the variable `error`.
+    /// `try` with `catch`, which has the message in the variable `error`.
     try_catch = "try" () { body "try", catch };
 
     /// `return` of a value.
@@ -70,7 +69,7 @@ chain! {
 }
 
 impl Builder {
-    /// `try` with `catch`, which finds the message in the variable `param`.
+    /// `try` with `catch`, which has the message in the variable `param`.
     pub fn try_catch_as(
         self,
         param: &str,
@@ -92,21 +91,21 @@ impl Builder {
         self.atom("try", params)
     }
 
-    /// `return` of the variables that a schema's properties name. A schema
-    /// wrapped as `{"schema": {..}}` is taken out of its wrapper.
+    /// `return` of the variables that a schema's properties name. A wrapper `{"schema": {..}}`
+    /// is removed.
     pub fn return_(self, schema: impl Into<Value>) -> Self {
         self.atom("return", vec![("schema", unwrapped(schema.into()))])
     }
 
-    /// `return` by a schema, without projecting the values to what the schema
-    /// declares (`filter: false`).
+    /// `return` by a schema, without projecting the values to the schema's properties (`filter:
+    /// false`).
     pub fn return_unfiltered(self, schema: impl Into<Value>) -> Self {
         let schema = unwrapped(schema.into());
         self.atom("return", vec![("schema", schema), ("filter", false.into())])
     }
 
-    /// `Error`: fails with a message; `()` for none. The message is taken as
-    /// written, it names no variable.
+    /// `Error`: fails with a message; `()` for none. The message is literal and names no
+    /// variable.
     pub fn error(self, message: impl Into<Operand>) -> Self {
         let message = message.into();
         let args = (!message.is_absent()).then(|| vec![message]);
