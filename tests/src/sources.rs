@@ -225,7 +225,7 @@ impl Writer {
         self.may_wait = true;
         self.line("const log = [];");
         self.line("const note = (x) => { log.push(x); return x };");
-        // A callback without parameter types.
+        // Nothing determines the types of its parameters.
         self.line("const apart = (a, b) => a - b;");
         for (name, params) in [("note", vec![Number]), ("apart", vec![Number, Number])] {
             self.helpers.push(Helper {

@@ -112,17 +112,16 @@ impl Builder {
         self.atom("Error", vec![("args", args.into())])
     }
 
-    /// Gives the program a schema that the arguments of a run must match.
-    /// It belongs to the root of a program (language section 1.1); inside a
-    /// body it is refused.
+    /// Sets the schema that the arguments of a run must match. Only the root of a program has
+    /// one (language section 1.1); a body with one is refused.
     pub fn input_schema(mut self, schema: impl Into<Value>) -> Self {
         self.root.input_schema = Some(unwrapped(schema.into()).into_value());
         self
     }
 
-    /// Gives the program a helper for [`Builder::call_local`]: its name, the
-    /// names of its parameters, its steps. Helpers belong to the root of a
-    /// program (language section 1.1); inside a body they are refused.
+    /// Adds a helper for [`Builder::call_local`]: its name, the names of its parameters, its
+    /// steps. Only the root of a program has helpers (language section 1.1); a body with one is
+    /// refused.
     pub fn helper(
         mut self,
         name: &str,
@@ -141,14 +140,13 @@ impl Builder {
         self
     }
 
-    /// Runs `fill` on a builder of its own and gives its steps, which will
-    /// stand under `key` in the step that comes next.
+    /// Runs `fill` on a nested builder; returns its steps for `key` of the next step.
     pub(super) fn body(&mut self, key: &str, fill: impl FnOnce(Builder) -> Builder) -> Operand {
         let place = format!("/steps/{}/{key}", self.steps.len());
         self.adopt(fill(Builder::new()), &place)
     }
 
-    /// The one step that `fill` adds to a builder of its own.
+    /// The single step that `fill` adds to a nested builder.
     pub(super) fn one(&mut self, key: &str, fill: impl FnOnce(Builder) -> Builder) -> Operand {
         let inner = fill(Builder::new());
         let place = format!("/steps/{}/{key}", self.steps.len());
@@ -182,8 +180,8 @@ impl Builder {
     }
 }
 
-/// A schema without the wrapper of a schema builder, as the reference looks
-/// for it: a member `schema` that is truthy.
+/// A schema without the wrapper of a schema builder, recognised as in the reference: a truthy
+/// member `schema`.
 fn unwrapped(schema: Value) -> Operand {
     match schema.get("schema").filter(|inner| is_truthy(inner)) {
         Some(inner) => inner.into(),

@@ -2,7 +2,7 @@
 //! `vectors [--engine vm|a99b|oracle] [--deviations FILE] [--bless-deviations] FILE...`
 //!
 //! The last line has the counts; the exit code is 1 for a failed vector and 2 for a wrong call.
-//! `--bless-deviations` prints a proposed line for each failure in place of the report.
+//! `--bless-deviations` prints a proposed line for each failure instead of the report.
 
 use a99_testkit::vectors::{
     ArtifactEngine, Deviations, Engine, OracleEngine, VmEngine, read_deviations, replay,

@@ -101,6 +101,7 @@ fn start(agent: &Agent, options: &RunOptions) -> Run {
 /// Most fuel beyond the budget that atoms and answers of these runs charge.
 const MORE: f64 = 1_000_000.0;
 
+/// Answers the calls of a run until it ends; `at` sees each call and pause.
 fn drive(run: &mut Run, at: &mut dyn FnMut(&Run, bool)) -> Fate {
     let mut now = Duration::ZERO;
     let mut open = Vec::new();

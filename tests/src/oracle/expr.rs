@@ -418,7 +418,7 @@ impl Machine<'_> {
         let key = match computed {
             true => match self.eval(property, env)? {
                 OVal::Arr(items) => {
-                    // A forbidden name is quoted unchanged.
+                    // An array that spells a forbidden name gets that name's error.
                     if let [OVal::Str(name)] = items.borrow().as_slice() {
                         refuse(name)?;
                     }

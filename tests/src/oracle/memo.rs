@@ -20,7 +20,7 @@
 //!   when it is a name of the body and no variable, with all the arguments.
 //!
 //! For `cache` the object has a third member, `program`: the canonical JSON of
-//! the whole program. A body with a `key` uses its text; `memoize` tells
+//! the whole program. A body with a `key` uses its text; `memoize` distinguishes
 //! texts from other kinds of key.
 
 use super::coerce::to_str;
@@ -295,7 +295,7 @@ impl Machine<'_> {
                 },
             };
             if let Some(live) = live {
-                // The store adds a flag that the value exists.
+                // It crosses in an object with a flag that a value exists.
                 let parts = 1 + usize::from(!live.is_undef());
                 super::meter::pay_metered(crossing_object(parts))?;
                 pay_crossing(&live)?;

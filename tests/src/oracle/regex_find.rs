@@ -310,7 +310,7 @@ impl Pattern {
         Ok(found.into_iter().collect())
     }
 
-    /// §22.2.6.14, with a search from each place in place of an attempt at it.
+    /// §22.2.6.14, with a search from each place instead of an attempt at it.
     fn borders(&self, text: &[u16], limit: usize) -> Res<Vec<Places>> {
         let (mut all, mut left) = (Vec::new(), MAX_WEIGHT);
         let (mut part, mut from) = (0, 0);

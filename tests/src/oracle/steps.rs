@@ -192,7 +192,7 @@ impl Machine<'_> {
         let base = prices::price(op, self.meter.model());
         let number = k.or(resolved.as_ref()).map_or(0, answers);
         self.meter.take(base.saturating_add(number))?;
-        // The request goes to the host, although a search has no data.
+        // `k` still crosses to the host, which has nothing to search.
         match (k, resolved) {
             (None, Some(k)) => super::meter::pay_crossing(&k),
             _ => Ok(()),

@@ -20,9 +20,9 @@ const NOW_SLACK_MS: f64 = 10_000.0;
 pub struct Difference {
     /// Pointer into the vector.
     pub path: String,
-    /// What was expected.
+    /// Expected value.
     pub expected: String,
-    /// What came.
+    /// Actual value.
     pub got: String,
 }
 

@@ -77,7 +77,7 @@ pub struct RunSpec {
     pub metered: bool,
     /// The capabilities: one script for all of them.
     pub script: SharedScript,
-    /// Sink of the run's events, in place of the script.
+    /// Sink of the run's events, if it is not the script's.
     pub listener: Option<EventSink>,
 }
 

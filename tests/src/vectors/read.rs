@@ -28,7 +28,7 @@ pub struct Vector {
     pub title: String,
     /// True for the first generation, whose errors are thrown.
     pub first_generation: bool,
-    /// What it is about.
+    /// Program or condition.
     pub subject: Subject,
     /// The outcome of the reference.
     pub expect: Value,

@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// store answers only `get` and `set`; the script answers all else.
 pub struct StoreEngine<F>(pub F);
 
-/// A store that is checked against the script.
+/// A real store that is filled with the script's answers.
 struct Fed {
     scripted: Arc<dyn Store>,
     real: Arc<dyn Store>,

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// Most consecutive suspensions of a run.
+/// Suspensions of a run that are all taken; later ones only at powers of two.
 const MANY: usize = 48;
 
 /// The register machine with suspensions, driven directly.

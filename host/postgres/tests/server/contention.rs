@@ -182,7 +182,7 @@ fn nobody_waits_in_a_circle() {
 fn conflicts_are_tried_again() {
     let (database, store) = store();
     block_on(store.set("k".into(), 0.0.into())).unwrap();
-    // Sequences also count what is rolled back.
+    // Sequences also count rolled-back steps.
     database.sql(
         "CREATE SEQUENCE agent99.tries;
          CREATE FUNCTION agent99.conflict() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
