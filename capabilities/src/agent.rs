@@ -125,7 +125,7 @@ pub(crate) mod suite {
     use a99_run::account::Account;
     use std::sync::Arc;
 
-    /// `known` is an agent that accepts an empty object, `unknown` names none.
+    /// `known` is an agent that accepts an empty object, `unknown` names no agent.
     pub async fn conformance(runner: &dyn AgentRunner, known: &str, unknown: &str) -> SuiteResult {
         let call = || AgentCall {
             fuel_left: Fuel::from_micro(1_000_000_000),

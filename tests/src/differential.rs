@@ -6,10 +6,10 @@
 //!
 //! * message and fuel of a run that returns a cyclic value;
 //! * texts whose wording is specific to one JavaScript engine, which programs should not rely
-//! on (`worded`), in errors and wherever a program caught one;
+//!   on (`worded`), in errors and wherever a program caught one;
 //! * a vector whose run reached an atom of a host, which the oracle does not judge;
 //! * the overdraft of an exhausted budget in the metered model, where long texts are paid for
-//! piece by piece.
+//!   piece by piece.
 
 use crate::generate::Case;
 use crate::vectors::{

@@ -132,8 +132,8 @@ pub fn compile(data: &[u8]) {
 /// The verifier: a compiled program is damaged at random; an accepted one must run without a
 /// panic.
 ///
+/// # Panics
 /// If any step panics.
-/// If anything does.
 pub fn verify(data: &[u8]) {
     let (seed, damage) = data.split_at(data.len() / 2);
     damage::damaged(&Case::from_bytes(seed).program(), damage);

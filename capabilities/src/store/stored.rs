@@ -3,7 +3,6 @@
 //! A value is JSON text where that is lossless, so that people can read it, and tagged bytes
 //! otherwise. JSON lacks `undefined`, NaN, infinities and negative zero, and its texts must be
 //! UTF-8. The tagged form has all of them. Both keep the order of members.
-//! has all of it. Both keep the order of members.
 
 use super::memory::Key;
 use crate::error::CapabilityError;

@@ -197,7 +197,7 @@ impl PostgresError {
         self.code
     }
 
-    /// What went wrong, and where.
+    /// Message with the cause and the place.
     #[must_use]
     pub fn message(&self) -> &str {
         &self.message

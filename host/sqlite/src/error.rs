@@ -136,7 +136,7 @@ impl SqliteError {
         self.code
     }
 
-    /// What went wrong and where.
+    /// Message with the cause and the place.
     #[must_use]
     pub fn message(&self) -> &str {
         &self.message

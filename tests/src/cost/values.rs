@@ -7,7 +7,7 @@ use std::collections::HashMap;
 /// A kind of value; `n` is the size.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Shape {
-    /// 0.
+    /// The number 0.
     Zero,
     /// 7.25.
     Number,

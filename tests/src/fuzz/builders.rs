@@ -94,7 +94,7 @@ impl<'b> Grower<'b> {
         self.faults.set(self.faults.get() + count);
     }
 
-    /// A name, some of them awkward.
+    /// A name, sometimes an awkward one.
     fn name(&self) -> &'static str {
         const NAMES: [&str; 10] = [
             "a",

@@ -9,7 +9,6 @@
 //! (their lengths cost fuel, and engines word some), the clock, comparison functions in `sort`
 //! (the number of calls is unspecified), and bodies of `memoize` without a key (their key is
 //! engine-specific too).
-//! they are found by is, too).
 
 pub mod atoms;
 pub mod builtins;

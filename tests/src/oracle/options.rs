@@ -107,7 +107,7 @@ pub struct TraceEvent {
     pub input: Value,
     /// Own variables that changed, with their new values.
     pub state_diff: Value,
-    /// What the atom returned.
+    /// Result of the atom.
     pub result: Value,
     /// Text of the error that the atom threw.
     pub error: Option<Text>,
