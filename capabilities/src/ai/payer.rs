@@ -1,7 +1,7 @@
 //! Payer: reservation and settlement of requests to models.
 //!
 //! Every request reserves its dearest price before it is sent, and no settlement is below the
-//! data that was sent and received. Missing or too small reports are replaced by estimates.
+//! price of the data that was sent and received. Estimates replace missing or too small reports.
 
 use super::{AiCode, AiError, Cost, Effort, StopReason, TextResult, TokenEstimate, Usage};
 use a99_core::fuel::Fuel;
@@ -162,7 +162,7 @@ impl Payer {
         self
     }
 
-    /// A payer where both pay the full price.
+    /// A payer that charges the full price to both.
     #[must_use]
     pub fn and(&self, other: &Payer) -> Payer {
         let mut purses = self.purses.clone();

@@ -154,8 +154,8 @@ pub trait Store: Send + Sync {
     }
 
     /// Rows that satisfy a verified predicate: `{collection, predicate, limit}`. Stores of this
-    /// project answer queries that [`Query::of_predicate`] reads, with a list of `{key,
-    /// value}`.
+    /// project answer queries that [`Query::of_predicate`] reads, with a list of
+    /// `{key, value}`.
     fn query_predicate(&self, query: Value) -> Reply<'_> {
         let _ = query;
         unsupported(StoreMethod::QueryPredicate)
