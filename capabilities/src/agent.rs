@@ -1,4 +1,4 @@
-//! Sub-agents by way of the host.
+//! Sub-agents, run by the host.
 
 use crate::error::{BoxFuture, CapabilityError, ready};
 use a99_core::call_id::CallId;
@@ -8,42 +8,41 @@ use a99_run::account::Account;
 use a99_run::events::EventSink;
 use std::sync::Arc;
 
-/// What the host should know of the run that calls a sub-agent (decision D41).
+/// Properties of the calling run that the host needs (decision D41).
 #[derive(Clone, Debug)]
 pub struct AgentCall {
     /// Fuel that the caller has left; the sub-agent's budget is at most this.
     pub fuel_left: Fuel,
-    /// How deep the caller is nested; the sub-agent runs at `depth + 1`.
+    /// Nesting depth of the caller; the sub-agent runs at `depth + 1`.
     pub depth: u32,
     /// The caller's request context.
     pub context: Arc<Value>,
-    /// Which call of the caller this is: the parent of the calls of a sub-agent that
-    /// is a run of its own.
+    /// Call id: parent of the sub-agent's calls if it is a separate run.
     pub id: CallId,
     /// The caller's account, of which the sub-agent's is a child (D83).
     pub account: Account,
-    /// Where the caller's events go, if anybody listens: the sub-agent's go there, too,
-    /// with its name ([`EventSink::in_agent`]).
+    /// Sink of the caller's events, if there is a listener. The sub-agent's events go there
+    /// too, with its name ([`EventSink::in_agent`]).
     pub events: Option<EventSink>,
 }
 
 /// The answer of a sub-agent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AgentReply {
-    /// What it gave.
+    /// Outcome of the run.
     pub outcome: AgentOutcome,
-    /// Fuel to charge to the caller, whatever the outcome; `None` charges nothing.
+    /// Fuel to charge to the caller for any outcome; `None` charges nothing.
     pub fuel_used: Option<Fuel>,
 }
 
-/// What a sub-agent gave.
+/// Outcome of a sub-agent.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AgentOutcome {
-    /// Whatever a runner got from elsewhere. An object with a numeric `fuelUsed` is a run
-    /// result, as in the references: its `error` becomes the caller's, else its `result`
-    /// is the value.
+    /// A value that a runner got from elsewhere. An object with a numeric `fuelUsed` is a run
+    /// result, as in the references: its `error` becomes the caller's, else its `result` is the
+    /// value.
     Any(Value),
-    /// The agent's result, as it is.
+    /// The agent's result, unchanged.
     Result(Value),
     /// The agent failed.
     Failed(CapabilityError),
@@ -59,7 +58,7 @@ impl From<Value> for AgentReply {
 }
 
 impl AgentReply {
-    /// The same with fuel to charge.
+    /// Adds fuel to charge.
     #[must_use]
     pub fn with_fuel(self, used: Fuel) -> AgentReply {
         AgentReply {
@@ -69,10 +68,9 @@ impl AgentReply {
     }
 }
 
-/// Runs another agent. A caller that no longer wants the answer drops the
-/// future.
+/// Runs another agent. Dropping the future cancels the run.
 pub trait AgentRunner: Send + Sync {
-    /// Runs the agent that `id` names on `input`.
+    /// Runs the agent named `id` on `input`.
     fn run(
         &self,
         id: Value,
@@ -116,7 +114,7 @@ impl AgentRunner for FnAgentRunner {
     }
 }
 
-/// What every [`AgentRunner`] must hold to.
+/// Conformance suite of [`AgentRunner`].
 #[cfg(feature = "testing")]
 pub(crate) mod suite {
     use super::{AgentCall, AgentRunner};
@@ -127,7 +125,7 @@ pub(crate) mod suite {
     use a99_run::account::Account;
     use std::sync::Arc;
 
-    /// `known` is an agent that accepts an empty object, `unknown` names none.
+    /// `known` is an agent that accepts an empty object, `unknown` names no agent.
     pub async fn conformance(runner: &dyn AgentRunner, known: &str, unknown: &str) -> SuiteResult {
         let call = || AgentCall {
             fuel_left: Fuel::from_micro(1_000_000_000),

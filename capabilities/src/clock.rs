@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Tells the time of day. Deadlines do not use it.
+/// A clock of the time of day. Deadlines do not use it.
 pub trait Clock: Send + Sync {
     /// Milliseconds since the Unix epoch, whole or fractional.
     fn now_ms(&self) -> f64;
@@ -16,8 +16,8 @@ mod system {
     use super::Clock;
     use std::time::{SystemTime, UNIX_EPOCH};
 
-    /// The machine's clock. It does not exist on `wasm32-unknown-unknown`, which has
-    /// no system.
+    /// The machine's clock. It is missing on `wasm32-unknown-unknown`, which has no operating
+    /// system.
     #[derive(Copy, Clone, Debug, Default)]
     pub struct SystemClock;
 
@@ -32,7 +32,7 @@ mod system {
     }
 }
 
-/// The time of the machine's clock, zero where there is none.
+/// Time of the machine's clock, or zero without one.
 pub(crate) fn system_now_ms() -> f64 {
     #[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
     return SystemClock.now_ms();
@@ -40,12 +40,12 @@ pub(crate) fn system_now_ms() -> f64 {
     return 0.0;
 }
 
-/// A clock that stands until it is set.
+/// A clock that changes only when set.
 #[derive(Debug)]
 pub struct FixedClock(AtomicU64);
 
 impl FixedClock {
-    /// A clock that shows this time in milliseconds since the Unix epoch.
+    /// A clock with this time in milliseconds since the Unix epoch.
     #[must_use]
     pub fn new(now_ms: f64) -> FixedClock {
         FixedClock(AtomicU64::new(now_ms.to_bits()))
@@ -63,7 +63,7 @@ impl Clock for FixedClock {
     }
 }
 
-/// What every [`Clock`] must hold to.
+/// Conformance suite of [`Clock`].
 #[cfg(feature = "testing")]
 pub(crate) mod suite {
     use super::Clock;

@@ -1,4 +1,4 @@
-//! A document that a program may read and operate.
+//! A document that a program may read and change.
 
 use crate::error::{BoxFuture, CapabilityError, Reply, ready};
 use crate::script::lock;
@@ -7,8 +7,8 @@ use a99_core::value::Value;
 use std::collections::HashMap;
 use std::sync::Mutex;
 
-/// A document (language section 2.8). A selector that finds nothing is the
-/// error `DOM: Element not found '<selector>'`.
+/// A document (language section 2.8). A selector without a match is the error `DOM: Element not
+/// found '<selector>'`.
 pub trait Dom: Send + Sync {
     /// The text of an element.
     fn text(&self, selector: Value) -> Reply<'_>;
@@ -32,7 +32,7 @@ struct Element {
 pub struct MemoryDom(Mutex<HashMap<Text, Element>>);
 
 impl MemoryDom {
-    /// No element at all.
+    /// A document without elements.
     #[must_use]
     pub fn new() -> MemoryDom {
         MemoryDom::default()
@@ -50,7 +50,7 @@ impl MemoryDom {
         self
     }
 
-    /// How often an element was clicked.
+    /// Number of clicks on an element.
     #[must_use]
     pub fn clicks(&self, selector: &str) -> u32 {
         lock(&self.0)
@@ -97,7 +97,7 @@ impl Dom for MemoryDom {
     }
 }
 
-/// What every [`Dom`] must hold to.
+/// Conformance suite of [`Dom`].
 #[cfg(feature = "testing")]
 pub(crate) mod suite {
     use super::Dom;

@@ -11,20 +11,20 @@ pub trait Embedder: Send + Sync {
     /// is the same for every text.
     fn embed(&self, text: Value) -> Reply<'_>;
 
-    /// What tokens of texts cost. Nothing where no price is known, as by default: a run whose
-    /// money is limited embeds nothing by it.
+    /// Cost of a text's tokens. The default is no price: a run with limited money cannot embed
+    /// with it.
     fn price(&self) -> Option<PriceOf> {
         None
     }
 
-    /// Whether somebody bills tokens, as services do and a model on this machine does not.
+    /// True if tokens are charged, as by a service; a local model is free.
     fn is_billed(&self) -> bool {
         true
     }
 
-    /// The same as [`Embedder::embed`], paid as requests to models are: the tokens of the text
-    /// are reserved before it is sent, and settled afterwards, here by an estimate. A service
-    /// that reports tokens settles those.
+    /// Like [`Embedder::embed`], but paid for: reserves the text's tokens before it is sent and
+    /// settles them afterwards. The default settles an estimate; a service that reports tokens
+    /// settles the report.
     fn embed_paid<'a>(&'a self, text: Value, payer: &'a Payer) -> Reply<'a> {
         Box::pin(async move {
             if !self.is_billed() {
@@ -36,10 +36,10 @@ pub trait Embedder: Send + Sync {
         })
     }
 
-    /// The vectors of many texts, in their order, each paid as [`Embedder::embed_paid`] does;
-    /// here one after another. A service embeds many with one request.
+    /// Embeds many texts, in order, each paid for as by [`Embedder::embed_paid`]. The default
+    /// embeds one after another; a service sends many in one request.
     ///
-    /// The first error ends it.
+    /// Stops at the first error.
     fn embed_all<'a>(&'a self, texts: Vec<Value>, payer: &'a Payer) -> Reply<'a> {
         Box::pin(async move {
             let mut vectors = Vec::with_capacity(texts.len());
@@ -51,11 +51,11 @@ pub trait Embedder: Send + Sync {
     }
 }
 
-/// Keeps what the embedding of a text may need.
+/// Reserves the price of a text's embedding.
 ///
 /// # Errors
-/// [`AiCode::Budget`](crate::AiCode::Budget) if there is not as much left, or money is limited
-/// and no price is known.
+/// [`AiCode::Budget`](crate::AiCode::Budget) if less is left, or if money is limited and the
+/// price is unknown.
 pub async fn pay_for_text(
     payer: &Payer,
     text: &Value,
@@ -65,10 +65,10 @@ pub async fn pay_for_text(
     pay_for_texts(payer, std::slice::from_ref(text), model, price).await
 }
 
-/// The same for a request with all of these texts.
+/// Like [`pay_for_text`], for a request with all of these texts.
 ///
 /// # Errors
-/// Those of [`pay_for_text`].
+/// Errors of [`pay_for_text`].
 pub async fn pay_for_texts(
     payer: &Payer,
     texts: &[Value],
@@ -100,7 +100,7 @@ pub struct HashEmbedder {
 }
 
 impl HashEmbedder {
-    /// Vectors of this many numbers, at least one.
+    /// Vectors of this dimension, at least one.
     #[must_use]
     pub fn new(dimension: usize) -> HashEmbedder {
         HashEmbedder {
@@ -132,7 +132,7 @@ fn fnv1a(word: &[u8]) -> u64 {
 }
 
 impl Embedder for HashEmbedder {
-    /// It stands for a service in tests, and costs nothing.
+    /// A mock service for tests, which costs nothing.
     fn price(&self) -> Option<PriceOf> {
         Some(Arc::new(|_, _| Some(Cost::default())))
     }
@@ -150,7 +150,7 @@ impl Embedder for HashEmbedder {
     }
 }
 
-/// What every [`Embedder`] must hold to.
+/// Conformance suite of [`Embedder`].
 #[cfg(feature = "testing")]
 pub(crate) mod suite {
     use super::Embedder;

@@ -1,4 +1,4 @@
-//! The error of a capability, and the shapes its methods share.
+//! The error of a capability, and result types of its methods.
 
 use a99_core::error::HostCode;
 use a99_core::text::Text;
@@ -13,20 +13,19 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 /// The answer of a capability method that gives a value.
 pub type Reply<'a> = BoxFuture<'a, Result<Value, CapabilityError>>;
 
-/// What a conformance suite gives: the first law that does not hold.
+/// Result of a conformance suite: an error is the first violated law.
 #[cfg(feature = "testing")]
 pub type SuiteResult = Result<(), String>;
 
-/// Why a capability refused or failed. The program sees the text as given, so
-/// an implementation keeps secrets and host internals out of it (security E20,
-/// N18).
+/// Error of a capability. The program sees the text unchanged, so an implementation keeps
+/// secrets and host internals out of it (security E20, N18).
 #[derive(Clone, Debug, PartialEq)]
 pub struct CapabilityError {
-    /// What the program sees.
+    /// Text for the program.
     pub message: Text,
-    /// A stable code, which the run's error has as its host code.
+    /// A stable code, which becomes the run's host code.
     pub code: Option<HostCode>,
-    /// Details for who sees the run from outside; programs do not get them.
+    /// Details for hosts; programs do not see them.
     pub details: Option<Box<Value>>,
 }
 
@@ -40,7 +39,7 @@ impl CapabilityError {
         }
     }
 
-    /// The error with details for who sees the run from outside.
+    /// Adds details for hosts.
     #[must_use]
     pub fn with_details(self, details: Value) -> CapabilityError {
         CapabilityError {

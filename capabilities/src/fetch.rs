@@ -1,21 +1,20 @@
-//! HTTP by way of the host.
+//! HTTP requests, made by the host.
 
 use crate::error::{CapabilityError, Reply, ready};
 use crate::script::Table;
 use a99_core::value::Value;
 
-/// Fetches what a URL names. The host decides what may be reached; there is
-/// no ambient network (security N01).
+/// Fetches a URL. The host decides which are allowed; there is no ambient network (security
+/// N01).
 pub trait Fetch: Send + Sync {
-    /// Calls `fetch(url, options)` (language section 2.6). `options` is an
-    /// object with `method`, `headers`, `body` and `responseType`, each left
-    /// out when the program gave none. The reply is the program's value as is;
-    /// what it is for which status says D56.
+    /// Calls `fetch(url, options)` (language section 2.6). `options` is an object with those of
+    /// `method`, `headers`, `body` and `responseType` that the program gave. The reply is the
+    /// program's value; D56 defines it for each status.
     fn fetch(&self, url: Value, options: Value) -> Reply<'_>;
 
-    /// Whether programs may have others fetch this URL for them, such as a model's service
-    /// that is given the address of an image. The others resolve names themselves, so that
-    /// only the text of the URL can be judged. Nothing by default.
+    /// True if programs may have another service fetch this URL, such as an image for a model's
+    /// service. That service resolves the name itself, so that only the URL's text can be
+    /// checked. The default is false.
     fn allows(&self, url: &str) -> bool {
         let _ = url;
         false
@@ -27,7 +26,7 @@ pub trait Fetch: Send + Sync {
 pub struct ScriptedFetch(Table);
 
 impl ScriptedFetch {
-    /// Knows no URL.
+    /// An empty table.
     #[must_use]
     pub fn new() -> ScriptedFetch {
         ScriptedFetch::default()
@@ -67,14 +66,14 @@ impl Fetch for ScriptedFetch {
     }
 }
 
-/// What every [`Fetch`] must hold to.
+/// Conformance suite of [`Fetch`].
 #[cfg(feature = "testing")]
 pub(crate) mod suite {
     use super::Fetch;
     use crate::error::{SuiteResult, expect, refused};
     use a99_core::value::{Map, Value};
 
-    /// `known` is a URL that answers.
+    /// `known` is a URL with a response.
     pub async fn conformance(fetch: &dyn Fetch, known: &str) -> SuiteResult {
         let options = || Value::Object(Map::new());
         expect(

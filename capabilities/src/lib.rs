@@ -1,26 +1,25 @@
-//! What a program may be given: one small trait a file, an in-memory or
-//! scripted version beside each, and a conformance suite for every trait.
+//! Capabilities that a host can grant: a trait per file, each with an in-memory or scripted
+//! implementation and a conformance suite.
 //!
-//! A program reaches the world only through the capabilities that its host put
-//! into a [`Capabilities`]; nothing is ambient (security N01). Arguments and
-//! replies are [`a99_core::value::Value`] wherever the language passes
-//! anything through; an implementation checks what it needs and answers with a
-//! [`CapabilityError`] whose text the program sees as given. A [`Shell`] takes
-//! and gives bytes, and fails with a [`ShellError`].
+//! A program reaches the world only through the capabilities in its host's [`Capabilities`];
+//! nothing is ambient (security N01). Arguments and replies are [`a99_core::value::Value`]
+//! wherever the language accepts any value. An implementation checks its arguments and answers
+//! with a [`CapabilityError`], whose text the program sees unchanged. A [`Shell`] uses bytes,
+//! and fails with a [`ShellError`].
 //!
-//! This crate holds no real network, file or database access: those live in
-//! crates that implement these traits and prove it with the suites.
+//! This crate has no network, file or database access; other crates implement these traits with
+//! it and run the suites.
 //!
-//! # A capability of one's own
+//! # Custom capabilities
 //!
-//! An implementation checks what the program gave it, and runs the suite of its
-//! trait in a test (feature `testing`):
+//! An implementation checks the program's arguments, and a test runs the suite of its trait
+//! (feature `testing`):
 //!
 //! ```
 //! use a99_capabilities::{Capabilities, CapabilityError, Embedder, Reply, block_on, suite};
 //! use a99_core::value::Value;
 //!
-//! /// A text as two numbers: how many bytes, and how many words.
+//! /// A text as two numbers: its bytes and its words.
 //! struct Counts;
 //!
 //! impl Embedder for Counts {
@@ -36,7 +35,7 @@
 //!     }
 //! }
 //!
-//! // With an executor of the host's.
+//! // Any executor works.
 //! block_on(suite::embedder(&Counts))?;
 //!
 //! let granted = Capabilities::none().with_embedder(Counts);
@@ -108,8 +107,8 @@ pub use transpiler::{ScriptedTranspiler, Transpiler};
 pub use wait::block_on;
 pub use xml::{ScriptedXml, Xml};
 
-/// The conformance suites: each checks one implementation of one trait and
-/// gives the first law that does not hold.
+/// Conformance suites: each checks an implementation of one trait and reports the first
+/// violated law.
 #[cfg(feature = "testing")]
 pub mod suite {
     pub use crate::agent::suite::conformance as agent_runner;

@@ -6,8 +6,8 @@ use a99_core::value::Value;
 
 /// Completes a prompt.
 pub trait Llm: Send + Sync {
-    /// Calls `predict(prompt, options)`; `options` is `undefined` when the
-    /// program gave none (language section 2.6).
+    /// Calls `predict(prompt, options)`; absent `options` are `undefined` (language section
+    /// 2.6).
     fn predict(&self, prompt: Value, options: Value) -> Reply<'_>;
 }
 
@@ -46,7 +46,7 @@ impl Llm for ScriptedLlm {
     }
 }
 
-/// What every [`Llm`] must hold to.
+/// Conformance suite of [`Llm`].
 #[cfg(feature = "testing")]
 pub(crate) mod suite {
     use super::Llm;

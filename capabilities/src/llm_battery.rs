@@ -6,10 +6,9 @@ use a99_core::value::Value;
 
 /// A chat model (language section 2.8).
 pub trait LlmBattery: Send + Sync {
-    /// Calls `predict(system, user, tools, format)`. `user` is text, a list of
-    /// messages, or `{text, images}`; `tools` and `format` are `undefined`
-    /// when the program gave none. The reply is the assistant's message, an
-    /// object.
+    /// Calls `predict(system, user, tools, format)`. `user` is text, a list of messages, or
+    /// `{text, images}`; absent `tools` and `format` are `undefined`. The reply is the
+    /// assistant's message, an object.
     fn predict(&self, system: Value, user: Value, tools: Value, format: Value) -> Reply<'_>;
 }
 
@@ -49,7 +48,7 @@ impl LlmBattery for ScriptedLlmBattery {
     }
 }
 
-/// What every [`LlmBattery`] must hold to.
+/// Conformance suite of [`LlmBattery`].
 #[cfg(feature = "testing")]
 pub(crate) mod suite {
     use super::LlmBattery;

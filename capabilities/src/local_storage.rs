@@ -1,4 +1,4 @@
-//! Key and value texts that outlive a run, as browsers keep them.
+//! Browser-style storage of texts by key, which outlives a run.
 
 use crate::error::{BoxFuture, CapabilityError, Reply, ready};
 use crate::script::lock;
@@ -9,13 +9,13 @@ use std::sync::Mutex;
 
 /// A browser's local storage (language section 2.8).
 pub trait LocalStorage: Send + Sync {
-    /// The value of a key; `null` for a key that was never set.
+    /// The value of a key; `null` for an unset key.
     fn get(&self, key: Value) -> Reply<'_>;
     /// Sets a key.
     fn set(&self, key: Value, value: Value) -> BoxFuture<'_, Result<(), CapabilityError>>;
 }
 
-/// All texts together may take this many bytes, as in browsers.
+/// Bytes of all texts together, the limit of browsers.
 const QUOTA_BYTES: usize = 5 << 20;
 
 /// A local storage in memory with a quota of five mebibytes.
@@ -72,7 +72,7 @@ impl LocalStorage for MemoryLocalStorage {
     }
 }
 
-/// What every [`LocalStorage`] must hold to.
+/// Conformance suite of [`LocalStorage`].
 #[cfg(feature = "testing")]
 pub(crate) mod suite {
     use super::LocalStorage;

@@ -1,7 +1,7 @@
-//! Programs that programs keep under a token (language section 2.7).
+//! Stored procedures: programs that programs store under a token (language section 2.7).
 //!
-//! The reference has one global table without bounds. Here the host grants a
-//! table, which is bounded in count, size and time.
+//! The reference has one unbounded global table. Here the host grants a table with limits of
+//! count, size and time.
 
 use crate::error::CapabilityError;
 #[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
@@ -17,17 +17,17 @@ use std::sync::{Arc, Mutex};
 /// Bounds of a table of procedures.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub struct ProcedureLimits {
-    /// At most this many procedures that have not expired.
+    /// Most procedures that have not expired.
     pub max_count: usize,
-    /// At most this many bytes of all procedures, as estimated.
+    /// Most bytes of all procedures, as estimated.
     pub max_bytes: usize,
-    /// No procedure lives longer, in milliseconds.
+    /// Longest time to live, in milliseconds.
     pub max_ttl_ms: f64,
 }
 
 impl Default for ProcedureLimits {
-    /// 1,000 procedures, 16 MiB (a quarter of the default heap ceiling of one
-    /// run), 24 hours (the default life of a cache entry).
+    /// 1,000 procedures, 16 MiB (a quarter of the default heap ceiling of one run), 24 hours
+    /// (the default time to live of a cache entry).
     fn default() -> Self {
         ProcedureLimits {
             max_count: 1_000,
@@ -37,12 +37,12 @@ impl Default for ProcedureLimits {
     }
 }
 
-/// Why a token names no procedure.
+/// Reason why a token has no procedure.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum ProcedureMiss {
-    /// It never did, or the procedure was released.
+    /// The token was never given, or the procedure was released.
     NotFound,
-    /// The procedure's time is over.
+    /// The procedure expired.
     Expired,
 }
 
@@ -57,17 +57,16 @@ impl ProcedureMiss {
     }
 }
 
-/// A table of procedures. `now_ms` is the caller's time in milliseconds since
-/// the Unix epoch.
+/// A table of procedures. `now_ms` is the caller's time in milliseconds since the Unix epoch.
 pub trait Procedures: Send + Sync {
-    /// Keeps a program for `ttl_ms` milliseconds (within the table's bounds)
-    /// and gives its token, `proc_` and a UUID.
+    /// Stores a program for `ttl_ms` milliseconds (within the table's limits); returns its
+    /// token, `proc_` and a UUID.
     fn store(&self, ast: Value, ttl_ms: f64, now_ms: f64) -> Result<String, CapabilityError>;
     /// The program of a token.
     fn get(&self, token: &str, now_ms: f64) -> Result<Value, ProcedureMiss>;
-    /// Forgets a program; whether there was one.
+    /// Deletes a program; returns whether it existed.
     fn release(&self, token: &str) -> bool;
-    /// Forgets the programs whose time is over and tells how many.
+    /// Deletes expired programs; returns their number.
     fn clear_expired(&self, now_ms: f64) -> usize;
 }
 
@@ -131,8 +130,8 @@ impl Default for MemoryProcedures {
 }
 
 impl MemoryProcedures {
-    /// An empty table with tokens from the system's randomness, where there is a
-    /// system: not on `wasm32-unknown-unknown`.
+    /// An empty table with tokens from the operating system's randomness, which is missing on
+    /// `wasm32-unknown-unknown`.
     #[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
     #[must_use]
     pub fn new(limits: ProcedureLimits) -> MemoryProcedures {
@@ -158,7 +157,7 @@ impl MemoryProcedures {
 
 impl Procedures for MemoryProcedures {
     fn store(&self, ast: Value, ttl_ms: f64, now_ms: f64) -> Result<String, CapabilityError> {
-        // NaN and negative times are no time at all.
+        // NaN and negative times count as zero.
         let ttl_ms = if ttl_ms > 0.0 {
             ttl_ms.min(self.limits.max_ttl_ms)
         } else {
@@ -211,14 +210,14 @@ impl Procedures for MemoryProcedures {
     }
 }
 
-/// What every [`Procedures`] must hold to.
+/// Conformance suite of [`Procedures`].
 #[cfg(feature = "testing")]
 pub(crate) mod suite {
     use super::{ProcedureMiss, Procedures};
     use crate::error::{SuiteResult, ensure, expect};
     use a99_core::value::{Map, Value};
 
-    /// Stores, reads, expires and releases.
+    /// Stores, reads, expires and releases procedures.
     pub fn conformance(table: &dyn Procedures) -> SuiteResult {
         let ast = Value::Object([("op", "seq")].into_iter().collect::<Map>());
         let store = |ttl| expect(table.store(ast.clone(), ttl, 1_000.0), "a program is kept");

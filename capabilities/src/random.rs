@@ -2,8 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A source of random bytes. One that guards anything (tokens, ids) must be
-/// unpredictable; a source that can no longer deliver must not return.
+/// A source of random bytes. Tokens and ids need an unpredictable one. A source that fails must
+/// not return.
 pub trait Random: Send + Sync {
     /// Fills the buffer.
     fn fill(&self, out: &mut [u8]);
@@ -16,23 +16,22 @@ pub use system::SystemRandom;
 mod system {
     use super::Random;
 
-    /// The operating system's generator. It does not exist on
-    /// `wasm32-unknown-unknown`, which has no system.
+    /// The operating system's generator. It is missing on `wasm32-unknown-unknown`, which has
+    /// no operating system.
     #[derive(Copy, Clone, Debug, Default)]
     pub struct SystemRandom;
 
     impl Random for SystemRandom {
         /// # Panics
-        /// When the operating system has no randomness, which supported systems
-        /// do not report after start-up; predictable bytes would be worse.
+        /// If the operating system has no randomness, which supported systems do not report
+        /// after start-up; predictable bytes would be worse.
         fn fill(&self, out: &mut [u8]) {
             getrandom::fill(out).expect("the operating system delivers random bytes");
         }
     }
 }
 
-/// A reproducible sequence (SplitMix64), for tests and replays; it guards
-/// nothing.
+/// A reproducible sequence (SplitMix64), for tests and replays; it is not secure.
 #[derive(Debug)]
 pub struct SeededRandom(AtomicU64);
 
@@ -82,7 +81,7 @@ pub fn uuid_v4(mut bytes: [u8; 16]) -> String {
     out
 }
 
-/// What every [`Random`] must hold to.
+/// Conformance suite of [`Random`].
 #[cfg(feature = "testing")]
 pub(crate) mod suite {
     use super::Random;

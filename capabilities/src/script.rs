@@ -1,8 +1,7 @@
-//! Scripted replies: what the in-memory versions of the remote capabilities
-//! answer with.
+//! Scripted replies of the mocks of remote capabilities.
 //!
-//! A table answers by its first argument, a queue answers in order. Both note
-//! every call, so that a test can look at the arguments afterwards.
+//! A table answers by its first argument, a queue answers in order. Both record every call for
+//! tests.
 
 use crate::error::CapabilityError;
 use a99_core::diag::suggest;
@@ -13,12 +12,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 type Answer = Result<Value, CapabilityError>;
 
-/// Locks a mutex whose data stays valid whatever a panicking holder did.
+/// Locks a mutex whose data stays valid after a panic of its holder.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What is said of a member that a script's object does not have.
+/// The error of an unknown member in a script's object.
 pub(crate) fn unknown_member(key: &Text, known: &[&str]) -> String {
     let near = suggest(&key.to_string_lossy(), known.iter().copied());
     let near = near.map_or(String::new(), |near| format!("did you mean `{near}`? "));
@@ -26,7 +25,7 @@ pub(crate) fn unknown_member(key: &Text, known: &[&str]) -> String {
     format!("unknown member `{key}`; {near}known are {known}")
 }
 
-/// The calls that a scripted capability got, each as its list of arguments.
+/// Recorded calls of a scripted capability, each a list of arguments.
 #[derive(Debug, Default)]
 pub(crate) struct Calls(Mutex<Vec<Vec<Value>>>);
 

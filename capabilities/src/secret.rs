@@ -1,13 +1,13 @@
-//! Secret: a text of the host's that is never shown.
+//! Secret: a text of the host that is never printed.
 
 use std::fmt;
 
-/// What stands in place of a secret.
+/// Printed form of a secret.
 const DOTS: &str = "......";
 
-/// A text that prints as dots, whatever prints it: a password, a token, a key.
+/// A password, token or key that prints as dots.
 ///
-/// Programs are given none; a capability uses them on their behalf.
+/// Programs never receive one; capabilities use it on their behalf.
 ///
 /// ```
 /// use a99_capabilities::Secret;

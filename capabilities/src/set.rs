@@ -7,9 +7,8 @@ use crate::{
 use std::fmt;
 use std::sync::Arc;
 
-/// What [`Capabilities`] takes as a capability of the kind `K`, the trait as `dyn`:
-/// an implementation, or an `Arc` of one that is used elsewhere, too. `Form` tells
-/// these apart and is always inferred:
+/// Conversion into a capability of the kind `K`, the trait as `dyn`: an implementation, or a
+/// shared `Arc` of one. `Form` distinguishes these and is always inferred:
 ///
 /// ```
 /// use a99_capabilities::{Capabilities, MemoryStore, Store};
@@ -37,8 +36,8 @@ pub trait Grant<K: ?Sized, Form> {
 
 macro_rules! capabilities {
     ($($(#[$doc:meta])* $field:ident: $with:ident, $kind:ident;)*) => {
-        /// What a run may use; everything is absent until granted. A run never
-        /// changes its set (security N15), so one may serve many runs.
+        /// Capabilities of a run; everything is absent until granted. A run never changes its
+        /// set (security N15), so one may serve many runs.
         #[derive(Clone, Default)]
         pub struct Capabilities {
             $($(#[$doc])* pub $field: Option<Arc<dyn $kind>>,)*
@@ -47,10 +46,10 @@ macro_rules! capabilities {
         impl Capabilities {
             /// The names of all capabilities, in the order of this table.
             pub const NAMES: &'static [&'static str] = &[$(stringify!($field)),*];
-            /// The names of their traits, in the same order.
+            /// Names of the traits, in the same order.
             pub const TRAITS: &'static [&'static str] = &[$(stringify!($kind)),*];
 
-            /// No capability at all.
+            /// The empty set.
             #[must_use]
             pub fn none() -> Capabilities {
                 Capabilities::default()
@@ -112,12 +111,11 @@ capabilities! {
     llm: with_llm, Llm;
     /// Chat with tools and images.
     llm_battery: with_llm_battery, LlmBattery;
-    /// Language models with streams, of which `llm` and `llmBattery` are made where those
-    /// are not granted.
+    /// Language models with streams; `llm` and `llmBattery` are derived from it unless granted.
     ai: with_ai, AiProvider;
     /// Sub-agents.
     agent: with_agent, AgentRunner;
-    /// The turn of an agent that lives.
+    /// The turn of a long-lived agent.
     agent_turn: with_agent_turn, AgentTurn;
     /// XML parsing.
     xml: with_xml, Xml;

@@ -1,16 +1,15 @@
-//! How much memory a host value takes, for stores that count what they hold.
+//! Estimated memory of host values, for stores that count their contents.
 
 use a99_core::value::Value;
 
-/// Estimated bytes of a member of an object beyond its key's text and its
-/// value: its handle, its hash, and the room that growth leaves empty.
+/// Estimated bytes of an object's member, in addition to its key's text and its value: handle,
+/// hash, and unused capacity.
 const MEMBER_BYTES: usize = 96;
 
-/// Estimated bytes of a text beyond its own: its counters, and what the
-/// allocator adds.
+/// Estimated bytes of a text in addition to its content: counters and allocator overhead.
 const TEXT_BYTES: usize = 32;
 
-/// Estimated bytes of an array or object that holds something, beyond that.
+/// Estimated bytes of an array or object that is not empty, in addition to its content.
 const CONTAINER_BYTES: usize = 96;
 
 /// Estimated bytes a value takes in memory: the handles of all nested values,

@@ -1,4 +1,4 @@
-//! Source code to programs, by way of the host.
+//! Transpilers of source code, provided by the host.
 
 use crate::error::{CapabilityError, Reply, ready};
 use crate::script::Table;
@@ -15,7 +15,7 @@ pub trait Transpiler: Send + Sync {
 pub struct ScriptedTranspiler(Table);
 
 impl ScriptedTranspiler {
-    /// Knows no source.
+    /// An empty table.
     #[must_use]
     pub fn new() -> ScriptedTranspiler {
         ScriptedTranspiler::default()
@@ -42,14 +42,14 @@ impl Transpiler for ScriptedTranspiler {
     }
 }
 
-/// What every [`Transpiler`] must hold to.
+/// Conformance suite of [`Transpiler`].
 #[cfg(feature = "testing")]
 pub(crate) mod suite {
     use super::Transpiler;
     use crate::error::{SuiteResult, ensure, expect, refused};
     use a99_core::value::Value;
 
-    /// `good` is a source that transpiles.
+    /// `good` is a valid source.
     pub async fn conformance(transpiler: &dyn Transpiler, good: &str) -> SuiteResult {
         let program = expect(
             transpiler.transpile(good.into()).await,

@@ -1,11 +1,11 @@
-//! Waiting for a future on a thread, for hosts and tests without an executor.
+//! Blocking on a future, for hosts and tests without an executor.
 
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 
-/// Wakes a thread that is parked.
+/// Unparks a thread.
 struct Unpark(Thread);
 
 impl Wake for Unpark {
@@ -14,8 +14,8 @@ impl Wake for Unpark {
     }
 }
 
-/// Drives a future to its end on the calling thread, which sleeps until it is woken. Not
-/// for threads that drive other futures, nor for futures that need a runtime.
+/// Runs a future to completion on the calling thread, which sleeps between wake-ups. Unsuitable
+/// for threads that poll other futures, and for futures that need a runtime.
 ///
 /// ```
 /// use a99_capabilities::{MemoryStore, Store, block_on};

@@ -1,11 +1,11 @@
-//! XML parsing by way of the host.
+//! XML parsing, provided by the host.
 
 use crate::error::{CapabilityError, Reply, ready};
 use crate::script::Table;
 use a99_core::value::Value;
 
-/// Parses XML. An implementation reads no document type, resolves no external
-/// entity and bounds depth and expansion (security N12).
+/// Parses XML. An implementation reads no document type, resolves no external entity, and
+/// bounds depth and expansion (security N12).
 pub trait Xml: Send + Sync {
     /// Calls `parse(text)`; the shape of the reply is the host's choice.
     fn parse(&self, text: Value) -> Reply<'_>;
@@ -16,7 +16,7 @@ pub trait Xml: Send + Sync {
 pub struct ScriptedXml(Table);
 
 impl ScriptedXml {
-    /// Knows no document.
+    /// An empty table.
     #[must_use]
     pub fn new() -> ScriptedXml {
         ScriptedXml::default()
@@ -47,7 +47,7 @@ impl Xml for ScriptedXml {
     }
 }
 
-/// What every [`Xml`] must hold to.
+/// Conformance suite of [`Xml`].
 #[cfg(feature = "testing")]
 pub(crate) mod suite {
     use super::Xml;

@@ -1,16 +1,15 @@
-//! One program on the oracle, on the machine, and on the machine through an
-//! `.a99b` file: does everything that a host can see agree?
+//! Differential test of one program on the oracle, on the machine, and on the machine through
+//! an `.a99b` file: all host-visible results must agree.
 //!
-//! Compared are the result, the error with its op, fuel to the micro-unit, the
-//! calls of host atoms and capabilities in order with what they were given,
-//! and the trace. Not compared:
+//! Compared are the result, the error with its op, fuel to the micro-unit, the calls of host
+//! atoms and capabilities in order with their arguments, and the trace. Not compared:
 //!
-//! * what a run that gives a cyclic value says and used;
-//! * texts that one JavaScript engine words for itself and programs should not
-//!   rely on (`worded`), in errors and wherever a program caught one;
-//! * a vector whose run the oracle does not judge with it: it reached an atom of a host;
-//! * how far an exhausted budget was overdrawn in the metered model, where
-//!   long texts are paid for piece by piece.
+//! * message and fuel of a run that returns a cyclic value;
+//! * texts whose wording is specific to one JavaScript engine, which programs should not rely
+//!   on (`worded`), in errors and wherever a program caught one;
+//! * a vector whose run reached an atom of a host, which the oracle does not judge;
+//! * the overdraft of an exhausted budget in the metered model, where long texts are paid for
+//!   piece by piece.
 
 use crate::generate::Case;
 use crate::vectors::{
@@ -19,47 +18,47 @@ use crate::vectors::{
 use a99_core::fuel::Fuel;
 use a99_core::value::Value;
 
-/// What a trace says of a value that holds itself.
+/// Trace text of a cyclic value.
 const NOT_SHOWN: &str = "[not shown]";
 
-/// Whether an error is about a result that holds itself.
+/// True if an error is about a cyclic result.
 fn is_cyclic(message: &str) -> bool {
     message.contains("value contains a cycle") || message.contains("value is cyclic")
 }
 
-/// What stands for every text that engines word for themselves.
+/// Placeholder for texts that engines word differently.
 const WORDED: &str = "(a text of the engine)";
 
 /// The message of an exhausted budget.
 const OUT_OF_FUEL: &str = "Out of Fuel";
 
-/// What is said of a run that the oracle does not judge: no random program has one.
+/// Outcome of a run that the oracle does not judge: random programs have none.
 const NOT_JUDGED: &str = "the oracle does not judge it";
 
-/// More than any of these runs takes, in milliseconds.
+/// A timeout longer than any of these runs, in milliseconds.
 const NO_TIMEOUT_MS: f64 = 600_000.0;
 
-/// Longer traces lose their first events, on the machine alone.
+/// Most trace events: the machine alone drops the first ones of longer traces.
 const MOST_EVENTS: usize = 1_000;
 
-/// What a host saw of a run.
+/// Host-visible results of a run.
 #[derive(Debug, PartialEq)]
 struct Seen {
     /// Empty if the engine does not judge the run.
     outcome: Vec<(String, String)>,
 }
 
-/// Where the engines differ about a case, `None` if they agree.
+/// Describes the engines' difference on a case; `None` if they agree.
 #[must_use]
 pub fn difference(case: &Case) -> Option<String> {
     difference_of(&case.to_value())
 }
 
-/// The same for a case in the format of vectors.
+/// Like [`difference`], for a case in the format of vectors.
 #[must_use]
 pub fn difference_of(whole: &Value) -> Option<String> {
     match Vector::of_value(whole.clone()) {
-        // Not the time that little fuel buys, which is real time.
+        // Without the timeout that little fuel implies, which is real time.
         Ok(vector) => difference_with(&vector, &|spec| {
             spec.timeout_ms = spec.timeout_ms.or(Some(NO_TIMEOUT_MS));
         }),
@@ -67,8 +66,8 @@ pub fn difference_of(whole: &Value) -> Option<String> {
     }
 }
 
-/// How the engines differ about a vector whose budget ends at one of the moments that
-/// its trace tells, or right before or after one; `most` of these are tried.
+/// Compares the engines on a vector whose budget ends at one of the moments in its trace, or
+/// right before or after one; tries `most` of these.
 ///
 /// # Errors
 /// The first difference, with its budget.
@@ -77,7 +76,7 @@ pub fn difference_at_ends(vector: &Vector, metered: bool, most: usize) -> Result
         move |spec: &mut RunSpec| {
             spec.trace = true;
             spec.metered |= metered;
-            // Not the time that little fuel buys, which is real time.
+            // Without the timeout that little fuel implies, which is real time.
             spec.timeout_ms = Some(NO_TIMEOUT_MS);
             spec.fuel = fuel.unwrap_or(spec.fuel);
         }
@@ -116,7 +115,7 @@ pub fn difference_at_ends(vector: &Vector, metered: bool, most: usize) -> Result
     Ok(())
 }
 
-/// Where the engines differ about a vector with changed options.
+/// The engines' difference on a vector with changed options.
 fn difference_with(vector: &Vector, change: &dyn Fn(&mut RunSpec)) -> Option<String> {
     let vm = match see(&VmEngine, vector, change) {
         Ok(vm) => vm,
@@ -158,7 +157,7 @@ fn see(
     match made {
         EngineOutcome::NotJudged => return Ok(Seen { outcome }),
         EngineOutcome::Rejected { message } => {
-            // Which of several diagnostics comes first is nobody's promise.
+            // The order of several diagnostics is unspecified.
             say(
                 "rejected",
                 String::from(if message.is_empty() { "" } else { "yes" }),
@@ -175,7 +174,7 @@ fn see(
                 .as_ref()
                 .is_some_and(|e| is_cyclic(&e.message.to_string()))
             {
-                // How far a copy of such a value got is the engine's business.
+                // The progress of copying such a value is unspecified.
                 say("error", "a cycle".to_owned());
                 return Ok(Seen { outcome });
             }
@@ -219,7 +218,7 @@ fn show_event(e: &EngineEvent, overdrawn: bool) -> String {
         e.op,
         show(&e.input),
         show(&e.state_diff),
-        // The key of a body is each engine's own.
+        // The key of a body is engine-specific.
         match e.op == "hash" && e.input.get("value").is_some_and(|v| v.as_array().is_some()) {
             true => "a digest".to_owned(),
             false => show(&e.result),
@@ -228,7 +227,7 @@ fn show_event(e: &EngineEvent, overdrawn: bool) -> String {
     )
 }
 
-/// A value with texts of the engine replaced.
+/// A value with engine-specific texts replaced.
 fn show(value: &Value) -> String {
     match value {
         Value::Undefined => "undefined".to_owned(),
@@ -241,13 +240,13 @@ fn show(value: &Value) -> String {
             let mut members: Vec<String> = map
                 .iter_js_order()
                 .filter(|(_, v)| !v.is_undefined())
-                // When a cached value ends is a matter of the clock.
+                // The expiry of a cached value depends on the clock.
                 .map(|(k, v)| match *k == "_exp" {
                     true => "_exp".to_owned(),
                     false => format!("{k:?}:{}", show(v)),
                 })
                 .collect();
-            // The order of own variables in a state is not a promise.
+            // The order of own variables in a state is unspecified.
             members.sort();
             format!("{{{}}}", members.join(","))
         }
@@ -256,7 +255,7 @@ fn show(value: &Value) -> String {
     }
 }
 
-/// Beginnings of texts that JavaScript engines word differently.
+/// Prefixes of texts that JavaScript engines word differently.
 const BEGINNINGS: &[&str] = &[
     "JSON Parse error",
     "undefined is not",
@@ -273,7 +272,7 @@ const BEGINNINGS: &[&str] = &[
 
 /// Parts of such texts.
 const PARTS: &[&str] = &[
-    // The end of a cached value's life, in a message of the script.
+    // Expiry of a cached value, in a message of the script.
     "_exp",
     "is not an object",
     "is not a function",

@@ -1,9 +1,7 @@
-//! Bodies of the fuzz targets: each takes any bytes, and panics if something
-//! that must hold does not.
+//! Bodies of the fuzz targets: each takes any bytes, and panics if an invariant is violated.
 //!
-//! They are plain functions, so that the same code serves cargo-fuzz (the
-//! crate `fuzz`), the replay of stored inputs in ordinary tests, and a loop of
-//! random mutation on the stable toolchain.
+//! They are plain functions, so that cargo-fuzz (the crate `fuzz`), the replay of stored inputs
+//! in ordinary tests, and a loop of random mutation on the stable toolchain share them.
 
 pub mod artifact;
 mod builders;
@@ -21,11 +19,11 @@ use agent99::{Agent, Capabilities, Engine, Outcome, RunOptions};
 pub use source::any_text as source;
 use std::sync::LazyLock;
 
-/// Fuel of a run of a fuzz target.
+/// Fuel of a fuzzed run.
 const FUEL: f64 = 20.0;
-/// Heap of such a run.
+/// Heap bytes of a fuzzed run.
 const HEAP_BYTES: usize = 2 << 20;
-/// Milliseconds of such a run.
+/// Timeout of a fuzzed run in milliseconds.
 const TIMEOUT_MS: u64 = 200;
 
 /// The body of a target.
@@ -52,20 +50,20 @@ pub const TARGETS: [(&str, Target); 15] = [
 
 static ENGINE: LazyLock<Engine> = LazyLock::new(|| Engine::builder().build());
 
-/// The 9p server, with a hostile guest, on folders of its own.
+/// The 9p server, with a hostile guest, on temporary folders.
 ///
 /// # Panics
-/// If the server fails, or changed what the guest may not change.
+/// If the server fails, or changed protected data.
 pub fn p9(data: &[u8]) {
     let folder = tempfile::tempdir().expect("a folder");
     a99_sandbox_p9::fuzz::messages(folder.path(), data);
 }
 
-/// What a damaged store may hold: bytes that read as a value are written as ones that read
-/// as the same, and a query that is read selects, whatever it is asked of.
+/// A damaged store: decoded values encode to bytes that decode to the same value, and a decoded
+/// query selects from any documents.
 ///
 /// # Panics
-/// If they are not.
+/// If they differ.
 pub fn stored(data: &[u8]) {
     let Some(value) = StoredValue::read(data) else {
         return;
@@ -81,10 +79,10 @@ pub fn stored(data: &[u8]) {
     let _ = StoredKey::of(value);
 }
 
-/// The JSON reader: what it accepts, it writes and reads again the same.
+/// The JSON reader: accepted text is written and read again unchanged.
 ///
 /// # Panics
-/// If it does not.
+/// If the value changed.
 pub fn reader(data: &[u8]) {
     let Ok(document) = Document::parse(data, &Limits::default()) else {
         return;
@@ -107,7 +105,7 @@ pub fn reader(data: &[u8]) {
 /// The parsers of condition texts and formulas, in both dialects.
 ///
 /// # Panics
-/// If a parser does.
+/// If a parser panics.
 pub fn condition(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let quoted = Value::from(text.as_ref()).to_json_string();
@@ -120,10 +118,10 @@ pub fn condition(data: &[u8]) {
     compile(program.as_bytes());
 }
 
-/// The compiler, which verifies what it makes.
+/// The compiler, which verifies its output.
 ///
 /// # Panics
-/// If it does, or makes a program that does not verify.
+/// If it panics, or its program does not verify.
 pub fn compile(data: &[u8]) {
     if let Err(refused) = ENGINE.compile(data.to_vec()) {
         assert!(refused.iter().next().is_some(), "a refusal says why");
@@ -131,11 +129,11 @@ pub fn compile(data: &[u8]) {
     }
 }
 
-/// The verifier: a compiled program is damaged at random; what is accepted
-/// all the same must run without a panic.
+/// The verifier: a compiled program is damaged at random; an accepted one must run without a
+/// panic.
 ///
 /// # Panics
-/// If anything does.
+/// If any step panics.
 pub fn verify(data: &[u8]) {
     let (seed, damage) = data.split_at(data.len() / 2);
     damage::damaged(&Case::from_bytes(seed).program(), damage);
@@ -144,7 +142,7 @@ pub fn verify(data: &[u8]) {
 /// A whole program: compiled and run with little fuel, memory and time.
 ///
 /// # Panics
-/// If anything does.
+/// If any step panics.
 pub fn run(data: &[u8]) {
     let Ok(agent) = ENGINE.compile(data.to_vec()) else {
         return;
@@ -181,11 +179,10 @@ pub fn agree(data: &[u8]) {
     }
 }
 
-/// Chains of builder calls: the program is the same after its JSON was written
-/// and read, and compiles alike.
+/// Chains of builder calls: the program survives a round trip through JSON, and compiles alike.
 ///
 /// # Panics
-/// If it is not, or the chain's faults are not those that were made.
+/// If it does not, or the builder's errors differ from the injected ones.
 pub fn builders(data: &[u8]) {
     builders::round_trip(data);
 }

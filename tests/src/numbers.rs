@@ -1,11 +1,11 @@
-//! Random numbers of tests: Marsaglia's xorshift, the same everywhere.
+//! Deterministic random numbers for tests: Marsaglia's xorshift.
 
-/// Its state.
+/// State of the generator.
 #[derive(Clone, Debug)]
 pub struct Numbers(u64);
 
 impl Numbers {
-    /// Numbers that follow from a seed; near seeds give far numbers.
+    /// A generator for a seed; near seeds give unrelated numbers.
     #[must_use]
     pub fn new(seed: u64) -> Numbers {
         let mut numbers = Numbers(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
@@ -15,7 +15,7 @@ impl Numbers {
         numbers
     }
 
-    /// Numbers that begin with this state, which is not 0.
+    /// A generator with this state, which must not be 0.
     #[must_use]
     pub fn of_state(state: u64) -> Numbers {
         Numbers(state)
@@ -30,12 +30,12 @@ impl Numbers {
         self.0
     }
 
-    /// A number below `n`; 0 if `n` is.
+    /// A number below `n`, or 0 if `n` is 0.
     pub fn below(&mut self, n: usize) -> usize {
         (self.next() >> 16) as usize % n.max(1)
     }
 
-    /// Whether it is the turn of what happens once in `n` times.
+    /// True once in `n` times, at random.
     pub fn one_in(&mut self, n: usize) -> bool {
         self.below(n) == 0
     }

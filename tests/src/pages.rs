@@ -1,7 +1,7 @@
-//! Fence reader: the code blocks of Markdown pages, with the lines they stand on.
+//! Reader of the code blocks in Markdown pages, with their line numbers.
 //!
-//! What the tests of pages expect of a block is said by the first word after its
-//! fence; `docs/README.md` lists the words.
+//! The first word after a fence gives the expectation of the page tests; `docs/README.md` lists
+//! the words.
 
 use std::path::{Path, PathBuf};
 
@@ -12,16 +12,16 @@ pub struct Fence {
     pub page: String,
     /// The line of the opening fence, from 1.
     pub line: usize,
-    /// The word after the fence: `json`, `runs`; empty where there is none.
+    /// The word after the fence, such as `json` or `runs`; may be empty.
     pub kind: String,
-    /// The word after that one: the name of a file, or empty.
+    /// The next word: the name of a file, or empty.
     pub name: String,
-    /// What stands between the fences.
+    /// The text between the fences.
     pub text: String,
 }
 
 impl Fence {
-    /// Where the block stands, as `docs/language.md:12`.
+    /// The place of the block, as `docs/language.md:12`.
     #[must_use]
     pub fn place(&self) -> String {
         format!("{}:{}", self.page, self.line)
@@ -61,7 +61,7 @@ pub fn fences(page: &str, text: &str) -> Vec<Fence> {
     found
 }
 
-/// The pages that people read: those at the root, of `docs` and of `examples`.
+/// The pages for readers: those at the root, of `docs` and of `examples`.
 ///
 /// # Errors
 /// A folder or page that cannot be read, with its name.

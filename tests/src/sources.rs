@@ -1,5 +1,5 @@
-//! Random programs in the source form, for the comparison with JavaScript: their values
-//! have types, so that most of what they do is meant, and their loops end.
+//! Random programs in the source form, for the comparison with JavaScript. Their values are
+//! typed, so that most operations are meaningful, and their loops end.
 
 mod control;
 mod forms;
@@ -8,7 +8,7 @@ mod values;
 use crate::numbers::Numbers;
 use std::fmt::Write as _;
 
-/// What an expression gives.
+/// Type of an expression.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum Type {
     Number,
@@ -28,7 +28,7 @@ const TYPES: [Type; 5] = [Number, Text, Bool, List, Object];
 struct Variable {
     name: String,
     ty: Type,
-    /// Whether it may be set.
+    /// True if it may be set.
     is_open: bool,
 }
 
@@ -38,20 +38,20 @@ struct Helper {
     name: String,
     params: Vec<Type>,
     gives: Type,
-    /// Whether it must be waited for.
+    /// True if the helper is async.
     waits: bool,
-    /// Whether it takes any numbers behind its parameters.
+    /// True if it takes any numbers after its parameters.
     has_rest: bool,
 }
 
-/// What a `return` would end.
+/// The function that a `return` would end.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum Function {
-    /// The agent, whose results differ.
+    /// The agent, with results of any type.
     Agent,
-    /// A helper that gives such values.
+    /// A helper with this result type.
     Helper(Type),
-    /// A callback, or what is no function yet.
+    /// A callback, or no function.
     None,
 }
 
@@ -62,20 +62,20 @@ struct Writer {
     helpers: Vec<Helper>,
     next: usize,
     indent: usize,
-    /// Whether calls that wait may stand here.
+    /// True if async calls are allowed here.
     may_wait: bool,
-    /// Loops and callbacks around.
+    /// Number of enclosing loops and callbacks.
     around: usize,
-    /// Whether `break` leaves a loop here.
+    /// True if `break` leaves a loop here.
     in_loop: bool,
-    /// Labels of loops around.
+    /// Labels of enclosing loops.
     labels: Vec<String>,
     function: Function,
-    /// Lists that a loop goes over.
+    /// Lists that a loop iterates over.
     busy: Vec<String>,
 }
 
-/// A program that follows from a seed.
+/// The program of a seed.
 #[must_use]
 pub fn source(seed: u64) -> String {
     let mut writer = Writer {
@@ -118,7 +118,7 @@ impl Writer {
 
     fn name(&mut self, stem: &str) -> String {
         self.next += 1;
-        // Some names mean something to programs in JSON.
+        // Some names are special in JSON programs.
         match self.next {
             4 => "result".to_owned(),
             7 => "error".to_owned(),
@@ -165,7 +165,7 @@ impl Writer {
     fn helper(&mut self, name: &str, params: Vec<Type>, gives: Type, is_arrow: bool) {
         let helpers = self.helpers.len();
         let names: Vec<String> = params.iter().map(|_| self.name("p")).collect();
-        // What is around belongs to another function.
+        // The enclosing variables belong to another function.
         let around = self.variables.clone();
         self.variables.iter_mut().for_each(|v| v.is_open = false);
         for (name, ty) in names.iter().zip(&params) {
@@ -182,7 +182,7 @@ impl Writer {
         let in_loop = std::mem::take(&mut self.in_loop);
         let labels = std::mem::take(&mut self.labels);
         let function = std::mem::replace(&mut self.function, Function::Helper(gives));
-        // It may be called while a loop goes over any list.
+        // It may be called while a loop iterates over any list.
         let busy = std::mem::replace(&mut self.busy, vec![String::new()]);
         let loops = std::mem::take(&mut self.around);
         let waits = std::mem::take(&mut self.may_wait);
@@ -225,7 +225,7 @@ impl Writer {
         self.may_wait = true;
         self.line("const log = [];");
         self.line("const note = (x) => { log.push(x); return x };");
-        // Nothing tells what it is given.
+        // Nothing determines the types of its parameters.
         self.line("const apart = (a, b) => a - b;");
         for (name, params) in [("note", vec![Number]), ("apart", vec![Number, Number])] {
             self.helpers.push(Helper {
@@ -257,7 +257,7 @@ impl Writer {
         self.line("}");
     }
 
-    /// Statements in braces that are open.
+    /// Statements in open braces.
     fn body(&mut self, depth: usize) {
         self.indent += 1;
         let mark = self.variables.len();
@@ -270,7 +270,7 @@ impl Writer {
         self.indent -= 1;
     }
 
-    /// Whether the function `apart` is in sight, as it is in the agent.
+    /// True if the function `apart` is visible, as in the agent.
     fn has_apart(&self) -> bool {
         self.helpers.iter().any(|helper| helper.name == "apart")
     }
@@ -317,7 +317,7 @@ impl Writer {
         let ty = self.ty();
         let value = self.expr(ty, 3);
         let word = self.pick(&["let", "const"]);
-        // A name of an outer block, now and then.
+        // Sometimes the name of an outer block.
         let name = self.name("v");
         self.line(&format!("{word} {name} = {value};"));
         self.declare(&name, ty, word == "let");
@@ -393,7 +393,7 @@ impl Writer {
             return self.declaration();
         };
         if !self.busy.is_empty() {
-            // It could be the same list by another name.
+            // It could be the same list under another name.
             return self.assignment();
         }
         let value = self.expr(Number, 2);

@@ -1,8 +1,8 @@
-//! Loops over numbers under the interpreter and under the compiled tier, which compiles each
-//! loop at its first turn: results, fuel, errors, pauses and snapshots must be the same.
+//! Numeric loops under the interpreter and under the compiled tier, which compiles each loop in
+//! its first iteration: results, fuel, errors, pauses and snapshots must be equal.
 //!
-//! Programs follow from bytes: loops in loops, over variables that are numbers most of the
-//! time, with steps that machine code has no form for among those that it has.
+//! Programs follow from bytes: nested loops over mostly numeric variables, with some steps that
+//! machine code does not support.
 
 use crate::generate::choice::Choices;
 use a99_core::fuel::Fuel;
@@ -16,19 +16,19 @@ use std::time::Duration;
 /// Fuel of the first run of a program, in units.
 const FUEL: f64 = 30.0;
 
-/// Budgets that are tried of each program, beside the whole.
+/// Budgets tried for each program, in addition to the whole.
 const BUDGETS: i64 = 10;
 
-/// Longest slices of the runs that are watched.
+/// Longest slices of the observed runs.
 const SLICES: [u32; 4] = [1, 60, 333, 16_384];
 
-/// Pauses of a run that are looked at; at each of these the runs are compared as bytes.
+/// Observed pauses of a run; at each the runs are compared as bytes.
 const PAUSES: usize = 40;
 
 /// Variables of the programs.
 const NAMES: [&str; 5] = ["a", "b", "c", "d", "e"];
 
-/// Numbers at which arithmetic has borders.
+/// Numbers at the limits of arithmetic.
 const ODD: [f64; 12] = [
     0.0,
     -0.0,
@@ -51,7 +51,7 @@ fn engine(tier: CompiledTier) -> Engine {
     Engine::builder().compiled_tier(tier).build()
 }
 
-/// The program of some bytes, as JSON, and its arguments.
+/// The program of these bytes, as JSON, and its arguments.
 #[must_use]
 pub fn program(bytes: &[u8]) -> (Json, Value) {
     let mut generator = Generator {
@@ -73,8 +73,8 @@ pub fn program(bytes: &[u8]) -> (Json, Value) {
     (json!({"op": "seq", "steps": steps}), args.into())
 }
 
-/// Runs the program of some bytes in both ways, whole and with budgets that end within it,
-/// and pause by pause; how many of its loops were compiled.
+/// Runs the program of these bytes in both ways, whole, with budgets that end within it, and
+/// pause by pause; returns the number of compiled loops.
 ///
 /// # Panics
 /// If the runs differ.
@@ -94,7 +94,7 @@ pub fn agree(bytes: &[u8]) -> usize {
     let whole = both.compare(FUEL, &text);
     let used = whole.fuel_used.micro();
     for part in 1..=BUDGETS {
-        // The last ones end where the run does, and right before.
+        // The last budgets end at the run's end, and right before.
         let micro = match BUDGETS - part {
             behind @ 0..2 => used - behind,
             _ => used / BUDGETS * part,
@@ -120,7 +120,7 @@ fn options(fuel: f64) -> RunOptions {
     options.timeout_ms(600_000)
 }
 
-/// What is seen of a run that ended.
+/// Comparable text of a finished run.
 fn seen(outcome: &Outcome) -> String {
     let (result, used) = (outcome.result.to_json_string(), outcome.fuel_used);
     // JSON has neither NaN nor -0.
@@ -135,7 +135,8 @@ impl Both {
     fn compare(&self, fuel: f64, text: &str) -> Outcome {
         let args = || self.args.clone();
         let theirs = INTERPRETED.run_sync(&self.interpreted, args(), options(fuel));
-        // Loops are compiled in the first run, and run from their first turn in the second.
+        // Loops are compiled in the first run, and used from their first iteration in the
+        // second.
         for _ in 0..2 {
             let ours = COMPILED.run_sync(&self.compiled, args(), options(fuel));
             assert_eq!(seen(&ours), seen(&theirs), "budget {fuel}: {text}");
@@ -169,7 +170,7 @@ impl Both {
             let bytes = theirs.snapshot().expect("a run that pauses");
             assert!(ours.snapshot().expect("a run that pauses") == bytes, "{at}");
             if pause % 7 == 3 {
-                // What the one was, the other goes on with.
+                // The other engine continues from this one's snapshot.
                 theirs = restore(&INTERPRETED, &self.interpreted, &bytes, slice);
                 ours = restore(&COMPILED, &self.compiled, &bytes, slice);
             }
@@ -184,10 +185,10 @@ fn restore(engine: &Engine, agent: &Agent, bytes: &[u8], slice: u32) -> Run {
     run
 }
 
-/// Makes programs of bytes.
+/// Generates programs from bytes.
 struct Generator<'b> {
     choices: Choices<'b>,
-    /// Steps that may still be made.
+    /// Number of steps that may still be generated.
     left: usize,
 }
 
@@ -203,7 +204,7 @@ impl Generator<'_> {
         }
     }
 
-    /// A loop that counts; deeper ones end sooner.
+    /// A counting loop; nested ones have fewer iterations.
     fn turns(&mut self, depth: usize) -> Vec<Json> {
         let counter = ["i", "j", "k"][depth.min(2)];
         let most = if depth == 0 { 60 } else { 6 };
@@ -251,7 +252,7 @@ impl Generator<'_> {
             }
             10 | 11 if depth < 3 => self.turns(depth + 1),
             12 => {
-                // Own to the block that it stands in.
+                // A variable of the enclosing block.
                 let value = self.value(1);
                 vec![set("w", value), set(name, ident("w"))]
             }
@@ -271,7 +272,7 @@ impl Generator<'_> {
                 }
             }
             _ => {
-                // No machine code has this.
+                // Machine code does not support this.
                 let text = json!({"$expr": "literal", "value": "n"});
                 let step = set("t", binary("+", text, ident(name)));
                 vec![json!({"op": "if", "condition": "i == 11", "then": [step]})]

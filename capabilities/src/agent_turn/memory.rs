@@ -1,4 +1,4 @@
-//! A turn in memory: what a program changed, as a list.
+//! In-memory turn, which records a program's changes.
 
 use super::requests::{
     MessageFailure, MessageUpdate, TurnEvent, TurnMessage, TurnTimer, merge_state, timer_name,
@@ -11,28 +11,28 @@ use a99_core::text::Text;
 use a99_core::value::{Map, Value};
 use std::sync::Mutex;
 
-/// Bytes that state, settings and changes of a turn may take, at most.
+/// Most bytes of a turn's state, settings and changes.
 const MAX_BYTES: usize = 16 << 20;
 
-/// What a program did with its turn.
+/// A change that a program made in its turn.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TurnChange {
-    /// It sent a message, which got this identity.
+    /// A sent message and its identity.
     Sent(Text, TurnMessage),
-    /// It added to a message, or ended it.
+    /// Text appended to a message, or its end.
     Updated(MessageUpdate),
-    /// It said that a message failed.
+    /// A message marked as failed.
     Failed(MessageFailure),
-    /// It published an event, which got this identity.
+    /// A published event and its identity.
     Published(Text, TurnEvent),
-    /// It set a timer.
+    /// A timer that was set.
     TimerSet(TurnTimer),
-    /// It removed a timer.
+    /// A timer that was removed.
     TimerCancelled(Text),
 }
 
-/// A turn that is kept in memory, for tests and scripts: identities count up, and storage
-/// answers by the statement.
+/// A turn in memory, for tests and scripts. Identities count up, and storage answers are
+/// scripted by statement.
 #[derive(Debug)]
 pub struct MemoryTurn {
     inner: Mutex<Inner>,
@@ -62,7 +62,7 @@ impl Default for Inner {
 }
 
 impl Inner {
-    /// Counts what is kept.
+    /// Counts the bytes of a recorded value.
     fn take(&mut self, value: &Value) -> Result<(), CapabilityError> {
         let bytes = self.bytes.saturating_add(value_bytes(value) + 64);
         if bytes > MAX_BYTES {
@@ -97,27 +97,27 @@ impl MemoryTurn {
         }
     }
 
-    /// The same with this state.
+    /// The same turn with this state.
     #[must_use]
     pub fn with_state(self, state: Value) -> MemoryTurn {
         lock(&self.inner).state = state;
         self
     }
 
-    /// The same with these settings.
+    /// The same turn with these settings.
     #[must_use]
     pub fn with_settings(self, settings: Value) -> MemoryTurn {
         lock(&self.inner).settings = settings;
         self
     }
 
-    /// The same with this identity.
+    /// The same turn with this identity.
     #[must_use]
     pub fn with_identity(self, identity: Value) -> MemoryTurn {
         MemoryTurn { identity, ..self }
     }
 
-    /// The same with a storage that gives these answers: an object by statement.
+    /// The same turn with scripted storage answers: an object with a member for each statement.
     #[must_use]
     pub fn with_storage(self, answers: Value) -> MemoryTurn {
         MemoryTurn {
@@ -126,7 +126,7 @@ impl MemoryTurn {
         }
     }
 
-    /// What was done so far, in its order.
+    /// The changes so far, in order.
     #[must_use]
     pub fn changes(&self) -> Vec<TurnChange> {
         lock(&self.inner).changes.clone()

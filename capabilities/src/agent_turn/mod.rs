@@ -1,8 +1,8 @@
-//! Turn of an agent that lives: what a program that handles an event may read and change.
+//! Turn of a long-lived agent: the data that an event handler may read and change.
 //!
-//! What a program does here is part of the turn: it happens when the turn is committed, whole
-//! or not at all, and happens again, under the same identities, when the turn is run again
-//! (D91). So nothing of it waits for the world, and reading gives what the turn itself left.
+//! Changes are part of the turn: they commit with it, whole or not at all, and a repeated turn
+//! makes them again under the same identities (D91). Therefore no method waits for external
+//! work, and reads see the turn's own changes.
 
 mod memory;
 mod requests;
@@ -20,63 +20,62 @@ use crate::store::ScanMeter;
 use a99_core::value::Value;
 use std::sync::Arc;
 
-/// How a statement of the agent's own tables is run.
+/// Kinds of statements on the agent's own tables.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum TurnQuery {
-    /// Statements without parameters, of which nothing is given.
+    /// Statements without parameters and without a result.
     Exec,
-    /// One that changes rows: `{changes, lastInsertRowId}`.
+    /// A statement that changes rows: `{changes, lastInsertRowId}`.
     Run,
-    /// The first row as an object, nothing if there is none.
+    /// The first row as an object, if any.
     Get,
     /// All rows: a list of objects.
     All,
 }
 
-/// The turn of an agent in which a program runs. Whoever implements it reads what the program
-/// gave with [`TurnMessage::read`] and its like, so that every host refuses the same.
+/// The turn of an agent in which a program runs. Implementations read the program's values with
+/// [`TurnMessage::read`] and its like, so that every host refuses the same ones.
 pub trait AgentTurn: Send + Sync {
-    /// The agent's state, with what the turn changed of it.
+    /// The agent's state with the changes of this turn.
     fn state(&self) -> Reply<'_>;
 
-    /// Lays an object over the state, members of members too ([`merge_state`]); or replaces
-    /// the state.
+    /// Merges an object into the state at every depth ([`merge_state`]), or replaces the state.
     fn set_state(&self, state: Value, replace: bool) -> Done<'_>;
 
-    /// The agent's settings: defaults, the host's configuration, what users changed.
+    /// The agent's settings: defaults, the host's configuration, and users' changes.
     fn settings(&self) -> Reply<'_>;
 
-    /// Lays an object over what users changed of the settings.
+    /// Merges an object into the users' changes of the settings.
     fn set_settings(&self, settings: Value) -> Done<'_>;
 
-    /// Who the agent is: an object with `agent`, `channel`, `handle` and `id`, and what else
-    /// the host tells.
+    /// The agent's identity: an object with `agent`, `channel`, `handle` and `id`, and further
+    /// members of the host.
     fn identity(&self) -> Reply<'_>;
 
-    /// Sends a message ([`TurnMessage`]) and gives its identity, a text.
+    /// Sends a message ([`TurnMessage`]); gives its identity, a text.
     fn send(&self, message: Value) -> Reply<'_>;
 
-    /// Adds to a message, or ends it ([`MessageUpdate`]).
+    /// Appends to a message, or completes it ([`MessageUpdate`]).
     fn update(&self, update: Value) -> Done<'_>;
 
-    /// Says that a message failed ([`MessageFailure`]).
+    /// Marks a message as failed ([`MessageFailure`]).
     fn fail(&self, failure: Value) -> Done<'_>;
 
-    /// Publishes an event of the agent's own ([`TurnEvent`]) and gives its identity, a text.
+    /// Publishes an event of the agent ([`TurnEvent`]); gives its identity, a text.
     fn publish(&self, event: Value) -> Reply<'_>;
 
     /// Sets or replaces a timer ([`TurnTimer`]).
     fn set_timer(&self, timer: Value) -> Done<'_>;
 
-    /// Removes a timer, if there is one of the name.
+    /// Removes the timer of this name, if any.
     fn cancel_timer(&self, name: Value) -> Done<'_>;
 
-    /// Whether the agent has tables of its own.
+    /// True if the agent has tables.
     fn has_storage(&self) -> bool {
         false
     }
 
-    /// Runs a statement of SQL on the agent's own tables. `params` is a list, or nothing.
+    /// Runs an SQL statement on the agent's tables. `params` is a list, or absent.
     fn storage(&self, how: TurnQuery, sql: Value, params: Value) -> Reply<'_> {
         let _ = (how, sql, params);
         ready(Err(CapabilityError::new(
@@ -84,8 +83,9 @@ pub trait AgentTurn: Send + Sync {
         )))
     }
 
-    /// The same, which counts what the statement looked at ([`ScanMeter::add`]) and stops it when
-    /// that is more than the caller can pay. It must be the same each time that the turn runs.
+    /// Like [`AgentTurn::storage`], but counts the scanned data ([`ScanMeter::add`]) and stops
+    /// the statement when the caller cannot pay for more. The count must be the same in each
+    /// run of the turn.
     fn storage_counted(
         &self,
         how: TurnQuery,
@@ -98,7 +98,7 @@ pub trait AgentTurn: Send + Sync {
     }
 }
 
-/// What gives nothing but an error.
+/// Result of a method without a value.
 pub type Done<'a> = BoxFuture<'a, Result<(), CapabilityError>>;
 
 #[cfg(test)]

@@ -1,23 +1,23 @@
-//! What programs ask of a turn, read and checked.
+//! Requests of programs to a turn, read and checked.
 
 use crate::error::CapabilityError;
 use a99_core::text::Text;
 use a99_core::value::{Map, Value};
 
-/// Objects inside each other that are merged, at most.
+/// Most nested objects that are merged.
 pub const MAX_STATE_DEPTH: usize = 128;
 
-/// Bytes of a timer's name, at most.
+/// Longest timer name in bytes.
 const MAX_NAME_BYTES: usize = 128;
 
-/// The last moment of a timer, in milliseconds since the Unix epoch: the end of the year 9999.
+/// Latest due time of a timer, in milliseconds since the Unix epoch: the end of the year 9999.
 const LAST_MS: f64 = 253_402_300_799_999.0;
 
 fn wrong(op: &str, what: &str) -> CapabilityError {
     CapabilityError::new(format!("{op}: {what}"))
 }
 
-/// The members of a request, read one after the other.
+/// Reader of a request's members.
 struct Request<'a> {
     op: &'static str,
     members: &'a Map,
@@ -56,7 +56,7 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// What an event or a timer carries.
+    /// Payload of an event or a timer.
     fn payload(&self) -> Value {
         let payload = self.members.get("payload");
         payload.cloned().unwrap_or(Value::Undefined)
@@ -89,21 +89,21 @@ pub struct TurnMessage {
     pub content: Text,
     /// The identity of the message that it answers.
     pub reply_to: Option<Text>,
-    /// To whom: handles or identities of participants; to everybody if nobody is named.
+    /// Recipients: handles or identities of participants; empty for everybody.
     pub at: Vec<Text>,
-    /// What kind of content it is.
+    /// Type of the content.
     pub content_type: Option<Text>,
-    /// Whatever else the sender says: an object.
+    /// An object of additional data.
     pub metadata: Option<Value>,
-    /// Whether more of it follows, until it is completed.
+    /// True if more of the message follows, until it is completed.
     pub partial: bool,
 }
 
 impl TurnMessage {
-    /// The message of what a program gave.
+    /// Reads a program's message.
     ///
     /// # Errors
-    /// A member of another kind than it must be.
+    /// A member has the wrong type.
     pub fn read(value: &Value) -> Result<TurnMessage, CapabilityError> {
         let request = Request::of("agentSend", value)?;
         let at = match request.get("at") {
@@ -132,24 +132,24 @@ impl TurnMessage {
     }
 }
 
-/// More of a message, or its end.
+/// An addition to a message, or its end.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MessageUpdate {
     /// The identity of the message.
     pub id: Text,
-    /// What is appended.
+    /// Text to append.
     pub content: Option<Text>,
-    /// What kind of content it is from here on.
+    /// Type of the content from here on.
     pub content_type: Option<Text>,
-    /// Whether the message is whole now.
+    /// True if the message is complete.
     pub complete: bool,
 }
 
 impl MessageUpdate {
-    /// The update of what a program gave.
+    /// Reads a program's update.
     ///
     /// # Errors
-    /// A member of another kind than it must be.
+    /// A member has the wrong type.
     pub fn read(value: &Value) -> Result<MessageUpdate, CapabilityError> {
         let request = Request::of("agentUpdate", value)?;
         Ok(MessageUpdate {
@@ -161,22 +161,22 @@ impl MessageUpdate {
     }
 }
 
-/// What went wrong with a message.
+/// Failure of a message.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MessageFailure {
     /// The identity of the message.
     pub id: Text,
-    /// What went wrong.
+    /// Text of the failure.
     pub error: Text,
     /// A stable code.
     pub code: Option<Text>,
 }
 
 impl MessageFailure {
-    /// The failure of what a program gave.
+    /// Reads a program's failure of a message.
     ///
     /// # Errors
-    /// A member of another kind than it must be.
+    /// A member has the wrong type.
     pub fn read(value: &Value) -> Result<MessageFailure, CapabilityError> {
         let request = Request::of("agentFail", value)?;
         Ok(MessageFailure {
@@ -187,22 +187,23 @@ impl MessageFailure {
     }
 }
 
-/// An event of the agent's own.
+/// An event that the agent publishes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TurnEvent {
-    /// What kind of event it is.
+    /// Type of the event.
     pub kind: Text,
-    /// What it says.
+    /// Payload of the event.
     pub payload: Value,
-    /// Whether it is in the channel's log; seen only by those who are there if not.
+    /// True to store the event in the channel's log; otherwise only present participants
+    /// receive it.
     pub persist: bool,
 }
 
 impl TurnEvent {
-    /// The event of what a program gave.
+    /// Reads a program's event.
     ///
     /// # Errors
-    /// A member of another kind than it must be.
+    /// A member has the wrong type.
     pub fn read(value: &Value) -> Result<TurnEvent, CapabilityError> {
         let request = Request::of("agentPublish", value)?;
         Ok(TurnEvent {
@@ -213,33 +214,34 @@ impl TurnEvent {
     }
 }
 
-/// When a timer is due.
+/// Due time of a timer.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TimerDue {
     /// At this time, in milliseconds since the Unix epoch.
     At(f64),
-    /// So many milliseconds after the turn began.
+    /// This many milliseconds after the start of the turn.
     After(f64),
-    /// Again and again: a cron expression, with its time zone, UTC if there is none.
+    /// Recurring: a cron expression with its time zone, by default UTC.
     Cron(Text, Option<Text>),
 }
 
-/// A timer of an agent; one of a name.
+/// A timer of an agent; names are unique.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TurnTimer {
-    /// Its name.
+    /// Unique name.
     pub name: Text,
-    /// When it is due.
+    /// Due time.
     pub due: TimerDue,
-    /// What the agent gets with it.
+    /// Payload that the agent receives with the timer.
     pub payload: Value,
 }
 
 impl TurnTimer {
-    /// The timer of what a program gave.
+    /// Reads a program's timer.
     ///
     /// # Errors
-    /// A member of another kind than it must be; none or several of `at`, `after` and `cron`.
+    /// A member has the wrong type, or the request has none or several of `at`, `after` and
+    /// `cron`.
     pub fn read(value: &Value) -> Result<TurnTimer, CapabilityError> {
         let request = Request::of("agentSetTimer", value)?;
         let name = named_timer(request.op, request.named("name")?)?;
@@ -264,10 +266,10 @@ impl TurnTimer {
     }
 }
 
-/// The name of the timer that a program cancels.
+/// Reads the name of the timer to cancel.
 ///
 /// # Errors
-/// It is no text, empty, or longer than 128 bytes.
+/// The name is no text, is empty, or is longer than 128 bytes.
 pub fn timer_name(name: &Value) -> Result<Text, CapabilityError> {
     let op = "agentCancelTimer";
     let name = name.as_text().filter(|name| !name.is_empty());
@@ -285,17 +287,17 @@ fn named_timer(op: &str, name: Text) -> Result<Text, CapabilityError> {
     Ok(name)
 }
 
-/// Lays `over` over `state`: members of objects are merged one by one, at every depth;
-/// anything else of `over`, `null` and lists too, takes the place of what was there.
+/// Merges `over` into `state`: members of objects are merged at every depth; any other value in
+/// `over`, including `null` and lists, replaces the old one.
 ///
 /// # Errors
-/// `over` is no object, or both have more than [`MAX_STATE_DEPTH`] objects inside each other.
+/// `over` is no object, or both have more than [`MAX_STATE_DEPTH`] nested objects.
 pub fn merge_state(op: &str, state: &mut Value, over: Value) -> Result<(), CapabilityError> {
     if over.as_object().is_none() {
         return Err(wrong(op, "an object is expected"));
     }
-    // What is refused changes nothing, and nothing is copied: a call takes what `over` is
-    // worth, however large the state is.
+    // Checked first, so that a refused merge changes nothing. Nothing is copied: the time
+    // depends on the size of `over`, not of the state.
     if !can_merge(state, &over, MAX_STATE_DEPTH) {
         return Err(wrong(op, "the objects are too deep to be merged"));
     }
@@ -307,7 +309,7 @@ fn member<'a>(under: &'a Map, key: &Text) -> Option<&'a Value> {
     under.get_bytes(key.as_bytes())
 }
 
-/// Whether no more objects than `depth` meet inside each other. It recurses as deep.
+/// True if at most `depth` nested objects have to be merged. Recursion is as deep.
 fn can_merge(under: &Value, over: &Value, depth: usize) -> bool {
     let (Value::Object(under), Value::Object(over)) = (under, over) else {
         return true;
@@ -319,7 +321,7 @@ fn can_merge(under: &Value, over: &Value, depth: usize) -> bool {
         .all(|(key, value)| member(under, key).is_none_or(|old| can_merge(old, value, depth)))
 }
 
-/// Merges what [`can_merge`], as deep as that goes.
+/// Merges objects that passed [`can_merge`]; recursion is as deep.
 fn merge(under: &mut Value, over: Value) {
     match (under, over) {
         (Value::Object(under), Value::Object(over)) => {
@@ -361,7 +363,7 @@ mod tests {
         state.dispose();
     }
 
-    /// A call takes the time of what it lays over, not of the state below.
+    /// The time of a merge depends on the merged object, not on the state.
     #[test]
     fn e1_a_large_state_is_merged_in_place() {
         let least = |members: usize| {

@@ -1,4 +1,4 @@
-//! What every [`AgentTurn`] must hold to.
+//! Conformance suite of [`AgentTurn`].
 
 use super::{AgentTurn, TurnQuery};
 use crate::error::{SuiteResult, ensure, expect, refused};
@@ -8,8 +8,8 @@ fn object<const N: usize>(members: [(&str, Value); N]) -> Value {
     Value::Object(members.into_iter().collect::<Map>())
 }
 
-/// Replaces and changes the state, sends to everybody, sets and cancels the timer
-/// `a99-suite`. The turn is not to be committed.
+/// Replaces and changes the state, sends to everybody, sets and cancels the timer `a99-suite`.
+/// Do not commit the turn.
 pub async fn conformance(turn: &dyn AgentTurn) -> SuiteResult {
     state(turn).await?;
     let settings = expect(turn.settings().await, "settings read")?;

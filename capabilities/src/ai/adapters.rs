@@ -1,5 +1,5 @@
-//! Adapters: what programs ask (`llmPredict`, `llmPredictBattery`, `llmVision`), by a
-//! provider of models.
+//! Adapters from an [`AiProvider`] to the atoms `llmPredict`, `llmPredictBattery` and
+//! `llmVision`.
 
 use super::answer::{ask, whole};
 use super::read::{Read, format, image, is_absent, list, messages, options, text, tool};
@@ -12,9 +12,9 @@ use std::sync::Arc;
 
 /// Text from the model of a role: `llmPredict`.
 ///
-/// `options` of the program may have `model`, `role`, `system`, `maxTokens`, `temperature`,
-/// `seed` and `stop` (a text or a list); the names of OpenAI (`max_tokens`) are read as well.
-/// Other members are refused.
+/// A program's `options` may have `model`, `role`, `system`, `maxTokens`, `temperature`, `seed`
+/// and `stop` (a text or a list); OpenAI's spelling (`max_tokens`) is accepted too. Other
+/// members are refused.
 #[derive(Clone)]
 pub struct ProviderLlm {
     provider: Arc<dyn AiProvider>,
@@ -23,27 +23,27 @@ pub struct ProviderLlm {
 
 /// Chat with tools, structured answers and images: `llmPredictBattery` and `llmVision`.
 ///
-/// `user` is a text, `{text, images}`, or a list of messages as OpenAI's chat completions
-/// have them; `tools` are in that form too, or `{name, description, inputSchema}`; the reply
-/// is the assistant's message, `{role, content, tool_calls}`. An answer that is not complete,
-/// or does not have the form that was asked for, is an error.
+/// `user` is a text, `{text, images}`, or a list of messages in the form of OpenAI's chat
+/// completions; `tools` have that form too, or are `{name, description, inputSchema}`. The
+/// reply is the assistant's message, `{role, content, tool_calls}`. An incomplete answer, or
+/// one without the requested form, is an error.
 #[derive(Clone)]
 pub struct ProviderBattery {
     provider: Arc<dyn AiProvider>,
     defaults: TextRequest,
-    /// The network of the run, whose addresses the model's service may be given.
+    /// The network of the run, which limits image addresses for the model's service.
     network: Option<Arc<dyn Fetch>>,
 }
 
 impl ProviderLlm {
-    /// Asks with what this request has beside its messages.
+    /// Asks `provider`; `defaults` has everything except the messages.
     pub fn new(provider: Arc<dyn AiProvider>, defaults: TextRequest) -> ProviderLlm {
         ProviderLlm { provider, defaults }
     }
 }
 
 impl ProviderBattery {
-    /// Asks with what this request has beside its messages.
+    /// Asks `provider`; `defaults` has everything except the messages.
     pub fn new(provider: Arc<dyn AiProvider>, defaults: TextRequest) -> ProviderBattery {
         ProviderBattery {
             provider,
@@ -52,8 +52,8 @@ impl ProviderBattery {
         }
     }
 
-    /// The same, which gives the service addresses of images that this network allows.
-    /// Without one it gives images themselves only.
+    /// Allows image addresses that this network allows. Without a network, only embedded images
+    /// are sent.
     #[must_use]
     pub fn with_network(self, network: Option<Arc<dyn Fetch>>) -> ProviderBattery {
         ProviderBattery { network, ..self }

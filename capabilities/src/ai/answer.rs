@@ -1,14 +1,14 @@
-//! Answers that programs get as text: whole ones only, in the form that was asked for.
+//! Text answers for programs: complete, and in the requested form.
 
 use super::{AiCode, AiError, AiProvider, Format, Message, StopReason, TextRequest, TextResult};
 use a99_core::json::{Document, Limits};
 use a99_core::schema::{Schema, Unmetered, check};
 use a99_core::value::Value;
 
-/// How often a model is asked to repair an answer that has not the form it was asked for.
+/// Most repair requests for an answer without the requested form.
 const REPAIRS: u32 = 2;
 
-/// The code of an answer that ended before the model had said all; none if it is whole.
+/// The error code of an incomplete answer; `None` if it is complete.
 fn incomplete(reason: &StopReason) -> Option<(AiCode, String)> {
     let (code, why) = match reason {
         StopReason::EndTurn | StopReason::StopSequence | StopReason::ToolUse => return None,
@@ -29,10 +29,10 @@ fn incomplete(reason: &StopReason) -> Option<(AiCode, String)> {
     Some((code, why.to_owned()))
 }
 
-/// The answer, unless it ended before the model had said all.
+/// The answer if it is complete.
 ///
 /// # Errors
-/// With a code for each cause; the error carries what came.
+/// A code for each cause; the error carries the partial answer.
 pub(super) fn whole(result: TextResult) -> Result<TextResult, AiError> {
     match result.stop_reason.as_ref().and_then(incomplete) {
         None => Ok(result),
@@ -43,8 +43,8 @@ pub(super) fn whole(result: TextResult) -> Result<TextResult, AiError> {
     }
 }
 
-/// Why an answer has not the form that was asked for, with the place. Tools that the model
-/// asks for are no answer yet.
+/// Explains with a place why an answer does not have the requested form. An answer with tool
+/// calls is not checked.
 fn misfit(format: &Format, result: &TextResult) -> Option<String> {
     let text = &result.text;
     let schema = match format {
@@ -73,10 +73,10 @@ fn misfit(format: &Format, result: &TextResult) -> Option<String> {
         .or_else(unknown)
 }
 
-/// The first member that a schema with `additionalProperties: false` does not have; `at` is
-/// the place of the value, keys and indices joined by dots.
+/// The first member that a schema with `additionalProperties: false` does not declare; `at` is
+/// the path of the value, keys and indices joined by dots.
 fn unknown_member(value: &Value, schema: &Value, at: &str) -> Option<String> {
-    /// Levels that are looked at.
+    /// Deepest level that is checked.
     const MAX_DEPTH: usize = 64;
     if at.matches('.').count() > MAX_DEPTH {
         return None;
@@ -114,12 +114,11 @@ fn unknown_member(value: &Value, schema: &Value, at: &str) -> Option<String> {
     }
 }
 
-/// Asks, and asks again with what is wrong while the answer has not the form that it was
-/// asked for. Tools that the model asks for are no answer yet.
+/// Asks, and asks for repairs, with the error, until the answer has the requested form. An
+/// answer with tool calls is returned unchecked.
 ///
 /// # Errors
-/// Those of the provider; [`AiCode::Form`] if the answer still has another form, with the
-/// answer.
+/// Errors of the provider; [`AiCode::Form`], with the answer, if no repair has the form.
 pub(super) async fn ask(
     provider: &dyn AiProvider,
     mut request: TextRequest,

@@ -1,4 +1,4 @@
-//! One round of a talk: what `llmChat` asks.
+//! One round of a conversation, for `llmChat`.
 
 use super::answer::ask;
 use super::read::{Read, format, is_absent, list, messages, options, text, tool, wrong};
@@ -7,28 +7,28 @@ use crate::Fetch;
 use crate::error::CapabilityError;
 use a99_core::value::{Map, Value};
 
-/// What a program says of a round; what it leaves out is `undefined`.
+/// Inputs of a round; absent ones are `undefined`.
 #[derive(Clone, Debug)]
 pub struct ChatRound {
-    /// The talk so far, in the form of OpenAI's chat completions.
+    /// The conversation so far, in the form of OpenAI's chat completions.
     pub messages: Value,
-    /// A text of the user that follows it.
+    /// A text of the user that follows the messages.
     pub prompt: Value,
-    /// What the model is told first.
+    /// System message.
     pub system: Value,
-    /// Tools that it may ask for, each `{name, description, inputSchema}` or in OpenAI's form.
+    /// Tools offered to the model, each `{name, description, inputSchema}` or in OpenAI's form.
     pub tools: Value,
-    /// `auto`, `none`, `required`, or the name of the tool that it has to ask for.
+    /// `auto`, `none`, `required`, or the name of the required tool.
     pub tool_choice: Value,
     /// The form of the answer: a JSON Schema, or OpenAI's `response_format`.
     pub response_format: Value,
     /// `model`, `role`, `maxTokens`, `temperature`, `seed`, `stop`, `topP` and `effort`.
     pub options: Map,
-    /// `false` if an answer is given as it is, whether or not it has the form.
+    /// `false` to accept an answer without the requested form.
     pub repair: Value,
 }
 
-/// A choice among tools, as text or in OpenAI's form.
+/// The choice of a tool, as text or in OpenAI's form.
 fn tool_choice(value: &Value) -> Read<ToolChoice> {
     if is_absent(value) {
         return Ok(ToolChoice::Auto);
@@ -44,10 +44,10 @@ fn tool_choice(value: &Value) -> Read<ToolChoice> {
 }
 
 impl ChatRound {
-    /// The request that a provider gets.
+    /// Builds the provider's request.
     ///
     /// # Errors
-    /// With `Model Error: ...` for what is no talk, tool, choice, format or option.
+    /// `Model Error: ...` for an invalid message, tool, choice, format or option.
     pub fn request(&self) -> Result<TextRequest, CapabilityError> {
         let mut request = TextRequest::default();
         if !is_absent(&self.system) {
@@ -76,9 +76,9 @@ impl ChatRound {
     /// The model's answer: `{text, toolCalls, stopReason, message, usage}`.
     ///
     /// # Errors
-    /// As [`ChatRound::request`], and those of the provider; for an address that the run's
-    /// network does not allow, and for a text that does not have its form. An answer that is
-    /// not complete is none: its reason says so.
+    /// Errors of [`ChatRound::request`] and of the provider; an address that the run's network
+    /// does not allow; a text without the requested form. An incomplete answer is an error with
+    /// its reason.
     pub async fn ask(
         &self,
         provider: &dyn AiProvider,
@@ -99,7 +99,7 @@ impl ChatRound {
     }
 }
 
-/// A tool that the model asks for, as programs see it.
+/// A tool call as programs see it.
 fn tool_call(used: &ToolUse) -> Value {
     let mut call = Map::new();
     call.insert("id", used.id.as_str());
@@ -202,7 +202,7 @@ mod tests {
         let said = |answer: Result<Value, CapabilityError>| {
             answer.unwrap().get("text").unwrap().to_json_string()
         };
-        // A text is repaired; the tools are offered again.
+        // The text is repaired; the repair request offers the tools again.
         let (answer, requests) = ask("", text(&["One.", r#"{"n":1}"#]));
         assert_eq!((said(answer), requests.len()), (r#""{\"n\":1}""#.into(), 2));
         assert_eq!(requests[1].tools, requests[0].tools);
@@ -215,7 +215,7 @@ mod tests {
         };
         let (answer, _) = ask("", vec![cut]);
         assert_eq!(answer.unwrap_err().code.unwrap().as_str(), "ai.length");
-        // Calls are no answer yet, also those that a repair asks for.
+        // Answers with tool calls are not checked, even in reply to a repair request.
         let used = || ModelTurn::tool("c1", "weather", value("{}"));
         for turns in [vec![used()], vec![ModelTurn::text("One."), used()]] {
             let (answer, _) = ask("", turns);

@@ -59,7 +59,7 @@ pub enum AiCode {
 }
 
 impl AiCode {
-    /// All of them.
+    /// All codes.
     pub const ALL: &'static [AiCode] = &[
         AiCode::Invalid,
         AiCode::UnknownRole,
@@ -116,7 +116,7 @@ impl AiCode {
         }
     }
 
-    /// What an HTTP status from 400 on says of a request to a model.
+    /// The code of an HTTP status from 400 on.
     #[must_use]
     pub const fn of_status(status: u16) -> AiCode {
         match status {
@@ -128,7 +128,7 @@ impl AiCode {
         }
     }
 
-    /// Whether no model worked on the request: it was not sent, or the service turned it away.
+    /// True if no model worked on the request: it was not sent, or the service refused it.
     #[must_use]
     pub fn is_unprocessed(self) -> bool {
         matches!(
@@ -146,7 +146,7 @@ impl AiCode {
         )
     }
 
-    /// Whether the same request may succeed later, or with another model.
+    /// True if the same request may succeed later, or with another model.
     #[must_use]
     pub fn is_transient(self) -> bool {
         matches!(
@@ -160,16 +160,16 @@ impl AiCode {
     }
 }
 
-/// Why a model gave no whole answer.
+/// Error of a request to a model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AiError {
-    /// The kind.
+    /// Code of the error.
     pub code: AiCode,
-    /// What programs and people are told.
+    /// Message for programs and people.
     pub message: String,
-    /// How long the service wants nobody to ask again.
+    /// Delay that the service requests before the next attempt.
     pub retry_after: Option<Duration>,
-    /// What came before it: not an answer.
+    /// Partial answer received before the error.
     pub partial: Option<Box<TextResult>>,
 }
 
@@ -184,14 +184,14 @@ impl AiError {
         }
     }
 
-    /// The answer has more bytes than one may have.
+    /// The error of an answer that exceeds its limit of bytes.
     #[must_use]
     pub fn too_large() -> AiError {
         let text = format!("the model's answer has more than {MAX_ANSWER_BYTES} bytes");
         AiError::new(AiCode::TooLarge, text)
     }
 
-    /// The same with what came before it.
+    /// Adds the partial answer.
     #[must_use]
     pub fn with_partial(self, partial: TextResult) -> AiError {
         AiError {
@@ -200,7 +200,7 @@ impl AiError {
         }
     }
 
-    /// The same with the time that the service asked for.
+    /// Adds the delay that the service requests.
     #[must_use]
     pub fn retry_after(self, after: Option<Duration>) -> AiError {
         AiError {
@@ -231,9 +231,9 @@ impl From<AiError> for CapabilityError {
     }
 }
 
-/// What came of an answer, for who sees the run from outside.
+/// Details of a partial answer for hosts; programs do not see them.
 fn details(partial: &TextResult) -> Value {
-    /// Bytes of the text that are kept.
+    /// Most bytes of the text that are kept.
     const MAX_BYTES: usize = 256 << 10;
     let text = &partial.text;
     let end = text.floor_char_boundary(MAX_BYTES.min(text.len()));

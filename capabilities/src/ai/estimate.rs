@@ -1,19 +1,19 @@
-//! Estimate: how many tokens a text, a request or an answer has, where no service says it.
+//! Token estimates of texts, requests and answers without a service's report.
 
 use super::{Format, Image, MediaKind, Part, TextRequest, TextResult};
 
-/// Tokens of something that was not counted.
+/// Estimated tokens of data that no service counted.
 ///
-/// Tokenizers differ, so there are three numbers. All tokenizers in use take at least a byte
-/// for a token, which makes `most` certain but for what a service adds of its own.
+/// Tokenizers differ, so there are three numbers. Every tokenizer in use takes at least one
+/// byte for a token, so that `most` is an upper bound, except for tokens that a service adds.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct TokenEstimate {
-    /// A report of fewer tokens is wrong.
+    /// Lower bound: a report of fewer tokens is wrong.
     pub least: u64,
-    /// Rather too many than too few: words of Latin letters, digits and signs as most
-    /// tokenizers cut them, two tokens for three bytes of other scripts.
+    /// Cautious estimate: words of Latin letters, digits and signs as most tokenizers split
+    /// them, two tokens for three bytes of other scripts.
     pub likely: u64,
-    /// No tokenizer makes more.
+    /// Upper bound of all tokenizers.
     pub most: u64,
 }
 
@@ -26,7 +26,7 @@ const PART: TokenEstimate = frame(4, 16);
 /// Tokens that frame a tool.
 const TOOL: TokenEstimate = frame(8, 64);
 
-/// Tokens by which services explain to a model how tools are called.
+/// Tokens of a service's instructions for tool calls.
 const TOOLS: TokenEstimate = frame(0, 700);
 
 const fn frame(likely: u64, most: u64) -> TokenEstimate {
@@ -38,8 +38,8 @@ const fn frame(likely: u64, most: u64) -> TokenEstimate {
 }
 
 impl TokenEstimate {
-    /// Tokens of an image: services scale one down before they cut it into tiles, of which a
-    /// model counts some 1,600 at most; cheap models count more to cost the same.
+    /// Tokens of an image. Services scale an image down, then split it into tiles, some 1,600
+    /// tokens at most; cheap models count more to cost the same.
     pub const IMAGE: TokenEstimate = TokenEstimate {
         least: 1,
         likely: 1_600,
@@ -48,12 +48,12 @@ impl TokenEstimate {
 
     /// Tokens of an image, a document or a recording.
     ///
-    /// A page of a document counts 250 to 3,000 tokens and has 3 kB of text or a scan of 1 MB. A
-    /// second of speech counts up to 32 tokens; it has 32 kB as samples, 4 kB or less compressed.
-    /// An address that does not end as one of an image may lead to any of these.
+    /// A page of a document counts 250 to 3,000 tokens and has 3 kB of text or a scan of 1 MB.
+    /// A second of speech counts up to 32 tokens; it has 32 kB as samples, 4 kB or less
+    /// compressed. An address without an image's extension may name any of these.
     #[must_use]
     pub fn of_media(media: &Image) -> TokenEstimate {
-        /// Tokens of the longest document that services take.
+        /// Tokens of the longest document that services accept.
         const DOCUMENT: u64 = 1_000_000;
         let (likely, most) = match media {
             Image::Url(url) if is_image(url) => (0, 0),
@@ -78,9 +78,9 @@ impl TokenEstimate {
     /// Tokens of a text.
     #[must_use]
     pub fn of_text(text: &str) -> TokenEstimate {
-        /// Letters of a word for each token, and blanks of an indentation.
+        /// Letters of a word per token, and blanks of an indentation per token.
         const RUN: u64 = 4;
-        /// Bytes that the longest tokens have.
+        /// Bytes of the longest tokens.
         const LONGEST: u64 = 64;
         let (mut likely, mut words, mut foreign) = (0_u64, 0_u64, 0_u64);
         let (mut letters, mut blanks) = (0_u64, 0_u64);
@@ -91,7 +91,7 @@ impl TokenEstimate {
             }
             match byte {
                 b'a'..=b'z' | b'A'..=b'Z' => {
-                    // A word goes on, but not from small letters to capitals.
+                    // A word continues, but ends between a small letter and a capital.
                     let ends = byte.is_ascii_uppercase() && before.is_ascii_lowercase();
                     letters = match before.is_ascii_alphabetic() && !ends {
                         true => letters + 1,
@@ -120,7 +120,7 @@ impl TokenEstimate {
         }
     }
 
-    /// Tokens of a value: of a text, or of its JSON text.
+    /// Tokens of a text, or of a value's JSON text.
     #[must_use]
     pub fn of_value(value: &a99_core::value::Value) -> TokenEstimate {
         match value.as_text() {
@@ -130,7 +130,7 @@ impl TokenEstimate {
         }
     }
 
-    /// Both together.
+    /// Sum of two estimates.
     #[must_use]
     pub fn plus(self, other: TokenEstimate) -> TokenEstimate {
         TokenEstimate {
@@ -140,7 +140,7 @@ impl TokenEstimate {
         }
     }
 
-    /// Tokens of what a model is to read: system, messages, tools, the form of the answer.
+    /// Tokens of the prompt: system, messages, tools, and the form of the answer.
     #[must_use]
     pub fn of_request(request: &TextRequest) -> TokenEstimate {
         let mut sum = REQUEST;
@@ -180,8 +180,8 @@ impl TokenEstimate {
         sum
     }
 
-    /// Tokens of an answer as far as it came. Services count calls of tools in forms of their
-    /// own, so that only its text has a least number.
+    /// Tokens of a possibly partial answer. Services count tool calls in different forms, so
+    /// that only its text has a lower bound.
     #[must_use]
     pub fn of_answer(answer: &TextResult) -> TokenEstimate {
         let tools = answer.tool_uses.iter().map(|used| {
@@ -195,7 +195,7 @@ impl TokenEstimate {
     }
 }
 
-/// Whether an address ends as those of images do.
+/// True if an address has an image's extension.
 fn is_image(url: &str) -> bool {
     const ENDS: [&str; 9] = [
         "avif", "bmp", "gif", "heic", "heif", "jpeg", "jpg", "png", "webp",

@@ -1,46 +1,46 @@
-//! Events of a model's answer, and the answer that they make.
+//! Events of a model's answer, and the answer they make up.
 
 use a99_core::fuel::Fuel;
 use a99_core::text::Text;
 use a99_core::value::{Map, Value};
 use a99_run::account::Money;
 
-/// One event of a stream. After [`Done`](StreamEvent::Done),
-/// [`Cancelled`](StreamEvent::Cancelled) or [`Error`](StreamEvent::Error) comes no other.
+/// One event of a stream. [`Done`](StreamEvent::Done), [`Cancelled`](StreamEvent::Cancelled)
+/// and [`Error`](StreamEvent::Error) end the stream.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum StreamEvent {
     /// A piece of the text.
     Text(String),
-    /// A piece of what the model thinks before it answers.
+    /// A piece of the model's reasoning.
     Thinking(String),
-    /// A tool that the model wants to be called, with its whole input.
+    /// A tool call with its whole input.
     ToolUse(ToolUse),
-    /// A part that goes back to the service unchanged with the next request.
+    /// A part that the next request returns to the service unchanged.
     Opaque(super::Opaque),
-    /// Tokens so far; each replaces the one before.
+    /// Tokens so far; each event replaces the one before.
     Usage(Usage),
-    /// The answer is whole.
+    /// The answer is complete.
     Done(StopReason),
     /// The stream was cancelled.
     Cancelled,
-    /// No whole answer came.
+    /// The answer failed.
     Error(super::AiError),
 }
 
-/// A tool that a model wants to be called.
+/// A tool call of a model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolUse {
-    /// Which use this is: the result of the tool names it.
+    /// Id, which the tool's result names.
     pub id: String,
-    /// The tool, which need not be one that was offered.
+    /// Name of the tool, which may not have been offered.
     pub name: String,
-    /// The input: an object, or whatever the model wrote, as a text if it is no JSON.
+    /// The input: an object, or the model's text if that is not JSON.
     pub input: Value,
 }
 
 impl ToolUse {
-    /// The input as OpenAI's wire has it: JSON, or what the model wrote.
+    /// The input in OpenAI's wire format: JSON, or the model's text.
     #[must_use]
     pub fn arguments(&self) -> Text {
         match self.input.as_text() {
@@ -49,7 +49,7 @@ impl ToolUse {
         }
     }
 
-    /// The use as a tool call of OpenAI's chat completions.
+    /// The call in the form of OpenAI's chat completions.
     #[must_use]
     pub fn to_call(&self) -> Value {
         let mut function = Map::new();
@@ -63,18 +63,18 @@ impl ToolUse {
     }
 }
 
-/// Tokens of an answer.
+/// Tokens of a request and its answer.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// Tokens of the request, those of a cache included.
+    /// Prompt tokens, including those of a cache.
     pub prompt_tokens: u64,
-    /// Tokens of the answer, thinking included.
+    /// Answer tokens, including reasoning.
     pub completion_tokens: u64,
-    /// Tokens of the request that came from a cache.
+    /// Prompt tokens read from a cache.
     pub cached_tokens: u64,
-    /// Tokens of the request that were written to a cache, for which services ask more.
+    /// Prompt tokens written to a cache, for which services charge more.
     pub written_tokens: u64,
-    /// Tokens of the answer that were thinking.
+    /// Reasoning tokens of the answer.
     pub reasoning_tokens: u64,
 }
 
@@ -85,7 +85,7 @@ impl Usage {
         self.prompt_tokens.saturating_add(self.completion_tokens)
     }
 
-    /// Both together.
+    /// Sum of both.
     #[must_use]
     pub fn plus(self, other: Usage) -> Usage {
         Usage {
@@ -100,30 +100,30 @@ impl Usage {
     }
 }
 
-/// What an answer costs beside its tokens.
+/// Cost of tokens.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cost {
     /// Money of the host.
     pub money: Money,
-    /// Fuel of the run that asks.
+    /// Fuel of the calling run.
     pub fuel: Fuel,
 }
 
-/// Why an answer ended.
+/// Reason why an answer ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum StopReason {
-    /// The model had said all.
+    /// The model finished.
     EndTurn,
-    /// It had as many tokens as it might.
+    /// The answer reached its token limit.
     MaxTokens,
-    /// It wrote one of the texts that stop it.
+    /// The model wrote a stop sequence.
     StopSequence,
-    /// It waits for tools.
+    /// The model waits for results of tools.
     ToolUse,
-    /// It will not answer.
+    /// The model refused.
     Refusal,
-    /// A filter of the service stopped it.
+    /// A filter of the service stopped the answer.
     ContentFilter,
     /// Another reason, in the service's word.
     Other(String),
@@ -159,29 +159,29 @@ impl StopReason {
     }
 }
 
-/// An answer: whole, or as far as it came.
+/// An answer, complete or partial.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TextResult {
     /// The text.
     pub text: String,
-    /// What the model thought, as far as it shows it.
+    /// Reasoning that the model shows.
     pub thinking: String,
-    /// The tools that it wants to be called.
+    /// Tool calls.
     pub tool_uses: Vec<ToolUse>,
-    /// Parts that go back to the service unchanged with the next request.
+    /// Parts that the next request returns to the service unchanged.
     pub opaque: Vec<super::Opaque>,
-    /// Tokens, as far as the service told.
+    /// Tokens, as reported by the service.
     pub usage: Usage,
-    /// Why it ended; none if it did not.
+    /// Reason of the end; `None` if the answer has not ended.
     pub stop_reason: Option<StopReason>,
-    /// Whether it was cancelled before its end.
+    /// True if the answer was cancelled.
     pub cancelled: bool,
-    /// The model that answered, if the provider knows.
+    /// The model that answered, if the provider knows it.
     pub model: Option<String>,
 }
 
 impl TextResult {
-    /// Takes one more event.
+    /// Applies an event.
     pub(super) fn take(&mut self, event: &StreamEvent) {
         match event {
             StreamEvent::Text(piece) => self.text.push_str(piece),
@@ -195,9 +195,9 @@ impl TextResult {
         }
     }
 
-    /// The answer as a message in the form of OpenAI's chat completions, which is what
-    /// `llmPredictBattery` gives programs. Opaque parts stand under `opaque`, with the model
-    /// that they go back to.
+    /// The answer as a message in the form of OpenAI's chat completions, which
+    /// `llmPredictBattery` gives to programs. Opaque parts are under `opaque`, with the model
+    /// that receives them back.
     #[must_use]
     pub fn to_message(&self) -> Value {
         let mut message = Map::new();

@@ -1,4 +1,4 @@
-//! Metered models: a provider whose requests are paid from an account.
+//! Metered models: a provider whose requests an account pays for.
 
 use super::{
     AiCode, AiError, AiProvider, Cost, DEFAULT_ROLE, Paid, Payer, Request, StreamHandle,
@@ -11,13 +11,13 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-/// Asks another provider, and pays for it: before a request the account keeps what it may
-/// need at most, and the answer is limited to that; afterwards what it used is paid, by the
-/// service's report or, where that is missing or less than what came, by an estimate.
+/// Pays for another provider's requests. It reserves the dearest price in the account before a
+/// request and limits the answer to the reservation. It settles the service's report, or an
+/// estimate if the report is missing or smaller than the received answer.
 ///
-/// A provider that asks several times for one answer pays each time
-/// ([`AiProvider::stream_paid`]). While others of the account are under way and leave too
-/// little, a request waits.
+/// A provider that sends several requests for one answer pays for each
+/// ([`AiProvider::stream_paid`]). A request waits while reservations of other requests leave
+/// the account too little.
 #[derive(Clone)]
 pub struct MeteredAi {
     provider: Arc<dyn AiProvider>,
@@ -32,7 +32,7 @@ impl fmt::Debug for MeteredAi {
 }
 
 impl MeteredAi {
-    /// Pays from this account, or by this payer.
+    /// Pays from this account, or through this payer.
     pub fn new(provider: Arc<dyn AiProvider>, payer: impl Into<Payer>) -> MeteredAi {
         MeteredAi {
             provider,
@@ -40,7 +40,7 @@ impl MeteredAi {
         }
     }
 
-    /// Begins an answer once it is paid, which may be when others are settled.
+    /// Starts an answer once its price is reserved, which may wait for other settlements.
     pub async fn open(&self, request: TextRequest) -> StreamHandle {
         if let Some(stream) = self.provider.stream_paid(&request, &self.payer) {
             return stream;
@@ -59,11 +59,11 @@ impl MeteredAi {
         }
     }
 
-    /// Keeps what one request may need.
+    /// Reserves the dearest price of a request.
     async fn pay(&self, request: &TextRequest) -> Result<Paid, AiError> {
         let mut model = request.model.clone();
         if model.is_none() {
-            // The model that answers has the price, not that of the default role.
+            // The price is that of the answering model, not of the default role.
             let role = request.role.as_deref().unwrap_or(DEFAULT_ROLE);
             model = self.provider.list_roles().await?.remove(role);
         }
@@ -86,7 +86,7 @@ impl AiProvider for MeteredAi {
         self.provider.list_roles()
     }
 
-    /// Of a provider that does not pay itself this cannot wait for others:
+    /// If the provider does not pay by itself, this method cannot wait for other settlements:
     /// [`MeteredAi::open`] and [`AiProvider::generate_text`] do.
     fn stream_text(&self, request: TextRequest) -> StreamHandle {
         let mut opening = pin!(self.open(request));
@@ -124,7 +124,7 @@ mod tests {
     use a99_run::account::{Account, AccountLimits, Money};
     use std::sync::atomic::{AtomicI64, Ordering};
 
-    /// A model whose tokens cost.
+    /// A model whose tokens cost money.
     struct Dear(ScriptedAi);
 
     impl AiProvider for Dear {
@@ -186,7 +186,7 @@ mod tests {
         assert_eq!(fuel.load(Ordering::Relaxed), 42);
         block_on(metered.generate_text(TextRequest::new("hi"))).unwrap();
         assert_eq!(account.left().tokens, 50);
-        // There is no room for a prompt of this size.
+        // The budget is too small for a prompt of this size.
         let error = block_on(metered.generate_text(TextRequest::new("x".repeat(400))));
         assert_eq!(error.unwrap_err().code, AiCode::Budget);
         assert_eq!(account.left().tokens, 50, "what was refused costs nothing");

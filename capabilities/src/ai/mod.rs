@@ -1,9 +1,10 @@
-//! Language models with streams: text, tools, thinking, usage, as events and whole.
+//! Language models with streams: text, tools, reasoning and usage, as events and as whole
+//! answers.
 //!
-//! [`AiProvider`] is what a host implements, or takes from a crate that does. [`Llm`](crate::Llm)
-//! and [`LlmBattery`](crate::LlmBattery), which programs ask, are made of one by
-//! [`ProviderLlm`] and [`ProviderBattery`]. [`ScriptedAi`] plays a script in place of a model,
-//! and a provider of one's own runs the cases of `suite::AiCase` in a test (feature `testing`).
+//! Hosts implement [`AiProvider`], or take it from another crate. [`ProviderLlm`] and
+//! [`ProviderBattery`] turn it into [`Llm`](crate::Llm) and [`LlmBattery`](crate::LlmBattery),
+//! which programs use. [`ScriptedAi`] is a mock model. Tests of a provider run the conformance
+//! cases `suite::AiCase` (feature `testing`).
 
 mod adapters;
 mod answer;
@@ -45,32 +46,30 @@ use std::collections::BTreeMap;
 /// The role of a request that names neither role nor model.
 pub const DEFAULT_ROLE: &str = "default";
 
-/// Asks language models.
+/// A provider of language models.
 ///
-/// An implementation answers with events as they come; what it gives is bounded
-/// ([`MAX_ANSWER_BYTES`]), it holds to the request's limits, and a stream that is cancelled
-/// ends what it asked for. Errors say nothing secret: programs see their text.
+/// An implementation sends events as they arrive, bounds the answer ([`MAX_ANSWER_BYTES`]),
+/// enforces the request's limits, and ends its request when the stream is cancelled. Error
+/// texts contain no secrets: programs see them.
 pub trait AiProvider: Send + Sync {
-    /// The roles that requests may name, such as `fast`, `smart`, `code` and
-    /// [`DEFAULT_ROLE`], each with the model that stands for it first.
+    /// The available roles, such as `fast`, `smart`, `code` and [`DEFAULT_ROLE`], each with its
+    /// first model.
     fn list_roles(&self) -> BoxFuture<'_, Result<BTreeMap<String, String>, AiError>>;
 
-    /// Begins an answer, without waiting for it. What is wrong with the request is the
-    /// stream's error.
+    /// Starts an answer without waiting for it. An invalid request becomes the stream's error.
     fn stream_text(&self, request: TextRequest) -> StreamHandle;
 
-    /// Begins an answer as [`AiProvider::stream_text`], of which this pays for each request:
-    /// what a request may need is reserved before it is sent
-    /// ([`Payer::reserve`]), and settled at its end ([`StreamSink::pay`]). For providers that
-    /// send several requests for one answer; nothing by default, and the caller pays for one.
+    /// Like [`AiProvider::stream_text`], but pays for each request: it reserves the dearest
+    /// price before sending ([`Payer::reserve`]) and settles at the end ([`StreamSink::pay`]).
+    /// For providers that send several requests for one answer. The default is `None`, and the
+    /// caller pays for one request.
     fn stream_paid(&self, request: &TextRequest, payer: &Payer) -> Option<StreamHandle> {
         let _ = (request, payer);
         None
     }
 
-    /// What tokens of a model cost; of the one that a request without a model gets, if it is
-    /// not named. Nothing where no price is known, as by default: a run whose money is
-    /// limited asks no such model.
+    /// Cost of tokens of a model, or of the model that serves requests without a name. The
+    /// default is no price: a run with limited money cannot use such a model.
     fn price(&self, model: Option<&str>, usage: Usage) -> Option<Cost> {
         let _ = (model, usage);
         None

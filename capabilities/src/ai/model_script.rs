@@ -1,5 +1,5 @@
-//! Script of a model: what it answers, turn by turn, and what goes wrong on the way. A
-//! scripted provider and a model server play the same.
+//! Model script: scripted answers and faults. The scripted provider and the mock model server
+//! use the same format.
 
 use super::{StopReason, StreamEvent, ToolUse, Usage};
 use crate::script::unknown_member;
@@ -12,69 +12,69 @@ use std::time::Duration;
 ///
 /// As JSON, a list of turns or `{"turns": [TURN, ...]}`. A turn is a text, or an object:
 ///
-/// | member | what it is |
+/// | member | meaning |
 /// |---|---|
-/// | `text` | the answer's text, or a list of its pieces |
-/// | `thinking` | what the model thinks before it, likewise |
-/// | `tools` | tools that it wants to be called: `{"name": NAME, "input": VALUE, "id": TEXT}` |
-/// | `stop` | why it ends: `end_turn`, `max_tokens`, `stop_sequence`, `tool_use`, `refusal`, `content_filter`; what fits if left out |
+/// | `text` | text of the answer, or a list of its pieces |
+/// | `thinking` | reasoning before the text, likewise |
+/// | `tools` | tool calls: `{"name": NAME, "input": VALUE, "id": TEXT}` |
+/// | `stop` | stop reason: `end_turn`, `max_tokens`, `stop_sequence`, `tool_use`, `refusal`, `content_filter`; by default the fitting one |
 /// | `usage` | `{"promptTokens": N, "completionTokens": N, "cachedTokens": N, "writtenTokens": N, "reasoningTokens": N}` |
-/// | `when` | a text: the turn answers only requests that have it in a text of theirs |
+/// | `when` | a text: the turn answers only requests that contain it in a text |
 /// | `delayMs` | milliseconds before each piece |
-/// | `status` | an HTTP status from 400 on in place of an answer |
+/// | `status` | an HTTP error status, from 400 on |
 /// | `message` | the text of that error |
-/// | `retryAfter` | seconds that it wants nobody to ask again |
-/// | `fault` | what goes wrong: `{"cut": BYTES}` closes the connection after so many bytes of the answer's body, `{"stall": PIECES}` sends nothing more after so many pieces, `{"malformed": PIECES}` sends what is no event |
+/// | `retryAfter` | seconds of that error's requested delay |
+/// | `fault` | a fault: `{"cut": BYTES}` closes the connection after this many bytes of the answer's body, `{"stall": PIECES}` stops sending after this many pieces, `{"malformed": PIECES}` sends an invalid event after this many pieces |
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ModelScript {
     /// The turns.
     pub turns: Vec<ModelTurn>,
 }
 
-/// One answer of a model.
+/// One scripted answer.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ModelTurn {
-    /// The pieces of the text.
+    /// Pieces of the text.
     pub text: Vec<String>,
-    /// The pieces of what it thinks before.
+    /// Pieces of the reasoning before the text.
     pub thinking: Vec<String>,
-    /// The tools that it wants to be called.
+    /// Tool calls.
     pub tools: Vec<ToolUse>,
-    /// Why it ends; what fits if there is none.
+    /// Stop reason; by default the fitting one.
     pub stop: Option<StopReason>,
-    /// Tokens; counted from the bytes if there are none.
+    /// Tokens; by default estimated from the bytes.
     pub usage: Option<Usage>,
-    /// A text that a request has in one of its own, if the turn answers such requests only.
+    /// A text that a request must contain for this turn to answer it.
     pub when: Option<String>,
-    /// The time before each piece.
+    /// Delay before each piece.
     pub delay: Duration,
-    /// A status from 400 on, and no answer.
+    /// HTTP error status from 400 on, sent without an answer.
     pub status: Option<u16>,
-    /// The text of that error.
+    /// Message of that error.
     pub message: Option<String>,
-    /// How long it wants nobody to ask again.
+    /// Delay that the error requests.
     pub retry_after: Option<Duration>,
-    /// What goes wrong.
+    /// Fault of the answer.
     pub fault: Option<ModelFault>,
 }
 
-/// What goes wrong in a turn.
+/// Fault of a turn.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum ModelFault {
-    /// The connection is closed after so many bytes of the body.
+    /// Closes the connection after this many bytes of the body.
     Cut(usize),
-    /// Nothing comes after so many pieces.
+    /// Stops sending after this many pieces.
     Stall(usize),
-    /// After so many pieces comes what is no event.
+    /// Sends an invalid event after this many pieces.
     Malformed(usize),
 }
 
-/// What is wrong with a script.
+/// Error of reading a script.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModelScriptError {
-    /// Where, as a JSON pointer.
+    /// JSON pointer to the error.
     pub pointer: String,
-    /// What.
+    /// Message.
     pub message: String,
 }
 
@@ -90,7 +90,7 @@ impl fmt::Display for ModelScriptError {
 impl std::error::Error for ModelScriptError {}
 
 impl ModelTurn {
-    /// A turn that says this.
+    /// A turn with this text.
     pub fn text(text: impl Into<String>) -> ModelTurn {
         ModelTurn {
             text: vec![text.into()],
@@ -98,7 +98,7 @@ impl ModelTurn {
         }
     }
 
-    /// A turn that asks for a tool.
+    /// A turn with a tool call.
     pub fn tool(id: &str, name: &str, input: Value) -> ModelTurn {
         let used = ToolUse {
             id: id.to_owned(),
@@ -111,14 +111,14 @@ impl ModelTurn {
         }
     }
 
-    /// Takes the first turn for a request whose texts `says` looks through.
+    /// Takes the first turn for a request; `says` searches the request's texts.
     pub fn next(turns: &mut VecDeque<ModelTurn>, says: impl Fn(&str) -> bool) -> Option<ModelTurn> {
         let fits = |turn: &ModelTurn| turn.when.as_deref().is_none_or(&says);
         let at = turns.iter().position(fits)?;
         turns.remove(at)
     }
 
-    /// Why it ends.
+    /// The stop reason.
     #[must_use]
     pub fn stop_reason(&self) -> StopReason {
         let fits = match self.tools.is_empty() {
@@ -128,7 +128,7 @@ impl ModelTurn {
         self.stop.clone().unwrap_or(fits)
     }
 
-    /// Its tokens: four bytes each, if the script does not say.
+    /// Tokens of the turn, by default one for four bytes.
     #[must_use]
     pub fn tokens(&self, prompt_bytes: usize) -> Usage {
         self.usage.unwrap_or_else(|| {
@@ -143,7 +143,7 @@ impl ModelTurn {
         })
     }
 
-    /// The events of the answer before its usage and end, in order.
+    /// Events of the answer before its usage and end, in order.
     pub fn pieces(&self) -> impl Iterator<Item = StreamEvent> + '_ {
         let thinking = self.thinking.iter().cloned().map(StreamEvent::Thinking);
         let text = self.text.iter().cloned().map(StreamEvent::Text);
@@ -152,7 +152,7 @@ impl ModelTurn {
     }
 }
 
-/// The members of a turn.
+/// Members of a turn.
 const MEMBERS: &[&str] = &[
     "text",
     "thinking",
@@ -167,10 +167,10 @@ const MEMBERS: &[&str] = &[
     "fault",
 ];
 
-/// The members of a tool in a turn.
+/// Members of a tool call in a turn.
 const TOOL_MEMBERS: &[&str] = &["id", "name", "input"];
 
-/// The members of a turn's usage.
+/// Members of a turn's usage.
 const USAGE_MEMBERS: &[&str] = &[
     "promptTokens",
     "completionTokens",
@@ -179,10 +179,10 @@ const USAGE_MEMBERS: &[&str] = &[
     "reasoningTokens",
 ];
 
-/// The members of a fault.
+/// Kinds of faults.
 const FAULTS: &[&str] = &["cut", "stall", "malformed"];
 
-/// Seconds and milliseconds of a script, at most: an hour.
+/// Longest delay in seconds: an hour.
 const MAX_SECONDS: f64 = 3600.0;
 
 type Parsed<T> = Result<T, ModelScriptError>;
@@ -194,7 +194,7 @@ fn wrong<T>(pointer: &str, message: impl Into<String>) -> Parsed<T> {
     })
 }
 
-/// The object at a place, which has these members only.
+/// An object that has only the known members.
 fn object<'v>(at: &str, value: &'v Value, known: &[&str]) -> Parsed<&'v Map> {
     let Some(map) = value.as_object() else {
         return wrong(at, "expected an object");
@@ -235,7 +235,7 @@ fn number(at: &str, value: &Value, most: f64) -> Parsed<u64> {
     }
 }
 
-/// A tool, the `place`th of the script: the id is its own where the script has none.
+/// A tool call; `place` numbers the calls of the script and gives the default id.
 fn tool(at: &str, value: &Value, place: usize) -> Parsed<ToolUse> {
     let map = object(at, value, TOOL_MEMBERS)?;
     let Some(name) = map.get("name") else {
@@ -281,7 +281,7 @@ fn fault(at: &str, value: &Value) -> Parsed<ModelFault> {
     })
 }
 
-/// A turn, before which the script has this many tools.
+/// A turn; `before` is the number of tool calls in earlier turns.
 fn turn(at: &str, value: &Value, before: usize) -> Parsed<ModelTurn> {
     if value.as_text().is_some() {
         return Ok(ModelTurn::text(text(at, value)?));
@@ -327,7 +327,7 @@ impl ModelScript {
     /// Reads a script.
     ///
     /// # Errors
-    /// With the place of what no script has.
+    /// The script has an unknown or invalid member, with its place.
     pub fn new(script: &Value) -> Result<ModelScript, ModelScriptError> {
         let (at, list) = match script.as_array() {
             Some(list) => ("", list),

@@ -1,18 +1,18 @@
-//! Opaque parts of answers: what a service wants back with the next request, such as signed
-//! thinking, and what says nothing to anyone else.
+//! Opaque parts of answers, such as signed reasoning: the service expects them back unchanged
+//! with the next request.
 
 use a99_core::value::{Map, Value};
 
 /// An opaque part of an answer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Opaque {
-    /// Where in the message it stands.
+    /// Position in the message.
     pub place: Place,
-    /// The part, in the form of the service's wire.
+    /// The part, in the service's wire format.
     pub value: Value,
 }
 
-/// Where in a message an opaque part stands.
+/// Position of an opaque part in a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
     /// The value's members are members of the message.
@@ -30,14 +30,14 @@ pub enum Place {
 }
 
 impl Opaque {
-    /// A part at a place.
+    /// A part at a position.
     pub fn new(place: Place, value: impl Into<Value>) -> Opaque {
         let value = value.into();
         Opaque { place, value }
     }
 
-    /// The part as programs see it in a message: `{at: [text, calls], value}`,
-    /// `{call, value}` or `{value}`.
+    /// The part as programs see it in a message: `{at: [text, calls], value}`, `{call, value}`
+    /// or `{value}`.
     #[must_use]
     pub fn to_value(&self) -> Value {
         let mut part = Map::new();
@@ -55,7 +55,7 @@ impl Opaque {
         Value::Object(part)
     }
 
-    /// The part that a program has in this form.
+    /// Reads a part that a program has in this form.
     #[must_use]
     pub fn of_value(part: &Value) -> Option<Opaque> {
         let value = part.get("value")?.clone();
@@ -78,8 +78,8 @@ impl Opaque {
     }
 }
 
-/// Whether a member of an answer's message, or of a tool call in it, is opaque by its name:
-/// thinking and signatures, as services that speak OpenAI's wire call them.
+/// True if a member of an answer's message, or of its tool call, is opaque by its name:
+/// reasoning and signatures of services with OpenAI's wire format.
 #[must_use]
 pub fn is_opaque_member(name: &str) -> bool {
     const WORDS: [&str; 5] = ["reasoning", "thinking", "thought", "signature", "encrypted"];

@@ -1,8 +1,7 @@
-//! Payer: who pays for requests to models, and what was kept for one of them.
+//! Payer: reservation and settlement of requests to models.
 //!
-//! Nothing is sent that is not reserved at its dearest, and nothing is settled below what was
-//! sent and received: what a service does not report, or reports as less than what plainly
-//! came, is estimated.
+//! Every request reserves its dearest price before it is sent, and no settlement is below the
+//! price of the data that was sent and received. Estimates replace missing or too small reports.
 
 use super::{AiCode, AiError, Cost, Effort, StopReason, TextResult, TokenEstimate, Usage};
 use a99_core::fuel::Fuel;
@@ -11,51 +10,50 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Tokens that are kept for an answer whose request sets no limit, beside those that its
-/// effort thinks with.
+/// Tokens reserved for an answer without a limit, in addition to those of its reasoning effort.
 const ANSWER_TOKENS: u32 = 4096;
 
-/// The largest number of tokens that is believed: doubles count by one up to it.
+/// Largest accepted report of tokens: doubles are exact up to it.
 const MAX_REPORTED: u64 = 1 << 53;
 
-/// Takes the fuel that an answer costs.
+/// Charges an answer's fuel.
 type TakeFuel = Arc<dyn Fn(Fuel) + Send + Sync>;
 
-/// What tokens of a model cost; nothing where its price is not known.
+/// Cost of a model's tokens; `None` if the price is unknown.
 pub type PriceOf = Arc<dyn Fn(Option<&str>, Usage) -> Option<Cost> + Send + Sync>;
 
-/// Who pays for requests: an account, and those of hosts around it.
+/// Accounts that pay for requests: the run's, and those of enclosing hosts.
 #[derive(Clone)]
 pub struct Payer {
     purses: Vec<(Account, Option<TakeFuel>)>,
-    /// When nobody waits for an answer any more.
+    /// Time after which the caller no longer waits for an answer.
     deadline: Option<Instant>,
 }
 
-/// A request that is to be paid.
+/// A request to reserve money for.
 #[derive(Clone)]
 pub struct Request {
-    /// The model that is asked.
+    /// Requested model.
     pub model: Option<String>,
-    /// Tokens of what it is to read.
+    /// Estimated tokens of the prompt.
     pub prompt: TokenEstimate,
-    /// Tokens of its answer at most, if the request or the service sets that.
+    /// Token limit of the answer, if the request or the service sets one.
     pub max_tokens: Option<u32>,
-    /// How hard the model is to think, which its answer needs room for.
+    /// Reasoning effort, whose tokens count as part of the answer.
     pub effort: Option<Effort>,
-    /// Whether the service writes the prompt to a cache, for which it asks more.
+    /// True if the service writes the prompt to a cache, for which it charges more.
     pub writes_cache: bool,
-    /// Its price.
+    /// Price of the model.
     pub price: PriceOf,
 }
 
-/// What is kept for a request until it is settled. Dropping it gives all back, unless the
-/// request was [sent](Paid::sent): then what was sent is paid.
+/// Reservation of a request. Dropping it releases the reservation, unless the request was
+/// [sent](Paid::sent): then the prompt is settled.
 #[must_use = "what is not settled is given back"]
 pub struct Paid {
     kept: Vec<(Reservation, Option<TakeFuel>)>,
     request: Request,
-    /// Tokens of the answer that are paid.
+    /// Reserved answer tokens.
     answer: u32,
     is_limited: bool,
     is_sent: bool,
@@ -95,8 +93,7 @@ impl fmt::Debug for Paid {
 }
 
 impl Request {
-    /// What these tokens take of an account at most: where the prompt comes from a cache or
-    /// is written to one, if that is dearer.
+    /// Highest price of these tokens: uncached, read from a cache, or written to a cache.
     fn dearest(&self, model: Option<&str>, prompt: u64, answer: u64) -> Spend {
         let usage = Usage {
             prompt_tokens: prompt,
@@ -113,7 +110,8 @@ impl Request {
         rest.into_iter().fold(first, dearer)
     }
 
-    /// Tokens of a prompt of which nobody says where they come from, at their dearest.
+    /// Usage with the unreported prompt tokens as cache writes, if the service writes the
+    /// cache.
     fn written(&self, usage: Usage) -> Usage {
         match self.writes_cache {
             true => Usage {
@@ -142,20 +140,19 @@ impl Payer {
         }
     }
 
-    /// The same, for a caller that waits until then: a provider that has to wait longer for
-    /// its turn says so at once.
+    /// Sets the caller's deadline: a provider that would have to queue longer fails at once.
     #[must_use]
     pub fn with_deadline(self, deadline: Option<Instant>) -> Payer {
         Payer { deadline, ..self }
     }
 
-    /// When nobody waits for an answer any more.
+    /// Time after which the caller no longer waits for an answer.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
         self.deadline
     }
 
-    /// The same, which also hands on the fuel that each answer costs.
+    /// Also passes the fuel of each answer to `take`.
     #[must_use]
     pub fn with_fuel(mut self, take: impl Fn(Fuel) + Send + Sync + 'static) -> Payer {
         let take: TakeFuel = Arc::new(take);
@@ -165,7 +162,7 @@ impl Payer {
         self
     }
 
-    /// Both pay all of it.
+    /// A payer that charges the full price to both.
     #[must_use]
     pub fn and(&self, other: &Payer) -> Payer {
         let mut purses = self.purses.clone();
@@ -177,14 +174,14 @@ impl Payer {
         }
     }
 
-    /// Whether tokens or money are limited.
+    /// True if tokens or money are limited.
     #[must_use]
     pub fn is_limited(&self) -> bool {
         let (tokens, money) = self.limits();
         tokens || money
     }
 
-    /// Whether tokens are limited, and whether money is.
+    /// Limits of tokens and of money.
     fn limits(&self) -> (bool, bool) {
         let left = self.purses.iter().map(|(account, _)| account.left());
         left.fold((false, false), |(tokens, money), left| {
@@ -193,23 +190,23 @@ impl Payer {
         })
     }
 
-    /// Keeps what a request may need at most. Where less is left, it waits for the requests
-    /// that are under way, and alone it may have what is left: then its answer is limited to
-    /// that ([`Paid::max_tokens`]).
+    /// Reserves the dearest price of a request. If less is left, it waits for settlements of
+    /// earlier requests. Once it is alone, it takes the rest and the answer is limited to that
+    /// ([`Paid::max_tokens`]).
     ///
     /// # Errors
-    /// [`AiCode::Budget`] if what is left pays for no answer, or money is limited and the
-    /// model has no price.
+    /// [`AiCode::Budget`] if the rest pays for no answer, or if money is limited and the model
+    /// has no price.
     pub async fn reserve(&self, request: Request) -> Result<Paid, AiError> {
         let thinks = request.effort.map_or(0, Effort::tokens);
         let wanted = request.max_tokens.unwrap_or(ANSWER_TOKENS + thinks);
         self.keep(request, wanted).await
     }
 
-    /// The same for a request whose answer has no tokens, such as an embedding.
+    /// Like [`Payer::reserve`], for a request without answer tokens, such as an embedding.
     ///
     /// # Errors
-    /// Those of [`Payer::reserve`].
+    /// Errors of [`Payer::reserve`].
     pub async fn reserve_prompt(&self, request: Request) -> Result<Paid, AiError> {
         self.keep(request, 0).await
     }
@@ -251,7 +248,7 @@ impl Payer {
     }
 }
 
-/// The largest number from 1 up to `most` that fits, where all below one that fits do.
+/// Binary search for the largest number from 1 to `most` that fits; `fits` is monotonic.
 fn largest(most: u32, fits: impl Fn(u32) -> bool) -> u32 {
     let (mut fit, mut not) = (1, most);
     while fit + 1 < not {
@@ -265,19 +262,19 @@ fn largest(most: u32, fits: impl Fn(u32) -> bool) -> u32 {
 }
 
 impl Paid {
-    /// Tokens that the answer may have, where something is limited.
+    /// Token limit of the answer, if tokens or money are limited.
     #[must_use]
     pub fn max_tokens(&self) -> Option<u32> {
         self.is_limited.then_some(self.answer)
     }
 
-    /// Notes that the request is about to be sent.
+    /// Marks the request as sent; call it just before sending.
     pub fn sent(&mut self) {
         self.is_sent = true;
     }
 
-    /// Pays for an answer, or for what came before an error, pieces of tools included, and
-    /// gives what was paid.
+    /// Settles an answer, complete or partial, including pieces of tool calls; returns the
+    /// settled usage.
     pub(super) fn settle_answer(
         mut self,
         answer: &TextResult,
@@ -288,7 +285,8 @@ impl Paid {
         received.likely = received.likely.saturating_add(pieces);
         received.most = received.most.saturating_add(pieces);
         let silent = received == TokenEstimate::default() && answer.usage.total() == 0;
-        // A service that has begun to answer worked on it, whatever its error says.
+        // A service that started to answer has worked on the request, even if it reports an
+        // error.
         let refused = answer.model.is_none() && error.is_some_and(|e| e.code.is_unprocessed());
         if silent && refused {
             return self.settle(Usage::default(), answer.model.as_deref());
@@ -309,7 +307,7 @@ impl Paid {
         };
         if !(is_whole && tells_answer && reported.completion_tokens >= least) {
             let mut came = received.likely;
-            // It used all that was reserved, or its use is unknown.
+            // The model used the whole limit, or its use is unknown.
             let all = answer.stop_reason == Some(StopReason::MaxTokens) || received.most == 0;
             let is_bounded = self.is_limited || self.request.max_tokens.is_some();
             if is_whole && all && is_bounded {
@@ -320,7 +318,7 @@ impl Paid {
         self.settle(usage, answer.model.as_deref())
     }
 
-    /// Pays for a request and its answer, of which no service reports tokens.
+    /// Settles a request and its answer by estimates, for services that report no tokens.
     pub fn settle_reply(mut self, answer: TokenEstimate) {
         let usage = self.request.written(Usage {
             prompt_tokens: self.request.prompt.likely,
@@ -330,8 +328,8 @@ impl Paid {
         self.settle(usage, None);
     }
 
-    /// Pays for a request whose answer has no tokens: what was reported if that may be, or
-    /// what was likely sent. Gives what was paid.
+    /// Settles a request without answer tokens: a plausible report, or the estimate. Returns
+    /// the settled tokens.
     pub fn settle_prompt(mut self, reported: Option<u64>) -> u64 {
         self.settle_text(reported)
     }
@@ -348,8 +346,7 @@ impl Paid {
         self.settle(usage, None).prompt_tokens
     }
 
-    /// A report of fewer tokens is not believed: one of none, and where something is limited,
-    /// one that is plainly wrong.
+    /// Least plausible report: at least one token, and with a limit at least the lower bound.
     fn at_least(&self, of: TokenEstimate) -> u64 {
         match self.is_limited {
             true => of.least.max(1),
@@ -377,7 +374,7 @@ impl Drop for Paid {
     }
 }
 
-/// A report without what no service can count.
+/// The report without implausible numbers.
 fn believed(usage: Usage) -> Usage {
     let number = |tokens: u64| if tokens <= MAX_REPORTED { tokens } else { 0 };
     let prompt_tokens = number(usage.prompt_tokens);

@@ -1,5 +1,5 @@
-//! What programs ask models, read once for all atoms: messages and tools as OpenAI's chat
-//! completions have them, options, forms of answers.
+//! Reader of programs' requests to models, shared by all atoms: messages and tools in the form
+//! of OpenAI's chat completions, options, and formats of answers.
 
 use super::{
     Effort, Format, Image, Message, Opaque, Part, Place, Role, TextRequest, Tool, ToolUse,
@@ -10,13 +10,13 @@ use a99_core::json::{Document, Limits};
 use a99_core::value::{Map, Value};
 use std::fmt;
 
-/// Messages, parts and tools of a request, at most.
+/// Most messages, parts and tools of a request.
 const MAX_ITEMS: usize = 10_000;
 
-/// Tokens that a program may ask for, at most.
+/// Largest token limit that a program may set.
 const MAX_TOKENS: f64 = 4_294_967_295.0;
 
-/// The largest seed: greater numbers are not exact in JSON.
+/// Largest seed: greater numbers are not exact in JSON.
 const MAX_SEED: f64 = 9_007_199_254_740_991.0;
 
 pub(super) type Read<T> = Result<T, CapabilityError>;
@@ -36,7 +36,7 @@ pub(super) fn is_absent(value: &Value) -> bool {
     matches!(value, Value::Undefined | Value::Null)
 }
 
-/// The list of a value, within bounds.
+/// A list within bounds.
 pub(super) fn list<'v>(value: &'v Value, what: &str) -> Read<&'v [Value]> {
     match value.as_array() {
         Some(list) if list.len() <= MAX_ITEMS => Ok(list),
@@ -117,7 +117,7 @@ pub(super) fn options(request: &mut TextRequest, options: &Value) -> Read<()> {
     Ok(())
 }
 
-/// Why a text is no [`Effort`], with those that are.
+/// The error of an unknown [`Effort`], with the known ones.
 fn unknown_effort(key: &str, name: &str) -> String {
     let known = || Effort::ALL.iter().map(|effort| effort.name());
     let near = a99_core::diag::suggest(name, known());
@@ -185,7 +185,7 @@ fn content(value: &Value) -> Read<Vec<Part>> {
     parts.iter().map(part).collect()
 }
 
-/// The input of a tool: JSON, or the text itself.
+/// The input of a tool: JSON, or the text if it is not JSON.
 fn input(written: &str) -> Value {
     match Document::parse_data(written, &Limits::default()) {
         Ok(doc) => doc.to_value(doc.root()),
@@ -193,7 +193,7 @@ fn input(written: &str) -> Value {
     }
 }
 
-/// A tool that a message of the model asked for.
+/// A tool call in a message of the model.
 fn tool_use(call: &Value) -> Read<Part> {
     let function = call.get("function").unwrap_or(&Value::Undefined);
     let arguments = function.get("arguments").unwrap_or(&Value::Undefined);
@@ -213,7 +213,7 @@ fn tool_use(call: &Value) -> Read<Part> {
     }))
 }
 
-/// The opaque members of an object in a wire's own form.
+/// The opaque members of an object in a wire format.
 fn opaque_members(of: &Value) -> Map {
     let members = of.as_object().into_iter().flat_map(Map::iter);
     let opaque = |(key, value): &(&a99_core::text::Text, &Value)| {
@@ -225,8 +225,8 @@ fn opaque_members(of: &Value) -> Map {
         .collect()
 }
 
-/// The opaque parts of a message of the model: those of an answer, and those that the
-/// program wrote in a wire's own form.
+/// The opaque parts of a message of the model: those of an answer, and members that the program
+/// wrote in a wire format.
 fn opaque(message: &Value, parts: &mut Vec<Part>) -> Read<()> {
     let mut add = |from: Option<&String>, part: Opaque| {
         let from = from.cloned();
@@ -321,7 +321,7 @@ pub(super) fn messages(request: &mut TextRequest, value: &Value, what: &str) -> 
     Ok(())
 }
 
-/// A tool in the form of OpenAI's or Anthropic's.
+/// A tool in the form of OpenAI or Anthropic.
 pub(super) fn tool(value: &Value) -> Read<Tool> {
     let function = value.get("function").unwrap_or(value);
     let schema = ["parameters", "inputSchema", "input_schema"];
@@ -331,7 +331,7 @@ pub(super) fn tool(value: &Value) -> Read<Tool> {
         Some(_) => return wrong("the schema of a tool must be an object"),
         None => Map::new(),
     };
-    // Services want an object of each tool, and its members.
+    // Services require a schema of type object with members.
     if !schema.contains("type") {
         schema.insert("type", "object");
     }
@@ -352,12 +352,12 @@ pub(super) fn tool(value: &Value) -> Read<Tool> {
     })
 }
 
-/// Types of values, by which a JSON Schema is told from OpenAI's forms.
+/// Types in JSON Schemas, which distinguish one from OpenAI's forms.
 const SCHEMA_TYPES: [&str; 7] = [
     "object", "array", "string", "number", "integer", "boolean", "null",
 ];
 
-/// Whether this is a JSON Schema itself.
+/// True for a JSON Schema.
 fn is_schema(value: &Value) -> bool {
     let kind = value.get("type");
     let named = kind.and_then(Value::as_str);
@@ -368,7 +368,7 @@ fn is_schema(value: &Value) -> bool {
     )
 }
 
-/// The form that an answer is to have: OpenAI's `response_format`, or a JSON Schema.
+/// The requested form of an answer: OpenAI's `response_format`, or a JSON Schema.
 pub(super) fn format(value: &Value) -> Read<Format> {
     if is_absent(value) {
         return Ok(Format::Text);

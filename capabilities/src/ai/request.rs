@@ -1,62 +1,62 @@
-//! Request: what a model is asked.
+//! Requests to models.
 
 use super::{AiCode, AiError};
 use crate::Fetch;
 use a99_core::value::Value;
 
-/// A request for text. [`TextRequest::new`] asks with one message; the fields are free to
-/// be set.
+/// A request for text. [`TextRequest::new`] makes one with a single message; all fields are
+/// public.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TextRequest {
-    /// The role whose model answers, [`DEFAULT_ROLE`](super::DEFAULT_ROLE) if there is none.
+    /// Role whose model answers, by default [`DEFAULT_ROLE`](super::DEFAULT_ROLE).
     pub role: Option<String>,
-    /// The model, as the provider names it; it wins over the role.
+    /// Model in the provider's naming; it takes precedence over the role.
     pub model: Option<String>,
-    /// What the model is told before the messages.
+    /// System message.
     pub system: Option<String>,
-    /// The talk so far, oldest first.
+    /// The conversation so far, oldest message first.
     pub messages: Vec<Message>,
-    /// Tokens of the answer, at most.
+    /// Most tokens of the answer.
     pub max_tokens: Option<u32>,
-    /// How freely the model chooses, from 0 to 2; some services take less.
+    /// Sampling temperature, from 0 to 2; some services accept less.
     pub temperature: Option<f64>,
-    /// The part of the likeliest tokens that it chooses from, from 0 to 1.
+    /// Nucleus sampling: probability mass of the tokens to choose from, from 0 to 1.
     pub top_p: Option<f64>,
-    /// How much it thinks.
+    /// Reasoning effort.
     pub effort: Option<Effort>,
-    /// Texts that end the answer.
+    /// Stop sequences.
     pub stop_sequences: Vec<String>,
-    /// What the model may ask to be called.
+    /// Tools offered to the model.
     pub tools: Vec<Tool>,
-    /// Whether it has to.
+    /// Whether the model has to call a tool.
     pub tool_choice: ToolChoice,
     /// The form of the answer's text.
     pub format: Format,
-    /// The same seed asks for the same answer, where a service can.
+    /// Sampling seed: equal seeds ask for equal answers, if the service supports it.
     pub seed: Option<u64>,
 }
 
-/// How much a model thinks before it answers. Each service knows some of them.
+/// Reasoning effort. Each service supports some of the levels.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Effort {
-    /// It does not think.
+    /// No reasoning.
     None,
-    /// Hardly.
+    /// Least reasoning.
     Minimal,
-    /// Little.
+    /// Little reasoning.
     Low,
-    /// As much as most questions need.
+    /// Enough for most questions.
     Medium,
-    /// Much.
+    /// Much reasoning.
     High,
-    /// More.
+    /// More than [`High`](Effort::High).
     XHigh,
-    /// As much as it can.
+    /// The model's maximum.
     Max,
 }
 
 impl Effort {
-    /// All of them, in order.
+    /// All efforts, in order.
     pub const ALL: &'static [Effort] = &[
         Effort::None,
         Effort::Minimal,
@@ -81,7 +81,7 @@ impl Effort {
         }
     }
 
-    /// Tokens that a model thinks with at most, where its service counts them so.
+    /// Most reasoning tokens, for services that count them.
     #[must_use]
     pub const fn tokens(self) -> u32 {
         match self {
@@ -102,21 +102,21 @@ impl Effort {
     }
 }
 
-/// Whose message it is.
+/// Author of a message.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// The one who asks, and the results of tools.
+    /// The user; also results of tools.
     User,
     /// The model.
     Assistant,
 }
 
-/// One message of a talk.
+/// One message of a conversation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Message {
-    /// Whose it is.
+    /// Author.
     pub role: Role,
-    /// What it says.
+    /// Parts of the message.
     pub content: Vec<Part>,
 }
 
@@ -128,19 +128,19 @@ pub enum Part {
     Text(String),
     /// An image, of the user.
     Image(Image),
-    /// A tool that the model asked for.
+    /// A tool call of the model.
     ToolUse(super::ToolUse),
-    /// An opaque part of an answer, which only the service that gave it gets back.
+    /// An opaque part of an answer, returned only to the service that sent it.
     Opaque {
-        /// The model that gave it, as [`TextResult::model`](super::TextResult::model) names
-        /// it; `None` of a part that the program wrote in a wire's own form.
+        /// The model that sent it, as in [`TextResult::model`](super::TextResult::model);
+        /// `None` for a part that the program wrote in a wire format.
         from: Option<String>,
         /// The part.
         part: super::Opaque,
     },
-    /// What the tool gave.
+    /// The result of a tool.
     ToolResult {
-        /// The use that this answers.
+        /// Id of the tool call.
         id: String,
         /// The result as text.
         content: String,
@@ -149,24 +149,24 @@ pub enum Part {
     },
 }
 
-/// An image, or a document or audio, which have other media types.
+/// An image; other media types make it a document or audio.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Image {
     /// An address that the service fetches itself.
     Url(String),
-    /// The image, in Base64.
+    /// Embedded data in Base64.
     Base64 {
-        /// Its media type, such as `image/png`.
+        /// Media type, such as `image/png`.
         media_type: String,
-        /// Its bytes.
+        /// Base64 text of the data.
         data: String,
     },
 }
 
-/// What a part with bytes in it is.
+/// Kind of an embedded part.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum MediaKind {
-    /// An image, and everything that says nothing else.
+    /// An image, and any unknown media type.
     Image,
     /// A document: PDF.
     Document,
@@ -175,7 +175,7 @@ pub enum MediaKind {
 }
 
 impl Image {
-    /// What it is, by its media type.
+    /// The kind, by the media type.
     #[must_use]
     pub fn kind(&self) -> MediaKind {
         let Image::Base64 { media_type, .. } = self else {
@@ -191,7 +191,7 @@ impl Image {
         }
     }
 
-    /// An image of an address: a `data:` URL has its bytes in it.
+    /// An image by address; a `data:` URL has the embedded data.
     #[must_use]
     pub fn of_url(url: &str) -> Image {
         let rest = url.get("data:".len()..);
@@ -218,32 +218,32 @@ impl Image {
     }
 }
 
-/// A tool that a model may ask for.
+/// A tool offered to a model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tool {
-    /// Its name: letters, digits, `_` and `-`, at most 64 of them.
+    /// Name: at most 64 letters, digits, `_` and `-`.
     pub name: String,
-    /// What it does.
+    /// Description for the model.
     pub description: Option<String>,
-    /// The JSON Schema of its input, of type `object`.
+    /// JSON Schema of the input, of type `object`.
     pub input_schema: Value,
 }
 
-/// Whether a model has to call a tool.
+/// Requirement to call a tool.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ToolChoice {
-    /// As it likes.
+    /// The model decides.
     #[default]
     Auto,
-    /// None of them.
+    /// No tool.
     None,
-    /// At least one of them.
+    /// At least one tool.
     Required,
-    /// This one.
+    /// This tool.
     Tool(String),
 }
 
-/// The form of an answer's text.
+/// Requested form of an answer's text.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Format {
     /// Text.
@@ -251,9 +251,9 @@ pub enum Format {
     Text,
     /// A JSON object.
     Json,
-    /// JSON that holds to a schema.
+    /// JSON that satisfies a schema.
     Schema {
-        /// A name for it: letters, digits, `_` and `-`.
+        /// Name: letters, digits, `_` and `-`.
         name: String,
         /// The JSON Schema.
         schema: Value,
@@ -279,7 +279,7 @@ impl Message {
 }
 
 impl TextRequest {
-    /// Asks with one message.
+    /// A request with one message of the user.
     pub fn new(text: impl Into<String>) -> TextRequest {
         TextRequest {
             messages: vec![Message::user(text)],
@@ -287,7 +287,7 @@ impl TextRequest {
         }
     }
 
-    /// The same for a role.
+    /// Sets the role.
     #[must_use]
     pub fn role(self, role: impl Into<String>) -> TextRequest {
         TextRequest {
@@ -296,7 +296,7 @@ impl TextRequest {
         }
     }
 
-    /// The same for a model.
+    /// Sets the model.
     #[must_use]
     pub fn model(self, model: impl Into<String>) -> TextRequest {
         TextRequest {
@@ -305,7 +305,7 @@ impl TextRequest {
         }
     }
 
-    /// The same with something that the model is told first.
+    /// Sets the system message.
     #[must_use]
     pub fn system(self, system: impl Into<String>) -> TextRequest {
         TextRequest {
@@ -314,14 +314,14 @@ impl TextRequest {
         }
     }
 
-    /// The same with one more tool.
+    /// Adds a tool.
     #[must_use]
     pub fn tool(mut self, tool: Tool) -> TextRequest {
         self.tools.push(tool);
         self
     }
 
-    /// Bytes of what the model is to read: texts, tools, images.
+    /// Bytes of the prompt: texts, tools, images.
     #[must_use]
     pub fn prompt_bytes(&self) -> usize {
         let of_value = |value: &Value| crate::value_bytes(value);
@@ -344,8 +344,8 @@ impl TextRequest {
         sizes.fold(system, usize::saturating_add)
     }
 
-    /// Whether one of its texts has this in it: the system's, those of messages, what tools
-    /// gave.
+    /// True if a text of the request contains `text`: the system message, messages, results of
+    /// tools.
     #[must_use]
     pub fn says(&self, text: &str) -> bool {
         let part = |part: &Part| match part {
@@ -357,11 +357,11 @@ impl TextRequest {
         system.is_some_and(|system| system.contains(text)) || parts.any(part)
     }
 
-    /// Addresses that the model's service would fetch: those that the run's own network allows.
-    /// `data:` URLs have their bytes in them; no other scheme than HTTP's is ever allowed.
+    /// Checks addresses that the model's service would fetch: the run's network must allow
+    /// each. `data:` URLs are embedded; any scheme other than HTTP's is refused.
     ///
     /// # Errors
-    /// With [`AiCode::Denied`] for another address.
+    /// [`AiCode::Denied`] for another address.
     pub fn check_addresses(&self, network: Option<&dyn Fetch>) -> Result<(), AiError> {
         let parts = self.messages.iter().flat_map(|message| &message.content);
         for part in parts {
@@ -386,12 +386,12 @@ impl TextRequest {
         Ok(())
     }
 
-    /// What no service takes.
+    /// Checks limits that hold for every service.
     ///
     /// # Errors
-    /// With [`AiCode::Invalid`] for a request without messages, a name that no tool may
-    /// have or that two have, a choice of a tool that is not offered, a temperature or `top_p`
-    /// out of its range, and limits of 0.
+    /// [`AiCode::Invalid`] for a request without messages, an invalid or repeated tool name, a
+    /// choice of a tool that is not offered, a temperature or `top_p` out of range, and limits
+    /// of 0.
     pub fn check(&self) -> Result<(), AiError> {
         let wrong = |text: String| Err(AiError::new(AiCode::Invalid, text));
         if self
@@ -452,7 +452,7 @@ fn starts_with(url: &str, scheme: &str) -> bool {
     start.is_some_and(|start| start.eq_ignore_ascii_case(scheme))
 }
 
-/// A name that services accept for a tool or a schema.
+/// True for a name that services accept for a tool or a schema.
 fn is_name(name: &str) -> bool {
     let part = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-');
     (1..=64).contains(&name.len()) && name.bytes().all(part)

@@ -1,4 +1,4 @@
-//! Scripted model: turns in order, at once.
+//! Scripted model: a mock that answers with turns in order, without delay.
 
 use super::model_script::{ModelFault, ModelScript, ModelTurn};
 use super::{
@@ -12,11 +12,11 @@ use std::sync::Mutex;
 /// The name of the only model.
 const MODEL: &str = "scripted";
 
-/// Roles that it has.
+/// Roles of the mock.
 const ROLES: [&str; 4] = ["fast", "smart", "code", DEFAULT_ROLE];
 
-/// Plays a [`ModelScript`] without a network: each request is answered at once by the next
-/// turn for it, and after the last it is unavailable. A turn's delay is left out.
+/// Plays a [`ModelScript`] without a network. Each request gets the next matching turn at once;
+/// after the last turn the model is unavailable. Delays of turns are ignored.
 ///
 /// ```
 /// use a99_capabilities::ai::{AiProvider, ScriptedAi, TextRequest};
@@ -31,7 +31,7 @@ const ROLES: [&str; 4] = ["fast", "smart", "code", DEFAULT_ROLE];
 pub struct ScriptedAi {
     turns: Mutex<VecDeque<ModelTurn>>,
     requests: Mutex<Vec<TextRequest>>,
-    /// Streams that stall: their writers are kept, so that they do not end.
+    /// Stalled streams: keeping their sinks keeps them from ending.
     stalled: Mutex<Vec<super::StreamSink>>,
 }
 
@@ -57,7 +57,7 @@ impl ScriptedAi {
         lock(&self.requests).clone()
     }
 
-    /// The number of streams that stall and that somebody still reads.
+    /// Number of stalled streams that still have a reader.
     #[must_use]
     pub fn open_streams(&self) -> usize {
         let mut stalled = lock(&self.stalled);
@@ -73,7 +73,7 @@ impl ScriptedAi {
             return sink.fail(AiError::new(code, message).retry_after(turn.retry_after));
         }
         sink.answered_by(MODEL);
-        // A cut counts bytes, of which there are none here: half of the pieces come.
+        // A cut counts bytes on the wire, which a mock lacks: it sends half of the pieces.
         let half = turn.pieces().count() / 2;
         for (at, piece) in turn.pieces().enumerate() {
             match turn.fault {
@@ -147,7 +147,7 @@ impl AiProvider for ScriptedAi {
         handle
     }
 
-    /// A script costs nothing.
+    /// A mock costs nothing.
     fn price(&self, _: Option<&str>, _: Usage) -> Option<Cost> {
         Some(Cost::default())
     }

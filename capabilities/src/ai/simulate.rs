@@ -1,9 +1,8 @@
-//! Simulations of budgets: random trees of accounts whose requests are tried again, wait for
-//! each other, break, are cancelled and report what they like, in an order that a seed decides.
+//! Simulations of budgets: random trees of accounts whose requests retry, wait, break, are
+//! cancelled and report arbitrary usage, in an order that a seed determines.
 //!
-//! [`check`] plays the tree of a seed and compares what its accounts paid with what an oracle
-//! says that they owe. A [`Fault`] makes the provider do what a sound one never does; a test
-//! shows that each is found.
+//! [`check`] runs the tree of a seed and compares the payments of its accounts with an
+//! oracle's. A [`Fault`] injects an error into the provider; a test shows that each is found.
 
 use super::{
     AiCode, AiError, AiProvider, Cost, Message, MeteredAi, Payer, Request, StopReason, StreamEvent,
@@ -18,23 +17,23 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
 
-/// Something done wrongly on purpose.
+/// Injected error.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// Only the first request of an answer is paid.
     UnpaidRetry,
-    /// What is kept is given back before the request is sent.
+    /// The reservation is released before the request is sent.
     NothingKept,
-    /// The limit of the answer is not sent.
+    /// The request lacks the answer's limit.
     NoCap,
     /// Requests are paid at the price of another model.
     OtherPrice,
-    /// An embedding that is given up after it was sent is given back.
+    /// An embedding cancelled after it was sent is refunded.
     UnpaidEmbedding,
 }
 
 impl Fault {
-    /// All of them.
+    /// All faults.
     pub const ALL: &[Fault] = &[
         Fault::UnpaidRetry,
         Fault::NothingKept,
@@ -44,7 +43,7 @@ impl Fault {
     ];
 }
 
-/// Numbers of a seed (SplitMix64).
+/// Pseudo-random numbers of a seed (SplitMix64).
 struct Numbers(u64);
 
 impl Numbers {
@@ -64,15 +63,15 @@ impl Numbers {
     }
 }
 
-/// A request that was sent and is not answered.
+/// A request in flight.
 struct Sent {
-    /// The account that asked.
+    /// The requesting account.
     node: usize,
     prompt: TokenEstimate,
-    /// Tokens that the answer may have, as the service was told.
+    /// Token limit of the answer in the request.
     most: u64,
     price: u64,
-    /// Whether the caller leaves before the end.
+    /// True if the caller cancels before the end.
     cancels: bool,
     said: u64,
     end: Arc<Mutex<Option<End>>>,
@@ -80,7 +79,7 @@ struct Sent {
     waiter: Arc<Mutex<Option<Waker>>>,
 }
 
-/// Texts that were sent to be embedded.
+/// Texts in flight to be embedded.
 struct Embedding {
     node: usize,
     prompt: TokenEstimate,
@@ -89,12 +88,12 @@ struct Embedding {
     waiter: Arc<Mutex<Option<Waker>>>,
 }
 
-/// What becomes of them.
+/// Outcome of an embedding.
 #[derive(Copy, Clone)]
 enum Reply {
-    /// The service reports so many tokens, or nothing.
+    /// The service reports this many tokens, or nothing.
     Vectors(Option<u64>),
-    /// Whoever asked has left.
+    /// The caller cancelled.
     Left,
 }
 
@@ -105,14 +104,14 @@ enum End {
     Failed(AiError),
 }
 
-/// What requests of the accounts owe: tokens, and money in millionths.
+/// Amounts that requests owe, by account: tokens, and money in millionths.
 type Owed = Vec<(u64, u64)>;
 
-/// What all tasks share.
+/// State shared by all tasks.
 struct World {
     sent: Mutex<Vec<Sent>>,
     embeddings: Mutex<Vec<Embedding>>,
-    /// The largest error of an estimate, in tokens and money.
+    /// Largest error of the estimates, in tokens and money.
     error: Mutex<(u64, u64)>,
     fault: Option<Fault>,
     tasks: Mutex<Vec<Task>>,
@@ -139,7 +138,7 @@ impl World {
     }
 }
 
-/// A model that is asked up to three times for an answer.
+/// A model with up to three attempts for an answer.
 struct Model {
     world: Arc<World>,
     node: usize,
@@ -233,7 +232,7 @@ impl AiProvider for Model {
                 }
             }
         };
-        // Ends when nobody wants the answer.
+        // Ends when the answer has no reader.
         shared.spawn(Box::pin(async move {
             let mut answer = Box::pin(answer);
             let mut closed = Box::pin(async move { closed.closed().await });
@@ -281,7 +280,7 @@ impl Tree {
         tree
     }
 
-    /// Adds what a request owes to its account and those above.
+    /// Adds a request's debt to its account and those above.
     fn owe(&self, owed: &mut Owed, node: usize, tokens: u64, price: u64) {
         let mut at = Some(node);
         while let Some(node) = at {
@@ -292,7 +291,7 @@ impl Tree {
     }
 }
 
-/// A random answer goes on: a word comes, or it ends. What it owes once it ended.
+/// Advances a random answer: adds words, or ends it. Returns its debt at the end.
 fn go_on(sent: &mut Sent, numbers: &mut Numbers, cancelled: bool) -> Option<u64> {
     let room = sent.most - sent.said;
     if !cancelled && room > 0 && !numbers.one_in(4) {
@@ -302,7 +301,7 @@ fn go_on(sent: &mut Sent, numbers: &mut Numbers, cancelled: bool) -> Option<u64>
             .send(StreamEvent::Text("word ".repeat(words as usize)));
         return None;
     }
-    // What was sent and came, as all tokenizers count it: a token for each word.
+    // Tokens sent and received, as every tokenizer counts them: one for each word.
     let sent_tokens = sent.prompt.likely;
     if cancelled {
         return Some(sent_tokens + sent.said);
@@ -310,10 +309,10 @@ fn go_on(sent: &mut Sent, numbers: &mut Numbers, cancelled: bool) -> Option<u64>
     let (end, owed) = match numbers.below(8) {
         0 => (AiCode::CutOff, sent_tokens + sent.said),
         1 => (AiCode::Unavailable, sent_tokens + sent.said),
-        // Who leaves before he learns of it pays for what was sent.
+        // A caller that cancels before the refusal arrives pays for the prompt.
         2 if sent.said == 0 && !sent.cancels => (AiCode::RateLimited, 0),
         3 => {
-            // Reports that are less than what came.
+            // A report below the received tokens.
             sent.sink.send(StreamEvent::Usage(Usage {
                 prompt_tokens: 0,
                 completion_tokens: 0,
@@ -324,7 +323,7 @@ fn go_on(sent: &mut Sent, numbers: &mut Numbers, cancelled: bool) -> Option<u64>
         }
         4 => (AiCode::Invalid, sent_tokens + sent.said),
         _ => {
-            // A true report, of a tokenizer that makes as many tokens as there may be.
+            // A correct report of a tokenizer between the estimate and the upper bound.
             let prompt =
                 sent.prompt.likely + numbers.next() % (sent.prompt.most - sent.prompt.likely + 1);
             sent.sink.send(StreamEvent::Usage(Usage {
@@ -336,7 +335,7 @@ fn go_on(sent: &mut Sent, numbers: &mut Numbers, cancelled: bool) -> Option<u64>
         }
     };
     let how = match end {
-        // Silent and whole, it may have used all that it might.
+        // A complete answer without text or report would count as the whole limit.
         AiCode::Invalid if sent.said == 0 && owed == sent_tokens => {
             End::Failed(AiError::new(AiCode::Malformed, "no"))
         }
@@ -350,7 +349,7 @@ fn go_on(sent: &mut Sent, numbers: &mut Numbers, cancelled: bool) -> Option<u64>
     Some(owed)
 }
 
-/// A service of embeddings answers. What that owes.
+/// Answers an embedding; returns its debt.
 fn embed(of: &Embedding, numbers: &mut Numbers) -> u64 {
     let prompt = of.prompt;
     let truth = prompt.likely + numbers.next() % (prompt.most - prompt.likely + 1);
@@ -369,7 +368,7 @@ fn embed(of: &Embedding, numbers: &mut Numbers) -> u64 {
 }
 
 impl World {
-    /// Embeds a batch of texts of an account.
+    /// Embeds a batch of texts for an account.
     fn spawn_embedding(self: &Arc<Self>, node: usize, account: Account, texts: &str, price: u64) {
         let (world, prompt) = (Arc::clone(self), TokenEstimate::of_text(texts));
         self.spawn(Box::pin(async move {
@@ -410,7 +409,7 @@ impl World {
         }));
     }
 
-    /// Notes by how much an estimate may be wrong.
+    /// Records the possible error of an estimate.
     fn may_err(&self, prompt: TokenEstimate, price: u64) {
         let error = prompt.most - prompt.likely;
         let mut largest = lock(&self.error);
@@ -419,8 +418,8 @@ impl World {
     }
 }
 
-/// A conversation with tools: the model is asked again with what it said and what a tool gave,
-/// which may be an agent with models of its own.
+/// A conversation with tools: each round repeats the model's messages and a tool's result; the
+/// tool may be an agent with its own models.
 async fn tool_loop(
     models: MeteredAi,
     mut request: TextRequest,
@@ -441,10 +440,10 @@ async fn tool_loop(
     }
 }
 
-/// Plays the tree of a seed.
+/// Simulates the tree of a seed.
 ///
 /// # Errors
-/// What its accounts paid that they should not have, or what they did not pay.
+/// The payments of the accounts differ from their debt.
 pub fn check(seed: u64, fault: Option<Fault>) -> Result<(), String> {
     let mut numbers = Numbers(seed);
     let tree = Tree::random(&mut numbers);
@@ -490,7 +489,7 @@ pub fn check(seed: u64, fault: Option<Fault>) -> Result<(), String> {
         let tool = (rounds > 1 && numbers.one_in(2)).then(|| model(&mut numbers, false));
         world.spawn(Box::pin(async move {
             if cancels {
-                // As soon as something came, or it ended.
+                // After the first event, or the end.
                 let _ = metered.open(request).await.next().await;
                 return;
             }
@@ -499,7 +498,7 @@ pub fn check(seed: u64, fault: Option<Fault>) -> Result<(), String> {
     }
     let mut owed: Owed = vec![(0, 0); tree.accounts.len()];
     loop {
-        // A task that was woken, or an answer that goes on.
+        // A woken task, or an answer in progress.
         let ready: Vec<usize> = {
             let tasks = lock(&world.tasks);
             let woken = |at: &usize| tasks[*at].woken.0.load(Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! Stream of an answer: one end for who makes it, one for who reads it.
+//! Stream of an answer: a writing and a reading end.
 
 use super::{AiCode, AiError, Paid, StopReason, StreamEvent, TextResult, Usage};
 use crate::script::lock;
@@ -9,35 +9,35 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
-/// Bytes of an answer, its tools and thinking included, at most.
+/// Most bytes of an answer, including tool calls and reasoning.
 pub const MAX_ANSWER_BYTES: usize = 16 << 20;
 
-/// Events that wait for a reader before pieces of text are joined.
+/// Unread events after which pieces of text are joined.
 const MAX_WAITING: usize = 256;
 
-/// What both ends share.
+/// State shared by both ends.
 #[derive(Default)]
 struct State {
-    /// Events that nobody read yet.
+    /// Unread events.
     events: VecDeque<StreamEvent>,
-    /// What came so far.
+    /// The answer so far.
     result: TextResult,
     bytes: usize,
-    /// How it ended.
+    /// Outcome, once the stream ended.
     ended: Option<Result<(), AiError>>,
-    /// Whether the last event was read.
+    /// True once the last event was read.
     over: bool,
-    /// Nobody is left to read.
+    /// True once the reader is gone.
     abandoned: bool,
     readers: Vec<Waker>,
     writer: Option<Waker>,
-    /// What is kept for the request that is under way.
+    /// Reservation of the request in flight.
     paid: Option<Paid>,
-    /// What requests before it used, which gave no answer.
+    /// Usage of earlier, failed requests.
     before: Usage,
-    /// What the last request used, once the stream has ended.
+    /// Usage of the last request, once the stream ended.
     last: Option<Usage>,
-    /// Pieces that came of tools which are not whole.
+    /// Pieces received of incomplete tool calls.
     pieces: u64,
 }
 
@@ -46,7 +46,7 @@ impl State {
         self.ended.is_some() || self.abandoned
     }
 
-    /// Ends the stream; the wakers of who waits.
+    /// Ends the stream; returns the wakers to wake.
     fn end(&mut self, event: StreamEvent, how: Result<(), AiError>) -> Vec<Waker> {
         self.result.take(&event);
         self.settle_all(how.as_ref().err());
@@ -57,7 +57,7 @@ impl State {
         woken
     }
 
-    /// Pays for the request that is under way, which ends so; its usage is what was paid.
+    /// Settles the request in flight; its usage becomes the settled one.
     fn settle(&mut self, error: Option<&AiError>) {
         if let Some(paid) = self.paid.take() {
             let pieces = std::mem::take(&mut self.pieces);
@@ -65,7 +65,7 @@ impl State {
         }
     }
 
-    /// The same at the end of the stream: its usage is that of all requests.
+    /// Settles at the end of the stream; its usage becomes that of all requests.
     fn settle_all(&mut self, error: Option<&AiError>) {
         self.settle(error);
         self.last.get_or_insert(self.result.usage);
@@ -80,7 +80,7 @@ impl State {
         self.end(StreamEvent::Error(error.clone()), Err(error))
     }
 
-    /// The answer, once it ended.
+    /// The answer, once the stream ended.
     fn answer(&self) -> Option<Result<TextResult, AiError>> {
         let how = self.ended.as_ref()?;
         Some(how.clone().map(|()| self.result.clone()))
@@ -100,11 +100,11 @@ fn register(wakers: &mut Vec<Waker>, cx: &Context<'_>) {
     }
 }
 
-/// The end of a stream that a provider writes to. One that is dropped before the answer
-/// ended makes it an error ([`AiCode::CutOff`]).
+/// The writing end of a stream. Dropping it before the end makes the answer an error
+/// ([`AiCode::CutOff`]).
 pub struct StreamSink(Arc<Mutex<State>>);
 
-/// The end of a stream that is read. Dropping it cancels the stream.
+/// The reading end of a stream. Dropping it cancels the stream.
 ///
 /// ```
 /// use a99_capabilities::ai::{StopReason, StreamEvent, StreamHandle};
@@ -125,7 +125,7 @@ pub struct StreamHandle {
 }
 
 impl StreamHandle {
-    /// The two ends of a stream with this name.
+    /// Creates both ends of a stream with this name.
     pub fn new(id: impl Into<String>) -> (StreamSink, StreamHandle) {
         let state: Arc<Mutex<State>> = Arc::default();
         let sink = StreamSink(Arc::clone(&state));
@@ -133,7 +133,7 @@ impl StreamHandle {
         (sink, StreamHandle { state, id })
     }
 
-    /// A stream that ended with this error before it began.
+    /// A stream that failed before it began.
     pub fn failed(id: impl Into<String>, error: AiError) -> StreamHandle {
         let (sink, handle) = StreamHandle::new(id);
         sink.fail(error);
@@ -146,13 +146,13 @@ impl StreamHandle {
         &self.id
     }
 
-    /// The next event; none after the last. Events that wait are kept, within
-    /// [`MAX_ANSWER_BYTES`]: who reads slowly gets longer pieces of text.
+    /// The next event, or `None` after the last. Unread events are bounded by
+    /// [`MAX_ANSWER_BYTES`]: a slow reader gets longer pieces of text.
     pub async fn next(&mut self) -> Option<StreamEvent> {
         poll_fn(|cx| self.poll_next(cx)).await
     }
 
-    /// The same for who polls.
+    /// Polls for the next event.
     pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<StreamEvent>> {
         let mut state = lock(&self.state);
         if let Some(event) = state.events.pop_front() {
@@ -166,8 +166,9 @@ impl StreamHandle {
         Poll::Pending
     }
 
-    /// Ends the stream: [`StreamHandle::done`] gives what came, marked as cancelled, and
-    /// the next event is [`StreamEvent::Cancelled`]. Nothing happens if it had ended.
+    /// Cancels the stream: [`StreamHandle::done`] gives the partial answer, marked as
+    /// cancelled, and the next event is [`StreamEvent::Cancelled`]. Has no effect after the
+    /// end.
     pub fn cancel(&self) {
         let mut state = lock(&self.state);
         if state.ended.is_none() {
@@ -178,14 +179,14 @@ impl StreamHandle {
         }
     }
 
-    /// Settles this when the stream ends; now if it has.
+    /// Settles this reservation when the stream ends, or now if it has.
     pub(super) fn paid_by(&self, paid: Paid) {
         let mut state = lock(&self.state);
         state.paid = Some(paid);
         if let Some(how) = &state.ended {
             let error = how.as_ref().err().cloned();
             state.settle(error.as_ref());
-            // Where it may be read already.
+            // The error already holds a copy of the partial answer.
             let usage = state.result.usage;
             if let Some(Err(error)) = &mut state.ended
                 && let Some(partial) = &mut error.partial
@@ -195,7 +196,7 @@ impl StreamHandle {
         }
     }
 
-    /// The answer as a whole, whether or not anybody reads the events.
+    /// The whole answer, even if the events are not read.
     #[must_use]
     pub fn done(&self) -> Done {
         Done(Arc::clone(&self.state))
@@ -226,8 +227,7 @@ impl fmt::Debug for StreamHandle {
     }
 }
 
-/// The whole answer of a stream, when it ended: a future of
-/// `Result<TextResult, AiError>`.
+/// The future of a stream's whole answer: `Result<TextResult, AiError>`.
 pub struct Done(Arc<Mutex<State>>);
 
 impl fmt::Debug for Done {
@@ -250,8 +250,8 @@ impl Future for Done {
 }
 
 impl StreamSink {
-    /// Takes an event. Tells whether anybody wants more: not after the stream ended, was
-    /// cancelled, or had more than [`MAX_ANSWER_BYTES`], which is its error.
+    /// Sends an event. True if the stream accepts more: it has not ended, was not cancelled,
+    /// and is within [`MAX_ANSWER_BYTES`]. Exceeding that limit fails the stream.
     pub fn send(&self, event: StreamEvent) -> bool {
         match event {
             StreamEvent::Done(reason) => {
@@ -296,8 +296,8 @@ impl StreamSink {
         open
     }
 
-    /// Settles this when the request ends for which it is kept, which may be sent now. Not if
-    /// the stream has ended: then it is given back.
+    /// Attaches the reservation of the next request, which may then be sent; it is settled at
+    /// the request's end. False, and the reservation is released, if the stream has ended.
     #[must_use]
     pub fn pay(&self, paid: Paid) -> bool {
         let mut state = lock(&self.0);
@@ -305,12 +305,12 @@ impl StreamSink {
             return false;
         }
         state.paid = Some(paid);
-        // Nobody has begun to answer this one.
+        // No model has answered this request yet.
         state.result.model = None;
         true
     }
 
-    /// Settles what was paid for a request that failed, before another is sent.
+    /// Settles a failed request before the next one is sent.
     pub fn settle(&self, error: &AiError) {
         let mut state = lock(&self.0);
         if !state.is_closed() {
@@ -320,22 +320,21 @@ impl StreamSink {
         }
     }
 
-    /// Tokens of the request that is under way or was the last, as far as its service reported
-    /// them or they were paid.
+    /// Tokens of the current or last request, as reported or settled.
     #[must_use]
     pub fn usage(&self) -> Usage {
         let state = lock(&self.0);
         state.last.unwrap_or(state.result.usage)
     }
 
-    /// Notes a piece of a tool, which is an event once it is whole: if it never is, what came
-    /// is paid all the same.
+    /// Counts a piece of a tool call. A call is an event only when complete; its pieces are
+    /// settled in any case.
     pub fn note_piece(&self) {
         lock(&self.0).pieces += 1;
     }
 
-    /// Names the model that answers: its service took the request, which is paid from then on
-    /// whatever comes.
+    /// Names the answering model: its service accepted the request, which is paid for from then
+    /// on in any outcome.
     pub fn answered_by(&self, model: impl Into<String>) {
         let mut state = lock(&self.0);
         if !state.is_closed() {
@@ -343,7 +342,7 @@ impl StreamSink {
         }
     }
 
-    /// Ends the stream with a whole answer.
+    /// Ends the stream with a complete answer.
     pub fn finish(&self, reason: StopReason) {
         let mut state = lock(&self.0);
         if !state.is_closed() {
@@ -353,7 +352,7 @@ impl StreamSink {
         }
     }
 
-    /// Ends the stream without one. The error carries what came.
+    /// Fails the stream. The error carries the partial answer.
     pub fn fail(&self, error: AiError) {
         let mut state = lock(&self.0);
         if !state.is_closed() {
@@ -363,19 +362,19 @@ impl StreamSink {
         }
     }
 
-    /// Whether anything came that a reader was given: who asks again now would repeat it.
+    /// True if a reader may have seen a part of the answer: a retry would repeat it.
     #[must_use]
     pub fn has_begun(&self) -> bool {
         lock(&self.0).bytes > 0
     }
 
-    /// Whether nobody wants more.
+    /// True once the stream accepts no more events.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         lock(&self.0).is_closed()
     }
 
-    /// Waits until nobody wants more. One task at a time waits.
+    /// Waits until the stream accepts no more events. Only one task may wait at a time.
     pub async fn closed(&self) {
         poll_fn(|cx| {
             let mut state = lock(&self.0);
@@ -402,9 +401,9 @@ impl fmt::Debug for StreamSink {
     }
 }
 
-/// What an event counts against [`MAX_ANSWER_BYTES`].
+/// Bytes of an event, for [`MAX_ANSWER_BYTES`].
 fn size(event: &StreamEvent) -> usize {
-    /// A tool without name and input.
+    /// Bytes of a tool call in addition to its name and input.
     const TOOL: usize = 128;
     match event {
         StreamEvent::Text(piece) | StreamEvent::Thinking(piece) => piece.len(),

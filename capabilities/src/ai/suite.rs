@@ -1,5 +1,4 @@
-//! What every [`AiProvider`] must hold to: cases, each a script that the model plays and what
-//! must be seen of it.
+//! Conformance suite of [`AiProvider`]: cases of a model script and the expected result.
 
 use super::{
     AiCode, AiProvider, Format, Image, Message, ModelFault, ModelScript, ModelTurn, Part, Role,
@@ -9,21 +8,21 @@ use crate::error::{SuiteResult, ensure};
 use a99_core::value::{Map, Value};
 use std::time::Duration;
 
-/// What a case expects.
+/// Expected result of a case.
 #[derive(Clone, Debug)]
 enum Expected {
-    /// The turn, whole.
+    /// The whole turn.
     Whole,
-    /// One of these codes; as much of the turn as came before is marked as partial.
+    /// One of these codes; the received part of the turn is marked as partial.
     Fails(&'static [AiCode]),
     /// The request is refused before the model is asked.
     Refused(AiCode),
-    /// The stream goes on until it is cancelled after so many events.
+    /// The stream is open until it is cancelled after this many events.
     Cancelled(usize),
 }
 
-/// One case. The model of the provider under test plays [`Case::script`], asks nobody twice,
-/// and has the roles `fast`, `smart`, `code` and `default`.
+/// One case. The model of the provider under test plays [`Case::script`], makes no retries, and
+/// has the roles `fast`, `smart`, `code` and `default`.
 #[derive(Clone, Debug)]
 pub struct Case {
     /// Its name.
@@ -75,7 +74,7 @@ fn pieces(text: &[&str]) -> ModelTurn {
     }
 }
 
-/// Answers that come whole.
+/// Complete answers.
 fn whole() -> Vec<Case> {
     let mut cases = Vec::new();
     let long = "lorem ipsum ".repeat(10_000);
@@ -208,7 +207,7 @@ fn whole() -> Vec<Case> {
     cases
 }
 
-/// Answers that do not come whole.
+/// Failing answers.
 fn failing() -> Vec<Case> {
     let mut cases = Vec::new();
     for (status, code) in [
@@ -279,7 +278,7 @@ fn failing() -> Vec<Case> {
     cases
 }
 
-/// Requests with all that they may have.
+/// Requests with every option.
 fn requests() -> Vec<Case> {
     let mut cases = Vec::new();
     let base = || TextRequest::new("Say something");
@@ -459,7 +458,7 @@ impl Case {
         cases
     }
 
-    /// What the model plays: the case's turn, for as often as it may be asked.
+    /// Script of the mock model: the case's turn, once for each request.
     #[must_use]
     pub fn script(&self) -> ModelScript {
         ModelScript {
@@ -467,10 +466,10 @@ impl Case {
         }
     }
 
-    /// Asks a provider whose model plays [`Case::script`]: with events, and whole.
+    /// Runs the case on a provider whose model plays [`Case::script`]: with events, and whole.
     ///
     /// # Errors
-    /// With the first law that does not hold.
+    /// The first violated law.
     pub async fn run(&self, provider: &dyn AiProvider) -> SuiteResult {
         let roles = provider.list_roles().await.map_err(|e| e.to_string())?;
         ensure(
@@ -481,7 +480,7 @@ impl Case {
         if matches!(self.expected, Expected::Cancelled(_)) {
             return Ok(());
         }
-        // Nobody reads the events: the answer comes all the same.
+        // Without a reader of the events the answer is still complete.
         let answer = provider.generate_text(self.request.clone()).await;
         match (&self.expected, answer) {
             (Expected::Whole, Ok(result)) => self.is_whole(&result),

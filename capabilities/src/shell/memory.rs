@@ -1,5 +1,4 @@
-//! A computer in memory: files, a handful of programs, and scripted answers
-//! for everything else.
+//! A computer in memory: files, a few programs, and scripted answers for other commands.
 
 use super::{
     DEFAULT_MODE, MODE_BITS, Shell, ShellCommand, ShellError, ShellErrorKind, ShellOutput,
@@ -11,24 +10,24 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 use std::time::Duration;
 
-/// Exit code for a program that does not exist, as shells have it.
+/// Exit code of shells for a missing program.
 const NO_PROGRAM: u8 = 127;
 
-/// Knows the programs `cat`, `echo`, `env`, `false`, `pwd`, `sleep` and
-/// `true`, in scripts of one command also `cd`, `exit` and `export`, and what it
-/// was told to answer. Nothing waits: `sleep` only says how long it took. All
-/// directories exist, and programs are found in the scripted answers first.
+/// A mock computer with the programs `cat`, `echo`, `env`, `false`, `pwd`, `sleep` and `true`,
+/// in scripts of one command also `cd`, `exit` and `export`, and scripted answers. `sleep` does
+/// not wait; it only reports the time. All directories exist, and scripted answers take
+/// precedence over programs.
 #[derive(Debug, Default)]
 pub struct MemoryShell {
     answers: Vec<(ShellCommand, ScriptedAnswer)>,
     state: Mutex<ShellState>,
 }
 
-/// What a scripted command does.
+/// Scripted effect of a command.
 #[derive(Clone, Debug)]
 struct ScriptedAnswer {
     result: Result<ShellOutput, ShellError>,
-    /// Files that it writes: path and bytes.
+    /// Files to write: path and bytes.
     files: Vec<(String, Vec<u8>)>,
 }
 
@@ -58,8 +57,7 @@ impl MemoryShell {
         MemoryShell::default()
     }
 
-    /// Answers this command like that, every time. The limits of time and
-    /// output hold for it as for others.
+    /// Sets the answer of a command, for every call. Limits of time and output apply to it too.
     #[must_use]
     pub fn on(self, command: ShellCommand, output: ShellOutput) -> MemoryShell {
         self.on_writing(command, output, Vec::new())
@@ -79,7 +77,7 @@ impl MemoryShell {
         self
     }
 
-    /// Fails for this command, every time.
+    /// Sets a failure of a command, for every call.
     #[must_use]
     pub fn fails(mut self, command: ShellCommand, error: ShellError) -> MemoryShell {
         let (result, files) = (Err(error), Vec::new());
@@ -153,7 +151,7 @@ impl ShellState {
         }
     }
 
-    /// What a shell does itself. Only a plain script changes the session.
+    /// Shell builtins. Only a plain script changes the session.
     fn builtin(&mut self, words: &[&str], request: &ShellRequest) -> Option<ShellOutput> {
         let stays = request.is_plain();
         let mut output = ShellOutput::default();
@@ -175,10 +173,10 @@ impl ShellState {
         Some(output)
     }
 
-    /// Runs a program; `None` if there is none of that name.
+    /// Runs a program; `None` if it does not exist.
     fn program(&self, words: &[&str], request: &ShellRequest) -> Option<ShellOutput> {
         let mut output = ShellOutput::default();
-        // A fresh process has nothing of the session.
+        // A new process does not inherit the session.
         let session = matches!(request.command, ShellCommand::Script(_)) && request.is_plain();
         match words {
             ["true"] => {}

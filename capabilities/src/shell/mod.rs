@@ -1,9 +1,7 @@
 //! A computer to run commands on.
 //!
-//! Unlike the other capabilities this one does not pass the language's values
-//! through: a computer takes and gives bytes, and what is text to a program is
-//! the atoms' business. Files are named by absolute paths of that computer;
-//! nothing here names a file of the host.
+//! Unlike other capabilities, this one transfers bytes, not the language's values; atoms
+//! convert them to text. Paths are absolute paths of that computer, never of the host.
 
 mod memory;
 #[cfg(feature = "testing")]
@@ -16,41 +14,39 @@ use a99_core::text::Text;
 use std::fmt;
 use std::time::Duration;
 
-/// What to run.
+/// A command to run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ShellCommand {
-    /// A text for the session's shell, whose state (working directory,
-    /// variables) stays for the next script. A script that brings its own
-    /// directory, variables or input does not run in the session and leaves no
-    /// state behind.
+    /// A text for the session's shell, whose state (working directory, variables) persists for
+    /// the next script. A script with a directory, variables or input does not run in the
+    /// session and leaves no state behind.
     Script(String),
-    /// A program with its arguments, as a fresh process. A name without a slash
-    /// is looked up where the computer keeps its programs.
+    /// A program with its arguments, run as a new process. A name without a slash is searched
+    /// in the computer's program folders.
     Argv(Vec<String>),
 }
 
-/// A command with its surroundings and limits.
+/// A command with its environment and limits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShellRequest {
-    /// What to run.
+    /// The command.
     pub command: ShellCommand,
-    /// Working directory; the computer's choice if absent.
+    /// Working directory; by default the computer chooses.
     pub cwd: Option<String>,
     /// Variables added to the environment.
     pub env: Vec<(String, String)>,
-    /// Standard input; at its end after these bytes.
+    /// Standard input, which ends after these bytes.
     pub stdin: Vec<u8>,
-    /// Longest time it may run; then it is ended with everything it started,
-    /// and the answer is [`ShellErrorKind::TimedOut`].
+    /// Time limit. The command is then ended with all its processes, and the answer is
+    /// [`ShellErrorKind::TimedOut`].
     pub timeout: Option<Duration>,
-    /// Most bytes of both outputs together; then it is ended and the answer is
+    /// Most bytes of both outputs together. The command is then ended, and the answer is
     /// [`ShellErrorKind::OutputLimit`].
     pub output_limit: usize,
 }
 
 impl ShellRequest {
-    /// A command without surroundings, input or time limit, that may write as
-    /// much as [`DEFAULT_OUTPUT_LIMIT`].
+    /// A command without environment, input or time limit, and with [`DEFAULT_OUTPUT_LIMIT`].
     #[must_use]
     pub fn new(command: ShellCommand) -> ShellRequest {
         ShellRequest {
@@ -63,27 +59,27 @@ impl ShellRequest {
         }
     }
 
-    /// The same for a script.
+    /// A request for a script.
     #[must_use]
     pub fn script(text: &str) -> ShellRequest {
         ShellRequest::new(ShellCommand::Script(text.to_owned()))
     }
 
-    /// The same for a program.
+    /// A request for a program.
     #[must_use]
     pub fn argv(argv: &[&str]) -> ShellRequest {
         let argv = argv.iter().map(|arg| (*arg).to_owned()).collect();
         ShellRequest::new(ShellCommand::Argv(argv))
     }
 
-    /// Whether a script can run in the session: it brings nothing of its own.
+    /// True if a script runs in the session: it has no directory, variables or input.
     #[must_use]
     pub fn is_plain(&self) -> bool {
         self.cwd.is_none() && self.env.is_empty() && self.stdin.is_empty()
     }
 
-    /// Checks what no computer can run: an empty command, a NUL in what the
-    /// kernel takes as a C string, a variable without a name.
+    /// Refuses requests that no computer can run: an empty command, a NUL in a C string of the
+    /// kernel, a variable without a name.
     ///
     /// # Errors
     /// [`ShellErrorKind::Invalid`].
@@ -109,32 +105,30 @@ impl ShellRequest {
     }
 }
 
-/// Most bytes of output, unless asked otherwise: what a program can read with
-/// profit, and well below what may cross into it (4 MiB, D21), base64 included.
+/// Default limit of output: enough for a program to use, and well below the limit of values
+/// that enter it (4 MiB, D21), base64 included.
 pub const DEFAULT_OUTPUT_LIMIT: usize = 1 << 20;
 
-/// What a command did: exact bytes, nothing trimmed.
+/// Result of a command: exact bytes, nothing trimmed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ShellOutput {
     /// Standard output.
     pub stdout: Vec<u8>,
     /// Standard error.
     pub stderr: Vec<u8>,
-    /// The exit code; 128 and the signal's number for a command that a signal
-    /// ended, as shells have it.
+    /// Exit code; 128 plus the signal's number after a signal, as in shells.
     pub exit_code: u8,
-    /// The signal that ended it.
+    /// Signal that ended the command.
     pub signal: Option<u8>,
-    /// The session's shell ended with the script. The next script gets a new
-    /// one, with the last working directory and exported variables.
+    /// True if the session's shell ended with the script. The next script gets a new shell with
+    /// the last working directory and exported variables.
     pub session_reset: bool,
-    /// How long it ran, without what the computer needed to get ready. Programs
-    /// pay for this time.
+    /// Running time of the command, without the computer's start-up. Programs pay for this
+    /// time.
     pub elapsed: Duration,
 }
 
-/// What kind of failure it was. That a command ended with another code than 0
-/// is none.
+/// Kind of failure. An exit code other than 0 is not a failure.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum ShellErrorKind {
     /// The request is invalid: no program, or a path that is not absolute.
@@ -172,16 +166,15 @@ impl ShellErrorKind {
     }
 }
 
-/// Why the computer did not do it. The program sees the text as given, so an
-/// implementation keeps the host's internals out of it (security E20).
+/// Failure of the computer. The program sees the text unchanged, so an implementation keeps the
+/// host's internals out of it (security E20).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShellError {
-    /// The kind.
+    /// Kind of the failure.
     pub kind: ShellErrorKind,
-    /// What the program sees.
+    /// Text for the program.
     pub message: Text,
-    /// How long the command ran before that; a program pays for it all the
-    /// same.
+    /// Running time of the command before the failure; programs pay for it too.
     pub elapsed: Duration,
 }
 
@@ -195,7 +188,7 @@ impl ShellError {
         }
     }
 
-    /// The same after a command ran for some time.
+    /// Adds the running time of the command.
     #[must_use]
     pub fn after(mut self, elapsed: Duration) -> ShellError {
         self.elapsed = elapsed;
@@ -232,7 +225,7 @@ impl fmt::Display for ShellError {
 
 impl std::error::Error for ShellError {}
 
-/// Checks a path: absolute, without a NUL, not a directory by its look.
+/// Checks a file's path: absolute, without a NUL, and without a final slash.
 ///
 /// # Errors
 /// [`ShellErrorKind::Invalid`].
@@ -250,30 +243,29 @@ pub fn check_path(path: &str) -> Result<(), ShellError> {
     Err(ShellError::new(ShellErrorKind::Invalid, text))
 }
 
-/// A mode has the nine bits of read, write and execute, and no others: no file
-/// that a program writes is set-user-ID.
+/// Permission bits that a mode may have: read, write and execute. No file that a program writes
+/// is set-user-ID.
 pub const MODE_BITS: u32 = 0o777;
 
-/// The mode of a new file unless asked otherwise.
+/// Default mode of a new file.
 pub const DEFAULT_MODE: u32 = 0o644;
 
-/// The answer of a [`Shell`].
+/// Reply of a [`Shell`].
 pub type ShellReply<'a, T> = BoxFuture<'a, Result<T, ShellError>>;
 
-/// A computer to run commands on, with files of its own.
+/// A computer that runs commands and has files.
 ///
-/// Calls may be made side by side; scripts run one after the other. Whoever
-/// drops the future of a call ends the command and everything that it started,
-/// as a timeout does; the computer stays usable.
+/// Calls may be concurrent; scripts run one after another. Dropping a call's future ends the
+/// command and all its processes, as a timeout does; the computer stays usable.
 pub trait Shell: Send + Sync {
     /// Runs a command and waits for its end.
     fn exec(&self, request: ShellRequest) -> ShellReply<'_, ShellOutput>;
 
-    /// Writes a file whole, in place of one of that name, and gives it this
-    /// mode ([`MODE_BITS`]). Its directory must exist.
+    /// Writes a whole file, or replaces it, with this mode ([`MODE_BITS`]). Its directory must
+    /// exist.
     fn write_file(&self, path: String, bytes: Vec<u8>, mode: u32) -> ShellReply<'_, ()>;
 
-    /// Reads a file whole; one of more than `limit` bytes is refused with
+    /// Reads a whole file; more than `limit` bytes are refused with
     /// [`ShellErrorKind::OutputLimit`].
     fn read_file(&self, path: String, limit: usize) -> ShellReply<'_, Vec<u8>>;
 }

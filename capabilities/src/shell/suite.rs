@@ -1,7 +1,6 @@
-//! What every [`Shell`] must hold to.
+//! Conformance suite of [`Shell`].
 //!
-//! The commands are such that any Unix has them; the paths are below one
-//! folder.
+//! The commands exist on any Unix; the paths are in one folder.
 
 use super::{Shell, ShellErrorKind, ShellOutput, ShellRequest};
 use crate::error::{SuiteResult, ensure};
@@ -12,16 +11,16 @@ use std::time::Duration;
 /// A script with both outputs and an exit code, which the suite runs by `sh -c`.
 pub const APART: &str = "printf out; printf err >&2; exit 3";
 
-/// The computer's folder that the suite works in.
+/// The computer's folder for the suite.
 const FOLDER: &str = "/tmp";
 
-/// A time limit that no command of the suite reaches by accident.
+/// Time limit of a command that must time out.
 const SHORT: Duration = Duration::from_millis(200);
 
 /// The laws of commands, the session and files.
 ///
 /// # Errors
-/// The first law that does not hold.
+/// The first violated law.
 pub async fn conformance(shell: &dyn Shell) -> SuiteResult {
     commands(shell).await?;
     limits(shell).await?;
@@ -117,7 +116,7 @@ async fn limits(shell: &dyn Shell) -> SuiteResult {
     ensure(output.stdout == b"on\n", "a dropped call ends its command")
 }
 
-/// Lets a call begin, then gives it up.
+/// Starts a call, then cancels it.
 async fn begin_and_drop(mut call: super::ShellReply<'_, ShellOutput>) {
     poll_fn(|context| {
         let _ = call.as_mut().poll(context);

@@ -1,17 +1,17 @@
-//! Limits of a namespace of a store, and what it holds.
+//! Limits and usage of a store's namespace.
 
-/// What may be kept in a namespace, and asked of it. An entry counts the bytes of its key
-/// and of its value as stored, and 64 more.
+/// Limits of a namespace and its requests. An entry counts the bytes of its key and of its
+/// value as stored, plus 64.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoreLimits {
     /// Bytes of all entries.
     pub max_bytes: u64,
     /// Keys.
     pub max_keys: u64,
-    /// Bytes of a value as stored, which is JSON text for most.
+    /// Bytes of a stored value, which is usually JSON text.
     pub max_value_bytes: usize,
-    /// Bytes of a page of keys, and of the documents that a query gives as they are in
-    /// memory; longer ones end early.
+    /// Bytes of a page of keys, and in-memory bytes of a query's documents; longer answers end
+    /// early.
     pub max_page_bytes: usize,
 }
 
@@ -27,29 +27,28 @@ impl Default for StoreLimits {
     }
 }
 
-/// What a namespace holds.
+/// Usage of a namespace.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
 pub struct StoreUsage {
-    /// Keys, with those that have expired and are not removed yet.
+    /// Keys, including expired ones that are not deleted yet.
     pub keys: u64,
-    /// Bytes of keys and values as stored, and 64 for each entry.
+    /// Bytes of keys and values as stored, plus 64 for each entry.
     pub bytes: u64,
 }
 
-/// What a program is told when a namespace holds as many bytes, keys or documents as it may.
+/// Error text for programs when a namespace has reached a limit of bytes, keys or documents.
 #[must_use]
 pub fn full_text(limit: u64, unit: &str) -> String {
     format!("Store is full: the limit is {limit} {unit}")
 }
 
-/// Refuses that a namespace takes something new in place of something old, where it then
-/// would hold more than its limit.
+/// Refuses to replace `old` by `new` if the namespace would then exceed its limit.
 ///
 /// # Errors
-/// The text of [`full_text`].
+/// Error text of [`full_text`].
 pub fn check_room(held: u64, old: u64, new: u64, limit: u64, unit: &str) -> Result<(), String> {
     let after = held.saturating_sub(old).saturating_add(new);
-    // Limits may be lower than when it was filled: who takes less may go on.
+    // The limit may be lower than the current usage: a change that frees space is allowed.
     match after > limit && after > held {
         true => Err(full_text(limit, unit)),
         false => Ok(()),

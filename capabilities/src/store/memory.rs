@@ -17,23 +17,21 @@ use std::fmt;
 use std::ops::Bound;
 use std::sync::{Arc, Mutex};
 
-/// Longest key or collection name in bytes; longer ones are data, not names
-/// (security N13).
+/// Longest key or collection name in bytes; longer text is data, not a name (security N13).
 pub const MAX_KEY_BYTES: usize = 64 << 10;
 
-/// Everything a store of the default size may hold, in bytes: as much as the
-/// default heap ceiling of a run (decision D20).
+/// Default limit of a store in bytes: the default heap ceiling of a run (decision D20).
 const DEFAULT_LIMIT: usize = 64 << 20;
 
-/// Estimated bytes of an entry beyond its value and the text of its key: the
-/// place of a key and its value in a node of the tree, of which half may be empty.
+/// Estimated bytes of an entry in addition to its value and its key's text: a slot of a tree
+/// node, half of which may be empty.
 const ENTRY_BYTES: usize = 160;
 
 /// Keys, values, queries and vectors in memory.
 ///
-/// Values are copied in and out, so that nothing a program does later changes
-/// what is stored (decision D49). Keys are compared with their kind (`7` is not
-/// `"7"`), and no key is special (`__proto__` is a name like others).
+/// Values are copied in and out, so that later changes by the program do not affect the store
+/// (decision D49). Keys are compared with their kind (`7` is not `"7"`), and no key is special
+/// (`__proto__` is an ordinary name).
 pub struct MemoryStore {
     pub(super) state: Mutex<StoreState>,
     pub(super) limit: usize,
@@ -48,7 +46,7 @@ pub(super) struct StoreState {
     pub(super) peak: usize,
 }
 
-/// A value, and the time from which on it is gone.
+/// A value with its expiry time.
 #[derive(Clone, Debug)]
 pub(super) struct Slot {
     pub(super) value: Value,
@@ -104,7 +102,7 @@ impl Key {
         }
     }
 
-    /// The number of its kind, which is stored.
+    /// Number of the kind in stored data.
     pub(super) fn kind(&self) -> u8 {
         match self {
             Key::Undefined => 0,
@@ -116,7 +114,7 @@ impl Key {
         }
     }
 
-    /// The key of data with this JSON text, unless that is too long.
+    /// The key of data with this JSON text, unless it is too long.
     pub(super) fn data(json: &[u8]) -> Option<Key> {
         (json.len() <= MAX_KEY_BYTES).then(|| Key::Data(json.into()))
     }
@@ -154,8 +152,8 @@ impl MemoryStore {
         }
     }
 
-    /// The store with a clock of its own, which says what has expired. Without one that
-    /// is the machine's; `wasm32-unknown-unknown` has none, and nothing expires there.
+    /// Sets the clock that decides expiry. The default is the machine's;
+    /// `wasm32-unknown-unknown` has none, and entries never expire there.
     #[must_use]
     pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> MemoryStore {
         self.clock = Some(clock);
@@ -175,8 +173,8 @@ impl MemoryStore {
         lock(&self.state).bytes
     }
 
-    /// How far [`MemoryStore::bytes`] rose above its earlier peak since this
-    /// was last asked; for accounts that only grow.
+    /// Growth of [`MemoryStore::bytes`] above its earlier peak since the last call; for
+    /// accounts that only grow.
     pub fn take_growth(&self) -> usize {
         let mut state = lock(&self.state);
         let growth = state.bytes.saturating_sub(state.peak);
@@ -184,10 +182,10 @@ impl MemoryStore {
         growth
     }
 
-    /// The value of a key at a time.
+    /// The value of a key at a given time.
     ///
     /// # Errors
-    /// The key is longer than [`MAX_KEY_BYTES`]; so with the other methods, too.
+    /// The key is longer than [`MAX_KEY_BYTES`]; the other methods fail likewise.
     pub fn get_at(&self, key: Value, now_ms: f64) -> Result<Value, CapabilityError> {
         let key = Key::of(key)?;
         let state = lock(&self.state);
@@ -195,7 +193,7 @@ impl MemoryStore {
         Ok(live.map_or(Value::Undefined, |slot| slot.value.clone()))
     }
 
-    /// Sets a key at a time, for good or until another time.
+    /// Sets a key at a given time, optionally with an expiry time.
     ///
     /// # Errors
     /// The store is full.
@@ -210,17 +208,17 @@ impl MemoryStore {
         lock(&self.state).put(key, Slot { value, expires_ms }, self.limit, now_ms)
     }
 
-    /// Deletes a key at a time; whether it was there.
+    /// Deletes a key at a given time; returns whether it existed.
     ///
     /// # Errors
-    /// That of the key.
+    /// The key is too long.
     pub fn delete_at(&self, key: Value, now_ms: f64) -> Result<bool, CapabilityError> {
         let key = Key::of(key)?;
         let mut state = lock(&self.state);
         Ok(state.take(&key).is_some_and(|slot| slot.is_live(now_ms)))
     }
 
-    /// Sets a key at a time if its value is the expected one; whether it did.
+    /// Compare-and-set of a key at a given time; returns whether it was set.
     ///
     /// # Errors
     /// The store is full.
@@ -242,7 +240,7 @@ impl MemoryStore {
         Ok(true)
     }
 
-    /// A page of the keys that are there at a time.
+    /// A page of the keys that exist at a given time.
     #[must_use]
     pub fn list_at(&self, page: &Page, now_ms: f64) -> Value {
         let first = match &page.after {
@@ -269,7 +267,7 @@ impl MemoryStore {
         selection.answer()
     }
 
-    /// The answer to a query.
+    /// Answers a query.
     fn asked(
         &self,
         query: Result<Query, CapabilityError>,
@@ -279,7 +277,7 @@ impl MemoryStore {
         ready(query.map(|query| self.documents(query, self.now_ms())))
     }
 
-    /// The rows of the answer to a query.
+    /// The rows of a query's answer.
     fn selected(
         &self,
         query: Result<Query, CapabilityError>,
@@ -305,7 +303,7 @@ impl MemoryStore {
         Ok(Value::Undefined)
     }
 
-    /// Adds a document; `replace` says whether in place of one with its `id`.
+    /// Adds a document; `replace` removes the one with its `id`.
     fn add(&self, name: Value, document: Value, replace: bool) -> Result<Value, CapabilityError> {
         let name = collection_name(name)?;
         let mut state = lock(&self.state);
@@ -344,7 +342,7 @@ impl MemoryStore {
 }
 
 impl StoreState {
-    /// The keys that are texts and there at a time, from one on, in order.
+    /// Unexpired text keys from a bound on, in order.
     fn texts(&self, from: Bound<Text>, now_ms: f64) -> impl Iterator<Item = (&Text, &Slot)> {
         let all = self.values.range((from.map(Key::Text), Bound::Unbounded));
         all.map_while(|(key, slot)| match key {
@@ -354,7 +352,7 @@ impl StoreState {
         .filter(move |(_, slot)| slot.is_live(now_ms))
     }
 
-    /// Sets a key; what has expired makes room if the store is full.
+    /// Sets a key; a full store first deletes expired entries.
     fn put(
         &mut self,
         key: Key,
@@ -380,7 +378,7 @@ impl StoreState {
         Some(slot)
     }
 
-    /// Removes what has expired.
+    /// Deletes expired entries.
     fn sweep(&mut self, now_ms: f64) {
         let mut freed = 0;
         self.values.retain(|key, slot| {
@@ -393,7 +391,7 @@ impl StoreState {
         self.bytes -= freed;
     }
 
-    /// Counts `new` bytes in place of `old`, or refuses.
+    /// Replaces `old` counted bytes by `new`, unless that exceeds the limit.
     pub(super) fn reserve(
         &mut self,
         new: usize,

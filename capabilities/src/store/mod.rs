@@ -24,7 +24,7 @@ use crate::error::{CapabilityError, Reply, ready};
 use a99_core::value::Value;
 use std::sync::Arc;
 
-/// The methods that a [`Store`] may offer.
+/// Optional methods of a [`Store`].
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum StoreMethod {
     /// [`Store::get`]
@@ -101,13 +101,13 @@ impl StoreMethod {
     }
 }
 
-/// A store (language sections 2.6 and 2.8). A method that
-/// [`Store::supports`] denies is not called; its default refuses.
+/// A store (language sections 2.6 and 2.8). Methods that [`Store::supports`] denies are never
+/// called; their default refuses.
 pub trait Store: Send + Sync {
-    /// Whether a method is offered; the same for the life of the store.
+    /// True if a method is offered; constant for a store.
     fn supports(&self, method: StoreMethod) -> bool;
 
-    /// The value of a key; `undefined` for a key that was never set.
+    /// The value of a key; `undefined` for an unset key.
     fn get(&self, key: Value) -> Reply<'_> {
         let _ = key;
         unsupported(StoreMethod::Get)
@@ -119,30 +119,29 @@ pub trait Store: Send + Sync {
         unsupported(StoreMethod::Set)
     }
 
-    /// Answers a query whose shape is the host's choice. Stores of this project answer
-    /// those that [`Query::of`] reads, with `{rows, cursor}`.
+    /// Answers a query, whose form is the host's choice. Stores of this project answer queries
+    /// that [`Query::of`] reads, with `{rows, cursor}`.
     fn query(&self, query: Value) -> Reply<'_> {
         let _ = query;
         unsupported(StoreMethod::Query)
     }
 
-    /// The same as [`Store::query`] for a caller that pays for what is looked at. A store
-    /// that answers queries of this project's form passes the counter to
-    /// [`Query::counted`]; others count nothing.
+    /// Like [`Store::query`], for a caller that pays for scanned data. A store with this
+    /// project's query form passes the counter to [`Query::counted`]; other stores count
+    /// nothing.
     fn query_counted(&self, query: Value, scanned: Arc<ScanMeter>) -> Reply<'_> {
         let _ = scanned;
         self.query(query)
     }
 
-    /// The same as [`Store::query_predicate`], counted as [`Store::query_counted`] is.
+    /// Like [`Store::query_predicate`], counted as in [`Store::query_counted`].
     fn query_predicate_counted(&self, query: Value, scanned: Arc<ScanMeter>) -> Reply<'_> {
         let _ = scanned;
         self.query_predicate(query)
     }
 
-    /// The documents nearest to a vector, best first. `k` and `filter` are
-    /// `undefined` when the program gave none; both come from the program
-    /// unchecked.
+    /// The documents nearest to a vector, best first. Absent `k` and `filter` are `undefined`;
+    /// both come unchecked from the program.
     fn vector_search(
         &self,
         collection: Value,
@@ -154,16 +153,16 @@ pub trait Store: Send + Sync {
         unsupported(StoreMethod::VectorSearch)
     }
 
-    /// Rows that satisfy a verified predicate: `{collection, predicate,
-    /// limit}`. Stores of this project answer those that [`Query::of_predicate`] reads,
-    /// with a list of `{key, value}`.
+    /// Rows that satisfy a verified predicate: `{collection, predicate, limit}`. Stores of this
+    /// project answer queries that [`Query::of_predicate`] reads, with a list of
+    /// `{key, value}`.
     fn query_predicate(&self, query: Value) -> Reply<'_> {
         let _ = query;
         unsupported(StoreMethod::QueryPredicate)
     }
 
-    /// Makes a collection of vectors. One of that name stays as it is, if it has the same
-    /// dimension or none is given.
+    /// Creates a collection of vectors. An existing one is unchanged, if it has the same
+    /// dimension or `dimension` is absent.
     fn create_collection(&self, collection: Value, schema: Value, dimension: Value) -> Reply<'_> {
         let _ = (collection, schema, dimension);
         unsupported(StoreMethod::CreateCollection)
@@ -175,31 +174,30 @@ pub trait Store: Send + Sync {
         unsupported(StoreMethod::VectorAdd)
     }
 
-    /// Deletes a key; gives whether it was there.
+    /// Deletes a key; gives whether it existed.
     fn delete(&self, key: Value) -> Reply<'_> {
         let _ = key;
         unsupported(StoreMethod::Delete)
     }
 
-    /// Sets a key that is gone from a time on, in milliseconds since the Unix epoch;
-    /// the store's own clock says when that is.
+    /// Sets a key with an expiry time in milliseconds since the Unix epoch; the store's clock
+    /// decides expiry.
     fn set_until(&self, key: Value, value: Value, expires_ms: f64) -> Reply<'_> {
         let _ = (key, value, expires_ms);
         unsupported(StoreMethod::SetUntil)
     }
 
-    /// A page of the keys that are texts and start with a prefix, in the order of their
-    /// bytes: `{keys, cursor}`, where `cursor` is missing on the last page. All three
-    /// come from the program unchecked and are `undefined` when it gave none;
-    /// [`Page::of`] checks them.
+    /// A page of the text keys with a prefix, ordered by bytes: `{keys, cursor}`, without
+    /// `cursor` on the last page. All three arguments come unchecked from the program,
+    /// `undefined` if absent; [`Page::of`] checks them.
     fn list(&self, prefix: Value, cursor: Value, limit: Value) -> Reply<'_> {
         let _ = (prefix, cursor, limit);
         unsupported(StoreMethod::List)
     }
 
-    /// Sets a key whose value is still the expected one, `undefined` for a key that is
-    /// not set; gives whether it did. Nobody else sets the key in between. What it sets
-    /// is gone from a time on, if one is given, as with [`Store::set_until`].
+    /// Compare-and-set: sets a key whose value is still the expected one, `undefined` for an
+    /// unset key; gives whether it did. The operation is atomic. The new value expires as in
+    /// [`Store::set_until`], if a time is given.
     fn compare_and_set(
         &self,
         key: Value,
@@ -211,13 +209,13 @@ pub trait Store: Send + Sync {
         unsupported(StoreMethod::CompareAndSet)
     }
 
-    /// Adds a document in place of the one with the same `id`, a text.
+    /// Adds a document, or replaces the one with the same `id`, a text.
     fn vector_upsert(&self, collection: Value, document: Value) -> Reply<'_> {
         let _ = (collection, document);
         unsupported(StoreMethod::VectorUpsert)
     }
 
-    /// Deletes the documents of a collection with an `id`; gives whether there was one.
+    /// Deletes the documents of a collection with an `id`; gives whether one existed.
     fn vector_delete(&self, collection: Value, id: Value) -> Reply<'_> {
         let _ = (collection, id);
         unsupported(StoreMethod::VectorDelete)

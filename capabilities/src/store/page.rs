@@ -1,4 +1,4 @@
-//! Pages of keys: what `list` is asked, checked.
+//! Pages of keys: checked arguments of `list`.
 
 use super::memory::MAX_KEY_BYTES;
 use crate::error::CapabilityError;
@@ -8,27 +8,27 @@ use a99_core::value::{Map, Value};
 /// Most keys or rows of a page.
 pub const MAX_PAGE: usize = 1_000;
 
-/// Keys or rows of a page unless the program says otherwise.
+/// Default number of keys or rows of a page.
 const DEFAULT_PAGE: usize = 100;
 
-/// Which keys [`super::Store::list`] gives.
+/// A page of keys for [`super::Store::list`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page {
-    /// How they start, in WTF-8 like all text.
+    /// Prefix of the keys, in WTF-8 like all text.
     pub prefix: Text,
-    /// The key after which they stand, the last of the page before.
+    /// Cursor: the last key of the previous page.
     pub after: Option<Text>,
-    /// How many at most, from 1 to [`MAX_PAGE`].
+    /// Most keys, from 1 to [`MAX_PAGE`].
     pub limit: usize,
 }
 
 impl Page {
-    /// Reads what a program asked for; `undefined` and `null` stand for all keys, the
-    /// first page, and 100 keys.
+    /// Reads a program's arguments; `undefined` and `null` stand for all keys, the first page,
+    /// and 100 keys.
     ///
     /// # Errors
-    /// A prefix or cursor that is no text or too long for a key, and a limit that is no
-    /// number from 1 on. Larger limits than [`MAX_PAGE`] are taken as that.
+    /// A prefix or cursor that is no text or too long for a key, or a limit that is no number
+    /// from 1 on. Larger limits are clamped to [`MAX_PAGE`].
     pub fn of(prefix: Value, cursor: Value, limit: &Value) -> Result<Page, CapabilityError> {
         Ok(Page {
             prefix: text(prefix, "prefix")?.unwrap_or_default(),
@@ -37,15 +37,14 @@ impl Page {
         })
     }
 
-    /// Whether a key stands on this page or a later one.
+    /// True if a key is on this page or a later one.
     #[must_use]
     pub fn admits(&self, key: &[u8]) -> bool {
         let after = self.after.as_ref();
         key.starts_with(self.prefix.as_bytes()) && after.is_none_or(|after| key > after.as_bytes())
     }
 
-    /// The least text that is above all keys with the prefix, if there is one: the end
-    /// of a range of keys.
+    /// Exclusive end of the key range: the least text above all keys with the prefix, if any.
     #[must_use]
     pub fn end(&self) -> Option<Vec<u8>> {
         let mut end = self.prefix.as_bytes().to_vec();
@@ -58,8 +57,8 @@ impl Page {
         None
     }
 
-    /// The answer: the first keys that the page admits, in order, of which there may be
-    /// one more than the limit, and the cursor of the next page if there is.
+    /// The answer from the first admitted keys in order, up to one more than the limit: that
+    /// one shows that a next page exists, and its cursor is added.
     #[must_use]
     pub fn answer(&self, mut keys: Vec<Text>) -> Value {
         let more = keys.len() > self.limit;
@@ -86,7 +85,7 @@ fn text(value: Value, what: &str) -> Result<Option<Text>, CapabilityError> {
     }
 }
 
-/// How many keys or rows a page has.
+/// Reads the limit of a page.
 pub(super) fn page_limit(limit: &Value) -> Result<usize, CapabilityError> {
     match limit {
         Value::Undefined | Value::Null => Ok(DEFAULT_PAGE),

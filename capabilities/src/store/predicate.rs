@@ -9,23 +9,23 @@ use a99_expr::{BinOp, ExprId, ExprKind, Lit, LogOp, UnOp, parse_condition};
 use std::cmp::Ordering;
 use std::ops::Range;
 
-/// Bytes of a predicate's text, at most.
+/// Longest predicate in bytes.
 const MAX_BYTES: usize = 4 << 10;
 
-/// Parts of a predicate, at most: names, constants, operators. A document costs no more
-/// than so many comparisons.
+/// Most parts of a predicate: names, constants, operators. It bounds the comparisons for each
+/// document.
 const MAX_PARTS: usize = 128;
 
-/// What a predicate may say, for whoever says something else.
+/// Help text about the form of a predicate.
 const FORM: &str = "a predicate compares members of a document with constants or each other, by \
     `==`, `!=`, `<`, `<=`, `>` and `>=`, joins comparisons by `&&`, `||` and `!`, and asks texts \
     and lists by `includes`, `startsWith` and `endsWith`";
 
-/// A predicate: what it says is read once, and evaluated for each document by a loop over
-/// its parts, whatever they nest.
+/// A predicate, parsed once and evaluated for each document by a loop over its parts, at any
+/// nesting.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Predicate {
-    /// Parts stand behind those that they are made of; the last is the whole.
+    /// Parts come after their operands; the last one is the whole.
     parts: Vec<Part>,
 }
 
@@ -49,7 +49,7 @@ enum Key {
     Index(usize),
 }
 
-/// How two values are compared. Nothing is converted, as in queries (D80).
+/// Comparison of two values. Nothing is converted, as in queries (D80).
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum Comparison {
     Equal,
@@ -95,7 +95,7 @@ impl Predicate {
     /// Reads a predicate.
     ///
     /// # Errors
-    /// It is too long, no condition, or says what predicates do not.
+    /// The text is too long, is no condition, or uses an unsupported form.
     pub(super) fn of(text: &Text) -> Result<Predicate, CapabilityError> {
         if text.len_bytes() > MAX_BYTES {
             let most = format!("The predicate has more than {MAX_BYTES} bytes.");
@@ -119,7 +119,7 @@ impl Predicate {
             return Err(CapabilityError::new(most));
         }
         let mut parts = Vec::with_capacity(expr.nodes.len());
-        // What the whole is made of stands before it.
+        // The operands of the root come before it.
         for node in expr.nodes.iter().take(root.0 as usize + 1) {
             let part = part(&parts, &node.kind);
             parts.push(part.ok_or_else(|| refused(source, &node.span))?);
@@ -127,7 +127,7 @@ impl Predicate {
         Ok(Predicate { parts })
     }
 
-    /// Whether it holds for a document.
+    /// True if a document satisfies the predicate.
     pub(super) fn holds(&self, document: &Value) -> bool {
         let mut found: Vec<Found<'_>> = Vec::with_capacity(self.parts.len());
         for part in &self.parts {
@@ -170,7 +170,7 @@ fn refused(source: &str, span: &Range<u32>) -> CapabilityError {
     ))
 }
 
-/// A node as a part, behind those that it is made of; nothing if predicates do not say it.
+/// A node as a part whose operands come earlier; `None` for an unsupported form.
 fn part(before: &[Part], kind: &ExprKind) -> Option<Part> {
     let at = |id: &ExprId| id.0 as usize;
     let constant = |id: &ExprId| match before.get(at(id)) {
@@ -243,7 +243,7 @@ fn part(before: &[Part], kind: &ExprKind) -> Option<Part> {
     })
 }
 
-/// A member of its own; undefined if there is none.
+/// An own member, or `undefined`.
 fn member<'a>(value: &'a Value, name: &Text) -> &'a Value {
     let found = value
         .as_object()
@@ -264,7 +264,7 @@ impl Comparison {
     }
 }
 
-/// The order of two numbers, or of two texts by their bytes; other values have none.
+/// The order of two numbers, or of two texts by their bytes; other values are unordered.
 pub(super) fn order(left: &Value, right: &Value) -> Option<Ordering> {
     match (left, right) {
         (Value::Number(a), Value::Number(b)) => a.partial_cmp(b),
@@ -290,10 +290,10 @@ impl Question {
     }
 }
 
-/// Whether a text has a part, in time that both lengths bound together: one that looks again
-/// from each place would take their product.
+/// True if a text contains a part, in time linear in both lengths; a naive search would take
+/// their product.
 fn contains(text: &[u8], part: &[u8]) -> bool {
-    // Where to go on in the part when its next byte is another (Knuth, Morris and Pratt).
+    // Failure function of Knuth, Morris and Pratt.
     let mut back = vec![0; part.len()];
     let mut same = 0;
     for at in 1..part.len() {
@@ -389,7 +389,7 @@ mod tests {
         ] {
             assert!(!holds(predicate, ANN), "{predicate}");
         }
-        // What is no object has no members.
+        // Only objects have members.
         for document in ["5", "null", "\"age\"", "[1]"] {
             assert!(!holds("age > 3", document));
             assert!(holds("age == undefined", document));

@@ -16,15 +16,14 @@ use a99_core::value::{Map, Value};
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-/// Most conditions, and most fields to order by.
+/// Most conditions, and most sort fields.
 const MAX_TERMS: usize = 32;
 
 /// The members of a query.
 const MEMBERS: [&str; 5] = ["collection", "where", "orderBy", "limit", "cursor"];
 
-/// A query, checked. A document is the value of a text key; the documents of a
-/// collection are those whose keys start with its name and a slash, so that
-/// `orders/17` is the document `17` of `orders`.
+/// A checked query. A document is the value of a text key. A collection has the documents whose
+/// keys start with its name and a slash: `orders/17` is the document `17` of `orders`.
 #[derive(Clone, Debug)]
 pub struct Query {
     prefix: Text,
@@ -36,7 +35,7 @@ pub struct Query {
     scanned: Option<Arc<ScanMeter>>,
 }
 
-/// What a field of a document must be.
+/// Condition on a field of a document.
 #[derive(Clone, Debug, PartialEq)]
 struct Condition {
     field: Text,
@@ -44,8 +43,8 @@ struct Condition {
     value: Value,
 }
 
-/// How a field is compared. Nothing is converted: `"5"` is not `5`, and numbers are
-/// less than numbers only.
+/// Comparison operator. Nothing is converted: `"5"` is not `5`, and numbers are ordered only
+/// against numbers.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum Op {
     Equal,
@@ -79,15 +78,15 @@ struct Order {
     descending: bool,
 }
 
-/// Where a row stands: what it is ordered by, and its key.
+/// Sort position of a row: its sort fields, and its key.
 #[derive(Clone, Debug, PartialEq)]
 struct Place {
     ranks: Vec<Rank>,
     key: Text,
 }
 
-/// What a row is ordered by, in the order of kinds: numbers, texts, booleans, `null`,
-/// data, then what is not there.
+/// Sort value of a row, ordered by kind: numbers, texts, booleans, `null`, data, then missing
+/// fields.
 #[derive(Clone, Debug, PartialEq)]
 enum Rank {
     Number(f64),
@@ -121,7 +120,7 @@ impl Rank {
         }
     }
 
-    /// Which comes first; what is missing comes last in both directions.
+    /// Compares two ranks; missing fields come last in both directions.
     fn compare(&self, other: &Rank, descending: bool) -> Ordering {
         let missing = |rank: &Rank| matches!(rank, Rank::Missing);
         let order = match (self, other) {
@@ -136,7 +135,7 @@ impl Rank {
         }
     }
 
-    /// As a part of a cursor.
+    /// The rank as a part of a cursor.
     fn saved(&self) -> Value {
         match self {
             Rank::Number(n) => Value::Number(*n),
@@ -152,18 +151,18 @@ impl Rank {
 impl Query {
     /// Reads a query:
     ///
-    /// | member | what it is |
+    /// | member | meaning |
     /// |---|---|
-    /// | `collection` | the name before the slash; all documents without it |
-    /// | `where` | a list of `{field, op, value}` or `[field, op, value]`, all of which hold; one of them alone; or `{field: value}`, equal members. `op` is `==`, `!=`, `<`, `<=`, `>`, `>=`, `in`, `not-in` or `array-contains` |
+    /// | `collection` | the name before the slash; by default all documents |
+    /// | `where` | conditions that must all hold: a list of `{field, op, value}` or `[field, op, value]`; one of them alone; or `{field: value}` for equal members. `op` is `==`, `!=`, `<`, `<=`, `>`, `>=`, `in`, `not-in` or `array-contains` |
     /// | `orderBy` | a field, `{field, direction}` with `asc` or `desc`, or a list of these; then by key |
-    /// | `limit` | rows at most: 100, and no more than [`super::MAX_PAGE`] |
-    /// | `cursor` | that of the answer before |
+    /// | `limit` | most rows: 100, at most [`super::MAX_PAGE`] |
+    /// | `cursor` | cursor of the previous answer |
     ///
-    /// A field is a name, or names with dots between them.
+    /// A field is a name, or names separated by dots.
     ///
     /// # Errors
-    /// What is none of these, with what was found.
+    /// An invalid query, with the invalid value.
     pub fn of(query: &Value) -> Result<Query, CapabilityError> {
         let Some(members) = query.as_object() else {
             return Err(fail(
@@ -194,12 +193,12 @@ impl Query {
     }
 
     /// Reads `{collection, predicate, limit}`, where the predicate is an object whose
-    /// `canonical` is a condition text (D81): names are members of a document, which is
-    /// selected if the condition holds. The answer has them by key; [`Query::rows`] takes
-    /// them out of it.
+    /// `canonical` is a condition text (D81). Its names are members of a document, which is
+    /// selected if the condition holds. The answer is ordered by key; [`Query::rows`] extracts
+    /// its rows.
     ///
     /// # Errors
-    /// What is none of these, or asks for what predicates do not say.
+    /// An invalid query, or a predicate with an unsupported form.
     pub fn of_predicate(query: &Value) -> Result<Query, CapabilityError> {
         let text = query.get("predicate").and_then(|p| p.get("canonical"));
         let Some(text) = text.and_then(Value::as_text) else {
@@ -216,23 +215,23 @@ impl Query {
         })
     }
 
-    /// The same for a caller that pays for the documents that are looked at, if it does.
+    /// Adds the counter of scanned documents, for a caller that pays for them.
     #[must_use]
     pub fn counted(self, scanned: Option<Arc<ScanMeter>>) -> Query {
         Query { scanned, ..self }
     }
 
-    /// Rows that the answer has at most.
+    /// Most rows of the answer.
     #[must_use]
     pub fn limit(&self) -> usize {
         self.limit
     }
 
-    /// The rows of an answer, without its cursor, which was to have so many at most.
+    /// The rows of an answer, without its cursor; `limit` is the query's.
     ///
     /// # Errors
-    /// It has fewer, because they have too many bytes: without a cursor the others would be
-    /// missing, and nobody told.
+    /// The answer ended early because of its bytes: without a cursor, rows would be missing
+    /// silently.
     pub fn rows(answer: Value, limit: usize) -> Result<Value, CapabilityError> {
         let Value::Object(mut members) = answer else {
             return Ok(answer);
@@ -252,14 +251,13 @@ impl Query {
             && self.predicate.as_ref().is_none_or(|p| p.holds(document))
     }
 
-    /// How the keys of all documents start that may be in the answer.
+    /// Prefix of the keys of all documents that the answer may have.
     #[must_use]
     pub fn prefix(&self) -> &Text {
         &self.prefix
     }
 
-    /// The key from which on documents are looked at: what stands before is in no answer
-    /// to this query.
+    /// Key at which a scan can start: earlier keys are not in the answer.
     #[must_use]
     pub fn first_key(&self) -> &Text {
         match &self.after {
@@ -268,7 +266,7 @@ impl Query {
         }
     }
 
-    /// Begins an answer.
+    /// Starts an answer.
     #[must_use]
     pub fn select(self) -> Selection {
         Selection {
@@ -290,8 +288,7 @@ impl Query {
     }
 }
 
-/// The answer to a query while documents are looked at: the best rows so far, one more
-/// than asked for at most.
+/// Answer to a query during a scan: the best rows so far, at most one more than requested.
 #[derive(Debug)]
 pub struct Selection {
     query: Query,
@@ -299,21 +296,20 @@ pub struct Selection {
     /// Estimated bytes of the documents in the rows.
     bytes: usize,
     max_bytes: usize,
-    /// The first row that was too much: the answer ends before it.
+    /// The first row that was dropped: the answer ends before it.
     cut: Option<Place>,
 }
 
 impl Selection {
-    /// The same with a bound of what it holds, in bytes as [`value_bytes`] estimates them:
-    /// where the best rows have more, the answer has fewer of them, one at least, and a
-    /// cursor.
+    /// Bounds the bytes of the rows, as [`value_bytes`] estimates them. If the best rows exceed
+    /// the bound, the answer has fewer rows, at least one, and a cursor.
     #[must_use]
     pub fn within(mut self, max_bytes: usize) -> Selection {
         self.max_bytes = max_bytes;
         self
     }
 
-    /// Looks at a document. They may come in any order.
+    /// Adds a document to the scan, in any order.
     pub fn offer(&mut self, key: &Text, document: &Value) {
         let query = &self.query;
         if let Some(scanned) = &query.scanned {
@@ -341,8 +337,8 @@ impl Selection {
         }
     }
 
-    /// Drops the last rows: those beyond the limit but one, which tells that more follows,
-    /// and those that are too many bytes.
+    /// Drops the last rows: all beyond one more than the limit, which shows that more follow,
+    /// and all beyond the byte limit.
     fn shorten(&mut self) {
         loop {
             let is_too_much = self.bytes > self.max_bytes && self.rows.len() > 1;
@@ -359,8 +355,8 @@ impl Selection {
         }
     }
 
-    /// Whether nothing more need be looked at. No later key can be in the answer: it is
-    /// full, and ordered by key alone; or the caller cannot pay for more ([`ScanMeter`]).
+    /// True if the scan can stop: the answer is full and ordered by key alone, so that no later
+    /// key is in it, or the caller cannot pay for more ([`ScanMeter`]).
     #[must_use]
     pub fn is_full(&self) -> bool {
         let scanned = self.query.scanned.as_ref();
@@ -372,8 +368,7 @@ impl Selection {
         self.rows.len() > self.query.limit || self.cut.is_some()
     }
 
-    /// The answer: `rows` of `{key, value}`, and the `cursor` of what follows, if
-    /// anything does.
+    /// The answer: `rows` of `{key, value}`, and a `cursor` if more rows follow.
     #[must_use]
     pub fn answer(mut self) -> Value {
         let more = self.has_more();
@@ -393,8 +388,8 @@ impl Selection {
 }
 
 impl Place {
-    /// The place as the text of a cursor: a list of the key and a list for each field,
-    /// empty where it is missing.
+    /// The position as a cursor's text: a list of the key and a list for each field, empty for
+    /// a missing one.
     fn saved(&self) -> Value {
         let ranks = self.ranks.iter().map(|rank| match rank {
             Rank::Missing => Value::Array(Vec::new()),
@@ -450,7 +445,7 @@ impl Condition {
     }
 }
 
-/// A field of a document by its name, or by names with dots between them.
+/// A field of a document by its name, or by names separated by dots.
 fn field<'a>(document: &'a Value, path: &Text) -> Option<&'a Value> {
     let own = |value: &'a Value, name: &[u8]| value.as_object()?.get_bytes(name);
     own(document, path.as_bytes()).or_else(|| {
@@ -477,7 +472,7 @@ const CONDITION_FORM: &str = "`where` must be a list of conditions, such as [\"t
 fn conditions(terms: Option<&Value>) -> Result<Vec<Condition>, CapabilityError> {
     let list = match terms {
         None | Some(Value::Undefined | Value::Null) => return Ok(Vec::new()),
-        // One condition without a list around it.
+        // A single condition without a list around it.
         Some(Value::Array(parts)) if matches!(parts.first(), Some(Value::String(_))) => {
             return condition(parts).map(|one| vec![one]);
         }

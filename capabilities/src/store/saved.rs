@@ -1,4 +1,4 @@
-//! Keys and values of a store in memory as one value, and back.
+//! Serialisation of an in-memory store's keys and values.
 
 use super::memory::{Key, MemoryStore, Slot, StoreState};
 use crate::script::lock;
@@ -6,7 +6,7 @@ use crate::size::value_bytes;
 use a99_core::text::Text;
 use a99_core::value::{Map, Value};
 
-/// What is kept with keys and values: how many bytes the store held at most.
+/// Member with the most bytes that the store held.
 const PEAK: &str = "peak";
 const ENTRIES: &str = "entries";
 
@@ -38,8 +38,8 @@ impl Key {
 }
 
 impl MemoryStore {
-    /// Keys and values as one value, the same for the same contents;
-    /// [`MemoryStore::restored`] reads it. Collections of vectors are not in it.
+    /// Serialises keys and values, deterministically; [`MemoryStore::restored`] reads them.
+    /// Collections of vectors are not included.
     #[must_use]
     pub fn saved(&self) -> Value {
         let state = lock(&self.state);
@@ -55,8 +55,8 @@ impl MemoryStore {
         Value::Object(map)
     }
 
-    /// A store with the keys and values that [`MemoryStore::saved`] gave; nothing if the
-    /// value is not of that form, or is more than a store of the default size holds.
+    /// Restores a store from [`MemoryStore::saved`]; `None` if the value has another form, or
+    /// exceeds a store of the default size.
     #[must_use]
     pub fn restored(saved: &Value) -> Option<MemoryStore> {
         let store = MemoryStore::new();
@@ -85,7 +85,7 @@ impl MemoryStore {
         Some(store)
     }
 
-    /// The most bytes that the store held when it was last asked for its growth.
+    /// Peak bytes at the last call of [`MemoryStore::take_growth`].
     #[must_use]
     pub fn peak(&self) -> usize {
         lock(&self.state).peak

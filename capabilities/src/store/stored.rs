@@ -1,9 +1,8 @@
-//! Values and keys as bytes, for stores that keep them outside of memory.
+//! Byte encoding of values and keys, for persistent stores.
 //!
-//! A value is JSON text where nothing of it is lost in that, so that people can read it;
-//! otherwise it has a form with a tag before each part. JSON has no `undefined`, NaN,
-//! infinities and negative zero, and its texts no bytes that are not UTF-8. The other form
-//! has all of it. Both keep the order of members.
+//! A value is JSON text where that is lossless, so that people can read it, and tagged bytes
+//! otherwise. JSON lacks `undefined`, NaN, infinities and negative zero, and its texts must be
+//! UTF-8. The tagged form has all of them. Both keep the order of members.
 
 use super::memory::Key;
 use crate::error::CapabilityError;
@@ -11,32 +10,32 @@ use a99_core::json::{Document, Limits, write_js_number, write_json_string};
 use a99_core::text::Text;
 use a99_core::value::{Map, MapIter, Value};
 
-/// Arrays and objects inside each other, at most: four times what crosses into a program
-/// by default (D21).
+/// Deepest nesting of arrays and objects: four times the default limit at a program's boundary
+/// (D21).
 const MAX_DEPTH: usize = 2_048;
 
-/// Members that a container has room for from the start, whatever a damaged file says.
+/// Initial capacity of a container, at most: a damaged file may claim any length.
 const ROOM: usize = 64;
 
-/// The first byte of the form with tags: its version.
+/// Version of the tagged form, its first byte.
 const VERSION: u8 = 1;
 
 const UNDEFINED: u8 = 0;
 const NULL: u8 = 1;
 const FALSE: u8 = 2;
 const TRUE: u8 = 3;
-/// Eight bytes of a double follow, the lowest first.
+/// Followed by the eight bytes of a double, little-endian.
 const NUMBER: u8 = 4;
-/// A whole number from 0 to 127 follows in a byte.
+/// Followed by a whole number from 0 to 127 in one byte.
 const SMALL: u8 = 5;
-/// A length and that many bytes follow.
+/// Followed by a length and that many bytes.
 const TEXT: u8 = 6;
-/// A length and that many values follow.
+/// Followed by a length and that many values.
 const ARRAY: u8 = 7;
-/// A length and that many members follow: the length and bytes of the key, a value.
+/// Followed by a length and that many members: length and bytes of the key, then a value.
 const OBJECT: u8 = 8;
 
-/// A value as it is stored.
+/// An encoded value.
 ///
 /// ```
 /// use a99_capabilities::StoredValue;
@@ -53,20 +52,20 @@ const OBJECT: u8 = 8;
 pub enum StoredValue {
     /// JSON text.
     Json(Vec<u8>),
-    /// The form with tags, whose first byte is 1.
+    /// The tagged form, whose first byte is 1.
     Tagged(Vec<u8>),
 }
 
 impl StoredValue {
-    /// The value in `max_bytes` at most.
+    /// Encodes a value in at most `max_bytes`.
     ///
     /// # Errors
-    /// It is larger, or has more than 2,048 levels.
+    /// The encoding is larger, or the value has more than 2,048 levels.
     pub fn of(value: &Value, max_bytes: usize) -> Result<StoredValue, CapabilityError> {
         encode(value, max_bytes)
     }
 
-    /// Its bytes, of whichever form.
+    /// Bytes of either form.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         match self {
@@ -74,8 +73,8 @@ impl StoredValue {
         }
     }
 
-    /// The value of bytes of either form, which the first byte tells; nothing for bytes
-    /// that [`StoredValue::of`] does not write.
+    /// Decodes either form, distinguished by the first byte; `None` for bytes that
+    /// [`StoredValue::of`] never writes.
     #[must_use]
     pub fn read(bytes: &[u8]) -> Option<Value> {
         match bytes.first() {
@@ -84,20 +83,20 @@ impl StoredValue {
         }
     }
 
-    /// The value of JSON text.
+    /// Decodes JSON text.
     #[must_use]
     pub fn read_json(json: &[u8]) -> Option<Value> {
         decode_json(json)
     }
 
-    /// The value of bytes with tags.
+    /// Decodes the tagged form.
     #[must_use]
     pub fn read_tagged(bytes: &[u8]) -> Option<Value> {
         decode_tagged(bytes)
     }
 }
 
-/// What remains of a container that is being written.
+/// Rest of a container that is being written.
 enum Open<'a> {
     Array(std::slice::Iter<'a, Value>),
     Object(MapIter<'a>),
@@ -110,10 +109,10 @@ enum Part<'a> {
     End(bool),
 }
 
-/// Gives the parts of a value in order. Iterative.
+/// Yields the parts of a value in order. Iterative.
 ///
 /// # Errors
-/// Those of `f`, and a value that is too deep.
+/// Errors of `f`, and a value that is too deep.
 fn walk<'a>(
     value: &'a Value,
     mut f: impl FnMut(Part<'a>, bool) -> Result<(), CapabilityError>,
@@ -265,7 +264,7 @@ fn write_bytes(bytes: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(bytes);
 }
 
-/// Seven bits a byte, the lowest first; the last byte is below 128.
+/// Writes a length in groups of seven bits, lowest first; the last byte is below 128.
 fn write_length(mut length: usize, out: &mut Vec<u8>) {
     while length > 0x7f {
         out.push((length & 0x7f) as u8 | 0x80);
@@ -284,7 +283,7 @@ fn decode_json(json: &[u8]) -> Option<Value> {
     Some(document.to_value(document.root()))
 }
 
-/// A container that is being read, and how many values are still to come.
+/// A container that is being read, and the number of missing values.
 enum Building {
     Array(Vec<Value>, usize),
     Object(Map, Text, usize),
@@ -308,7 +307,7 @@ fn decode_tagged(bytes: &[u8]) -> Option<Value> {
             TEXT => Value::String(text(&mut rest)?),
             ARRAY => match length(&mut rest)? {
                 0 => Value::Array(Vec::new()),
-                // Each value has a byte at least.
+                // Each value has at least one byte.
                 more if more <= rest.len() => {
                     open.push(Building::Array(Vec::with_capacity(more.min(ROOM)), more));
                     if open.len() > MAX_DEPTH {
@@ -387,21 +386,21 @@ fn text(rest: &mut &[u8]) -> Option<Text> {
     Some(Text::copy_wtf8(bytes))
 }
 
-/// A key as it is stored: a kind and bytes. Those of a text are as they are, so that texts
-/// stand in the order of their bytes and no character is special.
+/// An encoded key: a kind and bytes. A text's bytes are unchanged, so that texts sort by their
+/// bytes and no character is special.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredKey {
     /// 0 for `undefined`, 1 `null`, 2 booleans, 3 numbers, [`StoredKey::TEXT`], 5 data.
     pub kind: u8,
-    /// None, a byte, eight bytes of a number, a text, or JSON text.
+    /// Empty, one byte, eight bytes of a number, a text, or JSON text.
     pub bytes: Vec<u8>,
 }
 
 impl StoredKey {
-    /// The kind of keys that are texts.
+    /// The kind of text keys.
     pub const TEXT: u8 = 4;
 
-    /// Scalars by value, data by its JSON text. There is one zero and one NaN.
+    /// Encodes scalars by value, data by its JSON text. There is one zero and one NaN.
     ///
     /// # Errors
     /// The key is longer than [`MAX_KEY_BYTES`](crate::MAX_KEY_BYTES).
@@ -425,7 +424,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Whether two values are the same, the order of members and the sign of zero too.
+    /// Strict equality, including the order of members and the sign of zero.
     fn is_same(a: &Value, b: &Value) -> bool {
         match (a, b) {
             (Value::Number(a), Value::Number(b)) => a.to_bits() == b.to_bits(),
@@ -447,7 +446,7 @@ mod tests {
         (any::<String>(), halves, any::<String>()).prop_map(|(a, halves, b)| {
             let mut bytes = a.into_bytes();
             for half in halves {
-                // Between halves a character, so that no two make a pair.
+                // A character between halves keeps them from forming a pair.
                 bytes.extend([0xed, half, 0x80, b'-']);
             }
             bytes.extend(b.into_bytes());

@@ -1,4 +1,4 @@
-//! What every [`Store`] must hold to.
+//! Conformance suites of [`Store`].
 
 use super::{Store, StoreMethod};
 use crate::error::{SuiteResult, ensure, expect, refused};
@@ -187,8 +187,8 @@ pub async fn keys(store: &dyn Store) -> SuiteResult {
     ensure(last == Value::Number(2.0), "a refused value is not set")
 }
 
-/// The laws of keys that expire. `set_clock` sets the store's clock, in milliseconds,
-/// which stands otherwise. Uses keys that start with `a99-suite-expiry`.
+/// The laws of expiry. `set_clock` sets the store's clock in milliseconds; the clock changes
+/// only then. Uses keys that start with `a99-suite-expiry`.
 pub async fn expiry(store: &dyn Store, set_clock: &(dyn Fn(f64) + Sync)) -> SuiteResult {
     ensure(store.supports(StoreMethod::SetUntil), "keys may expire")?;
     let key = || Value::from("a99-suite-expiry");
@@ -290,7 +290,7 @@ pub async fn documents(store: &dyn Store) -> SuiteResult {
     predicates(store).await
 }
 
-/// The laws of predicates (D81), asked of what [`documents`] has set.
+/// The laws of predicates (D81), on the documents that [`documents`] sets.
 async fn predicates(store: &dyn Store) -> SuiteResult {
     ensure(
         store.supports(StoreMethod::QueryPredicate),
@@ -334,8 +334,7 @@ async fn predicates(store: &dyn Store) -> SuiteResult {
     refused(unverified, "a text is no predicate")
 }
 
-/// The laws of documents that are replaced and deleted. Uses the collection
-/// `a99-suite-changes`.
+/// The laws of replacing and deleting documents. Uses the collection `a99-suite-changes`.
 pub async fn vector_changes(store: &dyn Store) -> SuiteResult {
     use StoreMethod::{VectorDelete, VectorUpsert};
     for method in [VectorUpsert, VectorDelete] {
@@ -477,7 +476,7 @@ pub async fn vectors(store: &dyn Store) -> SuiteResult {
     refused(missing.await, "an unknown collection is refused")
 }
 
-/// Deletes what an earlier suite left in a store that lasts; there may be no collection yet.
+/// Deletes documents of an earlier suite in a persistent store, whose collection may not exist.
 async fn forget(store: &dyn Store, name: impl Fn() -> Value, ids: &[&str]) {
     if store.supports(StoreMethod::VectorDelete) {
         for id in ids {

@@ -1,8 +1,8 @@
-//! Vectors of stores: what collections, documents and searches must be (language section
-//! 2.8), and the search of the store in memory, which looks at every document.
+//! Vectors of stores: checks of collections, documents and searches (language section 2.8), and
+//! the exhaustive search of the store in memory.
 //!
-//! The checks are for every store that keeps vectors, so that programs see the same errors
-//! whichever they were given. A search makes them in this order: [`collection_name`],
+//! Every store with vectors uses these checks, so that programs see the same errors. A search
+//! makes them in this order: [`collection_name`],
 //! [`unknown_collection`], [`query_vector`], [`check_dimension`], [`top_k`], [`filter`].
 
 use super::memory::MAX_KEY_BYTES;
@@ -11,19 +11,19 @@ use crate::size::value_bytes;
 use a99_core::text::Text;
 use a99_core::value::{Map, Value};
 
-/// No search gives more documents (security N16).
+/// Most documents of a search (security N16).
 pub const MAX_TOP_K: usize = 1_000;
 
-/// Documents that a search gives unless the program says otherwise.
+/// Default number of documents of a search.
 pub const DEFAULT_TOP_K: usize = 5;
 
-/// Numbers of a vector, at most; embedding models give a few thousand.
+/// Most numbers of a vector; embedding models have a few thousand.
 pub const MAX_DIMENSION: usize = 65_536;
 
-/// Estimated bytes of a collection or document beyond its content.
+/// Estimated bytes of a collection or document in addition to its content.
 const OVERHEAD_BYTES: usize = 128;
 
-/// Documents with vectors of one length.
+/// Documents with vectors of one dimension.
 #[derive(Debug, Default)]
 pub(super) struct Collection {
     dimension: Option<usize>,
@@ -31,7 +31,7 @@ pub(super) struct Collection {
     bytes: usize,
 }
 
-/// A document and its vector, as unit vector.
+/// A document with its unit vector.
 #[derive(Debug)]
 pub(super) struct Entry {
     document: Value,
@@ -44,7 +44,7 @@ impl Entry {
         self.bytes
     }
 
-    /// Its document's `id`, which must be a text.
+    /// The document's `id`, which must be a text.
     pub(super) fn id(&self) -> Result<&Text, CapabilityError> {
         document_id(self.document.get("id").unwrap_or(&Value::Undefined))
     }
@@ -55,7 +55,7 @@ impl Entry {
 }
 
 impl Collection {
-    /// An empty collection; `dimension` as [`dimension`] reads it.
+    /// An empty collection; [`dimension`] reads `dimension`.
     pub(super) fn new(dimension: &Value) -> Result<Collection, CapabilityError> {
         Ok(Collection {
             dimension: self::dimension(dimension)?,
@@ -63,7 +63,7 @@ impl Collection {
         })
     }
 
-    /// Makes it again, which changes nothing but a dimension that was open.
+    /// Creates the collection again, which only sets an open dimension.
     pub(super) fn make_again(
         &mut self,
         name: &Text,
@@ -101,8 +101,7 @@ impl Collection {
         with_id.map(|entry| entry.bytes).sum()
     }
 
-    /// Puts an entry in the place of the first with the same `id`, or at the end, and
-    /// removes all others with it.
+    /// Replaces the first entry with the same `id`, or appends, and removes all others with it.
     pub(super) fn replace(&mut self, id: &Text, entry: Entry) {
         let place = self.entries.iter().position(|entry| entry.has_id(id));
         self.remove(id);
@@ -112,7 +111,7 @@ impl Collection {
         }
     }
 
-    /// Removes all documents with an `id`; their bytes, if there were any.
+    /// Removes all documents with an `id`; returns their bytes, if any.
     pub(super) fn remove(&mut self, id: &Text) -> Option<usize> {
         let freed = self.bytes_of(id);
         self.entries.retain(|entry| !entry.has_id(id));
@@ -120,9 +119,8 @@ impl Collection {
         (freed > 0).then_some(freed)
     }
 
-    /// The `k` nearest documents by cosine, best first; equals keep the order
-    /// in which they were added. A filter is an object whose members the
-    /// document must have.
+    /// The `k` nearest documents by cosine, best first; equal ones keep their order of
+    /// insertion. A filter is an object whose members the document must have.
     pub(super) fn search(
         &self,
         vector: &Value,
@@ -149,10 +147,10 @@ impl Collection {
     }
 }
 
-/// The name of a collection.
+/// Reads the name of a collection.
 ///
 /// # Errors
-/// It is no text, or longer than [`MAX_KEY_BYTES`].
+/// The name is no text, or longer than [`MAX_KEY_BYTES`].
 pub fn collection_name(name: Value) -> Result<Text, CapabilityError> {
     match name {
         Value::String(text) if text.len_bytes() <= MAX_KEY_BYTES => Ok(text),
@@ -160,11 +158,11 @@ pub fn collection_name(name: Value) -> Result<Text, CapabilityError> {
     }
 }
 
-/// The dimension of a collection that there is and that is made once more: what it keeps
-/// stays, so that a program may begin with making it.
+/// The dimension of an existing collection that is created again: its contents stay, so that a
+/// program may start by creating it.
 ///
 /// # Errors
-/// It has another dimension than is asked for.
+/// The requested dimension differs.
 pub fn same_dimension(
     name: &Text,
     known: Option<usize>,
@@ -178,26 +176,25 @@ pub fn same_dimension(
     }
 }
 
-/// The error of a collection that was never made.
+/// The error of a missing collection.
 #[must_use]
 pub fn unknown_collection(name: &Text) -> CapabilityError {
     CapabilityError::new(format!("Collection '{name}' not found. Create it first."))
 }
 
-/// The `id` by which documents are replaced and deleted.
+/// Reads the `id` by which documents are replaced and deleted.
 ///
 /// # Errors
-/// It is no text.
+/// The `id` is no text.
 pub fn document_id(id: &Value) -> Result<&Text, CapabilityError> {
     id.as_text()
         .ok_or_else(|| CapabilityError::new("The id of a document must be a text."))
 }
 
-/// Numbers of a collection's vectors: a number, or nullish for as many as those of the
-/// first document.
+/// Reads a collection's dimension: a number, or nullish for that of the first document.
 ///
 /// # Errors
-/// It is anything but a whole number from 1 to [`MAX_DIMENSION`].
+/// The value is no whole number from 1 to [`MAX_DIMENSION`].
 pub fn dimension(dimension: &Value) -> Result<Option<usize>, CapabilityError> {
     match dimension {
         Value::Undefined | Value::Null => Ok(None),
@@ -210,29 +207,30 @@ pub fn dimension(dimension: &Value) -> Result<Option<usize>, CapabilityError> {
     }
 }
 
-/// The vector of a document: its member `embedding`.
+/// Reads the vector of a document: its member `embedding`.
 ///
 /// # Errors
-/// The document has none, or one that is no list of 1 to [`MAX_DIMENSION`] finite numbers.
+/// The document has no `embedding`, or one that is no list of 1 to [`MAX_DIMENSION`] finite
+/// numbers.
 pub fn embedding(document: &Value) -> Result<Vec<f64>, CapabilityError> {
     const TEXT: &str = "Document must have an 'embedding' property that is an array of numbers.";
     let vector = document.get("embedding").and_then(numbers);
     vector.ok_or_else(|| CapabilityError::new(TEXT))
 }
 
-/// The vector of a query.
+/// Reads the vector of a query.
 ///
 /// # Errors
-/// It is no list of 1 to [`MAX_DIMENSION`] finite numbers.
+/// The value is no list of 1 to [`MAX_DIMENSION`] finite numbers.
 pub fn query_vector(vector: &Value) -> Result<Vec<f64>, CapabilityError> {
     numbers(vector)
         .ok_or_else(|| CapabilityError::new("The query vector must be an array of numbers."))
 }
 
-/// That a vector has as many numbers as those of its collection, if that is known.
+/// Checks that a vector has the dimension of its collection, if known.
 ///
 /// # Errors
-/// It has not.
+/// The dimensions differ.
 pub fn check_dimension(dimension: Option<usize>, length: usize) -> Result<(), CapabilityError> {
     if dimension.is_some_and(|d| d != length) {
         let text = "Vectors must have the same length for cosine similarity.";
@@ -241,11 +239,11 @@ pub fn check_dimension(dimension: Option<usize>, length: usize) -> Result<(), Ca
     Ok(())
 }
 
-/// How many documents a search gives: [`DEFAULT_TOP_K`] for nullish, clamped to
+/// Reads the number of documents of a search: [`DEFAULT_TOP_K`] for nullish, clamped to
 /// `0..=`[`MAX_TOP_K`].
 ///
 /// # Errors
-/// It is NaN, or no number.
+/// The value is NaN, or no number.
 pub fn top_k(k: &Value) -> Result<usize, CapabilityError> {
     match k {
         Value::Undefined | Value::Null => Ok(DEFAULT_TOP_K),
@@ -254,10 +252,10 @@ pub fn top_k(k: &Value) -> Result<usize, CapabilityError> {
     }
 }
 
-/// The members that documents must have, if a search says so; see [`has_members`].
+/// Reads the members that documents must have, if any; see [`has_members`].
 ///
 /// # Errors
-/// It is neither nullish nor an object.
+/// The value is neither nullish nor an object.
 pub fn filter(filter: &Value) -> Result<Option<&Map>, CapabilityError> {
     match filter {
         Value::Undefined | Value::Null => Ok(None),
@@ -289,8 +287,8 @@ fn numbers(value: &Value) -> Option<Vec<f64>> {
         .collect()
 }
 
-/// The vector of length one in the same direction; zero stays zero. Scaling by the
-/// largest number first keeps huge vectors from overflowing, and tiny ones from vanishing.
+/// The unit vector of the same direction; zero stays zero. Scaling by the largest number first
+/// avoids overflow of huge vectors and underflow of tiny ones.
 #[must_use]
 pub fn unit(mut vector: Vec<f64>) -> Vec<f64> {
     let largest = vector.iter().fold(0.0, |max: f64, x| max.max(x.abs()));
@@ -303,6 +301,6 @@ pub fn unit(mut vector: Vec<f64>) -> Vec<f64> {
 }
 
 fn dot(a: &[f64], b: &[f64]) -> f64 {
-    // Zero plus anything hides the sign of zero from the total order.
+    // Adding zero turns negative zero into zero for the total order.
     a.iter().zip(b).map(|(x, y)| x * y).sum::<f64>() + 0.0
 }

@@ -5,16 +5,16 @@ use super::{Builder, Operand};
 use crate::chain::{chain, options};
 
 options! {
-    /// What [`Builder::store_search`] may be told.
+    /// Optional inputs of [`Builder::store_search`].
     SearchOptions {
-        /// How many results; 5.
+        /// Most results; 5.
         k,
         /// A filter for the store.
         filter,
     }
 }
 
-/// What [`Builder::llm_predict_battery`] may be told.
+/// Optional inputs of [`Builder::llm_predict_battery`].
 #[derive(Clone, Debug, Default)]
 pub struct LlmOptions {
     /// The system's message.
@@ -25,7 +25,7 @@ pub struct LlmOptions {
     pub response_format: Operand,
 }
 
-/// What [`Builder::llm_vision`] may be told.
+/// Optional inputs of [`Builder::llm_vision`].
 #[derive(Clone, Debug, Default)]
 pub struct VisionOptions {
     /// The system's message.
@@ -34,13 +34,13 @@ pub struct VisionOptions {
     pub response_format: Operand,
 }
 
-/// What [`Builder::llm_chat`] and [`Builder::llm_tool_loop`] may be told; absent members
-/// are left out.
+/// Optional inputs of [`Builder::llm_chat`] and [`Builder::llm_tool_loop`]; absent members are
+/// left out.
 #[derive(Clone, Debug, Default)]
 pub struct ChatOptions {
-    /// The talk so far; the prompt follows it.
+    /// The conversation so far; the prompt follows it.
     pub messages: Operand,
-    /// What the model is told first.
+    /// The system message.
     pub system: Operand,
     /// `auto`, `none`, `required`, or the name of a tool.
     pub tool_choice: Operand,
@@ -48,26 +48,26 @@ pub struct ChatOptions {
     pub response_format: Operand,
     /// Name of a model.
     pub model: Operand,
-    /// What the model is for.
+    /// Role whose model answers.
     pub role: Operand,
-    /// Tokens of an answer, at most.
+    /// Most tokens of an answer.
     pub max_tokens: Operand,
-    /// How freely the model chooses.
+    /// Sampling temperature.
     pub temperature: Operand,
-    /// The same seed asks for the same answer.
+    /// Seed: equal seeds ask for equal answers.
     pub seed: Operand,
-    /// Texts that end an answer.
+    /// Stop sequences, which end an answer.
     pub stop: Operand,
-    /// The part of the likeliest tokens that the model chooses from.
+    /// Nucleus sampling: probability mass of the tokens to choose from.
     pub top_p: Operand,
-    /// How much the model thinks: `low`, `medium`, `high`, and others.
+    /// Reasoning effort: `low`, `medium`, `high`, and others.
     pub effort: Operand,
-    /// `false` to have an answer of `llmChat` as it is, whether or not it has its form.
+    /// `false` to accept an answer of `llmChat` even if it does not have the requested form.
     pub repair: Operand,
 }
 
 impl ChatOptions {
-    /// All but the talk and `repair`.
+    /// All members except the conversation and `repair`.
     fn params(self) -> Vec<(&'static str, Operand)> {
         vec![
             ("system", self.system),
@@ -85,18 +85,18 @@ impl ChatOptions {
     }
 }
 
-/// When [`Builder::llm_tool_loop`] ends; absent members are left out.
+/// Limits of [`Builder::llm_tool_loop`]; absent members are left out.
 #[derive(Clone, Debug, Default)]
 pub struct LoopBounds {
-    /// Calls of a round under way at once; 8.
+    /// Concurrent calls of a round; 8.
     pub limit: Operand,
-    /// Rounds at most; 8.
+    /// Most rounds; 8.
     pub max_rounds: Operand,
-    /// No further round begins once so many tokens are used.
+    /// Token limit: no further round begins once this number is used.
     pub tokens: Operand,
     /// Expression over the round; no further round begins once it is truthy.
     pub stop_when: Operand,
-    /// The name by which that knows the round; `round`.
+    /// Name of the round in `stop_when`; `round`.
     pub round: Operand,
 }
 
@@ -108,7 +108,7 @@ pub struct ChatTool {
 }
 
 impl ChatTool {
-    /// A tool that makes the call which `call` adds to a builder; it may read the model's
+    /// A tool implemented by the call that `call` adds to a builder, which may read the model's
     /// input as the variable `input`.
     pub fn new(
         name: &str,
@@ -152,8 +152,8 @@ chain! {
     /// Battery atoms.
     impl Builder;
 
-    /// `storeVectorize`: the embedding of a text; `model` is up to the host
-    /// (`()` for none).
+    /// `storeVectorize`: the embedding of a text; `()` as `model` leaves the choice to the
+    /// host.
     store_vectorize = "storeVectorize" (text, model);
 
     /// `storeSearch`: a collection's nearest neighbours of a vector.
@@ -163,16 +163,15 @@ chain! {
     /// optional (`()` for none).
     store_create_collection = "storeCreateCollection" (collection, dimension);
 
-    /// `storeVectorAdd`: puts a document with its `embedding` into a
-    /// collection.
+    /// `storeVectorAdd`: adds a document with its `embedding` to a collection.
     store_vector_add = "storeVectorAdd" (collection, doc);
 
-    /// `storeVectorUpsert`: puts a document with its `embedding` in place of the one
-    /// with its `id`.
+    /// `storeVectorUpsert`: adds a document with its `embedding`, or replaces the one with its
+    /// `id`.
     store_vector_upsert = "storeVectorUpsert" (collection, doc);
 
-    /// `storeVectorDelete`: deletes the documents of a collection with an `id`; whether
-    /// there was one.
+    /// `storeVectorDelete`: deletes the documents of a collection with an `id`; gives whether
+    /// one existed.
     store_vector_delete = "storeVectorDelete" (collection, id);
 }
 
@@ -206,8 +205,8 @@ impl Builder {
         self.atom("llmChat", params)
     }
 
-    /// `llmToolLoop`: asks a chat model, calls the tools that it asks for, and goes on
-    /// until it answers (language section 2.11); `prompt` is `()` for none.
+    /// `llmToolLoop`: asks a chat model, calls the tools that it requests, and repeats until it
+    /// answers (language section 2.11); `prompt` is `()` for none.
     ///
     /// ```
     /// # use a99_builder::{Builder, ChatOptions, ChatTool, LoopBounds};
@@ -270,7 +269,7 @@ impl Builder {
 }
 
 chain! {
-    /// Browser atoms; their inputs are taken as written.
+    /// Browser atoms; their inputs are taken literally.
     impl Builder;
 
     /// `domText`: the text of an element.
@@ -285,9 +284,9 @@ chain! {
     /// `domInput`: sets the value of an input element.
     dom_input = "domInput" (selector: &str, value);
 
-    /// `localStorageGet`: what the browser's storage has under a key.
+    /// `localStorageGet`: the browser storage's value of a key.
     local_storage_get = "localStorageGet" (key: &str);
 
-    /// `localStorageSet`: puts a value into the browser's storage.
+    /// `localStorageSet`: stores a value in the browser's storage.
     local_storage_set = "localStorageSet" (key: &str, value);
 }

@@ -1,5 +1,5 @@
-//! Chain methods and their options as tables: a row says how a method is called, which
-//! atom it adds, and the inputs in the order in which they are written.
+//! Chain methods and their options as tables: a row has the method's name, its atom, and the
+//! inputs in the order of their arguments.
 
 /// Methods of [`crate::Builder`], one row each:
 ///
@@ -7,9 +7,9 @@
 /// method = "atom" (input, argument "input", argument: type) { body "input" } + Options with ["input": value];
 /// ```
 ///
-/// An argument is anything that becomes an operand, unless it has a type, and is called like
-/// its input, unless that stands behind it. Bodies are closures that fill a builder of their
-/// own; `Options` is a struct of [`options`]; `with` has inputs of constant value.
+/// An argument without a type accepts any operand. It has its input's name, unless the row
+/// gives another. Bodies are closures that fill a nested builder; `Options` is a struct of
+/// [`options`]; `with` has inputs of constant value.
 macro_rules! chain {
     (
         $(#[$of:meta])*
@@ -49,8 +49,7 @@ macro_rules! chain {
     };
 }
 
-/// Structs of inputs that a step may leave out, one row each: the member, and the input
-/// where that is called otherwise.
+/// Structs of optional inputs, one row each: the member, and the input if its name differs.
 macro_rules! options {
     (
         $(#[$docs:meta])*

@@ -4,8 +4,7 @@
 use crate::chain::{chain, options};
 
 options! {
-    /// What [`Builder::random`] may be told; absent inputs have the language's
-    /// defaults.
+    /// Optional inputs of [`Builder::random`]; absent ones have the language's defaults.
     RandomOptions {
         /// The lower bound; 0.
         min,
@@ -28,11 +27,11 @@ chain! {
     /// `len`: the length of a list or text, 0 for anything else.
     len = "len" (list);
 
-    /// `split`: a text cut at a separator.
+    /// `split`: the parts of a text between separators.
     split = "split" (str, sep);
 
-    /// `sort`: a sorted copy of a list, by the member at a path or by several, as
-    /// `[{"by": ..., "order": ...}]`; `()` for the items themselves and for `asc`.
+    /// `sort`: a sorted copy of a list, by the member at a path or by several, as `[{"by": ...,
+    /// "order": ...}]`. `()` sorts by the items themselves, and in the order `asc`.
     sort = "sort" (items, by, order);
 
     /// `memberSet`: sets a member of an object, or an item of a list, in place (decision
@@ -47,14 +46,13 @@ chain! {
     /// ```
     member_set = "memberSet" (object, key, value);
 
-    /// `memberDelete`: deletes a member of an object in place; whether it was there.
+    /// `memberDelete`: deletes a member of an object in place; gives whether it existed.
     member_delete = "memberDelete" (object, key);
 
     /// `groupBy`: an object with a list of items for each value of a member.
     group_by = "groupBy" (items, by: &str);
 
-    /// `unique`: the items whose value, or whose member (`()` for none), did not come
-    /// before.
+    /// `unique`: the first item of each value, or of each value of a member (`()` for none).
     unique = "unique" (items, by);
 
     /// `sum`: the sum of the items, or of a member of each (`()` for none).
@@ -67,11 +65,11 @@ chain! {
     /// of operands (`()` for none).
     template = "template" (tmpl, vars);
 
-    /// `regexMatch`: whether a regular expression, taken as written, matches.
+    /// `regexMatch`: whether a literal regular expression matches.
     regex_match = "regexMatch" (pattern: &str, value);
 
-    /// `regexFind`: the first match of a regular expression, taken as written, with
-    /// its flags (`()` for none); null if there is none.
+    /// `regexFind`: the first match of a literal regular expression with its flags (`()` for
+    /// none), or null.
     regex_find = "regexFind" (text, pattern: &str, flags);
 
     /// `regexFindAll`: all matches of a regular expression.
@@ -121,12 +119,11 @@ chain! {
     /// `uuid`: a random UUID (RFC 9562 version 4).
     uuid = "uuid" ();
 
-    /// `hash`: the hexadecimal digest of a text, which is taken as written, or
-    /// of a value's JSON. The algorithm is SHA-256 unless one is given (`()`
-    /// for none).
+    /// `hash`: the hexadecimal digest of a literal text or of a value's JSON. The algorithm is
+    /// SHA-256 unless one is given (`()` for none).
     hash = "hash" (value, algorithm);
 
-    /// `hash` with `raw`: the hexadecimal digest of a text as it is, also of one that is
-    /// resolved, or of another value's JSON.
+    /// `hash` with `raw`: the hexadecimal digest of an unchanged text, even a resolved one, or
+    /// of another value's JSON.
     hash_raw = "hash" (value, algorithm) with ["raw": true];
 }

@@ -1,5 +1,5 @@
-//! Expression nodes (language section 1.5), written with Rust's operators
-//! where they mean the same and with methods elsewhere.
+//! Expression nodes (language section 1.5), written with Rust's operators where they mean the
+//! same, and with methods otherwise.
 
 use super::Operand;
 use a99_core::text::Text;
@@ -8,8 +8,7 @@ use std::ops;
 
 /// An expression node, for value positions and conditions.
 ///
-/// In an expression a Rust text is a literal text; variables are
-/// [`ident`]ifiers.
+/// A Rust text in an expression is a literal; [`ident`] makes a variable.
 ///
 /// ```
 /// use a99_builder::{Expr, conditional, ident, literal};
@@ -82,7 +81,7 @@ pub fn object<K: Into<Text>, V: Into<Expr>>(members: impl IntoIterator<Item = (K
     node("object", [("properties", properties.into())])
 }
 
-/// An object of expressions whose keys are expressions, too, in a program of version 4
+/// An object whose keys are expressions, too, in a program of version 4
 /// ([`Builder::version`](super::Builder::version), decision D67).
 #[must_use]
 pub fn keyed_object<K: Into<Expr>, V: Into<Expr>>(
@@ -113,14 +112,14 @@ fn list<T: Into<Expr>>(items: impl IntoIterator<Item = T>) -> Value {
 }
 
 impl Expr {
-    /// The node as it will stand in the JSON.
+    /// The node as JSON.
     #[must_use]
     pub fn value(&self) -> &Value {
         &self.0
     }
 
-    /// A node that exists already, as it is. Inside an expression, what is no
-    /// node is a literal that costs no fuel.
+    /// An existing node, unchanged. Inside an expression, any other value is a literal that
+    /// costs no fuel.
     #[must_use]
     pub fn node(node: impl Into<Value>) -> Self {
         Self(node.into())
@@ -133,8 +132,8 @@ impl Expr {
         node("call", fields)
     }
 
-    /// A part of the request context, in a program of version 4 and where the host allows
-    /// it (decision D75).
+    /// A part of the request context, in a program of version 4 and if the host allows it
+    /// (decision D75).
     #[must_use]
     pub fn context(path: &str) -> Self {
         node("context", [("path", path.into())])
@@ -206,7 +205,7 @@ impl Expr {
         node("methodCall", fields)
     }
 
-    /// `self == other`, as the run's equality has it (decision D6).
+    /// `self == other`, with the equality of the run (decision D6).
     #[must_use]
     pub fn equals(self, other: impl Into<Expr>) -> Self {
         Self::binary("==", self, other)

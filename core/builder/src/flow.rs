@@ -1,9 +1,8 @@
-//! Control flow (language section 2.1): bodies are closures that fill a
-//! builder of their own.
+//! Control flow (language section 2.1): bodies are closures that fill a nested builder.
 //!
 //! Conditions are condition strings or expression nodes ([`super::Expr`]).
-//! `vars` puts names over the variables that a condition *string* sees
-//! (decisions D2 and D3); `()` stands for none.
+//! `vars` adds names to the variables that a condition *string* sees (decisions D2 and D3);
+//! `()` stands for no names.
 
 use super::{Builder, Operand};
 use crate::chain::chain;
@@ -48,14 +47,14 @@ chain! {
     /// `break`: ends the innermost [`Builder::for_each`] or [`Builder::while_`].
     break_ = "break" ();
 
-    /// `continue`: ends this turn of the innermost [`Builder::for_each`] or
+    /// `continue`: ends this iteration of the innermost [`Builder::for_each`] or
     /// [`Builder::while_`].
     continue_ = "continue" ();
 
     /// `try` without `catch`: the error stays (decision D8).
     try_ = "try" () { body "try" };
 
-    /// `try` with `catch`, which finds the message in the variable `error`.
+    /// `try` with `catch`, which has the message in the variable `error`.
     try_catch = "try" () { body "try", catch };
 
     /// `return` of a value.
@@ -70,7 +69,7 @@ chain! {
 }
 
 impl Builder {
-    /// `try` with `catch`, which finds the message in the variable `param`.
+    /// `try` with `catch`, which has the message in the variable `param`.
     pub fn try_catch_as(
         self,
         param: &str,
@@ -92,38 +91,37 @@ impl Builder {
         self.atom("try", params)
     }
 
-    /// `return` of the variables that a schema's properties name. A schema
-    /// wrapped as `{"schema": {..}}` is taken out of its wrapper.
+    /// `return` of the variables that a schema's properties name. A wrapper `{"schema": {..}}`
+    /// is removed.
     pub fn return_(self, schema: impl Into<Value>) -> Self {
         self.atom("return", vec![("schema", unwrapped(schema.into()))])
     }
 
-    /// `return` by a schema, without projecting the values to what the schema
-    /// declares (`filter: false`).
+    /// `return` by a schema, without projecting the values to the schema's properties (`filter:
+    /// false`).
     pub fn return_unfiltered(self, schema: impl Into<Value>) -> Self {
         let schema = unwrapped(schema.into());
         self.atom("return", vec![("schema", schema), ("filter", false.into())])
     }
 
-    /// `Error`: fails with a message; `()` for none. The message is taken as
-    /// written, it names no variable.
+    /// `Error`: fails with a message; `()` for none. The message is literal and names no
+    /// variable.
     pub fn error(self, message: impl Into<Operand>) -> Self {
         let message = message.into();
         let args = (!message.is_absent()).then(|| vec![message]);
         self.atom("Error", vec![("args", args.into())])
     }
 
-    /// Gives the program a schema that the arguments of a run must match.
-    /// It belongs to the root of a program (language section 1.1); inside a
-    /// body it is refused.
+    /// Sets the schema that the arguments of a run must match. Only the root of a program has
+    /// one (language section 1.1); a body with one is refused.
     pub fn input_schema(mut self, schema: impl Into<Value>) -> Self {
         self.root.input_schema = Some(unwrapped(schema.into()).into_value());
         self
     }
 
-    /// Gives the program a helper for [`Builder::call_local`]: its name, the
-    /// names of its parameters, its steps. Helpers belong to the root of a
-    /// program (language section 1.1); inside a body they are refused.
+    /// Adds a helper for [`Builder::call_local`]: its name, the names of its parameters, its
+    /// steps. Only the root of a program has helpers (language section 1.1); a body with one is
+    /// refused.
     pub fn helper(
         mut self,
         name: &str,
@@ -142,14 +140,13 @@ impl Builder {
         self
     }
 
-    /// Runs `fill` on a builder of its own and gives its steps, which will
-    /// stand under `key` in the step that comes next.
+    /// Runs `fill` on a nested builder; returns its steps for `key` of the next step.
     pub(super) fn body(&mut self, key: &str, fill: impl FnOnce(Builder) -> Builder) -> Operand {
         let place = format!("/steps/{}/{key}", self.steps.len());
         self.adopt(fill(Builder::new()), &place)
     }
 
-    /// The one step that `fill` adds to a builder of its own.
+    /// The single step that `fill` adds to a nested builder.
     pub(super) fn one(&mut self, key: &str, fill: impl FnOnce(Builder) -> Builder) -> Operand {
         let inner = fill(Builder::new());
         let place = format!("/steps/{}/{key}", self.steps.len());
@@ -183,8 +180,8 @@ impl Builder {
     }
 }
 
-/// A schema without the wrapper of a schema builder, as the reference looks
-/// for it: a member `schema` that is truthy.
+/// A schema without the wrapper of a schema builder, recognised as in the reference: a truthy
+/// member `schema`.
 fn unwrapped(schema: Value) -> Operand {
     match schema.get("schema").filter(|inner| is_truthy(inner)) {
         Some(inner) => inner.into(),

@@ -1,11 +1,10 @@
-//! What reaches the world through capabilities (language section 2.6), and
-//! console and procedures (2.7).
+//! Atoms that use capabilities (language section 2.6), console and procedures (2.7).
 
 use super::{Builder, Operand};
 use crate::chain::{chain, options};
 
 options! {
-    /// What [`Builder::http_fetch`] may be told.
+    /// Optional inputs of [`Builder::http_fetch`].
     FetchOptions {
         /// The HTTP method.
         method,
@@ -13,44 +12,43 @@ options! {
         headers,
         /// The body.
         body,
-        /// `json`, `text`, `dataUrl` or `response`, whatever the status (D56); by
-        /// default the response's content type decides, and a status from 400 on is an
-        /// error.
+        /// `json`, `text`, `dataUrl` or `response`, for any status (D56). By default the
+        /// response's content type decides, and a status from 400 on is an error.
         response_type "responseType",
     }
 }
 
-/// What [`Builder::store_vector_search`] may be told.
+/// Optional inputs of [`Builder::store_vector_search`].
 #[derive(Clone, Debug, Default)]
 pub struct VectorSearchOptions {
     /// The collection to search.
     pub collection: Operand,
-    /// How many results; 5.
+    /// Most results; 5.
     pub k: Operand,
 }
 
 options! {
-    /// What [`Builder::store_list`] may be told.
+    /// Optional inputs of [`Builder::store_list`].
     PageOptions {
-        /// The cursor of the page before.
+        /// Cursor of the previous page.
         cursor,
-        /// How many keys at most; 100.
+        /// Most keys; 100.
         limit,
     }
 }
 
 options! {
-    /// What [`Builder::store_query_where`] may be told.
+    /// Optional inputs of [`Builder::store_query_where`].
     QueryOptions {
         /// The collection to read.
         collection,
-        /// The most results.
+        /// Most results.
         limit,
     }
 }
 
 options! {
-    /// What [`Builder::store_procedure`] may be told.
+    /// Optional inputs of [`Builder::store_procedure`].
     ProcedureOptions {
         /// Milliseconds until it expires; an hour.
         ttl,
@@ -80,34 +78,34 @@ chain! {
     /// ```
     http_fetch = "httpFetch" (url) + FetchOptions;
 
-    /// `storeGet`: what the store has under a key.
+    /// `storeGet`: the store's value of a key.
     store_get = "storeGet" (key);
 
-    /// `storeSet`: puts a value into the store.
+    /// `storeSet`: stores a value under a key.
     store_set = "storeSet" (key, value);
 
-    /// `storeSet` of a key that is gone after some milliseconds.
+    /// `storeSet` of a key that expires after some milliseconds.
     store_set_for = "storeSet" (key, value, ttl_ms "ttlMs");
 
-    /// `storeDelete`: deletes a key; whether it was there.
+    /// `storeDelete`: deletes a key; gives whether it existed.
     store_delete = "storeDelete" (key);
 
     /// `storeList`: a page of the keys with a prefix (`()` for all), as
     /// `{keys, cursor}`.
     store_list = "storeList" (prefix) + PageOptions;
 
-    /// `storeCompareAndSet`: sets a key that still has the expected value (`()` for a
-    /// key that is not set), for some milliseconds (`()` for good); whether it did.
+    /// `storeCompareAndSet`: sets a key that still has the expected value (`()` for an unset
+    /// key), to expire after some milliseconds (`()` for never); gives whether it did.
     store_compare_and_set = "storeCompareAndSet" (key, expected, value, ttl_ms "ttlMs");
 
-    /// `storeQuery`: what the store answers to a query.
+    /// `storeQuery`: the store's answer to a query.
     store_query = "storeQuery" (query);
 
-    /// `storeQueryWhere`: what the store has for a verified predicate.
+    /// `storeQueryWhere`: the documents that satisfy a verified predicate.
     store_query_where = "storeQueryWhere" (predicate) + QueryOptions;
 
-    /// `llmPredict`: a model's answer to a prompt; `options` are the
-    /// capability's (`()` for none).
+    /// `llmPredict`: a model's answer to a prompt; `options` are those of the capability (`()`
+    /// for none).
     llm_predict = "llmPredict" (prompt, options);
 
     /// `agentRun`: another agent's result for an input.
@@ -144,24 +142,24 @@ chain! {
     /// Console and procedures (language section 2.7).
     impl Builder;
 
-    /// `consoleLog`: a message into the trace.
+    /// `consoleLog`: adds a message to the trace.
     console_log = "consoleLog" (message);
 
-    /// `consoleWarn`: a message into the warnings of the run.
+    /// `consoleWarn`: adds a message to the warnings of the run.
     console_warn = "consoleWarn" (message);
 
     /// `consoleError`: fails with a message.
     console_error = "consoleError" (message);
 
-    /// `streamChunk`: data for the host while the program runs.
+    /// `streamChunk`: sends data to the host while the program runs.
     stream_chunk = "streamChunk" (data);
 
-    /// `storeProcedure`: keeps a program and gives its token.
+    /// `storeProcedure`: stores a program and gives its token.
     store_procedure = "storeProcedure" (ast) + ProcedureOptions;
 
-    /// `releaseProcedure`: forgets a procedure; whether there was one.
+    /// `releaseProcedure`: deletes a procedure; gives whether it existed.
     release_procedure = "releaseProcedure" (token);
 
-    /// `clearExpiredProcedures`: forgets what has expired; how many there were.
+    /// `clearExpiredProcedures`: deletes expired procedures; gives their number.
     clear_expired_procedures = "clearExpiredProcedures" ();
 }

@@ -1,10 +1,9 @@
 //! The fluent builder: programs written as a chain of calls (language section
 //! 4.13).
 //!
-//! A [`Builder`] only makes the JSON of a program; it runs and compiles
-//! nothing. Each atom of the language has a chain method, control forms take
-//! closures that fill a builder of their own, and [`Builder::atom`] adds a step
-//! of any other atom, which is what extension traits for host atoms call:
+//! A [`Builder`] only makes the JSON of a program; it runs and compiles nothing. Each atom of
+//! the language has a chain method, control forms take closures that fill a nested builder, and
+//! [`Builder::atom`] adds a step of any other atom. Extension traits for host atoms call it:
 //!
 //! ```
 //! use a99_builder::{Builder, Operand};
@@ -27,16 +26,14 @@
 //! # Ok::<(), a99_core::diag::Diagnostics>(())
 //! ```
 //!
-//! Methods are called like their atoms in snake case, with an underscore behind
-//! Rust's keywords (`if_`, `as_`). Inputs stand in the order of the language's
-//! tables; a single optional input takes `()` when it is left out, several are a
-//! struct of options. The reference's `custom(atoms)` has no counterpart, since
-//! extension traits do its work.
+//! Methods have their atoms' names in snake case, with a final underscore for Rust's keywords
+//! (`if_`, `as_`). Inputs have the order of the language's tables; a single optional input
+//! takes `()` for absent, several are a struct of options. The reference's `custom(atoms)` has
+//! no counterpart, since extension traits do its work.
 //!
-//! No chain method panics or stops the chain. What cannot be written down, such
-//! as a name for the result of no step, is remembered with its place and
-//! refused by [`Builder::build`] and its relatives. Whether the atoms exist and
-//! the conditions can be read is the compiler's business.
+//! No chain method panics or stops the chain. An error, such as a result name before the first
+//! step, is recorded with its place, and [`Builder::build`] and its relatives refuse the
+//! program. The compiler checks that atoms exist and conditions parse.
 
 #![warn(unreachable_pub)]
 
@@ -63,22 +60,22 @@ pub use turn::{PublishOptions, SendOptions, TimerOptions, UpdateOptions};
 use a99_core::diag::{Diagnostic, Diagnostics, codes};
 use a99_core::value::{Map, Value};
 
-/// The keys of a step that are not inputs of its atom (language section 1.2).
+/// Keys of a step that are not inputs of its atom (language section 1.2).
 const STEP_KEYS: &[&str] = &["op", "result", "resultConst"];
 
 /// A program under construction.
 ///
-/// Each chain method takes the builder and gives it back with one more step.
+/// Each chain method consumes the builder and returns it with one more step.
 #[derive(Clone, Debug, Default)]
 #[must_use = "a builder does nothing until its program is taken out"]
 pub struct Builder {
     steps: Vec<Value>,
-    /// Further keys of the root, which a body cannot have.
+    /// Other keys of the root, which a body must not have.
     root: Root,
     findings: Vec<Diagnostic>,
 }
 
-/// Keys of a program's root besides `op` and `steps` (language section 1.1).
+/// Keys of a program's root other than `op` and `steps` (language section 1.1).
 #[derive(Clone, Debug, Default)]
 struct Root {
     version: Option<u32>,
@@ -93,9 +90,8 @@ impl Builder {
         Self::default()
     }
 
-    /// A program for arguments of this schema. As in the reference the schema
-    /// is for the reader and no part of the program; see
-    /// [`Builder::input_schema`].
+    /// A program for arguments of this schema. As in the reference, the schema documents the
+    /// program and is not part of it; see [`Builder::input_schema`].
     pub fn take(_schema: impl Into<Value>) -> Self {
         Self::default()
     }
@@ -106,11 +102,11 @@ impl Builder {
         self
     }
 
-    /// Adds a step of any atom, its inputs in the given order; absent operands
-    /// are left out.
+    /// Adds a step of any atom, with its inputs in the given order; absent operands are left
+    /// out.
     ///
-    /// An input that is called like one of the step's own keys (`op`, `result`,
-    /// `resultConst`) is refused when the program is taken out.
+    /// [`Builder::build`] refuses an input named like one of the step's own keys (`op`,
+    /// `result`, `resultConst`).
     pub fn atom(mut self, op: &str, params: Vec<(&'static str, Operand)>) -> Self {
         self.push_step(
             op,
@@ -121,7 +117,7 @@ impl Builder {
         self
     }
 
-    /// Adds a step that exists already, as it is.
+    /// Adds an existing step, unchanged.
     pub fn step(mut self, node: impl Into<Value>) -> Self {
         self.steps.push(node.into());
         self
@@ -129,7 +125,7 @@ impl Builder {
 
     /// Names the variable that receives the last step's value.
     ///
-    /// Without a step there is nothing to name: `No step to capture`.
+    /// Before the first step this is the error `No step to capture`.
     pub fn as_(mut self, name: &str) -> Self {
         self.capture(name, false);
         self
@@ -138,13 +134,13 @@ impl Builder {
     /// Names the constant that receives the last step's value
     /// (`resultConst`).
     ///
-    /// Without a step there is nothing to name: `No step to capture`.
+    /// Before the first step this is the error `No step to capture`.
     pub fn as_const(mut self, name: &str) -> Self {
         self.capture(name, true);
         self
     }
 
-    /// What is wrong with the chain so far.
+    /// Errors of the chain so far.
     #[must_use]
     pub fn findings(&self) -> &[Diagnostic] {
         &self.findings
@@ -156,8 +152,7 @@ impl Builder {
         &self.steps
     }
 
-    /// The program: `{"op": "seq", "steps": [..]}`, then `inputSchema` and
-    /// `helpers` if they were given.
+    /// The program: `{"op": "seq", "steps": [..]}`, then `inputSchema` and `helpers` if given.
     ///
     /// # Errors
     /// Every fault of the chain, with a pointer to its place in the program.
@@ -180,7 +175,7 @@ impl Builder {
         Ok(Value::Object(root))
     }
 
-    /// The program, leaving the builder to be continued.
+    /// The program; the builder can continue.
     ///
     /// # Errors
     /// As [`Builder::build`].

@@ -1,5 +1,4 @@
-//! Steps over the items of a list, and results that are kept (language
-//! sections 2.1 and 4.9).
+//! Steps over the items of a list, and cached results (language sections 2.1 and 4.9).
 
 use super::{Builder, Operand};
 use crate::chain::chain;
@@ -21,8 +20,8 @@ chain! {
     /// ```
     map = "map" (items, name "as": &str) { body "steps" };
 
-    /// `forEach`: runs steps for each item, bound as `name`; what they set stays
-    /// (decision D63).
+    /// `forEach`: runs steps for each item, bound as `name`; their variables stay set (decision
+    /// D63).
     ///
     /// ```
     /// # use a99_builder::{Builder, args, ident};
@@ -36,7 +35,7 @@ chain! {
     /// ```
     for_each = "forEach" (items, name "as": &str) { body "steps" };
 
-    /// [`Builder::for_each`] with the number of the item, from 0, bound as `index`.
+    /// [`Builder::for_each`] with the item's index, from 0, bound as `index`.
     for_each_indexed = "forEach" (items, name "as": &str, index: &str) { body "steps" };
 
     /// `filter`: keeps the items for which the condition is truthy; each is
@@ -51,16 +50,15 @@ chain! {
     /// `result` becomes the accumulator.
     reduce = "reduce" (items, name "as": &str, accumulator: &str, initial) { body "steps" };
 
-    /// `memoize`: runs steps once for each key in a run and remembers their
-    /// variable `result`. Without a key (`()`) the steps themselves are the key
-    /// (decision D25).
+    /// `memoize`: runs steps once per key in a run and reuses their variable `result`. Without
+    /// a key (`()`) the steps themselves are the key (decision D25).
     memoize = "memoize" (key) { body "steps" };
 }
 
 impl Builder {
-    /// `callAll`: makes the calls that `calls` fills in at once, at most `limit` of
-    /// them under way (`()` for 8), and gives the list of their answers, each
-    /// `{value}` or `{error}` (language section 2.10).
+    /// `callAll`: makes the calls of `calls` concurrently, at most `limit` at a time (`()` for
+    /// 8), and gives the list of their answers, each `{value}` or `{error}` (language section
+    /// 2.10).
     ///
     /// ```
     /// # use a99_builder::Builder;
@@ -78,8 +76,7 @@ impl Builder {
         self.atom("callAll", vec![("calls", calls), ("limit", limit.into())])
     }
 
-    /// `callAll` with a call for each item, bound as `name`: the step that `call`
-    /// fills in.
+    /// `callAll` with one call for each item, bound as `name`: the step that `call` adds.
     pub fn call_each(
         mut self,
         items: impl Into<Operand>,

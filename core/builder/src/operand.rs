@@ -1,14 +1,14 @@
-//! What stands in an input of a step.
+//! Operands: inputs of a step.
 
 use a99_core::text::Text;
 use a99_core::value::{Map, Value};
 
-/// One input of a step, as it will stand in the JSON: a literal, a name, a
-/// reference to an argument or an expression node.
+/// An input of a step as JSON: a literal, a name, a reference to an argument or an expression
+/// node.
 ///
-/// A string in a value position is a variable's name or dotted path if there
-/// is such a variable, and literal text otherwise (language section 1.4). `()`
-/// and `None` stand for an input that is left out.
+/// A string in a value position is a variable's name or dotted path if that variable exists,
+/// and literal text otherwise (language section 1.4). `()` and `None` stand for an absent
+/// input.
 ///
 /// ```
 /// use a99_builder::{Operand, args};
@@ -32,7 +32,7 @@ pub fn args(path: &str) -> Operand {
 }
 
 /// A reference to a part of the request context: `{"$kind": "context", "path": ..}`, in a
-/// program of version 4 and where the host allows it (decision D75).
+/// program of version 4 and if the host allows it (decision D75).
 #[must_use]
 pub fn context(path: &str) -> Operand {
     let members = [("$kind", "context"), ("path", path)];
@@ -46,7 +46,7 @@ pub fn val(path: &str) -> Operand {
 }
 
 impl Operand {
-    /// An input that is left out.
+    /// An absent input.
     #[must_use]
     pub const fn absent() -> Self {
         Self(Value::Undefined)
@@ -66,25 +66,25 @@ impl Operand {
         Self(Value::Object(map))
     }
 
-    /// Whether the input is left out.
+    /// True for an absent input.
     #[must_use]
     pub fn is_absent(&self) -> bool {
         self.0.is_undefined()
     }
 
-    /// What will stand in the JSON; `undefined` if the input is left out.
+    /// The JSON of the input; `undefined` if it is absent.
     #[must_use]
     pub fn value(&self) -> &Value {
         &self.0
     }
 
-    /// What will stand in the JSON; `undefined` if the input is left out.
+    /// The JSON of the input; `undefined` if it is absent.
     #[must_use]
     pub fn into_value(self) -> Value {
         self.0
     }
 
-    /// What stands for this operand in a list, where nothing can be left out.
+    /// The operand as a list element, where an absent one is `null`.
     fn into_element(self) -> Value {
         if self.is_absent() {
             Value::Null

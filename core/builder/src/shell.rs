@@ -3,7 +3,7 @@
 use crate::chain::{chain, options};
 
 options! {
-    /// What [`Builder::shell_exec`] may be told.
+    /// Optional inputs of [`Builder::shell_exec`].
     ShellOptions {
         /// The working directory.
         cwd,
@@ -11,17 +11,17 @@ options! {
         env,
         /// The text of standard input.
         stdin,
-        /// Milliseconds it may run; 30,000.
+        /// Time limit in milliseconds; 30,000.
         timeout_ms "timeoutMs",
-        /// How the outputs are given: `utf8` (the default) or `base64`.
+        /// Encoding of the outputs: `utf8` (the default) or `base64`.
         encoding,
     }
 }
 
 options! {
-    /// What [`Builder::shell_write_file`] may be told.
+    /// Optional inputs of [`Builder::shell_write_file`].
     WriteFileOptions {
-        /// How the content is given: `utf8` (the default) or `base64`.
+        /// Encoding of the content: `utf8` (the default) or `base64`.
         encoding,
         /// The file's mode in octal digits; `644`.
         mode,
@@ -29,9 +29,9 @@ options! {
 }
 
 options! {
-    /// What [`Builder::shell_read_file`] may be told.
+    /// Optional inputs of [`Builder::shell_read_file`].
     ReadFileOptions {
-        /// How the content is given: `utf8` (the default) or `base64`.
+        /// Encoding of the content: `utf8` (the default) or `base64`.
         encoding,
         /// The largest file, in bytes; 1,048,576.
         max_bytes "maxBytes",
@@ -42,9 +42,8 @@ chain! {
     /// A computer to work on.
     impl Builder;
 
-    /// `shellExec`: runs a command. A text is a script for the session's shell,
-    /// a list is a program with its arguments. Gives `{stdout, stderr,
-    /// exitCode}`.
+    /// `shellExec`: runs a command. A text is a script for the session's shell, a list is a
+    /// program with its arguments. Gives `{stdout, stderr, exitCode}`.
     ///
     /// ```
     /// # use a99_builder::{Builder, ShellOptions};
@@ -61,9 +60,9 @@ chain! {
     /// ```
     shell_exec = "shellExec" (command) + ShellOptions;
 
-    /// `shellWriteFile`: writes a file whole. Gives the number of its bytes.
+    /// `shellWriteFile`: writes a whole file; gives the number of its bytes.
     shell_write_file = "shellWriteFile" (path, content) + WriteFileOptions;
 
-    /// `shellReadFile`: reads a file whole.
+    /// `shellReadFile`: reads a whole file.
     shell_read_file = "shellReadFile" (path) + ReadFileOptions;
 }

@@ -41,9 +41,8 @@ chain! {
 }
 
 impl Builder {
-    /// `varsLet`: sets variables in order, each of which may use the earlier
-    /// ones. The names `op`, `result` and `resultConst` belong to the step and
-    /// are refused.
+    /// `varsLet`: sets variables in order; each may use the earlier ones. The names `op`,
+    /// `result` and `resultConst` belong to the step and are refused.
     pub fn vars_let<K: AsRef<str>, V: Into<Operand>>(
         mut self,
         variables: impl IntoIterator<Item = (K, V)>,

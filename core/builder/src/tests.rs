@@ -1,4 +1,4 @@
-//! The chain itself: order of keys, names of results, faults.
+//! Tests of the chain: order of keys, names of results, errors.
 
 use super::*;
 

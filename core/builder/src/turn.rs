@@ -1,57 +1,57 @@
-//! The turn of an agent that lives, which the `agentTurn` capability grants.
+//! Atoms of a long-lived agent's turn, which the `agentTurn` capability grants.
 
 use crate::chain::{chain, options};
 
 options! {
-    /// What [`Builder::agent_send`] may be told.
+    /// Optional inputs of [`Builder::agent_send`].
     SendOptions {
-        /// The identity of the message that it answers.
+        /// Identity of the message that this one answers.
         reply_to "replyTo",
-        /// Handles or identities of those whom it is for; everybody.
+        /// Handles or identities of the recipients; all participants.
         at,
-        /// What kind of content it is; text.
+        /// Type of the content; text.
         content_type "contentType",
-        /// An object of whatever else is said of it.
+        /// An object of additional data.
         metadata,
-        /// Whether more of it follows; false.
+        /// Whether more of the message follows; false.
         partial,
     }
 }
 
 options! {
-    /// What [`Builder::agent_update`] may be told.
+    /// Optional inputs of [`Builder::agent_update`].
     UpdateOptions {
-        /// Text that is appended.
+        /// Text to append.
         content,
-        /// What kind of content it is from here on.
+        /// Type of the content from here on.
         content_type "contentType",
-        /// Whether the message is whole now; false.
+        /// Whether the message is complete; false.
         complete,
     }
 }
 
 options! {
-    /// What [`Builder::agent_publish`] may be told.
+    /// Optional inputs of [`Builder::agent_publish`].
     PublishOptions {
-        /// What the event says.
+        /// Payload of the event.
         payload,
-        /// Whether it is kept in the channel's log; true.
+        /// Whether to store the event in the channel's log; true.
         persist,
     }
 }
 
 options! {
-    /// What [`Builder::agent_set_timer`] is told; one of `at`, `after` and `cron` is needed.
+    /// Inputs of [`Builder::agent_set_timer`]; one of `at`, `after` and `cron` is required.
     TimerOptions {
-        /// When it is due, in milliseconds since 1970.
+        /// Due time in milliseconds since 1970.
         at,
-        /// Milliseconds after which it is due.
+        /// Delay in milliseconds.
         after,
-        /// The cron expression of the times at which it is due.
+        /// Cron expression of the due times.
         cron,
-        /// The time zone of the cron expression; UTC.
+        /// Time zone of the cron expression; UTC.
         zone,
-        /// What the agent gets with it.
+        /// Payload that the agent receives with the timer.
         payload,
     }
 }
@@ -63,7 +63,7 @@ chain! {
     /// `agentState`: the agent's state.
     agent_state = "agentState" ();
 
-    /// `agentSetState`: lays an object over the state, or replaces the state.
+    /// `agentSetState`: merges an object into the state, or replaces the state.
     ///
     /// ```
     /// # use a99_builder::{Builder, Operand};
@@ -75,27 +75,27 @@ chain! {
     /// `agentSettings`: the agent's settings.
     agent_settings = "agentSettings" ();
 
-    /// `agentSetSettings`: lays an object over the settings.
+    /// `agentSetSettings`: merges an object into the settings.
     agent_set_settings = "agentSetSettings" (settings);
 
-    /// `agentIdentity`: who the agent is.
+    /// `agentIdentity`: the agent's identity.
     agent_identity = "agentIdentity" ();
 }
 
 chain! {
-    /// What the agent sends.
+    /// Messages and events that the agent sends.
     impl Builder;
 
-    /// `agentSend`: sends a message, and gives its identity.
+    /// `agentSend`: sends a message and gives its identity.
     agent_send = "agentSend" (content) + SendOptions;
 
-    /// `agentUpdate`: adds to a message, or ends it.
+    /// `agentUpdate`: appends to a message, or completes it.
     agent_update = "agentUpdate" (id) + UpdateOptions;
 
-    /// `agentFail`: says that a message failed.
+    /// `agentFail`: marks a message as failed.
     agent_fail = "agentFail" (id, error, code);
 
-    /// `agentPublish`: publishes an event of the agent's own, and gives its identity.
+    /// `agentPublish`: publishes an event and gives its identity.
     agent_publish = "agentPublish" (kind "type") + PublishOptions;
 }
 
@@ -106,10 +106,10 @@ chain! {
     /// `agentSetTimer`: sets or replaces a timer.
     agent_set_timer = "agentSetTimer" (name) + TimerOptions;
 
-    /// `agentCancelTimer`: removes a timer, if there is one of the name.
+    /// `agentCancelTimer`: removes the timer of this name, if any.
     agent_cancel_timer = "agentCancelTimer" (name);
 
-    /// `agentStorageExec`: runs statements of SQL.
+    /// `agentStorageExec`: runs SQL statements.
     agent_storage_exec = "agentStorageExec" (sql);
 
     /// `agentStorageRun`: runs a statement that changes rows.

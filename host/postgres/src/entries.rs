@@ -1,4 +1,4 @@
-//! Entries of namespaces: what is asked of the server, and how keys are split for it.
+//! Queries of the entries in namespaces, and the split of long keys.
 
 use crate::error::{PostgresCode, PostgresError};
 use crate::pool::{Call, Connection};
@@ -10,10 +10,10 @@ use std::pin::pin;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{GenericClient, IsolationLevel, Row, Statement};
 
-/// Bytes of a key that stand in an index, as the tables have it.
+/// Bytes of a key that its index holds; `schema.sql` uses the same number.
 const HEAD: usize = 1_000;
 
-/// Documents that a query has the server send at once.
+/// Documents that a query fetches from the server at once.
 const CHUNK: usize = 256;
 
 const GET: &str = "SELECT value FROM a99_entry
@@ -34,7 +34,7 @@ const CLEAR: &str = "SELECT a99_clear_1($1)";
 const USAGE: &str = "SELECT keys, bytes FROM a99_namespace
     WHERE digest = coalesce(sha256($1), ''::bytea)";
 
-/// What both kinds of ranges are: texts from a key on, in order.
+/// Common part of both kinds of ranges: texts from a key on, in order.
 macro_rules! range {
     ($columns:literal, $below:literal, $limit:literal) => {
         concat!(
@@ -65,7 +65,7 @@ const DOCUMENTS_BELOW: &str = range!(
 );
 const DOCUMENTS: &str = range!("head, tail, value", "", "$5");
 
-/// The bytes of a key as the tables have them.
+/// Splits a key as the tables store it.
 fn parts(bytes: &[u8]) -> (&[u8], &[u8]) {
     bytes.split_at(bytes.len().min(HEAD))
 }
@@ -74,7 +74,7 @@ fn kind(key: &StoredKey) -> i16 {
     i16::from(key.kind)
 }
 
-/// A namespace, of which `None` is the store itself, at a time.
+/// A namespace, where `None` is the store itself, with the time that decides expiry.
 #[derive(Clone)]
 pub(crate) struct Place {
     pub(crate) name: Option<Text>,
@@ -87,7 +87,7 @@ impl Place {
     }
 }
 
-/// The bytes of the value of a key.
+/// Reads the stored bytes of a key's value.
 pub(crate) struct Get {
     pub(crate) place: Place,
     pub(crate) key: StoredKey,
@@ -109,21 +109,21 @@ impl Call for Get {
     }
 }
 
-/// Sets a key, if its value is still the expected one where that is asked.
+/// Sets a key, optionally by compare-and-set.
 pub(crate) struct Put {
     pub(crate) place: Place,
     pub(crate) key: StoredKey,
     pub(crate) value: StoredValue,
     pub(crate) expires_ms: Option<f64>,
     pub(crate) limits: StoreLimits,
-    /// The bytes of the value that is expected; none for a key that is not set.
+    /// Compare-and-set: bytes of the expected value; the inner `None` expects an unset key.
     pub(crate) expected: Option<Option<Vec<u8>>>,
 }
 
-/// What became of a [`Put`].
+/// Result of a [`Put`].
 pub(crate) enum Outcome {
     Done,
-    /// The value is another one, of these bytes, or there is none.
+    /// The current value differs: its bytes, or `None` for an unset key.
     Other(Option<Vec<u8>>),
 }
 
@@ -136,7 +136,8 @@ impl Call for Put {
         let (head, tail) = parts(&self.key.bytes);
         let (name, kind, now) = (self.place.name(), kind(&self.key), self.place.now_ms);
         let value = self.value.as_bytes();
-        // A time that is no number never comes; PostgreSQL has it after all others.
+        // An expiry of NaN is never in the future, so the entry is expired; PostgreSQL sorts
+        // NaN after all other numbers.
         let expires = self
             .expires_ms
             .map(|at| if at.is_nan() { f64::NEG_INFINITY } else { at });
@@ -162,7 +163,7 @@ fn count(limit: u64) -> i64 {
     i64::try_from(limit).unwrap_or(i64::MAX)
 }
 
-/// Deletes a key; whether it was there.
+/// Deletes a key; returns whether it existed.
 pub(crate) struct Delete {
     pub(crate) place: Place,
     pub(crate) key: StoredKey,
@@ -182,7 +183,7 @@ impl Call for Delete {
     }
 }
 
-/// Deletes all that a namespace holds.
+/// Deletes all entries of a namespace.
 pub(crate) struct Clear(pub(crate) Place);
 
 impl Call for Clear {
@@ -199,7 +200,7 @@ impl Call for Clear {
     }
 }
 
-/// What a namespace holds; nothing if nobody wrote to it.
+/// Usage of a namespace; zero before the first write.
 pub(crate) struct Count(pub(crate) Place);
 
 impl Call for Count {
@@ -220,7 +221,7 @@ impl Call for Count {
     }
 }
 
-/// Texts from one on and below an end, as rows.
+/// Rows of texts from a start key to below an end.
 struct Range<'a> {
     place: &'a Place,
     from: &'a [u8],
@@ -229,7 +230,7 @@ struct Range<'a> {
 }
 
 impl Range<'_> {
-    /// Gives the rows in order, until `f` has enough; how many there were.
+    /// Yields the rows in order until `f` has enough; returns their number.
     async fn each(
         &self,
         client: &impl GenericClient,
@@ -262,7 +263,7 @@ fn key(row: &Row) -> Result<Text, PostgresError> {
     Ok(Text::from_wtf8([head, tail].concat()))
 }
 
-/// A page of keys; one that gets too large ends early.
+/// A page of keys; a page that would be too large ends early.
 pub(crate) struct List {
     pub(crate) place: Place,
     pub(crate) page: Page,
@@ -276,7 +277,7 @@ impl Call for List {
     async fn run(&self, connection: &mut Connection) -> Result<Value, PostgresError> {
         let mut page = self.page.clone();
         let from = match &page.after {
-            // The least that is above it.
+            // The smallest key above the cursor.
             Some(after) if *after >= page.prefix => [after.as_bytes(), &[0]].concat(),
             _ => page.prefix.as_bytes().to_vec(),
         };
@@ -304,8 +305,8 @@ impl Call for List {
     }
 }
 
-/// The answer to a query, from documents as they were at one moment; one that gets too
-/// large ends early.
+/// The answer to a query, from one snapshot of the documents; an answer that would be too large
+/// ends early.
 pub(crate) struct Ask {
     pub(crate) place: Place,
     pub(crate) query: Query,
@@ -364,7 +365,7 @@ impl Call for Ask {
     }
 }
 
-/// The value of bytes that were stored.
+/// Decodes a stored value.
 pub(crate) fn read(bytes: &[u8]) -> Result<Value, PostgresError> {
     StoredValue::read(bytes).ok_or_else(|| {
         PostgresError::new(PostgresCode::Corrupt, "a value is not in a form of ours")
@@ -384,7 +385,7 @@ mod tests {
         }
     }
 
-    /// Bytes around the length at which a key is split, mostly the same.
+    /// Bytes around the length at which a key is split, mostly equal.
     fn long() -> impl Strategy<Value = Vec<u8>> {
         let end = prop::collection::vec(0..3u8, 0..4);
         (

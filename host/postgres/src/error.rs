@@ -1,4 +1,4 @@
-//! Errors of the server, of the way to it, and of what is kept on it.
+//! Errors of the server, of connections, and of stored data.
 
 use crate::tls::DialError;
 use a99_capabilities::CapabilityError;
@@ -82,7 +82,7 @@ impl PostgresCode {
         }
     }
 
-    /// What helps, where the code alone says it.
+    /// The advice that follows from the code alone.
     const fn help(self) -> Option<&'static str> {
         match self {
             PostgresCode::Unreachable => Some("see that the server runs, and the URL names it"),
@@ -109,7 +109,7 @@ impl PostgresCode {
         }
     }
 
-    /// What a program sees: nothing of the host.
+    /// Message for programs, without details of the host.
     const fn text(self) -> &'static str {
         match self {
             PostgresCode::Input => "The store does not take this.",
@@ -130,32 +130,32 @@ impl PostgresCode {
     }
 }
 
-/// What an error says of the connection, and of trying again.
+/// State of the connection after an error, and whether to retry.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
-    /// The server refused, and the connection is as it was.
+    /// The server refused; the connection stays usable.
     Kept,
-    /// Others were in the way: nothing was changed, and another attempt may succeed.
+    /// A serialization failure or deadlock: nothing was changed, and a retry may succeed.
     Conflict,
     /// The server is not ready yet.
     Starting,
-    /// Nobody knows what became of it.
+    /// The outcome is unknown.
     Lost,
 }
 
-/// Why the server cannot be used, or something not be kept on it.
+/// Error of using the server or of storing on it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PostgresError {
     code: PostgresCode,
     message: String,
-    /// What a program sees in place of the code's own text.
+    /// Message for programs, if it is not the code's default.
     text: Option<Text>,
     fate: Fate,
 }
 
 impl PostgresError {
-    /// An error of the host's own, for work that was given to a
-    /// [`PostgresStore`](crate::PostgresStore). Programs see the text of the code alone.
+    /// An error that the host's own work on a [`PostgresStore`](crate::PostgresStore) returns.
+    /// Programs see only the default text of the code.
     #[must_use]
     pub fn new(code: PostgresCode, message: impl Into<String>) -> PostgresError {
         PostgresError {
@@ -166,7 +166,7 @@ impl PostgresError {
         }
     }
 
-    /// The same, but programs see the message as it is.
+    /// Like [`PostgresError::new`], but programs see the message unchanged.
     #[must_use]
     pub fn shown(code: PostgresCode, message: impl Into<String>) -> PostgresError {
         let message = message.into();
@@ -185,31 +185,31 @@ impl PostgresError {
         self.fate
     }
 
-    /// The same, about a server.
+    /// Adds the place of the server.
     pub(crate) fn at(mut self, place: &str) -> PostgresError {
         self.message = format!("{place}: {}", self.message);
         self
     }
 
-    /// The kind.
+    /// The code of the error.
     #[must_use]
     pub fn code(&self) -> PostgresCode {
         self.code
     }
 
-    /// What went wrong, and where.
+    /// Message with the cause and the place.
     #[must_use]
     pub fn message(&self) -> &str {
         &self.message
     }
 
-    /// What helps, where that is known.
+    /// Advice, if any.
     #[must_use]
     pub fn help(&self) -> Option<&'static str> {
         self.code.help()
     }
 
-    /// What a program may see of it: no addresses, nothing of the host.
+    /// The error without addresses or other details of the host.
     #[must_use]
     pub fn for_program(&self) -> CapabilityError {
         match &self.text {
@@ -219,7 +219,7 @@ impl PostgresError {
     }
 }
 
-/// What went wrong and where, then what helps.
+/// Prints the message, then the advice.
 impl fmt::Display for PostgresError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)?;
@@ -241,7 +241,7 @@ impl From<CapabilityError> for PostgresError {
     }
 }
 
-/// What the server said, cut short and made visible: terminals read it.
+/// Text of the server, shortened and escaped for terminals.
 fn said(text: &str) -> String {
     excerpt(&escape_for_terminal(text))
 }
@@ -279,7 +279,7 @@ impl From<io::Error> for PostgresError {
     }
 }
 
-/// What a SQLSTATE says.
+/// Maps a SQLSTATE to a code and a fate.
 fn judge(state: &SqlState) -> (PostgresCode, Fate) {
     let code = state.code();
     match code {
@@ -294,7 +294,7 @@ fn judge(state: &SqlState) -> (PostgresCode, Fate) {
         "28000" | "28P01" => (PostgresCode::Login, Fate::Kept),
         "3D000" => (PostgresCode::NotFound, Fate::Kept),
         "42501" => (PostgresCode::Denied, Fate::Kept),
-        // Tables or functions that are missing, or stand for something else.
+        // Tables or functions are missing, or other objects have their names.
         "42P01" | "42883" | "42703" | "3F000" | "42P07" | "42723" | "42710" => {
             (PostgresCode::Foreign, Fate::Kept)
         }

@@ -1,28 +1,28 @@
-//! Meter of what a server sends. Rows are taken one by one; everything else a client keeps or
-//! passes over, so that a hostile server could fill its memory with it, or keep it busy.
+//! Meter of the server's messages. The client streams rows, but buffers or skips all other
+//! messages: a hostile server could use those to exhaust its memory or keep it busy.
 
 use std::collections::HashSet;
 use std::collections::hash_map::DefaultHasher;
 use std::hash::Hasher;
 use std::io;
 
-/// Bytes that may come before the server is ready, and bytes of messages that answer nothing
-/// between two times that it is.
+/// Bytes of messages before the server is ready, and of parameters and notices between two
+/// ready states.
 const MAX_UNASKED: usize = 1 << 20;
 
-/// Bytes of a row; no value that is kept has as many.
+/// Bytes of a row, above every stored value.
 const MAX_ROW: usize = 256 << 20;
 
 /// Bytes of any other message.
 const MAX_MESSAGE: usize = 1 << 20;
 
-/// Bytes of a parameter, with its name.
+/// Bytes of a parameter with its name.
 const MAX_PARAMETER: usize = 64 << 10;
 
-/// Parameters that a server may name; PostgreSQL has about fifteen.
+/// Distinct parameters of a server; PostgreSQL has about fifteen.
 const MAX_PARAMETERS: usize = 256;
 
-/// Bytes before the body of a message: its tag and its length.
+/// Bytes before a message's body: its tag and its length.
 const HEADER: usize = 5;
 
 const READY: u8 = b'Z';
@@ -31,28 +31,28 @@ const PARAMETER: u8 = b'S';
 const NOTICE: u8 = b'N';
 const NOTIFICATION: u8 = b'A';
 
-/// Follows the messages of a connection.
+/// Tracks the messages of a connection.
 #[derive(Default)]
 pub(crate) struct Meter {
     header: [u8; HEADER],
-    /// How many bytes of it came.
+    /// Bytes of the header received so far.
     taken: usize,
-    /// How many bytes of the body are to come.
+    /// Bytes of the body still to come.
     left: usize,
-    /// Whether the server was ready.
+    /// True once the server was ready.
     is_up: bool,
     unasked: usize,
-    /// Hashes of the names of parameters.
+    /// Hashes of parameter names.
     parameters: HashSet<u64>,
-    /// While the name of one comes.
+    /// Hasher while a parameter's name arrives.
     name: Option<DefaultHasher>,
 }
 
 impl Meter {
-    /// Takes in what came.
+    /// Accounts for received bytes.
     ///
     /// # Errors
-    /// More than a server has reason to send.
+    /// A message or its total exceeds a limit.
     pub(crate) fn take(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
             if self.taken < HEADER {
@@ -108,7 +108,7 @@ impl Meter {
         Ok(())
     }
 
-    /// Counts the names of parameters, which a client keeps.
+    /// Counts distinct parameter names, because a client keeps them.
     fn name_of(&mut self, body: &[u8]) -> io::Result<()> {
         let Some(name) = &mut self.name else {
             return Ok(());
@@ -165,7 +165,7 @@ mod tests {
         sent.extend((0..20).flat_map(parameter));
         sent.extend(message(READY, b"I"));
         for _ in 0..100 {
-            // The same parameters change, notices come, rows are long.
+            // Repeated parameters, notices and long rows are allowed.
             sent.extend((0..20).flat_map(parameter));
             sent.extend(message(NOTICE, &[1; 9_000]));
             sent.extend(message(ROW, &[2; 20_000]));
@@ -203,7 +203,7 @@ mod tests {
                 assert!(is_told && error.starts_with("the server sent"), "{error}");
             }
         }
-        // Before it is ready, all counts.
+        // Every message counts before the server is ready.
         let mut meter = Meter::default();
         let error = meter.take(&message(b'R', &[0; 1_000]).repeat(2_000));
         assert!(error.is_err());

@@ -1,4 +1,4 @@
-//! Options of a store: the server, who asks, and how the way there is protected.
+//! Options of a store: server, user, and TLS.
 
 use crate::error::{PostgresCode, PostgresError};
 use crate::tls::{Trust, Verify};
@@ -12,7 +12,7 @@ use std::time::Duration;
 use tokio_postgres::Config;
 use tokio_postgres::config::{Host, SslMode};
 
-/// Parameters of a URL beside those of TLS.
+/// Accepted URL parameters, in addition to those of TLS.
 const PARAMETERS: [&str; 17] = [
     "user",
     "password",
@@ -33,7 +33,7 @@ const PARAMETERS: [&str; 17] = [
     "load_balance_hosts",
 ];
 
-/// Parameters of libpq that mean something which is not done here.
+/// Parameters of libpq whose effect is not supported here.
 const OTHERS: [&str; 13] = [
     "channel_binding",
     "gssencmode",
@@ -50,13 +50,13 @@ const OTHERS: [&str; 13] = [
     "sslsni",
 ];
 
-/// Bytes of a file with a password at most.
+/// Largest password file in bytes.
 const MAX_PASSWORD_BYTES: u64 = 4 << 10;
 
-/// Bytes of the name of a schema at most, as PostgreSQL has it.
+/// Longest schema name in bytes, PostgreSQL's limit.
 const MAX_NAME_BYTES: usize = 63;
 
-/// Where a store is, and how it is used.
+/// Address and settings of a store.
 ///
 /// ```
 /// use a99_postgres::PostgresOptions;
@@ -71,39 +71,37 @@ pub struct PostgresOptions {
     pub(crate) config: Config,
     pub(crate) verify: Verify,
     pub(crate) trust: Trust,
-    /// The schema that the tables are in; it is made if there is none.
+    /// Schema of the tables; created if missing.
     pub schema: String,
-    /// Connections at most; at least one.
+    /// Most connections in the pool; at least one.
     pub connections: usize,
-    /// How long connecting may take.
+    /// Timeout of connecting.
     pub connect_timeout: Duration,
-    /// How long a statement may take on the server. A call may take that and the time of
-    /// connecting.
+    /// Timeout of a statement on the server. A call may take this plus the time of connecting.
     pub statement_timeout: Duration,
 }
 
 impl PostgresOptions {
-    /// The options of a URL, such as `postgres://user:password@host:5432/database`. Its
-    /// parameters are those of libpq, as far as they are known: `?host=/run/postgresql`
-    /// names the folder of a socket.
+    /// Parses a URL such as `postgres://user:password@host:5432/database`. Known parameters
+    /// have libpq's meaning: `?host=/run/postgresql` names the folder of a socket.
     ///
-    /// | `sslmode` | encrypted | who the server is |
+    /// | `sslmode` | encrypted | verified server |
     /// |---|---|---|
-    /// | `disable` | no | not asked |
-    /// | `prefer` | if the server can | not asked |
-    /// | `require` | yes | not asked, unless `sslrootcert` is there: as `verify-ca` |
-    /// | `verify-ca` | yes | one whom an authority vouches for |
-    /// | `verify-full` | yes | the one whom the URL names |
+    /// | `disable` | no | no |
+    /// | `prefer` | if the server can | no |
+    /// | `require` | yes | no; with `sslrootcert`, as `verify-ca` |
+    /// | `verify-ca` | yes | an authority's certificate |
+    /// | `verify-full` | yes | an authority's certificate for the URL's host |
     ///
-    /// Without it `verify-full` holds, and `prefer` for servers of this machine. A socket
-    /// is never encrypted. Authorities are those of the system, or of `sslrootcert`, a
-    /// file in PEM.
+    /// The default is `verify-full`, or `prefer` for servers on this machine. A socket is never
+    /// encrypted. Certificate authorities are those of the system, or of the PEM file
+    /// `sslrootcert`.
     ///
-    /// Where the URL has no password, that of the environment's `PGPASSWORD` counts.
+    /// A URL without a password uses the environment variable `PGPASSWORD`.
     ///
     /// # Errors
-    /// [`PostgresCode::Config`] for a URL that is none. No error shows parts of it beside
-    /// names of parameters.
+    /// [`PostgresCode::Config`] for an invalid URL. Errors show no part of it except parameter
+    /// names.
     pub fn of_url(url: &str) -> Result<PostgresOptions, PostgresError> {
         let (rest, tls) = split(url)?;
         let mut config: Config = rest.parse().map_err(|_| {
@@ -144,18 +142,18 @@ impl PostgresOptions {
         })
     }
 
-    /// The same with a password.
+    /// The same options with a password.
     #[must_use]
     pub fn with_password(mut self, password: &Secret) -> PostgresOptions {
         self.config.password(password.expose());
         self
     }
 
-    /// The same with the password of a file, which nobody but its owner may read and which
-    /// has nothing else in it. A line end at its end is not part of the password.
+    /// The same options with the password in a file, which only its owner may read and which
+    /// holds nothing else. A final line end is not part of the password.
     ///
     /// # Errors
-    /// [`PostgresCode::Config`] if it cannot be read, or others may (`chmod 600`).
+    /// [`PostgresCode::Config`] if the file is unreadable, or readable by others (`chmod 600`).
     pub fn with_password_file(self, path: &Path) -> Result<PostgresOptions, PostgresError> {
         let text = read_private(path)
             .map_err(|why| wrong(format!("the password file {}: {why}", path.display())))?;
@@ -190,7 +188,7 @@ impl PostgresOptions {
         format!("postgres://{user}{}{database}", hosts.join(","))
     }
 
-    /// What must hold of the fields.
+    /// Checks the fields.
     pub(crate) fn check(&self) -> Result<(), PostgresError> {
         let name = self.schema.as_str();
         if name.is_empty()
@@ -205,13 +203,13 @@ impl PostgresOptions {
         Ok(())
     }
 
-    /// What each connection is told first.
+    /// SQL that initialises each connection.
     pub(crate) fn settings(&self) -> String {
         let schema = self.quoted_schema();
         let most = self.statement_timeout.as_millis().clamp(1, 1 << 30);
-        // What is acknowledged is on the server's disk, whatever its settings say. All that
-        // is asked is answered by walking an index from a place: until the server has
-        // statistics, or where they mislead it, it would read and sort whole tables.
+        // Acknowledged writes are on disk under any server settings. Every query walks an index
+        // from a key: without statistics, or with misleading ones, the server would read and
+        // sort whole tables.
         format!(
             "SET search_path TO {schema}, pg_temp;
              SET default_transaction_isolation TO 'read committed';
@@ -253,14 +251,14 @@ fn wrong(message: impl Into<String>) -> PostgresError {
     PostgresError::new(PostgresCode::Config, message)
 }
 
-/// The parameters of a URL that are read here.
+/// TLS parameters of a URL, which this crate interprets.
 #[derive(Default)]
 struct TlsParameters {
     mode: Option<String>,
     authorities: Option<String>,
 }
 
-/// A URL without what is read here, and that.
+/// Splits a URL into the client's part and the TLS parameters.
 fn split(url: &str) -> Result<(String, TlsParameters), PostgresError> {
     if !url.starts_with("postgres://") && !url.starts_with("postgresql://") {
         return Err(wrong(
@@ -284,7 +282,7 @@ fn split(url: &str) -> Result<(String, TlsParameters), PostgresError> {
                     "the URL's parameter {name} is not known here"
                 )));
             }
-            // It may be a part of a password that was not encoded.
+            // An unencoded password may have been parsed as a parameter.
             _ => return Err(wrong("the URL has a parameter that is none")),
         }
     }
@@ -316,7 +314,7 @@ fn verify_of(config: &Config, mode: Option<&str>, trust: &Trust) -> Result<Verif
     }
 }
 
-/// Whether all servers are on this machine.
+/// True if all servers are on this machine.
 fn is_local(config: &Config) -> bool {
     let addresses = config.get_hostaddrs();
     if !addresses.is_empty() {

@@ -1,5 +1,5 @@
-//! Connections: made when they are needed, used again, and given up when nobody knows what
-//! state they are in.
+//! Connection pool: connects on demand, reuses connections, and discards one whose state is
+//! unknown.
 
 use crate::error::{Fate, PostgresCode, PostgresError};
 use crate::options::PostgresOptions;
@@ -14,48 +14,48 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_postgres::{CancelToken, Client, Config, Statement};
 
-/// How often work is begun anew because others were in the way.
+/// Most attempts of work that conflicts with other transactions.
 const MAX_ATTEMPTS: u32 = 20;
 
-/// After this time a connection that nobody used is asked whether it still is one.
+/// Idle time after which a connection is checked before its next use.
 const FRESH: Duration = Duration::from_secs(1);
 
-/// After this time a connection that nobody used is closed.
+/// Idle time after which a connection is closed.
 const STALE: Duration = Duration::from_secs(600);
 
-/// After this time what was given up and is not over is cancelled once more.
+/// Interval at which the cancellation of running work is repeated.
 const CANCEL_AGAIN: Duration = Duration::from_millis(50);
 
-/// Longest pause before another attempt.
+/// Longest pause before a retry.
 const MAX_PAUSE: Duration = Duration::from_millis(200);
 
 /// Work on a connection.
 pub(crate) trait Call: Send + Sync + 'static {
     type Output: Send + 'static;
 
-    /// Whether it changes anything: then nobody knows what a broken connection left.
+    /// True if the work changes data: a broken connection then leaves its outcome unknown.
     const WRITES: bool;
 
-    /// Does it, from the beginning each time.
+    /// Runs the work, from the beginning in each attempt.
     fn run(
         &self,
         connection: &mut Connection,
     ) -> impl Future<Output = Result<Self::Output, PostgresError>> + Send;
 }
 
-/// A connection to the server, and the statements that it has prepared.
+/// A connection with its prepared statements.
 pub(crate) struct Connection {
     pub(crate) client: Client,
     cancel: CancelToken,
     driver: JoinHandle<()>,
-    /// Why it ended, if it did by itself.
+    /// The error that ended the connection, if any.
     broken: Arc<OnceLock<PostgresError>>,
     pub(crate) statements: HashMap<&'static str, Statement>,
     used: Instant,
 }
 
 impl Connection {
-    /// The statement of a text.
+    /// Prepares a statement once for each connection.
     pub(crate) async fn prepare(&mut self, sql: &'static str) -> Result<Statement, PostgresError> {
         if let Some(statement) = self.statements.get(sql) {
             return Ok(statement.clone());
@@ -66,7 +66,7 @@ impl Connection {
     }
 }
 
-/// The connections to a server, at most as many as its options allow.
+/// Pool of connections to a server, bounded by its options.
 pub(crate) struct Pool {
     config: Config,
     tls: Tls,
@@ -85,7 +85,7 @@ impl Pool {
         let mut config = options.config.clone();
         config.connect_timeout(options.connect_timeout);
         if config.get_tcp_user_timeout().is_none() {
-            // A server that vanished is no longer waited for.
+            // Bounds the wait for a server that vanished.
             config.tcp_user_timeout(options.connect_timeout);
         }
         let tls = Tls::new(options.verify, &options.trust)?.meter(&mut config);
@@ -104,7 +104,7 @@ impl Pool {
         })
     }
 
-    /// The same error with the place of the server, unless it is for programs.
+    /// Adds the server's place to an error, unless programs see it.
     pub(crate) fn placed(&self, error: PostgresError) -> PostgresError {
         match error.code() {
             PostgresCode::Input | PostgresCode::Quota | PostgresCode::Stopped => error,
@@ -112,8 +112,8 @@ impl Pool {
         }
     }
 
-    /// Does work on a connection, again where others were in the way. Dropped in between,
-    /// it is given up on the server too.
+    /// Runs work on a connection and retries conflicts. Dropping the future cancels the work on
+    /// the server.
     pub(crate) async fn run<C: Call>(self: Arc<Pool>, call: C) -> Result<C::Output, PostgresError> {
         let is_asked = AtomicBool::new(false);
         let done = match timeout(self.call_timeout, self.attempts(&call, &is_asked)).await {
@@ -131,7 +131,7 @@ impl Pool {
         done.map_err(|error| self.placed(error))
     }
 
-    /// Tells in `is_asked` whether the server is at work.
+    /// Sets `is_asked` while the server works.
     async fn attempts<C: Call>(
         self: &Arc<Pool>,
         call: &C,
@@ -156,7 +156,7 @@ impl Pool {
             }
             match error.fate() {
                 Fate::Conflict if attempt < MAX_ATTEMPTS => pause(attempt).await,
-                // What only reads may be done twice.
+                // Only read-only work may run twice.
                 Fate::Lost if !C::WRITES && attempt == 1 => {}
                 Fate::Lost if C::WRITES => return Err(in_doubt(&error.to_string())),
                 _ => return Err(error),
@@ -164,10 +164,10 @@ impl Pool {
         }
     }
 
-    /// A connection that works, as far as can be known.
+    /// Leases a connection that recently worked, was checked, or is new.
     async fn lease(self: &Arc<Pool>) -> Result<Lease, PostgresError> {
         let permits = Arc::clone(&self.permits);
-        // What it waits for is bounded by the time of the call.
+        // The timeout of the call bounds this wait.
         let permit = permits.acquire_owned().await.map_err(|_| stopped())?;
         let mut lease = Lease {
             pool: Arc::clone(self),
@@ -189,7 +189,7 @@ impl Pool {
         Ok(lease)
     }
 
-    /// The connection that was used last, unless it has ended.
+    /// The most recently used connection that is still open.
     fn take_idle(&self) -> Option<Connection> {
         let mut idle = self.idle();
         idle.retain(|connection| {
@@ -217,7 +217,7 @@ impl Pool {
                 {
                     pause(attempt).await;
                 }
-                // Nothing was asked of it yet.
+                // Connecting sends no work, so the outcome is known.
                 Err(error) => return Err(error.with_fate(Fate::Kept)),
                 Ok(connection) => return Ok(connection),
             }
@@ -246,8 +246,8 @@ impl Pool {
         Ok(connection)
     }
 
-    /// Lets nobody in any more, and closes connections; waits for a moment until the
-    /// server was told.
+    /// Stops new leases and closes idle connections; waits briefly for the server to receive
+    /// that.
     pub(crate) async fn close(&self) {
         self.permits.close();
         let idle = std::mem::take(&mut *self.idle());
@@ -261,7 +261,7 @@ impl Pool {
 }
 
 impl Connection {
-    /// Why a connection was lost, of which a caller learns only that it is closed.
+    /// The error behind a lost connection; callers would otherwise see only that it is closed.
     fn why(&self, error: PostgresError) -> PostgresError {
         match self.broken.get() {
             Some(broken) if error.fate() == Fate::Lost => broken.clone(),
@@ -274,8 +274,8 @@ impl Connection {
         drop(self.driver.await);
     }
 
-    /// Closes it in the middle of something. A server passes over a cancellation that comes
-    /// before what it is meant for, so it is told until it is done.
+    /// Closes a connection in the middle of work. A server ignores a cancellation that arrives
+    /// before its statement, so it is repeated until the connection ends.
     async fn give_up(mut self, tls: &Tls) {
         drop(self.client);
         loop {
@@ -303,7 +303,7 @@ pub(crate) fn stopped() -> PostgresError {
     )
 }
 
-/// Sleeps longer each time, and never as long as others do.
+/// Sleeps with exponential back-off and jitter.
 async fn pause(attempt: u32) {
     let nanos = std::time::SystemTime::now()
         .duration_since(std::time::UNIX_EPOCH)
@@ -313,12 +313,12 @@ async fn pause(attempt: u32) {
     sleep(base.min(MAX_PAUSE).mul_f64(0.5 + part / 2.0)).await;
 }
 
-/// A connection that is in use. One that nobody gave back may be in the middle of
-/// something: what it does is cancelled, and it is closed.
+/// A connection in use. Dropping the lease without giving it back cancels its work and closes
+/// it, because it may be in the middle of a statement.
 struct Lease {
     pool: Arc<Pool>,
     connection: Option<Connection>,
-    /// Whether nothing was asked of it.
+    /// True while the connection has been sent no work.
     is_known: bool,
     permit: Option<OwnedSemaphorePermit>,
 }
@@ -328,7 +328,7 @@ impl Lease {
         self.connection.as_mut().ok_or_else(stopped)
     }
 
-    /// Whether the server still answers.
+    /// True if the server still answers.
     async fn works(&self) -> bool {
         let Some(connection) = &self.connection else {
             return false;
@@ -357,7 +357,7 @@ impl Drop for Lease {
             return;
         }
         let pool = Arc::clone(&self.pool);
-        // Its place is taken until the server is done with it.
+        // The permit stays taken until the server has finished.
         self.pool.handle.spawn(async move {
             let time = pool.connect_timeout.saturating_mul(2);
             drop(timeout(time, connection.give_up(&pool.tls)).await);

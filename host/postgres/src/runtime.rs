@@ -1,4 +1,4 @@
-//! Runtime: a thread that drives connections, whatever executor polls the store.
+//! Runtime: a thread that drives the connections, independent of the store's executor.
 
 use crate::error::PostgresError;
 use crate::options::PostgresOptions;
@@ -13,7 +13,7 @@ use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-/// The thread, and the connections that it drives. Both end with it.
+/// The thread and its connections, which end together.
 pub(crate) struct Engine {
     pub(crate) pool: Arc<Pool>,
     handle: Handle,
@@ -34,7 +34,7 @@ impl Engine {
                     drop(stopped.await);
                     driven.close().await;
                 });
-                // Names may still be looked up.
+                // Does not wait for name lookups.
                 runtime.shutdown_background();
             })?;
         Ok(Engine {
@@ -44,7 +44,7 @@ impl Engine {
         })
     }
 
-    /// Begins work.
+    /// Starts work on the runtime.
     pub(crate) fn call<C: Call>(&self, call: C) -> Task<C::Output> {
         Task(self.handle.spawn(Arc::clone(&self.pool).run(call)))
     }
@@ -59,7 +59,7 @@ impl Engine {
     fn stop(&self) -> Option<thread::JoinHandle<()>> {
         let mut stop = self.stop.lock().unwrap_or_else(PoisonError::into_inner);
         let (stop, thread) = stop.take()?;
-        // It may have ended.
+        // The thread may already have ended.
         stop.send(()).ok();
         Some(thread)
     }
@@ -67,22 +67,21 @@ impl Engine {
 
 impl Drop for Engine {
     fn drop(&mut self) {
-        // Nobody who drops a store waits for a server.
+        // Dropping a store never blocks on a server.
         drop(self.stop());
     }
 }
 
-/// The result of work on the server: a future for any executor, or [`Task::wait`].
-/// Dropped before, the work is given up: what it writes is then written whole or not at
-/// all.
+/// The result of work on the server: a future for any executor, or [`Task::wait`]. Dropping it
+/// cancels the work; its writes then commit whole or not at all.
 #[must_use = "work that nobody waits for is given up"]
 pub struct Task<T>(JoinHandle<Result<T, PostgresError>>);
 
 impl<T> Task<T> {
-    /// Waits for the result on this thread; not for threads that drive other futures.
+    /// Blocks this thread for the result; unsuitable for threads that poll other futures.
     ///
     /// # Errors
-    /// Those of the work.
+    /// Errors of the work.
     pub fn wait(self) -> Result<T, PostgresError> {
         block_on(self)
     }

@@ -1,22 +1,20 @@
-//! Schema: the tables of components, their versions, and who makes them when many processes
-//! start.
+//! Schema: tables of components, their versions, and their creation by concurrent processes.
 
 use crate::error::{PostgresCode, PostgresError};
 use crate::pool::{Call, Connection};
 use tokio_postgres::GenericClient;
 
-/// What keeps tables in the schema of a store: a name, and the migrations that make and
-/// change them.
+/// A named group of tables in a store's schema, and the migrations that create and change them.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Component {
-    /// A name that no other component has.
+    /// Unique name of the component.
     pub name: &'static str,
-    /// SQL texts, each of which leads from a version to the next; where there are no tables
-    /// that is 0. They are never changed once tables exist, only added to.
+    /// SQL texts; each migrates from one version to the next, from 0 without tables. Once
+    /// tables exist, migrations are only appended, never changed.
     pub migrations: &'static [&'static str],
 }
 
-/// The tables of keys and values.
+/// Tables of keys and values.
 pub(crate) static ENTRIES: Component = Component {
     name: "entries",
     migrations: &[include_str!("schema.sql")],
@@ -28,10 +26,10 @@ impl Component {
     }
 }
 
-/// The lock of those who make tables: `A99P`, and a number for the use.
+/// Advisory lock of migrations: `A99P`, and a number for its use.
 const LOCK: i64 = 0x4139_3950_0000_0001;
 
-/// The least version of the server: as PostgreSQL counts, 13.0.
+/// Oldest supported server, in PostgreSQL's numbering: 13.0.
 const MIN_SERVER: i32 = 130_000;
 
 const SERVER: &str = "SELECT current_setting('server_version_num')::integer";
@@ -42,7 +40,7 @@ const HAS_TABLES: &str = "SELECT EXISTS (
     SELECT FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
     WHERE n.nspname = $1 AND c.relname = 'a99_component')";
 
-/// Makes the tables, or those of later versions that are missing.
+/// Creates the tables, or applies the missing migrations.
 pub(crate) struct Migrate {
     pub(crate) component: Component,
     pub(crate) schema: String,
@@ -52,7 +50,7 @@ pub(crate) struct Migrate {
 impl Call for Migrate {
     type Output = ();
 
-    // Done twice, it does nothing.
+    // The work is idempotent.
     const WRITES: bool = false;
 
     async fn run(&self, connection: &mut Connection) -> Result<(), PostgresError> {
@@ -103,12 +101,12 @@ impl Migrate {
         Ok(client.query_one(HAS_TABLES, &[&self.schema]).await?.get(0))
     }
 
-    /// The version of the tables, 0 if there are none.
+    /// Version of the tables, 0 if they are missing.
     async fn version(&self, client: &impl GenericClient) -> Result<i64, PostgresError> {
         if !self.has_tables(client).await? {
             return Ok(0);
         }
-        // By its whole name: a schema without rights is passed over otherwise.
+        // A qualified name: PostgreSQL's search path skips a schema without permissions.
         let find = format!(
             "SELECT version FROM {}.a99_component WHERE name = $1",
             self.quoted

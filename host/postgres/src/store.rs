@@ -1,4 +1,4 @@
-//! Store: a namespace on a server as a capability.
+//! Store: the capability for one namespace on a server.
 
 use crate::entries::{Ask, Clear, Count, Delete, Get, List, Outcome, Place, Put, read};
 use crate::error::PostgresError;
@@ -15,12 +15,11 @@ use a99_core::value::Value;
 use std::fmt;
 use std::sync::Arc;
 
-/// Keys and values on a server; see the crate.
+/// Key-value store on a server; see the crate.
 ///
-/// A store is a namespace: the one that [`PostgresStore::open`] gives, which has no name,
-/// or one of those that [`PostgresStore::namespace`] gives. None sees, lists or counts
-/// what another holds. Clones share the connections and the thread that drives them, which
-/// end with the last one.
+/// A store is one namespace: [`PostgresStore::open`] returns the unnamed one,
+/// [`PostgresStore::namespace`] a named one. Namespaces cannot see, list or count each other's
+/// entries. Clones share the connections and their thread, which end with the last clone.
 #[derive(Clone)]
 pub struct PostgresStore {
     engine: Arc<Engine>,
@@ -46,12 +45,11 @@ impl fmt::Debug for PostgresStore {
 }
 
 impl PostgresStore {
-    /// Connects, and makes the tables if there are none. Blocks for as long as the
-    /// options allow.
+    /// Connects, and creates missing tables. Blocks for at most the timeouts of the options.
     ///
     /// # Errors
-    /// If the server cannot be reached or does not let the user in, if a later version
-    /// wrote the tables, or they cannot be made.
+    /// If the server is unreachable or refuses the user, if a later version wrote the tables,
+    /// or if they cannot be created.
     pub fn open(options: PostgresOptions) -> Result<PostgresStore, PostgresError> {
         let engine = Engine::start(&options)?;
         let scope = Scope {
@@ -68,8 +66,7 @@ impl PostgresStore {
         Ok(store)
     }
 
-    /// Makes or changes the tables of a component, if they are not as this version of it
-    /// wants them.
+    /// Applies a component's missing migrations.
     pub fn migrate(&self, component: &'static Component) -> Task<()> {
         let options = &self.scope.options;
         self.engine.call(Migrate {
@@ -79,9 +76,8 @@ impl PostgresStore {
         })
     }
 
-    /// Reads tables of the schema: `f` sees what was committed when it began, and no
-    /// change. It runs on another thread, and again from the beginning where the
-    /// connection broke.
+    /// Runs a read transaction on another thread. `f` sees one snapshot of committed data.
+    /// After a lost connection `f` runs again from the beginning.
     ///
     /// Errors are those of `f`, [`PostgresCode::Failed`](crate::PostgresCode::Failed) if it
     /// panics, [`PostgresCode::ReadOnly`](crate::PostgresCode::ReadOnly) if it writes, and
@@ -94,10 +90,9 @@ impl PostgresStore {
         self.engine.call(Reading(Arc::new(f)))
     }
 
-    /// Writes tables of the schema: what `f` does is kept whole, or not at all if it gives
-    /// an error or panics. Others write meanwhile, unless it locks rows that they lock too.
-    /// It runs on another thread, and again from the beginning where others were in the
-    /// way.
+    /// Runs a write transaction on another thread. If `f` fails or panics, all its changes are
+    /// rolled back. Other writers run concurrently, except on locked rows. After a conflict `f`
+    /// runs again from the beginning.
     ///
     /// Errors are those of `f`, [`PostgresCode::Failed`](crate::PostgresCode::Failed) if it
     /// panics, and those of the server.
@@ -109,7 +104,7 @@ impl PostgresStore {
         self.engine.call(Writing(Arc::new(f)))
     }
 
-    /// The name of the namespace; none for the store itself.
+    /// The name of the namespace; `None` for the store itself.
     #[must_use]
     pub fn name(&self) -> Option<&Text> {
         self.scope.name.as_ref()
@@ -121,21 +116,21 @@ impl PostgresStore {
         self.scope.options.place()
     }
 
-    /// The namespace of a name: any text, of which no character is special and which is
-    /// another for every difference of a byte. It is there when something is set in it.
+    /// Selects a namespace by name. Names are compared byte by byte; no character is special.
+    /// The first write creates it.
     #[must_use]
     pub fn namespace(&self, name: impl Into<Text>) -> PostgresStore {
         self.with(|scope| scope.name = Some(name.into()))
     }
 
-    /// The same namespace with other limits, which hold for what this one sets.
+    /// The same namespace with other limits, which apply to writes through this handle.
     #[must_use]
     pub fn with_limits(&self, limits: StoreLimits) -> PostgresStore {
         self.with(|scope| scope.limits = limits)
     }
 
-    /// The same namespace with another clock, which says what has expired. All who write
-    /// to a server should agree on the time.
+    /// The same namespace with another clock, which decides expiry. All clients of a server
+    /// should agree on the time.
     #[must_use]
     pub fn with_clock(&self, clock: Arc<dyn Clock>) -> PostgresStore {
         self.with(|scope| scope.clock = clock)
@@ -150,18 +145,18 @@ impl PostgresStore {
         }
     }
 
-    /// What the namespace holds.
+    /// Keys and bytes in the namespace.
     pub fn usage(&self) -> Task<StoreUsage> {
         self.engine.call(Count(self.now()))
     }
 
-    /// Deletes all that the namespace holds.
+    /// Deletes all entries of the namespace.
     pub fn clear(&self) -> Task<()> {
         self.engine.call(Clear(self.now()))
     }
 
-    /// Closes the connections, for all clones; whatever is asked afterwards is refused.
-    /// Blocks for a moment, until the server was told.
+    /// Closes the connections of all clones; later calls are refused. Blocks briefly, until the
+    /// server has received that.
     pub fn close(self) {
         self.engine.close();
     }
@@ -185,7 +180,7 @@ impl PostgresStore {
         let stored = StoredValue::of(&value, limits.max_value_bytes);
         value.dispose();
         let stored = stored?;
-        // The bytes of what is expected: equal values may have others.
+        // Compare-and-set compares stored bytes: equal values may have different ones.
         let mut bytes = expected.map(|value| match value {
             Value::Undefined => None,
             value => StoredValue::of(value, usize::MAX)
@@ -225,7 +220,7 @@ impl PostgresStore {
         self.engine.call(ask).await
     }
 
-    /// The answer to a query.
+    /// Starts a query.
     fn asked(
         &self,
         query: Result<Query, CapabilityError>,
@@ -234,7 +229,7 @@ impl PostgresStore {
         reply(async move { self.ask(query?.counted(scanned)).await })
     }
 
-    /// The rows of the answer to a query.
+    /// The rows of a query's answer.
     fn selected(
         &self,
         query: Result<Query, CapabilityError>,
@@ -255,7 +250,7 @@ impl PostgresStore {
     }
 }
 
-/// The reply of work that begins when somebody waits for it.
+/// A reply whose work begins when it is first polled.
 fn reply<'a>(work: impl Future<Output = Result<Value, PostgresError>> + Send + 'a) -> Reply<'a> {
     Box::pin(async move { work.await.map_err(|error| error.for_program()) })
 }

@@ -1,5 +1,5 @@
-//! TLS: rustls with the provider of ring, and whom it trusts. Nothing is installed for the
-//! whole process.
+//! TLS: rustls with the provider of ring, and certificate verification. No process-wide
+//! provider is installed.
 
 use crate::error::{PostgresCode, PostgresError};
 use crate::meter::Meter;
@@ -23,38 +23,37 @@ use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream}
 use tokio_postgres::{Config, Socket};
 use tokio_rustls::TlsConnector;
 
-/// Bytes that a file of authorities has at most: some twenty times as many as that of a
-/// system.
+/// Largest file of certificate authorities in bytes: some twenty times a system's file.
 const MAX_CA_BYTES: u64 = 4 << 20;
 
-/// What is asked of the server's certificate.
+/// Verification of the server's certificate.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Verify {
     Disable,
     Prefer,
     Require,
-    /// An authority vouches for it.
+    /// An authority signed it.
     Authority,
-    /// An authority vouches for it, and for its name.
+    /// An authority signed it, for the server's name.
     Full,
 }
 
-/// Whose certificates count.
+/// Source of trusted authorities.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Trust {
     System,
     File(PathBuf),
 }
 
-/// The request to encrypt a connection: its length, and a number in the place of a version.
+/// SSLRequest message: its length, and a code in the field of the protocol version.
 const SSL_REQUEST: [u8; 8] = [0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f];
 
-/// How connections are encrypted, where they are.
+/// TLS settings of connections.
 #[derive(Clone, Debug)]
 pub(crate) struct Tls {
     config: Option<Arc<ClientConfig>>,
-    /// What is asked of the server here, and not by the client, before a connection is
-    /// encrypted.
+    /// Negotiation that runs here, before the client's own code, so that the meter sees all
+    /// bytes.
     negotiation: Option<(SslMode, SslNegotiation)>,
 }
 
@@ -81,7 +80,7 @@ impl Tls {
             .dangerous()
             .with_custom_certificate_verifier(verifier)
             .with_no_client_auth();
-        // Servers that begin with TLS at once insist on it.
+        // Servers with direct TLS require ALPN.
         config.alpn_protocols = vec![b"postgresql".to_vec()];
         Ok(Tls {
             config: Some(Arc::new(config)),
@@ -89,9 +88,9 @@ impl Tls {
         })
     }
 
-    /// Has the client make each connection here, whether it is encrypted or not, so that what
-    /// comes over it is metered. The client does so only where it expects TLS at once and a
-    /// server has a name: sockets of this machine are used as they are.
+    /// Makes the client pass each connection to this connector, encrypted or not, so that its
+    /// bytes are metered. The client does so only for direct TLS to a named host; Unix sockets
+    /// are not metered.
     pub(crate) fn meter(mut self, config: &mut Config) -> Tls {
         let is_tcp = |host: &Host| matches!(host, Host::Tcp(_));
         if !config.get_hosts().iter().all(is_tcp) {
@@ -109,12 +108,12 @@ impl Tls {
     }
 }
 
-/// Why a connection was not made.
+/// Error of making a connection.
 #[derive(Debug)]
 pub(crate) enum DialError {
-    /// It broke before TLS began.
+    /// The connection broke before TLS began.
     Broken(io::Error),
-    /// TLS did not begin, or failed.
+    /// TLS was refused or failed.
     Tls(io::Error),
 }
 
@@ -161,7 +160,7 @@ fn web_pki(
         .map_err(failed)
 }
 
-/// Adds the certificates of a PEM file, all of which must be some.
+/// Adds the certificates of a PEM file, all of which must be valid.
 fn read_authorities(path: &Path, roots: &mut RootCertStore) -> Result<(), String> {
     let found = path.metadata().map_err(|error| error.to_string())?;
     if !found.is_file() || found.len() > MAX_CA_BYTES {
@@ -181,7 +180,7 @@ fn read_authorities(path: &Path, roots: &mut RootCertStore) -> Result<(), String
     }
 }
 
-/// Takes any certificate, for `require`: whoever is asked for more says so.
+/// Accepts any certificate, for `require` without `sslrootcert`.
 #[derive(Debug)]
 struct Anyone(Arc<CryptoProvider>);
 
@@ -222,7 +221,7 @@ impl ServerCertVerifier for Anyone {
     }
 }
 
-/// Takes a certificate of an authority for any name.
+/// Accepts a certificate of an authority for any name.
 #[derive(Debug)]
 struct AnyName(Arc<WebPkiServerVerifier>);
 
@@ -240,7 +239,7 @@ impl ServerCertVerifier for AnyName {
             .0
             .verify_server_cert(certificate, between, name, ocsp, now)
         {
-            // The name is looked at last.
+            // The verifier checks the name last.
             Err(rustls::Error::InvalidCertificate(
                 NotValidForName | NotValidForNameContext { .. },
             )) => Ok(ServerCertVerified::assertion()),
@@ -273,7 +272,7 @@ impl ServerCertVerifier for AnyName {
     }
 }
 
-/// The way to one server.
+/// Connector of one server.
 pub(crate) struct Connector {
     config: Option<Arc<ClientConfig>>,
     name: Option<ServerName<'static>>,
@@ -281,7 +280,7 @@ pub(crate) struct Connector {
 }
 
 impl Connector {
-    /// Whether the connection is to be encrypted; asks the server, if that is not done yet.
+    /// Negotiates encryption with the server, if that is still open; true for TLS.
     async fn negotiate(&self, socket: &mut Socket) -> Result<bool, DialError> {
         let tls = |text: &str| Err(DialError::Tls(io::Error::other(text)));
         match self.negotiation {
@@ -345,7 +344,7 @@ impl TlsConnect<Socket> for Connector {
     }
 }
 
-/// A connection whose server sends no more than it has reason to.
+/// A connection whose incoming messages are limited.
 pub(crate) struct Metered {
     way: Way,
     meter: Meter,

@@ -1,5 +1,5 @@
-//! Transactions of other crates: work on a thread, which asks the server one statement after
-//! the other.
+//! Transactions of other crates: work on a thread that sends one statement after another to the
+//! server.
 
 use crate::error::{Fate, PostgresCode, PostgresError};
 use crate::pool::{Call, Connection, stopped};
@@ -13,32 +13,31 @@ use tokio::sync::mpsc;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, IsolationLevel, Row, Statement, Transaction};
 
-/// Parameters of a statement, the first that of `$1`.
+/// Parameters of a statement; the first is `$1`.
 pub type Parameters = Vec<Box<dyn ToSql + Send + Sync>>;
 
-/// Rows that are on their way to the thread at once, at most, in batches of so many and
-/// about so many bytes.
+/// Batches in flight to the thread, and the rows and approximate bytes of a batch.
 const BATCHES: usize = 2;
 const BATCH_ROWS: usize = 256;
 const BATCH_BYTES: usize = 256 << 10;
 
-/// A statement that the thread asks for, and where its answer goes.
+/// A statement with the channel of its answer.
 struct Asked {
     sql: &'static str,
     parameters: Parameters,
     answer: mpsc::Sender<Answer>,
 }
 
-/// A part of the answer to a statement; without an end it broke off.
+/// Part of a statement's answer; an answer without [`Answer::Done`] broke off.
 enum Answer {
     Rows(Vec<Row>),
-    /// How many rows it changed or gave.
+    /// Number of rows changed or returned.
     Done(u64),
     Failed(PostgresError),
 }
 
-/// A transaction in which work is done, on a thread of its own. It may be done again from
-/// the beginning where others were in the way.
+/// A transaction for work on a dedicated thread. The work may run again from the beginning
+/// after a conflict.
 pub struct Tx {
     asks: mpsc::Sender<Asked>,
 }
@@ -50,7 +49,7 @@ impl fmt::Debug for Tx {
 }
 
 impl Tx {
-    /// Goes on only if somebody still waits for the result; long work asks now and then.
+    /// Fails once the caller gave up; long work calls it regularly.
     ///
     /// # Errors
     /// [`PostgresCode::Stopped`]
@@ -61,11 +60,11 @@ impl Tx {
         }
     }
 
-    /// Gives the rows of a statement in order, until `f` has enough; the rest is still
-    /// sent, so that the statement itself should say how many there are at most.
+    /// Yields the rows of a statement in order until `f` has enough. The server still sends the
+    /// rest, so bound the statement with a `LIMIT`.
     ///
     /// # Errors
-    /// Those of the server and of `f`.
+    /// Errors of the server and of `f`.
     pub fn query(
         &self,
         sql: &'static str,
@@ -89,10 +88,10 @@ impl Tx {
         }
     }
 
-    /// Does what a statement says; how many rows it changed.
+    /// Runs a statement; returns the number of changed rows.
     ///
     /// # Errors
-    /// Those of the server.
+    /// Errors of the server.
     pub fn execute(&self, sql: &'static str, parameters: Parameters) -> Result<u64, PostgresError> {
         let mut answers = self.ask(sql, parameters)?;
         loop {
@@ -122,7 +121,7 @@ impl Tx {
 }
 
 impl Asked {
-    /// Asks the server, and passes on what it says for as long as anybody listens.
+    /// Runs a statement and forwards its rows while the receiver exists.
     async fn answer(
         self,
         transaction: &Transaction<'_>,
@@ -132,7 +131,7 @@ impl Asked {
             Ok(count) => Answer::Done(count),
             Err(error) => Answer::Failed(error),
         };
-        // Whoever asked may have enough.
+        // The receiver may have enough.
         drop(self.answer.send(last).await);
     }
 
@@ -173,7 +172,7 @@ impl Asked {
     }
 }
 
-/// Work that reads what was committed when it began.
+/// Work on one snapshot, read-only.
 pub(crate) struct Reading<F>(pub(crate) Arc<F>);
 
 /// Work that writes.
@@ -228,7 +227,7 @@ where
     let (asks, mut asked) = mpsc::channel(1);
     let f = Arc::clone(f);
     let work = tokio::task::spawn_blocking(move || f(&Tx { asks }));
-    // Until the work lets go of its transaction.
+    // Until the work drops its transaction.
     while let Some(asked) = asked.recv().await {
         asked.answer(&transaction, statements).await;
     }

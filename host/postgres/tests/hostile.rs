@@ -1,4 +1,4 @@
-//! Servers that send more than they have reason to.
+//! Hostile servers that send excessive data.
 
 use a99_postgres::{PostgresCode, PostgresOptions, PostgresStore};
 use std::io::{Read, Write};
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// Bytes that a flood may bring into the buffers of two sockets before the client leaves.
+/// Bytes that a flood may put into the buffers of two sockets before the client leaves.
 const PATIENCE: usize = 64 << 20;
 
 fn message(tag: u8, body: &[u8]) -> Vec<u8> {
@@ -23,10 +23,10 @@ fn welcome() -> Vec<u8> {
     [message(b'R', &[0; 4]), message(b'Z', b"I")].concat()
 }
 
-/// What a server does when a client has said who it is.
+/// Behaviour of a server after a client's first message.
 type Act = fn(&mut TcpStream, &AtomicUsize) -> std::io::Result<()>;
 
-/// Sends the same without end, and counts.
+/// Sends the same bytes forever, and counts them.
 fn flood(
     stream: &mut TcpStream,
     sent: &AtomicUsize,
@@ -51,7 +51,7 @@ fn serve(act: Act) -> (u16, Arc<AtomicUsize>) {
             std::thread::spawn(move || {
                 let mut bytes = [0; 4_096];
                 let n = stream.read(&mut bytes).unwrap_or_default();
-                // A request for TLS, which it has not.
+                // A request for TLS, which the server lacks.
                 if n == 8 {
                     stream.write_all(b"N")?;
                     let _ = stream.read(&mut bytes)?;
@@ -63,7 +63,7 @@ fn serve(act: Act) -> (u16, Arc<AtomicUsize>) {
     (port, sent)
 }
 
-/// What comes of opening a store there.
+/// The error of opening a store on that port.
 fn open(port: u16, mode: &str) -> (PostgresCode, String) {
     let url = format!("postgres://u:secret@127.0.0.1:{port}/d?sslmode={mode}");
     let options = PostgresOptions::of_url(&url).expect("options");
@@ -94,7 +94,7 @@ fn d13_a_server_that_floods_is_left() {
         }),
         ("of at most", |stream, sent| {
             stream.write_all(&welcome())?;
-            // An error whose text does not end.
+            // An error message without a terminator.
             stream.write_all(&[b'E', 0x40, 0, 0, 0, b'M'])?;
             flood(stream, sent, |_| vec![b'x'; 1 << 16])
         }),

@@ -1,4 +1,4 @@
-//! Backup of a file while it is in use.
+//! Online backup of a database file.
 
 use crate::connection;
 use crate::database::{Database, Shared};
@@ -14,25 +14,25 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Pages that are copied between two calls of the host: 1 MiB.
+/// Pages copied between two calls of `progress`: 1 MiB.
 const STEP: i32 = 256;
 
-/// How far a backup is, in pages of the file.
+/// Progress of a backup, in pages of the file.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct BackupProgress {
-    /// Pages that were copied.
+    /// Pages copied.
     pub copied: u64,
-    /// Pages that there are.
+    /// Pages of the whole file.
     pub of: u64,
 }
 
 impl Database {
-    /// Copies the file as it is now to another, on a thread of its own; reading and
-    /// writing go on. `progress` is told after each MiB. The copy appears whole at the
-    /// end, in place of an earlier file of that name, or not at all.
+    /// Copies the current state of the file to another file, on a separate thread. Readers and
+    /// writers continue. `progress` runs after each MiB. The copy replaces an earlier file of
+    /// that name whole at the end, or not at all.
     ///
-    /// Errors are [`SqliteCode::Occupied`] if the other file is in use as a database,
-    /// and those of reading and writing.
+    /// Errors are [`SqliteCode::Occupied`] if the other file is in use as a database, and
+    /// errors of I/O.
     pub fn backup_to(
         &self,
         path: impl Into<PathBuf>,
@@ -59,12 +59,12 @@ impl Database {
     }
 }
 
-/// A file that is removed unless it gets its name.
+/// Temporary file that is deleted on drop unless it was renamed to its final name.
 struct Unfinished(PathBuf);
 
 impl Drop for Unfinished {
     fn drop(&mut self) {
-        // Where there is none, nothing is left over.
+        // The file may never have been created.
         drop(fs::remove_file(&self.0));
     }
 }
@@ -79,7 +79,7 @@ fn copy(
     check_target(shared, &path)?;
     let source = connection::open_reader(&shared.path, &shared.options)?;
     let unfinished = Unfinished(beside(&path, &temporary()));
-    // What is held is one state of the file, whoever writes meanwhile.
+    // The copy is one snapshot of the file, even while others write.
     connection::begin(&source, "BEGIN", &shared.options)?;
     let mut target = Connection::open(&unfinished.0)?;
     target.execute_batch("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;")?;
@@ -106,7 +106,7 @@ impl BackupProgress {
     }
 }
 
-/// A log beside the target would be read as that of the copy.
+/// Refuses a target with a write-ahead log: SQLite would replay that log into the copy.
 fn check_target(shared: &Shared, path: &Path) -> Result<(), SqliteError> {
     let is_same = match (fs::canonicalize(&shared.path), fs::canonicalize(path)) {
         (Ok(source), Ok(target)) => source == target,
@@ -131,7 +131,7 @@ fn finish(unfinished: &Unfinished, path: &Path) -> io::Result<()> {
     }
 }
 
-/// A file in the same folder, named as this one with more at the end.
+/// A path in the same folder: this file's name with a suffix.
 fn beside(path: &Path, end: &str) -> PathBuf {
     let mut name = OsString::from(path);
     name.push(end);

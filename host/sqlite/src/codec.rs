@@ -1,4 +1,4 @@
-//! Values as SQLite has them: text for JSON, blobs for the form with tags.
+//! Encoding of values: JSON text where that is lossless, tagged blobs otherwise.
 
 use crate::error::{SqliteCode, SqliteError};
 use a99_capabilities::StoredValue;
@@ -6,13 +6,12 @@ use a99_core::value::Value;
 use rusqlite::ToSql;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 
-/// A value as it is stored in a column of the type `ANY`: what [`encode`] gives, and
-/// [`decode`] reads.
+/// A value encoded for a column of the type `ANY`. [`encode`] writes it, [`decode`] reads it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stored(StoredValue);
 
 impl Stored {
-    /// Its bytes: what `octet_length` says of the column.
+    /// Length in bytes, equal to the column's `octet_length`.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.0.as_bytes().len()
@@ -28,18 +27,18 @@ impl ToSql for Stored {
     }
 }
 
-/// A value as it is stored, in `max_bytes` at most; nothing of it is lost.
+/// Encodes a value without loss, in at most `max_bytes`.
 ///
 /// # Errors
-/// [`SqliteCode::Input`] if it is larger or too deep, with a text for programs.
+/// [`SqliteCode::Input`] if the value is too large or too deep, with a text for programs.
 pub fn encode(value: &Value, max_bytes: usize) -> Result<Stored, SqliteError> {
     Ok(Stored(StoredValue::of(value, max_bytes)?))
 }
 
-/// The value that was stored.
+/// Decodes a stored value.
 ///
 /// # Errors
-/// [`SqliteCode::Corrupt`] for whatever [`encode`] does not write.
+/// [`SqliteCode::Corrupt`] for data that [`encode`] never writes.
 pub fn decode(stored: ValueRef<'_>) -> Result<Value, SqliteError> {
     let value = match stored {
         ValueRef::Text(json) => StoredValue::read_json(json),

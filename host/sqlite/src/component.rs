@@ -1,11 +1,11 @@
-//! Components of a file: what keeps tables of its own in it, each with its version.
+//! Components: groups of tables in a file, each with a version.
 
 use crate::error::{SqliteCode, SqliteError};
 use crate::schema;
 use crate::task::Tx;
 use rusqlite::{OptionalExtension, params};
 
-/// What keeps tables in a file: a name, and the migrations that make and change them.
+/// A named group of tables, and the migrations that create and change them.
 ///
 /// ```
 /// use a99_sqlite::{Component, Database, SqliteOptions};
@@ -28,18 +28,18 @@ use rusqlite::{OptionalExtension, params};
 /// ```
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Component {
-    /// A name that no other component of the file has.
+    /// Unique name of the component in the file.
     pub name: &'static str,
-    /// SQL texts, each of which leads from a version to the next; an empty file has
-    /// version 0. They are never changed once files exist, only added to.
+    /// SQL texts; each migrates from one version to the next. An empty file has version 0. Once
+    /// files exist, migrations are only appended, never changed.
     pub migrations: &'static [&'static str],
 }
 
 impl Component {
-    /// How many migrations the file has had; zero before the component is there.
+    /// Number of migrations applied to the file; zero before the component exists.
     ///
     /// # Errors
-    /// Those of reading.
+    /// Errors of reading.
     pub fn version(&self, tx: &Tx<'_>) -> Result<i64, SqliteError> {
         let mut find = tx.prepare_cached("SELECT version FROM a99_component WHERE name = ?1")?;
         Ok(find
@@ -52,14 +52,15 @@ impl Component {
         i64::try_from(self.migrations.len()).unwrap_or(i64::MAX)
     }
 
-    /// Whether the file has all migrations: then [`Database::migrate`] does nothing, and need
-    /// not wait for others who write.
+    /// True if the file has all migrations. [`Database::migrate`] then does nothing, and need
+    /// not wait for other writers.
     ///
     /// [`Database::migrate`]: crate::Database::migrate
     ///
     /// # Errors
-    /// [`SqliteCode::Newer`] if it has more than this version knows, [`SqliteCode::Foreign`]
-    /// if its tables, or what acts on them, are not as the migrations make them.
+    /// [`SqliteCode::Newer`] if the file has more migrations than this version knows,
+    /// [`SqliteCode::Foreign`] if its tables, or the triggers, views and indexes on them,
+    /// differ from the migrations' result.
     pub fn is_current(&self, tx: &Tx<'_>) -> Result<bool, SqliteError> {
         let (found, known) = (self.version(tx)?, self.known());
         if found > known {
@@ -72,7 +73,7 @@ impl Component {
         Ok(found == known)
     }
 
-    /// Applies what the file lacks.
+    /// Applies the missing migrations.
     pub(crate) fn migrate(&self, tx: &Tx<'_>) -> Result<(), SqliteError> {
         if self.is_current(tx)? {
             return Ok(());
@@ -89,12 +90,11 @@ impl Component {
         Ok(())
     }
 
-    /// How often the component's tables were changed, by any process: whoever keeps a
-    /// copy reads this in the transaction in which it uses the copy. Zero before the
-    /// component is there.
+    /// Number of changes to the component's tables, by any process. A cache compares it in the
+    /// transaction that uses the cached copy. Zero before the component exists.
     ///
     /// # Errors
-    /// Those of reading.
+    /// Errors of reading.
     pub fn changes(&self, tx: &Tx<'_>) -> Result<i64, SqliteError> {
         let mut find = tx.prepare_cached("SELECT changes FROM a99_component WHERE name = ?1")?;
         Ok(find
@@ -103,10 +103,10 @@ impl Component {
             .unwrap_or(0))
     }
 
-    /// Counts a change, in the transaction that makes it.
+    /// Increments the change counter, in the transaction of the change.
     ///
     /// # Errors
-    /// Those of writing.
+    /// Errors of writing.
     pub fn changed(&self, tx: &Tx<'_>) -> Result<(), SqliteError> {
         let sql = "UPDATE a99_component SET changes = changes + 1 WHERE name = ?1";
         tx.prepare_cached(sql)?.execute([self.name])?;

@@ -1,5 +1,4 @@
-//! Connections to the file: how they are opened, wait for each other, and begin
-//! transactions.
+//! Connections: opening, busy handling and transactions.
 
 use crate::error::{SqliteCode, SqliteError};
 use crate::options::{Durability, SqliteOptions};
@@ -14,24 +13,24 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What says in the header of a file that it is ours: `A99S`.
+/// SQLite `application_id` of our files: `A99S`.
 pub(crate) const APPLICATION_ID: i64 = 0x4139_3953;
 
-/// The layout that this version of the crate writes.
+/// Version of the file layout that this crate writes.
 pub(crate) const LAYOUT: i64 = 1;
 
-/// Bytes to which the log beside the file is cut when it was copied into the file.
+/// Bytes to which the write-ahead log is truncated after a checkpoint.
 const LOG_BYTES: i64 = 16 << 20;
 
-/// Statements that a connection keeps prepared: more than the components of a file have
-/// together, so that none is prepared again and again.
+/// Capacity of a connection's statement cache. It exceeds the statements of all components
+/// together, so that no statement is prepared repeatedly.
 const STATEMENTS: usize = 128;
 
-/// Bytes of a text or blob at most: more than a store is asked for, and less than a file
-/// can make a reader take.
+/// Largest text or blob in bytes: above the store's own limit, and a bound on memory that a
+/// hostile file can make a reader allocate.
 const VALUE_BYTES: i32 = 256 << 20;
 
-/// The table that all components need.
+/// Table of component versions, which every component needs.
 pub(crate) const LAYOUT_SQL: &[&str] = &["
     CREATE TABLE a99_component (
                  name TEXT PRIMARY KEY,
@@ -42,12 +41,12 @@ pub(crate) const LAYOUT_SQL: &[&str] = &["
 /// Longest pause between two attempts to get a lock.
 const MAX_PAUSE: Duration = Duration::from_millis(10);
 
-/// Opens the file as one of ours, and makes it one if there is none.
+/// Opens one of our files, or creates it.
 pub(crate) fn open(path: &Path, options: &SqliteOptions) -> Result<Link, SqliteError> {
     opened(path, options, false)
 }
 
-/// The same for a file in which other programs may have tables, views and triggers.
+/// Like [`open`], for a file in which other programs may keep tables, views and triggers.
 pub(crate) fn open_shared(path: &Path, options: &SqliteOptions) -> Result<Link, SqliteError> {
     opened(path, options, true)
 }
@@ -62,7 +61,7 @@ fn opened(path: &Path, options: &SqliteOptions, is_shared: bool) -> Result<Link,
     Ok(connection)
 }
 
-/// Opens the file that [`open`] made, to read.
+/// Opens a file that [`open`] made, read-only.
 pub(crate) fn open_reader(path: &Path, options: &SqliteOptions) -> Result<Link, SqliteError> {
     let deadline = Instant::now() + options.busy_timeout;
     let connection = connect(path, options)?;
@@ -78,7 +77,7 @@ fn connect(path: &Path, options: &SqliteOptions) -> Result<Link, SqliteError> {
     if path.is_dir() {
         return Err(SqliteError::new(SqliteCode::NotFound, "it is a folder"));
     }
-    // An absolute path: others may be addresses, or stand for a database in memory.
+    // An absolute path cannot be a URI or the name of an in-memory database.
     let path = std::path::absolute(path)
         .map_err(|error| SqliteError::new(SqliteCode::NotFound, error.to_string()))?;
     let access = match options.is_read_only {
@@ -90,7 +89,7 @@ fn connect(path: &Path, options: &SqliteOptions) -> Result<Link, SqliteError> {
     };
     let flags = access | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = Connection::open_with_flags(path, flags)?;
-    // Before anything of the file is read: its schema is not to be trusted.
+    // Set before SQLite parses the schema: the schema is untrusted.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
     connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, VALUE_BYTES)?;
@@ -116,11 +115,11 @@ fn connect(path: &Path, options: &SqliteOptions) -> Result<Link, SqliteError> {
     Ok(Link::new(connection, watch))
 }
 
-/// Makes the file for its owner alone if there is none; SQLite gives its log and index the same
-/// permissions. What fails here SQLite says.
+/// Creates a missing file with access for its owner only; SQLite copies the permissions to the
+/// log and its index. Errors are ignored: SQLite reports them when it opens the file.
 fn make_private(path: &Path) {
-    // A descriptor of a file that others of the process have open must not be closed: that
-    // would drop the locks which SQLite has on it. Each opens a new file only after this.
+    // Closing any descriptor of a file drops the POSIX locks that SQLite holds on it in this
+    // process. The mutex makes each caller open a new file only after this section.
     static MAKING: Mutex<()> = Mutex::new(());
     let making = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
     let mut options = OpenOptions::new();
@@ -131,7 +130,7 @@ fn make_private(path: &Path) {
     drop(making);
 }
 
-/// Sleeps longer each time, and never as long as others do.
+/// Sleeps with linear back-off and jitter.
 fn pause(attempts: u32) {
     let base = Duration::from_micros(200).saturating_mul(attempts.saturating_add(1));
     let nanos = std::time::SystemTime::now()
@@ -141,8 +140,8 @@ fn pause(attempts: u32) {
     thread::sleep(base.min(MAX_PAUSE).mul_f64(0.5 + f64::from(part) / 256.0));
 }
 
-/// Tries again while others are in the way: some locks are refused without the handler
-/// being asked.
+/// Retries while the database is busy. SQLite refuses some locks without calling the busy
+/// handler.
 fn retried<T>(
     deadline: Instant,
     watch: &Watch,
@@ -168,13 +167,13 @@ fn pragma(connection: &Connection, name: &str) -> Result<i64, SqliteError> {
     Ok(connection.pragma_query_value(None, name, |row| row.get(0))?)
 }
 
-/// Judges a file before anything of it is changed, then makes it ready.
+/// Checks a file before changing it, then prepares it for use.
 fn prepare(
     connection: &Connection,
     options: &SqliteOptions,
     is_shared: bool,
 ) -> Result<(), SqliteError> {
-    // In one transaction: another process may be making it ours meanwhile.
+    // One transaction: another process may be initialising the same file.
     connection.execute_batch("BEGIN")?;
     let judged = judge(connection).and_then(|is_new| match (is_new, is_shared) {
         (true, _) => Ok(true),
@@ -198,7 +197,7 @@ fn prepare(
     Ok(())
 }
 
-/// Whether the file is still empty.
+/// Checks that the file is ours. True if it is still empty.
 fn judge(connection: &Connection) -> Result<bool, SqliteError> {
     let application = pragma(connection, "application_id")?;
     let layout = pragma(connection, "user_version")?;
@@ -223,9 +222,10 @@ fn check_layout(layout: i64) -> Result<(), SqliteError> {
 }
 
 fn settings(connection: &Connection, options: &SqliteOptions) -> Result<(), SqliteError> {
-    // Otherwise a statement with `LIMIT ?` is prepared anew each time: plans look at values.
+    // Otherwise SQLite prepares a statement with `LIMIT ?` anew each time: plans look at
+    // values.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
-    // On macOS a file is not on the disk until the full form was asked for.
+    // On macOS only `F_FULLFSYNC` flushes the drive's cache.
     let (synchronous, full) = match options.durability {
         Durability::Power => ("FULL", "ON"),
         Durability::Process => ("NORMAL", "OFF"),
@@ -252,7 +252,7 @@ fn settings(connection: &Connection, options: &SqliteOptions) -> Result<(), Sqli
     }
 }
 
-/// Writes the tables that all components need; another process may be first.
+/// Creates the shared tables unless another process was first.
 fn lay_out(connection: &Connection) -> Result<(), SqliteError> {
     connection.execute_batch("BEGIN IMMEDIATE")?;
     let made = judge(connection).and_then(|is_new| match is_new {
@@ -270,7 +270,7 @@ fn lay_out(connection: &Connection) -> Result<(), SqliteError> {
     end(connection, made)
 }
 
-/// Copies the log into the file, and waits until the disk has it, in any durability.
+/// Runs a full checkpoint and waits for the disk, in every durability mode.
 pub(crate) fn checkpoint(connection: &Link, options: &SqliteOptions) -> Result<(), SqliteError> {
     connection.execute_batch("PRAGMA synchronous = FULL")?;
     let copied = retried(
@@ -292,7 +292,7 @@ pub(crate) fn checkpoint(connection: &Link, options: &SqliteOptions) -> Result<(
     copied
 }
 
-/// The same as far as it goes at once, while others read. Whether the disk has all of it.
+/// Passive checkpoint: copies what readers do not block. True if the disk has everything.
 pub(crate) fn checkpoint_now(
     connection: &Link,
     options: &SqliteOptions,
@@ -306,7 +306,7 @@ pub(crate) fn checkpoint_now(
     Ok(copied?)
 }
 
-/// Commits what succeeded, and rolls back what did not.
+/// Commits on success, rolls back on error.
 pub(crate) fn end<T>(
     connection: &Connection,
     result: Result<T, SqliteError>,
@@ -316,13 +316,14 @@ pub(crate) fn end<T>(
         Ok(output)
     });
     if result.is_err() && !connection.is_autocommit() {
-        // After some errors SQLite has done so itself.
+        // SQLite has already rolled back after some errors.
         connection.execute_batch("ROLLBACK")?;
     }
     result
 }
 
-/// Begins a transaction and takes what it needs, so that nothing in it waits for others.
+/// Begins a transaction and takes its lock or snapshot at once, so that later statements never
+/// wait.
 pub(crate) fn begin(
     connection: &Link,
     sql: &str,
@@ -333,7 +334,7 @@ pub(crate) fn begin(
         &connection.watch,
         || {
             connection.prepare_cached(sql)?.execute([])?;
-            // Reads the header, and with it takes the snapshot.
+            // Reading the header takes the snapshot.
             let layout = connection
                 .prepare_cached("PRAGMA user_version")
                 .and_then(|mut statement| statement.query_row([], |row| row.get(0)));

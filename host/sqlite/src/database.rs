@@ -1,4 +1,4 @@
-//! Database: a file, the thread that writes it, and those that read it.
+//! Database: a file with one writer thread and several reader threads.
 
 use crate::component::Component;
 use crate::connection;
@@ -15,30 +15,30 @@ use std::sync::{Arc, Condvar, Mutex, TryLockError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// Writes that share a transaction, at most.
+/// Most writes in one transaction.
 const MAX_BATCH: usize = 64;
 
-/// For how long a transaction takes more writes in.
+/// Time after which a transaction accepts no more writes.
 const BATCH_TIME: Duration = Duration::from_millis(50);
 
-/// Which part of the time that a transaction took the file stays free after it, and at most
-/// how long. Other processes ask for it now and then: without that, one that always has work
-/// would keep them out for as long as it has.
+/// Fraction of a transaction's duration for which the writer then releases the lock, and the
+/// longest such pause. Without it a process with constant work would starve the others, which
+/// poll for the lock.
 const FREE_PART: u32 = 32;
 const MAX_FREE: Duration = Duration::from_millis(4);
 
-/// Pages of the log from which on they are copied into the file: 4 MiB, as SQLite has it.
+/// Pages of the write-ahead log that trigger a checkpoint: 4 MiB, SQLite's default.
 const LOG_PAGES: i32 = 1_000;
 
-/// A file that any number of processes have open; clones share it and its threads.
+/// A database file, open in any number of processes. Clones share the file and its threads.
 ///
-/// The work of [`Database::read`] and [`Database::write`] is done on threads of the
-/// database, each with a connection of its own, so that whoever asks for it never waits
-/// for a disk. Reading sees what was committed when it began, and neither waits for
-/// writing nor holds it up. Writes take turns, those of other processes too.
+/// [`Database::read`] and [`Database::write`] run on the database's threads, each with its own
+/// connection, so that callers never block on disk I/O. A read sees the last commit before it
+/// began; readers and writers do not block each other. Writes are serialised, across processes
+/// too.
 ///
-/// Beside the file there are its log (`-wal`) and its index (`-shm`) while it is open;
-/// they belong to it. The file must be on a disk of this machine: no network file system.
+/// While the file is open, its write-ahead log (`-wal`) and shared-memory index (`-shm`) lie
+/// beside it and belong to it. The file must be on a local disk: no network file system.
 #[derive(Clone)]
 pub struct Database(Arc<Handle>);
 
@@ -52,20 +52,20 @@ pub(crate) struct Shared {
     pub(crate) options: SqliteOptions,
     reads: Queue,
     writes: Queue,
-    /// The connection that writes; none when the thread that writes has ended.
+    /// The writer's connection; `None` after the writer thread has ended.
     writer: Mutex<Option<Link>>,
     log: Arc<Log>,
-    /// Connections that read.
+    /// Number of open reader connections.
     reading: Mutex<usize>,
     all_read: Condvar,
 }
 
-/// The log beside the file.
+/// State of the write-ahead log.
 #[derive(Default)]
 struct Log {
-    /// How many pages it had after the last commit.
+    /// Pages in the log after the last commit.
     pages: AtomicI32,
-    /// Whether the thread that writes was asked to copy them.
+    /// True once the writer thread was asked for a checkpoint.
     is_asked: AtomicBool,
 }
 
@@ -79,7 +79,7 @@ impl fmt::Debug for Database {
 }
 
 impl Drop for Handle {
-    /// Work that was asked for is still done.
+    /// Queued work is still done.
     fn drop(&mut self) {
         self.shared.reads.close();
         self.shared.writes.close();
@@ -87,14 +87,12 @@ impl Drop for Handle {
 }
 
 impl Database {
-    /// Opens a file, and makes one if there is none. Blocks for as long as that takes:
-    /// some milliseconds, more while other processes open it for the first time or left
-    /// it when they were killed.
+    /// Opens a file, or creates it. Blocks for some milliseconds; longer while other processes
+    /// open it for the first time, or after they were killed.
     ///
     /// # Errors
-    /// If the file is no database, one of another program or of a later version of this
-    /// one, damaged where that shows at once, or cannot be read and written. Nothing of
-    /// such a file is changed.
+    /// If the file is no database, belongs to another program or a later version, is visibly
+    /// damaged, or cannot be read and written. Such a file is left unchanged.
     pub fn open(path: impl AsRef<Path>, options: SqliteOptions) -> Result<Database, SqliteError> {
         let path = path.as_ref();
         Database::start(path, options).map_err(|error| error.in_file(path))
@@ -104,7 +102,7 @@ impl Database {
         let mut writer = connection::open(path, &options)?;
         let log = Arc::new(Log::default());
         if writes_here(&options) {
-            // In place of SQLite's own, which copies on the thread that commits.
+            // Replaces SQLite's own hook, which runs checkpoints on the committing thread.
             let log = Arc::clone(&log);
             writer.wal_hook(Some(move |_: &mut _, pages| {
                 log.pages.store(pages, Ordering::Relaxed);
@@ -162,14 +160,14 @@ impl Database {
         &self.0.shared
     }
 
-    /// The path as it was opened.
+    /// The path as given to [`Database::open`].
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.0.shared.path
     }
 
-    /// Reads: `f` sees the file as it is when it begins, and no change. It runs on
-    /// another thread, and begins before anybody waits for it.
+    /// Runs a read transaction on another thread. `f` sees one snapshot of the file. The work
+    /// starts even before the task is awaited.
     ///
     /// Errors are those of `f`, [`SqliteCode::Failed`] if it panics or writes, and those
     /// of the file.
@@ -181,13 +179,13 @@ impl Database {
         queued(&self.0.shared.reads, f)
     }
 
-    /// Writes: what `f` does is kept whole, or not at all if it gives an error or
-    /// panics. Nobody else writes meanwhile. It runs on another thread; when the result
-    /// is there, the write is durable as [`Durability`](crate::Durability) says.
+    /// Runs a write transaction on another thread. If `f` fails or panics, all its changes are
+    /// rolled back. No other write runs at the same time. Once the result arrives, the write is
+    /// durable as [`Durability`](crate::Durability) specifies.
     ///
-    /// Errors are those of `f`, [`SqliteCode::Failed`] if it panics, and those of the
-    /// file. A transaction is shared with other writes, of which each is kept or not on
-    /// its own, unless the disk fails: then all fail.
+    /// Errors are those of `f`, [`SqliteCode::Failed`] if it panics, and those of the file.
+    /// Several writes may share a transaction. Each commits or rolls back separately, unless
+    /// the disk fails: then all fail.
     pub fn write<T, F>(&self, f: F) -> Task<T>
     where
         T: Send + 'static,
@@ -196,10 +194,10 @@ impl Database {
         queued(&self.0.shared.writes, f)
     }
 
-    /// The same for small work of one who waits for it at once: done on this thread if the
-    /// file is nobody else's ([`SqliteOptions::is_exclusive`]), nobody writes, and no disk is
-    /// waited for ([`Durability`] below [`Durability::Power`]). That takes some ten
-    /// microseconds, less than to wake another thread twice.
+    /// Like [`Database::write`], but runs small work on the calling thread where possible. That
+    /// requires exclusive access ([`SqliteOptions::is_exclusive`]), no other writer in this
+    /// process, and a mode that does not sync ([`Durability`] below [`Durability::Power`]). It
+    /// takes some ten microseconds, less than waking another thread twice.
     pub fn write_here<T, F>(&self, f: F) -> Task<T>
     where
         T: Send + 'static,
@@ -213,16 +211,15 @@ impl Database {
         }
     }
 
-    /// Makes or changes the tables of a component, if they are not as this version of it
-    /// wants them.
+    /// Applies a component's missing migrations.
     pub fn migrate(&self, component: &'static Component) -> Task<()> {
         self.write(move |tx| component.migrate(tx))
     }
 
-    /// Copies the log into the file, and waits until the disk has all that was acknowledged
-    /// before, whatever the [`Durability`](crate::Durability) is.
+    /// Checkpoints the write-ahead log and syncs, so that the disk has every acknowledged
+    /// write, in any [`Durability`](crate::Durability).
     ///
-    /// Errors are [`SqliteCode::Locked`] if somebody reads an old state for longer than
+    /// Errors are [`SqliteCode::Locked`] if a reader holds an old snapshot for longer than
     /// [`SqliteOptions::busy_timeout`], and those of the disk.
     pub fn checkpoint(&self) -> Task<()> {
         let shared = Arc::clone(&self.0.shared);
@@ -230,11 +227,11 @@ impl Database {
         pushed(&self.0.shared.writes, job, task)
     }
 
-    /// The same without waiting for readers. Whether the disk has all that was acknowledged
-    /// before.
+    /// Like [`Database::checkpoint`], without waiting for readers. True if the disk has every
+    /// acknowledged write.
     ///
-    /// Where the [`Durability`](crate::Durability) is relaxed it may not have what was copied
-    /// earlier. Errors are those of the disk.
+    /// In relaxed [`Durability`](crate::Durability) the disk may lack earlier checkpoints.
+    /// Errors are those of the disk.
     pub fn checkpoint_now(&self) -> Task<bool> {
         let shared = Arc::clone(&self.0.shared);
         let (job, task) =
@@ -242,9 +239,9 @@ impl Database {
         pushed(&self.0.shared.writes, job, task)
     }
 
-    /// Reads the whole file and tells the first faults.
+    /// Reads the whole file and reports the first faults.
     ///
-    /// Errors are [`SqliteCode::Corrupt`] with what was found, and those of reading.
+    /// Errors are [`SqliteCode::Corrupt`] with the faults, and those of reading.
     pub fn check(&self) -> Task<()> {
         self.read(|tx| {
             let mut check = tx.prepare("PRAGMA integrity_check(5)")?;
@@ -257,23 +254,23 @@ impl Database {
         })
     }
 
-    /// Ends the threads after what they were asked for, and waits for that: afterwards
-    /// this process has the file closed, and if no other has it open, all is in the one
-    /// file. What other clones ask for later fails.
+    /// Finishes queued work, ends the threads and closes the file; blocks until then. If no
+    /// other process has the file open, all data is then in the one file. Later calls of other
+    /// clones fail.
     pub fn close(self) {
         self.0.shared.reads.close();
         self.0.shared.writes.close();
         let threads = std::mem::take(&mut *locked(&self.0.threads));
-        // Work that asks for this would wait for itself.
+        // A thread of the database must not join itself.
         let here = thread::current().id();
         if threads.iter().all(|thread| thread.thread().id() != here) {
-            // Faults of work were caught before.
+            // Panics of work were caught earlier.
             threads.into_iter().for_each(|thread| drop(thread.join()));
         }
     }
 }
 
-/// Whether small work may be done on the thread of whoever asks.
+/// True if small work may run on the calling thread.
 fn writes_here(options: &SqliteOptions) -> bool {
     options.is_exclusive && options.durability != Durability::Power
 }
@@ -294,15 +291,15 @@ fn pushed<T>(queue: &Queue, job: Box<dyn Job>, task: Task<T>) -> Task<T> {
     task
 }
 
-/// A connection that reads. It is closed before the one that writes: of two that close at
-/// once SQLite takes neither for the last, which cleans up.
+/// A reader's connection. It closes before the writer's: if two connections close at the same
+/// time, SQLite treats neither as the last, which removes the log.
 struct Reads {
     // Dropped first.
     connection: Link,
     counted: Counted,
 }
 
-/// One of those that [`Shared::wait_for_reads`] waits for.
+/// A reader that [`Shared::wait_for_reads`] waits for.
 struct Counted(Arc<Shared>);
 
 impl Counted {
@@ -327,7 +324,7 @@ impl Shared {
         drop(reading);
     }
 
-    /// What a thread that reads does.
+    /// Loop of a reader thread.
     fn read_on(&self, connection: &Link) {
         while let Some(mut job) = self.reads.take(1).pop() {
             if job.is_left() {
@@ -341,7 +338,7 @@ impl Shared {
         }
     }
 
-    /// Does work on this thread, unless others write or wait for that; then gives it back.
+    /// Runs a write on this thread, or returns it if other writes run or wait.
     fn try_write(&self, job: Box<dyn Job>) -> Result<(), Box<dyn Job>> {
         if !writes_here(&self.options) {
             return Err(job);
@@ -360,18 +357,18 @@ impl Shared {
         Ok(())
     }
 
-    /// Asks the thread that writes to copy the log, if it is long.
+    /// Asks the writer thread for a checkpoint if the log is long.
     fn ask_for_copy(&self) {
         let is_long = self.log.pages.load(Ordering::Relaxed) >= LOG_PAGES;
         if is_long && !self.log.is_asked.swap(true, Ordering::Relaxed) {
-            // It copies after each work.
+            // The writer checks the log after each job, so an empty job is enough.
             let (job, task) = Work::alone(|_| Ok(()));
             drop(pushed(&self.writes, job, task));
         }
     }
 
-    /// Copies the log into the file, if it is long. What fails is tried again after the next
-    /// commit, as SQLite does.
+    /// Checkpoints a long log. A failed checkpoint is retried after the next commit, as in
+    /// SQLite.
     fn copy_log(&self, connection: &Connection) {
         self.log.is_asked.store(false, Ordering::Relaxed);
         if self.log.pages.load(Ordering::Relaxed) >= LOG_PAGES {
@@ -383,7 +380,7 @@ impl Shared {
         }
     }
 
-    /// What the thread that writes does.
+    /// Loop of the writer thread.
     fn write_on(&self) {
         let mut free_until = Instant::now();
         loop {
@@ -419,7 +416,7 @@ impl Shared {
         }
     }
 
-    /// Does the last jobs of the list, some or all, in one transaction.
+    /// Runs jobs from the end of the list in one transaction, until it is full.
     fn write_some(&self, connection: &Link, jobs: &mut Vec<Box<dyn Job>>) {
         let waiting = jobs.iter().map(|job| Arc::clone(job.left())).collect();
         connection.watch.serve(waiting, Duration::ZERO);
@@ -428,7 +425,7 @@ impl Shared {
             return jobs.drain(..).for_each(|job| job.end(failed.clone()));
         }
         let until = Instant::now() + BATCH_TIME;
-        // Work that has the transaction for itself is undone with it.
+        // A single job needs no savepoint: it rolls back with its transaction.
         let shares = jobs.len() > 1;
         let mut done = Vec::new();
         let mut fate = Ok(());
@@ -446,7 +443,7 @@ impl Shared {
             if result.is_err() && !shares {
                 fate = result.clone();
             } else if connection.is_autocommit() {
-                // After a fault of the disk SQLite may have rolled all of it back.
+                // SQLite may roll back the whole transaction after an I/O error.
                 fate = result.clone().and(Err(SqliteError::new(
                     SqliteCode::Failed,
                     "the work ended the transaction",
@@ -464,7 +461,7 @@ impl Shared {
         }
     }
 
-    /// The same with the place of the file, unless it is for programs.
+    /// Adds the file's path to an error, unless programs see it.
     fn placed<T>(&self, result: Result<T, SqliteError>) -> Result<T, SqliteError> {
         result.map_err(|error| match error.code() {
             SqliteCode::Input | SqliteCode::Quota | SqliteCode::Stopped => error,
@@ -473,7 +470,7 @@ impl Shared {
     }
 }
 
-/// Does a job in a savepoint: it is kept whole, or not at all.
+/// Runs a job in a savepoint, so that it commits or rolls back separately.
 fn apart(connection: &Link, job: &mut dyn Job) -> Result<(), SqliteError> {
     connection
         .prepare_cached("SAVEPOINT a99_job")?

@@ -1,4 +1,4 @@
-//! Entries of namespaces in tables: the SQL of the store.
+//! SQL of entries in namespaces.
 
 use crate::codec::{self, Stored};
 use crate::component::Component;
@@ -11,20 +11,20 @@ use a99_core::value::Value;
 use rusqlite::types::ValueRef;
 use rusqlite::{OptionalExtension, Row, params};
 
-/// Bytes that an entry counts beside those of its key and value.
+/// Bytes that count for an entry, in addition to its key and value.
 const ENTRY_BYTES: u64 = 64;
 
-/// Entries that have expired, of any namespace, which a write removes.
+/// Most expired entries, of any namespace, that one write deletes.
 const SWEEP: i64 = 32;
 
-/// Entries that have expired which are removed at once where room is needed.
+/// Most expired entries deleted at once when a namespace needs room.
 const LARGE_SWEEP: i64 = 1_000;
 
-/// How many entries are looked at until it is asked whether anybody still waits.
+/// Entries scanned between two checks for a caller that gave up.
 const LOOK: usize = 256;
 
-/// The tables. Triggers count what a namespace holds, so that the count is right whoever
-/// changes an entry.
+/// Tables of the store. Triggers maintain the usage of each namespace, so that it is correct
+/// for any writer.
 pub(crate) static STORE: Component = Component {
     name: "entries",
     migrations: &["
@@ -71,7 +71,8 @@ pub(crate) static STORE: Component = Component {
     "],
 };
 
-/// The id of a namespace, if it was ever written to. `None` is the store itself.
+/// The id of a namespace, or `None` before the first write. The name `None` is the store
+/// itself.
 fn find(tx: &Tx<'_>, name: Option<&Text>) -> Result<Option<i64>, SqliteError> {
     let Some(name) = name else {
         return Ok(Some(0));
@@ -91,7 +92,7 @@ fn find_or_make(tx: &Tx<'_>, name: Option<&Text>) -> Result<i64, SqliteError> {
     Ok(tx.last_insert_rowid())
 }
 
-/// A namespace in a transaction, at a time.
+/// A namespace in a transaction, with the time that decides expiry.
 pub(crate) struct Entries<'a> {
     tx: &'a Tx<'a>,
     id: Option<i64>,
@@ -99,7 +100,7 @@ pub(crate) struct Entries<'a> {
 }
 
 impl<'a> Entries<'a> {
-    /// To read: a namespace that nobody wrote to is empty.
+    /// Opens a namespace for reading; one without writes is empty.
     pub(crate) fn read(
         tx: &'a Tx<'a>,
         name: Option<&Text>,
@@ -109,7 +110,7 @@ impl<'a> Entries<'a> {
         Ok(Entries { tx, id, now_ms })
     }
 
-    /// To write. Some of what has expired is removed, whosever it was.
+    /// Opens a namespace for writing, and deletes some expired entries of any namespace.
     pub(crate) fn write(
         tx: &'a Tx<'a>,
         name: Option<&Text>,
@@ -133,7 +134,7 @@ impl<'a> Entries<'a> {
         }
     }
 
-    /// Whether a key is there, which may have the value `undefined`.
+    /// True if the key is set, even to `undefined`.
     fn is_live(&self, key: &Key) -> Result<bool, SqliteError> {
         let sql = "SELECT 1 FROM a99_entry WHERE namespace = ?1 AND kind = ?2 AND key = ?3
             AND (expires IS NULL OR expires > ?4)";
@@ -152,14 +153,15 @@ impl<'a> Entries<'a> {
         let sql = "INSERT INTO a99_entry (namespace, kind, key, expires, value)
             VALUES (?1, ?2, ?3, ?4, ?5)
             ON CONFLICT DO UPDATE SET expires = excluded.expires, value = excluded.value";
-        // A time that is no number never comes; SQLite would take it for none.
+        // An expiry of NaN is never in the future, so the entry is expired. SQLite would bind
+        // NaN as NULL, which means no expiry.
         let expires = expires_ms.map(|at| if at.is_nan() { f64::NEG_INFINITY } else { at });
         let mut set = self.tx.prepare_cached(sql)?;
         set.execute(params![self.id, key.kind, key.bytes, expires, value])?;
         Ok(())
     }
 
-    /// Refuses what the namespace has no room for, once all that has expired is gone.
+    /// Deletes expired entries if needed, then refuses an entry beyond the quota.
     fn make_room(
         &self,
         key: &Key,
@@ -182,7 +184,7 @@ impl<'a> Entries<'a> {
         }
     }
 
-    /// What an entry counts, expired or not.
+    /// Bytes that an entry counts, expired or not.
     fn held_by(&self, key: &Key) -> Result<Option<u64>, SqliteError> {
         let sql = "SELECT length(key) + octet_length(value) + ?4 FROM a99_entry
             WHERE namespace = ?1 AND kind = ?2 AND key = ?3";
@@ -194,7 +196,7 @@ impl<'a> Entries<'a> {
         Ok(found.optional()?)
     }
 
-    /// Removes some of what has expired in the namespace; how many.
+    /// Deletes some expired entries of the namespace; returns their number.
     fn sweep(&self) -> Result<usize, SqliteError> {
         let sql = "DELETE FROM a99_entry WHERE (namespace, kind, key) IN
             (SELECT namespace, kind, key FROM a99_entry
@@ -229,7 +231,7 @@ impl<'a> Entries<'a> {
         Ok(())
     }
 
-    /// Gives the texts from a key on that start with a prefix, until `f` has enough.
+    /// Yields texts with a prefix, from a key on, until `f` has enough.
     fn scan(
         &self,
         from: &[u8],
@@ -263,10 +265,10 @@ impl<'a> Entries<'a> {
         Ok(())
     }
 
-    /// A page of keys; one that gets too large ends early.
+    /// A page of keys; a page that would be too large ends early.
     pub(crate) fn list(&self, mut page: Page, max_bytes: usize) -> Result<Value, SqliteError> {
         let from = match &page.after {
-            // The least that is above it.
+            // The smallest key above the cursor.
             Some(after) if *after >= page.prefix => [after.as_bytes(), &[0]].concat(),
             _ => page.prefix.as_bytes().to_vec(),
         };
@@ -283,7 +285,7 @@ impl<'a> Entries<'a> {
         Ok(page.answer(keys))
     }
 
-    /// The documents that a query selects; an answer that gets too large ends early.
+    /// The documents that a query selects; an answer that would be too large ends early.
     pub(crate) fn query(&self, query: Query, max_bytes: usize) -> Result<Value, SqliteError> {
         let all = Page {
             prefix: query.prefix().clone(),

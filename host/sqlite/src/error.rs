@@ -1,4 +1,4 @@
-//! Errors of the file and of what is kept in it.
+//! Errors of database files and of their contents.
 
 use a99_capabilities::CapabilityError;
 use a99_core::text::Text;
@@ -61,7 +61,7 @@ impl SqliteCode {
         }
     }
 
-    /// What helps, where the code alone says it.
+    /// The advice that follows from the code alone.
     const fn help(self) -> Option<&'static str> {
         match self {
             SqliteCode::Full => Some("make room on the disk, or allow the file to be larger"),
@@ -78,7 +78,7 @@ impl SqliteCode {
         }
     }
 
-    /// What a program sees: nothing of the host.
+    /// Message for programs, without details of the host.
     const fn text(self) -> &'static str {
         match self {
             SqliteCode::Input => "The store does not take this.",
@@ -92,18 +92,18 @@ impl SqliteCode {
     }
 }
 
-/// Why the file cannot be opened, or something not be kept in it.
+/// Error of opening a file or of storing in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SqliteError {
     code: SqliteCode,
     message: String,
-    /// What a program sees in place of the code's own text.
+    /// Message for programs, if it is not the code's default.
     text: Option<Text>,
 }
 
 impl SqliteError {
-    /// An error of the host's own, for work that was given to a
-    /// [`Database`](crate::Database). Programs see the text of the code alone.
+    /// An error that the host's own work in a [`Database`](crate::Database) returns. Programs
+    /// see only the default text of the code.
     #[must_use]
     pub fn new(code: SqliteCode, message: impl Into<String>) -> SqliteError {
         SqliteError {
@@ -113,7 +113,7 @@ impl SqliteError {
         }
     }
 
-    /// The same, but programs see the message as it is.
+    /// Like [`SqliteError::new`], but programs see the message unchanged.
     #[must_use]
     pub fn shown(code: SqliteCode, message: impl Into<String>) -> SqliteError {
         let message = message.into();
@@ -124,31 +124,31 @@ impl SqliteError {
         }
     }
 
-    /// The same, about a file.
+    /// Adds the path of the file.
     pub(crate) fn in_file(mut self, path: &Path) -> SqliteError {
         self.message = format!("{}: {}", path.display(), self.message);
         self
     }
 
-    /// The kind.
+    /// The code of the error.
     #[must_use]
     pub fn code(&self) -> SqliteCode {
         self.code
     }
 
-    /// What went wrong and where.
+    /// Message with the cause and the place.
     #[must_use]
     pub fn message(&self) -> &str {
         &self.message
     }
 
-    /// What helps, where that is known.
+    /// Advice, if any.
     #[must_use]
     pub fn help(&self) -> Option<&'static str> {
         self.code.help()
     }
 
-    /// What a program may see of it: no paths, nothing of the host.
+    /// The error without paths or other details of the host.
     #[must_use]
     pub fn for_program(&self) -> CapabilityError {
         match &self.text {
@@ -158,7 +158,7 @@ impl SqliteError {
     }
 }
 
-/// What went wrong and where, then what helps.
+/// Prints the message, then the advice.
 impl fmt::Display for SqliteError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)?;

@@ -1,6 +1,6 @@
-//! Keys as every store of this project keeps them.
+//! Keys in the format that all stores of this project share.
 
 pub(crate) use a99_capabilities::StoredKey as Key;
 
-/// The kind of keys that are texts.
+/// The kind of text keys.
 pub(crate) const TEXT: u8 = Key::TEXT;

@@ -1,5 +1,5 @@
-//! Stores in one file: the capability [`Store`](a99_capabilities::Store) on SQLite, which
-//! is compiled in. There is no server, and nothing to set up.
+//! Stores in one file: the capability [`Store`](a99_capabilities::Store) on SQLite, which is
+//! compiled in. It needs no server and no setup.
 //!
 //! ```
 //! use a99_capabilities::{Capabilities, Store, block_on};
@@ -7,65 +7,64 @@
 //!
 //! # let folder = tempfile::tempdir()?;
 //! let store = SqliteStore::open(folder.path().join("agents.db"))?;
-//! // One namespace for each tenant, with what it may hold.
+//! // One namespace for each tenant, with its quota.
 //! let ann = store.namespace("ann").with_limits(StoreLimits {
 //!     max_bytes: 10 << 20,
 //!     ..StoreLimits::default()
 //! });
 //! let granted = Capabilities::none().with_store(ann.clone());
 //!
-//! // With an executor of the host's: none is needed beneath it.
+//! // Any executor works: the crate needs no runtime.
 //! block_on(ann.set("greeting".into(), "hello".into()))?;
 //! assert_eq!(block_on(ann.get("greeting".into()))?, "hello".into());
 //! assert_eq!(ann.usage().wait()?.keys, 1);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! # What is kept
+//! # Contents
 //!
-//! Every value of the language comes back as it was, with `undefined`, NaN, negative zero,
-//! halves of surrogate pairs and the order of members. Keys may be of any kind: `7` is
-//! another than `"7"`. Keys that are texts have 64 KiB at most and stand in the order of
-//! their bytes; no character is special.
+//! Every value of the language is stored without loss, with `undefined`, NaN, negative zero,
+//! halves of surrogate pairs and the order of members. Keys may be of any kind: `7` differs
+//! from `"7"`. Text keys have at most 64 KiB and sort by their bytes; no character is special.
 //!
-//! [`SqliteStore::set_until`](a99_capabilities::Store::set_until) gives a key a time from
-//! which on nobody sees it. It is removed with later writes, and at once where a namespace
-//! needs the room.
+//! [`SqliteStore::set_until`](a99_capabilities::Store::set_until) gives a key an expiry time,
+//! after which it is invisible. Later writes delete it, and a namespace that needs room deletes
+//! it at once.
 //!
-//! Values are JSON text where that loses nothing, and the view `entries` shows them:
+//! Values are stored as JSON text where that is lossless; the view `entries` shows them:
 //!
 //! ```text
 //! sqlite3 agents.db "SELECT namespace, key, value FROM entries"
 //! ```
 //!
-//! # What lasts
+//! # Durability
 //!
-//! When a write is acknowledged, it outlasts the process, however that ends. By default it
-//! outlasts a power cut too, as far as the disk keeps what it says it has;
-//! [`Durability::Process`] is faster and may lose the last moments with the power, but
-//! never a part of a write. A future that is dropped leaves a write done or not done.
+//! An acknowledged write survives every end of the process. By default it also survives a power
+//! cut, as far as the disk keeps what it acknowledged. [`Durability::Process`] is faster and
+//! may lose the last writes in a power cut, but never part of a write. Dropping a future leaves
+//! a write done or not done.
 //!
-//! Any number of processes may have the file open. Writes take turns, and wait for each
-//! other for a minute, unless [`SqliteOptions::busy_timeout`] says otherwise;
-//! `compareAndSet` holds between processes as within one.
+//! Any number of processes may have the file open. Writes are serialised; the busy timeout is a
+//! minute unless [`SqliteOptions::busy_timeout`] changes it. `compareAndSet` is atomic between
+//! processes too.
 //!
-//! [`Database::backup_to`] copies a file that is in use, [`Database::check`] reads all of
-//! it. A file does not shrink; what is deleted makes room in it.
+//! [`Database::backup_to`] copies a file in use, [`Database::check`] reads all of it. A file
+//! does not shrink; new data reuses the space of deleted data.
 //!
-//! # Files of others
+//! # Untrusted files
 //!
-//! A file may have been made to act: by triggers, views, expressions of defaults, checks and
-//! indexes. Opening one compares its schema, as far as it concerns tables of a component, with
-//! what the component's migrations make, and refuses another with [`SqliteCode::Foreign`].
-//! Work stops when its caller gave up, and when SQLite takes 512 MiB more for it; no value is
-//! larger than 256 MiB.
+//! A file can contain code: triggers, views, and expressions in defaults, checks and indexes.
+//! Opening one compares the schema of each component's tables with the schema that its
+//! migrations make, and refuses any difference with [`SqliteCode::Foreign`]. Work stops when
+//! its caller gave up, or when SQLite's memory grows by 512 MiB for it; no value is larger than
+//! 256 MiB.
 //!
 //! # Other tables in the file
 //!
-//! Another crate keeps tables of its own in the same file as a [`Component`], through
-//! [`Database::read`] and [`Database::write`]; the names of tables that begin with `a99_`
-//! and `entries` are taken. It uses [`rusqlite`] as this crate exports it, and keeps values
-//! with [`encode`] and [`decode`].
+//! Another crate keeps tables in the same file as a [`Component`], through [`Database::read`]
+//! and [`Database::write`]. Table names that begin with `a99_`, and `entries`, are reserved.
+//! The crate uses [`rusqlite`] as exported here, and encodes values with [`encode`] and
+//! [`decode`].
 
 #![warn(unreachable_pub)]
 

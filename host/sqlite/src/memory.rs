@@ -2,7 +2,7 @@
 
 use rusqlite::ffi;
 
-/// Bytes that SQLite holds in this process, of all files together.
+/// Bytes that SQLite has allocated in this process, for all files together.
 #[allow(unsafe_code, reason = "SQLite's counter has no safe form")]
 #[must_use]
 pub fn memory_used() -> u64 {

@@ -2,45 +2,44 @@
 
 use std::time::Duration;
 
-/// What a power cut may take. A process that ends or is killed loses nothing that was
-/// acknowledged, in any case.
+/// Durability of acknowledged writes in a power cut. In every mode they survive the end or kill
+/// of a process.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
 pub enum Durability {
-    /// Nothing that was acknowledged: each commit waits until the disk has it. Writes that
-    /// are asked for at the same time share a commit.
+    /// Loses no acknowledged write: each commit waits for the disk. Concurrent writes share a
+    /// commit.
     #[default]
     Power,
-    /// The writes of the last moments, never a part of one: the disk is waited for only
-    /// when the log is copied into the file.
+    /// May lose the last writes, but never part of one: only checkpoints wait for the disk.
     Process,
-    /// What was written since [`Database::checkpoint`](crate::Database::checkpoint), and
-    /// perhaps the file with it: the disk is never waited for otherwise, so that parts of
-    /// the file may be newer than others. A backup helps then.
+    /// May lose all writes since [`Database::checkpoint`](crate::Database::checkpoint), and may
+    /// corrupt the file: nothing else waits for the disk, so that parts of the file may be
+    /// newer than others. Recovery then needs a backup.
     Relaxed,
 }
 
-/// How a [`Database`](crate::Database) works.
+/// Options of a [`Database`](crate::Database).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SqliteOptions {
-    /// What a power cut may take.
+    /// Durability of acknowledged writes in a power cut.
     pub durability: Durability,
     /// How long work waits while other processes write.
     pub busy_timeout: Duration,
-    /// Threads that read, each with a connection; at least one.
+    /// Reader threads, each with a connection; at least one.
     pub readers: usize,
-    /// Bytes of the file at most, beside its log; no limit if there is none.
+    /// Largest size of the file in bytes, without its log; `None` for no limit.
     pub max_file_bytes: Option<u64>,
-    /// Whether no other process writes, which the host sees to, as with a lock of its own.
-    /// Others could still, but would hardly find a moment: transactions follow each other
-    /// without a pause.
+    /// True if no other process writes, which the host must ensure, for example with a lock.
+    /// Other writers could still connect, but would rarely get the lock: transactions follow
+    /// each other without a pause.
     pub is_exclusive: bool,
-    /// Whether the file is only read: it must be there, and nothing in it is changed.
+    /// Opens an existing file without changing it.
     pub is_read_only: bool,
 }
 
 impl Default for SqliteOptions {
-    /// Nothing is lost with the power, a minute of waiting, as many readers as processors
-    /// and at most four, files as large as the disk, and other processes that write.
+    /// [`Durability::Power`], a busy timeout of one minute, one reader per processor up to
+    /// four, no limit of the file's size, and shared access.
     fn default() -> SqliteOptions {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         SqliteOptions {

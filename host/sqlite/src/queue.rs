@@ -1,4 +1,4 @@
-//! Queues of work: one for the thread that writes, one for those that read.
+//! Job queues of the writer thread and the reader threads.
 
 use crate::task::{Job, locked};
 use std::collections::VecDeque;
@@ -13,13 +13,13 @@ pub(crate) struct Queue {
 #[derive(Default)]
 struct Inside {
     jobs: VecDeque<Box<dyn Job>>,
-    /// Whether what was taken last may not be done yet.
+    /// True while the jobs taken last may be unfinished.
     is_taken: bool,
     is_closed: bool,
 }
 
 impl Queue {
-    /// Adds work; gives it back if the queue was closed.
+    /// Adds a job; returns it if the queue is closed.
     pub(crate) fn push(&self, job: Box<dyn Job>) -> Result<(), Box<dyn Job>> {
         let mut inside = locked(&self.inside);
         if inside.is_closed {
@@ -31,15 +31,15 @@ impl Queue {
         Ok(())
     }
 
-    /// Whether all that was added is done and more may be: what is done then comes after it.
-    /// For queues that one thread takes from.
+    /// True if every job is done and the queue is open, so that work done now comes after all
+    /// of it. Valid only for queues with one consumer.
     pub(crate) fn is_idle(&self) -> bool {
         let inside = locked(&self.inside);
         inside.jobs.is_empty() && !inside.is_taken && !inside.is_closed
     }
 
-    /// Waits for work, and takes `most` of what is there; nothing once the queue is
-    /// closed and empty. Whoever comes again is done with what it took before.
+    /// Waits for jobs and takes at most `most`; returns an empty list once the queue is closed
+    /// and empty. A repeated call means that the consumer has finished its earlier jobs.
     pub(crate) fn take(&self, most: usize) -> Vec<Box<dyn Job>> {
         let mut inside = locked(&self.inside);
         inside.is_taken = false;
@@ -54,7 +54,6 @@ impl Queue {
         inside.jobs.drain(..count).collect()
     }
 
-    /// Lets no more work in.
     pub(crate) fn close(&self) {
         locked(&self.inside).is_closed = true;
         self.changed.notify_all();

@@ -1,5 +1,5 @@
-//! Whether a file has the schema that its components made, and nothing that would act
-//! beside it: triggers, views, expressions and indexes are code that comes with a file.
+//! Schema check: a file must have exactly the schema of its components. Triggers, views,
+//! expressions and indexes are code that comes with a file.
 
 use crate::connection::LAYOUT_SQL;
 use crate::error::{SqliteCode, SqliteError};
@@ -53,10 +53,11 @@ fn foreign(found: &Object, why: &str) -> SqliteError {
     SqliteError::new(SqliteCode::Foreign, format!("{} {why}", found.shown()))
 }
 
-/// What some migrations make, by the place of the first one and their number.
+/// Cache of the objects that migrations create, by the address of the first one and their
+/// number.
 type Made = HashMap<(usize, usize), Arc<BTreeSet<Object>>>;
 
-/// What these SQL texts make of an empty file.
+/// The schema objects that these migrations create in an empty file.
 fn made(migrations: &'static [&'static str]) -> Result<Arc<BTreeSet<Object>>, SqliteError> {
     static MADE: OnceLock<Mutex<Made>> = OnceLock::new();
     let key = (migrations.as_ptr().addr(), migrations.len());
@@ -73,7 +74,8 @@ fn made(migrations: &'static [&'static str]) -> Result<Arc<BTreeSet<Object>>, Sq
     Ok(objects)
 }
 
-/// Whether tables of these migrations, and all that acts on them, are as they were made.
+/// True if the tables of these migrations, and all objects that act on them, match the
+/// migrations.
 pub(crate) fn check(
     connection: &Connection,
     migrations: &'static [&'static str],
@@ -90,14 +92,14 @@ pub(crate) fn check(
     }
 }
 
-/// Judges a file that says it is ours, before anything but its header is used: what the
-/// rows of its schema say of themselves is what their texts make, there are no virtual
-/// tables, and the table of components is ours. [`check`] then finds all that acts on a
-/// component's tables by those rows.
+/// Checks a file with our application id before anything but its header is used: each row of
+/// its schema matches its SQL text, there are no virtual tables, and the table of components is
+/// ours. [`check`] can then rely on those rows to find all objects that act on a component's
+/// tables.
 pub(crate) fn screen(connection: &Connection) -> Result<(), SqliteError> {
     for object in objects(connection)? {
         let Some(sql) = &object.sql else {
-            // Indexes of primary keys and unique columns.
+            // Automatic indexes of primary keys and unique columns have no SQL.
             continue;
         };
         if sql
@@ -121,7 +123,7 @@ pub(crate) fn screen(connection: &Connection) -> Result<(), SqliteError> {
     check(connection, LAYOUT_SQL)
 }
 
-/// Kind, name and table of what a text makes, if it is written plainly.
+/// Kind, name and table of the object that an SQL text creates, if its form is plain.
 fn heading(sql: &str) -> Option<(&'static str, &str, &str)> {
     let mut words = sql
         .split(|c: char| c.is_ascii_whitespace() || c == '(')
@@ -148,8 +150,8 @@ fn heading(sql: &str) -> Option<(&'static str, &str, &str)> {
     }
 }
 
-/// Whether a word is an identifier, a quoted one without blanks, or a list of them: no
-/// comment, and no part of a longer name.
+/// True for an identifier, a quoted one without blanks, or a list of them; comments and parts
+/// of longer names are refused.
 fn is_plain(word: &str) -> bool {
     let is_name = |c: char| c.is_ascii_alphanumeric() || "_$,".contains(c) || !c.is_ascii();
     let bare = unquoted(word);

@@ -1,5 +1,5 @@
-//! Session: a file with one connection on a thread of its own, whose transactions may go on
-//! from one work to the next.
+//! Session: a file with one connection on a dedicated thread, where a transaction may span
+//! several jobs.
 
 use crate::component::Component;
 use crate::connection;
@@ -18,11 +18,11 @@ use std::thread::{self, JoinHandle};
 
 type Job = Box<dyn FnOnce(Result<&mut Link, &SqliteError>) + Send>;
 
-/// A connection that works in the order in which it is asked, and begins and ends no
-/// transactions by itself. Clones share it.
+/// A connection that runs jobs in the order of submission and begins or ends no transaction
+/// itself. Clones share it.
 ///
-/// It is for files with one owner, who keeps a transaction open while it waits for other
-/// things; [`Database`](crate::Database) is for all others.
+/// Use it for a file with one owner that keeps a transaction open while it waits; use
+/// [`Database`](crate::Database) otherwise.
 ///
 /// ```
 /// use a99_sqlite::{Component, Session, SqliteOptions};
@@ -70,7 +70,7 @@ impl fmt::Debug for Session {
 }
 
 impl Drop for Handle {
-    /// Work that was asked for is still done.
+    /// Queued work is still done.
     fn drop(&mut self) {
         self.queue.close();
     }
@@ -82,7 +82,7 @@ impl Queue {
         self.changed.notify_all();
     }
 
-    /// Adds work; it is dropped, and whoever waits told so, if the queue was closed.
+    /// Adds work. If the queue is closed, dropping the work reports that to its caller.
     fn push(&self, job: Job) {
         let mut inside = locked(&self.inside);
         if !inside.is_closed {
@@ -110,12 +110,11 @@ impl Queue {
 }
 
 impl Session {
-    /// Opens a file on the session's thread, makes one if there is none, and brings the tables
-    /// of a component up to date. This does not wait for it: what goes wrong there is the
-    /// error of all work.
+    /// Starts a thread that opens or creates a file and applies a component's migrations. The
+    /// call does not wait for that: an error there becomes the error of every job.
     ///
     /// # Errors
-    /// If there is no thread for it.
+    /// If the thread cannot start.
     pub fn open(
         path: impl AsRef<Path>,
         options: SqliteOptions,
@@ -142,15 +141,15 @@ impl Session {
         })))
     }
 
-    /// The path as it was opened.
+    /// The path as given to [`Session::open`].
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.0.path
     }
 
-    /// Does work on the session's thread. Given up before it began, it is not done.
+    /// Runs work on the session's thread. Work cancelled before it began never runs.
     ///
-    /// Errors are those of `f`, [`SqliteCode::Failed`] if it panics, and that of opening.
+    /// Errors are those of `f`, [`SqliteCode::Failed`] if it panics, and those of opening.
     pub fn run<T, F>(&self, f: F) -> Task<T>
     where
         T: Send + 'static,
@@ -169,7 +168,7 @@ impl Session {
         task
     }
 
-    /// Does work for whose end nobody waits.
+    /// Runs work without reporting its result.
     pub fn tell<F>(&self, f: F)
     where
         F: FnOnce(&mut Connection) + Send + 'static,
@@ -184,15 +183,15 @@ impl Session {
         }));
     }
 
-    /// Ends the thread after what it was asked for, and waits for that: then the file is
-    /// closed. What other clones ask for later fails.
+    /// Finishes queued work, ends the thread and closes the file; blocks until then. Later
+    /// calls of other clones fail.
     pub fn close(self) {
         self.0.queue.close();
         let thread = locked(&self.0.thread).take();
         if let Some(thread) = thread
             && thread.thread().id() != thread::current().id()
         {
-            // Faults of work were caught before.
+            // Panics of work were caught earlier.
             drop(thread.join());
         }
     }
@@ -244,7 +243,7 @@ mod tests {
         assert_eq!(count(&session), 1);
         run("ROLLBACK").unwrap();
         assert_eq!(count(&session), 0);
-        // What is told is done before what is asked later.
+        // Work submitted by `tell` runs before later jobs.
         session.tell(|file| file.execute_batch("INSERT INTO n VALUES (2)").unwrap());
         session.tell(|_| panic!("a fault of the work"));
         assert_eq!(count(&session), 1);

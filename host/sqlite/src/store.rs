@@ -1,4 +1,4 @@
-//! Store: a namespace of a file as a capability.
+//! Store: the capability for one namespace of a file.
 
 use crate::codec;
 use crate::database::Database;
@@ -17,11 +17,11 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Keys and values in a file; see the crate.
+/// Key-value store in a file; see the crate.
 ///
-/// A store is a namespace: the one that [`SqliteStore::open`] gives, which has no name, or
-/// one of those that [`SqliteStore::namespace`] gives. None sees, lists or counts what
-/// another holds. Clones share the file and its threads.
+/// A store is one namespace: [`SqliteStore::open`] returns the unnamed one,
+/// [`SqliteStore::namespace`] a named one. Namespaces cannot see, list or count each other's
+/// entries. Clones share the file and its threads.
 #[derive(Clone)]
 pub struct SqliteStore {
     database: Database,
@@ -46,19 +46,18 @@ impl fmt::Debug for SqliteStore {
 }
 
 impl SqliteStore {
-    /// Opens a file with the options that hold by default, and makes one if there is
-    /// none. Blocks, as [`Database::open`] does.
+    /// Opens a file with default options, or creates it. Blocks, as [`Database::open`] does.
     ///
     /// # Errors
-    /// Those of [`Database::open`].
+    /// Errors of [`Database::open`].
     pub fn open(path: impl AsRef<Path>) -> Result<SqliteStore, SqliteError> {
         SqliteStore::on(Database::open(path, SqliteOptions::default())?)
     }
 
-    /// The store of a database that is open. Blocks while its tables are looked at.
+    /// The store of an open database. Blocks while its tables are checked.
     ///
     /// # Errors
-    /// If a later version wrote them, or they cannot be made.
+    /// If a later version wrote the tables, or they cannot be created.
     pub fn on(database: Database) -> Result<SqliteStore, SqliteError> {
         if !database.read(|tx| STORE.is_current(tx)).wait()? {
             database.migrate(&STORE).wait()?;
@@ -74,21 +73,21 @@ impl SqliteStore {
         })
     }
 
-    /// The namespace of a name: any text, of which no character is special and which is
-    /// another for every difference of a byte. It is there when something is set in it.
+    /// Selects a namespace by name. Names are compared byte by byte; no character is special.
+    /// The first write creates it.
     #[must_use]
     pub fn namespace(&self, name: impl Into<Text>) -> SqliteStore {
         self.with(|scope| scope.name = Some(name.into()))
     }
 
-    /// The same namespace with other limits, which hold for what this one sets.
+    /// The same namespace with other limits, which apply to writes through this handle.
     #[must_use]
     pub fn with_limits(&self, limits: StoreLimits) -> SqliteStore {
         self.with(|scope| scope.limits = limits)
     }
 
-    /// The same namespace with another clock, which says what has expired. All who write
-    /// to a file should agree on the time.
+    /// The same namespace with another clock, which decides expiry. All writers of a file
+    /// should agree on the time.
     #[must_use]
     pub fn with_clock(&self, clock: Arc<dyn Clock>) -> SqliteStore {
         self.with(|scope| scope.clock = clock)
@@ -103,24 +102,24 @@ impl SqliteStore {
         }
     }
 
-    /// The name of the namespace; none for the store itself.
+    /// The name of the namespace; `None` for the store itself.
     #[must_use]
     pub fn name(&self) -> Option<&Text> {
         self.scope.name.as_ref()
     }
 
-    /// The file.
+    /// The database of the store.
     #[must_use]
     pub fn database(&self) -> &Database {
         &self.database
     }
 
-    /// What the namespace holds.
+    /// Keys and bytes in the namespace.
     pub fn usage(&self) -> Task<StoreUsage> {
         self.read(|entries, _| entries.usage())
     }
 
-    /// Deletes all that the namespace holds.
+    /// Deletes all entries of the namespace.
     pub fn clear(&self) -> Task<()> {
         self.write(|entries, _| entries.clear())
     }
@@ -147,7 +146,7 @@ impl SqliteStore {
         })
     }
 
-    /// The answer to a query.
+    /// Starts a query.
     fn asked(
         &self,
         query: Result<Query, CapabilityError>,
@@ -159,7 +158,7 @@ impl SqliteStore {
         })
     }
 
-    /// The rows of the answer to a query.
+    /// The rows of a query's answer.
     fn selected(
         &self,
         query: Result<Query, CapabilityError>,
@@ -188,7 +187,7 @@ impl SqliteStore {
     }
 }
 
-/// The reply of work that begins when somebody waits for it.
+/// A reply whose work begins when it is first polled.
 fn reply<'a>(start: impl FnOnce() -> Result<Task<Value>, SqliteError> + Send + 'a) -> Reply<'a> {
     Box::pin(async move {
         let done = match start() {

@@ -1,4 +1,4 @@
-//! Work that a thread of a database does, and the future of its result.
+//! Jobs of a database thread, and the futures of their results.
 
 use crate::error::{SqliteCode, SqliteError};
 use crate::watch::Link;
@@ -16,8 +16,8 @@ pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A transaction in which work is done: the connection, which must not begin or end
-/// transactions of its own. Savepoints may be.
+/// A transaction for work: a connection on which the work must not begin or end transactions.
+/// Savepoints are allowed.
 pub struct Tx<'a> {
     connection: &'a Link,
     is_left: &'a AtomicBool,
@@ -35,7 +35,7 @@ impl<'a> Tx<'a> {
         self.connection
     }
 
-    /// Goes on only if somebody still waits for the result; long work asks now and then.
+    /// Fails once the caller gave up; long work calls it regularly.
     ///
     /// # Errors
     /// [`SqliteCode::Stopped`]
@@ -68,7 +68,7 @@ pub(crate) fn stopped() -> SqliteError {
     )
 }
 
-/// What becomes of work, between the thread that does it and whoever waits.
+/// State of a job, shared by its thread and its caller.
 struct Slot<T> {
     is_left: Arc<AtomicBool>,
     state: Mutex<State<T>>,
@@ -79,13 +79,12 @@ struct State<T> {
     waker: Option<Waker>,
 }
 
-/// The result of work on another thread: a future for any executor, or [`Task::wait`].
-/// Dropped before the work began, it is not done; afterwards it is done whole or not at
-/// all.
+/// The result of work on another thread: a future for any executor, or [`Task::wait`]. Dropping
+/// it before the work began cancels the work; later, the work runs whole or not at all.
 #[must_use = "work that nobody waits for is given up"]
 pub struct Task<T>(Arc<Slot<T>>);
 
-/// The end of a [`Task`] that its thread holds.
+/// The sending half of a [`Task`].
 pub(crate) struct Promise<T>(Arc<Slot<T>>);
 
 pub(crate) fn task<T>() -> (Promise<T>, Task<T>) {
@@ -117,7 +116,7 @@ impl<T> Promise<T> {
     }
 }
 
-/// A promise that nobody keeps any more is broken, not forgotten.
+/// A promise dropped without a value reports an error, so that its caller never hangs.
 impl<T> Drop for Promise<T> {
     fn drop(&mut self) {
         if Arc::strong_count(&self.0) > 1 {
@@ -127,10 +126,10 @@ impl<T> Drop for Promise<T> {
 }
 
 impl<T> Task<T> {
-    /// Waits for the result on this thread; not for threads that drive other futures.
+    /// Blocks this thread for the result; unsuitable for threads that poll other futures.
     ///
     /// # Errors
-    /// Those of the work.
+    /// Errors of the work.
     pub fn wait(self) -> Result<T, SqliteError> {
         block_on(self)
     }
@@ -163,23 +162,24 @@ impl<T> fmt::Debug for Task<T> {
     }
 }
 
-/// Work that waits in a queue.
+/// A job in a queue.
 pub(crate) trait Job: Send {
-    /// What is set when nobody waits for it any more.
+    /// Flag that is set when the caller gives up.
     fn left(&self) -> &Arc<AtomicBool>;
 
-    /// Whether nobody waits for it any more.
+    /// True once the caller gave up.
     fn is_left(&self) -> bool {
         self.left().load(Ordering::Relaxed)
     }
 
-    /// Whether it is done outside of transactions.
+    /// True if the job runs outside of transactions.
     fn is_alone(&self) -> bool;
 
-    /// Does it, within a transaction unless it is alone. Its result is kept until [`Job::end`].
+    /// Runs the job, in a transaction unless it is alone. The result is held until
+    /// [`Job::end`].
     fn run(&mut self, connection: &Link) -> Result<(), SqliteError>;
 
-    /// Tells whoever waits: the result if the transaction was kept.
+    /// Sends the caller the result, or the error of the transaction.
     fn end(self: Box<Self>, kept: Result<(), SqliteError>);
 }
 
@@ -199,7 +199,7 @@ where
         Work::waiting(f, false)
     }
 
-    /// Work that is done outside of transactions.
+    /// A job that runs outside of transactions.
     pub(crate) fn alone(f: F) -> (Box<dyn Job>, Task<T>) {
         Work::waiting(f, true)
     }
@@ -234,7 +234,7 @@ where
             return Err(stopped());
         };
         let tx = Tx::new(connection, self.promise.is_left());
-        // What a fault leaves of the transaction is rolled back.
+        // The caller of this job rolls the transaction back after a panic.
         let output = catch_unwind(AssertUnwindSafe(|| f(&tx))).unwrap_or_else(|_| {
             let message = "the work ended in a fault";
             Err(SqliteError::new(SqliteCode::Failed, message))

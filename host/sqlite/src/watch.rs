@@ -1,5 +1,5 @@
-//! What stops the work of a connection from outside: the deadline of opening, callers that
-//! gave up, and the memory that it takes.
+//! Interrupts: stops a connection's work at the deadline of opening, for callers that gave up,
+//! and at a memory limit.
 
 use crate::memory::memory_used;
 use crate::task::locked;
@@ -9,17 +9,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// Instructions of SQLite between two looks.
+/// SQLite virtual-machine instructions between two checks.
 pub(crate) const LOOK_EVERY: i32 = 10_000;
 
-/// Bytes of SQLite's memory by which one work may let it grow.
+/// Bytes by which one job may grow SQLite's memory.
 const MAX_GROWTH: u64 = 512 << 20;
 
-/// How long work goes on that others share a transaction with, though its caller gave up:
-/// stopping it undoes theirs.
+/// How long a job continues after its caller gave up, if others share its transaction:
+/// interrupting it rolls back theirs too.
 pub(crate) const SHARED: Duration = Duration::from_secs(1);
 
-/// A connection, and what stops its work.
+/// A connection with its interrupt state.
 pub(crate) struct Link {
     connection: Connection,
     pub(crate) watch: Arc<Watch>,
@@ -48,9 +48,9 @@ impl DerefMut for Link {
 pub(crate) struct Watch(Mutex<State>);
 
 struct State {
-    /// When opening must be done.
+    /// Deadline of opening.
     until: Option<Instant>,
-    /// Set by callers that gave up.
+    /// Flags of callers that gave up.
     left: Vec<Arc<AtomicBool>>,
     since: Instant,
     grace: Duration,
@@ -58,7 +58,7 @@ struct State {
 }
 
 impl Watch {
-    /// For opening, which ends at a deadline.
+    /// Watch for opening, with a deadline.
     pub(crate) fn until(deadline: Instant) -> Arc<Watch> {
         Arc::new(Watch(Mutex::new(State {
             until: Some(deadline),
@@ -69,7 +69,7 @@ impl Watch {
         })))
     }
 
-    /// Work for these callers begins. It goes on without them for as long as `grace` says.
+    /// Starts work for these callers. It continues for `grace` after all have given up.
     pub(crate) fn serve(&self, left: Vec<Arc<AtomicBool>>, grace: Duration) {
         *locked(&self.0) = State {
             until: None,
@@ -80,18 +80,18 @@ impl Watch {
         };
     }
 
-    /// What follows ends by itself.
+    /// Disables interrupts: the following work ends by itself.
     pub(crate) fn rest(&self) {
         self.serve(Vec::new(), Duration::ZERO);
     }
 
-    /// Whether nobody waits for a lock any more.
+    /// True after the deadline of opening, or once all callers gave up.
     pub(crate) fn is_over(&self) -> bool {
         let state = locked(&self.0);
         state.is_over()
     }
 
-    /// Whether SQLite has to stop.
+    /// True if SQLite must abort the running statement.
     pub(crate) fn must_stop(&self) -> bool {
         let state = locked(&self.0);
         let is_given_up = state.is_over() && state.since.elapsed() >= state.grace;

@@ -1,10 +1,8 @@
-//! A second reader of artifacts, which knows `docs/a99b.md` and
-//! `docs/bytecode.md` and nothing else.
+//! A second reader of artifacts, based on `docs/a99b.md` and `docs/bytecode.md` alone.
 //!
-//! It shares no code with the engine: layouts come out of the tables of the
-//! pages, and what the prose says (header, hash, source map, fingerprints) is
-//! written here again. So it proves that the pages suffice, and that files are
-//! what they say. It only decodes; it verifies nothing.
+//! It shares no code with the engine: layouts come from the tables of the pages, and the prose
+//! rules (header, hash, source map, fingerprints) are implemented again. It proves that the
+//! pages suffice and that files match them. It only decodes; it verifies nothing.
 
 mod pages;
 mod read;
@@ -12,7 +10,7 @@ mod read;
 pub use pages::Pages;
 pub use read::{File, Note, Tree, read};
 
-/// 64-bit FNV-1a over texts, as "Fingerprints" has it.
+/// 64-bit FNV-1a over texts, as defined in "Fingerprints".
 #[must_use]
 pub fn fingerprint<'a>(texts: impl IntoIterator<Item = &'a [u8]>) -> u64 {
     let mut hash = 14_695_981_039_346_656_037u64;

@@ -1,9 +1,9 @@
-//! The tables of the pages.
+//! Parser of the tables in the pages.
 
 use super::fingerprint;
 use std::collections::HashMap;
 
-/// A section: its number, name, whether a file may do without it, content.
+/// A section: number, name, whether it is optional, content.
 #[derive(Clone, Debug)]
 pub(super) struct Section {
     pub(super) number: u32,
@@ -12,26 +12,26 @@ pub(super) struct Section {
     pub(super) content: String,
 }
 
-/// A choice: tag, name, type of the field if there is one.
+/// A choice: tag, name, type of its field, if any.
 pub(super) type Variant = (u8, String, Option<String>);
 
-/// An instruction: its name, names and kinds of its operands.
+/// An instruction: its name, and the names and kinds of its operands.
 pub(super) type Instruction = (String, Vec<(String, String)>);
 
-/// What the pages say.
+/// The tables of both pages.
 #[derive(Clone, Debug)]
 pub struct Pages {
     pub(super) sections: Vec<Section>,
     pub(super) records: HashMap<String, Vec<(String, String)>>,
     pub(super) choices: HashMap<String, Vec<Variant>>,
     pub(super) instructions: Vec<Instruction>,
-    /// Kinds of operands that take a byte.
+    /// Kinds of operands with one byte.
     pub(super) bytes: Vec<String>,
     /// The fingerprint of the instruction set.
     pub instruction_set: u64,
 }
 
-/// The cells of the rows of the table with this head.
+/// The cells of the table with this head, by row.
 fn table<'p>(page: &'p str, head: &str) -> Vec<Vec<&'p str>> {
     let rows = page.lines().skip_while(|line| *line != head).skip(2);
     let rows = rows.take_while(|line| line.starts_with("| "));

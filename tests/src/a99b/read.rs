@@ -1,4 +1,4 @@
-//! From bytes to trees of fields, with a note for each field.
+//! Decoder: turns bytes into trees of fields, with a note for each field.
 
 use super::pages::Pages;
 use sha2::{Digest, Sha256};
@@ -8,9 +8,9 @@ use std::fmt::{self, Write as _};
 /// The value of a field.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Tree {
-    /// A number, a double as well.
+    /// A number, including doubles.
     Scalar(String),
-    /// An instruction, in words.
+    /// A disassembled instruction.
     Op(String),
     /// Bytes.
     Bytes(Vec<u8>),
@@ -26,7 +26,7 @@ pub enum Tree {
     Choice(String, Option<Box<Tree>>),
 }
 
-/// As Rust shows such values.
+/// Prints values as Rust does.
 impl fmt::Display for Tree {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -65,7 +65,7 @@ impl Tree {
         }
     }
 
-    /// The entries of a list; none of anything else.
+    /// The entries of a list; empty for other values.
     #[must_use]
     pub fn items(&self) -> &[Tree] {
         match self {
@@ -75,22 +75,22 @@ impl Tree {
     }
 }
 
-/// Which bytes of the file are which field.
+/// A field and its byte range in the file.
 #[derive(Clone, Debug)]
 pub struct Note {
     /// First byte.
     pub offset: usize,
-    /// How many.
+    /// Number of bytes.
     pub length: usize,
     /// The field's path and value.
     pub text: String,
 }
 
-/// A file that was read.
+/// A decoded file.
 #[derive(Clone, Debug)]
 pub struct File {
-    /// The sections by name; of the source map a list for each function: nodes
-    /// of its steps, places.
+    /// The sections by name. The source map has a list for each function: nodes of its steps,
+    /// then places.
     pub sections: BTreeMap<String, Tree>,
     /// SHA-256 over the sections that results depend on.
     pub identity: [u8; 32],
@@ -110,13 +110,13 @@ struct Reader<'a> {
 
 type Read<T> = Result<T, String>;
 
-/// The number of the first section that results do not depend on.
+/// Number of the first section that does not affect results.
 const SOURCE_MAP: u32 = 32;
 
-/// Reads a file by what the pages say.
+/// Decodes a file by the rules of the pages.
 ///
 /// # Errors
-/// Where the file is not what they say.
+/// The file violates a rule, with the place.
 pub fn read(pages: &Pages, bytes: &[u8]) -> Read<File> {
     let mut r = Reader {
         pages,
@@ -305,8 +305,8 @@ impl<'a> Reader<'a> {
         Ok(Tree::Choice(name.clone(), field))
     }
 
-    /// An instruction as "Encoding" has it: the opcode, byte operands from byte
-    /// 1 on, a 32-bit operand in bytes 4 to 7, all other bytes 0.
+    /// An instruction, as defined in "Encoding": the opcode, byte operands from byte 1 on, a
+    /// 32-bit operand in bytes 4 to 7, all other bytes 0.
     fn op(&mut self, path: &str) -> Read<Tree> {
         let from = self.at;
         let bytes = self.slice(8)?;

@@ -1,4 +1,4 @@
-//! Copies of values for the host, and what is made of them.
+//! Copies of values for the host, and work on them.
 
 use super::terse::{bin, call, count, func, holes, id, list, lit, record, seq, set, text, times};
 use super::{Attack, End};
@@ -11,7 +11,7 @@ fn schema(name: &str, args: Vec<Json>) -> Json {
     call(id("Schema"), name, Json::Array(args))
 }
 
-/// `d`: a tree of 700,000 values in the room of two thousand.
+/// `d`: a tree of 700,000 values in the space of two thousand.
 fn tree() -> Vec<Json> {
     vec![set("d", holes(1_000)), set("d", times(700, id("d")))]
 }
@@ -37,7 +37,7 @@ fn traced(options: RunOptions) -> RunOptions {
     options.trace(true)
 }
 
-/// A host whose model fails with a text of 30 MB, which the host holds.
+/// A host whose model fails with a text of 30 MB, held by the host.
 struct Verbose;
 
 impl Llm for Verbose {

@@ -1,5 +1,4 @@
-//! Objects that grow and shrink member by member, and atoms that work through lists and
-//! texts at once.
+//! Objects that grow and shrink by members, and atoms that process whole lists and texts.
 
 use super::terse::{bin, count, id, list, lit, seq, set, text};
 use super::{Attack, CEILING, End};
@@ -8,7 +7,7 @@ use serde_json::Value as Json;
 
 const MANY: usize = 100_000_000;
 
-/// A lower ceiling, which takes less time to reach.
+/// A lower ceiling, which is reached sooner.
 fn half(options: RunOptions) -> RunOptions {
     options.heap_bytes(CEILING / 2)
 }
@@ -80,7 +79,7 @@ fn growing() -> Vec<Attack> {
     ]
 }
 
-/// An atom on a list that doubles until the ceiling is met.
+/// An atom on a list that doubles up to the ceiling.
 fn of_lists() -> Vec<Attack> {
     let grow = |name: &'static str, item: Json, step: Json| {
         let twice = json!({"$expr": "methodCall", "object": id("v"), "method": "concat",
@@ -108,7 +107,7 @@ fn of_lists() -> Vec<Attack> {
     ]
 }
 
-/// Regular expressions that find at every place of the longest text.
+/// Regular expressions that match at every place of the longest text.
 fn of_patterns() -> Vec<Attack> {
     let long = 1_000_000;
     let run = |name: &'static str, step: Json| {

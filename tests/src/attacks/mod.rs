@@ -1,8 +1,8 @@
-//! Programs that try to make a run hold more than its ceiling, or work longer
-//! than it pays for. One file for each kind of attack; `all` lists them.
+//! Attacks: programs that try to exceed a run's memory ceiling, or to work longer than they pay
+//! for. One file for each kind of attack; `all` lists them.
 //!
-//! `tests/tests/residents.rs` runs each in a process of its own and looks at
-//! what that process really held.
+//! `tests/tests/residents.rs` runs each in a separate process and measures the process's
+//! memory.
 
 mod copies;
 mod members;
@@ -13,36 +13,35 @@ mod terse;
 use agent99::{Capabilities, ErrorCode, RunOptions};
 use serde_json::Value as Json;
 
-/// The ceiling that attacks run against unless they say otherwise, in bytes:
-/// the default of the engine.
+/// Default ceiling of attacked runs in bytes: the default of the engine.
 pub const CEILING: usize = 64 << 20;
 
-/// How a run that is attacked must end.
+/// Required end of an attacked run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// Whatever it does, it keeps within its bounds.
+    /// Any end within its bounds.
     Any,
-    /// It is stopped by the ceiling of its heap.
+    /// The heap ceiling stops it.
     HeapLimit,
-    /// A step fails with an error that the program could have caught.
+    /// A step fails with a catchable error.
     Fails(ErrorCode),
     /// It returns.
     Returns,
 }
 
-/// A program and what it is given.
+/// An attacking program with its inputs.
 pub struct Attack {
-    /// Its name, which begins with the class of attacks it belongs to.
+    /// Its name, which starts with its class of attacks.
     pub name: &'static str,
-    /// Its steps.
+    /// Steps of the program.
     pub steps: Json,
-    /// Its arguments.
+    /// Arguments of the run.
     pub args: Json,
-    /// How its run must end.
+    /// Required end of the run.
     pub end: End,
     /// Changes of the run's options.
     pub options: fn(RunOptions) -> RunOptions,
-    /// What the host grants.
+    /// Capabilities of the run.
     pub grants: fn() -> Capabilities,
 }
 

@@ -1,5 +1,4 @@
-//! Room that an operation needs while it works: each is tried on a value that
-//! doubles until the ceiling is met.
+//! Temporary memory of operations: each is tried on a value that doubles up to the ceiling.
 
 use super::terse::{bin, call, func, id, list, lit, record, set};
 use super::{Attack, End};

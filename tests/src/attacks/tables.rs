@@ -1,4 +1,4 @@
-//! What stands beside the heap: keys, shapes, memo, store, warnings, trace.
+//! Memory beside the heap: keys, shapes, memo, store, warnings, trace.
 
 use super::terse::{bin, call, count, id, list, lit, seq, set, text};
 use super::{Attack, CEILING, End};
@@ -34,7 +34,7 @@ fn pair(key: Json) -> Json {
 
 const MANY: usize = 100_000_000;
 
-/// A lower ceiling, which takes less time to reach.
+/// A lower ceiling, which is reached sooner.
 fn half(options: RunOptions) -> RunOptions {
     options.heap_bytes(CEILING / 2)
 }

@@ -1,4 +1,4 @@
-//! Programs written tersely.
+//! Helpers for short programs.
 
 use agent99::json;
 use serde_json::Value as Json;
@@ -53,12 +53,12 @@ pub(super) fn holes(len: usize) -> Json {
     )
 }
 
-/// So many times the same.
+/// A list that repeats a value.
 pub(super) fn times(len: usize, value: Json) -> Json {
     call(holes(len), "fill", json!([value]))
 }
 
-/// Runs `body` for `i` from 0 to `turns`.
+/// A loop that runs `body` for `i` from 0 to `turns`.
 pub(super) fn count(turns: usize, body: &[Json]) -> Vec<Json> {
     let mut body = body.to_vec();
     body.push(set("i", bin("+", id("i"), lit(1))));
@@ -68,7 +68,7 @@ pub(super) fn count(turns: usize, body: &[Json]) -> Vec<Json> {
     ]
 }
 
-/// Steps one after the other.
+/// Concatenates steps.
 pub(super) fn seq(parts: &[&[Json]]) -> Json {
     Json::Array(parts.concat())
 }

@@ -1,6 +1,5 @@
-//! Looks for disagreements between the VM and the oracle, without any tool
-//! besides the stable toolchain: `hunt [SEED [COUNT]] [--builtins]`. Each one found is made
-//! smaller and printed once for its kind.
+//! Searches disagreements between the VM and the oracle on the stable toolchain: `hunt [SEED
+//! [COUNT]] [--builtins]`. Each disagreement is minimised and printed once for its kind.
 
 #![allow(
     clippy::print_stdout,
@@ -13,13 +12,13 @@ use a99_testkit::generate::Case;
 use a99_testkit::numbers::Numbers;
 use std::collections::BTreeSet;
 
-/// Programs unless said otherwise.
+/// Default number of programs.
 const COUNT: u64 = 2_000;
 
-/// Longest string of bytes for a program.
+/// Longest byte string of a program.
 const MAX_BYTES: usize = 900;
 
-/// The program of these bytes; with `--builtins` one that calls all of them.
+/// The program of these bytes; `--builtins` uses the generator with all builtins.
 fn grow(bytes: &[u8]) -> Case {
     match std::env::args().any(|arg| arg == "--builtins") {
         true => Case::with_builtins(bytes),
@@ -27,7 +26,7 @@ fn grow(bytes: &[u8]) -> Case {
     }
 }
 
-/// What a difference is about: its first line without numbers.
+/// Kind of a difference: its first line without numbers.
 fn kind(why: &str) -> String {
     why.chars()
         .filter(|c| !c.is_ascii_digit())
@@ -35,7 +34,7 @@ fn kind(why: &str) -> String {
         .collect()
 }
 
-/// Fewer and smaller bytes that still make a difference.
+/// Minimises bytes that cause a difference.
 fn smaller(mut bytes: Vec<u8>) -> Vec<u8> {
     let bad = |bytes: &[u8]| difference(&grow(bytes)).is_some();
     let mut size = bytes.len() / 2;

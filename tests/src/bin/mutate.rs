@@ -1,11 +1,11 @@
-//! Changes artifacts at random, corrects their hash, and runs what is accepted:
-//! `mutate [--count N] [--seed S] [--jobs N] [--from N]`.
+//! Mutates artifacts at random, corrects their hash, and runs accepted ones: `mutate [--count
+//! N] [--seed S] [--jobs N] [--from N]`.
 //!
-//! `--from` leaves out the first so many thousands, to come back to a mutant.
+//! `--from` skips this many thousands, to reproduce a mutant.
 //!
-//! Prints the rate while it works, and at the end what became of the mutants.
-//! The exit code is 1 if a mutant made the engine panic, overdraw its fuel or
-//! run on; the mutant is then written to `mutant-SEED-NUMBER.a99b`.
+//! Prints the rate while it works, and the outcomes of the mutants at the end. The exit code is
+//! 1 if a mutant made the engine panic, overdraw its fuel or run on; the mutant is then written
+//! to `mutant-SEED-NUMBER.a99b`.
 
 #![allow(
     clippy::print_stdout,
@@ -21,11 +21,11 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Mutants unless said otherwise.
+/// Default number of mutants.
 const COUNT: u64 = 1_000_000;
-/// Files that each job starts from.
+/// Seed files of each job.
 const FILES: usize = 400;
-/// Mutants of one seed number, so that a mutant can be made again alone.
+/// Mutants of one seed number, so that a single mutant can be reproduced.
 const BATCH: u64 = 1_000;
 /// Time between reports.
 const REPORT: Duration = Duration::from_secs(10);
@@ -59,10 +59,10 @@ fn read_call() -> Result<Call, String> {
     Ok(call)
 }
 
-/// What became of mutants, by the text that is shown for it.
+/// Number of mutants by outcome text.
 type Fates = BTreeMap<String, u64>;
 
-/// What all jobs see.
+/// State shared by all jobs.
 struct Shared {
     next: AtomicU64,
     done: AtomicU64,
@@ -82,7 +82,7 @@ fn work(call: &Call, files: &[Vec<u8>], shared: &Shared) -> Fates {
         for i in 0..size {
             let file = &files[numbers.below(files.len())];
             mutate(file, &mut mutant, &mut numbers);
-            // The engine keeps no state that a panic could break for the next.
+            // The engine has no state that a panic could corrupt.
             match catch_unwind(AssertUnwindSafe(|| attempt(&mutant))) {
                 Ok(Fate::Refused(code)) => {
                     *fates.entry(format!("refused {code}")).or_default() += 1

@@ -1,11 +1,11 @@
 //! Suspends and restores runs: `snapshots [--mutants N] [--seed S] [--at N] [FILE]...`
 //!
-//! Without `--mutants`: the vectors of the files, first each suspended at all of its
-//! calls, then at all of its calls and many of its pauses, then at one call or pause at a
-//! time, up to the `--at`th. Each must end as the vector says. With it: that many changed
+//! Without `--mutants` it replays the vectors of the files: first each suspended at all of its
+//! calls, then at all of its calls and many of its pauses, then at one call or pause at a time,
+//! up to the `--at`th. Each must end as the vector requires. With it: that many mutated
 //! snapshots, each of which is refused or runs on within its limits.
 //!
-//! The exit code is 1 if a run ended otherwise, or anything panicked.
+//! The exit code is 1 for a wrong end or a panic.
 
 #![allow(
     clippy::print_stdout,
@@ -22,10 +22,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 
-/// Work between two pauses, where pauses are wanted.
+/// Work between two pauses, for the passes with pauses.
 const SLICES: [u32; 3] = [1, 100, 1_000];
 
-/// Calls or pauses that are taken one at a time unless said otherwise.
+/// Default number of calls or pauses that are tried one at a time.
 const AT: usize = 12;
 
 struct Call {
@@ -60,7 +60,7 @@ fn read_call() -> Result<Call, String> {
     Ok(call)
 }
 
-/// The vectors and deviations of the project.
+/// The vectors and deviations of this project.
 fn own(call: &Call) -> Result<(Vec<PathBuf>, Deviations), String> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut files = call.files.clone();
@@ -73,7 +73,7 @@ fn own(call: &Call) -> Result<(Vec<PathBuf>, Deviations), String> {
     Ok((files, read_deviations(&folder.join("deviations.jsonl"))?))
 }
 
-/// Replays the vectors on one engine; whether all are as they should be.
+/// Replays the vectors on one engine; true if all pass.
 fn pass(what: &str, engine: &SuspendedEngine, call: &Call) -> Result<bool, String> {
     let (files, listed) = own(call)?;
     let started = Instant::now();

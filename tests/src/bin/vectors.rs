@@ -1,9 +1,8 @@
 //! Replays conformance vectors:
 //! `vectors [--engine vm|a99b|oracle] [--deviations FILE] [--bless-deviations] FILE...`
 //!
-//! The last line counts; the exit code is 1 when a vector failed and 2 for a
-//! wrong call. `--bless-deviations` prints a proposed line for each failure
-//! instead of the report.
+//! The last line has the counts; the exit code is 1 for a failed vector and 2 for a wrong call.
+//! `--bless-deviations` prints a proposed line for each failure instead of the report.
 
 use a99_testkit::vectors::{
     ArtifactEngine, Deviations, Engine, OracleEngine, VmEngine, read_deviations, replay,
@@ -73,7 +72,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Prints; a reader that has seen enough is no failure, a full disk is.
+/// Prints the text; a closed pipe is no failure, a full disk is.
 fn show(text: &str, verdict: ExitCode) -> ExitCode {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {

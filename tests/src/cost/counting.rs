@@ -1,10 +1,9 @@
-//! An allocator that counts: live and peak bytes, the largest block, and all that was
-//! ever handed out.
+//! Counting allocator: live and peak bytes, the largest block, and all allocated bytes.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
-/// Passes calls on to the system's allocator and counts them.
+/// Forwards calls to the system's allocator and counts them.
 #[derive(Debug)]
 pub struct Counting {
     counts: AtomicBool,
@@ -15,14 +14,14 @@ pub struct Counting {
 }
 
 impl Counting {
-    /// An allocator that counts from the beginning.
+    /// An allocator that counts from the start.
     #[must_use]
     pub const fn new() -> Counting {
         Counting::with(true, 0)
     }
 
-    /// One that takes no time for counting before [`Self::begin`]. What is in use is then
-    /// said from a large number on, because blocks of before are given back too.
+    /// An allocator that counts, at a cost, only after [`Self::begin`]. Its live bytes start at
+    /// a large number, because blocks allocated earlier are freed too.
     #[must_use]
     pub const fn idle() -> Counting {
         Counting::with(false, usize::MAX / 2)
@@ -38,17 +37,17 @@ impl Counting {
         }
     }
 
-    /// Counts from here on.
+    /// Starts counting.
     pub fn begin(&self) {
         self.counts.store(true, Relaxed);
     }
 
-    /// Bytes that are in use.
+    /// Bytes in use.
     pub fn live(&self) -> usize {
         self.live.load(Relaxed)
     }
 
-    /// The most bytes that were in use since [`Self::forget`].
+    /// Most bytes in use since [`Self::forget`].
     pub fn peak(&self) -> usize {
         self.peak.load(Relaxed)
     }
@@ -58,12 +57,13 @@ impl Counting {
         self.largest.load(Relaxed)
     }
 
-    /// Bytes of all blocks that were ever handed out; of one that grew, what it grew by.
+    /// Bytes of all blocks ever allocated; a grown block counts its growth.
     pub fn total(&self) -> usize {
         self.total.load(Relaxed)
     }
 
-    /// Begins anew: the peak is what is in use, no block was large. Gives what is in use.
+    /// Resets the peak to the bytes in use and the largest block to zero; returns the bytes in
+    /// use.
     pub fn forget(&self) -> usize {
         let live = self.live();
         self.peak.store(live, Relaxed);
@@ -93,8 +93,8 @@ impl Default for Counting {
     }
 }
 
-// SAFETY: every call is passed on to the system's allocator unchanged; the
-// counters touch no memory of anybody's.
+// SAFETY: every call is passed on to the system's allocator unchanged; the counters touch no
+// memory of callers.
 #[allow(unsafe_code, reason = "an allocator that counts")]
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {

@@ -1,28 +1,28 @@
-//! A program as bytes: a head, and steps of a fixed length.
+//! Genome: a program as bytes, a head and steps of a fixed length.
 //!
-//! Any bytes are a genome. Changing a byte changes one choice of one step and leaves
-//! the others as they are, which is what a search by mutation and a fuzzer need both.
+//! Any bytes are a genome. A changed byte changes one choice of one step and no others, which
+//! helps both mutation search and fuzzing.
 
-/// Bytes of the head: size, what is reset each turn, version, shapes of the inputs.
+/// Bytes of the head: size, variables reset each iteration, version, shapes of the inputs.
 pub const HEAD: usize = 16;
 
 /// Bytes of a step.
 pub const STEP: usize = 12;
 
-/// A program has no more steps of its own.
+/// Most own steps of a program.
 pub const MAX_STEPS: usize = 8;
 
-/// A program that tries to be dear, before it is grown.
+/// Genome of a program that tries to be expensive.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Genome {
     /// Choices that concern the whole program.
     pub head: [u8; HEAD],
-    /// Its steps.
+    /// The steps.
     pub steps: Vec<[u8; STEP]>,
 }
 
 impl Genome {
-    /// The genome that these bytes are; those that are missing are zeros.
+    /// Reads a genome; missing bytes are zeros.
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Genome {
         let (head, rest) = bytes.split_at(bytes.len().min(HEAD));
@@ -33,7 +33,7 @@ impl Genome {
         }
     }
 
-    /// Its bytes.
+    /// Bytes of the genome.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let steps = self.steps.iter().flatten();

@@ -1,5 +1,5 @@
-//! A program out of a genome: a loop that nothing but the limits ends, over variables
-//! whose names say of which kind their first values are.
+//! Grows a program from a genome: a loop that only the limits end, over variables whose names
+//! give the kind of their first values.
 
 use super::genome::Genome;
 use super::steps::step;
@@ -9,11 +9,10 @@ use serde_json::{Value as Json, json};
 /// Sizes of the inputs.
 pub const SIZES: [usize; 6] = [10, 30, 300, 3_000, 30_000, 300_000];
 
-/// The first byte that chooses each of them but the first: large ones are seldom, and
-/// take long.
+/// The first byte for each size except the smallest: large sizes are rare, and slow.
 const FROM_BYTE: [u8; 5] = [24, 56, 112, 208, 250];
 
-/// A kind of value, which has variables of its own.
+/// A kind of value, with its variables.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Text,
@@ -45,7 +44,7 @@ pub(crate) const NAMES: [&str; 14] = [
     "s0", "s1", "s2", "l0", "l1", "l2", "o0", "o1", "n0", "n1", "u0", "d0", "x0", "x1",
 ];
 
-/// Those that an input is for, with its name and the place of its shape in the head.
+/// Inputs with their names, places of their shapes in the head, and shapes.
 const INPUTS: [(&str, &str, usize, &[Shape]); 11] = [
     ("s0", "S0", 3, Shape::TEXTS),
     ("s1", "S1", 4, Shape::TEXTS),
@@ -60,23 +59,23 @@ const INPUTS: [(&str, &str, usize, &[Shape]); 11] = [
     ("u0", "U0", 13, Shape::LISTS),
 ];
 
-/// A program, and the one without its steps: what it costs before it begins.
+/// A program, and the same without its steps to measure its fixed cost.
 #[derive(Clone, Debug)]
 pub struct Program {
     /// The program.
     pub ast: Json,
-    /// The same with a loop of no turns.
+    /// The same with a loop without iterations.
     pub idle: Json,
-    /// Its inputs.
+    /// Inputs.
     pub inputs: Vec<(&'static str, Shape)>,
-    /// Their size.
+    /// Size of the inputs.
     pub n: usize,
-    /// What its steps call.
+    /// Rows that its steps call.
     pub rows: Vec<String>,
 }
 
 impl Genome {
-    /// The program, with inputs of no more than `largest`.
+    /// The program, with inputs of at most `largest`.
     #[must_use]
     pub fn program(&self, largest: usize) -> Program {
         let size = SIZES[FROM_BYTE
@@ -143,7 +142,7 @@ impl Genome {
         }
     }
 
-    /// Steps that give variables their first values again, or empty ones.
+    /// Steps that reset variables to their first values, or to empty ones.
     fn resets(&self, is_used: impl Fn(&str) -> bool) -> Vec<Json> {
         let mut out = Vec::new();
         for (place, kind) in [Kind::Text, Kind::List, Kind::Object, Kind::Any]

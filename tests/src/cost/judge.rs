@@ -1,58 +1,57 @@
-//! Memory that a program took of the process, beside what it paid and what the ceiling
-//! says.
+//! Judges a program's memory against its fuel and the ceiling.
 
 use super::counting::Counting;
 use super::{Genome, Made, Program};
 use agent99::{Capabilities, Engine, RunOptions};
 
-/// The heap ceiling of a run whose memory is judged, in bytes.
+/// Heap ceiling of judged runs in bytes.
 pub const CEILING: usize = 8 << 20;
 
-/// The process may hold as many times the ceiling: a quarter more than the run's own
-/// memory, which is what `docs/security.md` promises.
+/// Memory of the process in ceilings: a quarter more than the run's own memory, as
+/// `docs/security.md` promises.
 pub const HELD_FACTOR: f64 = 1.25;
 
-/// Bytes that the process may hold besides: stacks, tables and the error of a run.
+/// Additional bytes of the process: stacks, tables and the error of a run.
 pub const HELD_BESIDES: usize = 1 << 20;
 
-/// Bytes that may be allocated for a unit of fuel. A unit buys 50 microseconds, in which
-/// a core writes some hundred thousand bytes of fresh memory; the ceiling lets a run hold no
-/// more than a few megabytes of them at once.
+/// Bytes that a unit of fuel may allocate. A unit buys 50 microseconds, in which a core writes
+/// some hundred thousand bytes of fresh memory; the ceiling lets a run hold only a few
+/// megabytes of them at once.
 pub const ALLOCATED_BYTES_A_UNIT: f64 = 1_048_576.0;
 
-/// What a run may allocate before any fuel: its start, and one growth of its buffers to the
+/// Bytes that a run may allocate without fuel: its start, and one growth of its buffers to the
 /// ceiling.
 const ALLOCATED_BESIDES: f64 = (2 * CEILING) as f64;
 
-/// A run that used less fuel is judged by what it held alone: what it allocated was for the
-/// copies of its inputs, which are free.
+/// Least fuel for judging allocations. Below it, allocations are mostly copies of the inputs,
+/// which are free.
 const LEAST_FUEL: f64 = 20.0;
 
-/// Inputs of the fuzz target are no larger.
+/// Largest inputs of the fuzz target.
 const LARGEST: usize = 3_000;
 
-/// Fuel of such a run: enough to fill the heap once.
+/// Fuel of a fuzz run: enough to fill the heap once.
 const FUEL: f64 = 400.0;
 
-/// What a run took.
+/// Memory and fuel of a run.
 #[derive(Copy, Clone, Debug)]
 pub struct Memory {
-    /// The most bytes that the process held beyond those before the run.
+    /// Peak bytes of the process above those before the run.
     pub held: usize,
-    /// Bytes that were allocated.
+    /// Allocated bytes.
     pub allocated: usize,
     /// Units of fuel that the run used.
     pub fuel: f64,
 }
 
 impl Memory {
-    /// What was held as a part of what may be.
+    /// Peak memory as a fraction of its bound.
     #[must_use]
     pub fn held_part(&self) -> f64 {
         self.held as f64 / (CEILING as f64 * HELD_FACTOR + HELD_BESIDES as f64)
     }
 
-    /// Bytes that were allocated for a unit of fuel, beyond what any run may.
+    /// Bytes allocated for a unit of fuel, above the free amount.
     #[must_use]
     pub fn allocated_a_unit(&self) -> f64 {
         if self.fuel < LEAST_FUEL {
@@ -61,7 +60,7 @@ impl Memory {
         (self.allocated as f64 - ALLOCATED_BESIDES).max(0.0) / self.fuel
     }
 
-    /// The larger of both, as a part of its bound.
+    /// The larger of both fractions.
     #[must_use]
     pub fn part(&self) -> f64 {
         let allocated = self.allocated_a_unit() / ALLOCATED_BYTES_A_UNIT;
@@ -69,7 +68,7 @@ impl Memory {
     }
 }
 
-/// Runs a program under [`CEILING`] and counts.
+/// Runs a program under [`CEILING`] and measures its memory.
 ///
 /// # Errors
 /// The program is refused.
@@ -103,11 +102,11 @@ pub fn memory(
     })
 }
 
-/// The fuzz target `cost`: the program that these bytes choose holds and allocates no more
-/// than it may. Time is not judged: it differs from run to run.
+/// The fuzz target `cost`: the program of these bytes must hold and allocate at most its
+/// bounds. Time is not judged: it differs from run to run.
 ///
 /// # Panics
-/// If it does.
+/// If a bound is exceeded.
 pub fn judge(data: &[u8], counting: &Counting) {
     use std::sync::LazyLock;
     static ENGINE: LazyLock<Engine> = LazyLock::new(|| Engine::builder().build());

@@ -1,8 +1,8 @@
-//! Programs that try to be dear: made of the engine's own tables of atoms, builtins and
-//! operators, over inputs of hostile shapes, out of bytes.
+//! Expensive programs: generated from the engine's tables of atoms, builtins and operators,
+//! over inputs of hostile shapes, out of bytes.
 //!
-//! `cargo xtask search` looks for those that take most CPU time or memory for their fuel;
-//! the fuzz target `cost` judges memory alone ([`judge`]), which is the same each time.
+//! `cargo xtask search` looks for the most CPU time or memory per fuel; the fuzz target `cost`
+//! judges memory alone ([`judge`]), which is reproducible.
 
 pub mod counting;
 mod genome;

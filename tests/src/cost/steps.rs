@@ -1,5 +1,5 @@
-//! Steps out of bytes: a call of a row of the engine's tables, an operator or a form,
-//! and what stands around it.
+//! Generates steps from bytes: a call of a row of the engine's tables, an operator or a form,
+//! and its surroundings.
 
 use super::genome::STEP;
 use super::grow::{Kind, NAMES, binary, call, id, lit, method, set};
@@ -9,7 +9,7 @@ use agent99::{AtomBody, AtomDef, Binding, Params, all_atoms};
 use serde_json::{Value as Json, json};
 use std::sync::{Arc, LazyLock};
 
-/// The atoms that are no forms, with their schemas.
+/// Atoms that are not control forms, with their schemas.
 static ATOMS: LazyLock<Vec<(Arc<AtomDef>, Json)>> = LazyLock::new(|| {
     let atoms = all_atoms();
     let bodies = atoms
@@ -29,7 +29,7 @@ const OPERATORS: [&str; 14] = [
     "+", "-", "*", "/", "%", "**", "==", "!=", "===", "!==", "<", "<=", ">", ">=",
 ];
 
-/// What a byte of a step chooses.
+/// Choices of a step's bytes.
 struct Choices<'b>(&'b [u8; STEP]);
 
 impl Choices<'_> {
@@ -42,7 +42,7 @@ impl Choices<'_> {
         self.at(1) | self.at(2) << 8
     }
 
-    /// An operand: mostly a variable of the kind, or a literal, or any other variable.
+    /// An operand: usually a variable of the kind, otherwise a literal or any variable.
     fn operand(&self, place: usize, kind: Kind) -> Json {
         let choice = self.at(place);
         match (choice, kind) {
@@ -77,7 +77,7 @@ impl Choices<'_> {
     }
 }
 
-/// A builtin function as a value, to be called for elements.
+/// A builtin function as a callback value.
 fn function_value(choice: usize) -> Json {
     let row = &FUNCTIONS[choice % FUNCTIONS.len()];
     match row.ns {
@@ -86,7 +86,7 @@ fn function_value(choice: usize) -> Json {
     }
 }
 
-/// The step that these bytes are, and what it calls.
+/// The step of these bytes, and the row that it calls.
 pub(crate) fn step(choices: &[u8; STEP], place: usize, helpers: &mut Json) -> (String, Json) {
     let c = Choices(choices);
     let (row, grown) = match c.at(0) % 16 {
@@ -100,7 +100,7 @@ pub(crate) fn step(choices: &[u8; STEP], place: usize, helpers: &mut Json) -> (S
     (row, around(&c, place, grown))
 }
 
-/// A step that keeps a value, uses it as a condition, or keeps more of it.
+/// A step that stores a value, tests it, or accumulates it.
 fn value(c: &Choices<'_>, (row, kind, value): (String, Kind, Json)) -> (String, Json) {
     let choice = c.at(9);
     let names = match choice {
@@ -119,7 +119,7 @@ fn value(c: &Choices<'_>, (row, kind, value): (String, Kind, Json)) -> (String, 
     (row, set(name, value))
 }
 
-/// What stands around a step.
+/// Wraps a step.
 fn around(c: &Choices<'_>, place: usize, step: Json) -> Json {
     let count = [2, 10, 100, 1_000][c.at(8) % 4];
     let turn = format!("k{place}");
@@ -150,7 +150,7 @@ fn kind_of(receiver: Receiver, choice: usize) -> Kind {
     }
 }
 
-/// What a method or function gives, called on a value of this kind.
+/// Kind of the result of a method or function that is called on a value of this kind.
 fn kind_given(gives: Gives, of: Kind) -> Kind {
     match gives {
         Gives::List | Gives::Texts | Gives::Items => Kind::List,
@@ -206,7 +206,7 @@ fn atom(c: &Choices<'_>) -> (String, Json) {
         return (name.to_owned(), step);
     };
     for (place, param) in params.iter().enumerate() {
-        // Inputs behind the first are left out now and then.
+        // Optional inputs are sometimes left out.
         let at = 3 + place % 4;
         if place > 0 && c.at(10) >> (place % 8) & 1 == 1 && c.at(at).is_multiple_of(2) {
             continue;
@@ -324,7 +324,7 @@ fn form(c: &Choices<'_>, place: usize, helpers: &mut Json) -> (String, Json) {
         inner.rotate_left(2);
         inner
     }));
-    // What a body does for each item: nothing, the item, or something with it.
+    // Body for each item: empty, the item, or an operation on it.
     let each = match c.at(4) % 4 {
         0 => vec![],
         1 => vec![set("result", id("it"))],

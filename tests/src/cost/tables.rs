@@ -1,8 +1,8 @@
-//! Texts and literals that are worth a try: patterns, templates, conditions, schemas.
+//! Interesting texts and literals: patterns, templates, conditions, schemas.
 
 use serde_json::{Value as Json, json};
 
-/// Parts of regular expressions, and what stands behind one.
+/// Parts of regular expressions, and suffixes of a part.
 const PARTS: [&str; 20] = [
     "a",
     "lorem",
@@ -47,7 +47,7 @@ pub(crate) fn pattern(choices: &[u8]) -> String {
 /// Flags of regular expressions.
 pub(crate) const FLAGS: [&str; 6] = ["", "i", "u", "s", "m", "iu"];
 
-/// Texts for an input that no variable can give, and for all others.
+/// Texts for inputs that take no variable, and for others.
 pub(crate) const TEXTS: [&str; 16] = [
     "",
     "x",
@@ -117,7 +117,7 @@ pub(crate) const FORMULAS: [&str; 8] = [
     "abs(n0 - n1) / 3",
 ];
 
-/// Numbers: small, whole, at the borders of formats, none.
+/// Numbers: small, whole, at limits of formats, NaN.
 pub(crate) const NUMBERS: [f64; 16] = [
     0.0,
     1.0,

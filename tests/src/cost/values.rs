@@ -1,4 +1,4 @@
-//! Values by shape and size: what `cargo xtask rates` and `cargo xtask search` work on.
+//! Values by shape and size, for `cargo xtask rates` and `cargo xtask search`.
 
 use agent99::{Text, Value};
 use serde_json::{Value as Json, json};
@@ -7,7 +7,7 @@ use std::collections::HashMap;
 /// A kind of value; `n` is the size.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Shape {
-    /// 0.
+    /// The number 0.
     Zero,
     /// 7.25.
     Number,
@@ -21,7 +21,7 @@ pub enum Shape {
     Twice,
     /// A comma.
     Comma,
-    /// No text.
+    /// The empty text.
     Empty,
     /// Two letters.
     Piece,
@@ -51,17 +51,17 @@ pub enum Shape {
     JsonEscapes,
     /// n units of XML: empty elements.
     XmlElements,
-    /// The same, and the root is never closed.
+    /// The same with an unclosed root.
     XmlOpen,
-    /// n units of XML that is never closed: elements and comments.
+    /// n units of unclosed XML: elements and comments.
     XmlComments,
-    /// n units of XML that is never closed: texts between elements.
+    /// n units of unclosed XML: texts between elements.
     XmlTexts,
     /// n units of XML: one text of references.
     XmlReferences,
-    /// n units of XML that is never closed: elements of attributes.
+    /// n units of unclosed XML: elements of attributes.
     XmlAttributes,
-    /// n units of XML that is never closed: elements in elements.
+    /// n units of unclosed XML: nested elements.
     XmlDeep,
     /// n hexadecimal escapes of a URI, about.
     Percents,
@@ -89,10 +89,9 @@ pub enum Shape {
     Small,
     /// n times the same text.
     Same,
-    /// n texts of one letter beyond ASCII, of which few are alike.
+    /// n texts of one letter beyond ASCII, few of them equal.
     Letters,
-    /// n arrays and objects within each other, as deep as the host lets them, beside
-    /// each other.
+    /// n arrays and objects, nested as deep as the host allows, side by side.
     Deep,
     /// n texts, numbers, flags, arrays and objects in turn.
     Mixed,
@@ -104,7 +103,7 @@ pub enum Shape {
     Tree,
     /// n dates as texts.
     DateTexts,
-    /// n arrays of nothing.
+    /// n empty arrays.
     Hollow,
     /// n units of letters with composed accents, syllables and ligatures.
     Accents,
@@ -129,7 +128,7 @@ pub enum Shape {
 }
 
 impl Shape {
-    /// Those that are texts.
+    /// Shapes of texts.
     pub const TEXTS: &[Shape] = &[
         Shape::Text,
         Shape::Wide,
@@ -160,7 +159,7 @@ impl Shape {
         Shape::Letter,
     ];
 
-    /// Those that are arrays.
+    /// Shapes of arrays.
     pub const LISTS: &[Shape] = &[
         Shape::Numbers,
         Shape::Texts,
@@ -179,7 +178,7 @@ impl Shape {
         Shape::Hollow,
     ];
 
-    /// Those that are objects.
+    /// Shapes of objects.
     pub const OBJECTS: &[Shape] = &[
         Shape::Record,
         Shape::Numbered,
@@ -188,7 +187,7 @@ impl Shape {
         Shape::Tree,
     ];
 
-    /// Those that are numbers.
+    /// Shapes of numbers.
     pub const NUMBERS: &[Shape] = &[
         Shape::Number,
         Shape::Zero,
@@ -202,7 +201,7 @@ impl Shape {
 }
 
 impl Shape {
-    /// Whether it grows with n.
+    /// True if the value grows with n.
     pub fn scales(self) -> bool {
         use Shape::*;
         !matches!(
@@ -344,7 +343,7 @@ trait Pipe: Sized {
 
 impl<T> Pipe for T {}
 
-/// Brackets, nested as deep as text of arrays may be.
+/// Brackets, nested as deep as array text may be.
 fn deep() -> String {
     format!("{}{}", "[".repeat(250), "]".repeat(250))
 }
@@ -361,12 +360,12 @@ fn filled(n: usize, start: &str, piece: &str, end: &str) -> String {
     format!("{start}{}{end}", piece.repeat(times))
 }
 
-/// A number without order.
+/// A pseudo-random number.
 fn scatter(i: usize) -> u32 {
     ((i as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 33) as u32
 }
 
-/// Values that were made already.
+/// Cache of values.
 #[derive(Debug, Default)]
 pub struct Made(HashMap<(Shape, usize), Value>);
 
@@ -379,7 +378,7 @@ impl Made {
             .clone()
     }
 
-    /// Lets go of values of other sizes.
+    /// Drops values of other sizes.
     pub fn keep(&mut self, n: usize) {
         self.0.retain(|(_, size), _| *size == n);
     }

@@ -1,11 +1,10 @@
-//! Damage to artifacts: whatever bytes arrive, reading them ends in a refusal or
-//! in a program that runs within its limits.
+//! Damaged artifacts: reading any bytes ends in a refusal, or in a program that runs within its
+//! limits.
 //!
-//! A file's hash keeps accidents out, not enemies, who can compute it. So bytes
-//! are changed and the hash is made right again, which lets the checks behind
-//! it be reached. What is accepted runs with the deadline off: only fuel and
-//! heap stop it, and a run that takes longer than any honest one could at that
-//! fuel counts as a failure.
+//! A file's hash detects accidents, not attackers, who can compute it. So bytes are changed and
+//! the hash is corrected, which exercises the later checks. Accepted programs run without a
+//! deadline: only fuel and heap stop them, and a run that takes longer than any honest one with
+//! that fuel counts as a failure.
 
 use super::{ENGINE, HEAP_BYTES};
 use crate::numbers::Numbers;
@@ -15,7 +14,7 @@ use a99_core::verify::Artifact;
 use agent99::{Capabilities, Engine, ErrorCode, RunOptions, Value};
 use sha2::{Digest, Sha256};
 
-/// Bytes of the header, and where its hash and length stand (`docs/a99b.md`).
+/// Bytes of the header, with the places of its hash and length (`docs/a99b.md`).
 const HEADER: usize = 64;
 const HASH: usize = 32;
 const LENGTH: usize = 24;
@@ -23,12 +22,11 @@ const LENGTH: usize = 24;
 /// Fuel of a run.
 const FUEL: f64 = 5.0;
 
-/// The longest that a run with so little fuel may take in milliseconds, far
-/// beyond what an honest one takes even on a busy machine: one that the deadline
-/// had to end was not metered.
+/// Longest time of a run with so little fuel in milliseconds, far above an honest one even on a
+/// busy machine: a slower run was not metered.
 const TOO_LONG_MS: u64 = 20_000;
 
-/// Words that are put in place of others: limits, and what they are next to.
+/// Replacement words: limits and their neighbours.
 const WORDS: [u32; 12] = [
     0,
     1,
@@ -44,16 +42,16 @@ const WORDS: [u32; 12] = [
     64,
 ];
 
-/// What became of bytes.
+/// Outcome of reading bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// Refused with this code.
     Refused(&'static str),
-    /// Accepted, and its run ended: with the code of an error, or none.
+    /// Accepted, and its run ended, possibly with an error.
     Ran(Option<ErrorCode>),
 }
 
-/// Gives bytes the hash that their content has.
+/// Sets the correct hash of the content.
 pub fn correct_hash(bytes: &mut [u8]) {
     if bytes.len() < HEADER {
         return;
@@ -66,10 +64,10 @@ pub fn correct_hash(bytes: &mut [u8]) {
     bytes[HASH..HEADER].copy_from_slice(&hash.finalize());
 }
 
-/// Reads bytes as a file; what is accepted runs with little.
+/// Reads bytes as a file; an accepted program runs with little fuel.
 ///
 /// # Panics
-/// If anything does, fuel is overdrawn, or a run does not end.
+/// If any step panics, fuel is overdrawn, or a run does not end.
 pub fn attempt(bytes: &[u8]) -> Fate {
     let agent = match ENGINE.load(bytes) {
         Ok(agent) => agent,
@@ -85,10 +83,10 @@ pub fn attempt(bytes: &[u8]) -> Fate {
     let outcome = ENGINE.run_sync_with(&agent, args(), options, Capabilities::none());
     let error = outcome.error.map(|error| error.code);
     assert_ne!(error, Some(ErrorCode::RunTimeout), "the run went on");
-    // Whatever a file says is not the engine's fault.
+    // An internal error would be the engine's fault, for any file.
     assert_ne!(error, Some(ErrorCode::Internal), "the engine blames itself");
-    // What cannot be paid any more is charged and not done: only then is more
-    // used than was there.
+    // Work that cannot be paid is charged but not done: only then is more fuel used than
+    // available.
     if error != Some(ErrorCode::OutOfFuel) {
         assert!(
             outcome.fuel_used.micro() <= budget.micro(),
@@ -105,11 +103,11 @@ fn args() -> Value {
     Value::Object(members.into_iter().collect())
 }
 
-/// Any bytes, as they are and with the right hash. What decodes is written
-/// again as it was read.
+/// Any bytes, unchanged and with the correct hash. Decoded files are written again without
+/// change.
 ///
 /// # Panics
-/// If it is not, or [`attempt`] does.
+/// If they change, or [`attempt`] panics.
 pub fn any_bytes(data: &[u8]) {
     let mut bytes = data.to_vec();
     for corrected in [false, true] {
@@ -128,11 +126,10 @@ pub fn any_bytes(data: &[u8]) {
     }
 }
 
-/// The first half of the bytes chooses a program, the second how its file is
-/// changed.
+/// The first half of the bytes chooses a program, the second half the changes of its file.
 ///
 /// # Panics
-/// If [`attempt`] does.
+/// If [`attempt`] panics.
 pub fn mutated(data: &[u8]) {
     let (seed, damage) = data.split_at(data.len() / 2);
     let program = crate::generate::Case::from_bytes(seed).program();
@@ -151,12 +148,12 @@ pub fn mutated(data: &[u8]) {
     attempt(&mutant);
 }
 
-/// Changes a file in one to three places and corrects the hash: `mutant` becomes
-/// a changed copy of `file`. Its room is used again.
+/// Changes a file in one to three places and corrects the hash: `mutant` becomes a changed copy
+/// of `file`. Its capacity is reused.
 pub fn mutate(file: &[u8], mutant: &mut Vec<u8>, numbers: &mut Numbers) {
     mutant.clear();
     mutant.extend_from_slice(file);
-    // Mostly what the machine runs; names and source seldom change a fate.
+    // Mostly executed parts; names and source rarely change the outcome.
     let functions = section(file, 16).unwrap_or(HEADER..file.len());
     for _ in 0..=numbers.below(3) {
         if numbers.below(2) == 0 {
@@ -175,7 +172,7 @@ pub fn mutate(file: &[u8], mutant: &mut Vec<u8>, numbers: &mut Numbers) {
     correct_hash(mutant);
 }
 
-/// Where the section of this number lies.
+/// The range of the section with this number.
 fn section(file: &[u8], wanted: u32) -> Option<std::ops::Range<usize>> {
     let word = |at: usize| {
         let bytes = file.get(at..at + 4)?;
@@ -189,8 +186,8 @@ fn section(file: &[u8], wanted: u32) -> Option<std::ops::Range<usize>> {
     Some(start..start + word(at + 8)? as usize)
 }
 
-/// One change of an instruction of the main program that leaves it one: an
-/// operand, a copy of another, or a swap with it.
+/// One change of an instruction of the main program that leaves it valid in form: an operand, a
+/// copy of another, or a swap with it.
 fn change_op(bytes: &mut [u8], functions: usize, numbers: &mut Numbers) {
     // Before the code: count, name, params, registers, slots, length.
     let first = functions + 4 + 4 + 1 + 1 + 4 + 4;
@@ -210,7 +207,7 @@ fn change_op(bytes: &mut [u8], functions: usize, numbers: &mut Numbers) {
         1 => (0..8).for_each(|i| bytes.swap(at + i, other + i)),
         2 => bytes[at] = bytes[other],
         n => {
-            // An operand of a byte that is used, or the low byte of the word.
+            // A used byte operand, or the low byte of the word.
             let operand = at + [1, 2, 3, 4, 4][n - 3];
             let small = numbers.below(12) as u8;
             bytes[operand] = match numbers.below(3) {
@@ -248,7 +245,7 @@ pub(super) fn change(bytes: &mut Vec<u8>, range: std::ops::Range<usize>, numbers
                 field.copy_from_slice(&word);
             }
         }
-        // Fields and instructions change places, or are there twice.
+        // Swaps or duplicates fields and instructions.
         49..=61 => {
             let size = [4, 8, 8, 16][numbers.below(4)];
             let (a, b) = (at.min(other), at.max(other));
@@ -271,8 +268,7 @@ pub(super) fn change(bytes: &mut Vec<u8>, range: std::ops::Range<usize>, numbers
     }
 }
 
-/// Files to change: the examples' and generated programs, whole and stripped,
-/// each small.
+/// Files to mutate: the examples' and generated programs, whole and stripped, each small.
 ///
 /// # Panics
 /// If none compiles.

@@ -1,5 +1,5 @@
-//! Chains of builder calls out of bytes: what the builder writes is read again
-//! as the same program, and faults of the chain are all found.
+//! Chains of builder calls out of bytes: the builder's output is read back as the same program,
+//! and all errors of the chain are found.
 
 mod operands;
 mod steps;
@@ -13,14 +13,13 @@ use a99_core::text::Text;
 use agent99::{Agent, Refused};
 use std::cell::{Cell, RefCell};
 
-/// How deep bodies and operands nest: enough for each kind inside each other.
+/// Deepest nesting of bodies and operands: enough to combine all kinds.
 const MAX_DEPTH: u32 = 6;
 
-/// Makes the chain that the bytes choose, and holds the program against its
-/// JSON.
+/// Builds the chain of the bytes, and compares the program with its JSON.
 ///
 /// # Panics
-/// If they differ, or a fault was missed or made up.
+/// If they differ, or an error is missed or invented.
 pub(super) fn round_trip(data: &[u8]) {
     let grower = Grower::new(data);
     let program = grower.chain(Builder::new(), 0);
@@ -46,7 +45,7 @@ pub(super) fn round_trip(data: &[u8]) {
     assert_eq!(shown(&from_chain), shown(&from_value));
 }
 
-/// What a compiler said and made: findings with their places, and code.
+/// Result of a compilation: findings with their places, and code.
 fn shown(compiled: &Result<Agent, Refused>) -> (Vec<(&str, &str)>, Vec<String>) {
     let (findings, code) = match compiled {
         Ok(agent) => (agent.warnings(), disassemble(agent.artifact().program())),
@@ -56,7 +55,7 @@ fn shown(compiled: &Result<Agent, Refused>) -> (Vec<(&str, &str)>, Vec<String>) 
     (places.collect(), code.lines().map(str::to_owned).collect())
 }
 
-/// Whether there is a step whose result can be named.
+/// True if the chain has a step whose result can be named.
 fn captures(chain: &Builder) -> bool {
     chain
         .steps()
@@ -64,10 +63,10 @@ fn captures(chain: &Builder) -> bool {
         .is_some_and(|step| step.as_object().is_some())
 }
 
-/// Grows a chain; bodies share the bytes, which is why they are in cells.
+/// Grows a chain; bodies share the bytes, so that they are in cells.
 struct Grower<'b> {
     choices: RefCell<Choices<'b>>,
-    /// Faults that the builder must find.
+    /// Errors that the builder must find.
     faults: Cell<usize>,
 }
 
@@ -95,7 +94,7 @@ impl<'b> Grower<'b> {
         self.faults.set(self.faults.get() + count);
     }
 
-    /// A name, some of them awkward.
+    /// A name, sometimes an awkward one.
     fn name(&self) -> &'static str {
         const NAMES: [&str; 10] = [
             "a",
@@ -123,8 +122,7 @@ impl<'b> Grower<'b> {
         }
     }
 
-    /// More steps, as many as the bytes say; each is one more, and a capture
-    /// is none.
+    /// More steps, as many as the bytes choose; a capture does not count as one.
     fn chain(&self, mut chain: Builder, depth: u32) -> Builder {
         let mut helpers = false;
         let mut schema = false;

@@ -1,4 +1,4 @@
-//! Damage to compiled programs: what the verifier lets through must run.
+//! Damaged programs: a program that the verifier accepts must run.
 
 use super::{ENGINE, little};
 use a99_core::program::{Op, Program};
@@ -6,11 +6,11 @@ use a99_core::value::Value;
 use a99_core::verify::verify;
 use agent99::Capabilities;
 
-/// Compiles a program, damages it as the bytes say (four for each place), and
-/// runs what the verifier accepts.
+/// Compiles a program, damages it by the bytes (four for each place), and runs it if the
+/// verifier accepts it.
 ///
 /// # Panics
-/// If anything does.
+/// If any step panics.
 pub(super) fn damaged(program: &Value, damage: &[u8]) {
     let Ok(agent) = ENGINE.compile_value(program) else {
         return;

@@ -1,8 +1,7 @@
-//! Damage to snapshots: whatever bytes arrive, restoring them ends in a refusal or in a
-//! run that goes on within its limits.
+//! Damaged snapshots: restoring any bytes ends in a refusal, or in a run that continues within
+//! its limits.
 //!
-//! The hash keeps accidents out, not enemies: bytes are changed and the hash is made
-//! right again.
+//! The hash detects accidents, not attackers: bytes are changed and the hash is corrected.
 
 use super::artifact::{Fate, change};
 use super::{ENGINE, HEAP_BYTES};
@@ -19,26 +18,25 @@ use std::sync::LazyLock;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-/// Bytes of the header, and where its length and hash stand (`docs/snapshot.md`).
+/// Bytes of the header, with the places of its length and hash (`docs/snapshot.md`).
 const HEADER: usize = 52;
 const LENGTH: usize = 12;
 const HASH: usize = 20;
 
-/// Fuel of the runs whose snapshots are changed.
+/// Fuel of the runs whose snapshots are mutated.
 const FUEL: f64 = 100.0;
 
-/// Steps of the host after which a run counts as endless: it has fuel for far fewer
-/// blocks.
+/// Host steps after which a run counts as endless: its fuel pays for far fewer blocks.
 const STEPS: usize = 1_000_000;
 
-/// The longest that is waited for an answer, in time of the run.
+/// Longest wait for an answer, in time of the run.
 const LATE: Duration = Duration::from_secs(3600);
 
-/// Calls of a run at which it is suspended, and pauses.
+/// Calls and pauses of a run at which it is suspended.
 const CALLS: usize = 8;
 const PAUSES: usize = 24;
 
-/// A snapshot and what it is restored with.
+/// A snapshot with the data to restore it.
 pub struct Saved {
     agent: Agent,
     options: RunOptions,
@@ -54,7 +52,7 @@ impl std::fmt::Debug for Saved {
     }
 }
 
-/// Programs whose runs hold what runs can hold.
+/// Programs whose runs contain every kind of state.
 const PROGRAMS: [&str; 4] = [
     include_str!("snapshot/state.json"),
     include_str!("snapshot/nested.json"),
@@ -62,8 +60,8 @@ const PROGRAMS: [&str; 4] = [
     include_str!("snapshot/several.json"),
 ];
 
-/// Snapshots of the programs here, at their calls and some of their pauses, traced and
-/// not.
+/// Snapshots of these programs, at their calls and some of their pauses, with and without
+/// trace.
 pub static SEEDS: LazyLock<Vec<Saved>> = LazyLock::new(|| {
     let mut seeds = Vec::new();
     for program in PROGRAMS {
@@ -100,10 +98,10 @@ fn start(agent: &Agent, options: &RunOptions) -> Run {
     run
 }
 
-/// Answers what a run asks until it ends; `at` is told of each call and pause.
-/// Fuel beyond the budget that atoms and answers of these runs charge, at most.
+/// Most fuel beyond the budget that atoms and answers of these runs charge.
 const MORE: f64 = 1_000_000.0;
 
+/// Answers the calls of a run until it ends; `at` sees each call and pause.
 fn drive(run: &mut Run, at: &mut dyn FnMut(&Run, bool)) -> Fate {
     let mut now = Duration::ZERO;
     let mut open = Vec::new();
@@ -117,7 +115,7 @@ fn drive(run: &mut Run, at: &mut dyn FnMut(&Run, bool)) -> Fate {
                     run.answer(&id, answer(*call, step)).expect("it waits");
                     at(run, true);
                 }
-                // Only calls that were answered before.
+                // Only calls that were already answered.
                 None => now = until.unwrap_or(LATE).max(now),
             },
             Next::Call(call) => {
@@ -127,11 +125,11 @@ fn drive(run: &mut Run, at: &mut dyn FnMut(&Run, bool)) -> Fate {
             Next::Done(outcome) => {
                 let error = outcome.error.map(|error| error.code);
                 assert_ne!(error, Some(ErrorCode::Internal), "the engine blames itself");
-                // What an atom charged for a call under way is paid when its run is stopped,
-                // though it be more than there is. Nothing runs after that.
+                // A stopped run pays for an atom's call in flight, even beyond its fuel.
+                // Nothing runs after that.
                 let stopped = Some(ErrorCode::RunTimeout);
                 let used = outcome.fuel_used.to_f64();
-                // An answer may have used some more; no count is beyond all measure.
+                // An answer may have used more; the bound excludes absurd counts.
                 assert!(used <= FUEL + MORE, "{used} units of {FUEL}, and {error:?}");
                 if error != Some(ErrorCode::OutOfFuel) && error != stopped {
                     assert!(used <= FUEL, "{used} units of {FUEL}, and {error:?}");
@@ -143,7 +141,7 @@ fn drive(run: &mut Run, at: &mut dyn FnMut(&Run, bool)) -> Fate {
     panic!("the run went on");
 }
 
-/// What a call gets: stores answer themselves.
+/// The answer to a call: stores answer by themselves.
 fn answer(call: Call, step: usize) -> Result<HostReply, AtomError> {
     const STORES: [&str; 5] = [
         "storeGet",
@@ -166,7 +164,7 @@ fn answer(call: Call, step: usize) -> Result<HostReply, AtomError> {
     }
 }
 
-/// Gives bytes the length and the hash that their content has.
+/// Sets the correct length and hash of the content.
 pub fn correct(bytes: &mut [u8]) {
     if bytes.len() < HEADER {
         return;
@@ -177,11 +175,11 @@ pub fn correct(bytes: &mut [u8]) {
     bytes[HASH..HEADER].copy_from_slice(&hash);
 }
 
-/// Restores bytes as a snapshot like another one; a run that is accepted goes on to its
-/// end, and can be suspended on the way.
+/// Restores bytes as a variant of another snapshot; an accepted run continues to its end, with
+/// suspensions.
 ///
 /// # Panics
-/// If anything does, fuel is overdrawn, or a run does not end.
+/// If any step panics, fuel is overdrawn, or a run does not end.
 pub fn attempt(like: &Saved, bytes: &[u8]) -> Fate {
     let granted = Capabilities::none();
     let mut run = match ENGINE.restore(&like.agent, bytes, like.options.clone(), granted) {
@@ -203,7 +201,7 @@ pub fn attempt(like: &Saved, bytes: &[u8]) -> Fate {
     })
 }
 
-/// Ends of counters and of what they count towards.
+/// Boundary values of counters and limits.
 pub const ENDS: [u64; 5] = [
     u64::MAX,
     u64::MAX - 1,
@@ -212,7 +210,7 @@ pub const ENDS: [u64; 5] = [
     u32::MAX as u64,
 ];
 
-/// A copy of a snapshot with an end of a counter at one place, corrected.
+/// A copy of a snapshot with a counter at a boundary value, corrected.
 pub fn end_at(bytes: &[u8], at: usize, end: u64) -> Vec<u8> {
     let mut changed = bytes.to_vec();
     if let Some(field) = changed.get_mut(at..at + 8) {
@@ -222,13 +220,12 @@ pub fn end_at(bytes: &[u8], at: usize, end: u64) -> Vec<u8> {
     changed
 }
 
-/// Bytes before the run itself: the header, and what a snapshot is bound to.
+/// Bytes before the run's state: the header, and the bindings of a snapshot.
 pub const BEFORE_THE_RUN: usize = HEADER + 32 + 32 + 8 + 4;
 
-/// Changes a snapshot in one to three places and corrects it: `mutant` becomes a changed
-/// copy of it.
+/// Changes a snapshot in one to three places and corrects it: `mutant` becomes a changed copy.
 pub fn mutate(bytes: &[u8], mutant: &mut Vec<u8>, numbers: &mut Numbers) {
-    /// Of what the snapshot is bound to little is worth changing.
+    /// The bindings are rarely worth changing.
     const BINDING: usize = HEADER + 72;
     mutant.clear();
     mutant.extend_from_slice(bytes);
@@ -240,11 +237,11 @@ pub fn mutate(bytes: &[u8], mutant: &mut Vec<u8>, numbers: &mut Numbers) {
     correct(mutant);
 }
 
-/// The first byte chooses a snapshot, the others how it is changed; then the bytes as
-/// they are, as a snapshot.
+/// The first byte chooses a snapshot, the others its changes; then the unchanged bytes are
+/// tried as a snapshot.
 ///
 /// # Panics
-/// If [`attempt`] does.
+/// If [`attempt`] panics.
 pub fn any_bytes(data: &[u8]) {
     let Some((first, rest)) = data.split_first() else {
         return;

@@ -3,8 +3,8 @@
 use super::{ENGINE, little};
 use agent99::{Capabilities, ErrorCode, Outcome};
 
-/// Any text as a source: it is refused with places in it, or stands for JSON that compiles
-/// to the same program and gives the same.
+/// Any text as a source: it is refused with places in it, or its JSON compiles to the same
+/// program with the same result.
 ///
 /// # Panics
 /// If a finding has no place in the text, or the two forms differ.
@@ -26,7 +26,7 @@ pub fn any_text(data: &[u8]) {
     assert!(document.has_origin());
     let json = document.source().map(<[u8]>::to_vec).unwrap_or_default();
     let (Ok(source), Ok(json)) = (ENGINE.compile_source(data), ENGINE.compile(json)) else {
-        // Limits of programs hold for both.
+        // Limits of programs apply to both.
         return;
     };
     let outcomes = [&source, &json].map(|agent| little(agent, Capabilities::none()));
@@ -37,7 +37,7 @@ pub fn any_text(data: &[u8]) {
         let error = outcome.error.as_ref();
         error.is_some_and(|error| error.code == ErrorCode::RunTimeout)
     };
-    // The texts of errors name what is written, so that a program that catches one may go on
+    // Error texts quote the source, so that a program that catches one may continue
     // differently.
     let catches = data.windows(5).any(|word| word == b"catch");
     if !is_late(&source) && !is_late(&json) && !catches {

@@ -1,4 +1,4 @@
-//! Atoms that programs of the generator do not use.
+//! Atoms that the generator leaves out.
 
 /// Their names, and why.
 pub const LEFT_OUT: &[(&str, &str)] = &[

@@ -1,5 +1,4 @@
-//! Builtin calls: every row of the tables of `core`, each with arguments that
-//! make sense.
+//! Calls of builtins: every row of the tables of `core`, each with meaningful arguments.
 
 use super::expr::ident;
 use super::{Generator, Kind};
@@ -248,7 +247,7 @@ pub const MEMBERS: &[(Receiver, &str)] = &[
     (Receiver::Date, "dayOfWeek"),
 ];
 
-/// Functions that no two engines need to agree on: `namespace.name`, and why.
+/// Functions on which engines need not agree: `namespace.name`, and why.
 pub const LEFT_OUT: &[(&str, &str)] = &[
     ("Math.random", "gives another number each time"),
     ("Date.now", "tells the time"),
@@ -267,7 +266,7 @@ pub const LEFT_OUT: &[(&str, &str)] = &[
     ("Schema.undefined", PLAINER),
 ];
 
-/// Methods that the oracle does otherwise, and how.
+/// Methods where the oracle differs, and how.
 pub const METHODS_LEFT_OUT: &[(Receiver, &str, &str)] = &[
     (
         Receiver::Array,
@@ -281,11 +280,10 @@ pub const METHODS_LEFT_OUT: &[(Receiver, &str, &str)] = &[
 /// Why methods that take a key are left out.
 const KEY: &str = "the oracle does not pay for the text of a key that is none";
 
-/// Why builders of schemas are left out; `vm/src/builtins/schemas/tests.rs` has
-/// what they must give.
+/// Why schema builders are left out; `vm/src/builtins/schemas/tests.rs` tests them.
 const PLAINER: &str = "the oracle builds a plainer schema";
 
-/// Methods that call back, with builtin functions for it.
+/// Methods with callbacks, here builtin functions.
 const CALLED_BACK: &[&str] = &[
     "parseFloat",
     "isNaN",
@@ -304,7 +302,7 @@ const DATES: &[&str] = &[
 ];
 
 impl Generator<'_> {
-    /// A call of any builtin, or a member that a kind of value has.
+    /// A call of any builtin, or a member of a value.
     pub(super) fn builtin(&mut self) -> Json {
         match self.choices.below(8) {
             0..=2 => {
@@ -326,7 +324,7 @@ impl Generator<'_> {
                 let call = json!({"$expr": "methodCall", "object": object, "method": name,
                                   "arguments": arguments});
                 match receiver {
-                    // What came of it as a text: results hold no sets and dates.
+                    // The result as text: results cannot hold sets and dates.
                     Receiver::Set | Receiver::Date => {
                         self.call_static("JSON", "stringify", vec![call])
                     }
@@ -336,7 +334,7 @@ impl Generator<'_> {
         }
     }
 
-    /// Some of the arguments, the first ones.
+    /// A prefix of the arguments.
     fn arguments_of(&mut self, kinds: &[Kind]) -> Vec<Json> {
         let n = kinds.len() - usize::from(!kinds.is_empty() && self.choices.one_in(4));
         kinds[..n].iter().map(|kind| self.argument(*kind)).collect()
@@ -344,7 +342,7 @@ impl Generator<'_> {
 
     fn argument(&mut self, kind: Kind) -> Json {
         match kind {
-            // Of rows that want a function.
+            // For rows that take a function.
             Bool => ident(CALLED_BACK[self.choices.below(CALLED_BACK.len())]),
             kind => self.expr(kind),
         }

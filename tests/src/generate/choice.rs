@@ -1,6 +1,6 @@
-//! Choices out of a string of bytes.
+//! Choices from a string of bytes.
 
-/// Bytes that are used up one by one; then zeros.
+/// Bytes consumed one by one, then zeros.
 pub(crate) struct Choices<'b> {
     bytes: &'b [u8],
     at: usize,
@@ -11,7 +11,7 @@ impl<'b> Choices<'b> {
         Choices { bytes, at: 0 }
     }
 
-    /// Whether all bytes are used up.
+    /// True once all bytes are consumed.
     pub(crate) fn is_empty(&self) -> bool {
         self.at >= self.bytes.len()
     }

@@ -3,8 +3,8 @@
 use super::{Generator, Kind, NAMES};
 use serde_json::{Map, Value as Json, json};
 
-/// Texts that data is made of: short and long, beyond ASCII, with surrogate
-/// pairs, numbers, and what templates and `replace` look for.
+/// Texts in data: short and long, beyond ASCII, with surrogate pairs, numbers, and patterns of
+/// templates and `replace`.
 const TEXTS: &[&str] = &[
     "a",
     "",
@@ -121,7 +121,7 @@ impl Generator<'_> {
             };
         }
         self.depth += 1;
-        // Now and then a value of another kind: coercions and errors.
+        // Sometimes a value of another kind, for coercions and errors.
         let kind = if self.choices.one_in(12) {
             Kind::Any
         } else {

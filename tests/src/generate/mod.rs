@@ -1,16 +1,14 @@
-//! Random well-typed programs with everything a run is given: arguments,
-//! options, and a host that answers by a script.
+//! Random well-typed programs with all their inputs: arguments, options, and a scripted host.
 //!
-//! A program grows from a string of bytes, each of which makes one choice; a
-//! byte of 0, and the end of the string, choose the simplest. So any bytes are
-//! a program, a shorter string is a smaller one, and one generator serves
-//! property tests (which shrink bytes) and fuzz targets (which mutate them).
+//! A program grows from a string of bytes, each of which makes one choice; a byte of 0, and the
+//! end of the string, choose the simplest. So any bytes are a program, a shorter string is a
+//! smaller one, and one generator serves property tests (which shrink bytes) and fuzz targets
+//! (which mutate them).
 //!
-//! Left out is what no two engines need to agree on: random numbers, the texts
-//! of errors as values (their lengths cost fuel, and engines word some), the
-//! clock, comparison functions in `sort` (how often one is called is the
-//! engine's business), and bodies of `memoize` without a key (which variables
-//! they are found by is, too).
+//! Left out are features on which engines need not agree: random numbers, error texts as values
+//! (their lengths cost fuel, and engines word some), the clock, comparison functions in `sort`
+//! (the number of calls is unspecified), and bodies of `memoize` without a key (their key is
+//! engine-specific too).
 
 pub mod atoms;
 pub mod builtins;
@@ -26,11 +24,10 @@ use choice::Choices;
 use proptest::prelude::*;
 use serde_json::{Map, Value as Json, json};
 
-/// Longest string of bytes that a property test starts from.
+/// Longest byte string of a property test.
 const MAX_BYTES: usize = 1_200;
 
-/// A program and what it is run with, in the format of vectors without their
-/// `expect`.
+/// A program and its inputs, in the format of vectors without `expect`.
 #[derive(Clone)]
 pub struct Case(Json);
 
@@ -47,8 +44,8 @@ impl Case {
         Case::grow(Generator::new(bytes))
     }
 
-    /// The same with calls of every builtin and atom. The oracle does not agree
-    /// about all of them yet, so that fuzzing does without.
+    /// Like [`Case::from_bytes`], with calls of every builtin and atom. Fuzzing does without:
+    /// the oracle does not agree about all of them yet.
     #[must_use]
     pub fn with_builtins(bytes: &[u8]) -> Case {
         Case::grow(Generator {
@@ -87,7 +84,7 @@ impl Case {
         parse(&self.0)
     }
 
-    /// Program, arguments, options and calls that were scripted, for reading.
+    /// Program, arguments, options and scripted calls, for reading.
     #[must_use]
     pub fn short(&self) -> String {
         let Case(whole) = self;
@@ -120,12 +117,12 @@ pub fn cases() -> impl Strategy<Value = Case> {
     prop::collection::vec(any::<u8>(), 0..MAX_BYTES).prop_map(|bytes| Case::from_bytes(&bytes))
 }
 
-/// The same with calls of every builtin and atom.
+/// Like [`cases`], with calls of every builtin and atom.
 pub fn cases_with_builtins() -> impl Strategy<Value = Case> {
     prop::collection::vec(any::<u8>(), 0..MAX_BYTES).prop_map(|bytes| Case::with_builtins(&bytes))
 }
 
-/// What kind of value an expression should have.
+/// Intended type of an expression.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A number.
@@ -142,8 +139,7 @@ pub enum Kind {
     Any,
 }
 
-/// Names of variables; each is used for values of one kind, so that most
-/// expressions are well typed.
+/// Names of variables; each has values of one kind, so that most expressions are well typed.
 pub(crate) const NAMES: &[(&str, Kind)] = &[
     ("n", Kind::Num),
     ("s", Kind::Text),
@@ -159,29 +155,28 @@ pub(crate) const NAMES: &[(&str, Kind)] = &[
     ("result", Kind::Any),
 ];
 
-/// Nodes that a program may have.
+/// Most nodes of a program.
 const MAX_NODES: usize = 160;
 
-/// Expressions and steps within each other.
+/// Deepest nesting of expressions and steps.
 const MAX_DEPTH: usize = 5;
 
 pub(crate) struct Generator<'b> {
     choices: Choices<'b>,
     nodes: usize,
     depth: usize,
-    /// Steps that are bodies of loops around the current one; bounds nesting.
+    /// Number of loops around the current step; bounds nesting.
     loops: usize,
-    /// Expressions may be texts.
+    /// True if expressions may be texts.
     texts: bool,
-    /// A loop is around that `break` and `continue` may leave.
+    /// True inside a loop that `break` and `continue` may leave.
     jumps: bool,
     counters: usize,
     metered: bool,
-    /// Whether the steps belong to a helper, in which there are no variables
-    /// of the main program.
+    /// True inside a helper, which has no variables of the main program.
     helper: bool,
     helpers: usize,
-    /// Whether every builtin and atom may be called.
+    /// True if every builtin and atom may be called.
     builtins: bool,
 }
 
@@ -202,7 +197,7 @@ impl<'b> Generator<'b> {
         }
     }
 
-    /// Whether the program is large enough.
+    /// True if the program is large enough.
     fn full(&self) -> bool {
         self.nodes >= MAX_NODES || self.depth >= MAX_DEPTH || self.choices.is_empty()
     }
@@ -220,7 +215,7 @@ impl<'b> Generator<'b> {
             _ => f64::from(self.choices.byte()) / 100.0 + f64::from(self.choices.byte()) / 10_000.0,
         };
         options.insert("fuel".into(), json!(fuel));
-        // No run of these programs is long; a slow machine must not end one.
+        // These runs are short; a slow machine must not end one.
         options.insert("timeoutMs".into(), json!(600_000));
         if self.choices.one_in(3) {
             options.insert("trace".into(), json!(true));

@@ -1,12 +1,12 @@
-//! Steps at the edges of the language: patterns and formulas of random parts,
-//! dates and sets with odd arguments, atoms without what they need.
+//! Steps at the edges of the language: patterns and formulas of random parts, dates and sets
+//! with odd arguments, atoms with missing inputs.
 
 use super::{Generator, Kind};
 use serde_json::{Map, Value as Json, json};
 
 use Kind::{Any, List, Num, Record, Text};
 
-/// Parts of regular expressions, of which any number may follow each other.
+/// Parts of regular expressions, in any combination.
 const PARTS: &[&str] = &[
     "a",
     "b",
@@ -131,8 +131,8 @@ const DATE_METHODS: &[&str] = &["add", "diff", "format", "isBefore", "isAfter", 
 
 const SET_METHODS: &[&str] = &["union", "intersection", "diff", "has", "add"];
 
-/// Atoms that look for something before they resolve all of their inputs, and such
-/// as only programs with every builtin have.
+/// Atoms with checks before all inputs are resolved, and atoms only for programs with every
+/// builtin.
 const GUARDED: &[(&str, &[(&str, Kind)])] = &[
     ("llmPredict", &[("prompt", Any), ("options", Any)]),
     ("xmlParse", &[("str", Any)]),
@@ -217,7 +217,7 @@ const GUARDED: &[(&str, &[(&str, Kind)])] = &[
     ("domInput", &[("selector", Text), ("value", Any)]),
 ];
 
-/// How many of them any program may have.
+/// The number of these atoms that any program may have.
 const USUAL: usize = 9;
 
 fn literal(value: Json) -> Json {
@@ -290,8 +290,7 @@ impl Generator<'_> {
                 step.insert("vars".into(), vars);
             }
             _ => {
-                // A result that may be undefined, under a name that may be a
-                // constant.
+                // A result that may be undefined, under a name that may be a constant.
                 step.insert("op".into(), json!("varGet"));
                 step.insert(
                     "key".into(),
@@ -313,8 +312,7 @@ impl Generator<'_> {
         (0..n).map(|_| *self.pick(parts)).collect()
     }
 
-    /// A text for a pattern, perhaps with half of a surrogate pair.
-    /// Lists by a member of each item.
+    /// A keyed atom on a list, by a member of each item.
     fn by_key(&mut self, step: &mut Map<String, Json>) {
         let op = *self.pick(&["sort", "groupBy", "unique", "sum"]);
         step.insert("op".into(), json!(op));
@@ -340,7 +338,7 @@ impl Generator<'_> {
         }
     }
 
-    /// Finding with groups: texts are short, since the oracle tries all ways.
+    /// `regexFind` with groups: texts are short, since the oracle backtracks without a bound.
     fn found(&mut self, step: &mut Map<String, Json>) {
         let op = *self.pick(&["regexFind", "regexFindAll", "regexReplace", "regexSplit"]);
         step.insert("op".into(), json!(op));
@@ -408,7 +406,7 @@ impl Generator<'_> {
             arguments.push(literal(json!(*self.pick(&units))));
         }
         let made = method(date, name, &arguments);
-        // What became of it as a number or a text: dates have no others here.
+        // The result as a number or a text: dates have no other results here.
         match name {
             "add" => json!({"$expr": "member", "object": made, "property": "timestamp"}),
             _ => made,

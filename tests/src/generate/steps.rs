@@ -6,7 +6,7 @@ use serde_json::{Map, Value as Json, json};
 
 use Kind::{Any, Bool, List, Num, Record, Text};
 
-/// Turns that a `while` may take.
+/// Most iterations of a `while`.
 const MAX_TURNS: usize = 4;
 
 /// Atoms with their inputs, each a value position of a kind.
@@ -294,7 +294,7 @@ impl Generator<'_> {
         steps.push(step);
     }
 
-    /// Binds the result of a step, now and then to a constant.
+    /// Binds the result of a step, sometimes to a constant.
     pub(super) fn bound(&mut self, mut step: Map<String, Json>, kind: Kind) -> Json {
         if !self.choices.one_in(5) {
             let name = self.name(kind);
@@ -332,7 +332,7 @@ impl Generator<'_> {
         Json::Object(step)
     }
 
-    /// A `while` with a counter of its own.
+    /// A `while` with a separate counter.
     fn repeat(&mut self, steps: &mut Vec<Json>) {
         if self.loops >= 2 {
             return;
@@ -357,7 +357,7 @@ impl Generator<'_> {
         steps.push(json!({"op": "while", "condition": condition, "body": body}));
     }
 
-    /// A body that `break` and `continue` may leave, or may not.
+    /// A body; `jumps` allows `break` and `continue`.
     fn body_with_jumps(&mut self, jumps: bool) -> Vec<Json> {
         let around = std::mem::replace(&mut self.jumps, jumps);
         let body = self.body();
@@ -365,7 +365,7 @@ impl Generator<'_> {
         body
     }
 
-    /// The items of a loop, few of them within others.
+    /// The items of a loop, fewer in nested loops.
     fn items(&mut self) -> Json {
         match self.loops >= 2 {
             true => json!([1, 2]),
@@ -373,7 +373,7 @@ impl Generator<'_> {
         }
     }
 
-    /// Names an item's number, now and then.
+    /// Sometimes names an item's index.
     fn counted(&mut self, step: &mut Map<String, Json>) {
         if self.choices.one_in(4) {
             let name = *self.pick(&["index", "n", "item", "m"]);
@@ -425,7 +425,7 @@ impl Generator<'_> {
         self.bound(step, kind)
     }
 
-    /// `callAll` of some calls, or of one for each item.
+    /// `callAll` with some calls, or with one for each item.
     fn call_all(&mut self) -> Json {
         let mut step = Map::new();
         step.insert("op".into(), json!("callAll"));
@@ -456,7 +456,7 @@ impl Generator<'_> {
         step.insert("op".into(), json!(op));
         let key = match self.choices.below(3) {
             0 => json!({"$expr": "literal", "value": *self.pick(&["k1", "k2"])}),
-            // Never nothing: such a step has no key.
+            // Never absent: such a step would have no key.
             1 if op == "memoize" => json!({"$expr": "array", "elements": [
                 {"$expr": "unary", "op": "typeof", "argument": self.expr(Any)}]}),
             _ => json!({"$expr": "binary", "op": "+", "left": {"$expr": "literal", "value": "k"},
@@ -468,7 +468,7 @@ impl Generator<'_> {
     }
 
     fn call_helper(&mut self) -> Json {
-        // A helper calls none: there is no end to recursion otherwise.
+        // A helper calls no helper, because recursion would be endless.
         if self.helper || self.helpers == 0 {
             return self.data_atom();
         }
@@ -491,7 +491,7 @@ impl Generator<'_> {
         for (name, kind) in inputs {
             let mut value = self.value(*kind);
             if op.starts_with("store") && *name == "key" {
-                // Which other keys a store takes is the store's business.
+                // Other keys of a store are store-specific.
                 value = json!({"$expr": "binary", "op": "+", "left": self.expr(Text),
                                "right": {"$expr": "literal", "value": "k"}});
             }

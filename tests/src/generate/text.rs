@@ -4,7 +4,7 @@ use super::expr::ident;
 use super::{Generator, Kind};
 use serde_json::{Value as Json, json};
 
-/// Kinds of arguments of a method, and how many of them must be there.
+/// Kinds of arguments of a method, and the number of required ones.
 type Row = (&'static str, &'static [Kind], usize);
 
 use Kind::{Any, List, Num, Text};
@@ -173,7 +173,7 @@ impl Generator<'_> {
         }
     }
 
-    /// A list by way of a set.
+    /// A list made through a set.
     fn set(&mut self) -> Json {
         let kind = *self.pick(&[List, Text]);
         let made = json!({"$expr": "call", "callee": "Set", "arguments": [self.expr(kind)]});

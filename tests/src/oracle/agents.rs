@@ -1,4 +1,4 @@
-//! Sub-agents (language section 2.8): programs inside a run, and those of the host.
+//! Sub-agents (language section 2.8): inline programs, and agents of the host.
 
 use super::call_all::INLINE_AGENT;
 use super::coerce::to_str;
@@ -27,7 +27,7 @@ impl Machine<'_> {
         match &id {
             OVal::Str(token) if token.starts_with(&js("proc_")) => {
                 pay_crossing(&id).and_then(|()| pay_crossing(&input))?;
-                // No run that is judged has stored one.
+                // No judged run has stored a procedure.
                 return fail(format!("Procedure not found: {}", lossy(token)));
             }
             OVal::Obj(obj) if obj.contains_key(&js("op")) => {
@@ -46,7 +46,7 @@ impl Machine<'_> {
         Ok(value)
     }
 
-    /// What an agent gave: the outcome of a run, or any value.
+    /// Result of an agent: the outcome of a run, or any value.
     fn agent_result(&mut self, answer: OVal) -> Res<OVal> {
         let OVal::Obj(obj) = &answer else {
             return Ok(answer);
@@ -78,7 +78,7 @@ impl Machine<'_> {
         }
     }
 
-    /// A program inside this run: same fuel, trace and host; fresh state.
+    /// Runs an inline program: same fuel, trace and host; fresh state.
     fn run_inline(&mut self, root: &Value, args: OVal) -> Res<OVal> {
         pay_deep(BOTH, &from_value(root), 0)?;
         self.pay_compiling(root, None)?;
@@ -91,14 +91,14 @@ impl Machine<'_> {
         match flow {
             Ok(Flow::Return(value)) => Ok(value),
             Ok(_) => Ok(OVal::Undef),
-            // The error is the atom's own, by its message.
+            // The error belongs to the atom, with its message.
             Err(e) if e.code.is_catchable() => Err(Fail { op: None, ..e }),
             Err(e) => Err(e),
         }
     }
 
-    /// The frame of an inline program, which has the helpers of its caller
-    /// (language section 1.1); gives the caller's frame.
+    /// Enters an inline program, which has the helpers of its caller (language section 1.1);
+    /// returns the caller's frame.
     pub(super) fn enter_inline(&mut self, root: &Value, args: OVal) -> Frame {
         let helpers = self.frame.helpers.clone();
         let inner = Frame {

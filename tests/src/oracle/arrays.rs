@@ -12,7 +12,7 @@ use std::rc::Rc;
 /// A shared array.
 pub(super) type Items = Rc<RefCell<Vec<OVal>>>;
 
-/// How builtin functions are called back.
+/// Calls a builtin function as a callback.
 pub(super) type Call<'a> = dyn FnMut(&mut Meter, &OVal, &[OVal]) -> Res<OVal> + 'a;
 
 /// The longest array (ECMA-262 §10.4.2).
@@ -79,8 +79,7 @@ fn sorted(m: &mut Meter, list: &[OVal], args: &Args<'_>, call: &mut Call<'_>) ->
     match compare {
         None => keyed.sort_by(|a, b| a.0.cmp(&b.0)),
         Some(f) => {
-            // Insertion into a sorted list: stable, and the answers of a
-            // builtin used as comparison need not be consistent.
+            // Insertion sort: stable, and tolerant of inconsistent comparisons.
             let mut out: Vec<(JsStr, OVal)> = Vec::new();
             for entry in keyed {
                 let mut at = out.len();
@@ -190,7 +189,7 @@ fn visiting(
     }))
 }
 
-/// What lists can be called by, below.
+/// Names of array methods, implemented below.
 pub(super) const METHODS: &str = "\
     at concat copyWithin entries every fill filter find findIndex findLast findLastIndex flat \
     flatMap forEach includes indexOf join keys lastIndexOf map pop push reduce reduceRight \
@@ -355,7 +354,7 @@ pub(super) fn method(
     }))
 }
 
-/// What `Set`, `Array.from` and the like iterate over.
+/// The items that `Set`, `Array.from` and the like iterate over.
 pub(super) fn iterate(value: &OVal) -> Res<Vec<OVal>> {
     match value {
         OVal::Arr(items) | OVal::Set(items) => Ok(items.borrow().clone()),
@@ -368,7 +367,7 @@ pub(super) fn iterate(value: &OVal) -> Res<Vec<OVal>> {
     }
 }
 
-/// Keeps the first of each (SameValueZero); a negative zero becomes a zero.
+/// Keeps the first of equal values (SameValueZero); negative zero becomes zero.
 pub(super) fn distinct(values: Vec<OVal>) -> Vec<OVal> {
     let mut out: Vec<OVal> = Vec::new();
     for v in values {
@@ -434,7 +433,7 @@ fn operand(value: &OVal) -> Res<Vec<OVal>> {
     }
 }
 
-/// What sets can be called by, below.
+/// Names of set methods, implemented below.
 pub(super) const SET_METHODS: &str = "\
     add remove clear has toArray union intersection diff map filter forEach toString toJSON";
 
@@ -484,7 +483,7 @@ pub(super) fn set_method(
             let wanted = name == "intersection";
             let mut kept = Vec::new();
             match &other {
-                // A text has the parts that it includes.
+                // A text contains the parts that it includes.
                 OVal::Str(text) => {
                     for v in list {
                         let part = to_str(&v)?;
@@ -502,8 +501,7 @@ pub(super) fn set_method(
                     kept = list;
                     kept.retain(|v| has(&other, v) == wanted);
                 }
-                // What else there is has no items to ask for: an error as soon
-                // as it is asked.
+                // Any other value has no items: asking for one is an error.
                 OVal::Obj(obj) if obj.get(&js("toArray")).is_some_and(|v| !v.is_nullish()) => {
                     return fail("'toArray' is not a function");
                 }

@@ -17,7 +17,7 @@ use a99_core::costs::{
 use a99_core::value::Value;
 
 impl Machine<'_> {
-    /// An atom that gives a value and never ends the list.
+    /// Data atoms: they give a value and never end the list.
     pub(super) fn data_atom(&mut self, op: &str, node: Node<'_>, scope: &ScopeRef) -> Res<OVal> {
         match op {
             "varSet" | "constSet" | "varGet" | "varsImport" | "varsLet" | "varsExport" => {
@@ -106,7 +106,7 @@ impl Machine<'_> {
         let a = self.input(node, "a", scope)?;
         let b = self.input(node, "b", scope)?;
         Ok(OVal::Bool(match op {
-            // Loose in every generation that has them (language section 2.3).
+            // Loose in every generation with these atoms (language section 2.3).
             "eq" => loose_eq(&a, &b)?,
             "neq" => !loose_eq(&a, &b)?,
             "gt" => less(&b, &a)? == Some(true),
@@ -213,7 +213,7 @@ impl Machine<'_> {
         }
     }
 
-    /// `template`: only the variables that the text names are resolved.
+    /// `template`: resolves only the variables in the text.
     fn template(&mut self, node: Node<'_>, scope: &ScopeRef) -> Res<OVal> {
         let tmpl = self.input(node, "tmpl", scope)?;
         let OVal::Str(text) = &tmpl else {
@@ -222,8 +222,8 @@ impl Machine<'_> {
         let paths = self.frame.version_4;
         let vars = node.get("vars");
         let literal = !super::expr::is_expr(vars) && vars.get("$kind").is_none();
-        // Of a text that stands in the step each hole resolves its own variable;
-        // of any other text those that it names are resolved once.
+        // In a literal text each hole resolves its own variable; in any other text each named
+        // variable is resolved once.
         let known =
             matches!(node.get("tmpl"), Value::String(own) if from_wtf8(own.as_bytes()) == *text);
         let mut shown = std::collections::VecDeque::new();
@@ -420,12 +420,12 @@ impl Machine<'_> {
     }
 }
 
-/// Whether a unit may stand in the name of a template's variable.
+/// True for a unit of a template variable's name.
 fn is_word(u: u16) -> bool {
     u8::try_from(u).is_ok_and(|b| b.is_ascii_alphanumeric() || b == b'_')
 }
 
-/// What a hole shows for a value.
+/// Text of a value in a hole.
 fn shown_text(value: &OVal) -> Res<super::value::JsStr> {
     match value.is_nullish() {
         true => Ok(js("")),
@@ -433,7 +433,7 @@ fn shown_text(value: &OVal) -> Res<super::value::JsStr> {
     }
 }
 
-/// The hole that a text begins with; in version 4 it may be a path.
+/// The hole at the start of a text; in version 4 it may be a path.
 fn hole_at(text: &[u16], paths: bool) -> Option<&[u16]> {
     let inner = text.strip_prefix(&[123, 123])?;
     let is_part = |u: &&u16| is_word(**u) || paths && **u == 46;
@@ -442,14 +442,14 @@ fn hole_at(text: &[u16], paths: bool) -> Option<&[u16]> {
     (whole && inner[name.len()..].starts_with(&[125, 125])).then_some(name)
 }
 
-/// The holes of a template, as often as they stand in it.
+/// The holes of a template, including repeated ones.
 fn holes(text: &[u16], paths: bool) -> Vec<Vec<u16>> {
     let holes = (0..text.len()).filter_map(|at| hole_at(&text[at..], paths));
     holes.map(<[u16]>::to_vec).collect()
 }
 
-/// The members of a text where an object should be: it is split first, which
-/// is paid, and its units count as elements.
+/// Pays for the members of a text in place of an object: it is split first, and its units count
+/// as elements.
 fn pay_split(obj: &OVal) -> Res<()> {
     if let OVal::Str(s) = obj
         && !s.is_empty()
@@ -460,7 +460,7 @@ fn pay_split(obj: &OVal) -> Res<()> {
     Ok(())
 }
 
-/// What an atom that takes members reads of a value.
+/// Sizes that an atom with members reads of a value.
 fn width(obj: &OVal) -> Sizes {
     match obj {
         OVal::Str(s) => Sizes::elements(s.len()),
@@ -469,7 +469,7 @@ fn width(obj: &OVal) -> Sizes {
     }
 }
 
-/// The failure of calling a method that a value does not have.
+/// The failure of calling a missing method.
 fn no_method(value: &OVal, name: &str) -> Fail {
     match value {
         OVal::Undef => Fail::new(format!("Cannot call method '{name}' on undefined")),

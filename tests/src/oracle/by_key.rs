@@ -1,5 +1,4 @@
-//! `sort`, `groupBy`, `unique` and `sum` (decision D73): by insertion and look-ups in
-//! lists.
+//! `sort`, `groupBy`, `unique` and `sum` (decision D73), by insertion and linear search.
 
 use super::arrays::distinct;
 use super::coerce::{to_num, to_str};
@@ -12,7 +11,7 @@ use a99_core::value::Value;
 
 const MAX_KEYS: usize = 16;
 
-/// A path as it is written; none if there is nothing.
+/// A path as written; `None` if absent.
 type Path = Option<JsStr>;
 
 fn literal_text(value: &Value) -> Res<Path> {
@@ -36,7 +35,7 @@ fn descends(value: &Value, default: bool) -> Res<bool> {
     }
 }
 
-/// Paths and whether each is descending.
+/// Paths, each with true for a descending order.
 fn keys(node: Node<'_>) -> Res<Vec<(Path, bool)>> {
     let default = descends(node.get("order"), false)?;
     let one = |value: &Value| match value {
@@ -80,7 +79,7 @@ fn path_of(value: &Value) -> Res<Path> {
     Ok(literal_text(value)?.filter(|path| !path.is_empty()))
 }
 
-/// The segments of a path, which are paid for so many items.
+/// The segments of a path; pays for this number of items.
 fn segments(path: &Path, items: usize) -> Res<Vec<JsStr>> {
     let mut parts = Vec::new();
     if let Some(path) = path {
@@ -116,7 +115,7 @@ fn member(item: &OVal, path: &[JsStr]) -> Res<OVal> {
     Ok(at)
 }
 
-/// Whether one value comes behind another.
+/// Order of two values for sorting.
 fn behind(a: &OVal, b: &OVal, descending: bool) -> std::cmp::Ordering {
     let missing = |v: &OVal| match v {
         OVal::Num(n) => n.is_nan(),

@@ -1,6 +1,6 @@
-//! `callAll` (language section 2.10): each call is prepared up to where it goes to
-//! the host, then they are made one after the other; their time is that of so many
-//! at once.
+//! `callAll` (language section 2.10). Each call is prepared up to its request to the host; then
+//! the requests are made one after the other. Their simulated time is that of `limit`
+//! concurrent calls.
 
 use super::machine::{Machine, ScopeRef};
 use super::meter::{self, Pays};
@@ -11,7 +11,7 @@ use a99_core::fuel::Fuel;
 use a99_core::value::{Map, Value};
 use std::collections::VecDeque;
 
-/// What cannot be among calls: it runs in the program itself.
+/// Atoms that `callAll` refuses: they run in the program itself.
 const FORMS: [&str; 27] = [
     "seq",
     "if",
@@ -42,37 +42,36 @@ const FORMS: [&str; 27] = [
     "llmToolLoop",
 ];
 
-/// The refusal of a program as `agentRun`'s agent.
+/// Error of an inline program as `agentRun`'s agent.
 pub(super) const INLINE_AGENT: &str =
     "callAll: agentRun takes the id of an agent here; a program runs in a step of its own";
 
-/// How far the calls of a step are.
+/// Stage of the calls of a step.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    /// A call is prepared: it ends where it would go to the host.
+    /// Prepares a call up to its request to the host.
     Prepare,
-    /// A call is made that was prepared: until it goes to the host, nothing is
-    /// paid or resolved again.
+    /// Makes a prepared call: until its request, nothing is paid or resolved again.
     Make,
-    /// It is with the host, or there was no need to.
+    /// The request was made, or not needed.
     Made,
 }
 
-/// Calls that are being made.
+/// State of a `callAll`.
 pub(super) struct Gathering {
     stage: Stage,
-    /// When each of those that may be under way at once is free again.
+    /// Times at which the concurrent slots become free.
     slots: Vec<f64>,
-    /// Inputs of the present call, as they were resolved.
+    /// Resolved inputs of the current call.
     inputs: VecDeque<OVal>,
-    /// What the present call gives to the host.
+    /// Request of the current call.
     held: Option<Vec<Value>>,
-    /// What each call may use of the fuel.
+    /// Fuel that each call may use.
     pub(super) share: Fuel,
 }
 
 impl Gathering {
-    /// The slot that is free first.
+    /// The slot that becomes free first.
     fn first(&self) -> usize {
         let mut first = 0;
         for (at, free) in self.slots.iter().enumerate() {
@@ -84,11 +83,11 @@ impl Gathering {
     }
 }
 
-/// A call that was prepared.
+/// A prepared call.
 enum Prepared<'v> {
-    /// It did not wait, or failed.
+    /// It needed no request, or failed.
     Answer(OVal),
-    /// It goes to the host.
+    /// It has a request to the host.
     Held {
         op: String,
         node: Node<'v>,
@@ -98,7 +97,7 @@ enum Prepared<'v> {
     },
 }
 
-/// `{value}` or `{error}`; what ends a run is an error.
+/// `{value}` or `{error}`; an error that ends the run is passed on.
 fn answer_of(done: Res<OVal>) -> Res<OVal> {
     let member = match done {
         Ok(value) if value.is_undef() => ("value", OVal::Null),
@@ -127,7 +126,7 @@ impl Machine<'_> {
         Ok(OVal::array(self.make_all(prepared, limit)?))
     }
 
-    /// Makes calls that were prepared, so many at once.
+    /// Makes the prepared calls, `limit` at a time.
     fn make_all(&mut self, prepared: Vec<Prepared<'_>>, limit: usize) -> Res<Vec<OVal>> {
         let mut gathering = self.stage(Stage::Make, limit);
         let held = prepared
@@ -139,7 +138,7 @@ impl Machine<'_> {
         let made = prepared
             .into_iter()
             .map(|call| (self.make(call), meter::later()));
-        // All are with the host, and what it used is paid, before the first answer is.
+        // All requests are made, and the host's usage is paid, before the first answer is paid.
         let made: Vec<(Res<OVal>, Vec<i64>)> = made.collect();
         let answers = made.into_iter().map(|(answer, prices)| {
             prices.into_iter().try_for_each(meter::take)?;
@@ -275,8 +274,8 @@ impl Machine<'_> {
         answer_of(done)
     }
 
-    /// An input of the present step: resolved once, also where its call is
-    /// prepared first and made later.
+    /// An input of the current step, resolved once even if its call is prepared first and made
+    /// later.
     pub(super) fn input_once(&mut self, resolve: impl FnOnce(&mut Self) -> Res<OVal>) -> Res<OVal> {
         match &mut self.gathering {
             Some(g) if g.stage == Stage::Make => match g.inputs.pop_front() {
@@ -294,8 +293,7 @@ impl Machine<'_> {
         }
     }
 
-    /// What goes to the host, or to the run's own store; a call that is prepared
-    /// ends here.
+    /// Arguments for the host, or for the run's store; a call in preparation ends here.
     pub(super) fn hold(&mut self, args: Vec<Value>) -> Res<Vec<Value>> {
         let Some(gathering) = &mut self.gathering else {
             return Ok(args);
@@ -314,8 +312,8 @@ impl Machine<'_> {
         }
     }
 
-    /// Begins to wait for the host: in the slot that is free first, where several
-    /// calls are under way. When it began before.
+    /// Starts to wait for the host, in the first free slot if several calls are in flight.
+    /// Returns the earlier time.
     pub(super) fn begin_wait(&mut self) -> f64 {
         let before = self.waited_ms;
         if let Some(gathering) = &self.gathering {
@@ -324,7 +322,7 @@ impl Machine<'_> {
         before
     }
 
-    /// Ends it.
+    /// Ends the wait.
     pub(super) fn end_wait(&mut self, before: f64) {
         if let Some(gathering) = &mut self.gathering {
             let first = gathering.first();

@@ -1,4 +1,4 @@
-//! What rejects a program before it runs (decisions D2, D16, D44).
+//! Checks that reject a program before it runs (decisions D2, D16, D44).
 
 use super::condition;
 use super::options::Rejected;
@@ -34,7 +34,7 @@ pub(super) fn program(root: &Value) -> Result<(), Rejected> {
     Ok(())
 }
 
-/// Inputs in which no expression is evaluated.
+/// Inputs without expressions.
 const AS_WRITTEN: [&str; 2] = ["schema", "pattern"];
 
 fn malformed(why: String) -> Rejected {
@@ -43,7 +43,7 @@ fn malformed(why: String) -> Rejected {
     }
 }
 
-/// The formula of a program of version 4.
+/// Checks the formula of a program of version 4.
 fn formula(op: &str, map: &Map) -> Result<(), Rejected> {
     match map.get("expr").filter(|_| op == "mathCalc") {
         Some(Value::String(text)) => condition::parse_expression(&text.to_string_lossy())
@@ -53,7 +53,7 @@ fn formula(op: &str, map: &Map) -> Result<(), Rejected> {
     }
 }
 
-/// The expression texts in an input.
+/// Checks the expression texts in an input.
 fn texts(value: &Value) -> Result<(), Rejected> {
     if let Some(text) = super::expr::expr_text(value) {
         let parsed = condition::parse_expression(&text.to_string_lossy());
@@ -68,12 +68,12 @@ fn texts(value: &Value) -> Result<(), Rejected> {
     }
 }
 
-/// Where a step stands.
+/// Position of a step.
 #[derive(Clone, Copy)]
 struct Place<'v> {
     helpers: Option<&'v Value>,
     version_4: bool,
-    /// A loop is around that `break` and `continue` may leave.
+    /// True inside a loop that `break` and `continue` may leave.
     in_loop: bool,
 }
 
@@ -120,7 +120,7 @@ fn step(step: &Value, place: Place<'_>) -> Result<(), Rejected> {
         formula(op, map)?;
         let inputs = map.iter().filter(|(key, _)| {
             let key = key.to_string_lossy();
-            // A helper that is not there takes no arguments.
+            // A missing helper takes no arguments.
             let unknown = op == "callLocal" && *key == *"args" && !is_helper(map, place);
             op != "Error" && !unknown && !bodies.contains(&&*key) && !AS_WRITTEN.contains(&&*key)
         });
@@ -143,7 +143,7 @@ fn step(step: &Value, place: Place<'_>) -> Result<(), Rejected> {
         .try_for_each(|body| list(map.get(body), inside))
 }
 
-/// Whether the helper that a step calls is one of the program.
+/// True if a step calls a helper of the program.
 fn is_helper(step: &Map, place: Place<'_>) -> bool {
     let name = step.get("name").and_then(Value::as_str);
     name.is_some_and(|name| place.helpers.is_some_and(|all| all.get(name).is_some()))

@@ -10,10 +10,10 @@ use a99_ecma::{arith, number_parse, number_text};
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// Arrays within each other that can be turned into text.
+/// Most nested arrays in a conversion to text.
 const MAX_JOIN_DEPTH: usize = 512;
 
-/// The arrays that are being turned into text, each within the one before.
+/// Arrays in conversion to text, outermost first.
 type Open = Vec<Rc<RefCell<Vec<OVal>>>>;
 
 /// ECMA-262 §7.1.17 ToString. An array pays for its elements and its text.
@@ -47,13 +47,12 @@ fn str_within(value: &OVal, open: &mut Open) -> Res<JsStr> {
     })
 }
 
-/// `Array.prototype.join` (ECMA-262 §23.1.3.18); the elements of arrays within
-/// are paid.
+/// `Array.prototype.join` (ECMA-262 §23.1.3.18); pays for the elements of nested arrays.
 pub(super) fn join(items: &Rc<RefCell<Vec<OVal>>>, sep: &[u16]) -> Res<JsStr> {
     unformatted(join_within(items, sep, &mut Vec::new()))
 }
 
-/// Refuses an array inside itself, and too many within each other.
+/// Refuses a cyclic array, and too deep nesting.
 fn enter(items: &Rc<RefCell<Vec<OVal>>>, open: &Open) -> Res<()> {
     if open.iter().any(|o| Rc::ptr_eq(o, items)) {
         return Err(Fail::new("Cannot convert a cyclic array to text"));
@@ -104,7 +103,7 @@ fn text_to_num(text: &JsStr) -> Res<f64> {
     Ok(number_parse::string_to_number(&to_wtf8(text)))
 }
 
-/// ECMA-262 §7.1.1 ToPrimitive: everything with parts becomes text.
+/// ECMA-262 §7.1.1 ToPrimitive: every compound value becomes text.
 pub(super) fn to_primitive(value: &OVal) -> Res<OVal> {
     Ok(match value {
         OVal::Undef | OVal::Null | OVal::Bool(_) | OVal::Num(_) | OVal::Str(_) => value.clone(),
@@ -160,8 +159,8 @@ pub(super) fn less(a: &OVal, b: &OVal) -> Res<Option<bool>> {
     })
 }
 
-/// The arithmetic and relational operators; `None` for an unknown one. `+` on
-/// texts is told to `price` before the text is made.
+/// The arithmetic and relational operators; `None` for an unknown one. `+` on texts calls
+/// `price` before it makes the text.
 pub(super) fn binary(
     op: &str,
     a: &OVal,

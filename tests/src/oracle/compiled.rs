@@ -1,6 +1,5 @@
-//! What compiling a program costs that arrives at run time: its elements,
-//! members and texts, those of the helpers that it needs, and the variables that
-//! it sees, in the metered model.
+//! Price of compiling a program at run time: its elements, members and texts, those of the
+//! helpers that it needs, and the visible variables, in the metered model.
 
 use super::machine::{Machine, ScopeRef};
 use super::value::{Res, from_wtf8};
@@ -9,14 +8,14 @@ use a99_core::text::Text;
 use a99_core::value::Value;
 use std::collections::BTreeSet;
 
-/// What was found in a part of a program.
+/// Counts of a part of a program.
 #[derive(Default)]
 struct Found {
     elements: i64,
     units: i64,
-    /// Helpers that it calls by name.
+    /// Names of called helpers.
     called: BTreeSet<Vec<u8>>,
-    /// It calls one whose name is no text.
+    /// True if it calls a helper whose name is no text.
     any: bool,
 }
 
@@ -48,8 +47,7 @@ impl Found {
 }
 
 impl Machine<'_> {
-    /// Pays for compiling an inline program, which sees the variables of a scope
-    /// if it is code.
+    /// Pays for compiling an inline program; a code program also sees the variables of a scope.
     pub(super) fn pay_compiling(&mut self, root: &Value, sees: Option<&ScopeRef>) -> Res<()> {
         if self.meter.model() == CostModel::Flat {
             return Ok(());

@@ -1,32 +1,31 @@
-//! Condition strings and `mathCalc` texts (decisions D2 to D4, language
-//! section 3.10), read by hand into expression nodes as JSON.
+//! Parser of condition strings and `mathCalc` texts (decisions D2 to D4, language section
+//! 3.10); its result is expression nodes as JSON.
 //!
-//! One reader serves both: `mathCalc` keeps the messages of v1 and refuses
-//! what v1 refused when it is evaluated; conditions allow the superset and
-//! refuse the rest at once.
+//! One parser serves both: `mathCalc` keeps the messages of v1 and refuses v1's refused forms
+//! at evaluation; conditions accept the superset and refuse all else at once.
 
 mod literals;
 
 use a99_core::builtins;
 use a99_core::value::{Map, Value};
 
-/// A complaint; conditions only care that there is one.
+/// Parse error; conditions use only its presence.
 pub(super) type Complaint = String;
 
-/// Reads a condition; `None` for blank text.
+/// Parses a condition; `None` for blank text.
 pub(super) fn parse_condition(text: &str) -> Result<Option<Value>, Complaint> {
     Reader::new(text, false).whole()
 }
 
-/// Reads an expression text, or a condition or formula of version 4 (decisions D70,
-/// D71); `None` for blank text.
+/// Parses an expression text, or a condition or formula of version 4 (decisions D70, D71);
+/// `None` for blank text.
 pub(super) fn parse_expression(text: &str) -> Result<Option<Value>, Complaint> {
     let mut reader = Reader::new(text, false);
     reader.literals = true;
     reader.whole()
 }
 
-/// Reads a `mathCalc` text; `None` for blank text.
+/// Parses a `mathCalc` text; `None` for blank text.
 pub(super) fn parse_calc(text: &str) -> Result<Option<Value>, Complaint> {
     Reader::new(text, true).whole()
 }
@@ -35,7 +34,7 @@ struct Reader {
     chars: Vec<char>,
     at: usize,
     calc: bool,
-    /// Whether object and template literals are read.
+    /// True if object and template literals are allowed.
     literals: bool,
 }
 
@@ -95,7 +94,7 @@ fn refused(why: &str) -> Value {
     node("refused", [("why", text(why))])
 }
 
-/// What an escaped character stands for.
+/// The character of an escape.
 fn unescaped(c: char) -> char {
     match c {
         'n' => '\n',
@@ -480,7 +479,7 @@ impl Reader {
         }
     }
 
-    /// A call: in conditions of the closed set only, by name.
+    /// A call: conditions allow only the closed set, by name.
     fn called(
         &mut self,
         callee: Value,

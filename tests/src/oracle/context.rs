@@ -1,4 +1,4 @@
-//! Reading of the request context (decision D75).
+//! Reads of the request context (decision D75).
 
 use super::expr::{field, name_of};
 use super::machine::Machine;
@@ -10,7 +10,7 @@ use a99_core::json::{Document, Limits};
 use a99_core::value::Value;
 
 impl Machine<'_> {
-    /// The path of a node that is a part of the context.
+    /// The path of a context node.
     pub(super) fn context_path(&self, value: &Value) -> Option<JsStr> {
         let node = value.as_object().filter(|_| self.frame.version_4)?;
         (node.get("$kind")?.as_str() == Some("context")).then(|| name_of(field(node, "path")))
@@ -41,7 +41,7 @@ impl Machine<'_> {
     }
 }
 
-/// Whether a program of version 4 reads a part of the context, in nodes or in texts.
+/// True if a program of version 4 reads the context, in nodes or texts.
 pub(super) fn reads(program: &str) -> bool {
     let document = Document::parse(program, &Limits::default());
     document.is_ok_and(|document| holds(&document.to_value(document.root())))
@@ -70,7 +70,7 @@ fn holds(value: &Value) -> bool {
         }
 }
 
-/// Whether a text says a node of the context.
+/// True if a text contains a context node.
 fn says(text: &str) -> bool {
     match super::condition::parse_expression(text) {
         Ok(Some(node)) => holds(&node),

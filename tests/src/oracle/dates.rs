@@ -15,7 +15,7 @@ fn text_of(ms: f64) -> Res<String> {
     iso(ms).ok_or_else(|| Fail::new("Invalid Date"))
 }
 
-/// The time that an argument of `Date`, `diff` and the like names: NaN if none.
+/// Time of an argument of `Date`, `diff` and the like; NaN if invalid.
 fn time_of(value: &OVal) -> Res<f64> {
     Ok(match value {
         OVal::Str(s) => date::parse(&to_wtf8(s)).unwrap_or(f64::NAN),
@@ -26,7 +26,7 @@ fn time_of(value: &OVal) -> Res<f64> {
     })
 }
 
-/// `Date(init)`; without an argument the present.
+/// `Date(init)`; by default the present.
 pub(super) fn construct(init: &OVal, now: f64) -> Res<OVal> {
     if init.is_undef() {
         return Ok(OVal::date(now));
@@ -38,12 +38,12 @@ pub(super) fn construct(init: &OVal, now: f64) -> Res<OVal> {
     Ok(OVal::date(ms))
 }
 
-/// `Date.parse(text)`: a date, perhaps an invalid one.
+/// `Date.parse(text)`: a date, possibly invalid.
 pub(super) fn parse(text: &OVal) -> Res<OVal> {
     Ok(OVal::date(time_of(text)?))
 }
 
-/// `Date.tryParse(value)`: null for what is no date.
+/// `Date.tryParse(value)`: null for an invalid date.
 pub(super) fn try_parse(value: &OVal) -> Res<OVal> {
     let ms = match value {
         OVal::Str(_) | OVal::Num(_) => time_of(value)?,
@@ -82,7 +82,7 @@ fn other_time(value: Option<&OVal>) -> Res<f64> {
     match value {
         None | Some(OVal::Undef) => Ok(f64::NAN),
         Some(OVal::Null) => fail("null is not an object (evaluating 'other.timestamp')"),
-        // What is no date but has a time stamp counts as one.
+        // An object with a time stamp counts as a date.
         Some(OVal::Obj(obj)) if obj.member(&js("timestamp")).truthy() => {
             to_num(&obj.member(&js("timestamp")))
         }
@@ -90,14 +90,14 @@ fn other_time(value: Option<&OVal>) -> Res<f64> {
     }
 }
 
-/// What `now + more` is as a number, `+` being the language's.
+/// `now + more` as a number, with the language's `+`.
 fn plus(now: f64, more: &OVal) -> Res<f64> {
     let mut price = |units: usize| pay(WRITTEN, Sizes::default().out_units(units));
     let sum = super::coerce::binary("+", &OVal::Num(now), more, false, &mut price)?;
     to_num(&sum.unwrap_or(OVal::Undef))
 }
 
-/// Calls the setter of each part that is given, from years to milliseconds.
+/// Calls the setter of each given part, from years to milliseconds.
 fn add(start: f64, parts: Option<&OVal>) -> Res<f64> {
     let part = |name: &str| -> Res<OVal> {
         let found = match parts {
@@ -163,12 +163,12 @@ fn format(ms: f64, form: Option<&OVal>) -> Res<OVal> {
     }))
 }
 
-/// What dates can be called by, below.
+/// Names of date methods, implemented below.
 pub(super) const METHODS: &str = "\
     add diff format isBefore isAfter toString toJSON getTime getFullYear getMonth getDate getDay \
     getHours getMinutes getSeconds getMilliseconds toISOString";
 
-/// A method of a date; `None` if there is no such method.
+/// A method of a date; `None` if it does not exist.
 pub(super) fn method(ms: f64, name: &str, args: &[OVal]) -> Res<Option<OVal>> {
     Ok(Some(match name {
         "add" => OVal::date(add(ms, args.first())?),

@@ -12,16 +12,16 @@ use a99_core::builtins::{self, Constant, Global, METHODS, NAMESPACES, Reads};
 use a99_core::costs;
 use a99_core::value::{Map, Value};
 
-/// Where an expression is evaluated.
+/// Environment of an expression.
 #[derive(Clone, Copy)]
 pub(super) struct Env<'a> {
     /// The innermost scope.
     pub scope: &'a ScopeRef,
-    /// Names that come before the scope's: `vars` of conditions (D2).
+    /// Names that shadow the scope's: `vars` of conditions (D2).
     pub vars: Option<&'a Obj>,
-    /// Whether nodes are free (decision D48).
+    /// True if nodes are free (decision D48).
     pub free: bool,
-    /// Whether this is `mathCalc`: only `vars` and own state, v1's messages.
+    /// True in `mathCalc`: only `vars` and own state, v1's messages.
     pub calc: bool,
 }
 
@@ -44,8 +44,7 @@ pub(super) fn field<'v>(node: &'v Map, key: &str) -> &'v Value {
     node.get(key).unwrap_or(&UNDEFINED)
 }
 
-/// A name or key of the program as text (ToString of plain data). It is read
-/// where it stands in the program, for nothing.
+/// A name or key of the program as text (ToString of plain data). Reading it is free.
 pub(super) fn name_of(value: &Value) -> JsStr {
     match value {
         Value::String(s) => from_wtf8(s.as_bytes()),
@@ -69,12 +68,12 @@ fn json_truthy(value: &Value) -> bool {
     }
 }
 
-/// Whether a value position holds an expression node.
+/// True if a value position holds an expression node.
 pub(super) fn is_expr(value: &Value) -> bool {
     value.get("$expr").is_some_and(json_truthy)
 }
 
-/// The text of an expression that is written as one (decision D70).
+/// The source of an expression text (decision D70).
 pub(super) fn expr_text(value: &Value) -> Option<&a99_core::text::Text> {
     let map = value.as_object()?;
     match field(map, "$expr").as_str() {
@@ -136,7 +135,7 @@ fn walk(mut value: OVal, segments: &[&[u16]]) -> Res<OVal> {
     Ok(value)
 }
 
-/// Whether a value can be called by this method name.
+/// True if a value has this method.
 fn has_method(value: &OVal, name: &str) -> bool {
     let list = match value {
         OVal::Str(_) => strings::METHODS,
@@ -155,7 +154,7 @@ fn has_method(value: &OVal, name: &str) -> bool {
 }
 
 impl Machine<'_> {
-    /// Whether a value is evaluated as an expression.
+    /// True if a value is evaluated as an expression.
     pub(super) fn evaluates(&self, value: &Value) -> bool {
         is_expr(value) || self.frame.version_4 && expr_text(value).is_some()
     }
@@ -178,7 +177,7 @@ impl Machine<'_> {
         }
     }
 
-    /// The parts of a literal: nested nodes are resolved, texts stay (D13).
+    /// The parts of a literal: nested nodes are resolved, texts are not (D13).
     fn literal(&mut self, value: &Value, scope: &ScopeRef) -> Res<OVal> {
         match value {
             Value::Array(items) => {
@@ -218,8 +217,8 @@ impl Machine<'_> {
         }
     }
 
-    /// An object literal whose first level are value positions (D14); other
-    /// values resolve as usual.
+    /// An object literal whose members are value positions (D14); other values resolve as
+    /// usual.
     pub(super) fn resolve_vars(&mut self, value: &Value, scope: &ScopeRef) -> Res<OVal> {
         match value {
             Value::Object(map)
@@ -256,7 +255,7 @@ impl Machine<'_> {
         if segments.len() < 2 {
             return Ok(OVal::Undef);
         }
-        // Arguments are data, whatever their names (D16).
+        // Arguments are data, under any name (D16).
         walk(args.clone(), &segments)
     }
 
@@ -273,7 +272,7 @@ impl Machine<'_> {
             }
             segments.iter().try_for_each(|s| refuse(s))?;
             if let Some(root) = root {
-                // In a `catch`, `message` of what was caught is its text.
+                // In a `catch`, `message` of the caught error is its text.
                 let caught = self.frame.caught.iter().any(|n| **n == *segments[0]);
                 if caught && segments[1..] == [&*js("message")] && matches!(root, OVal::Str(_)) {
                     return Ok(root);
@@ -286,7 +285,7 @@ impl Machine<'_> {
             .unwrap_or_else(|| OVal::Str(text.clone())))
     }
 
-    /// Evaluates an expression node; anything that is none is a literal.
+    /// Evaluates an expression node; any other value is a literal.
     pub(super) fn eval(&mut self, node: &Value, env: Env<'_>) -> Res<OVal> {
         if let Some(text) = expr_text(node).filter(|_| self.frame.version_4) {
             let parsed = super::condition::parse_expression(&text.to_string_lossy());
@@ -336,7 +335,7 @@ impl Machine<'_> {
             "context" if self.frame.version_4 => self.context(&name_of(field(map, "path"))),
             "call" => self.call(map, env),
             "methodCall" => self.method_call(map, env),
-            // What mathCalc parses but refuses to evaluate (language section 3.10).
+            // Forms that mathCalc parses but refuses to evaluate (language section 3.10).
             "refused" if env.calc => fail(lossy(&name_of(field(map, "why")))),
             other => fail(format!("Unknown expression type: {other}")),
         }
@@ -419,7 +418,7 @@ impl Machine<'_> {
         let key = match computed {
             true => match self.eval(property, env)? {
                 OVal::Arr(items) => {
-                    // One that spells a forbidden name is called what it is.
+                    // An array that spells a forbidden name gets that name's error.
                     if let [OVal::Str(name)] = items.borrow().as_slice() {
                         refuse(name)?;
                     }
@@ -432,7 +431,7 @@ impl Machine<'_> {
             },
             false => to_str(&from_value(property))?,
         };
-        // What a program computes is data (D105).
+        // Computed values are data (D105).
         let is_data =
             computed && self.frame.version_4 && !matches!(object, OVal::Fn(_) | OVal::Ns(_));
         if !is_data {
@@ -555,12 +554,12 @@ impl Machine<'_> {
     }
 }
 
-/// Pays for parts of a step that are no expression nodes.
+/// Pays for parts of a step that are not expression nodes.
 pub(super) fn pay_nodes(n: usize) -> Res<()> {
     (0..n).try_for_each(|_| meter::pay_metered(costs::NODE_METERED))
 }
 
-/// A literal without anything to resolve in it.
+/// A literal without nodes.
 fn data(value: &Value) -> Res<OVal> {
     let mut todo = vec![value];
     let mut nodes = 0;

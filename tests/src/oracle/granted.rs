@@ -1,13 +1,12 @@
-//! Atoms of hosts whose rules the oracle does not know: shells, models, turns of agents.
-//! It resolves what they are given and knows what is said where they are not granted. A run
-//! that reaches one that is granted is not judged: the recorded vectors judge those.
+//! Host atoms with rules that the oracle does not know: shells, models, turns of agents. It
+//! resolves their inputs and knows their errors without a grant. A run that reaches a granted
+//! one is not judged: recorded vectors judge those.
 
 use super::machine::{Machine, ScopeRef};
 use super::steps::Node;
 use super::value::{Fail, OVal, Res};
 
-/// The method that must be granted, the inputs in the order in which they are resolved, and
-/// what is said if it is not.
+/// The required method, the inputs in order of resolution, and the error without a grant.
 type Row = (&'static str, &'static [&'static str], &'static str);
 
 const SHELL: &str = "Capability 'shell' missing";
@@ -83,13 +82,13 @@ fn row(op: &str) -> Option<Row> {
     })
 }
 
-/// Whether an atom is one of these.
+/// True for one of these atoms.
 pub(super) fn is_of_host(op: &str) -> bool {
     row(op).is_some()
 }
 
 impl Machine<'_> {
-    /// One of these atoms: what is missing, or the end of the judging.
+    /// Runs such an atom: the error of a missing grant, or the end of judging.
     pub(super) fn host_atom(&mut self, op: &str, node: Node<'_>, scope: &ScopeRef) -> Res<OVal> {
         let Some((method, keys, missing)) = row(op) else {
             return Err(self.not_judged(op));

@@ -1,15 +1,15 @@
-//! The other side of the oracle: capabilities and host atoms.
+//! The oracle's host: capabilities and host atoms.
 
 use a99_core::fuel::Fuel;
 use a99_core::text::Text;
 use a99_core::value::Value;
 
-/// The answer to a call, and how long it took.
+/// The answer to a call, with its duration.
 #[derive(Clone, Debug)]
 pub struct Answer {
     /// The value, or the message of the failure.
     pub result: Result<Value, Text>,
-    /// Milliseconds until it is there; the oracle adds them to its clock.
+    /// Milliseconds until the answer; the oracle adds them to its clock.
     pub delay_ms: f64,
 }
 
@@ -17,19 +17,19 @@ pub struct Answer {
 /// `store.query`, `store.vectorSearch`, `llm.predict`, `agent.run`,
 /// `xml.parse`, `code.transpile` and so on.
 pub trait OracleHost {
-    /// Whether a method is granted.
+    /// True if a method is granted.
     fn provides(&self, method: &str) -> bool;
-    /// Calls it.
+    /// Calls a method.
     fn call(&mut self, method: &str, args: Vec<Value>) -> Answer;
-    /// Bytes of the documents that a store looked at in the last call (D82).
+    /// Bytes of the documents that a store scanned in the last call (D82).
     fn looked(&mut self) -> u64 {
         0
     }
-    /// What the next call may use of the run's fuel (decision D83).
+    /// Sets the fuel that the next call may use (decision D83).
     fn offered(&mut self, fuel: Fuel) {
         let _ = fuel;
     }
-    /// What the last call used of it.
+    /// Fuel that the last call used.
     fn used(&mut self) -> Fuel {
         Fuel::ZERO
     }

@@ -1,5 +1,5 @@
-//! Atoms that call the host, and those that run other programs (language
-//! sections 2.6 to 2.8, decisions D22, D40, D41).
+//! Atoms that call the host, and atoms that run other programs (language sections 2.6 to 2.8,
+//! decisions D22, D40, D41).
 
 use super::coerce::{to_num, to_str};
 use super::host::Answer;
@@ -15,11 +15,11 @@ use a99_core::fuel::Fuel;
 use a99_core::json::Document;
 use a99_core::value::{Map, Value};
 
-/// Sub-agents and `runCode` nest this deep at most (decision D41).
+/// Deepest nesting of sub-agents and `runCode` (decision D41).
 pub(super) const MAX_AGENT_DEPTH: u32 = 10;
 
 impl Machine<'_> {
-    /// The value of an answer after its time, or the timeout that comes first.
+    /// Waits for an answer; a timeout may come first.
     pub(super) fn wait(&mut self, op: &str, answer: Answer) -> Res<Value> {
         let before = self.begin_wait();
         let done = self.wait_alone(op, answer);
@@ -92,7 +92,7 @@ impl Machine<'_> {
         answer.map(|v| from_value(&v))
     }
 
-    /// A host atom gets its step as written.
+    /// Runs a host atom, which gets its step as written.
     pub(super) fn custom_atom(&mut self, op: &str, node: Node<'_>) -> Res<OVal> {
         let input = node.input();
         pay_crossing(&from_value(&input))?;
@@ -141,7 +141,7 @@ impl Machine<'_> {
                 let data = data.iter().map(|v| self.export(v)).collect::<Res<_>>()?;
                 let data = self.hold(data)?;
                 if self.host.provides("events.chunk") {
-                    // Nobody answers a chunk.
+                    // A chunk has no answer.
                     self.host.call("events.chunk", data);
                 }
                 let answer = Answer {
@@ -151,7 +151,7 @@ impl Machine<'_> {
                 self.wait(op, answer).map(|v| from_value(&v))
             }
             "storeProcedure" => Err(self.not_judged(op)),
-            // No run that is judged has stored one.
+            // No judged run has stored a procedure.
             "releaseProcedure" => {
                 self.inputs(&["token"], node, scope)?;
                 Ok(OVal::Bool(false))
@@ -164,7 +164,7 @@ impl Machine<'_> {
         }
     }
 
-    /// Resolved inputs that go to the host.
+    /// Resolved inputs for the host.
     pub(super) fn inputs(
         &mut self,
         keys: &[&str],
@@ -271,7 +271,7 @@ impl Machine<'_> {
         let flow = self.step(&root, &Scope::new(Some(scope)));
         self.agent_depth -= 1;
         self.frame = outer;
-        // The step fails with what its code failed with, and its event tells it again.
+        // The step repeats its code's error, so that its event reports it again.
         self.traced &= !matches!(&flow, Err(e) if e.code.is_catchable());
         match flow? {
             Flow::Return(value) => Ok(value),
@@ -313,7 +313,7 @@ impl Machine<'_> {
             OVal::Str(s) => Some(s.to_vec()),
             other => json::stringify_paid(other)?,
         };
-        // A unit that is read costs what one costs that is written.
+        // Reading a unit costs as much as writing one.
         let units = Sizes::default().out_units(text.as_ref().map_or(0, Vec::len));
         self.meter.charge(a99_core::costs::WRITTEN, units)?;
         let text: JsStr = text.map_or_else(|| js("undefined"), Into::into);
@@ -380,7 +380,7 @@ impl Machine<'_> {
                 &["system", "prompt", "images", "responseFormat"],
                 "Capability 'llmBattery' missing or invalid.",
             ),
-            // These take their inputs as they are written.
+            // These take their inputs as written.
             "localStorageGet" | "localStorageSet" => {
                 pay_written(node, &["key", "value"])?;
                 return Err(self.missing("Capability Error: 'storage' is not available."));
@@ -389,7 +389,7 @@ impl Machine<'_> {
                 pay_written(node, &["selector", "value"])?;
                 return Err(self.missing("Capability Error: 'dom' is not available."));
             }
-            // An atom with a price and without a case.
+            // An atom with a price but no case here.
             _ => return fail(format!("Unknown Atom: {op}")),
         };
         let search = op == "storeSearch";
@@ -421,7 +421,7 @@ impl Machine<'_> {
     }
 }
 
-/// Pays for inputs that go to the host as they are written.
+/// Pays for inputs that go to the host as written.
 fn pay_written(node: Node<'_>, keys: &[&str]) -> Res<()> {
     keys.iter()
         .try_for_each(|key| pay_crossing(&from_value(node.get(key))))
@@ -446,9 +446,9 @@ fn uuid() -> String {
     .join("-")
 }
 
-/// A program as a value, checked and read as programs are: members that are `undefined` are
-/// none. Keys of its root that mean nothing in an inline program, which has the helpers of its
-/// caller (language section 1.1), are left out: its events do not show them.
+/// Checks and reads a value as a program; `undefined` members count as absent. Root keys
+/// without meaning in an inline program, which has the helpers of its caller (language section
+/// 1.1), are dropped: its events do not show them.
 pub(super) fn read_program(value: &Value) -> Res<Value> {
     let document = Document::from_value(value);
     let mut root = document.to_value(document.root());

@@ -206,7 +206,7 @@ impl Reader<'_> {
     }
 }
 
-/// How `JSON.stringify` writes.
+/// Options of `JSON.stringify`.
 #[derive(Default)]
 pub(super) struct Style {
     /// The text of one indentation step; empty for the compact form.
@@ -215,9 +215,9 @@ pub(super) struct Style {
     pub keys: Option<Vec<JsStr>>,
     /// Whether keys are sorted by units (the canonical form).
     pub sorted: bool,
-    /// Whether the run pays for what is written beyond its units.
+    /// True if the run pays for more than the written units.
     pub paid: bool,
-    /// How long the array was that `keys` are of.
+    /// Length of the array that gave `keys`.
     pub listed: usize,
 }
 
@@ -236,7 +236,7 @@ impl Style {
     }
 }
 
-/// Compact text that the run pays for, its units excepted.
+/// Compact text; the run pays for all but its units.
 pub(super) fn stringify_paid(value: &OVal) -> Res<Option<Vec<u16>>> {
     let style = Style {
         paid: true,
@@ -245,14 +245,14 @@ pub(super) fn stringify_paid(value: &OVal) -> Res<Option<Vec<u16>>> {
     stringify(value, &style)
 }
 
-/// `JSON.stringify`; `None` for what has no JSON text.
+/// `JSON.stringify`; `None` for a value without JSON text.
 pub(super) fn stringify(value: &OVal, style: &Style) -> Res<Option<Vec<u16>>> {
     let mut out = Vec::new();
     let written = super::meter::unformatted(write(value, style, &mut Vec::new(), &mut out))?;
     Ok(written.then_some(out))
 }
 
-/// Writes a value; `open` are the arrays and objects that it is in.
+/// Writes a value; `open` are the enclosing arrays and objects.
 fn write(value: &OVal, style: &Style, open: &mut Vec<usize>, out: &mut Vec<u16>) -> Res<bool> {
     let own = match value {
         OVal::Arr(r) | OVal::Set(r) => Some(Rc::as_ptr(r) as usize),

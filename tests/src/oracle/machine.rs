@@ -16,15 +16,16 @@ use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 use std::time::Instant;
 
-/// Stack of the thread that interprets: guests nest up to the limits of D38.
+/// Stack of the interpreter's thread: guests nest up to the limits of D38.
 const STACK_BYTES: usize = 1 << 30;
 
-/// A scope: its variables, its constants, and the scope around it.
+/// A scope: its variables, its constants, and its parent.
 pub(super) struct Scope {
     vars: RefCell<IndexMap<JsStr, OVal>>,
     consts: RefCell<HashSet<JsStr>>,
     parent: Option<ScopeRef>,
-    /// Has but the names of a loop; others are bound in the parent (D63).
+    /// True for a loop's scope, which has only the loop's names; others are bound in the parent
+    /// (D63).
     is_loop: bool,
 }
 
@@ -32,7 +33,7 @@ pub(super) struct Scope {
 pub(super) type ScopeRef = Rc<Scope>;
 
 impl Scope {
-    /// A scope inside another, or a fresh one.
+    /// A scope with a parent, or a root scope.
     pub(super) fn new(parent: Option<&ScopeRef>) -> ScopeRef {
         Rc::new(Scope {
             vars: RefCell::default(),
@@ -42,7 +43,7 @@ impl Scope {
         })
     }
 
-    /// A scope for a turn of a loop, with the loop's names.
+    /// A scope for an iteration, with the loop's names.
     pub(super) fn of_turn(around: &ScopeRef, names: Vec<(JsStr, OVal)>) -> Res<ScopeRef> {
         let mut vars = IndexMap::new();
         for (name, value) in names {
@@ -57,13 +58,13 @@ impl Scope {
         }))
     }
 
-    /// The scope around, if a name is bound there and not in this one.
+    /// The parent, if it binds a name that this scope does not.
     fn elsewhere(&self, name: &[u16]) -> Option<&ScopeRef> {
         let around = self.parent.as_ref().filter(|_| self.is_loop)?;
         (!self.vars.borrow().contains_key(name)).then_some(around)
     }
 
-    /// The variable of this name in this scope.
+    /// This scope's variable of this name.
     pub(super) fn own(&self, name: &[u16]) -> Option<OVal> {
         match self.elsewhere(name) {
             Some(around) => around.own(name),
@@ -71,7 +72,7 @@ impl Scope {
         }
     }
 
-    /// The variable of this name here or further out.
+    /// The variable of this name here or in a parent.
     pub(super) fn lookup(&self, name: &[u16]) -> Option<OVal> {
         self.own(name)
             .or_else(|| self.parent.as_ref()?.lookup(name))
@@ -82,7 +83,7 @@ impl Scope {
             || self.parent.as_ref().is_some_and(|p| p.is_const(name))
     }
 
-    /// Whether a name may be bound here (decisions D16, D31).
+    /// Checks that a name may be bound here (decisions D16, D31).
     pub(super) fn check_bind(&self, name: &JsStr) -> Res<()> {
         super::statics::refuse_forbidden(name)?;
         if self.is_const(name) {
@@ -112,7 +113,7 @@ impl Scope {
         }
     }
 
-    /// The names that are bound here or further out.
+    /// Names bound here or in a parent.
     pub(super) fn visible(&self) -> HashSet<JsStr> {
         let mut names = self
             .parent
@@ -122,8 +123,7 @@ impl Scope {
         names
     }
 
-    /// The own variables as they are now; those of the scope around a turn of a
-    /// loop.
+    /// Current values of the own variables; inside a loop those of the surrounding scope.
     pub(super) fn snapshot(&self) -> IndexMap<JsStr, OVal> {
         match self.parent.as_ref().filter(|_| self.is_loop) {
             Some(around) => around.snapshot(),
@@ -145,7 +145,7 @@ pub(super) enum Flow {
     Continue,
 }
 
-/// What belongs to one program, helper or sub-agent.
+/// State of one program, helper or sub-agent.
 #[derive(Clone)]
 pub(super) struct Frame {
     /// The arguments.
@@ -154,11 +154,11 @@ pub(super) struct Frame {
     pub helpers: Rc<Value>,
     /// Whether nested texts in literals are names (`a99: 3`, decision D13).
     pub names_nested: bool,
-    /// Whether what is newer is on (`a99: 4`, decision D62).
+    /// True in programs of version 4 (`a99: 4`, decision D62).
     pub version_4: bool,
     /// Nested `callLocal`s.
     pub helper_depth: u32,
-    /// Names that the handlers around the present step bound their errors to.
+    /// Names of caught errors around the current step.
     pub caught: Vec<JsStr>,
     /// Canonical JSON of the program, part of the key of `cache` (D25).
     pub program: Rc<Vec<u16>>,
@@ -168,19 +168,19 @@ pub(super) struct Frame {
 pub(super) struct Machine<'h> {
     /// Fuel.
     pub meter: Meter,
-    /// Options.
+    /// Options of the run.
     pub opts: &'h OracleOptions,
-    /// The other side.
+    /// The host.
     pub host: &'h mut dyn OracleHost,
     /// The running program.
     pub frame: Frame,
-    /// What `memoize` remembers, for the whole run (decision D26).
+    /// Results of `memoize`, for the whole run (decision D26).
     pub memo: HashMap<Vec<u16>, OVal>,
     /// The store of a run whose host grants none (decision D40).
     pub store: MemoryStore,
     /// Warnings.
     pub warnings: Vec<Text>,
-    /// Trace events so far, when asked for.
+    /// Trace events so far, if requested.
     pub trace: Vec<TraceEvent>,
     /// Calls of each atom, for quotas (decision D42).
     pub calls: HashMap<String, u64>,
@@ -188,20 +188,19 @@ pub(super) struct Machine<'h> {
     pub agent_depth: u32,
     /// The atom at which judging ended.
     pub not_judged: Option<String>,
-    /// Milliseconds that scripted answers have taken; nothing sleeps.
+    /// Milliseconds of scripted answers; the oracle never sleeps.
     pub waited_ms: f64,
-    /// What the search that is about to be made asks for, resolved for its price.
+    /// Resolved `k` of the next search, needed for its price.
     pub search_k: Option<OVal>,
-    /// Whether the error that is under way stands in a trace event already.
+    /// True if a trace event already has the current error.
     pub traced: bool,
-    /// The calls that a `callAll` is making.
+    /// State of the current `callAll`.
     pub gathering: Option<super::call_all::Gathering>,
     started: Instant,
 }
 
 impl Machine<'_> {
-    /// Milliseconds since the start: scripted waiting, and real time where an
-    /// explicit limit makes it count.
+    /// Milliseconds since the start: scripted waiting, and real time under an explicit limit.
     pub(super) fn elapsed_ms(&self) -> f64 {
         let real = self
             .opts
@@ -210,12 +209,12 @@ impl Machine<'_> {
         self.waited_ms + real
     }
 
-    /// The present for programs, scripted waiting included.
+    /// Current time for programs, including scripted waiting.
     pub(super) fn now_ms(&self) -> f64 {
         super::statics::now() + self.waited_ms
     }
 
-    /// When the run times out (decision D22).
+    /// Deadline of the run (decision D22).
     pub(super) fn deadline_ms(&self) -> f64 {
         self.opts
             .timeout_ms
@@ -259,7 +258,7 @@ impl Machine<'_> {
         to_value(value, self.opts.max_depth)
     }
 
-    /// The fuel that is left, which may be negative.
+    /// Remaining fuel, which may be negative.
     pub(super) fn fuel(&self) -> Fuel {
         Fuel::from_micro(self.meter.fuel())
     }
@@ -291,7 +290,7 @@ pub fn run(
     })
 }
 
-/// What a program brings with it.
+/// State of a program.
 pub(super) fn frame(root: &Value, args: OVal) -> Frame {
     let style = super::json::Style {
         sorted: true,
@@ -409,7 +408,7 @@ pub(super) fn record<const N: usize>(members: [(&str, Value); N]) -> Value {
     Value::Object(map)
 }
 
-/// The empty name: nothing is bound under it.
+/// False for the empty name, which cannot be bound.
 pub(super) fn is_bindable(name: &Value) -> bool {
     match name {
         Value::Undefined | Value::Null | Value::Bool(false) => false,
@@ -419,7 +418,7 @@ pub(super) fn is_bindable(name: &Value) -> bool {
     }
 }
 
-/// Text for the name `undefined`, what a missing key binds.
+/// The name `undefined`, which a missing key binds.
 pub(super) fn undefined_name() -> JsStr {
     js("undefined")
 }

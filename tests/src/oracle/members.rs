@@ -96,7 +96,7 @@ fn kind_of(value: &OVal) -> &'static str {
     }
 }
 
-/// A key as text, which is paid.
+/// A key as text; pays for it.
 fn paid_key(op: &str, key: &OVal) -> Res<JsStr> {
     if key.is_nullish() {
         return Err(Fail::new(format!("{op}: there is no key")));
@@ -106,7 +106,7 @@ fn paid_key(op: &str, key: &OVal) -> Res<JsStr> {
     Ok(key)
 }
 
-/// The text of a key that is computed.
+/// The text of a computed key.
 pub(super) fn name_of_key(key: &OVal) -> Res<JsStr> {
     match key {
         OVal::Str(_) | OVal::Num(_) | OVal::Bool(_) => to_str(key),

@@ -20,7 +20,7 @@
 //!   when it is a name of the body and no variable, with all the arguments.
 //!
 //! For `cache` the object has a third member, `program`: the canonical JSON of
-//! the whole program. A body with a `key` uses its text; `memoize` tells
+//! the whole program. A body with a `key` uses its text; `memoize` distinguishes
 //! texts from other kinds of key.
 
 use super::coerce::to_str;
@@ -39,7 +39,7 @@ use sha2::{Digest, Sha256, Sha384, Sha512};
 use std::collections::{BTreeSet, HashSet};
 use std::rc::Rc;
 
-/// How long a cached value lives by default, in milliseconds.
+/// Default time to live of a cached value, in milliseconds.
 const DEFAULT_TTL_MS: f64 = 86_400_000.0;
 
 /// The digest of bytes as lower-case hexadecimal; `None` for an unknown
@@ -55,7 +55,7 @@ pub(super) fn digest(algorithm: &str, bytes: &[u8]) -> Option<String> {
     Some(raw.iter().map(|b| format!("{b:02x}")).collect())
 }
 
-/// The canonical text that nobody pays for.
+/// Style of the canonical text, which is free.
 const SORTED: Style = Style {
     indent: Vec::new(),
     keys: None,
@@ -87,7 +87,7 @@ fn anonymous(steps: &Value) -> Value {
     Value::Array(steps)
 }
 
-/// The names of a body, see the module.
+/// Collects the names of a body; see the module.
 fn names(value: &Value, key: &str, texts: bool, out: &mut BTreeSet<JsStr>) {
     match value {
         Value::String(text) => {
@@ -111,7 +111,7 @@ fn names(value: &Value, key: &str, texts: bool, out: &mut BTreeSet<JsStr>) {
             for (k, v) in map {
                 let key = match text.is_some() && v.as_text().is_some() {
                     true => "=".into(),
-                    // Beside other keys it is data.
+                    // With other keys beside it, it is data.
                     false if k == "=" => "".into(),
                     false => k.to_string_lossy(),
                 };
@@ -145,7 +145,7 @@ fn pay_copied(value: &OVal, seen: &mut HashSet<usize>) -> Res<()> {
 }
 
 impl Machine<'_> {
-    /// The key of a body, which is hashed as by a step of its own.
+    /// The key of a body, hashed like the value of a `hash` step.
     fn keyless(&mut self, node: Node<'_>, scope: &ScopeRef, with_program: bool) -> Res<String> {
         let before = self.fuel();
         let made = self.hashed(node, scope, with_program);
@@ -251,7 +251,7 @@ impl Machine<'_> {
         let value = self.value_of(node, scope)?;
         let copy = deep_copy(&value, self.opts.max_depth)?;
         pay_copied(&value, &mut HashSet::new())?;
-        // A key with parts is made into text once more.
+        // A compound key is converted to text once more.
         if key.starts_with(&js("value:")) {
             let text = canonical(&given)?.unwrap_or_default();
             self.meter
@@ -295,7 +295,7 @@ impl Machine<'_> {
                 },
             };
             if let Some(live) = live {
-                // It comes with a note that there is one.
+                // It crosses in an object with a flag that a value exists.
                 let parts = 1 + usize::from(!live.is_undef());
                 super::meter::pay_metered(crossing_object(parts))?;
                 pay_crossing(&live)?;

@@ -1,9 +1,8 @@
 //! Fuel of the oracle (decisions D17, D18): integer micro-units, checked after
 //! every charge.
 //!
-//! A run has a thread of its own, so what is left of its fuel stands in a
-//! thread-local: conversions of values, deep inside everything, pay for
-//! themselves with [`pay`].
+//! Each run has a thread, so its remaining fuel is a thread-local: nested conversions of values
+//! pay for themselves with [`pay`].
 
 use super::value::{Fail, OVal, Res};
 use a99_core::builtins::Reads;
@@ -20,7 +19,7 @@ use std::rc::Rc;
 const FLAT_MAX_UNITS: u64 = 32 << 20;
 const FLAT_MAX_ELEMENTS: u64 = 8 << 20;
 
-/// Values that a deep reading may nest.
+/// Deepest nesting of a value that is read as a whole.
 const MAX_DEPTH: usize = 512;
 
 thread_local! {
@@ -31,7 +30,7 @@ thread_local! {
     static LATER: RefCell<Vec<i64>> = const { RefCell::new(Vec::new()) };
 }
 
-/// The right to spend the fuel of this thread's run.
+/// Permission to spend the fuel of this thread's run.
 pub(super) struct Meter(());
 
 impl Meter {
@@ -50,12 +49,12 @@ impl Meter {
         FUEL.get()
     }
 
-    /// Which prices hold.
+    /// Cost model of the run.
     pub(super) fn model(&self) -> CostModel {
         MODEL.get()
     }
 
-    /// Takes `micro` and fails when nothing is left.
+    /// Takes `micro`; fails when nothing is left.
     pub(super) fn take(&mut self, micro: i64) -> Res<()> {
         take(micro)
     }
@@ -65,7 +64,7 @@ impl Meter {
         pay(formula, sizes)
     }
 
-    /// Pays for what an operation reads.
+    /// Pays for the values that an operation reads.
     pub(super) fn reads(
         &mut self,
         formula: Formula,
@@ -115,9 +114,9 @@ impl Meter {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Pays {
     Now,
-    /// They are paid already.
+    /// They were paid earlier.
     Never,
-    /// They are noted ([`later`]).
+    /// They are recorded for [`later`].
     Later,
 }
 
@@ -125,7 +124,7 @@ pub(super) fn pays(when: Pays) {
     PAYS.set(when);
 }
 
-/// What was noted to be paid later.
+/// Takes the prices recorded for later.
 pub(super) fn later() -> Vec<i64> {
     LATER.take()
 }
@@ -141,7 +140,7 @@ pub(super) fn take(micro: i64) -> Res<()> {
     }
 }
 
-/// Takes what the host used on behalf of the run, which is never paid later.
+/// Takes the host's usage on behalf of the run, which is never deferred.
 pub(super) fn take_used(micro: i64) -> Res<()> {
     FUEL.set(FUEL.get().saturating_sub(micro));
     if FUEL.get() <= 0 {
@@ -158,8 +157,8 @@ pub(super) fn pay_metered(micro: i64) -> Res<()> {
     }
 }
 
-/// As [`pay_metered`], of work within which nothing can fail: [`settle`] tells
-/// after it whether the fuel was enough.
+/// Like [`pay_metered`], for work that cannot fail inside: [`settle`] afterwards checks that
+/// the fuel sufficed.
 pub(super) fn owe(micro: i64) {
     match (MODEL.get(), PAYS.get()) {
         (CostModel::Flat, _) | (_, Pays::Never) => {}
@@ -168,13 +167,13 @@ pub(super) fn owe(micro: i64) {
     }
 }
 
-/// Notes what the text of a number or the like counts for, to be paid with the
-/// text that it is a part of.
+/// Records the units of a formatted number or the like, which are paid with the surrounding
+/// text.
 pub(super) fn formatted(units: usize) {
     FORMATTED.set(FORMATTED.get() + formatted_units(units));
 }
 
-/// Forgets what was noted for a text that could not be made.
+/// Forgets the record for a text that could not be made.
 pub(super) fn unformatted<T>(made: Res<T>) -> Res<T> {
     if made.is_err() {
         FORMATTED.set(0);
@@ -182,7 +181,7 @@ pub(super) fn unformatted<T>(made: Res<T>) -> Res<T> {
     made
 }
 
-/// Fails if more was owed than there was.
+/// Fails if more was owed than was left.
 pub(super) fn settle() -> Res<()> {
     match MODEL.get() {
         CostModel::Metered => take(0),
@@ -190,8 +189,8 @@ pub(super) fn settle() -> Res<()> {
     }
 }
 
-/// Owes for comparing two texts: piece by piece up to where they differ. Where
-/// only equality is asked, texts of different lengths are not looked at.
+/// Owes for comparing two texts: piece by piece up to the first difference. For equality alone,
+/// texts of different lengths are not read.
 pub(super) fn owe_compare(a: &[u16], b: &[u16], equality: bool) {
     if equality && a.len() != b.len() {
         return;
@@ -218,7 +217,7 @@ pub(super) fn owe_compare(a: &[u16], b: &[u16], equality: bool) {
     }
 }
 
-/// Owes for sorting long texts, beyond what sorting costs anyway.
+/// Owes for sorting long texts, above the basic price of sorting.
 pub(super) fn owe_sort<'a>(n: usize, texts: impl Iterator<Item = &'a [u16]>) {
     for text in texts {
         let bytes = super::value::to_wtf8(text).len();
@@ -226,7 +225,7 @@ pub(super) fn owe_sort<'a>(n: usize, texts: impl Iterator<Item = &'a [u16]>) {
     }
 }
 
-/// Takes the price of looking up a name that the program made.
+/// Takes the price of looking up a computed name.
 pub(super) fn pay_name(name: &[u16]) -> Res<()> {
     let bytes = super::value::to_wtf8(name).len();
     match READ.price(Sizes::units(name_units(bytes))) {
@@ -235,8 +234,8 @@ pub(super) fn pay_name(name: &[u16]) -> Res<()> {
     }
 }
 
-/// Takes the proportional price of an operation in the metered model; in the
-/// flat one checks the caps.
+/// Takes the proportional price of an operation in the metered model; checks the caps in the
+/// flat one.
 pub(super) fn pay(formula: Formula, mut sizes: Sizes) -> Res<()> {
     if formula == WRITTEN {
         let formatted = FORMATTED.take();
@@ -263,7 +262,7 @@ pub(super) fn pay(formula: Formula, mut sizes: Sizes) -> Res<()> {
     }
 }
 
-/// Pays for reading a value with everything in it.
+/// Pays for reading a whole value with its contents.
 pub(super) fn pay_deep(formula: Formula, value: &OVal, depth: usize) -> Res<()> {
     let (units, elements) = size(value);
     if matches!(value, OVal::Arr(_) | OVal::Set(_) | OVal::Obj(_)) && depth >= MAX_DEPTH {
@@ -292,7 +291,7 @@ pub(super) fn pay_deep(formula: Formula, value: &OVal, depth: usize) -> Res<()> 
     }
 }
 
-/// Pays for the texts among values that a set is made of or asked for.
+/// Pays for the texts among values of a set, or in a set's lookup.
 pub(super) fn pay_texts(values: &[OVal]) -> Res<()> {
     let units = values.iter().map(|v| match v {
         OVal::Str(s) => s.len(),
@@ -317,13 +316,12 @@ pub(super) fn pay_crossing(value: &OVal) -> Res<()> {
     crossing(value, &mut 0, &mut Vec::new())
 }
 
-/// The same for the result of the run, of which a part is free.
+/// Like [`pay_crossing`], for the result of the run, part of which is free.
 pub(super) fn pay_result(value: &OVal) -> Res<()> {
     crossing(value, &mut { CROSSING_RESULT }, &mut Vec::new())
 }
 
-/// `open` are the containers around the value: one inside itself is refused
-/// when it is copied.
+/// `open` are the containers around the value: copying a cyclic one is refused.
 fn crossing(value: &OVal, free: &mut i64, open: &mut Vec<usize>) -> Res<()> {
     let mut pay = |price: i64| {
         let part = price.min(*free);
@@ -378,7 +376,7 @@ pub(super) fn size(value: &OVal) -> (u64, u64) {
     }
 }
 
-/// The sizes of an operation that reads these operands and gives this result.
+/// The sizes of an operation with these operands and this result.
 pub(super) fn sizes<'a>(read: impl IntoIterator<Item = &'a OVal>, written: &OVal) -> Sizes {
     let mut s = Sizes::default();
     for value in read {

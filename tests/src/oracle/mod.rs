@@ -1,15 +1,14 @@
 //! The oracle: a plain tree-walking interpreter of programs.
 //!
-//! It is the judge of the compiler and the virtual machine, so it shares no
-//! evaluation code with them: its own values, scopes, fuel, error flow, trace
-//! and condition parsers. Both stand on `a99-core` (tables, documents) and
-//! `a99-ecma` (primitives). Obvious code is preferred to fast code; memory
-//! limits are not modelled.
+//! It judges the compiler and the virtual machine, so it shares no evaluation code with them:
+//! it has separate values, scopes, fuel, error flow, trace and condition parsers. Both use
+//! `a99-core` (tables, documents) and `a99-ecma` (primitives). Obvious code is preferred to
+//! fast code; memory limits are not modelled.
 //!
-//! It judges the language: expressions, steps, prices, builtins, and the atoms that need no
-//! host. Of a host it knows that it was asked, with which arguments, and what it answered.
-//! A run that reaches an atom with rules of its own in a host (`granted`), or a form that
-//! talks with a model, ends unjudged; its recorded vector judges that.
+//! It judges the language: expressions, steps, prices, builtins, and atoms without a host. Of a
+//! host it judges the calls, their arguments and their answers. A run that reaches a host atom
+//! with host-specific rules (`granted`), or a form that talks to a model, ends unjudged; its
+//! recorded vector judges it.
 
 mod agents;
 mod arrays;

@@ -1,4 +1,4 @@
-//! What a run is given and what it gives.
+//! Inputs and outcome of a run.
 
 use a99_core::costs::CostModel;
 use a99_core::error::RunError;
@@ -9,12 +9,12 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-/// The price of an atom that a host sets.
+/// Price of an atom, set by a host.
 #[derive(Clone)]
 pub enum CostOverride {
     /// Units of fuel.
     Number(f64),
-    /// Units of fuel, from the step without `op` and `result`, unresolved.
+    /// Units of fuel, computed from the step without `op` and `result`, unresolved.
     Function(Arc<dyn Fn(&Value) -> f64 + Send + Sync>),
 }
 
@@ -27,10 +27,10 @@ impl fmt::Debug for CostOverride {
     }
 }
 
-/// A host atom: it gets the step as written.
+/// A host atom, which gets its step as written.
 #[derive(Clone, Debug)]
 pub struct CustomAtom {
-    /// Its name; one of a core atom replaces that.
+    /// Its name; it may replace a core atom.
     pub op: String,
     /// Its price in units of fuel.
     pub cost: f64,
@@ -45,31 +45,31 @@ pub struct OracleOptions {
     pub fuel: Fuel,
     /// An explicit run timeout in milliseconds; by default 10 a unit of fuel.
     pub timeout_ms: Option<f64>,
-    /// Whether an explicit timeout is worded like a fuel-derived one.
+    /// True if an explicit timeout is worded like a fuel-derived one.
     pub timeout_from_fuel: bool,
     /// Time limits of atoms in milliseconds, 0 for none.
     pub timeout_overrides: HashMap<String, f64>,
     /// Prices of atoms.
     pub cost_overrides: HashMap<String, CostOverride>,
-    /// Calls allowed of each atom (decision D42).
+    /// Most calls of each atom (decision D42).
     pub quotas: HashMap<String, u64>,
     /// The request context.
     pub context: Value,
-    /// What of it programs may read (decision D75).
+    /// Parts of the context that programs may read (decision D75).
     pub readable_context: Vec<String>,
-    /// Whether to keep a trace.
+    /// True to record a trace.
     pub trace: bool,
-    /// Whether `==` is v3's (decision D6).
+    /// True if `==` is v3's (decision D6).
     pub exact_equality: bool,
-    /// Which prices hold (decision D18).
+    /// Cost model (decision D18).
     pub cost_model: CostModel,
-    /// Nesting of values that cross the boundary (decision D21).
+    /// Deepest nesting of values that cross the boundary (decision D21).
     pub max_depth: usize,
-    /// Whether the caller aborted before the start.
+    /// True if the caller aborted before the start.
     pub aborted: bool,
     /// When the caller aborts, in milliseconds after the start.
     pub abort_after_ms: Option<f64>,
-    /// In how many agents the run lies (decision D41).
+    /// Nesting depth of the run in agents (decision D41).
     pub agent_depth: u32,
     /// Host atoms.
     pub custom: Vec<CustomAtom>,
@@ -107,9 +107,9 @@ pub struct TraceEvent {
     pub input: Value,
     /// Own variables that changed, with their new values.
     pub state_diff: Value,
-    /// What the atom returned.
+    /// Result of the atom.
     pub result: Value,
-    /// What it threw.
+    /// Text of the error that the atom threw.
     pub error: Option<Text>,
     /// Fuel before its charge.
     pub fuel_before: Fuel,
@@ -117,27 +117,27 @@ pub struct TraceEvent {
     pub fuel_after: Fuel,
 }
 
-/// What a run gives (decision D7).
+/// Outcome of a run (decision D7).
 #[derive(Clone, Debug)]
 pub struct OracleOutcome {
     /// The returned value, or the error in its JSON form.
     pub result: Value,
     /// The error, if the run ended with one.
     pub error: Option<RunError>,
-    /// Budget less what was left.
+    /// Budget minus the remaining fuel.
     pub fuel_used: Fuel,
-    /// The events, if asked for.
+    /// Trace events, if requested.
     pub trace: Option<Vec<TraceEvent>>,
     /// Warnings.
     pub warnings: Vec<Text>,
-    /// The atom of a host at which the oracle stopped judging: nothing else of the outcome
-    /// counts then.
+    /// The host atom at which the oracle stopped judging; the rest of the outcome is then
+    /// meaningless.
     pub not_judged: Option<String>,
 }
 
 /// A program that would not compile.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rejected {
-    /// Why.
+    /// Reason.
     pub message: String,
 }

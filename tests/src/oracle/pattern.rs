@@ -1,5 +1,5 @@
-//! What a regular expression costs in the metered model: its positions, the
-//! size with repetitions written out, and positions times the units of the text.
+//! Price of a regular expression in the metered model: its positions, its size with expanded
+//! repetitions, and positions times the units of the text.
 
 use super::meter::{pay, pay_metered};
 use super::value::{Fail, Res};
@@ -8,9 +8,8 @@ use a99_core::costs::{READ, Sizes, regex_price};
 const MAX_POSITIONS: u64 = 20_000;
 const MAX_STEPS: u64 = 100_000_000;
 
-/// Pays for matching a pattern with a text of so many units, and refuses what
-/// is too large. Nothing is paid for lengths that are refused, and for invalid
-/// patterns only the reading.
+/// Pays for matching a pattern against a text of `units` units, and refuses a pattern or text
+/// that is too large. A refused length costs nothing, and an invalid pattern only its reading.
 pub(super) fn pay_match(pattern: &[u16], units: usize) -> Res<()> {
     if pattern.len() > 1_000 || units > 100_000 {
         return Ok(());
@@ -29,7 +28,7 @@ pub(super) fn pay_match(pattern: &[u16], units: usize) -> Res<()> {
     pay_metered(regex_price(positions, units as u64))
 }
 
-/// The positions of a pattern that is valid, or that there are too many.
+/// The positions of a valid pattern, or the error of too many.
 pub(super) fn positions(pattern: &[u16]) -> Res<u64> {
     let mut reader = Reader { pattern, at: 0 };
     let positions = reader.group().unwrap_or(0).max(1);
@@ -113,7 +112,7 @@ impl Reader<'_> {
                     'c' => {
                         match self.peek(0) {
                             Some(c) if c.is_ascii_alphabetic() => self.at += 1,
-                            // The backslash is a character, and the `c` another.
+                            // The backslash is a character, and the `c` another one.
                             _ => self.at -= 1,
                         }
                         1
@@ -145,7 +144,7 @@ impl Reader<'_> {
         }
     }
 
-    /// How often a quantifier that comes next writes its operand out.
+    /// Number of copies that the next quantifier expands to.
     fn copies(&mut self) -> u64 {
         let start = self.at;
         let copies = match self.next() {

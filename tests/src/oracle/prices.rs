@@ -1,10 +1,10 @@
-//! The references' cost table and time limits, written out again (language
-//! section 2, decisions D22, D27, D28), and those of our own atoms.
+//! Cost table and time limits of the references, written again (language section 2, decisions
+//! D22, D27, D28), and those of our additional atoms.
 
 use a99_core::costs::CostModel;
 
-/// Atoms that work in the machine alone, and `agentRun`, whose callee pays for
-/// itself: in the metered model they pay a twentieth.
+/// Atoms that only compute, and `agentRun`, whose callee pays for itself: in the metered model
+/// they pay a twentieth.
 fn is_work(op: &str) -> bool {
     matches!(
         op,
@@ -63,7 +63,7 @@ fn is_work(op: &str) -> bool {
     )
 }
 
-/// The static price of an atom in micro-units; 0 if there is none.
+/// The static price of an atom in micro-units; 0 if missing.
 pub(super) fn price(op: &str, model: CostModel) -> i64 {
     let flat = of(op).map_or(0, |(flat, _)| flat);
     match model {
@@ -72,8 +72,7 @@ pub(super) fn price(op: &str, model: CostModel) -> i64 {
     }
 }
 
-/// Price in micro-units and time limit in milliseconds (0: none) of a core
-/// atom.
+/// Price in micro-units and time limit in milliseconds (0: none) of a core atom.
 pub(super) fn of(op: &str) -> Option<(i64, f64)> {
     const TENTH: i64 = 100_000;
     const ONE: i64 = 1_000_000;

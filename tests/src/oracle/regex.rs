@@ -1,11 +1,10 @@
-//! Regular expressions (ECMA-262 §22.2 with annex §B.1.2), and whether they match,
-//! as `regexMatch` and schemas ask (decision D39); `regex_find` finds.
+//! Regular expressions (ECMA-262 §22.2 with annex §B.1.2) as a matching test, for `regexMatch`
+//! and schemas (decision D39); `regex_find` finds.
 //!
-//! A pattern is read by recursive descent into a tree over UTF-16 units. The
-//! tree is not compiled: each node maps the set of places where it may begin
-//! to the set of places where it may end, so that alternatives and repetitions
-//! are unions, nothing is tried twice, and no pattern is catastrophic. The
-//! answer is whether the set for the whole pattern is empty.
+//! A recursive-descent parser builds a tree over UTF-16 units. The tree is not compiled: each
+//! node maps the set of its start places to the set of its end places, so that alternatives and
+//! repetitions are unions, each place is visited once, and no pattern is catastrophic. A
+//! pattern matches if the final set is not empty.
 
 use super::regex_set::{DIGITS, LINE_ENDS, Member, SPACES, Set, WORDS};
 
@@ -14,7 +13,7 @@ const MAX_PATTERN: usize = 1_000;
 /// Longest input in UTF-16 units.
 const MAX_INPUT: usize = 100_000;
 
-/// Whether a pattern matches somewhere in a text; both in UTF-16 units.
+/// True if a pattern matches somewhere in a text; both in UTF-16 units.
 pub(super) fn is_match(pattern: &[u16], input: &[u16]) -> Result<bool, String> {
     if pattern.len() > MAX_PATTERN {
         let units = pattern.len();
@@ -30,7 +29,7 @@ pub(super) fn is_match(pattern: &[u16], input: &[u16]) -> Result<bool, String> {
     Ok(!ends(&tree, &everywhere, input).is_empty())
 }
 
-/// Whether a pattern can be used at all.
+/// True if a pattern is valid.
 pub(super) fn is_valid(pattern: &[u16]) -> bool {
     parse(pattern, Flags::default()).is_ok()
 }
@@ -43,32 +42,32 @@ pub(super) enum Node {
     Unit(Set),
     /// The start of the text.
     Start,
-    /// Its end.
+    /// The end of the text.
     End,
     /// The start or the end of a line.
     LineStart,
     /// The end of a line.
     LineEnd,
-    /// A word boundary, or none.
+    /// A word boundary, or the negated assertion.
     Boundary(bool),
-    /// One after the other.
+    /// Nodes in sequence.
     Sequence(Vec<Node>),
-    /// One of them.
+    /// Alternatives.
     Either(Vec<Node>),
-    /// At least and at most so often, perhaps as seldom as possible.
+    /// Least and most repetitions, possibly lazy.
     Repeat(Box<Node>, u64, Option<u64>, Turns),
-    /// A group that captures, by its number from 1 on.
+    /// A capturing group, by its number from 1 on.
     Group(usize, Box<Node>),
 }
 
-/// What finding has to know of a repetition.
+/// Data of a repetition for `regex_find`.
 pub(super) struct Turns {
     pub(super) lazy: bool,
-    /// The groups within.
+    /// The groups inside.
     pub(super) groups: std::ops::Range<usize>,
 }
 
-/// What flags change.
+/// Effect of the flags.
 #[derive(Copy, Clone, Default)]
 pub(super) struct Flags {
     pub(super) ignore_case: bool,
@@ -87,7 +86,7 @@ fn merged(mut places: Places) -> Places {
     places
 }
 
-/// Where a node may end, for each place where it may begin.
+/// The end places of a node for its start places.
 fn ends(node: &Node, starts: &Places, text: &[u16]) -> Places {
     let at = |keep: &dyn Fn(usize) -> bool| starts.iter().copied().filter(|p| keep(*p)).collect();
     match node {
@@ -115,7 +114,7 @@ fn ends(node: &Node, starts: &Places, text: &[u16]) -> Places {
     }
 }
 
-/// Whether a line starts or ends at a place.
+/// True if a line starts or ends at a place.
 pub(super) fn at_line(node: &Node, place: usize, text: &[u16]) -> bool {
     let ends = |unit: &u16| LINE_ENDS.iter().any(|(a, b)| (a..=b).contains(&unit));
     match node {
@@ -128,7 +127,7 @@ fn repeated(inner: &Node, least: u64, most: Option<u64>, starts: &Places, text: 
     let mut places = starts.clone();
     for _ in 0..least {
         let next = ends(inner, &places, text);
-        // What matches nothing more, or always the same places, stays so.
+        // An empty or unchanged set stays so.
         if next == places || next.is_empty() {
             places = next;
             break;
@@ -156,7 +155,7 @@ struct Parser<'p> {
     names: Vec<(String, usize)>,
     flags: Flags,
     opened: usize,
-    /// Whether the last quantifier was lazy.
+    /// True if the last quantifier was lazy.
     lazy: bool,
 }
 
@@ -164,13 +163,13 @@ fn parse(units: &[u16], flags: Flags) -> Result<Node, String> {
     read(units, flags).map(|(tree, _)| tree)
 }
 
-/// A pattern with its groups: the number of them, and those that have a name.
+/// Groups of a pattern: their number, and the named ones.
 pub(super) struct Groups {
     pub(super) count: usize,
     pub(super) names: Vec<(String, usize)>,
 }
 
-/// Reads a pattern.
+/// Parses a pattern.
 pub(super) fn read(units: &[u16], flags: Flags) -> Result<(Node, Groups), String> {
     let mut parser = Parser {
         units,
@@ -267,7 +266,7 @@ impl Parser<'_> {
         Ok(Node::Sequence(parts))
     }
 
-    /// A term, and whether it can be repeated.
+    /// A term, and true if it can be repeated.
     fn term(&mut self, first: char) -> Result<(Node, bool), String> {
         if matches!(first, '*' | '+' | '?' | '{') && self.quantifier()?.is_some() {
             return Err("nothing to repeat".into());
@@ -296,7 +295,7 @@ impl Parser<'_> {
         Node::Unit(Set { folds, ..set })
     }
 
-    /// `*`, `+`, `?` or braces with numbers, each perhaps lazy.
+    /// `*`, `+`, `?` or braces with numbers, possibly lazy.
     fn quantifier(&mut self) -> Result<Option<(u64, Option<u64>)>, String> {
         let found = match self.peek() {
             Some('*') => (0, None),
@@ -373,7 +372,7 @@ impl Parser<'_> {
         }
     }
 
-    /// An identifier and the bracket that closes it.
+    /// An identifier with its closing bracket.
     fn name(&mut self) -> Option<String> {
         let length = self.units[self.at..].iter().position(|u| *u == 62)?;
         let name = String::from_utf16(&self.units[self.at..self.at + length]).ok()?;
@@ -428,7 +427,7 @@ impl Parser<'_> {
         }
     }
 
-    /// `\d` and the like, behind the backslash.
+    /// `\d` and the like, after the backslash.
     fn kind(&mut self) -> Option<Set> {
         let c = self.peek()?;
         let ranges = match c.to_ascii_lowercase() {
@@ -441,7 +440,7 @@ impl Parser<'_> {
         Some(Set::of(ranges.to_vec(), c.is_ascii_uppercase()))
     }
 
-    /// The unit that an escape stands for, behind the backslash.
+    /// The unit of an escape, after the backslash.
     fn character(&mut self) -> u16 {
         let Some(unit) = self.next() else { return 92 };
         let octal = |c: Option<char>| c.and_then(|c| c.to_digit(8)).map(|d| d as u16);
@@ -456,7 +455,7 @@ impl Parser<'_> {
                     self.at += 1;
                     letter as u16 % 32
                 }
-                // The backslash is a character and the letter the next one.
+                // The backslash is a character, and the letter the next one.
                 None => {
                     self.at -= 1;
                     92
@@ -490,7 +489,7 @@ impl Parser<'_> {
         Some(value)
     }
 
-    /// A class, behind its bracket.
+    /// A class, after its opening bracket.
     fn class(&mut self) -> Result<Set, String> {
         let negated = self.accept("^");
         let mut ranges = Vec::new();
@@ -536,7 +535,7 @@ impl Parser<'_> {
         if self.accept("b") {
             return Ok(Some(Member::Unit(8)));
         }
-        // Here \c takes digits and the underscore, too.
+        // Inside a class, \c accepts digits and the underscore too.
         if self.peek() == Some('c')
             && let Some(&next) = self.units.get(self.at + 1)
             && matches!(ascii(next), '0'..='9' | '_')
@@ -548,7 +547,7 @@ impl Parser<'_> {
     }
 }
 
-/// An ASCII unit as a character, any other as one that has no meaning.
+/// An ASCII unit as a character, any other as a meaningless one.
 fn ascii(unit: u16) -> char {
     match u8::try_from(unit) {
         Ok(byte) if byte < 128 => char::from(byte),

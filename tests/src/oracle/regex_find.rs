@@ -1,6 +1,6 @@
-//! Finding by regular expressions, with groups (decision D72): the backtracking
-//! matcher of ECMA-262 §22.2.2 by continuations, word for word, with no bound on what
-//! it tries. What a search costs follows from which units any of its tries took.
+//! Finding by regular expressions, with groups (decision D72): the backtracking matcher of
+//! ECMA-262 §22.2.2 with continuations, word for word and without a bound. The price of a
+//! search depends on the units that any attempt consumed.
 
 use super::coerce::{to_num, to_str};
 use super::expr::name_of;
@@ -20,10 +20,10 @@ use std::sync::LazyLock;
 const MAX_PATTERN: usize = 1_000;
 const MAX_TEXT: usize = 1_000_000;
 const MAX_WEIGHT: u64 = 160_000_000;
-/// Units that are passed over and paid for at once.
+/// Units skipped and paid for at once.
 const PASSED: usize = 4_096;
 
-/// The upper case of a unit as the flag `i` has it without `u`.
+/// The upper case of a unit under the flag `i` without `u`.
 fn canonical(unit: u16) -> u16 {
     let text = String::from_utf16(&[unit]).unwrap_or_default();
     let upper: Vec<u16> = text.to_uppercase().encode_utf16().collect();
@@ -39,7 +39,7 @@ static CLASSES: LazyLock<HashMap<u16, Vec<u16>>> = LazyLock::new(|| {
     classes
 });
 
-/// The units that are alike to one but for case, itself among them.
+/// The units equal to one except for case, including itself.
 pub(super) fn alike(unit: u16) -> impl Iterator<Item = u16> {
     CLASSES[&canonical(unit)].iter().copied()
 }
@@ -47,7 +47,7 @@ pub(super) fn alike(unit: u16) -> impl Iterator<Item = u16> {
 /// Start and end of the match and of its groups.
 type Places = Vec<Option<(usize, usize)>>;
 
-/// What a match can begin with.
+/// Possible first units of a match.
 struct Begin {
     ascii: [bool; 128],
     others: bool,
@@ -59,7 +59,7 @@ impl Begin {
         *ascii.unwrap_or(&self.others)
     }
 
-    /// Adds what a node begins with; whether it can take nothing.
+    /// Adds the possible first units of a node; true if it can match the empty text.
     fn add(&mut self, node: &Node) -> bool {
         match node {
             Node::Unit(set) => {
@@ -79,7 +79,7 @@ impl Begin {
     }
 }
 
-/// Whether a part that may be empty is repeated, and need not be.
+/// True if an optional repetition has a possibly empty part.
 fn repeats_nothing(node: &Node) -> bool {
     match node {
         Node::Sequence(parts) | Node::Either(parts) => parts.iter().any(repeats_nothing),
@@ -96,15 +96,15 @@ fn repeats_nothing(node: &Node) -> bool {
     }
 }
 
-/// A search under way.
+/// A search in progress.
 struct Search<'t> {
     text: &'t [u16],
-    /// The units that any try took.
+    /// Units that any attempt consumed.
     taken: Vec<bool>,
     groups: Places,
 }
 
-/// What comes after a node.
+/// Continuation after a node.
 type Next<'n> = &'n mut dyn FnMut(&mut Search<'_>, usize) -> bool;
 
 fn run(s: &mut Search<'_>, node: &Node, at: usize, next: Next<'_>) -> bool {
@@ -147,7 +147,7 @@ fn sequence(s: &mut Search<'_>, parts: &[Node], at: usize, next: Next<'_>) -> bo
     }
 }
 
-/// RepeatMatcher (§22.2.2.3.1) after so many turns.
+/// RepeatMatcher (§22.2.2.3.1) after this many turns.
 fn repeat(s: &mut Search<'_>, node: &Node, (turns, at): (u64, usize), next: Next<'_>) -> bool {
     let Node::Repeat(inner, least, most, how) = node else {
         return false;
@@ -171,7 +171,7 @@ fn repeat(s: &mut Search<'_>, node: &Node, (turns, at): (u64, usize), next: Next
     !needed && !how.lazy && next(s, at)
 }
 
-/// A pattern that was read and paid for.
+/// A parsed and paid pattern.
 struct Pattern {
     tree: Node,
     groups: Groups,
@@ -181,7 +181,7 @@ struct Pattern {
     global: bool,
 }
 
-/// Everything before the first search.
+/// All work before the first search.
 fn prepare(pattern: &[u16], flags: &[u16], text: &[u16]) -> Res<Pattern> {
     for (units, max, what) in [
         (pattern.len(), MAX_PATTERN, "pattern"),
@@ -233,7 +233,7 @@ fn prepare(pattern: &[u16], flags: &[u16], text: &[u16]) -> Res<Pattern> {
 }
 
 impl Pattern {
-    /// The first match from a place on, which is paid.
+    /// The first match from a place on; pays for it.
     fn find(&self, text: &[u16], from: usize, left: &mut u64) -> Res<Option<Places>> {
         let mut search = Search {
             text,
@@ -257,7 +257,7 @@ impl Pattern {
         Ok(found)
     }
 
-    /// A unit costs little where no try is under way and no match begins with it.
+    /// A unit is cheap if no attempt is active and no match starts with it.
     fn pay(
         &self,
         search: &Search<'_>,
@@ -291,7 +291,7 @@ impl Pattern {
         }
     }
 
-    /// All matches, as `matchAll` walks through them.
+    /// All matches, in the order of `matchAll`.
     fn find_all(&self, text: &[u16]) -> Res<Vec<Places>> {
         let (mut all, mut left, mut from) = (Vec::new(), MAX_WEIGHT, 0);
         while from <= text.len() {
@@ -310,7 +310,7 @@ impl Pattern {
         Ok(found.into_iter().collect())
     }
 
-    /// §22.2.6.14, with a search from each place instead of a try at it.
+    /// §22.2.6.14, with a search from each place instead of an attempt at it.
     fn borders(&self, text: &[u16], limit: usize) -> Res<Vec<Places>> {
         let (mut all, mut left) = (Vec::new(), MAX_WEIGHT);
         let (mut part, mut from) = (0, 0);
@@ -359,7 +359,7 @@ fn too_costly() -> Fail {
     Fail::new("Regex too costly: one call may look at 160000000 ways through its text")
 }
 
-/// The text of a group, `null` if it took no part.
+/// The text of a group, `null` if it did not participate.
 fn part(text: &[u16], place: Option<(usize, usize)>) -> OVal {
     place.map_or(OVal::Null, |(start, end)| {
         OVal::units(text[start..end].to_vec())
@@ -374,7 +374,7 @@ enum Piece {
     After,
 }
 
-/// GetSubstitution (§22.1.3.19.1), read beforehand.
+/// GetSubstitution (§22.1.3.19.1), parsed beforehand.
 fn pieces(with: &[u16], groups: &Groups) -> Vec<Piece> {
     let (mut list, mut plain, mut rest) = (Vec::new(), Vec::new(), with);
     let mut put = |plain: &mut Vec<u16>, piece: Option<Piece>| {
@@ -450,7 +450,7 @@ fn replaced(text: &[u16], pattern: &Pattern, found: &[Places], with: &[u16]) -> 
 fn parts(text: &[u16], pattern: &Pattern, limit: usize) -> Res<OVal> {
     let mut list = Vec::new();
     if text.is_empty() {
-        // What the empty text is split by leaves nothing.
+        // Splitting the empty text by a pattern that matches it leaves nothing.
         let found = pattern.find_first(text)?;
         list.extend(found.is_empty().then(|| OVal::units(Vec::new())));
     } else {
@@ -558,7 +558,7 @@ mod tests {
         })
     }
 
-    /// Examples of ECMA-262 §22.2.2.3.1, and of what sets JavaScript apart.
+    /// Examples of ECMA-262 §22.2.2.3.1, and peculiarities of JavaScript.
     #[test]
     fn as_the_standard_says() {
         for (pattern, text, expected) in [

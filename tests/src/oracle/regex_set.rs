@@ -21,7 +21,7 @@ pub(super) struct Set {
     pub(super) ranges: Vec<(u16, u16)>,
     pub(super) negated: bool,
     pub(super) folds: bool,
-    /// A class in brackets, whose opposite is taken after case was ignored.
+    /// A class in brackets, negated after case folding.
     pub(super) class: bool,
 }
 
@@ -39,7 +39,7 @@ impl Set {
         }
     }
 
-    /// Whether a unit is in it as it is written.
+    /// True if a unit is in the set, without case folding.
     pub(super) fn lists(&self, unit: u16) -> bool {
         let listed = self.ranges.iter().any(|(a, b)| (*a..=*b).contains(&unit));
         listed != self.negated
@@ -67,7 +67,7 @@ impl Member {
         match self {
             Member::Unit(unit) => vec![(*unit, *unit)],
             Member::Set(set) if !set.negated => set.ranges.clone(),
-            // What lies between the ranges of the set.
+            // The gaps between the ranges of the set.
             Member::Set(set) => {
                 let mut gaps = Vec::new();
                 let mut from = 0u32;

@@ -1,5 +1,5 @@
-//! JSON Schema as the schema library of the references reads it (language
-//! section 2.9): validation, projection, and schemas from examples.
+//! JSON Schema with the rules of the references' schema library (language section 2.9):
+//! validation, projection, and schemas from examples.
 
 use super::meter::owe;
 use super::value::{JsStr, OVal, Obj, js, lossy, ordered_keys};
@@ -32,7 +32,7 @@ fn number(value: Option<OVal>) -> Option<f64> {
     }
 }
 
-/// What reading a schema costs: its parts, and the names of its properties.
+/// Owes for reading a schema: its parts, and the names of its properties.
 pub(super) fn owe_reading(schema: &OVal) {
     owe(SCHEMA_READ);
     for (key, each) in [("enum", SCHEMA_ALLOWED), ("required", SCHEMA_REQUIRED)] {
@@ -58,7 +58,7 @@ pub(super) fn owe_reading(schema: &OVal) {
     }
 }
 
-/// The names that an object is asked for, and their units.
+/// Owes for the names that an object is asked for, and their units.
 fn owe_names(schema: &OVal, required: bool) {
     let (mut names, mut units) = (0, 0);
     if let Some(OVal::Arr(list)) = get(schema, "required") {
@@ -86,8 +86,7 @@ fn owe_text(s: &JsStr, schema: &OVal) {
     }
 }
 
-/// The first complaint about `value`, as `path: message`. What it costs is
-/// owed.
+/// The first error of `value`, as `path: message`. Its price is owed.
 pub(super) fn validate(value: &OVal, schema: &OVal, path: &str) -> Result<(), String> {
     owe(SCHEMA_NODE);
     let here = |why: &str| {
@@ -104,7 +103,7 @@ pub(super) fn validate(value: &OVal, schema: &OVal, path: &str) -> Result<(), St
         return if hit { Ok(()) } else { here("Union mismatch") };
     }
     if let Some(expected) = get(schema, "const") {
-        // Identity, which data in a schema never has.
+        // Identity, which never holds for data in a schema.
         return match value.strict_eq(&expected) {
             true => Ok(()),
             false => here("Const mismatch"),
@@ -205,7 +204,7 @@ fn string_rules(s: &JsStr, schema: &OVal) -> Result<(), String> {
     }
 }
 
-/// The formats that are checked.
+/// Supported formats.
 const FORMATS: [&str; 6] = ["email", "uuid", "uri", "ipv4", "date-time", "emoji"];
 
 fn format_ok(format: &str, s: &str) -> bool {
@@ -240,7 +239,7 @@ fn array_rules(items: &[OVal], schema: &OVal, path: &str) -> Result<(), String> 
         ))
     };
     if get(schema, "items").is_none() {
-        // Without a word on its items a list is not looked at.
+        // Without a schema of its items a list is not checked.
         return Ok(());
     }
     let len = items.len() as f64;
@@ -332,7 +331,7 @@ fn object_rules(obj: &Rc<Obj>, schema: &OVal, path: &str) -> Result<(), String> 
     Ok(())
 }
 
-/// Validates, then keeps only what the schema declares.
+/// Validates, then keeps only the declared properties.
 pub(super) fn filter(value: &OVal, schema: &OVal) -> Result<OVal, String> {
     validate(value, schema, "")?;
     Ok(project(value, schema))
@@ -385,7 +384,7 @@ fn node(kind: &str) -> Obj {
     Obj::from([(js("type"), OVal::str(kind))])
 }
 
-/// The schema that an example stands for (`filter`, language section 3.6).
+/// Infers the schema of an example (`filter`, language section 3.6).
 pub(super) fn from_example(example: &OVal) -> OVal {
     if get(example, "type").is_some_and(|t| matches!(t, OVal::Str(_))) {
         return example.clone();

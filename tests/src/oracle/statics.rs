@@ -15,7 +15,7 @@ use a99_ecma::arith::{self, Math1};
 use a99_ecma::number_text::{LocaleOptions, LocaleWords};
 use a99_ecma::{number_parse, number_text, uri};
 
-/// Milliseconds since the epoch, by the system's clock.
+/// System time in milliseconds since the epoch.
 pub(super) fn now() -> f64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     since.map_or(0.0, |d| d.as_millis() as f64)
@@ -26,14 +26,14 @@ pub(super) fn call(m: &mut Meter, row: u16, arguments: &[OVal]) -> Res<OVal> {
     let f = FUNCTIONS[row as usize];
     m.reads(f.cost, f.reads, None, arguments)?;
     let result = dispatch(m, f.ns, f.name, arguments)?;
-    // `Array.from` has paid before it made its list.
+    // `Array.from` paid before it made its list.
     if (f.ns, f.name) != ("Array", "from") {
         m.writes(f.cost, &result)?;
     }
     Ok(result)
 }
 
-/// A value as a function, if it is one: `Date`, `Number` and `String` are namespaces too.
+/// A value as a function, if callable: `Date`, `Number` and `String` are namespaces too.
 pub(super) fn as_function(value: &OVal) -> Option<OVal> {
     match value {
         OVal::Fn(_) => Some(value.clone()),
@@ -82,12 +82,12 @@ fn dispatch(m: &mut Meter, ns: &str, name: &str, arguments: &[OVal]) -> Res<OVal
     }
 }
 
-/// A function that the tables of `core` have and the oracle lacks.
+/// The error of a function in the tables of `core` that the oracle lacks.
 fn unknown(ns: &str, name: &str) -> Res<OVal> {
     fail(a99_core::builtins::unknown_member(ns, name))
 }
 
-/// `Array.items`: a list is itself, what else has items becomes one.
+/// `Array.items`: a list is returned unchanged, any other iterable becomes one.
 fn items(m: &mut Meter, args: &Args<'_>) -> Res<OVal> {
     let value = args.get(0);
     let has_items = match &value {
@@ -434,7 +434,7 @@ fn schema(name: &str, args: &Args<'_>) -> Res<OVal> {
     })
 }
 
-/// What numbers can be called by, below.
+/// Names of number methods, implemented below.
 pub(super) const NUMBER_METHODS: &str = "\
     toFixed toExponential toPrecision toString toLocaleString valueOf hasOwnProperty \
     isPrototypeOf propertyIsEnumerable";
@@ -482,7 +482,7 @@ pub(super) fn number_method(value: &OVal, name: &str, arguments: &[OVal]) -> Res
     }
 }
 
-/// How numbers are shown: options behind a locale, where they are an object.
+/// Options of number formatting after a locale, if an object.
 pub(super) fn locale_options(arguments: &[OVal]) -> Res<LocaleOptions> {
     let Some(OVal::Obj(given)) = arguments.get(1) else {
         return Ok(LocaleOptions::default());
@@ -507,11 +507,11 @@ pub(super) fn locale_options(arguments: &[OVal]) -> Res<LocaleOptions> {
     LocaleOptions::new(words).or_else(|error| fail(error.message()))
 }
 
-/// What truth values and objects can be called by, above and below.
+/// Names of methods of booleans and objects, implemented above and below.
 pub(super) const OBJECT_METHODS: &str = "\
     toString toLocaleString valueOf hasOwnProperty isPrototypeOf propertyIsEnumerable";
 
-/// A method of a plain object: those of `Object.prototype` that read only.
+/// A method of a plain object: the read-only ones of `Object.prototype`.
 pub(super) fn object_method(
     obj: &std::rc::Rc<Obj>,
     name: &str,

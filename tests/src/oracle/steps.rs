@@ -12,7 +12,7 @@ use a99_core::error::ErrorCode;
 use a99_core::fuel;
 use a99_core::value::{Map, Value};
 
-/// Helpers nest this deep at most.
+/// Deepest nesting of helpers.
 const MAX_HELPER_DEPTH: u32 = 256;
 
 /// A step, or the list of an implicit `seq`.
@@ -49,17 +49,17 @@ impl<'v> Node<'v> {
     }
 }
 
-/// What an atom gives: its value and how the list goes on.
+/// Result of an atom: its value, and how the list continues.
 pub(super) type Done = Res<(OVal, Flow)>;
 
-/// Whether the event of a step that could not be paid says why: its price alone is
-/// silent, a quota and an input that the price depends on are not.
+/// True if the event of an unpaid step has an error: a quota or an input of the price does, the
+/// price alone does not.
 pub(super) fn is_told(unpaid: &Fail) -> bool {
     unpaid.code == ErrorCode::QuotaExceeded || unpaid.op.is_some()
 }
 
 impl Machine<'_> {
-    /// Whether an atom of this name exists.
+    /// True if an atom of this name exists.
     pub(super) fn knows_atom(&self, op: &str) -> bool {
         prices::of(op).is_some() || self.opts.custom.iter().any(|a| a.op == op)
     }
@@ -96,7 +96,7 @@ impl Machine<'_> {
         })
     }
 
-    /// Pays for a step, runs it, and tells the trace of it.
+    /// Pays for a step, runs it, and adds its trace event.
     pub(super) fn stepped(
         &mut self,
         op: &str,
@@ -106,7 +106,7 @@ impl Machine<'_> {
     ) -> Res<Flow> {
         let before = self.fuel();
         let state = self.opts.trace.then(|| scope.snapshot());
-        // What the atom gave stands in the event even if it could not be bound.
+        // The event has the atom's result even if binding failed.
         let (mut result, mut thrown) = (OVal::Undef, None);
         let paid = self.pay(op, node, scope).map_err(|e| {
             self.traced = true;
@@ -175,8 +175,7 @@ impl Machine<'_> {
         if let Some(chosen) = chosen {
             price = fuel::cost_from_f64(chosen).unwrap_or(price);
         } else if custom.is_none() && matches!(op, "storeVectorSearch" | "storeSearch") {
-            // The number of answers is part of the price, which is taken when
-            // the search is made.
+            // The price depends on the number of answers, so it is taken at the search.
             let k = self.resolve(node.get("k"), scope);
             self.search_k = Some(k.map_err(|e| e.at(op))?);
             return Ok(());
@@ -184,7 +183,7 @@ impl Machine<'_> {
         self.meter.take(price)
     }
 
-    /// Takes the price of a search; `k` if it was resolved for the call.
+    /// Takes the price of a search; `k` is the value resolved for the call.
     pub(super) fn pay_search(&mut self, op: &str, k: Option<&OVal>) -> Res<()> {
         let resolved = self.search_k.take();
         if self.opts.cost_overrides.contains_key(op) {
@@ -193,15 +192,15 @@ impl Machine<'_> {
         let base = prices::price(op, self.meter.model());
         let number = k.or(resolved.as_ref()).map_or(0, answers);
         self.meter.take(base.saturating_add(number))?;
-        // It goes to the host, which has nothing to search in.
+        // `k` still crosses to the host, which has nothing to search.
         match (k, resolved) {
             (None, Some(k)) => super::meter::pay_crossing(&k),
             _ => Ok(()),
         }
     }
 
-    /// Binds what an atom returned; `undefined` binds nothing (D12), so that it
-    /// breaks no constant and makes none. The name must be a lawful one.
+    /// Binds an atom's result; `undefined` binds nothing (D12), so that it neither breaks nor
+    /// makes a constant. The name must be valid.
     fn bind_result(&mut self, node: Node<'_>, value: OVal, scope: &ScopeRef) -> Res<()> {
         let name = node.get("result");
         if !is_bindable(name) {
@@ -417,7 +416,7 @@ impl Machine<'_> {
         items_of(op, self.resolve(node.get("items"), scope)?)
     }
 
-    /// The scope of an item; of a call of `callAll` without a number.
+    /// The scope of an item, or of a call of `callAll` without an index.
     pub(super) fn item_scope(
         &self,
         node: Node<'_>,
@@ -535,7 +534,7 @@ impl Machine<'_> {
     }
 }
 
-/// The price of the answers that a search asks for.
+/// The price of the answers that a search requests.
 fn answers(k: &OVal) -> i64 {
     let asked = match k {
         OVal::Num(k) => fuel::cost_from_f64(*k),
@@ -544,8 +543,8 @@ fn answers(k: &OVal) -> i64 {
     asked.unwrap_or(5 * costs::MICRO)
 }
 
-/// Whether a schema says more than names, so that projecting may change
-/// something; only then the object is read.
+/// True if a schema has more than names, so that projecting may change the object; only then is
+/// it read.
 fn projects(schema: &Value) -> bool {
     let Some(map) = schema.as_object() else {
         return false;
@@ -558,7 +557,7 @@ fn projects(schema: &Value) -> bool {
         })
 }
 
-/// The items of a loop; those that its body appends are visited too.
+/// The items of a loop; items that its body appends are visited too.
 pub(super) struct Items(super::arrays::Items, usize);
 
 impl Iterator for Items {
@@ -577,7 +576,7 @@ fn items_of(op: &str, items: OVal) -> Res<Items> {
     }
 }
 
-/// The variable of the number of an item, if there is to be one (D65).
+/// The variable of an item's index, if requested (D65).
 fn index_of(node: Node<'_>, number: usize) -> Option<(JsStr, OVal)> {
     let name = node.get("index");
     is_bindable(name).then(|| (name_of(name), OVal::Num(number as f64)))

@@ -1,5 +1,5 @@
-//! Store atoms. A store is the host's, or the one in memory that a run gets whose host
-//! grants none (decision D40): the oracle judges what is asked of it, not the store.
+//! Store atoms. A run uses the host's store, or an in-memory one if the host grants none
+//! (decision D40). The oracle judges the requests, not the store.
 
 use super::machine::{Machine, ScopeRef};
 use super::steps::Node;
@@ -18,13 +18,13 @@ const OWN: [&str; 6] = [
 ];
 
 impl Machine<'_> {
-    /// Whether the host grants a store of its own.
+    /// True if the host grants a store.
     pub(super) fn has_store(&self) -> bool {
         let others = ["store.query", "store.vectorSearch"];
         OWN.iter().chain(&others).any(|m| self.host.provides(m))
     }
 
-    /// Whether a store method exists; the store in memory has those of keys.
+    /// True if a store method exists; the in-memory store has those of keys.
     pub(super) fn store_can(&self, method: &str) -> bool {
         self.host.provides(method) || (!self.has_store() && OWN.contains(&method))
     }
@@ -40,7 +40,7 @@ impl Machine<'_> {
         self.store_call("storeSet", "store.set", args)
     }
 
-    /// The time at which something is gone that is kept for `ttlMs`.
+    /// Expiry time for `ttlMs`.
     fn expiry(&self, op: &str, ttl: &OVal) -> Res<Option<OVal>> {
         match ttl {
             OVal::Undef | OVal::Null => Ok(None),
@@ -56,7 +56,7 @@ impl Machine<'_> {
         }
     }
 
-    /// Calls the store that the run has.
+    /// Calls the run's store.
     fn store_call(&mut self, op: &str, method: &str, args: Vec<OVal>) -> Res<OVal> {
         if !self.store_can(method) {
             return Err(self.missing(&format!("Capability '{method}' missing")));
@@ -73,7 +73,7 @@ impl Machine<'_> {
         }
     }
 
-    /// What the store in memory answers.
+    /// Answers of the in-memory store.
     fn in_memory(&self, method: &str, args: Vec<Value>) -> Result<Value, CapabilityError> {
         let (store, now) = (&self.store, self.now_ms());
         let mut args = args.into_iter();
@@ -117,7 +117,7 @@ impl Machine<'_> {
         self.call_host(op, &full, &args)
     }
 
-    /// An atom of keys: its inputs, of which the last may be a time to live.
+    /// An atom of keys: its inputs, the last of which may be a time to live.
     fn key_atom(
         &mut self,
         op: &str,

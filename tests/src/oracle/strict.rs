@@ -1,5 +1,5 @@
-//! The condition grammar of the v2 builder (language section 3.11), where what
-//! it accepted by accident is an error.
+//! Condition grammar of the v2 builder (language section 3.11); inputs that it accepted by
+//! accident are errors.
 
 use a99_core::value::{Map, Value};
 
@@ -36,8 +36,8 @@ struct Parser<'a> {
 /// Parses a condition into the expression node that the builder yields.
 ///
 /// # Errors
-/// The builder's sentence about what is left over, or a description of what it
-/// would have accepted by accident.
+/// The builder's error about leftover text, or the description of an input that it would have
+/// accepted by accident.
 pub fn parse(source: &str) -> Result<Value, String> {
     let mut parser = Parser {
         source,
@@ -225,7 +225,7 @@ impl Parser<'_> {
             self.at += 1;
             let name = match self.tokens.get(self.at) {
                 Some(Token::Word(w)) => w.clone(),
-                // The grammar takes any token that spells a name; a mark is none.
+                // The grammar accepts any token that spells a name; punctuation does not.
                 Some(Token::Number(_, text)) => text.clone(),
                 Some(other) => {
                     let shown = other.shown();

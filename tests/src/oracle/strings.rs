@@ -1,5 +1,4 @@
-//! Methods of texts (ECMA-262 §22.1.3) on UTF-16 units; patterns are taken
-//! literally (decision D39).
+//! Methods of texts (ECMA-262 §22.1.3) on UTF-16 units; patterns are literal (decision D39).
 
 use super::coerce::{bytes, to_num, to_str};
 use super::meter::Meter;
@@ -10,10 +9,10 @@ use a99_core::costs::{
 use a99_ecma::{arith, case, forms, text_index, wtf8};
 use std::cmp::Ordering;
 
-/// The longest text that an engine makes.
+/// Longest text of an engine.
 const MAX_LENGTH: f64 = 2_147_483_647.0;
 
-/// How arguments are read: missing ones are `undefined`.
+/// Arguments of a call; missing ones are `undefined`.
 pub(super) struct Args<'a>(pub &'a [OVal]);
 
 impl Args<'_> {
@@ -49,7 +48,7 @@ impl Args<'_> {
     }
 }
 
-/// Where `needle` first stands at or after `from`.
+/// The first place of `needle` at or after `from`.
 pub(super) fn find(text: &[u16], needle: &[u16], from: usize) -> Option<usize> {
     (from..=text.len().checked_sub(needle.len())?).find(|&i| text[i..].starts_with(needle))
 }
@@ -62,7 +61,7 @@ fn is_ascii(s: &[u16]) -> bool {
     s.iter().all(|u| *u < 0x80)
 }
 
-/// [`find`] where the program looks for a text, which is owed for beyond ASCII.
+/// [`find`] for the program's searches; owes for texts beyond ASCII.
 fn look(text: &[u16], needle: &[u16], from: usize) -> Option<usize> {
     owe_search(text, needle);
     find(text, needle, from)
@@ -77,7 +76,7 @@ fn owe_search(text: &[u16], needle: &[u16]) {
     }
 }
 
-/// Owes for taking a text beyond ASCII apart.
+/// Owes for splitting a text beyond ASCII.
 pub(super) fn owe_units(s: &[u16]) {
     if !is_ascii(s) {
         let units = taken_apart(s.len());
@@ -190,7 +189,7 @@ fn substitute(s: &[u16], at: usize, len: usize, template: &[u16], out: &mut Vec<
     }
 }
 
-/// What stands in for a match: a template or a builtin function.
+/// Makes the replacement of a match: a template or a builtin function.
 pub(super) type Replacer<'a> = dyn FnMut(&mut Meter, &[OVal]) -> Res<JsStr> + 'a;
 
 fn replace(
@@ -267,8 +266,8 @@ fn html(s: &JsStr, name: &str, args: &Args<'_>) -> Res<Option<OVal>> {
     Ok(Some(OVal::units(out)))
 }
 
-/// The weights of a text: letters without case and accents, then accents,
-/// then case (lower first), then the code points.
+/// Sort weights of a text: letters without case and accents, then accents, then case (lower
+/// first), then the code points.
 fn weights(text: &[u16]) -> [Vec<u32>; 4] {
     let plain = to_wtf8(text);
     let parts = forms::normalize(forms::Form::Nfd, &plain).into_owned();
@@ -293,7 +292,7 @@ fn weights(text: &[u16]) -> [Vec<u32>; 4] {
     ]
 }
 
-/// Order of texts for people, for Latin letters, digits and punctuation.
+/// Human order of texts, for Latin letters, digits and punctuation.
 pub(super) fn locale_compare(a: &[u16], b: &[u16]) -> f64 {
     match weights(a).cmp(&weights(b)) {
         Ordering::Less => -1.0,
@@ -302,7 +301,7 @@ pub(super) fn locale_compare(a: &[u16], b: &[u16]) -> f64 {
     }
 }
 
-/// What texts can be called by, below.
+/// Names of text methods, implemented below.
 pub(super) const METHODS: &str = "\
     at charAt charCodeAt codePointAt concat endsWith includes indexOf lastIndexOf \
     localeCompare match matchAll normalize padEnd padStart repeat replace replaceAll search \

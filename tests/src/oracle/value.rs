@@ -1,7 +1,7 @@
-//! The oracle's own values: reference-counted, UTF-16 text, nothing clever.
+//! Values of the oracle: reference-counted, with UTF-16 text.
 //!
-//! Arrays, sets and objects are shared and mutable (decisions D49 and D66). Text is kept as UTF-16 units, as ECMA-262 words it, so
-//! lengths and indices need no thought (decision D36).
+//! Arrays, sets and objects are shared and mutable (decisions D49 and D66). Text is kept as
+//! UTF-16 units, as in ECMA-262, so that lengths and indices need no conversion (decision D36).
 
 use a99_core::error::ErrorCode;
 use a99_core::text::Text;
@@ -13,8 +13,8 @@ use std::rc::Rc;
 /// Guest text in UTF-16 units.
 pub(super) type JsStr = Rc<[u16]>;
 
-/// The members of a guest object in insertion order. What it gives is copied out, so
-/// that no borrow is left when something changes it.
+/// Members of a guest object in insertion order. Values are copied out, so that no borrow is
+/// left during a change.
 #[derive(Debug, Default)]
 pub(super) struct Obj(RefCell<IndexMap<JsStr, OVal>>);
 
@@ -49,7 +49,7 @@ impl Obj {
         self.0.borrow_mut().extend(members);
     }
 
-    /// Deletes a member; whether it was there.
+    /// Deletes a member; returns whether it existed.
     pub(super) fn remove(&self, key: &[u16]) -> bool {
         self.0.borrow_mut().shift_remove(key).is_some()
     }
@@ -114,15 +114,15 @@ pub(super) enum OVal {
 /// A failure on its way to a handler; `op` is set by the first atom it leaves.
 #[derive(Clone, Debug)]
 pub(super) struct Fail {
-    /// The stable code; it says whether the failure can be caught.
+    /// The stable code; it decides whether the failure can be caught.
     pub code: ErrorCode,
-    /// What the program sees.
+    /// Message for the program.
     pub message: JsStr,
     /// The atom that failed, once known (language section 3.8).
     pub op: Option<String>,
 }
 
-/// The result of evaluating something.
+/// Result of an evaluation.
 pub(super) type Res<T> = Result<T, Fail>;
 
 impl Fail {
@@ -250,12 +250,12 @@ impl OVal {
         OVal::Date(Rc::new(ms))
     }
 
-    /// Whether it is `undefined` or `null`.
+    /// True for `undefined` and `null`.
     pub(super) fn is_nullish(&self) -> bool {
         matches!(self, OVal::Undef | OVal::Null)
     }
 
-    /// Whether it is `undefined`.
+    /// True for `undefined`.
     pub(super) fn is_undef(&self) -> bool {
         matches!(self, OVal::Undef)
     }
@@ -284,7 +284,7 @@ impl OVal {
         }
     }
 
-    /// Whether two values are the same thing; the test of state diffs.
+    /// Identity of two values; the test of state diffs.
     pub(super) fn is_same(&self, other: &OVal) -> bool {
         match (self, other) {
             (OVal::Num(a), OVal::Num(b)) => {
@@ -401,8 +401,8 @@ pub(super) fn to_value(value: &OVal, max_depth: usize) -> Res<Value> {
     })
 }
 
-/// A deep copy that keeps sets and dates (what leaves and comes back within
-/// one run, decision D49).
+/// A deep copy that keeps sets and dates, for values that leave and return within one run
+/// (decision D49).
 pub(super) fn deep_copy(value: &OVal, max_depth: usize) -> Res<OVal> {
     if max_depth == 0 {
         return Err(Fail::coded(

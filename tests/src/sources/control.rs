@@ -34,7 +34,7 @@ impl Writer {
         self.end_label(&label);
     }
 
-    /// Now and then a label for the next loop.
+    /// Sometimes a label for the next loop.
     fn label(&mut self) -> String {
         if !self.one_in(3) {
             return String::new();
@@ -50,7 +50,7 @@ impl Writer {
         }
     }
 
-    /// Now and then a `break` or `continue` at the beginning of a loop.
+    /// Sometimes a `break` or `continue` at the start of a loop.
     pub(super) fn leave_early(&mut self) {
         if self.one_in(3) {
             let word = self.pick(&["break", "continue"]);
@@ -118,7 +118,7 @@ impl Writer {
         let caught = self.name("e");
         let is_last = self.one_in(2);
         let catches = !is_last || self.one_in(2);
-        // What a `finally` follows is left by no label.
+        // No label leaves a statement before a `finally`.
         let labels = match is_last {
             true => std::mem::take(&mut self.labels),
             false => self.labels.clone(),
@@ -153,7 +153,7 @@ impl Writer {
         self.line("}");
     }
 
-    /// What leaves the statements around, now and then.
+    /// Sometimes a jump out of the enclosing statements.
     pub(super) fn exit(&mut self) {
         let test = self.expr(Bool, 2);
         let exit = match self.below(3) {
@@ -185,7 +185,7 @@ impl Writer {
         self.in_loop = in_loop;
     }
 
-    /// Now and then what leaves a case before its end, or the loop around.
+    /// Sometimes a jump out of a case, or out of the enclosing loop.
     fn leave_case(&mut self, in_loop: bool) {
         if self.one_in(3) {
             let word = match in_loop && self.one_in(2) {

@@ -3,7 +3,7 @@
 
 use super::{Bool, List, Number, Object, Text, Type, Writer};
 
-/// Texts of dates; of others engines make what they like.
+/// Texts of dates that engines agree on.
 const TEXTS: [&str; 7] = [
     "'2026-01-31'",
     "'2026-02-30'",
@@ -15,7 +15,7 @@ const TEXTS: [&str; 7] = [
 ];
 
 impl Writer {
-    /// Times of dates and what lies between them.
+    /// Times of dates and their differences.
     pub(super) fn dated(&mut self, depth: usize) -> String {
         let waits = std::mem::take(&mut self.may_wait);
         let text = self.time(depth);
@@ -106,7 +106,7 @@ impl Writer {
         }
     }
 
-    /// Promises that fail now and then.
+    /// Promises that sometimes fail.
     pub(super) fn settled(&mut self, depth: usize) -> String {
         let list = self.expr(List, depth);
         let item = self.name("x");
@@ -145,7 +145,7 @@ impl Writer {
         self.declare(&time, Number, false);
     }
 
-    /// `do ... while`, with what ends it.
+    /// `do ... while`, with its end condition.
     pub(super) fn repeat_once(&mut self, depth: usize) {
         let name = self.name("w");
         let test = self.expr(Bool, 2);
@@ -200,7 +200,7 @@ impl Writer {
         self.declare(&list, List, false);
     }
 
-    /// What is left behind a computed name.
+    /// The rest after a computed name in destructuring.
     pub(super) fn taken_apart(&mut self) {
         let (one, rest) = (self.name("a"), self.name("r"));
         let (from, key) = (self.expr(Object, 2), self.expr(Text, 2));
@@ -212,7 +212,7 @@ impl Writer {
         self.declare(&rest, Object, false);
     }
 
-    /// A function that is handed to a function, which sets nothing around it.
+    /// A callback function that sets no outer variable.
     pub(super) fn handed(&mut self) {
         let list = self.expr(List, 2);
         let (made, item, index) = (self.name("m"), self.name("x"), self.name("i"));
@@ -230,7 +230,7 @@ impl Writer {
         self.declare(&made, List, false);
     }
 
-    /// Callbacks with defaults, and those that begin at the end.
+    /// Callbacks with defaults, and those that start at the end.
     pub(super) fn odd_callback(&mut self, gives: Type, depth: usize) -> String {
         let list = self.expr(List, depth);
         let item = self.name("x");

@@ -60,7 +60,7 @@ impl Writer {
         }
     }
 
-    /// The helper that keeps what it is called with, where there is one.
+    /// The helper that records its argument, if visible.
     fn noting(&self) -> &'static str {
         match self.helpers.iter().any(|helper| helper.name == "note") {
             true => "note",
@@ -68,7 +68,7 @@ impl Writer {
         }
     }
 
-    /// A callback's parameters and value, in a scope of its own.
+    /// A callback's parameters and value, in a nested scope.
     fn turn(&mut self, gives: super::Type, depth: usize) -> String {
         let (item, index) = (self.name("x"), self.name("i"));
         let mark = self.variables.len();
@@ -188,7 +188,7 @@ impl Writer {
         .replace("words.map", self.words())
     }
 
-    /// The texts that the agent is given, where they are in sight.
+    /// The text argument of the agent, if visible.
     fn words(&self) -> &'static str {
         match self.variables.iter().any(|v| v.name == "count") {
             true => "words.map",

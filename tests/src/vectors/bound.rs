@@ -1,4 +1,4 @@
-//! Bound calls of vectors' programs: the arguments' members by place.
+//! Bound calls of vectors' programs: arguments by place.
 
 use super::EngineOutcome;
 use super::vm_engine::ran;
@@ -6,7 +6,7 @@ use a99_core::value::Value;
 use agent99::capabilities::Capabilities;
 use agent99::{Agent, Arg, Engine as Agents, Outcome, RunOptions};
 
-/// What comes of a bound call with the members of these arguments.
+/// Result of a bound call with the members of these arguments.
 pub(super) async fn called(
     engine: &Agents,
     agent: &Agent,

@@ -1,4 +1,4 @@
-//! When an outcome meets an expectation.
+//! Comparison of an outcome with an expectation.
 
 use super::read::{Vector, marker, now_ms, special_number};
 use super::{EngineEvent, EngineOutcome};
@@ -9,20 +9,20 @@ use a99_core::value::{Map, Value};
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// Fuel and inexact functions: relative to the larger, and to 1 at least.
+/// Tolerance for fuel and inexact functions: relative to the larger, and to 1 at least.
 const TOLERANCE: f64 = 1e-9;
 
-/// How far `$now` may be off, in milliseconds.
+/// Tolerance of `$now`, in milliseconds.
 const NOW_SLACK_MS: f64 = 10_000.0;
 
-/// Where an outcome differs, what was expected and what came.
+/// A difference between an outcome and an expectation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Difference {
     /// Pointer into the vector.
     pub path: String,
-    /// What was expected.
+    /// Expected value.
     pub expected: String,
-    /// What came.
+    /// Actual value.
     pub got: String,
 }
 
@@ -37,27 +37,27 @@ impl fmt::Display for Difference {
     }
 }
 
-/// How values are compared.
+/// Rules of comparison.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules<'a> {
-    /// Pointers at what is not compared.
+    /// Pointers to ignored parts.
     pub ignore: &'a BTreeSet<String>,
-    /// Whether numbers may differ in the last digits.
+    /// True if numbers may differ in the last digits.
     pub inexact: bool,
-    /// Whether the expectation is an alternative, whose messages are worded by
-    /// one JavaScript engine without being marked.
+    /// True if the expectation is an alternative, whose messages have one JavaScript engine's
+    /// wording without a mark.
     pub repaired: bool,
 }
 
 impl Rules<'_> {
-    /// Whether a place, or one around it, is not compared.
+    /// True if a place, or one around it, is ignored.
     fn skips(&self, path: &str) -> bool {
         let mut ends = path.rmatch_indices('/').map(|(at, _)| at);
         self.ignore.contains(path) || ends.any(|at| self.ignore.contains(&path[..at]))
     }
 }
 
-/// How the messages of that engine's JSON parser begin.
+/// Prefix of the messages of that engine's JSON parser.
 const ENGINE_WORDED: &[u8] = b"JSON Parse error: ";
 
 fn close(a: f64, b: f64) -> bool {
@@ -82,7 +82,7 @@ fn same_number(a: f64, b: f64, rules: &Rules<'_>) -> bool {
         || rules.inexact && close(a, b)
 }
 
-/// The first difference between a value as written in a vector and a value.
+/// The first difference between a value in a vector's notation and a value.
 pub(super) fn value_difference(
     expected: &Value,
     got: &Value,
@@ -183,8 +183,8 @@ fn message_difference(
     value_difference(expected, &Value::String(got.clone()), path, rules)
 }
 
-/// The first difference between an expectation of a vector and an outcome;
-/// `repaired` tells that the expectation is one of the alternatives.
+/// The first difference between a vector's expectation and an outcome; `repaired` marks the
+/// expectation as an alternative.
 #[must_use]
 pub fn outcome_difference(
     vector: &Vector,
@@ -214,7 +214,7 @@ pub fn outcome_difference(
         fuel_difference(wanted, *fuel_used, "/expect/fuelUsed", &rules)
     };
     if let Some(thrown) = expect.get("thrown") {
-        // v1 throws what we report as the outcome's error (D7).
+        // v1 throws the error that we report as the outcome's error (D7).
         let message = thrown.get("message").unwrap_or(&Value::Undefined);
         return match error {
             Some(error) => {
@@ -339,7 +339,7 @@ fn trace_difference(
         })
 }
 
-/// The difference between what a condition yields and what it should.
+/// The difference between a condition's result and its expectation.
 #[must_use]
 pub fn condition_difference(
     expect: &Value,

@@ -1,5 +1,4 @@
-//! Listed deviations: vectors whose outcome a decision changes, with the full
-//! outcome that is given instead.
+//! Listed deviations: vectors whose outcome a decision changes, each with its full new outcome.
 
 use super::read::parse;
 use super::{EngineEvent, EngineOutcome};
@@ -11,13 +10,13 @@ use std::path::Path;
 /// One listed deviation.
 #[derive(Clone, Debug)]
 pub struct Deviation {
-    /// The decision that asks for it, such as `D16`.
+    /// The decision behind it, such as `D16`.
     pub decision: String,
-    /// The outcome that is given instead, written like `expect` of a vector;
-    /// `{"rejected": true}` for a program or condition that is refused.
+    /// The new outcome, in the form of a vector's `expect`; `{"rejected": true}` for a refused
+    /// program or condition.
     pub expect: Value,
-    /// Whether a fast machine may give what was recorded: the outcome that a deadline
-    /// has depends on how far the run came.
+    /// True if a fast machine may produce the recorded outcome: with a deadline the outcome
+    /// depends on the run's progress.
     pub by_speed: bool,
 }
 
@@ -27,7 +26,7 @@ pub type Deviations = BTreeMap<String, Deviation>;
 /// Reads a list of deviations.
 ///
 /// # Errors
-/// What is wrong with the file; one id listed twice.
+/// A fault of the file; an id listed twice.
 pub fn read(path: &Path) -> Result<Deviations, String> {
     let text = std::fs::read(path).map_err(|e| format!("{}: {e}", path.display()))?;
     let mut out = Deviations::new();
@@ -63,7 +62,7 @@ fn object<const N: usize>(members: [(&str, Value); N]) -> Value {
     Value::Object(map)
 }
 
-/// A value as vectors write it, markers included.
+/// A value in the notation of vectors, including markers.
 pub(super) fn encode(value: &Value) -> Value {
     let mark = |name: &str, of: Value| object([(name, of)]);
     match value {

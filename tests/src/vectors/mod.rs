@@ -1,10 +1,9 @@
-//! Conformance vectors: reading them, running them on an engine, judging.
+//! Conformance vectors: reading, running on an engine, judging.
 //!
-//! A vector is one line of a `.jsonl` file: a program or a condition text,
-//! what it is given, and what came out of a reference implementation. The
-//! rules of comparison and the choice among the alternatives follow
-//! "Replaying vectors" of the decisions. An [`Engine`] is whatever runs
-//! programs: the oracle, or the virtual machine through the facade.
+//! A vector is one line of a `.jsonl` file: a program or a condition text, its inputs, and the
+//! outcome of a reference implementation. Comparison and the choice among alternatives follow
+//! "Replaying vectors" of the decisions. An [`Engine`] runs programs: the oracle, or the
+//! virtual machine through the facade.
 
 mod bound;
 mod compare;
@@ -38,10 +37,10 @@ use agent99::EventSink;
 /// The time limit of ordinary atoms in the references, in milliseconds.
 pub const REFERENCE_ATOM_TIMEOUT_MS: u64 = 1_000;
 
-/// The budget when a vector names none.
+/// Default budget of a vector.
 pub const DEFAULT_FUEL: f64 = 1_000.0;
 
-/// Everything that an engine needs to run the program of a vector.
+/// Inputs of a vector's program for an engine.
 #[derive(Debug)]
 pub struct RunSpec {
     /// The program.
@@ -50,35 +49,35 @@ pub struct RunSpec {
     pub args: Value,
     /// The budget.
     pub fuel: Fuel,
-    /// The run timeout in milliseconds; absent: 10 for a unit of fuel. Its
-    /// error is worded as fuel-derived either way.
+    /// Timeout of the run in milliseconds; by default 10 for a unit of fuel. Its error is
+    /// worded as fuel-derived either way.
     pub timeout_ms: Option<f64>,
-    /// Atoms of the program that get [`REFERENCE_ATOM_TIMEOUT_MS`]: all that
-    /// are neither containers nor host atoms.
+    /// Atoms of the program that get [`REFERENCE_ATOM_TIMEOUT_MS`]: all except containers and
+    /// host atoms.
     pub limited_atoms: Vec<String>,
     /// Prices that replace the table's, in units of fuel.
     pub cost_overrides: Vec<(String, f64)>,
-    /// Calls of atoms that are allowed (feature `v3`).
+    /// Most calls of atoms (feature `v3`).
     pub quotas: Vec<(String, u64)>,
-    /// Whether `==` coerces nothing (feature `v3`).
+    /// True if `==` coerces nothing (feature `v3`).
     pub exact_equality: bool,
     /// The request context.
     pub context: Value,
-    /// What of it the program may read.
+    /// Parts of the context that the program may read.
     pub readable_context: Vec<String>,
-    /// Whether a trace is wanted.
+    /// True to record a trace.
     pub trace: bool,
-    /// Whether the caller aborted before the start.
+    /// True if the caller aborted before the start.
     pub aborted: bool,
     /// Milliseconds after which the caller aborts.
     pub abort_after_ms: Option<f64>,
     /// Host atoms to register.
     pub atoms: Vec<HostAtom>,
-    /// Whether proportional prices hold (feature `metered`).
+    /// True if proportional prices hold (feature `metered`).
     pub metered: bool,
     /// The capabilities: one script for all of them.
     pub script: SharedScript,
-    /// Who listens to the run, where the script does not.
+    /// Sink of the run's events, if it is not the script's.
     pub listener: Option<EventSink>,
 }
 
@@ -89,11 +88,11 @@ pub struct EngineEvent {
     pub op: Text,
     /// Its step without `op` and `result`.
     pub input: Value,
-    /// Changed own variables.
+    /// Own variables that changed.
     pub state_diff: Value,
-    /// What it returned.
+    /// Result of the atom.
     pub result: Value,
-    /// What it threw.
+    /// Error that the atom threw.
     pub error: Option<Text>,
     /// Fuel before.
     pub fuel_before: Fuel,
@@ -101,7 +100,7 @@ pub struct EngineEvent {
     pub fuel_after: Fuel,
 }
 
-/// What an engine made of a program.
+/// Outcome of a program on an engine.
 #[derive(Clone, Debug)]
 pub enum EngineOutcome {
     /// It ran.
@@ -115,12 +114,12 @@ pub enum EngineOutcome {
         /// The trace, if wanted.
         trace: Option<Vec<EngineEvent>>,
     },
-    /// It was not accepted.
+    /// The program was refused.
     Rejected {
-        /// Why.
+        /// Reason.
         message: String,
     },
-    /// It reached an atom of a host, whose rules the engine does not know.
+    /// The run reached a host atom whose rules the engine does not know.
     NotJudged,
 }
 
@@ -131,14 +130,13 @@ pub struct EngineError {
     pub message: Text,
     /// The atom that failed.
     pub op: Text,
-    /// Whether it is the caller's abort, whose text the references share with
-    /// the run timeout.
+    /// True for the caller's abort, whose text the references share with the run timeout.
     pub aborted: bool,
 }
 
-/// Something that runs programs.
+/// An implementation that runs programs.
 pub trait Engine {
-    /// Its name on the command line.
+    /// Name on the command line.
     fn name(&self) -> &str;
     /// Runs a program.
     fn run_program(&self, spec: RunSpec) -> EngineOutcome;

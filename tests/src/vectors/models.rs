@@ -1,4 +1,4 @@
-//! A scripted model: requests as vectors write them down, answers as the script gives them.
+//! A scripted model: requests in the notation of vectors, answers from the script.
 
 use super::script::SharedScript;
 use super::vm_engine::wait;
@@ -10,7 +10,7 @@ use agent99::capabilities::ai::{
 };
 use std::collections::BTreeMap;
 
-/// Answers what `ai.generate` of the script says.
+/// A model that answers with `ai.generate` of the script.
 pub(super) struct ScriptedModel(pub(super) SharedScript);
 
 fn object<const N: usize>(members: [(&str, Option<Value>); N]) -> Value {
@@ -58,7 +58,7 @@ fn message(message: &Message) -> Value {
     ])
 }
 
-/// A request as vectors have it.
+/// A request in the notation of vectors.
 fn request_value(request: &TextRequest) -> Value {
     let text = |text: &Option<String>| text.as_deref().map(Value::from);
     let tools = request.tools.iter().map(|tool| {

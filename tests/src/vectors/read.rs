@@ -1,4 +1,4 @@
-//! Reading vectors: files, lines, and values that JSON cannot say.
+//! Reader of vectors: files, lines, and values beyond JSON.
 
 use super::script::{HostAtom, Script};
 use super::{DEFAULT_FUEL, RunSpec};
@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// What a vector is about.
+/// Subject of a vector.
 #[derive(Clone, Debug)]
 pub enum Subject {
     /// A program.
@@ -22,24 +22,24 @@ pub enum Subject {
 /// One vector.
 #[derive(Clone, Debug)]
 pub struct Vector {
-    /// Its stable name.
+    /// Stable id.
     pub id: String,
-    /// What it shows.
+    /// Title.
     pub title: String,
-    /// Whether it stems from the first generation, whose errors are thrown.
+    /// True for the first generation, whose errors are thrown.
     pub first_generation: bool,
-    /// What it is about.
+    /// Program or condition.
     pub subject: Subject,
     /// The outcome of the reference.
     pub expect: Value,
     /// Outcomes under repairs, by name.
     pub alternatives: BTreeMap<String, Value>,
-    /// Pointers into the vector at what is not compared.
+    /// Pointers to ignored parts of the vector.
     pub ignore: BTreeSet<String>,
-    /// Features that it needs.
+    /// Required features.
     pub requires: Vec<String>,
-    /// Whether numbers may differ in the last digits: it calls a function of
-    /// `Math` that is not exact by nature.
+    /// True if numbers may differ in the last digits: the program calls an inexact function of
+    /// `Math`.
     pub inexact: bool,
     whole: Value,
 }
@@ -50,7 +50,7 @@ const INEXACT: [&str; 22] = [
     "atanh", "exp", "expm1", "log", "log2", "log10", "log1p", "pow", "cbrt", "hypot",
 ];
 
-/// Atoms whose time is that of the steps inside them (decision D22).
+/// Atoms whose time is that of their inner steps (decision D22).
 const CONTAINERS: [&str; 15] = [
     "seq",
     "if",
@@ -72,7 +72,7 @@ const CONTAINERS: [&str; 15] = [
 /// Reads a file of vectors.
 ///
 /// # Errors
-/// What is wrong with the file, by line.
+/// A fault of the file, with its line.
 pub fn read_file(path: &Path) -> Result<Vec<Vector>, String> {
     let text = std::fs::read(path).map_err(|e| format!("{}: {e}", path.display()))?;
     let mut vectors = Vec::new();
@@ -158,8 +158,8 @@ fn ops(ast: &Value, out: &mut BTreeSet<String>) {
     }
 }
 
-/// A value as written in a vector, markers replaced by what they stand for;
-/// sets and dates by their JSON form.
+/// Decodes a value in the notation of vectors, with markers replaced; sets and dates have their
+/// JSON form.
 #[must_use]
 pub fn decode(value: &Value) -> Value {
     match value {
@@ -176,13 +176,13 @@ pub fn decode(value: &Value) -> Value {
     }
 }
 
-/// The present in milliseconds since the epoch.
+/// Current time in milliseconds since the epoch.
 pub(super) fn now_ms() -> f64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0.0, |d| d.as_millis() as f64)
 }
 
-/// The number that a `$number` marker names.
+/// The number of a `$number` marker.
 pub(super) fn special_number(value: &Value) -> f64 {
     match value.as_str() {
         Some("Infinity") => f64::INFINITY,
@@ -213,15 +213,15 @@ pub(super) fn marker(map: &Map) -> Option<(&'static str, &Value)> {
 }
 
 impl Vector {
-    /// A vector of its JSON form.
+    /// Reads a vector's JSON form.
     ///
     /// # Errors
-    /// What is not a vector.
+    /// The value is not a vector.
     pub fn of_value(whole: Value) -> Result<Vector, String> {
         vector(whole).ok_or_else(|| "not a vector".to_owned())
     }
 
-    /// The names of the host atoms that it registers.
+    /// Names of the host atoms that it registers.
     pub(super) fn host_atoms(&self) -> impl Iterator<Item = &str> {
         let atoms = self.whole.get("customAtoms").and_then(Value::as_array);
         let atoms = atoms.unwrap_or_default().iter();
@@ -232,10 +232,10 @@ impl Vector {
         self.whole.get("options")?.get(key).map(decode)
     }
 
-    /// The program with everything it is given; a fresh script each time.
+    /// The program with all inputs, and a fresh script each time.
     ///
     /// # Errors
-    /// A budget that is no amount of fuel.
+    /// A budget that is not an amount of fuel.
     pub fn run_spec(&self) -> Result<RunSpec, String> {
         let ast = self.whole.get("ast").unwrap_or(&Value::Null);
         let atoms: Vec<HostAtom> = HostAtom::read_all(self.whole.get("customAtoms"));
@@ -247,7 +247,7 @@ impl Vector {
             .and_then(|f| f.as_f64())
             .unwrap_or(DEFAULT_FUEL);
         let overrides = match self.option("costOverrides") {
-            // Only numbers are prices; the facade takes no other kind.
+            // Only numbers are prices; the facade accepts no other kind.
             Some(Value::Object(map)) => map
                 .iter()
                 .filter_map(|(op, price)| {

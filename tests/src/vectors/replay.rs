@@ -1,4 +1,4 @@
-//! Replaying files of vectors and reporting.
+//! Replays files of vectors and reports.
 
 use super::compare::{Difference, condition_difference, outcome_difference};
 use super::deviations::{self, Deviation, Deviations};
@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
-/// Alternatives that a decision makes the expected outcome, with the decision.
+/// Alternatives that a decision makes the expected outcome.
 pub const CHOSEN: [(&str, &str); 6] = [
     ("scope-error", "D9"),
     ("while-error", "D10"),
@@ -23,15 +23,15 @@ pub const CHOSEN: [(&str, &str); 6] = [
 /// Features that the runner knows.
 const FEATURES: [&str; 3] = ["battery", "v3", "metered"];
 
-/// What became of a vector.
+/// Result of a vector.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verdict {
     /// The outcome is the expected one.
     Pass,
-    /// It is not; the text says why.
+    /// The outcome differs; the text has the reason.
     Fail(String),
-    /// The vector needs a feature that the runner does not know, or a host that the
-    /// engine does not judge.
+    /// The runner does not know a required feature, or the engine does not judge a required
+    /// host.
     Skipped,
 }
 
@@ -40,16 +40,16 @@ pub enum Verdict {
 pub struct Report {
     /// Vectors that passed.
     pub passed: usize,
-    /// Ids and reasons of those that failed.
+    /// Ids and reasons of failures.
     pub failed: Vec<(String, String)>,
     /// Vectors that were skipped.
     pub skipped: usize,
-    /// Lines for the list of deviations that would make failures pass.
+    /// Proposed lines of deviations that would make failures pass.
     pub proposals: Vec<String>,
 }
 
 impl Report {
-    /// The failures, and as last line the three counts.
+    /// The failures; the last line has the three counts.
     #[must_use]
     pub fn render(&self) -> String {
         let mut out = String::new();
@@ -62,7 +62,7 @@ impl Report {
     }
 }
 
-/// What an engine made of a vector.
+/// Outcome of a vector on an engine.
 enum Made {
     Program(EngineOutcome, Vec<String>),
     Condition(Result<Value, String>),
@@ -98,13 +98,13 @@ fn make(engine: &dyn Engine, vector: &Vector) -> Made {
             let problems = script.lock().unwrap_or_else(|e| e.into_inner()).problems();
             Made::Program(outcome, problems)
         }
-        // Options that no run can have are refused like a program.
+        // Invalid options are refused like a program.
         Err(message) => Made::Program(EngineOutcome::Rejected { message }, Vec::new()),
     }
 }
 
-/// Whether the runner knows a feature: one of [`FEATURES`], an atom, or a host
-/// atom that the vector brings along.
+/// True for a known feature: one of [`FEATURES`], an atom, or a host atom that the vector
+/// defines.
 fn is_known(feature: &str, vector: &Vector) -> bool {
     static ATOMS: LazyLock<AtomSet> = LazyLock::new(all_atoms);
     FEATURES.contains(&feature)
@@ -112,9 +112,8 @@ fn is_known(feature: &str, vector: &Vector) -> bool {
         || vector.host_atoms().any(|op| op == feature)
 }
 
-/// Why an outcome is not the one that the vector and the decisions ask for;
-/// `None` if it is. In foreign files the reference's outcome is as good as an
-/// alternative that a decision chose.
+/// Reason why an outcome differs from the vector and the decisions; `None` if it matches.
+/// Foreign files also accept the reference's outcome where a decision chose an alternative.
 fn unmet(vector: &Vector, made: &Made, foreign: bool) -> Option<String> {
     let chosen: Vec<&Value> = CHOSEN
         .iter()
@@ -160,7 +159,7 @@ fn judge(vector: &Vector, made: &Made, listed: Option<&Deviation>, foreign: bool
     }
 }
 
-/// The folder of the vectors that the list of deviations speaks of.
+/// The folder of the vectors in the list of deviations.
 fn own_folder() -> PathBuf {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("vectors");
     folder.canonicalize().unwrap_or(folder)
@@ -174,11 +173,11 @@ fn is_foreign(file: &Path) -> bool {
     folder != Some(own_folder())
 }
 
-/// Replays files on an engine. A listed id that no replayed file of the own
-/// folder holds is left alone: not every call replays every file.
+/// Replays files on an engine. A listed id that no replayed file of the own folder has is
+/// ignored: a call may replay some files only.
 ///
 /// # Errors
-/// A file that cannot be read or is not made of vectors.
+/// A file that cannot be read or has an invalid vector.
 pub fn replay(
     engine: &dyn Engine,
     files: &[PathBuf],

@@ -1,5 +1,5 @@
-//! Scripted capabilities: the calls a program must make, in order, and the
-//! answers it gets. One script serves every engine.
+//! Scripted capabilities: the expected calls of a program, in order, and their answers. One
+//! script serves every engine.
 
 use super::compare;
 use super::read::decode;
@@ -41,8 +41,7 @@ impl HostAtom {
     }
 }
 
-/// An answer of the script: a value or the text of a failure, and how many
-/// milliseconds it takes.
+/// An answer of the script: a value or an error text, and its delay in milliseconds.
 #[derive(Clone, Debug)]
 pub struct Reply {
     /// The value, or the message.
@@ -54,12 +53,11 @@ pub struct Reply {
 /// The script of one run.
 #[derive(Debug, Default)]
 pub struct Script {
-    /// The methods that exist; `None`: the run gets no capabilities at all.
+    /// Existing methods; `None` grants no capabilities at all.
     provides: Option<Vec<String>>,
     calls: Vec<Value>,
     at: usize,
-    /// For each host atom its place in the vector, its script and how much of
-    /// that was used.
+    /// For each host atom its place in the vector, its script and the number of used entries.
     atoms: HashMap<String, (usize, Vec<Value>, usize)>,
     ignore: BTreeSet<String>,
     problems: Vec<String>,
@@ -80,7 +78,7 @@ fn reply(entry: &Value) -> Reply {
     }
 }
 
-/// A value without the members that are undefined, for comparing arguments.
+/// A value without undefined members, for comparing arguments.
 fn tidy(value: &Value) -> Value {
     match value {
         Value::Array(items) => Value::Array(items.iter().map(tidy).collect()),
@@ -130,13 +128,13 @@ impl Script {
         script
     }
 
-    /// Whether a method exists, such as `store.get`.
+    /// True if a method exists, such as `store.get`.
     #[must_use]
     pub fn provides(&self, method: &str) -> bool {
         self.provides.iter().flatten().any(|m| m == method)
     }
 
-    /// Whether any method of a capability exists, such as `store`.
+    /// True if any method of a capability exists, such as `store`.
     #[must_use]
     pub fn provides_any(&self, capability: &str) -> bool {
         let prefix = format!("{capability}.");
@@ -190,7 +188,7 @@ impl Script {
         if let Some(difference) =
             compare::value_difference(&Value::Array(wanted), &args, &base, &rules)
         {
-            // The run goes on as scripted, so that its outcome can be told.
+            // The run continues as scripted, so that its outcome can be reported.
             self.problems
                 .push(format!("call {n} of {method}: {difference}"));
         }
@@ -222,13 +220,13 @@ impl Script {
         reply(&entry)
     }
 
-    /// Every call so far, in order, with what it was given.
+    /// Every call so far, in order, with its arguments.
     #[must_use]
     pub fn log(&self) -> &[(String, Value)] {
         &self.log
     }
 
-    /// What went wrong, entries that were not used included.
+    /// Errors of the run, including unused entries.
     #[must_use]
     pub fn problems(&self) -> Vec<String> {
         let mut problems = self.problems.clone();

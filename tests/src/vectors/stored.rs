@@ -1,5 +1,5 @@
-//! Machine with a real store: what the script of a vector answers is what a store was fed
-//! with, and the store answers the program.
+//! Machine with a real store: the script's answers fill a store, and the store answers the
+//! program.
 
 use super::script::SharedScript;
 use super::vm_engine::{Route, run_granting, strict_condition};
@@ -9,11 +9,11 @@ use agent99::Engine as Agents;
 use agent99::capabilities::{BoxFuture, Capabilities, CapabilityError, Store, StoreMethod};
 use std::sync::Arc;
 
-/// The register machine whose vectors with a store use a real one, an empty one for each.
-/// It only answers `get` and `set`; everything else is the script's.
+/// The register machine, with a real, initially empty store for each vector that uses one. The
+/// store answers only `get` and `set`; the script answers all else.
 pub struct StoreEngine<F>(pub F);
 
-/// A store that is asked what a script is asked.
+/// A real store that is filled with the script's answers.
 struct Fed {
     scripted: Arc<dyn Store>,
     real: Arc<dyn Store>,

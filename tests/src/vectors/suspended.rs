@@ -1,5 +1,5 @@
-//! The machine as an engine of vectors whose runs are suspended and restored on the
-//! way, each time with a fresh engine.
+//! The machine as an engine of vectors, with runs that are suspended and restored on the way,
+//! each time by a fresh engine.
 
 use super::vm_engine::{capabilities, host_atom, options, ran, strict_condition, wait};
 use super::{Engine, EngineOutcome, RunSpec};
@@ -13,13 +13,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// So many suspensions of a run are taken one after the other.
+/// Suspensions of a run that are all taken; later ones only at powers of two.
 const MANY: usize = 48;
 
-/// The register machine, by hand, with suspensions.
+/// The register machine with suspensions, driven directly.
 #[derive(Debug, Default)]
 pub struct SuspendedEngine {
-    /// The suspension that is one; all if there is none.
+    /// The single suspension to make; `None` for all.
     only: Option<usize>,
     /// Work between two pauses.
     slice: u32,
@@ -28,7 +28,7 @@ pub struct SuspendedEngine {
 }
 
 impl SuspendedEngine {
-    /// Suspends each run at every call and pause, with so much work between pauses.
+    /// Suspends each run at every call and pause, with this much work between pauses.
     #[must_use]
     pub fn at_all(slice: u32) -> SuspendedEngine {
         SuspendedEngine {
@@ -37,7 +37,7 @@ impl SuspendedEngine {
         }
     }
 
-    /// Suspends each run once: at its call or pause of this number.
+    /// Suspends each run once, at the call or pause with this number.
     #[must_use]
     pub fn at(number: usize, slice: u32) -> SuspendedEngine {
         SuspendedEngine {
@@ -47,27 +47,27 @@ impl SuspendedEngine {
         }
     }
 
-    /// How many snapshots were restored so far.
+    /// Number of restored snapshots.
     #[must_use]
     pub fn taken(&self) -> usize {
         self.taken.load(Ordering::Relaxed)
     }
 
-    /// Bytes of them all.
+    /// Bytes of all snapshots.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.bytes.load(Ordering::Relaxed)
     }
 
     fn is_due(&self, seen: usize) -> bool {
-        // Loops of thousands of turns pause at each.
+        // Loops with thousands of iterations pause at each.
         let of_all = seen < MANY || seen.is_power_of_two();
         self.only.map_or(of_all, |only| only == seen)
     }
 }
 
-/// An engine with the atoms of a vector, and its program. Stored procedures are the
-/// host's and outlive engines.
+/// An engine with the atoms of a vector, and its program. Stored procedures belong to the host
+/// and outlive engines.
 fn prepared(spec: &RunSpec, procedures: &Stored) -> Result<(Agents, Agent), String> {
     let mut atoms = all_atoms();
     for atom in &spec.atoms {
@@ -100,7 +100,7 @@ impl RunClock for Since {
     }
 }
 
-/// A run and when its time began.
+/// A run with its start time.
 struct Going<'e> {
     engine: &'e SuspendedEngine,
     spec: &'e RunSpec,
@@ -108,9 +108,9 @@ struct Going<'e> {
     options: RunOptions,
     run: Run,
     began: Instant,
-    /// Suspensions that it has come by.
+    /// Suspension points seen so far.
     seen: usize,
-    /// The call that was given before the run was restored.
+    /// The call given before the run was restored.
     again: Option<CallId>,
 }
 
@@ -119,7 +119,7 @@ impl Going<'_> {
         self.run.next(Since(self.began))
     }
 
-    /// Suspends and restores the run, if it is time to.
+    /// Suspends and restores the run, if due.
     fn hop(&mut self) -> bool {
         let due = self.engine.is_due(self.seen);
         self.seen += 1;
@@ -143,7 +143,7 @@ impl Going<'_> {
 
     async fn ended(mut self) -> Outcome {
         if self.run.snapshot().is_ok() {
-            // Before its first turn.
+            // Before its first slice.
             self.hop();
         }
         loop {
@@ -167,7 +167,7 @@ impl Going<'_> {
                         let tick = Duration::from_millis(1);
                         match tokio::time::timeout(tick, &mut answer).await {
                             Ok(answer) => {
-                                // In time or not: the run knows.
+                                // The run itself decides whether the answer is in time.
                                 let _ = self.run.answer(&id, answer);
                                 break;
                             }
@@ -193,7 +193,7 @@ impl Engine for SuspendedEngine {
     }
 
     fn run_program(&self, mut spec: RunSpec) -> EngineOutcome {
-        /// What stands for no time, in milliseconds.
+        /// Replacement of a zero timeout, in milliseconds.
         const NO_TIME_MS: f64 = 60_000.0;
 
         let procedures = Stored::default();
@@ -201,8 +201,8 @@ impl Engine for SuspendedEngine {
             Ok(prepared) => prepared,
             Err(message) => return EngineOutcome::Rejected { message },
         };
-        // In the references no time at all is over where something waits; a run that is
-        // suspended and restored takes some of it before.
+        // In the references a zero timeout expires only at a wait; a suspended and restored run
+        // uses some time before that.
         if spec
             .timeout_ms
             .map_or(spec.fuel.micro() <= 0, |ms| ms <= 0.0)
@@ -239,7 +239,7 @@ impl Engine for SuspendedEngine {
                 engine: self,
                 spec: &spec,
                 procedures: &procedures,
-                // Quotas that count nothing yet: the snapshot says what was used.
+                // Fresh quotas: the snapshot restores their counts.
                 options: options(&spec, engine.atoms()).signal(stop),
                 run,
                 began: Instant::now(),

@@ -1,4 +1,4 @@
-//! The scripted turn of an agent that lives.
+//! The scripted turn of a long-lived agent.
 
 use super::vm_engine::{Answer, Scripted};
 use a99_core::value::Value;

@@ -1,5 +1,5 @@
-//! The compiler, verifier and register machine as an engine of vectors, used
-//! through the facade as a host would.
+//! The compiler, verifier and register machine as an engine of vectors, used through the facade
+//! as by a host.
 
 use super::script::{Reply, SharedScript};
 use super::{Engine, EngineError, EngineEvent, EngineOutcome, REFERENCE_ATOM_TIMEOUT_MS, RunSpec};
@@ -24,21 +24,20 @@ use std::time::Duration;
 #[derive(Debug, Default)]
 pub struct VmEngine;
 
-/// The register machine on programs that were written to a file and loaded
-/// again.
+/// The register machine on programs that were written to a file and loaded again.
 #[derive(Debug, Default)]
 pub struct ArtifactEngine;
 
-/// How a program gets to the machine.
+/// How a program reaches the machine.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Route {
     /// As JSON.
     Json,
     /// As an `.a99b` file.
     File,
-    /// As one without source.
+    /// As an `.a99b` file without source.
     Stripped,
-    /// Printed as a source, which is compiled.
+    /// Printed as source, then compiled.
     Source,
     /// As JSON, called with its arguments by place.
     Bound,
@@ -240,7 +239,7 @@ fn bytes(value: Option<&Value>) -> Vec<u8> {
     text.map_or_else(Vec::new, |text| text.as_bytes().to_vec())
 }
 
-/// A request as vectors write it down.
+/// A request in the notation of vectors.
 fn request_value(request: &ShellRequest) -> Value {
     let texts = |all: &[String]| Value::Array(all.iter().map(|t| t.as_str().into()).collect());
     let mut map = Map::new();
@@ -402,7 +401,7 @@ pub(super) fn options(spec: &RunSpec, atoms: &AtomSet) -> RunOptions {
     } else {
         CostModel::Flat
     };
-    // The references take names that nobody knows, and pass over them.
+    // The references accept and ignore unknown names.
     let known = |op: &String| atoms.get(op).is_some();
     for op in spec.limited_atoms.iter().filter(|op| known(op)) {
         options
@@ -416,8 +415,8 @@ pub(super) fn options(spec: &RunSpec, atoms: &AtomSet) -> RunOptions {
         options = options.equality(Equality::Exact);
     }
     for (op, price) in spec.cost_overrides.iter().filter(|(op, _)| known(op)) {
-        // A price that cannot be is what a function would have given: the
-        // machine then charges the static default.
+        // An invalid price stands for a function's result: the machine then charges the static
+        // default.
         let price = match a99_core::fuel::cost_from_f64(*price) {
             Some(micro) => CostOverride::Fixed(micro),
             None => {
@@ -435,7 +434,7 @@ pub(super) fn options(spec: &RunSpec, atoms: &AtomSet) -> RunOptions {
         options = options.on_event(move |event| {
             if let RunEventKind::Chunk { value, .. } = event.kind {
                 let mut script = script.lock().unwrap_or_else(|e| e.into_inner());
-                // What the script says of it is among its problems.
+                // A mismatch is recorded among the script's problems.
                 script.call(CHUNKS, &[value]);
             }
         });
@@ -443,7 +442,7 @@ pub(super) fn options(spec: &RunSpec, atoms: &AtomSet) -> RunOptions {
     options
 }
 
-/// The method by which a script is told what `streamChunk` sends, if it provides it.
+/// Method of a script that receives `streamChunk`'s data, if provided.
 const CHUNKS: &str = "events.chunk";
 
 fn provides_events(script: &SharedScript) -> bool {
@@ -463,7 +462,7 @@ fn event(event: agent99::TraceEvent) -> EngineEvent {
     }
 }
 
-/// The fuel-derived text, whatever the source of the deadline.
+/// The fuel-derived text, for any source of the deadline.
 const FUEL_TIMEOUT: &str = "Execution timeout: fuel budget exceeded";
 
 pub(super) fn ran(outcome: Outcome) -> EngineOutcome {
@@ -489,8 +488,7 @@ pub(super) fn ran(outcome: Outcome) -> EngineOutcome {
     }
 }
 
-/// Runs a program that gets to the machine in this way, at a fixed time and
-/// with random numbers that are always the same.
+/// Runs a program by this route, at a fixed time and with deterministic random numbers.
 #[must_use]
 pub fn run_by(route: Route, spec: RunSpec) -> EngineOutcome {
     let builder = Agents::builder()
@@ -503,7 +501,7 @@ fn run(builder: EngineBuilder, route: Route, spec: RunSpec) -> EngineOutcome {
     run_granting(builder, route, spec, &capabilities)
 }
 
-/// Runs a program with what is granted for its script.
+/// Runs a program with the capabilities of its script.
 pub(super) fn run_granting(
     builder: EngineBuilder,
     route: Route,

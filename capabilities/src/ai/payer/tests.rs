@@ -1,4 +1,4 @@
-//! Tests of payers: what is paid for odd reports, broken answers and answers side by side.
+//! Tests of payers: implausible reports, broken answers, and concurrent answers.
 
 use super::*;
 use crate::ai::{AiProvider, MeteredAi, StreamEvent, StreamHandle, StreamSink, TextRequest};
@@ -12,10 +12,10 @@ use std::pin::pin;
 use std::sync::Mutex;
 use std::task::{Context, Poll, Waker};
 
-/// What a model does with a request.
+/// Behaviour of a mock model.
 type Play = Box<dyn Fn(&TextRequest, StreamSink) + Send + Sync>;
 
-/// A model with two roles, of which `smart` costs a thousand times as much.
+/// A mock model with two roles; `smart` costs a thousand times as much.
 struct Model {
     play: Play,
     requests: Mutex<Vec<TextRequest>>,
@@ -29,7 +29,7 @@ impl Model {
         })
     }
 
-    /// Answers with this text and reports this.
+    /// A model that answers with this text and reports this usage.
     fn says(text: &'static str, usage: Option<(u64, u64)>) -> Arc<Model> {
         Model::new(move |_, sink| {
             sink.send(StreamEvent::Text(text.to_owned()));
@@ -119,7 +119,7 @@ fn d1_usage_that_is_missing_or_too_small_is_settled_at_the_estimate() {
             paid.0 + paid.1,
             "{reported:?}"
         );
-        // Who limits nothing is shown what the service says, and no zeros.
+        // Without limits the usage is the service's report, except zeros.
         let free = MeteredAi::new(Model::says(TEXT, reported), Account::default());
         let again = block_on(free.generate_text(prompt())).unwrap();
         let believed = |tokens: u64| (1..=MAX_REPORTED).contains(&tokens);
@@ -157,13 +157,13 @@ fn d1_what_breaks_before_its_first_part_is_paid() {
         }
         assert!(model.requests().len() <= 10, "{code:?}");
     }
-    // A service that turns a request away bills nothing.
+    // A service that refuses a request charges nothing.
     let account = account(Some(1_000), None);
     let model = Model::new(|_, sink| sink.fail(AiError::new(AiCode::RateLimited, "no")));
     let metered = MeteredAi::new(model, account.clone());
     assert!(block_on(metered.generate_text(prompt())).is_err());
     assert_eq!(account.left().tokens, 1_000);
-    // One that takes it and then says so in its stream is paid.
+    // A service that accepts it and then reports that error in its stream is paid.
     let model = Model::new(|_, sink| {
         sink.answered_by("default");
         sink.fail(AiError::new(AiCode::RateLimited, "no"));
@@ -196,7 +196,7 @@ fn d1_embeddings_are_paid() {
     let done = (0..200).filter(|_| block_on(embedder.embed_paid(text(), &payer)).is_ok());
     let done = done.count();
     assert!((5..=30).contains(&done), "{done}");
-    // One that is given up was sent all the same.
+    // A cancelled embedding was sent and is paid.
     let all = Account::default();
     let (payer, text) = (Payer::new(all.clone()), text());
     let mut paid = block_on(crate::pay_for_text(&payer, &text, None, None)).unwrap();
@@ -237,7 +237,7 @@ fn d14_prompts_are_reserved_and_settled_at_their_dearest() {
         drop(paid);
         let few = Payer::new(self::account(None, Some(100 * each - 1)));
         assert!(block_on(few.reserve_prompt(request())).is_err());
-        // What is sent and not reported was written, where the service writes.
+        // Unreported prompt tokens count as cache writes if the service writes the cache.
         let unknown = if writes_cache { 500 } else { 100 };
         for reported in [None, Some(0)] {
             let account = self::account(None, Some(1_000));
@@ -259,7 +259,7 @@ fn d2_money_is_reserved_at_the_price_of_the_model_that_answers() {
     let model = Model::says("ok", Some((20, 100)));
     let metered = MeteredAi::new(model.clone(), account.clone());
     block_on(metered.generate_text(TextRequest::new("hi").role("smart"))).unwrap();
-    // Of the 1,000 tokens that the money pays, the prompt takes 17.
+    // The money pays for 1,000 tokens, 17 of them for the prompt.
     assert_eq!(model.requests()[0].max_tokens, Some(983));
     assert_eq!(account.usage().spent.money, Money::from_micro(120_000));
     // A model without a price is not asked.
@@ -272,7 +272,7 @@ fn d2_money_is_reserved_at_the_price_of_the_model_that_answers() {
 
 #[test]
 fn d4_money_bounds_the_answer_that_is_asked_for() {
-    // 5 units at 1,000 a million: 5,000 tokens, of which 17 are the prompt's.
+    // 5 units at 1,000 a million: 5,000 tokens, 17 of them for the prompt.
     let account = account(Some(1_000_000), Some(5_000_000));
     let model = Model::new(|request, sink| {
         sink.send(StreamEvent::Usage(Usage {
@@ -326,7 +326,7 @@ fn d12_calls_side_by_side_wait_for_each_other() {
         }
     }
     assert_eq!((whole, most), (8, 2), "two of 4,096 fit at once");
-    // Without waiting it is an error that says so.
+    // Without waiting, the exhausted budget is an error.
     let stream = metered.stream_text(TextRequest::new("hi"));
     let other = metered.stream_text(TextRequest::new("hi"));
     let third = metered.stream_text(TextRequest::new("hi"));

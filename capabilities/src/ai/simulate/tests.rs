@@ -1,4 +1,4 @@
-//! What simulations find, and that they find what is wrong.
+//! Tests that simulations pass, and that they find injected faults.
 
 use super::{Fault, check};
 

@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 /// The name in the server's certificate.
 pub(crate) const NAME: &str = "db.example.test";
 
-/// The server of most tests, which speaks TLS.
+/// The shared server, which speaks TLS.
 pub(crate) fn shared() -> &'static Cluster {
     static CLUSTER: OnceLock<Cluster> = OnceLock::new();
     CLUSTER.get_or_init(|| Cluster::start(certify))
@@ -25,8 +25,8 @@ fn pem(label: &str, der: &[u8]) -> String {
     format!("-----BEGIN {label}-----\n{lines}\n-----END {label}-----\n")
 }
 
-/// Makes an authority, and with it a certificate of the server; and an authority that
-/// knows nothing of it. The settings that use them.
+/// Creates an authority with a server certificate, and an unrelated authority; returns the
+/// settings that use them.
 fn certify(cluster: &Cluster) -> String {
     let authority = |name: &str| {
         let mut params = CertificateParams::new(Vec::new()).unwrap();

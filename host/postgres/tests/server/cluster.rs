@@ -1,8 +1,8 @@
-//! Servers of PostgreSQL that tests start for themselves.
+//! PostgreSQL servers that tests start.
 //!
-//! A server lives in a folder of its own, with the user `postgres` where the tests run as
-//! root. A shell that waits for the end of this process, however that comes, stops it and
-//! removes the folder. Tests of other crates have this file, too.
+//! Each server has its own folder, and runs as the user `postgres` where the tests run as root.
+//! A shell that waits for the end of this process, normal or not, stops the server and removes
+//! the folder. Other crates include this file.
 
 use std::fs;
 use std::net::TcpListener;
@@ -19,9 +19,9 @@ pub(crate) struct Cluster {
     bin: PathBuf,
     folder: PathBuf,
     port: u16,
-    /// Who runs the server, if another than this process's user.
+    /// User and group of the server, if they differ from this process.
     user: Option<(u32, u32)>,
-    /// Its standard input ends with this process.
+    /// Its standard input closes with this process.
     _guard: Child,
 }
 
@@ -50,7 +50,7 @@ fn bin() -> PathBuf {
 }
 
 impl Cluster {
-    /// Starts one with these settings more, for which files may be written beside its data.
+    /// Starts a server with additional settings, which may write files beside its data.
     pub(crate) fn start(settings: impl FnOnce(&Cluster) -> String) -> Cluster {
         let bin = bin();
         let folder = tempfile::Builder::new()
@@ -98,7 +98,7 @@ impl Cluster {
         cluster
     }
 
-    /// A program of the server's, as its user.
+    /// A program of the server, as its user.
     fn command(&self, program: &str) -> Command {
         let mut command = Command::new(self.bin.join(program));
         command.current_dir(&self.folder);
@@ -125,7 +125,7 @@ impl Cluster {
         let mut initdb = self.command("initdb");
         initdb.arg("-D").arg(self.at("data"));
         initdb.arg("--pwfile").arg(self.at("password"));
-        // A database that sorts texts by its own lights.
+        // A locale whose text order the store must not depend on.
         initdb.args([
             "-U",
             "admin",
@@ -146,8 +146,8 @@ impl Cluster {
             self.port
         );
         settings += &more(self);
-        // The administrator's way in costs little: one without optimisation computes for a
-        // tenth of a second else.
+        // Cheap authentication for the administrator: SCRAM without optimisation computes for a
+        // tenth of a second.
         self.write(
             "data/pg_hba.conf",
             "local all admin password\nhost all admin 127.0.0.1/32 password\n\
@@ -158,11 +158,11 @@ impl Cluster {
         fs::write(&file, text + &settings).unwrap();
     }
 
-    /// Starts the server, and waits until it answers.
+    /// Starts the server and waits until it answers.
     pub(crate) fn run(&self) {
         let started = Instant::now();
         loop {
-            // After a kill its last processes may still hold its memory.
+            // After a kill its last processes may still hold its shared memory.
             let mut start = self.command("pg_ctl");
             start.arg("-D").arg(self.at("data"));
             start.arg("-l").arg(self.at("log"));
@@ -182,7 +182,7 @@ impl Cluster {
         }
     }
 
-    /// Stops the server as a power cut would: all of its processes at once.
+    /// Simulates a power cut: kills all processes at once.
     pub(crate) fn kill(&self) {
         let file = fs::read_to_string(self.at("data/postmaster.pid")).unwrap();
         let pid = file.lines().next().unwrap();
@@ -193,7 +193,7 @@ impl Cluster {
         for child in children.unwrap_or_default().split_whitespace() {
             kill.arg(child);
         }
-        // Those that ended meanwhile are told.
+        // Errors of processes that have already ended are ignored.
         drop(kill.stderr(Stdio::null()).status());
     }
 
@@ -222,12 +222,12 @@ impl Cluster {
         psql.output().unwrap()
     }
 
-    /// A database of its own for a test.
+    /// A separate database for a test.
     pub(crate) fn database(&'static self) -> Database {
         self.database_on("pg_default")
     }
 
-    /// The same in a tablespace.
+    /// A separate database in a tablespace.
     pub(crate) fn database_on(&'static self, tablespace: &str) -> Database {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let name = format!("test_{}", COUNT.fetch_add(1, Ordering::Relaxed));
@@ -260,18 +260,18 @@ impl Database {
         format!("postgres://{user}:{password}@{host}:{port}/{name}?{more}")
     }
 
-    /// The same with TLS.
+    /// The URL with TLS.
     pub(crate) fn url_with(&self, host: &str, more: &str) -> String {
         self.url_of("admin", PASSWORD, host, more)
     }
 
-    /// By the socket in the server's folder.
+    /// The URL of the socket in the server's folder.
     pub(crate) fn url_of_socket(&self) -> String {
         let folder = self.cluster.folder.to_string_lossy().replace('/', "%2F");
         self.url_of("admin", PASSWORD, &folder, "")
     }
 
-    /// SQL about the database, from another one.
+    /// Runs SQL about the database from another one.
     pub(crate) fn alter(&self, sql: &str) {
         let output = self
             .cluster
@@ -279,7 +279,7 @@ impl Database {
         assert!(output.status.success(), "{sql}: {output:?}");
     }
 
-    /// What the administrator's SQL says, a row a line.
+    /// The output of the administrator's SQL, a row a line.
     pub(crate) fn sql(&self, sql: &str) -> String {
         let output = self.cluster.psql(&self.name, sql);
         assert!(output.status.success(), "{sql}: {output:?}");

@@ -1,4 +1,4 @@
-//! What a server keeps, and the ways to it.
+//! Conformance suite of stores on a server, over each kind of connection.
 
 use crate::laws::conforms;
 use crate::{block_on, open, store};

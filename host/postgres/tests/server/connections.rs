@@ -1,4 +1,4 @@
-//! Connections: who gets in, by which way, and what becomes of them.
+//! Connections: authentication, TLS, failures and recovery.
 
 use crate::certificates::{NAME, authority, shared};
 use crate::cluster::{Cluster, Database};
@@ -13,7 +13,7 @@ use std::task::{Context, Poll, Waker};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A server without TLS, which one test at a time stops and starts.
+/// Lends a server without TLS that one test at a time stops and starts.
 pub(crate) fn with_server_of_its_own<T>(f: impl FnOnce(&'static Cluster) -> T) -> T {
     static TURN: Mutex<()> = Mutex::new(());
     static CLUSTER: OnceLock<Cluster> = OnceLock::new();
@@ -46,7 +46,7 @@ fn who_may_not_enter_is_told_why() {
         error.to_string().contains("password authentication failed"),
         "{error}"
     );
-    // A right one in place of the wrong one, and of none.
+    // `with_password` replaces a wrong password, or a missing one.
     let options = PostgresOptions::of_url(&wrong).unwrap();
     PostgresStore::open(options.with_password(&Secret::new("swordfish"))).unwrap();
     let none = wrong.replace(":hunter2", "");
@@ -126,7 +126,7 @@ fn servers_are_who_they_should_be() {
             unnamed(&format!("sslmode=verify-ca&{other}")),
             "UnknownIssuer",
         ),
-        // The system's authorities know nothing of it.
+        // The system's authorities did not sign it.
         (unnamed("sslmode=verify-full"), "TLS"),
     ] {
         let error = refused(&url);
@@ -201,14 +201,14 @@ fn a_database_that_only_may_be_read_is_read() {
     }
     let error = store.clear().wait().unwrap_err();
     assert_eq!(error.code(), PostgresCode::ReadOnly);
-    // Where there are no tables, none can be made.
+    // Without tables, none can be created.
     database.alter("RESET default_transaction_read_only");
     database.sql("DROP SCHEMA agent99 CASCADE");
     database.alter("SET default_transaction_read_only TO on");
     assert_eq!(refused(&database.url()).code(), PostgresCode::ReadOnly);
 }
 
-/// As a full disk says it: the server is made to.
+/// Simulates the error of a full disk on the server.
 #[test]
 fn a_full_disk_takes_no_more_and_loses_nothing() {
     let (database, store) = store();
@@ -229,7 +229,7 @@ fn a_full_disk_takes_no_more_and_loses_nothing() {
     assert_eq!(gone, Value::Bool(true));
 }
 
-/// Holds the lock of all namespaces for as long as it lives.
+/// Holds the lock of all namespaces for this time.
 fn hold(database: &Database, time: Duration) -> thread::JoinHandle<String> {
     let (other, seconds) = (database.clone(), time.as_secs_f64());
     let holder = thread::spawn(move || {
@@ -264,7 +264,7 @@ fn what_takes_too_long_is_cut() {
     let holder = hold(&database, Duration::from_secs(2));
     let error = block_on(store.set("k".into(), 2.0.into())).unwrap_err();
     assert_eq!(text(&error), "The store took too long.");
-    // Who reads waits for nobody.
+    // Reads wait for no lock.
     assert_eq!(block_on(store.get("k".into())).unwrap(), 1.0.into());
     holder.join().unwrap();
     assert_eq!(block_on(store.get("k".into())).unwrap(), 1.0.into());
@@ -288,7 +288,7 @@ fn futures_that_are_dropped_leave_nothing_behind() {
             thread::sleep(Duration::from_millis(1));
         }
     }
-    // All of them are gone, while the lock is held.
+    // All connections end, while the lock is held.
     let since = Instant::now();
     while active(&database).0 > 0 {
         assert!(

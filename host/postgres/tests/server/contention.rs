@@ -1,4 +1,4 @@
-//! Many at once: nobody takes a step twice, and nobody gets more than there is.
+//! Concurrent writers: no step is taken twice, and no quota is exceeded.
 
 use crate::certificates::shared;
 use crate::{block_on, open, store};
@@ -8,7 +8,7 @@ use a99_postgres::{PostgresStore, StoreLimits};
 use std::sync::{Arc, Barrier, Mutex};
 use std::thread;
 
-/// Stores with connections of their own.
+/// Stores with separate connections.
 fn stores(count: usize) -> Vec<PostgresStore> {
     let database = shared().database();
     (0..count).map(|_| open(&database.url()).unwrap()).collect()
@@ -29,8 +29,8 @@ fn together(stores: &[PostgresStore], each: usize, f: impl Fn(&PostgresStore, us
     });
 }
 
-/// A history of values that were set where another was: one chain from the beginning, of
-/// which every read saw a value, and no earlier one after a later one.
+/// Compare-and-set histories are linear: one chain from the beginning, from which every read
+/// sees a value, in order.
 #[test]
 fn values_that_are_compared_and_set_are_one_chain() {
     let stores = stores(3);
@@ -64,7 +64,7 @@ fn values_that_are_compared_and_set_are_one_chain() {
     assert_eq!(last.get("n"), Some(&steps.len().into()));
 }
 
-/// Who takes a key that is not there, or has expired, is one alone.
+/// Only one caller takes a key that is unset or has expired.
 #[test]
 fn a_lease_has_one_holder() {
     let stores = stores(3);
@@ -152,8 +152,7 @@ fn n19_quotas_hold_for_all_together() {
     assert_eq!((held.keys, held.bytes), (keys, bytes));
 }
 
-/// All namespaces, with keys that expire in all of them: whoever waits for another is
-/// never waited for.
+/// Writers of all namespaces, with expiring keys in all of them, never deadlock.
 #[test]
 fn nobody_waits_in_a_circle() {
     let stores = stores(2);
@@ -178,12 +177,12 @@ fn nobody_waits_in_a_circle() {
     }
 }
 
-/// What a server says of others in the way never reaches a program.
+/// Serialization conflicts are retried and never reach a program.
 #[test]
 fn conflicts_are_tried_again() {
     let (database, store) = store();
     block_on(store.set("k".into(), 0.0.into())).unwrap();
-    // Sequences count what is rolled back too.
+    // Sequences also count rolled-back steps.
     database.sql(
         "CREATE SEQUENCE agent99.tries;
          CREATE FUNCTION agent99.conflict() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN

@@ -1,4 +1,4 @@
-//! A disk that is full: a small one of its own, on which a database lies.
+//! A full disk: a small file system that holds a database.
 
 use crate::certificates::shared;
 use crate::{block_on, open, text};
@@ -10,11 +10,11 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::PathBuf;
 use std::process::Command;
 
-/// A file system in memory, which is gone with this.
+/// A file system in memory, unmounted on drop.
 struct Disk(PathBuf);
 
 impl Disk {
-    /// One of so many MiB in a new folder, for the owner of the folder above.
+    /// Mounts a file system of `mib` MiB in a new folder, for the owner of the parent folder.
     fn mount(at: PathBuf, mib: u32) -> Disk {
         fs::create_dir(&at).unwrap();
         let owner = at.parent().unwrap().metadata().unwrap();
@@ -53,7 +53,7 @@ impl Drop for Disk {
     }
 }
 
-/// A text of a number that no compression makes much shorter.
+/// An incompressible text for a number.
 fn noise(n: u64, length: usize) -> Value {
     let mut state = n.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let letters = std::iter::repeat_with(|| {
@@ -69,7 +69,7 @@ fn noise(n: u64, length: usize) -> Value {
     text.into()
 }
 
-/// Sets keys from one on until that fails; how many were set, and the error.
+/// Sets keys from `from` on until an error; returns their number and the error.
 fn fill(store: &PostgresStore, from: u64) -> (u64, String) {
     for n in from..from + 10_000 {
         let set = store.set(n.to_string().as_str().into(), noise(n, 50_000));
@@ -103,7 +103,7 @@ fn long_a_full_disk_takes_no_more_and_loses_nothing() {
     let (keys, error) = fill(&store, 0);
     assert_eq!(error, "Store is full");
     assert!(keys > 20, "{keys}");
-    // The host is told more.
+    // The host sees the cause.
     let probe = store.write(|tx| {
         let sql =
             "CREATE TABLE much AS SELECT n, repeat('x', 100) FROM generate_series(1, 200000) n";
@@ -112,8 +112,8 @@ fn long_a_full_disk_takes_no_more_and_loses_nothing() {
     let error = probe.wait().unwrap_err();
     assert_eq!(error.code(), PostgresCode::Full, "{error}");
     assert!(error.help().unwrap().contains("make room"), "{error}");
-    // With a little room all is read: without any the server may find no place for what it
-    // notes when it reads. Then it goes on.
+    // With a little room reads work: without any the server may lack space for what it writes
+    // while it reads. With more room writes work too.
     disk.grow(21);
     is_there(&store, keys);
     let next = open(&database.url()).unwrap();

@@ -1,5 +1,5 @@
-//! Stores on a server that the tests start: what comes back, what others see of it, and
-//! what is left of it when processes or the server are killed.
+//! Stores on a server that the tests start: stored values, isolation, and recovery from killed
+//! processes and servers.
 
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 #![cfg(unix)]
@@ -23,15 +23,15 @@ use a99_core::value::Value;
 use a99_postgres::{PostgresError, PostgresOptions, PostgresStore};
 use cluster::Database;
 
-/// Random cases of the laws: fewer than of a file, which is faster.
+/// Random cases of the laws: fewer than for a file, which is faster.
 const VALUES: u32 = 150;
 const NAMESPACES: u32 = 12;
 const LIMITS: u32 = 16;
 
-/// What the laws test.
+/// Store type under test.
 type Tested = PostgresStore;
 
-/// A store that the process keeps.
+/// A store for the whole test process.
 fn lasting() -> PostgresStore {
     store().1
 }

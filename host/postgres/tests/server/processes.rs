@@ -1,5 +1,5 @@
-//! Several processes on one server: killed at any moment, all writing at once, and the
-//! server killed meanwhile.
+//! Several processes on one server: killed at random moments, writing concurrently, and with a
+//! killed server.
 //!
 //! The processes are this program, started for the one test [`child`]. The long forms:
 //! `cargo test -p a99-postgres --features cluster --test server -- --ignored long_`.
@@ -42,7 +42,7 @@ fn the_environment_may_have_the_password() {
     for (url, password, said) in [
         (&bare, "swordfish", "let in"),
         (&bare, "hunter2", "refused postgres.login"),
-        // That of the URL counts.
+        // The URL's password takes precedence.
         (&url, "hunter2", "let in"),
     ] {
         let mut command = Command::new(std::env::current_exe().unwrap());
@@ -55,13 +55,13 @@ fn the_environment_may_have_the_password() {
     }
 }
 
-/// Kills a writing process many times, and looks at what it left.
+/// Kills a writing process repeatedly and checks the data after each kill.
 fn kill(times: usize) {
     let database = shared().database();
     let url = database.url();
     let mut acknowledged = 0;
     for round in 0..times {
-        // Every other time somebody has a store open all along.
+        // In every second round this process has a store open.
         let witness = (round % 2 == 1).then(|| open(&url).unwrap());
         let named = format!("{url}&application_name=child");
         let mut child = start("write", &named, Duration::ZERO);
@@ -75,7 +75,7 @@ fn kill(times: usize) {
         child.kill().unwrap();
         lines.extend(std::iter::from_fn(|| line(&mut reader)));
         child.wait().unwrap();
-        // The server still does what it was asked last.
+        // The server may still run the child's last statement.
         let there = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'child'";
         while database.sql(there) != "0" {}
         let store = witness.unwrap_or_else(|| open(&url).unwrap());
@@ -110,8 +110,8 @@ fn long_processes_count_exactly() {
     all_at_once(&shared().database().url(), Duration::from_secs(60));
 }
 
-/// Kills servers, each so many times, while a process writes and goes on when they are there
-/// again. What was acknowledged is there; what nobody knows of is there or not.
+/// Kills `servers` servers `times` times each, while a process writes and continues after each
+/// restart. Every acknowledged write must be present; a write in doubt may be.
 fn kill_servers(servers: usize, times: usize) {
     let began = Instant::now();
     let acknowledged: usize = thread::scope(|scope| {
@@ -128,12 +128,12 @@ fn kill_servers(servers: usize, times: usize) {
     assert!(acknowledged >= all, "{acknowledged}");
 }
 
-/// The same for one of its own.
+/// The same for one separate server.
 fn kill_server(server: usize, times: usize) -> usize {
-    // It lives as long as the tests.
+    // Leaked, so that it exists until the tests end.
     let cluster: &'static Cluster = Box::leak(Box::new(Cluster::start(|_| {
-        // After a crash a server writes each of its files to the disk again; here, all at
-        // once (PostgreSQL 14 and later). Otherwise that is most of what a kill takes.
+        // After a crash a server syncs each of its files to disk; `syncfs` does so at once
+        // (PostgreSQL 14 and later). Otherwise this is most of the recovery time.
         "recovery_init_sync_method = syncfs\n".to_owned()
     })));
     let database = cluster.database();
@@ -149,8 +149,7 @@ fn kill_server(server: usize, times: usize) -> usize {
     acknowledged
 }
 
-/// Writes until the server is killed; how many writes were acknowledged, all of which are
-/// looked at.
+/// Writes until the server is killed; checks all acknowledged writes and returns their number.
 fn write_through(cluster: &Cluster, store: &PostgresStore, wait: Duration) -> usize {
     let written: Vec<usize> = thread::scope(|scope| {
         let writers: Vec<_> = (0..WRITERS)

@@ -1,4 +1,4 @@
-//! Tables: who makes them, and which are refused.
+//! Schemas: creation, permissions, and refused tables.
 
 use crate::certificates::shared;
 use crate::cluster::Database;
@@ -48,7 +48,7 @@ fn tables_of_later_versions_are_refused_as_they_are() {
     assert_eq!(database.sql("SELECT count(*) FROM agent99.entries"), "1");
 }
 
-/// What a later version did away with, while a process of this one runs.
+/// A later version removes tables while a process of this version runs.
 #[test]
 fn a_process_of_an_earlier_version_is_refused_then() {
     let (database, store) = store();
@@ -68,7 +68,7 @@ fn schemas_are_apart() {
         options.schema = schema.to_owned();
         PostgresStore::open(options).unwrap()
     };
-    // The second is as odd as a name may be.
+    // The second has an unusual but valid name.
     let (ann, bob) = (of("Ann"), of("b\"; DROP SCHEMA \"Ann\" CASCADE; --"));
     block_on(ann.set("k".into(), 1.0.into())).unwrap();
     assert_eq!(block_on(bob.get("k".into())).unwrap(), Value::Undefined);

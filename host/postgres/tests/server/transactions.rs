@@ -1,4 +1,4 @@
-//! Tables of other crates in the schema: what is kept whole, and who is told what.
+//! Transactions of other crates in the schema: atomicity, errors and retries.
 
 use crate::{block_on, store};
 use a99_capabilities::Store;
@@ -53,7 +53,7 @@ fn migrations_are_applied_once_and_later_ones_refused() {
         error.to_string().contains("its notes have version 2"),
         "{error}"
     );
-    // The tables of keys are as they were.
+    // The tables of keys are unchanged.
     assert_eq!(
         database.sql("SELECT version FROM agent99.a99_component WHERE name = 'entries'"),
         "1"

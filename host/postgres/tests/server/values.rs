@@ -1,4 +1,4 @@
-//! How values stand in the tables.
+//! Representation of values in the tables.
 
 use crate::{block_on, object, store, text};
 use a99_capabilities::{Store, StoreLimits};
@@ -15,7 +15,7 @@ fn people_can_read_the_tables() {
     block_on(store.set(Value::String(half), f64::NAN.into())).unwrap();
     let shown = database
         .sql("SELECT namespace || ' ' || key || ' ' || value FROM agent99.entries ORDER BY key");
-    // A half of a pair is in no text of PostgreSQL.
+    // PostgreSQL's text cannot hold half of a surrogate pair.
     let half = r"ann x\355\240\200\000 01";
     assert!(
         shown.starts_with("ann order/1 {\"b\":1.5,\"1\":[null]}"),
@@ -24,7 +24,7 @@ fn people_can_read_the_tables() {
     assert!(shown.contains(half), "{shown}");
 }
 
-/// Keys around the length at which the tables split them.
+/// Keys around the length at which the tables split them sort correctly.
 #[test]
 fn long_keys_stand_in_order_too() {
     let (_database, store) = store();
@@ -82,7 +82,7 @@ fn a_damaged_value_is_told() {
     assert_eq!(block_on(store.get("k".into())).unwrap(), 1.0.into());
 }
 
-/// More documents than the server sends at once.
+/// A query over more documents than one fetch returns all of them.
 #[test]
 fn queries_read_on_until_they_have_enough() {
     let (_database, store) = store();
@@ -110,7 +110,7 @@ fn queries_read_on_until_they_have_enough() {
     assert_eq!(ask(&[("where", one)]), ["d/511"]);
     assert_eq!(ask(&[("limit", 300.0.into())]).len(), 300);
 
-    // Large answers end early, and their cursors lead on.
+    // Large answers end early, and their cursors continue.
     let store = store.namespace("large").with_limits(StoreLimits {
         max_page_bytes: 5_000,
         ..StoreLimits::default()

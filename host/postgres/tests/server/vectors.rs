@@ -1,4 +1,4 @@
-//! The vectors of the language: what a script's store answers comes off a server on the way.
+//! Conformance vectors of the language, with store answers that pass through a server.
 
 use crate::store;
 use a99_capabilities::Store;

@@ -32,7 +32,7 @@ fn fill(store: &SqliteStore, count: usize) {
 fn a_backup_is_one_state_of_a_store_in_use() {
     let (folder, store) = store();
     fill(&store, 300);
-    // Two keys that change together; no backup may see them differ.
+    // Two keys that change together; every backup must have them equal.
     let both = store.clone();
     let set = move |n: usize| {
         let write = both.database().write(move |tx| {
@@ -99,12 +99,12 @@ fn a_backup_appears_whole_or_not_at_all() {
     assert_eq!(fs::read(&copy).unwrap(), b"an earlier file");
     assert_eq!(names(folder.path()), ["copy"]);
 
-    // Given up after the first step.
+    // The backup is abandoned after the first step.
     let (begun, began) = std::sync::mpsc::channel();
     let (go, wait) = std::sync::mpsc::channel::<()>();
     let (ended, end) = std::sync::mpsc::channel::<()>();
     let backup = store.database().backup_to(&copy, move |_| {
-        // Is dropped with the closure.
+        // Dropped with the closure.
         let _ = &ended;
         begun.send(()).unwrap();
         wait.recv().unwrap_err();

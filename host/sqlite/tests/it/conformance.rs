@@ -1,4 +1,4 @@
-//! What a file keeps, and how.
+//! Conformance suite of stores in files, and their file format.
 
 use crate::{block_on, object, store};
 use a99_capabilities::Store;
@@ -34,7 +34,7 @@ fn what_is_stored_is_there_in_the_next_process() {
     let error = block_on(store.get("k".into())).unwrap_err();
     assert_eq!(crate::text(&error), "The store was closed.");
     drop(store);
-    // All is in the one file.
+    // All data is in the one file.
     let names: Vec<_> = std::fs::read_dir(folder.path())
         .unwrap()
         .map(|entry| entry.unwrap().file_name())

@@ -1,4 +1,4 @@
-//! Files that are damaged, another's, full, locked, or only to be read.
+//! Damaged, foreign, full, locked and read-only files.
 
 use crate::{block_on, store, text};
 use a99_capabilities::{CapabilityError, Store, suite};
@@ -22,7 +22,7 @@ fn refused(path: &Path) -> SqliteError {
     error
 }
 
-/// A file with some hundred entries, closed.
+/// A closed file with some hundred entries.
 fn filled(path: &Path) -> SqliteStore {
     let store = open(path).unwrap();
     for n in 0..300 {
@@ -51,7 +51,7 @@ fn what_is_no_store_is_told_and_left_as_it_is() {
 
     assert_eq!(refused(folder.path()).code(), SqliteCode::NotFound);
     assert_eq!(refused(&at("no/folder")).code(), SqliteCode::NotFound);
-    // An empty file is a new one.
+    // An empty file is a new store.
     fs::write(at("empty"), "").unwrap();
     block_on(open(&at("empty")).unwrap().set("k".into(), Value::Null)).unwrap();
 }
@@ -87,7 +87,7 @@ fn a_file_that_becomes_a_later_version_is_not_written_to() {
     assert_eq!(error.code(), SqliteCode::Newer);
 }
 
-/// Whatever comes is a value, or an error that says nothing of the host.
+/// Accepts a value, or an error without details of the host.
 fn answers(reply: Result<Value, CapabilityError>) {
     let texts = ["The store is damaged.", "The store does not work."];
     if let Err(error) = reply {
@@ -95,8 +95,7 @@ fn answers(reply: Result<Value, CapabilityError>) {
     }
 }
 
-/// Everything that reads and writes, on a file that may be damaged: answers or typed
-/// errors.
+/// Every operation on a possibly damaged file: each returns a result or a typed error.
 fn exercise(path: &Path) -> Vec<SqliteCode> {
     let store = match open(path) {
         Ok(store) => store,
@@ -221,7 +220,7 @@ fn a_full_file_takes_no_more_and_loses_nothing() {
         let value = block_on(store.get(n.into())).unwrap();
         assert_eq!(value.as_str().map(str::len), Some(50_000));
     }
-    // What is deleted makes room.
+    // Deleting frees space.
     block_on(store.delete(0.into())).unwrap();
     block_on(store.set("last".into(), "x".repeat(40_000).into())).unwrap();
     store.database().check().wait().unwrap();
@@ -240,7 +239,7 @@ fn a_locked_file_is_waited_for_and_then_told() {
     let impatient = SqliteStore::on(Database::open(&path, options).unwrap()).unwrap();
     let error = block_on(impatient.set("k".into(), 1.0.into())).unwrap_err();
     assert_eq!(text(&error), "The store is busy: try again later.");
-    // Reading goes on.
+    // Reads still work.
     assert_eq!(
         block_on(impatient.get("k".into())).unwrap(),
         Value::Undefined

@@ -1,4 +1,4 @@
-//! The database beneath the store, as other crates use it.
+//! `Database` as other crates use it.
 
 use crate::block_on;
 use a99_sqlite::{
@@ -66,7 +66,7 @@ fn a_failed_write_leaves_nothing() {
         std::thread::sleep(Duration::from_millis(50));
         Ok(())
     });
-    // These share a transaction.
+    // These writes share a transaction.
     let first = add(&database, 1);
     let fails = database.write(|tx| {
         tx.execute("INSERT INTO note (n) VALUES (2)", [])?;
@@ -170,7 +170,7 @@ fn changes_are_counted_for_all_who_have_it_open() {
     assert_eq!(changes(), 1);
     add(&database, 2).wait().unwrap();
     assert_eq!(other.read(|tx| NOTES.changes(tx)).wait().unwrap(), 2);
-    // What was not kept is no change.
+    // A rolled-back write does not count as a change.
     add(&database, 2).wait().unwrap_err();
     assert_eq!(changes(), 2);
 }
@@ -190,7 +190,7 @@ fn components_have_versions() {
             .to_string()
             .contains("its notes have version 2; this one knows 1")
     );
-    // The counter goes on.
+    // The counter continues.
     assert_eq!(database.read(|tx| NOTES.changes(tx)).wait().unwrap(), 1);
 
     assert_eq!(code(database.migrate(&BROKEN).wait()), SqliteCode::Failed);
@@ -246,7 +246,8 @@ fn settings_are_as_asked_for() {
             database.write(pragma).wait()
         };
         assert_eq!(synchronous(), Ok(number));
-        // What was written before a checkpoint is in the file, without its log.
+        // A checkpoint moves earlier writes into the file, which is then complete without its
+        // log.
         database.migrate(&NOTES).wait().unwrap();
         let first = add(&database, number);
         database.checkpoint().wait().unwrap();
@@ -274,7 +275,7 @@ fn names_of_files_are_only_names() {
     }
 }
 
-/// A database that always has work, as with a slow disk, leaves others their turn.
+/// A database with constant work, as on a slow disk, leaves other processes their turn.
 #[test]
 fn writers_take_turns() {
     let (folder, database) = database();
@@ -316,7 +317,7 @@ fn exclusive(path: &Path, durability: Durability) -> Database {
     database
 }
 
-/// Adds a note as small work; the thread that does it.
+/// Adds a note as small work; returns the thread that ran it.
 fn add_here(database: &Database, n: i64) -> Task<std::thread::ThreadId> {
     database.write_here(move |tx| {
         tx.execute("INSERT INTO note (n) VALUES (?1)", [n])?;
@@ -329,7 +330,7 @@ fn small_work_is_done_on_the_thread_that_asks() {
     let folder = tempfile::tempdir().unwrap();
     let here = std::thread::current().id();
     let database = exclusive(&folder.path().join("a.db"), Durability::Process);
-    // The thread that writes may not be done yet with what it was asked for before.
+    // The writer thread may still be busy with earlier work.
     let at_once = (0..1_000).find(|n| {
         let thread = add_here(&database, *n).wait().unwrap();
         std::thread::yield_now();
@@ -370,7 +371,7 @@ fn small_work_keeps_its_place_among_other_work() {
         std::thread::sleep(Duration::from_millis(20));
         Ok(tx.execute("INSERT INTO note (n) VALUES (1)", [])?)
     });
-    // Nobody has waited for the first: this one begins after it.
+    // The first task was not awaited: this work starts after it.
     let small = database.write_here(|tx| {
         Ok(tx.query_row("SELECT count(*) FROM note", [], |row| row.get::<_, i64>(0))?)
     });
@@ -397,6 +398,6 @@ fn the_log_stays_short_under_small_work() {
             longest = longest.max(std::fs::metadata(&log).unwrap().len());
         }
     }
-    // It is copied from 4 MiB on; all rows have 32 MiB.
+    // Checkpoints start at 4 MiB; all rows have 32 MiB.
     assert!(longest < 16 * 1024 * 1024, "the log has {longest} bytes");
 }

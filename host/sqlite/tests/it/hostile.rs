@@ -1,4 +1,4 @@
-//! Files that somebody else made, to act when they are opened, read or written.
+//! Hostile files, whose schema acts when they are opened, read or written.
 
 use crate::{block_on, store};
 use a99_capabilities::Store;
@@ -7,11 +7,11 @@ use a99_sqlite::{Database, Session, SqliteCode, SqliteOptions, SqliteStore};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Counts without end.
+/// SQL that counts forever.
 const ENDLESS: &str = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) \
                        SELECT count(*) FROM n";
 
-/// A closed store with some keys, which was changed afterwards.
+/// A closed store with some keys, changed afterwards by this SQL.
 fn changed(change: &str) -> (tempfile::TempDir, std::path::PathBuf) {
     let (folder, store) = store();
     for n in 0..20 {
@@ -68,7 +68,7 @@ fn d9_a_schema_that_is_not_ours_is_refused() {
         "CREATE INDEX i ON a99_entry (length(hex(value)))".to_owned(),
         "CREATE INDEX i ON a99_entry (key) WHERE length(hex(value)) > 9".to_owned(),
         "CREATE VIRTUAL TABLE v USING fts5(x)".to_owned(),
-        // Rows of the schema that say of themselves what they are not.
+        // Schema rows whose columns contradict their SQL text.
         forged(&format!(
             "CREATE TRIGGER t AFTER INSERT ON a99_entry {endless}"
         )),
@@ -126,7 +126,8 @@ fn d9_work_that_is_given_up_ends() {
     let begun = Instant::now();
     block_on(store.set("k".into(), 1.0.into())).unwrap();
     assert!(begun.elapsed() < Duration::from_secs(5));
-    // So does waiting for the lock of another process, for a minute if it has to.
+    // Waiting for another process's lock is interrupted too, although the busy timeout is a
+    // minute.
     let other = held(&folder.path().join("a.db"));
     let waits = database.write(|_| Ok(()));
     std::thread::sleep(Duration::from_millis(100));

@@ -1,5 +1,5 @@
-//! Stores in files: what comes back, what others see of it, and what is left of it when
-//! processes are killed, disks are full, or files are damaged.
+//! Stores in files: stored values, isolation, and recovery from killed processes, full disks
+//! and damaged files.
 
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
@@ -17,15 +17,15 @@ use a99_core::value::Value;
 use a99_sqlite::SqliteStore;
 use std::sync::Mutex;
 
-/// Random cases of the laws.
+/// Random cases of the suite of laws.
 const VALUES: u32 = 400;
 const NAMESPACES: u32 = 60;
 const LIMITS: u32 = 40;
 
-/// What the laws test.
+/// Store type under test.
 type Tested = SqliteStore;
 
-/// A store that the process keeps.
+/// A store for the whole test process.
 fn lasting() -> SqliteStore {
     static FOLDERS: Mutex<Vec<tempfile::TempDir>> = Mutex::new(Vec::new());
     let (folder, store) = store();
@@ -38,7 +38,7 @@ fn open_at(path: &str) -> SqliteStore {
     SqliteStore::open(path).unwrap()
 }
 
-/// A store in a folder of the test.
+/// A store in a temporary folder.
 fn store() -> (tempfile::TempDir, SqliteStore) {
     let folder = tempfile::tempdir().unwrap();
     let store = SqliteStore::open(folder.path().join("a.db")).unwrap();

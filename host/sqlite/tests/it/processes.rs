@@ -1,5 +1,5 @@
-//! Several processes on one file: killed at any moment, all writing at once, without room,
-//! without rights.
+//! Several processes on one file: killed at random moments, writing concurrently, out of disk
+//! space, or without permissions.
 //!
 //! The processes are this program, started for the one test [`child`]. The long forms:
 //! `cargo test -p a99-sqlite --test it -- --ignored long_`.
@@ -19,12 +19,12 @@ use std::process::{Child, Command};
 use std::thread;
 use std::time::Duration;
 
-/// The lines of a child, which is killed when one of them fits.
+/// Reads the lines of a child, which is killed at the first line that fits.
 fn lines_until(child: &mut Child, mut fits: impl FnMut(&str) -> bool) -> Vec<String> {
     let mut reader = BufReader::new(child.stdout.take().unwrap());
     let (mut lines, mut line) = (Vec::new(), String::new());
     while reader.read_line(&mut line).unwrap() > 0 {
-        // A line that was cut has no end.
+        // A line cut off by the kill has no line end.
         if let Some(whole) = line.strip_suffix('\n') {
             if fits(whole) {
                 child.kill().unwrap();
@@ -46,18 +46,18 @@ fn child() {
     });
 }
 
-/// Kills a writing process many times, and looks at what it left.
+/// Kills a writing process repeatedly and checks the file after each kill.
 fn kill(times: usize) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("a.db");
     let mut acknowledged = 0;
     for round in 0..times {
-        // Every other time somebody has the file open all along.
+        // In every second round this process keeps the file open.
         let witness = (round % 2 == 1).then(|| SqliteStore::open(&file).unwrap());
         let mut child = start("write", file.to_str().unwrap(), Duration::ZERO);
         let random = (round as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
         let lines = match round % 4 {
-            // At any time, also before the file is open.
+            // A kill at any time, even before the file is open.
             0 => {
                 thread::sleep(Duration::from_micros(random % 30_000));
                 child.kill().unwrap();
@@ -141,7 +141,7 @@ fn a_disk_without_room_loses_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("a.db");
     SqliteStore::open(&file).unwrap().database().clone().close();
-    // The limit of a file's size stands for the disk's: writing beyond it fails.
+    // The file-size limit simulates a full disk: writing beyond it fails.
     let mut command = Command::new("sh");
     let script = "ulimit -f 1000; trap '' XFSZ; exec \"$0\" \"$@\"";
     command
@@ -157,7 +157,7 @@ fn a_disk_without_room_loses_nothing() {
     let kept: usize = told(&lines, "kept ")[0].parse().unwrap();
     assert!(kept > 20, "{kept}");
     assert_eq!(told(&lines, "read "), [kept.to_string()]);
-    // With room again, all is there and goes on.
+    // With room again, all data is present and writes succeed.
     let store = SqliteStore::open(&file).unwrap();
     store.database().check().wait().unwrap();
     assert_eq!(store.usage().wait().unwrap().keys, kept as u64);
@@ -176,7 +176,7 @@ fn open_read_only(file: &Path) {
     }
 }
 
-/// Runs as another user where this one may write everything.
+/// Runs as another user if this one has all permissions.
 #[cfg(unix)]
 #[test]
 fn a_file_that_may_only_be_read_is_refused() {

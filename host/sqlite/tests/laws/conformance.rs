@@ -1,4 +1,4 @@
-//! The laws of all stores, and of many tasks at once.
+//! Conformance suite of all stores, and concurrent tasks.
 
 use crate::{Tested, block_on, store};
 use a99_capabilities::{FixedClock, Store, StoreMethod, suite};

@@ -1,4 +1,4 @@
-//! Limits of a namespace, and time.
+//! Quotas of a namespace, and expiry.
 
 use crate::{LIMITS, Tested, block_on, lasting, object, store, text};
 use a99_capabilities::{FixedClock, Store, StoreLimits, StoreUsage};
@@ -23,7 +23,7 @@ fn usage(store: &Tested) -> StoreUsage {
 #[test]
 fn n19_bytes_are_counted_exactly() {
     let (_kept, store) = store();
-    // A key of one byte, quotes of JSON, and 64.
+    // One byte of key, two quotes of JSON, and 64.
     let store = limited(&store, 1_000, 100);
     let set = |bytes: usize| block_on(store.set("k".into(), "x".repeat(bytes).into()));
     set(1_000 - 67).unwrap();
@@ -45,7 +45,7 @@ fn n19_bytes_are_counted_exactly() {
     );
     let swap = store.compare_and_set("l".into(), Value::Undefined, Value::Null, None);
     assert_eq!(text(&block_on(swap).unwrap_err()), text(&full));
-    // Who takes less may go on, under a lower limit too.
+    // Writes that shrink the usage succeed even under a lower limit.
     let lower = limited(&store, 100, 100);
     block_on(lower.set("k".into(), "x".repeat(500).into())).unwrap();
     block_on(lower.set("k".into(), "x".repeat(501).into())).unwrap_err();
@@ -195,7 +195,7 @@ fn queries_look_at_one_collection() {
     assert!(text(&error).contains("did you mean `collection`?"));
 }
 
-/// What a program may do.
+/// An operation of a random program.
 #[derive(Clone, Debug)]
 enum Step {
     Set(u8, u16, Option<u8>),
@@ -218,7 +218,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(LIMITS))]
 
-    /// The same answers as a map, and the bytes of what it holds, never above the limit.
+    /// A store gives the answers of a map, and its bytes never exceed the limit.
     #[test]
     fn a_store_is_a_map_with_a_limit(steps in steps()) {
         const LIMIT: u64 = 1_000;

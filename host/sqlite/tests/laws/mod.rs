@@ -1,7 +1,7 @@
-//! The laws of stores that keep what they hold, as tests: what comes back, limits, and
-//! namespaces. Each crate with such a store includes them and says at its root what it
-//! tests: the type `Tested`, a `store` of the test with what keeps it, a `lasting` one of
-//! the process, one `open_at` a place, and how many random cases are tried.
+//! Shared tests of persistent stores: values, limits and namespaces. Each crate with such a
+//! store includes them and defines at its root the type `Tested`, a `store` for a test with its
+//! guard, a `lasting` one for the process, `open_at` for a place, and the number of random
+//! cases.
 
 mod conformance;
 mod limits;

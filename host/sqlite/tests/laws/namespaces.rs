@@ -1,4 +1,4 @@
-//! Namespaces: nobody sees or counts what is another's.
+//! Isolation of namespaces.
 
 use crate::{NAMESPACES, Tested, block_on, lasting, store};
 use a99_capabilities::{Store, StoreLimits};
@@ -8,8 +8,8 @@ use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-/// Names that are easily taken for each other: separators, case, other forms of the same
-/// letter, what looks like SQL or a key, nothing, half of a pair.
+/// Confusable names: separators, case, other forms of the same letter, text like SQL or a key,
+/// the empty name, half of a surrogate pair.
 fn names() -> impl Strategy<Value = Text> {
     let parts = [
         "",
@@ -46,7 +46,7 @@ fn names() -> impl Strategy<Value = Text> {
     prop::collection::vec(part, 0..4).prop_map(|parts| Text::from_wtf8(parts.concat()))
 }
 
-/// A place: a namespace, of which `None` is the store itself, and a key.
+/// A namespace, where `None` is the store itself, and a key.
 type Place = (Option<Text>, Text);
 
 fn open(store: &Tested, name: Option<&Text>) -> Tested {

@@ -1,4 +1,4 @@
-//! Several processes on one store: what each does, and what it must find.
+//! Several processes on one store: their roles, and the checks of their results.
 //!
 //! The processes are the test program, started for its test `processes::child`.
 
@@ -15,12 +15,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What a child does, where its store is, and for how many milliseconds.
+/// Variables with the role of a child, the place of its store, and its time in milliseconds.
 const ROLE: &str = "A99_STORE_ROLE";
 const PLACE: &str = "A99_STORE_PLACE";
 const TIME: &str = "A99_STORE_TIME";
 
-/// How a child is asked for.
+/// Arguments that start a child.
 pub(crate) const ARGS: [&str; 5] = [
     "--exact",
     "processes::child",
@@ -52,8 +52,7 @@ pub(crate) fn start(role: &str, place: &str, time: Duration) -> Child {
     prepared(command, role, place, time).spawn().unwrap()
 }
 
-/// Plays the role that the environment says, if it says one: `others` knows those of one
-/// kind of store.
+/// Plays the role in the environment, if any; `others` knows roles of one kind of store.
 pub(crate) fn play(others: impl FnOnce(&str, &str)) {
     let Ok(role) = std::env::var(ROLE) else {
         return;
@@ -74,7 +73,7 @@ pub(crate) fn told(lines: &[String], word: &str) -> Vec<String> {
     parts.map(|rest| rest.trim().to_owned()).collect()
 }
 
-/// The next line of a child, unless it has ended or was killed in the middle of it.
+/// The next whole line of a child, or `None` once it has ended.
 pub(crate) fn line(reader: &mut impl BufRead) -> Option<String> {
     let mut line = String::new();
     reader.read_line(&mut line).unwrap();
@@ -86,7 +85,7 @@ pub(crate) fn lines(child: &mut Child) -> Vec<String> {
     std::iter::from_fn(|| line(&mut reader)).collect()
 }
 
-/// A value that shows whether it is whole.
+/// A value whose damage is detectable.
 pub(crate) fn pattern(n: usize) -> Value {
     let text = format!("{n} ").repeat(50 + n % 7 * 300);
     object(&[("n", n.into()), ("text", text.into())])
@@ -109,8 +108,8 @@ fn write(place: &str) {
     });
 }
 
-/// Looks at what a writing process left that said these lines. How many writes were
-/// acknowledged.
+/// Checks the store after a writing process that printed these lines; returns the number of
+/// acknowledged writes.
 pub(crate) fn left(store: &Tested, lines: &[String]) -> usize {
     let mut last: BTreeMap<usize, usize> = BTreeMap::new();
     let acknowledged = told(lines, "ack ");
@@ -126,8 +125,8 @@ pub(crate) fn left(store: &Tested, lines: &[String]) -> usize {
     acknowledged.len()
 }
 
-/// Looks at the ten keys of a writer: all that was acknowledged is there, at most one
-/// write more, and each is whole. How many keys there are.
+/// Checks the ten keys of a writer: each acknowledged write is present, at most one more, and
+/// each is whole. Returns the number of keys.
 pub(crate) fn left_by(store: &Tested, writer: usize, last: usize) -> u64 {
     let mut keys = 0;
     for slot in 0..10 {
@@ -167,7 +166,7 @@ fn count(place: &str, time: Duration) {
     println!("done");
 }
 
-/// Counts until the time is over and one of the tasks has come to count.
+/// Counts until the time is over and at least one task has won.
 async fn count_up(store: Tested, task: usize, until: Instant, won: Arc<AtomicBool>) {
     let own = || Value::from(format!("own/{}/{task}", std::process::id()));
     let mut round = 0;
@@ -185,7 +184,7 @@ async fn count_up(store: Tested, task: usize, until: Instant, won: Arc<AtomicBoo
     }
 }
 
-/// Four processes with sixteen tasks each. The store when they are done.
+/// Runs four processes with sixteen tasks each; returns the store afterwards.
 pub(crate) fn all_at_once(place: &str, time: Duration) -> Tested {
     let children: Vec<Child> = (0..4).map(|_| start("count", place, time)).collect();
     let readers: Vec<_> = children
@@ -206,7 +205,7 @@ pub(crate) fn all_at_once(place: &str, time: Duration) -> Tested {
         won.extend(mine.iter().map(|n| n.parse::<u64>().unwrap()));
     }
     won.sort_unstable();
-    // Every number once: no step was lost, and none taken twice.
+    // Every number once: no step was lost or taken twice.
     assert_eq!(won, (1..=won.len() as u64).collect::<Vec<_>>());
     let store = open_at(place);
     let counter = block_on(store.get("counter".into())).unwrap();

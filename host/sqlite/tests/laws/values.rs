@@ -1,4 +1,4 @@
-//! Values come back as they were.
+//! Lossless storage of values.
 
 use crate::{Tested, VALUES, block_on, lasting, object, store, text};
 use a99_capabilities::{Store, StoreLimits};
@@ -7,7 +7,7 @@ use a99_core::value::{Map, Value};
 use proptest::prelude::*;
 use std::sync::OnceLock;
 
-/// Whether two values are the same, the order of members and the sign of zero too.
+/// Strict equality, including the order of members and the sign of zero.
 fn is_same(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(a), Value::Number(b)) => a.to_bits() == b.to_bits(),
@@ -29,7 +29,7 @@ fn texts() -> impl Strategy<Value = Text> {
     (any::<String>(), surrogates, any::<String>()).prop_map(|(a, units, b)| {
         let mut bytes = a.into_bytes();
         for unit in units {
-            // Between them a character, so that no two make a pair.
+            // A character between halves keeps them from forming a pair.
             let unit = u32::from(unit);
             bytes.extend([
                 0xed,
@@ -48,7 +48,7 @@ fn values() -> impl Strategy<Value = Value> {
         Just(Value::Undefined),
         Just(Value::Null),
         any::<bool>().prop_map(Value::Bool),
-        // One NaN, as the language has.
+        // One NaN, as in the language.
         any::<f64>().prop_map(|n| Value::Number(if n.is_nan() { f64::NAN } else { n })),
         (-5i32..300).prop_map(Value::from),
         prop::sample::select(vec![
@@ -172,7 +172,7 @@ fn n13_keys_are_data() {
     for (n, key) in keys.iter().enumerate() {
         assert_eq!(block_on(store.get(key.clone())).unwrap(), n.into(), "{key}");
     }
-    // One zero.
+    // Positive and negative zero are the same key.
     assert_eq!(block_on(store.get((-0.0).into())).unwrap(), 3.0.into());
     let long = vec![Value::from("x".repeat(64 << 10))];
     let error = block_on(store.get(long.into())).unwrap_err();

@@ -26,7 +26,7 @@ impl Grower<'_> {
         }
     }
 
-    /// Whole, broken, huge, tiny and not a number at all.
+    /// Whole, fractional, huge and tiny numbers, and NaN.
     fn number(&self) -> f64 {
         const NUMBERS: [f64; 9] = [
             0.0,

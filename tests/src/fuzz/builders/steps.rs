@@ -198,7 +198,7 @@ impl Grower<'_> {
         }
     }
 
-    /// Atoms that nobody knows, inputs that no step may have, ready steps.
+    /// Unknown atoms, forbidden inputs, and ready steps.
     fn other(&self, chain: Builder, depth: u32) -> Builder {
         let any = || self.operand(depth);
         match self.below(16) {

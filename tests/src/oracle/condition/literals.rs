@@ -68,7 +68,7 @@ impl Reader {
         Ok(node("object", [("properties", Value::Array(properties))]))
     }
 
-    /// Whether another entry of an object may follow.
+    /// True if another entry of an object may follow.
     fn comma(&mut self) -> Result<bool, Complaint> {
         self.space();
         match self.peek() {
@@ -81,7 +81,7 @@ impl Reader {
         }
     }
 
-    /// A template: its parts joined by `+`, the first of which is a text.
+    /// A template: its parts joined by `+`, starting with a text.
     pub(super) fn template(&mut self) -> Result<Value, Complaint> {
         self.at += 1;
         let mut parts: Vec<Value> = Vec::new();
