@@ -78,7 +78,8 @@ fn side_by_side(progress: &Progress, names: &[String]) -> Result<(), Failed> {
     })
 }
 
-/// Features of crates whose tests, all named `server`, start PostgreSQL servers.
+/// Features of crates whose tests start PostgreSQL servers. These test targets, and no others, are
+/// named `server`: cargo requires the feature where a target is selected by name.
 const CLUSTER: [&str; 2] = [
     "--features",
     "a99-postgres/cluster,a99-vectors/cluster,a99-cli/cluster",
