@@ -12,8 +12,8 @@
 //! interpreter only. Runs in precise mode and runs with their own prices never enter it.
 //!
 //! - `loops`: loop discovery, and the limits for compilation;
-//! //! - `kinds`: effects of instructions on operands of known kinds;
-//! //! - `lower`: bytecode to regions of `a99-jit`.
+//! - `kinds`: effects of instructions on operands of known kinds;
+//! - `lower`: bytecode to regions of `a99-jit`.
 
 mod kinds;
 mod loops;

@@ -1,10 +1,11 @@
 //! `cargo xtask tidy`: rules of the tree that no compiler checks.
 //!
 //! [`layering`] has the rules between crates, [`purity`] the modules that the language's crates may
-//! not name, [`proofs`] unsafe code and slow tasks, [`sources`] the rules for files, [`sizes`] for
-//! the sizes of crates, [`markdown`] for pages, [`metered`] the code that may work without the
-//! meter, [`wording`] worn-out phrases, [`sheet`] lists of names that copy facts. [`citations`] checks numbers that text cites, [`names`] the
-//! tests named as proof. One run reports all violations.
+//! not name, [`proofs`] unsafe code and slow tasks, [`sources`] the rules for files, [`mod@sizes`]
+//! for the sizes of crates, [`markdown`] for pages, [`metered`] the code that may work without the
+//! meter, [`wording`] worn-out phrases, [`sheet`] lists of names that copy facts. [`citations`]
+//! checks numbers that text cites, [`names`] the tests named as proof. One run reports all
+//! violations.
 
 mod citations;
 mod layering;
