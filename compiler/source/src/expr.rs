@@ -26,11 +26,11 @@ const REGEX_HELP: &str = "use it, or a constant that is the literal, where a met
 pub(crate) enum Hint<'h> {
     /// The enclosing expression.
     None,
-    /// Into a variable that nothing reads before.
+    /// A variable that no code reads before.
     Fresh(&'h str),
-    /// Into a variable that has a value, which the expression may read.
+    /// A variable that has a value, which the expression may read.
     Set(&'h str),
-    /// Nowhere.
+    /// Discards the value.
     Drop,
 }
 
