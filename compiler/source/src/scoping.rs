@@ -23,9 +23,9 @@ use std::cell::Cell;
 pub(crate) struct Variable {
     /// Offsets of the name, its declaration included, in the order of the source.
     pub(crate) places: Vec<u32>,
-    /// Whether something sets it other than its declaration.
+    /// True if code other than the declaration sets it.
     pub(crate) is_set: bool,
-    /// Whether it is the parameter of a `catch`.
+    /// True for the parameter of a `catch`.
     pub(crate) is_caught: bool,
 }
 
