@@ -11,7 +11,7 @@ use a99_vm::atom::AtomSet;
 use std::fs;
 use std::path::Path;
 
-/// The atoms of the language, and an atom that sets members.
+/// The atoms of the language, and the signature of those that set and delete members.
 struct Atoms(AtomSet, AtomSig);
 
 impl Signatures for Atoms {

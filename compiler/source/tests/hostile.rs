@@ -1,5 +1,5 @@
 //! Tests hostile sources: each ends with a program or with findings, in little time and on the
-//! stack of a test thread.
+//! available stack.
 
 #![allow(
     clippy::disallowed_methods,
@@ -65,7 +65,7 @@ const NESTED: [(&str, &str, &str, &str); 42] = [
     ("x = ", "async (", "1", ")"),
 ];
 
-/// Parts of a long source, repeated in sequence.
+/// Parts of a long source: prefix, part (repeated), suffix.
 const LONG: [(&str, &str, &str); 28] = [
     (
         "const g = (k) => k(1)\nfunction agent() {",
