@@ -24,7 +24,7 @@ impl<'a> Lowerer<'a> {
         }
         let on = self.expr(&statement.discriminant, out);
         let on = self.named(on, out);
-        // A `break` before the end of a case.
+        // A `break` before the end of its case needs a loop of one turn.
         let mut cases = statement.cases.iter();
         let is_left = cases.any(|case| case_statements(&case.consequent).iter().any(breaks));
         self.around.push(match is_left {

@@ -72,8 +72,8 @@ struct Scan<'s> {
 /// Names of a source and a bound of its nesting.
 pub(crate) struct Words<'s> {
     pub(crate) all: HashSet<&'s str>,
-    /// Upper bound of the syntax tree's depth: brackets, nesting without brackets, and chains (`a
-    /// + b + c`, `a.b.c`), which the parser reads in a loop.
+    /// Upper bound of the syntax tree's depth: brackets, nesting without brackets, and chains
+    /// (`a + b + c`, `a.b.c`), which the parser reads in a loop.
     pub(crate) nesting: u32,
 }
 

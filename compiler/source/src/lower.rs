@@ -1,8 +1,9 @@
 //! Lowers the syntax tree of a source to the JSON tree of a program.
 //!
-//! Each call whose value is used becomes a step. An expression with calls becomes steps before
-//! the step that needs its value, in JavaScript's evaluation order. Callbacks become loops in the
-//! same scope, functions become helpers, and captured variables become parameters of the helper.
+//! Each call of an atom or a function becomes a step. An expression with calls becomes steps
+//! before the step that needs its value, in JavaScript's evaluation order. Callbacks become loops
+//! in the same scope, functions become helpers, and captured variables become parameters of the
+//! helper.
 
 use crate::codes;
 use crate::higher::Copied;

@@ -303,8 +303,8 @@ impl<'a> Lowerer<'a> {
         self.oversight(found::CONSTANT_CONDITION, message, at, help);
     }
 
-    /// Warns about the use of a call that returns `undefined`: `const r = console.log(n)`, `{ y:
-    /// xs.forEach(...) }`.
+    /// Warns about the use of a call that returns `undefined`: `const r = console.log(n)`,
+    /// `{ y: xs.forEach(...) }`.
     pub(crate) fn check_logged(&mut self, init: &'a Expression<'a>) {
         let Expression::CallExpression(call) = init.get_inner_expression() else {
             return;

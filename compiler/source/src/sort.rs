@@ -46,8 +46,8 @@ impl<'a> Lowerer<'a> {
         let probe = Tree::conditional(ident(&run), end, half, &at);
         let mut body = vec![set(&middle, probe, &at)];
         let other = member_of(Value::ident(&sorted, &at), Value::ident(&middle, &at), &at);
-        // The later item is the first argument, as in V8: inconsistent results for equal items
-        // count.
+        // The later item is the first argument, as in V8, because the order depends on the
+        // results for equal items.
         let order = self.compare(callback, Value::ident(&item, &at), other, span, &mut body);
         let (order, less) = match order.kind {
             Kind::Node(tree) if tree.ident_name().is_some() => (None, tree),

@@ -122,7 +122,8 @@ impl<'d> Printer<'d> {
         let pending = std::mem::replace(&mut self.pending, pending);
         let mut at = 0;
         while at < steps.len() {
-            // Lowering clears the variable of a result that may be missing before the call.
+            // Lowering clears the variable of a result that may be missing before the call; the
+            // printer skips that step.
             let clears = at + 1 < steps.len() && self.clears(steps[at], steps[at + 1]);
             at += usize::from(clears);
             let text = self.step(steps[at])?;
