@@ -252,8 +252,8 @@ impl<'a> Lowerer<'a> {
         self.spelled(op, key, value)
     }
 
-    /// Corrects the spelling of a text that matches one of an input's values except for hyphens
-    /// and case: `sha256` becomes `SHA-256`.
+    /// Corrects the spelling of a text that matches one of an input's values except for hyphens,
+    /// underscores and case: `sha256` becomes `SHA-256`. Only inputs with `any_case` allow this.
     fn spelled(&self, op: &str, key: &str, value: Value) -> Value {
         let Kind::Text(text) = &value.kind else {
             return value;

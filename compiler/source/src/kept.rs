@@ -1,5 +1,5 @@
-//! Infers which variables hold a caught error, as in `lastError = e`. The program keeps an object
-//! with the message if the source only throws the variable, tests it, or reads its message.
+//! Infers which variables hold an error, as in `lastError = e`. The program keeps an object with
+//! the message if the source only throws the variable, tests it, or reads its message.
 
 use crate::lower::{Lowerer, What, place};
 use crate::scoping::Scoping;
@@ -73,7 +73,7 @@ fn with_message(message: Value, at: &Place) -> Value {
 }
 
 /// True if an object with the message can replace the error at each place of the variable that is
-/// declared here, and at least one place assigns a caught error.
+/// declared here, and at least one place assigns the error of a `catch` or a new error.
 fn keeps_errors(source: &str, scoping: &Scoping, at: u32, length: usize) -> bool {
     let Some(variable) = scoping.variable(at) else {
         return false;

@@ -225,7 +225,7 @@ pub(crate) struct Lowerer<'a> {
     pub(crate) places: HashSet<BindingId>,
     /// Literals of the constants that hold a regular expression.
     pub(crate) regexes: HashMap<BindingId, &'a RegExpLiteral<'a>>,
-    /// Whether each variable, by the offset of its declaration, may hold a caught error.
+    /// Whether each variable, by the offset of its declaration, may hold an error.
     pub(crate) kept_errors: HashMap<u32, bool>,
     /// `exec` calls in loop conditions, by offset: all matches, and the variable that holds the
     /// index of the next match.
@@ -363,7 +363,7 @@ impl<'a> Lowerer<'a> {
         self.found.iter().any(|d| d.severity == Severity::Error)
     }
 
-    /// True if the list of findings is full; lowering reports no more.
+    /// True if the list of findings is full of errors; lowering reports no more.
     pub(crate) fn is_full(&self) -> bool {
         self.found.len() >= MAX_FINDINGS
             && self
@@ -411,7 +411,7 @@ impl<'a> Lowerer<'a> {
         self.nesting -= 1;
     }
 
-    /// Generates a name that the source does not contain.
+    /// Generates a variable whose name neither the source nor the program contains.
     pub(crate) fn fresh(&mut self) -> String {
         loop {
             self.next_temp += 1;

@@ -1,5 +1,5 @@
 //! Warns about missing values: counters of members without a start value, callbacks that return a
-//! value for some items only, objects that lack a member that the function takes.
+//! value for some items only, objects that lack a member that the callee takes.
 
 use crate::code::{only_expression, statements};
 use crate::lower::{BindingId, Code, Lowerer};
@@ -208,8 +208,8 @@ impl<'a> Lowerer<'a> {
         }
     }
 
-    /// Warns about an object argument of a destructuring function: members that it lacks, and
-    /// members that the function does not take.
+    /// Warns about an object argument of a destructuring function that lacks a required member
+    /// and has one that the function does not take.
     pub(crate) fn check_members(&mut self, function: usize, call: &'a CallExpression<'a>) {
         let Some(code) = self.functions[function].whole else {
             return;
