@@ -108,8 +108,8 @@ fn is_value(expr: &Expression<'_>) -> bool {
     }
 }
 
-/// True for methods that return a text, a number, a boolean or a list for any receiver. Adding a
-/// method to the list changes the trees of existing sources.
+/// True for methods that return a text, a number, a boolean or a list for any receiver. Other
+/// methods do, too, but adding one would change the trees of existing sources.
 fn is_value_call(call: &CallExpression<'_>) -> bool {
     let Expression::StaticMemberExpression(member) = &call.callee else {
         return false;
