@@ -1,11 +1,11 @@
-//! What is asked of nodes before they are spelled.
+//! Classifies nodes before they are spelled.
 
 use crate::spell::Speller;
 use a99_core::builtins::{Global, global};
 use a99_core::json::{Kind, NodeId};
 
 impl Speller<'_> {
-    /// Whether a node is a builtin function, or one of a namespace.
+    /// True if a node is a builtin function, or a function of a namespace.
     pub(crate) fn is_function(&self, node: NodeId) -> bool {
         let object = self.doc.get(node, "object");
         let name = self.str(object.unwrap_or(node), "name");
@@ -15,14 +15,14 @@ impl Speller<'_> {
         is_node && !matches!(known, None | Some(Global::Constant(_)))
     }
 
-    /// Whether a call of a method is one of `Date.parse`, which makes a date, in a source.
+    /// True if a call of a method is `Date.parse`, which makes a date in a source.
     pub(crate) fn is_date(&self, node: NodeId) -> bool {
         let is_parse = self.str(node, "method") == Some(b"parse");
         self.is_script() && is_parse && self.is_of(node, b"Date")
     }
 
-    /// Whether a call makes a new object of one that may have another name, which
-    /// JavaScript would change.
+    /// True for a call of `Object.assign` whose first argument may have an alias: the builtin
+    /// copies it, JavaScript would change it.
     pub(crate) fn copies_first(&self, node: NodeId) -> bool {
         let doc = self.doc;
         let first = doc

@@ -1,4 +1,4 @@
-//! Calls of atoms: functions of one object, whose members are the inputs.
+//! Lowers calls of atoms: functions of one object, whose members are the inputs.
 
 use crate::codes;
 use crate::expr::Hint;
@@ -10,7 +10,7 @@ use oxc_ast::ast::{Argument, CallExpression, Expression, ObjectPropertyKind, Pro
 use oxc_span::GetSpan;
 use std::borrow::Cow;
 
-/// Forms of the tree that have a form of their own in a source.
+/// Ops of the tree that a source writes as a form of JavaScript, not as a call.
 const FORMS: [(&str, &str); 25] = [
     ("seq", "write the statements"),
     ("if", "write `if (...) { ... }`"),
@@ -42,11 +42,10 @@ const FORMS: [(&str, &str); 25] = [
     ("Error", "write `throw new Error(message)`"),
 ];
 
-/// The input by which an atom takes a text that is computed as it is (D88), which is what
-/// calls in a source mean.
+/// Input that makes an atom take a computed text unchanged (D88), as calls in a source expect.
 pub(crate) const AS_IT_IS: &str = "raw";
 
-/// Whether atoms of this name are calls in a source.
+/// Returns advice for an op that a source does not call; `None` for an op that is a call.
 pub(crate) fn form_of(op: &str) -> Option<&'static str> {
     FORMS
         .iter()
@@ -80,7 +79,7 @@ impl<'a> Lowerer<'a> {
         }
     }
 
-    /// The step of a call of an atom, without `result`.
+    /// Builds the step of an atom's call, without `result`.
     pub(crate) fn atom_step(
         &mut self,
         op: &'a str,
@@ -111,7 +110,7 @@ impl<'a> Lowerer<'a> {
         Some(step)
     }
 
-    /// Puts inputs into a step; their names.
+    /// Adds the inputs of a call to a step and returns their names.
     pub(crate) fn put_inputs(
         &mut self,
         op: &str,
@@ -163,7 +162,7 @@ impl<'a> Lowerer<'a> {
         keys
     }
 
-    /// Name and value of an input.
+    /// Returns the name and the value of an input.
     pub(crate) fn input(
         &mut self,
         op: &str,
@@ -191,7 +190,7 @@ impl<'a> Lowerer<'a> {
         Some((key, &property.value))
     }
 
-    /// How an input is resolved.
+    /// Returns the way in which an atom resolves an input.
     pub(crate) fn binding(
         &mut self,
         op: &str,
@@ -235,7 +234,7 @@ impl<'a> Lowerer<'a> {
         }
     }
 
-    /// An input that is taken as written must be written.
+    /// Refuses a computed value for an input that the atom takes literally.
     fn fitting(
         &mut self,
         op: &str,
@@ -253,8 +252,8 @@ impl<'a> Lowerer<'a> {
         self.spelled(op, key, value)
     }
 
-    /// A text that is one of an input's values but for hyphens and case, as that value:
-    /// `sha256` is `SHA-256`.
+    /// Corrects the spelling of a text that matches one of an input's values except for hyphens,
+    /// underscores and case: `sha256` becomes `SHA-256`. Only inputs with `any_case` allow this.
     fn spelled(&self, op: &str, key: &str, value: Value) -> Value {
         let Kind::Text(text) = &value.kind else {
             return value;
@@ -275,7 +274,7 @@ impl<'a> Lowerer<'a> {
         }
     }
 
-    /// The steps of `memoize` and `cache`, which have variables of their own.
+    /// Lowers the steps of `memoize` and `cache`, which have a separate scope.
     fn own_steps(&mut self, code: Code<'a>) -> Value {
         let at = place(match code {
             Code::Arrow(arrow) => arrow.span,
@@ -307,7 +306,7 @@ impl<'a> Lowerer<'a> {
     }
 }
 
-/// The members of the object that a call is given; none if it is given something else.
+/// Returns the members of the argument object; an empty slice for other arguments.
 pub(crate) fn properties_of<'a>(call: &'a CallExpression<'a>) -> &'a [ObjectPropertyKind<'a>] {
     match &call.arguments[..] {
         [Argument::ObjectExpression(object)] => &object.properties,
@@ -315,7 +314,7 @@ pub(crate) fn properties_of<'a>(call: &'a CallExpression<'a>) -> &'a [ObjectProp
     }
 }
 
-/// The code that an expression is.
+/// Returns the code if an expression is a function.
 pub(crate) fn code_of<'a>(expr: &'a Expression<'a>) -> Option<Code<'a>> {
     match expr.get_inner_expression() {
         Expression::ArrowFunctionExpression(arrow) => Some(Code::Arrow(arrow)),
@@ -324,7 +323,7 @@ pub(crate) fn code_of<'a>(expr: &'a Expression<'a>) -> Option<Code<'a>> {
     }
 }
 
-/// A value as an input of this kind.
+/// Converts a value to an input of this kind.
 pub(crate) fn bound(value: Value, binding: Binding) -> Tree {
     let at = value.place.clone();
     match (binding, value.kind) {
@@ -337,7 +336,7 @@ pub(crate) fn bound(value: Value, binding: Binding) -> Tree {
             let value = Value::new(kind, &at);
             match value.is_constant() {
                 true => value.clone().literal().unwrap_or_else(|| Tree::null(&at)),
-                // The name of a variable would be taken for a text that is written.
+                // The name of a variable would be read as a literal text.
                 false => match value.clone().resolved() {
                     tree if tree.as_str().is_some() => value.operand(),
                     tree => tree,

@@ -1,4 +1,4 @@
-//! What stands in for operators on bits, and for members of namespaces that are not there.
+//! Suggests replacements for bitwise operators, and for unknown members of namespaces.
 
 use crate::codes;
 use crate::lower::Lowerer;
@@ -9,22 +9,22 @@ use oxc_ast::ast::{AssignmentExpression, BinaryExpression, Expression, UnaryExpr
 use oxc_span::{GetSpan as _, Span};
 use oxc_syntax::operator::{BinaryOperator, UnaryOperator};
 
-/// For which numbers a form without 32 bits is the same.
+/// Range in which a suggestion without 32-bit arithmetic is exact.
 const SAME: &str = "which is the same for numbers from -(2 ** 31) to 2 ** 31 - 1";
 
-/// Bytes of an operand that is shown.
+/// Maximum bytes of an operand that a suggestion quotes.
 const MAX_OPERAND: usize = 60;
 
-/// The left operand of an operator on bits.
+/// The left operand of a bitwise operator.
 struct Operand {
-    /// As it is written between parentheses.
+    /// Source text for use between parentheses.
     whole: String,
-    /// Its number, where that is written.
+    /// Value of a literal number.
     fixed: Option<f64>,
     is_flag: bool,
 }
 
-/// What `x | 0` is written as.
+/// Suggests a replacement for `x | 0`.
 fn whole_number(value: &str, fixed: Option<f64>) -> String {
     match fixed {
         Some(number) => written(f64::from(to_int32(number))),
@@ -35,17 +35,17 @@ fn whole_number(value: &str, fixed: Option<f64>) -> String {
     }
 }
 
-/// A whole number within 32 bits with a sign, as JavaScript wraps it.
+/// Suggests a signed 32-bit integer, as JavaScript wraps it.
 fn wrapped(whole: &str) -> String {
     format!("(({whole} % 2 ** 32 + 3 * 2 ** 31) % 2 ** 32 - 2 ** 31)")
 }
 
-/// A number within 32 bits without a sign.
+/// Suggests an unsigned 32-bit integer.
 fn unsigned(value: &str) -> String {
     format!("((Math.trunc({value}) % 2 ** 32 + 2 ** 32) % 2 ** 32)")
 }
 
-/// The suggestion that replaces an expression by a number.
+/// Suggests a number in place of an expression.
 fn written(value: f64) -> String {
     match value < 0.0 {
         true => format!("write `({value})`"),
@@ -53,7 +53,7 @@ fn written(value: f64) -> String {
     }
 }
 
-/// What an operator on bits gives.
+/// Computes a bitwise operator.
 fn calculated(operator: BinaryOperator, left: f64, right: f64) -> Option<f64> {
     let (a, b) = (to_int32(left), to_int32(right));
     let places = to_uint32(right) % 32;
@@ -68,7 +68,7 @@ fn calculated(operator: BinaryOperator, left: f64, right: f64) -> Option<f64> {
     })
 }
 
-/// Whether an operand looks like a flag: one bit, or a constant in capitals.
+/// True if an operand looks like a flag: one bit, or a constant in capitals.
 fn is_flag(expr: &Expression<'_>) -> bool {
     let is_constant = |name: &str| {
         let mut letters = name.chars().filter(|c| c.is_alphabetic()).peekable();
@@ -87,8 +87,8 @@ fn is_flag(expr: &Expression<'_>) -> bool {
 }
 
 impl<'a> Lowerer<'a> {
-    /// An operand as it is written, if it is short; else a name for it. In parentheses where
-    /// another operator could take a part of it.
+    /// Quotes a short operand and names a long one, in parentheses if another operator could
+    /// capture a part of it.
     fn operand(&self, expr: &Expression<'a>, is_whole: bool) -> String {
         let inner = expr.get_inner_expression();
         let text = self.text_of(inner.span());
@@ -110,7 +110,7 @@ impl<'a> Lowerer<'a> {
         }
     }
 
-    /// What stands in for `~x` and `~~x`.
+    /// Suggests a replacement for `~x` and `~~x`.
     pub(crate) fn not_bits_help(&self, unary: &UnaryExpression<'a>) -> String {
         match unary.argument.get_inner_expression() {
             Expression::UnaryExpression(inner) if inner.operator == UnaryOperator::BitwiseNot => {
@@ -129,7 +129,7 @@ impl<'a> Lowerer<'a> {
         }
     }
 
-    /// What stands in for `x | 0`, `x >> 1` and the like.
+    /// Suggests a replacement for `x | 0`, `x >> 1` and similar expressions.
     pub(crate) fn bits_help(&self, binary: &BinaryExpression<'a>) -> String {
         let left = Operand {
             whole: self.operand(&binary.left, true),
@@ -139,7 +139,7 @@ impl<'a> Lowerer<'a> {
         self.bits_of(binary.operator, left, &binary.right)
     }
 
-    /// The same for `x |= 0`.
+    /// Suggests a replacement for `x |= 0` and similar assignments.
     pub(crate) fn bits_assignment_help(
         &self,
         operator: BinaryOperator,
@@ -162,7 +162,7 @@ impl<'a> Lowerer<'a> {
             return written(value);
         }
         let value = left.whole;
-        // Of the number of places only five bits count.
+        // A shift uses only the low five bits of its count.
         let places = match number {
             Some(number) => (to_uint32(number) % 32).to_string(),
             None => self.operand(right, false),
@@ -197,7 +197,7 @@ impl<'a> Lowerer<'a> {
                      at 32 bits, `{wrapped}`"
                 )
             }
-            // A mask of the lowest bits, for negative numbers and fractions too.
+            // A mask of the low bits; the modulo handles negative numbers and fractions too.
             (B::BitwiseAnd, Some(mask)) if mask > 0.0 && (mask + 1.0).log2().fract() == 0.0 => {
                 match mask + 1.0 {
                     size if size > 2_147_483_648.0 => whole_number(&value, left.fixed),
@@ -221,7 +221,7 @@ impl<'a> Lowerer<'a> {
         }
     }
 
-    /// The number that an expression is as it is written.
+    /// Returns the number that an expression states literally.
     fn fixed(&self, expr: &Expression<'a>) -> Option<f64> {
         match expr.get_inner_expression() {
             Expression::NumericLiteral(number) => Some(number.value),
@@ -237,7 +237,7 @@ impl<'a> Lowerer<'a> {
         }
     }
 
-    /// Refuses a member that a namespace does not have.
+    /// Refuses an unknown member of a namespace.
     pub(crate) fn unknown_member(&mut self, namespace: &str, name: &str, span: Span) {
         let functions = FUNCTIONS.iter().filter(|row| row.ns == namespace);
         let functions = functions.map(|row| row.name);
@@ -269,7 +269,7 @@ impl<'a> Lowerer<'a> {
     }
 }
 
-/// Names, the first of many.
+/// Joins names; a long list is cut.
 fn listed(names: &[&str]) -> String {
     const SHOWN: usize = 12;
     let shown: Vec<String> = names

@@ -1,4 +1,4 @@
-//! Bodies of functions: what helpers and the agent are made of.
+//! Lowers the bodies of helpers and of the agent.
 
 use crate::lower::{Code, Lowerer};
 use crate::tree::Tree;
@@ -6,7 +6,7 @@ use oxc_ast::ast::ArrowFunctionExpression;
 use oxc_span::GetSpan;
 
 impl<'a> Lowerer<'a> {
-    /// Lowers the code of a helper; what it may see is in sight now.
+    /// Lowers the code of a helper in the scopes that are visible now.
     pub(crate) fn function(&mut self, id: usize) {
         let Some(code) = self.functions[id].code.take() else {
             return;

@@ -1,4 +1,4 @@
-//! Calls of functions, builtins and methods, and `new`.
+//! Lowers calls of functions, builtins and methods, and `new`.
 
 use crate::codes;
 use crate::expr::Hint;
@@ -14,7 +14,7 @@ use oxc_ast::ast::{Argument, CallExpression, Expression, NewExpression, ObjectPr
 use oxc_span::{GetSpan, Span};
 
 impl<'a> Lowerer<'a> {
-    /// The arguments of a call that are expressions; others are told.
+    /// Returns the arguments that are expressions and refuses the others.
     pub(crate) fn arguments(&mut self, list: &'a [Argument<'a>]) -> Vec<&'a Expression<'a>> {
         let mut found = Vec::new();
         for argument in list {
@@ -66,7 +66,7 @@ impl<'a> Lowerer<'a> {
         }
     }
 
-    /// A call in a chain with `?.`: whatever is missing before it, it is not made.
+    /// Lowers a call in an optional chain. A missing link before it skips the call.
     pub(crate) fn optional_call(
         &mut self,
         call: &'a CallExpression<'a>,
@@ -85,7 +85,7 @@ impl<'a> Lowerer<'a> {
         }
     }
 
-    /// Whether an expression names functions: `Math`, `Object`.
+    /// True if an expression names a namespace of functions: `Math`, `Object`.
     fn is_namespace(&self, object: &Expression<'a>) -> bool {
         let name = self.free_name(object.get_inner_expression());
         name.is_some_and(|name| {
@@ -194,7 +194,7 @@ impl<'a> Lowerer<'a> {
         }
     }
 
-    /// A call of a helper.
+    /// Lowers a call of a helper.
     pub(crate) fn helper_call(
         &mut self,
         function: usize,
@@ -219,8 +219,8 @@ impl<'a> Lowerer<'a> {
         self.result(step, is_defined, hint, out)
     }
 
-    /// The value of a step, in a variable. A result that is `undefined` binds nothing, so
-    /// the variable is set to that before.
+    /// Adds a step whose result goes to a variable. A result of `undefined` binds no variable, so
+    /// the variable is set to `undefined` before the step.
     pub(crate) fn result(
         &mut self,
         mut step: Tree,
@@ -287,7 +287,8 @@ impl<'a> Lowerer<'a> {
         Value::node(of(namespace, name, values, &at))
     }
 
-    /// Warns of a question about a number that is asked of a date: it is none.
+    /// Refuses checks of numbers on a date, such as `Number.isNaN(date)`: they are false for each
+    /// date.
     fn check_number(&mut self, name: &str, call: &'a CallExpression<'a>) {
         let date = call.arguments.first().and_then(Argument::as_expression);
         if let Some(date) = date
@@ -299,7 +300,7 @@ impl<'a> Lowerer<'a> {
         }
     }
 
-    /// `Array(n)` and `new Array(n)`.
+    /// Lowers `Array(n)` and `new Array(n)`.
     fn sized_array(
         &mut self,
         arguments: &'a [Argument<'a>],
@@ -364,7 +365,7 @@ impl<'a> Lowerer<'a> {
         }
         self.check_method(name, call);
         if matches!(name, "then" | "catch" | "finally") {
-            // Without it, the functions that it is given go as well.
+            // A promise method is already refused; dropping the call drops its callbacks too.
             return self.expr(object, out);
         }
         self.check_group(name, call);
@@ -381,7 +382,7 @@ impl<'a> Lowerer<'a> {
         let mut steps = Vec::new();
         let mut arguments = self.exprs(&exprs, &mut steps);
         if optional && !steps.is_empty() {
-            // Without a receiver the arguments are not evaluated.
+            // A missing receiver skips the evaluation of the arguments.
             let receiver = self.named(done.remove(0), out);
             let result = self.target(hint);
             out.push(set(&result, Tree::undefined(&at), &at));
@@ -403,7 +404,7 @@ impl<'a> Lowerer<'a> {
         Value::node(node)
     }
 
-    /// What stands before a method, a link of a chain or not.
+    /// Lowers the receiver of a method, which may be a link of a chain.
     pub(crate) fn chained(&mut self, object: &'a Expression<'a>, out: &mut Vec<Tree>) -> Value {
         match object.get_inner_expression() {
             Expression::CallExpression(call) if is_chain(object) => {
@@ -419,7 +420,7 @@ impl<'a> Lowerer<'a> {
             && self.free_name(&member.object) == Some(id.name.as_str())
             && words::library_help(id.name.as_str()).is_some()
         {
-            // What has no such method is no name at all, which is told where it stands.
+            // A library's name is reported where lowering resolves it.
             return;
         }
         let help = match name {
@@ -448,7 +449,7 @@ impl<'a> Lowerer<'a> {
             _ if builtins::method(name).is_some() => return,
             _ => {
                 let names = || builtins::METHODS.iter().map(|method| method.name);
-                // `toUpper` is further from `toUpperCase` than a slip of the finger is.
+                // The edit distance from `toUpper` to `toUpperCase` exceeds that of a typo.
                 let longer = |like: &&str| name.len() > 3 && like.starts_with(name);
                 let near = a99_core::diag::suggest(name, names());
                 if let Some(help) = words::called_help(name) {
@@ -494,7 +495,7 @@ impl<'a> Lowerer<'a> {
     }
 }
 
-/// The options of `toLocaleString` that numbers have (D89).
+/// Options of `toLocaleString` of numbers (D89).
 const LOCALE_OPTIONS: [&str; 5] = [
     "style",
     "currency",
@@ -503,8 +504,7 @@ const LOCALE_OPTIONS: [&str; 5] = [
     "useGrouping",
 ];
 
-/// What helps where arguments of `toLocaleString` ask for what is not there: another locale,
-/// another option.
+/// Advice for arguments of `toLocaleString` that ask for another locale or an unsupported option.
 fn locale_fault(arguments: &[Argument<'_>]) -> Option<&'static str> {
     const LOCALE: &str = "there is one locale: write `'en-US'`, or nothing";
     const OPTIONS: &str = "write the options there: `{ minimumFractionDigits: 2, \
@@ -537,14 +537,14 @@ fn locale_fault(arguments: &[Argument<'_>]) -> Option<&'static str> {
     }
 }
 
-/// The method that gives the same as one for UTC, which all dates are in.
+/// Returns the local-time getter that replaces a UTC getter; all dates are in UTC.
 pub(crate) fn utc(name: &str) -> Option<&'static str> {
     let part = name.strip_prefix("getUTC")?;
     let mut known = builtins::METHODS.iter().map(|method| method.name);
     known.find(|known| known.strip_prefix("get") == Some(part))
 }
 
-/// The path of the request context that `context("path")` reads.
+/// Returns the path that `context("path")` reads from the request context.
 fn context_path<'a>(call: &'a CallExpression<'a>) -> Option<&'a str> {
     match &call.arguments[..] {
         [Argument::StringLiteral(path)] if !path.lone_surrogates => Some(path.value.as_str()),
@@ -552,7 +552,7 @@ fn context_path<'a>(call: &'a CallExpression<'a>) -> Option<&'a str> {
     }
 }
 
-/// A call of a builtin function.
+/// Builds a call of a builtin function.
 pub(crate) fn builtin(name: &str, values: Vec<Value>, at: &Place) -> Tree {
     let values = values.into_iter().map(Value::operand).collect();
     let fields = [
@@ -562,7 +562,7 @@ pub(crate) fn builtin(name: &str, values: Vec<Value>, at: &Place) -> Tree {
     Tree::node("call", fields, at)
 }
 
-/// `Number(x)`, `String(x)` and `Boolean(x)`.
+/// Builds `Number(x)`, `String(x)` or `Boolean(x)`.
 pub(crate) fn convert(to: &str, value: Value, at: &Place) -> Value {
     let value = value.operand();
     Value::node(match to {
@@ -580,7 +580,7 @@ pub(crate) fn convert(to: &str, value: Value, at: &Place) -> Value {
     })
 }
 
-/// Whether a `?.` stands in an expression before its last member or call.
+/// True if an expression has a `?.` before its last member or call.
 pub(crate) fn is_chain(expr: &Expression<'_>) -> bool {
     let mut expr = expr.get_inner_expression();
     loop {

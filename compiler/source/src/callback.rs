@@ -1,4 +1,4 @@
-//! Methods of lists that take a callback: loops, or the atoms that do the same.
+//! Lowers list methods that take a callback to loops, or to the equivalent atoms.
 
 use crate::code::{ends, only_expression, statements};
 use crate::codes;
@@ -18,28 +18,28 @@ use hashbrown::HashMap;
 use oxc_ast::ast::{Argument, CallExpression, Expression};
 use oxc_span::{GetSpan as _, Span};
 
-/// Whether a method takes a callback: one that the tables say, or `Array.from`.
+/// True if a method takes a callback: by the table of methods, or `Array.from`.
 pub(crate) fn takes_callback(name: &str) -> bool {
     let row = METHODS.iter().find(|row| row.name == name);
     name == "from" || row.is_some_and(|row| row.calls)
 }
 
-/// Bytes of the name of a method, with what it is called of, in a message.
+/// Maximum bytes of a callee that a message quotes.
 const MAX_CALLEE: usize = 80;
 
-/// A callback.
+/// A callback argument.
 #[derive(Copy, Clone)]
 pub(crate) enum Callback<'a> {
-    /// Code that stands there.
+    /// An inline function.
     Code(Code<'a>),
-    /// A function of the source.
+    /// A function of the source, by its index.
     Helper(usize),
-    /// A builtin, with its namespace or none.
+    /// A builtin: its namespace, which may be empty, and its name.
     Builtin(&'a str, &'a str),
 }
 
 impl<'a> Lowerer<'a> {
-    /// The callback that an argument is, if it is one.
+    /// Resolves an argument to a callback.
     pub(crate) fn callback(&mut self, argument: &'a Argument<'a>) -> Option<Callback<'a>> {
         let expr = argument.as_expression()?.get_inner_expression();
         if let Some(code) = crate::atom::code_of(expr) {
@@ -101,7 +101,7 @@ impl<'a> Lowerer<'a> {
         let items = self.chained(object, out);
         let items = match optional {
             true => items,
-            // The members of a set, where no number of theirs is asked for.
+            // Sets have no indexes, so the callback may take the item only.
             false
                 if name != "findLast"
                     && self.sort_of(object) == Iterable::Set
@@ -126,7 +126,7 @@ impl<'a> Lowerer<'a> {
         Some(Value::ident(&result, &at))
     }
 
-    /// Whether a callback looks at no more than so many values.
+    /// True if a callback reads at most `count` arguments.
     fn takes_at_most(&self, callback: Callback<'a>, count: usize) -> bool {
         match callback {
             Callback::Code(code) => {
@@ -203,7 +203,7 @@ impl<'a> Lowerer<'a> {
         }
     }
 
-    /// Whether a method is surely called of a list.
+    /// True if the receiver of a method is known to be a list.
     pub(crate) fn is_list_of(&self, call: &'a CallExpression<'a>) -> bool {
         match call.callee.get_inner_expression() {
             Expression::StaticMemberExpression(member) => {
@@ -213,7 +213,7 @@ impl<'a> Lowerer<'a> {
         }
     }
 
-    /// A value that must be a list: others have no such method.
+    /// Adds a check that a value is a list, because other values lack the method.
     pub(crate) fn checked_list(
         &mut self,
         items: Value,
@@ -230,7 +230,7 @@ impl<'a> Lowerer<'a> {
         items
     }
 
-    /// Steps that fail as JavaScript does where a value has no such method.
+    /// Builds the steps that fail like JavaScript if a value lacks the method.
     pub(crate) fn no_method(&self, call: &'a CallExpression<'a>) -> Vec<Tree> {
         let at = place(call.span);
         let text = self.text_of(call.callee.span());
@@ -241,14 +241,14 @@ impl<'a> Lowerer<'a> {
         fail(Value::text(&message.replace("?.", "."), &at), &at)
     }
 
-    /// The steps and the value of a callback that is one expression.
+    /// Lowers a callback of one expression to its steps and its value.
     pub(crate) fn single(&mut self, turn: &Turn<'a>) -> Option<(Vec<Tree>, Value)> {
         let mut steps = Vec::new();
         let value = self.turn_value(turn, &mut steps)?;
         Some((steps, value))
     }
 
-    /// The statements of a callback as steps of a loop.
+    /// Lowers the statements of a callback to the steps of a loop.
     pub(crate) fn turn_steps(&mut self, turn: &Turn<'a>, after: &After, out: &mut Vec<Tree>) {
         let Callback::Code(code) = turn.callback else {
             match (self.turn_value(turn, out), after) {
@@ -278,7 +278,7 @@ impl<'a> Lowerer<'a> {
         out.append(&mut steps);
     }
 
-    /// What happens with the value of a callback.
+    /// Consumes the value that a callback returns.
     pub(crate) fn after(&mut self, after: &After, value: Value, out: &mut Vec<Tree>) {
         let at = value.place.clone();
         match after {
@@ -323,7 +323,7 @@ impl<'a> Lowerer<'a> {
         }
     }
 
-    /// A loop that runs a callback for each item.
+    /// Builds a loop that runs a callback for each item.
     pub(crate) fn each(
         &mut self,
         items: Value,
@@ -351,7 +351,7 @@ impl<'a> Lowerer<'a> {
         self.finish_turn(items, turn, single, after, out);
     }
 
-    /// The loop of a callback whose scope is open.
+    /// Builds the loop of a callback whose scope is open.
     fn finish_turn(
         &mut self,
         items: Value,
@@ -376,8 +376,8 @@ impl<'a> Lowerer<'a> {
         out.push(for_each(items.resolved(), &item, index, steps, &at));
     }
 
-    /// JavaScript's callbacks see as many items as there were at the start, loops here those
-    /// that are added, too.
+    /// Warns about a callback that adds items to its list: JavaScript's methods visit the items
+    /// that were there at the start, these loops also visit later ones.
     fn warn_of_growth(&mut self, turn: &Turn<'a>, steps: &[Tree]) {
         if grows(&turn.lists, steps) {
             let at = turn.at;
@@ -387,7 +387,7 @@ impl<'a> Lowerer<'a> {
         }
     }
 
-    /// A new list in a variable.
+    /// Declares a new list in a variable.
     pub(crate) fn new_list(&mut self, hint: Hint<'_>, at: &Place, out: &mut Vec<Tree>) -> String {
         let list = self.target(hint);
         if matches!(hint, Hint::None) {
@@ -409,7 +409,8 @@ impl<'a> Lowerer<'a> {
         let mut turn = self.turn(callback, given, span);
         let items = self.listed(items, &mut turn, out);
         let single = self.single(&turn);
-        // The atom gives `null` for `undefined`, so it is for values that are neither.
+        // The atom turns `undefined` into `null`, so it fits only values that are never
+        // `undefined`.
         if let Some((steps, value)) = &single
             && steps.is_empty()
             && is_defined(value)
@@ -428,7 +429,7 @@ impl<'a> Lowerer<'a> {
         Value::ident(&list, &at)
     }
 
-    /// The value of a step that makes a list.
+    /// Returns the result of a step that makes a list.
     fn new_list_of(&mut self, step: Tree, hint: Hint<'_>, out: &mut Vec<Tree>) -> Value {
         let value = self.result(step, true, hint, out);
         if let (Hint::None, Kind::Node(tree)) = (hint, &value.kind)
@@ -468,7 +469,7 @@ impl<'a> Lowerer<'a> {
         Value::ident(&list, &at)
     }
 
-    /// A step of `map` or `filter`.
+    /// Builds a `map` or `filter` step.
     fn loop_step(
         &mut self,
         op: &'static str,
@@ -514,7 +515,7 @@ impl<'a> Lowerer<'a> {
         Value::ident(&result, &at)
     }
 
-    /// `Array.from(items, (item, index) => ...)`.
+    /// Lowers `Array.from(items, (item, index) => ...)`.
     pub(crate) fn array_from(
         &mut self,
         call: &'a CallExpression<'a>,
@@ -543,8 +544,8 @@ impl<'a> Lowerer<'a> {
     }
 }
 
-/// The names that steps of a pattern set to members or variables, and those; `None` if they
-/// do anything else.
+/// Collects the names that destructuring steps set to members or variables, with these values;
+/// `None` if the steps do anything else.
 fn aliases(steps: &[Tree]) -> Option<HashMap<String, Tree>> {
     let mut members: HashMap<String, Tree> = HashMap::new();
     for step in steps {
@@ -563,7 +564,7 @@ fn aliases(steps: &[Tree]) -> Option<HashMap<String, Tree>> {
     Some(members)
 }
 
-/// Whether steps of a loop change the list that it goes over, by one of these names.
+/// True if the steps of a loop grow its list under one of these names.
 fn grows(lists: &[String], steps: &[Tree]) -> bool {
     let mut found = false;
     for step in steps {

@@ -1,4 +1,4 @@
-//! What the form of a function or callback tells.
+//! Reads properties of functions and callbacks from their syntax.
 
 use crate::lower::Code;
 use oxc_ast::ast::{ArrowFunctionBody, Expression, FormalParameters, Statement};
@@ -12,7 +12,7 @@ impl<'a> Code<'a> {
     }
 }
 
-/// The one expression that a callback is.
+/// Returns the expression of a callback that consists of one.
 pub(crate) fn only_expression<'a>(code: Code<'a>) -> Option<&'a Expression<'a>> {
     if let Code::Arrow(arrow) = code {
         match &arrow.body {
@@ -39,7 +39,7 @@ pub(crate) fn statements<'a>(code: Code<'a>) -> &'a [Statement<'a>] {
     }
 }
 
-/// Whether the statements surely end with a `return` or `throw`.
+/// True if the statements always end with a `return` or `throw`.
 pub(crate) fn ends(statements: &[Statement<'_>]) -> bool {
     match statements.last() {
         Some(Statement::ReturnStatement(_) | Statement::ThrowStatement(_)) => true,

@@ -1,4 +1,4 @@
-//! `switch`, `throw` and `try`.
+//! Lowers `switch`, `throw` and `try`.
 
 use crate::codes;
 use crate::expr::MAX_PARTS;
@@ -15,7 +15,7 @@ use oxc_ast::ast::{
 use oxc_span::{GetSpan, Span};
 
 impl<'a> Lowerer<'a> {
-    /// A `switch` whose cases end with `break`, `return`, `throw` or `continue`.
+    /// Lowers a `switch` whose cases end with `break`, `return`, `throw` or `continue`.
     pub(crate) fn switch(&mut self, statement: &'a SwitchStatement<'a>, out: &mut Vec<Tree>) {
         if statement.cases.len() > MAX_PARTS {
             let message = format!("a `switch` with more than {MAX_PARTS} cases");
@@ -24,7 +24,7 @@ impl<'a> Lowerer<'a> {
         }
         let on = self.expr(&statement.discriminant, out);
         let on = self.named(on, out);
-        // A `break` that is not the end of its case.
+        // A `break` before the end of its case needs a loop of one turn.
         let mut cases = statement.cases.iter();
         let is_left = cases.any(|case| case_statements(&case.consequent).iter().any(breaks));
         self.around.push(match is_left {
@@ -84,7 +84,7 @@ impl<'a> Lowerer<'a> {
         self.leave_further(around, statement.span, out);
     }
 
-    /// The statements of a case without the `break` at their end.
+    /// Returns the statements of a case without the `break` at their end.
     fn case(&mut self, statements: &'a [Statement<'a>], is_last: bool) -> &'a [Statement<'a>] {
         let inner = case_statements(statements);
         if let Some(end) = inner.last()
@@ -121,7 +121,7 @@ impl<'a> Lowerer<'a> {
         out.extend(fail(message, &at));
     }
 
-    /// A value that is thrown: texts only, as errors are texts here.
+    /// Lowers a thrown value to its text, because errors of programs are texts.
     fn thrown(&mut self, value: &'a Expression<'a>, out: &mut Vec<Tree>) -> Value {
         let is_text = matches!(
             value.get_inner_expression(),
@@ -140,7 +140,7 @@ impl<'a> Lowerer<'a> {
             .is_some_and(|name| names.contains(&name))
     }
 
-    /// The message of a new error.
+    /// Lowers the message of a new error.
     pub(crate) fn error_text(
         &mut self,
         arguments: &'a [Argument<'a>],
@@ -168,7 +168,7 @@ impl<'a> Lowerer<'a> {
         }
     }
 
-    /// A `try` and its `catch`; without one, the statements alone.
+    /// Lowers a `try` and its `catch`; without a `catch`, the statements alone.
     pub(crate) fn attempt(&mut self, statement: &'a TryStatement<'a>, out: &mut Vec<Tree>) {
         let at = place(statement.span);
         let mut steps = Vec::new();
@@ -194,7 +194,7 @@ impl<'a> Lowerer<'a> {
         out.push(step);
     }
 
-    /// The variable that a `catch` binds.
+    /// Declares the variable that a `catch` binds.
     fn caught(&mut self, handler: &'a CatchClause<'a>) -> String {
         match handler.param.as_ref().map(|param| &param.pattern) {
             Some(BindingPattern::BindingIdentifier(id)) => {
@@ -213,7 +213,7 @@ impl<'a> Lowerer<'a> {
                     let help = "write `catch (e)`, and `e.message` for its text, or \
                                 `catch ({ message })`";
                     self.unsupported(pattern.span(), "this pattern in `catch`", help);
-                    // Its names are declared all the same: one finding is enough.
+                    // Declaring the names avoids further findings for each use.
                     let nothing = Value::undefined(&place(pattern.span()));
                     self.bind_pattern(pattern, nothing, false, &mut Vec::new());
                     "error".to_owned()
@@ -224,7 +224,7 @@ impl<'a> Lowerer<'a> {
     }
 }
 
-/// The name that a pattern gives to the message of an error, if that is all it takes.
+/// Returns the name for the message if a pattern takes only the error's message.
 fn message_name<'a>(pattern: &'a BindingPattern<'a>) -> Option<&'a BindingIdentifier<'a>> {
     let BindingPattern::ObjectPattern(object) = pattern else {
         return None;
@@ -239,7 +239,7 @@ fn message_name<'a>(pattern: &'a BindingPattern<'a>) -> Option<&'a BindingIdenti
     }
 }
 
-/// Steps that fail with a message.
+/// Builds steps that fail with a message.
 pub(crate) fn fail(message: Value, at: &Place) -> Vec<Tree> {
     match message.is_scalar() {
         true => {
@@ -265,7 +265,7 @@ fn either(left: Tree, right: Tree) -> Tree {
     Tree::logical("||", left, right, &at)
 }
 
-/// The statements of a case, which may be a block.
+/// Returns the statements of a case, also from inside a block.
 fn block_statements<'a>(statements: &'a [Statement<'a>]) -> &'a [Statement<'a>] {
     match statements {
         [Statement::BlockStatement(block)] => &block.body,
@@ -273,7 +273,7 @@ fn block_statements<'a>(statements: &'a [Statement<'a>]) -> &'a [Statement<'a>] 
     }
 }
 
-/// The same without a `break` at their end.
+/// Returns the statements of a case without a `break` at their end.
 fn case_statements<'a>(statements: &'a [Statement<'a>]) -> &'a [Statement<'a>] {
     let inner = block_statements(statements);
     match inner.split_last() {
@@ -282,7 +282,7 @@ fn case_statements<'a>(statements: &'a [Statement<'a>]) -> &'a [Statement<'a>] {
     }
 }
 
-/// Whether nothing behind the statement is reached.
+/// True if no code after the statement is reachable.
 pub(crate) fn ends(statement: &Statement<'_>) -> bool {
     let last_ends = |list: &[Statement<'_>]| list.last().is_some_and(ends);
     match statement {

@@ -1,5 +1,5 @@
-//! Dates, which calculate as numbers in JavaScript, may be none, and change by setters; here
-//! a date never changes, so a setter gives its variable another one.
+//! Lowers dates. In JavaScript dates calculate as numbers, may be invalid, and change by setters.
+//! Dates of programs are immutable, so a setter assigns a new date to the variable.
 
 use crate::call::builtin;
 use crate::iterable::Iterable;
@@ -12,8 +12,8 @@ use a99_core::builtins::{Gives, gives};
 use oxc_ast::ast::{Argument, CallExpression, Expression, TSType, TSTypeName};
 use oxc_span::{GetSpan, Span};
 
-/// What a setter sets: the members of the duration that moves a date, the methods that tell
-/// them, and how many of them count from 1.
+/// A setter: the members of the duration that moves a date, the getters that read them, and how
+/// many of the members count from 1.
 struct Setter {
     name: &'static str,
     parts: &'static [(&'static str, &'static str)],
@@ -27,7 +27,7 @@ const MINUTE: (&str, &str) = ("minutes", "getMinutes");
 const SECOND: (&str, &str) = ("seconds", "getSeconds");
 const MS: (&str, &str) = ("ms", "getMilliseconds");
 
-/// The setters of dates; those for UTC do the same, as all dates are in UTC.
+/// Setters of dates. The UTC variants are the same, because all dates are in UTC.
 const SETTERS: [Setter; 8] = [
     setter("FullYear", &[YEAR, MONTH, DAY]),
     setter("Month", &[MONTH, DAY]),
@@ -43,22 +43,22 @@ const fn setter(name: &'static str, parts: &'static [(&'static str, &'static str
     Setter { name, parts }
 }
 
-/// The setter that a method is.
+/// Returns the setter that a method name denotes.
 fn setter_of(method: &str) -> Option<&'static Setter> {
     let name = method.strip_prefix("set")?;
     let name = name.strip_prefix("UTC").unwrap_or(name);
     SETTERS.iter().find(|setter| setter.name == name)
 }
 
-/// Whether a setter of dates is called on the name that this begins behind.
+/// True if the text after a name calls a setter of dates on it.
 fn is_changed(behind: &str) -> bool {
     let method = behind.trim_start().strip_prefix('.').unwrap_or_default();
     let end = method.find(|c: char| !c.is_ascii_alphabetic());
     setter_of(&method[..end.unwrap_or(method.len())]).is_some()
 }
 
-/// Whether a source makes dates or says that something is one; what is asked of `Date` alone
-/// gives numbers.
+/// True if a source makes dates or declares a value as one. Functions of `Date` alone return
+/// numbers.
 pub(crate) fn has_dates(source: &str) -> bool {
     let mut rest = source;
     while let Some((_, behind)) = rest.split_once("Date") {
@@ -72,8 +72,8 @@ pub(crate) fn has_dates(source: &str) -> bool {
 }
 
 impl<'a> Lowerer<'a> {
-    /// `new Date(...)`: now, what a text or a number says, or parts in UTC. What is no date
-    /// is one whose time is NaN.
+    /// Lowers `new Date(...)`: the current time, the time of a text or a number, or parts in UTC.
+    /// An invalid date has the time NaN.
     pub(crate) fn made_date(
         &mut self,
         arguments: &'a [Argument<'a>],
@@ -95,7 +95,7 @@ impl<'a> Lowerer<'a> {
         }
     }
 
-    /// `new Date(...) satisfies Date`: an error where it is none.
+    /// Lowers `new Date(...) satisfies Date`, which fails if the date is invalid.
     pub(crate) fn sure_date(
         &mut self,
         expr: &'a Expression<'a>,
@@ -118,7 +118,7 @@ impl<'a> Lowerer<'a> {
         })
     }
 
-    /// `Date.UTC(...)`: the time of a date of these parts.
+    /// Lowers `Date.UTC(...)` to the time of a date of these parts.
     pub(crate) fn utc_time(&mut self, call: &'a CallExpression<'a>, out: &mut Vec<Tree>) -> Value {
         let exprs = self.arguments(&call.arguments);
         let values = self.exprs(&exprs, out);
@@ -171,7 +171,7 @@ impl<'a> Lowerer<'a> {
         with_nan(time_of(Value::node(date)), &values, at)
     }
 
-    /// Values that are needed twice: numbers, or variables.
+    /// Makes values that are read twice: literal numbers or variables.
     fn parts(&mut self, mut values: Vec<Value>, out: &mut Vec<Tree>) -> Vec<Value> {
         let last = values.iter().rposition(|value| !value.is_scalar());
         for value in values.iter_mut().take(last.map_or(0, |last| last + 1)) {
@@ -183,7 +183,7 @@ impl<'a> Lowerer<'a> {
         values
     }
 
-    /// A setter of a date, whose value is the new time.
+    /// Lowers a setter of a date; its value is the new time.
     pub(crate) fn set_date(
         &mut self,
         object: &'a Expression<'a>,
@@ -217,7 +217,7 @@ impl<'a> Lowerer<'a> {
         let date = || Tree::ident(&variable, &at);
         let told = |getter: &str| Value::node(method(date(), getter, Vec::new(), &at));
         if setter.name == "FullYear" {
-            // With a year what is no date becomes one again.
+            // In JavaScript, setting the year makes an invalid date valid again.
             let start = Tree::number(0.0, &at);
             let time = time_of(Value::node(date())).operand();
             let time = Value::node(Tree::logical("||", time, start, &at));
@@ -231,7 +231,8 @@ impl<'a> Lowerer<'a> {
                 let by = vec![(part, minus(given[0].clone(), told(getter), &at))];
                 time_of(Value::node(moved(date(), by, &at)))
             }
-            // All at once: the day that it has must not move the month.
+            // Moves all parts at once, so that the current day of the month does not move the
+            // month.
             _ if is_by_day => {
                 let one = Value::number(1.0, &at);
                 let back = vec![("days", minus(one.clone(), told("getDate"), &at))];
@@ -261,7 +262,7 @@ impl<'a> Lowerer<'a> {
         Some(time_of(Value::ident(&variable, &at)))
     }
 
-    /// The variable of a date that surely has no other name.
+    /// Returns the variable of a date that has no alias.
     fn own_date(&mut self, object: &'a Expression<'a>, out: &mut Vec<Tree>) -> Option<String> {
         if self.new_date(object).is_some() {
             let date = self.expr(object, out);
@@ -282,14 +283,14 @@ impl<'a> Lowerer<'a> {
         (is_own && is_near).then(|| binding.name.clone())
     }
 
-    /// Whether a variable is outside of steps whose variables are their own.
+    /// True if a variable is declared outside of steps with a separate scope.
     pub(crate) fn is_outside(&self, js: &str, id: BindingId) -> bool {
         let mut scopes = self.scopes.iter();
         let depth = scopes.rposition(|scope| scope.get(js) == Some(&id));
         depth.is_some_and(|depth| depth < self.barrier)
     }
 
-    /// Whether a variable that is declared so is a date that setters change.
+    /// True if a variable with this declaration is a date that setters change.
     pub(crate) fn is_changed_date(&self, at: Span, init: &'a Expression<'a>) -> bool {
         let behind = |place: &u32| self.source.get((place + at.size()) as usize..);
         let variable = self.scoping.variable(at.start);
@@ -297,7 +298,8 @@ impl<'a> Lowerer<'a> {
         self.new_date(init).is_some() && places.any(|place| behind(place).is_some_and(is_changed))
     }
 
-    /// Allows these expressions to be dates that setters change: nothing keeps them.
+    /// Allows these expressions to be dates that setters change, because nothing keeps their
+    /// values.
     pub(crate) fn permit(&mut self, exprs: &[&'a Expression<'a>]) {
         for expr in exprs {
             if let Expression::Identifier(id) = expr.get_inner_expression() {
@@ -306,7 +308,7 @@ impl<'a> Lowerer<'a> {
         }
     }
 
-    /// Refuses a date that setters change where it would get another name.
+    /// Refuses an alias of a date that setters change.
     pub(crate) fn check_alias(&mut self, js: &str, span: Span) {
         if !self.permitted.contains(&span.start) {
             let help = format!("hand over a copy: `new Date({js})`");
@@ -315,7 +317,7 @@ impl<'a> Lowerer<'a> {
         }
     }
 
-    /// Refuses to give such a variable what may have another name.
+    /// Refuses to assign a value that may have an alias to a date variable with setters.
     pub(crate) fn check_date(&mut self, js: &str, value: &'a Expression<'a>) {
         let is_changed = self.lookup(js).is_some_and(|id| self.bindings[id].changes);
         let value = value.get_inner_expression();
@@ -328,7 +330,7 @@ impl<'a> Lowerer<'a> {
         }
     }
 
-    /// Values as numbers where they are dates, or may be.
+    /// Converts values that are or may be dates to numbers.
     pub(crate) fn times(
         &mut self,
         exprs: &[&'a Expression<'a>],
@@ -339,7 +341,8 @@ impl<'a> Lowerer<'a> {
             let expr: Option<&&'a Expression<'a>> = exprs.get(index);
             expr.is_some_and(|expr| this.may_be_date(expr))
         };
-        // What is read twice must do nothing, and what stands before it is done before.
+        // A value that is read twice must have no side effects, and the values before it are
+        // evaluated before it.
         let last =
             (0..values.len()).rfind(|&index| maybe(self, index) && !is_plain(&values[index]));
         for (index, value) in values.iter_mut().enumerate() {
@@ -360,7 +363,7 @@ impl<'a> Lowerer<'a> {
             .collect()
     }
 
-    /// The same of one.
+    /// Converts one value that is or may be a date to a number.
     pub(crate) fn time(
         &mut self,
         expr: &'a Expression<'a>,
@@ -372,7 +375,7 @@ impl<'a> Lowerer<'a> {
         value.unwrap_or_else(|| Value::undefined(&at))
     }
 
-    /// Whether a value is not told to be no date, in a source with dates.
+    /// True if a value may be a date in a source with dates.
     pub(crate) fn may_be_date(&self, expr: &'a Expression<'a>) -> bool {
         if !self.has_dates || self.known(expr) != Known::Nothing {
             return false;
@@ -396,7 +399,7 @@ impl<'a> Lowerer<'a> {
                 self.may_be_date(&conditional.consequent)
                     || self.may_be_date(&conditional.alternate)
             }
-            // What `times` makes of a value, when it is printed.
+            // The printer writes the conversion of `times` like this.
             Expression::LogicalExpression(logical) if is_time(&logical.left) => false,
             Expression::LogicalExpression(logical) => {
                 self.may_be_date(&logical.left) || self.may_be_date(&logical.right)
@@ -419,7 +422,7 @@ impl<'a> Lowerer<'a> {
     }
 }
 
-/// `value.timestamp`
+/// True for `value.timestamp`.
 fn is_time(expr: &Expression<'_>) -> bool {
     match expr.get_inner_expression() {
         Expression::StaticMemberExpression(member) => member.property.name == "timestamp",
@@ -427,7 +430,7 @@ fn is_time(expr: &Expression<'_>) -> bool {
     }
 }
 
-/// A year of two digits is one of the twentieth century in calls.
+/// Maps a two-digit year in a call to the twentieth century.
 fn full_year(year: f64) -> f64 {
     match (0.0..100.0).contains(&year) {
         true => 1900.0 + year.trunc(),
@@ -435,12 +438,12 @@ fn full_year(year: f64) -> f64 {
     }
 }
 
-/// The date of a time or text, which may be none.
+/// Builds the date of a time or text, which may be invalid.
 fn date_at(value: Value, at: &Place) -> Value {
     Value::node(of("Date", "parse", vec![value.operand()], at))
 }
 
-/// A date moved by a duration.
+/// Builds a date moved by a duration.
 fn moved(date: Tree, duration: Vec<(&str, Value)>, at: &Place) -> Tree {
     let parts = duration.into_iter();
     let parts = parts.map(|(part, value)| (part.as_bytes().to_vec(), value));
@@ -457,7 +460,7 @@ fn minus(left: Value, right: Value, at: &Place) -> Value {
     }
 }
 
-/// As a number: texts would be appended.
+/// Converts a value to a number, because `+` would append texts.
 fn number(value: Value) -> Value {
     match value.kind {
         Kind::Scalar(Data::Number(_)) => value,
@@ -465,7 +468,7 @@ fn number(value: Value) -> Value {
     }
 }
 
-/// A time, NaN where one of the parts is no number: durations have no part for those.
+/// Makes a time NaN if one of the parts is not a number, because durations cannot express NaN.
 fn with_nan(time: Value, parts: &[Value], at: &Place) -> Value {
     let untold = parts.iter().filter(|part| match &part.kind {
         Kind::Scalar(Data::Number(number)) => !number.is_finite(),
@@ -477,7 +480,7 @@ fn with_nan(time: Value, parts: &[Value], at: &Place) -> Value {
     })
 }
 
-/// Whether a value may be read twice: a variable, or a member of one.
+/// True if a value can be read twice without side effects: a variable, or a member of one.
 fn is_plain(value: &Value) -> bool {
     match &value.kind {
         Kind::Node(tree) => is_plain_node(tree),
@@ -497,7 +500,7 @@ fn is_plain_node(tree: &Tree) -> bool {
     }
 }
 
-/// The time of what is a date, else the value.
+/// Builds the time of a date; other values stay unchanged.
 pub(crate) fn either(value: Value) -> Value {
     let at = value.place.clone();
     let time = member_of(value.clone(), Value::text("timestamp", &at), &at);

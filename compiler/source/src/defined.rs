@@ -1,12 +1,12 @@
-//! Whether a function surely gives a value: then its call needs no step that clears the
-//! variable of its result.
+//! Decides whether a function always returns a value: then its call needs no step that clears the
+//! result variable.
 
 use crate::lower::{Code, Lowerer};
 use oxc_ast::ast::{ArrowFunctionBody, CallExpression, Expression, Statement};
 use oxc_syntax::operator::{LogicalOperator, UnaryOperator};
 
 impl<'a> Lowerer<'a> {
-    /// Whether all that a function returns is not `undefined`, and it always returns.
+    /// True if a function always returns, and never `undefined`.
     pub(crate) fn gives_value(&self, code: Code<'a>) -> bool {
         let body: &[Statement<'a>] = match code {
             Code::Arrow(arrow) => match &arrow.body {
@@ -33,7 +33,7 @@ fn always_ends(statements: &[Statement<'_>]) -> bool {
     }
 }
 
-/// Whether each `return` within has a value.
+/// True if each `return` inside has a value.
 fn returns_values(statements: &[Statement<'_>]) -> bool {
     let mut todo: Vec<&Statement<'_>> = statements.iter().collect();
     while let Some(statement) = todo.pop() {
@@ -66,10 +66,10 @@ fn returns_values(statements: &[Statement<'_>]) -> bool {
     true
 }
 
-/// Whether an expression is surely not `undefined`, as far as its form tells.
+/// True if an expression cannot be `undefined`, judged by its form.
 fn is_value(expr: &Expression<'_>) -> bool {
     let mut expr = expr.get_inner_expression();
-    // What is left of `a ?? b` and both sides of a ternary are looked at in turn.
+    // The pending operands: the left side of `a ?? b` and both sides of a ternary.
     let mut todo = Vec::new();
     loop {
         let known = match expr {
@@ -108,8 +108,8 @@ fn is_value(expr: &Expression<'_>) -> bool {
     }
 }
 
-/// Methods that give a text, a number, a boolean or a list whatever they are called on. Other
-/// methods do, too: programs of sources would change with each of them.
+/// True for methods that return a text, a number, a boolean or a list for any receiver. Other
+/// methods do, too, but adding one would change the trees of existing sources.
 fn is_value_call(call: &CallExpression<'_>) -> bool {
     let Expression::StaticMemberExpression(member) = &call.callee else {
         return false;

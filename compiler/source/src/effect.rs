@@ -1,4 +1,4 @@
-//! Expressions whose value nobody wants: assignments, calls, deletions.
+//! Lowers expressions for their side effects: assignments, calls, deletions.
 
 use crate::codes;
 use crate::expr::Hint;
@@ -17,20 +17,19 @@ use oxc_ast::ast::{
 use oxc_span::{GetSpan, Span};
 use oxc_syntax::operator::{AssignmentOperator, UnaryOperator, UpdateOperator};
 
-/// What is assigned to.
+/// Target of an assignment.
 #[derive(Clone)]
 enum Target {
-    /// A variable.
     Variable(String),
-    /// A member: the object and the key.
+    /// A member: object and key.
     Member(Value, Value),
 }
 
-/// What `Object.assign` sets members of, and those.
+/// Target of `Object.assign` and the properties that it sets.
 type Assigned<'a> = (&'a Expression<'a>, Vec<&'a ObjectProperty<'a>>);
 
 impl<'a> Lowerer<'a> {
-    /// Does what an expression does.
+    /// Lowers an expression whose value is unused.
     pub(crate) fn effect(&mut self, expr: &'a Expression<'a>, out: &mut Vec<Tree>) {
         let span = expr.span();
         if !self.enter(span) {
@@ -128,8 +127,8 @@ impl<'a> Lowerer<'a> {
         out.push(Tree::step("memberDelete", inputs, &at));
     }
 
-    /// The target and the members of `Object.assign(target, { ... })`, where the target has a
-    /// name and each member, too.
+    /// Returns the target and the properties of `Object.assign(target, { ... })` if the target is
+    /// a variable or a named member and no key is computed.
     fn assigned_members(&self, call: &'a CallExpression<'a>) -> Option<Assigned<'a>> {
         let [target, sources @ ..] = &call.arguments[..] else {
             return None;
@@ -163,7 +162,8 @@ impl<'a> Lowerer<'a> {
         Some((target, properties))
     }
 
-    /// `Object.assign(target, { key: value })` as a statement: all values first.
+    /// Lowers `Object.assign(target, { key: value })` as a statement: it evaluates all values
+    /// first.
     fn assign_members(
         &mut self,
         target: &'a Expression<'a>,
@@ -185,7 +185,7 @@ impl<'a> Lowerer<'a> {
             .map(|value| match is_one || value.is_constant() {
                 true => value,
                 false => {
-                    // Even a variable: nothing that is set before may change it.
+                    // Copies even a variable, because an earlier assignment may change it.
                     let at = value.place.clone();
                     let name = self.fresh();
                     out.push(set(&name, value.resolved(), &at));
@@ -203,7 +203,7 @@ impl<'a> Lowerer<'a> {
         }
     }
 
-    /// Whether a call is one of `Object.assign`.
+    /// True if a call is `Object.assign`.
     fn is_object_assign(&self, call: &'a CallExpression<'a>) -> bool {
         match call.callee.get_inner_expression() {
             Expression::StaticMemberExpression(member) => {
@@ -213,7 +213,8 @@ impl<'a> Lowerer<'a> {
         }
     }
 
-    /// Refuses `Object.assign` to what may have another name: it makes a new object.
+    /// Refuses `Object.assign` whose target may have an alias: the lowered call makes a new
+    /// object.
     pub(crate) fn check_assign(&mut self, call: &'a CallExpression<'a>) {
         let target = call.arguments.first().and_then(Argument::as_expression);
         let Some(target) = target else {
@@ -236,7 +237,7 @@ impl<'a> Lowerer<'a> {
         }
     }
 
-    /// The variable of a name that is set, if it may be.
+    /// Resolves a name to the variable to assign; refuses names that cannot be assigned.
     fn settable(&mut self, js: &'a str, span: Span) -> Option<String> {
         let Some(id) = self.lookup(js) else {
             self.unknown_target(js, span);
@@ -271,7 +272,7 @@ impl<'a> Lowerer<'a> {
         None
     }
 
-    /// Refuses steps on members where the host has no atoms for them.
+    /// Refuses member assignments if the host has no atoms for them.
     pub(crate) fn needs_member_atoms(&mut self, op: &str, span: Span) {
         if self.ops.signature(op).is_none() {
             let help = "make a new object, `o = { ...o, [key]: value }`, or use methods of lists";
@@ -330,7 +331,7 @@ impl<'a> Lowerer<'a> {
         }
     }
 
-    /// A target that these steps do not change.
+    /// Makes a target that these steps do not change.
     fn keep_target(&mut self, target: Target, steps: &[Tree], out: &mut Vec<Tree>) -> Target {
         match target {
             Target::Member(object, key) => {
@@ -343,7 +344,7 @@ impl<'a> Lowerer<'a> {
         }
     }
 
-    /// An assignment, and what it gives where that is wanted.
+    /// Lowers an assignment and returns its value if that is used.
     pub(crate) fn assignment(
         &mut self,
         assignment: &'a AssignmentExpression<'a>,
@@ -447,7 +448,7 @@ impl<'a> Lowerer<'a> {
         Some(read(&target, &at))
     }
 
-    /// `[a, b] = [b, a]`: all values first.
+    /// Lowers `[a, b] = [b, a]`: it evaluates all values first.
     fn pattern_assignment(
         &mut self,
         assignment: &'a AssignmentExpression<'a>,
@@ -489,7 +490,7 @@ impl<'a> Lowerer<'a> {
         }
     }
 
-    /// `x++` and `x--`, and what they give where that is wanted.
+    /// Lowers `x++` and `x--` and returns the value if that is used.
     pub(crate) fn update(
         &mut self,
         update: &'a UpdateExpression<'a>,
@@ -505,7 +506,7 @@ impl<'a> Lowerer<'a> {
             out.push(set(&name, number_of(old).resolved(), &at));
             old = Value::ident(&name, &at);
         }
-        // Minus makes numbers of both sides, which plus would not.
+        // `-` converts both operands to numbers; `+` would join texts.
         let by = match update.operator {
             UpdateOperator::Increment => -1.0,
             UpdateOperator::Decrement => 1.0,
@@ -544,7 +545,7 @@ fn combine(op: &'static str, left: Value, right: Value, at: &Place) -> Value {
     Value::node(Tree::binary(op, left.operand(), right.operand(), at))
 }
 
-/// A step for a value that nobody wants, if something happens in it.
+/// Adds a step for an unused value if its evaluation has side effects.
 pub(crate) fn done(value: Value, at: &Place, out: &mut Vec<Tree>) {
     let mut acts = false;
     let tree = value.resolved();

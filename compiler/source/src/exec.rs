@@ -1,4 +1,4 @@
-//! `exec` of a pattern with the flag `g` as the test of a loop: one match after the other.
+//! Lowers `exec` of a pattern with the flag `g` as the test of a loop.
 
 use crate::expr::Hint;
 use crate::lower::{Lowerer, What, place, set};
@@ -9,9 +9,9 @@ use oxc_ast::ast::{Argument, CallExpression, Expression};
 use oxc_syntax::operator::BinaryOperator;
 
 impl<'a> Lowerer<'a> {
-    /// `while ((m = pattern.exec(text)) !== null)`: finds all matches before the loop. The
-    /// pattern must be a constant of the block that the loop is in, which nothing else asks,
-    /// so that it begins at the start; and the text must stay what it is.
+    /// Finds all matches before a loop `while ((m = pattern.exec(text)) !== null)`. The pattern
+    /// must be a constant of the loop's block without other uses, so that `lastIndex` starts at
+    /// 0, and no code may set the text.
     pub(crate) fn exec_before(&mut self, test: &'a Expression<'a>, out: &mut Vec<Tree>) {
         let Some(call) = exec_of(test) else {
             return;
@@ -30,7 +30,7 @@ impl<'a> Lowerer<'a> {
         let is_kept = self.lookup(text.name.as_str()).is_some_and(|id| {
             matches!(self.bindings[id].what, What::Variable | What::Literal(_)) && !self.is_set(id)
         });
-        // Its declaration, and this call.
+        // The two places are its declaration and this call.
         let is_only = of_block.is_some_and(|id| {
             let variable = self.scoping.variable(self.bindings[*id].at);
             variable.is_some_and(|variable| variable.places.len() == 2)
@@ -49,7 +49,7 @@ impl<'a> Lowerer<'a> {
         self.stepped.insert(call.span.start, (found, number));
     }
 
-    /// The next match of such a loop.
+    /// Lowers the test of such a loop to the next match.
     pub(crate) fn next_match(
         &mut self,
         call: &'a CallExpression<'a>,
@@ -70,7 +70,7 @@ impl<'a> Lowerer<'a> {
     }
 }
 
-/// The call in `(m = pattern.exec(text))` and `(m = pattern.exec(text)) !== null`.
+/// Returns the call in `(m = pattern.exec(text))` and `(m = pattern.exec(text)) !== null`.
 fn exec_of<'a>(test: &'a Expression<'a>) -> Option<&'a CallExpression<'a>> {
     match test.get_inner_expression() {
         Expression::AssignmentExpression(assignment) => match assignment

@@ -1,4 +1,4 @@
-//! Expressions.
+//! Lowers expressions.
 
 use crate::codes;
 use crate::lower::{Lowerer, What, branch, place, set};
@@ -13,7 +13,7 @@ use oxc_ast::ast::{
 use oxc_span::{GetSpan, Span};
 use oxc_syntax::operator::{BinaryOperator, UnaryOperator};
 
-/// Holes of a template, and cases of a `switch`: each is a level of nesting.
+/// Maximum holes of a template and cases of a `switch`, because each adds a level of nesting.
 pub(crate) const MAX_PARTS: usize = 250;
 
 const REGEX_VALUE: &str = "a regular expression as a value";
@@ -21,21 +21,21 @@ const REGEX_VALUE: &str = "a regular expression as a value";
 const REGEX_HELP: &str = "use it, or a constant that is the literal, where a method takes it: \
                           `/a+/.test(text)`, `text.replace(/a+/g, \"b\")`";
 
-/// Where the value of an expression goes, if that is known.
+/// Destination of an expression's value, if lowering knows it.
 #[derive(Copy, Clone, Debug)]
 pub(crate) enum Hint<'h> {
-    /// Into the expression around it.
+    /// The enclosing expression.
     None,
-    /// Into a variable that nothing reads before.
+    /// A variable that no code reads before.
     Fresh(&'h str),
-    /// Into a variable that has a value, which the expression may read.
+    /// A variable that has a value, which the expression may read.
     Set(&'h str),
-    /// Nowhere.
+    /// Discards the value.
     Drop,
 }
 
 impl<'a> Lowerer<'a> {
-    /// The value of an expression; steps that it needs go before it.
+    /// Lowers an expression to a value; the steps that the value needs are appended to `out`.
     pub(crate) fn expr(&mut self, expr: &'a Expression<'a>, out: &mut Vec<Tree>) -> Value {
         self.expr_to(expr, Hint::None, out)
     }
@@ -55,7 +55,7 @@ impl<'a> Lowerer<'a> {
         value
     }
 
-    /// Values of expressions that JavaScript evaluates one after the other.
+    /// Lowers expressions in order of evaluation.
     pub(crate) fn exprs(
         &mut self,
         exprs: &[&'a Expression<'a>],
@@ -72,7 +72,7 @@ impl<'a> Lowerer<'a> {
         done
     }
 
-    /// Puts values that the steps to come could change into variables.
+    /// Copies values into variables if the following steps could change them.
     pub(crate) fn keep(&mut self, done: &mut [Value], steps: &[Tree], out: &mut Vec<Tree>) {
         if steps.is_empty() {
             return;
@@ -195,7 +195,7 @@ impl<'a> Lowerer<'a> {
         self.unsupported(expr.span(), what, help);
     }
 
-    /// A name where its value is meant.
+    /// Resolves a name that is read as a value.
     pub(crate) fn name(&mut self, js: &str, span: Span) -> Value {
         let at = place(span);
         let Some(id) = self.lookup(js) else {
@@ -362,7 +362,7 @@ impl<'a> Lowerer<'a> {
         Value::ident(&name, &at)
     }
 
-    /// A variable for a value that takes several steps.
+    /// Picks the variable for a value that takes several steps.
     pub(crate) fn target(&mut self, hint: Hint<'_>) -> String {
         match hint {
             Hint::Fresh(name) => name.to_owned(),
@@ -374,7 +374,7 @@ impl<'a> Lowerer<'a> {
         let at = place(unary.span);
         let op = match unary.operator {
             UnaryOperator::Typeof => {
-                // Of a name that nothing declares, too.
+                // In JavaScript, `typeof` of an undeclared name is `"undefined"`, not an error.
                 let free = self.free_name(&unary.argument);
                 if free.is_some_and(|name| global(name).is_none()) {
                     return Value::text("undefined", &at);
@@ -411,8 +411,8 @@ impl<'a> Lowerer<'a> {
         Value::node(Tree::unary(op, value.operand(), &at))
     }
 
-    /// `a.b` and `a[b]`, the object first; optional ones too, as a member of nothing is
-    /// `undefined` anyway.
+    /// Lowers `a.b` and `a[b]`, the object first. Optional members are the same, because a member
+    /// of `undefined` or `null` is `undefined` in programs.
     pub(crate) fn member(&mut self, expr: &'a Expression<'a>, out: &mut Vec<Tree>) -> Value {
         let at = place(expr.span());
         match expr {
@@ -445,7 +445,7 @@ impl<'a> Lowerer<'a> {
         }
     }
 
-    /// Members of what is no value: arguments, errors, namespaces.
+    /// Resolves members of arguments, caught errors and namespaces, which are not values.
     fn special_member(
         &mut self,
         object: &'a Expression<'a>,
@@ -489,7 +489,7 @@ impl<'a> Lowerer<'a> {
         Some(member_of(object, Value::text(name, &at), &at))
     }
 
-    /// A chain with `?.` in it.
+    /// Lowers an optional chain.
     fn chain(&mut self, chain: &'a ChainElement<'a>, hint: Hint<'_>, out: &mut Vec<Tree>) -> Value {
         match chain {
             ChainElement::CallExpression(call) => self.optional_call(call, hint, out),
@@ -502,7 +502,8 @@ impl<'a> Lowerer<'a> {
                 }
                 let object = self.chain_link(&member.object, out);
                 let mut value = member_of(object, Value::text(name, &at), &at);
-                // Such a member is refused of what has none, unless that is missing (D68).
+                // Access to a forbidden name fails on any object without that member, unless the
+                // access is optional (D68).
                 if let (Kind::Node(tree), true) = (
                     &mut value.kind,
                     a99_core::builtins::is_forbidden(name.as_bytes()),
@@ -535,8 +536,8 @@ impl<'a> Lowerer<'a> {
         }
     }
 
-    /// What stands before a member in a chain: where a call is within, what follows it is
-    /// not evaluated if something before it is missing.
+    /// Lowers the part of a chain before a member. If it contains a call, a missing link before
+    /// the call skips the rest of the chain.
     fn chain_link(&mut self, expr: &'a Expression<'a>, out: &mut Vec<Tree>) -> Value {
         match expr {
             Expression::CallExpression(call) => self.optional_call(call, Hint::None, out),
@@ -545,13 +546,13 @@ impl<'a> Lowerer<'a> {
     }
 }
 
-/// The text of a literal as WTF-8.
+/// Returns the text of a literal as WTF-8.
 pub(crate) fn text_of(literal: &StringLiteral<'_>) -> Vec<u8> {
     unescape(literal.value.as_str(), literal.lone_surrogates)
 }
 
-/// The parser writes lone surrogates as U+FFFD and four digits, and that character itself
-/// as it and `fffd`.
+/// Decodes the parser's escapes: it writes a lone surrogate as U+FFFD and four hexadecimal
+/// digits, and U+FFFD itself as U+FFFD and `fffd`.
 pub(crate) fn unescape(text: &str, lone_surrogates: bool) -> Vec<u8> {
     if !lone_surrogates {
         return text.as_bytes().to_vec();

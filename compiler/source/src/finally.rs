@@ -1,5 +1,5 @@
-//! `finally`: its statements stand behind the `try`, and how that was left is kept in
-//! variables meanwhile.
+//! Lowers `finally`: its statements follow the `try`, and variables keep the pending exit of the
+//! `try`.
 
 use crate::control::{ends, fail};
 use crate::lower::{Around, Lowerer, branch, place, set};
@@ -8,11 +8,11 @@ use crate::value::Value;
 use oxc_ast::ast::{BlockStatement, TryStatement};
 use oxc_span::Span;
 
-/// How statements that a `finally` follows are left.
+/// Exits from a `try` that a `finally` follows.
 pub(crate) struct Exits {
-    /// The variable that says how they were left: by one of `used`, or not.
+    /// Variable with the word of the pending exit, which is one of `used`, or empty.
     kind: String,
-    /// The variable of the value of a `return`.
+    /// Variable of the value of a `return`.
     pub(crate) value: String,
     used: Vec<&'static str>,
 }
@@ -75,7 +75,7 @@ impl<'a> Lowerer<'a> {
         }
     }
 
-    /// Leaves the statements that a `finally` follows, and the loops within.
+    /// Leaves the statements before a `finally`, and the loops inside them.
     pub(crate) fn exit(&mut self, word: &'static str, at: Span, out: &mut Vec<Tree>) {
         let at = place(at);
         for around in self.around.iter_mut().rev() {
@@ -95,7 +95,7 @@ impl<'a> Lowerer<'a> {
         out.push(Tree::step("break", [], &at));
     }
 
-    /// The end of a loop's steps, which are those of each turn.
+    /// Ends the body of a loop, whose steps run in each turn.
     pub(crate) fn end_loop(&mut self, at: Span, steps: &mut Vec<Tree>) -> Option<Around<'a>> {
         let ended = self.around.pop();
         if let Some(Around::Loop { left, .. }) = &ended {
@@ -104,7 +104,7 @@ impl<'a> Lowerer<'a> {
         ended
     }
 
-    /// Behind a loop that ended because more than it is left: leaves what is around it.
+    /// Continues a pending jump after a loop that it ended.
     pub(crate) fn leave_further(
         &mut self,
         ended: Option<Around<'a>>,
@@ -133,7 +133,7 @@ impl<'a> Lowerer<'a> {
     }
 }
 
-/// Steps in a loop that ends behind them.
+/// Wraps steps in a loop of one turn.
 pub(crate) fn one_turn(mut steps: Vec<Tree>, at: &Place) -> Vec<Tree> {
     let op = steps.last().and_then(|last| last.get("op")?.as_str());
     if !matches!(op, Some("break" | "Error")) {

@@ -1,9 +1,9 @@
-//! Looks a source through before the parser, which recurses, reads it: how deep it nests
-//! at most, and which names are in it.
+//! Scans a source before the recursive parser reads it: bounds the nesting and collects the
+//! names.
 //!
-//! The depth is an upper bound: brackets that are open, and in each of them what may make
-//! the parser go deeper without a bracket (prefixes, ternaries, arrows, statements in
-//! statements). Where the text could be read in two ways, it is refused.
+//! The depth is an upper bound: the open brackets, and in each bracket the forms that may deepen
+//! the parser's recursion without a bracket (prefixes, ternaries, arrows, nested statements).
+//! Ambiguous text is refused.
 
 use crate::chars::{comment_end, is_ascii_name, is_name, is_separator, line_end};
 use crate::codes;
@@ -12,44 +12,42 @@ use crate::tree::Place;
 use a99_core::diag::Diagnostic;
 use hashbrown::HashSet;
 
-/// Bytes of a source.
+/// Maximum bytes of a source.
 pub const MAX_BYTES: usize = 1 << 20;
 
-/// Levels of nesting.
+/// Maximum levels of nesting.
 pub const MAX_DEPTH: u32 = 200;
 
-/// Open brackets with a `=` in them while others have a `<`. What is in them may be
-/// parameters with defaults, or types, and the parser tries each way at each level.
+/// Maximum open brackets that contain a `=` while as many others contain a `<`. Their content may
+/// be parameters with defaults, or types, and the parser tries both at each level.
 const MAX_SIGNED: u32 = 10;
 
-/// What a token is, as far as it matters here.
+/// Class of the previous token.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum Last {
-    /// Nothing that ends a value.
+    /// A token that does not end a value.
     Operator,
-    /// A name, literal or closing bracket: a `/` divides, a `+` adds.
+    /// A name, literal or closing bracket: a following `/` divides and a `+` adds.
     Value,
-    /// A bracket that closes the head of `if`, `while`, `for` or `with`.
+    /// The bracket that closes the head of `if`, `while`, `for` or `with`.
     Head,
-    /// A closing brace.
     Brace,
-    /// A word after which a value may begin or not.
+    /// A contextual keyword, after which a value may or may not begin.
     Either,
     /// `++` or `--`.
     Step,
 }
 
-/// An open bracket.
 struct Level {
     close: u8,
-    /// Whether it is the head of a statement.
+    /// True for the head of a statement.
     head: bool,
-    /// Depth without brackets: statements in statements, and within an expression.
+    /// Depth from nested statements, and from the current expression, without brackets.
     statements: u32,
     expression: u32,
-    /// Tokens of its present expression that may put what stands before them into a node.
+    /// Tokens of the current expression that may wrap the preceding code in a node.
     chain: u32,
-    /// Whether its present statement has a `=`, and a `<`.
+    /// Whether the current statement contains a `=`, and a `<`.
     signs: [bool; 2],
 }
 
@@ -57,29 +55,29 @@ struct Scan<'s> {
     text: &'s [u8],
     at: usize,
     last: Last,
-    /// The word before, if the token before is one that is no member's name.
+    /// The previous token if it is a word and not a member's name.
     word: &'s [u8],
     levels: Vec<Level>,
     depth: u32,
-    /// The chains of all open brackets.
+    /// Sum of the chains of all open brackets.
     chain: u32,
-    /// What depth and chains were together at most.
+    /// Maximum of depth and chains together so far.
     most: u32,
-    /// Open brackets with a `=`, and with a `<`.
+    /// Numbers of open brackets that contain a `=`, and a `<`.
     signed: [u32; 2],
     names: HashSet<&'s str>,
     source: &'s str,
 }
 
-/// The names of a source.
+/// Names of a source and a bound of its nesting.
 pub(crate) struct Words<'s> {
     pub(crate) all: HashSet<&'s str>,
-    /// How deep the syntax tree nests at most: brackets and what nests without them, and
-    /// chains (`a + b + c`, `a.b.c`), which the parser reads in a loop.
+    /// Upper bound of the syntax tree's depth: brackets, nesting without brackets, and chains
+    /// (`a + b + c`, `a.b.c`), which the parser reads in a loop.
     pub(crate) nesting: u32,
 }
 
-/// The names in a source that nests no deeper than the parser bears.
+/// Collects the names of a source, or refuses a source that nests too deeply for the parser.
 pub(crate) fn names(source: &str) -> Result<Words<'_>, Box<Diagnostic>> {
     if source.len() > MAX_BYTES {
         let message = format!("the source is longer than {MAX_BYTES} bytes");
@@ -184,14 +182,14 @@ impl<'s> Scan<'s> {
         self.went_deeper(self.at)
     }
 
-    /// A token that may put what stands before it into a node.
+    /// Counts a token that may wrap the preceding code in a node.
     fn chained(&mut self) {
         self.top().chain += 1;
         self.chain += 1;
         self.most = self.most.max(self.depth + self.chain);
     }
 
-    /// Notes a `=` or `<` in the bracket that is open.
+    /// Records a `=` or `<` in the innermost open bracket.
     fn sign(&mut self, which: usize) -> Result<(), Box<Diagnostic>> {
         if !std::mem::replace(&mut self.top().signs[which], true) {
             self.signed[which] += 1;
@@ -221,7 +219,7 @@ impl<'s> Scan<'s> {
         self.chain -= chain;
     }
 
-    /// The end of a statement, unless an `else` goes on with it.
+    /// Ends a statement unless an `else` continues it.
     fn end_statement(&mut self) {
         self.end_expression();
         let signs = std::mem::take(&mut self.top().signs);
@@ -232,7 +230,7 @@ impl<'s> Scan<'s> {
         }
     }
 
-    /// The next token that is no space or comment begins with this.
+    /// True if the next token, after spaces, semicolons and comments, starts with `word`.
     fn goes_on_with(&self, word: &[u8]) -> bool {
         let mut at = self.at;
         loop {
@@ -246,7 +244,7 @@ impl<'s> Scan<'s> {
         }
     }
 
-    /// A line break ends a statement where a value ends and no operator follows.
+    /// Ends a statement at a line break after a value if no operator follows.
     fn newline(&mut self) {
         if !matches!(self.last, Last::Value | Last::Brace) {
             return;
@@ -264,7 +262,7 @@ impl<'s> Scan<'s> {
         }
     }
 
-    /// Whether statements may stand here: in braces, or in none.
+    /// True if statements may stand here: in braces or at the top.
     fn in_statements(&mut self) -> bool {
         matches!(self.top().close, 0 | b'}')
     }
@@ -336,7 +334,7 @@ impl<'s> Scan<'s> {
         self.word = b"";
     }
 
-    /// The text of a template up to its end or to a hole.
+    /// Reads a template's text up to its end or to a hole.
     fn template(&mut self) -> Result<(), Box<Diagnostic>> {
         self.at += 1;
         while let Some(&byte) = self.text.get(self.at) {
@@ -482,7 +480,7 @@ impl<'s> Scan<'s> {
             b'=' | b'!' if rest.starts_with(b"==") || rest.starts_with(b"!=") => len = 2,
             b'?' if rest.starts_with(b"?.") || rest.starts_with(b"??") => len = 2,
             b':' => {
-                // A label, or the type of something: both may go on.
+                // A label or a type annotation; both may nest further.
                 self.top().statements += u32::from(!after_value);
                 self.depth += u32::from(!after_value);
                 self.expression()?;

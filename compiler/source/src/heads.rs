@@ -1,4 +1,4 @@
-//! Slips in the heads of branches and loops, and in what is kept of a call.
+//! Warns about mistakes in the heads of branches and loops, and in the use of a call's result.
 
 use crate::callback::Callback;
 use crate::known::Known;
@@ -12,13 +12,13 @@ use oxc_ast::ast::{
 use oxc_span::{GetSpan as _, Span};
 use oxc_syntax::operator::{AssignmentOperator, UpdateOperator};
 
-/// Bytes of a body that are looked through.
+/// Maximum bytes of a body that a check scans.
 const MAX_TEXT: usize = 2_000;
 
-/// Members of what `Promise.allSettled` gives for each call.
+/// Members of an outcome of `Promise.allSettled`.
 const SETTLED: &[&str] = &["status", "value", "reason"];
 
-/// The name that an expression is.
+/// Returns the name if the expression is an identifier.
 fn name_of<'a>(expr: &'a Expression<'a>) -> Option<&'a str> {
     match expr.get_inner_expression() {
         Expression::Identifier(id) => Some(id.name.as_str()),
@@ -26,7 +26,7 @@ fn name_of<'a>(expr: &'a Expression<'a>) -> Option<&'a str> {
     }
 }
 
-/// Whether an expression is a value that somebody compares with.
+/// True if an expression is a value that comparisons typically use.
 fn is_plain(expr: &Expression<'_>, or_name: bool) -> bool {
     match expr.get_inner_expression() {
         Expression::StringLiteral(_)
@@ -45,8 +45,8 @@ impl<'a> Lowerer<'a> {
         text.unwrap_or_default()
     }
 
-    /// `if (status = 'done')`, which sets and does not compare. A loop may set what it
-    /// tests, unless that is always the same.
+    /// Warns about `if (status = 'done')`, which assigns. A loop may assign in its test, unless
+    /// the value is constant.
     pub(crate) fn check_test(&mut self, test: &'a Expression<'a>, in_loop: bool) {
         let Expression::AssignmentExpression(set) = test.get_inner_expression() else {
             return;
@@ -65,7 +65,8 @@ impl<'a> Lowerer<'a> {
         );
     }
 
-    /// `for (let i = xs.length; ...; i--)` around `xs[i]`: beyond the end in the first turn.
+    /// Warns about `for (let i = xs.length; ...; i--)` around `xs[i]`, which reads beyond the end
+    /// in the first turn.
     pub(crate) fn check_countdown(&mut self, statement: &'a ForStatement<'a>) {
         let Some(ForStatementInit::VariableDeclaration(declaration)) = &statement.init else {
             return;
@@ -111,7 +112,7 @@ impl<'a> Lowerer<'a> {
         );
     }
 
-    /// `xs = xs.push(4)`: what is kept is the length.
+    /// Warns about `xs = xs.push(4)`, which stores the length.
     pub(crate) fn check_kept(&mut self, set: &'a AssignmentExpression<'a>) {
         let AssignmentTarget::AssignmentTargetIdentifier(target) = &set.left else {
             return;
@@ -146,7 +147,7 @@ impl<'a> Lowerer<'a> {
         );
     }
 
-    /// `texts.map(parseInt)`: the number of an item is taken for the base.
+    /// Warns about `texts.map(parseInt)`, which passes the index as the radix.
     pub(crate) fn check_radix(
         &mut self,
         name: &str,
@@ -169,7 +170,7 @@ impl<'a> Lowerer<'a> {
         );
     }
 
-    /// A member of what `Promise.allSettled` gives that it does not have.
+    /// Warns about a member that outcomes of `Promise.allSettled` lack.
     pub(crate) fn check_settled(&mut self, member: &'a StaticMemberExpression<'a>) {
         let name = member.property.name.as_str();
         if SETTLED.contains(&name) || self.known(&member.object) != Known::Settled {
@@ -191,7 +192,7 @@ impl<'a> Lowerer<'a> {
         );
     }
 
-    /// A loop over an object, which is no list.
+    /// Warns about a loop over an object, which is not iterable.
     pub(crate) fn check_iterated(&mut self, expr: &'a Expression<'a>) {
         let shown = excerpt(self.text_of(expr.span()));
         let message = format!("`{shown}` is an object, which a loop does not go over");
@@ -206,7 +207,7 @@ impl<'a> Lowerer<'a> {
         );
     }
 
-    /// `n => 5` where `n >= 5` is meant: a function of a name that gives a plain value.
+    /// Suggests `n >= 5` for `n => 5`: a function of one name that returns a plain value.
     pub(crate) fn meant_order(&self, expr: &Expression<'a>) -> Option<String> {
         if let Some(help) = self.meant_test(expr) {
             return Some(help.to_owned());
@@ -214,7 +215,8 @@ impl<'a> Lowerer<'a> {
         let Expression::ArrowFunctionExpression(arrow) = expr else {
             return None;
         };
-        // As a test it may be a slip; what is handed over or kept is a function.
+        // An arrow function may be a typo in a test; as an argument or a stored value it is a
+        // function.
         let before = self.source.get(..arrow.span.start as usize)?.trim_end();
         let head = before.strip_suffix('(').map(str::trim_end);
         let is_test = head.is_some_and(|head| head.ends_with("if") || head.ends_with("while"));
@@ -231,7 +233,7 @@ impl<'a> Lowerer<'a> {
         (name && value).then(|| format!("to compare write `{left} >= {right}`"))
     }
 
-    /// The method that takes a function where one that takes a value is called with it.
+    /// Returns advice for a function that is passed to a method of values, such as `includes`.
     fn meant_test(&self, expr: &Expression<'a>) -> Option<&'static str> {
         if !matches!(
             expr,
@@ -263,7 +265,7 @@ impl<'a> Lowerer<'a> {
         row.map(|row| row.1)
     }
 
-    /// What stands in for `!key in object`.
+    /// Suggests a replacement for `!key in object`.
     pub(crate) fn negated_help(&self, binary: &'a BinaryExpression<'a>, key: &str) -> String {
         let object = excerpt(self.text_of(binary.right.span()));
         format!("write `!({key} in {object})`; of a list `!{object}.includes({key})`")

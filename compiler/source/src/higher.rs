@@ -1,5 +1,5 @@
-//! Functions that take functions: a copy of the function for what it is handed, in which
-//! the parameter is that function.
+//! Specialises functions that take functions: a copy of the function for each set of function
+//! arguments, in which the parameter is that function.
 
 use crate::codes;
 use crate::expr::Hint;
@@ -9,26 +9,26 @@ use crate::value::Value;
 use oxc_ast::ast::{Argument, BindingPattern, CallExpression, Expression};
 use oxc_span::Span;
 
-/// How deep copies are made for calls within copies.
+/// Maximum depth of copies for calls within copies.
 const MAX_COPIES: usize = 8;
 
-/// A copy of a function: of which one, and the functions that its parameters are.
+/// Key of a copy: the original function, and the functions that its parameters are bound to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Copied {
     of: usize,
     bound: Vec<(usize, usize)>,
 }
 
-/// A function that is handed to a function.
+/// A function that is passed as an argument.
 enum Handed<'a> {
-    /// Written there.
+    /// An inline function.
     Code(Code<'a>),
-    /// By its name.
+    /// A named function, by its index.
     Known(usize),
 }
 
 impl<'a> Lowerer<'a> {
-    /// A call of a function that is handed functions; none where it is handed none.
+    /// Lowers a call that passes functions; `None` if no argument is a function.
     pub(crate) fn higher_call(
         &mut self,
         js: &'a str,
@@ -96,8 +96,8 @@ impl<'a> Lowerer<'a> {
         }
     }
 
-    /// The copy of a function for what it is handed; what it may see is in sight. None where
-    /// there are too many, which is told.
+    /// Returns the copy of a function for its function arguments, with visible scopes of the
+    /// original. `None`, with an error, if there are too many copies.
     fn copy(&mut self, js: &str, copied: Copied, whole: Code<'a>, at: Span) -> Option<usize> {
         let known = self.functions.iter();
         let mut known = known.map(|function| function.copied.as_ref());
@@ -125,7 +125,7 @@ impl<'a> Lowerer<'a> {
         function.copied = Some(copied);
         function.is_made = true;
         function.place = place_of;
-        // It sees what the function sees, not what is around the call.
+        // The copy sees the scopes of the original's declaration, not those of the call.
         let depth = self.scopes.iter().rposition(|scope| {
             let id = scope.get(js);
             id.is_some_and(|id| matches!(self.bindings[*id].what, What::Function(f) if f == of))
@@ -138,14 +138,14 @@ impl<'a> Lowerer<'a> {
         Some(copy)
     }
 
-    /// The function that a parameter of the function at hand is.
+    /// Returns the function that a parameter of the current function is bound to.
     pub(crate) fn bound_param(&self, index: usize) -> Option<usize> {
         let copied = self.functions[self.current].copied.as_ref()?;
         let mut bound = copied.bound.iter();
         bound.find(|(at, _)| *at == index).map(|(_, f)| *f)
     }
 
-    /// Takes away functions that stand for their copies only, with what was found in them.
+    /// Drops functions that only their copies replace, with the findings in them.
     pub(crate) fn drop_copied(&mut self) {
         let count = self.functions.len();
         let mut is_live = vec![false; count];
@@ -153,7 +153,8 @@ impl<'a> Lowerer<'a> {
         while let Some(id) = todo.pop() {
             if !std::mem::replace(&mut is_live[id], true) {
                 todo.extend(&self.functions[id].calls);
-                // What is written is a helper, called or not, unless copies stand for it.
+                // A function of the source stays a helper, called or not, unless copies replace
+                // it.
                 let written = (1..count).filter(|other| {
                     let function = &self.functions[*other];
                     function.parent == id && !function.is_made && !function.has_copies
@@ -172,7 +173,7 @@ impl<'a> Lowerer<'a> {
         self.calls
             .retain(|(caller, _, _)| !functions[*caller].is_dropped);
         if self.found.len() >= MAX_FINDINGS {
-            // What was found behind that is not known.
+            // The full list may have dropped findings of functions that stay.
             return;
         }
         let found = std::mem::take(&mut self.found);
@@ -188,7 +189,7 @@ impl<'a> Lowerer<'a> {
         }
     }
 
-    /// Refuses copies whose variables hide what the functions they were handed read.
+    /// Refuses copies whose variables shadow a capture of a function argument.
     pub(crate) fn check_copies(&mut self, captures: &[Vec<usize>]) {
         for (id, captured) in captures.iter().enumerate() {
             if self.functions[id].copied.is_none() {

@@ -1,5 +1,5 @@
-//! Functions that are called where they stand, `(() => { ... })()`, and `Object.groupBy`:
-//! loops, as callbacks are.
+//! Lowers immediately invoked functions, `(() => { ... })()`, and `Object.groupBy` to loops, as
+//! it lowers callbacks.
 
 use crate::callback::Callback;
 use crate::expr::Hint;
@@ -12,8 +12,8 @@ use oxc_ast::ast::{Argument, CallExpression};
 use oxc_span::GetSpan;
 
 impl<'a> Lowerer<'a> {
-    /// A call of a function that stands there: a loop of one turn, or a helper where it takes
-    /// something.
+    /// Lowers an immediately invoked function to a loop of one turn, or to a helper if it has
+    /// parameters.
     pub(crate) fn call_in_place(
         &mut self,
         code: Code<'a>,
@@ -40,7 +40,7 @@ impl<'a> Lowerer<'a> {
         Value::ident(&result, &at)
     }
 
-    /// `Object.groupBy(items, (item) => key)`.
+    /// Lowers `Object.groupBy(items, (item) => key)`.
     pub(crate) fn group_by(
         &mut self,
         call: &'a CallExpression<'a>,
@@ -71,7 +71,7 @@ impl<'a> Lowerer<'a> {
     }
 }
 
-/// Puts an item into the group of its key; `name` is a variable for that.
+/// Adds an item to the group of its key; `name` is a variable for the group.
 pub(crate) fn grouped(groups: &str, item: Tree, key: Value, name: &str, out: &mut Vec<Tree>) {
     let at = &key.place.clone();
     out.push(set(

@@ -1,4 +1,4 @@
-//! `instanceof`, where the form tells.
+//! Lowers `instanceof` if the form decides the result.
 
 use crate::known::Known;
 use crate::lower::{Lowerer, What, place};
@@ -9,7 +9,7 @@ use oxc_ast::ast::{BinaryExpression, Expression};
 use oxc_syntax::operator::BinaryOperator;
 
 impl<'a> Lowerer<'a> {
-    /// What `x instanceof Y` is, where the form tells.
+    /// Returns the result of `x instanceof Y` if the form decides it.
     pub(crate) fn instance(&self, expr: &'a Expression<'a>) -> Option<bool> {
         let Expression::BinaryExpression(binary) = expr.get_inner_expression() else {
             return None;

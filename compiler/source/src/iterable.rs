@@ -1,4 +1,4 @@
-//! What `for ... of` goes over: the step takes lists, JavaScript texts and sets, too.
+//! Lowers the iterables of `for ... of`: the step takes lists, JavaScript also texts and sets.
 
 use crate::known::Known;
 use crate::lower::Lowerer;
@@ -13,21 +13,21 @@ use oxc_ast::ast::{
     TSTypeName,
 };
 
-/// Names of types that stand for each other.
+/// Maximum length of a chain of type aliases.
 const MAX_ALIASES: u32 = 8;
 
-/// What a loop goes over, as far as that is known.
+/// Kind of iterable, as far as lowering knows it.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Iterable {
     List,
     Text,
     Set,
-    /// An object, which is none.
+    /// An object, which is not iterable.
     Object,
     Unknown,
 }
 
-/// A list, and the patterns of the numbers of its items and of those.
+/// A list, with the patterns of the index and of the item.
 pub(crate) type Counted<'a> = (
     &'a Expression<'a>,
     &'a BindingPattern<'a>,
@@ -35,7 +35,7 @@ pub(crate) type Counted<'a> = (
 );
 
 impl<'a> Lowerer<'a> {
-    /// The items that `for ... of` goes over: of a text its characters.
+    /// Lowers the items of `for ... of`; those of a text are its characters.
     pub(crate) fn iterated(&mut self, expr: &'a Expression<'a>, out: &mut Vec<Tree>) -> Value {
         let sort = self.sort_of(expr);
         let value = self.expr(expr, out);
@@ -57,8 +57,7 @@ impl<'a> Lowerer<'a> {
         }
     }
 
-    /// `for (const [index, item] of list.entries())`: the list, and what its items and
-    /// their numbers are called.
+    /// Matches `for (const [index, item] of list.entries())`.
     pub(crate) fn counted(&self, statement: &'a ForOfStatement<'a>) -> Option<Counted<'a>> {
         let Expression::CallExpression(call) = &statement.right else {
             return None;
@@ -83,7 +82,7 @@ impl<'a> Lowerer<'a> {
         fits.then_some((object, index, item))
     }
 
-    /// What an expression gives, as far as its form tells.
+    /// Infers the kind of iterable from the form of an expression.
     pub(crate) fn sort_of(&self, expr: &Expression<'a>) -> Iterable {
         self.look(Iterable::Unknown, || self.sort_within(expr))
     }
@@ -166,7 +165,7 @@ impl<'a> Lowerer<'a> {
         }
     }
 
-    /// Notes the type of a variable that was declared last.
+    /// Records the declared type of the latest variable of this name.
     pub(crate) fn note_type(&mut self, js: &str, ty: Option<&TSTypeAnnotation<'a>>) {
         if let Some(ty) = ty {
             let sort = self.sort_of_type(&ty.type_annotation, 0);
@@ -174,7 +173,7 @@ impl<'a> Lowerer<'a> {
         }
     }
 
-    /// Notes what a variable is that is only set where it is declared.
+    /// Records the kind of iterable of a variable that only its declaration sets.
     pub(crate) fn note_sort(&mut self, js: &str, sort: Iterable) {
         if let Some(id) = self.lookup(js)
             && !self.is_set(id)
@@ -184,7 +183,7 @@ impl<'a> Lowerer<'a> {
     }
 }
 
-/// What the schema of the arguments says of each.
+/// Reads the kind of iterable of each argument from the input schema.
 pub(crate) fn sorts_of(schema: &Tree) -> HashMap<String, Iterable> {
     let mut sorts = HashMap::new();
     let properties = schema.get("properties").map(|tree| &tree.data);

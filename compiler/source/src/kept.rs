@@ -1,5 +1,5 @@
-//! Errors that a variable keeps, `lastError = e`: an object with the message, where the source
-//! only asks this variable for that, throws it, or asks whether there is one.
+//! Infers which variables hold an error, as in `lastError = e`. The program keeps an object with
+//! the message if the source only throws the variable, tests it, or reads its message.
 
 use crate::lower::{Lowerer, What, place};
 use crate::scoping::Scoping;
@@ -8,11 +8,11 @@ use crate::value::{Kind, Value};
 use oxc_ast::ast::Expression;
 use oxc_span::{GetSpan, Span};
 
-/// Places of a name that are looked at.
+/// Maximum places of a name that the analysis visits.
 const MAX_PLACES: usize = 200;
 
 impl<'a> Lowerer<'a> {
-    /// The error that a variable of this name is set to, if it may keep errors.
+    /// Returns the error object for an assignment to a variable that may hold errors.
     pub(crate) fn kept_error(
         &mut self,
         js: &str,
@@ -41,7 +41,7 @@ impl<'a> Lowerer<'a> {
         Some(with_message(message, &at))
     }
 
-    /// The message of the error that a variable keeps, which is thrown.
+    /// Returns the message of a held error that is thrown.
     pub(crate) fn thrown_again(&mut self, js: &str, span: Span) -> Option<Value> {
         let id = self.lookup(js)?;
         if !matches!(self.bindings[id].what, What::Variable) || !self.keeps_errors(js) {
@@ -72,8 +72,8 @@ fn with_message(message: Value, at: &Place) -> Value {
     Value::new(Kind::Map(vec![(b"message".to_vec(), message)]), at)
 }
 
-/// Whether each place of the variable that is declared here is one where an error is as good as
-/// an object with its message, and one of them sets it to what a `catch` names.
+/// True if an object with the message can replace the error at each place of the variable that is
+/// declared here, and at least one place assigns the error of a `catch` or a new error.
 fn keeps_errors(source: &str, scoping: &Scoping, at: u32, length: usize) -> bool {
     let Some(variable) = scoping.variable(at) else {
         return false;
@@ -100,13 +100,13 @@ fn is_part(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '_' | '$' | '\\')
 }
 
-/// Whether what stands before ends with this word.
+/// True if the text ends with this word.
 fn ends_with_word(before: &str, word: &str) -> bool {
     let start = before.strip_suffix(word);
     start.is_some_and(|start| !start.ends_with(is_part) && !start.ends_with('.'))
 }
 
-/// Whether a statement may begin behind this.
+/// True if a statement may begin after this text.
 fn begins_statement(before: &str) -> bool {
     let text = before.trim_end();
     let begins_line = before.trim_end_matches([' ', '\t']).ends_with('\n');
@@ -121,7 +121,7 @@ fn begins_statement(before: &str) -> bool {
             .any(|word| ends_with_word(text, word))
 }
 
-/// Whether a statement ends before this.
+/// True if a statement ends before this text.
 fn ends_statement(behind: &str) -> bool {
     let text = behind.trim_start();
     let ends_line = behind
@@ -132,7 +132,8 @@ fn ends_statement(behind: &str) -> bool {
         || ends_line && text.starts_with(is_part) && !text.starts_with("in")
 }
 
-/// What begins with a value that an error variable may have: whether that is an error.
+/// Reads a value that an error variable may hold from the start of a text: true for an error,
+/// false for `null` or `undefined`.
 fn error_or_nothing(caught: &dyn Fn(&str) -> bool, value: &str) -> Option<bool> {
     let value = value.trim_start();
     let end = value.find(|c: char| !is_part(c)).unwrap_or(value.len());
@@ -154,8 +155,8 @@ fn error_or_nothing(caught: &dyn Fn(&str) -> bool, value: &str) -> Option<bool> 
     }
 }
 
-/// Whether a place of the name sets it to an error; `None` where an error is something else
-/// than an object with its message.
+/// Classifies a place of the name: true if it assigns an error; `None` if an object with the
+/// message cannot replace the error there.
 fn place_of(caught: &dyn Fn(&str) -> bool, before: &str, behind: &str) -> Option<bool> {
     let (raw_before, raw_behind) = (before, behind);
     let (before, behind) = (before.trim_end(), behind.trim_start());
@@ -164,7 +165,7 @@ fn place_of(caught: &dyn Fn(&str) -> bool, before: &str, behind: &str) -> Option
         .find_map(|op| behind.strip_prefix(op))
     {
         let is_assignment = !value.starts_with(['=', '>']);
-        // The value of the assignment itself is an error as well.
+        // The value of the assignment expression is an error, too.
         if is_assignment {
             return begins_statement(raw_before).then(|| error_or_nothing(caught, value))?;
         }
@@ -222,7 +223,7 @@ mod tests {
     use super::keeps_errors;
     use crate::scoping::Scoping;
 
-    /// Whether the first variable of this name keeps errors.
+    /// True if the first variable of this name holds errors.
     fn keeps(source: &str, name: &str) -> bool {
         let allocator = oxc_allocator::Allocator::default();
         let parser = oxc_parser::Parser::new(&allocator, source, oxc_span::SourceType::ts());

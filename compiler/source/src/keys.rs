@@ -1,4 +1,4 @@
-//! `for ... in`.
+//! Lowers `for ... in`.
 
 use crate::iterable::Iterable;
 use crate::lower::{Around, Lowerer, branch, for_each, place};
@@ -11,7 +11,7 @@ use oxc_ast::ast::{BindingPattern, ForInStatement, ForStatementLeft, VariableDec
 use oxc_span::GetSpan;
 
 impl<'a> Lowerer<'a> {
-    /// `for (const key in object)`: the keys that it has at the start.
+    /// Lowers `for (const key in object)`, which iterates the keys at the start.
     pub(crate) fn for_in(&mut self, statement: &'a ForInStatement<'a>, out: &mut Vec<Tree>) {
         let label = self.label.take();
         self.check_keys(statement);
@@ -48,7 +48,7 @@ impl<'a> Lowerer<'a> {
         let mut steps = self.body(&statement.body);
         let around = self.end_loop(statement.span, &mut steps);
         if may_delete(&steps) {
-            // A key that is gone meanwhile is not gone over.
+            // The loop skips a key that was deleted in the meantime.
             let asked = vec![object.operand(), Tree::ident(&name, &at)];
             let is_there = of("Object", "hasOwn", asked, &at);
             let next = vec![Tree::step("continue", [], &at)];
@@ -60,7 +60,7 @@ impl<'a> Lowerer<'a> {
     }
 }
 
-/// Whether steps may take a member away from something.
+/// True if a step may delete a member.
 fn may_delete(steps: &[Tree]) -> bool {
     let mut found = false;
     for step in steps {

@@ -1,6 +1,6 @@
-//! Keywords: words that tell the guard how deep the parser goes, and what a `/` is.
+//! Keywords that affect the guard's bound of nesting and its reading of `/`.
 
-/// Words behind which a `/` begins a regular expression.
+/// Keywords after which a `/` starts a regular expression.
 pub(crate) const BEFORE_VALUE: [&[u8]; 14] = [
     b"return",
     b"typeof",
@@ -18,7 +18,7 @@ pub(crate) const BEFORE_VALUE: [&[u8]; 14] = [
     b"if",
 ];
 
-/// Words that are names in some places only.
+/// Contextual keywords, which may also be names.
 pub(crate) const EITHER: [&[u8]; 8] = [
     b"await",
     b"yield",
@@ -30,7 +30,7 @@ pub(crate) const EITHER: [&[u8]; 8] = [
     b"let",
 ];
 
-/// Words that may make the parser go deeper without a bracket.
+/// Keywords that may deepen the parser's recursion without a bracket.
 pub(crate) const DEEPER: [&[u8]; 14] = [
     b"typeof",
     b"void",

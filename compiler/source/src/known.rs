@@ -1,5 +1,5 @@
-//! What an expression surely gives, where that changes how it is lowered: dates, which
-//! calculate as numbers in JavaScript, and matches, which are lists there.
+//! Infers the types of expressions that change their lowering: dates, which calculate as numbers
+//! in JavaScript, and matches, which are lists there.
 
 use crate::call::utc;
 use crate::code::only_expression;
@@ -16,34 +16,34 @@ use oxc_ast::ast::{
 use oxc_span::{GetSpan, Span};
 use oxc_syntax::operator::{BinaryOperator, LogicalOperator, UnaryOperator};
 
-/// Expressions in each other that are looked into at most for what they surely give.
+/// Maximum nesting of expressions that inference visits.
 const MAX_LOOKS: u32 = 200;
 
-/// What a value surely is.
+/// Inferred type of a value.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Known {
     Nothing,
-    /// A number, or what else is surely no date.
+    /// A number, or another value that is not a date.
     Number,
     Date,
-    /// What `match` and `exec` give: an object here, or `null`.
+    /// The result of `match` and `exec`: an object in programs, or `null`.
     Match,
     /// A list of dates.
     Dates,
     /// A list of matches.
     Matches,
-    /// What became of a call, as `Promise.allSettled` says it.
+    /// An outcome of a call in the form of `Promise.allSettled`.
     Settled,
-    /// A list of such.
+    /// A list of outcomes.
     AllSettled,
     /// A list of a name and a value.
     Pair,
-    /// A list of such, as `Object.entries` gives it.
+    /// A list of pairs, as `Object.entries` returns it.
     Pairs,
 }
 
 impl Known {
-    /// What an item of it is.
+    /// Returns the type of the items of a list.
     pub(crate) fn item(self) -> Known {
         match self {
             Known::Dates => Known::Date,
@@ -54,7 +54,7 @@ impl Known {
         }
     }
 
-    /// A list of such.
+    /// Returns the type of a list of these items.
     fn list(self) -> Known {
         match self {
             Known::Date => Known::Dates,
@@ -71,7 +71,7 @@ impl<'a> Lowerer<'a> {
         self.look(Known::Nothing, || self.known_within(expr))
     }
 
-    /// What is found by looking into an expression; this where it is too deep for that.
+    /// Inspects an expression; returns `too_deep` beyond the maximum nesting.
     pub(crate) fn look<T>(&self, too_deep: T, find: impl FnOnce() -> T) -> T {
         let depth = self.looks.get();
         if depth >= MAX_LOOKS {
@@ -96,7 +96,7 @@ impl<'a> Lowerer<'a> {
                 _ => Known::Nothing,
             },
             Expression::BinaryExpression(binary) => match binary.operator {
-                // A sum may be a text, too, but is no date.
+                // A sum may be a text, but not a date.
                 BinaryOperator::Addition
                 | BinaryOperator::Subtraction
                 | BinaryOperator::Multiplication
@@ -112,7 +112,6 @@ impl<'a> Lowerer<'a> {
                     false => Known::Nothing,
                 }
             }
-            // `text.match(/a/) ?? []`
             Expression::LogicalExpression(logical) if logical.operator != LogicalOperator::And => {
                 let other = logical.right.get_inner_expression();
                 let is_list = matches!(other, Expression::ArrayExpression(_));
@@ -131,7 +130,7 @@ impl<'a> Lowerer<'a> {
                         .map_or(Known::Nothing, |element| self.known(element)),
                 });
                 let first = items.next().unwrap_or(Known::Nothing);
-                // A pair that a method gave may be none.
+                // A pair that a method returned may be `undefined`.
                 match items.all(|item| item == first) && first != Known::Pair {
                     true => first.list(),
                     false => Known::Nothing,
@@ -197,7 +196,7 @@ impl<'a> Lowerer<'a> {
         }
     }
 
-    /// What `new Date(...)` is given, if the expression is that.
+    /// Returns the arguments if the expression is `new Date(...)`.
     pub(crate) fn new_date(&self, expr: &'a Expression<'a>) -> Option<&'a [Argument<'a>]> {
         match expr.get_inner_expression() {
             Expression::NewExpression(new) if self.free_name(&new.callee) == Some("Date") => {
@@ -207,7 +206,7 @@ impl<'a> Lowerer<'a> {
         }
     }
 
-    /// What a type says.
+    /// Maps a TypeScript type to an inferred type.
     fn known_type(&self, ty: &TSType<'a>) -> Known {
         match ty {
             TSType::TSNumberKeyword(_) => Known::Number,
@@ -233,7 +232,7 @@ impl<'a> Lowerer<'a> {
         }
     }
 
-    /// Notes what a variable surely is that is only set where it is declared.
+    /// Records the type of a variable that only its declaration sets.
     pub(crate) fn note_known(&mut self, js: &str, known: Known) {
         if known != Known::Nothing
             && let Some(id) = self.lookup(js)
@@ -243,8 +242,8 @@ impl<'a> Lowerer<'a> {
         }
     }
 
-    /// What the variable that is declared here is for good: what is put into a list of pairs
-    /// may be anything.
+    /// Keeps the inferred type of a variable only if no later code can invalidate it: a list of
+    /// pairs may get other items.
     pub(crate) fn lasting(&self, known: Known, at: u32) -> Known {
         match known {
             Known::Pairs if !self.scoping.is_only_read(at) => Known::Nothing,
@@ -252,7 +251,7 @@ impl<'a> Lowerer<'a> {
         }
     }
 
-    /// The same of its type.
+    /// Records the type of a variable from its annotation.
     pub(crate) fn note_known_type(&mut self, js: &str, ty: Option<&TSTypeAnnotation<'a>>) {
         if let Some(ty) = ty {
             let known = self.known_type(&ty.type_annotation);
@@ -260,7 +259,7 @@ impl<'a> Lowerer<'a> {
         }
     }
 
-    /// A match as the list that it is in JavaScript; other values as they are.
+    /// Converts a match to the list that it is in JavaScript; other values stay unchanged.
     pub(crate) fn match_list(&self, expr: &'a Expression<'a>, value: Value) -> Value {
         if self.known(expr) != Known::Match {
             return value;
@@ -269,7 +268,7 @@ impl<'a> Lowerer<'a> {
         Value::node(of("Array", "from", vec![value.operand()], &at))
     }
 
-    /// Warns of a match that goes into a value, where JavaScript has a list.
+    /// Warns about a match that is used as a value, which is a list in JavaScript.
     pub(crate) fn warn_of_match(&mut self, expr: &'a Expression<'a>) {
         if self.known(expr) == Known::Match {
             let message = "a match is an object here, not a list";
@@ -278,7 +277,7 @@ impl<'a> Lowerer<'a> {
         }
     }
 
-    /// Refuses a method that changes a match: it would change a copy.
+    /// Refuses a method that would change a copy of a match.
     pub(crate) fn check_match(&mut self, object: &'a Expression<'a>, name: &str, span: Span) {
         if mutates_lists(name) && self.known(object) == Known::Match {
             let help = "make a list of the match first: `const parts = [...match]`";
@@ -287,19 +286,19 @@ impl<'a> Lowerer<'a> {
     }
 }
 
-/// The time of a date.
+/// Builds the time of a date.
 pub(crate) fn time_of(value: Value) -> Value {
     let at = value.place.clone();
     member_of(value, Value::text("timestamp", &at), &at)
 }
 
-/// `+value`
+/// Builds `+value`.
 pub(crate) fn number_of(value: Value) -> Value {
     let at = value.place.clone();
     Value::node(Tree::unary("+", value.operand(), &at))
 }
 
-/// `Date.parse(value)`: milliseconds, NaN for what is no date.
+/// Builds `Date.parse(value)`: milliseconds, or NaN for an invalid date.
 pub(crate) fn parsed(value: Value) -> Value {
     let at = value.place.clone();
     let text = match value.kind {
@@ -309,7 +308,7 @@ pub(crate) fn parsed(value: Value) -> Value {
     tried(text, &at)
 }
 
-/// The time of the date that a value says, NaN where it says none.
+/// Builds the time of a value that may be a date, or NaN.
 pub(crate) fn tried(value: Tree, at: &Place) -> Value {
     let date = Value::node(of("Date", "tryParse", vec![value], at));
     number_of(time_of(date))

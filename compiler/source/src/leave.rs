@@ -1,5 +1,6 @@
-//! What leaves more than the innermost loop: labels, a `break` within a `case`, a `return`
-//! from a loop in a callback. Each loop ends, and a variable says how far it goes.
+//! Lowers jumps out of more than the innermost loop: labelled `break` and `continue`, a `break`
+//! inside a `case`, a `return` from a loop in a callback. The loops end one at a time, and a
+//! generated variable records the target.
 
 use crate::lower::{Around, Lowerer, branch, place, set};
 use crate::tree::Tree;
@@ -7,25 +8,25 @@ use crate::value::Value;
 use oxc_ast::ast::{LabeledStatement, Statement};
 use oxc_span::Span;
 
-/// What leaves a loop or a callback from a loop within.
+/// Variables that inner loops set to leave this loop or callback.
 #[derive(Default)]
 pub(crate) struct Left {
-    /// The variable that says how it is left, if anything does so: by a word, or `""`.
+    /// Variable with the word of the jump, or `""`; `None` if no inner loop leaves.
     flag: Option<String>,
-    /// The variable of the value of a `return`.
+    /// Variable of the value of a `return`.
     value: Option<String>,
 }
 
-/// A loop that ends because one around it is left.
+/// A jump to an enclosing loop or callback that ends this loop first.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Crossing {
-    /// What is left: its number in `around`.
+    /// Index of the target in `around`.
     target: usize,
     word: &'static str,
 }
 
 impl<'a> Lowerer<'a> {
-    /// A loop with a label.
+    /// Lowers a loop with a label.
     pub(crate) fn labeled(&mut self, statement: &'a LabeledStatement<'a>, out: &mut Vec<Tree>) {
         let is_loop = matches!(
             statement.body,
@@ -50,7 +51,7 @@ impl<'a> Lowerer<'a> {
         self.label = None;
     }
 
-    /// `break` and `continue` with a label.
+    /// Lowers `break` and `continue` with a label.
     pub(crate) fn jump_to(
         &mut self,
         word: &'static str,
@@ -83,7 +84,7 @@ impl<'a> Lowerer<'a> {
         );
     }
 
-    /// Leaves the loop or the callback of this number by a word, and the loops within first.
+    /// Leaves the loop or callback at this index by a word, and ends the loops inside it first.
     pub(crate) fn leave_to(
         &mut self,
         target: usize,
@@ -118,7 +119,7 @@ impl<'a> Lowerer<'a> {
         self.cross(inner, Crossing { target, word });
     }
 
-    /// The outermost but one: the innermost loop between what is left and this number.
+    /// Returns the innermost loop between the target and this index.
     fn loop_within(&self, target: usize, end: usize) -> Option<usize> {
         let mut numbers = (target + 1..end).rev();
         numbers.find(|index| matches!(self.around[*index], Around::Loop { .. }))
@@ -132,7 +133,7 @@ impl<'a> Lowerer<'a> {
         }
     }
 
-    /// Where nothing but what is left is around: does what the word says.
+    /// Completes a jump whose target is the innermost loop or callback.
     fn arrive(
         &mut self,
         target: usize,
@@ -160,7 +161,7 @@ impl<'a> Lowerer<'a> {
         out.push(Tree::step(next, [], &place(at)));
     }
 
-    /// Behind a loop: goes on with what it was left for.
+    /// Continues pending jumps after a loop.
     pub(crate) fn go_on(&mut self, crossed: Vec<Crossing>, span: Span, out: &mut Vec<Tree>) {
         let at = place(span);
         for crossing in crossed {
@@ -184,7 +185,7 @@ impl<'a> Lowerer<'a> {
         }
     }
 
-    /// Before the steps of each turn: nothing has left it yet.
+    /// Clears the jump variable before each turn.
     pub(crate) fn not_left(left: &Left, at: Span, steps: &mut Vec<Tree>) {
         if let Some(flag) = &left.flag {
             steps.insert(0, set(flag, Tree::text("", &place(at)), &place(at)));
@@ -196,7 +197,7 @@ impl<'a> Lowerer<'a> {
     }
 }
 
-/// Whether a `break` within a statement ends the `switch` or the loop around it.
+/// True if a `break` inside a statement ends the enclosing `switch` or loop.
 pub(crate) fn breaks(statement: &Statement<'_>) -> bool {
     let any = |list: &[Statement<'_>]| list.iter().any(breaks);
     match statement {

@@ -1,9 +1,9 @@
-//! The source form: a subset of JavaScript that is lowered to the JSON tree of a program.
+//! Lowers the source form, a subset of JavaScript, to the JSON tree of a program.
 //!
-//! [`read`] parses a source, never executes it, and gives the
-//! [`Document`](a99_core::json::Document) of the program that it stands for, whose nodes
-//! know their places in the source. What is outside of the subset is refused with the
-//! place and the form that works.
+//! [`read`] parses a source, never executes it, and returns the
+//! [`Document`](a99_core::json::Document) of the program. The nodes of the document know their
+//! places in the source. Findings about forms outside of the subset name the place and an
+//! alternative.
 //!
 //! ```
 //! use a99_source::read;
@@ -94,41 +94,41 @@ pub use guard::{MAX_BYTES, MAX_DEPTH};
 pub use print::print;
 pub use texts::texts;
 
-/// The stack that sources which nest deeper are parsed and lowered on, enough for what the
-/// guard lets through, in builds without optimisation too.
+/// Bytes of stack for parsing and lowering deeply nested sources. It suffices for everything that
+/// the guard accepts, in builds without optimisation too.
 const STACK: usize = 64 << 20;
 
-/// What is read without a thread of its own nests at most so deep, as the guard and as
+/// Maximum nesting of a source that is read on the caller's thread, as both the guard and
 /// lowering count it. It fits 1 MiB of stack in builds without optimisation, too
-/// (`compiler/source/tests/stack.rs`): a thread takes as long as all the rest of a short source, its
-/// memory being new each time.
+/// (`compiler/source/tests/stack.rs`). Starting a thread takes as long as the rest of a short
+/// source, because its memory is new each time.
 const SHALLOW: u32 = 32;
 
-/// Nesting of a source whose names are resolved.
+/// Maximum nesting of a source whose names are resolved.
 const MAX_SCOPING: u32 = 2 * MAX_NESTING;
 
-/// Bytes of the JSON of a program.
+/// Maximum bytes of the program's JSON.
 const MAX_PROGRAM: usize = 16 << 20;
 
-/// The program that a source stands for.
+/// A lowered program with its source map and warnings.
 #[derive(Clone, Debug)]
 pub struct Program {
-    /// Its JSON text.
+    /// The program as JSON text.
     pub json: Vec<u8>,
-    /// For each value and key of the JSON, in the order in which a reader numbers them, the
-    /// bytes of the source that it stands for.
+    /// Byte range in the source for each value and key of the JSON, in the order in which a
+    /// reader numbers them.
     pub places: Vec<(u32, u32)>,
-    /// What means something else than in JavaScript.
+    /// Forms that mean something else in JavaScript.
     pub warnings: Diagnostics,
-    /// Arguments that the program reads as if they were always given, and where each is named:
-    /// they have no default, and nothing asks whether they are there.
+    /// Arguments that the program requires, with the offsets of their names: they have no
+    /// default, and the source never tests whether they are given.
     pub required: Vec<(String, u32)>,
 }
 
-/// Reads a source for these atoms.
+/// Parses and lowers a source that may call these atoms.
 ///
 /// # Errors
-/// Everything found to be wrong, with places in the source.
+/// All errors, with their places in the source.
 pub fn read(
     source: impl AsRef<[u8]>,
     atoms: &(dyn Signatures + Sync),
@@ -149,7 +149,7 @@ pub fn read(
     })
 }
 
-/// Reads a source on the stack that there is, or where it may nest deeper on one of its own.
+/// Reads a source on the caller's stack, or on a larger one if it may nest deeper.
 fn guarded(source: &str, atoms: &(dyn Signatures + Sync)) -> Result<Program, Diagnostics> {
     let words = guard::names(source).map_err(|found| *found)?;
     if words.nesting <= SHALLOW {
@@ -163,7 +163,7 @@ fn guarded(source: &str, atoms: &(dyn Signatures + Sync)) -> Result<Program, Dia
     on_stack(source, atoms)
 }
 
-/// A source about which nothing can be said but why.
+/// Builds the finding for a source that cannot be read, with no place.
 fn unread(why: &str) -> Diagnostics {
     let message = format!("the source could not be read: {why}");
     Diagnostic::error(codes::TOO_LARGE, message, "").into()
@@ -193,7 +193,7 @@ fn whole(source: &str, atoms: &(dyn Signatures + Sync)) -> Result<Program, Diagn
     read.unwrap_or_else(|| Err(unread("it nests too deep")))
 }
 
-/// Lowers what nests no deeper than this; `None` where it does.
+/// Lowers a source; `None` if it nests deeper than `most`.
 fn lower(
     source: &str,
     atoms: &(dyn Signatures + Sync),
@@ -212,8 +212,8 @@ fn lower(
     if parsed.panicked || parsed.diagnostics.has_errors() {
         return Some(Err(refused(source, &parsed.diagnostics)));
     }
-    // Nesting is counted with some to spare: beyond that names count as set, as the stack
-    // might not do.
+    // The count of nesting leaves a margin. Beyond the limit every variable counts as set,
+    // because resolving names might overflow the stack.
     let scoping = match words.nesting <= MAX_SCOPING {
         true => Scoping::read(&parsed.program),
         false => Scoping::default(),
@@ -260,7 +260,7 @@ fn lower(
     }))
 }
 
-/// What a source is refused for that the parser does not read.
+/// Reports a source that the parser rejects; a text in another format gets one specific finding.
 fn refused(source: &str, found: &oxc_diagnostics::Diagnostics) -> Diagnostics {
     let Some((name, help)) = words::other_format(source) else {
         let found = found.errors();
@@ -275,17 +275,17 @@ fn refused(source: &str, found: &oxc_diagnostics::Diagnostics) -> Diagnostics {
     found.with_help(help).into()
 }
 
-/// A finding of the parser.
+/// Converts a syntax error of the parser to a finding.
 fn syntax(source: &str, found: &oxc_diagnostics::OxcDiagnostic) -> Diagnostic {
     let label = found.labels.first();
     let start = label.map_or(0, |label| label.offset());
     let len = label.map_or(1, |label| label.len());
-    // A semicolon is the least likely to be what is missing.
+    // A missing semicolon is the least likely cause.
     let help = found.help.as_deref();
     let help = help.filter(|help| !help.starts_with("Try inserting a semicolon"));
     let written = source.get(start as usize..(start + len) as usize);
     let written = written.and_then(|part| part.lines().next());
-    // Where something is missing the line shows it.
+    // If the label is empty because something is missing, the finding shows the line.
     let written = written.map(str::trim).filter(|part| !part.is_empty());
     let before = source.get(..start as usize).unwrap_or_default();
     let line = before.rfind('\n').map_or(0, |at| at + 1);

@@ -1,4 +1,4 @@
-//! Templates, lists and objects as they are written.
+//! Lowers templates, list literals and object literals.
 
 use crate::codes;
 use crate::expr::{MAX_PARTS, unescape};
@@ -49,7 +49,7 @@ impl<'a> Lowerer<'a> {
             joined = Some(Value::new(Kind::Text(first), &at));
         }
         for (value, text) in values.into_iter().zip(texts) {
-            // A first hole alone is no text yet.
+            // A first hole alone is not a text yet.
             let left = joined.unwrap_or_else(|| Value::text("", &at));
             let mut both = plus(left, value, &at);
             if !text.is_empty() {
@@ -88,7 +88,7 @@ impl<'a> Lowerer<'a> {
         self.elements(&elements, &at, out)
     }
 
-    /// A list of values, some of which (`true`) are lists whose items it has.
+    /// Lowers the items of a list; `true` marks a spread list.
     pub(crate) fn elements(
         &mut self,
         elements: &[(&'a Expression<'a>, bool)],
@@ -109,7 +109,7 @@ impl<'a> Lowerer<'a> {
                 {
                     value = self.items_of(value);
                 }
-                // Taken here: what follows may change the list.
+                // Copies the list, because later items may change it.
                 let place = value.place.clone();
                 value = Value::node(of("Array", "from", vec![value.operand()], &place));
             }
@@ -181,7 +181,7 @@ impl<'a> Lowerer<'a> {
                     (Some(key), value)
                 }
             };
-            // What stands before is evaluated before these steps.
+            // The preceding parts are evaluated before these steps.
             self.keep_object(&mut members, &mut parts, &steps, out);
             out.append(&mut steps);
             match key {
@@ -218,7 +218,7 @@ impl<'a> Lowerer<'a> {
         Value::node(of("Object", "assign", parts, &at))
     }
 
-    /// Whether a member may have this name, which is written.
+    /// True if a member may have this literal name.
     fn may_be_named(
         &mut self,
         name: &[u8],
@@ -240,7 +240,7 @@ impl<'a> Lowerer<'a> {
         !is_there
     }
 
-    /// Evaluates the parts of an object so far before the steps of the next.
+    /// Evaluates the preceding parts of an object before the steps of the next.
     fn keep_object(
         &mut self,
         members: &mut [(Value, Value)],
@@ -272,8 +272,8 @@ fn end_members(members: &mut Vec<(Value, Value)>, parts: &mut Vec<Tree>, at: &Pl
     }
 }
 
-/// A key that is written in brackets, as an expression in any case: it may be one that
-/// another member has, or that no member may be given by name.
+/// Converts a key in brackets to an expression, because another member may have the same key, or
+/// the key may be forbidden as a literal name.
 fn in_brackets(key: Value) -> Value {
     match &key.kind {
         Kind::Node(_) => key,
@@ -288,7 +288,7 @@ fn in_brackets(key: Value) -> Value {
     }
 }
 
-/// The name of a member whose key is no expression.
+/// Returns the name of a member with a literal key.
 fn written(key: &Value) -> Option<&[u8]> {
     match &key.kind {
         Kind::Text(name) => Some(name),
@@ -296,7 +296,7 @@ fn written(key: &Value) -> Option<&[u8]> {
     }
 }
 
-/// An object of these members. A key that is computed is an operand of its node (D67).
+/// Builds an object of these members. A computed key is an operand of its node (D67).
 fn whole(members: Vec<(Value, Value)>, at: &Place) -> Value {
     if members.iter().all(|(key, _)| written(key).is_some()) {
         let members = members.into_iter().map(|(key, value)| match key.kind {
@@ -317,7 +317,7 @@ fn whole(members: Vec<(Value, Value)>, at: &Place) -> Value {
     Value::node(Tree::node("object", fields, at))
 }
 
-/// `left + right`.
+/// Builds `left + right`.
 fn plus(left: Value, right: Value, at: &Place) -> Value {
     if let (Kind::Text(left), Kind::Text(right)) = (&left.kind, &right.kind) {
         let mut text = left.clone();

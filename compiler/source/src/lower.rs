@@ -1,9 +1,9 @@
 //! Lowers the syntax tree of a source to the JSON tree of a program.
 //!
-//! A call that gives a value is a step of its own, so an expression with calls in it
-//! becomes steps before the step that needs its value, in the order in which JavaScript
-//! evaluates. Callbacks become loops in the same scope, functions become helpers, and the
-//! variables of outer functions that a function reads become parameters of it.
+//! Each call of an atom or a function becomes a step. An expression with calls becomes steps
+//! before the step that needs its value, in JavaScript's evaluation order. Callbacks become loops
+//! in the same scope, functions become helpers, and captured variables become parameters of the
+//! helper.
 
 use crate::codes;
 use crate::higher::Copied;
@@ -21,63 +21,62 @@ use oxc_ast::ast::{ArrowFunctionExpression, Expression, Function as FunctionNode
 use oxc_span::Span;
 use std::cell::Cell;
 
-/// Findings that are kept.
+/// Maximum number of findings that a source reports.
 pub(crate) const MAX_FINDINGS: usize = 50;
 
-/// Expressions and statements in each other; fits the stack that lowering runs on.
+/// Maximum nesting of expressions and statements; fits the stack that lowering runs on.
 pub(crate) const MAX_NESTING: u32 = 900;
 
-/// Expressions and statements that are lowered, those that are lowered twice both times.
+/// Maximum number of lowered expressions and statements; repeated lowering counts again.
 const MAX_WORK: usize = 400_000;
 
-/// Functions of a source.
+/// Maximum number of functions in a source.
 const MAX_FUNCTIONS: usize = 1000;
 
-/// A number for a declared name.
+/// Index of a binding in `Lowerer::bindings`.
 pub(crate) type BindingId = usize;
 
-/// What a declared name stands for.
+/// Kind of entity that a declared name refers to.
 #[derive(Clone, Debug)]
 pub(crate) enum What {
     /// A variable of the program.
     Variable,
-    /// A constant whose value stands wherever it is used.
+    /// A constant whose literal replaces each use.
     Literal(Tree),
-    /// A function, which is a helper.
+    /// A helper function, by its index.
     Function(usize),
-    /// The function that is run.
+    /// The function that the run calls.
     Agent,
-    /// All arguments of the agent, whose members are variables.
+    /// The object of all arguments of the agent; its members are variables.
     Arguments,
-    /// The error of a `catch`, of which programs have the message.
+    /// The error of a `catch`; programs see only its message.
     Caught,
-    /// A regular expression literal, which stands wherever it is used.
+    /// A regular expression literal that replaces each use of its constant.
     Regex,
 }
 
-/// A declared name.
+/// A declared name and the facts that lowering knows about it.
 #[derive(Clone, Debug)]
 pub(crate) struct Binding {
-    /// The variable's name in the program.
+    /// The variable's name in the JSON program.
     pub(crate) name: String,
     pub(crate) what: What,
-    /// Whether it may be set again.
     pub(crate) is_const: bool,
-    /// The function that it belongs to.
+    /// Function that declares it.
     pub(crate) owner: usize,
-    /// Where it is declared.
+    /// Source offset of the declaration.
     pub(crate) at: u32,
-    /// Whether its declaration was passed.
+    /// False in the temporal dead zone: lowering has not reached the declaration yet.
     pub(crate) is_ready: bool,
-    /// What it surely is.
+    /// Type that every value of the binding has, as far as lowering can prove it.
     pub(crate) known: Known,
-    /// What a loop over it goes over.
+    /// Kind of iterable that a loop over the binding sees.
     pub(crate) sort: Iterable,
-    /// Whether it is a date that setters change, which has no other name.
+    /// True for a date that setters change; such a date has no alias.
     pub(crate) changes: bool,
 }
 
-/// The code of a function.
+/// Syntax node of a function.
 #[derive(Copy, Clone)]
 pub(crate) enum Code<'a> {
     Function(&'a FunctionNode<'a>),
@@ -86,80 +85,78 @@ pub(crate) enum Code<'a> {
 
 /// A function that becomes a helper.
 pub(crate) struct Function<'a> {
-    /// The helper's name.
     pub(crate) name: String,
     pub(crate) code: Option<Code<'a>>,
-    /// The same, which stays.
+    /// Same as `code`, kept after lowering takes `code`.
     pub(crate) whole: Option<Code<'a>>,
-    /// How many values it takes one by one.
+    /// Number of positional parameters.
     pub(crate) arity: usize,
-    /// Whether it takes those behind them as a list.
+    /// True if a rest parameter collects the remaining arguments as a list.
     pub(crate) has_rest: bool,
-    /// Whether whatever it returns is not `undefined`.
+    /// True if no return value is `undefined`.
     pub(crate) gives_value: bool,
     pub(crate) params: Vec<Tree>,
     pub(crate) steps: Vec<Tree>,
     pub(crate) place: Place,
-    /// Variables of outer functions that it reads itself.
+    /// Variables of outer functions that its body reads directly.
     pub(crate) reads: Vec<BindingId>,
-    /// Functions that it calls.
+    /// Functions that it calls, by index.
     pub(crate) calls: Vec<usize>,
-    /// The function that it was found in.
+    /// Enclosing function.
     pub(crate) parent: usize,
-    /// What it is a copy of.
+    /// Origin of a copy that `higher.rs` specialises for function arguments.
     pub(crate) copied: Option<Copied>,
-    /// Whether a call that hands functions over made it.
+    /// True for a function that a call with function arguments created.
     pub(crate) is_made: bool,
-    /// Whether there are copies of it.
     pub(crate) has_copies: bool,
-    /// Whether it is no helper, as only its copies are called.
+    /// True if it becomes no helper because programs call only its copies.
     pub(crate) is_dropped: bool,
 }
 
-/// What `return` in a callback does with the value.
+/// Use that lowering makes of the value that a callback returns.
 #[derive(Clone, Debug)]
 pub(crate) enum After {
-    /// The value is not wanted.
+    /// Discards the value.
     Nothing,
-    /// Appends it to this list.
+    /// Appends the value to this list.
     Push(String),
-    /// Sets this variable.
+    /// Sets this variable to the value.
     Set(String),
-    /// Where it is truthy (or falsy), sets the variable to this and ends the loop.
+    /// If the value is truthy (or falsy), sets the variable to the tree and ends the loop.
     Found(bool, String, Box<Tree>),
-    /// Where it is truthy, appends this to the list.
+    /// If the value is truthy, appends the tree to the list.
     Keep(String, Box<Tree>),
-    /// Appends its text to this variable.
+    /// Appends the value's text to this variable.
     Append(String),
-    /// Appends this item to the list that this object has for the value.
+    /// Appends the item to the list that the object holds under the value as key.
     Group(String, Box<Tree>),
-    /// Appends it to this list as `Promise.allSettled` gives it.
+    /// Appends the value to this list in the form of `Promise.allSettled`.
     Settled(String),
 }
 
-/// What `break`, `continue` and `return` are in.
+/// Construct that encloses the current statement and that `break`, `continue` or `return` may
+/// leave.
 pub(crate) enum Around<'a> {
-    /// A loop.
     Loop {
-        /// What it does after each turn.
+        /// Step after each turn: the update of a `for`, or the test of a `do`.
         update: Option<Update<'a>>,
-        /// Whether what a `finally` follows is left, and ends it first.
+        /// True if a jump to an enclosing `finally` ends this loop first.
         is_left: bool,
         label: Option<&'a str>,
-        /// Whether it is a `switch`, which `break` ends.
+        /// True for a `switch`, which `break` ends.
         is_switch: bool,
-        /// How loops within leave it.
+        /// Variables that inner loops set to leave this loop.
         left: Left,
-        /// What it ends for.
+        /// Jumps to enclosing loops or callbacks that end this loop first.
         crossed: Vec<Crossing>,
     },
-    /// A `switch`.
+    /// A `switch` without a `break` inside a case.
     Switch,
-    /// A callback that was made a loop.
+    /// A callback that lowering turns into a loop.
     Callback(After, Left),
-    /// Steps whose value `return` gives (`memoize`).
+    /// Steps whose value `return` gives, such as those of `memoize`.
     Body,
-    /// Statements that a `finally` follows, however they are left.
+    /// A `try` with a `finally`: every jump out of it is recorded and waits for the `finally`.
     Finally(crate::finally::Exits),
 }
 
@@ -175,7 +172,7 @@ impl<'a> Around<'a> {
         }
     }
 
-    /// A `switch` that is left within a case: a loop of one turn.
+    /// A `switch` with a `break` inside a case: a loop of one turn.
     pub(crate) fn a_switch() -> Self {
         Around::Loop {
             update: None,
@@ -192,66 +189,66 @@ pub(crate) struct Lowerer<'a> {
     pub(crate) source: &'a str,
     pub(crate) ops: &'a (dyn Signatures + Sync),
     pub(crate) found: Vec<Diagnostic>,
-    /// The functions that they were found in.
+    /// Function in which each finding of `found` was made.
     pub(crate) found_in: Vec<usize>,
-    /// Names in the source, and those that were given.
+    /// Names in the source and names that lowering has generated.
     pub(crate) taken: HashSet<String>,
-    /// Which declaration each name stands for.
+    /// Declaration that each name in the source resolves to.
     pub(crate) scoping: Scoping,
-    /// Whether anything may be a date.
+    /// True if the source may contain dates.
     pub(crate) has_dates: bool,
-    /// Where dates that setters change may be read, as nothing there keeps them.
+    /// Offsets at which a date that setters change may be read, because nothing there keeps it.
     pub(crate) permitted: HashSet<u32>,
-    /// Names of variables.
+    /// Names of the variables in the program.
     pub(crate) variables: HashSet<String>,
     pub(crate) bindings: Vec<Binding>,
     pub(crate) scopes: Vec<HashMap<&'a str, BindingId>>,
     pub(crate) functions: Vec<Function<'a>>,
-    /// The function whose code is lowered; 0 is the agent.
+    /// Function that is being lowered; 0 is the agent.
     pub(crate) current: usize,
     pub(crate) around: Vec<Around<'a>>,
-    /// Scopes up to this one hold variables that the steps at hand may not set.
+    /// Scopes up to this depth hold variables that the current steps must not set.
     pub(crate) barrier: usize,
-    /// The label before the next loop.
+    /// Label of the next loop.
     pub(crate) label: Option<&'a str>,
-    /// Names of helpers, and the number that tells the next of this name apart.
+    /// Names of helpers, each with the number that makes the next duplicate unique.
     pub(crate) helpers: HashMap<String, usize>,
-    /// How many copies of functions are being made.
+    /// Depth of nested copies of functions in progress.
     pub(crate) copies: usize,
-    /// Calls of functions: from which, of which, where.
+    /// Calls of functions: caller, callee, place.
     pub(crate) calls: Vec<(usize, usize, Span)>,
-    /// How many bindings in sight have each name.
+    /// Number of visible bindings with each name in the program.
     sight: HashMap<String, usize>,
-    /// Variables of lists that nobody else has.
+    /// Variables whose list has no alias.
     pub(crate) new_lists: HashSet<String>,
-    /// Variables that are places of something, as `indexOf` gives them.
+    /// Variables that hold an index, as `indexOf` returns it.
     pub(crate) places: HashSet<BindingId>,
-    /// The literals of constants that are regular expressions.
+    /// Literals of the constants that hold a regular expression.
     pub(crate) regexes: HashMap<BindingId, &'a RegExpLiteral<'a>>,
-    /// Whether the variables that are declared at these places keep errors.
+    /// Whether each variable, by the offset of its declaration, may hold an error.
     pub(crate) kept_errors: HashMap<u32, bool>,
-    /// Calls of `exec` that tests of loops are: all matches, and the variable with the number
-    /// of the next.
+    /// `exec` calls in loop conditions, by offset: all matches, and the variable that holds the
+    /// index of the next match.
     pub(crate) stepped: HashMap<u32, (crate::value::Value, String)>,
-    /// What the types of arguments of the run say that loops over them go over.
+    /// Kind of iterable that the argument types declare for each argument.
     pub(crate) argument_sorts: HashMap<String, Iterable>,
-    /// Arguments of the run that became variables: name, variable.
+    /// Arguments of the run that became variables: argument name and variable.
     pub(crate) arguments: Vec<(String, String)>,
-    /// Arguments of an agent without types that have no default, and where they are named.
+    /// Arguments without a default of an agent without parameter types, with their offsets.
     pub(crate) named_arguments: Vec<(String, u32)>,
-    /// The method whose callback is lowered next, and what its items surely are.
+    /// Method whose callback is lowered next, and the known type of its items.
     pub(crate) given: (&'a str, Known),
-    /// Types by their names.
     pub(crate) types: HashMap<&'a str, crate::types::Named<'a>>,
-    /// JSDoc comments by the place of what follows.
+    /// JSDoc comments by the offset of the declaration that follows.
     pub(crate) comments: HashMap<u32, String>,
     next_temp: usize,
-    /// How deep expressions are looked into at the moment.
+    /// Current recursion depth of the inspection of expressions.
     pub(crate) looks: Cell<u32>,
     nesting: u32,
-    /// Nesting that there is a stack for.
+    /// Maximum nesting that the current stack allows.
     most: u32,
-    /// Whether more was met, if there is a larger stack: nothing that was found counts.
+    /// True if nesting exceeded `most` and a larger stack exists; the findings so far do not
+    /// count.
     pub(crate) is_too_deep: bool,
     work: usize,
 }
@@ -308,7 +305,7 @@ impl<'a> Lowerer<'a> {
         }
     }
 
-    /// Adds a finding that rejects the source.
+    /// Reports an error that rejects the source.
     pub(crate) fn deny(
         &mut self,
         code: &'static str,
@@ -319,13 +316,13 @@ impl<'a> Lowerer<'a> {
         self.find(Diagnostic::error(code, message, ""), at, help);
     }
 
-    /// Adds a finding about a form outside of the subset.
+    /// Reports an error about a form outside of the subset.
     pub(crate) fn unsupported(&mut self, at: Span, what: &str, help: impl Into<String>) {
         let message = format!("{what} is outside of the subset");
         self.deny(codes::UNSUPPORTED, at, message, help);
     }
 
-    /// Adds a finding about what is accepted and means something else than in JavaScript.
+    /// Warns about a form that means something else in JavaScript.
     pub(crate) fn differs(&mut self, at: Span, message: &str, help: &str) {
         self.find(Diagnostic::warning(codes::DIFFERS, message, ""), at, help);
     }
@@ -338,7 +335,7 @@ impl<'a> Lowerer<'a> {
             .with_span(place(at))
             .with_offending(a99_core::diag::excerpt(line))
             .with_help(help);
-        // Limits hold for the whole, whatever of it stays.
+        // Limits apply to the whole source, even if the current function is dropped later.
         let of_all = matches!(found.code, codes::TOO_LARGE | codes::TOO_DEEP);
         let current = if of_all { 0 } else { self.current };
         let same = |(other, place): (&Diagnostic, &usize)| {
@@ -356,7 +353,8 @@ impl<'a> Lowerer<'a> {
                 .iter_mut()
                 .find(|d| d.severity == Severity::Warning)
         {
-            // Nothing is taken away from a full list, so that its place does not matter.
+            // A full list drops no finding, so the warning's position in `found_in` does not
+            // matter.
             *warning = found;
         }
     }
@@ -365,7 +363,7 @@ impl<'a> Lowerer<'a> {
         self.found.iter().any(|d| d.severity == Severity::Error)
     }
 
-    /// Whether there are as many errors as anybody wants to read.
+    /// True if the list of findings is full of errors; lowering reports no more.
     pub(crate) fn is_full(&self) -> bool {
         self.found.len() >= MAX_FINDINGS
             && self
@@ -374,7 +372,7 @@ impl<'a> Lowerer<'a> {
                 .all(|found| found.severity == Severity::Error)
     }
 
-    /// Goes one level deeper, unless that or the work is too much.
+    /// Enters one level of nesting unless that exceeds the limit of nesting or work.
     pub(crate) fn enter(&mut self, at: Span) -> bool {
         self.work += 1;
         if self.is_full() {
@@ -402,7 +400,7 @@ impl<'a> Lowerer<'a> {
         true
     }
 
-    /// Counts code that is lowered in many places and written in one.
+    /// Counts the work of code that stands once in the source and is lowered for each use.
     pub(crate) fn repeat_work(&mut self, amount: usize) {
         if self.work < MAX_WORK {
             self.work = self.work.saturating_add(amount).min(MAX_WORK);
@@ -413,7 +411,7 @@ impl<'a> Lowerer<'a> {
         self.nesting -= 1;
     }
 
-    /// A name that is nowhere in the source.
+    /// Generates a variable whose name neither the source nor the program contains.
     pub(crate) fn fresh(&mut self) -> String {
         loop {
             self.next_temp += 1;
@@ -441,17 +439,17 @@ impl<'a> Lowerer<'a> {
         }
     }
 
-    /// Gives a binding another name.
+    /// Renames the variable of a binding.
     pub(crate) fn rename(&mut self, id: BindingId, name: &str) {
         self.out_of_sight(id);
         self.bindings[id].name = name.to_owned();
         *self.sight.entry(name.to_owned()).or_default() += 1;
     }
 
-    /// The name of a variable for a declared name: itself, unless one that is in sight
-    /// has it.
+    /// Picks the variable's name for a declared name: the name itself unless it is reserved or a
+    /// visible binding has it.
     fn name_for(&mut self, js: &str) -> String {
-        // Names that hosts refuse, and what every `catch` sets.
+        // Hosts refuse forbidden names, and every `catch` sets `errorOp`.
         let reserved = a99_core::builtins::is_forbidden(js.as_bytes()) || js == "errorOp";
         if !reserved && !self.is_in_sight(js) {
             return js.to_owned();
@@ -470,7 +468,6 @@ impl<'a> Lowerer<'a> {
         self.sight.get(name).is_some_and(|count| *count > 0)
     }
 
-    /// Declares a name in the innermost scope.
     pub(crate) fn declare(
         &mut self,
         js: &'a str,
@@ -514,7 +511,7 @@ impl<'a> Lowerer<'a> {
         id
     }
 
-    /// A declared variable that can be read from now on.
+    /// Declares a variable outside of its temporal dead zone and returns its name.
     pub(crate) fn variable(&mut self, js: &'a str, at: Span, is_const: bool) -> String {
         let id = self.declare(js, at, What::Variable, is_const);
         self.bindings[id].is_ready = true;
@@ -528,8 +525,8 @@ impl<'a> Lowerer<'a> {
             .find_map(|scope| scope.get(js).copied())
     }
 
-    /// The name that an expression is, where nothing in the source declares it: that of a
-    /// builtin, if any.
+    /// The name in an expression if the source does not declare it, such as the name of a
+    /// builtin.
     pub(crate) fn free_name(&self, expr: &Expression<'a>) -> Option<&'a str> {
         match expr {
             Expression::Identifier(id) => {
@@ -540,12 +537,12 @@ impl<'a> Lowerer<'a> {
         }
     }
 
-    /// Whether a variable may be set elsewhere than in its declaration.
+    /// True if an assignment other than the declaration may set the variable.
     pub(crate) fn is_set(&self, id: BindingId) -> bool {
         self.scoping.is_set(self.bindings[id].at)
     }
 
-    /// Notes that the function at hand reads a variable.
+    /// Records that the current function captures a variable if an outer function owns it.
     pub(crate) fn note_read(&mut self, id: BindingId) {
         let current = self.current;
         if self.bindings[id].owner != current
@@ -556,7 +553,6 @@ impl<'a> Lowerer<'a> {
         }
     }
 
-    /// A new helper.
     pub(crate) fn add_function(
         &mut self,
         js: &str,

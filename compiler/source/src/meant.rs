@@ -1,4 +1,4 @@
-//! Slips of the finger: what reads as one thing and is another.
+//! Warns about typos: code that reads like one form and means another.
 
 use crate::callback::Callback;
 use crate::code::only_expression;
@@ -12,10 +12,10 @@ use oxc_ast::ast::{
 use oxc_span::{GetSpan as _, Span};
 use oxc_syntax::operator::{AssignmentOperator, BinaryOperator, UnaryOperator};
 
-/// Bytes of a text that are looked through.
+/// Maximum bytes of text that a check scans.
 const MAX_TEXT: usize = 2_000;
 
-/// The name that an expression is.
+/// Returns the name if the expression is an identifier.
 fn name_of<'a>(expr: &'a Expression<'a>) -> Option<&'a str> {
     match expr.get_inner_expression() {
         Expression::Identifier(id) => Some(id.name.as_str()),
@@ -23,7 +23,7 @@ fn name_of<'a>(expr: &'a Expression<'a>) -> Option<&'a str> {
     }
 }
 
-/// The name that a member is read of.
+/// Returns the identifier at the start of a member chain.
 fn root_of<'a>(expr: &'a Expression<'a>) -> Option<&'a str> {
     match expr.get_inner_expression() {
         Expression::StaticMemberExpression(member) => name_of(&member.object),
@@ -42,7 +42,7 @@ impl<'a> Lowerer<'a> {
         self.find(Diagnostic::warning(code, message, ""), at, help);
     }
 
-    /// `n =+ 1`, which sets `n` to 1.
+    /// Warns about `n =+ 1`, which sets `n` to 1.
     pub(crate) fn check_sign(&mut self, set: &'a AssignmentExpression<'a>) {
         let Expression::UnaryExpression(unary) = &set.right else {
             return;
@@ -69,7 +69,7 @@ impl<'a> Lowerer<'a> {
         self.slip(found::BAD_ARITHMETIC, message, set.span, help);
     }
 
-    /// `for (let j = 0; ...; i++)`, which counts another variable.
+    /// Warns about `for (let j = 0; ...; i++)`, which counts another variable.
     pub(crate) fn check_counter(&mut self, statement: &'a ForStatement<'a>) {
         let Some(ForStatementInit::VariableDeclaration(declaration)) = &statement.init else {
             return;
@@ -93,7 +93,7 @@ impl<'a> Lowerer<'a> {
         let Some(tested) = name_of(&test.left).filter(|name| declares(name)) else {
             return;
         };
-        // The body may count what is tested.
+        // The body may update the variable that the loop tests.
         let body = self.text_of(statement.body.span()).as_bytes();
         let body = &body[..body.len().min(MAX_TEXT)];
         let sets = [
@@ -114,13 +114,12 @@ impl<'a> Lowerer<'a> {
         self.slip(found::ENDLESS_LOOP, message, update.span, help);
     }
 
-    /// `` `Hello {name}` ``: a hole of a template without its `$`.
+    /// Warns about `` `Hello {name}` ``, a hole of a template without its `$`.
     pub(crate) fn check_holes(&mut self, template: &'a TemplateLiteral<'a>) {
         for quasi in &template.quasis {
             let text = quasi.value.raw.as_str();
             let text = &text[..text.floor_char_boundary(MAX_TEXT)];
             for (at, _) in text.match_indices('{') {
-                // A name is short.
                 const MAX_NAME: usize = 64;
                 let rest = &text[at + 1..];
                 let rest = &rest[..rest.floor_char_boundary(MAX_NAME)];
@@ -141,7 +140,7 @@ impl<'a> Lowerer<'a> {
         }
     }
 
-    /// `new Date(2024, 12, 25)`: months are numbered from 0.
+    /// Warns about `new Date(2024, 12, 25)`: months are numbered from 0.
     pub(crate) fn check_month(&mut self, arguments: &'a [Argument<'a>]) {
         let [_, month, ..] = arguments else { return };
         let Argument::NumericLiteral(month) = month else {
@@ -158,12 +157,12 @@ impl<'a> Lowerer<'a> {
         self.slip(found::WRONG_ARGUMENTS, message, month.span, help);
     }
 
-    /// `new Date(1700000000)`: seconds, where milliseconds are meant.
+    /// Warns about `new Date(1700000000)`, a time in seconds instead of milliseconds.
     pub(crate) fn check_seconds(&mut self, arguments: &'a [Argument<'a>]) {
         let [Argument::NumericLiteral(time)] = arguments else {
             return;
         };
-        // Times of this century in seconds.
+        // Times from 2000 to 2099 in seconds.
         if !(946_684_800.0..4_102_444_800.0).contains(&time.value) {
             return;
         }
@@ -172,7 +171,8 @@ impl<'a> Lowerer<'a> {
         self.slip(found::WRONG_ARGUMENTS, message, time.span, help);
     }
 
-    /// `xs.reduce((sum, x) => sum + x.price)`: the first item is an object, which is added to.
+    /// Warns about `xs.reduce((sum, x) => sum + x.price)`, which adds to the first item, an
+    /// object.
     pub(crate) fn check_initial(&mut self, callback: Callback<'a>, call: &'a CallExpression<'a>) {
         let Callback::Code(code) = callback else {
             return;
@@ -205,7 +205,7 @@ impl<'a> Lowerer<'a> {
         self.slip(found::WRONG_ARGUMENTS, message, call.span, help);
     }
 
-    /// `(a, b) => a - a`: an order that compares an item with itself.
+    /// Warns about `(a, b) => a - a`, an order that compares an item with itself.
     pub(crate) fn check_same_sides(&mut self, binary: &'a BinaryExpression<'a>) {
         let (left, right) = (
             self.text_of(binary.left.span()),
@@ -223,7 +223,7 @@ impl<'a> Lowerer<'a> {
         );
     }
 
-    /// Dates that are compared as values, or with a text.
+    /// Warns about dates that are compared by identity, or with a text.
     pub(crate) fn check_dates(&mut self, binary: &'a BinaryExpression<'a>) {
         let is_date = |this: &Self, side: &'a Expression<'a>| this.known(side) == Known::Date;
         let (left, right) = (is_date(self, &binary.left), is_date(self, &binary.right));
@@ -253,7 +253,7 @@ impl<'a> Lowerer<'a> {
         }
     }
 
-    /// A callback that only logs, where its value is taken.
+    /// Warns about a callback that only logs and whose value is used.
     pub(crate) fn check_logs(&mut self, name: &str, code: Code<'a>) {
         let Some(Expression::CallExpression(call)) = only_expression(code) else {
             return;
@@ -272,7 +272,7 @@ impl<'a> Lowerer<'a> {
         self.slip(found::MISSING_RESULT, message, call.span, help);
     }
 
-    /// `rows.find((row) => row.id === 1).map(...)`: of one item, which has members.
+    /// Warns about a list method on one item: `rows.find((row) => row.id === 1).map(...)`.
     pub(crate) fn check_one_item(&mut self, object: &'a Expression<'a>, name: &str, at: Span) {
         let Expression::CallExpression(call) = object.get_inner_expression() else {
             return;
@@ -294,7 +294,7 @@ impl<'a> Lowerer<'a> {
         let Some(item) = item.filter(|_| matches!(finder, "find" | "findLast")) else {
             return;
         };
-        // A list has none of the members that are read of the item.
+        // If the callback reads members that lists lack, the item is not a list.
         let text = self.text_of(code.span());
         let reads = format!("{item}.");
         let mut read = text.match_indices(&reads).map(|(at, _)| {

@@ -1,4 +1,4 @@
-//! Names that nothing has: variables that are not declared, globals that are not there.
+//! Refuses undeclared variables and unavailable globals.
 
 use crate::atom::form_of;
 use crate::codes;
@@ -17,14 +17,14 @@ impl<'a> Lowerer<'a> {
         self.deny(codes::UNSUPPORTED, span, message, words::global_help(js));
     }
 
-    /// The name that a misspelt one is like: of a variable, or one of these.
+    /// Suggests a similar name: a visible variable, or one of these names.
     fn like(&self, js: &str, others: &[&str]) -> Option<String> {
         let known = self.scopes.iter().flat_map(|scope| scope.keys().copied());
         let known = known.chain(others.iter().copied());
         a99_core::diag::suggest(js, known).filter(|_| js.len() > 2)
     }
 
-    /// Refuses to set what no variable is.
+    /// Refuses the assignment of an undeclared name.
     pub(crate) fn unknown_target(&mut self, js: &str, span: Span) {
         let message = format!("`{js}` is not declared");
         let help = match self.like(js, &[]) {
@@ -38,7 +38,7 @@ impl<'a> Lowerer<'a> {
         if self.is_full() {
             return;
         }
-        // Most forms of the tree are no functions of a source.
+        // Most forms of the tree are not functions in a source.
         let is_function = |op: &&str| *op == "callAll" || form_of(op).is_none();
         let atoms: Vec<&str> = self.ops.op_names().filter(is_function).collect();
         let like = self.like(js, &atoms);

@@ -1,4 +1,4 @@
-//! A source as a whole: which function is the agent, and the root of its program.
+//! Lowers a whole source: chooses the agent and builds the root of the program.
 
 use crate::codes;
 use crate::iterable::sorts_of;
@@ -13,7 +13,7 @@ use oxc_ast::ast::{
 use oxc_span::{GetSpan, Span};
 use std::borrow::Cow;
 
-/// Bytes of a literal that stands wherever its constant is used.
+/// Maximum bytes of a literal that replaces the uses of its constant.
 const MAX_INLINE: u32 = 64;
 
 /// A function at the top of a source.
@@ -22,13 +22,13 @@ struct Top<'a> {
     code: Code<'a>,
     is_exported: bool,
     is_default: bool,
-    /// Where its declaration begins.
+    /// Source offset of its declaration.
     start: u32,
     span: Span,
 }
 
 impl<'a> Lowerer<'a> {
-    /// The program that a source stands for.
+    /// Lowers a source to the root of its program.
     pub(crate) fn module(&mut self, program: &'a Program<'a>) -> Option<Tree> {
         self.note_comments(program);
         let tops = self.tops(program);
@@ -134,7 +134,7 @@ impl<'a> Lowerer<'a> {
         root
     }
 
-    /// The functions and types at the top.
+    /// Collects the functions and types at the top.
     fn tops(&mut self, program: &'a Program<'a>) -> Vec<Top<'a>> {
         let mut tops = Vec::new();
         for statement in &program.body {
@@ -223,8 +223,8 @@ impl<'a> Lowerer<'a> {
         }
     }
 
-    /// The agent: the default export, else what is called `agent`, else the only function
-    /// that is exported, else the only function.
+    /// Chooses the agent: the default export, else the function called `agent`, else the only
+    /// exported function, else the only function.
     fn choose(&mut self, tops: &[Top<'a>], span: Span) -> Option<usize> {
         let only = |is: &dyn Fn(&Top<'a>) -> bool| {
             let mut found = (0..tops.len()).filter(|index| is(&tops[*index]));
@@ -252,7 +252,7 @@ impl<'a> Lowerer<'a> {
         chosen
     }
 
-    /// A statement at the top: constants are set before the agent's own steps.
+    /// Lowers a statement at the top: constants are set before the agent's own steps.
     fn top_statement(&mut self, statement: &'a Statement<'a>, out: &mut Vec<Tree>) {
         match statement {
             Statement::ExportDeclaration(export) => self.top_variables(&export.declaration, out),
@@ -295,7 +295,8 @@ impl<'a> Lowerer<'a> {
         self.variables(variables, out);
     }
 
-    /// Constants that are short literals, and functions, which are declared already.
+    /// Inlines a constant that holds a short literal. True also for a constant that holds a
+    /// function, which is already declared.
     fn inline(&mut self, variables: &'a VariableDeclaration<'a>) -> bool {
         let [one] = &variables.declarations[..] else {
             return false;
@@ -329,7 +330,8 @@ impl<'a> Lowerer<'a> {
         true
     }
 
-    /// The parameter of the agent, and the schema that its type and comments are.
+    /// Declares the agent's parameter and returns the input schema that its type and comments
+    /// define.
     fn agent_params(&mut self, code: Code<'a>, start: u32, out: &mut Vec<Tree>) -> Option<Tree> {
         let params: &'a FormalParameters<'a> = code.params();
         let docs = self.docs_before(start);
@@ -367,7 +369,7 @@ impl<'a> Lowerer<'a> {
                 }
             }
             if param.type_annotation.is_some() {
-                // The type says what must be given.
+                // The type already states which arguments are required.
                 self.named_arguments.clear();
             }
             self.optional_defaults(&param.pattern, schema.as_mut());
@@ -389,7 +391,7 @@ impl<'a> Lowerer<'a> {
         }
     }
 
-    /// Arguments that have a default need not be given.
+    /// Makes arguments with a default optional in the schema.
     fn optional_defaults(&mut self, pattern: &'a BindingPattern<'a>, schema: Option<&mut Tree>) {
         let (BindingPattern::ObjectPattern(object), Some(schema)) = (pattern, schema) else {
             return;
@@ -429,7 +431,7 @@ impl<'a> Lowerer<'a> {
             .collect::<HashMap<u32, String>>();
     }
 
-    /// The text of the JSDoc comment before what begins here.
+    /// Returns the JSDoc comment before this offset.
     pub(crate) fn docs_before(&self, start: u32) -> Option<String> {
         self.comments
             .get(&start)
@@ -437,8 +439,8 @@ impl<'a> Lowerer<'a> {
             .cloned()
     }
 
-    /// The captured variables of each function: what it reads itself, and what the
-    /// functions that it calls need and it does not own.
+    /// Computes the captures of each function: the outer variables that it reads, and those that
+    /// its callees need and it does not own.
     pub(crate) fn captures(&self) -> Vec<Vec<BindingId>> {
         let mut all: Vec<Vec<BindingId>> = self.functions.iter().map(|f| f.reads.clone()).collect();
         loop {
@@ -459,7 +461,7 @@ impl<'a> Lowerer<'a> {
         }
     }
 
-    /// Refuses calls before the variables that the called function reads are there.
+    /// Refuses calls before the initialisation of variables that the callee captures.
     pub(crate) fn check_calls(&mut self, captures: &[Vec<usize>]) {
         for (caller, called, span) in std::mem::take(&mut self.calls) {
             for id in &captures[called] {
@@ -479,7 +481,7 @@ impl<'a> Lowerer<'a> {
     }
 }
 
-/// The sentences of a comment without its stars.
+/// Strips the stars of a JSDoc comment; the text keeps at most 4000 bytes.
 fn plain(comment: &str) -> String {
     let lines = comment
         .lines()

@@ -1,5 +1,5 @@
-//! Oversights: names that hide others, places taken for tests, keys taken for items, counts
-//! in the wrong direction.
+//! Warns about shadowed names, indexes used as tests, keys used as items, loops in the wrong
+//! direction, and unused or missing values.
 
 use crate::callback::Callback;
 use crate::code::statements;
@@ -19,10 +19,10 @@ use oxc_syntax::operator::{
     AssignmentOperator, BinaryOperator, LogicalOperator, UnaryOperator, UpdateOperator,
 };
 
-/// Bytes of a text that are looked through.
+/// Maximum bytes of text that a check scans.
 const MAX_TEXT: usize = 4_000;
 
-/// The name that an expression is.
+/// Returns the name if the expression is an identifier.
 fn name_of<'a>(expr: &Expression<'a>) -> Option<&'a str> {
     match expr.get_inner_expression() {
         Expression::Identifier(id) => Some(id.name.as_str()),
@@ -30,7 +30,7 @@ fn name_of<'a>(expr: &Expression<'a>) -> Option<&'a str> {
     }
 }
 
-/// The method that an expression calls.
+/// Returns the name of the method that an expression calls.
 fn method_of<'a>(expr: &Expression<'a>) -> Option<&'a str> {
     let Expression::CallExpression(call) = expr.get_inner_expression() else {
         return None;
@@ -41,7 +41,7 @@ fn method_of<'a>(expr: &Expression<'a>) -> Option<&'a str> {
     }
 }
 
-/// Where a text has a word, with what follows each.
+/// Finds a word in a text; each match yields the text after it.
 fn uses<'t>(text: &'t str, word: &str) -> impl Iterator<Item = &'t str> {
     let part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '$');
     let length = word.len();
@@ -53,7 +53,7 @@ fn uses<'t>(text: &'t str, word: &str) -> impl Iterator<Item = &'t str> {
     })
 }
 
-/// Whether what follows a name sets it, and does not read it.
+/// True if the text after a name assigns the name without reading it.
 fn is_set(after: &str) -> bool {
     let after = after.trim_start();
     let counts = ["++", "--", "+=", "-=", "*=", "/="];
@@ -72,18 +72,19 @@ impl<'a> Lowerer<'a> {
         self.find(Diagnostic::warning(code, message, ""), at, help);
     }
 
-    /// The text from a place on, as far as it is looked through.
+    /// Returns the source text of a range, cut at the scanning limit.
     fn text_from(&self, start: u32, end: u32) -> &'a str {
         let text = self.text_of(Span::new(start, end.max(start)));
         &text[..text.floor_char_boundary(MAX_TEXT)]
     }
 
-    /// Whether a variable that is only set where it is declared is the place of something.
+    /// True if a declaration stores an index, as `indexOf` returns it.
     pub(crate) fn is_place(&self, init: &Expression<'a>) -> bool {
         method_of(init).is_some_and(|name| gives(name) == Gives::Index)
     }
 
-    /// `if (index)`, where -1 is none and 0 the first.
+    /// Warns about `if (index)`: -1 means not found and is truthy, 0 is the first item and is
+    /// falsy.
     pub(crate) fn check_place(&mut self, test: &'a Expression<'a>) {
         let mut work = vec![(test, false)];
         while let Some((test, negated)) = work.pop() {
@@ -101,7 +102,7 @@ impl<'a> Lowerer<'a> {
                 inner => {
                     let of_name = name_of(inner).and_then(|name| self.lookup(name));
                     let is_name = of_name.is_some_and(|id| self.places.contains(&id));
-                    // The others are told where they are lowered.
+                    // Lowering reports the other methods.
                     let is_call = matches!(method_of(inner), Some("findIndex" | "findLastIndex"));
                     if !is_name && !is_call {
                         continue;
@@ -119,14 +120,14 @@ impl<'a> Lowerer<'a> {
         }
     }
 
-    /// Where the function at hand ends.
+    /// Returns the offset at which the current function ends.
     fn function_end(&self) -> u32 {
         let code = self.functions.get(self.current).and_then(|f| f.whole);
         code.map_or(self.source.len() as u32, |code| code.span().end)
     }
 
-    /// `const data = ...` in a block, which nothing there reads, while another `data` is read
-    /// behind it.
+    /// Warns about a variable in a block, such as `const data = ...`, that the block never reads
+    /// while code after the block reads an outer `data`.
     pub(crate) fn check_hidden(&mut self, statements: &'a [Statement<'a>]) {
         let Some(end) = statements.last().map(|last| last.span().end) else {
             return;
@@ -166,7 +167,7 @@ impl<'a> Lowerer<'a> {
         }
     }
 
-    /// `for (const x in list)`, whose `x` are numbers as texts.
+    /// Warns about `for (const x in list)`, whose `x` are indexes as texts.
     pub(crate) fn check_keys(&mut self, statement: &'a ForInStatement<'a>) {
         if self.sort_of(&statement.right) != Iterable::List {
             return;
@@ -181,7 +182,7 @@ impl<'a> Lowerer<'a> {
         let name = name.as_str();
         let span = statement.body.span();
         let body = self.text_from(span.start, span.end);
-        // Who takes the items by their numbers means it.
+        // A body that indexes the list uses the keys intentionally.
         if body.contains(&format!("[{name}]")) || body.contains(&format!("Number({name})")) {
             return;
         }
@@ -192,7 +193,7 @@ impl<'a> Lowerer<'a> {
         self.oversight(found::WRONG_KIND, message, at, help);
     }
 
-    /// `const all = xs.push(x)`, which is a number, and `all[0]` behind it.
+    /// Warns about `const all = xs.push(x)`, which is a number, if later code reads `all[0]`.
     pub(crate) fn check_length_kept(&mut self, js: &str, one: &'a VariableDeclarator<'a>) {
         let Some(init) = &one.init else { return };
         let Some(method @ ("push" | "unshift")) = method_of(init) else {
@@ -209,7 +210,7 @@ impl<'a> Lowerer<'a> {
         self.oversight(found::WRONG_KIND, message, init.span(), help);
     }
 
-    /// `for (let i = 0; i < n; i--)`, which counts away from its end.
+    /// Warns about `for (let i = 0; i < n; i--)`, which counts away from its end.
     pub(crate) fn check_direction(&mut self, statement: &'a ForStatement<'a>) {
         let (Some(update), Some(Expression::BinaryExpression(test))) =
             (&statement.update, &statement.test)
@@ -267,7 +268,7 @@ impl<'a> Lowerer<'a> {
         self.oversight(found::ENDLESS_LOOP, message, update.span(), help);
     }
 
-    /// `total = total`
+    /// Warns about `total = total`.
     pub(crate) fn check_itself(&mut self, set: &'a AssignmentExpression<'a>) {
         let AssignmentTarget::AssignmentTargetIdentifier(target) = &set.left else {
             return;
@@ -281,7 +282,7 @@ impl<'a> Lowerer<'a> {
         self.oversight(found::DROPPED_RESULT, message, set.span, help);
     }
 
-    /// `let best`, which is compared before it has a value.
+    /// Warns about `let best` that is compared before it has a value.
     pub(crate) fn check_compared(&mut self, name: &str, before: &str, after: &str, at: Span) {
         let before = before.trim_end();
         let is_order = |text: &str| {
@@ -302,7 +303,8 @@ impl<'a> Lowerer<'a> {
         self.oversight(found::CONSTANT_CONDITION, message, at, help);
     }
 
-    /// `const r = console.log(n)`, `{ y: xs.forEach(...) }`: what gives nothing.
+    /// Warns about the use of a call that returns `undefined`: `const r = console.log(n)`,
+    /// `{ y: xs.forEach(...) }`.
     pub(crate) fn check_logged(&mut self, init: &'a Expression<'a>) {
         let Expression::CallExpression(call) = init.get_inner_expression() else {
             return;
@@ -323,7 +325,7 @@ impl<'a> Lowerer<'a> {
         self.oversight(found::MISSING_RESULT, message, call.span, help);
     }
 
-    /// The same for the members of what is returned.
+    /// Warns about such calls as members of a returned object.
     pub(crate) fn check_returned_logs(&mut self, value: Option<&'a Expression<'a>>) {
         let Some(Expression::ObjectExpression(object)) =
             value.map(Expression::get_inner_expression)
@@ -337,7 +339,8 @@ impl<'a> Lowerer<'a> {
         }
     }
 
-    /// `let total = '0'`, to which numbers are added: they are joined to the text.
+    /// Warns about `let total = '0'` to which numbers are added, because `+` appends them to the
+    /// text.
     pub(crate) fn check_text_total(&mut self, js: &str, one: &'a VariableDeclarator<'a>) {
         let Some(Expression::StringLiteral(text)) = &one.init else {
             return;
@@ -353,7 +356,7 @@ impl<'a> Lowerer<'a> {
         self.oversight(found::BAD_ARITHMETIC, message, text.span, help);
     }
 
-    /// `(i, x) => xs[i]`: the first parameter is the item, the second its number.
+    /// Warns about `(i, x) => xs[i]`: the first parameter is the item, the second its index.
     pub(crate) fn check_order_of(
         &mut self,
         name: &str,
@@ -393,7 +396,7 @@ impl<'a> Lowerer<'a> {
         self.oversight(found::ODD_NAME, message, code.params().span, help);
     }
 
-    /// `const [a, b] = await Promise.all([one])`: more names than values.
+    /// Warns about `const [a, b] = await Promise.all([one])`, which has more names than values.
     pub(crate) fn check_parts(&mut self, one: &'a VariableDeclarator<'a>) {
         let (BindingPattern::ArrayPattern(names), Some(init)) = (&one.id, &one.init) else {
             return;
@@ -441,7 +444,7 @@ impl<'a> Lowerer<'a> {
         self.oversight(found::UNKNOWN_MEMBER, message, id.span, help);
     }
 
-    /// `text.split('').reverse().join`: a method that is not called.
+    /// Warns about a method that is not called: `text.split('').reverse().join`.
     pub(crate) fn check_uncalled(&mut self, member: &'a StaticMemberExpression<'a>) {
         let name = member.property.name.as_str();
         let of_call = matches!(
@@ -460,7 +463,7 @@ impl<'a> Lowerer<'a> {
         self.oversight(found::UNKNOWN_MEMBER, message, member.property.span, help);
     }
 
-    /// A call of a function with fewer arguments than it reads.
+    /// Warns about a call with fewer arguments than the function reads.
     pub(crate) fn check_arity(&mut self, function: usize, call: &'a CallExpression<'a>) {
         let Some(code) = self.functions[function].whole else {
             return;
@@ -485,7 +488,7 @@ impl<'a> Lowerer<'a> {
         let name = id.name.as_str();
         let start = parameters.span.end - span.start;
         let body = text.get(start as usize..).unwrap_or_default();
-        // A function may ask whether it was given.
+        // A function may test whether the argument was given.
         let asks = |after: &str| {
             let after = after.trim_start();
             let signs = ["??", "||", "&&", "==", "!=", "?"];

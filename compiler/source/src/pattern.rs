@@ -1,4 +1,4 @@
-//! Parameters and patterns.
+//! Lowers parameters and destructuring patterns.
 
 use crate::codes;
 use crate::iterable::Iterable;
@@ -11,12 +11,11 @@ use oxc_ast::ast::{
 };
 use oxc_span::{GetSpan, Span};
 
-/// Bytes of a source that name a value in a message.
+/// Maximum bytes of source text that name a value in a message.
 const MAX_NAME: usize = 60;
 
 impl<'a> Lowerer<'a> {
-    /// Declares the parameters of a helper: their names, and steps for defaults and
-    /// patterns.
+    /// Declares the parameters of a helper and adds steps for defaults and patterns.
     pub(crate) fn params(&mut self, code: Code<'a>, out: &mut Vec<Tree>) -> Vec<Tree> {
         if let Code::Function(function) = code
             && function.generator
@@ -75,7 +74,7 @@ impl<'a> Lowerer<'a> {
         names
     }
 
-    /// Gives a variable that is `undefined` its default.
+    /// Sets a variable that is `undefined` to its default.
     pub(crate) fn default(
         &mut self,
         name: &str,
@@ -95,7 +94,7 @@ impl<'a> Lowerer<'a> {
         out.push(crate::lower::branch(test, steps, Vec::new(), at));
     }
 
-    /// Declares the names of a pattern and sets them from a value.
+    /// Destructures a value into newly declared variables.
     pub(crate) fn bind_pattern(
         &mut self,
         pattern: &'a BindingPattern<'a>,
@@ -163,7 +162,7 @@ impl<'a> Lowerer<'a> {
                 continue;
             };
             if object.rest.is_some() && !matches!(key.kind, Kind::Text(_)) {
-                // It is read once, here and for what is left.
+                // A variable holds the key, because the rest element reads it too.
                 let text = Tree::binary("+", Tree::text("", &at), key.operand(), &at);
                 let name = self.fresh();
                 out.push(set(&name, text, &at));
@@ -191,12 +190,12 @@ impl<'a> Lowerer<'a> {
         out.push(step);
     }
 
-    /// The items of a value that JavaScript iterates: a list is itself, and what has none is an
-    /// error that names it.
+    /// Lowers a value that JavaScript iterates to its items: a list to itself, and a value
+    /// without items to an error that names it.
     pub(crate) fn items_of(&mut self, value: Value) -> Value {
         let at = value.place.clone();
         let text = self.text_of(Span::new(at.start, at.end));
-        // A pattern is no name of the value that it takes apart.
+        // A pattern is not a useful name for the value that it destructures.
         let is_name =
             text.len() <= MAX_NAME && !text.contains('\n') && !text.starts_with(['[', '{']);
         let name = if is_name { text } else { "the value" };
@@ -204,8 +203,8 @@ impl<'a> Lowerer<'a> {
         Value::node(of("Array", "items", arguments, &at))
     }
 
-    /// A match that is taken apart: where nothing matched it has no items, which is an error
-    /// that names it.
+    /// Checks a destructured match: if the pattern did not match, the match has no items, and the
+    /// error names it.
     pub(crate) fn found_match(&mut self, value: Value, out: &mut Vec<Tree>) -> Value {
         let at = value.place.clone();
         let value = self.named(value, out);
@@ -214,7 +213,8 @@ impl<'a> Lowerer<'a> {
         Value::node(Tree::conditional(is_none, none, value.operand(), &at))
     }
 
-    /// `const { a } = value`, where the value is surely a list of those if the pattern is one.
+    /// Destructures a value of a known type: an array pattern takes a pair, pairs or a match as a
+    /// list.
     pub(crate) fn bind_known(
         &mut self,
         pattern: &'a BindingPattern<'a>,
@@ -234,7 +234,7 @@ impl<'a> Lowerer<'a> {
         }
     }
 
-    /// Declares the names of a pattern and sets them to the items of a list.
+    /// Destructures the items of a list into newly declared variables.
     pub(crate) fn bind_items(
         &mut self,
         list: &'a ArrayPattern<'a>,
@@ -285,7 +285,7 @@ impl<'a> Lowerer<'a> {
         }
     }
 
-    /// The name of a property, of a literal or of a pattern.
+    /// Lowers the key of a property of an object literal or a pattern.
     pub(crate) fn key(
         &mut self,
         key: &'a PropertyKey<'a>,
@@ -311,7 +311,7 @@ impl<'a> Lowerer<'a> {
         }
     }
 
-    /// A value that is named: itself if it is a variable, else a new one.
+    /// Copies a value into a variable unless it is one.
     pub(crate) fn named(&mut self, value: Value, out: &mut Vec<Tree>) -> Value {
         if let Kind::Node(tree) = &value.kind
             && let Some(name) = tree.ident_name()
@@ -325,7 +325,7 @@ impl<'a> Lowerer<'a> {
         Value::ident(&name, &at)
     }
 
-    /// `const { a, b } = input` of the arguments of the agent.
+    /// Binds `const { a, b } = input` if `input` is the object of arguments.
     pub(crate) fn arguments_pattern(
         &mut self,
         pattern: &'a BindingPattern<'a>,
@@ -400,7 +400,7 @@ impl<'a> Lowerer<'a> {
         }
     }
 
-    /// A member of the arguments of the agent.
+    /// Reads a member of the agent's arguments.
     pub(crate) fn argument(&mut self, key: &str, at: Span) -> Value {
         let known = self.arguments.iter().find(|(_, argument)| argument == key);
         let name = match known {
@@ -420,22 +420,22 @@ impl<'a> Lowerer<'a> {
     }
 }
 
-/// Whether a value is `undefined`.
+/// Builds a test for `undefined`.
 pub(crate) fn is_undefined(value: Tree, at: &Place) -> Tree {
     Tree::binary("===", value, Tree::undefined(at), at)
 }
 
-/// Whether a value is `null` or `undefined`.
+/// Builds a test for `null` or `undefined`.
 pub(crate) fn is_missing(value: Tree, at: &Place) -> Tree {
     Tree::binary("==", value, Tree::null(at), at)
 }
 
-/// Whether it is neither.
+/// Builds a test for a value that is neither `null` nor `undefined`.
 pub(crate) fn is_there(value: Tree, at: &Place) -> Tree {
     Tree::binary("!=", value, Tree::null(at), at)
 }
 
-/// `object.key` or `object[key]`.
+/// Builds `object.key` or `object[key]`.
 pub(crate) fn member_of(object: Value, key: Value, at: &Place) -> Value {
     let is_name = match &key.kind {
         Kind::Text(text) => !text.first().is_some_and(u8::is_ascii_digit),
@@ -452,7 +452,7 @@ pub(crate) fn member_of(object: Value, key: Value, at: &Place) -> Value {
     Value::node(node)
 }
 
-/// A call of a method.
+/// Builds a call of a method.
 pub(crate) fn method(object: Tree, name: &str, arguments: Vec<Tree>, at: &Place) -> Tree {
     let fields = [
         ("object", object),
@@ -462,7 +462,7 @@ pub(crate) fn method(object: Tree, name: &str, arguments: Vec<Tree>, at: &Place)
     Tree::node("methodCall", fields, at)
 }
 
-/// A call of a function of a namespace.
+/// Builds a call of a function in a namespace.
 pub(crate) fn of(namespace: &str, name: &str, arguments: Vec<Tree>, at: &Place) -> Tree {
     method(Tree::ident(namespace, at), name, arguments, at)
 }

@@ -1,4 +1,4 @@
-//! `Promise.all` and `Promise.allSettled`: calls that are under way together.
+//! Lowers `Promise.all` and `Promise.allSettled` to concurrent calls.
 
 use crate::atom::{code_of, form_of, properties_of};
 use crate::callback::Callback;
@@ -38,7 +38,7 @@ impl<'a> Lowerer<'a> {
             return self.expr_to(only, hint, out);
         }
         let Some(answers) = self.calls_together(only, &at, out) else {
-            // One after the other: the values are the same.
+            // The items run one after the other; the values are the same.
             return match name {
                 "all" => self.expr_to(only, hint, out),
                 _ => self.settled_in_turn(only, call, hint, out),
@@ -50,7 +50,7 @@ impl<'a> Lowerer<'a> {
         }
     }
 
-    /// A `callAll` of the calls, if they are calls of atoms: the variable of its answers.
+    /// Lowers calls of atoms to one `callAll` step and returns the variable of its answers.
     fn calls_together(
         &mut self,
         list: &'a Expression<'a>,
@@ -92,7 +92,8 @@ impl<'a> Lowerer<'a> {
         Some(answers)
     }
 
-    /// The calls that a callback makes of inputs that it computes: those first.
+    /// Lowers the calls of a callback that computes their inputs: a loop computes all inputs
+    /// first.
     fn calls_with_inputs(
         &mut self,
         items: &'a Expression<'a>,
@@ -145,7 +146,7 @@ impl<'a> Lowerer<'a> {
         Some(answers)
     }
 
-    /// `Promise.allSettled` of what is done one after the other.
+    /// Lowers `Promise.allSettled` of items that run one after the other.
     fn settled_in_turn(
         &mut self,
         only: &'a Expression<'a>,
@@ -206,7 +207,7 @@ impl<'a> Lowerer<'a> {
         Value::undefined(&at)
     }
 
-    /// Steps whose error is one of the answers.
+    /// Builds a `try` that appends the error of the steps to the outcomes.
     fn settling(&mut self, steps: Vec<Tree>, list: &str, at: &Place) -> Tree {
         let error = self.fresh();
         let item = rejected(Value::ident(&error, at), at);
@@ -222,7 +223,7 @@ impl<'a> Lowerer<'a> {
         Tree::step("try", inputs, at)
     }
 
-    /// The calls of a list, if it has nothing else.
+    /// Returns the calls of a list if all items are calls of atoms.
     fn calls_of(
         &mut self,
         array: &'a ArrayExpression<'a>,
@@ -244,7 +245,7 @@ impl<'a> Lowerer<'a> {
         Some(Tree::list(steps, at))
     }
 
-    /// The call of an atom that a callback of one parameter makes.
+    /// Returns the call of an atom that a callback of one parameter makes.
     fn each_call(
         &self,
         code: Code<'a>,
@@ -263,7 +264,7 @@ impl<'a> Lowerer<'a> {
         self.each_call(code).is_some()
     }
 
-    /// The name of an item and the call for it.
+    /// Sets the item's name and the call of each item in the `callAll` step.
     fn call_for_each(&mut self, code: Code<'a>, step: &mut Tree) {
         let Some((item, op, call)) = self.each_call(code) else {
             return;
@@ -282,8 +283,8 @@ impl<'a> Lowerer<'a> {
         step.put("call", call.unwrap_or_else(|| Tree::null(&at)));
     }
 
-    /// `callAll({ calls: [a(...), b(...)] })`, or with `items` and a callback `call`: the
-    /// answers as they are, each with a value or an error.
+    /// Lowers `callAll({ calls: [a(...), b(...)] })`, or with `items` and a callback `call`. The
+    /// answers stay raw: each has a value or an error.
     pub(crate) fn call_all(
         &mut self,
         call: &'a CallExpression<'a>,
@@ -340,7 +341,7 @@ impl<'a> Lowerer<'a> {
         self.atom_of(element.as_expression()?)
     }
 
-    /// The call of an atom that an expression is.
+    /// Returns the call if an expression calls an atom.
     pub(crate) fn atom_of(
         &self,
         expr: &'a Expression<'a>,
@@ -364,7 +365,7 @@ impl<'a> Lowerer<'a> {
         is_atom.then_some((op, call))
     }
 
-    /// The values of answers, or the error of the first that failed.
+    /// Takes the values of the answers, or throws the first error in list order.
     fn all_values(
         &mut self,
         answers: &str,
@@ -429,7 +430,7 @@ fn object(members: [(&str, Value); 2], at: &Place) -> Value {
     Value::new(Kind::Map(members.collect()), at)
 }
 
-/// What `Promise.allSettled` gives for a value.
+/// Builds the outcome of `Promise.allSettled` for a value.
 pub(crate) fn fulfilled(value: Value, at: &Place) -> Value {
     object(
         [("status", Value::text("fulfilled", at)), ("value", value)],
@@ -437,7 +438,7 @@ pub(crate) fn fulfilled(value: Value, at: &Place) -> Value {
     )
 }
 
-/// And for an error with this message.
+/// Builds the outcome of `Promise.allSettled` for an error with this message.
 fn rejected(message: Value, at: &Place) -> Value {
     let reason = Value::new(Kind::Map(vec![(b"message".to_vec(), message)]), at);
     object(
@@ -451,7 +452,7 @@ fn has_error(answer: &str, at: &Place) -> Tree {
     of("Object", "hasOwn", arguments, at)
 }
 
-/// Whether an input of a call calls something itself, which would be a step before it.
+/// True if an input contains a call, which would become a step before the atom.
 fn has_calls(call: &CallExpression<'_>) -> bool {
     let [Argument::ObjectExpression(object)] = &call.arguments[..] else {
         return true;
@@ -480,7 +481,6 @@ fn is_call(expr: &Expression<'_>) -> bool {
 }
 
 impl<'a> Code<'a> {
-    /// Where the code stands.
     pub(crate) fn span(self) -> oxc_span::Span {
         match self {
             Code::Function(function) => function.span,

@@ -1,9 +1,9 @@
-//! Names, texts and keys as JavaScript and expression texts write them.
+//! Writes names, texts and keys in the syntax of JavaScript and of expression texts.
 
 use a99_core::json::{Document, Kind, NodeId, write_js_number};
 use a99_core::text::surrogate_at;
 
-/// Whether a text is a name as it stands behind a dot.
+/// True if a text can be a member name after a dot.
 pub(crate) fn is_name(text: &[u8]) -> bool {
     let Ok(text) = str::from_utf8(text) else {
         return false;
@@ -13,7 +13,8 @@ pub(crate) fn is_name(text: &[u8]) -> bool {
     chars.next().is_some_and(begins) && chars.all(|c| begins(c) || c.is_ascii_digit())
 }
 
-/// A text in quotes. JavaScript ends lines at U+2028 and U+2029 outside of texts only.
+/// Writes a text in quotes. In JavaScript, U+2028 and U+2029 end lines in code, but not in string
+/// literals.
 pub(crate) fn quoted(text: &[u8], out: &mut Vec<u8>) {
     out.push(b'\'');
     let mut done = 0;
@@ -27,7 +28,7 @@ pub(crate) fn quoted(text: &[u8], out: &mut Vec<u8>) {
             b'\t' => out.extend(b"\\t"),
             b'\'' | b'\\' => out.extend([b'\\', byte]),
             _ => match surrogate_at(&text[at..]) {
-                // Only in JavaScript: texts have none that is alone.
+                // Only JavaScript has lone surrogates; expression texts do not.
                 Some(unit) => {
                     out.extend(format!("\\u{unit:04x}").bytes());
                     done = at + 3;
@@ -39,7 +40,7 @@ pub(crate) fn quoted(text: &[u8], out: &mut Vec<u8>) {
     out.push(b'\'');
 }
 
-/// The key of an object.
+/// Writes the key of an object.
 pub(crate) fn property_key(key: &[u8], out: &mut Vec<u8>) {
     match is_name(key) {
         true => out.extend(key),
@@ -47,7 +48,7 @@ pub(crate) fn property_key(key: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// A literal.
+/// Writes a literal.
 pub(crate) fn constant(doc: &Document, value: NodeId, out: &mut Vec<u8>) {
     match doc.kind(value) {
         Kind::Bool(true) => out.extend(b"true"),

@@ -1,4 +1,4 @@
-//! `reduce`.
+//! Lowers `reduce`.
 
 use crate::callback::Callback;
 use crate::control::fail;
@@ -55,7 +55,7 @@ impl<'a> Lowerer<'a> {
         Value::ident(&total, &at)
     }
 
-    /// Numbers the items of a callback from 1, as the first one was taken before.
+    /// Counts the items of a callback from 1, because the first item is the initial value.
     fn count_from_one(&mut self, turn: &mut Turn<'a>, at: &Place) {
         let counts = turn.names.get_mut(1);
         if let Some(name) = counts {
@@ -66,7 +66,7 @@ impl<'a> Lowerer<'a> {
         }
     }
 
-    /// Gives a parameter of the callback at hand the name of another variable.
+    /// Renames the variable of a parameter of the current callback.
     fn rename_param(&mut self, from: &str, to: &str) {
         let top = self.scopes.last().into_iter().flat_map(HashMap::values);
         let id = top.copied().find(|id| self.bindings[*id].name == from);
@@ -75,7 +75,7 @@ impl<'a> Lowerer<'a> {
         }
     }
 
-    /// The first item and the others, of a list that must not be empty.
+    /// Splits a list into its first item and the rest; an empty list is an error.
     fn first_and_rest(
         &mut self,
         items: Value,
@@ -86,7 +86,8 @@ impl<'a> Lowerer<'a> {
         let items = self.named(items, out);
         let length = member_of(items.clone(), Value::text("length", at), at).operand();
         let message = Value::text("Reduce of empty array with no initial value", at);
-        // What has no length has no items, which is told where it fails alone.
+        // A value without `length` also counts as empty; if it is not a list, the missing method
+        // is the error.
         let mut none = Vec::new();
         if !self.is_list_of(call) {
             self.checked_list(items.clone(), call, &mut none);

@@ -1,4 +1,4 @@
-//! Regular expression literals, where methods take them.
+//! Lowers methods that take regular expression literals.
 
 use crate::expr::Hint;
 use crate::lower::{After, Lowerer, branch, for_each, place, set};
@@ -9,7 +9,8 @@ use oxc_ast::ast::{Argument, CallExpression, Expression, RegExpFlags, RegExpLite
 use oxc_span::{GetSpan, Span};
 
 impl<'a> Lowerer<'a> {
-    /// A method of a regular expression, or of a text that is given one.
+    /// Lowers a method of a regular expression, or of a text with a regular expression as
+    /// argument.
     pub(crate) fn regex_method(
         &mut self,
         (object, given): (&'a Expression<'a>, Option<Value>),
@@ -82,7 +83,7 @@ impl<'a> Lowerer<'a> {
         })
     }
 
-    /// The literal that an expression is, or that the constant of this name is.
+    /// Returns the literal of an expression: written inline, or in the constant of this name.
     pub(crate) fn regex_of(&self, expr: &'a Expression<'a>) -> Option<&'a RegExpLiteral<'a>> {
         match expr.get_inner_expression() {
             Expression::RegExpLiteral(regex) => Some(regex),
@@ -94,7 +95,7 @@ impl<'a> Lowerer<'a> {
         }
     }
 
-    /// A step of an atom for regular expressions.
+    /// Builds a step of an atom for regular expressions.
     fn step(
         &mut self,
         op: &'static str,
@@ -113,8 +114,8 @@ impl<'a> Lowerer<'a> {
         step
     }
 
-    /// Counts the work of a pattern, which stands wherever its constant is used, and refuses
-    /// names of groups that no member may have.
+    /// Counts the work of a pattern, which is repeated for each use of its constant, and refuses
+    /// group names that are forbidden as members.
     pub(crate) fn bounded(&mut self, regex: &'a RegExpLiteral<'a>, op: &str) {
         let pattern = regex.regex.pattern.text.as_str();
         if let Some((what, help)) = looks_elsewhere(pattern) {
@@ -129,7 +130,7 @@ impl<'a> Lowerer<'a> {
         }
     }
 
-    /// What such an atom gives, in a variable of its own.
+    /// Adds such a step and returns its result in a new variable.
     fn found(
         &mut self,
         op: &'static str,
@@ -142,7 +143,7 @@ impl<'a> Lowerer<'a> {
         self.result(step, true, Hint::None, out)
     }
 
-    /// The flags that atoms take.
+    /// Returns the flags that the atoms accept.
     pub(crate) fn flags(&mut self, regex: &'a RegExpLiteral<'a>, with_all: bool) -> String {
         let flags = regex.regex.flags;
         let known = RegExpFlags::G | RegExpFlags::I | RegExpFlags::M | RegExpFlags::S;
@@ -175,7 +176,7 @@ impl<'a> Lowerer<'a> {
             self.unsupported(regex.span, "`test` with the flag `g`", help);
         }
         if regex.regex.flags.is_empty() {
-            // It gives no groups, so that their names do not matter.
+            // `regexReplace` returns no groups, so group names do not matter.
             self.bounded(regex, "regexReplace");
             let inputs = [
                 (
@@ -190,7 +191,7 @@ impl<'a> Lowerer<'a> {
         Value::node(Tree::binary("!==", found.operand(), Tree::null(&at), &at))
     }
 
-    /// The first match, as the list that JavaScript gives, with its other members.
+    /// Lowers to the first match, with the members of JavaScript's match.
     fn first(
         &mut self,
         regex: &'a RegExpLiteral<'a>,
@@ -209,7 +210,7 @@ impl<'a> Lowerer<'a> {
         ))
     }
 
-    /// The texts of all matches, `null` if there are none.
+    /// Lowers to the texts of all matches, or `null` without a match.
     fn all(
         &mut self,
         regex: &'a RegExpLiteral<'a>,
@@ -309,7 +310,8 @@ impl<'a> Lowerer<'a> {
         self.result(step, true, hint, out)
     }
 
-    /// `text.split(/(a)|b/)`: what stands between the matches, and the groups of each.
+    /// Lowers `text.split(/(a)|b/)` to the texts between the matches and the groups of each
+    /// match.
     fn split_with_groups(
         &mut self,
         regex: &'a RegExpLiteral<'a>,
@@ -340,13 +342,14 @@ impl<'a> Lowerer<'a> {
             self.after(&After::Push(list.clone()), Value::node(group), &mut steps);
         }
         steps.push(set(&end, behind.clone(), &at));
-        // Nothing is taken out at the end of the text, nor where the last match ended.
+        // An empty match splits neither at the end of the text nor at the end of the previous
+        // match.
         let inside = binary("<", start.operand(), length(text.clone()));
         let goes_on = binary(">", behind, Tree::ident(&end, &at));
         let test = Tree::logical("&&", inside, goes_on, &at);
         let body = vec![branch(test, steps, Vec::new(), &at)];
         out.push(for_each(found.clone().resolved(), &item, None, body, &at));
-        // A text without characters that matches has no parts.
+        // An empty text that matches has no parts.
         let last = vec![Tree::ident(&end, &at)];
         let last = Value::node(method(text.clone().operand(), "slice", last, &at));
         let mut steps = Vec::new();
@@ -357,7 +360,7 @@ impl<'a> Lowerer<'a> {
         Value::ident(&list, &at)
     }
 
-    /// What is put in place of matches: a text.
+    /// Lowers the replacement of matches, which is a text.
     fn replacement(
         &mut self,
         rest: &[&'a Expression<'a>],
@@ -380,7 +383,7 @@ impl<'a> Lowerer<'a> {
     }
 }
 
-/// A pattern that matches this text alone.
+/// Returns a pattern that matches exactly this text.
 pub(crate) fn escaped(text: &str) -> String {
     let mut pattern = String::new();
     for c in text.chars() {
@@ -392,8 +395,8 @@ pub(crate) fn escaped(text: &str) -> String {
     pattern
 }
 
-/// What of a pattern looks around or back, and the form that works: patterns are matched in
-/// linear time.
+/// Finds look-around and back-references in a pattern, with the advice for each: patterns are
+/// matched in linear time.
 fn looks_elsewhere(pattern: &str) -> Option<(&'static str, &'static str)> {
     const AHEAD: &str = "thousands are set apart by `n.toLocaleString('en-US')`; else match what \
                          follows, too, and put it back by `$1`, or test with two patterns";
@@ -427,7 +430,7 @@ fn looks_elsewhere(pattern: &str) -> Option<(&'static str, &'static str)> {
     None
 }
 
-/// The names of the groups of a pattern that capture, in their order.
+/// Returns the names of a pattern's capturing groups in order.
 pub(crate) fn groups(pattern: &str) -> Vec<Option<&str>> {
     let (mut escaped, mut class) = (false, false);
     let mut found = Vec::new();
@@ -452,8 +455,8 @@ pub(crate) fn groups(pattern: &str) -> Vec<Option<&str>> {
     found
 }
 
-/// A match with the members that JavaScript's list of it has: the text and the groups by
-/// number, `index`, `groups`, `length`. Groups that took no part are `undefined`.
+/// Builds a match with the members of JavaScript's match: the text and the groups by number,
+/// `index`, `groups`, `length`. Unmatched groups are `undefined`.
 fn as_match(found: &Value, regex: &RegExpLiteral<'_>, at: &Place) -> Tree {
     let part = |key: &str| member_of(found.clone(), Value::text(key, at), at);
     let given = |part: Value| {

@@ -1,4 +1,4 @@
-//! The texts that methods with regular expressions are called of, and `replace` with a callback.
+//! Lowers the receivers of regular expression methods, and `replace` with a callback.
 
 use crate::expr::Hint;
 use crate::iterable::Iterable;
@@ -21,8 +21,8 @@ const METHODS: [&str; 6] = [
 ];
 
 impl<'a> Lowerer<'a> {
-    /// The text that such a method is called of, or one that was evaluated before. Atoms would
-    /// take other values as texts, so these get the error of the method.
+    /// Lowers the receiver of such a method, or checks one that is already evaluated. The atoms
+    /// would convert other values to text, so these values fail like the method.
     pub(crate) fn receiver(
         &mut self,
         (object, given): (&'a Expression<'a>, Option<Value>),
@@ -46,7 +46,7 @@ impl<'a> Lowerer<'a> {
         value
     }
 
-    /// `text?.replace(/a/, "b")`: nothing without a text.
+    /// Lowers `text?.replace(/a/, "b")`, which is `undefined` without a text.
     pub(crate) fn optional_regex(
         &mut self,
         object: &'a Expression<'a>,
@@ -80,7 +80,7 @@ impl<'a> Lowerer<'a> {
         Some(Value::ident(&result, &at))
     }
 
-    /// `text.replace(pattern, (match, group) => ...)`: a loop over the matches.
+    /// Lowers `text.replace(pattern, (match, group) => ...)` to a loop over the matches.
     pub(crate) fn replaced_by_calls(
         &mut self,
         (object, receiver): (&'a Expression<'a>, Option<Value>),
@@ -120,7 +120,7 @@ impl<'a> Lowerer<'a> {
             }
         };
         let text = self.receiver((object, receiver), call, out);
-        // A copy: the callback may set the variable.
+        // Copies the text, because the callback may set the variable.
         let copy = self.fresh();
         out.push(set(&copy, text.resolved(), &at));
         let text = Value::ident(&copy, &at);

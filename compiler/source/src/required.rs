@@ -1,10 +1,10 @@
-//! Arguments that a program takes for given.
+//! Finds the arguments that a program requires.
 
 use crate::lower::Lowerer;
 
 impl Lowerer<'_> {
-    /// The names of arguments in the pattern of an agent without types, with their places, but
-    /// for those that are tested somewhere: a program that does so can do without them.
+    /// Returns the arguments in the pattern of an agent without types, with their offsets, except
+    /// those that the source tests: a program with a test works without the argument.
     pub(crate) fn required_arguments(&self) -> Vec<(String, u32)> {
         let named = self.named_arguments.iter().filter(|(_, at)| {
             let variable = self.scoping.variable(*at);

@@ -1,7 +1,7 @@
-//! Which declaration each name of a source stands for, by the scoping rules of JavaScript.
+//! Resolves each name of a source to its declaration by the scoping rules of JavaScript.
 //!
-//! Two variables of one name have nothing in common: what one is set to, or used for, says
-//! nothing about the other.
+//! Facts are per variable: assignments and uses of one variable do not affect another variable
+//! with the same name.
 
 use a99_core::builtins::only_reads_lists;
 use hashbrown::{HashMap, HashSet};
@@ -21,28 +21,28 @@ use std::cell::Cell;
 /// A variable, parameter or function of a source.
 #[derive(Default)]
 pub(crate) struct Variable {
-    /// Where its name stands, the declaration included, in the order of the source.
+    /// Offsets of the name, its declaration included, in the order of the source.
     pub(crate) places: Vec<u32>,
-    /// Whether something sets it other than its declaration.
+    /// True if code other than the declaration sets it.
     pub(crate) is_set: bool,
-    /// Whether it is the parameter of a `catch`.
+    /// True for the parameter of a `catch`.
     pub(crate) is_caught: bool,
 }
 
-/// The variables of a source.
+/// Variables of a source and the facts about their uses.
 #[derive(Default)]
 pub(crate) struct Scoping {
     variables: Vec<Variable>,
-    /// The variable of each place.
+    /// Variable of each offset.
     at: HashMap<u32, usize>,
-    /// Places of names whose lists are only read there.
+    /// Offsets of names at which a list is only read.
     read: HashSet<u32>,
-    /// Places of names where it is asked what the value is, or whether there is one.
+    /// Offsets of names whose value or presence the source tests.
     asked: HashSet<u32>,
 }
 
 impl Scoping {
-    /// Reads a syntax tree, recursing as deep as it nests.
+    /// Resolves the names of a syntax tree; the recursion is as deep as the tree.
     pub(crate) fn read(program: &Program<'_>) -> Scoping {
         let mut reader = Reader::default();
         reader.visit_program(program);
@@ -53,13 +53,13 @@ impl Scoping {
         scoping
     }
 
-    /// The variable whose name stands at this byte.
+    /// Returns the variable whose name is at this offset.
     pub(crate) fn variable(&self, at: u32) -> Option<&Variable> {
         self.variables.get(*self.at.get(&at)?)
     }
 
-    /// Whether something asks what is in the variable that is declared here: a condition, a
-    /// comparison, a default, or a check by a function.
+    /// True if the source tests the variable that is declared here: in a condition, a comparison,
+    /// a default, or a check by a function.
     pub(crate) fn is_asked(&self, at: u32) -> bool {
         self.variable(at).is_none_or(|variable| {
             let mut places = variable.places.iter();
@@ -67,7 +67,7 @@ impl Scoping {
         })
     }
 
-    /// Whether nothing changes the list in the variable that is declared here, or hands it on.
+    /// True if no code changes the list in the variable that is declared here, or passes it on.
     pub(crate) fn is_only_read(&self, at: u32) -> bool {
         self.variable(at).is_some_and(|variable| {
             let mut others = variable.places.iter().filter(|place| **place != at);
@@ -75,13 +75,13 @@ impl Scoping {
         })
     }
 
-    /// Whether the variable that is declared here may be set elsewhere.
+    /// True if code other than the declaration may set the variable that is declared here.
     pub(crate) fn is_set(&self, at: u32) -> bool {
         self.variable(at).is_none_or(|variable| variable.is_set)
     }
 }
 
-/// A name that is read or set, until the scope that declares it ends.
+/// A name that is read or set, pending until the scope that declares it ends.
 struct Use<'a> {
     name: &'a str,
     at: u32,
@@ -90,7 +90,7 @@ struct Use<'a> {
 
 #[derive(Default)]
 struct Scope<'a> {
-    /// Whether `var` declares here.
+    /// True for a scope in which `var` declares.
     is_function: bool,
     names: HashMap<&'a str, usize>,
     uses: Vec<Use<'a>>,
@@ -100,10 +100,10 @@ struct Scope<'a> {
 struct Reader<'a> {
     scopes: Vec<Scope<'a>>,
     scoping: Scoping,
-    /// Whether the pattern at hand is that of a `var`, or of a `catch`.
+    /// True while visiting the pattern of a `var`, or of a `catch`.
     is_var: bool,
     is_caught: bool,
-    /// The name of a function that its surroundings declare.
+    /// Name of a function declaration, which the enclosing scope declares.
     declared: Option<u32>,
 }
 
@@ -124,21 +124,21 @@ impl<'a> Reader<'a> {
         self.scoping.at.insert(id.span.start, number);
     }
 
-    /// Notes a name that is asked what it is. Of what has another name that may ask.
+    /// Records a test of a name. If the value has an alias, that may test it, too.
     fn ask(&mut self, expr: &Expression<'a>) {
         if let Expression::Identifier(id) = expr.get_inner_expression() {
             self.scoping.asked.insert(id.span.start);
         }
     }
 
-    /// Notes a name whose list is only read.
+    /// Records a name whose list is only read.
     fn reads(&mut self, expr: &Expression<'a>) {
         if let Expression::Identifier(id) = expr.get_inner_expression() {
             self.scoping.read.insert(id.span.start);
         }
     }
 
-    /// The same of the receiver of these methods.
+    /// Records the receiver of a call of these methods as only read.
     fn reads_by(&mut self, call: &CallExpression<'a>, methods: impl Fn(&str) -> bool) {
         if let Expression::StaticMemberExpression(member) = call.callee.get_inner_expression()
             && methods(member.property.name.as_str())

@@ -1,4 +1,4 @@
-//! Slips: what is JavaScript, and hardly what its author means.
+//! Warns about valid JavaScript that its author hardly intends.
 
 use crate::callback::Callback;
 use crate::code::only_expression;
@@ -9,7 +9,7 @@ use oxc_ast::ast::{BinaryExpression, CallExpression, Expression, Statement};
 use oxc_span::{GetSpan as _, Span};
 
 impl<'a> Lowerer<'a> {
-    /// `!key in object`, where `!` belongs to the key alone.
+    /// Warns about `!key in object`, in which `!` applies to the key alone.
     pub(crate) fn check_negated(&mut self, binary: &'a BinaryExpression<'a>) {
         let Expression::UnaryExpression(unary) = &binary.left else {
             return;
@@ -31,7 +31,7 @@ impl<'a> Lowerer<'a> {
         );
     }
 
-    /// A value that a statement makes and nobody takes.
+    /// Warns about a statement whose value is unused.
     pub(crate) fn check_dropped(&mut self, expr: &'a Expression<'a>) {
         let (what, help) = match expr {
             Expression::StaticMemberExpression(member)
@@ -93,7 +93,7 @@ impl<'a> Lowerer<'a> {
         );
     }
 
-    /// A callback whose value is taken, and which gives none.
+    /// Warns about a callback without a return value whose value is used.
     pub(crate) fn check_gives(&mut self, name: &str, callback: Callback<'a>, at: Span) {
         let Callback::Code(code) = callback else {
             return;
@@ -121,7 +121,7 @@ impl<'a> Lowerer<'a> {
         );
     }
 
-    /// A comparison that says true or false, where a number is asked for.
+    /// Warns about a comparison that returns a boolean instead of a number.
     pub(crate) fn check_order(&mut self, code: Code<'a>) {
         let Some(Expression::BinaryExpression(binary)) = only_expression(code) else {
             return;
@@ -145,12 +145,12 @@ impl<'a> Lowerer<'a> {
         );
     }
 
-    /// A callback of `forEach` that returns a value, which nobody takes.
+    /// Warns about a callback of `forEach` that returns a value, which is discarded.
     pub(crate) fn check_returned(&mut self, code: Code<'a>) {
         let span = code.span();
         let text = self.source.get(span.start as usize..span.end as usize);
         let text = text.unwrap_or_default();
-        // What is in another function is its own matter.
+        // A nested function may return values.
         if text.matches("=>").count() + text.matches("function").count() > 1 {
             return;
         }
@@ -170,7 +170,7 @@ impl<'a> Lowerer<'a> {
         );
     }
 
-    /// `let total`, to which something is added before it has a value.
+    /// Warns about `let total` that is added to before it has a value.
     pub(crate) fn check_no_value(&mut self, statements: &'a [Statement<'a>]) {
         for statement in statements {
             let Statement::VariableDeclaration(declaration) = statement else {
@@ -216,7 +216,7 @@ impl<'a> Lowerer<'a> {
         }
     }
 
-    /// `return` at the end of a line, whose value stands in the next one.
+    /// Warns about `return` at the end of a line whose value is on the next line.
     pub(crate) fn check_bare_return(&mut self, statements: &'a [Statement<'a>]) {
         for pair in statements.windows(2) {
             let [Statement::ReturnStatement(first), second] = pair else {

@@ -1,4 +1,4 @@
-//! `sort` and `toSorted` with a comparison.
+//! Lowers `sort` and `toSorted` with a comparison.
 
 use crate::callback::Callback;
 use crate::code::only_expression;
@@ -11,9 +11,9 @@ use a99_core::builtins::gives_new_list;
 use oxc_span::Span;
 
 impl<'a> Lowerer<'a> {
-    /// `sort` and `toSorted` with a comparison: a stable insertion by halves, which asks as
-    /// V8 does for lists of less than 64 items, so that comparisons that contradict
-    /// themselves (of NaN) give the same order.
+    /// Lowers a stable binary insertion sort. It calls the comparison like V8 does for lists of
+    /// less than 64 items, so that inconsistent comparisons (such as those of NaN) give the same
+    /// order.
     pub(crate) fn sort(
         &mut self,
         name: &str,
@@ -46,7 +46,8 @@ impl<'a> Lowerer<'a> {
         let probe = Tree::conditional(ident(&run), end, half, &at);
         let mut body = vec![set(&middle, probe, &at)];
         let other = member_of(Value::ident(&sorted, &at), Value::ident(&middle, &at), &at);
-        // The later item comes first, as in V8: what a comparison says of equal items counts.
+        // The later item is the first argument, as in V8, because the order depends on the
+        // results for equal items.
         let order = self.compare(callback, Value::ident(&item, &at), other, span, &mut body);
         let (order, less) = match order.kind {
             Kind::Node(tree) if tree.ident_name().is_some() => (None, tree),
@@ -59,7 +60,7 @@ impl<'a> Lowerer<'a> {
         let less = binary("<", less, number(0.0));
         let up = set(&low, binary("+", ident(&middle), number(1.0)), &at);
         let down = set(&high, ident(&middle), &at);
-        // The first items that ascend, or that descend, stay in their order or turn round.
+        // The initial ascending run stays, and a descending one is reversed.
         let ends = || vec![set(&run, number(0.0), &at)];
         let descends = vec![set(&run, number(-1.0), &at), set(&high, number(0.0), &at)];
         let many = binary(">", ident(&high), number(1.0));
@@ -104,7 +105,7 @@ impl<'a> Lowerer<'a> {
         items
     }
 
-    /// The value of a comparison of two items.
+    /// Evaluates the comparison of two items.
     fn compare(
         &mut self,
         callback: Callback<'a>,
@@ -117,7 +118,7 @@ impl<'a> Lowerer<'a> {
         if let Callback::Code(code) = callback
             && only_expression(code).is_none()
         {
-            // Statements with `return` in them: a function of its own.
+            // Statements with `return` become a separate helper.
             let function = self.add_function("compare", code, span, true);
             self.function(function);
             let both = self.with_rest(function, vec![left, right], &at);
@@ -137,7 +138,7 @@ impl<'a> Lowerer<'a> {
         order.unwrap_or_else(|| Value::number(0.0, &at))
     }
 
-    /// Whether nobody else has the list.
+    /// True if the list has no alias.
     fn is_new_list(&self, value: &Value) -> bool {
         let Kind::Node(tree) = &value.kind else {
             return true;

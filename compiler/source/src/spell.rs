@@ -1,9 +1,9 @@
-//! Expression nodes as texts: of the dialect that programs of version 4 read (language
-//! section 3.10), and of JavaScript.
+//! Writes expression nodes as text, in two dialects: expression texts of version 4 programs
+//! (language section 3.10), and JavaScript.
 //!
-//! Both have the same operators with the same precedence. A text has a node for each part of it,
-//! also for its literals, so a node with an operand that is none is not spelled: it would
-//! cost more.
+//! Both dialects have the same operators with the same precedence. Each part of a text becomes a
+//! node, literals included. A node with a plain value as an operand is not spelled, because its
+//! text would cost more.
 
 use a99_core::builtins::{CallContext, Global, global, is_forbidden, is_function_in, is_method_in};
 use a99_core::json::{Document, Kind, NodeId};
@@ -11,16 +11,16 @@ use a99_core::text::surrogate_at;
 
 pub(crate) use crate::quote::{is_name, property_key, quoted};
 
-/// Bytes of one text, of those that may be 64 KiB long.
+/// Maximum bytes of one expression text; texts may be 64 KiB long.
 const MAX_TEXT: u32 = 60 << 10;
 
-/// Bytes of an expression of a source.
+/// Maximum bytes of one JavaScript expression.
 const MAX_SOURCE: u32 = 1 << 20;
 
-/// Levels of lists and objects in each other, of which a node has three at most.
+/// Maximum levels of nested lists and objects; a node has at most three.
 const MAX_LEVELS: u16 = 600;
 
-/// Precedence: the ternary, `||` and `??`, ..., members and names.
+/// Precedence levels: the ternary, `||` and `??`, ..., members and names.
 const TERNARY: u8 = 0;
 const OR: u8 = 1;
 const AND: u8 = 2;
@@ -30,11 +30,11 @@ const SUM: u8 = 9;
 const PRODUCT: u8 = 10;
 const POWER: u8 = 11;
 const UNARY: u8 = 12;
-/// A number, behind which no dot may stand.
+/// A number: a dot must not follow it directly.
 const NUMBER: u8 = 13;
 pub(crate) const PRIMARY: u8 = 14;
 
-/// Words that are no names in a text.
+/// Reserved words of expression texts.
 const WORDS: [&str; 35] = [
     "true",
     "false",
@@ -73,7 +73,7 @@ const WORDS: [&str; 35] = [
     "case",
 ];
 
-/// The precedence of an operator.
+/// Returns the precedence of an operator.
 fn operator(op: &[u8]) -> Option<u8> {
     Some(match op {
         b"||" | b"??" => OR,
@@ -87,25 +87,25 @@ fn operator(op: &[u8]) -> Option<u8> {
     })
 }
 
-/// What the texts are for.
+/// Dialect of the spelled texts.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Dialect {
-    /// Programs of version 4.
+    /// Expression texts of version 4 programs.
     Texts,
-    /// Sources.
+    /// JavaScript expressions of sources.
     JavaScript,
 }
 
-/// Writes a name where it stands.
+/// Callback that writes the name of a variable at its place.
 pub(crate) type Names<'n> = dyn FnMut(&[u8], &mut Vec<u8>) + 'n;
 
-/// The nodes of a document that can be spelled.
+/// Spells the expression nodes of a document as text.
 pub(crate) struct Speller<'d> {
     pub(crate) doc: &'d Document,
     dialect: Dialect,
-    /// Whether the program is of version 4.
+    /// True for a program of version 4.
     is_current: bool,
-    /// Bytes of the text of each node; 0 for one that cannot be spelled.
+    /// Bytes of the text of each node; 0 if the node cannot be spelled.
     sizes: Vec<u32>,
 }
 
@@ -124,7 +124,7 @@ impl<'d> Speller<'d> {
             Dialect::JavaScript => MAX_SOURCE,
         };
         let mut levels = vec![0_u16; count];
-        // What is inside of a node has a larger number.
+        // Descendants of a node have larger numbers.
         for at in (0..count as u32).rev() {
             let node = NodeId(at);
             let items = doc
@@ -140,7 +140,7 @@ impl<'d> Speller<'d> {
         speller
     }
 
-    /// Whether the node is an expression that can be spelled.
+    /// True if the node is an expression that can be spelled.
     pub(crate) fn can(&self, node: NodeId) -> bool {
         self.sizes
             .get(node.0 as usize)
@@ -174,7 +174,7 @@ impl<'d> Speller<'d> {
         self.dialect == Dialect::JavaScript
     }
 
-    /// The same of data, which only JavaScript has as an operand.
+    /// Estimates the bytes of plain data, which only JavaScript accepts as an operand.
     fn data(&self, node: NodeId) -> Option<u32> {
         let doc = self.doc;
         let size = match doc.kind(node) {
@@ -200,7 +200,7 @@ impl<'d> Speller<'d> {
         })
     }
 
-    /// About how long the text of a node is, if it can be spelled.
+    /// Estimates the bytes of a node's text; `None` if it cannot be spelled.
     fn size(&self, node: NodeId) -> Option<u32> {
         let doc = self.doc;
         let Some(tag) = self.str(node, "$expr") else {
@@ -221,7 +221,7 @@ impl<'d> Speller<'d> {
                     return None;
                 }
                 let size = match doc.str(property) {
-                    // Older programs refuse such members, whatever has them (D68).
+                    // Older programs refuse forbidden names on every object (D68).
                     Some(name) if is_forbidden(name) && self.is_script() && !self.is_current => {
                         return None;
                     }
@@ -270,7 +270,7 @@ impl<'d> Speller<'d> {
                 if !is_method_in(method, self.context()) || self.takes_callback(node, method) {
                     return None;
                 }
-                // That of a source is `new Date(value)`.
+                // A source writes this call as `new Date(value)`.
                 let arguments = doc.get(node, "arguments");
                 let is_one = arguments.is_some_and(|list| doc.len(list) == 1);
                 if self.is_date(node) && !(is_one && doc.get(node, "optional").is_none()) {
@@ -282,7 +282,7 @@ impl<'d> Speller<'d> {
             }
             _ => return None,
         };
-        // What else it holds would be lost.
+        // Spelling the node would lose unknown members.
         let is_known = |key: &[u8]| key == b"$expr" || fields.iter().any(|f| f.as_bytes() == key);
         let only = doc.members(node).all(|(key, _)| is_known(key));
         only.then_some(size.saturating_add(1))
@@ -295,7 +295,7 @@ impl<'d> Speller<'d> {
         }
     }
 
-    /// Whether a method would be given a callback, which no node is.
+    /// True if a source would read an argument of the call as a callback; no node is a callback.
     fn takes_callback(&self, node: NodeId, method: &str) -> bool {
         let arguments = self.doc.get(node, "arguments");
         let count = arguments.map_or(0, |list| self.doc.len(list));
@@ -306,7 +306,7 @@ impl<'d> Speller<'d> {
         self.is_script() && (is_replaced || crate::callback::takes_callback(method) && count > most)
     }
 
-    /// Whether a method is one of this namespace.
+    /// True if a method belongs to this namespace.
     pub(crate) fn is_of(&self, node: NodeId, namespace: &[u8]) -> bool {
         let object = self.doc.get(node, "object");
         object.is_some_and(|object| self.str(object, "name") == Some(namespace))
@@ -343,7 +343,7 @@ impl<'d> Speller<'d> {
                 Some(key) => key.len() as u32 * 2,
                 None => {
                     let key = doc.get(property, "key")?;
-                    // What is no node is no computed key.
+                    // Only a node can be a computed key.
                     doc.get(key, "$expr").filter(|_| self.is_current)?;
                     self.child(property, "key")?
                 }
@@ -372,14 +372,14 @@ impl<'d> Speller<'d> {
         match value.map(|value| self.doc.kind(value)) {
             Some(Kind::Number(number)) if number.is_sign_negative() => UNARY,
             Some(Kind::Number(_)) => NUMBER,
-            // Braces could begin a block.
+            // Braces could start a block.
             Some(Kind::Object) => OR,
             _ => PRIMARY,
         }
     }
 
-    /// Appends the text of a node that can be spelled, in parentheses where it binds less
-    /// than it must.
+    /// Appends the text of a node that can be spelled, in parentheses if its precedence is below
+    /// `least`.
     pub(crate) fn write(&self, node: NodeId, least: u8, names: &mut Names<'_>, out: &mut Vec<u8>) {
         let wrapped = self.level(node) < least;
         if wrapped {
@@ -454,7 +454,7 @@ impl<'d> Speller<'d> {
                 let callee = text("callee");
                 let arguments = self.doc.get(node, "arguments");
                 let is_given = arguments.is_some_and(|list| self.doc.len(list) > 0);
-                // Of what is no date it is an error.
+                // The conversion fails for values that are not dates.
                 let is_sure = self.is_script() && callee == b"Date" && is_given;
                 if is_sure {
                     out.push(b'(');
@@ -488,7 +488,7 @@ impl<'d> Speller<'d> {
 
     fn infix(&self, node: NodeId, op: &[u8], names: &mut Names<'_>, out: &mut Vec<u8>) {
         let level = operator(op).unwrap_or(PRIMARY);
-        // JavaScript does not mix `??` with the others.
+        // JavaScript does not mix `??` with `&&` and `||`.
         let mixed = |key: &str| {
             let side = self.doc.get(node, key);
             let other = side
@@ -545,7 +545,7 @@ impl<'d> Speller<'d> {
         out.push(b')');
     }
 
-    /// A literal.
+    /// Appends a literal.
     pub(crate) fn constant(&self, value: NodeId, out: &mut Vec<u8>) {
         crate::quote::constant(self.doc, value, out);
     }

@@ -1,4 +1,4 @@
-//! `...` in calls of functions, and rest parameters.
+//! Lowers spread arguments in calls of functions, and rest parameters.
 
 use crate::dates::either;
 use crate::expr::Hint;
@@ -10,8 +10,8 @@ use crate::value::{Kind, Value};
 use oxc_ast::ast::{Argument, CallExpression, Expression};
 
 impl<'a> Lowerer<'a> {
-    /// The arguments of a call of a function; lists that are spread in it give as many as
-    /// it takes.
+    /// Lowers the arguments of a call of a function; a spread list provides as many values as the
+    /// function takes.
     pub(crate) fn spread_arguments(
         &mut self,
         function: usize,
@@ -48,7 +48,7 @@ impl<'a> Lowerer<'a> {
         arguments
     }
 
-    /// Arguments of a function: those of a rest parameter as a list.
+    /// Collects the arguments of a rest parameter into a list.
     pub(crate) fn with_rest(
         &self,
         function: usize,
@@ -65,7 +65,7 @@ impl<'a> Lowerer<'a> {
         arguments
     }
 
-    /// `Math.max(...items)`.
+    /// Lowers `Math.max(...items)`.
     pub(crate) fn extreme(
         &mut self,
         name: &str,
@@ -101,7 +101,8 @@ impl<'a> Lowerer<'a> {
         Value::ident(&best, &at)
     }
 
-    /// `list.push(...items)` and `list.unshift(...items)`, also beside other values.
+    /// Lowers `list.push(...items)` and `list.unshift(...items)`, also together with other
+    /// values.
     pub(crate) fn push_all(
         &mut self,
         object: &'a Expression<'a>,

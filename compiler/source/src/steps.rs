@@ -1,14 +1,14 @@
-//! Steps of the JSON tree, as lowering makes them.
+//! Builds steps of the JSON tree.
 
 use crate::tree::{Place, Tree};
 
-/// A step that sets a variable.
+/// Builds a step that sets a variable.
 pub(crate) fn set(name: &str, value: Tree, at: &Place) -> Tree {
     let inputs = [("key", Tree::text(name, at)), ("value", named(value))];
     Tree::step("varSet", inputs, at)
 }
 
-/// A value of an input, where the name of a variable is a text.
+/// Converts a value to an input, in which a variable is a text with its name.
 pub(crate) fn named(value: Tree) -> Tree {
     match value.ident_name() {
         Some(name) if a99_core::builtins::global(name).is_none() => Tree::text(name, &value.place),
@@ -16,7 +16,7 @@ pub(crate) fn named(value: Tree) -> Tree {
     }
 }
 
-/// An `if` step.
+/// Builds an `if` step.
 pub(crate) fn branch(test: Tree, then: Vec<Tree>, other: Vec<Tree>, at: &Place) -> Tree {
     let mut step = Tree::step(
         "if",
@@ -29,7 +29,7 @@ pub(crate) fn branch(test: Tree, then: Vec<Tree>, other: Vec<Tree>, at: &Place) 
     step
 }
 
-/// A loop over items.
+/// Builds a loop over items.
 pub(crate) fn for_each(
     items: Tree,
     name: &str,

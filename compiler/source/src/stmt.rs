@@ -1,4 +1,4 @@
-//! Statements.
+//! Lowers statements.
 
 use crate::codes;
 use crate::expr::Hint;
@@ -13,28 +13,29 @@ use oxc_ast::ast::{
 };
 use oxc_span::{GetSpan, Span};
 
-/// What a loop does behind each turn.
+/// Code that a loop runs after each turn.
 #[derive(Copy, Clone)]
 pub(crate) enum Update<'a> {
-    /// A classic `for`: this.
+    /// Update expression of a classic `for`.
     Effect(&'a Expression<'a>),
-    /// `do ... while`: ends where this does not hold.
+    /// Test of a `do ... while`, which ends the loop if it is falsy.
     Test(&'a Expression<'a>),
 }
 
-/// Where a `return` goes.
+/// Target of a `return`.
 enum ReturnTo {
-    /// Out of the function, or of steps that give a value.
+    /// Leaves the function, or steps that return a value.
     Function,
-    /// Behind a callback that was made a loop, of this number; whether another loop is in it.
+    /// Ends the turn of a callback that became a loop: its index in `around`, and whether an
+    /// inner loop encloses the `return`.
     Callback(After, usize, bool),
-    /// To a `finally`, with the value in this variable.
+    /// Waits for a `finally`, with the value in this variable.
     Finally(String),
 }
 
 impl<'a> Lowerer<'a> {
-    /// The statements of a block whose scope is open; its functions are lowered at its
-    /// end, when all that they may see is declared.
+    /// Lowers the statements of a block whose scope is open. Its functions follow at the end,
+    /// when every name that they can capture is declared.
     pub(crate) fn block(&mut self, statements: &'a [Statement<'a>], out: &mut Vec<Tree>) {
         let first = self.functions.len();
         for statement in statements {
@@ -51,7 +52,7 @@ impl<'a> Lowerer<'a> {
         self.finish_functions(first);
     }
 
-    /// Lowers the functions from this one on that still wait for it.
+    /// Lowers the pending functions from this index on.
     pub(crate) fn finish_functions(&mut self, first: usize) {
         let mut id = first;
         while id < self.functions.len() {
@@ -66,7 +67,6 @@ impl<'a> Lowerer<'a> {
         }
     }
 
-    /// Declares a function of this name.
     pub(crate) fn named_function(&mut self, js: &'a str, code: Code<'a>, at: Span) {
         let gives_value = self.gives_value(code);
         let id = self.add_function(js, code, at, gives_value);
@@ -74,7 +74,7 @@ impl<'a> Lowerer<'a> {
         self.bindings[binding].is_ready = true;
     }
 
-    /// A statement that is a body: a block, or one statement.
+    /// Lowers a statement that is a body: a block, or one statement.
     pub(crate) fn body(&mut self, statement: &'a Statement<'a>) -> Vec<Tree> {
         let mut out = Vec::new();
         self.push_scope();
@@ -189,7 +189,7 @@ impl<'a> Lowerer<'a> {
         self.unsupported(at, what, help);
     }
 
-    /// `break` and `continue`.
+    /// Lowers `break` and `continue` without a label.
     pub(crate) fn jump(&mut self, word: &'static str, at: Span, out: &mut Vec<Tree>) {
         let passes = |around: &Around<'a>| match around {
             Around::Switch => true,
@@ -243,7 +243,7 @@ impl<'a> Lowerer<'a> {
         self.pop_scope();
     }
 
-    /// What a loop does behind each turn.
+    /// Lowers the code that a loop runs after each turn.
     pub(crate) fn update_of(&mut self, update: Update<'a>, out: &mut Vec<Tree>) {
         match update {
             Update::Effect(update) => self.effect(update, out),
@@ -310,7 +310,7 @@ impl<'a> Lowerer<'a> {
         self.pop_scope();
     }
 
-    /// The variable of an item, and steps that take it apart.
+    /// Declares the variable of an item; the steps destructure it.
     fn item(
         &mut self,
         pattern: &'a BindingPattern<'a>,
@@ -362,7 +362,7 @@ impl<'a> Lowerer<'a> {
             let value = self.expr(init, out);
             let known = match self.sort_of(init) {
                 Iterable::List => Known::Pair,
-                // An item of a list may be none: `pairs.find(...)`.
+                // An item may be `undefined`, as in `pairs.find(...)`.
                 _ => match self.known(init) {
                     Known::Pair => Known::Nothing,
                     known => known,
@@ -420,7 +420,6 @@ impl<'a> Lowerer<'a> {
         }
     }
 
-    /// Sets a variable to the value of an expression.
     pub(crate) fn assign(
         &mut self,
         value: &'a Expression<'a>,
@@ -439,7 +438,6 @@ impl<'a> Lowerer<'a> {
         }
     }
 
-    /// Where a `return` goes.
     fn returns_to(&self) -> ReturnTo {
         let mut is_in_loop = false;
         for (index, around) in self.around.iter().enumerate().rev() {
@@ -456,7 +454,7 @@ impl<'a> Lowerer<'a> {
         ReturnTo::Function
     }
 
-    /// `return`, of a function, or of a callback that was made a loop.
+    /// Lowers a `return` of a function, or of a callback that became a loop.
     pub(crate) fn return_value(
         &mut self,
         value: Option<&'a Expression<'a>>,
@@ -476,7 +474,8 @@ impl<'a> Lowerer<'a> {
                 let value = match value {
                     Some(value) => {
                         self.warn_of_match(value);
-                        // The last that is done with it.
+                        // `return` is the last use of the value, so it may be a date that setters
+                        // change.
                         self.permit(&[value]);
                         self.expr(value, out)
                     }
@@ -491,7 +490,7 @@ impl<'a> Lowerer<'a> {
         }
     }
 
-    /// The same of a value.
+    /// Lowers the `return` of a value that is already evaluated.
     pub(crate) fn give_back(&mut self, value: Value, span: Span, out: &mut Vec<Tree>) {
         let at = place(span);
         match self.returns_to() {
@@ -527,7 +526,7 @@ impl<'a> Lowerer<'a> {
         }
     }
 
-    /// A declaration at the top of a module or of a body.
+    /// Lowers a declaration at the top of a module or of a body.
     pub(crate) fn declaration(&mut self, declaration: &'a Declaration<'a>, out: &mut Vec<Tree>) {
         match declaration {
             Declaration::VariableDeclaration(declaration) => self.variables(declaration, out),
@@ -542,7 +541,7 @@ impl<'a> Lowerer<'a> {
     }
 }
 
-/// A loop on a condition that may need steps.
+/// Builds a loop whose condition may need steps.
 fn repeat(mut tests: Vec<Tree>, test: Value, body: Vec<Tree>, at: &Place) -> Tree {
     let condition = match tests.is_empty() {
         true => test.condition(),
@@ -558,7 +557,7 @@ fn repeat(mut tests: Vec<Tree>, test: Value, body: Vec<Tree>, at: &Place) -> Tre
     Tree::step("while", inputs, at)
 }
 
-/// The opposite of a condition.
+/// Negates a condition.
 pub(crate) fn not(test: Tree) -> Tree {
     let at = test.place.clone();
     Tree::unary("!", test, &at)

@@ -1,5 +1,5 @@
-//! Values that are not there: members that are counted up from nothing, callbacks that give
-//! something for some items only, objects that lack what a function takes.
+//! Warns about missing values: counters of members without a start value, callbacks that return a
+//! value for some items only, objects that lack a member that the callee takes.
 
 use crate::code::{only_expression, statements};
 use crate::lower::{BindingId, Code, Lowerer};
@@ -9,14 +9,14 @@ use oxc_ast::ast::{Argument, BindingPattern, CallExpression, Expression, Propert
 use oxc_span::{GetSpan as _, Span};
 use std::ops::Range;
 
-/// Bytes before a place that are looked through.
+/// Maximum bytes before a place that a check scans.
 const MAX_TEXT: usize = 16_000;
 
 fn is_part(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '_' | '$')
 }
 
-/// What stands behind the bracket that a text begins with.
+/// Returns the text after the bracket at the start of a text.
 fn behind_brackets(text: &str) -> Option<&str> {
     let mut depth = 0_usize;
     for (at, c) in text.char_indices() {
@@ -38,7 +38,7 @@ impl<'a> Lowerer<'a> {
         self.find(Diagnostic::warning(code, message, ""), at, help);
     }
 
-    /// What stands before and behind the places of a variable in a part of the source.
+    /// Yields the text before and after each place of a variable in a range of the source.
     fn uses(
         &self,
         id: BindingId,
@@ -57,7 +57,7 @@ impl<'a> Lowerer<'a> {
         })
     }
 
-    /// Whether a variable is an object that begins empty, and no member was set before.
+    /// True if a variable starts as an empty object and no code before sets a member.
     fn is_empty_yet(&self, name: &str, at: Span) -> bool {
         let before = 0..at.start as usize;
         let Some(id) = self.lookup(name).filter(|_| before.end <= MAX_TEXT) else {
@@ -82,7 +82,7 @@ impl<'a> Lowerer<'a> {
                     assigns || rest.starts_with("??") || rest.starts_with("||")
                 }),
                 Some('=') => !after.starts_with("=="),
-                // Handed to a function, which may set members.
+                // A function that gets the object may set members.
                 Some(',' | ')') => true,
                 Some('.') => {
                     let rest = after[1..].trim_start_matches(is_part).trim_start();
@@ -94,7 +94,7 @@ impl<'a> Lowerer<'a> {
                 return false;
             }
         }
-        // What stands behind may set the member for the next turn.
+        // Later code may set the member for the next turn.
         let end = at.end as usize;
         let mut later = self.uses(id, end..end + MAX_TEXT);
         let sets_later = later.any(|(_, after)| {
@@ -106,7 +106,7 @@ impl<'a> Lowerer<'a> {
         begins && !sets_later
     }
 
-    /// `count[word]++` and `count[word] += 1` of an object without members.
+    /// Warns about `count[word]++` and `count[word] += 1` on an empty object.
     pub(crate) fn check_tally(&mut self, target: Span, whole: Span) {
         let text = self.text_of(target);
         let Some((name, key)) = text.split_once('[') else {
@@ -126,7 +126,7 @@ impl<'a> Lowerer<'a> {
         self.missing(found::BAD_ARITHMETIC, message, whole, help);
     }
 
-    /// `groups[key].push(x)` of an object without members.
+    /// Warns about `groups[key].push(x)` on an empty object.
     pub(crate) fn check_group(&mut self, name: &str, call: &'a CallExpression<'a>) {
         if !mutates(name) {
             return;
@@ -152,8 +152,8 @@ impl<'a> Lowerer<'a> {
         self.missing(found::UNKNOWN_MEMBER, message, call.span, help);
     }
 
-    /// A callback of `map` that returns for some items only, and other slips in what a
-    /// callback gives.
+    /// Warns about a callback of `map` that returns for some items only, and about other mistakes
+    /// in the values of callbacks.
     pub(crate) fn check_given(&mut self, name: &str, code: Code<'a>) {
         match (name, only_expression(code)) {
             (
@@ -208,8 +208,8 @@ impl<'a> Lowerer<'a> {
         }
     }
 
-    /// An object for a function that takes its members apart: which it lacks, and which the
-    /// function does not have.
+    /// Warns about an object argument of a destructuring function that lacks a required member
+    /// and has one that the function does not take.
     pub(crate) fn check_members(&mut self, function: usize, call: &'a CallExpression<'a>) {
         let Some(code) = self.functions[function].whole else {
             return;

@@ -1,20 +1,19 @@
-//! JSON of programs whose expressions are written as texts (decision D70).
+//! Writes the JSON of programs with expressions as texts (decision D70).
 
 use crate::atom::form_of;
 use crate::spell::{Dialect, Speller};
 use a99_core::json::{Document, Kind, NodeId, write_json_string};
 use a99_core::sig::{Binding, Signatures};
 
-/// Levels of a document in which texts are looked for.
+/// Maximum levels of a document in which expressions become texts.
 const MAX_LEVELS: u32 = 1_000;
 
-/// Members whose value is data, whatever it looks like: schemas, and programs that run on
-/// their own.
+/// Members whose value is always data: schemas, and programs that run separately.
 const DATA: [&[u8]; 4] = [b"inputSchema", b"schema", b"agentId", b"ast"];
 
-/// The JSON text of a program of version 4 with its expression nodes written as texts, as
-/// far as texts say them. It does the same and costs the same. Other programs stay as they
-/// are.
+/// Writes a program of version 4 as JSON with its expression nodes as texts, as far as texts can
+/// express them. The program's behaviour and price stay the same. Programs of other versions stay
+/// unchanged.
 #[must_use]
 pub fn texts(program: &Document, atoms: &dyn Signatures) -> Vec<u8> {
     let version = program.get(program.root(), "a99");
@@ -74,7 +73,7 @@ impl Writer<'_, '_> {
         let op = doc.get(node, "op").and_then(|op| doc.str(op));
         let op = op.filter(|_| tag.is_none());
         let op = op.and_then(|op| str::from_utf8(op).ok());
-        // Forms read what they hold themselves: steps, conditions, values.
+        // Forms themselves read their members: steps, conditions, values.
         let is_form = |op: &str| form_of(op).is_some() || matches!(op, "memoize" | "cache");
         let atom = op.filter(|op| !is_form(op));
         let signature = atom.and_then(|op| self.atoms.signature(op));

@@ -1,4 +1,4 @@
-//! `llmToolLoop`: its tools as objects, with the call of a tool as an arrow function.
+//! Lowers `llmToolLoop`: its tools are objects, and the call of a tool is an arrow function.
 
 use crate::atom::{bound, code_of, properties_of};
 use crate::code::only_expression;
@@ -14,7 +14,7 @@ use oxc_span::GetSpan;
 
 const OP: &str = "llmToolLoop";
 
-/// How tools are written.
+/// Advice on the form of tools.
 const TOOLS: &str = "write `tools: [{ name, description, inputSchema, call: (input) => \
                      atom({ key: input.key }) }]`, `{ atom: 'storeGet' }` or `{ agent: 'id', \
                      description }`";
@@ -103,7 +103,7 @@ impl<'a> Lowerer<'a> {
         tree
     }
 
-    /// The call that an arrow function makes of the input.
+    /// Lowers the call that an arrow function makes with the input.
     fn tool_call(&mut self, code: Code<'a>, tool: &mut Tree) {
         let at = tool.place.clone();
         let made = only_expression(code).and_then(|expr| self.atom_of(expr));

@@ -1,33 +1,32 @@
-//! JSON trees whose nodes know which bytes of the source they stand for.
+//! Builds JSON trees whose nodes know their byte ranges in the source.
 
 use a99_core::json::{write_json_number, write_json_string};
 use hashbrown::HashMap;
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// Bytes of the source.
+/// Byte range in the source.
 pub(crate) type Place = Range<u32>;
 
-/// A value of the tree.
+/// A JSON value, or a placeholder that is resolved when the tree is written.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Data {
     Null,
     Bool(bool),
     Number(f64),
-    /// WTF-8.
+    /// Text as WTF-8.
     Text(Cow<'static, [u8]>),
     List(Vec<Tree>),
     /// Keys as WTF-8.
     Map(Vec<(Cow<'static, [u8]>, Tree)>),
-    /// A text in a value position, where it must not be taken for a name: which names
-    /// there are is known at the end only.
+    /// A text in a value position that must not be read as a name. The set of names is complete
+    /// only at the end of lowering.
     Quoted(Vec<u8>),
-    /// An item of a list that stands for the captured variables of a function, which are
-    /// known at the end only.
+    /// A list item that expands to the captured variables of a function, which are complete only
+    /// at the end of lowering.
     Captures(usize),
 }
 
-/// A value and its place.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Tree {
     pub(crate) data: Data,
@@ -58,7 +57,7 @@ impl Tree {
         Tree::new(Data::Text(Cow::Owned(value.as_bytes().to_vec())), place)
     }
 
-    /// A text of the language.
+    /// A text that the language defines.
     fn word(value: impl Into<Cow<'static, str>>, place: &Place) -> Tree {
         let text = match value.into() {
             Cow::Borrowed(text) => Cow::Borrowed(text.as_bytes()),
@@ -71,7 +70,7 @@ impl Tree {
         Tree::new(Data::List(items), place)
     }
 
-    /// An object; keys are of the language.
+    /// An object whose keys the language defines.
     pub(crate) fn map<const N: usize>(members: [(&'static str, Tree); N], place: &Place) -> Tree {
         let members = members.into_iter();
         let members = members.map(|(key, value)| (Cow::Borrowed(key.as_bytes()), value));
@@ -84,7 +83,7 @@ impl Tree {
         inputs: [(&'static str, Tree); N],
         place: &Place,
     ) -> Tree {
-        // Most steps get a `result` later.
+        // Leaves room for the `result` that most steps get later.
         Tree::tagged("op", Tree::word(op, place), inputs, 1, place)
     }
 
@@ -97,7 +96,7 @@ impl Tree {
         Tree::tagged("$expr", Tree::word(tag, place), fields, 0, place)
     }
 
-    /// An object with this member first, and room for so many more.
+    /// An object that starts with this member and has capacity for `more` further members.
     fn tagged<const N: usize>(
         key: &'static str,
         tag: Tree,
@@ -113,18 +112,18 @@ impl Tree {
         Tree::new(Data::Map(members), place)
     }
 
-    /// An operator before its operand.
+    /// A node of a unary operator.
     pub(crate) fn unary(op: &'static str, argument: Tree, place: &Place) -> Tree {
         let fields = [("op", Tree::word(op, place)), ("argument", argument)];
         Tree::node("unary", fields, place)
     }
 
-    /// An operator between two operands.
+    /// A node of a binary operator.
     pub(crate) fn binary(op: &'static str, left: Tree, right: Tree, place: &Place) -> Tree {
         Tree::operator("binary", op, left, right, place)
     }
 
-    /// `&&`, `||` or `??`.
+    /// A node for `&&`, `||` or `??`.
     pub(crate) fn logical(op: &'static str, left: Tree, right: Tree, place: &Place) -> Tree {
         Tree::operator("logical", op, left, right, place)
     }
@@ -144,35 +143,33 @@ impl Tree {
         Tree::node(tag, fields, place)
     }
 
-    /// `test ? yes : no`.
+    /// A node for `test ? yes : no`.
     pub(crate) fn conditional(test: Tree, yes: Tree, no: Tree, place: &Place) -> Tree {
         let fields = [("test", test), ("consequent", yes), ("alternate", no)];
         Tree::node("conditional", fields, place)
     }
 
-    /// The variable, argument or builtin of this name.
+    /// A reference to the variable, argument or builtin of this name.
     pub(crate) fn ident(name: &str, place: &Place) -> Tree {
         Tree::node("ident", [("name", Tree::text(name, place))], place)
     }
 
-    /// `undefined`.
+    /// A reference to `undefined`.
     pub(crate) fn undefined(place: &Place) -> Tree {
         Tree::ident("undefined", place)
     }
 
-    /// Adds a member to an object.
     pub(crate) fn put(&mut self, key: &'static str, value: Tree) {
         self.put_owned(Cow::Borrowed(key.as_bytes()), value);
     }
 
-    /// The same with a key of the source.
+    /// Adds a member with a key of the source to an object.
     pub(crate) fn put_owned(&mut self, key: Cow<'static, [u8]>, value: Tree) {
         if let Data::Map(members) = &mut self.data {
             members.push((key, value));
         }
     }
 
-    /// The member of an object.
     pub(crate) fn get(&self, key: &str) -> Option<&Tree> {
         match &self.data {
             Data::Map(members) => members
@@ -183,7 +180,7 @@ impl Tree {
         }
     }
 
-    /// The text, if it is one that is UTF-8.
+    /// The text if the value is valid UTF-8 text.
     pub(crate) fn as_str(&self) -> Option<&str> {
         match &self.data {
             Data::Text(text) => str::from_utf8(text).ok(),
@@ -191,7 +188,6 @@ impl Tree {
         }
     }
 
-    /// The bytes of the text.
     fn as_bytes(&self) -> Option<&[u8]> {
         match &self.data {
             Data::Text(text) => Some(text),
@@ -199,12 +195,12 @@ impl Tree {
         }
     }
 
-    /// The tag, if it is an expression node.
+    /// The tag if the tree is an expression node.
     pub(crate) fn tag(&self) -> Option<&str> {
         self.get("$expr")?.as_str()
     }
 
-    /// The name, if it is an `ident` node.
+    /// The name if the tree is an `ident` node.
     pub(crate) fn ident_name(&self) -> Option<&str> {
         match self.get("$expr")?.as_bytes()? {
             b"ident" => self.get("name")?.as_str(),
@@ -212,7 +208,7 @@ impl Tree {
         }
     }
 
-    /// Calls `f` for this value and all within, from the outside.
+    /// Calls `f` for this value and all values inside it, parents first.
     pub(crate) fn walk(&self, f: &mut dyn FnMut(&Tree)) {
         f(self);
         match &self.data {
@@ -222,7 +218,7 @@ impl Tree {
         }
     }
 
-    /// Puts other nodes where `ident` nodes name one of these.
+    /// Replaces `ident` nodes of these names by trees.
     pub(crate) fn substitute(&mut self, names: &HashMap<String, Tree>) {
         if let Some(other) = self.ident_name().and_then(|name| names.get(name)) {
             let place = self.place.clone();
@@ -242,18 +238,18 @@ impl Tree {
     }
 }
 
-/// What is known of a program at its end only.
+/// Facts about a program that are complete only at the end of lowering.
 pub(crate) struct Names<'n> {
-    /// Whether a text names a variable or a path from one.
+    /// Returns true for a text that names a variable or a path from one.
     pub(crate) is_name: &'n dyn Fn(&[u8]) -> bool,
-    /// The captured variables of each function.
+    /// Captured variables of each function.
     pub(crate) captures: &'n [Vec<String>],
-    /// Bytes of text after which writing ends.
+    /// Maximum bytes of output; writing ends beyond.
     pub(crate) max: usize,
 }
 
-/// The JSON text of a tree, and the places of its values and keys in the order in which
-/// a reader numbers them.
+/// Writes a tree as JSON text, with the places of its values and keys in the order in which a
+/// reader numbers them.
 pub(crate) fn write(tree: &Tree, names: &Names<'_>) -> (Vec<u8>, Vec<(u32, u32)>) {
     let mut writer = Writer {
         out: Vec::new(),
@@ -302,7 +298,7 @@ impl Writer<'_> {
         }
     }
 
-    /// The members of an object, of a node with this tag or of another.
+    /// Writes the members of an object: of a node with this tag, or of a plain object.
     fn members(&mut self, members: &[(Cow<'static, [u8]>, Tree)], tag: &[u8]) {
         self.out.push(b'{');
         for (index, member) in members.iter().enumerate() {
@@ -325,7 +321,7 @@ impl Writer<'_> {
         self.comma(index);
         self.at(&value.place);
         match key {
-            // Of the language: there is nothing to escape.
+            // Keys of the language need no escapes.
             Cow::Borrowed(key) => {
                 self.out.reserve(key.len() + 3);
                 self.out.push(b'"');
@@ -339,7 +335,7 @@ impl Writer<'_> {
         }
     }
 
-    /// An operand, a literal as the node that it becomes.
+    /// Writes an operand; a literal becomes a node.
     fn operand(&mut self, tree: &Tree) {
         let is_plain = match &tree.data {
             Data::Number(number) => !number.is_sign_negative(),
@@ -349,7 +345,8 @@ impl Writer<'_> {
         if !is_plain || self.out.len() > self.names.max {
             return self.value(&operand(tree));
         }
-        // The node, its two keys and its tag; the value adds its own place.
+        // Four values have the place: the node, its two keys and its tag. The wrapped value adds
+        // its own place.
         for _ in 0..4 {
             self.at(&tree.place);
         }
@@ -358,7 +355,7 @@ impl Writer<'_> {
         self.out.push(b'}');
     }
 
-    /// A list of a node.
+    /// Writes a list inside a node.
     fn each(&mut self, list: &Tree, mut item: impl FnMut(&mut Self, &Tree)) {
         let Data::List(items) = &list.data else {
             return self.value(list);
@@ -372,7 +369,7 @@ impl Writer<'_> {
         self.out.push(b']');
     }
 
-    /// A property of an `object` node.
+    /// Writes a property of an `object` node.
     fn property(&mut self, property: &Tree) {
         let Data::Map(members) = &property.data else {
             return self.value(property);
@@ -390,7 +387,7 @@ impl Writer<'_> {
         self.out.push(b'}');
     }
 
-    /// A value in which nothing is a node.
+    /// Writes a value that contains no nodes.
     fn data(&mut self, tree: &Tree) {
         match &tree.data {
             Data::Map(members) => {
@@ -404,7 +401,7 @@ impl Writer<'_> {
                 self.out.push(b'}');
             }
             Data::List(_) => self.each(tree, |this, item| this.data(item)),
-            // Within a literal no text is a name.
+            // Inside a literal no text is a name.
             Data::Quoted(text) => {
                 self.at(&tree.place);
                 write_json_string(text, &mut self.out);
@@ -440,7 +437,7 @@ impl Writer<'_> {
     }
 }
 
-/// Whether an operand stands under this key of a node.
+/// True if a node holds an operand under this key.
 fn is_operand(key: &[u8]) -> bool {
     matches!(
         key,
@@ -455,15 +452,16 @@ fn is_operand(key: &[u8]) -> bool {
     )
 }
 
-/// Values of a literal that becomes nodes; a larger one is data.
+/// Maximum values of a literal that becomes nodes; a larger literal stays data.
 const MAX_SPELLED: usize = 64;
 
-/// Whether a property is the name of a member as texts write it.
+/// True if a property is a member name that expression texts can write after a dot.
 fn is_name(property: &Tree) -> bool {
     matches!(&property.data, Data::Text(name) if crate::spell::is_name(name))
 }
 
-/// An operand with a node for each literal in it, as a text says it and pays for it.
+/// Converts each literal in an operand to a node, so that it costs the same as its expression
+/// text.
 fn operand(tree: &Tree) -> Cow<'_, Tree> {
     let at = &tree.place;
     let literal = |data: Data| Tree::node("literal", [("value", Tree::new(data, at))], at);
@@ -497,7 +495,7 @@ fn is_small(tree: &Tree) -> bool {
     count <= MAX_SPELLED
 }
 
-/// A captured variable as an argument, or as the name of a parameter.
+/// Writes a captured variable as an argument or as a parameter name.
 fn capture(name: &str, item: &Tree) -> Tree {
     Tree::text(name, &item.place)
 }

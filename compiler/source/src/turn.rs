@@ -1,4 +1,4 @@
-//! A turn of a callback: the names of what it is given, and its value.
+//! Lowers one turn of a callback: its parameter names and its value.
 
 use crate::call::{builtin, convert};
 use crate::callback::Callback;
@@ -12,22 +12,22 @@ use crate::value::{Kind, Value};
 use oxc_ast::ast::{BindingPattern, FormalParameters};
 use oxc_span::Span;
 
-/// The code of a callback, and the names of what it gets.
+/// A callback in the loop that runs it, with its parameter names.
 pub(crate) struct Turn<'a> {
     pub(crate) callback: Callback<'a>,
-    /// The names of the item, its number, and the list, as far as there are any.
+    /// Names of the item, its index, and the list, as far as the callback takes them.
     pub(crate) names: Vec<String>,
-    /// What the callback is given.
+    /// Names of the arguments that the callback gets.
     pub(crate) given: Vec<String>,
-    /// Steps before it: patterns that are taken apart.
+    /// Steps before the callback that destructure its parameters.
     pub(crate) steps: Vec<Tree>,
-    /// Names of the list that it is called for.
+    /// Names of the list that the loop iterates.
     pub(crate) lists: Vec<String>,
     pub(crate) at: Span,
 }
 
 impl<'a> Lowerer<'a> {
-    /// Opens the scope of a callback that gets so many values.
+    /// Opens the scope of a callback that gets `given` arguments.
     pub(crate) fn turn(&mut self, callback: Callback<'a>, given: usize, at: Span) -> Turn<'a> {
         let (method, item) = std::mem::replace(&mut self.given, ("", Known::Nothing));
         self.push_scope();
@@ -69,7 +69,7 @@ impl<'a> Lowerer<'a> {
                 turn.names = (0..wanted).map(|_| self.fresh()).collect();
             }
             Callback::Builtin(namespace, name) => {
-                // Only these look at more than the first.
+                // Only these functions read more than the first argument.
                 let wanted = match (namespace, name) {
                     ("Math", _) | ("Array" | "Object", _) => given,
                     (_, "parseInt") | ("JSON", _) => 2,
@@ -126,8 +126,8 @@ impl<'a> Lowerer<'a> {
         }
     }
 
-    /// The items of a loop: where its callback has a name for the list, a variable, which
-    /// that name stands for in each turn.
+    /// Returns the items of a loop. If the callback names the list, a variable holds it, and the
+    /// name refers to the variable in each turn.
     pub(crate) fn listed(
         &mut self,
         items: Value,
@@ -155,8 +155,8 @@ impl<'a> Lowerer<'a> {
         Value::ident(&list, &at)
     }
 
-    /// The name of what a turn is for, its item or the number of that: another one than the
-    /// parameter, where the callback sets that.
+    /// Returns the variable of the item or of its index. It differs from the parameter if the
+    /// callback sets the parameter.
     pub(crate) fn kept(&mut self, turn: &mut Turn<'a>, index: usize) -> String {
         while turn.names.len() <= index {
             turn.names.push(self.fresh());
@@ -175,8 +175,7 @@ impl<'a> Lowerer<'a> {
         turn.names[index].clone()
     }
 
-    /// The value of a callback that is one expression, and the steps for it; `None` if
-    /// it has statements.
+    /// Lowers a callback of one expression to its value and steps; `None` if it has statements.
     pub(crate) fn turn_value(&mut self, turn: &Turn<'a>, out: &mut Vec<Tree>) -> Option<Value> {
         let at = place(turn.at);
         let names = turn.given.clone();

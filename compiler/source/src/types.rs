@@ -1,4 +1,4 @@
-//! Types of TypeScript as JSON Schemas.
+//! Converts TypeScript types to JSON Schemas.
 
 use crate::lower::{Lowerer, place};
 use crate::tree::{Data, Place, Tree};
@@ -8,18 +8,18 @@ use oxc_ast::ast::{
 use oxc_span::{GetSpan, Span};
 use std::borrow::Cow;
 
-/// A type that has a name.
+/// A named type: an alias or an interface.
 #[derive(Copy, Clone)]
 pub(crate) enum Named<'a> {
     Alias(&'a TSType<'a>),
     Interface(&'a TSInterfaceDeclaration<'a>),
 }
 
-/// Types in each other, those behind names too.
+/// Maximum nesting of types, named types included.
 const MAX_TYPES: u32 = 64;
 
 impl<'a> Lowerer<'a> {
-    /// The schema of a type.
+    /// Converts a type to its schema.
     pub(crate) fn schema(&mut self, ty: &'a TSType<'a>, depth: u32) -> Tree {
         let at = place(ty.span());
         if depth > MAX_TYPES || !self.enter(ty.span()) {

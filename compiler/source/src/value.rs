@@ -1,10 +1,9 @@
-//! Values of expressions: what a position takes depends on what they are.
+//! Values of lowered expressions; their form depends on the position that takes them.
 
 use crate::tree::{Data, Place, Tree};
 use a99_core::builtins::may_give_undefined;
 use std::borrow::Cow;
 
-/// A lowered expression.
 #[derive(Clone, Debug)]
 pub(crate) struct Value {
     pub(crate) kind: Kind,
@@ -15,7 +14,7 @@ pub(crate) struct Value {
 pub(crate) enum Kind {
     /// `null`, a boolean or a number.
     Scalar(Data),
-    /// A text, WTF-8.
+    /// A text, as WTF-8.
     Text(Vec<u8>),
     /// A list literal.
     List(Vec<Value>),
@@ -60,7 +59,7 @@ impl Value {
         Value::new(Kind::Scalar(Data::Bool(value)), place)
     }
 
-    /// Whether nothing in it is computed.
+    /// True if the value contains no computed part.
     pub(crate) fn is_constant(&self) -> bool {
         match &self.kind {
             Kind::Scalar(_) | Kind::Text(_) => true,
@@ -70,12 +69,12 @@ impl Value {
         }
     }
 
-    /// Whether it is a text, number, boolean or `null` as written.
+    /// True for a literal text, number, boolean or `null`.
     pub(crate) fn is_scalar(&self) -> bool {
         matches!(self.kind, Kind::Scalar(_) | Kind::Text(_))
     }
 
-    /// Its truth, if that is known.
+    /// Returns the truthiness of a value if it is known.
     pub(crate) fn truth(&self) -> Option<bool> {
         match &self.kind {
             Kind::Scalar(Data::Bool(value)) => Some(*value),
@@ -87,7 +86,7 @@ impl Value {
         }
     }
 
-    /// Whether an object in it would be taken for a node.
+    /// True if an object in the value would be read as a node.
     fn looks_like_node(&self) -> bool {
         match &self.kind {
             Kind::List(items) => items.iter().any(Value::looks_like_node),
@@ -103,7 +102,7 @@ impl Value {
         }
     }
 
-    /// JSON as it is written; nodes stay nodes.
+    /// Converts the value to JSON; nodes stay nodes.
     fn written(self) -> Tree {
         let place = self.place;
         let data = match self.kind {
@@ -121,12 +120,12 @@ impl Value {
         Tree { data, place }
     }
 
-    /// The JSON of a constant, for inputs that are taken as written.
+    /// Converts a constant to JSON, for inputs that the atom takes literally.
     pub(crate) fn literal(self) -> Option<Tree> {
         self.is_constant().then(|| self.written())
     }
 
-    /// As an operand of a node.
+    /// Converts the value to an operand of a node.
     pub(crate) fn operand(self) -> Tree {
         let place = self.place.clone();
         if self.is_constant() {
@@ -156,12 +155,12 @@ impl Value {
         }
     }
 
-    /// As the value of an input that is resolved: the name of a variable is a text there.
+    /// Converts the value to a resolved input, in which a variable is a text with its name.
     pub(crate) fn resolved(self) -> Tree {
         crate::lower::named(self.resolved_node())
     }
 
-    /// The same with a node for a variable.
+    /// Converts the value to a resolved input, in which a variable is a node.
     pub(crate) fn resolved_node(self) -> Tree {
         match self.kind {
             Kind::Text(text) => Tree {
@@ -173,7 +172,7 @@ impl Value {
         }
     }
 
-    /// As a condition.
+    /// Converts the value to a condition.
     pub(crate) fn condition(self) -> Tree {
         match self.truth() {
             Some(truth) => Tree::bool(truth, &self.place),
@@ -182,7 +181,7 @@ impl Value {
     }
 }
 
-/// Whether the value is surely not `undefined`.
+/// True if the value cannot be `undefined`.
 pub(crate) fn is_defined(value: &Value) -> bool {
     match &value.kind {
         Kind::Node(tree) => node_is_defined(tree),
@@ -210,7 +209,7 @@ fn node_is_defined(tree: &Tree) -> bool {
     }
 }
 
-/// Whether evaluating the value later, after these steps, gives the same.
+/// True if these steps do not change the value, so that it can be evaluated after them.
 pub(crate) fn is_stable(value: &Value, steps: &[Tree]) -> bool {
     match &value.kind {
         Kind::Node(tree) => node_is_stable(tree, steps),
@@ -233,7 +232,7 @@ fn node_is_stable(tree: &Tree, steps: &[Tree]) -> bool {
             !binds(steps, name)
         }
         Some("literal" | "context") => true,
-        // Operands that are lists or objects could turn into other texts meanwhile.
+        // The text of a list or object operand could change in between.
         Some("unary") => all(&["argument"]) && tree.get("op").and_then(Tree::as_str) != Some("+"),
         Some("logical") => all(&["left", "right"]),
         Some("conditional") => all(&["test", "consequent", "alternate"]),
@@ -241,7 +240,7 @@ fn node_is_stable(tree: &Tree, steps: &[Tree]) -> bool {
     }
 }
 
-/// Whether a step, or one within, binds a variable.
+/// True if one of the steps, or a step inside, binds the variable.
 pub(crate) fn binds(steps: &[Tree], name: &str) -> bool {
     let mut found = false;
     for step in steps {

@@ -1,6 +1,6 @@
-//! Words of other languages and libraries, and what works here in their place.
+//! Advice for words of other languages and libraries: the form that works in a source.
 
-/// Globals that are not there.
+/// Globals that programs lack.
 const GLOBALS: &[(&[&str], &str)] = &[
     (
         &["require", "import"],
@@ -199,7 +199,7 @@ const CALLED: &[(&[&str], &str)] = &[
     (&["uuidv4", "randomUUID"], "write `await uuid({})`"),
 ];
 
-/// Names of other languages and of libraries, which are not there.
+/// Names of other languages and libraries that programs lack.
 const LIBRARIES: &[(&[&str], &str)] = &[
     (&["None", "nil", "NULL", "Null"], "write `null`"),
     (&["True", "TRUE"], "write `true`"),
@@ -261,7 +261,7 @@ const LIBRARIES: &[(&[&str], &str)] = &[
     ),
 ];
 
-/// What works in place of a member that a namespace does not have.
+/// Returns the replacement of a member that a namespace lacks.
 pub(crate) fn member_help(namespace: &str, name: &str) -> Option<&'static str> {
     Some(match (namespace, name) {
         ("Object", "create") => "write the object: `{ a: 1 }`",
@@ -277,12 +277,12 @@ pub(crate) fn member_help(namespace: &str, name: &str) -> Option<&'static str> {
     })
 }
 
-/// What works in place of a library that is not there.
+/// Returns the replacement of a library.
 pub(crate) fn library_help(name: &str) -> Option<&'static str> {
     find(LIBRARIES, name)
 }
 
-/// Whether `typeof` gives this word.
+/// True if `typeof` can return this word.
 pub(crate) fn is_type(name: &str) -> bool {
     matches!(
         name,
@@ -290,7 +290,7 @@ pub(crate) fn is_type(name: &str) -> bool {
     )
 }
 
-/// What others call an atom by: a part of the name, in lower case, and what to write.
+/// Common names for atoms: parts of the name in lower case, and the replacement.
 const ATOM_PARTS: &[(&[&str], &str)] = &[
     (
         &["fetch", "http", "axios", "download"],
@@ -344,7 +344,7 @@ const ATOM_PARTS: &[(&[&str], &str)] = &[
     ),
 ];
 
-/// The atom that a name of another's is likely meant for.
+/// Returns the atom that a foreign name most likely means.
 pub(crate) fn atom_for(name: &str) -> Option<&'static str> {
     let name = name.to_ascii_lowercase().replace('_', "");
     let row = ATOM_PARTS
@@ -358,17 +358,17 @@ fn find(rows: &[(&[&str], &'static str)], name: &str) -> Option<&'static str> {
     row.map(|row| row.1)
 }
 
-/// What works in place of a global that is refused.
+/// Returns the replacement of a refused global.
 pub(crate) fn global_help(name: &str) -> &'static str {
     find(GLOBALS, name).unwrap_or("docs/source.md lists what there is")
 }
 
-/// What works in place of a function or method that is not there.
+/// Returns the replacement of a function or method that programs lack.
 pub(crate) fn called_help(name: &str) -> Option<&'static str> {
     find(CALLED, name)
 }
 
-/// What helps against a syntax error that the parser has no advice for, by its line.
+/// Returns advice for a syntax error without advice from the parser, by its line.
 pub(crate) fn syntax_help(source: &str, at: usize) -> &'static str {
     let before = source.get(..at).unwrap_or_default();
     let start = before.rfind('\n').map_or(0, |at| at + 1);
@@ -376,7 +376,7 @@ pub(crate) fn syntax_help(source: &str, at: usize) -> &'static str {
     let line = line.lines().next().unwrap_or_default().trim();
     let python = ["elif ", "def ", "except", "with ", "lambda "];
     let words = [" and ", " or ", " not ", "(not ", " is "];
-    // What is missing may be missed at the end of the line before.
+    // The error may be reported after the line that lacks something.
     let above = source.get(..start).unwrap_or_default().lines().last();
     let above = above.unwrap_or_default();
     let asks =
@@ -442,7 +442,7 @@ pub(crate) fn syntax_help(source: &str, at: usize) -> &'static str {
     }
 }
 
-/// Words of other languages, with what is written in place of what they begin.
+/// Keywords of other languages, with the replacement of the statement that they begin.
 const WORDS_BEFORE: &[(&[&str], &str)] = &[
     (
         &["def", "fn", "func", "fun", "sub"],
@@ -467,7 +467,7 @@ const WORDS_BEFORE: &[(&[&str], &str)] = &[
     ),
 ];
 
-/// Signs of other languages, with what is written in their place.
+/// Operators of other languages, with their replacement.
 const SIGNS: &[(&str, &str)] = &[
     (
         ":=",
@@ -481,7 +481,7 @@ const SIGNS: &[(&str, &str)] = &[
     ),
 ];
 
-/// What a text is that is no source, and what to do with it.
+/// Recognises a text in another format, with advice.
 pub(crate) fn other_format(text: &str) -> Option<(&'static str, &'static str)> {
     let head = text.trim_start();
     let first = head.lines().next().unwrap_or_default().trim_end();

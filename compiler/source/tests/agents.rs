@@ -1,4 +1,4 @@
-//! The function of a source that is run, and what is warned of.
+//! Tests the choice of the agent's function, and the warnings about differences from JavaScript.
 
 use a99_core::diag::Severity;
 use a99_source::codes::*;
@@ -33,8 +33,7 @@ fn sources_without_an_agent_are_refused() {
     );
 }
 
-/// The agent is the default export, else `agent`, else the only export, else the only
-/// function.
+/// The agent is the default export, else `agent`, else the only export, else the only function.
 #[test]
 fn the_agent_is_found() {
     let atoms = a99_atoms::all_atoms();
@@ -60,7 +59,7 @@ fn the_agent_is_found() {
     }
 }
 
-/// What is accepted and means something else than in JavaScript is warned of.
+/// Accepted forms that mean something else in JavaScript give a warning.
 #[test]
 fn silent_differences_are_warned_of() {
     let atoms = a99_atoms::all_atoms();

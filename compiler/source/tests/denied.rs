@@ -1,10 +1,10 @@
-//! What is outside of the subset is refused where it stands, with the form that works.
+//! Tests that forms outside of the subset are refused at their place, with a form that works.
 
 use a99_core::diag::Severity;
 use a99_source::codes::*;
 
-/// Statements of an agent with `a`, `items` and a function `f`: the code, what is pointed
-/// at, and a part of the help.
+/// Statements of an agent with `a`, `items` and a function `f`: the code, the reported text, and
+/// a part of the help.
 const DENIED: [(&str, &str, &str, &str); 121] = [
     (
         "const g = (n, k) => (n > 0 ? g(n - 1, (x) => k(x)) : k(0)); return g(a, (x) => x)",
@@ -567,7 +567,7 @@ fn forms_outside_are_refused_in_place() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// What a refused pattern declares is not told as unknown again.
+/// The names that a refused pattern declares are not reported again as unknown.
 #[test]
 fn one_finding_for_a_refused_pattern() {
     let atoms = a99_atoms::all_atoms();

@@ -1,5 +1,5 @@
-//! What forms become: `forms/NAME.ajs` is lowered to `forms/NAME.json`.
-//! `BLESS=1` writes those.
+//! Tests the lowering of forms: `forms/NAME.ajs` becomes `forms/NAME.json`. `BLESS=1` writes the
+//! JSON files.
 #![allow(
     clippy::disallowed_methods,
     reason = "the product touches no files, its test does"
@@ -11,7 +11,7 @@ use a99_vm::atom::AtomSet;
 use std::fs;
 use std::path::Path;
 
-/// The atoms of the language, and those that set members.
+/// The atoms of the language, and the signature of those that set and delete members.
 struct Atoms(AtomSet, AtomSig);
 
 impl Signatures for Atoms {
@@ -71,7 +71,7 @@ fn forms_become_these_programs() {
     assert!(count >= 9, "{count}");
 }
 
-/// A step on a line.
+/// Puts each step on a line.
 fn pretty(json: &str) -> String {
     let mut out = json.replace("{\"op\":", "\n{\"op\":");
     out.push('\n');

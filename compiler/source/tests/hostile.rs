@@ -1,5 +1,5 @@
-//! Sources that are made to hurt: each ends with a program or with findings, in little
-//! time and on the stack that there is.
+//! Tests hostile sources: each ends with a program or with findings, in little time and on the
+//! available stack.
 
 #![allow(
     clippy::disallowed_methods,
@@ -15,12 +15,12 @@ fn lower(source: &str) -> Result<Program, Diagnostics> {
     read(source, &a99_atoms::all_atoms())
 }
 
-/// Time for one source in a build without optimisation, on a busy machine.
+/// Maximum time for one source in a build without optimisation, on a busy machine.
 const MOST: Duration = Duration::from_secs(60);
 
-/// What is repeated: before, each time, in the middle, each time after it.
+/// Parts of a nested source: prefix, opening part (repeated), centre, closing part (repeated).
 const NESTED: [(&str, &str, &str, &str); 42] = [
-    // What may be types, or parameters with defaults, at each level.
+    // Each level may be types, or parameters with defaults.
     ("x = ", "a<(b=(", "1", "))"),
     ("x = ", "(b=(a<", "1", "))"),
     ("x = ", "(a=b<", "1", ")"),
@@ -65,7 +65,7 @@ const NESTED: [(&str, &str, &str, &str); 42] = [
     ("x = ", "async (", "1", ")"),
 ];
 
-/// What is repeated one after the other.
+/// Parts of a long source: prefix, part (repeated), suffix.
 const LONG: [(&str, &str, &str); 28] = [
     (
         "const g = (k) => k(1)\nfunction agent() {",
@@ -158,7 +158,7 @@ fn longer_sources_are_refused() {
     assert_eq!(found.0[0].code, codes::TOO_DEEP);
 }
 
-/// What a tokeniser could take for something else: no bracket may hide.
+/// Ambiguous tokens must not hide a bracket from the guard.
 #[test]
 fn ambiguous_texts_are_refused_or_read() {
     let many = "(".repeat(100_000);
@@ -184,7 +184,7 @@ fn ambiguous_texts_are_refused_or_read() {
     }
 }
 
-/// Functions that hand functions on make copies of copies: as many as there may be.
+/// Functions that pass functions on make copies of copies, up to a maximum.
 #[test]
 fn copies_of_copies_end_in_findings() {
     let mut source = "const f0 = (k) => k(1)\n".to_owned();

@@ -1,4 +1,4 @@
-//! Names are told apart by their scope, and help names what stands in the source.
+//! Tests that scopes separate variables of one name, and that help quotes names of the source.
 
 use a99_source::read;
 
@@ -39,7 +39,7 @@ fn u4_names_are_told_apart_by_their_scope() {
     ] {
         assert_eq!(refused(code), "", "{code}");
     }
-    // One that the loop's own function sets is another matter.
+    // A loop whose function sets the variable is a different case.
     let set = count.replace("n += m[0].length", "path = 'b'");
     let agent = "export default function agent({ x }) { return count(x) }";
     assert_ne!(refused(&format!("{set}\n{agent}")), "");
@@ -64,7 +64,7 @@ fn u1_help_on_sources_is_true_of_them() {
         let text = help(value);
         assert!(text.contains(wanted), "{value}: {text}");
         assert!(!text.contains("AsyncJS"), "{value}: {text}");
-        // What is to be written compiles.
+        // The code that the help suggests must compile.
         if let Some(code) = wanted.strip_prefix("write `") {
             assert_eq!(help(code.trim_end_matches('`')), "", "{code}");
         }

@@ -1,6 +1,6 @@
-//! Slips, and texts that are no source at all.
+//! Tests warnings about likely mistakes, and texts that are not sources.
 
-/// What is JavaScript and hardly meant: its code, its place, its advice.
+/// Valid JavaScript with a likely mistake: its code, its place, its advice.
 #[test]
 fn slips_are_told() {
     let atoms = a99_atoms::all_atoms();
@@ -152,7 +152,7 @@ fn slips_are_told() {
     }
 }
 
-/// What is no source at all is told as what it is.
+/// A text in another format is reported by the name of the format.
 #[test]
 fn other_formats_are_told() {
     let atoms = a99_atoms::all_atoms();

@@ -1,12 +1,13 @@
-//! What nests little is read on the stack that there is: it fits the smallest that callers
-//! have, in builds without optimisation too.
+//! Tests that sources with little nesting are read on the caller's stack: they fit the smallest
+//! stack that callers have, in builds without optimisation too.
 
 use a99_source::read;
 
-/// A part of the stack of ordinary threads, 2 MiB.
+/// Half of the stack of ordinary threads, which is 2 MiB.
 const STACK: usize = 1 << 20;
 
-/// What is repeated: before, each time, in the middle, each time after it, at the end.
+/// Parts of a nested source: prefix, opening part (repeated), centre, closing part (repeated),
+/// suffix.
 const NESTED: [[&str; 5]; 24] = [
     ["function agent({ a }) { return ", "(", "a", ")", " }"],
     ["function agent({ a }) { return ", "[", "a", "]", " }"],
@@ -118,8 +119,8 @@ fn what_nests_little_fits_a_small_stack() {
     });
 }
 
-/// Where a source nests deeper than its text tells, it is read again on a larger stack, and
-/// nothing of the first attempt is left.
+/// A source that nests deeper than the guard's scan shows is read again on a larger stack,
+/// without results of the first attempt.
 #[test]
 fn what_nests_deeper_is_read_again() {
     let atoms = a99_atoms::all_atoms();

@@ -1,4 +1,4 @@
-//! Calls: of helpers, of atoms, of several together.
+//! Prints calls: of helpers, of atoms, and concurrent calls.
 
 use super::steps::{MISSING, UNKNOWN};
 use super::values::{braces, member};
@@ -32,7 +32,7 @@ impl Printer<'_> {
         Ok(format!("await {js}({})", list.join(", ")))
     }
 
-    /// Whether what a helper gives is surely not `undefined`.
+    /// True if a helper never returns `undefined`.
     pub(super) fn helper_gives(&self, call: NodeId) -> bool {
         let doc = self.doc;
         let helpers = doc.get(doc.root(), "helpers");
@@ -60,7 +60,7 @@ impl Printer<'_> {
         matches!(last, Some("return" | "Error"))
     }
 
-    /// A call of an atom.
+    /// Prints a call of an atom.
     pub(super) fn call(&mut self, step: NodeId, op: &str) -> Printed<String> {
         let doc = self.doc;
         let atoms = self.atoms;
@@ -84,7 +84,8 @@ impl Printer<'_> {
         };
         let takes_raw = signature.inputs.iter().any(|input| input.name == AS_IT_IS);
         let computed = takes_raw && signature.inputs.iter().any(as_json);
-        // A source says that a text is taken as JSON, not that it is taken as it is.
+        // Calls in a source imply `raw`; a source spells out only the opposite, that a text is
+        // JSON.
         let raw = doc.get(step, AS_IT_IS);
         let is_meant = computed && raw.is_some_and(|raw| doc.kind(raw) == Kind::Bool(true));
         for (key, node) in doc.members(step) {
@@ -98,7 +99,7 @@ impl Printer<'_> {
                 (_, "memoize" | "cache", b"steps") => self.memoized(step)?,
                 (Some(input), _, _) => self.input(node, input.binding)?,
                 (None, _, _) if signature.params == Params::Open => self.value(node)?,
-                // A key that the atom does not know is ignored.
+                // Atoms ignore unknown keys.
                 (None, _, _) => continue,
             };
             items.push(member(key, &value));
@@ -115,7 +116,7 @@ impl Printer<'_> {
         })
     }
 
-    /// Whether holes of a template are paths, which older programs keep as text (D68).
+    /// True if a hole of a template is a path, which older programs keep as text (D68).
     fn has_paths(&self, step: NodeId) -> bool {
         let text = String::from_utf8_lossy(self.str(step, "tmpl").unwrap_or_default());
         let holes = text.split("{{").skip(1);
@@ -123,7 +124,7 @@ impl Printer<'_> {
         holes.any(|(hole, _)| hole.contains('.'))
     }
 
-    /// Calls that are under way together.
+    /// Prints concurrent calls.
     pub(super) fn together(&mut self, step: NodeId) -> Printed<String> {
         let doc = self.doc;
         let mut items = Vec::new();
@@ -167,7 +168,7 @@ impl Printer<'_> {
             .map_or(text.clone(), str::to_owned))
     }
 
-    /// The steps of `memoize`, whose value is their `result` if they return none.
+    /// Prints the steps of `memoize`; their value is `result` unless they return one.
     fn memoized(&mut self, step: NodeId) -> Printed<String> {
         let was = std::mem::replace(&mut self.in_turn, false);
         let body = self.own(step, "steps", &[b"result"]);

@@ -1,28 +1,28 @@
-//! What loops go over. The step takes lists only, `for ... of` texts and sets, too: where
-//! the source does not tell that it is a list, it is called one, or has a callback.
+//! Prints the iterables of loops. The step takes lists only, `for ... of` also texts and sets. If
+//! the source does not show that a value is a list, the printer casts it or uses a callback.
 
 use super::{Printed, Printer};
 use a99_core::builtins::{Gives, function_gives, gives};
 use a99_core::json::{Kind, NodeId};
 use std::collections::BTreeSet;
 
-/// What `for ... of` goes over.
+/// Iterable of a `for ... of`.
 pub(super) enum Over {
-    /// As it is written.
+    /// An expression that `for ... of` iterates as it stands.
     Items(String),
-    /// Lists only, which does not show.
+    /// An expression that must be a list, which the source does not show.
     Lists(String),
 }
 
 impl Over {
-    /// As it is written.
+    /// Returns the expression without a cast.
     pub(super) fn text(self) -> String {
         match self {
             Over::Items(text) | Over::Lists(text) => text,
         }
     }
 
-    /// What `for ... of` takes for a list where it is one.
+    /// Returns the expression, cast to a list if the source does not show that it is one.
     pub(super) fn lists(self) -> String {
         match self {
             Over::Items(text) => text,
@@ -38,7 +38,7 @@ impl Over {
 }
 
 impl<'d> Printer<'d> {
-    /// What a loop without callback goes over.
+    /// Prints the iterable of a loop without a callback.
     pub(super) fn over(&mut self, step: NodeId) -> Printed<Over> {
         let node = self.doc.get(step, "items");
         let counts = self.str(step, "index").is_some();
@@ -53,7 +53,8 @@ impl<'d> Printer<'d> {
         })
     }
 
-    /// The variable of items that are taken apart where they are a text.
+    /// Returns the variable of items in the form that splits a text into characters and keeps
+    /// other values.
     fn any_items(&self, node: NodeId) -> Option<NodeId> {
         let doc = self.doc;
         let field = |node: NodeId, key: &str| doc.get(node, key);
@@ -78,7 +79,7 @@ impl<'d> Printer<'d> {
         fits.then_some(variable)
     }
 
-    /// Whether the source shows that a value is a list.
+    /// True if the source shows that a value is a list.
     pub(super) fn is_list(&self, node: NodeId) -> bool {
         let doc = self.doc;
         let text = match doc.kind(node) {
@@ -116,7 +117,7 @@ impl<'d> Printer<'d> {
         }
     }
 
-    /// Whether a name is a variable that only ever is a list.
+    /// True if a name is a variable that only ever holds a list.
     fn is_kept(&self, name: &[u8]) -> bool {
         if self.lists.contains(name) {
             return self.scopes.is_declared(name);
@@ -135,7 +136,8 @@ impl<'d> Printer<'d> {
         property.and_then(|property| self.str(property, "type")) == Some(b"array")
     }
 
-    /// Notes which variables are bound by one step only, to a list, and which by any step.
+    /// Records the variables that a single step binds, to a list, and the variables that any step
+    /// binds.
     pub(super) fn note_lists(&mut self) {
         let (mut bound, mut lists) = (BTreeSet::new(), BTreeSet::new());
         let mut again = BTreeSet::new();

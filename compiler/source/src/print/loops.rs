@@ -1,4 +1,4 @@
-//! Branches, loops, `try`, and scopes of their own.
+//! Prints branches, loops, `try`, and separate scopes.
 
 use super::iterate::Over;
 use super::{Printed, Printer, Reason};
@@ -11,14 +11,13 @@ const LOOP_NAME: Reason = (
     "set another variable",
 );
 
-/// The names of a loop.
 #[derive(Default)]
 struct Names {
-    /// Those in the program.
+    /// Names in the program.
     own: Vec<Vec<u8>>,
-    /// Those in the source.
+    /// Names in the source.
     js: Vec<String>,
-    /// Whether its steps set any of them.
+    /// True if a step of the loop sets one of the names.
     are_set: bool,
 }
 
@@ -32,7 +31,7 @@ impl<'d> Printer<'d> {
             .collect()
     }
 
-    /// Whether steps surely do not go on behind their list.
+    /// True if control never continues after the steps.
     fn ends(&self, step: NodeId, key: &str) -> bool {
         let last = self.steps(step, key).last().copied();
         let op = last.and_then(|last| self.op(last));
@@ -64,7 +63,7 @@ impl<'d> Printer<'d> {
         Ok(())
     }
 
-    /// Notes that a loop may have bound what its steps bind.
+    /// Records that a loop may have bound the names that its steps bind.
     fn loops(&mut self, step: NodeId, key: &str) {
         for name in self.all_bound(&self.steps(step, key)) {
             self.scopes.may_bind(name);
@@ -83,7 +82,7 @@ impl<'d> Printer<'d> {
         Ok(())
     }
 
-    /// The list that a loop goes over, as what stands before a dot or not.
+    /// Prints the list that a loop iterates, in parentheses if it is a receiver and needs them.
     pub(super) fn items(&mut self, step: NodeId, is_receiver: bool) -> Printed<String> {
         let Some(node) = self.doc.get(step, "items") else {
             return Err((step, NO_ITEMS));
@@ -94,7 +93,7 @@ impl<'d> Printer<'d> {
         }
     }
 
-    /// The names of a loop: the item's, and the number's if it counts.
+    /// Declares the names of a loop: the item's, and the index's if the loop has one.
     fn loop_names(&mut self, step: NodeId, counts: bool) -> Printed<Names> {
         let index = self.str(step, "index").filter(|_| counts);
         let Some(item) = self.str(step, "as") else {
@@ -145,7 +144,7 @@ impl<'d> Printer<'d> {
         Ok(())
     }
 
-    /// Whether steps of a loop leave it or a turn of it.
+    /// True if steps of a loop leave the loop or a turn.
     fn leaves(&self, step: NodeId) -> bool {
         let mut todo = self.steps(step, "steps");
         while let Some(step) = todo.pop() {
@@ -162,7 +161,7 @@ impl<'d> Printer<'d> {
 
     pub(super) fn attempt(&mut self, step: NodeId, out: &mut String) -> Printed<()> {
         if self.doc.get(step, "catch").is_none() {
-            // Nothing is caught: what fails goes on.
+            // Without a `catch`, errors propagate.
             let inner = self.shared(step, "try")?;
             self.line(out, "{");
             out.push_str(&inner);
@@ -227,8 +226,8 @@ impl<'d> Printer<'d> {
         Ok(())
     }
 
-    /// Steps with variables of their own, and how the first of these names that they
-    /// bound is written at their end.
+    /// Prints steps with a separate scope. Also returns how the source writes, at the end of the
+    /// steps, the first of these names that they bound.
     pub(super) fn own(
         &mut self,
         step: NodeId,
@@ -238,7 +237,7 @@ impl<'d> Printer<'d> {
         self.own_but(step, key, wanted, &[])
     }
 
-    /// The same, where these names are variables of the loop.
+    /// Prints such steps if these names are variables of the loop.
     fn own_but(
         &mut self,
         step: NodeId,
@@ -263,7 +262,7 @@ impl<'d> Printer<'d> {
         Ok((body?, written.unwrap_or_else(|| "undefined".to_owned())))
     }
 
-    /// `map`, `filter`, `find` and `reduce`.
+    /// Prints `map`, `filter`, `find` and `reduce`.
     pub(super) fn turns(&mut self, step: NodeId, op: &str, out: &mut String) -> Printed<()> {
         let counts = self.is_current;
         if matches!(op, "filter" | "find") {
@@ -309,7 +308,7 @@ impl<'d> Printer<'d> {
         self.long_turns(step, op, out)
     }
 
-    /// Whether a value is surely not `undefined`.
+    /// True if a value cannot be `undefined`.
     pub(super) fn is_defined(&self, node: NodeId) -> bool {
         let field = |key: &str| {
             self.doc
@@ -336,7 +335,7 @@ impl<'d> Printer<'d> {
         }
     }
 
-    /// `map` and `reduce` with several steps: a loop.
+    /// Prints `map` and `reduce` with several steps as a loop.
     fn long_turns(&mut self, step: NodeId, op: &str, out: &mut String) -> Printed<()> {
         let items = match self.str(step, "index").filter(|_| self.is_current) {
             Some(_) => self.items(step, false)?,
@@ -376,7 +375,7 @@ impl<'d> Printer<'d> {
         self.in_turn = was;
         self.scopes.leave();
         let (mut body, result) = body?;
-        // What no step of the turn binds is that of the scopes around (D32).
+        // A name that no step of the turn binds belongs to an enclosing scope (D32).
         let result = inherited.unwrap_or(result);
         self.level += 1;
         let last = match op {
@@ -393,7 +392,7 @@ impl<'d> Printer<'d> {
     }
 }
 
-/// The head of a loop over items, whose number may have a name, too.
+/// Prints the head of a loop over items, with the index if it has a name.
 fn head(names: &Names, items: &str) -> String {
     let word = if names.are_set { "let" } else { "const" };
     match &names.js[..] {

@@ -1,9 +1,8 @@
-//! Sources of programs: a JSON tree printed so that it reads as JavaScript and, compiled,
-//! does the same.
+//! Prints a JSON tree as a source that reads as JavaScript and, once compiled, does the same.
 //!
-//! Variables of a program belong to bodies, those of a source to blocks: a name is declared
-//! in the innermost block that holds all that mention it. What a source cannot say, or what
-//! would mean something else there, is told with its place.
+//! Variables of a program belong to bodies, those of a source to blocks: the innermost block that
+//! holds all mentions of a name declares it. Programs that a source cannot express, or would
+//! change, are refused with their place.
 
 mod calls;
 mod iterate;
@@ -24,22 +23,22 @@ use names::Scopes;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-/// Bytes of a program that is printed.
+/// Maximum bytes of a program that is printed.
 const MAX_PROGRAM: usize = 1 << 20;
 
-/// Bodies in each other.
+/// Maximum nesting of bodies.
 const MAX_LEVELS: usize = 100;
 
-/// Why a step or a value cannot be printed: a stable class, and what to do.
+/// Reason for a refusal: a stable class, and advice.
 pub(crate) type Reason = (&'static str, &'static str);
 
-/// What a printing function gives.
+/// Result of a printing function.
 pub(crate) type Printed<T> = Result<T, (NodeId, Reason)>;
 
-/// The source of a program in JSON, whose expressions are nodes.
+/// Prints a JSON program, whose expressions are nodes, as a source.
 ///
 /// # Errors
-/// The first place that a source cannot say.
+/// The first place that a source cannot express.
 pub fn print(program: &Document, atoms: &dyn Signatures) -> Result<String, Diagnostics> {
     let printed = match program.ends().len() > MAX_PROGRAM {
         true => Err((program.root(), ("size", "split the program"))),
@@ -63,35 +62,35 @@ pub(crate) struct Printer<'d> {
     pub(crate) atoms: &'d dyn Signatures,
     pub(crate) speller: Rc<Speller<'d>>,
     pub(crate) scopes: Scopes,
-    /// Arguments that are read, and the variables that stand for them.
+    /// Arguments that the program reads, with the variables of the source.
     pub(crate) arguments: Vec<(Vec<u8>, String)>,
-    /// The functions: names in the program and in the source.
+    /// Functions: names in the program and in the source.
     pub(crate) helpers: BTreeMap<Vec<u8>, String>,
-    /// Whether the steps at hand are the agent's, which sees the arguments.
+    /// True while printing steps of the agent, which can read the arguments.
     pub(crate) in_agent: bool,
-    /// Whether the program is of version 4.
+    /// True for a program of version 4.
     pub(crate) is_current: bool,
-    /// Whether it is of version 3.
+    /// True for a program of version 3.
     pub(crate) is_third: bool,
-    /// Whether names are variables or nothing: in formulas of older programs.
+    /// True in formulas of older programs: a name is a variable or `undefined`.
     pub(crate) only_variables: bool,
-    /// Names that `vars` of a step give, and their values.
+    /// Names that `vars` of a step define, with their values.
     pub(crate) overlay: Vec<(Vec<u8>, String)>,
-    /// Names that are errors of a `catch` that was left.
+    /// Names of `catch` errors whose `catch` has ended.
     pub(crate) poisoned: BTreeSet<Vec<u8>>,
-    /// Names that the block at hand declares where they are set first.
+    /// Names that the current block declares at their first assignment.
     pub(crate) pending: BTreeSet<Vec<u8>>,
     /// Names that inner lists of steps declare.
     pub(crate) declares: BTreeMap<NodeId, BTreeSet<&'d [u8]>>,
-    /// Names of errors of a `catch` that are read elsewhere.
+    /// Names of `catch` errors that code outside of the `catch` reads.
     pub(crate) escaping: BTreeSet<Vec<u8>>,
-    /// Variables that only ever are one list.
+    /// Variables that hold one list only.
     pub(crate) lists: BTreeSet<Vec<u8>>,
     /// Variables that steps bind.
     pub(crate) rebound: BTreeSet<Vec<u8>>,
-    /// Whether nothing reads the variable `_`, into which goes what nobody wants.
+    /// True if no code reads the variable `_`, which takes unused results.
     pub(crate) sink: bool,
-    /// Whether a `return` would end a turn of a loop only.
+    /// True if a `return` would end only a turn of a loop.
     pub(crate) in_turn: bool,
     pub(crate) level: usize,
 }
@@ -169,7 +168,7 @@ impl<'d> Printer<'d> {
         Ok(out)
     }
 
-    /// The parameter of the agent: the arguments that it reads.
+    /// Prints the parameter of the agent: the arguments that the program reads.
     fn parameters(&self) -> Printed<String> {
         let ty = self.input_type()?;
         let ty = ty.map_or(String::new(), |ty| format!(": {ty}"));
@@ -191,7 +190,7 @@ impl<'d> Printer<'d> {
         Ok(format!("{{ {} }}{ty}", each.collect::<Vec<_>>().join(", ")))
     }
 
-    /// The description of the arguments as a comment.
+    /// Prints the description of the arguments as a comment.
     fn documentation(&self) -> String {
         let doc = self.doc;
         let schema = doc.get(doc.root(), "inputSchema");
@@ -234,7 +233,7 @@ impl<'d> Printer<'d> {
         Ok(format!("{word} {js}({}) {{\n{body}}}\n", list.join(", ")))
     }
 
-    /// `varsImport` at the beginning: the names in the parameter.
+    /// Reads `varsImport` at the beginning: its names go into the parameter.
     fn import(&mut self, step: NodeId) -> Printed<()> {
         let doc = self.doc;
         let Some(keys) = doc.get(step, "keys") else {
@@ -258,7 +257,7 @@ impl<'d> Printer<'d> {
         Ok(())
     }
 
-    /// Whether `_` is only ever set.
+    /// True if `_` is only ever set.
     fn is_sink(&self) -> bool {
         let doc = self.doc;
         (0..doc.ends().len() as u32).map(NodeId).all(|node| {
@@ -273,7 +272,7 @@ impl<'d> Printer<'d> {
         })
     }
 
-    /// The variable that stands for an argument.
+    /// Returns the variable of an argument.
     pub(crate) fn argument_name(&self, key: &[u8]) -> Option<String> {
         let mut known = self.arguments.iter();
         known
@@ -290,8 +289,8 @@ impl<'d> Printer<'d> {
     }
 }
 
-/// Names that no function has: the ops that steps of a program name, and `context` where it
-/// reads the request context.
+/// Collects the names that no function may have: the ops of the program's steps, and `context` if
+/// the program reads the request context.
 fn taken(doc: &Document) -> BTreeSet<String> {
     let nodes = (0..doc.ends().len() as u32).map(NodeId);
     let names = nodes.filter_map(|node| {

@@ -1,10 +1,10 @@
-//! Names of a program and the variables that stand for them in a source.
+//! Maps names of a program to the variables of a source.
 
 use crate::spell::is_name;
 use a99_core::builtins::{Global, global};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Words of JavaScript that name nothing.
+/// Reserved words of JavaScript.
 const WORDS: [&str; 50] = [
     "await",
     "break",
@@ -58,16 +58,16 @@ const WORDS: [&str; 50] = [
     "async",
 ];
 
-/// Whether a name has a value where it is read.
+/// State of a name at the place that reads it.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum State {
-    /// Nothing bound it.
+    /// No step bound it.
     Free,
-    /// It has one.
+    /// It has a value.
     Bound,
-    /// What it was given, unless that was missing, which bound nothing.
+    /// A step gave it a result; a missing result bound no value.
     Given,
-    /// On some ways.
+    /// Some paths bound it.
     Maybe,
 }
 
@@ -75,7 +75,7 @@ pub(crate) enum State {
 struct Variable {
     js: String,
     state: State,
-    /// The error of a `catch`: its text is the member `message` there.
+    /// True for the error of a `catch`, whose text is the member `message` in the source.
     is_error: bool,
     is_const: bool,
 }
@@ -83,24 +83,24 @@ struct Variable {
 #[derive(Clone, Debug, Default)]
 struct Scope {
     names: BTreeMap<Vec<u8>, Variable>,
-    /// Whether nothing around is seen: the scope of a function.
+    /// True for the scope of a function, from which outer names are not visible.
     is_function: bool,
 }
 
-/// The scopes at a place.
+/// Stack of scopes at a place.
 pub(crate) struct Scopes {
     stack: Vec<Scope>,
-    /// Names of functions and atoms, and all that were given.
+    /// Names of functions and atoms, and all generated names.
     taken: BTreeSet<String>,
-    /// Scopes of their own around.
+    /// Number of enclosing separate scopes.
     within: usize,
 }
 
-/// The states of all names, to be joined after a branch.
+/// States of all names, which are joined after a branch.
 pub(crate) type Snapshot = Vec<BTreeMap<Vec<u8>, State>>;
 
 impl Scopes {
-    /// No scope; the names of these atoms are taken.
+    /// Creates an empty stack; the names of these atoms are taken.
     pub(crate) fn new(atoms: BTreeSet<String>) -> Scopes {
         Scopes {
             stack: Vec::new(),
@@ -109,7 +109,7 @@ impl Scopes {
         }
     }
 
-    /// A name for the whole source.
+    /// Reserves a name that is unique in the whole source.
     pub(crate) fn reserve(&mut self, name: &[u8]) -> String {
         let js = self.free_name(name);
         self.taken.insert(js.clone());
@@ -184,7 +184,7 @@ impl Scopes {
         js
     }
 
-    /// The same of an error whose variable has a name.
+    /// Declares the error of a `catch` whose variable already has a name.
     pub(crate) fn declare_error_as(&mut self, name: &[u8], js: &str) {
         self.declare_as(name, js);
         if let Some(variable) = self.find_mut(name) {
@@ -192,7 +192,7 @@ impl Scopes {
         }
     }
 
-    /// Makes a name stand for this text.
+    /// Declares a name that the source writes as this text.
     pub(crate) fn declare_as(&mut self, name: &[u8], text: &str) {
         let variable = Variable {
             js: text.to_owned(),
@@ -205,14 +205,14 @@ impl Scopes {
         }
     }
 
-    /// Whether the innermost scope has a name.
+    /// True if the innermost scope has a name.
     pub(crate) fn is_own(&self, name: &[u8]) -> bool {
         self.stack
             .last()
             .is_some_and(|scope| scope.names.contains_key(name))
     }
 
-    /// Notes that a scope of its own is entered, and gives how many were.
+    /// Enters separate scopes and returns the number of those around.
     pub(crate) fn go_within(&mut self, by: usize) -> usize {
         let before = self.within;
         self.within += by;
@@ -223,12 +223,12 @@ impl Scopes {
         self.within = depth;
     }
 
-    /// Whether a scope of its own is around, within the function at hand.
+    /// True if a separate scope encloses the place inside the current function.
     pub(crate) fn is_within(&self) -> bool {
         self.within > 0
     }
 
-    /// Another variable that no name of the program stands for.
+    /// Reserves a variable that has no counterpart in the program.
     pub(crate) fn temporary(&mut self, stem: &str) -> String {
         self.reserve(stem.as_bytes())
     }
@@ -259,7 +259,7 @@ impl Scopes {
         None
     }
 
-    /// Notes that a name is a constant.
+    /// Marks a name as a constant.
     pub(crate) fn keep(&mut self, name: &[u8]) {
         if let Some(variable) = self.find_mut(name) {
             variable.is_const = true;
@@ -274,21 +274,20 @@ impl Scopes {
         self.find(name).is_some()
     }
 
-    /// Notes that a name has a value from now on.
+    /// Records that a name has a value from now on.
     pub(crate) fn bind(&mut self, name: &[u8]) {
         if let Some(variable) = self.find_mut(name) {
             variable.state = State::Bound;
         }
     }
 
-    /// Gives a name a state.
     pub(crate) fn set_state(&mut self, name: &[u8], state: State) {
         if let Some(variable) = self.find_mut(name) {
             variable.state = state;
         }
     }
 
-    /// Notes that a name may have a value from now on.
+    /// Records that a name may have a value from now on.
     pub(crate) fn may_bind(&mut self, name: &[u8]) {
         if let Some(variable) = self.find_mut(name)
             && variable.state == State::Free
@@ -302,7 +301,7 @@ impl Scopes {
             .map_or(State::Free, |variable| variable.state)
     }
 
-    /// How a variable is written where its value is meant.
+    /// Returns the text that reads a name's value.
     pub(crate) fn written(&self, name: &[u8]) -> Option<String> {
         let variable = self.find(name)?;
         Some(match variable.is_error {
@@ -311,7 +310,7 @@ impl Scopes {
         })
     }
 
-    /// The variable to assign to.
+    /// Returns the variable to assign to.
     pub(crate) fn target(&self, name: &[u8]) -> Option<String> {
         let variable = self.find(name).filter(|variable| !variable.is_error)?;
         Some(variable.js.clone())
@@ -329,7 +328,7 @@ impl Scopes {
         self.each(snapshot, |_, before| before);
     }
 
-    /// After two ways that meet: what only one of them bound may be bound.
+    /// Joins two paths: a name that only one path bound is `Maybe` bound.
     pub(crate) fn join(&mut self, other: &Snapshot) {
         self.each(other, |one, other| match one == other {
             true => one,

@@ -1,11 +1,11 @@
-//! Which block declares a name: the innermost one that holds all that mention it.
+//! Chooses the block that declares a name: the innermost block that holds all mentions.
 
 use super::Printer;
 use a99_core::json::{Kind, NodeId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-/// The members of forms that hold steps which share the variables around them.
+/// Returns the members of a form that hold steps and share the enclosing variables.
 pub(crate) fn bodies(op: &str) -> &'static [&'static str] {
     match op {
         "seq" | "forEach" => &["steps"],
@@ -17,7 +17,7 @@ pub(crate) fn bodies(op: &str) -> &'static [&'static str] {
 }
 
 impl<'d> Printer<'d> {
-    /// The first part of every text in a node that may be a name.
+    /// Collects the first segment of every text in a node that may be a name.
     pub(crate) fn mentions(&self, node: NodeId) -> BTreeSet<&'d [u8]> {
         let doc = self.doc;
         let mut found = BTreeSet::new();
@@ -53,7 +53,7 @@ impl<'d> Printer<'d> {
         found
     }
 
-    /// The names that a step binds itself in the scope around it.
+    /// Returns the names that a step itself binds in the enclosing scope.
     pub(crate) fn binds(&self, step: NodeId) -> Vec<&'d [u8]> {
         let doc = self.doc;
         let mut names: Vec<&[u8]> = Vec::new();
@@ -81,14 +81,14 @@ impl<'d> Printer<'d> {
         names
     }
 
-    /// The names that the `catch` of a step binds, if it has one.
+    /// Returns the names that the `catch` of a step binds.
     pub(crate) fn caught(&self, step: NodeId) -> Option<[&'d [u8]; 2]> {
         self.doc.get(step, "catch")?;
         let name = self.str(step, "catchParam").unwrap_or(b"error");
         Some([name, b"errorOp"])
     }
 
-    /// Notes which names that a `catch` binds are read outside of such a one.
+    /// Records the names bound by a `catch` that code outside of such a `catch` reads.
     pub(super) fn note_escaping(&mut self) {
         let doc = self.doc;
         let nodes = (0..doc.ends().len() as u32).map(NodeId);
@@ -107,7 +107,7 @@ impl<'d> Printer<'d> {
                 Kind::String(text) if !around.is_some_and(|around| self.is_word(around, node)) => {
                     vec![text]
                 }
-                // A schema that is returned names variables by its keys.
+                // The keys of a returned schema name variables.
                 Kind::Object if self.is_returned(node) => {
                     doc.members(node).map(|(key, _)| key).collect()
                 }
@@ -122,13 +122,13 @@ impl<'d> Printer<'d> {
         }
     }
 
-    /// Whether a text in this object is one whatever variables there are.
+    /// True if a text in this object can never be a name.
     fn is_word(&self, around: NodeId, text: NodeId) -> bool {
         let is_literal = self.str(around, "$expr") == Some(b"literal");
         is_literal || self.doc.get(around, "op") == Some(text)
     }
 
-    /// Whether an object is the properties of a schema that is returned.
+    /// True if an object is the `properties` of a returned schema.
     fn is_returned(&self, node: NodeId) -> bool {
         let schema = self.doc.parent(node);
         let schema = schema.filter(|schema| self.doc.get(*schema, "properties") == Some(node));
@@ -136,7 +136,8 @@ impl<'d> Printer<'d> {
         step.is_some_and(|step| self.op(step) == Some("return"))
     }
 
-    /// Whether a node stands in the `catch` that binds a name, or says that it does.
+    /// True if a node is inside the `catch` that binds a name, or is the text that declares the
+    /// name.
     fn is_caught(&self, node: NodeId, name: &[u8]) -> bool {
         let doc = self.doc;
         let mut inner = node;
@@ -155,10 +156,10 @@ impl<'d> Printer<'d> {
         false
     }
 
-    /// All names that steps bind, those in their bodies among them.
+    /// Collects all names that steps bind, including the steps of their bodies.
     pub(crate) fn all_bound(&self, steps: &[NodeId]) -> BTreeSet<&'d [u8]> {
         let mut names = BTreeSet::new();
-        // A loop's own names are those of its turns.
+        // A loop's own names belong to its turns.
         let own: Rc<Vec<&[u8]>> = Rc::default();
         let mut todo: Vec<_> = steps.iter().map(|step| (*step, Rc::clone(&own))).collect();
         while let Some((step, own)) = todo.pop() {
@@ -179,8 +180,8 @@ impl<'d> Printer<'d> {
         names
     }
 
-    /// For each of these names, which the steps bind, the list of steps that declares it.
-    /// Names that are not there are declared by this list.
+    /// Returns, for each of these names that the steps bind, the inner list of steps that
+    /// declares it. This list declares the names without an entry.
     pub(crate) fn inner(
         &self,
         steps: &[NodeId],
@@ -200,7 +201,7 @@ impl<'d> Printer<'d> {
         found
     }
 
-    /// The one body of a step that mentions a name, if that declares it.
+    /// Returns the only body of a step that mentions a name if that body can declare it.
     fn only_body(&self, step: NodeId, name: &[u8]) -> Option<NodeId> {
         let doc = self.doc;
         let op = self.op(step)?;
@@ -215,7 +216,8 @@ impl<'d> Printer<'d> {
             }
         }
         let body = only?;
-        // In a loop around it would keep its value from turn to turn.
+        // A name that the body reads first would keep its value from turn to turn in an enclosing
+        // loop.
         let mut those = doc
             .elements(body)
             .filter(|step| self.mentions(*step).contains(name));
@@ -225,22 +227,22 @@ impl<'d> Printer<'d> {
         is_new.then_some(body)
     }
 
-    /// Whether a step sets a name, whatever it had, and does not read it.
+    /// True if a step assigns a name without reading it.
     fn sets_first(&self, step: NodeId, name: &[u8]) -> bool {
         let others = self
             .doc
             .members(step)
             .filter(|(key, _)| !matches!(*key, b"key" | b"result"));
         let mut others = others.map(|(_, value)| value);
-        // What a `catch` binds is declared around its `try`.
+        // Names that a `catch` binds are declared around its `try`.
         let is_own = self.op(step) != Some("try") || self.str(step, "result") == Some(name);
         is_own
             && self.binds(step).contains(&name)
             && !others.any(|value| self.mentions(value).contains(name))
     }
 
-    /// The names that a list declares where it first sets them; the others are declared at
-    /// its beginning.
+    /// Returns the names that a list declares at their first assignment; it declares the others
+    /// at its beginning.
     pub(crate) fn declared_in_place(
         &self,
         steps: &[NodeId],
@@ -259,7 +261,7 @@ impl<'d> Printer<'d> {
     }
 }
 
-/// Whether a text under this key, in a node with this tag or elsewhere, names no variable.
+/// True if a text under this key, in a node with this tag or elsewhere, cannot name a variable.
 fn is_no_name(tag: Option<&[u8]>, key: &[u8], kind: Kind<'_>) -> bool {
     let is_text = matches!(kind, Kind::String(_));
     match (tag, key) {

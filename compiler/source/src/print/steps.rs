@@ -1,4 +1,4 @@
-//! Steps as statements.
+//! Prints steps as statements.
 
 use super::names::State;
 use super::values::{AFTER, braces};
@@ -59,7 +59,7 @@ const LOOP_NAME: Reason = (
 
 impl<'d> Printer<'d> {
     pub(super) fn line(&self, out: &mut String, text: &str) {
-        // It would go on with the line before.
+        // Without the semicolon, JavaScript would join the lines.
         let end = if text.starts_with(['(', '[', '`']) {
             ";"
         } else {
@@ -68,13 +68,13 @@ impl<'d> Printer<'d> {
         let _ = writeln!(out, "{}{end}{text}", "  ".repeat(self.level.min(40)));
     }
 
-    /// The steps of a function or of a scope of its own.
+    /// Prints the steps of a function or of a separate scope.
     pub(super) fn body(&mut self, steps: &[NodeId]) -> Printed<String> {
         self.body_with(steps, &[], &[])
     }
 
-    /// The same, where these names are read behind the steps, and others are declared
-    /// around them.
+    /// Prints such steps if code after them reads the first names and the enclosing block
+    /// declares the others.
     pub(super) fn body_with(
         &mut self,
         steps: &[NodeId],
@@ -87,7 +87,7 @@ impl<'d> Printer<'d> {
         self.block(steps, &names, read)
     }
 
-    /// Steps in braces, which declare these names.
+    /// Prints steps in braces, with declarations of these names.
     fn block(
         &mut self,
         steps: &[NodeId],
@@ -122,7 +122,8 @@ impl<'d> Printer<'d> {
         let pending = std::mem::replace(&mut self.pending, pending);
         let mut at = 0;
         while at < steps.len() {
-            // The variable of a result that may be missing is cleared before its call.
+            // Lowering clears the variable of a result that may be missing before the call; the
+            // printer skips that step.
             let clears = at + 1 < steps.len() && self.clears(steps[at], steps[at + 1]);
             at += usize::from(clears);
             let text = self.step(steps[at])?;
@@ -136,7 +137,7 @@ impl<'d> Printer<'d> {
         Ok(out)
     }
 
-    /// Whether a step only clears the variable of the result of the next.
+    /// True if a step only clears the result variable of the next step.
     fn clears(&self, step: NodeId, next: NodeId) -> bool {
         let name = self.str(step, "key");
         let value = self.doc.get(step, "value");
@@ -155,7 +156,7 @@ impl<'d> Printer<'d> {
             && !inputs.any(|value| name.is_some_and(|name| self.mentions(value).contains(name)))
     }
 
-    /// A list of steps in braces that shares the variables around it.
+    /// Prints a list of steps in braces that shares the enclosing variables.
     pub(super) fn shared(&mut self, step: NodeId, key: &str) -> Printed<String> {
         let list = self.doc.get(step, key);
         let names = list.and_then(|list| self.declares.remove(&list));
@@ -266,7 +267,7 @@ impl<'d> Printer<'d> {
         Ok(out)
     }
 
-    /// A member that is set or deleted.
+    /// Prints the assignment or deletion of a member.
     fn member(&mut self, step: NodeId, op: &str, out: &mut String) -> Printed<()> {
         let (doc, atoms) = (self.doc, self.atoms);
         let signature = atoms.signature(op).ok_or((step, UNKNOWN))?;
@@ -319,7 +320,7 @@ impl<'d> Printer<'d> {
         }
     }
 
-    /// Sets a variable, which is declared here if it is the first time.
+    /// Prints the assignment of a variable, as a declaration if it is the first.
     fn set(
         &mut self,
         step: NodeId,
@@ -358,7 +359,7 @@ impl<'d> Printer<'d> {
         Ok(())
     }
 
-    /// A constant that is set again fails when that is reached.
+    /// Prints the assignment of a constant that has a value, which fails when it runs.
     fn set_again(
         &mut self,
         step: NodeId,
@@ -379,8 +380,8 @@ impl<'d> Printer<'d> {
         Ok(())
     }
 
-    /// What a step gives, in the variable of its result; a value that is missing leaves
-    /// that as it was.
+    /// Prints the result of a step into its variable. A missing result leaves the variable
+    /// unchanged.
     pub(super) fn give(
         &mut self,
         step: NodeId,
@@ -420,7 +421,7 @@ impl<'d> Printer<'d> {
         Ok(())
     }
 
-    /// Whether a step is what `throw new Error(value)` becomes.
+    /// True if a step is the lowered form of `throw new Error(value)`.
     fn throws(&self, step: NodeId) -> bool {
         let value = self.doc.get(step, "value");
         value.and_then(|value| self.str(value, "callee")) == Some(b"Error")
@@ -483,7 +484,7 @@ impl<'d> Printer<'d> {
         self.give(step, &value, true, out)
     }
 
-    /// An expression over what `vars` of a step give.
+    /// Prints an expression that reads the names in `vars` of a step.
     fn overlaid(
         &mut self,
         step: NodeId,
@@ -514,7 +515,7 @@ impl<'d> Printer<'d> {
         value
     }
 
-    /// A condition or formula, which is a node.
+    /// Prints a condition or formula, which is a node.
     pub(super) fn test(&mut self, node: NodeId) -> Printed<String> {
         match self.doc.kind(node) {
             Kind::String(_) => Err((node, TEXT)),
@@ -550,7 +551,7 @@ impl<'d> Printer<'d> {
         Ok(())
     }
 
-    /// Whether a `return` surely gives what no older program gives.
+    /// True if a `return` always gives a value that no older program can return.
     fn is_no_object(&self, step: NodeId) -> bool {
         let value = self.doc.get(step, "value");
         match value.map(|value| self.doc.kind(value)) {
@@ -560,7 +561,7 @@ impl<'d> Printer<'d> {
         }
     }
 
-    /// The variables that a schema names.
+    /// Prints the variables that a schema selects.
     fn selected(&mut self, schema: NodeId, drops: bool) -> Printed<String> {
         let doc = self.doc;
         let properties = doc.get(schema, "properties");

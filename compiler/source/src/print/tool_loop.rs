@@ -1,4 +1,4 @@
-//! `llmToolLoop` as a source has it.
+//! Prints `llmToolLoop`.
 
 use super::values::{braces, member};
 use super::{Printed, Printer, Reason};
@@ -47,7 +47,7 @@ impl Printer<'_> {
         Ok(format!("await llmToolLoop({})", braces(&items)))
     }
 
-    /// The name that `as` gives, or the one that stands for a missing one.
+    /// Returns the name in `as`, or its default.
     fn named(&self, of: NodeId, default: &'static [u8]) -> &[u8] {
         self.str(of, "as").unwrap_or(default)
     }

@@ -1,4 +1,4 @@
-//! `inputSchema` as the type of the agent's parameter.
+//! Prints `inputSchema` as the type of the agent's parameter.
 
 use super::{Printed, Printer, Reason};
 use crate::spell::property_key;
@@ -9,18 +9,18 @@ const SCHEMA: Reason = (
     "describe the arguments by type, properties, required, items, enum, const, anyOf",
 );
 
-/// Types in each other.
+/// Maximum nesting of types.
 const MAX_TYPES: usize = 32;
 
 impl<'d> Printer<'d> {
-    /// The type of the agent's parameter, where the program has a schema for it.
+    /// Prints the type of the agent's parameter if the program has a schema.
     pub(super) fn input_type(&self) -> Printed<Option<String>> {
         let Some(schema) = self.doc.get(self.doc.root(), "inputSchema") else {
             return Ok(None);
         };
         let is_plain = |key: &[u8]| matches!(key, b"type" | b"description");
         if self.doc.members(schema).all(|(key, _)| is_plain(key)) && self.is_object(schema) {
-            // The description alone becomes such a schema.
+            // A description alone already becomes such a schema.
             let text = self.doc.get(schema, "description");
             return Ok((text.is_none() && !self.doc.is_empty(schema)).then(|| "object".to_owned()));
         }

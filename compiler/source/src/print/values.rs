@@ -1,4 +1,4 @@
-//! Values of inputs as expressions.
+//! Prints values of inputs as expressions.
 
 use super::names::State;
 use super::{Printed, Printer, Reason};
@@ -28,7 +28,7 @@ pub(super) const AFTER: Reason = (
 const FORBIDDEN: Reason = ("a forbidden name", "name the member differently");
 
 impl<'d> Printer<'d> {
-    /// A value position.
+    /// Prints a value position.
     pub(crate) fn value(&mut self, node: NodeId) -> Printed<String> {
         let doc = self.doc;
         match doc.kind(node) {
@@ -43,7 +43,7 @@ impl<'d> Printer<'d> {
         }
     }
 
-    /// Whether a node in a value position is a part of the request context.
+    /// True if a node in a value position reads the request context.
     fn is_context(&self, node: NodeId) -> bool {
         self.is_current && self.str(node, "$kind") == Some(b"context")
     }
@@ -60,7 +60,7 @@ impl<'d> Printer<'d> {
         }
     }
 
-    /// A value position that may be missing.
+    /// Prints a value position that may be missing.
     pub(crate) fn value_of(&mut self, step: NodeId, key: &str) -> Printed<String> {
         match self.doc.get(step, key) {
             Some(node) => self.value(node),
@@ -68,7 +68,7 @@ impl<'d> Printer<'d> {
         }
     }
 
-    /// A list or object, in which texts are texts, or another literal.
+    /// Prints a literal: a list or object, in which texts are not names, or a scalar.
     fn literal(&mut self, node: NodeId) -> Printed<String> {
         let doc = self.doc;
         match doc.kind(node) {
@@ -94,7 +94,7 @@ impl<'d> Printer<'d> {
 
     fn nested(&mut self, node: NodeId) -> Printed<String> {
         match self.doc.kind(node) {
-            // Texts in literals are names in programs of version 3 alone (D13).
+            // Texts in literals are names only in programs of version 3 (D13).
             Kind::String(text) if self.is_third => self.text(node, text),
             Kind::String(_) => Ok(self.data(node)),
             Kind::Object if self.str(node, "$kind") == Some(b"arg") => self.value(node),
@@ -104,14 +104,14 @@ impl<'d> Printer<'d> {
         }
     }
 
-    /// What is taken as it is written.
+    /// Prints data literally.
     pub(crate) fn data(&self, node: NodeId) -> String {
         let mut out = Vec::new();
         self.speller.constant(node, &mut out);
         String::from_utf8_lossy(&out).into_owned()
     }
 
-    /// An object whose members are value positions.
+    /// Prints an object whose members are value positions.
     pub(crate) fn vars(&mut self, node: NodeId) -> Printed<String> {
         let doc = self.doc;
         let is_plain = doc.kind(node) == Kind::Object
@@ -130,7 +130,7 @@ impl<'d> Printer<'d> {
         Ok(braces(&items))
     }
 
-    /// An input that is resolved in this way.
+    /// Prints an input by the way in which it is resolved.
     pub(crate) fn input(&mut self, node: NodeId, binding: Binding) -> Printed<String> {
         match binding {
             Binding::Literal => Ok(self.data(node)),
@@ -140,7 +140,7 @@ impl<'d> Printer<'d> {
         }
     }
 
-    /// A text in a value position: a variable, a path, an argument, or itself.
+    /// Prints a text in a value position: a variable, a path, an argument, or the text itself.
     fn text(&mut self, node: NodeId, text: &[u8]) -> Printed<String> {
         if let Some(path) = text.strip_prefix(b"args.")
             && self.scopes.state(b"args") == State::Free
@@ -158,7 +158,8 @@ impl<'d> Printer<'d> {
         }
         let mut out = self.scopes.written(root).unwrap_or_default();
         if out.ends_with(".message") && is_path {
-            // The text of an error has no members, but its path has this one.
+            // The printed `.message` already covers this segment: an error's text has no other
+            // members.
             segments.next();
         }
         for segment in segments {
@@ -166,7 +167,7 @@ impl<'d> Printer<'d> {
             out.push_str(&link(segment));
         }
         if self.scopes.state(root) == State::Given {
-            // Nothing bound the name: then the text is itself.
+            // A name that no step bound stands for its text.
             let js = self.scopes.written(root).unwrap_or_default();
             return Ok(format!(
                 "({js} === undefined ? {} : {out})",
@@ -184,7 +185,7 @@ impl<'d> Printer<'d> {
         }
     }
 
-    /// An argument of the run, by its path.
+    /// Prints an argument of the run by its path.
     fn argument_path(&mut self, node: NodeId, path: &[u8]) -> Printed<String> {
         let mut segments = path.split(|byte| *byte == b'.');
         let key = segments.next().unwrap_or_default();
@@ -211,12 +212,12 @@ impl<'d> Printer<'d> {
         Ok(js)
     }
 
-    /// An expression node.
+    /// Prints an expression node.
     pub(crate) fn expression(&mut self, node: NodeId) -> Printed<String> {
         self.operand(node, 0)
     }
 
-    /// The same in parentheses where it binds less than it must.
+    /// Prints an expression node, in parentheses if its precedence is below `least`.
     pub(crate) fn operand(&mut self, node: NodeId, least: u8) -> Printed<String> {
         let speller = Rc::clone(&self.speller);
         let mut wrong = None;
@@ -237,7 +238,7 @@ impl<'d> Printer<'d> {
         }
     }
 
-    /// An identifier: a variable, an argument, or a builtin.
+    /// Prints an identifier: a variable, an argument, or a builtin.
     fn ident(&mut self, node: NodeId, name: &[u8]) -> Printed<String> {
         if let Some((_, text)) = self.overlay.iter().rev().find(|(key, _)| key == name) {
             return Ok(text.clone());
@@ -261,14 +262,14 @@ impl<'d> Printer<'d> {
             return Err((node, AFTER));
         }
         match self.only_variables {
-            // Formulas of older programs see no arguments.
+            // Formulas of older programs cannot read arguments.
             true => Ok("undefined".to_owned()),
             false => self.argument(node, name),
         }
     }
 }
 
-/// A member of an object literal.
+/// Prints a member of an object literal.
 pub(crate) fn member(key: &[u8], value: &str) -> String {
     if is_name(key) && value.as_bytes() == key {
         return value.to_owned();
@@ -285,7 +286,7 @@ pub(crate) fn braces(items: &[String]) -> String {
     }
 }
 
-/// A member by a segment of a path.
+/// Prints a segment of a path as a member access.
 fn link(segment: &[u8]) -> String {
     if is_name(segment) {
         return format!(".{}", String::from_utf8_lossy(segment));
