@@ -19,13 +19,10 @@ const WORN: [&str; 9] = [
 
 const PUBLIC: [&str; 3] = ["agent99/src/", "runtime/driver/src/", "sandbox/api/src/"];
 
-/// The record of decisions; most of it predates the rule.
-const OLDER: &str = "docs/decisions.md";
-
 /// Diagnostics about worn-out phrases of a file.
 pub(crate) fn diagnostics(path: &str, text: &str) -> Vec<String> {
     let is_public = PUBLIC.iter().any(|folder| path.starts_with(folder));
-    let lines: Vec<(usize, &str)> = if path.ends_with(".md") && path != OLDER {
+    let lines: Vec<(usize, &str)> = if path.ends_with(".md") {
         prose(text).collect()
     } else if path.ends_with(".rs") && is_public {
         documentation(text)
@@ -73,7 +70,6 @@ mod tests {
         let page = "# A\n\nThere Is  none.\n\n```\nnobody\n```\n\nThe `nobody` of a code span.\n";
         let found = ["docs/a.md:3: say it plainly: `is none`"];
         assert_eq!(diagnostics("docs/a.md", page), found);
-        assert_eq!(diagnostics("docs/decisions.md", page), [""; 0]);
         let code = "/// Tells the host.\n/// ```\n/// told();\n/// ```\nfn told() {} // told\n";
         let found = ["agent99/src/a.rs:1: say it plainly: `tells`"];
         assert_eq!(diagnostics("agent99/src/a.rs", code), found);
