@@ -146,7 +146,7 @@ fn statement(sql: &str) -> (String, usize, bool) {
 }
 
 impl Lower<'_, '_> {
-    /// Reports an `agentSetTimer` without exactly one of the three inputs that set its due time.
+    /// Checks an `agentSetTimer`: exactly one of `at`, `after` and `cron` sets its due time.
     pub(super) fn lint_timer(&mut self, step: NodeId) {
         let doc = self.s.doc;
         let given = |key: &str| doc.get(step, key).filter(|n| doc.kind(*n) != Kind::Null);

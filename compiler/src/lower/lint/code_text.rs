@@ -426,7 +426,7 @@ impl<'a> Lower<'_, 'a> {
         let Some(looks) = looks_like(shown, &knows) else {
             return false;
         };
-        // In a source, texts have quotes, so a name is never mistaken for a text.
+        // In a source, quotes mark a text as such: only template literals without backticks remain.
         let is_source = self.is_source();
         let is_hole = matches!(
             looks,

@@ -211,7 +211,7 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// Reports a text that is digested as written, where a value may be meant.
+    /// Reports a text that `hash` digests as written, where a variable or argument is meant.
     fn lint_digested(&mut self, step: NodeId) {
         let doc = self.s.doc;
         let Some(node) = doc.get(step, "value") else {

@@ -184,7 +184,7 @@ impl Holds {
         }
     }
 
-    /// A value of these kinds, if they are one.
+    /// The kind for these JSON kinds, if it is one.
     pub(super) fn of_kinds(kinds: JsonKinds) -> Holds {
         match kinds {
             JsonKinds::BOOLEAN => Holds::Bool,

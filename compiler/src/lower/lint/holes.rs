@@ -86,7 +86,7 @@ impl Lower<'_, '_> {
         true
     }
 
-    /// Whether another text of the program equals this one.
+    /// Whether some text of the program consists of exactly this text.
     fn is_written_twice(&mut self, text: &str) -> bool {
         let doc = self.s.doc;
         if !self.spend_on(doc.root()) {

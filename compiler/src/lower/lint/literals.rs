@@ -292,7 +292,7 @@ impl<'a> Lower<'_, 'a> {
         self.found(finding.offending(&text).help(help));
     }
 
-    /// Reports an `Error` text with names in it: `Error` does not resolve its text.
+    /// Reports names in the text of `Error`, which is taken as written, and further texts.
     fn lint_error(&mut self, step: NodeId) {
         let doc = self.s.doc;
         let args = doc.get(step, "args");
