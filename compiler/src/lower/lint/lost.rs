@@ -6,7 +6,8 @@ use a99_core::diag::{codes, excerpt};
 use a99_core::json::NodeId;
 
 impl<'a> Lower<'_, 'a> {
-    /// Records an assignment to a variable of the innermost scope that hides an outer one.
+    /// Records an assignment that hides a bound outer variable, or reports it at once if it
+    /// carries a value between iterations.
     pub(super) fn lint_lost_name(&mut self, id: VarId, name: &[u8], node: NodeId) {
         // In a loop, a later iteration may read it.
         let in_loop = self.s.lint.as_ref().is_none_or(|lint| lint.whiles > 0);

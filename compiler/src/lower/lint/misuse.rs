@@ -443,7 +443,7 @@ impl<'a> Lower<'_, 'a> {
         true
     }
 
-    /// Reports a `return` that is a direct step of a loop: it leaves in the first iteration.
+    /// Reports a `return` or `break` as a direct step of a loop: it leaves in the first iteration.
     pub(super) fn lint_first_turn(&mut self, steps: NodeId) {
         let doc = self.s.doc;
         let all: Vec<NodeId> = doc.elements(steps).take(1_000).collect();

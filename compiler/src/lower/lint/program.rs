@@ -13,7 +13,7 @@ fn names(keys: &'static [ProgramKey]) -> impl Iterator<Item = &'static str> {
 }
 
 impl<'a> Lower<'_, 'a> {
-    /// Reports numbers that lose precision.
+    /// Reports numbers that are too large to be kept exactly.
     fn lint_wide_numbers(&mut self) {
         let doc = self.s.doc;
         // The number of findings is limited.

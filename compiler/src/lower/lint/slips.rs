@@ -375,7 +375,7 @@ impl<'a> Lower<'_, 'a> {
         true
     }
 
-    /// Reports a `map` whose last step binds `result` in only one branch of an `if`.
+    /// Reports a `map` that binds `result` only in a final `if` without `else`.
     pub(super) fn lint_gaps(&mut self, steps: NodeId) {
         let doc = self.s.doc;
         let Some(only) = doc.elements(steps).last().filter(|_| !self.is_source()) else {

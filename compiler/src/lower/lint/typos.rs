@@ -1,6 +1,6 @@
 //! Heuristics for misspelt names.
 
-/// Length from which a text can be a misspelt name.
+/// Length from which a name may be misspelt.
 pub(super) const MIN_TYPO: usize = 4;
 
 /// Length from which a name may be misspelt in two places.
