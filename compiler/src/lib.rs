@@ -1,10 +1,9 @@
 //! The compiler: from the JSON of a program to register bytecode.
 //!
-//! [`compile`] is a pure function. It reports every diagnostic it finds, not
-//! the first; only what decision D44 names rejects a program, everything else
-//! that is wrong becomes a warning here and a catchable error when reached.
-//! It knows nothing of the machine that will run the code: the two meet in
-//! `a99_core::program`.
+//! [`compile`] is a pure function. It reports every diagnostic, not only the first. Only the
+//! faults that decision D44 lists reject a program; every other fault is a warning here and a
+//! catchable error when reached. The compiler does not know the machine that runs the code: the
+//! two meet in `a99_core::program`.
 //!
 //! ```
 //! use a99_atoms::core_atoms;

@@ -27,8 +27,8 @@ impl<'a> Lower<'_, 'a> {
         self.s.signature(op).is_some()
     }
 
-    /// The atom that a step of `template` calls: with the texts of its holes, if they are
-    /// `filled`; nothing but the step's own where it has none of these.
+    /// The internal atom that a `template` step calls instead of its op, if any; `filled`
+    /// selects the one that takes the texts of the holes.
     pub(super) fn template_op(&self, params: &[Param], filled: bool) -> Option<&'static str> {
         let is_vars = |param: &Param| matches!(param.binding, Binding::TemplateVars { .. });
         let is_template = params.iter().any(is_vars) && self.knows(FILL);

@@ -345,7 +345,7 @@ fn of_python(text: &str) -> Option<String> {
             excerpt(other.trim())
         ));
     }
-    // Braces and a question mark have a `:` themselves.
+    // An object or a conditional contains a `:` itself.
     if text.contains(['?', '{']) {
         return None;
     }

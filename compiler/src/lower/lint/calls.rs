@@ -266,7 +266,7 @@ impl<'a> Lower<'_, 'a> {
                     }
                 }
             };
-            // Lowering reports methods that no value has.
+            // Lowering reports names that no value and no namespace has.
             if builtins::method_id(name).is_some()
                 || builtins::FUNCTIONS.iter().any(|f| f.name == name)
             {

@@ -217,8 +217,8 @@ pub(super) fn is_known_path(text: &str, knows: &impl Fn(&str) -> bool) -> bool {
         && parts().next().is_some_and(knows)
 }
 
-/// Recognises expressions by their words: `a and b`, `typeof x`, `a if b else c`, `'Hello ' +
-/// name`, and paths in the syntax of other languages.
+/// Recognises expressions by their words: `a and b`, `typeof x`, `a if b else c`,
+/// `'Hello ' + name`, and paths in the syntax of other languages.
 fn in_words(text: &str, knows: &impl Fn(&str) -> bool) -> Option<Looks> {
     let known = |part: &str| is_known_path(part.trim(), knows);
     for sign in ["!", "-", "typeof ", "not "] {

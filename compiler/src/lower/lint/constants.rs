@@ -12,7 +12,7 @@ use a99_core::sig::{AtomSig, Form};
 /// Depth to which conditions are analysed.
 const DEPTH: u32 = 8;
 
-/// Texts that authors write in place of values.
+/// Texts that authors write instead of values.
 const VALUE_WORDS: &[&[u8]] = &[
     b"true",
     b"false",

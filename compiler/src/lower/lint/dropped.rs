@@ -63,7 +63,7 @@ impl Lower<'_, '_> {
                 .is_some_and(|steps| self.spend_on(steps) && self.is_pure(steps)),
             Some(_) => false,
         };
-        // A conditional set is called to learn whether the key existed.
+        // A conditional set needs a check whether it succeeded.
         let given = |key: &str| {
             doc.get(step, key)
                 .is_some_and(|n| doc.kind(n) != Kind::Null)

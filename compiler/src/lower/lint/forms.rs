@@ -383,7 +383,7 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// Reports exported names that are invalid.
+    /// Reports exported names that no variable has.
     fn lint_exports(&mut self, step: NodeId) {
         let doc = self.s.doc;
         let Some(keys) = doc.get(step, "keys") else {

@@ -1,7 +1,8 @@
-//! Lint pass: warnings about likely mistakes in an accepted program. || It runs while a program
-//! is lowered, over the compiler's own scopes and signatures, if
-//! [`CompileOptions::lint`](crate::CompileOptions) asks for it. Findings are warnings
-//! (`lint.*`); a program disables a code by listing it in `allow` at its root.
+//! Lint pass: warnings about likely mistakes in an accepted program.
+//!
+//! It runs while a program is lowered, over the compiler's own scopes and signatures, if
+//! [`CompileOptions::lint`](crate::CompileOptions) is set. Findings are warnings (`lint.*`); a
+//! program disables a code by listing it in `allow` at its root.
 
 mod advice;
 mod agents;

@@ -278,9 +278,10 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// The variable whose name a text misspells. || Most texts are no misspelling: the few
-    /// candidates are found without copies, and a text without candidates is compared with later
-    /// names only when it occurs again.
+    /// The variable whose name a text misspells.
+    ///
+    /// Most texts are no misspelling. The few candidates are found without copies, and a text
+    /// without candidates is compared with later names only when it occurs again.
     fn misspelt_variable(&mut self, text: &str) -> Option<String> {
         // Looking at a name costs a fraction of a comparison.
         const LOOKS: usize = 16;

@@ -65,9 +65,10 @@ impl Lower<'_, '_> {
         }
     }
 
-    /// Reports a path from a variable inside a list or an object, which stays a text. || A text
-    /// with dots may be plain data: it is a path if the member is known to exist, has the member's
-    /// name as its key, or belongs to the item of a loop.
+    /// Reports a path from a variable inside a list or an object, which stays a text.
+    ///
+    /// A text with dots may be plain data. It is a path if the member is known to exist, has its
+    /// name as the key, or belongs to the item of a loop.
     pub(super) fn lint_inner_path(&mut self, key: Option<&[u8]>, node: NodeId, shown: &str) {
         let Some((root, rest)) = shown.split_once('.') else {
             return;

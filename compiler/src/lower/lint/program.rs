@@ -267,8 +267,8 @@ impl<'a> Lower<'_, 'a> {
         self.found(finding.offending(name).help(help));
     }
 
-    /// Whether a helper begins with defaults for its parameters from one on, as in `{"op":
-    /// "varSet", "key": "y", "value": {"=": "y === undefined ? 1 : y"}}`.
+    /// Whether a helper begins with defaults for its parameters from one on, as in
+    /// `{"op": "varSet", "key": "y", "value": {"=": "y === undefined ? 1 : y"}}`.
     fn has_defaults(&self, name: &str, from: usize) -> bool {
         let doc = self.s.doc;
         let helpers = doc.get(doc.root(), "helpers");

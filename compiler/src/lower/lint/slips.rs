@@ -336,8 +336,8 @@ impl<'a> Lower<'_, 'a> {
         (!name.is_empty()).then(|| Self::shown(name))
     }
 
-    /// Reports the name of an argument as an operand, `{"$expr": "binary", "op": "*", "left":
-    /// "price", ...}`; returns whether it did.
+    /// Reports the name of an argument as an operand,
+    /// `{"$expr": "binary", "op": "*", "left": "price", ...}`; returns whether it did.
     pub(super) fn lint_argument_operand(&mut self, node: NodeId, name: &[u8]) -> bool {
         let doc = self.s.doc;
         if self.vars.knows(name) || !str::from_utf8(name).is_ok_and(|name| self.is_argument(name)) {
