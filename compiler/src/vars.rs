@@ -224,7 +224,7 @@ pub(crate) struct Vars<'a> {
     names_of: Vec<u32>,
     /// Bits of [`BOUND`] and [`SET`].
     flags: Vec<u8>,
-    /// Variables that became bound, in order: what a branch must undo.
+    /// Variables that became bound, in order, so that a branch can undo them.
     log: Vec<VarId>,
     /// Scopes that have only the names of a loop, each with its enclosing scope.
     loops: HashMap<u32, u32>,

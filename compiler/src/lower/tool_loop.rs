@@ -452,7 +452,7 @@ impl<'a> Lower<'_, 'a> {
         self.e.bind(plain);
     }
 
-    /// Adds the tools' answers to the state, then leaves the loop if the program asks for it.
+    /// Adds the tools' answers to the state, then leaves the loop if `stopWhen` holds.
     fn end_round(
         &mut self,
         step: NodeId,

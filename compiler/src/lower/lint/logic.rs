@@ -75,7 +75,7 @@ impl<'a> Lower<'_, 'a> {
                 _ => continue,
             };
             let shown = super::text_of(self.s.doc, node).unwrap_or_default();
-            // A text that stands for itself is compared with the kind of the other side.
+            // A literal text is not the subject of the finding: the other side is checked.
             if self
                 .s
                 .doc

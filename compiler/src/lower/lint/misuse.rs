@@ -347,7 +347,7 @@ impl<'a> Lower<'_, 'a> {
         self.found(finding.offending(&shown).help(help));
     }
 
-    /// Reports literal lists whose items the atom converts from another kind.
+    /// Reports a list whose items have the wrong kind for `join`, `sort` or a vector search.
     pub(super) fn lint_items_kind(&mut self, step: NodeId, op: &str) {
         let doc = self.s.doc;
         let key = match op {

@@ -96,7 +96,7 @@ const SYSTEMS: &[(&[&str], &str)] = &[
     (&["cells", "nbformat"], "a notebook"),
 ];
 
-/// How to turn an object into a step.
+/// Advice for an object that is not a step.
 struct Advice {
     node: NodeId,
     offending: String,
