@@ -144,7 +144,7 @@ impl<'a> Lower<'_, 'a> {
             })
     }
 
-    /// Reports a variable that holds a list's text, whose characters would be counted; returns
+    /// Reports a variable that holds a list's text, whose code units would be counted; returns
     /// whether it did.
     fn lint_list_text(&mut self, node: NodeId) -> bool {
         let doc = self.s.doc;
