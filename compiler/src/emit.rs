@@ -1,10 +1,8 @@
-//! Code of one function under construction: instructions, labels, blocks,
-//! charges, places.
+//! Code of one function under construction: instructions, labels, blocks, charges, places.
 //!
-//! A block begins with its [`Op::Fuel`] as soon as something is emitted after
-//! a label or a jump. Charges are collected and attach to the next
-//! instruction; a label that would come between a charge and its instruction
-//! gets a [`Op::Nop`] first, so that only the path that owes the charge pays.
+//! A block begins with its [`Op::Fuel`] as soon as an instruction is emitted after a label or a
+//! jump. Charges are collected and attach to the next instruction. A label between a charge and
+//! its instruction gets a [`Op::Nop`] first, so that only the path that owes the charge pays.
 
 use a99_core::json::NodeId;
 use a99_core::program::{
@@ -16,14 +14,14 @@ use a99_core::program::{
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Label(u32);
 
-/// Blocks are cut after this many instructions or charges, so that one block
-/// is never a long stretch without a yield point.
+/// Blocks are cut after this many instructions or charges, so that no block is a long stretch
+/// without a yield point.
 const LONG_BLOCK: u32 = MAX_BLOCK / 2;
 
 /// Registers from here down hold constants of loops until the function ends.
 const PIN_TOP: u8 = 239;
 
-/// At most this many constants are kept in registers.
+/// Constants that are kept in registers at most.
 const MAX_PINNED: usize = 32;
 
 /// Variables and temporaries stay below this register.
@@ -46,18 +44,19 @@ pub(crate) struct Emitter<'w> {
     pub room: Room<'w>,
 }
 
-/// Instructions between two looks at who may want to stop the compiler.
+/// Instructions between two checks for cancellation.
 const ASK_EVERY: u32 = 64;
 
-/// What a program may still make: bounds the size of code by that of its
-/// source, and how long nobody is asked whether to go on.
+/// The code budget of a program.
+///
+/// It bounds the size of code by that of its source, and the time between two checks for
+/// cancellation.
 pub(crate) struct Room<'w> {
-    /// Instructions, and what else grows with the code.
+    /// Instructions, and other output that grows with the code.
     left: usize,
     asked: u32,
     watch: &'w (dyn Fn() -> bool + Sync),
-    /// The end: for want of room, with the place that took the last of it, or
-    /// because somebody wants the compiler to stop.
+    /// Why compilation ended: the budget is used up, at this place, or the caller cancelled.
     pub end: Option<End>,
 }
 
@@ -78,7 +77,7 @@ impl<'w> Room<'w> {
         }
     }
 
-    /// Takes room for so much of what the program makes; `false` at the end.
+    /// Takes `amount` of the budget; `false` once compilation has ended.
     pub(crate) fn spend(&mut self, amount: usize, at: Option<NodeId>) -> bool {
         self.asked += 1;
         if self.asked >= ASK_EVERY || amount >= ASK_EVERY as usize {
@@ -99,7 +98,7 @@ impl<'w> Room<'w> {
 }
 
 impl<'w> Emitter<'w> {
-    /// For about so much code.
+    /// An emitter with capacity for about `code` instructions.
     pub(crate) fn new(room: Room<'w>, code: usize) -> Emitter<'w> {
         let mut e = Emitter {
             f: Function {
@@ -129,14 +128,14 @@ impl<'w> Emitter<'w> {
         self.f.code.len() as u32
     }
 
-    /// Takes room for what the place that is compiled makes beside code; `false`
-    /// once there is none: the caller stops.
+    /// Takes budget for output of the current place other than code. Once it returns `false`, the
+    /// caller stops.
     pub(crate) fn spend(&mut self, amount: usize) -> bool {
         self.room.spend(amount, self.at.map(|at| at.0))
     }
 
-    /// Whether the end came: what is emitted from now on goes nowhere, because
-    /// the program is refused.
+    /// Whether compilation has ended: code emitted from now on is discarded, because the program is
+    /// rejected.
     pub(crate) fn is_over(&self) -> bool {
         self.room.end.is_some()
     }
@@ -219,7 +218,7 @@ impl<'w> Emitter<'w> {
         self.labels[label.0 as usize] = self.pc();
     }
 
-    /// A label here.
+    /// A label placed here.
     pub(crate) fn here(&mut self) -> Label {
         let label = self.label();
         self.bind(label);
@@ -259,7 +258,7 @@ impl<'w> Emitter<'w> {
         self.pending.push((step, kind));
     }
 
-    /// Gives pending charges an instruction.
+    /// Attaches pending charges to an instruction.
     pub(crate) fn flush(&mut self) {
         if !self.pending.is_empty() {
             self.emit(Op::Nop {});
@@ -297,7 +296,7 @@ impl<'w> Emitter<'w> {
         self.step = step.parent;
     }
 
-    /// Protects the code from `start` to here.
+    /// Covers the code from `start` to here with a handler.
     pub(crate) fn protect(&mut self, start: u32, handler: Label) {
         if start < self.pc() {
             self.handlers.push((start, self.pc(), handler));
@@ -317,8 +316,7 @@ impl<'w> Emitter<'w> {
 
     // ---- constants in registers ----
 
-    /// The register that holds a constant for the whole function, if there is
-    /// one to spare.
+    /// A register that holds a constant for the whole function, if one is left.
     pub(crate) fn pin(&mut self, k: ConstIdx) -> Option<Reg> {
         if let Some(i) = self.pinned.iter().position(|p| *p == k) {
             return Some(Reg(PIN_TOP - i as u8));
@@ -330,8 +328,8 @@ impl<'w> Emitter<'w> {
         Some(Reg(PIN_TOP - (self.pinned.len() - 1) as u8))
     }
 
-    /// Ends the function: places labels, loads pinned constants, moves their
-    /// registers next to the others.
+    /// Ends the function: places labels, loads pinned constants, moves their registers next to the
+    /// others.
     pub(crate) fn finish(mut self, registers: u8, slots: u32) -> (Function, Room<'w>) {
         self.flush();
         self.close();
@@ -383,8 +381,7 @@ impl<'w> Emitter<'w> {
         (self.f, self.room)
     }
 
-    /// Makes the entry `Fuel, Nop` a block of its own, with a new head for
-    /// what follows it.
+    /// Splits the entry `Fuel, Nop` into a separate block, with a new head for the code after it.
     fn split_entry(&mut self) {
         if self.f.blocks[0].end == 2 {
             return;
@@ -444,7 +441,7 @@ impl<'w> Emitter<'w> {
         let mut high = registers;
         for op in &mut self.f.code {
             let mut bytes = op.encode();
-            // Most have no byte that could be such a register.
+            // Most instructions have no byte that could be such a register.
             if bytes[1..4].iter().all(|byte| *byte < low) {
                 continue;
             }

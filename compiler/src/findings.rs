@@ -1,9 +1,9 @@
-//! What the compiler finds, in bounded memory: the first of each severity, and
-//! how many more there are.
+//! Findings of the compiler in bounded memory: the first of each severity, and the number of
+//! the rest.
 
 use a99_core::diag::{Diagnostic, Diagnostics, Severity, codes};
 
-/// Errors that are kept, and as many warnings: more than anybody reads.
+/// Errors that are kept, and as many warnings: more than a reader needs.
 const MAX_KEPT: usize = 100;
 
 /// Findings under construction.
@@ -22,8 +22,8 @@ impl Findings {
         }
     }
 
-    /// Whether another finding of this severity would only be counted: its text
-    /// need not be made.
+    /// Whether another finding of this severity would only be counted, so that its text is not
+    /// needed.
     pub(crate) fn is_full(&self, severity: Severity) -> bool {
         self.seen(severity) >= MAX_KEPT
     }
@@ -42,7 +42,7 @@ impl Findings {
         self.errors > 0
     }
 
-    /// The findings, the last of them a count of those that were left out.
+    /// The findings; if some were left out, the last one counts them.
     pub(crate) fn finish(mut self) -> Diagnostics {
         let left = |seen: usize| seen.saturating_sub(MAX_KEPT);
         let (errors, warnings) = (left(self.errors), left(self.warnings));

@@ -1,5 +1,4 @@
-//! Expressions on their way to code: one form for expression nodes in JSON and
-//! for condition texts.
+//! Intermediate form of expressions, common to expression nodes in JSON and condition texts.
 
 use crate::expr::{self, BinOp, ExprId, ExprKind, LogOp, UnOp};
 use a99_core::json::{Document, Kind, NodeId};
@@ -74,7 +73,7 @@ pub(crate) enum IrKind<'a> {
     },
 }
 
-/// The key of a member of an object.
+/// The key of an object's member.
 #[derive(Copy, Clone, Debug)]
 pub(crate) enum ObjKey<'a> {
     Name(&'a [u8]),
@@ -82,14 +81,14 @@ pub(crate) enum ObjKey<'a> {
     Computed(&'a Ir<'a>),
 }
 
-/// Which warning a node that will fail is worth.
+/// The warning for a node that will fail.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub(crate) enum Warn {
     Expression,
     Text,
 }
 
-/// What JavaScript's `String(x)` makes of a JSON scalar, for names.
+/// JavaScript's `String(x)` of a JSON scalar, for names.
 pub(crate) fn key_text<'a>(doc: &'a Document, node: Option<NodeId>, arena: &'a Bump) -> &'a [u8] {
     match node.map(|n| doc.kind(n)) {
         None => b"undefined",
@@ -124,22 +123,21 @@ pub(crate) fn key_text<'a>(doc: &'a Document, node: Option<NodeId>, arena: &'a B
 pub(crate) struct FromJson<'a> {
     pub doc: &'a Document,
     pub arena: &'a Bump,
-    /// Whether expressions may be texts, and how deep all may nest (D70, D38).
+    /// The maximum nesting of expressions, if they may be texts (D70, D38).
     pub texts: Option<usize>,
-    /// How many nodes are around the one that is read.
+    /// Number of nodes around the current one.
     depth: Cell<usize>,
-    /// The texts that could not be read, and why.
+    /// The expression texts that are invalid, and why.
     pub wrong: RefCell<Vec<(NodeId, WrongText)>>,
 }
 
-/// Why an expression text could not be read.
+/// Why an expression text is invalid.
 pub(crate) enum WrongText {
     Malformed(expr::ParseErrors),
     TooDeep,
 }
 
-/// An object whose one member is called `=` and has a text, which is an expression in
-/// programs of version 4.
+/// The text of an object whose only member is `=`, an expression in programs of version 4.
 pub(crate) fn short_text(doc: &Document, node: NodeId) -> Option<NodeId> {
     if doc.kind(node) != Kind::Object || doc.len(node) != 1 {
         return None;
@@ -147,7 +145,7 @@ pub(crate) fn short_text(doc: &Document, node: NodeId) -> Option<NodeId> {
     doc.get(node, "=").filter(|text| doc.str(*text).is_some())
 }
 
-/// The text of an expression that is written as one (D70).
+/// The text of an expression that is written as text (D70).
 pub(crate) fn expr_text(doc: &Document, node: NodeId) -> Option<NodeId> {
     if doc.get(node, "$expr").and_then(|tag| doc.str(tag)) == Some(b"text") {
         return doc
@@ -158,7 +156,7 @@ pub(crate) fn expr_text(doc: &Document, node: NodeId) -> Option<NodeId> {
 }
 
 impl<'a> FromJson<'a> {
-    /// A reader; `texts` is how deep expressions may nest where they may be texts.
+    /// A reader; `texts` is the maximum nesting where expressions may be texts.
     pub(crate) fn new(doc: &'a Document, arena: &'a Bump, texts: Option<usize>) -> FromJson<'a> {
         FromJson {
             doc,
@@ -169,7 +167,7 @@ impl<'a> FromJson<'a> {
         }
     }
 
-    /// An expression that is written as text.
+    /// Reads an expression that is written as text.
     fn text(&self, node: NodeId, most: usize) -> Ir<'a> {
         let blank = Ir {
             kind: IrKind::Lit(Lit::Undefined),
@@ -229,8 +227,7 @@ impl<'a> FromJson<'a> {
         }
     }
 
-    /// Whether a node is evaluated as an expression: an object with a truthy
-    /// `$expr`.
+    /// Whether a node is evaluated as an expression: an object with a truthy `$expr`.
     pub(crate) fn is_expr(doc: &Document, node: NodeId) -> bool {
         doc.get(node, "$expr")
             .is_some_and(|tag| Self::is_tag(doc, tag))
@@ -240,7 +237,7 @@ impl<'a> FromJson<'a> {
         self.texts.is_some() && short_text(self.doc, node).is_some()
     }
 
-    /// Whether the key of a member is an expression, as it may be in version 4.
+    /// Whether the key of a member is an expression, which version 4 allows.
     fn is_computed(&self, key: NodeId) -> bool {
         self.texts.is_some() && (FromJson::is_expr(self.doc, key) || self.is_short(key))
     }
@@ -409,8 +406,8 @@ pub(crate) fn truthy(doc: &Document, node: NodeId) -> bool {
     }
 }
 
-/// Turns a parsed text into the common form; children stand before parents in
-/// its arena, so one pass does.
+/// Converts a parsed text into the common form. Children precede parents in its arena, so one
+/// pass is enough.
 pub(crate) fn from_text<'a>(
     expr: &expr::Expr,
     node: NodeId,

@@ -1,10 +1,9 @@
 //! The compiler: from the JSON of a program to register bytecode.
 //!
-//! [`compile`] is a pure function. It reports every diagnostic it finds, not
-//! the first; only what decision D44 names rejects a program, everything else
-//! that is wrong becomes a warning here and a catchable error when reached.
-//! It knows nothing of the machine that will run the code: the two meet in
-//! `a99_core::program`.
+//! [`compile`] is a pure function. It reports every diagnostic, not only the first. Only the
+//! faults that decision D44 lists reject a program; every other fault is a warning here and a
+//! catchable error when reached. The compiler does not know the machine that runs the code: the
+//! two meet in `a99_core::program`.
 //!
 //! ```
 //! use a99_atoms::core_atoms;
@@ -50,7 +49,7 @@ pub const MAX_STEP_DEPTH: u32 = 512;
 /// Expression nodes may nest this deep (D38).
 pub const MAX_EXPR_DEPTH: u32 = 1024;
 
-/// Which condition strings are read (D3).
+/// The grammar of condition strings (D3).
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub enum Dialect {
     /// The one grammar of decisions D2 and D47.
@@ -60,26 +59,25 @@ pub enum Dialect {
     V2,
 }
 
-/// How to compile.
+/// Options of a compilation.
 #[derive(Clone, Debug)]
 pub struct CompileOptions {
     /// The grammar of condition strings.
     pub dialect: Dialect,
-    /// How deep steps may nest.
+    /// Maximum nesting of steps.
     pub max_step_depth: u32,
-    /// How deep expression nodes may nest.
+    /// Maximum nesting of expression nodes.
     pub max_expr_depth: u32,
-    /// Variables of the caller that the program sees (`runCode`), and whether
-    /// each is a constant; they arrive in the first registers.
+    /// Variables of the caller that the program sees (`runCode`), each with whether it is a
+    /// constant; they arrive in the first registers.
     pub outer: Vec<(Text, bool)>,
-    /// At most so many instructions, if the host wants fewer than the size of
-    /// the source allows.
+    /// Maximum number of instructions, if the host wants fewer than the size of the source allows.
     pub max_code: Option<usize>,
-    /// Whether to look for what an accepted program most likely gets wrong: more
-    /// warnings, for more time.
+    /// Whether to run the lint pass, which warns of likely mistakes in accepted programs and takes
+    /// more time.
     pub lint: bool,
-    /// Whether to ask atoms of the host if they take the literals that programs give
-    /// them; what they do not take is warned of.
+    /// Whether to check the literals of a program against the host's atoms; a literal that an atom
+    /// rejects is a warning.
     pub check_literals: bool,
 }
 
@@ -97,15 +95,15 @@ impl Default for CompileOptions {
     }
 }
 
-/// Nesting up to which lowering surely fits an ordinary thread's stack.
+/// Nesting up to which lowering fits an ordinary thread's stack.
 const SHALLOW: u32 = 48;
 
-/// Stack for one level of nesting in a build without optimisation, with room
-/// to spare; deep programs are lowered on a thread of their own.
+/// Stack for one level of nesting in a build without optimisation, with a margin; deep programs
+/// are lowered on a separate thread.
 const STACK_PER_LEVEL: usize = 24 << 10;
 
-/// Modules of WebAssembly start no threads: there, all is lowered on the caller's
-/// stack, whose size the embedder sets (docs/run.md says how).
+/// WebAssembly modules start no threads: lowering runs on the caller's stack, whose size the
+/// embedder sets (docs/run.md says how).
 const NO_THREADS: bool = cfg!(target_family = "wasm");
 
 /// Compiles a program.
@@ -121,10 +119,13 @@ pub fn compile(
     compile_watched(source, signatures, options, &|| false)
 }
 
-/// The same while somebody watches: `stop` is asked again and again, and when
-/// it says so, compiling ends with [`STOPPED`](a99_core::diag::codes::STOPPED).
+/// Compiles a program that the caller can cancel.
+///
+/// `stop` is polled; once it returns true, compilation ends with
+/// [`STOPPED`](a99_core::diag::codes::STOPPED).
 ///
 /// # Errors
+///
 /// As [`compile`].
 pub fn compile_watched(
     source: &Arc<Document>,
@@ -138,7 +139,7 @@ pub fn compile_watched(
         Err(findings) => findings,
     };
     if source.has_origin() {
-        // Places within texts are those of the JSON.
+        // Positions within texts refer to the JSON.
         findings.0.iter_mut().for_each(|found| found.inner = None);
     }
     if let Some(text) = source.shown() {
@@ -147,7 +148,7 @@ pub fn compile_watched(
     compiled
 }
 
-/// The same with findings that have no lines and columns yet.
+/// Compiles a program into findings without lines and columns.
 fn compile_unlocated(
     source: &Arc<Document>,
     signatures: &(dyn Signatures + Sync),

@@ -1,5 +1,5 @@
-//! The nesting limits of decision D38, checked before anything recurses, what
-//! else is learned of the source on that walk, and how much code it may make.
+//! The nesting limits of decision D38, checked before any recursion, with facts about the
+//! source from the same walk, and the limit of code size.
 
 use crate::CompileOptions;
 use crate::expr::MAX_NESTING;
@@ -9,8 +9,7 @@ use a99_core::diag::{Diagnostic, Diagnostics, Severity, codes};
 use a99_core::grammar::expression_key;
 use a99_core::json::{Document, Kind, NodeId};
 
-/// Nesting of a node: how many steps, expression nodes and plain values are
-/// around it.
+/// Nesting of a node: the number of steps, expression nodes and plain values around it.
 #[derive(Copy, Clone, Default)]
 struct Depth {
     steps: u32,
@@ -18,21 +17,21 @@ struct Depth {
     data: u32,
 }
 
-/// How many instructions any program may have, however short its source is.
+/// Instructions that any program may have, however short its source is.
 const BASE_CODE: usize = 1 << 14;
 
-/// How many more for each byte of the source. A byte makes less than one as a
-/// rule; what makes many more repeats something, such as an expression for each
-/// place of a template that names it.
+/// Additional instructions for each byte of the source. A byte usually makes less than one. A
+/// program that makes many more repeats parts, such as an expression for each hole of a
+/// template that names it.
 const CODE_PER_BYTE: usize = 4;
 
-/// Bytes that a value of a document without text counts as.
+/// Bytes that a value counts as in a document without text.
 const NODE_BYTES: usize = 8;
 
-/// The largest integer whose neighbours are numbers, too.
+/// The largest integer whose neighbours are exact, too.
 const MAX_SAFE: f64 = 9_007_199_254_740_991.0;
 
-/// How much the compiler may make of this source, in instructions.
+/// The code budget for this source, in instructions.
 pub(crate) fn max_code(doc: &Document, options: &CompileOptions) -> usize {
     let bytes = match doc.source() {
         Some(text) => text.len(),
@@ -42,8 +41,8 @@ pub(crate) fn max_code(doc: &Document, options: &CompileOptions) -> usize {
     most.min(options.max_code.unwrap_or(usize::MAX))
 }
 
-/// What is known of a source before it is compiled, so that nobody walks a part
-/// of it again for each level that it is nested.
+/// Facts about a source, collected before it is compiled, so that nested parts are not walked
+/// again for each level.
 pub(crate) struct Facts {
     /// The depth that lowering may recurse to.
     pub depth: u32,
@@ -55,30 +54,29 @@ pub(crate) struct Facts {
     pub sets_members: bool,
     /// Objects with the op `return`, ascending.
     returns: Vec<u32>,
-    /// Expression nodes and nodes that stand for an argument, ascending.
+    /// Expression nodes and argument nodes, ascending.
     nested: Vec<u32>,
     /// Strings that are values, ascending.
     texts: Vec<u32>,
-    /// Numbers beyond those whose neighbours are numbers too.
+    /// Numbers beyond those whose neighbours are exact.
     pub wide: Vec<NodeId>,
 }
 
 impl Facts {
-    /// Whether the part of the source at a node has one of these.
+    /// Whether the part of the source at a node contains a node of this list.
     fn holds(&self, node: NodeId, list: &[u32]) -> bool {
         let end = self.ends.get(node.0 as usize).copied().unwrap_or(0);
         let first = list.partition_point(|at| *at < node.0);
         list.get(first).is_some_and(|at| *at < end)
     }
 
-    /// How many nodes there are in a part of the source.
+    /// Number of nodes in a part of the source.
     pub(crate) fn size(&self, node: NodeId) -> usize {
         let end = self.ends.get(node.0 as usize).copied().unwrap_or(0);
         end.saturating_sub(node.0) as usize
     }
 
-    /// How many instructions a part of the source makes, about; room for them is made
-    /// at once.
+    /// Estimated number of instructions for a part of the source, for an initial allocation.
     pub(crate) fn room(&self, node: NodeId) -> usize {
         self.size(node).min(MANY_NODES) / 2
     }
@@ -98,20 +96,21 @@ impl Facts {
             .map(|at| NodeId(*at))
     }
 
-    /// Whether there is an expression or an argument in it.
+    /// Whether this part of the source contains an expression or an argument.
     pub(crate) fn has_nested(&self, node: NodeId) -> bool {
         self.holds(node, &self.nested)
     }
 
-    /// Whether there is a string in it.
+    /// Whether this part of the source contains a string.
     pub(crate) fn has_text(&self, node: NodeId) -> bool {
         self.holds(node, &self.texts)
     }
 }
 
-/// Checks the limits and learns what lowering wants to know.
+/// Checks the limits and collects facts for lowering.
 ///
 /// # Errors
+///
 /// A diagnostic for each node that is one level too deep.
 pub(crate) fn check(
     doc: &Document,
@@ -128,7 +127,7 @@ pub(crate) fn check(
     let (mut reads_context, mut sets_members) = (false, false);
     let mut work = Vec::with_capacity(FEW_NODES);
     work.push((doc.root(), Depth::default()));
-    // In reading order: the first child is the last one that is put on the stack.
+    // In reading order: the first child is pushed last.
     while let Some((node, mut depth)) = work.pop() {
         seen += 1;
         if seen.is_multiple_of(ASK_EVERY) && stop() {
@@ -197,7 +196,7 @@ pub(crate) fn check(
     if !too_deep.is_empty() {
         return Err(refused(doc, &too_deep));
     }
-    // Rules look at the last ones first.
+    // Rules check the last ones first.
     wide.reverse();
     if stop() {
         return Err(stopped().into());
@@ -227,20 +226,19 @@ fn text_reads_context(doc: &Document, text: NodeId) -> bool {
     parsed.is_some_and(|parsed| parsed.reads_context())
 }
 
-/// Whether the root says this version.
+/// Whether the root declares this version.
 pub(crate) fn is_version(doc: &Document, version: f64) -> bool {
     let said = doc.get(doc.root(), "a99").map(|node| doc.kind(node));
     said == Some(Kind::Number(version))
 }
 
-/// How deep an expression text may nest at most: no level is written without a
-/// sign or a blank.
+/// Upper bound of the nesting of an expression text: each level needs a sign or a blank.
 fn may_nest(text: &[u8]) -> u32 {
     let signs = text.iter().filter(|b| !b.is_ascii_alphanumeric()).count();
     signs.min(MAX_NESTING + 1) as u32
 }
 
-/// A node that is one level too deep: the code, what is nested, and how deep it may.
+/// A node that is one level too deep: the code, the kind of node, and the limit.
 type TooDeep = (NodeId, (&'static str, &'static str), u32);
 
 /// The findings of nodes that are too deep, the last ones first.
@@ -262,21 +260,21 @@ fn refused(doc: &Document, nodes: &[TooDeep]) -> Diagnostics {
     found.finish()
 }
 
-/// As many nodes wait to be looked at as a rule.
+/// Usual number of nodes on the work list.
 const FEW_NODES: usize = 64;
 
-/// Room is made at once for what so many nodes make at most.
+/// Nodes up to which the expected output is allocated at once.
 const MANY_NODES: usize = 4096;
 
-/// Nodes between two questions whether to stop.
+/// Nodes between two checks for cancellation.
 const ASK_EVERY: usize = 1024;
 
-/// Whoever asked for the program wants it no more.
+/// The diagnostic of a compilation that the caller cancelled.
 pub(crate) fn stopped() -> Diagnostic {
     Diagnostic::error(codes::STOPPED, "compiling was stopped", "")
 }
 
-/// The system would not give the stack that a deep program needs.
+/// The diagnostics of a deep program whose stack the system could not allocate.
 pub(crate) fn no_stack(depth: u32) -> Diagnostics {
     let mut found = Diagnostics::new();
     found.push(Diagnostic::error(

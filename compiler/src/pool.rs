@@ -5,7 +5,7 @@ use hashbrown::hash_table::Entry;
 use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
 use std::hash::BuildHasher;
 
-/// A text that is stored once, and its numbers among the constants, the keys and the ops.
+/// An interned text, with its numbers among the constants, the keys and the ops.
 struct Stored {
     range: TextRange,
     constant: Option<ConstIdx>,
@@ -13,17 +13,17 @@ struct Stored {
     op: Option<u32>,
 }
 
-/// Texts, one behind the other.
+/// Concatenated texts.
 #[derive(Default)]
 struct Texts {
     bytes: Vec<u8>,
-    /// Those that are stored once; keyed at random: a program chooses its texts.
+    /// Interned texts, hashed with a random key: a program chooses its texts.
     stored: HashTable<Stored>,
     hasher: DefaultHashBuilder,
 }
 
 impl Texts {
-    /// What is known of a text, which is stored if it was not before.
+    /// The entry of a text, which is interned if it was not before.
     fn stored(&mut self, text: &[u8]) -> &mut Stored {
         let (hash, bytes) = (self.hasher.hash_one(text), &self.bytes);
         let is_same = |old: &Stored| in_range(bytes, old.range) == text;
@@ -42,7 +42,7 @@ impl Texts {
         }
     }
 
-    /// The same of a text that is stored, by where it is.
+    /// The entry of an interned text, by its range.
     fn at(&mut self, range: TextRange) -> Option<&mut Stored> {
         let hash = self.hasher.hash_one(in_range(&self.bytes, range));
         self.stored.find_mut(hash, |old| old.range == range)
@@ -74,7 +74,7 @@ pub(crate) struct Pool {
 }
 
 impl Pool {
-    /// With room for what so much of a source makes as a rule.
+    /// A pool with capacity for the usual output of this much source.
     pub(crate) fn with_room(room: usize) -> Pool {
         let mut pool = Pool::default();
         pool.texts.bytes.reserve(8 * room);
@@ -94,7 +94,7 @@ impl Pool {
         self.texts.stored(text).range
     }
 
-    /// The same for the name of an op, with its number.
+    /// Interns the name of an op; returns its number, too.
     pub(crate) fn op(&mut self, name: &[u8]) -> (TextRange, &mut Option<u32>) {
         let name = self.texts.stored(name);
         (name.range, &mut name.op)
@@ -128,13 +128,13 @@ impl Pool {
         number
     }
 
-    /// The number of a text constant that is probably no other's too.
+    /// The number of a text constant that is probably unique, so not interned.
     pub(crate) fn fresh_text(&mut self, text: &[u8]) -> ConstIdx {
         let range = append(&mut self.texts.bytes, text);
         self.fresh(Const::Text(range))
     }
 
-    /// The number of a constant that is probably no other's too.
+    /// The number of a constant that is probably unique, so not interned.
     pub(crate) fn fresh(&mut self, value: Const) -> ConstIdx {
         self.consts.push(value);
         ConstIdx(self.consts.len() as u32 - 1)

@@ -1,12 +1,11 @@
-//! Variables: scopes, locations, and what is known to be bound.
+//! Variables: scopes, locations, and which are surely bound.
 //!
-//! Every name that a scope binds is known before its code is emitted, so each
-//! gets a register (or, beyond those, a frame slot). A read follows the chain
-//! of scopes at compile time: the innermost variable that surely is bound ends
-//! it; those that may be unbound cost a test each. Where many scopes inside each
-//! other may bind one name, every few of them a summary keeps what the name
-//! meant outside, which nobody can change while the inner scope is open: a read
-//! costs the same however deep it stands.
+//! Every name that a scope binds is known before its code is emitted, so each gets a register
+//! (or, beyond those, a frame slot). A read follows the chain of scopes at compile time: the
+//! innermost variable that surely is bound ends it; those that may be unbound cost a test each.
+//! Where many nested scopes may bind one name, every few of them a summary keeps the outer
+//! meaning of the name, which cannot change while the inner scope is open: a read costs the
+//! same at any depth.
 
 use a99_core::program::Location;
 use a99_core::text::same_name;
@@ -28,21 +27,21 @@ pub(crate) struct Var {
     pub const_flag: Option<Location>,
     /// Index of its scope.
     pub scope: u32,
-    /// Holds what the variables of the name around its scope gave on entry, so
-    /// that nobody looks further out.
+    /// Holds the value that outer variables of the name gave on entry to its scope, so that lookups
+    /// end here.
     pub summary: bool,
 }
 
 /// Surely bound here.
 const BOUND: u8 = 1;
 
-/// Bound by code that stands before this place, on some path.
+/// Bound by code before this place, on some path.
 const SET: u8 = 2;
 
-/// Variables of one name, few as a rule.
+/// Variables of one name, usually few.
 pub(crate) type VarList = SmallVec<[VarId; 4]>;
 
-/// Something for some of the variables, which are numbered from 0.
+/// A map from some of the variables, which are numbered from 0.
 pub(crate) struct VarMap<T> {
     slots: Vec<Option<T>>,
 }
@@ -58,7 +57,7 @@ impl<T> VarMap<T> {
         self.slots.get(id.0 as usize)?.as_ref()
     }
 
-    /// Whether there never was anything.
+    /// Whether the map never had an entry.
     pub(crate) fn is_empty(&self) -> bool {
         self.slots.is_empty()
     }
@@ -84,7 +83,7 @@ impl<T> VarMap<T> {
         self.slots.clear();
     }
 
-    /// The variables that have something, in the order of their numbers.
+    /// The entries, in the order of the variables' numbers.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (VarId, &T)> {
         let slots = (0..).map(VarId).zip(&self.slots);
         slots.filter_map(|(id, slot)| Some((id, slot.as_ref()?)))
@@ -97,17 +96,16 @@ struct Name<'a> {
     vars: VarList,
 }
 
-/// The names that variables have, or had.
+/// The names of all variables, including those that were forgotten.
 #[derive(Default)]
 struct Names<'a> {
-    /// Keyed at random: a program chooses its names.
+    /// Hashed with a random key: a program chooses its names.
     numbers: HashTable<u32>,
     hasher: DefaultHashBuilder,
     known: Vec<Name<'a>>,
-    /// Names that were asked for a moment ago, by [`Names::slot`]: most are asked for
-    /// again.
+    /// Recently queried names, by [`Names::slot`]: most are queried again.
     recent: [Cell<u32>; Names::RECENT],
-    /// The names by first byte and length, once somebody asks for names like another.
+    /// The names by first byte and length, built at the first query for similar names.
     alike: OnceCell<Alike>,
 }
 
@@ -115,17 +113,17 @@ struct Names<'a> {
 /// the order of the numbers.
 type Alike = HashMap<(u8, usize), Vec<(u32, u32)>>;
 
-/// The lists of names that begin as one does and are as long, but for a byte.
+/// The lists of names with the same first byte and a length that differs by one at most.
 pub(crate) struct AlikeLists<'v>([&'v [(u32, u32)]; 3]);
 
 impl AlikeLists<'_> {
-    /// How many names are in them.
+    /// Number of names in the lists.
     pub(crate) fn len(&self) -> usize {
         self.0.iter().map(|list| list.len()).sum()
     }
 }
 
-/// Notes the number of a name; one without bytes is like no other.
+/// Adds the number of a name; an empty name is similar to no other.
 fn note_alike(alike: &mut Alike, name: &[u8], number: u32) {
     if let Some(first) = name.first() {
         let list = alike.entry((*first, name.len())).or_default();
@@ -139,7 +137,7 @@ fn at_most_two(bits: u32) -> bool {
     without(without(bits)) == 0
 }
 
-/// The letters of a name in whatever case, a bit each; a bit may stand for several.
+/// The letters of a name, without case, one bit each; a bit may stand for several.
 fn letters_of(name: &[u8]) -> u32 {
     name.iter()
         .fold(0, |bits, byte| bits | 1 << (byte.to_ascii_lowercase() & 31))
@@ -148,7 +146,7 @@ fn letters_of(name: &[u8]) -> u32 {
 impl<'a> Names<'a> {
     const RECENT: usize = 16;
 
-    /// Where a name stands among the recent ones.
+    /// The position of a name among the recent ones.
     fn slot(name: &[u8]) -> usize {
         let ends = name.first().zip(name.last());
         let ends = ends.map_or(0, |(first, last)| {
@@ -168,7 +166,7 @@ impl<'a> Names<'a> {
         self.hashed(name, recent)
     }
 
-    /// The same for a name that is none of the recent ones.
+    /// Looks up a name that is not among the recent ones.
     #[inline(never)]
     fn hashed(&self, name: &[u8], recent: &Cell<u32>) -> Option<u32> {
         let is_same = |known: &u32| self.known[*known as usize].text == name;
@@ -183,7 +181,7 @@ impl<'a> Names<'a> {
         known.map_or(&[], |known| &known.vars)
     }
 
-    /// The number of a name, a new one if nothing had the name before.
+    /// The number of a name; a new name gets a new number.
     fn number_of(&mut self, name: &'a [u8]) -> u32 {
         let (known, hasher) = (&mut self.known, &self.hasher);
         let is_same = |number: &u32| known[*number as usize].text == name;
@@ -226,14 +224,14 @@ pub(crate) struct Vars<'a> {
     names_of: Vec<u32>,
     /// Bits of [`BOUND`] and [`SET`].
     flags: Vec<u8>,
-    /// Variables that became bound, in order: what a branch must undo.
+    /// Variables that became bound, in order, so that a branch can undo them.
     log: Vec<VarId>,
-    /// Scopes that have but the names of a loop, with those around them.
+    /// Scopes that have only the names of a loop, each with its enclosing scope.
     loops: HashMap<u32, u32>,
 }
 
 impl<'a> Vars<'a> {
-    /// Makes room for so many variables more.
+    /// Reserves capacity for `more` variables.
     pub(crate) fn reserve(&mut self, more: usize) {
         self.all.reserve(more);
         self.names_of.reserve(more);
@@ -255,12 +253,12 @@ impl<'a> Vars<'a> {
         id
     }
 
-    /// How many variables were declared so far.
+    /// Number of variables declared so far.
     pub(crate) fn declared(&self) -> usize {
         self.all.len()
     }
 
-    /// Variables of a scope that closes are not visible any more.
+    /// Hides the variables of a scope that closes.
     pub(crate) fn forget(&mut self, declared: Range<usize>) {
         for name in &self.names_of[declared] {
             self.names.known[*name as usize].vars.pop();
@@ -283,24 +281,24 @@ impl<'a> Vars<'a> {
         }
     }
 
-    /// The variable may be bound from here on.
+    /// Records that the variable may be bound from here on.
     pub(crate) fn set_maybe(&mut self, id: VarId) {
         self.flags[id.0 as usize] |= SET;
     }
 
-    /// Whether code before this place binds the variable, on some path at least.
+    /// Whether code before this place binds the variable, on at least one path.
     pub(crate) fn is_set(&self, id: VarId) -> bool {
         self.flags[id.0 as usize] & SET != 0
     }
 
-    /// Whether a name has variables, none of which is bound on any path before.
+    /// Whether a name has variables, but no earlier path binds one.
     pub(crate) fn is_only_later(&self, name: &[u8]) -> bool {
         let ids = self.names.vars(name);
         !ids.is_empty() && !ids.iter().any(|id| self.is_set(*id))
     }
 
-    /// The variables a name may mean, innermost first, ending at the first
-    /// that surely is bound or stands for all further out.
+    /// The variables that a name may mean, innermost first, ending at the first that surely is
+    /// bound or is a summary of the outer ones.
     pub(crate) fn chain(&self, name: &[u8]) -> VarList {
         let mut chain = VarList::new();
         for id in self.names.vars(name).iter().rev() {
@@ -317,14 +315,13 @@ impl<'a> Vars<'a> {
         self.names.vars(name)
     }
 
-    /// Variables of a name, innermost first, that tell whether it is bound and
-    /// whether it is a constant: all of them, or up to one that stands for those
-    /// further out.
+    /// Variables of a name, innermost first, that decide whether it is bound and whether it is a
+    /// constant: all of them, or up to the first summary of the outer ones.
     pub(crate) fn all_of(&self, name: &[u8]) -> VarList {
         self.seen_of(name).collect()
     }
 
-    /// The same, one by one.
+    /// An iterator over the variables of `all_of`.
     pub(crate) fn seen_of(&self, name: &[u8]) -> impl Iterator<Item = VarId> + '_ {
         let mut goes_on = true;
         let all = self.names.vars(name).iter().rev().copied();
@@ -342,7 +339,7 @@ impl<'a> Vars<'a> {
         visible.map(|name| name.text)
     }
 
-    /// The names that begin as this one does and are as long, but for a byte.
+    /// The lists of names with the same first byte and a length that differs by one at most.
     pub(crate) fn alike_lists(&self, name: &[u8]) -> AlikeLists<'_> {
         let (first, len) = (name.first().copied().unwrap_or_default(), name.len());
         let lists = self.names.alike();
@@ -357,9 +354,11 @@ impl<'a> Vars<'a> {
         ])
     }
 
-    /// Those of them that were known when there were `from` names or later, and if `few` is
-    /// wanted have at most two letters that the other one has not, each with whether it is
-    /// visible. Names of other letters are not even looked at: they lie elsewhere in memory.
+    /// The names of these lists that were added from number `from` on, each with whether it is
+    /// visible.
+    ///
+    /// With `few`, only names with at most two letters that the other one lacks. Names with other
+    /// letters are not loaded: they are elsewhere in memory.
     pub(crate) fn alike(
         &self,
         lists: &AlikeLists<'_>,
@@ -379,29 +378,29 @@ impl<'a> Vars<'a> {
         names.map(|name| (name.text, !name.vars.is_empty()))
     }
 
-    /// How many names there are at most.
+    /// Upper bound of the number of names.
     pub(crate) fn names_len(&self) -> usize {
         self.names.known.len()
     }
 
-    /// Whether a variable hides one of an outer scope that surely is bound.
+    /// Whether a variable hides an outer one that surely is bound.
     pub(crate) fn hides_bound(&self, id: VarId, name: &[u8]) -> bool {
         let ids = self.names.vars(name).iter();
         let mut outer = ids.filter(|other| self.var(**other).scope != self.var(id).scope);
         outer.any(|other| self.is_bound(*other))
     }
 
-    /// How many variables are visible, summaries included.
+    /// Number of visible variables, summaries included.
     pub(crate) fn visible_count(&self) -> usize {
         self.names.known.iter().map(|name| name.vars.len()).sum()
     }
 
-    /// The variable of a name in a scope, or in the one around where it has but
-    /// the names of a loop.
+    /// The variable of a name in a scope, or in the enclosing one if the scope has only the names
+    /// of a loop.
     pub(crate) fn in_scope(&self, name: &[u8], scope: u32) -> Option<VarId> {
         let id = *self.names.vars(name).last()?;
         let own = self.var(id).scope;
-        // Scopes inside have higher numbers.
+        // Inner scopes have higher numbers.
         let mut scope = scope;
         while own < scope {
             scope = *self.loops.get(&scope)?;
@@ -409,7 +408,7 @@ impl<'a> Vars<'a> {
         (own == scope).then_some(id)
     }
 
-    /// A scope has but the names of a loop: others are bound in the one around.
+    /// Marks a scope that has only the names of a loop: other names are bound in the enclosing one.
     pub(crate) fn is_loop(&mut self, scope: u32, around: u32) {
         self.loops.insert(scope, around);
     }
@@ -437,12 +436,12 @@ impl<'a> Vars<'a> {
         list
     }
 
-    /// A point in time for [`Vars::undo`].
+    /// A position in the log, for [`Vars::undo`].
     pub(crate) fn mark(&self) -> usize {
         self.log.len()
     }
 
-    /// Forgets what became bound since the mark and tells what that was.
+    /// Undoes the bindings since the mark and returns their variables.
     pub(crate) fn undo(&mut self, mark: usize) -> Vec<VarId> {
         let since = self.log.split_off(mark);
         for id in &since {

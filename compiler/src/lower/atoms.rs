@@ -1,4 +1,4 @@
-//! Steps that call an atom: its inputs into registers, the call, the result.
+//! Steps that call an atom: load the inputs, call, bind the result.
 
 use super::scopes::is_metadata;
 use super::{Lower, MAX_CALL_ARGS};
@@ -9,15 +9,14 @@ use a99_core::sig::{AtomSig, Binding, Param, Params};
 
 /// A call of an atom whose inputs are in registers.
 pub(super) struct Call {
-    /// The op that is called, which may be an internal one.
+    /// The called op, possibly an internal one.
     op: u32,
-    /// The first input, and how many there are.
+    /// The first of the `n` input registers.
     pub(super) base: Reg,
     pub(super) n: u8,
 }
 
 impl Call {
-    /// A call of this op.
     pub(super) fn new(op: u32, base: Reg, n: u8) -> Call {
         Call { op, base, n }
     }
@@ -48,7 +47,7 @@ impl<'a> Lower<'_, 'a> {
         self.release(mark);
     }
 
-    /// The call site of a call whose inputs are in their registers.
+    /// The call site of a call with loaded inputs.
     pub(super) fn site(&mut self, step: NodeId, call: &Call) -> SiteIdx {
         self.e.at = Some((step, None));
         self.s.sites.push(Site {
@@ -59,7 +58,7 @@ impl<'a> Lower<'_, 'a> {
         SiteIdx(self.s.sites.len() as u32 - 1)
     }
 
-    /// The inputs of a call of an atom into registers, in the open step.
+    /// Loads the inputs of an atom call, in the open step.
     pub(super) fn call_inputs(&mut self, step: NodeId, sig: &AtomSig, op: u32) -> Call {
         let mut called = op;
         let (base, n) = match &sig.params {
@@ -100,7 +99,7 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// Input `i` into its register of those from `base`.
+    /// Loads input `i` into its register, counted from `base`.
     pub(super) fn input(&mut self, step: NodeId, params: &[Param], i: usize, base: Reg) {
         let doc = self.s.doc;
         let (param, dst) = (&params[i], base + i as u8);
@@ -137,7 +136,7 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// Whether a string in a value position surely stands for itself.
+    /// Whether a string in a value position always evaluates to itself.
     pub(super) fn is_plain_text(&self, text: &[u8]) -> bool {
         let Some(dot) = text.iter().position(|b| *b == b'.') else {
             return !self.vars.knows(text);
@@ -148,7 +147,7 @@ impl<'a> Lower<'_, 'a> {
             && !self.vars.knows(&text[..dot])
     }
 
-    /// Every input as a value position, in one object.
+    /// Loads every input as a value position, in one object.
     fn open_inputs(&mut self, step: NodeId, dst: Reg) {
         let mut inputs = self.inputs(step);
         inputs.retain(|(name, _)| !is_metadata(name));
@@ -165,7 +164,7 @@ impl<'a> Lower<'_, 'a> {
         self.release(mark);
     }
 
-    /// The step as written, without `op` and `result`.
+    /// Loads the step unresolved, without `op` and `result`.
     fn raw_inputs(&mut self, step: NodeId, dst: Reg) {
         let doc = self.s.doc;
         debug_assert_eq!(doc.kind(step), Kind::Object);

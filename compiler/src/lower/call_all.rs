@@ -1,9 +1,8 @@
-//! `callAll`: calls of atoms that are under way at once (language section 2.10).
+//! `callAll`: concurrent calls of atoms (language section 2.10).
 //!
-//! All calls are prepared first, in order: each pays its price and resolves its
-//! inputs as a step would. One instruction then makes them, and no code of the
-//! program runs until all are answered. What fails while a call is prepared is
-//! that call's answer.
+//! All calls are prepared first, in order: each pays its price and resolves its inputs as a
+//! step would. One instruction then makes them, and no code of the program runs until every
+//! call is answered. If preparing a call fails, the error is that call's answer.
 
 use super::{Held, Lower};
 use crate::ir::key_text;
@@ -12,23 +11,23 @@ use a99_core::json::{Kind, NodeId};
 use a99_core::program::{Const, Count, Op, Reg, Target};
 use a99_core::sig::{AtomSig, Form};
 
-/// How many calls are under way at once unless the step says otherwise.
+/// Default limit of concurrent calls.
 const LIMIT: f64 = 8.0;
 
-/// Why a name is none of an atom that a call may name.
+/// Why a call cannot use a name.
 pub(super) enum NoCall {
-    /// No atom has it.
+    /// No atom has this name.
     Unknown,
-    /// It runs in the program itself.
+    /// The atom runs in the program itself.
     InProgram,
 }
 
-/// Whose calls are prepared.
+/// The owner of the prepared calls.
 #[derive(Copy, Clone, PartialEq, Eq)]
 pub(super) enum Calls {
-    /// Those of `callAll`.
+    /// `callAll`.
     OfStep,
-    /// Those of tools of `llmToolLoop`.
+    /// Tools of `llmToolLoop`.
     OfTools,
 }
 
@@ -97,7 +96,7 @@ impl<'a> Lower<'_, 'a> {
         self.call_all(step, out, limit, mark)
     }
 
-    /// Makes the calls that were prepared.
+    /// Makes the prepared calls.
     fn call_all(&mut self, step: NodeId, out: Held, limit: Held, mark: super::Mark) -> Option<Reg> {
         self.e.at = Some((step, None));
         let (arr, limit) = (self.take(out), self.take(limit));
@@ -114,13 +113,12 @@ impl<'a> Lower<'_, 'a> {
         Some(dst)
     }
 
-    /// Prepares a call and appends it to the list; an error on the way is its
-    /// answer.
+    /// Prepares a call and appends it to the list; a failure becomes the call's answer.
     pub(super) fn prepare(&mut self, call: NodeId, out: Held, calls: Calls) {
         self.prepare_with(out, |l, dst| l.prepared(call, dst, calls));
     }
 
-    /// The same of a call that this code prepares.
+    /// Same as `prepare`, with code that the caller supplies.
     pub(super) fn prepare_with(&mut self, out: Held, code: impl FnOnce(&mut Self, Reg)) {
         let mark = self.mark();
         let bound = self.vars.mark();
@@ -161,7 +159,7 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// The code that prepares a call, or fails.
+    /// Emits the code that prepares a call, or fails.
     fn prepared(&mut self, call: NodeId, dst: Reg, calls: Calls) {
         let doc = self.s.doc;
         self.e.at = Some((call, None));
@@ -202,7 +200,7 @@ impl<'a> Lower<'_, 'a> {
         self.e.close_step(id, None);
     }
 
-    /// Warns of what is no call, and makes code that fails.
+    /// Warns of an invalid call and emits code that fails.
     fn refuse_call(&mut self, node: NodeId, text: &str, help: &str) {
         let diag = self
             .s

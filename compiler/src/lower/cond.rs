@@ -1,5 +1,4 @@
-//! Conditions: jumps instead of booleans, and the texts they may be written
-//! as (D2, D47).
+//! Conditions: jumps instead of booleans, and condition texts (D2, D47).
 
 use super::Lower;
 use crate::Dialect;
@@ -11,13 +10,13 @@ use a99_core::json::NodeId;
 use a99_core::program::{Const, Op, Reg, Target};
 use a99_core::text::wtf8_to_string_lossy;
 
-/// A condition that is ready to be tested, any number of times.
+/// A condition that can be tested any number of times.
 #[derive(Copy, Clone)]
 pub(crate) struct Condition<'a> {
     pub ir: &'a Ir<'a>,
-    /// Written as text: priced as D48 says.
+    /// Written as text, so priced by D48.
     pub is_text: bool,
-    /// Prefix constant of its errors.
+    /// Constant with the prefix of its errors.
     prefix: Option<u32>,
     /// `vars` of the step.
     vars: Option<NodeId>,
@@ -29,7 +28,7 @@ impl<'a> Lower<'_, 'a> {
         self.condition_at(step, "condition", self.s.doc.get(step, "vars"))
     }
 
-    /// Reads the condition under a key of a step; a text may read these `vars`.
+    /// Reads the condition under a key of a step; a condition text may read these `vars`.
     pub(super) fn condition_at(
         &mut self,
         step: NodeId,
@@ -118,7 +117,7 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// Parses a condition, or a formula of version 4, in the dialect of the program (D71).
+    /// Parses a condition, or a formula of version 4, in the program's dialect (D71).
     pub(super) fn parse_text(&self, text: &str) -> Result<expr::Expr, expr::ParseErrors> {
         match self.s.version_4 {
             true => expr::parse_expression(text),
@@ -126,12 +125,12 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// A parse error of an expression text, as a diagnostic at its node.
+    /// Reports the parse errors of an expression text at its node.
     pub(super) fn text_errors(&mut self, node: NodeId, errors: &expr::ParseErrors, what: &str) {
         let doc = self.s.doc;
         let text = wtf8_to_string_lossy(doc.str(node).unwrap_or(b"")).into_owned();
         let holes = super::lint::holes_help(&text).filter(|_| self.s.version_4);
-        // Where a hole of a template is the fault, all of it is.
+        // A template hole makes the whole text invalid: one error is enough.
         let most = if holes.is_some() { 1 } else { errors.0.len() };
         for error in errors.0.iter().take(most) {
             let part = text
@@ -146,7 +145,7 @@ impl<'a> Lower<'_, 'a> {
             .with_span(doc.span(node))
             .with_inner(error.span.clone())
             .with_offending(excerpt(part));
-            // What that knows of is no fault in the later dialect.
+            // Constructs that `condition_help` reports are valid in version 4.
             let called = error.message.split('`').nth(1);
             let called = called.filter(|_| error.message.ends_with("can call"));
             if let Some(help) = &holes {
@@ -165,7 +164,7 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// An expression text makes too deep a tree.
+    /// Reports an expression text whose tree is too deep.
     pub(super) fn text_too_deep(&mut self, node: NodeId) {
         let limit = self.s.options.max_expr_depth;
         let diag = Diagnostic::error(
@@ -178,7 +177,7 @@ impl<'a> Lower<'_, 'a> {
         self.s.push(diag);
     }
 
-    /// Evaluates what the step puts over its scopes, then `test`.
+    /// Evaluates the names that the step overlays on its scopes, then `test`.
     pub(super) fn with_condition<R>(
         &mut self,
         condition: Condition<'a>,
@@ -200,7 +199,7 @@ impl<'a> Lower<'_, 'a> {
         result
     }
 
-    /// Resolves a `vars` object: its first level are value positions (D14).
+    /// Resolves a `vars` object into the overlay: its first level are value positions (D14).
     pub(super) fn overlay_vars(&mut self, vars: Option<NodeId>) {
         let doc = self.s.doc;
         let Some(vars) = vars else { return };
@@ -211,7 +210,7 @@ impl<'a> Lower<'_, 'a> {
         for (name, node) in members {
             let mark = self.mark();
             let r = self.value(node);
-            // A variable's own register would change under a later test.
+            // A variable's register may change before a later test.
             let held = self.hold(r, mark);
             self.overlay.push(name, held);
         }
@@ -242,8 +241,7 @@ impl<'a> Lower<'_, 'a> {
             }
             IrKind::Logical(op @ (LogOp::And | LogOp::Or), left, right) => {
                 self.enter(ir);
-                // Leaving early agrees with the jump for `&&` when false and
-                // for `||` when true.
+                // The early exit matches the jump for `&&` when false and for `||` when true.
                 if (op == LogOp::Or) == when {
                     self.branch(left, to, when);
                     self.branch(right, to, when);
@@ -267,7 +265,7 @@ impl<'a> Lower<'_, 'a> {
         self.release(mark);
     }
 
-    /// A register with `undefined`.
+    /// A register that holds `undefined`.
     pub(super) fn undefined(&mut self) -> Reg {
         self.const_reg(Const::Undefined)
     }
@@ -281,8 +279,8 @@ fn is_test(op: BinOp) -> bool {
     )
 }
 
-/// The fused test. `a > b` is `b < a`: coercing operands has no effects that
-/// a program could see.
+/// The fused comparison and jump. `a > b` compiles to `b < a`: operand coercion has no side
+/// effects that a program can observe.
 fn compare(op: BinOp, l: Reg, r: Reg, when: bool) -> Op {
     let to = Target(0);
     match (op, when) {

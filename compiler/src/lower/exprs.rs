@@ -1,8 +1,8 @@
 //! Expressions to code (language section 3).
 //!
-//! A node's charge comes before its operands' charges; the instruction that
-//! does the work comes after its operands. `expr` may answer with the register
-//! of a variable, so nobody writes to a register it gave.
+//! A node's charge comes before its operands' charges; the instruction that does the work comes
+//! after its operands. `expr` may return the register of a variable, so callers must not write
+//! to it.
 
 use super::{Held, Lower, MAX_CALL_ARGS, Mark};
 use crate::expr::{BinOp, LogOp, UnOp};
@@ -18,17 +18,17 @@ impl<'a> Lower<'_, 'a> {
         if ir.priced && !self.text_nodes {
             self.e.charge(ChargeKind::Nodes(1));
         } else if ir.priced || !matches!(ir.kind, IrKind::Lit(Lit::Undefined)) {
-            // The flat model knows no price for what has no tag.
+            // The flat model has no price for nodes without a tag.
             self.e.charge(ChargeKind::TextNodes(1));
         }
     }
 
-    /// Pays for a node whose operands are about to be emitted by the caller.
+    /// Charges for a node; the caller emits its operands next.
     pub(super) fn enter(&mut self, ir: &Ir<'a>) {
         self.pay(ir);
     }
 
-    /// The value of an expression, in some register.
+    /// Evaluates an expression into some register.
     pub(super) fn expr(&mut self, ir: &Ir<'a>) -> Reg {
         match ir.kind {
             IrKind::Lit(lit) => {
@@ -58,7 +58,8 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// Into `dst` where one last instruction writes it, else somewhere.
+    /// Evaluates into `dst` if a single last instruction writes the value, else into another
+    /// register.
     pub(super) fn expr_or_to(&mut self, ir: &Ir<'a>, dst: Reg) -> Reg {
         if matches!(ir.kind, IrKind::Logical(..) | IrKind::Conditional(..)) && dst == Reg(self.next)
         {
@@ -68,7 +69,7 @@ impl<'a> Lower<'_, 'a> {
         dst
     }
 
-    /// A value that is written on several paths, kept in a slot until then.
+    /// Evaluates an expression whose value several paths write, held in a slot until then.
     fn branches_via_slot(&mut self, ir: &Ir<'a>) -> Reg {
         let slot = self.slot();
         let end = self.e.label();
@@ -105,8 +106,7 @@ impl<'a> Lower<'_, 'a> {
         dst
     }
 
-    /// The value of an expression in a temporary, kept while others are
-    /// computed.
+    /// Evaluates an expression into a temporary that is held while others are computed.
     pub(super) fn held(&mut self, ir: &Ir<'a>) -> Held {
         let mark = self.mark();
         let r = self.expr(ir);
@@ -286,7 +286,7 @@ impl<'a> Lower<'_, 'a> {
         self.s.push(diag);
     }
 
-    /// Warns of a function or method that nothing has, with what to write.
+    /// Warns of an unknown function or method and suggests a replacement.
     fn warn_callee(&mut self, ir: &Ir<'a>, message: &str, name: &str) {
         let inner = ir.at.inner.map(|(a, b)| a..b);
         let known = |(space, name)| builtins::function(space, name).is_some();
@@ -322,7 +322,7 @@ impl<'a> Lower<'_, 'a> {
         if let Some(help) = help {
             diag = diag.with_help(help);
         }
-        // The name is what is wrong of a node.
+        // The name is the faulty part of a node.
         let doc = self.s.doc;
         let named = doc
             .get(ir.at.node, "method")
@@ -333,7 +333,7 @@ impl<'a> Lower<'_, 'a> {
         self.s.push(diag);
     }
 
-    /// Two operands in registers, the first kept while the second is computed.
+    /// Evaluates two operands into registers; the first is held while the second is computed.
     pub(super) fn operands(&mut self, left: &Ir<'a>, right: &Ir<'a>) -> (Reg, Reg) {
         let l = self.held(left);
         let r = self.expr(right);
@@ -341,8 +341,8 @@ impl<'a> Lower<'_, 'a> {
     }
 
     fn logical(&mut self, dst: Reg, op: LogOp, left: &Ir<'a>, right: &Ir<'a>, mark: Mark) {
-        // `dst` may be a variable that the right side reads: the left value
-        // waits in a temporary of its own.
+        // `dst` may be a variable that the right side reads, so the left value stays in a separate
+        // temporary.
         let is_temp = dst >= Reg(mark.reg) || dst >= Reg(super::VAR_LIMIT);
         let value = if is_temp { dst } else { self.temp() };
         self.expr_to(left, value);
@@ -405,7 +405,7 @@ impl<'a> Lower<'_, 'a> {
         });
     }
 
-    /// `undefined` where `obj` is null or undefined, else what the code says.
+    /// Emits `undefined` where `obj` is null or undefined, else `code`.
     fn unless_nullish(&mut self, dst: Reg, obj: Reg, code: impl FnOnce(&mut Self)) {
         let (absent, end) = (self.e.label(), self.e.label());
         self.e.jump(
@@ -434,7 +434,7 @@ impl<'a> Lower<'_, 'a> {
         self.take(held)
     }
 
-    /// Whether a call's arguments fit into registers in a row.
+    /// Whether a call's arguments fit into consecutive registers.
     fn fits_in_row(&self, args: &[Ir<'a>]) -> bool {
         args.len() < MAX_CALL_ARGS && !self.is_crowded()
     }
@@ -500,8 +500,8 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// Calls a method of the value in a register; the mark was taken before
-    /// that register was allocated.
+    /// Calls a method of the value in a register; `mark` was taken before that register was
+    /// allocated.
     fn method_on(
         &mut self,
         dst: Reg,
@@ -562,7 +562,7 @@ impl<'a> Lower<'_, 'a> {
     }
 }
 
-/// The jump that ends a logical operator early.
+/// The jump that short-circuits a logical operator.
 fn leaves(op: LogOp, src: Reg) -> Op {
     match op {
         LogOp::And => Op::JFalse { src, to: Target(0) },

@@ -30,7 +30,7 @@ impl<'a> Lower<'_, 'a> {
             self.body(step, Some(steps));
             let else_bound = self.vars.undo(mark);
             self.e.bind(end);
-            // Bound after the `if` is what both branches bound.
+            // After the `if`, the names that both branches bind are bound.
             let in_else: HashSet<_> = else_bound.into_iter().collect();
             for id in then_bound.into_iter().filter(|id| in_else.contains(id)) {
                 self.vars.set_bound(id);
@@ -42,8 +42,8 @@ impl<'a> Lower<'_, 'a> {
         self.end_valueless(step)
     }
 
-    /// `result` on a form without a value leaves its variable alone (D12), a
-    /// constant like any other; the name must be one that may be bound.
+    /// `result` on a form without a value leaves its variable unchanged (D12), also if it is a
+    /// constant; the name must be one that may be bound.
     pub(super) fn end_valueless(&mut self, step: NodeId) -> Option<Reg> {
         let doc = self.s.doc;
         if let Some(node) = doc.get(step, "result").filter(|n| truthy(doc, *n)) {
@@ -80,8 +80,8 @@ impl<'a> Lower<'_, 'a> {
             self.e.bind(next);
         }
         self.lint_leave_loop();
-        // What the body bound is not surely bound at the next test, which the
-        // first turn's code stands for as well.
+        // Names that the body binds may be unbound at the next test, whose code also serves the
+        // first iteration.
         self.vars.undo(mark);
         self.e.at = doc
             .get(step, "condition")
@@ -94,7 +94,7 @@ impl<'a> Lower<'_, 'a> {
         self.end_valueless(step)
     }
 
-    /// The body of a loop that `break` and `continue` may leave; whether a
+    /// Compiles the body of a loop that `break` and `continue` may leave; returns whether a
     /// `continue` does.
     pub(super) fn loop_body(
         &mut self,
@@ -226,8 +226,8 @@ impl<'a> Lower<'_, 'a> {
         Some(dst)
     }
 
-    /// An object with exactly the properties of the schema, each read as a
-    /// variable, then projected through the schema.
+    /// Builds an object with exactly the properties of the schema: each is read as a variable, then
+    /// projected through the schema.
     fn return_schema(&mut self, step: NodeId, dst: Reg) {
         let doc = self.s.doc;
         let schema = doc.get(step, "schema");
@@ -272,8 +272,7 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// Whether projecting could change anything: some property says more than
-    /// `{}`.
+    /// Whether projection could change anything: some property's schema is not `{}`.
     fn projects(&self, schema: NodeId, properties: NodeId) -> bool {
         let doc = self.s.doc;
         let other_keys = doc

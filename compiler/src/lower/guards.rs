@@ -1,11 +1,11 @@
-//! Inputs that are resolved only if the atom gets so far.
+//! Guards: inputs that are resolved only after a check succeeds.
 //!
-//! Some atoms check something before they resolve all of their inputs: that
-//! a capability was granted, that a text can be split. What the others would
-//! do and cost then never happens. An atom whose set has a `guard:` atom of
-//! its name is compiled so: the inputs that the guard takes come first, and
-//! the others only if it says yes. The atom itself is called either way and
-//! words the failure. Where nothing would show, no guard is asked.
+//! Some atoms check a precondition before they resolve all of their inputs: that a capability
+//! was granted, that a text can be split. If the check fails, the other inputs have no side
+//! effects and no cost. An atom whose set has a `guard:` atom of its name is compiled so: the
+//! inputs that the guard takes come first, and the others only if the guard accepts them. The
+//! atom itself is called either way and words the failure. A guard without an observable effect
+//! is omitted.
 
 use super::Lower;
 use a99_core::builtins::is_forbidden;
@@ -13,18 +13,18 @@ use a99_core::json::{Kind, NodeId};
 use a99_core::program::{Const, Op, Reg, Target};
 use a99_core::sig::{AtomSig, BaseCost, Binding, Param, Params};
 
-/// What is asked before the other inputs.
+/// The check before the other inputs.
 pub(super) struct Guard {
     op: String,
-    /// Its inputs, as positions among the atom's.
+    /// Positions of its inputs among the atom's.
     first: Vec<usize>,
-    /// Whether its inputs are resolved again for the call itself: a price that
-    /// follows from an input has resolved it for itself.
+    /// Whether its inputs are resolved again for the call: a price that depends on an input
+    /// resolves it separately.
     again: bool,
 }
 
 impl Lower<'_, '_> {
-    /// The guard of a step, if resolving its inputs early could be noticed.
+    /// The guard of a step, if resolving its inputs early would be observable.
     pub(super) fn guard_of(&self, step: NodeId, sig: &AtomSig, params: &[Param]) -> Option<Guard> {
         let op = ["guard:", &*sig.name].concat();
         let Params::Named(asked) = &self.s.signature(&op)?.params else {
@@ -35,7 +35,7 @@ impl Lower<'_, '_> {
         let again = matches!(sig.cost, BaseCost::Dynamic(_));
         let acts = params.iter().enumerate().any(|(i, param)| {
             let node = self.s.doc.get(step, param.name);
-            // What goes to the host is paid for, be it resolved or not.
+            // A copy for the host is paid for, resolved or not.
             let paid = |n| !sig.effect.is_local() && self.crosses(n);
             let acts = |n| paid(n) || self.acts(n, param.binding);
             (again || !first.contains(&i)) && node.is_some_and(acts)
@@ -43,7 +43,7 @@ impl Lower<'_, '_> {
         (acts && first.len() == asked.len()).then_some(Guard { op, first, again })
     }
 
-    /// The inputs of a guarded step into the registers from `base`.
+    /// Loads the inputs of a guarded step into the registers from `base`.
     pub(super) fn guarded_inputs(
         &mut self,
         step: NodeId,
@@ -55,8 +55,8 @@ impl Lower<'_, '_> {
         self.guarded(step, guard, params.len(), base, load);
     }
 
-    /// The inputs of a call into the registers from `base`, loaded one by one; a guard, if
-    /// the atom has one, is always asked.
+    /// Loads the inputs of a call one by one into the registers from `base`; a guard of the atom
+    /// always runs.
     pub(super) fn guarded_with(
         &mut self,
         node: NodeId,
@@ -122,14 +122,13 @@ impl Lower<'_, '_> {
         self.e.bind(ready);
     }
 
-    /// Whether a copy of an input for the host is paid: all but numbers and the
-    /// like.
+    /// Whether copying an input for the host costs fuel: strings, arrays and objects.
     fn crosses(&self, node: NodeId) -> bool {
         let kind = self.s.doc.kind(node);
         matches!(kind, Kind::String(_) | Kind::Array | Kind::Object)
     }
 
-    /// Whether resolving an input can cost fuel, fail or change something.
+    /// Whether resolving an input can cost fuel, fail or have side effects.
     fn acts(&self, node: NodeId, binding: Binding) -> bool {
         let doc = self.s.doc;
         match binding {
@@ -142,7 +141,7 @@ impl Lower<'_, '_> {
         }
     }
 
-    /// Whether a node is an object of the program, not something to resolve.
+    /// Whether a node is an object literal rather than a node to resolve.
     pub(super) fn is_literal_object(&self, node: NodeId) -> bool {
         let doc = self.s.doc;
         doc.kind(node) == Kind::Object
@@ -151,7 +150,7 @@ impl Lower<'_, '_> {
             && !self.is_expr(node)
     }
 
-    /// The same for a node in a value position.
+    /// Whether resolving a node in a value position can cost fuel, fail or have side effects.
     pub(super) fn acts_as_value(&self, node: NodeId) -> bool {
         let doc = self.s.doc;
         let forbidden = |text: &[u8]| text.split(|b| *b == b'.').any(is_forbidden);
@@ -162,7 +161,7 @@ impl Lower<'_, '_> {
                 .and_then(|path| doc.str(path))
                 .is_some_and(forbidden),
             Kind::Object if self.is_expr(node) => true,
-            // In the metered model literals are paid for.
+            // The metered model charges for literals.
             Kind::Object | Kind::Array => true,
             _ => false,
         }

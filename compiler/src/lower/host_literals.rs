@@ -1,8 +1,8 @@
-//! Literals as inputs of a host's atoms: those that an atom never takes.
+//! Literal inputs that a host's atom never accepts.
 //!
-//! Unlike the lint pass this looks at every program that is compiled before it
-//! runs, because a host's atom knows exactly what it reads: a step that is warned
-//! of here fails whenever it is reached.
+//! Unlike the lint pass, this check covers every program that is compiled before it runs,
+//! because a host's atom knows exactly what it reads: a step with a warning from here fails
+//! whenever it is reached.
 
 use super::Lower;
 use a99_core::diag::{codes, excerpt};
@@ -11,7 +11,7 @@ use a99_core::pointer;
 use a99_core::sig::{AtomSig, LiteralFault, Params};
 
 impl Lower<'_, '_> {
-    /// Looks at the literals of a step.
+    /// Warns of literals that the atom of a step rejects.
     pub(super) fn check_literals(&mut self, step: NodeId, op: &str, sig: &AtomSig) {
         let (Some(check), Params::Named(params)) = (sig.literals, &sig.params) else {
             return;
@@ -30,7 +30,7 @@ impl Lower<'_, '_> {
         }
     }
 
-    /// Whether a node in a value position has its value as it is written.
+    /// Whether a node in a value position evaluates to itself.
     fn is_constant(&self, node: NodeId) -> bool {
         let doc = self.s.doc;
         match doc.kind(node) {
@@ -62,8 +62,8 @@ impl Lower<'_, '_> {
         self.s.push(diag);
     }
 
-    /// The part of a literal that a pointer leads to, and what of the pointer leads
-    /// further: to a member that is missing.
+    /// The part of a literal that a pointer addresses, and the rest of the pointer where a member
+    /// is missing.
     fn part_of(&self, literal: NodeId, pointer: &str) -> (NodeId, String) {
         let doc = self.s.doc;
         let mut at = literal;

@@ -5,7 +5,7 @@ use a99_core::json::NodeId;
 use a99_core::program::{CONST_FLAG, Const, Count, NamesIdx, Op, Reg, Site, SiteIdx};
 use a99_core::sig::Params;
 
-/// What a name in a table counts against the size of the code.
+/// Code budget that one name of a table costs.
 const NAME_ROOM: usize = 8;
 
 impl<'a> Lower<'_, 'a> {
@@ -68,7 +68,7 @@ impl<'a> Lower<'_, 'a> {
         Some(dst)
     }
 
-    /// The table of all that is visible in the innermost scope.
+    /// The table of all names visible in the innermost scope.
     fn visible_names(&mut self) -> NamesIdx {
         self.lint_read_all();
         let scope = self.scope();
@@ -77,7 +77,7 @@ impl<'a> Lower<'_, 'a> {
         {
             return NamesIdx(names);
         }
-        // Finding and sorting a name costs as much as some instructions.
+        // Finding and sorting a name costs as much as several instructions.
         if !self.e.spend(NAME_ROOM * self.vars.visible_count()) {
             return NamesIdx(0);
         }

@@ -13,8 +13,8 @@ enum Work {
 
 /// The steps that build the value of a node, children before their parent.
 ///
-/// Texts and numbers of literals are data, seldom the same twice: they are not
-/// interned, so that a large literal costs no hash table.
+/// Texts and numbers of literals rarely repeat: they are not interned, so that a large literal
+/// needs no hash table.
 pub(super) fn steps(doc: &Document, node: NodeId, pool: &mut Pool) -> Box<[LitOp]> {
     let mut ops = Vec::new();
     let mut work = vec![Work::Visit(node)];
@@ -49,7 +49,7 @@ pub(super) fn steps(doc: &Document, node: NodeId, pool: &mut Pool) -> Box<[LitOp
     ops.into()
 }
 
-/// The nodes that a literal of the compiler's counts for.
+/// Nodes to charge for a literal that the compiler generates.
 pub(super) fn nodes_of(value: &Value) -> usize {
     let mut nodes = 0;
     let mut todo = vec![value];
@@ -69,7 +69,7 @@ pub(super) fn nodes_of(value: &Value) -> usize {
     nodes
 }
 
-/// The steps that build a value which stands in no source, children before their parent.
+/// The steps that build a generated value, children before their parent.
 pub(super) fn steps_of(value: &Value, pool: &mut Pool) -> Box<[LitOp]> {
     let mut ops = Vec::new();
     let mut work = vec![(value, false)];

@@ -1,5 +1,5 @@
-//! `map`, `filter`, `find` and `reduce`: one scope for each item; `forEach`, whose
-//! steps share the one around.
+//! `map`, `filter`, `find` and `reduce`: one scope for each item; `forEach`, whose steps share
+//! the outer scope.
 
 use super::scopes::{index_name, loop_names};
 use super::{Held, Lower, Mark, ReturnTo};
@@ -9,23 +9,23 @@ use a99_core::diag::codes;
 use a99_core::json::NodeId;
 use a99_core::program::{Const, Op, Reg, Target};
 
-/// Where `break` and `continue` go.
+/// Targets of `break` and `continue`.
 #[derive(Copy, Clone)]
 pub(crate) enum Jumps {
-    /// No loop is around.
+    /// Outside any loop.
     Outside,
-    /// The body of this step is around, which they do not leave.
+    /// Inside the body of this step, which they cannot leave.
     Barred(NodeId),
-    /// To the end of a loop, or to its next turn.
+    /// To the end of a loop, or to its next iteration.
     Loop {
         end: Label,
         next: Label,
-        /// Whether a `continue` goes there.
+        /// Whether a `continue` targets it.
         continued: bool,
     },
 }
 
-/// The registers of an iteration, which may have been moved to slots.
+/// The registers of an iteration, possibly spilled to slots.
 pub(super) struct Iteration<'a> {
     /// The array and the position: two registers, or two slots.
     it: Held,
@@ -34,12 +34,12 @@ pub(super) struct Iteration<'a> {
     head: Label,
     pub(super) exit: Label,
     crowded: bool,
-    /// The name of the number of the item, if it has one (D65).
+    /// The name of the index, if it has one (D65).
     index: Option<(&'a [u8], NodeId)>,
 }
 
 impl Iteration<'_> {
-    /// Where the next item is taken.
+    /// The label that takes the next item.
     pub(super) fn head(&self) -> Label {
         self.head
     }
@@ -51,8 +51,7 @@ impl<'a> Lower<'_, 'a> {
         self.iterate_after(step, form, |_| {})
     }
 
-    /// The same, with code between the evaluation of `items` and the check
-    /// that they are an array.
+    /// Same as `iterate`, with code between evaluating `items` and checking that they are an array.
     fn iterate_after(
         &mut self,
         step: NodeId,
@@ -73,7 +72,7 @@ impl<'a> Lower<'_, 'a> {
         self.iteration(mark, it, index.flatten())
     }
 
-    /// Starts iterating over a list that waits, which is no input of the step.
+    /// Starts iterating over a held list that is not an input of the step.
     pub(super) fn iterate_held(&mut self, step: NodeId, list: Held, wrong: &str) -> Iteration<'a> {
         let mark = self.mark();
         let it = self.temps(2);
@@ -90,7 +89,7 @@ impl<'a> Lower<'_, 'a> {
         self.e.emit(Op::IterInit { it, src, k });
     }
 
-    /// An iteration that was started in two registers.
+    /// An iteration whose state is in two registers.
     fn iteration(
         &mut self,
         mark: Mark,
@@ -126,7 +125,7 @@ impl<'a> Lower<'_, 'a> {
         Held::Slot(slot)
     }
 
-    /// The head of the loop: the next item in `dst`, or out.
+    /// Emits the loop head: the next item in `dst`, or exit.
     pub(super) fn next_item(&mut self, i: &Iteration<'a>, dst: Reg) {
         if !i.crowded {
             if let Held::Reg(it) = i.it {
@@ -171,7 +170,7 @@ impl<'a> Lower<'_, 'a> {
         (key_text(doc, node, self.s.arena), node.unwrap_or(step))
     }
 
-    /// Warns where `result` may be read from around the body (D32).
+    /// Warns where the body may inherit `result` from an outer scope (D32).
     pub(super) fn warn_inherited(&mut self, step: NodeId) {
         let scope = self.scope();
         if self.vars.in_scope(b"result", scope).is_none() && self.vars.knows(b"result") {
@@ -189,8 +188,7 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// The head of the loop: the next item and its number in their variables, or
-    /// out.
+    /// Emits the loop head: binds the next item and its index, or exits.
     fn bind_item(&mut self, i: &Iteration<'a>, name: &'a [u8], node: NodeId) {
         let mark = self.mark();
         let number = i.index.map(|(name, node)| {
@@ -220,7 +218,7 @@ impl<'a> Lower<'_, 'a> {
         self.release(mark);
     }
 
-    /// Runs a body whose `return` ends only this turn.
+    /// Compiles a body whose `return` ends only this iteration.
     fn turn(&mut self, step: NodeId, steps: Option<NodeId>) {
         let end = self.e.label();
         let was = std::mem::replace(&mut self.returns, ReturnTo::Region { end, value: None });
@@ -229,18 +227,18 @@ impl<'a> Lower<'_, 'a> {
         self.body(step, steps);
         (self.returns, self.jumps) = (was, jumps);
         if self.has_return(steps) {
-            // A `return` may come before any of these were bound.
+            // A `return` may come before any of these bindings.
             self.vars.undo(mark);
         }
         self.e.bind(end);
     }
 
-    /// Whether any step inside could end the region early.
+    /// Whether a step inside could end the region early.
     pub(super) fn has_return(&self, steps: Option<NodeId>) -> bool {
         steps.is_some_and(|steps| self.s.facts.has_return(steps))
     }
 
-    /// The head of a loop: a scope for one item, with the item bound.
+    /// Emits the loop head: a scope for one item, with the item bound.
     pub(super) fn turn_scope(
         &mut self,
         step: NodeId,
@@ -271,7 +269,7 @@ impl<'a> Lower<'_, 'a> {
         opened
     }
 
-    /// Ends a turn and the loop.
+    /// Ends an iteration and the loop.
     pub(super) fn end_turn(&mut self, i: &Iteration<'a>, opened: super::scopes::Opened) {
         self.lint_leave_items();
         self.close_scope(opened);
@@ -279,8 +277,7 @@ impl<'a> Lower<'_, 'a> {
         self.loops -= 1;
     }
 
-    /// `forEach`: its names are its own, all else that its steps bind is bound
-    /// around it (D63).
+    /// `forEach`: the loop owns its names; its steps bind all others in the outer scope (D63).
     pub(super) fn form_for_each(&mut self, step: NodeId) -> Option<Reg> {
         let steps = self.s.doc.get(step, "steps");
         let names = loop_names(self.s.doc, step, self.s.arena);
@@ -334,7 +331,7 @@ impl<'a> Lower<'_, 'a> {
         self.finish(step, &i, out, false)
     }
 
-    /// Moves a loop's value to where the loop began and binds it.
+    /// Moves a loop's value to the register where the loop began and binds it.
     pub(super) fn finish(
         &mut self,
         step: NodeId,

@@ -1,13 +1,12 @@
 //! `memoize` and `cache` (language section 4.9, D25, D26).
 //!
-//! A site without a key is keyed by what it would compute: the canonical text
-//! of its body (without the last step's `result`, which only names where the
-//! value goes) and the values of the variables around it that the body could
-//! read. A variable counts as read when some string of the body is its name or
-//! begins with its name and a dot, when an expression text contains it as a
-//! word, or when `return` or the inherited `result` names it; the names that
-//! steps bind (`key` of `varSet` and `constSet`, `result`, `as`,
-//! `accumulator`, `catchParam`) and `op` do not count by themselves.
+//! The key of a site without one is derived from its computation: the canonical text of its
+//! body (without the last step's `result`, which only names where the value goes) and the
+//! values of the outer variables that the body could read. A variable counts as read when some
+//! string of the body is its name or begins with its name and a dot, when an expression text
+//! contains it as a word, or when `return` or the inherited `result` names it. The names that
+//! steps bind (`key` of `varSet` and `constSet`, `result`, `as`, `accumulator`, `catchParam`)
+//! and `op` do not count by themselves.
 
 use super::loops::Jumps;
 use super::{Held, Lower, ReturnTo};
@@ -18,15 +17,15 @@ use a99_core::program::{
 };
 use std::collections::BTreeSet;
 
-/// How many values one instruction hashes. The key of those makes the key of the
-/// next ones, so all free variables are in it.
+/// Values that one instruction hashes. Each key is an input of the next one, so the last key
+/// covers all free variables.
 const VALUES_AT_ONCE: usize = 24;
 
-/// Bytes of text that count as one instruction against the size of the code.
+/// Bytes of text that cost as much code budget as one instruction.
 const TEXT_PER_ROOM: usize = 8;
 
 impl<'a> Lower<'_, 'a> {
-    /// The key in a place: as given, or computed from the body.
+    /// The held key: as given, or computed from the body.
     fn memo_key(&mut self, step: NodeId, with_program: bool) -> Held {
         let doc = self.s.doc;
         let mark = self.mark();
@@ -53,19 +52,19 @@ impl<'a> Lower<'_, 'a> {
         self.hold(key, mark)
     }
 
-    /// The `hash` step that the reference runs for a keyless site.
+    /// The `hash` step that the reference runs for a site without a key.
     fn hash_key(&mut self, step: NodeId, key: Reg, with_program: bool) {
         let doc = self.s.doc;
         let steps = doc.get(step, "steps").unwrap_or(step);
         let op = self.s.op("hash");
         let scope = self.step_scope();
         let id = self.e.open_step(op, steps, true, scope);
-        // The whole body is read again and written, for each memo around it too.
+        // Hashing reads and writes the whole body again, also for each memo around it.
         if !self.e.spend(self.s.facts.size(steps)) {
             return self.e.close_step(id, None);
         }
         if with_program && self.s.facts.reads_context {
-            // A key that another run makes would find what is of this run's context.
+            // Another run would derive the same key and read values of this run's context.
             self.throw("cache needs a key: the program reads the context");
         }
         let names = self.free_names(steps);
@@ -79,8 +78,8 @@ impl<'a> Lower<'_, 'a> {
         self.e.close_step(id, Some(key));
     }
 
-    /// A key of a body and the values of these variables, and if it goes `on`, of
-    /// the key so far, which has no name.
+    /// Hashes a body and the values of these variables; with `on`, also the key so far, which has
+    /// no name.
     fn hash_values(
         &mut self,
         key: Reg,
@@ -198,7 +197,7 @@ impl<'a> Lower<'_, 'a> {
         found.into_iter().collect()
     }
 
-    /// The body in a scope of its own; its value goes into the place.
+    /// Runs the body in a new scope and stores its value.
     fn memo_body(&mut self, step: NodeId, value: Held) {
         let doc = self.s.doc;
         let steps = doc.get(step, "steps");
@@ -316,7 +315,7 @@ impl<'a> Lower<'_, 'a> {
         self.finish_memo(step, start, value)
     }
 
-    /// Calls an atom that no program can name, on behalf of the open step.
+    /// Calls an internal atom, which no program can name, on behalf of the open step.
     pub(super) fn internal_call(&mut self, dst: Reg, base: Reg, n: u8, op: &str) {
         let op = self.s.op(op);
         self.s.sites.push(Site {
@@ -334,7 +333,7 @@ impl<'a> Lower<'_, 'a> {
     }
 }
 
-/// The text itself and its part before the first dot.
+/// The text itself and the part before its first dot.
 fn roots(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     let dot = text.iter().position(|b| *b == b'.');
     std::iter::once(text).chain(dot.map(|at| &text[..at]))

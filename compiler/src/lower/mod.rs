@@ -1,8 +1,8 @@
 //! Lowering: from steps and expressions to instructions.
 //!
-//! One [`Lower`] compiles one function (the main program or a helper); what
-//! functions share is in [`Shared`]. Registers are handed out like a stack:
-//! the variables of open scopes at the bottom, temporaries above.
+//! One [`Lower`] compiles one function (the main program or a helper); functions have
+//! [`Shared`] in common. Registers are allocated like a stack: the variables of open scopes at
+//! the bottom, temporaries above.
 
 mod atoms;
 mod call_all;
@@ -49,7 +49,7 @@ use hashbrown::{HashMap, HashSet};
 use std::cell::Cell;
 use std::sync::Arc;
 
-/// From this register on, values that must wait are kept in frame slots.
+/// From this register on, held values are spilled to frame slots.
 const SPILL_AT: u8 = 150;
 
 /// Variables get registers below this one.
@@ -58,14 +58,13 @@ const VAR_LIMIT: u8 = 120;
 /// A call with more arguments than this passes them in an array.
 const MAX_CALL_ARGS: usize = 24;
 
-/// At most this many frame slots in a function: a bound on what one call
-/// allocates.
+/// Frame slots of a function at most: bounds the allocation of one call.
 const MAX_SLOTS: u32 = 1 << 20;
 
-/// Names that the misspelt names of a program are compared with, all together.
+/// Name comparisons that a program's spelling suggestions may take in total.
 const MAX_COMPARISONS: usize = 1 << 14;
 
-/// What the functions of a program have in common.
+/// State that the functions of a program share.
 pub(crate) struct Shared<'a> {
     pub doc: &'a Document,
     pub sigs: &'a (dyn Signatures + Sync),
@@ -83,42 +82,41 @@ pub(crate) struct Shared<'a> {
     pub names: Vec<Vec<(u32, Location)>>,
     pub schemas: Vec<Value>,
     pub diags: Findings,
-    /// The lint pass, if it is wanted.
+    /// The lint pass, if enabled.
     lint: Option<lint::Lint<'a>>,
-    /// The step whose form was asked for last, and its form: rules ask for that of one step
-    /// again and again.
+    /// The last queried step and its form: rules query the same step repeatedly.
     last_form: Cell<(Option<NodeId>, Option<Form>)>,
-    /// Signatures that were asked for a moment ago, by [`Shared::signature`].
+    /// Recently queried signatures, by [`Shared::signature`].
     recent_sigs: [Cell<Option<&'a AtomSig>>; shared::RECENT_SIGS],
-    /// Literals that a host's atom does not take.
+    /// Literals that a host's atom rejects.
     wrong_literals: HashSet<NodeId>,
-    /// Names that misspelt ones may still be compared with.
+    /// Name comparisons that are left for spelling suggestions.
     comparisons: usize,
-    /// Names that were refused already, by place and length.
+    /// Names already reported as forbidden, by place and length.
     refused: HashSet<(NodeId, usize)>,
     /// Helpers by name: function number and parameter count.
     pub helpers: HashMap<Box<[u8]>, (u32, usize)>,
     /// Root `a99: 3`: names inside literals are resolved (D13).
     pub deep_names: bool,
-    /// Root `a99: 4`: what is newer is on (D62).
+    /// Root `a99: 4`: enables the newer features (D62).
     pub version_4: bool,
-    /// Names of loops that their bodies make constants, by the node that names them.
+    /// Names of loops that their bodies make constants, by the node of the name.
     pub sealed: HashSet<NodeId>,
-    /// What is known of the source before it is compiled.
+    /// Facts about the source, collected before it is compiled.
     pub facts: &'a Facts,
-    /// The table of names that `runCode` sees in a scope of a function: steps of
-    /// one scope share it.
+    /// The table of names that `runCode` sees in a scope of a function; steps of one scope share
+    /// it.
     pub names_of: Option<(u32, u32)>,
-    /// What may still be made; a function that is being compiled has it.
+    /// The remaining code budget; the function being compiled takes it.
     room: Option<Room<'a>>,
 }
 
-/// Where `return` goes.
+/// The target of `return`.
 #[derive(Copy, Clone)]
 pub(crate) enum ReturnTo {
     /// Ends the function.
     Function,
-    /// Leaves a region; its value goes into the register, if one is wanted.
+    /// Leaves a region; its value goes into the register, if the region has one.
     Region {
         end: emit::Label,
         value: Option<Held>,
@@ -129,7 +127,7 @@ pub(crate) struct Lower<'s, 'a> {
     pub s: &'s mut Shared<'a>,
     pub e: Emitter<'a>,
     pub vars: Vars<'a>,
-    /// Scopes that are open, innermost last: index in the function's scopes.
+    /// Open scopes, innermost last: indexes in the function's scopes.
     pub scopes: Vec<u32>,
     next: u8,
     high: u8,
@@ -139,9 +137,9 @@ pub(crate) struct Lower<'s, 'a> {
     pub returns: ReturnTo,
     pub jumps: loops::Jumps,
     pub in_helper: bool,
-    /// Names that the handlers around the present step bound their errors to.
+    /// Names that the enclosing handlers bind their errors to.
     pub caught: Vec<&'a [u8]>,
-    /// Names that a condition's or mathCalc's `vars` put over the scopes.
+    /// Names that the `vars` of a condition or of `mathCalc` overlay on the scopes.
     pub overlay: Overlay<'a>,
     /// Identifiers see only the overlay and the innermost scope (`mathCalc`).
     pub own_scope_only: bool,
@@ -149,7 +147,7 @@ pub(crate) struct Lower<'s, 'a> {
     pub text_nodes: bool,
 }
 
-/// Names over the scopes, found by name: later ones hide earlier ones.
+/// Names overlaid on the scopes; later ones hide earlier ones.
 #[derive(Default)]
 pub(crate) struct Overlay<'a> {
     list: Vec<&'a [u8]>,
@@ -182,7 +180,7 @@ impl<'a> Overlay<'a> {
     }
 }
 
-/// A value that waits: in a register, or spilled to a frame slot.
+/// A held value: in a register, or spilled to a frame slot.
 #[derive(Copy, Clone, Debug)]
 pub(crate) enum Held {
     Reg(Reg),
@@ -300,7 +298,7 @@ pub(crate) fn program(
     Ok(program)
 }
 
-/// Writes the default price of every block.
+/// Sets the default price of every block.
 fn price(program: &mut Program) {
     let mut functions = std::mem::take(&mut program.functions);
     for f in &mut functions {
@@ -321,7 +319,7 @@ fn price(program: &mut Program) {
 impl<'s, 'a> Lower<'s, 'a> {
     fn new(s: &'s mut Shared<'a>, node: NodeId) -> Self {
         s.names_of = None;
-        // Only one function is compiled at a time.
+        // Functions are compiled one at a time.
         let room = s.room.take().unwrap_or_else(|| Room::new(0, &|| false));
         Lower {
             e: Emitter::new(room, s.facts.room(node)),
@@ -379,7 +377,7 @@ impl<'s, 'a> Lower<'s, 'a> {
         l.end()
     }
 
-    /// The caller's variables, in a scope around the program's own.
+    /// Declares the caller's variables in a scope around the program's own.
     fn declare_outer(&mut self) {
         if self.s.options.outer.is_empty() {
             return;
@@ -434,7 +432,7 @@ impl<'s, 'a> Lower<'s, 'a> {
         Reg(self.next)
     }
 
-    /// Registers for `n` values in a row.
+    /// Reserves `n` consecutive registers.
     pub(crate) fn temps(&mut self, n: usize) -> Reg {
         let base = self.next;
         for _ in 0..n {
@@ -462,14 +460,13 @@ impl<'s, 'a> Lower<'s, 'a> {
         self.next_slot = mark.slot;
     }
 
-    /// Whether values that wait should leave their registers.
+    /// Whether held values should be spilled.
     pub(crate) fn is_crowded(&self) -> bool {
         self.next >= SPILL_AT
     }
 
-    /// Keeps a value while other code is emitted. `mark` was taken before the
-    /// value's register was allocated; where registers are short, the value
-    /// goes to a slot and its register is free again.
+    /// Holds a value while other code is emitted. `mark` was taken before the value's register was
+    /// allocated. Where registers are short, the value goes to a slot and its register is released.
     pub(crate) fn hold(&mut self, r: Reg, mark: Mark) -> Held {
         if !self.is_crowded() || r < Reg(mark.reg) {
             return Held::Reg(r);
@@ -480,7 +477,7 @@ impl<'s, 'a> Lower<'s, 'a> {
         Held::Slot(slot)
     }
 
-    /// The register of a value that waited.
+    /// The register of a held value.
     pub(crate) fn take(&mut self, held: Held) -> Reg {
         match held {
             Held::Reg(r) => r,
@@ -528,7 +525,7 @@ impl<'s, 'a> Lower<'s, 'a> {
         self.e.emit(Op::LoadK { dst, k });
     }
 
-    /// A register with a constant; inside loops one that keeps it.
+    /// A register with a constant; inside loops, a pinned one.
     pub(crate) fn const_reg(&mut self, value: Const) -> Reg {
         let k = self.s.pool.constant(value);
         if self.loops > 0
@@ -543,12 +540,12 @@ impl<'s, 'a> Lower<'s, 'a> {
 
     // ---- failures ----
 
-    /// Code that fails with this text when reached.
+    /// Emits code that fails with this text when reached.
     pub(crate) fn throw(&mut self, text: &str) {
         self.throw_bytes(text.as_bytes(), Flag(0));
     }
 
-    /// Code that fails with a security error.
+    /// Emits code that fails with a security error.
     pub(crate) fn throw_forbidden(&mut self, name: &[u8]) {
         let text = builtins::forbidden_text(&wtf8_to_string_lossy(name));
         self.throw_bytes(text.as_bytes(), Flag(1));

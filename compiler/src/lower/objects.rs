@@ -1,4 +1,4 @@
-//! Object nodes to code, with keys that are written or computed (D67).
+//! Object nodes to code, with static or computed keys (D67).
 
 use super::{Held, Lower, MAX_CALL_ARGS, Mark};
 use crate::ir::{Ir, ObjKey};
@@ -7,17 +7,17 @@ use a99_core::diag::codes;
 use a99_core::program::{Const, Count, KeyIdx, Op, Reg};
 use hashbrown::HashMap;
 
-/// Where the members of an object are until it is made.
+/// Where the members of an object wait until it is built.
 #[derive(Copy, Clone)]
 pub(super) enum Fields {
-    /// Side by side in registers, from this one on.
+    /// In consecutive registers, from this one on.
     Registers(Reg),
     /// In an array.
     Array(Held),
 }
 
 impl<'a> Lower<'_, 'a> {
-    /// Room for the members of an object of so many, which are added in their order.
+    /// Reserves room for `count` members, which are added in order.
     pub(super) fn fields(&mut self, count: usize) -> Fields {
         match count <= MAX_CALL_ARGS && !self.is_crowded() {
             true => Fields::Registers(self.peek()),
@@ -25,7 +25,7 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// Adds a member, and gives back what has been taken for it since `mark`.
+    /// Adds a member and releases the registers taken since `mark`.
     pub(super) fn field(&mut self, fields: Fields, src: Reg, mark: Mark) {
         match fields {
             Fields::Registers(_) => {
@@ -40,7 +40,7 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// The object of these keys and of the members that were added.
+    /// Builds the object from these keys and the added members.
     pub(super) fn new_object(&mut self, dst: Reg, keys: &[KeyIdx], fields: Fields) {
         let shape = self.s.pool.shape(keys);
         match fields {
@@ -57,7 +57,7 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// An object of these members, which are paid for.
+    /// Builds an object of these members, which are already charged.
     pub(super) fn object_of(&mut self, dst: Reg, entries: &[(ObjKey<'a>, Ir<'a>)]) {
         let named: Option<Vec<_>> = entries
             .iter()
@@ -74,7 +74,7 @@ impl<'a> Lower<'_, 'a> {
 
     fn object(&mut self, dst: Reg, entries: &[(&'a [u8], Ir<'a>)]) {
         if let Some((name, _)) = entries.iter().find(|(k, _)| builtins::is_forbidden(k)) {
-            // A key is refused when it would be set: after its value.
+            // A forbidden key fails when it is set: after its value.
             for (key, value) in entries {
                 let mark = self.mark();
                 self.expr(value);
@@ -129,7 +129,7 @@ impl<'a> Lower<'_, 'a> {
         self.e.emit(Op::WideObj { dst, arr, shape });
     }
 
-    /// An object whose keys are computed, at least one of them (D67).
+    /// Builds an object with at least one computed key (D67).
     fn keyed_object(&mut self, dst: Reg, entries: &[(ObjKey<'a>, Ir<'a>)]) {
         let mark = self.mark();
         let obj = self.temp();

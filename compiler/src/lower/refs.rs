@@ -9,11 +9,11 @@ use a99_core::program::{
 };
 use a99_core::text::wtf8_to_string_lossy;
 
-/// First number of the namespaces among builtin values, as the VM counts them.
+/// Number of the first namespace among builtin values, as in the VM.
 const NAMESPACE: u16 = 0x8000;
 
 impl<'a> Lower<'_, 'a> {
-    /// The register of a variable, loading it if it lives in a slot.
+    /// The register of a variable; a variable in a slot is loaded.
     fn var_reg(&mut self, id: VarId) -> Reg {
         match self.vars.var(id).location {
             Location::Reg(r) => Reg(r),
@@ -39,8 +39,8 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// Puts the value that a chain of variables finds into `dst`, which holds
-    /// the value for the case that none is bound.
+    /// Puts the innermost bound value of a chain of variables into `dst`, which already holds the
+    /// fallback.
     pub(super) fn overlay_chain(&mut self, dst: Reg, chain: &[VarId]) {
         for id in chain.iter().rev() {
             let mark = self.mark();
@@ -109,8 +109,8 @@ impl<'a> Lower<'_, 'a> {
         self.arg(path, ArgFallback::Undefined)
     }
 
-    /// What a path is where its root has no value: its own text, or the argument that it
-    /// names while no variable `args` hides the arguments.
+    /// The value of a path whose root has no value: its text, or the argument that it names unless
+    /// a variable `args` hides the arguments.
     fn without_root(&mut self, dst: Reg, text: &'a [u8], root: &[VarId]) {
         let path = text.strip_prefix(b"args.");
         let bound = root.last().is_some_and(|id| self.vars.is_bound(*id));
@@ -148,8 +148,8 @@ impl<'a> Lower<'_, 'a> {
         })
     }
 
-    /// What is at a path below a root, if there is a root. Refused names get here in
-    /// version 4 only, where own members are read whatever their names (D68).
+    /// Reads a path below a root, if the root has a value. Forbidden names occur in version 4 only,
+    /// where own members are readable under any name (D68).
     fn path_of(&mut self, dst: Reg, root: Reg, segments: &[&[u8]]) {
         let own = segments.iter().any(|s| builtins::is_forbidden(s));
         let path = self.s.path(segments);
@@ -188,8 +188,8 @@ impl<'a> Lower<'_, 'a> {
         dst
     }
 
-    /// What a `catch` binds is the text of the error; its `message` is that
-    /// text, as programs of both older generations expect.
+    /// Reads `message` of a caught error. A `catch` binds the text of the error; its `message` is
+    /// that text, as programs of both older generations expect.
     fn message_of(&mut self, dst: Reg, caught: Reg) {
         let other = self.e.label();
         let mark = self.mark();
@@ -217,14 +217,14 @@ impl<'a> Lower<'_, 'a> {
         self.const_reg(Const::Text(range))
     }
 
-    /// An argument by flat key or dotted path (D15).
+    /// Reads an argument by flat key or dotted path (D15).
     pub(super) fn arg(&mut self, key: &[u8], fallback: ArgFallback) -> Reg {
         let dst = self.temp();
         self.load_arg(dst, key, true, fallback);
         dst
     }
 
-    /// An argument by flat key only (`varsImport`).
+    /// Reads an argument by flat key only (`varsImport`).
     pub(super) fn flat_arg(&mut self, key: &[u8]) -> Reg {
         let dst = self.temp();
         self.load_arg(dst, key, false, ArgFallback::Undefined);
@@ -262,8 +262,8 @@ impl<'a> Lower<'_, 'a> {
         });
     }
 
-    /// An identifier of an expression: state, then arguments, then builtins
-    /// (language section 3.2).
+    /// Evaluates an identifier of an expression: state, then arguments, then builtins (language
+    /// section 3.2).
     pub(super) fn ident(&mut self, name: &'a [u8]) -> Reg {
         if let Some(held) = self.overlay.get(name) {
             return match held {
@@ -324,7 +324,7 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// The register a new value of this name may be computed into directly.
+    /// A register that a new value of this name may be computed into directly.
     pub(super) fn direct_location(&mut self, name: &[u8]) -> Option<Reg> {
         if self.may_be_const(name) {
             return None;
@@ -339,7 +339,7 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// Whether some scope could have made the name a constant.
+    /// Whether a scope could have made the name a constant.
     fn may_be_const(&self, name: &[u8]) -> bool {
         let mut all = self.vars.seen_of(name);
         all.any(|id| self.vars.var(id).const_flag.is_some())
@@ -430,7 +430,7 @@ impl<'a> Lower<'_, 'a> {
         let constant = doc
             .get(step, "resultConst")
             .is_some_and(|n| crate::ir::truthy(doc, n));
-        // `undefined` binds nothing, so it breaks no constant and makes none.
+        // `undefined` binds nothing, so it violates no constant and creates none.
         let nothing = (may_be_undefined && (constant || self.may_be_const(name))).then(|| {
             let nothing = self.e.label();
             let mark = self.mark();
@@ -483,7 +483,7 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// A name for messages.
+    /// The name as text, for messages.
     pub(super) fn shown(name: &[u8]) -> String {
         wtf8_to_string_lossy(name).into_owned()
     }

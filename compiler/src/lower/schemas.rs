@@ -1,15 +1,15 @@
-//! Schemas of tools as inputs are checked against them.
+//! Rewrites tool schemas into the form that inputs are checked against.
 //!
-//! Of a list of types the language's checks look at the first (language section 2.9), as
-//! the references do. What a model gives may be of any of them: each becomes a schema of its
-//! own, one of which has to fit.
+//! The language's checks use only the first entry of a `type` list (language section 2.9), as
+//! the references do. A model's input may match any entry, so each type becomes a separate
+//! schema, one of which has to match.
 
 use a99_core::value::{Map, Value};
 
-/// Levels of a schema that are looked at; what is deeper stays as it is.
+/// Levels of a schema that are rewritten; deeper levels stay unchanged.
 const MAX_DEPTH: u32 = 64;
 
-/// What is said of objects alone.
+/// Keywords that apply to objects only.
 const OF_OBJECTS: [&str; 5] = [
     "properties",
     "required",
@@ -18,10 +18,10 @@ const OF_OBJECTS: [&str; 5] = [
     "maxProperties",
 ];
 
-/// What is said of lists alone.
+/// Keywords that apply to lists only.
 const OF_LISTS: [&str; 3] = ["items", "minItems", "maxItems"];
 
-/// A schema that takes what this one takes by JSON Schema's rules for types.
+/// A schema that accepts the same values as this one under JSON Schema's rules for types.
 pub(super) fn checkable(schema: &Value) -> Value {
     part(schema, MAX_DEPTH)
 }

@@ -1,4 +1,4 @@
-//! Scopes: which names one binds, and locations for them.
+//! Scopes: the names that each one binds, and their locations.
 
 use super::{Lower, Shared, VAR_LIMIT};
 use crate::emit::Room;
@@ -12,24 +12,24 @@ use bumpalo::Bump;
 use hashbrown::{HashMap, HashSet};
 use std::ops::Range;
 
-/// So many variables of one name in scopes around each other are tried one after
-/// the other; a scope further in that binds the name keeps what they give.
+/// Outer variables of one name that are tried one by one; beyond, an inner scope that binds the
+/// name stores a summary of them.
 const SUMMARY_AFTER: usize = 3;
 
-/// So many names are found without hashing.
+/// Lists up to this length are searched without hashing.
 const FEW_NAMES: usize = 16;
 
 /// A name that a scope binds.
 struct Binding<'a> {
     name: &'a [u8],
     constant: bool,
-    /// How many steps bind it.
+    /// Number of steps that bind it.
     writes: u32,
 }
 
-/// What closes a scope again.
+/// State to restore when a scope closes.
 pub(crate) struct Opened {
-    /// How many variables there were before it, and with its own.
+    /// Variable counts: before the scope, and with its own variables.
     vars: Range<usize>,
     mark: super::Mark,
     bound: usize,
@@ -82,9 +82,8 @@ impl<'a> Lower<'_, 'a> {
         self.vars.binding_scope(self.scope())
     }
 
-    /// Opens a scope for these lists of steps. `first` are names that arrive
-    /// bound by whoever opened it (parameters, loop variables); with
-    /// `arrive`, their values are in the first registers already.
+    /// Opens a scope for these lists of steps. The opener binds the names in `first` (parameters,
+    /// loop variables); with `arrive`, their values are already in the first registers.
     pub(super) fn open_scope(
         &mut self,
         lists: &[Option<NodeId>],
@@ -153,8 +152,8 @@ impl<'a> Lower<'_, 'a> {
         Opened { vars, mark, bound }
     }
 
-    /// Opens a scope that has but the names of a loop: its steps bind all others
-    /// in the scope around (D63).
+    /// Opens a scope for the names of a loop only: its steps bind all others in the outer scope
+    /// (D63).
     pub(super) fn open_loop(&mut self, names: &[(&'a [u8], NodeId)]) -> Opened {
         let mark = self.mark();
         let bound = self.vars.mark();
@@ -176,7 +175,7 @@ impl<'a> Lower<'_, 'a> {
         Opened { vars, mark, bound }
     }
 
-    /// The names of a loop are free again, whatever the last turn made of them.
+    /// Frees the names of a loop for its next iteration, also if the last one made them constants.
     pub(super) fn free_names_of_loop(&mut self, names: &[(&'a [u8], NodeId)]) {
         for (name, _) in names {
             let id = self.vars.in_scope(name, self.scope());
@@ -188,8 +187,8 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// Keeps what a name means around the scope that was just opened: its
-    /// value, and whether it is a constant.
+    /// Stores the outer meaning of a name for the scope just opened: its value, and whether it is a
+    /// constant.
     fn summarize(&mut self, name: &'a [u8], scope: u32) {
         let outer = self.vars.all_of(name);
         let flags: Vec<Location> = outer
@@ -223,7 +222,7 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// A location with what the code puts into a register that is unbound at first.
+    /// A location that `fill` initialises through a register that is unbound at first.
     fn kept(&mut self, fill: impl FnOnce(&mut Self, Reg)) -> Location {
         let location = self.new_location();
         let mark = self.mark();
@@ -283,7 +282,7 @@ impl<'a> Lower<'_, 'a> {
 /// The names of a loop.
 struct LoopNames<'a> {
     names: Vec<(&'a [u8], NodeId)>,
-    /// The loop around it, by its place among all.
+    /// Index of the enclosing loop.
     around: Option<usize>,
 }
 
@@ -291,15 +290,15 @@ struct LoopNames<'a> {
 struct Collector<'l, 'a> {
     doc: &'a Document,
     s: &'l Shared<'a>,
-    /// Knows whether the compiler is still wanted.
+    /// The code budget, which also knows whether compilation was cancelled.
     room: &'l mut Room<'a>,
-    /// Where names of loops that become constants are noted.
+    /// Names of loops that become constants.
     sealed: HashSet<NodeId>,
-    /// Where the names of a long list are, keyed at random.
+    /// Positions of names in a long list, hashed with a random key.
     index: HashMap<&'a [u8], usize>,
     list: Vec<Binding<'a>>,
     loops: Vec<LoopNames<'a>>,
-    /// The innermost one around the present list.
+    /// The innermost loop around the current list.
     inside: Option<usize>,
 }
 
@@ -331,7 +330,7 @@ impl<'a> Collector<'_, 'a> {
         }
     }
 
-    /// Where a name stands in the list. Few are compared one by one.
+    /// The position of a name in the list; a short list is searched linearly.
     fn place(&mut self, name: &[u8]) -> Option<usize> {
         if self.list.len() <= FEW_NAMES {
             return self.list.iter().position(|b| same_name(b.name, name));
@@ -422,7 +421,7 @@ pub(super) fn is_metadata(key: &[u8]) -> bool {
     matches!(key, b"op" | b"result" | b"resultConst")
 }
 
-/// The names of a `forEach`, each with the node that says it: the item, the index.
+/// The names of a `forEach`, each with the node that declares it: the item, the index.
 pub(super) fn loop_names<'a>(
     doc: &'a Document,
     step: NodeId,
@@ -431,14 +430,14 @@ pub(super) fn loop_names<'a>(
     let item = doc.get(step, "as");
     let mut names = vec![(key_text(doc, item, arena), item.unwrap_or(step))];
     if let Some((index, node)) = index_name(doc, step, arena) {
-        // Bound after the item, so it is what the name means.
+        // The index is bound after the item, so it wins a clash of names.
         names.retain(|(name, _)| *name != index);
         names.push((index, node));
     }
     names
 }
 
-/// The name of the number of an item, if there is to be one.
+/// The name of the loop index, if the step declares one.
 pub(super) fn index_name<'a>(
     doc: &'a Document,
     step: NodeId,

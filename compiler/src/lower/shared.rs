@@ -1,4 +1,4 @@
-//! What the functions of a program share: its tables and what was found.
+//! State that the functions of a program share: tables and findings.
 
 use super::{Shared, literal};
 use crate::emit::End;
@@ -11,16 +11,16 @@ use a99_core::sig::{AtomSig, BaseCost};
 use a99_core::text::{same_name, wtf8_to_string_lossy};
 use a99_core::value::Value;
 
-/// How many signatures are kept to be found without hashing.
+/// Recently used signatures, which are found without hashing.
 pub(super) const RECENT_SIGS: usize = 16;
 
 impl<'a> Shared<'a> {
-    /// Whether and why nothing more is made.
+    /// Why code generation ended, if it did.
     pub(super) fn end(&self) -> Option<End> {
         self.room.as_ref().and_then(|room| room.end)
     }
 
-    /// Says that the program is refused because compiling it came to its end.
+    /// Rejects the program because compilation ended early.
     pub(super) fn refuse(&mut self, end: End, limit: usize) {
         let diag = match end {
             End::Stopped => limits::stopped(),
@@ -92,7 +92,7 @@ impl<'a> Shared<'a> {
         LiteralIdx(self.literals.len() as u32 - 1)
     }
 
-    /// The steps that build a literal of the compiler's.
+    /// The steps that build a generated literal.
     pub(crate) fn literal_of(&mut self, value: &Value) -> LiteralIdx {
         let ops = literal::steps_of(value, &mut self.pool);
         self.literals.push(ops);
@@ -101,7 +101,7 @@ impl<'a> Shared<'a> {
 
     pub(crate) fn push(&mut self, mut diag: Diagnostic) {
         if diag.help.is_none() {
-            // What is always true of such a finding.
+            // The default help of this code.
             let help = a99_core::codes::find(diag.code).map_or("", |row| row.help);
             diag.help = Some(help.to_owned()).filter(|help| !help.is_empty());
         }
@@ -121,7 +121,7 @@ impl<'a> Shared<'a> {
         Diagnostic::warning(code, message, pointer).with_span(span)
     }
 
-    /// Where an error is.
+    /// The pointer to an error; empty once no more errors are kept.
     pub(crate) fn error_pointer(&self, node: NodeId) -> String {
         match self.diags.is_full(Severity::Error) {
             true => String::new(),
@@ -129,8 +129,8 @@ impl<'a> Shared<'a> {
         }
     }
 
-    /// The signature of an op. Lowering and the rules of the lint pass ask for that of one
-    /// step again and again, and programs have few ops: most are found without hashing.
+    /// The signature of an op. Lowering and lint rules query the same step repeatedly, and programs
+    /// have few ops: most are found without hashing.
     pub(super) fn signature(&self, op: &str) -> Option<&'a AtomSig> {
         let name = op.as_bytes();
         let ends = name.first().zip(name.last());
@@ -144,14 +144,14 @@ impl<'a> Shared<'a> {
             return Some(sig);
         }
         let sig = self.sigs.signature(op)?;
-        // A host may know an atom by another name than its signature has.
+        // A host may register an atom under another name.
         if sig.name == op {
             recent.set(Some(sig));
         }
         Some(sig)
     }
 
-    /// The nearest of these names, if there is time to look for it.
+    /// The nearest of these names, if the comparison budget allows a search.
     pub(crate) fn nearest<'n>(
         &mut self,
         name: &str,
@@ -160,15 +160,15 @@ impl<'a> Shared<'a> {
         suggest_among(&mut self.comparisons, name, names)
     }
 
-    /// Whether there is time to list so many names and to compare one with them. Lists
-    /// are made after this was asked: one for every finding would be quadratic.
+    /// Whether the budget allows listing this many names and comparing one with them. Call it
+    /// before building a list: a list for every finding would be quadratic.
     pub(crate) fn affords(&mut self, names: usize) -> bool {
         let left = self.comparisons.checked_sub(names);
         self.comparisons = left.unwrap_or(self.comparisons);
         left.is_some()
     }
 
-    /// Refuses a name that no program may bind (D16, D44).
+    /// Rejects a name that no program may bind (D16, D44).
     pub(crate) fn check_name(&mut self, name: &[u8], node: NodeId) -> bool {
         if !builtins::is_forbidden(name) {
             return true;
@@ -190,7 +190,7 @@ impl<'a> Shared<'a> {
         false
     }
 
-    /// Warns of an op that no atom has, with the nearest name.
+    /// Warns of an unknown op, with the nearest name.
     pub(crate) fn warn_unknown_atom(&mut self, op: &str, node: NodeId) {
         let at = self.doc.get(node, "op").unwrap_or(node);
         let mut diag = self

@@ -144,8 +144,8 @@ impl<'a> Lower<'_, 'a> {
         Some(dst)
     }
 
-    /// `mathCalc`: the first generation's grammar; what is wrong with the text
-    /// is an error when the step is reached (D2).
+    /// `mathCalc`: the grammar of the first generation. A malformed text is an error when the step
+    /// is reached (D2).
     pub(super) fn form_math(&mut self, step: NodeId) -> Option<Reg> {
         let doc = self.s.doc;
         let dst = self.temp();
@@ -199,7 +199,7 @@ impl<'a> Lower<'_, 'a> {
                     let prefix = ["Expression error \"", &*text, "\": "].concat();
                     let prefix = self.s.pool.text_const(prefix.as_bytes());
                     let was = std::mem::replace(&mut self.text_nodes, true);
-                    // From version 4 on, a formula finds names as expressions do (D71).
+                    // From version 4 on, a formula resolves names as expressions do (D71).
                     let own = std::mem::replace(&mut self.own_scope_only, !self.s.version_4);
                     let start = self.e.pc();
                     self.expr_to(ir, dst);

@@ -8,24 +8,24 @@ use a99_core::program::Reg;
 use a99_core::sig::Form;
 use a99_core::text::wtf8_to_string_lossy;
 
-/// The message where the reference lets an engine word the failure.
+/// The error message where the reference leaves the wording to the engine.
 const NOT_STEPS: &str = "steps is not iterable";
 
 impl<'a> Lower<'_, 'a> {
-    /// An explicit `seq` step.
+    /// Compiles an explicit `seq` step.
     pub(super) fn step_seq(&mut self, step: NodeId, steps: Option<NodeId>, binds: bool) {
         let op = self.s.op("seq");
         let scope = self.step_scope();
         let id = self.e.open_step(op, step, false, scope);
         self.list(step, steps);
         if binds {
-            // `seq` has no value; `result` keeps what it had (D12).
+            // `seq` has no value; the variable of `result` stays unchanged (D12).
             self.e.flush();
         }
         self.e.close_step(id, None);
     }
 
-    /// An implicit `seq` around the steps of a form.
+    /// Compiles the implicit `seq` around the steps of a form.
     pub(super) fn body(&mut self, owner: NodeId, steps: Option<NodeId>) {
         let op = self.s.op("seq");
         let scope = self.step_scope();
@@ -55,7 +55,7 @@ impl<'a> Lower<'_, 'a> {
                 Some(_) => diag,
             };
             self.s.push(diag);
-            // A text is iterated by characters, none of which has an op.
+            // A text is iterated by characters, which have no op.
             let is_text = steps
                 .and_then(|n| doc.str(n))
                 .is_some_and(|s| !s.is_empty());
@@ -95,7 +95,7 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// One step; tells whether the program never goes on after it.
+    /// Compiles one step; returns whether control never continues after it.
     fn step(&mut self, step: NodeId) -> bool {
         let doc = self.s.doc;
         self.e.at = Some((step, None));
@@ -146,7 +146,7 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// The code of a form; the register of its value, if it has one.
+    /// Compiles a form; returns the register of its value, if it has one.
     fn form(&mut self, step: NodeId, form: Form) -> Option<Reg> {
         match form {
             Form::Seq => None,

@@ -1,6 +1,7 @@
-//! The variables of `template`: only those that the text names are resolved,
-//! and each hole of a text that is known resolves and prints its own, in the
-//! order of the text.
+//! The variables of `template`.
+//!
+//! Only variables that the text names are resolved. If the text is known at compile time, each
+//! hole resolves and prints its variable, in the order of the text.
 
 use super::{Held, Lower};
 use a99_core::builtins::is_forbidden;
@@ -9,13 +10,13 @@ use a99_core::program::{Const, Number, Op, Reg, Target};
 use a99_core::sig::{Binding, Param};
 use hashbrown::{HashMap, HashSet};
 
-/// An internal atom: the text that a hole shows for a value.
+/// Internal atom: the text that a hole prints for a value.
 const TEXT: &str = "template:text";
 
-/// An internal atom: which of some names a text has holes of.
+/// Internal atom: which of the given names have holes in a text.
 const NAMES: &str = "template:names";
 
-/// An internal atom: `template` with the texts of the holes in their order.
+/// Internal atom: `template` with the texts of its holes, in order.
 const FILL: &str = "template:fill";
 
 /// The same atoms where holes may be paths (D68), and `template` itself.
@@ -26,8 +27,8 @@ impl<'a> Lower<'_, 'a> {
         self.s.signature(op).is_some()
     }
 
-    /// The atom that a step of `template` calls: with the texts of its holes, if they are
-    /// `filled`; nothing but the step's own where it has none of these.
+    /// The internal atom that a `template` step calls instead of its op, if any; `filled`
+    /// selects the one that takes the texts of the holes.
     pub(super) fn template_op(&self, params: &[Param], filled: bool) -> Option<&'static str> {
         let is_vars = |param: &Param| matches!(param.binding, Binding::TemplateVars { .. });
         let is_template = params.iter().any(is_vars) && self.knows(FILL);
@@ -52,8 +53,8 @@ impl<'a> Lower<'_, 'a> {
         self.is_plain_text(text).then_some(text)
     }
 
-    /// The variables and the holes of a step whose text is known and whose
-    /// variables must be resolved hole by hole: resolving them does something.
+    /// The variables and holes of a step whose text is known, if resolving its variables has side
+    /// effects.
     pub(super) fn holes_of(
         &self,
         step: NodeId,
@@ -79,14 +80,14 @@ impl<'a> Lower<'_, 'a> {
         (acts && self.knows(TEXT)).then_some((at, node, holes))
     }
 
-    /// What each hole shows, as a list.
+    /// Puts a list of the hole texts into `dst`.
     pub(super) fn holes_to(&mut self, node: NodeId, dst: Reg, holes: &[&'a [u8]]) {
         let doc = self.s.doc;
         let mark = self.mark();
         let held = self.collector(holes.len());
         let by_name: HashMap<&[u8], NodeId> = doc.members(node).collect();
         for name in holes {
-            // Each hole evaluates its variable again: many may be too much.
+            // Each hole evaluates its variable again, which can exceed the code budget.
             if self.e.is_over() {
                 break;
             }
@@ -113,7 +114,7 @@ impl<'a> Lower<'_, 'a> {
         self.release(mark);
     }
 
-    /// The variables in one object; the text is in register `resolved`.
+    /// Builds one object of the variables; register `resolved` holds the text.
     pub(super) fn template_vars_to(
         &mut self,
         step: NodeId,
@@ -130,8 +131,8 @@ impl<'a> Lower<'_, 'a> {
         if !self.is_literal_object(node) || !acts || !self.knows(NAMES) {
             return self.vars_object_to(node, dst, None);
         }
-        // Of a text that is only known when it is here, what it does not name
-        // is not resolved either; the rest is, once.
+        // If the text is known only at run time, names that it does not mention are not resolved;
+        // each other name is resolved once.
         let mark = self.mark();
         let mut seen = HashSet::new();
         let mut members: Vec<(&'a [u8], NodeId)> = doc.members(node).collect();
@@ -169,7 +170,7 @@ impl<'a> Lower<'_, 'a> {
         self.release(mark);
     }
 
-    /// For each member whether the text names it.
+    /// Computes for each member whether the text names it.
     fn named_of(&mut self, members: &[(&'a [u8], NodeId)], text: Reg) -> Held {
         let start = self.mark();
         let asked = self.temps(2);
@@ -194,7 +195,7 @@ impl<'a> Lower<'_, 'a> {
     }
 }
 
-/// The variable of a hole.
+/// The variable that a hole reads.
 pub(super) fn root_of(hole: &[u8]) -> &[u8] {
     hole.split(|b| *b == b'.').next().unwrap_or(hole)
 }

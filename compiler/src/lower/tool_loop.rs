@@ -1,8 +1,8 @@
-//! `llmToolLoop`: a talk with a model that calls tools (language section 2.11).
+//! `llmToolLoop`: a conversation in which a model calls tools (language section 2.11).
 //!
-//! A round is a step of `llmChat`, then the calls that the model asked for, prepared in
-//! their order and made at once as those of `callAll`. What lies between is done by
-//! internal atoms on a state that is in no variable of the program.
+//! A round is an `llmChat` step, then the tool calls that the model requested, prepared in
+//! order and made concurrently as in `callAll`. Internal atoms do the rest, on a state that no
+//! variable of the program holds.
 
 use super::call_all::Calls;
 use super::lint::Holds;
@@ -13,13 +13,13 @@ use a99_core::program::{Const, Count, Number, Op, Reg, Target};
 use a99_core::sig::{AtomSig, Binding, Form, Params};
 use a99_core::value::Value;
 
-/// The atom that a round calls.
+/// The atom that each round calls.
 const ROUND: &str = "llmChat";
 
 /// Inputs of `llmToolLoop:begin`.
 const BOUNDS: [&str; 5] = ["prompt", "messages", "limit", "maxRounds", "budget"];
 
-/// Inputs that the loop needs for itself beside its bounds: all others are for the rounds.
+/// Inputs that the loop itself uses, beside its bounds; all others go to the rounds.
 const OWN: [&str; 3] = ["tools", "stopWhen", "as"];
 
 impl<'a> Lower<'_, 'a> {
@@ -97,7 +97,7 @@ impl<'a> Lower<'_, 'a> {
         Some(dst)
     }
 
-    /// A value that waits, into a register.
+    /// Loads a held value into a register.
     fn fill(&mut self, dst: Reg, held: Held) {
         let mark = self.mark();
         let src = self.take(held);
@@ -105,7 +105,7 @@ impl<'a> Lower<'_, 'a> {
         self.release(mark);
     }
 
-    /// A member of what a value that waits holds, into a register.
+    /// Loads a member of a held value into a register.
     fn fill_member(&mut self, dst: Reg, held: Held, key: &[u8]) {
         let mark = self.mark();
         let obj = self.take(held);
@@ -114,7 +114,7 @@ impl<'a> Lower<'_, 'a> {
         self.release(mark);
     }
 
-    /// The bounds of the loop and its first state.
+    /// Evaluates the bounds of the loop and its initial state.
     fn begin_loop(&mut self, step: NodeId, state: Held, plan: Held) {
         let doc = self.s.doc;
         let mark = self.mark();
@@ -139,7 +139,7 @@ impl<'a> Lower<'_, 'a> {
         self.release(mark);
     }
 
-    /// The options of the rounds that the step gives, resolved once.
+    /// Evaluates the step's options of the rounds once.
     fn loop_options(&mut self, step: NodeId, sig: &'a AtomSig) -> Vec<(&'a str, Held)> {
         let doc = self.s.doc;
         let mut options = Vec::new();
@@ -158,7 +158,7 @@ impl<'a> Lower<'_, 'a> {
         options
     }
 
-    /// A list that the compiler makes.
+    /// Loads a list that the compiler generates.
     fn made(&mut self, values: Vec<Value>) -> Held {
         let place = self.place_for();
         let mark = self.mark();
@@ -174,8 +174,7 @@ impl<'a> Lower<'_, 'a> {
         place
     }
 
-    /// Asks the model, and leaves the loop unless it asks for tools; else these are in
-    /// `calls`.
+    /// Calls the model; leaves the loop unless the model requests tools, which then are in `calls`.
     fn round(
         &mut self,
         step: NodeId,
@@ -200,7 +199,7 @@ impl<'a> Lower<'_, 'a> {
                     match (param.name, held_of(options, param.name)) {
                         ("messages", _) => self.fill_member(base + at, state, b"messages"),
                         ("tools", _) => self.fill(base + at, told),
-                        // The loop judges its last answer itself.
+                        // The loop validates its last answer itself.
                         ("repair", _) => self.load_const(base + at, Const::Bool(false)),
                         (_, Some(held)) => self.fill(base + at, held),
                         (_, None) => self.load_const(base + at, Const::Undefined),
@@ -208,7 +207,7 @@ impl<'a> Lower<'_, 'a> {
                 }
                 super::atoms::Call::new(op, base, n as u8)
             }
-            // An atom of the host's in its place gets all of it as one object.
+            // A host's replacement atom gets all inputs as one object.
             Params::Open | Params::Raw => {
                 let base = self.temp();
                 let held = self.collector(2 + options.len());
@@ -267,7 +266,7 @@ impl<'a> Lower<'_, 'a> {
         self.release(mark);
     }
 
-    /// Calls the tools of a round; a list of their answers.
+    /// Calls the tools of a round; returns a list of their answers.
     fn call_tools(
         &mut self,
         step: NodeId,
@@ -312,7 +311,7 @@ impl<'a> Lower<'_, 'a> {
             self.e.jump(Op::Jmp { to: Target(0) }, done);
             self.e.bind(other);
         }
-        // What the model got wrong is answered already.
+        // Invalid requests of the model are already answered.
         self.e.at = Some((step, None));
         let inner = self.mark();
         let error = self.temp();
@@ -345,7 +344,7 @@ impl<'a> Lower<'_, 'a> {
         answers
     }
 
-    /// Prepares the call of a tool.
+    /// Prepares a tool call.
     fn call_tool(&mut self, tool: &ToolNode<'a>, call: Held, out: Held) {
         match tool.calling {
             Calling::Call(node, name, named) => {
@@ -373,8 +372,8 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// The code that prepares a call of an atom with the members of the model's input, or
-    /// of an agent with all of it.
+    /// Emits the code that prepares a call: an atom gets the members of the model's input, an agent
+    /// all of it.
     fn prepared_tool(
         &mut self,
         node: NodeId,
@@ -419,14 +418,14 @@ impl<'a> Lower<'_, 'a> {
         self.e.close_step(id, None);
     }
 
-    /// An input that is a member of the model's.
+    /// Loads an input from a member of the model's input.
     fn input_member(&mut self, dst: Reg, obj: Reg, name: &str, binding: Binding) {
         let key = self.s.pool.key(name.as_bytes());
         self.e.emit(Op::Member { dst, obj, key });
         if binding != Binding::TextOrValue {
             return;
         }
-        // A text is as written, anything else in an array of its own.
+        // A text stays as written; any other value is wrapped in an array.
         let plain = self.e.label();
         let mark = self.mark();
         let (kind, arr) = (self.temp(), self.temp());
@@ -453,8 +452,7 @@ impl<'a> Lower<'_, 'a> {
         self.e.bind(plain);
     }
 
-    /// What the tools gave goes into the state; then the loop is left if the program says
-    /// so.
+    /// Adds the tools' answers to the state, then leaves the loop if `stopWhen` holds.
     fn end_round(
         &mut self,
         step: NodeId,

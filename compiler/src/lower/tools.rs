@@ -1,4 +1,4 @@
-//! The tools of `llmToolLoop` as the program writes them.
+//! The tools of `llmToolLoop` as the program declares them.
 
 use super::call_all::NoCall;
 use super::{Lower, schemas};
@@ -8,41 +8,39 @@ use a99_core::json::{Kind, NodeId};
 use a99_core::sig::AtomSig;
 use a99_core::value::{Map, Value};
 
-/// The name of the round in `stopWhen`, and of a tool's input in its call, unless the
-/// program gives one.
+/// Default names: of the round in `stopWhen`, and of a tool's input in its call.
 pub(super) const ROUND_NAME: &[u8] = b"round";
 pub(super) const INPUT_NAME: &[u8] = b"input";
 
-/// What a tool calls.
+/// The target of a tool.
 #[derive(Copy, Clone)]
 pub(super) enum Calling<'a> {
     /// A call that may read the input under a name.
     Call(NodeId, &'a [u8], NodeId),
     /// An atom, whose inputs are the members of the input.
     Atom(&'a AtomSig),
-    /// An agent of the host, which gets the input.
+    /// An agent of the host, which gets the whole input.
     Agent(&'a AtomSig, &'a [u8]),
 }
 
 /// A tool of a loop.
 pub(super) struct ToolNode<'a> {
-    /// Where it is written.
     pub(super) node: NodeId,
     pub(super) calling: Calling<'a>,
-    /// What the model is told of it: name, description, schema.
+    /// The model's view of the tool: name, description, schema.
     pub(super) told: Value,
-    /// Name and schema as inputs are checked against it, where that is another one.
+    /// Name and schema that inputs are checked against, if they differ.
     pub(super) checked: Option<Value>,
 }
 
 impl ToolNode<'_> {
-    /// The name that the model knows it by.
+    /// The tool's name for the model.
     pub(super) fn name(&self) -> String {
         let name = self.told.get("name").and_then(Value::as_text);
         name.map_or_else(String::new, |name| name.to_string_lossy().into_owned())
     }
 
-    /// Whether the model is told what it does.
+    /// Whether the tool has a description for the model.
     pub(super) fn is_described(&self) -> bool {
         let text = self.told.get("description").and_then(Value::as_text);
         text.is_some_and(|text| text.as_bytes().iter().any(|b| !b.is_ascii_whitespace()))
@@ -50,7 +48,7 @@ impl ToolNode<'_> {
 }
 
 impl<'a> Lower<'_, 'a> {
-    /// A name that a key gives, or the one that stands for a missing one.
+    /// The name under a key, or the default if it is missing.
     pub(super) fn name_or(
         &self,
         of: NodeId,
@@ -64,7 +62,7 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// The tools of a loop; what is wrong with the first that is none.
+    /// The tools of a loop, or the fault of the first invalid one.
     pub(super) fn tools(&self, step: NodeId) -> Result<Vec<ToolNode<'a>>, (NodeId, String)> {
         let doc = self.s.doc;
         let list = doc.get(step, "tools");
@@ -155,7 +153,7 @@ impl<'a> Lower<'_, 'a> {
         })
     }
 
-    /// Warns of what is no tool.
+    /// Warns of an invalid tool.
     pub(super) fn warn_tool(&mut self, node: NodeId, text: &str) {
         let doc = self.s.doc;
         let shown = excerpt(&doc.to_value(node).to_json_string());

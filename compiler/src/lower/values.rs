@@ -1,5 +1,4 @@
-//! Value positions: what a step's inputs become (language section 1.4, D13,
-//! D14).
+//! Value positions: how the inputs of a step are resolved (language section 1.4, D13, D14).
 
 use super::{Held, Lower};
 use crate::ir::{FromJson, Ir, WrongText, short_text};
@@ -8,11 +7,11 @@ use a99_core::json::{Kind, NodeId};
 use a99_core::program::{ArgFallback, ChargeKind, Const, KeyIdx, Number, Op, Reg};
 use hashbrown::{HashMap, HashSet};
 
-/// An internal atom: a part of the request context.
+/// Internal atom: reads a part of the request context.
 const CONTEXT: &str = "context:read";
 
 impl<'a> Lower<'_, 'a> {
-    /// A value position: names, paths, `$kind` and `$expr` are resolved.
+    /// Evaluates a value position: names, paths, `$kind` and `$expr` are resolved.
     pub(super) fn value(&mut self, node: NodeId) -> Reg {
         let doc = self.s.doc;
         let before = self.e.at;
@@ -35,7 +34,7 @@ impl<'a> Lower<'_, 'a> {
         r
     }
 
-    /// The same, into a register; see [`Lower::expr_to`] for what `dst` may be.
+    /// Evaluates a value position into a register; see [`Lower::expr_to`] for valid `dst`.
     pub(super) fn value_to(&mut self, node: NodeId, dst: Reg) {
         let mark = self.mark();
         match self.s.doc.kind(node) {
@@ -62,7 +61,7 @@ impl<'a> Lower<'_, 'a> {
         self.release(mark);
     }
 
-    /// A value position that may be missing.
+    /// Evaluates an optional value position.
     pub(super) fn value_or_undefined(&mut self, step: NodeId, key: &str) -> Reg {
         match self.s.doc.get(step, key) {
             Some(node) => self.value(node),
@@ -76,15 +75,15 @@ impl<'a> Lower<'_, 'a> {
             .is_some_and(|k| doc.str(k) == Some(b"arg"))
     }
 
-    /// Whether a node is a part of the request context, which programs of version 4 may
-    /// read where the host allows it (D75).
+    /// Whether a node reads the request context, which programs of version 4 may do where the host
+    /// allows it (D75).
     pub(super) fn is_context(&self, node: NodeId) -> bool {
         let doc = self.s.doc;
         let kind = doc.get(node, "$kind").filter(|_| self.s.version_4);
         kind.is_some_and(|k| doc.str(k) == Some(b"context"))
     }
 
-    /// What is at a path of the request context.
+    /// Reads a path of the request context into `dst`.
     pub(super) fn context_to(&mut self, path: &[u8], dst: Reg) {
         let mark = self.mark();
         let base = self.temp();
@@ -99,13 +98,13 @@ impl<'a> Lower<'_, 'a> {
         self.context_to(path, dst);
     }
 
-    /// Whether a node of a value position is evaluated as an expression.
+    /// Whether a node in a value position is an expression.
     pub(super) fn is_expr(&self, node: NodeId) -> bool {
         let doc = self.s.doc;
         FromJson::is_expr(doc, node) || self.s.version_4 && short_text(doc, node).is_some()
     }
 
-    /// Reads an expression; texts that are none are told (D70).
+    /// Reads an expression and reports invalid expression texts (D70).
     pub(super) fn read_expr(&mut self, node: NodeId) -> Ir<'a> {
         let most = self.s.options.max_expr_depth as usize;
         let texts = self.s.version_4.then_some(most);
@@ -127,7 +126,7 @@ impl<'a> Lower<'_, 'a> {
         self.arg(path, ArgFallback::Undefined)
     }
 
-    /// An array or object in a value position.
+    /// Evaluates an array or object in a value position.
     fn compound_to(&mut self, node: NodeId, dst: Reg) {
         let doc = self.s.doc;
         let mark = self.mark();
@@ -157,7 +156,7 @@ impl<'a> Lower<'_, 'a> {
         self.release(mark);
     }
 
-    /// Whether a literal holds something to resolve (D13).
+    /// Whether a literal contains nodes to resolve (D13).
     pub(super) fn has_nested(&self, node: NodeId) -> bool {
         let facts = self.s.facts;
         facts.has_nested(node) || self.s.deep_names && facts.has_text(node)
@@ -183,8 +182,7 @@ impl<'a> Lower<'_, 'a> {
         self.release(mark);
     }
 
-    /// Loads a literal array or object with nothing to resolve in it, fresh for
-    /// each evaluation (D33).
+    /// Loads a literal array or object without nodes to resolve, fresh for each evaluation (D33).
     pub(super) fn load_data(&mut self, node: NodeId, dst: Reg) {
         let doc = self.s.doc;
         let mut nodes = 0;
@@ -202,8 +200,7 @@ impl<'a> Lower<'_, 'a> {
         self.e.emit(Op::LoadLit { dst, lit });
     }
 
-    /// Pays for parts of a step that are no expression nodes, in the metered
-    /// model.
+    /// Charges, in the metered model, for parts of a step that are not expression nodes.
     pub(super) fn charge_data(&mut self, mut nodes: usize) {
         while nodes > 0 {
             let some = nodes.min(usize::from(u16::MAX / 2));
@@ -212,7 +209,7 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// A literal array or object, fresh for each evaluation (D33).
+    /// Evaluates a literal array or object, fresh for each evaluation (D33).
     fn literal_to(&mut self, node: NodeId, dst: Reg) {
         let doc = self.s.doc;
         let is_data = !self.has_nested(node);
@@ -255,8 +252,8 @@ impl<'a> Lower<'_, 'a> {
         self.release(mark);
     }
 
-    /// A node inside a literal: `$kind` and `$expr` are resolved, strings stay
-    /// text unless the program says `a99: 3`.
+    /// Evaluates a node inside a literal: `$kind` and `$expr` are resolved, strings stay text
+    /// unless the program declares `a99: 3`.
     fn nested(&mut self, node: NodeId) -> Reg {
         let doc = self.s.doc;
         match doc.kind(node) {
@@ -289,8 +286,8 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// An object literal whose first level are value positions (D14); other
-    /// nodes are value positions themselves.
+    /// Evaluates an object literal whose first level are value positions (D14); other nodes are
+    /// value positions themselves.
     pub(super) fn vars_object_to(&mut self, node: NodeId, dst: Reg, only: Option<&[&[u8]]>) {
         let doc = self.s.doc;
         if !self.is_literal_object(node) {
@@ -327,7 +324,7 @@ impl<'a> Lower<'_, 'a> {
         self.release(mark);
     }
 
-    /// A part of the program taken as written.
+    /// Loads a part of the program unresolved.
     pub(super) fn raw_to(&mut self, node: NodeId, dst: Reg) {
         match self.s.doc.kind(node) {
             Kind::Null => self.load_const(dst, Const::Null),

@@ -1,14 +1,14 @@
-//! Advice about texts that cannot be read: the form that works here.
+//! Advice for texts that do not parse: the form that works here.
 
 use a99_core::diag::excerpt;
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
-/// Bytes of a text that is looked through for advice: nobody writes a longer one by hand.
+/// Length in bytes up to which a text is searched for advice: handwritten texts are shorter.
 const MAX_TEXT: usize = 2_000;
 
-/// Parts of other languages in an expression text, with the form that works here.
-/// The first that fits is told.
+/// Syntax of other languages in an expression text, with the form that works here. The first
+/// match wins.
 const CONDITION: &[(&str, &str)] = &[
     (
         "{{",
@@ -157,7 +157,7 @@ const MATH: &[(&str, &str)] = &[
     ),
 ];
 
-/// A single `=` that is no part of another operator.
+/// Whether a text has a single `=` that is not part of another operator.
 fn assigns(text: &str) -> bool {
     let bytes = text.as_bytes();
     let part = |b: Option<&u8>| b.is_some_and(|b| b"=<>!+-*/".contains(b));
@@ -167,7 +167,7 @@ fn assigns(text: &str) -> bool {
     })
 }
 
-/// A name right before a parenthesis, or a name of the namespace `Math`.
+/// Whether a text has a name right before a parenthesis, or a name of the namespace `Math`.
 fn calls(text: &str) -> bool {
     let mut named = false;
     for c in text.chars() {
@@ -185,7 +185,7 @@ fn find(rows: &[(&str, &'static str)], text: &str) -> Option<&'static str> {
         .map(|row| row.1)
 }
 
-/// What to write for an expression text with holes of templates, `${n} + 1`.
+/// Help for an expression text with template holes, `${n} + 1`.
 pub(in crate::lower) fn holes_help(text: &str) -> Option<String> {
     let holes = text.contains("${") || text.contains("{{");
     if !holes || text.len() > MAX_TEXT || text.contains('`') {
@@ -200,7 +200,7 @@ pub(in crate::lower) fn holes_help(text: &str) -> Option<String> {
     ))
 }
 
-/// What works in place of a text as SQL, Lisp or Python write it.
+/// Help for a text in the syntax of SQL, Lisp or Python.
 pub(in crate::lower) fn foreign_help(text: &str) -> Option<String> {
     if text.len() > MAX_TEXT {
         return None;
@@ -210,7 +210,7 @@ pub(in crate::lower) fn foreign_help(text: &str) -> Option<String> {
         .or_else(|| of_python(text))
 }
 
-/// What works in place of a condition that cannot be read.
+/// Help for a condition that does not parse.
 pub(in crate::lower) fn condition_help(text: &str) -> Option<Cow<'static, str>> {
     if text.len() > MAX_TEXT {
         return None;
@@ -242,11 +242,11 @@ pub(in crate::lower) fn condition_help(text: &str) -> Option<Cow<'static, str>> 
     find(CONDITION, text).map(Cow::Borrowed)
 }
 
-/// What stands before and behind a word, in whatever case it is written.
+/// The text before and after a word, compared without case.
 fn around<'t>(text: &'t str, word: &str) -> Option<(&'t str, &'t str)> {
     let lower = text.to_ascii_lowercase();
     let at = lower.find(word)?;
-    // The operand is what stands between the words around it.
+    // The operand is the text between the words around it.
     let before = &text[..at];
     let start = [" and ", " or ", "&&", "||", "("]
         .iter()
@@ -257,7 +257,7 @@ fn around<'t>(text: &'t str, word: &str) -> Option<(&'t str, &'t str)> {
     (!before.is_empty()).then_some((before, behind))
 }
 
-/// A test as SQL and Python write it.
+/// Help for a test in the syntax of SQL or Python.
 fn of_sql(text: &str) -> Option<String> {
     for (words, sign) in [
         (
@@ -333,7 +333,7 @@ fn of_sql(text: &str) -> Option<String> {
     None
 }
 
-/// `a if test else b` and `xs[1:3]`, as Python writes them.
+/// Help for `a if test else b` and `xs[1:3]`, in Python's syntax.
 fn of_python(text: &str) -> Option<String> {
     if let Some((value, rest)) = text.split_once(" if ")
         && let Some((test, other)) = rest.split_once(" else ")
@@ -345,7 +345,7 @@ fn of_python(text: &str) -> Option<String> {
             excerpt(other.trim())
         ));
     }
-    // Braces and a question mark have a `:` of their own.
+    // An object or a conditional contains a `:` itself.
     if text.contains(['?', '{']) {
         return None;
     }
@@ -379,7 +379,7 @@ fn of_python(text: &str) -> Option<String> {
     ))
 }
 
-/// `(> x 3)`, with the operator in front.
+/// Help for `(> x 3)`, a prefix operator.
 fn of_lisp(text: &str) -> Option<String> {
     let inner = text.trim().strip_prefix('(')?.strip_suffix(')')?;
     let words: Vec<&str> = inner.split_whitespace().collect();
@@ -396,7 +396,7 @@ fn of_lisp(text: &str) -> Option<String> {
     Some(format!("write `{left} {operator} {right}`"))
 }
 
-/// What works in place of a formula that cannot be read.
+/// Help for a formula that does not parse.
 pub(in crate::lower) fn math_help(text: &str) -> Option<Cow<'static, str>> {
     if text.len() > MAX_TEXT {
         return None;
@@ -445,7 +445,7 @@ pub(in crate::lower) fn math_help(text: &str) -> Option<Cow<'static, str>> {
     )
 }
 
-/// Two operators in a row, or one at an end.
+/// Help for two adjacent operators, or one at an end.
 fn unreadable(text: &str) -> Option<&'static str> {
     const OPERATORS: &str = "*/%+-<>=&";
     let signs: Vec<char> = text.chars().filter(|c| !c.is_whitespace()).collect();
@@ -461,7 +461,7 @@ fn unreadable(text: &str) -> Option<&'static str> {
     twice.then_some("write one operator between two operands, as in `a * 2`")
 }
 
-/// A formula as people write it on paper.
+/// Help for a formula in the notation of mathematics.
 fn of_writing(text: &str) -> Option<String> {
     const SIGNS: &[(&str, &str)] = &[
         ("×", "*"),
@@ -499,7 +499,7 @@ fn of_writing(text: &str) -> Option<String> {
                 excerpt(&plain)
             ));
         }
-        // Before an ASCII character a text may be cut.
+        // A text may be cut before an ASCII character.
         let rest = match *byte {
             b'%' => text[at..].trim_start_matches(['%', ' ']),
             _ => "",
@@ -518,7 +518,7 @@ fn of_writing(text: &str) -> Option<String> {
         if begins && digit(at - 1) {
             let number = |c: char| c.is_ascii_digit() || c == '.';
             let start = text[..at].trim_end_matches(number).len();
-            // A digit within a name is no factor.
+            // A digit within a name is not a factor.
             let named = start > 0 && bytes.get(start - 1).is_some_and(u8::is_ascii_alphanumeric);
             if !named {
                 let end = text[at..].find(|c: char| !c.is_ascii_alphanumeric() && c != '_');

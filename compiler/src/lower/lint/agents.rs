@@ -1,15 +1,15 @@
-//! Agents: timers, and statements of SQL on an agent's own tables.
+//! Rules for agents: timers, and SQL statements on an agent's tables.
 
 use super::{Finding, Lower};
 use a99_core::diag::{codes, excerpt};
 use a99_core::json::{Kind, NodeId};
 
-/// Seconds that people write for a time from now.
+/// Delays in seconds that authors commonly write.
 const SECONDS: &[f64] = &[
     5.0, 10.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 900.0, 1800.0, 3600.0, 7200.0, 86_400.0,
 ];
 
-/// Zones that people write by letters, and those of the IANA's that have such clocks.
+/// Common abbreviations of time zones, with an IANA zone that has the same clock.
 #[rustfmt::skip]
 const ZONES: &[(&[&str], &str)] = &[
     (&["PST", "PDT", "PT", "PACIFIC"], "America/Los_Angeles"),
@@ -24,7 +24,7 @@ const ZONES: &[(&[&str], &str)] = &[
     (&["Z", "UTC+0", "GMT+0", "UTC+00:00", "+00:00"], "UTC"),
 ];
 
-/// The least and most of the fields of a cron expression, from the minute on.
+/// Range of each field of a cron expression, from the minute on.
 const FIELDS: [(&str, u32, u32); 5] = [
     ("minute", 0, 59),
     ("hour", 0, 23),
@@ -33,7 +33,7 @@ const FIELDS: [(&str, u32, u32); 5] = [
     ("day of the week", 0, 7),
 ];
 
-/// What is wrong with a cron expression, and what to write.
+/// The fault of a cron expression, and its correction.
 fn cron_fault(cron: &str) -> Option<(String, String)> {
     const FORM: &str = "five fields are minute, hour, day, month and day of the week, as in \
                         `\"0 9 * * MON-FRI\"`";
@@ -82,7 +82,7 @@ fn cron_fault(cron: &str) -> Option<(String, String)> {
     None
 }
 
-/// Whether a field is names of months or days alone.
+/// Whether a field consists of names of months or days.
 fn is_names(field: &str) -> bool {
     field.split([',', '-']).all(|name| {
         (name.len() == 3 || name.len() == 4 && name.ends_with('L'))
@@ -90,7 +90,7 @@ fn is_names(field: &str) -> bool {
     }) || field == "L"
 }
 
-/// The cron expression of a time in words.
+/// The cron expression for a time in words.
 fn spoken(text: &str) -> Option<String> {
     let lower = text.trim().to_ascii_lowercase();
     let cron = match lower.as_str() {
@@ -132,7 +132,7 @@ fn statement(sql: &str) -> (String, usize, bool) {
             (None, '\'' | '"' | '`') => quote = Some(c),
             (None, '?') => {
                 count += 1;
-                // `?1` may stand several times.
+                // `?1` may occur several times.
                 plain &= !chars.peek().is_some_and(char::is_ascii_digit);
             }
             (None, ':' | '@' | '$') => {
@@ -146,13 +146,13 @@ fn statement(sql: &str) -> (String, usize, bool) {
 }
 
 impl Lower<'_, '_> {
-    /// `agentSetTimer`: one of three says when it is due.
+    /// Checks an `agentSetTimer`: exactly one of `at`, `after` and `cron` sets its due time.
     pub(super) fn lint_timer(&mut self, step: NodeId) {
         let doc = self.s.doc;
         let given = |key: &str| doc.get(step, key).filter(|n| doc.kind(*n) != Kind::Null);
         let whens = ["at", "after", "cron"].map(given);
         let mut there = whens.iter().flatten();
-        // A key that is not known was told, and may be what is missing.
+        // An unknown key has its own finding and may be the missing input.
         let others = doc.members(step).any(|(key, _)| {
             !matches!(
                 key,
@@ -236,7 +236,7 @@ impl Lower<'_, '_> {
         }
     }
 
-    /// `agentSend` to several in one text.
+    /// Reports an `agentSend` to several agents in one text.
     pub(super) fn lint_addressees(&mut self, step: NodeId) {
         let Some((node, at)) = self.plain(step, "at") else {
             return;
@@ -254,14 +254,14 @@ impl Lower<'_, '_> {
         self.found(finding.offending(&at).help(help));
     }
 
-    /// Whether a text is a statement of SQL of a step.
+    /// Whether a text is the SQL statement of a step.
     pub(super) fn is_sql(&self, node: NodeId) -> bool {
         let doc = self.s.doc;
         let step = doc.parent(node);
         step.is_some_and(|step| doc.get(step, "sql") == Some(node) && doc.get(step, "op").is_some())
     }
 
-    /// A statement on the agent's own tables: the atom that it is for, and its parameters.
+    /// Reports a statement on the agent's tables that needs another atom or other parameters.
     pub(super) fn lint_sql(&mut self, step: NodeId, op: &str) {
         let doc = self.s.doc;
         let Some((node, sql)) = self.plain(step, "sql") else {

@@ -1,4 +1,4 @@
-//! Arguments: those that a function or method ignores, misses or cannot use.
+//! Rules for arguments: those that a function or method ignores, misses or cannot use.
 
 use super::holds::Holds;
 use super::{Finding, Lower};
@@ -6,7 +6,7 @@ use crate::ir::{Ir, IrKind, Lit};
 use a99_core::builtins::{self, FUNCTIONS, Takes};
 use a99_core::diag::{codes, excerpt};
 
-/// How deep operands are looked into.
+/// Depth to which operands are analysed.
 const DEPTH: u32 = 4;
 
 pub(super) fn counted(n: usize) -> String {
@@ -17,7 +17,7 @@ pub(super) fn counted(n: usize) -> String {
     }
 }
 
-/// What to write for a date in the writing of a country, or for a word.
+/// Help for a date in a national format, or in words.
 fn date_help(text: &str) -> Option<String> {
     let text = text.trim();
     let word = !text.is_empty() && text.chars().all(|c| c.is_ascii_alphabetic() || c == ' ');
@@ -27,7 +27,7 @@ fn date_help(text: &str) -> Option<String> {
     if word && !text.contains(' ') {
         return Some("write a date, as in `2024-12-31` or `2024-12-31T08:00:00Z`".to_owned());
     }
-    // `5th`: an ordinal, which no format has.
+    // `5th`: no format has ordinals.
     let ordinal = ["st", "nd", "rd", "th"].iter().any(|end| {
         text.split([' ', ','])
             .filter_map(|word| word.strip_suffix(end))
@@ -50,7 +50,7 @@ fn date_help(text: &str) -> Option<String> {
 }
 
 impl<'a> Lower<'_, 'a> {
-    /// A call of a function without a namespace.
+    /// Checks a call of a function without a namespace.
     pub(super) fn lint_call_arguments(&mut self, ir: &Ir<'a>, callee: &[u8], args: &[Ir<'a>]) {
         self.lint_count(ir, "", &Self::shown(callee), args);
         if callee == b"Date" {
@@ -96,7 +96,7 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// A call of a function of a namespace.
+    /// Checks a call of a function of a namespace.
     pub(super) fn lint_namespace_arguments(
         &mut self,
         ir: &Ir<'a>,
@@ -112,7 +112,7 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// Arguments of a method that takes none.
+    /// Reports arguments of a method that takes none.
     pub(super) fn lint_bare_method(&mut self, name: &[u8], args: &[Ir<'a>]) {
         let shown = Self::shown(name);
         if let (b"substr" | b"substring" | b"slice", Some(extra)) = (name, args.get(2)) {
@@ -140,7 +140,7 @@ impl<'a> Lower<'_, 'a> {
         self.found(finding.inner(extra.at.inner).help(help));
     }
 
-    /// A call with more or fewer arguments than the function takes. Tells whether.
+    /// Reports a call with more or fewer arguments than the function takes; returns whether it did.
     fn lint_count(&mut self, ir: &Ir<'a>, space: &str, name: &str, args: &[Ir<'a>]) -> bool {
         let row = builtins::function(space, name).map(|at| &FUNCTIONS[usize::from(at)]);
         let Some(Takes { least, most, .. }) = row.and_then(|row| row.takes) else {
@@ -191,7 +191,7 @@ impl<'a> Lower<'_, 'a> {
         true
     }
 
-    /// Arguments of `Math` that are no numbers.
+    /// Reports arguments of `Math` functions that are not numbers.
     fn lint_numbers(&mut self, name: &str, args: &[Ir<'a>]) {
         if builtins::function("Math", name).is_none() {
             return;

@@ -1,5 +1,5 @@
-//! Bodies: loops that never end, items that nobody looks at, results that no step
-//! binds, branches that repeat each other.
+//! Rules for bodies: endless loops, unused items, results that no step binds, and repeated
+//! branches.
 
 use super::exprs::{asks_for, names_in};
 use super::{Finding, Lower, Shared};
@@ -16,9 +16,9 @@ use smallvec::{SmallVec, smallvec};
 #[derive(Default)]
 struct Words<'d> {
     names: HashSet<&'d [u8]>,
-    /// A step that may end the run or run steps from elsewhere.
+    /// Whether a step may end the run or run steps from elsewhere.
     leaves: bool,
-    /// A step or method that changes a value in place.
+    /// Whether a step or method changes a value in place.
     mutates: bool,
 }
 
@@ -62,7 +62,7 @@ impl<'d> Words<'d> {
     }
 }
 
-/// Whether a name is among the texts and keys of a part of the source.
+/// Whether a name occurs among the texts and keys of a part of the source.
 pub(super) fn mentions(doc: &Document, node: NodeId, name: &str) -> bool {
     let is_name = |word: &[u8]| word == name.as_bytes();
     let mut work: SmallVec<[NodeId; 16]> = smallvec![node];
@@ -82,7 +82,7 @@ pub(super) fn mentions(doc: &Document, node: NodeId, name: &str) -> bool {
     false
 }
 
-/// Whether two parts of the source are written alike.
+/// Whether two parts of the source are equal as written.
 fn same(doc: &Document, a: NodeId, b: NodeId) -> bool {
     let mut work: SmallVec<[(NodeId, NodeId); 16]> = smallvec![(a, b)];
     while let Some((a, b)) = work.pop() {
@@ -114,7 +114,7 @@ impl<'a> Lower<'_, 'a> {
         form
     }
 
-    /// Whether steps only compute: nothing outside of them changes.
+    /// Whether steps only compute, without side effects.
     pub(super) fn is_pure(&self, steps: NodeId) -> bool {
         let doc = self.s.doc;
         let mut work = vec![steps];
@@ -142,9 +142,9 @@ impl<'a> Lower<'_, 'a> {
         true
     }
 
-    /// Whether the program never goes on after a step with branches, all of which leave.
+    /// Whether control never continues after a step with branches, because all of them leave.
     pub(in crate::lower) fn lint_leaves(&self, step: NodeId) -> bool {
-        // Bodies in bodies are looked through for each level.
+        // Each level of nesting searches the bodies inside it.
         const DEPTH: u32 = 8;
         self.lints() && self.leaves(step, DEPTH)
     }
@@ -218,7 +218,7 @@ impl<'a> Lower<'_, 'a> {
         names
     }
 
-    /// A loop whose condition asks for variables that its body never sets.
+    /// Reports a loop whose condition reads only variables that its body never sets.
     pub(in crate::lower) fn lint_loop(&mut self, step: NodeId, condition: &Ir<'a>) {
         let doc = self.s.doc;
         let (Some(place), Some(body)) = (doc.get(step, "condition"), doc.get(step, "body")) else {
@@ -254,7 +254,8 @@ impl<'a> Lower<'_, 'a> {
         if words.has("break") {
             return;
         }
-        // It may end by an error, or change what a variable holds. Nothing changes a number but a step that binds its name.
+        // The loop may end by an error, or change the value in a variable; only a step that binds
+        // its name changes a number.
         let numbers = !asked.is_empty()
             && asked.iter().all(|name| {
                 let holds = self.holds_of_name(name.as_bytes());
@@ -286,7 +287,7 @@ impl<'a> Lower<'_, 'a> {
         self.found(finding.offending(&text).help(help));
     }
 
-    /// `i <= xs.length` around `xs[i]`, which is undefined in the last turn.
+    /// Reports `i <= xs.length` around `xs[i]`, which is undefined in the last iteration.
     fn lint_one_too_many(&mut self, place: NodeId, body: NodeId, condition: &Ir<'a>) {
         use crate::expr::BinOp;
         use crate::ir::IrKind;
@@ -340,7 +341,7 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// A condition that is asked for each item and does not look at it.
+    /// Reports a condition that is tested for each item but does not read the item.
     pub(in crate::lower) fn lint_item(&mut self, step: NodeId, condition: &Ir<'a>) {
         let doc = self.s.doc;
         let Some(item) = doc.get(step, "as").and_then(|n| super::text_of(doc, n)) else {
@@ -372,15 +373,14 @@ impl<'a> Lower<'_, 'a> {
         self.found(finding.offending(&shown).help(help));
     }
 
-    /// The name of the number of an item, where there is one.
+    /// The name of the loop index, if there is one.
     fn index_of(&self, step: NodeId) -> Option<String> {
         let index = self.s.doc.get(step, "index")?;
         let counts = self.s.version_4 || self.form_of(step) == Some(Form::ForEach);
         super::text_of(self.s.doc, index).filter(|_| counts)
     }
 
-    /// A body whose `result` is taken, or whose items are: does it bind the one,
-    /// and look at the other?
+    /// Reports a body that does not bind its `result`, or does not read its item.
     pub(super) fn lint_body(&mut self, step: NodeId, op: &str, form: Form) {
         let doc = self.s.doc;
         let text = |key: &str| {
@@ -460,7 +460,7 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// An `if` that asks again what was asked, or does the same either way.
+    /// Reports an `if` that repeats a condition of its chain, or does the same in both branches.
     pub(super) fn lint_branches(&mut self, step: NodeId) {
         let doc = self.s.doc;
         let Some(condition) = doc.get(step, "condition") else {
@@ -473,7 +473,7 @@ impl<'a> Lower<'_, 'a> {
         if let Some(then) = then.filter(|n| doc.kind(*n) == Kind::Array && doc.is_empty(*n))
             && no_steps(other)
         {
-            // What is wrong with the condition says more.
+            // A fault in the condition has a more precise finding.
             let text = super::text_of(doc, condition);
             if text.is_some_and(|text| self.parse_text(&text).is_err()) {
                 return;
@@ -491,7 +491,7 @@ impl<'a> Lower<'_, 'a> {
         let Some(other) = other.filter(|n| doc.kind(*n) == Kind::Array) else {
             return;
         };
-        // Long branches are not compared.
+        // Larger branches are not compared.
         const MAX_COMPARED: usize = 400;
         if let Some(then) = then.filter(|n| self.s.facts.size(*n) < MAX_COMPARED)
             && self.s.facts.size(then) == self.s.facts.size(other)
@@ -528,8 +528,8 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// Two `if`s one after the other that ask the same, and the first changes
-    /// nothing of what is asked.
+    /// Reports two adjacent `if`s with the same condition, where the first changes no operand of
+    /// it.
     pub(in crate::lower) fn lint_neighbours(&mut self, steps: &[NodeId]) {
         if !self.lints() {
             return;

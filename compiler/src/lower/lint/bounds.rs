@@ -1,22 +1,22 @@
-//! Bounds of the numbers that atoms take, and numbers in the unit of another tool.
+//! Rules for numeric bounds of inputs, and for numbers in the unit of another tool.
 
 use super::{Finding, Lower};
 use a99_core::diag::codes;
 use a99_core::json::{Kind, NodeId};
 
-/// Seconds that people write for a time to keep something; as milliseconds they are over
-/// before the next step but one.
+/// Common retention times in seconds. Read as milliseconds they expire before the next step but
+/// one.
 const SECONDS_KEPT: &[f64] = &[
     300.0, 600.0, 900.0, 1800.0, 3600.0, 7200.0, 43_200.0, 86_400.0, 604_800.0,
 ];
 
-/// Seconds that people write for the time of a command.
+/// Common command timeouts in seconds.
 const SECONDS_RUN: &[f64] = &[
     3.0, 5.0, 10.0, 15.0, 20.0, 30.0, 45.0, 60.0, 90.0, 120.0, 300.0,
 ];
 
 impl Lower<'_, '_> {
-    /// Numbers beyond the bounds of their input.
+    /// Reports numbers beyond the bounds of their input.
     pub(super) fn lint_bounds_of(&mut self, step: NodeId, op: &str) {
         let doc = self.s.doc;
         let inputs = self.s.signature(op).map_or(&[][..], |sig| &sig.inputs);
@@ -70,7 +70,7 @@ impl Lower<'_, '_> {
     }
 }
 
-/// Milliseconds that a text such as `1h`, `30 seconds` or `1 day` means.
+/// The milliseconds that a text such as `1h`, `30 seconds` or `1 day` means.
 pub(super) fn milliseconds(text: &str) -> Option<f64> {
     let text = text.trim();
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.')?;

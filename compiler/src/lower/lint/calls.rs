@@ -1,5 +1,5 @@
-//! Calls: arguments that methods cannot use, functions that a namespace does not have, and
-//! items that a list never holds.
+//! Rules for calls: arguments that methods cannot use, unknown functions of a namespace, and
+//! items that a list never contains.
 
 use super::holds::{Holds, Items, Members};
 use super::{Finding, Lower};
@@ -8,18 +8,18 @@ use a99_core::builtins::{self, Gives, Takes};
 use a99_core::diag::{codes, excerpt};
 use a99_core::json::Kind;
 
-/// How deep operands are looked into.
+/// Depth to which operands are analysed.
 const DEPTH: u32 = 4;
 
-/// Items of a written list that are looked at.
+/// Items of a literal list that are checked.
 const MOST: usize = 64;
 
-/// Parts that `add` adds to a date.
+/// Date parts that `add` accepts.
 const PARTS: &[&str] = &[
     "years", "months", "days", "hours", "minutes", "seconds", "ms",
 ];
 
-/// The number that is written.
+/// The value of a number literal.
 fn number(ir: &Ir<'_>) -> Option<f64> {
     match ir.kind {
         IrKind::Lit(Lit::Number(n)) => Some(n),
@@ -28,7 +28,7 @@ fn number(ir: &Ir<'_>) -> Option<f64> {
     }
 }
 
-/// Whether values of two kinds are never the same, as `includes` compares them.
+/// Whether values of two kinds are never equal, as `includes` compares them.
 fn differ(item: Holds, sought: Holds) -> bool {
     let is_known = |holds| {
         matches!(
@@ -48,7 +48,7 @@ impl<'a> Lower<'_, 'a> {
         self.found(finding.inner(ir.at.inner).help(help));
     }
 
-    /// A call of a method of a value: what its row says of the arguments.
+    /// Checks a method call against its row: the arguments that it takes.
     pub(super) fn lint_method_call(
         &mut self,
         ir: &Ir<'a>,
@@ -157,7 +157,7 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// A number that a method refuses, or takes for another.
+    /// Reports a number that a method rejects or interprets otherwise.
     fn lint_method_range(&mut self, method: &str, first: &Ir<'a>) {
         let Some(n) = number(first) else { return };
         let (message, help) = match method {
@@ -187,10 +187,10 @@ impl<'a> Lower<'_, 'a> {
         );
     }
 
-    /// `xs.includes('a')` of a list of numbers: what a list never holds.
+    /// Reports a search for a value that a list never contains: `xs.includes('a')` of numbers.
     fn lint_never_held(&mut self, object: &Ir<'a>, sought: &Ir<'a>, method: &str) {
         let doc = self.s.doc;
-        // A list of words, in which one of the schema's texts is looked for.
+        // A list of words that is searched for one of the texts of a schema.
         if let IrKind::Data(list) = object.kind
             && doc.kind(list) == Kind::Array
             && let Holds::OneOf(_) = self.holds_of(sought, DEPTH)
@@ -237,7 +237,7 @@ impl<'a> Lower<'_, 'a> {
         self.found_call(codes::CONSTANT_CONDITION, sought, message, help.to_owned());
     }
 
-    /// A call of a function of a namespace.
+    /// Reports a call of an unknown function of a namespace, or with unsuitable arguments.
     fn lint_namespace_call(&mut self, ir: &Ir<'a>, space: &str, name: &str, args: &[Ir<'a>]) {
         if space == "Schema" || space == "console" {
             return;
@@ -266,7 +266,7 @@ impl<'a> Lower<'_, 'a> {
                     }
                 }
             };
-            // What no value has is told where the call is lowered.
+            // Lowering reports names that no value and no namespace has.
             if builtins::method_id(name).is_some()
                 || builtins::FUNCTIONS.iter().any(|f| f.name == name)
             {
@@ -331,7 +331,7 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// `user.toString()` of an object.
+    /// Reports `user.toString()` of an object.
     fn lint_object_string(&mut self, ir: &Ir<'a>, object: &Ir<'a>) {
         if !matches!(self.holds_of(object, DEPTH), Holds::Object(_)) {
             return;
@@ -342,7 +342,7 @@ impl<'a> Lower<'_, 'a> {
         self.found_call(codes::WRONG_KIND, ir, message, help);
     }
 
-    /// `s.split('').reverse().join()`, which puts commas between the letters.
+    /// Reports `s.split('').reverse().join()`, which puts commas between the letters.
     fn lint_commas(&mut self, ir: &Ir<'a>, object: &Ir<'a>) {
         let mut at = object;
         for _ in 0..DEPTH {
@@ -368,7 +368,7 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// `date.add({ day: 1 })`, `date.add('1d')`: what adds nothing.
+    /// Reports an `add` that adds nothing to a date: `date.add({ day: 1 })`, `date.add('1d')`.
     fn lint_added(&mut self, object: &Ir<'a>, args: &[Ir<'a>]) {
         let Some(first) = args.first() else { return };
         if self.holds_of(object, DEPTH) != Holds::Date {

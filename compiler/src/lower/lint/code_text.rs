@@ -1,16 +1,16 @@
-//! Code in texts: literals that look like expressions or templates.
+//! Rules for code in texts: literals that look like expressions or templates.
 
 use super::holes::{only_hole, reference};
 use super::{Finding, Lower};
 use a99_core::diag::codes;
 use a99_core::json::NodeId;
 
-/// What a text looks like that stands for itself.
+/// The syntax that a literal text resembles.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Looks {
     /// `{{name}}` or `${name}`.
     Template,
-    /// An operator between a known name and something.
+    /// An operator between a known name and an operand.
     Expression,
     /// A known name, then a call or an index.
     Access,
@@ -18,9 +18,9 @@ pub(super) enum Looks {
     Call,
     /// A function: `x => x.id`, `function (x) {...}`.
     Function,
-    /// A name with a sign that other languages give it: `$name`, `@name`, `#{name}`.
+    /// A name with a sigil of other languages: `$name`, `@name`, `#{name}`.
     Reference(String),
-    /// An argument's member in the writing of other languages: `args.o[0].name`.
+    /// An argument's member in the syntax of other languages: `args.o[0].name`.
     Argument(String),
     /// `...xs`.
     Spread,
@@ -88,7 +88,7 @@ const SPREADSHEET: &[&str] = &[
     "lookup",
 ];
 
-/// Whether an argument or a known name stands in the parentheses of a call.
+/// Whether the parentheses of a call contain an argument or a known name.
 fn names_something(rest: &str, knows: &impl Fn(&str) -> bool) -> bool {
     let mut words = rest.split(|c: char| !is_name(c) && c != '.');
     words.any(|word| word.starts_with("args.") || knows(word.split('.').next().unwrap_or(word)))
@@ -99,8 +99,7 @@ const NAMESPACES: &[&str] = &[
     "Math", "JSON", "Object", "Array", "Date", "Number", "String",
 ];
 
-/// The path that a text with indices in brackets means, as `args.o[0].name` or
-/// `o['name']` do; nothing for another text.
+/// The path of a text with indices in brackets, such as `args.o[0].name` or `o['name']`.
 pub(super) fn with_indices(text: &str) -> Option<String> {
     let (name, mut rest) = first_name(text);
     if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) || !rest.contains('[') {
@@ -129,7 +128,7 @@ pub(super) fn with_indices(text: &str) -> Option<String> {
     Some(path)
 }
 
-/// Whether a text is a path as jq writes it: `.items[].id`, `.items | length`.
+/// Whether a text is a path in jq syntax: `.items[].id`, `.items | length`.
 fn is_jq(text: &str, knows: &impl Fn(&str) -> bool) -> bool {
     let Some(rest) = text.strip_prefix('.') else {
         return false;
@@ -145,7 +144,7 @@ fn is_jq(text: &str, knows: &impl Fn(&str) -> bool) -> bool {
     !name.is_empty() && is_path && (is_call || is_whole)
 }
 
-/// What has the form of a call, a function, a reference or a spread.
+/// Classifies texts in the form of a call, a function, a reference or a spread.
 fn other_forms(text: &str, knows: &impl Fn(&str) -> bool) -> Option<Looks> {
     if let Some(rest) = text.strip_prefix("...") {
         let (name, rest) = first_name(rest);
@@ -196,7 +195,7 @@ fn other_forms(text: &str, knows: &impl Fn(&str) -> bool) -> Option<Looks> {
     }
 }
 
-/// A hole of an address: `https://a.example/{id}`, `/users/:id`.
+/// Whether an address has a hole: `https://a.example/{id}`, `/users/:id`.
 fn in_address(text: &str, knows: &impl Fn(&str) -> bool) -> bool {
     let address = text.contains("://") || text.starts_with('/');
     let holes = [("{", "}"), ("/:", "")];
@@ -210,7 +209,7 @@ fn in_address(text: &str, knows: &impl Fn(&str) -> bool) -> bool {
         })
 }
 
-/// Whether a text is a name or a path that is known.
+/// Whether a text is a known name, or a path from one.
 pub(super) fn is_known_path(text: &str, knows: &impl Fn(&str) -> bool) -> bool {
     let parts = || text.split('.');
     !text.is_empty()
@@ -218,8 +217,8 @@ pub(super) fn is_known_path(text: &str, knows: &impl Fn(&str) -> bool) -> bool {
         && parts().next().is_some_and(knows)
 }
 
-/// Expressions that are told by their words: `a and b`, `typeof x`, `a if b else c`,
-/// `'Hello ' + name`, and paths in the writing of other languages.
+/// Recognises expressions by their words: `a and b`, `typeof x`, `a if b else c`,
+/// `'Hello ' + name`, and paths in the syntax of other languages.
 fn in_words(text: &str, knows: &impl Fn(&str) -> bool) -> Option<Looks> {
     let known = |part: &str| is_known_path(part.trim(), knows);
     for sign in ["!", "-", "typeof ", "not "] {
@@ -290,16 +289,16 @@ fn is_name(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_' || c == '$'
 }
 
-/// The name at the beginning of a text, and what follows it.
+/// The name at the beginning of a text, and the rest.
 pub(super) fn first_name(text: &str) -> (&str, &str) {
     let end = text.find(|c| !is_name(c)).unwrap_or(text.len());
     text.split_at(end)
 }
 
-/// What a text looks like; `knows` tells whether a name is a variable or an
+/// The syntax that a text resembles; `knows` returns whether a name is a variable or an
 /// argument.
 pub(super) fn looks_like(text: &str, knows: &impl Fn(&str) -> bool) -> Option<Looks> {
-    // A word is no code.
+    // A single word is not code.
     let word = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b >= 0x80;
     if text.len() > MAX_CODE || text.bytes().all(word) {
         return None;
@@ -315,7 +314,7 @@ pub(super) fn looks_like(text: &str, knows: &impl Fn(&str) -> bool) -> Option<Lo
         }
     }
     let text = text.trim();
-    // A cell of a spreadsheet.
+    // A spreadsheet cell.
     if let Some(rest) = text.strip_prefix('=')
         && let Some(looks) = looks_like(rest, knows)
     {
@@ -366,7 +365,7 @@ pub(super) fn looks_like(text: &str, knows: &impl Fn(&str) -> bool) -> Option<Lo
     if name.is_empty() || !knows(name) {
         return None;
     }
-    // Members on the way to the operator.
+    // Members before the operator.
     let mut rest = rest;
     while let Some(member) = rest.strip_prefix('.') {
         let (name, after) = first_name(member);
@@ -421,13 +420,13 @@ fn names_known(text: &str, knows: impl Fn(&str) -> bool) -> bool {
 }
 
 impl<'a> Lower<'_, 'a> {
-    /// A text that looks like code. Tells whether it does.
+    /// Reports a text that looks like code; returns whether it did.
     pub(super) fn lint_code(&mut self, node: NodeId, shown: &str, resolved: bool) -> bool {
         let knows = |name: &str| self.knows_name(name);
         let Some(looks) = looks_like(shown, &knows) else {
             return false;
         };
-        // In a source a text has quotes, so that it is none of JSON's.
+        // In a source, quotes mark a text as such: only template literals without backticks remain.
         let is_source = self.is_source();
         let is_hole = matches!(
             looks,
@@ -438,7 +437,7 @@ impl<'a> Lower<'_, 'a> {
             true => return false,
             false => looks,
         };
-        // Inside a list or an object a template may be another's.
+        // Inside a list or an object, the template may belong to another system.
         if !resolved && looks == Looks::Template && !names_known(shown, knows) {
             return false;
         }

@@ -1,4 +1,4 @@
-//! Constants: what a variable surely holds, and conditions that this decides.
+//! Constant folding: known values of variables, and conditions that they decide.
 
 use super::exprs::names_in;
 use super::{Finding, Lower};
@@ -9,10 +9,10 @@ use a99_core::diag::{codes, excerpt};
 use a99_core::json::{Kind, NodeId};
 use a99_core::sig::{AtomSig, Form};
 
-/// How deep conditions are looked into.
+/// Depth to which conditions are analysed.
 const DEPTH: u32 = 8;
 
-/// Texts that others write for values.
+/// Texts that authors write instead of values.
 const VALUE_WORDS: &[&[u8]] = &[
     b"true",
     b"false",
@@ -24,7 +24,7 @@ const VALUE_WORDS: &[&[u8]] = &[
     b"undefined",
 ];
 
-/// A value that is known before the run.
+/// A value that is known at compile time.
 #[derive(Copy, Clone, Debug, PartialEq)]
 enum Constant<'a> {
     Null,
@@ -44,7 +44,7 @@ impl Constant<'_> {
     }
 }
 
-/// A comparison of two constants of one kind.
+/// The result of comparing two constants of one kind.
 fn compared(op: BinOp, a: Constant<'_>, b: Constant<'_>) -> Option<bool> {
     if let (Constant::Number(a), Constant::Number(b)) = (a, b) {
         return Some(match op {
@@ -90,7 +90,7 @@ impl<'a> Lower<'_, 'a> {
         })
     }
 
-    /// Whether the step of a condition gives a name by its `vars`, or it is its item.
+    /// Whether the step of a condition defines a name by its `vars` or as its item.
     fn is_given(&self, ir: &Ir<'a>, name: &[u8]) -> bool {
         let doc = self.s.doc;
         let Some(step) = doc.parent(ir.at.node) else {
@@ -102,7 +102,7 @@ impl<'a> Lower<'_, 'a> {
         item == Some(name) || vars.is_some_and(|vars| doc.get(vars, &shown).is_some())
     }
 
-    /// What an expression surely gives.
+    /// The constant value of an expression, if known.
     fn constant(&self, ir: &Ir<'a>, depth: u32) -> Option<Constant<'a>> {
         let depth = depth.checked_sub(1)?;
         Some(match ir.kind {
@@ -130,7 +130,7 @@ impl<'a> Lower<'_, 'a> {
             }
             IrKind::Logical(op @ (LogOp::And | LogOp::Or), a, b) => {
                 let (a, b) = (self.constant(a, depth), self.constant(b, depth));
-                // One side may be enough.
+                // One side may decide the result.
                 let decides = op == LogOp::Or;
                 let side = |c: Option<Constant<'a>>| c.filter(|c| c.is_true() == decides);
                 match side(a).or(side(b)) {
@@ -142,7 +142,7 @@ impl<'a> Lower<'_, 'a> {
         })
     }
 
-    /// The length of a list that is empty still.
+    /// The length of a list that is still empty.
     fn length_of(&self, name: &[u8]) -> Option<Constant<'a>> {
         let node = self.literal_of_name(name)?;
         let lint = self.s.lint.as_ref()?;
@@ -152,7 +152,7 @@ impl<'a> Lower<'_, 'a> {
         (unread && empty).then_some(Constant::Number(0.0))
     }
 
-    /// A loop begins: does its condition hold at all?
+    /// Reports a loop whose condition is false at the start.
     pub(in crate::lower) fn lint_start(&mut self, step: NodeId, condition: &Ir<'a>) {
         let doc = self.s.doc;
         let Some(place) = doc.get(step, "condition").filter(|_| self.lints()) else {
@@ -161,7 +161,7 @@ impl<'a> Lower<'_, 'a> {
         let never = self
             .constant(condition, DEPTH)
             .is_some_and(|c| !c.is_true());
-        // A condition that says nothing is told elsewhere.
+        // Another rule reports a condition without a meaning.
         if !never || matches!(condition.kind, IrKind::Lit(Lit::Undefined)) {
             return;
         }
@@ -195,13 +195,13 @@ impl<'a> Lower<'_, 'a> {
         self.found(finding.offending(&shown).help(help));
     }
 
-    /// Whether a loop that would run forever never runs.
+    /// Whether the condition of a loop is false at the start.
     pub(super) fn never_starts(&self, condition: &Ir<'a>) -> bool {
         self.constant(condition, DEPTH)
             .is_some_and(|c| !c.is_true())
     }
 
-    /// An `if` that a literal decides.
+    /// Reports an `if` that a literal decides.
     pub(super) fn lint_decided(&mut self, root: &Ir<'a>) {
         let shown = match root.kind {
             IrKind::Lit(Lit::Bool(b)) => b.to_string(),
@@ -219,8 +219,7 @@ impl<'a> Lower<'_, 'a> {
         self.found(finding.inner(root.at.inner).offending(&shown).help(help));
     }
 
-    /// A variable that holds the text of a value where the value is meant: `'false'` is
-    /// true. Looks at what a condition tests.
+    /// Reports a tested variable that holds a value's text, such as `'false'`, which is true.
     pub(super) fn lint_quoted(&mut self, root: &Ir<'a>) {
         let mut work = vec![root];
         while let Some(ir) = work.pop() {
@@ -240,7 +239,7 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// `s.indexOf(x)` as a test: a place, of which 0 is one and -1 is none.
+    /// Reports `s.indexOf(x)` as a test: 0 is a valid position, and -1 means not found.
     fn lint_place_as_test(&mut self, ir: &Ir<'a>, object: &Ir<'a>, name: &[u8]) {
         let shown = Self::shown(name);
         if builtins::gives(&shown) != builtins::Gives::Index {
@@ -256,7 +255,7 @@ impl<'a> Lower<'_, 'a> {
         self.found(finding.inner(ir.at.inner).offending(&shown).help(help));
     }
 
-    /// The same where it is compared with `null`, `true` or `false`. Tells whether.
+    /// Reports a comparison of such a text with `null`, `true` or `false`; returns whether it did.
     pub(super) fn lint_quoted_side(&mut self, side: &Ir<'a>, other: &Ir<'a>) -> bool {
         let value = matches!(
             other.kind,
@@ -268,8 +267,8 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// `status == paid`: a word that nothing in the program binds or names again is a
-    /// text without its quotes, rather than an argument. Tells whether it is one.
+    /// Reports `status == paid`, where a word that occurs only once in the program is more likely
+    /// an unquoted text than an argument; returns whether it did.
     pub(super) fn lint_unquoted(&mut self, left: &Ir<'a>, right: &Ir<'a>) -> bool {
         let IrKind::Ident(name) = right.kind else {
             return false;
@@ -291,7 +290,7 @@ impl<'a> Lower<'_, 'a> {
         let Some(source) = self.s.doc.source() else {
             return false;
         };
-        // A comparison of bytes costs less than one of names.
+        // A byte comparison is cheaper than a name comparison.
         const BYTES: usize = 64;
         if !self.s.affords(source.len() / BYTES + 1) || count_word(source, name) != 1 {
             return false;
@@ -336,8 +335,8 @@ impl<'a> Lower<'_, 'a> {
         true
     }
 
-    /// A loop whose only step for its variable counts away from the bound. Tells
-    /// whether.
+    /// Reports a loop whose only step for its variable counts away from the bound; returns whether
+    /// it did.
     pub(super) fn lint_direction(&mut self, step: NodeId, condition: &Ir<'a>) -> bool {
         let doc = self.s.doc;
         let (Some(place), Some(body)) = (doc.get(step, "condition"), doc.get(step, "body")) else {
@@ -378,8 +377,8 @@ impl<'a> Lower<'_, 'a> {
         true
     }
 
-    /// The formula of the `mathCalc` that alone binds a name in a body, of whose steps
-    /// none may leave it.
+    /// The formula of the only `mathCalc` that binds a name in a body, if no step may leave the
+    /// body.
     fn only_count(&self, body: NodeId, name: &str) -> Option<String> {
         let doc = self.s.doc;
         let mut found = None;
@@ -413,7 +412,7 @@ impl<'a> Lower<'_, 'a> {
     }
 }
 
-/// How often a word stands in a text.
+/// Number of occurrences of a word in a text.
 fn count_word(text: &[u8], word: &[u8]) -> usize {
     let is_part = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'$') || *b >= 0x80;
     text.windows(word.len())

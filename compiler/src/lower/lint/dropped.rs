@@ -1,4 +1,4 @@
-//! Dropped values: steps that only compute or fetch something which nobody keeps.
+//! Rule for dropped values: steps that only compute or read a value that no step uses.
 
 use super::{Finding, Lower};
 use crate::ir::truthy;
@@ -7,7 +7,7 @@ use a99_core::json::{Kind, NodeId};
 use a99_core::sig::{AtomSig, Effect, Form};
 
 impl Lower<'_, '_> {
-    /// Whether a request does more than to fetch something.
+    /// Whether a request may have side effects.
     pub(super) fn has_method(&self, step: NodeId) -> bool {
         let doc = self.s.doc;
         let given = |key: &str| doc.get(step, key).filter(|n| doc.kind(*n) != Kind::Null);
@@ -18,19 +18,19 @@ impl Lower<'_, '_> {
         given("method").is_some_and(|method| !is_get(method)) || given("body").is_some()
     }
 
-    /// Whether an atom only fetches something.
+    /// Whether an atom only reads.
     pub(super) fn only_reads(&self, step: NodeId, sig: &AtomSig) -> bool {
         sig.form.is_none() && sig.effect == Effect::Read && !self.has_method(step)
     }
 
-    /// Whether `push` changes a list that anything else can see.
+    /// Whether `push` changes a list that other steps can see.
     fn changes_variable(&self, step: NodeId) -> bool {
         let doc = self.s.doc;
         let list = doc.get(step, "list");
         list.is_none_or(|list| doc.kind(list) != Kind::Array)
     }
 
-    /// Whether all calls of a `callAll` only fetch something.
+    /// Whether all calls of a `callAll` only read.
     fn all_calls_read(&self, step: NodeId) -> bool {
         let doc = self.s.doc;
         let calls = doc
@@ -46,7 +46,7 @@ impl Lower<'_, '_> {
             })
     }
 
-    /// The value of an atom that does nothing else, which nobody keeps.
+    /// Reports a step without side effects whose value is dropped.
     pub(super) fn lint_dropped(&mut self, step: NodeId, op: &str, sig: &AtomSig) {
         let doc = self.s.doc;
         let pure = match sig.form {
@@ -63,7 +63,7 @@ impl Lower<'_, '_> {
                 .is_some_and(|steps| self.spend_on(steps) && self.is_pure(steps)),
             Some(_) => false,
         };
-        // Who sets a key if it holds something asks whether it did.
+        // A conditional set needs a check whether it succeeded.
         let given = |key: &str| {
             doc.get(step, key)
                 .is_some_and(|n| doc.kind(n) != Kind::Null)

@@ -1,4 +1,4 @@
-//! Empty bodies, and forms that do nothing as they are written.
+//! Rules for empty bodies, and for forms that have no effect.
 
 use super::{Finding, Lower};
 use a99_core::diag::{codes, excerpt};
@@ -6,7 +6,7 @@ use a99_core::json::{Kind, NodeId};
 use a99_core::sig::Form;
 
 impl Lower<'_, '_> {
-    /// A form that does nothing, or gives nothing to the name that it has.
+    /// Reports a form without effect, or with a `result` that it never binds.
     pub(super) fn lint_empty(&mut self, step: NodeId, op: &str, form: Form) {
         let doc = self.s.doc;
         self.lint_valueless(step, op, form);
@@ -32,7 +32,7 @@ impl Lower<'_, '_> {
         }
     }
 
-    /// A `try` that tries nothing.
+    /// Reports a `try` with an empty body.
     pub(super) fn lint_try_body(&mut self, step: NodeId) {
         let doc = self.s.doc;
         let body = doc.get(step, "try");
@@ -44,7 +44,7 @@ impl Lower<'_, '_> {
         }
     }
 
-    /// `result` of a form that has no value.
+    /// Reports a `result` on a form that has no value.
     fn lint_valueless(&mut self, step: NodeId, op: &str, form: Form) {
         let doc = self.s.doc;
         let valueless = matches!(
@@ -84,7 +84,7 @@ impl Lower<'_, '_> {
         self.found(finding.offending(&shown).help(help));
     }
 
-    /// A program without steps.
+    /// Reports a program without steps.
     pub(super) fn lint_no_steps(&mut self) {
         let doc = self.s.doc;
         let steps = doc.get(doc.root(), "steps");

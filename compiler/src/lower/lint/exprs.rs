@@ -1,5 +1,5 @@
-//! Expressions: comparisons that are always the same, calculations that give no
-//! number, and calls that mean something else here.
+//! Rules for expressions: constant comparisons, arithmetic that is not a number, and calls with
+//! another meaning here.
 
 use super::{Finding, Lower};
 use crate::expr::{BinOp, LogOp, UnOp};
@@ -9,10 +9,10 @@ use a99_core::diag::codes;
 use hashbrown::HashSet;
 use smallvec::{SmallVec, smallvec};
 
-/// How deep operands are looked into.
+/// Depth to which operands are analysed.
 const DEPTH: u32 = 4;
 
-/// What `typeof` gives.
+/// Results of `typeof`.
 const TYPES: &[&str] = &[
     "undefined",
     "boolean",
@@ -22,8 +22,7 @@ const TYPES: &[&str] = &[
     "function",
 ];
 
-/// The kind of a literal, in words; `undefined` and `null` are compared with
-/// anything.
+/// The kind of a literal, in words; `undefined` and `null` compare with every kind.
 fn kind_of(ir: &Ir<'_>) -> Option<&'static str> {
     match ir.kind {
         IrKind::Lit(Lit::Bool(_)) => Some("true or false"),
@@ -49,7 +48,7 @@ fn is_test(ir: &Ir<'_>) -> bool {
     matches!(ir.kind, IrKind::Binary(op, ..) if is_equality(op) || is_order(op))
 }
 
-/// The number that literals come to.
+/// The numeric value of an expression of literals.
 fn number_of(ir: &Ir<'_>, depth: u32) -> Option<f64> {
     let depth = depth.checked_sub(1)?;
     let of = |ir: &Ir<'_>| number_of(ir, depth);
@@ -85,7 +84,7 @@ pub(super) fn same_path(a: &Ir<'_>, b: &Ir<'_>) -> bool {
     }
 }
 
-/// The names that an expression asks for, and whether it calls anything.
+/// The names that an expression reads, and whether it calls a function or method.
 pub(super) fn names_in<'a>(root: &Ir<'a>) -> (HashSet<&'a [u8]>, bool) {
     let mut names = HashSet::new();
     let mut calls = false;
@@ -106,7 +105,7 @@ pub(super) fn names_in<'a>(root: &Ir<'a>) -> (HashSet<&'a [u8]>, bool) {
     (names, calls)
 }
 
-/// Whether an expression asks for a name.
+/// Whether an expression reads a name.
 pub(super) fn asks_for<'a>(root: &Ir<'a>, name: &[u8]) -> bool {
     let mut work: Work<'_, 'a> = smallvec![root];
     while let Some(ir) = work.pop() {
@@ -122,7 +121,7 @@ fn is_namespace(name: &[u8]) -> bool {
     matches!(name, b"Math" | b"Date")
 }
 
-/// Expressions that are still to be looked at.
+/// Work list of expressions.
 type Work<'i, 'a> = SmallVec<[&'i Ir<'a>; 8]>;
 
 fn children<'i, 'a>(ir: &'i Ir<'a>, work: &mut Work<'i, 'a>) {
@@ -158,7 +157,7 @@ fn children<'i, 'a>(ir: &'i Ir<'a>, work: &mut Work<'i, 'a>) {
 }
 
 impl<'a> Lower<'_, 'a> {
-    /// Looks at an expression and all that is in it.
+    /// Checks an expression and its subexpressions.
     pub(in crate::lower) fn lint_expr(&mut self, root: &Ir<'a>) {
         if !self.lints() {
             return;
@@ -214,7 +213,7 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// A condition: the same, and whether it can be anything else than it is.
+    /// Checks a condition as an expression, and whether it is constant.
     pub(in crate::lower) fn lint_condition(&mut self, root: &Ir<'a>) {
         if !self.lints() {
             return;
@@ -241,7 +240,7 @@ impl<'a> Lower<'_, 'a> {
         self.found(finding.inner(root.at.inner).help(help));
     }
 
-    /// A finding about a part of an expression.
+    /// Reports a finding about a part of an expression.
     fn found_at(&mut self, code: &'static str, ir: &Ir<'a>, message: String, help: String) {
         let finding = Finding::new(code, ir.at.node, message).inner(ir.at.inner);
         self.found(finding.help(help));
@@ -368,7 +367,7 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// `!n > 3`, which compares true or false. Tells whether it does.
+    /// Reports `!n > 3`, which compares a boolean; returns whether it did.
     fn lint_not(&mut self, op: BinOp, left: &Ir<'a>, right: &Ir<'a>) -> bool {
         if !matches!(left.kind, IrKind::Unary(UnOp::Not, _)) {
             return false;
@@ -376,7 +375,7 @@ impl<'a> Lower<'_, 'a> {
         let compares = match right.kind {
             IrKind::Lit(lit) => matches!(lit, Lit::Number(_) | Lit::Text(_)),
             IrKind::Unary(UnOp::Not, _) => false,
-            // Two tests may be compared.
+            // Comparing two tests is valid.
             _ => self.holds_of(right, DEPTH) != super::Holds::Bool,
         };
         if !compares {
@@ -391,8 +390,8 @@ impl<'a> Lower<'_, 'a> {
         true
     }
 
-    /// `n > 5 && n < 3`, `a == 'x' && a == 'y'`, `a != 'x' || a != 'y'`: always the
-    /// same. Tells whether.
+    /// Reports `n > 5 && n < 3`, `a == 'x' && a == 'y'` and `a != 'x' || a != 'y'`, which are
+    /// constant; returns whether it did.
     fn lint_pair(&mut self, ir: &Ir<'a>, op: LogOp, left: &Ir<'a>, right: &Ir<'a>) -> bool {
         let (IrKind::Binary(p, a, x), IrKind::Binary(q, b, y)) = (left.kind, right.kind) else {
             return false;
@@ -454,7 +453,7 @@ impl<'a> Lower<'_, 'a> {
         true
     }
 
-    /// `n == 1 || 2`, which always holds.
+    /// Reports `n == 1 || 2`, which always holds.
     fn lint_logical(&mut self, ir: &Ir<'a>, op: LogOp, left: &Ir<'a>, right: &Ir<'a>) {
         if self.lint_pair(ir, op, left, right) || self.lint_twice_asked(ir, left, right) {
             return;
@@ -485,7 +484,7 @@ impl<'a> Lower<'_, 'a> {
         self.found_at(codes::CONSTANT_CONDITION, ir, message, help);
     }
 
-    /// `n > 3 ? 'big' : 'big'`
+    /// Reports `n > 3 ? 'big' : 'big'`, whose branches are equal.
     fn lint_same_choice(&mut self, ir: &Ir<'a>, yes: &Ir<'a>, no: &Ir<'a>) {
         let same = match (yes.kind, no.kind) {
             (IrKind::Lit(Lit::Text(a)), IrKind::Lit(Lit::Text(b))) => a == b,
@@ -500,7 +499,7 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// `isNaN(Date.parse(x))`: what `Date.parse` gives here is a date.
+    /// Reports `isNaN(Date.parse(x))`: `Date.parse` returns a date here.
     fn lint_call(&mut self, ir: &Ir<'a>, callee: &[u8], args: &[Ir<'a>]) {
         let Some(IrKind::Method { object, name, .. }) = args.first().map(|ir| ir.kind) else {
             return;
@@ -512,7 +511,7 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// A new list or object that is looked for, which equals nothing.
+    /// Reports a search for a new list or object, which equals no item.
     fn lint_sought(&mut self, name: &[u8], args: &[Ir<'a>]) {
         let seeks = str::from_utf8(name).is_ok_and(builtins::searches_lists);
         let Some(first) = args.first().filter(|_| seeks) else {
@@ -531,7 +530,7 @@ impl<'a> Lower<'_, 'a> {
         self.found_at(codes::CONSTANT_CONDITION, first, message, help.to_owned());
     }
 
-    /// A function written as text, where only builtins are called.
+    /// Reports a function written as text, where only builtins are callable.
     fn lint_callback(&mut self, object: &Ir<'a>, name: &[u8], args: &[Ir<'a>]) {
         let Some(first) = args.first() else {
             return;
@@ -565,7 +564,7 @@ impl<'a> Lower<'_, 'a> {
     }
 }
 
-/// Whether a text is a number, as it is read in calculations.
+/// Whether arithmetic reads a text as a number.
 pub(super) fn is_number(text: &str) -> bool {
     let text = text.trim();
     let digits = ["0x", "0X", "0b", "0B", "0o", "0O"];

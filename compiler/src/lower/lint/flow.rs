@@ -1,44 +1,44 @@
-//! Data flow: variables that are read before anything binds them, values that are
-//! overwritten unread, constants that are set again, results that nobody returns.
+//! Data-flow rules: use before definition, dead stores, constants that are set again, and
+//! results that no step returns.
 
 use super::{Finding, Lower};
 use crate::vars::{VarId, VarMap};
 use a99_core::diag::{codes, excerpt};
 use a99_core::json::{Kind, NodeId};
 
-/// Who binds a variable.
+/// The kind of binding that a step makes.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(in crate::lower) enum Writer {
-    /// A step that surely gives it a value that means something.
+    /// A step that surely binds a meaningful value.
     Value,
-    /// The value that a variable has at first: `0`, `""`, `null`, `[]`.
+    /// An initial value: `0`, `""`, `null`, `[]`.
     Start,
     /// A step whose value may be `undefined`, which binds nothing.
     Maybe,
 }
 
-/// A value that nothing has read yet.
+/// A value that no step has read yet.
 struct Unread {
     node: NodeId,
     region: u32,
     writer: Writer,
 }
 
-/// What the pass knows of the order of steps.
+/// Data-flow state in the order of the steps.
 #[derive(Default)]
 pub(in crate::lower) struct Flow {
-    /// The bodies around the present step, innermost last.
+    /// The enclosing bodies, innermost last.
     open: Vec<u32>,
-    /// The body around each body, and whether it is one of a `try`.
+    /// The parent of each body.
     around: Vec<Option<u32>>,
-    /// Bodies of `try` around the present step.
+    /// Number of enclosing bodies of `try`.
     pub(super) tries: u32,
     unread: VarMap<Unread>,
-    /// Which variables are used.
+    /// The variables that are used.
     pub(super) usage: super::unused::Usage,
-    /// What variables hold.
+    /// The kinds of values in variables.
     pub(super) holding: super::holds::Holding,
-    /// Constants, and the bodies in which they were made.
+    /// Constants, and the bodies that define them.
     constants: VarMap<u32>,
 }
 
@@ -47,20 +47,18 @@ impl Flow {
         self.open.last().copied().unwrap_or(u32::MAX)
     }
 
-    /// The literal that a variable surely holds, also where steps after this place of a
-    /// loop bind it.
+    /// The literal that a variable surely holds, also where later steps of the loop bind it.
     pub(super) fn literal(&self, id: VarId, in_loop: bool) -> Option<NodeId> {
         let (node, region) = self.holding.literal(id, in_loop)?;
         self.is_around(region, self.here()).then_some(node)
     }
 
-    /// Whether the value of a variable was not read yet.
+    /// Whether the value of a variable is still unread.
     pub(super) fn is_unread(&self, id: VarId) -> bool {
         self.unread.get(id).is_some()
     }
 
-    /// Whether what happens in `region` happens on the way to the present place,
-    /// or the present place is on the way out of it.
+    /// Whether `outer` is the body `region` or encloses it.
     pub(super) fn is_around(&self, outer: u32, region: u32) -> bool {
         let mut at = Some(region);
         while let Some(region) = at {
@@ -74,7 +72,7 @@ impl Flow {
 }
 
 impl<'a> Lower<'_, 'a> {
-    /// A body of steps begins.
+    /// Enters a body of steps.
     pub(in crate::lower) fn lint_open_body(&mut self) {
         if let Some(lint) = &mut self.s.lint {
             let flow = &mut lint.flow;
@@ -84,28 +82,29 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// It ends.
+    /// Leaves it.
     pub(in crate::lower) fn lint_close_body(&mut self) {
         if let Some(lint) = &mut self.s.lint {
             lint.flow.open.pop();
         }
     }
 
-    /// A body begins or ends whose steps may be left at any place.
+    /// Enters (+1) or leaves (-1) a body that control may leave at any step.
     pub(in crate::lower) fn lint_try(&mut self, by: i32) {
         if let Some(lint) = &mut self.s.lint {
             lint.flow.tries = lint.flow.tries.saturating_add_signed(by);
         }
     }
 
-    /// A function is done: its variables are gone.
+    /// Resets the state at the end of a function, whose variables go out of scope.
     pub(super) fn forget_flow(&mut self) {
         if let Some(lint) = &mut self.s.lint {
             lint.flow = Flow::default();
         }
     }
 
-    /// A variable of the innermost scope was bound, by the text at `node`.
+    /// Records that the text at `node` binds a variable of the innermost scope, and reports a dead
+    /// store.
     pub(in crate::lower) fn lint_wrote(&mut self, name: &[u8], node: NodeId, writer: Writer) {
         if !self.lints() {
             return;
@@ -115,15 +114,15 @@ impl<'a> Lower<'_, 'a> {
         };
         self.vars.set_maybe(id);
         self.lint_lost_name(id, name, node);
-        // A source has no names for what its statements drop.
+        // A source has no names for values that its statements drop.
         let is_made = name == b"_" || self.is_source() && name.starts_with(b"_");
         let Some(lint) = &mut self.s.lint else { return };
-        // In a `try` a step may be there to fail.
+        // In a `try`, a step may exist only to fail.
         if lint.flow.tries == 0 {
             lint.flow.usage.wrote(id, node);
         }
         let region = lint.flow.here();
-        // In a loop another turn may read it, in a `try` the handler.
+        // In a loop the next iteration may read it, in a `try` the handler.
         let straight = lint.whiles == 0 && lint.flow.tries == 0;
         let next = Unread {
             node,
@@ -154,7 +153,7 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// How a literal binds a variable.
+    /// The kind of binding that a literal makes.
     pub(in crate::lower) fn lint_writer(&self, value: Option<NodeId>) -> Writer {
         let doc = self.s.doc;
         match value.map(|node| doc.kind(node)) {
@@ -171,8 +170,7 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// Whether a node gives an empty list or object, or a literal that a variable
-    /// has at first.
+    /// Whether a node is an empty list or object, or a typical initial literal.
     fn is_empty_node(&self, node: NodeId) -> bool {
         let doc = self.s.doc;
         let tag = doc.get(node, "$expr").and_then(|tag| doc.str(tag));
@@ -187,7 +185,7 @@ impl<'a> Lower<'_, 'a> {
         parts.is_none_or(|parts| doc.is_empty(parts))
     }
 
-    /// A variable is read.
+    /// Records a read of a variable.
     pub(in crate::lower) fn lint_read(&mut self, chain: &[VarId]) {
         let Some(lint) = &mut self.s.lint else { return };
         lint.flow.usage.reads(chain);
@@ -199,7 +197,7 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// Every variable may be read.
+    /// Records that every variable may be read.
     pub(in crate::lower) fn lint_read_all(&mut self) {
         if let Some(lint) = &mut self.s.lint {
             lint.flow.usage.reads_all();
@@ -209,7 +207,7 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// A constant was made.
+    /// Records the definition of a constant.
     pub(in crate::lower) fn lint_constant(&mut self, id: VarId) {
         if let Some(lint) = &mut self.s.lint {
             let region = lint.flow.here();
@@ -217,7 +215,7 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// A name is about to be bound: is it surely a constant?
+    /// Reports a binding of a name that is surely a constant.
     pub(in crate::lower) fn lint_may_bind(&mut self, name: &[u8], node: NodeId) {
         let Some(lint) = &self.s.lint else { return };
         if lint.flow.constants.is_empty() {
@@ -239,7 +237,7 @@ impl<'a> Lower<'_, 'a> {
         self.found(finding.offending(&shown).help(help));
     }
 
-    /// A constant is about to be made of a name that is surely bound.
+    /// Reports a constant whose name is surely bound already.
     pub(in crate::lower) fn lint_not_free(&mut self, name: &[u8], node: NodeId) {
         if !self.lints()
             || !self
@@ -260,13 +258,13 @@ impl<'a> Lower<'_, 'a> {
         self.found(finding.offending(&shown).help(help));
     }
 
-    /// Whether a name is bound by later steps only. In a loop those may have run.
+    /// Whether only later steps bind a name. In a loop they may have run.
     pub(super) fn is_later(&self, name: &[u8]) -> bool {
         let lint = self.s.lint.as_ref();
         lint.is_some_and(|lint| lint.whiles == 0) && self.vars.is_only_later(name)
     }
 
-    /// A name that only later steps bind is read here, where it means `what`.
+    /// Reports a read of a name that only later steps bind; here it means `what`.
     pub(super) fn found_later(
         &mut self,
         node: NodeId,
@@ -286,7 +284,7 @@ impl<'a> Lower<'_, 'a> {
         self.found(finding.inner(inner).offending(name).help(help));
     }
 
-    /// The program returns: does any of its steps say what?
+    /// Reports a program that returns nothing: neither a schema nor a value.
     pub(in crate::lower) fn lint_no_result(&mut self) {
         if !self.lints() || !self.s.options.outer.is_empty() || self.s.diags.has_errors() {
             return;
@@ -319,7 +317,7 @@ impl<'a> Lower<'_, 'a> {
             let finding = Finding::new(codes::NO_RESULT, *step, text);
             return self.found(finding.offending("return").help(help));
         }
-        // What a program does to the world may be all that it is for.
+        // A program may run for its side effects alone.
         if self.is_pure(steps) {
             let text = "no step returns anything, and none does anything else";
             let finding = Finding::new(codes::NO_RESULT, steps, text);

@@ -1,4 +1,4 @@
-//! Forms: what single atoms take of a text or an object that is written in the program.
+//! Rules for single atoms: texts and objects in the program that the atom interprets.
 
 use super::holds::Holds;
 use super::inputs::is_path;
@@ -6,7 +6,7 @@ use super::{Finding, Lower};
 use a99_core::diag::{codes, excerpt};
 use a99_core::json::{Kind, NodeId};
 
-/// Members that others give the vector of a document.
+/// Names of other stores for a document's vector.
 const VECTORS: &[&str] = &[
     "vector",
     "vec",
@@ -16,7 +16,7 @@ const VECTORS: &[&str] = &[
     "emb",
 ];
 
-/// Members of queries of other stores, and what they are here.
+/// Query members of other stores, and their equivalents here.
 const QUERIES: &[(&[&str], &str)] = &[
     (
         &["from", "table", "collectionName", "index", "store", "into"],
@@ -48,11 +48,11 @@ const QUERIES: &[(&[&str], &str)] = &[
     ),
 ];
 
-/// The members of a query.
+/// Valid members of a query.
 const QUERY: &[&str] = &["collection", "where", "orderBy", "limit", "cursor"];
 
 impl<'a> Lower<'_, 'a> {
-    /// A text or an object that the atom cannot use.
+    /// Reports a text or an object that the atom cannot use.
     pub(super) fn lint_forms(&mut self, step: NodeId, op: &str) {
         match op {
             "split" => self.lint_separator(step),
@@ -78,7 +78,7 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// The text of an input that names no variable.
+    /// The text of an input that does not name a variable.
     pub(super) fn plain(&self, step: NodeId, key: &str) -> Option<(NodeId, String)> {
         let doc = self.s.doc;
         let node = doc.get(step, key)?;
@@ -174,7 +174,7 @@ impl<'a> Lower<'_, 'a> {
                 self.found(finding.offending(&shown).help(help));
                 continue;
             }
-            // Of a query that has nothing of ours, the store may be another.
+            // A query without a known member may be for another store.
             let Some((_, name)) = meant.filter(|row| !known(&row.1)) else {
                 continue;
             };
@@ -211,7 +211,7 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// A text is digested as it is written.
+    /// Reports a text that `hash` digests as written, where a variable or argument is meant.
     fn lint_digested(&mut self, step: NodeId) {
         let doc = self.s.doc;
         let Some(node) = doc.get(step, "value") else {
@@ -238,7 +238,7 @@ impl<'a> Lower<'_, 'a> {
         self.found(finding.offending(&text).help(help));
     }
 
-    /// A body, where the method sends none.
+    /// Reports a request body for a method that sends none.
     fn lint_request_body(&mut self, step: NodeId) {
         let doc = self.s.doc;
         let given = |key: &str| doc.get(step, key).filter(|n| doc.kind(*n) != Kind::Null);
@@ -261,7 +261,7 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// `a.b` as a key is one name with a dot in it.
+    /// Reports `a.b` as a key, which is one name with a dot in it.
     fn lint_member_key(&mut self, step: NodeId, op: &str) {
         if self.lint_item_key(step) {
             return;
@@ -285,7 +285,7 @@ impl<'a> Lower<'_, 'a> {
         self.found(finding.offending(&key).help(help));
     }
 
-    /// The number of an item that no list has. Tells whether it is one.
+    /// Reports an item number that no list has; returns whether it did.
     fn lint_item_key(&mut self, step: NodeId) -> bool {
         let doc = self.s.doc;
         let (Some(object), Some(node)) = (doc.get(step, "object"), doc.get(step, "key")) else {
@@ -331,7 +331,7 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// A number as text, to which others are joined.
+    /// Reports a number as a text, which others are concatenated to.
     fn lint_initial(&mut self, step: NodeId) {
         let doc = self.s.doc;
         let Some(node) = doc.get(step, "initial") else {
@@ -352,7 +352,7 @@ impl<'a> Lower<'_, 'a> {
         self.found(finding.offending(&text).help(help));
     }
 
-    /// Inputs that another form of the result asks for.
+    /// Reports inputs that need another `format` of the result.
     fn lint_random(&mut self, step: NodeId) {
         let doc = self.s.doc;
         let format = doc.get(step, "format").and_then(|n| super::text_of(doc, n));
@@ -383,7 +383,7 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// Names that are exported, and are none.
+    /// Reports exported names that no variable has.
     fn lint_exports(&mut self, step: NodeId) {
         let doc = self.s.doc;
         let Some(keys) = doc.get(step, "keys") else {
@@ -413,7 +413,7 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// The variables of `varsLet` in one of its keys.
+    /// Reports the variables of `varsLet` nested in one of its keys.
     fn lint_let(&mut self, step: NodeId) {
         let doc = self.s.doc;
         let own = |key: &[u8]| !matches!(key, b"op" | b"result" | b"resultConst");

@@ -1,4 +1,4 @@
-//! What expressions give.
+//! Type inference: the kinds of values that expressions produce.
 
 use super::Lower;
 use super::holds::{Holds, Items, Members};
@@ -9,7 +9,7 @@ use a99_core::json::{Document, Kind, NodeId};
 use a99_core::sig::{AtomSig, Form};
 use a99_core::text::wtf8_to_string_lossy;
 
-/// Members of what services of models answer, which `llmPredict` gives the text of.
+/// Members of model services' answers; `llmPredict` returns only their text.
 #[rustfmt::skip]
 pub(super) const OF_SERVICE: &[&str] = &[
     "content", "text", "message", "choices", "completion", "completions", "output", "response",
@@ -18,7 +18,7 @@ pub(super) const OF_SERVICE: &[&str] = &[
 ];
 
 impl Members {
-    /// The members of what an atom gives.
+    /// The members of an atom's result.
     pub(super) fn named(self) -> Option<&'static [&'static str]> {
         Some(match self {
             Members::Answer => &["value", "error"],
@@ -53,7 +53,7 @@ impl Members {
         })
     }
 
-    /// What such a member is.
+    /// The kind of such a member.
     pub(super) fn held(self, name: &str) -> Holds {
         match (self, name) {
             (
@@ -85,7 +85,7 @@ impl Members {
 }
 
 impl Holds {
-    /// What a function or method gives, by its row.
+    /// The result kind of a function or method, by its row.
     fn of_builtin(gives: Gives) -> Holds {
         match gives {
             Gives::Number | Gives::Index => Holds::Number,
@@ -104,7 +104,7 @@ impl Holds {
 }
 
 impl Lower<'_, '_> {
-    /// The members that a value has.
+    /// The known members of a value.
     pub(super) fn members_of(&self, holds: Holds) -> Vec<String> {
         let doc = self.s.doc;
         let of = |node: Option<NodeId>| {
@@ -131,7 +131,7 @@ impl Lower<'_, '_> {
 }
 
 impl<'a> Lower<'_, 'a> {
-    /// What a step of this op gives its `result`.
+    /// The kind of the `result` of a step with this op.
     pub(super) fn holds_of_call(&self, step: NodeId, op: &str, sig: Option<&AtomSig>) -> Holds {
         let doc = self.s.doc;
         let given = |key: &str| doc.get(step, key).and_then(|n| super::text_of(doc, n));
@@ -203,7 +203,7 @@ impl<'a> Lower<'_, 'a> {
         sig.map_or(Holds::Any, |sig| Holds::of_kinds(sig.gives.kinds))
     }
 
-    /// What an expression gives.
+    /// The kind of an expression.
     pub(super) fn holds_of(&self, ir: &Ir<'a>, depth: u32) -> Holds {
         let Some(depth) = depth.checked_sub(1) else {
             return Holds::Any;
@@ -268,7 +268,7 @@ impl<'a> Lower<'_, 'a> {
             let ns = wtf8_to_string_lossy(ns);
             return Holds::of_builtin(builtins::function_gives(&ns, name));
         }
-        // Called on a set, some that give a list of a list give a set.
+        // On a set, some methods that return a list for a list return a set.
         let of_sets = |row: &Method| {
             row.on.len() > 1 && row.on.contains(&Receiver::Set) && row.gives.is_list()
         };
@@ -276,7 +276,7 @@ impl<'a> Lower<'_, 'a> {
         row.map_or(Holds::Any, |row| Holds::of_builtin(row.gives))
     }
 
-    /// A name in an expression: the step's `vars` and its item come first.
+    /// The kind of a name in an expression: the step's `vars` and its item come first.
     fn holds_of_ident(&self, ir: &Ir<'a>, name: &[u8]) -> Holds {
         let doc = self.s.doc;
         let step = doc.parent(ir.at.node).filter(|_| ir.at.inner.is_some());
@@ -310,7 +310,7 @@ impl<'a> Lower<'_, 'a> {
     }
 }
 
-/// A text of the source.
+/// The kind of a text in the source.
 pub(super) fn of_text(text: &[u8]) -> Holds {
     let number = str::from_utf8(text).is_ok_and(super::exprs::is_number);
     match number {
@@ -319,7 +319,7 @@ pub(super) fn of_text(text: &[u8]) -> Holds {
     }
 }
 
-/// What a schema says of a value.
+/// The kind that a schema declares.
 pub(super) fn of_schema(doc: &Document, schema: NodeId) -> Holds {
     let kind = doc.get(schema, "type").and_then(|n| doc.str(n));
     if matches!(kind, None | Some(b"string")) && lists_texts(doc, schema) {
@@ -346,7 +346,7 @@ pub(super) fn of_schema(doc: &Document, schema: NodeId) -> Holds {
     }
 }
 
-/// Whether a schema lists the values that there are, all of them texts.
+/// Whether a schema's `enum` lists texts only.
 fn lists_texts(doc: &Document, schema: NodeId) -> bool {
     let values = doc.get(schema, "enum");
     let values = values.filter(|values| doc.kind(*values) == Kind::Array && !doc.is_empty(*values));

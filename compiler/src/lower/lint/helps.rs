@@ -1,4 +1,4 @@
-//! Helps: what to write where a value is of another kind, or has no such member or method.
+//! Help texts for values of the wrong kind, and for unknown members and methods.
 
 use super::Lower;
 use super::holds::{Holds, Items, Members};
@@ -9,7 +9,7 @@ use a99_core::json::NodeId;
 use a99_core::sig::{AtomInput, JsonKinds};
 
 impl Lower<'_, '_> {
-    /// For a name or path that holds what the input does not take.
+    /// Help for a name or path whose value the input does not accept.
     pub(super) fn help_for_held(
         &self,
         op: &str,
@@ -97,7 +97,7 @@ impl Lower<'_, '_> {
         }
     }
 
-    /// For a member that a value lacks, by what it is called.
+    /// Help for a member that a value lacks, by its name.
     pub(super) fn help_for_member(&mut self, object: &str, holds: Holds, name: &str) -> String {
         let names = self.members_of(holds);
         let near = self.s.nearest(name, names.iter().map(String::as_str));
@@ -248,7 +248,7 @@ impl Lower<'_, '_> {
         }
     }
 
-    /// For a method that a value of this kind lacks.
+    /// Help for a method that a value of this kind lacks.
     pub(super) fn help_for_receiver(
         &self,
         holds: Holds,

@@ -1,5 +1,4 @@
-//! What variables hold: the kind of value that the steps before give a name, as
-//! far as those steps say it.
+//! Kinds of values in variables, as far as the earlier steps determine them.
 
 use super::gives::{of_schema, of_text};
 use super::origins::Origin;
@@ -10,19 +9,19 @@ use a99_core::builtins::{self, Receiver};
 use a99_core::json::{Kind, NodeId};
 use a99_core::sig::{Form, JsonKinds};
 
-/// So deep an expression is looked into for what it gives.
+/// Depth to which an expression is analysed for its kind.
 const MAX_DEPTH: u32 = 4;
 
-/// The kind of value that a name, an expression or an argument has.
+/// The kind of a value: of a name, an expression or an argument.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(in crate::lower) enum Holds {
-    /// Nothing is known.
+    /// Unknown.
     Any,
     Bool,
     Number,
-    /// A text that a step made, which may be a number's.
+    /// A text that a step made, possibly a numeric one.
     Made,
-    /// A text that is written in the program and no number, or declared.
+    /// A declared text, or one written in the program that is not a number.
     Text,
     /// One of the texts that a schema's `enum` lists.
     OneOf(NodeId),
@@ -30,42 +29,42 @@ pub(in crate::lower) enum Holds {
     Object(Members),
     Set,
     Date,
-    /// What a model answered: a text, unless the host's model gives data.
+    /// A model's answer: a text, unless the host's model returns data.
     Answered,
 }
 
-/// What the items of a list are.
+/// The kind of a list's items.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(in crate::lower) enum Items {
     Unknown,
-    /// A schema for each.
+    /// Each item has this schema.
     Schema(NodeId),
     /// Answers of `callAll`.
     Answers,
     /// Matches of a regular expression.
     Matches,
-    /// Objects whose members nobody says.
+    /// Objects with unknown members.
     Objects,
     Texts,
-    /// Calls of tools that a model asks for.
+    /// Tool calls that a model requests.
     Calls,
 }
 
-/// Which members an object has.
+/// The members of an object.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(in crate::lower) enum Members {
     Unknown,
-    /// Those that are written in the program.
+    /// Members written in the program.
     Written(NodeId),
-    /// Those of a schema's `properties`.
+    /// Members of a schema's `properties`.
     Schema(NodeId),
     /// `value` or `error`, of a call that `callAll` made.
     Answer,
     /// An answer of `httpFetch`, with its status.
     Response,
-    /// What `regexFind` found.
+    /// A match of `regexFind`.
     Match,
-    /// What a command gave.
+    /// The output of a command.
     Output,
     /// A page of keys.
     Page,
@@ -75,42 +74,42 @@ pub(in crate::lower) enum Members {
     Loop,
     /// An answer of `llmChat`.
     Chat,
-    /// A call of a tool that it asks for.
+    /// A tool call that the answer requests.
     Call,
     /// The tokens that an answer took.
     Usage,
-    /// Who an agent is.
+    /// The identity of an agent.
     Identity,
-    /// What a statement changed.
+    /// The changes of a statement.
     Changes,
 }
 
-/// What is known of a variable.
+/// Facts about a variable.
 struct Known {
     holds: Holds,
-    /// The body in which it was bound first.
+    /// The body that binds it first.
     region: u32,
-    /// What the last step gave it, and the body of that.
+    /// The kind that the last step binds, and its body.
     last: (Holds, u32),
 }
 
-/// What is known of the variables of a function.
+/// Facts about the variables of a function.
 #[derive(Default)]
 pub(super) struct Holding {
     known: VarMap<Known>,
-    /// Steps that bind a variable and were not looked at yet.
+    /// Steps that bind a variable and were not visited yet.
     pending: VarMap<u32>,
-    /// The literals that variables were bound to last, and the bodies where.
+    /// The literals last bound to variables, and the bodies of these bindings.
     literals: VarMap<(NodeId, u32)>,
-    /// The atoms that gave variables their last value, and of a length whose it is.
+    /// The atoms that produced the last values of variables, and for a length, its list.
     pub(super) origins: VarMap<(Origin, Option<NodeId>)>,
-    /// The last expression, and what it gives.
+    /// The last expression and its kind.
     given: Option<(NodeId, Holds)>,
 }
 
 impl Holding {
-    /// The literal that a variable was bound to last, and the body where; none if a
-    /// later step may have bound it in the turn before.
+    /// The literal last bound to a variable, and the body of the binding. `None` if a later step
+    /// may have bound the variable in the previous iteration.
     pub(super) fn literal(&self, id: VarId, in_loop: bool) -> Option<(NodeId, u32)> {
         let waits = self.pending.get(id).is_some_and(|writes| *writes > 0);
         self.literals
@@ -119,7 +118,7 @@ impl Holding {
             .filter(|_| !(waits && in_loop))
     }
 
-    /// The atom that gave a variable its last value, if a later step cannot have.
+    /// The atom that produced a variable's last value, unless a later step may have bound it.
     pub(super) fn origin(&self, id: VarId, in_loop: bool) -> Option<(Origin, Option<NodeId>)> {
         let waits = self.pending.get(id).is_some_and(|writes| *writes > 0);
         self.origins
@@ -128,7 +127,7 @@ impl Holding {
             .filter(|_| !(waits && in_loop))
     }
 
-    /// So many steps bind a variable that were not looked at yet.
+    /// Steps that bind a variable and were not visited yet.
     pub(super) fn writes(&self, id: VarId) -> Option<u32> {
         self.pending.get(id).copied()
     }
@@ -144,7 +143,7 @@ impl Holds {
         Holds::Object(Members::Round)
     }
 
-    /// What holds of both.
+    /// The kind that covers both.
     pub(super) fn or(self, other: Holds) -> Holds {
         match (self, other) {
             (a, b) if a == b => a,
@@ -155,7 +154,7 @@ impl Holds {
         }
     }
 
-    /// The kind in words.
+    /// The kind in words, for messages.
     pub(super) fn words(self) -> &'static str {
         match self {
             Holds::Any => "a value",
@@ -185,7 +184,7 @@ impl Holds {
         }
     }
 
-    /// A value of these kinds, if they are one.
+    /// The kind for these JSON kinds, if it is one.
     pub(super) fn of_kinds(kinds: JsonKinds) -> Holds {
         match kinds {
             JsonKinds::BOOLEAN => Holds::Bool,
@@ -197,7 +196,7 @@ impl Holds {
         }
     }
 
-    /// As a kind of JSON, if it is one.
+    /// The JSON kind, if there is one.
     pub(super) fn kind(self) -> Option<JsonKinds> {
         Some(match self {
             Holds::Any | Holds::Answered => return None,
@@ -234,14 +233,14 @@ impl<'a> Lower<'_, 'a> {
         self.s.lint.as_mut().map(|lint| &mut lint.flow.holding)
     }
 
-    /// So many steps of its scope bind a variable.
+    /// Records how many steps of its scope bind a variable.
     pub(in crate::lower) fn lint_expect_writes(&mut self, id: VarId, writes: u32) {
         if let Some(holding) = self.holding() {
             holding.pending.insert(id, writes);
         }
     }
 
-    /// A name of the innermost scope was bound to a value of this kind.
+    /// Records the kind bound to a name of the innermost scope.
     pub(in crate::lower) fn lint_holds(&mut self, name: &[u8], holds: Holds) {
         let Some(region) = self.s.lint.as_ref().map(|lint| lint.flow.here()) else {
             return;
@@ -266,7 +265,7 @@ impl<'a> Lower<'_, 'a> {
         known.last = (holds, region);
     }
 
-    /// The same for what stands in a value position.
+    /// Records the kind bound from a value position.
     pub(in crate::lower) fn lint_holds_value(&mut self, name: &[u8], value: Option<NodeId>) {
         if self.lints() {
             let holds = value.map_or(Holds::Any, |value| self.holds_of_value(value));
@@ -282,7 +281,7 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// Whether a value is what is written.
+    /// Whether a value evaluates to itself.
     fn is_literal(&self, value: NodeId) -> bool {
         match self.s.doc.kind(value) {
             Kind::String(text) => self.is_plain_text(text),
@@ -301,7 +300,7 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// The same for the `result` of a step, whose name stands at `node`.
+    /// Records the kind of a step's `result`, whose name is at `node`.
     pub(in crate::lower) fn lint_bound_result(
         &mut self,
         step: NodeId,
@@ -318,8 +317,8 @@ impl<'a> Lower<'_, 'a> {
         let name_of_op = str::from_utf8(op).unwrap_or_default();
         let sig = self.s.signature(name_of_op);
         let holds = self.holds_of_call(step, name_of_op, sig);
-        // A pure atom has a value, but for what reads a text that may hold none, and so has
-        // a formula of which something is known.
+        // A pure atom has a value, except for one that parses a text that may contain none; so has
+        // a formula whose kind is known.
         let has_value = sig.is_some_and(|sig| match sig.form {
             None => sig.effect.is_local() && op != b"jsonParse",
             Some(form) => form == Form::MathCalc && holds != Holds::Any,
@@ -333,7 +332,7 @@ impl<'a> Lower<'_, 'a> {
         self.lint_wrote(name, node, writer);
     }
 
-    /// The same for the accumulator of a step: in the first turn it is its `initial`.
+    /// Records the kind of an accumulator: `initial` in the first iteration.
     pub(in crate::lower) fn lint_holds_initial(&mut self, name: &[u8], step: NodeId) {
         if !self.lints() {
             return;
@@ -348,7 +347,7 @@ impl<'a> Lower<'_, 'a> {
         self.lint_holds(name, holds);
     }
 
-    /// The same for an argument.
+    /// Records the kind of a name bound to an argument.
     pub(in crate::lower) fn lint_holds_argument(&mut self, name: &[u8], path: &[u8]) {
         if self.lints() {
             let holds = self.holds_of_argument(path);
@@ -356,7 +355,7 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// The same for the item of a loop.
+    /// Records the kind of a loop's item.
     pub(in crate::lower) fn lint_holds_item(&mut self, name: &[u8], step: NodeId) {
         if self.lints() {
             let holds = self.holds_of_item(step);
@@ -372,7 +371,7 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// What an item of a list is.
+    /// The kind of one item of a list.
     pub(super) fn item_held(&self, items: Items) -> Holds {
         match items {
             Items::Unknown => Holds::Any,
@@ -385,7 +384,7 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// What the last expression gives, if it stands there.
+    /// The kind of the last expression, if it is at this node.
     pub(super) fn given(&self, node: NodeId) -> Holds {
         let lint = self.s.lint.as_ref();
         let given = lint.and_then(|lint| lint.flow.holding.given);
@@ -394,7 +393,7 @@ impl<'a> Lower<'_, 'a> {
             .map_or(Holds::Any, |given| given.1)
     }
 
-    /// Keeps what an expression gives.
+    /// Stores the kind of an expression.
     pub(super) fn lint_given(&mut self, root: &Ir<'a>) {
         let holds = self.holds_of(root, MAX_DEPTH);
         if let Some(holding) = self.holding() {
@@ -402,7 +401,7 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// What stands in a value position.
+    /// The kind of a node in a value position.
     pub(super) fn holds_of_value(&self, node: NodeId) -> Holds {
         let doc = self.s.doc;
         match doc.kind(node) {
@@ -424,7 +423,7 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// The members of a literal, as far as steps do not change them.
+    /// The members of a literal, unless steps may change members.
     fn written_members(&self, node: NodeId) -> Members {
         match self.s.facts.sets_members {
             true => Members::Unknown,
@@ -432,7 +431,7 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// A member of a literal, which is data.
+    /// The kind of a member of a literal, which is data.
     pub(super) fn holds_of_literal(&self, node: NodeId) -> Holds {
         match self.s.doc.kind(node) {
             Kind::String(text) if !self.s.deep_names => of_text(text),
@@ -445,7 +444,7 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// What a text in a value position finds; none if it stands for itself.
+    /// The kind that a text in a value position resolves to; `None` if it stands for itself.
     pub(super) fn holds_of_path(&self, text: &[u8]) -> Option<Holds> {
         if let Some(path) = text.strip_prefix(b"args.") {
             return Some(self.holds_of_argument(path));
@@ -467,7 +466,7 @@ impl<'a> Lower<'_, 'a> {
         Some(holds)
     }
 
-    /// An argument, by what `inputSchema` says.
+    /// The kind of an argument, as `inputSchema` declares it.
     pub(super) fn holds_of_argument(&self, path: &[u8]) -> Holds {
         let doc = self.s.doc;
         let shown = Self::shown(path);
@@ -485,12 +484,12 @@ impl<'a> Lower<'_, 'a> {
         holds
     }
 
-    /// A variable, by the steps that bind it.
+    /// The kind of a variable, by the steps that bind it.
     pub(super) fn holds_of_name(&self, name: &[u8]) -> Holds {
         self.holds_of_vars(self.vars.of_name(name))
     }
 
-    /// The variables of a name, innermost last.
+    /// The kind of the variables of a name, innermost last.
     pub(super) fn holds_of_vars(&self, ids: &[VarId]) -> Holds {
         let Some(lint) = &self.s.lint else {
             return Holds::Any;
@@ -503,7 +502,7 @@ impl<'a> Lower<'_, 'a> {
             let holding = &lint.flow.holding;
             let waits = holding.pending.get(id).is_some_and(|writes| *writes > 0);
             let Some(known) = holding.known.get(id) else {
-                // A turn before may have bound it.
+                // The previous iteration may have bound it.
                 if self.vars.is_bound(id) || waits && lint.whiles > 0 {
                     return Holds::Any;
                 }
@@ -512,7 +511,7 @@ impl<'a> Lower<'_, 'a> {
             if waits && lint.whiles > 0 {
                 return Holds::Any;
             }
-            // A step on the way to this place was the last.
+            // A step on the way to this place bound it last.
             let is_last = lint.flow.is_around(known.last.1, lint.flow.here());
             let known_holds = match is_last && found.is_none() {
                 true => known.last.0,
@@ -528,7 +527,7 @@ impl<'a> Lower<'_, 'a> {
         Holds::Any
     }
 
-    /// A member of a value; none if it has no such member.
+    /// The kind of a member of a value; `None` if the value has no such member.
     pub(super) fn member_held(&self, holds: Holds, name: &str) -> Option<Holds> {
         let doc = self.s.doc;
         Some(match holds {
@@ -552,7 +551,7 @@ impl<'a> Lower<'_, 'a> {
             }
             Holds::List(items) if is_index(name) => self.item_held(items),
             Holds::Text | Holds::OneOf(_) | Holds::Made if is_index(name) => Holds::Made,
-            // Of an error that was caught it is the text.
+            // A caught error is its text, so is its `message`.
             Holds::Made if name == "message" => Holds::Made,
             _ => {
                 let receiver = holds.receiver()?;

@@ -1,11 +1,11 @@
-//! Holes: names between the signs of a template language, alone in a text.
+//! Rules for template holes: names between the delimiters of a template language.
 
 use super::code_text::{Looks, first_name, is_known_path};
 use super::{Finding, Lower};
 use a99_core::diag::{codes, excerpt};
 use a99_core::json::NodeId;
 
-/// What a name or a path between the signs of a hole names.
+/// Classifies the content of a hole: a name or a path.
 pub(super) fn reference(inner: &str, knows: &impl Fn(&str) -> bool) -> Option<Looks> {
     const ARGUMENTS: &[&str] = &[
         "args.",
@@ -31,7 +31,7 @@ pub(super) fn reference(inner: &str, knows: &impl Fn(&str) -> bool) -> Option<Lo
     is_known_path(inner, knows).then(|| Looks::Reference(inner.to_owned()))
 }
 
-/// A text that is a hole with one name, and nothing beside it.
+/// Classifies a text that consists of one hole.
 pub(super) fn only_hole(text: &str, knows: &impl Fn(&str) -> bool) -> Option<Looks> {
     let text = text.trim().trim_start_matches('=').trim();
     let holes = [("{{", "}}"), ("${", "}"), ("{{{", "}}}")];
@@ -41,7 +41,7 @@ pub(super) fn only_hole(text: &str, knows: &impl Fn(&str) -> bool) -> Option<Loo
     reference(inner.next()?.trim(), knows)
 }
 
-/// A name or a path that is known, between single braces within a longer text.
+/// A known name or path between single braces within a longer text.
 fn single_hole<'t>(text: &'t str, knows: &impl Fn(&str) -> bool) -> Option<&'t str> {
     text.match_indices('{').find_map(|(at, _)| {
         let (before, after) = (&text[..at], &text[at + 1..]);
@@ -52,7 +52,7 @@ fn single_hole<'t>(text: &'t str, knows: &impl Fn(&str) -> bool) -> Option<&'t s
 }
 
 impl Lower<'_, '_> {
-    /// `Summarise: {text}`, as Python fills it in. Tells whether it is one.
+    /// Reports `Summarise: {text}`, Python's syntax for a hole; returns whether it did.
     pub(super) fn lint_single_hole(&mut self, node: NodeId, text: &str) -> bool {
         if !text.contains('{') || self.is_source() {
             return false;
@@ -61,7 +61,7 @@ impl Lower<'_, '_> {
         let Some(path) = single_hole(text, &knows) else {
             return false;
         };
-        // Who replaces the hole by a method names it once more.
+        // A program that replaces the hole by a method writes it twice.
         let hole = format!("{{{path}}}");
         if self.is_written_twice(&hole) {
             return false;
@@ -86,7 +86,7 @@ impl Lower<'_, '_> {
         true
     }
 
-    /// Whether a text of the program is this one, and no more.
+    /// Whether some text of the program consists of exactly this text.
     fn is_written_twice(&mut self, text: &str) -> bool {
         let doc = self.s.doc;
         if !self.spend_on(doc.root()) {

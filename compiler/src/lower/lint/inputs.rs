@@ -1,5 +1,5 @@
-//! Inputs: texts that are meant to be names, names that nothing can reach, values
-//! that an atom does not understand.
+//! Rules for inputs: texts that are meant as names, unreachable names, and values that an atom
+//! does not accept.
 
 use super::names::is_identifier;
 use super::{Finding, Lower};
@@ -9,7 +9,7 @@ use a99_core::json::{Document, Kind, Limits, NodeId};
 use a99_core::sig::{AtomInput, Form, JsonKinds};
 use a99_core::text::wtf8_to_string_lossy;
 
-/// Keys under which models put all inputs of a step.
+/// Keys under which models nest all inputs of a step.
 const WRAPPERS: &[&str] = &[
     "args",
     "arguments",
@@ -28,7 +28,7 @@ const WRAPPERS: &[&str] = &[
 ];
 
 impl<'a> Lower<'_, 'a> {
-    /// The text of an input that equals a name.
+    /// Reports the text of an input that equals a name bound later.
     pub(super) fn lint_later(
         &mut self,
         step: NodeId,
@@ -50,7 +50,7 @@ impl<'a> Lower<'_, 'a> {
         if matches!(op, "eq" | "neq") && &*input.name == "b" || bound_here == Some(root) {
             return;
         }
-        // A text may be meant where texts are wanted.
+        // A text may be meant where texts are accepted.
         let subject = input.subject;
         let wants_text = input.kinds.contains(JsonKinds::STRING);
         if wants_text && !subject && !input.kinds.contains(JsonKinds::ANY) {
@@ -61,8 +61,7 @@ impl<'a> Lower<'_, 'a> {
         self.found_later(node, None, &shown, "the text itself");
     }
 
-    /// A text that is no name, where the value of a variable is meant. Tells
-    /// whether it was one.
+    /// Reports a text where the value of a variable is meant; returns whether it did.
     pub(super) fn lint_subject(
         &mut self,
         step: NodeId,
@@ -141,7 +140,7 @@ impl<'a> Lower<'_, 'a> {
         false
     }
 
-    /// What to write in place of a text that is none of the kinds that an input takes.
+    /// Help for a text of a kind that the input does not accept.
     pub(super) fn help_for_text(&mut self, op: &str, input: &AtomInput, text: &str) -> String {
         if let Some(near) = self.nearest_variable(text) {
             return format!("did you mean `{near}`?");
@@ -206,7 +205,7 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// The members of `vars`, each a value position.
+    /// Reports members of `vars` whose texts are meant as names.
     pub(super) fn lint_vars(&mut self, op: &str, vars: NodeId) {
         let doc = self.s.doc;
         let step = doc.parent(vars);
@@ -231,7 +230,7 @@ impl<'a> Lower<'_, 'a> {
                 continue;
             }
             let shown = Self::shown(text);
-            // Numbers are calculated with: a text there is a name.
+            // Arithmetic uses numbers: a text there is meant as a name.
             let is_camel = op == "template"
                 && shown.starts_with(|c: char| c.is_ascii_lowercase())
                 && shown.contains(|c: char| c.is_ascii_uppercase());
@@ -250,7 +249,7 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// Holes of a template that are none.
+    /// Reports invalid holes of a template.
     pub(super) fn lint_holes(&mut self, node: NodeId, text: &[u8]) -> bool {
         if has_words_alone(text) {
             return false;
@@ -298,7 +297,7 @@ impl<'a> Lower<'_, 'a> {
             rest = more;
         }
         for (open, close) in [("${", "}"), ("{", "}"), ("<", ">"), ("%", "%")] {
-            // A look at the bytes is cheaper than a search.
+            // Checking for the byte is cheaper than a search.
             if !shown.as_bytes().contains(&open.as_bytes()[0]) {
                 continue;
             }
@@ -327,7 +326,7 @@ impl<'a> Lower<'_, 'a> {
         self.lint_syntax(node, &shown, &names)
     }
 
-    /// The names that a step gives its value and what it works with.
+    /// Reports invalid names for a step's result and its variables.
     pub(super) fn lint_result(
         &mut self,
         step: NodeId,
@@ -361,7 +360,7 @@ impl<'a> Lower<'_, 'a> {
             match doc.kind(node) {
                 Kind::String(name) => self.lint_name(node, key, name),
                 Kind::Null | Kind::Bool(false) if key == "result" => {}
-                // Calls without items have none.
+                // A call without items needs no name.
                 Kind::Null if matches!(form, Some(Form::CallAll | Form::ToolLoop)) => {}
                 _ if key == "result" || key == "as" => {
                     let message = format!("`{key}` is the name of a variable, a text");
@@ -374,7 +373,7 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// A name that a path or an expression cannot reach.
+    /// Reports a name that no path or expression can reach.
     pub(super) fn lint_name(&mut self, node: NodeId, key: &str, name: &[u8]) {
         if is_plain_name(name) {
             return;
@@ -431,7 +430,7 @@ impl<'a> Lower<'_, 'a> {
         } else {
             return;
         };
-        // `$` begins a name that expressions know.
+        // `$` begins a name that expressions can read.
         if shown.starts_with('$') && is_identifier(&shown[1..]) {
             return;
         }
@@ -439,7 +438,7 @@ impl<'a> Lower<'_, 'a> {
         self.found(finding.offending(&shown).help(help));
     }
 
-    /// All inputs of a step inside one of its keys. Tells which inputs those are.
+    /// Reports all inputs of a step nested under one key; returns their names.
     pub(super) fn lint_wrapped(
         &mut self,
         step: NodeId,
@@ -484,8 +483,8 @@ impl<'a> Lower<'_, 'a> {
     }
 }
 
-/// Whether nothing in a template looks like a hole but words between two braces, as in
-/// most: no sign of another language, and no brace of another number.
+/// Whether every hole of a template holds plain words between two braces, as in most templates:
+/// no delimiter of another language, and no other number of braces.
 fn has_words_alone(text: &[u8]) -> bool {
     let mut rest = text;
     while let Some((first, after)) = rest.split_first() {
@@ -508,7 +507,7 @@ fn has_words_alone(text: &[u8]) -> bool {
     true
 }
 
-/// A name with members.
+/// Whether a text is a path: a name with members.
 pub(super) fn is_path(text: &str) -> bool {
     let mut parts = text.split('.');
     let first = parts.next().is_some_and(is_identifier);
@@ -519,7 +518,7 @@ pub(super) fn is_path(text: &str) -> bool {
         })
 }
 
-/// Whether a text is a list or an object of JSON.
+/// Whether a text is a JSON list or object.
 pub(super) fn is_json_text(text: &str) -> bool {
     const LONGEST: usize = 4096;
     let text = text.trim();
@@ -530,8 +529,8 @@ pub(super) fn is_json_text(text: &str) -> bool {
     looks && text.len() <= LONGEST && Document::parse(text.as_bytes(), &Limits::default()).is_ok()
 }
 
-/// Whether a name is so plain that nothing is to be said of it, as most are: a small letter
-/// first, then letters, digits and `_`. No namespace begins with a small letter but one.
+/// Whether a name needs no further check, as most do: a lower-case letter, then letters, digits
+/// and `_`. Only one namespace begins with a lower-case letter.
 fn is_plain_name(name: &[u8]) -> bool {
     let begins = name.first().is_some_and(u8::is_ascii_lowercase);
     begins
@@ -545,12 +544,13 @@ fn hides_builtin(name: &str) -> bool {
     builtins::NAMESPACES.contains(&name) || hides_function(name)
 }
 
-/// Functions that are called without a namespace; an error or a filter may be called so.
+/// Whether a name hides a function without a namespace; an error or a filter may have such a
+/// name.
 fn hides_function(name: &str) -> bool {
     name != "Error" && name != "filter" && builtins::function("", name).is_some()
 }
 
-/// How a member is set, in place of a variable whose name is a path.
+/// Help for a variable whose name is a path: set a member.
 fn member_help(root: &str, shown: &str) -> String {
     let path = shown.replace('[', ".").replace(['\'', '"', ']'], "");
     let (object, key) = path.rsplit_once('.').unwrap_or((root, &path));
@@ -561,7 +561,7 @@ fn member_help(root: &str, shown: &str) -> String {
     )
 }
 
-/// Words that mean a value of JSON.
+/// Whether a text is a literal word of JSON.
 pub(super) fn is_word_of_json(text: &str) -> bool {
     matches!(text, "true" | "false" | "null")
 }

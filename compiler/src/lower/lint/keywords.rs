@@ -1,12 +1,12 @@
-//! Keywords of schemas: what others write for them, and what stands at a keyword
-//! that it does not take.
+//! Rules for schema keywords: synonyms from other libraries, and values that a keyword does not
+//! accept.
 
 use super::schema::type_for;
 use super::{Finding, Lower};
 use a99_core::diag::{codes, excerpt};
 use a99_core::json::{Kind, NodeId};
 
-/// What other libraries and people write for a keyword, or instead of one.
+/// Synonyms of keywords from other libraries.
 const SYNONYMS: &[(&[&str], &str)] = &[
     (
         &["min", "gte", "ge", "minValue", "min_value", "from", "lower"],
@@ -151,7 +151,7 @@ const SYNONYMS: &[(&[&str], &str)] = &[
     (&["prefixItems"], "write `items` as a list of schemas"),
 ];
 
-/// The keywords that schemas have here, and what each takes.
+/// The supported schema keywords, with the values that each accepts.
 const KEYWORDS: &[(&str, Takes)] = &[
     ("type", Takes::Type),
     ("properties", Takes::Other),
@@ -178,7 +178,7 @@ const KEYWORDS: &[(&str, Takes)] = &[
 /// Formats that are checked.
 const FORMATS: &[&str] = &["email", "uuid", "uri", "ipv4", "date-time", "emoji"];
 
-/// Formats of JSON Schema and OpenAPI that say something to readers, and are not checked.
+/// Formats of JSON Schema and OpenAPI that document values but are not checked.
 const OTHER_FORMATS: &[&str] = &[
     "date",
     "time",
@@ -200,7 +200,7 @@ const OTHER_FORMATS: &[&str] = &[
     "password",
 ];
 
-/// The format that another name means.
+/// The format that a synonym means.
 fn format_for(name: &str) -> Option<&'static str> {
     Some(match name.to_ascii_lowercase().as_str() {
         "e-mail" | "mail" | "idn-email" | "email-address" => "email",
@@ -212,7 +212,7 @@ fn format_for(name: &str) -> Option<&'static str> {
     })
 }
 
-/// Keywords that say nothing about values.
+/// Keywords that do not constrain values.
 const REMARKS: &[&str] = &[
     "description",
     "title",
@@ -246,7 +246,7 @@ enum Takes {
 }
 
 impl<'a> Lower<'_, 'a> {
-    /// Looks at each keyword of a schema.
+    /// Checks each keyword of a schema.
     pub(super) fn lint_keywords(&mut self, schema: NodeId) {
         let doc = self.s.doc;
         let kind = doc.get(schema, "type").and_then(|n| super::text_of(doc, n));
@@ -343,7 +343,7 @@ impl<'a> Lower<'_, 'a> {
                     format!("write `[\"{}\"]`", excerpt(&text)),
                 );
             }
-            // Told where the property is looked at.
+            // Reported at the property.
             (Takes::Names, Kind::Bool(_)) if doc.get(schema, "properties").is_none() => {}
             (Takes::Names, Kind::Bool(_) | Kind::Object | Kind::Number(_)) => {
                 let message = "`required` is a list of names".to_owned();
@@ -455,7 +455,7 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// The values of an `enum`.
+    /// Checks the values of an `enum`.
     fn lint_values(&mut self, kind: Option<&'static str>, values: NodeId) {
         let doc = self.s.doc;
         if doc.is_empty(values) {
@@ -468,7 +468,7 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// A value beside a `type` that it does not have.
+    /// Reports a value that does not match the `type` beside it.
     fn lint_of_type(&mut self, kind: Option<&'static str>, value: NodeId, what: &str) {
         let doc = self.s.doc;
         let fits = match (kind, doc.kind(value)) {
@@ -496,7 +496,7 @@ impl<'a> Lower<'_, 'a> {
         self.found_schema(value, message, &text, help);
     }
 
-    /// Bounds between which nothing is.
+    /// Reports bounds that no value satisfies.
     fn lint_bounds(&mut self, schema: NodeId) {
         let doc = self.s.doc;
         let number = |key: &str| {

@@ -1,8 +1,8 @@
-//! Ops as other libraries, languages and services call them.
+//! Ops as other libraries, languages and services name them.
 
 use a99_core::builtins;
 
-/// Names of one meaning, as they are without case and signs, and what does it here.
+/// Synonyms without case and punctuation, and the equivalent here.
 #[rustfmt::skip]
 const OPS: &[(&[&str], &str)] = &[
     (&["choice", "ifelse", "ifthenelse", "cond", "when", "branch", "ifthen", "decision"], "use `if {condition, then, else}`"),
@@ -165,7 +165,7 @@ const OPS: &[(&[&str], &str)] = &[
     (&["splittext", "strsplit", "stringsplit", "splitstring", "tokenize", "explode"], "use `split {str, sep, result}`"),
 ];
 
-/// A name without case, signs and what a library puts before it.
+/// A name without case, punctuation and the prefix of a library.
 fn bare(name: &str) -> String {
     let name = name.strip_prefix("n8n-nodes-base.").unwrap_or(name);
     let plain: String = name.chars().filter(|c| c.is_ascii_alphanumeric()).collect();
@@ -175,10 +175,10 @@ fn bare(name: &str) -> String {
     }
 }
 
-/// Longer names are none of the table.
+/// The table has no longer names.
 const LONGEST: usize = 48;
 
-/// How to write what this name of an op means, if it is no op.
+/// Help for a synonym of an op.
 pub(super) fn atom_for(name: &str) -> Option<&'static str> {
     if name.len() > LONGEST {
         return None;
@@ -188,8 +188,7 @@ pub(super) fn atom_for(name: &str) -> Option<&'static str> {
     row.map(|row| row.1)
 }
 
-/// How to write what the name of an op means that is none, where `ops` are those
-/// that are known.
+/// Help for an unknown op; `ops` are the known ones.
 pub(in crate::lower) fn help_for_op<'n>(
     name: &str,
     ops: impl Iterator<Item = &'n str>,
@@ -214,7 +213,7 @@ pub(in crate::lower) fn help_for_op<'n>(
     }
 }
 
-/// How to write what a function or method means that is written as an op.
+/// Help for a function or method written as an op.
 fn op_of_library(name: &str) -> Option<String> {
     if name.len() > LONGEST {
         return None;
@@ -260,7 +259,7 @@ mod tests {
         }
     }
 
-    /// The names in backticks that an advice puts before its inputs, or says to use.
+    /// The names in backticks that an advice recommends, with their inputs.
     fn named(help: &str) -> Vec<(&str, Vec<&str>)> {
         let parts = help.split('`').skip(1).step_by(2);
         parts

@@ -1,5 +1,4 @@
-//! Literals that single atoms do not understand: patterns, addresses, calls, texts of
-//! errors.
+//! Rules for literals that single atoms do not accept: patterns, addresses, calls, error texts.
 
 use super::holds::Holds;
 use super::inputs::{is_path, is_word_of_json};
@@ -11,7 +10,7 @@ use a99_core::json::{Kind, NodeId};
 use a99_core::sig::Form;
 
 impl<'a> Lower<'_, 'a> {
-    /// The same for a step; of most forms there is nothing to say.
+    /// Checks the literals of a step; most forms have no rules.
     pub(super) fn lint_literals_of(&mut self, step: NodeId, op: &str, form: Option<Form>) {
         match form {
             Some(
@@ -21,7 +20,7 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// What single atoms do not understand.
+    /// Reports literals that the atom does not accept.
     pub(in crate::lower) fn lint_literals(&mut self, step: NodeId, op: &str) {
         let doc = self.s.doc;
         let number = |key: &str| match doc.get(step, key).map(|node| doc.kind(node)) {
@@ -176,7 +175,7 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// The calls of `callAll`: what each item needs, and what none has.
+    /// Reports items of `callAll` that lack a required key or have an unknown one.
     fn lint_calls(&mut self, step: NodeId) {
         let doc = self.s.doc;
         let given = |key: &str| doc.get(step, key).filter(|n| doc.kind(*n) != Kind::Null);
@@ -231,7 +230,7 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// A pattern with the slashes and flags of JavaScript.
+    /// Reports a pattern with the slashes and flags of JavaScript.
     fn lint_pattern(&mut self, step: NodeId) {
         let doc = self.s.doc;
         let Some(node) = doc.get(step, "pattern") else {
@@ -293,7 +292,7 @@ impl<'a> Lower<'_, 'a> {
         self.found(finding.offending(&text).help(help));
     }
 
-    /// `Error` takes its text as it is written.
+    /// Reports names in the text of `Error`, which is taken as written, and further texts.
     fn lint_error(&mut self, step: NodeId) {
         let doc = self.s.doc;
         let args = doc.get(step, "args");
@@ -327,7 +326,7 @@ impl<'a> Lower<'_, 'a> {
         self.found(finding.offending(&shown).help(help));
     }
 
-    /// Arguments that the schema does not have.
+    /// Reports imported arguments that the schema does not declare.
     fn lint_imports(&mut self, step: NodeId) {
         let doc = self.s.doc;
         let Some(keys) = doc.get(step, "keys") else {

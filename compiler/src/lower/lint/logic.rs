@@ -1,11 +1,11 @@
-//! Logic: atoms that compare or test what they are given, where that is always the same.
+//! Rules for atoms that compare or test: comparisons with a constant result.
 
 use super::holds::{Holds, Items, Members};
 use super::{Finding, Lower};
 use a99_core::diag::{codes, excerpt};
 use a99_core::json::{Kind, NodeId};
 
-/// The tests of `storeQuery`, and what they are called in other stores and formats.
+/// The tests of `storeQuery`, with their names in other stores and formats.
 const TESTS: &[(&str, &[&str])] = &[
     (">", &["$gt", "gt", ">"]),
     (">=", &["$gte", "gte", ">="]),
@@ -17,14 +17,14 @@ const TESTS: &[(&str, &[&str])] = &[
     ("not-in", &["$nin"]),
 ];
 
-/// The test of `storeQuery` that a word of another store means.
+/// The test of `storeQuery` for a name of another store.
 pub(super) fn test_of_query(word: &str) -> Option<&'static str> {
     let row = TESTS.iter().find(|row| row.1.contains(&word))?;
     Some(row.0)
 }
 
 impl<'a> Lower<'_, 'a> {
-    /// A step of `eq`, `neq`, `gt`, `lt`, `and`, `or` or `not`.
+    /// Checks a step of `eq`, `neq`, `gt`, `lt`, `and`, `or` or `not`.
     pub(super) fn lint_logic(&mut self, step: NodeId, op: &str) {
         let doc = self.s.doc;
         let side = |key: &str| doc.get(step, key);
@@ -48,7 +48,7 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// Two sides that never are equal, or in no order.
+    /// Reports operands that are never equal or have no order.
     fn lint_sides(&mut self, op: &str, a: NodeId, b: NodeId) {
         let order = matches!(op, "gt" | "lt");
         let (left, right) = (self.holds_of_value(a), self.holds_of_value(b));
@@ -75,7 +75,7 @@ impl<'a> Lower<'_, 'a> {
                 _ => continue,
             };
             let shown = super::text_of(self.s.doc, node).unwrap_or_default();
-            // Of a text that stands for itself the other side is looked at.
+            // A literal text is not the subject of the finding: the other side is checked.
             if self
                 .s
                 .doc
@@ -95,7 +95,7 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// A text that the schema of the other side does not list. Tells whether.
+    /// Reports a text that the schema of the other side does not list; returns whether it did.
     fn lint_choice_value(&mut self, holds: Holds, other: NodeId) -> bool {
         let doc = self.s.doc;
         let (Holds::OneOf(schema), Some(text)) = (holds, doc.str(other)) else {
@@ -116,7 +116,7 @@ impl<'a> Lower<'_, 'a> {
         true
     }
 
-    /// What to write for a text that a schema does not list; none if it does.
+    /// The message and help for a text that a schema does not list; `None` if it does.
     pub(super) fn choice_help(&mut self, schema: NodeId, text: &[u8]) -> Option<(String, String)> {
         let doc = self.s.doc;
         let values = doc.get(schema, "enum")?;
@@ -138,7 +138,7 @@ impl<'a> Lower<'_, 'a> {
         Some((help, shown))
     }
 
-    /// A value whose truth is always the same.
+    /// Reports an operand whose truth is constant.
     fn lint_truth(&mut self, op: &str, node: NodeId) {
         let doc = self.s.doc;
         let Some(text) = doc.str(node) else { return };
@@ -149,7 +149,7 @@ impl<'a> Lower<'_, 'a> {
             let help = format!("write `{}` without quotes", shown.to_ascii_lowercase());
             return self.found(finding.offending(&shown).help(help));
         }
-        // What may be missing is asked for so.
+        // Testing an optional value is valid.
         let is_sure = self.vars.knows(text);
         let holds = self.holds_of_value(node);
         if !is_sure || !matches!(holds, Holds::List(_)) {
@@ -164,7 +164,7 @@ impl<'a> Lower<'_, 'a> {
         self.found(finding.offending(&shown).help(help));
     }
 
-    /// Members that `pick` and `omit` name, of an object whose members are known.
+    /// Reports unknown members that `pick` and `omit` name.
     pub(super) fn lint_picked(&mut self, step: NodeId, op: &str) {
         let doc = self.s.doc;
         let (Some(obj), Some(keys)) = (doc.get(step, "obj"), doc.get(step, "keys")) else {
@@ -188,7 +188,7 @@ impl<'a> Lower<'_, 'a> {
                 continue;
             }
             let near = self.s.nearest(&name, known.iter().map(String::as_str));
-            // What is left out may be there for safety.
+            // `omit` may name a member as a precaution.
             if op == "omit" && near.is_none() {
                 continue;
             }
@@ -202,7 +202,7 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// `by` of items that have no members, and sums of texts.
+    /// Reports `by` on items without members, and sums of texts.
     pub(super) fn lint_plain_items(&mut self, step: NodeId, op: &str) {
         let doc = self.s.doc;
         let Some(items) = doc.get(step, "items") else {
@@ -240,7 +240,7 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// A pattern that names an argument, which is searched for as it is written.
+    /// Reports a pattern that names an argument, which is searched for as written.
     pub(super) fn lint_pattern_name(&mut self, step: NodeId) {
         let doc = self.s.doc;
         let Some(node) = doc.get(step, "pattern") else {
@@ -257,7 +257,7 @@ impl<'a> Lower<'_, 'a> {
         self.found(finding.offending(&text).help(help));
     }
 
-    /// A condition of `storeQuery` as other stores have it: `{"age": {"$gt": 3}}`.
+    /// Reports a `storeQuery` condition in the syntax of other stores: `{"age": {"$gt": 3}}`.
     pub(super) fn lint_where(&mut self, query: NodeId) {
         let doc = self.s.doc;
         let Some(asked) = doc

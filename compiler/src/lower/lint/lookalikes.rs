@@ -1,11 +1,11 @@
-//! Names with letters that look like those of another one: from other alphabets, of full
-//! width, or invisible.
+//! Rule for homoglyphs: names with letters of other alphabets, of full width, or invisible
+//! ones.
 
 use super::{Finding, Lower};
 use a99_core::diag::{codes, excerpt};
 use a99_core::json::NodeId;
 
-/// Letters of other alphabets, each with the one of ASCII that it looks like.
+/// Letters of other alphabets, each with its ASCII homoglyph.
 const LETTERS: &[(&str, &str)] = &[
     ("аɑα", "a"),
     ("с", "c"),
@@ -40,11 +40,11 @@ const LETTERS: &[(&str, &str)] = &[
     ("Υ", "Y"),
     ("ХΧ", "X"),
     ("Ζ", "Z"),
-    // Nothing is to be seen of these.
+    // Invisible characters.
     ("\u{200b}\u{200c}\u{200d}\u{2060}\u{feff}\u{ad}\u{a0}", ""),
 ];
 
-/// The name of ASCII that a name looks like, and the first letter that is another.
+/// The ASCII name that a name resembles, and the first letter that differs.
 pub(super) fn plain_name(name: &str) -> Option<(String, char)> {
     const LONGEST: usize = 128;
     if name.is_ascii() || name.len() > LONGEST {
@@ -58,7 +58,7 @@ pub(super) fn plain_name(name: &str) -> Option<(String, char)> {
             continue;
         }
         first = first.or(Some(c));
-        // Letters of full width follow ASCII at a fixed distance.
+        // Full-width letters follow ASCII at a fixed distance.
         if let Some(wide) = (c as u32).checked_sub(0xfee0).and_then(char::from_u32)
             && wide.is_ascii_graphic()
         {
@@ -72,7 +72,7 @@ pub(super) fn plain_name(name: &str) -> Option<(String, char)> {
 }
 
 impl Lower<'_, '_> {
-    /// A name that is nothing, and looks like one that is known. Tells whether.
+    /// Reports an unknown name that resembles a known one; returns whether it did.
     pub(super) fn lint_lookalike(
         &mut self,
         node: NodeId,

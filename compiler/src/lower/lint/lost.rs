@@ -1,4 +1,4 @@
-//! Assignments that are lost with the body in which they stand.
+//! Rule for lost assignments: values that go out of scope with their body.
 
 use super::{Finding, Lower};
 use crate::vars::VarId;
@@ -6,9 +6,10 @@ use a99_core::diag::{codes, excerpt};
 use a99_core::json::NodeId;
 
 impl<'a> Lower<'_, 'a> {
-    /// A variable of the innermost scope was set.
+    /// Records an assignment that hides a bound outer variable, or reports it at once if it
+    /// carries a value between iterations.
     pub(super) fn lint_lost_name(&mut self, id: VarId, name: &[u8], node: NodeId) {
-        // In a loop a later turn may read it.
+        // In a loop, a later iteration may read it.
         let in_loop = self.s.lint.as_ref().is_none_or(|lint| lint.whiles > 0);
         if in_loop || name == b"result" {
             return;
@@ -24,7 +25,7 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// At the end of a function: assignments whose variables nobody read.
+    /// Reports, at the end of a function, assignments whose variables no step read.
     pub(in crate::lower) fn lint_lost(&mut self) {
         let Some(lint) = &mut self.s.lint else { return };
         let mut lost: Vec<NodeId> = std::mem::take(&mut lint.lost)
@@ -39,8 +40,8 @@ impl<'a> Lower<'_, 'a> {
         self.forget_flow();
     }
 
-    /// Whether a step in the body of a loop calculates a variable from its own value, which
-    /// is that of the outer one in each turn: `total + x` as the next `total`.
+    /// Whether a step in the body of a loop computes a variable from its own value, as `total + x`
+    /// for the next `total`, which is the outer value in each iteration.
     fn carries(&mut self, name: &[u8], node: NodeId) -> bool {
         let doc = self.s.doc;
         let is_item = self

@@ -1,23 +1,23 @@
-//! Members that atoms of lists are told by name, and what stands in the inputs of atoms
-//! of regular expressions.
+//! Rules for member names that atoms of lists take, and for inputs of atoms of regular
+//! expressions.
 
 use super::holds::{Holds, Items, Members};
 use super::{Finding, Lower};
 use a99_core::diag::{codes, excerpt};
 use a99_core::json::{Kind, NodeId};
 
-/// Flags that patterns have here.
+/// Supported flags of patterns.
 const FLAGS: &str = "gims";
 
-/// The member that a function or a path of another language means: `kind` of
-/// `r => r.kind`, `lambda r: r['kind']`, `-kind`.
+/// The member that a function or a path of another language reads: `kind` of `r => r.kind`,
+/// `lambda r: r['kind']`, `-kind`.
 fn meant(by: &str) -> &str {
     let by = by.trim_end_matches([')', ']', '"', '\'', '}', ';', ' ']);
     let end = by.rfind(|c: char| !c.is_ascii_alphanumeric() && c != '_');
     &by[end.map_or(0, |end| end + 1)..]
 }
 
-/// Whether a text compares, calculates or calls, which no name of a member does.
+/// Whether a text compares, computes or calls, so that it is no member name.
 fn is_calculated(text: &str) -> bool {
     let signs = [
         " > ", " < ", ">=", "<=", "==", "!=", " + ", " * ", " / ", "&&", "||",
@@ -26,7 +26,7 @@ fn is_calculated(text: &str) -> bool {
 }
 
 impl<'a> Lower<'_, 'a> {
-    /// The member that `sort`, `groupBy`, `unique` or `sum` look at.
+    /// Reports an invalid `by` of `sort`, `groupBy`, `unique` or `sum`.
     pub(super) fn lint_by(&mut self, step: NodeId, op: &str) {
         let doc = self.s.doc;
         let Some(by) = doc.get(step, "by") else {
@@ -73,7 +73,7 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// Objects, which have no order and no sum of their own.
+    /// Reports objects without `by`: they have no order and no sum.
     fn lint_no_by(&mut self, step: NodeId, op: &str) {
         let doc = self.s.doc;
         let what = match op {
@@ -156,7 +156,7 @@ impl<'a> Lower<'_, 'a> {
         self.found(finding.offending(text).help(help));
     }
 
-    /// The members of the items of a list, as far as it is written or declared.
+    /// The members of a list's items, as far as the program writes or declares them.
     fn item_members(&self, step: NodeId) -> Option<Vec<String>> {
         const MOST: usize = 32;
         let doc = self.s.doc;
@@ -186,7 +186,7 @@ impl<'a> Lower<'_, 'a> {
         Some(names)
     }
 
-    /// Flags, and what a match is replaced by.
+    /// Reports invalid flags and replacements.
     pub(super) fn lint_pattern_inputs(&mut self, step: NodeId) {
         let doc = self.s.doc;
         let text = |key: &str| {

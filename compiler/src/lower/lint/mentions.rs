@@ -1,4 +1,4 @@
-//! Arguments that are named within a longer text, which no text looks up.
+//! Rule for arguments named within a longer text, where no atom resolves them.
 
 use super::{Finding, Lower};
 use a99_core::diag::{codes, excerpt};
@@ -26,7 +26,7 @@ fn mentioned(text: &str) -> Option<(usize, &str)> {
 }
 
 impl Lower<'_, '_> {
-    /// A text with the path of an argument in it. Tells whether it is one.
+    /// Reports a text that contains the path of an argument; returns whether it did.
     pub(super) fn lint_mention(&mut self, node: NodeId, text: &str) -> bool {
         if !text.contains("args.") || self.is_source() {
             return false;
@@ -34,7 +34,7 @@ impl Lower<'_, '_> {
         let Some((at, path)) = mentioned(text) else {
             return false;
         };
-        // The whole text is a path, or code that begins with one; or the argument is none.
+        // The whole text is a path, or code that begins with one; or the argument is unknown.
         let behind = &text[at + "args.".len() + path.len()..];
         let whole = at == 0 && (behind.is_empty() || behind.starts_with(['(', '[', '.']));
         let root = path.split('.').next().unwrap_or(path);

@@ -1,5 +1,5 @@
-//! Values that become something else where they are used: texts of objects, dates that are
-//! calculated with, texts in the other case.
+//! Rules for misused values: objects as text, arithmetic on dates, comparisons in the wrong
+//! case.
 
 use super::holds::{Holds, Items};
 use super::{Finding, Lower};
@@ -10,21 +10,21 @@ use a99_core::diag::{codes, excerpt};
 use a99_core::json::{Kind, NodeId};
 use a99_core::sig::{AtomInput, JsonKinds};
 
-/// How deep operands are looked into.
+/// Depth to which operands are analysed.
 const DEPTH: u32 = 4;
 
-/// Members of a literal list that are looked at.
+/// Members of a literal list that are checked.
 const MOST: usize = 64;
 
-/// What stands for a part of a date in a format.
+/// Placeholders of date parts in a format.
 pub(super) const FORMAT_PARTS: &[&str] = &["YYYY", "MM", "DD", "HH", "mm", "ss"];
 
-/// Misspelt `length`, which nothing else is called.
+/// Misspellings of `length` that are no other member's name.
 const LENGTHS: &[&str] = &[
     "lenght", "legnth", "lengh", "lenth", "lengt", "leng", "Length",
 ];
 
-/// The text that is written.
+/// The value of a text literal.
 fn text<'a>(ir: &Ir<'a>) -> Option<&'a [u8]> {
     match ir.kind {
         IrKind::Lit(Lit::Text(text)) => Some(text),
@@ -32,7 +32,7 @@ fn text<'a>(ir: &Ir<'a>) -> Option<&'a [u8]> {
     }
 }
 
-/// The number that is written.
+/// The value of a number literal.
 fn number(ir: &Ir<'_>) -> Option<f64> {
     match ir.kind {
         IrKind::Lit(Lit::Number(n)) => Some(n),
@@ -40,7 +40,7 @@ fn number(ir: &Ir<'_>) -> Option<f64> {
     }
 }
 
-/// The number below zero that is written.
+/// The value of a negative number literal.
 fn negative(ir: &Ir<'_>) -> Option<f64> {
     match ir.kind {
         IrKind::Lit(Lit::Number(n)) if n < 0.0 => Some(n),
@@ -49,7 +49,7 @@ fn negative(ir: &Ir<'_>) -> Option<f64> {
     }
 }
 
-/// The case that a method brings a text to: whether it is the upper one.
+/// The case that a method converts a text to; `true` for upper case.
 fn case_of(ir: &Ir<'_>) -> Option<bool> {
     match ir.kind {
         IrKind::Method { name, .. } => match name {
@@ -67,7 +67,8 @@ impl<'a> Lower<'_, 'a> {
         self.found(finding.inner(ir.at.inner).help(help));
     }
 
-    /// `s.toLowerCase() == 'Yes'`: a text in the other case. Tells whether.
+    /// Reports a comparison with a text in the other case, `s.toLowerCase() == 'Yes'`; returns
+    /// whether it did.
     pub(super) fn lint_case(&mut self, ir: &Ir<'a>, cased: &Ir<'a>, other: &Ir<'a>) -> bool {
         let (Some(upper), Some(written)) = (case_of(cased), text(other)) else {
             return false;
@@ -87,7 +88,7 @@ impl<'a> Lower<'_, 'a> {
         true
     }
 
-    /// Two dates, or a date in a calculation. Tells whether it was one.
+    /// Reports a comparison of two dates, or arithmetic on a date; returns whether it did.
     pub(super) fn lint_dates(&mut self, ir: &Ir<'a>, op: BinOp, held: [Holds; 2]) -> bool {
         let equality = matches!(
             op,
@@ -116,7 +117,7 @@ impl<'a> Lower<'_, 'a> {
         false
     }
 
-    /// An object that is joined with a text. Tells whether it was one.
+    /// Reports an object that is concatenated with a text; returns whether it did.
     pub(super) fn lint_object_text(
         &mut self,
         left: &Ir<'a>,
@@ -151,7 +152,7 @@ impl<'a> Lower<'_, 'a> {
         false
     }
 
-    /// Methods and functions whose arguments give nothing that is meant.
+    /// Reports methods and functions whose arguments give a meaningless result.
     pub(super) fn lint_misused(
         &mut self,
         ir: &Ir<'a>,
@@ -224,7 +225,7 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// `parseInt(xs)` of a list, and texts that only begin as numbers.
+    /// Reports `parseInt(xs)` of a list, and of texts that only begin as numbers.
     pub(super) fn lint_number_of(&mut self, callee: &[u8], args: &[Ir<'a>]) {
         let shown_callee = Self::shown(callee);
         if !builtins::function_gives("", &shown_callee).is_number() {
@@ -264,11 +265,11 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// A list as a test: it counts as true even if it is empty.
+    /// Reports a list as a test: it counts as true even if it is empty.
     pub(super) fn lint_list_test(&mut self, ir: &Ir<'a>) {
         let holds = self.holds_of(ir, DEPTH);
         let sure = match ir.kind {
-            // An argument may be missing, unless it must be there.
+            // An argument may be missing, unless it is required.
             IrKind::Ident(name) => {
                 self.vars.knows(name)
                     && (!self.is_argument(&Self::shown(name)) || self.is_required(name))
@@ -299,7 +300,7 @@ impl<'a> Lower<'_, 'a> {
         names.is_some_and(|list| doc.elements(list).any(|one| doc.str(one) == Some(name)))
     }
 
-    /// `xs.lenght`, of whatever it is. Tells whether.
+    /// Reports `xs.lenght` on a value of unknown kind; returns whether it did.
     pub(super) fn lint_length_typo(&mut self, ir: &Ir<'a>, object: &Ir<'a>, name: &str) -> bool {
         if !LENGTHS.contains(&name) || self.holds_of(object, DEPTH) != Holds::Any {
             return false;
@@ -314,7 +315,7 @@ impl<'a> Lower<'_, 'a> {
         true
     }
 
-    /// A value of a template that is an object.
+    /// Reports an object as the value of a template hole.
     pub(super) fn lint_hole_value(&mut self, node: NodeId) {
         let Some(text) = self.s.doc.str(node) else {
             return;
@@ -346,7 +347,7 @@ impl<'a> Lower<'_, 'a> {
         self.found(finding.offending(&shown).help(help));
     }
 
-    /// Literal lists whose items are of a kind that the atom makes something else of.
+    /// Reports a list whose items have the wrong kind for `join`, `sort` or a vector search.
     pub(super) fn lint_items_kind(&mut self, step: NodeId, op: &str) {
         let doc = self.s.doc;
         let key = match op {
@@ -420,7 +421,7 @@ impl<'a> Lower<'_, 'a> {
         self.found(finding.help(help));
     }
 
-    /// What a model answered where a list or an object is wanted. Tells whether.
+    /// Reports a model's answer where a list or an object is expected; returns whether it did.
     pub(super) fn lint_answer(&mut self, op: &str, input: &AtomInput, node: NodeId) -> bool {
         let (doc, name) = (self.s.doc, &input.name);
         let wanted = match input.kinds.without_null() {
@@ -442,7 +443,7 @@ impl<'a> Lower<'_, 'a> {
         true
     }
 
-    /// `return` as a step of a loop itself: it leaves in the first turn.
+    /// Reports a `return` or `break` as a direct step of a loop: it leaves in the first iteration.
     pub(super) fn lint_first_turn(&mut self, steps: NodeId) {
         let doc = self.s.doc;
         let all: Vec<NodeId> = doc.elements(steps).take(1_000).collect();
@@ -466,7 +467,7 @@ impl<'a> Lower<'_, 'a> {
         self.found(finding.offending(&op).help(help));
     }
 
-    /// A text that is none of the values that the schema lists. Tells whether.
+    /// Reports a text that the schema does not list; returns whether it did.
     pub(super) fn lint_choice(&mut self, holds: Holds, side: &Ir<'a>, other: &Ir<'a>) -> bool {
         let Some(text) = text(other) else {
             return false;
@@ -474,7 +475,7 @@ impl<'a> Lower<'_, 'a> {
         self.found_no_choice(holds, side, text, other)
     }
 
-    /// The same for a text at a place. Tells whether it is none of them.
+    /// Reports a text at a place that the schema does not list; returns whether it did.
     pub(super) fn found_no_choice(
         &mut self,
         holds: Holds,

@@ -1,9 +1,8 @@
-//! Lint pass: what an accepted program most likely gets wrong.
+//! Lint pass: warnings about likely mistakes in an accepted program.
 //!
-//! It runs while a program is lowered, over the compiler's own scopes and
-//! signatures, if [`CompileOptions::lint`](crate::CompileOptions) asks for it.
-//! Findings are warnings (`lint.*`); a program that lists a code in `allow` at
-//! its root does not want to hear of it.
+//! It runs while a program is lowered, over the compiler's own scopes and signatures, if
+//! [`CompileOptions::lint`](crate::CompileOptions) is set. Findings are warnings (`lint.*`); a
+//! program disables a code by listing it in `allow` at its root.
 
 mod advice;
 mod agents;
@@ -74,11 +73,11 @@ pub(super) use libraries::help_for_op;
 pub(super) use shape::root_advice;
 pub(super) use words::{callee_help, node_help, operator_help};
 
-/// Nodes that are walked beside lowering, all together: bodies inside each other
-/// are looked through for each level.
+/// Nodes that the rules may walk in addition to lowering, in total: each level of nesting
+/// searches the bodies inside it.
 const MAX_WALKED: usize = 1 << 20;
 
-/// Findings that say why a variable is not used.
+/// Codes whose findings explain an unused variable.
 const MISSES: &[&str] = &[
     codes::UNKNOWN_NAME,
     codes::UNSET_PROPERTY,
@@ -104,59 +103,58 @@ const MISSES: &[&str] = &[
     codes::FORBIDDEN_MEMBER,
 ];
 
-/// Whether what is unused may be meant where this was found.
+/// Whether a finding of this code may be the reason that a name is unused.
 pub(super) fn explains_unused(code: &str) -> bool {
     MISSES.contains(&code)
 }
 
-/// Shorter names are not compared.
+/// Shorter names get no spelling suggestions.
 const MIN_NEAR: usize = 3;
 
-/// What the pass knows of a program.
+/// State of the lint pass for one program.
 #[derive(Default)]
 pub(super) struct Lint<'a> {
-    /// Findings that were made: conditions of loops are lowered twice.
+    /// Findings so far, for deduplication: conditions of loops are lowered twice.
     seen: HashSet<(&'static str, At)>,
-    /// Codes that the program does not want to hear of.
+    /// Codes that the program disables by `allow`.
     allowed: HashSet<&'a [u8]>,
     /// The arguments that the input schema declares, if it does.
     arguments: Option<HashSet<&'a [u8]>>,
-    /// Loops around the present step.
+    /// Number of enclosing loops.
     pub(super) whiles: u32,
     /// The texts of templates, whose holes are filled.
     templates: HashSet<NodeId>,
-    /// Variables that were set where an outer one of the name is bound, and not
-    /// read since.
+    /// Assigned variables that hide a bound outer one of the same name and are not yet read.
     lost: VarMap<NodeId>,
-    /// Who binds and reads what, in which order.
+    /// Data flow: bindings and reads, in order.
     flow: flow::Flow,
-    /// Texts about which something was said already.
+    /// Texts with a finding, which other rules skip.
     told: HashSet<NodeId>,
-    /// Names that steps would bind if they were right.
+    /// Names that a faulty step would bind if it were correct.
     expected: HashSet<&'a [u8]>,
-    /// The names of the items of the loops around the present place.
+    /// Item names of the enclosing loops.
     pub(super) items: Vec<&'a [u8]>,
-    /// The step whose condition is looked at before its item is bound, and the item.
+    /// The item name and step of a condition that is checked before its item is bound.
     chosen: Option<(&'a [u8], NodeId)>,
-    /// The names of the items of loops that ended.
+    /// Item names of the loops that ended.
     left: HashSet<&'a [u8]>,
-    /// A name was not found, or a value was lost: what is unused is meant there.
+    /// Whether a finding may explain an unused name: an unknown name, or a lost value.
     pub(super) misses: bool,
-    /// Names that the program's steps bind, once a helper asked for one.
+    /// Names that the program's steps bind, collected at the first query by a helper.
     outer: Option<HashSet<String>>,
     /// Helpers that steps call.
     called: HashSet<&'a [u8]>,
-    /// A program that is made at run time may call helpers of this one, too.
+    /// Whether the program runs programs made at run time, which may call its helpers.
     runs_others: bool,
-    /// Texts that were like no name, and how many names there were then.
+    /// Texts that no name resembled, with the number of names at that time.
     unlike: HashMap<Box<[u8]>, usize>,
-    /// Nodes that were walked beside lowering.
+    /// Nodes walked in addition to lowering.
     walked: usize,
-    /// The length of the vectors of collections, and where it is said.
+    /// The vector length of each collection.
     collections: stores::Collections<'a>,
 }
 
-/// A finding before it is written down.
+/// A finding that is not yet a diagnostic.
 struct Finding {
     code: &'static str,
     node: NodeId,
@@ -193,14 +191,14 @@ impl Finding {
     }
 }
 
-/// The members of an object of the schema by their names.
+/// The member names of an object of the schema.
 fn names_of(doc: &Document, node: Option<NodeId>) -> Option<HashSet<&[u8]>> {
     let node = node.filter(|n| doc.kind(*n) == Kind::Object)?;
     Some(doc.members(node).map(|(name, _)| name).collect())
 }
 
 impl<'a> Lint<'a> {
-    /// Reads what a program says of itself.
+    /// Reads the root's `allow` and `inputSchema`.
     pub(super) fn of(doc: &'a Document) -> Lint<'a> {
         let root = doc.root();
         let schema = doc.get(root, "inputSchema");
@@ -247,7 +245,7 @@ impl Shared<'_> {
     fn written_at(&self, node: NodeId, inner: Option<(u32, u32)>) -> String {
         let doc = self.doc;
         if let Some((text, _)) = doc.origin().filter(|_| doc.str(node).is_none()) {
-            // Where a program was written as a source, that is what its author sees.
+            // The author of a source sees the source, not the JSON.
             let span = doc.span(node).unwrap_or_default();
             let part = text.get(span.start as usize..span.end as usize);
             let line = part.and_then(|part| part.split(|b| *b == b'\n').next());
@@ -257,7 +255,7 @@ impl Shared<'_> {
             let part = inner.and_then(|(from, to)| text.get(from as usize..to as usize));
             return excerpt(part.filter(|part| !part.is_empty()).unwrap_or(&text));
         }
-        // A large part of the source is shown by its place.
+        // A large part of the source gets no excerpt.
         const MOST: usize = 32;
         if self.facts.size(node) > MOST {
             return String::new();
@@ -269,14 +267,13 @@ impl Shared<'_> {
 }
 
 impl<'a> Lower<'_, 'a> {
-    /// Whether the program is linted.
+    /// Whether the lint pass is enabled.
     pub(super) fn lints(&self) -> bool {
         self.s.lint.is_some()
     }
 
-    /// Whether the program was written as a source. A text has quotes there and a name has
-    /// none, so that neither is taken for the other, and names that begin with `_` are made
-    /// by the lowering.
+    /// Whether the program was written as a source. There, quotes distinguish texts from names, and
+    /// lowering makes the names that begin with `_`.
     fn is_source(&self) -> bool {
         self.s.doc.has_origin()
     }
@@ -289,12 +286,12 @@ impl<'a> Lower<'_, 'a> {
         self.s.found(finding);
     }
 
-    /// What is written at a place, as far as it is short.
+    /// The source text at a place, if it is short.
     pub(super) fn written_at(&self, node: NodeId, inner: Option<(u32, u32)>) -> String {
         self.s.written_at(node, inner)
     }
 
-    /// Whether there is time to look through a part of the source.
+    /// Takes budget for a walk through a part of the source; returns whether it sufficed.
     fn spend_on(&mut self, node: NodeId) -> bool {
         let size = self.s.facts.size(node);
         let Some(lint) = &mut self.s.lint else {
@@ -304,14 +301,14 @@ impl<'a> Lower<'_, 'a> {
         lint.walked <= MAX_WALKED
     }
 
-    /// Something was said about a text: no other rule speaks of it.
+    /// Marks a text as reported, so that other rules skip it.
     fn told(&mut self, node: NodeId) {
         if let Some(lint) = &mut self.s.lint {
             lint.told.insert(node);
         }
     }
 
-    /// A name that a step would bind if it were right.
+    /// Records a name that a faulty step would bind if it were correct.
     fn expect_name(&mut self, name: &'a [u8]) {
         if let Some(lint) = &mut self.s.lint {
             lint.expected.insert(name);
@@ -323,7 +320,7 @@ impl<'a> Lower<'_, 'a> {
         lint.is_some_and(|lint| lint.expected.contains(name))
     }
 
-    /// The visible variable nearest to a name.
+    /// The visible variable that is nearest to a name.
     fn nearest_variable(&mut self, name: &str) -> Option<String> {
         if !self.s.affords(self.vars.names_len()) {
             return None;
@@ -333,7 +330,7 @@ impl<'a> Lower<'_, 'a> {
     }
 }
 
-/// The nearest of names that there [was time](super::Shared::affords) to list; short ones
+/// The nearest of names for whose list [there was budget](super::Shared::affords); short names
 /// are all near each other.
 fn nearest_of(name: &str, mut names: Vec<String>) -> Option<String> {
     if name.len() < MIN_NEAR {

@@ -1,13 +1,13 @@
-//! Models: what talks and their tools are given.
+//! Rules for models: the inputs of conversations and their tools.
 
 use super::{Finding, Lower};
 use a99_core::diag::{codes, excerpt};
 use a99_core::json::{Kind, NodeId};
 
-/// Who says something in a talk.
+/// Roles of messages.
 const ROLES: &[&str] = &["system", "developer", "user", "assistant", "tool"];
 
-/// What others call them.
+/// Other names of roles, with the valid one.
 const OTHER_ROLES: &[(&str, &str)] = &[
     ("human", "user"),
     ("customer", "user"),
@@ -18,17 +18,17 @@ const OTHER_ROLES: &[(&str, &str)] = &[
     ("function", "tool"),
 ];
 
-/// Messages and tools that are looked at.
+/// Messages and tools that are checked.
 const MOST: usize = 64;
 
 impl Lower<'_, '_> {
-    /// A member that is there and not null.
+    /// A member that is present and not null.
     fn not_null(&self, of: NodeId, key: &str) -> Option<NodeId> {
         let doc = self.s.doc;
         doc.get(of, key).filter(|n| doc.kind(*n) != Kind::Null)
     }
 
-    /// The inputs of `llmChat` and `llmToolLoop`.
+    /// Checks the inputs of `llmChat` and `llmToolLoop`.
     pub(super) fn lint_model(&mut self, step: NodeId, op: &str) {
         let doc = self.s.doc;
         let known = |key: &[u8]| {
@@ -40,7 +40,7 @@ impl Lower<'_, '_> {
         let asks = self
             .not_null(step, "prompt")
             .or(self.not_null(step, "messages"));
-        // A key that is not known was told, and may be what is missing.
+        // An unknown key has its own finding and may be the missing input.
         if asks.is_none() && doc.members(step).all(|(key, _)| known(key)) {
             let message = format!("`{op}` needs `prompt` or `messages`: nothing is asked");
             let finding = Finding::new(codes::MISSING_INPUT, step, message);
@@ -148,7 +148,7 @@ impl Lower<'_, '_> {
         }
     }
 
-    /// Tools that a model may ask `llmChat` for.
+    /// Checks the tools that a model may request from `llmChat`.
     fn lint_chat_tools(&mut self, tools: NodeId) {
         let doc = self.s.doc;
         for tool in doc.elements(tools).take(MOST) {
@@ -176,7 +176,7 @@ impl Lower<'_, '_> {
         }
     }
 
-    /// The tool that a model has to ask for, which must be there.
+    /// Reports a `toolChoice` that names no tool of the step.
     fn lint_tool_choice(&mut self, choice: NodeId, tools: NodeId) {
         let doc = self.s.doc;
         let Some(text) = doc.str(choice).filter(|text| self.is_plain_text(text)) else {

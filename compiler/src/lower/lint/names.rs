@@ -1,5 +1,5 @@
-//! Names: those that nothing binds, those that are not visible where they stand,
-//! and assignments that are lost.
+//! Rules for names: unknown names, names that are not visible at their place, and lost
+//! assignments.
 
 use super::typos::{LONG, MIN_TYPO, is_typo, may_be_typo};
 use super::{Finding, Lower};
@@ -16,12 +16,12 @@ impl<'a> Lower<'_, 'a> {
         declared.is_some_and(|names| names.contains(name.as_bytes()))
     }
 
-    /// Whether a name is a variable's or a declared argument's.
+    /// Whether a name is a variable or a declared argument.
     pub(super) fn knows_name(&self, name: &str) -> bool {
         self.vars.knows(name.as_bytes()) || self.is_argument(name)
     }
 
-    /// Whether a path names an argument: one that the schema declares, if it does.
+    /// Whether a path names an argument: a declared one, if the schema declares any.
     pub(super) fn is_argument_path(&self, path: &str) -> bool {
         let Some(rest) = path.strip_prefix("args.") else {
             return false;
@@ -47,8 +47,7 @@ impl<'a> Lower<'_, 'a> {
         super::nearest_of(name, names.map(Self::shown).collect())
     }
 
-    /// An identifier that no scope binds and no builtin has: an argument, if the
-    /// schema declares one.
+    /// Reports an identifier that is neither bound nor a builtin nor a declared argument.
     pub(in crate::lower) fn lint_unbound(&mut self, name: &[u8]) {
         let Some((node, inner)) = self.e.at.filter(|_| self.lints()) else {
             return;
@@ -60,7 +59,7 @@ impl<'a> Lower<'_, 'a> {
         }
         let declares = self.s.lint.as_ref().is_some_and(|l| l.arguments.is_some());
         if self.vars.knows(name) {
-            // Without a schema an argument may have the name.
+            // Without a schema, an argument may have the name.
             if declares && self.is_later(name) {
                 self.found_later(node, inner, &shown, "undefined");
             }
@@ -124,7 +123,7 @@ impl<'a> Lower<'_, 'a> {
                     "bind it before, declare it in `inputSchema`, or write `'{shown}'` for a text"
                 )
             }
-            // Without a schema every name may be an argument.
+            // Without a schema, every name may be an argument.
             _ => return,
         };
         let text = format!("no step binds `{}`, and it is no argument", excerpt(&shown));
@@ -136,7 +135,7 @@ impl<'a> Lower<'_, 'a> {
         );
     }
 
-    /// An identifier of `mathCalc` that is a variable of this scope.
+    /// Reports an identifier of `mathCalc` that only later steps of this scope bind.
     pub(in crate::lower) fn lint_not_yet(&mut self, name: &[u8]) {
         let Some((node, inner)) = self.e.at.filter(|_| self.lints()) else {
             return;
@@ -147,8 +146,8 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// An identifier of `mathCalc`, which sees its `vars` and the variables of
-    /// the innermost scope only.
+    /// Reports an identifier of `mathCalc` that is neither in its `vars` nor a variable of the
+    /// innermost scope.
     pub(in crate::lower) fn lint_not_visible(&mut self, name: &[u8]) {
         let Some((node, inner)) = self.e.at.filter(|_| self.lints()) else {
             return;
@@ -211,7 +210,7 @@ impl<'a> Lower<'_, 'a> {
         );
     }
 
-    /// A text in a value position: is it meant to stand for itself?
+    /// Reports a text in a value position that is likely meant as a name or code.
     pub(in crate::lower) fn lint_text(&mut self, node: NodeId, text: &[u8]) {
         if !self.lints() {
             return;
@@ -220,8 +219,7 @@ impl<'a> Lower<'_, 'a> {
         if lint.is_some_and(|lint| lint.told.contains(&node)) {
             return;
         }
-        // Most texts are words, which are no code, no path and, but for `YOUR_KEY`, no place
-        // for something.
+        // Most texts are words: not code, not a path and, except for `YOUR_KEY`, not a placeholder.
         let is_word = text.iter().all(|b| b.is_ascii_alphanumeric() || *b == b'_');
         let is_word = is_word && !text.contains(&b'Y');
         if is_word && self.vars.knows(text) {
@@ -280,11 +278,12 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// The variable that a text is a misspelt name of. Most texts are none: the few
-    /// names that could be meant are found without copies, and a text that is like none of
-    /// them is compared with later ones only when it stands somewhere again.
+    /// The variable whose name a text misspells.
+    ///
+    /// Most texts are no misspelling. The few candidates are found without copies, and a text
+    /// without candidates is compared with later names only when it occurs again.
     fn misspelt_variable(&mut self, text: &str) -> Option<String> {
-        // A look at each name costs a part of what a comparison costs.
+        // Looking at a name costs a fraction of a comparison.
         const LOOKS: usize = 16;
         let text_bytes = text.as_bytes();
         let lists = self.vars.alike_lists(text_bytes);
@@ -293,7 +292,7 @@ impl<'a> Lower<'_, 'a> {
         }
         let unlike = &mut self.s.lint.as_mut()?.unlike;
         let from = unlike.get(text_bytes).copied().unwrap_or_default();
-        // Where one edit is the most, two letters of each name are its own.
+        // With at most one edit, at most two letters of a name differ.
         let few = text.len() < LONG;
         let names = self.vars.alike(&lists, text_bytes, from, few);
         let mut names = names.filter(|(name, _)| may_be_typo(text_bytes, name));
@@ -314,7 +313,7 @@ impl<'a> Lower<'_, 'a> {
         super::nearest_of(text, names).filter(|near| is_typo(text, near))
     }
 
-    /// The node that finds a name or a path.
+    /// The node that reads a name or a path.
     pub(super) fn node_for(&self, path: &str) -> String {
         if let Some(rest) = path.strip_prefix("args.") {
             return format!("{{\"$kind\": \"arg\", \"path\": \"{rest}\"}}");
@@ -327,7 +326,8 @@ impl<'a> Lower<'_, 'a> {
         })
     }
 
-    /// `input.n`, `vars.a`, `err.message`: a path from a place that is none here.
+    /// Reports `input.n`, `vars.a` or `err.message`: a path from an object that does not exist
+    /// here.
     fn lint_container(&mut self, node: NodeId, shown: &str) -> bool {
         let is_path = shown.bytes().any(|b| matches!(b, b'.' | b'['));
         if !is_path && shown != "args" && self.caught.is_empty() {
@@ -391,7 +391,7 @@ impl<'a> Lower<'_, 'a> {
         true
     }
 
-    /// A path of an argument: does the schema declare its first name?
+    /// Reports a path of an argument whose first name the schema does not declare.
     pub(in crate::lower) fn lint_argument(&mut self, path: &[u8]) {
         let Some((node, _)) = self.e.at.filter(|_| self.lints()) else {
             return;
@@ -460,7 +460,7 @@ impl<'a> Lower<'_, 'a> {
         suggest(name, names.iter().map(String::as_str))
     }
 
-    /// A property that `return` reads as a variable, which nothing sets.
+    /// Reports a property that `return` reads as a variable but no step sets.
     pub(in crate::lower) fn lint_returned(&mut self, schema: NodeId, name: &[u8]) {
         if !self.lints() || self.is_expected(name) {
             return;
@@ -504,14 +504,14 @@ impl<'a> Lower<'_, 'a> {
         self.found(finding.offending(&shown).help(help));
     }
 
-    /// The steps for an item begin, which has this name.
+    /// Enters the steps for an item with this name.
     pub(in crate::lower) fn lint_enter_items(&mut self, name: &'a [u8]) {
         if let Some(lint) = &mut self.s.lint {
             lint.items.push(name);
         }
     }
 
-    /// A condition about each item begins, or ends: the item is no variable there yet.
+    /// Enters or leaves a condition about each item, where the item is not yet a variable.
     pub(in crate::lower) fn lint_choose(&mut self, name: &'a [u8], step: Option<NodeId>) {
         match step {
             Some(_) => self.lint_enter_items(name),
@@ -522,7 +522,7 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// They end.
+    /// Leaves the steps for an item.
     pub(in crate::lower) fn lint_leave_items(&mut self) {
         if let Some(lint) = &mut self.s.lint
             && let Some(name) = lint.items.pop()
@@ -544,7 +544,7 @@ impl<'a> Lower<'_, 'a> {
     }
 }
 
-/// Whether what follows the point is the ending of a file or a host.
+/// Whether the text after the dot is a file extension or a top-level domain.
 pub(super) fn is_file(rest: &str) -> bool {
     matches!(
         rest,
@@ -571,7 +571,7 @@ pub(super) fn is_file(rest: &str) -> bool {
     )
 }
 
-/// Whether a text could be the name of a variable.
+/// Whether a text is a valid variable name.
 pub(super) fn is_identifier(text: &str) -> bool {
     let mut chars = text.chars();
     let first = chars

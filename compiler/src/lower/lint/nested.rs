@@ -1,4 +1,4 @@
-//! Literals in literals: data below the outermost part, and nodes that nothing evaluates.
+//! Rules for nested literals: data inside a literal, and nodes that are never evaluated.
 
 use super::holds::{Holds, Members};
 use super::logic::test_of_query;
@@ -8,10 +8,10 @@ use a99_core::diag::{codes, excerpt};
 use a99_core::json::{Kind, NodeId};
 use smallvec::{SmallVec, smallvec};
 
-/// Lists and objects within a literal that are looked at.
+/// Lists and objects within a literal that are checked.
 const MOST: usize = 256;
 
-/// Members that hold a word with points of its own: the kind of an event, a path of others.
+/// Members whose texts may contain dots: the type of an event, a path of another system.
 const WORDS: &[&[u8]] = &[
     b"type",
     b"event",
@@ -37,7 +37,7 @@ const WORDS: &[&[u8]] = &[
 ];
 
 impl Lower<'_, '_> {
-    /// A literal without nodes: it and the lists and objects in it.
+    /// Checks a literal without nodes, and the lists and objects in it.
     pub(in crate::lower) fn lint_data(&mut self, node: NodeId) {
         if !self.lints() {
             return;
@@ -46,7 +46,7 @@ impl Lower<'_, '_> {
         let mut work: SmallVec<[NodeId; 8]> = smallvec![node];
         let mut seen = 0;
         while let Some(node) = work.pop() {
-            // What is made of a program in a program is told when that is compiled.
+            // A program within the program is checked when it is compiled.
             if doc.get(node, "op").is_some() && doc.get(node, "steps").is_some() {
                 if seen == 0 {
                     self.lint_literal(node);
@@ -65,9 +65,10 @@ impl Lower<'_, '_> {
         }
     }
 
-    /// A path from a variable inside a list or an object, which stays a text. A text with
-    /// points may be a word of its own: it is a path where the member is known to be there,
-    /// stands under its own name, or is one of the item of a loop.
+    /// Reports a path from a variable inside a list or an object, which stays a text.
+    ///
+    /// A text with dots may be plain data. It is a path if the member is known to exist, has its
+    /// name as the key, or belongs to the item of a loop.
     pub(super) fn lint_inner_path(&mut self, key: Option<&[u8]>, node: NodeId, shown: &str) {
         let Some((root, rest)) = shown.split_once('.') else {
             return;
@@ -112,7 +113,7 @@ impl Lower<'_, '_> {
         self.found(finding.offending(shown).help(help));
     }
 
-    /// What to write for a condition that is data: a step, the query of a store, a list.
+    /// Help for a condition that is data: a step, a store query, a list.
     pub(super) fn help_for_data(&self, node: NodeId) -> String {
         let doc = self.s.doc;
         let side = |node: Option<NodeId>| -> Option<String> {
@@ -122,7 +123,7 @@ impl Lower<'_, '_> {
                 _ => Some(self.written_at(node?, None)),
             }
         };
-        // A condition has signs alone.
+        // Conditions have operators only.
         let comparison =
             |word: &str| test_of_query(word).filter(|sign| !matches!(*sign, "in" | "not-in"));
         let of_step = || {
@@ -170,7 +171,7 @@ impl Lower<'_, '_> {
         }
     }
 
-    /// A list or object in an expression that is no node: nodes in it stay data.
+    /// Reports nodes in a list or object that is not an expression node itself: they stay data.
     pub(super) fn lint_held_node(&mut self, node: NodeId) {
         let doc = self.s.doc;
         let help = match doc.kind(node) {

@@ -1,4 +1,4 @@
-//! Expression nodes: their fields, and nodes of other tree formats.
+//! Rules for expression nodes: their fields, and nodes of other tree formats.
 
 use super::{Finding, Lower, synonyms};
 use crate::ir::{FromJson, Ir, IrKind, Lit};
@@ -9,7 +9,7 @@ use a99_core::json::{Document, Kind, NodeId};
 use a99_core::text::wtf8_to_string_lossy;
 
 impl<'a> Lower<'_, 'a> {
-    /// Looks at an expression node and all nodes in it.
+    /// Checks an expression node and all nodes in it.
     pub(in crate::lower) fn lint_node(&mut self, node: NodeId) {
         if !self.lints() {
             return;
@@ -131,7 +131,7 @@ impl<'a> Lower<'_, 'a> {
         {
             let computed = doc.get(node, "computed");
             let is_computed = computed.is_some_and(|n| crate::ir::truthy(doc, n));
-            // A node is evaluated, computed or not.
+            // A node is evaluated, whether computed or not.
             let is_node = self.is_expr(property) || doc.get(property, "=").is_some();
             if !is_computed && !is_node && doc.kind(property) == Kind::Object {
                 let text = "`property` is a name: this one becomes `[object Object]`";
@@ -180,7 +180,7 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// An operand that is no node is a literal: a name there is a text.
+    /// Reports a name as an operand that is not a node: it is a literal text.
     fn lint_operand(&mut self, tag: &str, node: NodeId) {
         let Some(name) = self.s.doc.str(node).filter(|_| tag != "literal") else {
             return;
@@ -223,7 +223,7 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// Whether the key of a property is computed, as it may be in version 4 (D67).
+    /// Whether the key of a property is computed, which version 4 allows (D67).
     fn is_computed_key(&self, key: NodeId) -> bool {
         self.s.version_4 && self.is_expr(key)
     }
@@ -248,8 +248,8 @@ impl<'a> Lower<'_, 'a> {
         self.found(finding.help(help));
     }
 
-    /// An object that means a node of another tree, or an argument where only
-    /// expression nodes are evaluated.
+    /// Reports a node of another tree format, or an argument where only expression nodes are
+    /// evaluated.
     pub(in crate::lower) fn lint_foreign(&mut self, node: NodeId, in_expression: bool) {
         if !self.lints() {
             return;
@@ -332,7 +332,7 @@ impl<'a> Lower<'_, 'a> {
         self.found(finding.offending(&offending).help(help));
     }
 
-    /// `{"=": ...}` that is no expression text in version 4.
+    /// Reports `{"=": ...}` that is not an expression text in version 4.
     fn lint_text_node(&mut self, node: NodeId) {
         let doc = self.s.doc;
         if !self.s.version_4 || doc.kind(node) != Kind::Object {
@@ -362,7 +362,7 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// Whether a text names a tool or members of a schema: those are texts.
+    /// Whether a text names a tool or members of a schema, which stay texts.
     fn is_declared(&self, node: NodeId, key: Option<&[u8]>) -> bool {
         let doc = self.s.doc;
         let has = |names: &[&str]| names.iter().any(|name| doc.get(node, name).is_some());
@@ -375,7 +375,7 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// Texts inside a literal that equal variables: they stay texts.
+    /// Reports texts inside a literal that equal variable names: they stay texts.
     pub(in crate::lower) fn lint_literal(&mut self, node: NodeId) {
         if !self.lints() {
             return;
@@ -441,8 +441,7 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// A method that takes texts, called with what looks like a regular
-    /// expression.
+    /// Reports a text method whose argument looks like a regular expression.
     pub(in crate::lower) fn lint_method(&mut self, name: &[u8], args: &[Ir<'a>]) {
         let row = str::from_utf8(name).ok().and_then(builtins::method_row);
         if !self.lints() || row.is_none_or(|row| !row.searches) {
@@ -464,8 +463,8 @@ impl<'a> Lower<'_, 'a> {
     }
 }
 
-/// Whether an operand is as likely a text as a variable: what something is
-/// compared with, and the answers of a conditional.
+/// Whether an operand is as likely a text as a variable: a side of a comparison, or a branch of
+/// a conditional.
 fn is_choice(doc: &Document, node: NodeId, field: &str) -> bool {
     let op = doc
         .get(node, "op")
@@ -475,7 +474,7 @@ fn is_choice(doc: &Document, node: NodeId, field: &str) -> bool {
     matches!(field, "consequent" | "alternate") || field == "right" && equality
 }
 
-/// Whether a text has what only regular expressions have.
+/// Whether a text has syntax that only regular expressions have.
 pub(super) fn is_pattern(text: &str) -> bool {
     let slashes = text.len() > 2
         && text.starts_with('/')

@@ -1,4 +1,4 @@
-//! Origins of values: what kinds do not say, but the atom that gave a variable does.
+//! Origins of values: the atom that produced a variable's value, where its kind is not enough.
 
 use super::{Finding, Lower};
 use crate::expr::BinOp;
@@ -7,21 +7,21 @@ use crate::vars::VarId;
 use a99_core::diag::{codes, excerpt};
 use a99_core::json::NodeId;
 
-/// Which atom gave a value.
+/// The atom that produced a value.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum Origin {
     /// `len`: 0 or more.
     Count,
     /// `jsonStringify`: the text of a value.
     Json,
-    /// `httpFetch` that gives the body of the answer.
+    /// `httpFetch` that returns the body of the response.
     Body,
-    /// An atom that gives one of what another gives all of.
+    /// An atom that returns one of the values of which another returns all.
     One(&'static str),
 }
 
 impl<'a> Lower<'_, 'a> {
-    /// Notes which atom gave the last value of a variable.
+    /// Records the atom that produced the last value of a variable.
     pub(super) fn note_origin(&mut self, name: &[u8], step: NodeId) {
         let doc = self.s.doc;
         let origin = match doc.get(step, "op").and_then(|op| doc.str(op)) {
@@ -51,7 +51,7 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// Notes that a variable is the length of a list, `{"=": "xs.length"}`.
+    /// Records that a variable is the length of a list, `{"=": "xs.length"}`.
     pub(super) fn note_length(&mut self, id: VarId, value: NodeId) {
         let doc = self.s.doc;
         let of = match crate::ir::expr_text(doc, value).filter(|_| self.s.version_4) {
@@ -69,14 +69,14 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// The name of the list whose length a variable is.
+    /// The list whose length a variable is.
     pub(super) fn counted_list(&self, name: &[u8]) -> Option<&'a [u8]> {
         let list = self.noted(name)?.1?;
         let text = self.s.doc.str(list)?;
         Some(text.strip_suffix(b".length").unwrap_or(text))
     }
 
-    /// The atom that gave a variable its value, where no other step binds it.
+    /// The atom that produced a variable's value, unless another step binds the variable.
     pub(super) fn origin_of(&self, name: &[u8]) -> Option<Origin> {
         Some(self.noted(name)?.0)
     }
@@ -90,8 +90,8 @@ impl<'a> Lower<'_, 'a> {
         lint.flow.holding.origin(id, lint.whiles > 0)
     }
 
-    /// `res.ok`, `r.status == 200` of an answer of which only the body was asked for. Tells
-    /// whether it is one.
+    /// Reports `res.ok` or `r.status == 200` where only the body of a response was requested;
+    /// returns whether it did.
     pub(super) fn lint_body_member(
         &mut self,
         ir: &Ir<'a>,
@@ -100,7 +100,7 @@ impl<'a> Lower<'_, 'a> {
         compared: Option<f64>,
     ) -> bool {
         let is_code = compared.is_some_and(|n| (100.0..600.0).contains(&n));
-        // Programs of older versions ask hosts of their own, whose answers have a status.
+        // Programs of older versions call hosts' own fetch atoms, whose responses have a status.
         if !self.s.version_4 {
             return false;
         }
@@ -139,7 +139,7 @@ impl<'a> Lower<'_, 'a> {
         true
     }
 
-    /// The same for a member that is compared with a number.
+    /// Reports such a member that is compared with a number; returns whether it did.
     pub(super) fn lint_body_status(&mut self, side: &Ir<'a>, other: &Ir<'a>) -> bool {
         let IrKind::Lit(Lit::Number(n)) = other.kind else {
             return false;
@@ -152,7 +152,7 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// `jsonStringify` of what one gave: a text with quotes in quotes.
+    /// Reports `jsonStringify` of JSON text: the result is quoted twice.
     pub(super) fn lint_twice(&mut self, step: NodeId) {
         let doc = self.s.doc;
         let Some(node) = doc.get(step, "value") else {
@@ -172,8 +172,8 @@ impl<'a> Lower<'_, 'a> {
         );
     }
 
-    /// `'n is ' + n > 3`: `+` comes first, and a text is compared with a number. Tells
-    /// whether.
+    /// Reports `'n is ' + n > 3`: `+` binds more tightly, so a text is compared with a number;
+    /// returns whether it did.
     pub(super) fn lint_joined(&mut self, side: &Ir<'a>, other: &Ir<'a>) -> bool {
         let IrKind::Binary(BinOp::Add, a, b) = side.kind else {
             return false;
@@ -196,7 +196,7 @@ impl<'a> Lower<'_, 'a> {
         true
     }
 
-    /// A number for a time in seconds, where milliseconds are meant.
+    /// Reports a time in seconds where milliseconds are expected.
     pub(super) fn lint_seconds(&mut self, args: &[Ir<'a>]) {
         let Some(first) = args.first() else { return };
         let IrKind::Lit(Lit::Number(n)) = first.kind else {

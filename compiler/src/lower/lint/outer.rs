@@ -1,4 +1,4 @@
-//! Variables of the program that a helper asks for, which does not see them.
+//! Rule for variables of the program that a helper reads but cannot see.
 
 use super::{Finding, Lower};
 use a99_core::diag::{codes, excerpt};
@@ -7,7 +7,7 @@ use a99_core::sig::Form;
 use hashbrown::HashSet;
 
 impl<'a> Lower<'_, 'a> {
-    /// The names that the steps of the program bind, for helpers, which do not see them.
+    /// Whether the program's steps bind a name that a helper does not see.
     pub(super) fn is_of_program(&mut self, name: &str) -> bool {
         if !self.in_helper {
             return false;
@@ -35,7 +35,7 @@ impl<'a> Lower<'_, 'a> {
             .is_some_and(|names| names.contains(name))
     }
 
-    /// A program that a step of `agentRun` holds: it sees no variables of this one.
+    /// Reports names in an inline program of `agentRun`, which sees no variables of this program.
     pub(super) fn lint_inline(&mut self, step: NodeId) {
         let doc = self.s.doc;
         let Some(program) = doc
@@ -60,7 +60,7 @@ impl<'a> Lower<'_, 'a> {
         );
         let mut work: Vec<NodeId> = vec![steps];
         while let Some(node) = work.pop() {
-            // Names that bodies and helpers have of their own.
+            // Names that bodies and helpers bind themselves.
             for key in ["as", "accumulator", "index", "catchParam", "result", "key"] {
                 own.extend(doc.get(node, key).and_then(|n| super::text_of(doc, n)));
             }
@@ -88,7 +88,7 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// Arguments that the program asks for and `input` does not give.
+    /// Reports arguments that the inline program reads and `input` lacks.
     fn lint_inline_input(&mut self, step: NodeId, steps: NodeId) {
         let doc = self.s.doc;
         let Some(input) = doc.get(step, "input") else {
@@ -117,7 +117,7 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// The first word of an expression text that only the program around it binds.
+    /// The first word of an expression text that only the enclosing program binds.
     fn outer_word(&self, text: &str, own: &HashSet<String>) -> Option<String> {
         const MAX_TEXT: usize = 2_000;
         if text.len() > MAX_TEXT || text.contains(['\'', '"', '`']) {
@@ -143,7 +143,7 @@ impl<'a> Lower<'_, 'a> {
         self.found(finding.offending(name).help(help));
     }
 
-    /// A helper reads a variable of the program.
+    /// Reports a variable of the program that a helper reads.
     pub(super) fn found_outer(
         &mut self,
         node: NodeId,

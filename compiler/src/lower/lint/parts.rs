@@ -1,17 +1,17 @@
-//! Parts: items of lists and members of objects, where an input takes texts.
+//! Rules for parts: items of lists and members of objects, where an input takes texts.
 
 use super::{Finding, Lower};
 use a99_core::diag::{codes, excerpt};
 use a99_core::json::{Kind, NodeId};
 use a99_core::sig::{AtomInput, JsonKinds};
 
-/// Parts of an input that are looked at.
+/// Parts of an input that are checked.
 const MOST: usize = 64;
 
 impl Lower<'_, '_> {
-    /// Header fields, words of a command, names of members: each is a text.
+    /// Reports header fields, words of a command or member names that are not texts.
     pub(super) fn lint_parts(&mut self, op: &str, input: &AtomInput, node: NodeId) {
-        // `join` makes texts of what are none.
+        // `join` converts other kinds to text.
         if input.parts != JsonKinds::STRING || op == "join" {
             return;
         }
@@ -63,7 +63,7 @@ impl Lower<'_, '_> {
         }
     }
 
-    /// A variable that is set to itself.
+    /// Reports a variable that is set to itself.
     pub(super) fn lint_itself(&mut self, step: NodeId) {
         let doc = self.s.doc;
         let text = |key: &str| doc.get(step, key).and_then(|n| doc.str(n));

@@ -1,13 +1,13 @@
-//! Patterns: what keeps a regular expression from being read.
+//! Syntax errors of regular expressions.
 
-/// What patterns cannot do (D39).
+/// Unsupported features of patterns (D39).
 const LINEAR: &str = "patterns are matched in linear time, without looking around or back: test with \
                       two patterns, or compare texts in an expression";
 
-/// What surely keeps a pattern from being read, and what to write.
+/// The certain syntax error of a pattern, and its help.
 pub(super) fn pattern_fault(pattern: &str) -> Option<(&'static str, &'static str)> {
     let (mut groups, mut class) = (0usize, false);
-    // Whether something stands before that can be repeated.
+    // Whether a repeatable item precedes.
     let mut item = false;
     let mut chars = pattern.chars().peekable();
     while let Some(c) = chars.next() {
@@ -64,7 +64,7 @@ pub(super) fn pattern_fault(pattern: &str) -> Option<(&'static str, &'static str
     (groups > 0).then_some(("a `(` is not closed", help))
 }
 
-/// How many groups a pattern has.
+/// Number of groups in a pattern.
 pub(super) fn groups(pattern: &str) -> usize {
     let (mut groups, mut class) = (0, false);
     let mut chars = pattern.chars().peekable();
@@ -77,7 +77,7 @@ pub(super) fn groups(pattern: &str) -> usize {
             ']' => class = false,
             '(' if !class => {
                 let rest: String = chars.clone().take(3).collect();
-                // A name makes a group, other marks do not.
+                // A named group counts, other marks do not.
                 let is_named = rest.starts_with("?<") || rest.starts_with("?P<");
                 groups += usize::from(!rest.starts_with('?') || is_named);
             }
@@ -102,9 +102,9 @@ pub(super) fn missing_group(pattern: &str, replacement: &str) -> Option<String> 
             continue;
         };
         let groups = *known.get_or_insert_with(|| groups(pattern));
-        // Of `$12` the `$1` is the group where there is no twelfth.
+        // `$12` means group `$1` if there is no twelfth group.
         let first = rest[..1].parse::<usize>().unwrap_or(number);
-        // Money is written so, too.
+        // Amounts of money have this form, too.
         let is_money = groups == 0 && (number > 2 || rest[digits..].starts_with(['.', ',']));
         if number > groups && (first == 0 || first > groups) && !is_money {
             return Some(format!("${}", &rest[..digits]));
@@ -113,7 +113,7 @@ pub(super) fn missing_group(pattern: &str, replacement: &str) -> Option<String> 
     None
 }
 
-/// The class of `\\d+`, whose backslash is escaped itself.
+/// The class of `\\d+`, whose backslash is itself escaped.
 pub(super) fn escaped_twice(pattern: &str) -> Option<char> {
     let (at, _) = pattern.match_indices("\\\\").find(|(at, _)| {
         let mut rest = pattern[at + 2..].chars();

@@ -1,17 +1,16 @@
-//! Placeholders: what other systems put the values of templates, environments and
-//! secrets for.
+//! Rules for placeholders of other systems: for templates, environments and secrets.
 
 use super::names::is_identifier;
 use super::{Finding, Lower};
 use a99_core::diag::{codes, excerpt};
 use a99_core::json::NodeId;
 
-/// Words in the names of what an environment holds.
+/// Words in the names of environment variables.
 const SECRETS: &[&str] = &[
     "KEY", "TOKEN", "SECRET", "PASSWORD", "HOST", "URL", "USER", "ENV",
 ];
 
-/// Where other systems keep the environment.
+/// Objects that hold the environment in other systems.
 const ENVIRONMENTS: &[&str] = &[
     "process.env",
     "os.environ",
@@ -25,7 +24,7 @@ const ENVIRONMENTS: &[&str] = &[
     "getenv(",
 ];
 
-/// Marks of template languages, each with what closes a hole.
+/// Opening delimiters of template languages, each with its closing one.
 const SYNTAXES: &[(&str, &str)] = &[
     ("<%=", "%>"),
     ("<%", "%>"),
@@ -49,9 +48,9 @@ fn names_a_secret(name: &str) -> bool {
             .any(|word| name.split('_').any(|part| part == *word))
 }
 
-/// A part of a text that somebody was to fill in.
+/// The part of a text that the author was to fill in.
 fn placeholder(text: &str) -> Option<&str> {
-    // What each of them has; most texts are words, and most words have none.
+    // Every placeholder has one of these bytes; most texts have none.
     let marks = |b: u8| matches!(b, b'$' | b'<' | b'Y' | b'%' | b'.' | b'[' | b':' | b'(');
     if !text.bytes().any(marks) {
         return None;
@@ -94,7 +93,7 @@ fn placeholder(text: &str) -> Option<&str> {
     None
 }
 
-/// A part of an address that others fill in: `/:id`, `%s`, `{id}`.
+/// A template hole of an address: `/:id`, `%s`, `{id}`.
 pub(super) fn hole_of_address(text: &str) -> Option<&str> {
     let (_, path) = text.split_once("://")?;
     let word = |rest: &str| {
@@ -115,8 +114,7 @@ pub(super) fn hole_of_address(text: &str) -> Option<&str> {
 }
 
 impl<'a> Lower<'_, 'a> {
-    /// A text that says where a secret or a setting was to stand. Tells whether it
-    /// does.
+    /// Reports a placeholder for a secret or a setting; returns whether it did.
     pub(super) fn lint_placeholder(&mut self, node: NodeId, text: &str) -> bool {
         const MAX: usize = 200;
         if text.len() > MAX {
@@ -133,8 +131,8 @@ impl<'a> Lower<'_, 'a> {
         true
     }
 
-    /// Holes of another template language, where these names are given. Tells
-    /// whether there are any.
+    /// Reports holes of another template language, given the names of the variables; returns
+    /// whether it did.
     pub(super) fn lint_syntax(&mut self, node: NodeId, text: &str, names: &[String]) -> bool {
         let Some((part, name)) = other_syntax(text, names) else {
             return false;
@@ -161,7 +159,7 @@ impl<'a> Lower<'_, 'a> {
     }
 }
 
-/// A hole of another language, and the name in it if one of these is meant.
+/// A hole of another template language, and the name in it if it is one of `names`.
 fn other_syntax(text: &str, names: &[String]) -> Option<(String, Option<String>)> {
     let named = |inner: &str| {
         let word = inner
@@ -170,7 +168,7 @@ fn other_syntax(text: &str, names: &[String]) -> Option<(String, Option<String>)
             .trim();
         names.iter().find(|name| *name == word).cloned()
     };
-    // Most texts have none of the marks.
+    // Most texts have none of these bytes.
     let marks = |b: &u8| matches!(b, b'<' | b'{' | b'[' | b'%' | b'#' | b'@' | b'$' | b'\\');
     if !text.bytes().any(|b| marks(&b)) {
         return None;
@@ -191,7 +189,7 @@ fn other_syntax(text: &str, names: &[String]) -> Option<(String, Option<String>)
             return Some((format!("{open}{inner}{close}"), name));
         }
     }
-    // Two braces, and more than a name between them.
+    // Double braces with more than a name between them.
     for (at, _) in text.match_indices("{{") {
         let rest = &text[at + 2..];
         let (inner, close) = match rest.split_once("}}") {

@@ -1,4 +1,4 @@
-//! The root of a program: its version, its keys, its helpers.
+//! Rules for the root of a program: its version, its keys, its helpers.
 
 use super::{Finding, Lower, synonyms};
 use crate::ir::{short_text, truthy};
@@ -13,10 +13,10 @@ fn names(keys: &'static [ProgramKey]) -> impl Iterator<Item = &'static str> {
 }
 
 impl<'a> Lower<'_, 'a> {
-    /// Numbers that are not kept as they are written.
+    /// Reports numbers that are too large to be kept exactly.
     fn lint_wide_numbers(&mut self) {
         let doc = self.s.doc;
-        // Each is a finding, and there is a limit to those.
+        // The number of findings is limited.
         const MOST: usize = 64;
         let wide: Vec<NodeId> = self.s.facts.wide.iter().take(MOST).copied().collect();
         for node in wide {
@@ -47,7 +47,7 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// Looks at what only the root of a program has.
+    /// Checks the keys that only the root of a program has.
     pub(in crate::lower) fn lint_program(&mut self) {
         if !self.lints() {
             return;
@@ -117,7 +117,7 @@ impl<'a> Lower<'_, 'a> {
                 self.found(finding.offending(&shown).help(help));
                 continue;
             }
-            // Others may be a host's or a reader's.
+            // Other keys may belong to a host or a reader.
             if let Some(near) = self.s.nearest(&shown, names(PROGRAM_KEYS)) {
                 let text = format!(
                     "a program has no key `{}`, so it is ignored",
@@ -171,7 +171,7 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// What a step has that only a later version of the language means (D62).
+    /// Reports keys of a step that need a later version of the language (D62).
     pub(super) fn lint_version(&mut self, step: NodeId, form: Option<Form>) {
         let counts = matches!(
             form,
@@ -189,8 +189,8 @@ impl<'a> Lower<'_, 'a> {
         self.found(finding.help("write `\"a99\": 4` at the root of the program"));
     }
 
-    /// An expression text in a program that is older than they are.
-    /// Looks into it as well if nothing else will.
+    /// Reports an expression text in a program of an older version, and checks the text if no other
+    /// rule does.
     pub(in crate::lower) fn lint_short_text(&mut self, node: NodeId, inside: bool) {
         if self.s.version_4 || !self.lints() {
             return;
@@ -238,7 +238,7 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// A call of a helper with another number of arguments than it has.
+    /// Reports a call of a helper with the wrong number of arguments.
     pub(in crate::lower) fn lint_arity(
         &mut self,
         step: NodeId,
@@ -250,7 +250,7 @@ impl<'a> Lower<'_, 'a> {
             return;
         }
         let doc = self.s.doc;
-        // A source leaves out what has a default.
+        // A source omits arguments with a default.
         if given < wanted && (self.is_source() || self.has_defaults(name, given)) {
             return;
         }
@@ -267,8 +267,8 @@ impl<'a> Lower<'_, 'a> {
         self.found(finding.offending(name).help(help));
     }
 
-    /// Whether a helper begins by giving values to its parameters from one on, as
-    /// `{"op": "varSet", "key": "y", "value": {"=": "y === undefined ? 1 : y"}}` does.
+    /// Whether a helper begins with defaults for its parameters from one on, as in
+    /// `{"op": "varSet", "key": "y", "value": {"=": "y === undefined ? 1 : y"}}`.
     fn has_defaults(&self, name: &str, from: usize) -> bool {
         let doc = self.s.doc;
         let helpers = doc.get(doc.root(), "helpers");
@@ -290,8 +290,8 @@ impl<'a> Lower<'_, 'a> {
         missing.all(sets)
     }
 
-    /// A `return` in the body of `map`, `filter`, `find` or `reduce`, which ends
-    /// the item only.
+    /// Reports a `return` in the body of `map`, `filter`, `find` or `reduce`, which ends only the
+    /// item.
     pub(in crate::lower) fn lint_return_in_body(&mut self, step: NodeId) {
         if self.lints() {
             let text = "this `return` ends the body for one item, not the program, and its value \

@@ -1,4 +1,5 @@
-//! Ranges: numbers that a value never is, and items that no list has.
+//! Rules for ranges: comparisons with a number outside a value's range, and impossible list
+//! indexes.
 
 use super::gives::of_schema;
 use super::holds::{Holds, Items, Members};
@@ -9,10 +10,10 @@ use crate::ir::{Ir, IrKind, Lit};
 use a99_core::diag::{codes, excerpt};
 use a99_core::json::Kind;
 
-/// How deep operands are looked into.
+/// Depth to which operands are analysed.
 const DEPTH: u32 = 4;
 
-/// The numbers that a method gives, whatever it is called on, and what to write.
+/// Ranges of the results of methods, for any receiver, with their help.
 #[rustfmt::skip]
 const METHODS: &[(&str, f64, f64, &str)] = &[
     ("getMonth", 0.0, 11.0, "`getMonth` numbers months from 0: December is 11"),
@@ -28,7 +29,7 @@ const METHODS: &[(&str, f64, f64, &str)] = &[
     ("search", -1.0, f64::INFINITY, "-1 is none, 0 the first: write `s.includes(x)`, or `>= 0`"),
 ];
 
-/// The same for members of a date.
+/// Ranges of the members of a date, with their help.
 #[rustfmt::skip]
 const OF_DATE: &[(&str, f64, f64, &str)] = &[
     ("month", 1.0, 12.0, "`month` numbers months from 1: January is 1, December 12"),
@@ -39,7 +40,7 @@ const OF_DATE: &[(&str, f64, f64, &str)] = &[
     ("seconds", 0.0, 59.0, "seconds are 0 to 59"),
 ];
 
-/// A number that is written.
+/// The value of a number literal.
 fn number(ir: &Ir<'_>) -> Option<f64> {
     match ir.kind {
         IrKind::Lit(Lit::Number(n)) => Some(n),
@@ -48,7 +49,7 @@ fn number(ir: &Ir<'_>) -> Option<f64> {
     }
 }
 
-/// What a comparison of something from `low` to `high` with a number always says.
+/// The constant result of comparing a value in `low..=high` with a number, if there is one.
 fn decided(op: BinOp, (low, high): (f64, f64), n: f64) -> Option<bool> {
     let outside = n < low || n > high;
     let (yes, no) = match op {
@@ -63,7 +64,7 @@ fn decided(op: BinOp, (low, high): (f64, f64), n: f64) -> Option<bool> {
     (yes || no).then_some(yes)
 }
 
-/// The comparison read from the right.
+/// The comparison with its operands swapped.
 fn turned(op: BinOp) -> BinOp {
     match op {
         BinOp::Lt => BinOp::Gt,
@@ -75,7 +76,7 @@ fn turned(op: BinOp) -> BinOp {
 }
 
 impl<'a> Lower<'_, 'a> {
-    /// The numbers that an expression can give, if they are known.
+    /// The range of an expression, if it is known.
     fn range_of(&self, ir: &Ir<'a>) -> Option<(f64, f64, &'static str)> {
         let of = |row: &(&str, f64, f64, &'static str)| (row.1, row.2, row.3);
         match ir.kind {
@@ -120,7 +121,8 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// `date.getMonth() == 12`: a number that the value never is. Tells whether.
+    /// Reports a comparison with a number that the value never is, `date.getMonth() == 12`; returns
+    /// whether it did.
     pub(super) fn lint_range(
         &mut self,
         ir: &Ir<'a>,
@@ -154,7 +156,7 @@ impl<'a> Lower<'_, 'a> {
         true
     }
 
-    /// `xs[-1]` and `xs[xs.length]`: no list has such an item.
+    /// Reports `xs[-1]` and `xs[xs.length]`: no list has such an item.
     pub(super) fn lint_index(&mut self, ir: &Ir<'a>, object: &Ir<'a>, index: &Ir<'a>) {
         if let Some(n) = number(index) {
             self.lint_item_number(ir, object, n);
@@ -198,8 +200,8 @@ impl<'a> Lower<'_, 'a> {
         self.found(finding.inner(ir.at.inner).help(help));
     }
 
-    /// `i == xs.length` in a loop over `xs`, whose last number is the length less 1. Tells
-    /// whether.
+    /// Reports `i == xs.length` in a loop over `xs`, whose last index is the length minus 1;
+    /// returns whether it did.
     pub(super) fn lint_last_index(
         &mut self,
         ir: &Ir<'a>,
@@ -247,7 +249,7 @@ impl<'a> Lower<'_, 'a> {
         true
     }
 
-    /// An item by a number below zero.
+    /// Reports a negative index.
     pub(super) fn lint_item_number(&mut self, ir: &Ir<'a>, object: &Ir<'a>, n: f64) {
         if n >= 0.0 || n.fract() != 0.0 || matches!(self.holds_of(object, DEPTH), Holds::Object(_))
         {
@@ -261,7 +263,7 @@ impl<'a> Lower<'_, 'a> {
         self.found(finding.inner(ir.at.inner).help(help));
     }
 
-    /// Whether a list surely has numbers in it, of more than one digit or below zero.
+    /// Whether a list surely contains numbers with several digits or a minus sign.
     fn has_numbers(&self, ir: &Ir<'a>) -> bool {
         let doc = self.s.doc;
         let of = |holds: Holds| matches!(holds, Holds::List(Items::Schema(schema)) if of_schema(doc, schema) == Holds::Number);
@@ -295,7 +297,7 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// `numbers.sort()`, which compares texts: 10 comes before 9.
+    /// Reports `numbers.sort()`, which compares texts: 10 comes before 9.
     pub(super) fn lint_sorted(
         &mut self,
         ir: &Ir<'a>,
@@ -318,7 +320,7 @@ impl<'a> Lower<'_, 'a> {
         self.found(finding.inner(ir.at.inner).offending(&name).help(help));
     }
 
-    /// `texts.map(parseInt)`: the number of an item is taken for the base.
+    /// Reports `texts.map(parseInt)`, which takes the item's index for the base.
     pub(super) fn lint_radix(&mut self, name: &[u8], args: &[Ir<'a>]) {
         let Some(first) = args
             .first()

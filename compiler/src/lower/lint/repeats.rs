@@ -1,5 +1,5 @@
-//! What each turn of a loop repeats: a list that grows by itself, a key that is the same
-//! for each item, a default that nothing gives.
+//! Rules for repeated work: a list that grows while it is iterated, a key that is the same for
+//! each item, a default that is never applied.
 
 use super::bodies::mentions;
 use super::{Finding, Lower};
@@ -8,7 +8,7 @@ use a99_core::json::{Kind, NodeId};
 use a99_core::sig::{AtomSig, Form};
 
 impl<'a> Lower<'_, 'a> {
-    /// A loop that appends to the list which it goes through, each time.
+    /// Reports a loop that appends to the list that it iterates over.
     pub(super) fn lint_growing(&mut self, step: NodeId, steps: NodeId) {
         let doc = self.s.doc;
         let Some(list) = doc.get(step, "items").and_then(|n| doc.str(n)) else {
@@ -46,7 +46,7 @@ impl<'a> Lower<'_, 'a> {
         self.found(finding.offending("push").help(help));
     }
 
-    /// Whether a value is what the method `push` of this list gives.
+    /// Whether a value is the result of the method `push` of this list.
     fn is_push(&self, value: NodeId, list: &[u8]) -> bool {
         let doc = self.s.doc;
         let text = |node: NodeId, key: &str| doc.get(node, key).and_then(|n| doc.str(n));
@@ -60,7 +60,7 @@ impl<'a> Lower<'_, 'a> {
             && object.is_some_and(|object| text(object, "name") == Some(list))
     }
 
-    /// A key that is written, where what is remembered depends on the item of a loop.
+    /// Reports a literal cache key where the cached value depends on the item of a loop.
     pub(super) fn lint_same_key(&mut self, step: NodeId, steps: NodeId, form: Form) {
         let doc = self.s.doc;
         let Some(key) = doc.get(step, "key") else {
@@ -77,7 +77,7 @@ impl<'a> Lower<'_, 'a> {
         };
         let items = self.s.lint.as_ref().map(|lint| lint.items.clone());
         let items = items.filter(|_| is_written).unwrap_or_default();
-        // The loops next to it: each is a look through the steps.
+        // Only the nearest loops: each one costs a walk through the steps.
         const LOOPS: usize = 4;
         let asked = items.iter().rev().take(LOOPS).map(|item| Self::shown(item));
         let Some(item) = { asked }.find(|item| mentions(doc, steps, item)) else {
@@ -99,7 +99,7 @@ impl<'a> Lower<'_, 'a> {
         self.found(finding.help(help));
     }
 
-    /// Defaults of arguments that may be missing: nothing gives them.
+    /// Reports defaults of optional arguments, which are never applied.
     pub(super) fn lint_defaults(&mut self, schema: NodeId) {
         let doc = self.s.doc;
         let Some(properties) = doc.get(schema, "properties") else {
@@ -136,7 +136,7 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// Whether a part of the program asks whether something is there.
+    /// Whether a part of the program tests for missing values.
     pub(super) fn handles_missing(&self, steps: NodeId) -> bool {
         const WORDS: [&[u8]; 5] = [b"??", b"||", b"null", b"undefined", b"!"];
         let doc = self.s.doc;

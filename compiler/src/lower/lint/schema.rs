@@ -1,10 +1,10 @@
-//! Schemas: those of arguments and results that say less than they seem to.
+//! Rules for schemas of arguments and results that declare less than they seem to.
 
 use super::{Finding, Lower};
 use a99_core::diag::{codes, excerpt, suggest};
 use a99_core::json::{Kind, NodeId};
 
-/// JSON Schema's types, and what else is written for them.
+/// JSON Schema's types, with their synonyms.
 const TYPES: &[(&str, &[&str])] = &[
     ("string", &["str", "text", "String", "varchar", "char"]),
     (
@@ -38,7 +38,7 @@ impl<'a> Lower<'_, 'a> {
         self.found(finding.offending(offending).help(help));
     }
 
-    /// A schema of arguments or of a result.
+    /// Checks a schema of arguments or of a result.
     pub(super) fn lint_schema(&mut self, schema: NodeId, top: bool) {
         let doc = self.s.doc;
         if top && doc.kind(schema) != Kind::Object {
@@ -139,7 +139,7 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// A schema whose keys are the names of variables. Tells whether it is.
+    /// Reports a schema whose keys are variable names; returns whether it did.
     fn lint_bare_names(&mut self, schema: NodeId) -> bool {
         let doc = self.s.doc;
         let says = [
@@ -172,7 +172,7 @@ impl<'a> Lower<'_, 'a> {
         true
     }
 
-    /// Arguments and results are objects.
+    /// Reports a `type` other than object at the top of arguments or results.
     fn lint_top(&mut self, schema: NodeId) {
         let doc = self.s.doc;
         let Some(node) = doc.get(schema, "type") else {
@@ -187,8 +187,8 @@ impl<'a> Lower<'_, 'a> {
         self.found_schema(node, message, &kind, help);
     }
 
-    /// `{"n": "number"}` or `{"n": {"type": "number"}}`: properties without
-    /// `properties`. Tells whether it is so.
+    /// Reports properties without `properties`: `{"n": "number"}` or `{"n": {"type": "number"}}`;
+    /// returns whether it did.
     fn lint_short_schema(&mut self, schema: NodeId) -> bool {
         const OF_SCHEMAS: &[&[u8]] = &[
             b"type",
@@ -269,7 +269,7 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// A schema of a result that names no variable.
+    /// Reports a schema of a result that names no variable.
     fn lint_empty_schema(&mut self, schema: NodeId) {
         let doc = self.s.doc;
         let says = doc
@@ -287,7 +287,7 @@ impl<'a> Lower<'_, 'a> {
         self.found(finding.offending("schema").help(help));
     }
 
-    /// A variable that is returned: is it of the type that the schema says?
+    /// Reports a returned variable whose kind contradicts the schema's type.
     pub(super) fn lint_returned_kind(&mut self, name: &[u8], property: NodeId) {
         let doc = self.s.doc;
         let said = super::gives::of_schema(doc, property);
@@ -311,7 +311,7 @@ impl<'a> Lower<'_, 'a> {
         self.found(finding.offending(&shown).help(help));
     }
 
-    /// What a program returns is an object: is it?
+    /// Reports a returned value that is not an object.
     pub(in crate::lower) fn lint_returned_value(&mut self, value: NodeId) {
         let doc = self.s.doc;
         if !self.lints() || self.in_helper || self.s.version_4 || self.loops > 0 {
@@ -341,7 +341,7 @@ impl<'a> Lower<'_, 'a> {
         self.found(finding.offending(&shown).help(help));
     }
 
-    /// A `return`: what does it give?
+    /// Checks the schema or value of a `return`.
     pub(super) fn lint_return(&mut self, step: NodeId) {
         let doc = self.s.doc;
         if let Some(schema) = doc.get(step, "schema") {
@@ -391,7 +391,7 @@ impl<'a> Lower<'_, 'a> {
     }
 }
 
-/// What to write for types that are none, and mean more than one of those does.
+/// Help for types that do not exist and correspond to several.
 fn no_type(name: &str) -> Option<String> {
     let help = match name {
         "any" | "mixed" | "unknown" | "*" => "any value is `{}`, a schema without `type`",
@@ -423,7 +423,7 @@ fn no_type(name: &str) -> Option<String> {
     Some(help.to_owned())
 }
 
-/// The type that is meant by a word.
+/// The type that a synonym means.
 pub(super) fn type_for(word: &str) -> Option<&'static str> {
     let row = TYPES
         .iter()

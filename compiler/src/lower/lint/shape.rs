@@ -1,4 +1,4 @@
-//! Shapes: steps without an op, steps that are written in another way.
+//! Rules for shapes: steps without an op, and steps in another format.
 
 use super::{Finding, Lower, libraries};
 use a99_core::diag::{codes, excerpt};
@@ -36,13 +36,13 @@ const OP_KEYS: &[&str] = &[
     "node",
 ];
 
-/// Ops of others that are keys of values as well: no op by themselves.
+/// Ops of other systems that are also keys of values: no evidence by themselves.
 const NO_OPS: &[&str] = &[
     "input", "result", "text", "string", "str", "model", "code", "check", "is", "times", "counter",
     "retries", "answer", "reply", "final", "done",
 ];
 
-/// Keys that others give a list of steps.
+/// Keys that hold a list of steps in other formats.
 const STEP_KEYS: &[&str] = &[
     "body",
     "tasks",
@@ -66,7 +66,7 @@ const STEP_KEYS: &[&str] = &[
     "ops",
 ];
 
-/// Keys that tell the formats of others, and what those are.
+/// Keys that identify the format of another system, with its name.
 const SYSTEMS: &[(&[&str], &str)] = &[
     (
         &["StartAt", "States"],
@@ -96,7 +96,7 @@ const SYSTEMS: &[(&[&str], &str)] = &[
     (&["cells", "nbformat"], "a notebook"),
 ];
 
-/// How an object that is no step becomes one.
+/// Advice for an object that is not a step.
 struct Advice {
     node: NodeId,
     offending: String,
@@ -108,7 +108,7 @@ impl<'a> Lower<'_, 'a> {
         self.s.signature(name).is_some() && !name.contains(':')
     }
 
-    /// The op that a name means, if it is one or a synonym with one form.
+    /// The op for a name: itself, or that of a synonym with one form.
     fn op_meant(&self, name: &str) -> Option<String> {
         if self.is_op(name) {
             return Some(name.to_owned());
@@ -192,7 +192,7 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// Where the steps of a step or of the root are missing: are they under another name?
+    /// The key that holds the steps of a step or of the root, where `steps` is missing.
     pub(in crate::lower) fn lint_steps_elsewhere(
         &self,
         owner: NodeId,
@@ -217,7 +217,7 @@ impl<'a> Lower<'_, 'a> {
         .with_help(format!("write `steps` instead of `{key}`"))
     }
 
-    /// A step whose `op` is missing, or is no text.
+    /// Warns of a step whose `op` is missing or is not a text.
     pub(in crate::lower) fn warn_without_op(&mut self, step: NodeId) {
         let doc = self.s.doc;
         if let Some(op) = doc.get(step, "op") {
@@ -254,7 +254,7 @@ impl<'a> Lower<'_, 'a> {
         self.expect_names_of(step);
     }
 
-    /// What is in the place of a step and is no object.
+    /// Warns of a value in the place of a step that is not an object.
     pub(in crate::lower) fn warn_no_step(&mut self, step: NodeId) {
         let doc = self.s.doc;
         let help = match doc.kind(step) {
@@ -295,8 +295,8 @@ impl<'a> Lower<'_, 'a> {
         self.s.push(diag);
     }
 
-    /// Names that a step which fails would have bound: nobody is told that they
-    /// are missing.
+    /// Records the names that a failing step would have bound, so that other rules do not report
+    /// them as unknown.
     pub(in crate::lower) fn expect_names_of(&mut self, step: NodeId) {
         let doc = self.s.doc;
         let mut todo = vec![(step, 0)];
@@ -318,7 +318,7 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// A step of the language in the place of a value.
+    /// Reports a step of the language in the place of a value.
     pub(super) fn lint_step_as_value(&mut self, node: NodeId) -> bool {
         let doc = self.s.doc;
         let Some(op) = doc.get(node, "op").and_then(|op| super::text_of(doc, op)) else {
@@ -373,8 +373,7 @@ impl<'a> Lower<'_, 'a> {
     }
 }
 
-/// What is wrong with a root that is no program: the place, the text and what
-/// to do.
+/// The fault of a root that is not a program: the place, the message and the help.
 pub(in crate::lower) fn root_advice(doc: &Document, root: NodeId) -> (NodeId, String, String) {
     let text = |node: NodeId| super::text_of(doc, node);
     let wrap = "write `{\"op\": \"seq\", \"steps\": [...]}`";

@@ -1,4 +1,4 @@
-//! Shell: commands, paths and modes of files.
+//! Rules for the shell: commands, paths and file modes.
 
 use super::inputs::is_path;
 use super::{Finding, Lower};
@@ -6,7 +6,8 @@ use a99_core::diag::{codes, excerpt};
 use a99_core::json::{Kind, NodeId};
 
 impl Lower<'_, '_> {
-    /// A list is a program with its arguments, which no shell looks at.
+    /// Reports shell syntax in a command list, which is a program with its arguments and runs
+    /// without a shell.
     pub(super) fn lint_command(&mut self, step: NodeId) {
         let doc = self.s.doc;
         if let Some((node, cwd)) = self
@@ -99,7 +100,7 @@ impl Lower<'_, '_> {
     }
 }
 
-/// Whether only a shell makes of a word what is meant: `$HOME`, `$(date)`, `~/notes`.
+/// Whether only a shell expands a word: `$HOME`, `$(date)`, `~/notes`.
 fn is_for_shell(word: &str) -> bool {
     let name = word
         .strip_prefix('$')

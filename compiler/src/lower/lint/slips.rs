@@ -1,4 +1,4 @@
-//! Slips: values that are lost or never what they seem, as far as names and literals tell.
+//! Rules for slips: lost or misleading values, as far as names and literals show.
 
 use super::holds::Holds;
 use super::misuse::FORMAT_PARTS;
@@ -9,10 +9,10 @@ use a99_core::diag::{codes, excerpt};
 use a99_core::json::{Kind, NodeId};
 use a99_core::sig::Form;
 
-/// How deep operands are looked into.
+/// Depth to which operands are analysed.
 const DEPTH: u32 = 4;
 
-/// The days of a month.
+/// Number of days in a month.
 fn days_of(year: u32, month: u32) -> u32 {
     let leap = year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
     match month {
@@ -38,7 +38,7 @@ fn parts_of(text: &str) -> Option<(u32, u32, u32)> {
     ends.then(|| (month, day, days_of(year, month)))
 }
 
-/// Letters of a format that look like a part of a date and are none: `yyyy`.
+/// Letters of a format that resemble a date part but are not one: `yyyy`.
 fn no_part(format: &str) -> Option<&str> {
     let is_letter = |c: char| c.is_ascii_alphabetic();
     let runs = format.split(|c: char| !is_letter(c));
@@ -59,7 +59,7 @@ impl<'a> Lower<'_, 'a> {
         self.found(finding.inner(ir.at.inner).help(help));
     }
 
-    /// A date that no calendar has.
+    /// Reports a date that does not exist.
     pub(super) fn lint_no_such_day(&mut self, first: &Ir<'a>) {
         let IrKind::Lit(Lit::Text(text)) = first.kind else {
             return;
@@ -90,7 +90,7 @@ impl<'a> Lower<'_, 'a> {
         self.found_slip(codes::WRONG_ARGUMENTS, first, message.to_owned(), help);
     }
 
-    /// A format of which one part is put there as it is written.
+    /// Reports a format with an unknown part, which is copied as written.
     pub(super) fn lint_format_parts(&mut self, first: &Ir<'a>, format: &str) {
         let Some(part) = no_part(format) else { return };
         let message = format!("`{part}` is no part of a date, so it is put there as it is written");
@@ -98,7 +98,7 @@ impl<'a> Lower<'_, 'a> {
         self.found_slip(codes::WRONG_ARGUMENTS, first, message, help.to_owned());
     }
 
-    /// `s.split(' ').push(x)`: the number of items, and the list is nowhere.
+    /// Reports `s.split(' ').push(x)`, which returns the number of items and loses the list.
     pub(super) fn lint_lost_list(&mut self, ir: &Ir<'a>, object: &Ir<'a>, name: &[u8]) {
         let is_new = match object.kind {
             IrKind::Method { name, .. } => {
@@ -119,7 +119,7 @@ impl<'a> Lower<'_, 'a> {
         self.found_slip(codes::DROPPED_RESULT, ir, message, help.to_owned());
     }
 
-    /// `'Hi ${name}'` within an expression: a template literal without its backticks.
+    /// Reports `'Hi ${name}'` within an expression: a template literal without its backticks.
     pub(super) fn lint_backticks(&mut self, ir: &Ir<'a>, text: &[u8]) {
         let Some(at) = text.windows(2).position(|pair| pair == b"${") else {
             return;
@@ -142,7 +142,7 @@ impl<'a> Lower<'_, 'a> {
         self.found_slip(codes::CODE_AS_TEXT, ir, message, help);
     }
 
-    /// `-text`, `+list`: a sign before what is no number.
+    /// Reports a sign before a value that is not a number: `-text`, `+list`.
     pub(super) fn lint_sign(&mut self, op: UnOp, arg: &Ir<'a>) {
         if !matches!(op, UnOp::Neg | UnOp::Plus)
             || matches!(arg.kind, IrKind::Lit(_) | IrKind::Data(_))
@@ -167,7 +167,7 @@ impl<'a> Lower<'_, 'a> {
         self.found_slip(codes::BAD_ARITHMETIC, arg, message, help.to_owned());
     }
 
-    /// `a || a`: the same twice. Tells whether.
+    /// Reports equal operands, `a || a`; returns whether it did.
     pub(super) fn lint_twice_asked(&mut self, ir: &Ir<'a>, left: &Ir<'a>, right: &Ir<'a>) -> bool {
         if !super::exprs::same_path(left, right) {
             return false;
@@ -178,7 +178,7 @@ impl<'a> Lower<'_, 'a> {
         true
     }
 
-    /// `n + undefined`, which is no number. Tells whether it is one.
+    /// Reports arithmetic with `undefined`, which is not a number; returns whether it did.
     pub(super) fn lint_nothing(
         &mut self,
         op: BinOp,
@@ -207,7 +207,7 @@ impl<'a> Lower<'_, 'a> {
         true
     }
 
-    /// `date + 1`, which joins texts. Tells whether it does.
+    /// Reports `date + 1`, which concatenates texts; returns whether it did.
     pub(super) fn lint_date_sum(&mut self, op: BinOp, left: &Ir<'a>, right: &Ir<'a>) -> bool {
         if op != BinOp::Add {
             return false;
@@ -233,7 +233,7 @@ impl<'a> Lower<'_, 'a> {
         true
     }
 
-    /// A path from the item of a loop that is over. Tells whether it is one.
+    /// Reports a path from the item of a loop that has ended; returns whether it did.
     pub(super) fn lint_left_item(&mut self, node: NodeId, shown: &str) -> bool {
         let Some((root, rest)) = shown.split_once('.') else {
             return false;
@@ -254,12 +254,12 @@ impl<'a> Lower<'_, 'a> {
         true
     }
 
-    /// `response.name`, where a variable is called `resp`. Tells whether it is one.
+    /// Reports `response.name` where a variable is called `resp`; returns whether it did.
     pub(super) fn lint_cut_name(&mut self, node: NodeId, shown: &str) -> bool {
         const LEAST: usize = 3;
-        // A look at each name costs a part of what a comparison costs.
+        // Looking at a name costs a fraction of a comparison.
         const LOOKS: usize = 16;
-        // What these are given is a text of its own with points.
+        // Inputs whose texts may contain dots.
         const TEXTS: &[&str] = &[
             "key",
             "collection",
@@ -318,7 +318,7 @@ impl<'a> Lower<'_, 'a> {
         true
     }
 
-    /// The member that stands behind a name of an expression's text: `id` of `args.id`.
+    /// The member after a name in an expression text: `id` of `args.id`.
     pub(super) fn member_behind(&self, node: NodeId, inner: Option<(u32, u32)>) -> Option<String> {
         let doc = self.s.doc;
         let name = match inner {
@@ -336,7 +336,8 @@ impl<'a> Lower<'_, 'a> {
         (!name.is_empty()).then(|| Self::shown(name))
     }
 
-    /// `{"$expr": "binary", "op": "*", "left": "price", ...}` of an argument. Tells whether.
+    /// Reports the name of an argument as an operand,
+    /// `{"$expr": "binary", "op": "*", "left": "price", ...}`; returns whether it did.
     pub(super) fn lint_argument_operand(&mut self, node: NodeId, name: &[u8]) -> bool {
         let doc = self.s.doc;
         if self.vars.knows(name) || !str::from_utf8(name).is_ok_and(|name| self.is_argument(name)) {
@@ -348,7 +349,7 @@ impl<'a> Lower<'_, 'a> {
         let op = doc.get(parent, "op").and_then(|op| doc.str(op));
         let calculates = match op.unwrap_or_default() {
             b"-" | b"*" | b"/" | b"%" | b"**" | b"<" | b">" | b"<=" | b">=" => true,
-            // What is joined with a text may be a word.
+            // A text that is concatenated may be a plain word.
             b"+" => ["left", "right"].iter().all(|key| {
                 let side = doc.get(parent, key);
                 side.is_some_and(|side| match doc.kind(side) {
@@ -374,7 +375,7 @@ impl<'a> Lower<'_, 'a> {
         true
     }
 
-    /// A `map` whose last step alone binds `result`, an `if` that does so on one side.
+    /// Reports a `map` that binds `result` only in a final `if` without `else`.
     pub(super) fn lint_gaps(&mut self, steps: NodeId) {
         let doc = self.s.doc;
         let Some(only) = doc.elements(steps).last().filter(|_| !self.is_source()) else {
@@ -411,7 +412,7 @@ impl<'a> Lower<'_, 'a> {
         self.found(finding.offending("if").help(help));
     }
 
-    /// Whether a step in a body of the program binds a name that ends with the body.
+    /// Whether a step in a body of the program binds a name that goes out of scope with the body.
     pub(super) fn is_bound_inside(&mut self, name: &str) -> bool {
         let doc = self.s.doc;
         let steps = doc.get(doc.root(), "steps").filter(|_| !self.in_helper);
@@ -434,7 +435,7 @@ impl<'a> Lower<'_, 'a> {
         false
     }
 
-    /// What to write for a tag that is the text of an expression.
+    /// Help for a tag that is the text of an expression.
     pub(in crate::lower) fn help_for_tag(&self, tag: &str) -> Option<String> {
         let is_code = tag.contains([' ', '(', '+', '*', '[']) || tag.contains('.');
         let is_code = is_code && tag.len() < 500 && self.parse_text(tag).is_ok();
@@ -450,7 +451,7 @@ impl<'a> Lower<'_, 'a> {
         })
     }
 
-    /// What to write for a helper that is none.
+    /// Help for an unknown helper.
     pub(in crate::lower) fn help_for_helper(&self) -> String {
         let doc = self.s.doc;
         let helpers = doc.get(doc.root(), "helpers");

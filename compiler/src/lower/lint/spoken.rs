@@ -1,11 +1,11 @@
-//! Advice in the words of the source: what a help says of steps and nodes, as JavaScript.
+//! Rewrites help about steps and nodes into the syntax of the source, JavaScript.
 
 use super::Lower;
 use a99_core::diag::excerpt;
 use a99_core::json::NodeId;
 use std::borrow::Cow;
 
-/// Atoms and forms whose work a source has another writing for.
+/// Atoms and forms that have another syntax in a source.
 const FORMS: &[(&str, &str)] = &[
     ("map", "xs.map((x) => ...)"),
     ("filter", "xs.filter((x) => ...)"),
@@ -37,7 +37,7 @@ const FORMS: &[(&str, &str)] = &[
     ("varsLet", "const a = 1"),
 ];
 
-/// Phrases that speak of steps.
+/// Phrases that mention steps.
 const PHRASES: &[(&str, &str)] = &[
     ("use the atom `", "write `"),
     ("use the atoms `", "write `"),
@@ -52,14 +52,14 @@ const PHRASES: &[(&str, &str)] = &[
     ),
 ];
 
-/// The text of a member of JSON that is written in a line: `i + 1` of `"expr": "i + 1"`.
+/// The text of a member of JSON written in one line: `i + 1` of `"expr": "i + 1"`.
 fn member<'t>(code: &'t str, key: &str) -> Option<&'t str> {
     let at = code.find(&format!("\"{key}\": \""))?;
     let rest = &code[at + key.len() + "\"\": \"".len()..];
     rest.split('"').next()
 }
 
-/// A name, or a path with numbers in it, as an expression.
+/// The expression for a name, or for a path with numbers in it.
 fn path(text: &str) -> Option<String> {
     let text = text.strip_prefix("args.").unwrap_or(text);
     let mut parts = text.split('.');
@@ -79,7 +79,7 @@ fn path(text: &str) -> Option<String> {
     Some(out)
 }
 
-/// What a piece of JSON is in a source; none if it is the same.
+/// The source syntax of a piece of JSON; `None` if it is the same.
 fn code(text: &str) -> Option<String> {
     if text.starts_with("\"result\": ") {
         return Some("const value = ...".to_owned());
@@ -108,12 +108,12 @@ fn code(text: &str) -> Option<String> {
         });
     }
     let (name, inputs) = text.split_once(" {")?;
-    // `return { a: 1 }` is none of an atom.
+    // `return { a: 1 }` is not an atom's call.
     let is_form = super::names::is_identifier(name) && !inputs.starts_with(' ');
     is_form.then(|| form(name, inputs)).flatten()
 }
 
-/// A call of an atom, by the inputs that a help names.
+/// The call of an atom, with the inputs that a help names.
 fn form(op: &str, inputs: &str) -> Option<String> {
     if let Some((_, written)) = FORMS.iter().find(|row| row.0 == op) {
         return Some((*written).to_owned());
@@ -126,8 +126,8 @@ fn form(op: &str, inputs: &str) -> Option<String> {
 }
 
 impl Lower<'_, '_> {
-    /// A variable as its author calls it: in a source a second one of a name has a number
-    /// behind it, and what has no name there begins with `_`.
+    /// A variable by its author's name: lowering numbers a second variable of a name, and prefixes
+    /// generated names with `_`.
     pub(super) fn spoken_name(&self, name: &str, node: NodeId) -> String {
         let doc = self.s.doc;
         let Some((text, _)) = doc.origin() else {
@@ -142,7 +142,7 @@ impl Lower<'_, '_> {
         let Some((base, number)) = name.rsplit_once('_') else {
             return name.to_owned();
         };
-        // What stands at the place says which name was written.
+        // The source text at the place holds the written name.
         const MOST: usize = 2_000;
         let span = doc.span(node).unwrap_or_default();
         let written = text.get(span.start as usize..span.end as usize);
@@ -163,10 +163,10 @@ impl Lower<'_, '_> {
     }
 }
 
-/// A help for a program that was written as a source.
+/// The help for a program that was written as a source.
 pub(super) fn in_source(help: &str) -> Cow<'_, str> {
     let parts: Vec<&str> = help.split('`').collect();
-    // Every other part is code, unless there are backticks in it.
+    // Every other part is code, unless it contains backticks.
     if parts.len().is_multiple_of(2) || help.contains("``") {
         return Cow::Borrowed(help);
     }

@@ -1,4 +1,4 @@
-//! Steps: the inputs that an atom has, those that it needs, and their kinds.
+//! Rules for steps: unknown inputs, missing inputs, and their kinds.
 
 use super::super::templates::root_of;
 use super::{Finding, Lower, synonyms, words};
@@ -18,16 +18,16 @@ const KIND_NAMES: [(JsonKinds, &str); 5] = [
     (JsonKinds::OBJECT, "an object"),
 ];
 
-/// The members of a step, which several rules look through.
+/// The members of a step, which several rules search.
 type Members<'a> = SmallVec<[(&'a [u8], NodeId); 8]>;
 
-/// Whether a key may stand in every step, whatever its op.
+/// Whether a key is valid in every step.
 fn is_of_any_step(key: &[u8]) -> bool {
     matches!(key, b"op" | b"result" | b"resultConst") || is_remark(key)
 }
 
 impl<'a> Lower<'_, 'a> {
-    /// Looks at a step whose op is known.
+    /// Checks a step with a known op.
     pub(in crate::lower) fn lint_step(&mut self, step: NodeId, op: &str, sig: &AtomSig) {
         if !self.lints() {
             return;
@@ -61,7 +61,7 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// Looks at the inputs of a step, or of a call whose answer is kept.
+    /// Checks the inputs of a step, or of a call whose answer is kept.
     pub(in crate::lower) fn lint_inputs(&mut self, step: NodeId, op: &str) {
         if !self.lints() {
             return;
@@ -80,7 +80,7 @@ impl<'a> Lower<'_, 'a> {
         members: &[(&'a [u8], NodeId)],
     ) {
         let inputs: &[AtomInput] = &sig.inputs;
-        // The value of each input; the first, where a key stands twice.
+        // The value of each input; the first one, if a key occurs twice.
         let mut given: SmallVec<[Option<NodeId>; 8]> = smallvec![None; inputs.len()];
         let mut has_others = false;
         for (key, node) in members {
@@ -118,7 +118,7 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// The holes of a template's text, each of which needs a variable.
+    /// Reports holes of a template's text without a variable.
     fn lint_template(&mut self, step: NodeId, sig: &AtomSig) {
         let doc = self.s.doc;
         let Params::Named(params) = &sig.params else {
@@ -183,7 +183,7 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// Names of `vars` that nothing asks for.
+    /// Reports names of `vars` that are never read.
     pub(super) fn lint_unused_vars(
         &mut self,
         vars: NodeId,
@@ -206,7 +206,7 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// Keys that the op does not have; the inputs that they were meant for.
+    /// Reports keys that the op does not have; returns the inputs that they were meant for.
     fn lint_keys(&mut self, step: NodeId, op: &str, sig: &AtomSig) -> Vec<String> {
         let mut meant = Vec::new();
         let doc = self.s.doc;
@@ -258,7 +258,7 @@ impl<'a> Lower<'_, 'a> {
                     let mut left = missing
                         .filter(|name| sig.inputs.iter().any(|i| i.name == **name && i.required));
                     match (left.next(), left.next()) {
-                        // The only one that is missing is what was meant.
+                        // The only missing input is the one that was meant.
                         (Some(only), None) if !is_body(only) => {
                             meant.push((*only).to_owned());
                             format!(
@@ -285,7 +285,7 @@ impl<'a> Lower<'_, 'a> {
         meant
     }
 
-    /// A literal of a kind that the input does not take, or none of its values.
+    /// Reports a literal of a kind that the input does not accept, or outside its values.
     fn lint_input(&mut self, step: NodeId, op: &str, input: &AtomInput, node: NodeId) {
         if self.s.wrong_literals.contains(&node) {
             return;
@@ -294,7 +294,7 @@ impl<'a> Lower<'_, 'a> {
         let name = &*input.name;
         let resolves = input.takes_references();
         if input.kinds.contains(JsonKinds::ARRAY) && is_body(name) {
-            // Told where the body is compiled.
+            // Reported where the body is compiled.
             return;
         }
         let value = doc.kind(node);
@@ -308,7 +308,7 @@ impl<'a> Lower<'_, 'a> {
                 return;
             }
         }
-        // Of tools the calls are made as steps are; `lint_tools` sees to the rest.
+        // Tools contain calls, which are compiled as steps are; `lint_tools` checks the rest.
         let is_tools = || op == "llmToolLoop" && name == "tools";
         if !resolves
             && is_compound
@@ -366,7 +366,7 @@ impl<'a> Lower<'_, 'a> {
                 }
                 return self.lint_later(step, op, input, node, text);
             }
-            // Most texts are neither looked at further nor one of a few.
+            // Most texts need no further check and have no fixed set of values.
             Kind::String(_) if fits && input.values.is_empty() && !(resolves && input.subject) => {
                 return;
             }
@@ -462,19 +462,19 @@ impl<'a> Lower<'_, 'a> {
     }
 }
 
-/// Kinds in words.
+/// JSON kinds in words.
 pub(super) fn wanted(kinds: JsonKinds) -> String {
     let names = KIND_NAMES.iter().filter(|row| kinds.contains(row.0));
     let names: Vec<&str> = names.map(|row| row.1).collect();
     names.join(" or ")
 }
 
-/// Inputs that hold steps.
+/// Whether an input holds steps.
 pub(super) fn is_body(name: &str) -> bool {
     BODIES.contains(&name)
 }
 
-/// Inputs that are compiled, or hold a schema.
+/// Whether an input is compiled, or holds a schema.
 fn is_program(name: &str) -> bool {
     matches!(
         name,

@@ -1,5 +1,5 @@
-//! Stores: locks that nobody looks at, predicates that no store reads, vectors of another
-//! length than those of their collection.
+//! Rules for stores: unchecked locks, predicates without a condition, and vectors whose length
+//! differs within a collection.
 
 use super::{Finding, Lower};
 use crate::ir::truthy;
@@ -7,14 +7,14 @@ use a99_core::diag::{codes, excerpt};
 use a99_core::json::{Kind, NodeId};
 use hashbrown::HashMap;
 
-/// How long the vectors of a collection are.
+/// Vector length of each collection.
 pub(super) type Collections<'a> = HashMap<&'a [u8], usize>;
 
-/// Words in a key that tell a lock.
+/// Words in a key that indicate a lock.
 const LOCKS: &[&str] = &["lock", "lease", "mutex", "semaphore"];
 
 impl<'a> Lower<'_, 'a> {
-    /// A lock that is taken without a look at whether it was free.
+    /// Reports a lock whose result is ignored.
     pub(super) fn lint_lock(&mut self, step: NodeId) {
         let doc = self.s.doc;
         let key = doc
@@ -38,7 +38,7 @@ impl<'a> Lower<'_, 'a> {
         self.found(finding.offending("storeCompareAndSet").help(help));
     }
 
-    /// A predicate that is written, and no condition.
+    /// Reports a literal predicate that is not a condition.
     pub(super) fn lint_predicate(&mut self, step: NodeId) {
         let doc = self.s.doc;
         let Some(node) = doc.get(step, "predicate") else {
@@ -69,7 +69,7 @@ impl<'a> Lower<'_, 'a> {
         self.found(finding.offending(&shown).help(help));
     }
 
-    /// How many numbers a vector has that is written in a step, and where.
+    /// Length of a literal vector in a step, with its node.
     fn vector_of(&self, step: NodeId, op: &str) -> Option<(NodeId, usize)> {
         let doc = self.s.doc;
         let list = match op {
@@ -88,7 +88,7 @@ impl<'a> Lower<'_, 'a> {
         (doc.kind(list) == Kind::Array).then(|| (list, doc.len(list)))
     }
 
-    /// A vector of another length than the others of its collection.
+    /// Reports a vector whose length differs from the others of its collection.
     pub(super) fn lint_vector_length(&mut self, step: NodeId, op: &str) {
         let doc = self.s.doc;
         let collection = doc.get(step, "collection").and_then(|n| doc.str(n));

@@ -1,7 +1,6 @@
-//! Synonyms: keys of steps, helpers and nodes as models and people write them, and what
-//! they are called here.
+//! Synonyms of keys of steps, helpers and nodes that models and authors use.
 
-/// The input or key that is meant by another name; only one that the op has.
+/// Candidates for each synonym, of which only inputs and keys of the op apply.
 const INPUTS: &[(&str, &[&str])] = &[
     ("args", &["arguments", "input", "vars", "args"]),
     ("arguments", &["args"]),
@@ -210,7 +209,7 @@ const INPUTS: &[(&str, &[&str])] = &[
     ("statement", &["sql"]),
 ];
 
-/// The names that this key may stand for, likeliest first.
+/// The names that a key may mean, likeliest first.
 pub(super) fn keys_for(key: &str) -> &'static [&'static str] {
     let row = INPUTS.iter().find(|row| row.0 == key);
     row.map_or(&[], |row| row.1)

@@ -1,4 +1,4 @@
-//! Tools of `llmToolLoop`: what models and their services do not understand.
+//! Rules for tools of `llmToolLoop`: definitions that models and their services do not accept.
 
 use super::bodies::mentions;
 use super::gives::of_schema;
@@ -10,7 +10,7 @@ use a99_core::json::{Kind, NodeId};
 use a99_core::sig::Params;
 use std::collections::HashMap;
 
-/// What a tool may have.
+/// Valid members of a tool.
 const MEMBERS: [&str; 7] = [
     "name",
     "description",
@@ -21,7 +21,7 @@ const MEMBERS: [&str; 7] = [
     "agent",
 ];
 
-/// What others call these.
+/// Synonyms of these members.
 const OTHER_NAMES: [(&str, &str); 10] = [
     ("parameters", "inputSchema"),
     ("input_schema", "inputSchema"),
@@ -62,7 +62,7 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// What a model gives a tool, by the tool's schema.
+    /// The kind of a tool's input, by the tool's schema.
     pub(in crate::lower) fn lint_tool_input(&self, tool: NodeId) -> Holds {
         let doc = self.s.doc;
         let schema = doc.get(tool, "inputSchema").filter(|_| self.lints());
@@ -131,7 +131,7 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// Members that no tool has, or that mean nothing beside others.
+    /// Reports members that a tool does not have, or that are useless beside others.
     fn lint_tool_members(&mut self, tool: &ToolNode<'a>) {
         let doc = self.s.doc;
         let members: Vec<(&[u8], NodeId)> = doc.members(tool.node).collect();

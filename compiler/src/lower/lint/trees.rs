@@ -1,10 +1,10 @@
-//! Trees: expressions in the formats of other languages, which are data here.
+//! Rules for expression trees in the formats of other languages, which are data here.
 
 use super::{Finding, Lower, words};
 use a99_core::diag::{codes, excerpt};
 use a99_core::json::{Kind, NodeId};
 
-/// Operators that are the only key of a node in JsonLogic and its like.
+/// Operators that are the only key of a node in JsonLogic and similar formats.
 const OPERATORS: &[&str] = &[
     "+",
     "-",
@@ -36,7 +36,7 @@ const OPERATORS: &[&str] = &[
     "$ifNull",
 ];
 
-/// Keys of nodes of other languages, and what does it here.
+/// Keys of nodes of other languages, with the equivalent here.
 const KEYS: &[(&str, &str)] = &[
     ("var", "write `{\"$expr\": \"ident\", \"name\": \"n\"}`"),
     ("Ref", "write `{\"$expr\": \"ident\", \"name\": \"n\"}`"),
@@ -80,14 +80,14 @@ const KEYS: &[(&str, &str)] = &[
 ];
 
 impl<'a> Lower<'_, 'a> {
-    /// A node of another tree: its key, and what to write for it.
+    /// The key of a node of another tree format, and its help.
     pub(super) fn other_tree(&self, node: NodeId) -> Option<(String, String)> {
         let doc = self.s.doc;
         if doc.len(node) > 4 || doc.kind(node) != Kind::Object {
             return None;
         }
         let ident = "write `{\"$expr\": \"ident\", \"name\": \"n\"}`, or the name as a value";
-        // A name, or a path from one.
+        // Whether a text is a known name, or a path from one.
         let knows = |text: &[u8]| {
             let root = text.split(|c| *c == b'.').next().unwrap_or(text);
             std::str::from_utf8(root).is_ok_and(|root| !root.is_empty() && self.knows_name(root))
@@ -113,7 +113,7 @@ impl<'a> Lower<'_, 'a> {
                 .iter()
                 .find(|row| row.0 == name && (alone || row.0.starts_with('$')));
             if let Some((_, help)) = row {
-                // What begins with no sign may be data.
+                // A key without a sigil may be data.
                 let names = doc.str(value).is_some_and(knows);
                 if name.starts_with(['$', 'F', 'R']) || names || compound && alone {
                     return Some((name, (*help).to_owned()));
@@ -135,7 +135,7 @@ impl<'a> Lower<'_, 'a> {
         self.operation(node)
     }
 
-    /// `{"operator": "+", "left": ...}`, `{"fn": "add", "args": [...]}`.
+    /// Recognises `{"operator": "+", "left": ...}` and `{"fn": "add", "args": [...]}`.
     fn operation(&self, node: NodeId) -> Option<(String, String)> {
         let doc = self.s.doc;
         let sides = doc.get(node, "left").is_some() && doc.get(node, "right").is_some();
@@ -166,7 +166,7 @@ impl<'a> Lower<'_, 'a> {
         None
     }
 
-    /// Objects in a list of data: steps and trees do nothing there.
+    /// Reports steps and trees in a list of data, where they are not evaluated.
     pub(super) fn lint_items(&mut self, list: NodeId) {
         const MOST: usize = 32;
         let doc = self.s.doc;

@@ -1,4 +1,4 @@
-//! Turns of loops: constants that the second turn cannot set, counts that are skipped.
+//! Rules for iterations: constants that the second one cannot set, and skipped counters.
 
 use super::{Finding, Lower};
 use crate::ir::truthy;
@@ -8,20 +8,20 @@ use a99_core::sig::{Effect, Form};
 use a99_core::text::wtf8_to_string_lossy;
 use std::borrow::Cow;
 
-/// Bytes of a condition that are looked through.
+/// Length in bytes up to which a condition is searched.
 const MAX_TEXT: usize = 2_000;
 
-/// The names in a text of a condition; those of members and methods too.
+/// The words in the text of a condition, including members and methods.
 fn words(text: &str) -> impl Iterator<Item = &str> {
     let is_part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '$');
     text.split(move |c| !is_part(c))
         .filter(|word| word.starts_with(|c: char| !c.is_ascii_digit()))
 }
 
-/// A name that is compared with a number.
+/// A comparison of a name with a number: name, operator, bound.
 type Order<'t> = (&'t str, &'t str, f64);
 
-/// `n > 3`, if a condition is no more than that.
+/// The comparison, if a condition is no more than `n > 3`.
 fn order_of(text: &str) -> Option<Order<'_>> {
     let at = text.find(['<', '>'])?;
     let name = text[..at].trim();
@@ -32,7 +32,7 @@ fn order_of(text: &str) -> Option<Order<'_>> {
     (!name.is_empty() && name.chars().all(is_part)).then_some((name, sign, bound))
 }
 
-/// Whether all that meets the second meets the first.
+/// Whether every value that meets the second comparison meets the first.
 fn covers((name, sign, bound): Order<'_>, (other, sign_of, narrower): Order<'_>) -> bool {
     let same = name == other && sign[..1] == sign_of[..1];
     let strict = sign.len() == 1 && sign_of.len() == 2;
@@ -45,7 +45,7 @@ fn covers((name, sign, bound): Order<'_>, (other, sign_of, narrower): Order<'_>)
 }
 
 impl<'a> Lower<'_, 'a> {
-    /// The body of a loop whose variables are those around it.
+    /// Checks the body of a loop that shares the outer scope.
     pub(super) fn lint_turns(&mut self, step: NodeId, form: Option<Form>) {
         if form == Some(Form::If) {
             return self.lint_covered(step);
@@ -68,14 +68,14 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// A constant that each turn sets, which only the first one can.
+    /// Reports a constant that each iteration sets, which only the first one can.
     fn lint_constants_of_turns(&mut self, of: NodeId, body: NodeId) {
         let doc = self.s.doc;
         let items = doc.get(of, "items");
         if items.is_some_and(|n| doc.kind(n) == Kind::Array && doc.len(n) < 2) {
             return;
         }
-        // The names of the loop itself are free in each turn.
+        // The names of the loop itself are free in each iteration.
         let own = ["as", "index"].map(|key| doc.get(of, key).and_then(|n| doc.str(n)));
         for step in doc.elements(body) {
             let is_const = self.form_of(step) == Some(Form::ConstSet);
@@ -104,7 +104,7 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// `total + row.price` with the result `total`, which nothing sets before the loop.
+    /// Reports `total + row.price` with the result `total`, which no step sets before the loop.
     pub(super) fn lint_begun(&mut self, step: NodeId) {
         let doc = self.s.doc;
         let in_loop = self.s.lint.as_ref().is_some_and(|lint| lint.whiles > 0);
@@ -116,7 +116,7 @@ impl<'a> Lower<'_, 'a> {
         if !self.vars.is_only_later(name) || !words(&expr).any(|word| word == result) {
             return;
         }
-        // Another step may bind it in the first turn, or an argument be meant.
+        // Another step may bind it in the first iteration, or it may be an argument.
         let id = self.vars.in_scope(name, self.scope());
         let lint = self.s.lint.as_ref();
         let writes = id.and_then(|id| lint.and_then(|lint| lint.flow.holding.writes(id)));
@@ -143,7 +143,7 @@ impl<'a> Lower<'_, 'a> {
         self.found(finding.offending(&result).help(help));
     }
 
-    /// A page that each turn asks for anew, without the cursor of the one before.
+    /// Reports a page query that each iteration repeats without the cursor of the previous one.
     fn lint_same_page(&mut self, body: NodeId) {
         let doc = self.s.doc;
         for step in doc.elements(body) {
@@ -156,7 +156,7 @@ impl<'a> Lower<'_, 'a> {
             let Some(page) = page.filter(|_| doc.get(of_query, "cursor").is_none()) else {
                 continue;
             };
-            // Who looks at the cursor means to go on.
+            // A body that reads the cursor means to continue.
             if !super::bodies::mentions(doc, body, "cursor") || doc.str(of_query).is_some() {
                 continue;
             }
@@ -168,7 +168,7 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// `n > 5` where `n > 3` was asked before and held.
+    /// Reports `n > 5` in a branch after `n > 3`, which already held.
     fn lint_covered(&mut self, step: NodeId) {
         const MOST: usize = 16;
         let doc = self.s.doc;
@@ -216,7 +216,7 @@ impl<'a> Lower<'_, 'a> {
         text.map(wtf8_to_string_lossy)
     }
 
-    /// `if (...) continue` before the step that alone lets the loop end.
+    /// Reports `if (...) continue` before the only step that lets the loop end.
     fn lint_skipped_count(&mut self, step: NodeId, body: NodeId) {
         let doc = self.s.doc;
         let Some(condition) = self.condition_text(step) else {
@@ -238,7 +238,7 @@ impl<'a> Lower<'_, 'a> {
         let asked: Vec<&str> = words(&condition)
             .filter(|word| set.contains(*word))
             .collect();
-        // What the `if` asks for must be as it was in the turn before.
+        // The test of the `if` must not change between iterations.
         let Some(test) = self
             .condition_text(steps[at])
             .filter(|text| !has_calls(text))
@@ -277,7 +277,7 @@ impl<'a> Lower<'_, 'a> {
         self.found(finding.offending("continue").help(help));
     }
 
-    /// The `continue` of an `if`, if it has one of its own.
+    /// The `continue` that is a direct step of an `if`, if there is one.
     fn skips(&self, step: NodeId) -> Option<NodeId> {
         let doc = self.s.doc;
         if self.form_of(step) != Some(Form::If) {
@@ -290,7 +290,7 @@ impl<'a> Lower<'_, 'a> {
         steps.find(|step| self.form_of(*step) == Some(Form::Continue))
     }
 
-    /// Whether a step, or one in it, binds a name.
+    /// Whether a step, or a step in it, binds a name.
     fn binds_in_step(&self, step: NodeId, name: &str) -> bool {
         let doc = self.s.doc;
         let mut work = vec![step];
@@ -306,7 +306,7 @@ impl<'a> Lower<'_, 'a> {
         false
     }
 
-    /// Whether steps may change what variables hold.
+    /// Whether steps may change the values of variables.
     fn acts_before(&self, steps: &[NodeId]) -> bool {
         let doc = self.s.doc;
         steps.iter().any(|step| {

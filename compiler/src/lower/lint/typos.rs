@@ -1,13 +1,13 @@
-//! Typos: which words are likely misspelt names.
+//! Heuristics for misspelt names.
 
-/// Names shorter than this are not taken for misspelt ones.
+/// Length from which a name may be misspelt.
 pub(super) const MIN_TYPO: usize = 4;
 
-/// Names from this length on may be misspelt in two places.
+/// Length from which a name may be misspelt in two places.
 pub(super) const LONG: usize = 6;
 
-/// Whether a text is more likely a misspelt name than a word like it: one letter
-/// too few, too many or wrong, or two swapped, but no plural.
+/// Whether a text is more likely a misspelling of a name than another word: one letter missing,
+/// added, wrong or swapped, but no plural.
 pub(super) fn is_typo(text: &str, name: &str) -> bool {
     let plural = |a: &str, b: &str| a.strip_suffix('s') == Some(b);
     text.len().abs_diff(name.len()) <= 1
@@ -19,8 +19,8 @@ pub(super) fn is_typo(text: &str, name: &str) -> bool {
         && text.as_bytes()[0] == name.as_bytes()[0]
 }
 
-/// Whether two names are alike enough to be compared: the same first letter, and where
-/// one edit is the most, what lies between their common ends is a letter or two.
+/// Whether two names are similar enough to compare: the same first letter and, for a single
+/// edit, one or two letters between their common ends.
 pub(super) fn may_be_typo(text: &[u8], name: &[u8]) -> bool {
     if text.first() != name.first() || name.len().abs_diff(text.len()) > 1 {
         return false;

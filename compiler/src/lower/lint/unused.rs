@@ -1,5 +1,5 @@
-//! What is never used: variables, parameters, helpers; and helpers that give
-//! nothing, or call themselves without end.
+//! Rules for unused variables, parameters and helpers, and for helpers that return nothing or
+//! recurse endlessly.
 
 use super::{Finding, Lower, Shared};
 use crate::ir::truthy;
@@ -9,13 +9,13 @@ use a99_core::json::{Kind, NodeId};
 use a99_core::sig::{Effect, Form};
 use hashbrown::HashSet;
 
-/// Which variables of a function were bound and read.
+/// The variables of a function that were bound and read.
 #[derive(Default)]
 pub(super) struct Usage {
-    /// The first step that binds each.
+    /// The first step that binds each variable.
     written: VarMap<NodeId>,
     read: VarMap<()>,
-    /// Every variable may have been read.
+    /// Whether every variable may have been read.
     all: bool,
 }
 
@@ -36,7 +36,7 @@ impl Usage {
 }
 
 impl<'a> Lower<'_, 'a> {
-    /// A parameter of a helper.
+    /// Records a parameter of a helper.
     pub(in crate::lower) fn lint_parameter(&mut self, name: &[u8], node: NodeId) {
         if let Some(id) = self.vars.in_scope(name, self.scope())
             && let Some(lint) = &mut self.s.lint
@@ -45,7 +45,7 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// At the end of a function: what it binds and nothing reads.
+    /// Reports, at the end of a function, variables that no step reads.
     pub(super) fn lint_unused(&mut self) {
         let doc = self.s.doc;
         let Some(lint) = &mut self.s.lint else { return };
@@ -102,7 +102,7 @@ impl<'a> Lower<'_, 'a> {
         self.found(finding.offending(&name).help(help));
     }
 
-    /// Whether a step is there for the value that it binds.
+    /// Whether a step exists only for the value that it binds.
     fn only_computes(&self, step: NodeId) -> bool {
         let doc = self.s.doc;
         let op = doc.get(step, "op").and_then(|op| super::text_of(doc, op));
@@ -124,7 +124,7 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// The helpers of the root: which are called at all, and which never end.
+    /// Checks the helpers of the root, and reports endless recursion.
     pub(super) fn lint_helpers(&mut self, helpers: NodeId) {
         let doc = self.s.doc;
         if doc.kind(helpers) != Kind::Object {
@@ -162,7 +162,7 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// The helper that a helper surely calls, before it can return or fail.
+    /// The helper that a helper surely calls before it can return or fail.
     fn first_call(&self, helper: NodeId) -> Option<(String, NodeId)> {
         self.first_call_in(self.s.doc.get(helper, "steps")?, 0)
     }
@@ -182,7 +182,7 @@ impl<'a> Lower<'_, 'a> {
                 {
                     return None;
                 }
-                // Both branches call: so does the step.
+                // Both branches call it, so the step does.
                 Form::If if depth < DEEPEST => {
                     let call = |key: &str| self.first_call_in(doc.get(step, key)?, depth + 1);
                     if let (Some((then, node)), Some((other, _))) = (call("then"), call("else"))
@@ -226,7 +226,7 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// A helper is called: does it give what the step keeps?
+    /// Records a call of a helper, and reports a kept result of a helper that returns nothing.
     pub(in crate::lower) fn lint_helper_call(&mut self, step: NodeId, name: &'a [u8]) {
         let doc = self.s.doc;
         let Some(lint) = &mut self.s.lint else { return };
@@ -255,7 +255,7 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// Whether steps are there to fail.
+    /// Whether steps may exist only to fail.
     fn may_fail(&self, steps: NodeId) -> bool {
         let doc = self.s.doc;
         let mut work = vec![steps];
@@ -273,7 +273,7 @@ impl<'a> Lower<'_, 'a> {
 }
 
 impl Shared<'_> {
-    /// When all functions are compiled: helpers that nothing calls.
+    /// Reports, after all functions are compiled, helpers that are never called.
     pub(in crate::lower) fn lint_uncalled(&mut self) {
         let doc = self.doc;
         if self.lint.as_ref().is_some_and(|lint| lint.runs_others) {

@@ -1,5 +1,4 @@
-//! Uses: values of a kind that is not taken where they stand, and members that
-//! they do not have.
+//! Rules for uses: values of a kind that is not accepted at their place, and unknown members.
 
 use super::holds::{Holds, Items, Members};
 use super::{Finding, Lower};
@@ -10,10 +9,10 @@ use a99_core::diag::{codes, excerpt};
 use a99_core::json::{Kind, NodeId};
 use a99_core::sig::{AtomInput, Form, JsonKinds};
 
-/// How deep operands are looked into.
+/// Depth to which operands are analysed.
 const DEPTH: u32 = 4;
 
-/// Whether an expression is a number that a method made a text of.
+/// Whether an expression is a number that a method formats as a text.
 fn is_digits(ir: &Ir<'_>) -> bool {
     matches!(
         ir.kind,
@@ -33,8 +32,7 @@ fn is_empty_text(ir: &Ir<'_>) -> bool {
 }
 
 impl<'a> Lower<'_, 'a> {
-    /// A name or path that is given as an input: does it hold what the input takes?
-    /// Tells whether it does not.
+    /// Reports a name or path whose value the input does not accept; returns whether it did.
     pub(super) fn lint_held(&mut self, op: &str, input: &AtomInput, node: NodeId) -> bool {
         let holds = self.holds_of_value(node);
         if holds == Holds::Any {
@@ -67,9 +65,9 @@ impl<'a> Lower<'_, 'a> {
             return true;
         }
         let fits = match (op, &*input.name) {
-            // What is kept under a number is kept under its text.
+            // A number as a key is stored under its text.
             (_, "key") => true,
-            // The text of a condition is an expression: what it gives is tested.
+            // The text of a condition is an expression, whose value is tested.
             (_, "condition" | "stopWhen") => true,
             ("len", "list") => counted,
             // A set counts as a list there.
@@ -97,14 +95,14 @@ impl<'a> Lower<'_, 'a> {
         true
     }
 
-    /// An expression that is given as an input: does it give what the input takes?
+    /// Reports an expression whose value the input does not accept.
     pub(super) fn lint_given_input(&mut self, root: &Ir<'a>) {
         if matches!(root.kind, IrKind::Lit(_)) {
             return;
         }
         let doc = self.s.doc;
         let node = root.at.node;
-        // A text of code is in an object, `{"=": "..."}`, or is a condition or formula itself.
+        // Code is in an object, `{"=": "..."}`, or is the text of a condition or formula.
         let value = match doc.kind(node) {
             Kind::Object => Some(node),
             _ => doc
@@ -119,7 +117,7 @@ impl<'a> Lower<'_, 'a> {
         let Some(op) = op.and_then(|op| str::from_utf8(op).ok()) else {
             return;
         };
-        // These take anything.
+        // These forms accept any kind.
         use Form::{ConstSet, If, Return, VarSet, While};
         let form = self.s.signature(op).and_then(|sig| sig.form);
         if matches!(form, Some(VarSet | ConstSet | Return | If | While)) {
@@ -136,7 +134,7 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// A name or path, or what else is written.
+    /// The name, path or other source text of a value.
     pub(super) fn shown_value(&self, node: NodeId) -> String {
         let text = super::text_of(self.s.doc, node);
         text.filter(|text| !self.is_source() || !text.starts_with('_'))
@@ -146,8 +144,8 @@ impl<'a> Lower<'_, 'a> {
             })
     }
 
-    /// A variable that holds the text of a list, whose units would be counted. Tells
-    /// whether.
+    /// Reports a variable that holds a list's text, whose code units would be counted; returns
+    /// whether it did.
     fn lint_list_text(&mut self, node: NodeId) -> bool {
         let doc = self.s.doc;
         let literal = doc.str(node).and_then(|name| self.literal_of_name(name));
@@ -170,7 +168,7 @@ impl<'a> Lower<'_, 'a> {
         true
     }
 
-    /// A path in a value position: does the value have these members?
+    /// Reports a path in a value position to a member that does not exist.
     pub(super) fn lint_path(&mut self, node: NodeId, text: &[u8]) {
         if self.vars.knows(text) {
             return;
@@ -210,7 +208,7 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// A member of what a `catch` binds, which is the message alone.
+    /// Reports a member of the name that a `catch` binds, which is only the message.
     fn found_in_error(&mut self, node: NodeId, root: &str, member: &str, shown: &str) {
         let message = format!(
             "`{}` is the message, a text, which has no member `{}`",
@@ -248,7 +246,7 @@ impl<'a> Lower<'_, 'a> {
         self.found(finding.inner(inner).offending(offending).help(help));
     }
 
-    /// What an expression calls a value, for messages.
+    /// The source text of a value, for messages.
     pub(super) fn called(&self, ir: &Ir<'a>) -> String {
         match ir.kind {
             IrKind::Ident(name) => self.spoken_name(&Self::shown(name), ir.at.node),
@@ -283,7 +281,7 @@ impl<'a> Lower<'_, 'a> {
             return self.found(finding.inner(ir.at.inner).help(help));
         }
         let holds = self.holds_of(object, DEPTH);
-        // What most expressions ask for, and most values have.
+        // The most common property, on values that have it.
         let has_length = holds == Holds::Any || holds.is_text() || matches!(holds, Holds::List(_));
         if property == b"length" && has_length {
             return;
@@ -319,7 +317,7 @@ impl<'a> Lower<'_, 'a> {
         self.found_no_member(at.node, at.inner, (&called, holds), &name, &name);
     }
 
-    /// A method, on a value that does not have it.
+    /// Reports a method on a value that lacks it.
     pub(super) fn lint_receiver(&mut self, ir: &Ir<'a>, object: &Ir<'a>, name: &[u8]) {
         let holds = self.holds_of(object, DEPTH);
         if matches!(holds, Holds::Any | Holds::Answered) {
@@ -350,7 +348,7 @@ impl<'a> Lower<'_, 'a> {
         self.found(finding.inner(ir.at.inner).offending(&shown).help(help));
     }
 
-    /// Operands of a calculation that are no numbers. Tells whether one is not.
+    /// Reports operands of arithmetic that are not numbers; returns whether it did.
     pub(super) fn lint_operands(
         &mut self,
         op: BinOp,
@@ -361,13 +359,13 @@ impl<'a> Lower<'_, 'a> {
         let number = |ir: &Ir<'a>| matches!(ir.kind, IrKind::Lit(Lit::Number(_)));
         for (at, (side, holds)) in sides.into_iter().enumerate() {
             let (other, other_holds) = sides[1 - at];
-            // Literals are looked at where they stand.
+            // Literals are checked at their place.
             if matches!(side.kind, IrKind::Lit(_)) {
                 continue;
             }
             let joins = op == BinOp::Add;
             let wrong = match holds {
-                // What an atom gave is an object for sure, whatever it is added to.
+                // An atom's result is certainly an object, in any sum.
                 Holds::Object(members) if members.named().is_some() => true,
                 Holds::List(_) | Holds::Object(_) => {
                     !joins || other_holds == Holds::Number || matches!(other_holds, Holds::List(_))
@@ -432,7 +430,7 @@ impl<'a> Lower<'_, 'a> {
         false
     }
 
-    /// A comparison of kinds that never are equal or in order.
+    /// Reports a comparison of kinds that are never equal or ordered.
     pub(super) fn lint_compared(
         &mut self,
         ir: &Ir<'a>,
@@ -516,7 +514,7 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// `age >= '18'`: a number that is written as a text.
+    /// Reports `age >= '18'`: a number that is written as a text.
     fn found_digits(&mut self, written: &Ir<'a>, called: &str) {
         let IrKind::Lit(Lit::Text(text)) = written.kind else {
             return;
@@ -531,7 +529,7 @@ impl<'a> Lower<'_, 'a> {
         self.found(finding.inner(written.at.inner).offending(&shown).help(help));
     }
 
-    /// `xs == []`: no two lists are the same.
+    /// Reports `xs == []`: no two lists are equal.
     fn found_compound(&mut self, ir: &Ir<'a>) {
         let message = "a new list or object equals nothing, so this is always the same";
         let finding = Finding::new(codes::CONSTANT_CONDITION, ir.at.node, message);

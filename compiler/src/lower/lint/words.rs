@@ -1,9 +1,8 @@
-//! Words of other languages: functions, methods, expression nodes and keys that are
-//! called otherwise here.
+//! Synonyms from other languages: functions, methods, expression nodes and keys.
 
 use a99_core::grammar::expression_key;
 
-/// What another name of a function or method means here.
+/// Help for a synonym of a function or method.
 const CALLEES: &[(&str, &str)] = &[
     ("len", "write `.length` of a text or a list"),
     ("length", "write `.length`, without a call"),
@@ -157,14 +156,13 @@ const CALLEES: &[(&str, &str)] = &[
     ),
 ];
 
-/// What works in place of a function or method that nothing has.
+/// Help for an unknown function or method.
 pub(in crate::lower) fn callee_help(name: &str) -> Option<&'static str> {
     let row = CALLEES.iter().find(|row| row.0 == name);
     row.map(|row| row.1)
 }
 
-/// What to do about a key that an op does not have, where a name alone does not say
-/// it.
+/// Help for an unknown key of an op, where a name alone is not enough.
 pub(super) fn input_help(op: &str, key: &str) -> Option<&'static str> {
     Some(match (op, key) {
         (
@@ -273,7 +271,7 @@ pub(super) fn input_help(op: &str, key: &str) -> Option<&'static str> {
     })
 }
 
-/// Kinds of expression nodes by other names, and how each is written.
+/// Synonyms of expression nodes, with the syntax of each.
 const NODES: &[(&[&str], &str)] = &[
     (
         &[
@@ -456,13 +454,13 @@ const OPERATORS: &[(&[&str], &str)] = &[
     ),
 ];
 
-/// What works in place of an operator of another language.
+/// Help for an operator of another language.
 pub(in crate::lower) fn operator_help(op: &str) -> Option<&'static str> {
     let row = OPERATORS.iter().find(|row| row.0.contains(&op));
     row.map(|row| row.1)
 }
 
-/// How to write the node that is meant by a tag that is none.
+/// Help for the node that an unknown tag means.
 pub(in crate::lower) fn node_help(tag: &str) -> &'static str {
     if tag == "text" {
         return "texts are evaluated from version 4 on: write `\"a99\": 4` at the root";
