@@ -34,7 +34,7 @@ pub const ELEMENT: i64 = 400;
 /// Price of a nanosecond of garbage search in a full heap, unless allocations since the last search
 /// paid for it.
 pub const COMPACTION: i64 = 40;
-/// Price of meeting a part of a schema with a value.
+/// Price of checking a value against a part of a schema.
 pub const SCHEMA_NODE: i64 = 5_000;
 /// Price of reading a part of a schema while a program runs.
 pub const SCHEMA_READ: i64 = 30_000;
@@ -45,7 +45,7 @@ pub const SCHEMA_REQUIRED: usize = 4;
 /// Price of compiling a position of a regular expression. Positions count with repetitions
 /// expanded.
 pub const REGEX_POSITION: i64 = 2_000;
-/// Price of meeting a position of a regular expression with a UTF-16 unit of a text.
+/// Price of matching a position of a regular expression against a UTF-16 unit of a text.
 pub const REGEX_STEP: i64 = 200;
 /// Ways that a position counts for when it meets a unit, in a regular expression that captures
 /// groups. Each group adds one way.
