@@ -6,9 +6,8 @@
 //! * a cycle of free blocks is bounded: it takes items from an iteration that nothing in the cycle
 //!   restarts, and ends when the items do;
 //! * between two calls of program functions, and between the entry of a function and its first
-//! call,
-//!   something is paid, unless the callee pays before it calls or returns. So neither recursion nor
-//!   a tree of calls is free.
+//!   call, something is paid, unless the callee pays before it calls or returns. So neither
+//!   recursion nor a tree of calls is free.
 //!
 //! An error refunds the price of the code that did not run. A block whose charges all come after an
 //! instruction that can fail therefore counts as free where a handler may lead back to it.

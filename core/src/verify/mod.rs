@@ -11,8 +11,7 @@
 //! * the price of each block is the sum of its charges (B04), a step that calls an atom is charged
 //!   where it is entered, and can be entered nowhere else;
 //! * a register is read only after every path has written it (B03); the machine itself checks that
-//! an
-//!   iterator or a growing array is one, since both may have been in a frame slot;
+//!   an iterator or a growing array is one, since both may have been in a frame slot;
 //! * steps and handlers are properly nested;
 //! * every endless path through the code meets a charge (B04).
 //!
