@@ -163,7 +163,7 @@ fn is_csv(text: &str) -> bool {
     })
 }
 
-/// Matches `'{"op": ...}'`, as it is written for a shell.
+/// Matches `'{"op": ...}'`, a program in shell quotes.
 fn quotes_program(text: &str) -> bool {
     let quote = text.chars().next().filter(|c| matches!(c, '\'' | '`'));
     quote.is_some_and(|quote| {

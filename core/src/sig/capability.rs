@@ -31,7 +31,7 @@ macro_rules! capabilities {
                 }
             }
 
-            /// The script member that mocks the capability; empty if there is none.
+            /// The script member that mocks the capability; may be empty.
             #[must_use]
             pub const fn member(self) -> &'static str {
                 match self {

@@ -172,7 +172,7 @@ pub struct AtomInput {
 pub struct NumberRange {
     /// The lower bound.
     pub least: f64,
-    /// The upper bound; infinity if there is none.
+    /// The upper bound; infinity for no bound.
     pub most: f64,
     /// True for whole numbers only.
     pub whole: bool,
