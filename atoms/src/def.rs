@@ -164,7 +164,7 @@ impl Input {
         Input { told, ..self }
     }
 
-    /// A form whose compiler lowering resolves the members (D14).
+    /// The compiler resolves the members of this input by itself (D14).
     pub(crate) const fn members_resolved(self) -> Input {
         Input {
             told_binding: Some(Binding::Vars),

@@ -64,7 +64,7 @@ pub const COMMAND_BYTE: i64 = UNIT;
 /// counts 256 bytes more.
 pub const STORE_BYTE: i64 = 200;
 
-/// Price of matching a regular expression of `positions` against a text of `units`, in addition to
+/// Price of matching a regular expression of `positions` against `units` UTF-16 units, on top of
 /// reading pattern and text; in the metered model.
 #[must_use]
 pub fn regex_price(positions: u64, units: u64) -> i64 {
