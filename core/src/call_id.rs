@@ -20,7 +20,6 @@ const MAX_DEPTH: usize = 256;
 ///
 /// The text form is `step.index`, after the identities of the parents: `2.0/0.0` is the first call
 /// of a run that the third call of another run started.
-/// of the run that the third call of another one started.
 ///
 /// ```
 /// use a99_core::call_id::CallId;

@@ -254,7 +254,6 @@ impl Schema {
     ///
     /// # Errors
     /// The gauge stopped the work.
-    /// The gauge ended the work.
     pub fn read<'d, D: Data<'d>, G: Gauge>(data: D, gauge: &mut G) -> Result<Self, G::Stop> {
         let inner = data
             .member(b"schema")

@@ -61,7 +61,6 @@ impl Artifact {
     ///
     /// # Errors
     /// As [`Artifact::check_prices`].
-    /// As [`Artifact::check_prices`].
     pub fn check_prices_watched(
         &self,
         costs: &[BaseCost],
