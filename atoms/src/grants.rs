@@ -34,8 +34,8 @@ pub(crate) fn required<T: ?Sized>(
     granted(call, pick).ok_or_else(|| AtomError::missing(missing))
 }
 
-/// The granted models, paid from the run's account and, where tokens cost fuel, from its fuel. If
-/// the run has an event sink, it receives whole answers while they stream.
+/// The granted models, paid from the run's account and, where tokens cost fuel, from its fuel. An
+/// event sink of the run receives the answers of `generate_text` while they arrive.
 pub(crate) fn models(call: &HostCall) -> Option<Arc<dyn AiProvider>> {
     let provider = granted(call, |c| &c.ai)?;
     let metered = MeteredAi::new(provider, payer(call));

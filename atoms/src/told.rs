@@ -8,8 +8,8 @@ use a99_core::call_id::CallId;
 use a99_vm::EventSink;
 use std::collections::BTreeMap;
 
-/// Calls a metered provider, and forwards text and thinking of whole answers to the run's events
-/// while they stream. If the sink is full, the rest of the answer waits in its bounded stream.
+/// Calls a metered provider, and forwards text and thinking of `generate_text` to the run's events
+/// while they arrive. If the sink is full, the rest of the answer waits in its bounded stream.
 pub(crate) struct ToldAi {
     pub(crate) provider: MeteredAi,
     pub(crate) events: EventSink,
