@@ -2,7 +2,7 @@
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-/// Bytes as base64, padded.
+/// Encodes bytes as base64 with padding.
 pub(crate) fn encode(bytes: &[u8]) -> String {
     let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
     for chunk in bytes.chunks(3) {
@@ -18,8 +18,8 @@ pub(crate) fn encode(bytes: &[u8]) -> String {
     out
 }
 
-/// The bytes of a base64 text; `None` if it is none. Padding may be missing,
-/// bits that stand for nothing must be zero (RFC 4648 section 3.5).
+/// Decodes base64 text; `None` if it is malformed. Padding is optional, unused bits must be zero
+/// (RFC 4648 section 3.5).
 pub(crate) fn decode(text: &[u8]) -> Option<Vec<u8>> {
     let padding = text.iter().rev().take_while(|c| **c == b'=').count();
     if padding > 2 || (padding > 0 && !text.len().is_multiple_of(4)) {

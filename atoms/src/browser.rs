@@ -1,5 +1,5 @@
-//! The browser atoms (language section 2.8): a document and its storage, by
-//! capability. Selectors, keys and values are taken as written.
+//! The browser atoms (language section 2.8): a document and its storage, by capability. Selectors,
+//! keys and values are passed through as written.
 
 use crate::def::{Adjust, Input, Kind, all_need, host, req, unlisted};
 use crate::grants::{Answer, failed, inputs, reply, required};

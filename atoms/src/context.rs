@@ -1,5 +1,5 @@
-//! Reading of the request context (D75), as far as the host allows it. The compiler calls
-//! this atom for `$kind: context` and nodes `context`; no program can name it.
+//! Reads the request context (D75), as far as the host allows it. The compiler calls this atom for
+//! `$kind: context` and nodes `context`; no program can name it.
 
 use crate::def::{Adjust, Kind, native, req};
 use a99_core::costs::{CROSSING_VALUE, READ, Sizes};
@@ -28,7 +28,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
     ]
 }
 
-/// Whether a host that names `allowed` lets programs read a path.
+/// True if a host's allow-list entry `allowed` covers a path.
 fn covers(allowed: &str, path: &str) -> bool {
     match path.strip_prefix(allowed) {
         Some(rest) => rest.is_empty() || rest.starts_with('.'),

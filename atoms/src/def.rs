@@ -1,5 +1,5 @@
-//! How this crate writes an atom down: its inputs once, from which parameters
-//! and JSON Schema follow.
+//! Definitions of atoms: each input is declared once, and parameters and JSON Schema derive from
+//! it.
 
 use a99_core::costs::MICRO;
 use a99_core::sig::{
@@ -27,11 +27,11 @@ pub(crate) enum Kind {
     Record,
     /// An object whose members are texts.
     TextRecord,
-    /// A list of names, or an object of a name for each alias.
+    /// A list of names, or an object that maps aliases to names.
     Names,
     /// A list of objects.
     Records,
-    /// The text of an expression, a node, or a constant.
+    /// An expression as text or node, or a constant.
     Condition,
     /// A text, or an object with any members.
     TextOrRecord,
@@ -39,12 +39,12 @@ pub(crate) enum Kind {
     TextOrData,
     /// A list or an object.
     Data,
-    /// The name of a member, or the number of an item.
+    /// A member name or an item index.
     Key,
 }
 
 impl Kind {
-    /// Type names, and what follows them in the schema.
+    /// Type names, and the rest of the schema.
     fn parts(self) -> (&'static [&'static str], &'static str) {
         match self {
             Kind::Any | Kind::Names => (&[], ""),
@@ -81,7 +81,7 @@ impl Kind {
             return out.push_str("{}");
         };
         let is_list = names.len() + null.len() > 1;
-        // Every engine writes all schemas: no formatting, no texts between.
+        // Every engine writes all schemas, so this avoids formatting and temporary texts.
         out.push_str(if is_list {
             r#"{"type":["#
         } else {
@@ -106,8 +106,8 @@ impl Kind {
     }
 }
 
-/// One input of an atom. What artifacts are bound to (name, kind, binding) is
-/// apart from what people and models are told, which may be worded better.
+/// An input of an atom. Name, kind and binding, which artifacts are bound to, are separate from the
+/// description for people and models, whose wording may change.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Input {
     name: &'static str,
@@ -148,23 +148,23 @@ impl Input {
         }
     }
 
-    /// Bound in another way than as a value position.
+    /// Sets a binding other than a value position.
     pub(crate) const fn bound(self, binding: Binding) -> Input {
         Input { binding, ..self }
     }
 
-    /// Taken as written.
+    /// The input is taken as written.
     pub(crate) const fn literal(self) -> Input {
         self.bound(Binding::Literal)
     }
 
-    /// Told to be of another kind than artifacts are bound to: a narrower one
-    /// that says what makes sense, or all that the atom takes.
+    /// Sets the described kind, if it differs from the one that artifacts are bound to: a narrower
+    /// one for useful values, or a wider one for everything the atom accepts.
     pub(crate) const fn told(self, told: Kind) -> Input {
         Input { told, ..self }
     }
 
-    /// A form whose members the compiler resolves by itself (D14).
+    /// The compiler resolves the members of this input by itself (D14).
     pub(crate) const fn members_resolved(self) -> Input {
         Input {
             told_binding: Some(Binding::Vars),
@@ -172,7 +172,7 @@ impl Input {
         }
     }
 
-    /// Read by the form itself, with no parameter of the signature.
+    /// The form reads the input itself; the signature has no parameter for it.
     pub(crate) const fn beside_params(self) -> Input {
         Input {
             is_param: false,
@@ -180,12 +180,12 @@ impl Input {
         }
     }
 
-    /// One of these texts.
+    /// The input must be one of these texts.
     pub(crate) const fn values(self, values: &'static [&'static str]) -> Input {
         Input { values, ..self }
     }
 
-    /// One of these texts, in upper or lower case.
+    /// The input must be one of these texts, ignoring upper and lower case.
     pub(crate) const fn values_any_case(self, values: &'static [&'static str]) -> Input {
         Input {
             values,
@@ -194,7 +194,7 @@ impl Input {
         }
     }
 
-    /// What the atom works on.
+    /// The input is the atom's subject.
     pub(crate) const fn subject(self) -> Input {
         Input {
             subject: true,
@@ -202,12 +202,12 @@ impl Input {
         }
     }
 
-    /// A number in these bounds.
+    /// The input is a number in these bounds.
     pub(crate) const fn within(self, least: f64, most: f64) -> Input {
         self.ranged(least, most, false)
     }
 
-    /// A whole number in these bounds.
+    /// The input is a whole number in these bounds.
     pub(crate) const fn whole(self, least: f64, most: f64) -> Input {
         self.ranged(least, most, true)
     }
@@ -217,7 +217,7 @@ impl Input {
         Input { range, ..self }
     }
 
-    /// What stands in for a missing one, as JSON text.
+    /// Sets the default, as JSON text.
     pub(crate) const fn default(self, default: &'static str) -> Input {
         Input { default, ..self }
     }
@@ -248,11 +248,11 @@ pub(crate) const fn opt(name: &'static str, kind: Kind, docs: &'static str) -> I
     Input::new(name, kind, false, docs)
 }
 
-/// Bytes that most schemas fit into.
+/// Size that fits most schemas, in bytes.
 const ROOM: usize = 256;
 
-/// The schema of an input object (language section 2.9): optional inputs may
-/// be null, others are required, and no others exist.
+/// The schema of an input object (language section 2.9): optional inputs may be null, others are
+/// required, and further members are not allowed.
 pub(crate) fn schema(inputs: &[Input]) -> String {
     let inputs = || inputs.iter().filter(|input| input.is_param);
     let mut out = String::with_capacity(ROOM);
@@ -291,7 +291,7 @@ fn sig(name: &'static str, docs: &'static str, cost: i64, inputs: &[Input]) -> A
     }
 }
 
-/// A control form: no body, no time limit of its own.
+/// A control form: no body, no time limit for the atom.
 pub(crate) fn form(
     form: Form,
     name: &'static str,
@@ -330,7 +330,7 @@ pub(crate) fn native(
     }
 }
 
-/// An atom that calls a capability, with the effect that promises nothing.
+/// An atom that calls a capability. Its effect is [`Effect::Unsafe`], which promises nothing.
 pub(crate) fn host(
     name: &'static str,
     docs: &'static str,
@@ -349,7 +349,7 @@ pub(crate) fn host(
     }
 }
 
-/// Atoms of one capability; those that named another keep it.
+/// Sets the capability of atoms that do not have one.
 pub(crate) fn all_need(capability: Capability, mut defs: Vec<AtomDef>) -> Vec<AtomDef> {
     for def in &mut defs {
         def.sig.capability.get_or_insert(capability);
@@ -357,35 +357,35 @@ pub(crate) fn all_need(capability: Capability, mut defs: Vec<AtomDef>) -> Vec<At
     defs
 }
 
-/// Atoms that no short prompt lists.
+/// Removes atoms from all short prompts.
 pub(crate) fn unlisted(defs: Vec<AtomDef>) -> Vec<AtomDef> {
     let defs = defs.into_iter();
     defs.map(|def| def.listed(ShortPrompts::Neither)).collect()
 }
 
-/// Changes to a definition that only some atoms need.
+/// Builder methods for properties that only some atoms need.
 pub(crate) trait Adjust: Sized {
-    /// With this proportional price, which the body charges.
+    /// Sets the proportional price, which the body charges.
     fn metered(self, formula: a99_core::costs::Formula) -> Self;
-    /// With an answer of these kinds.
+    /// Sets the kinds of the result.
     fn gives(self, gives: Gives) -> Self;
-    /// With this proportional price, which the machine charges before the call.
+    /// Sets the proportional price, which the machine charges before the call.
     fn paid_before(self, formula: a99_core::costs::Formula) -> Self;
-    /// With this capability, which the host must grant.
+    /// Sets the capability that the host must grant.
     fn needs(self, capability: Capability) -> Self;
-    /// Listed by these short prompts, not by both.
+    /// Sets the short prompts that list the atom; the default is both.
     fn listed(self, prompts: ShortPrompts) -> Self;
-    /// With this time limit in milliseconds.
+    /// Sets the time limit in milliseconds.
     fn timeout_ms(self, ms: u64) -> Self;
-    /// With fingerprints that artifacts of before have, and how many inputs the atom had then.
-    /// Its body takes the others to be `undefined`.
+    /// Sets fingerprints of earlier artifacts, each with the atom's number of inputs at that time.
+    /// The body must treat later inputs as `undefined`.
     fn earlier(self, known: &'static [(u64, u8)]) -> Self;
-    /// Without a time limit of its own.
+    /// Removes the atom's time limit.
     fn untimed(self) -> Self;
-    /// With this effect; atoms that call a capability have [`Effect::Unsafe`] without it.
+    /// Sets the effect. The default for atoms that call a capability is [`Effect::Unsafe`].
     fn effect(self, effect: Effect) -> Self;
-    /// With the whole static price in the metered model, too: it is no work of
-    /// the machine alone, or more of it than its price in the flat model says.
+    /// Charges the whole static price in the metered model: the atom is not work of the machine
+    /// alone, or does more of it than its flat price suggests.
     fn whole_price(self) -> Self;
 }
 

@@ -1,6 +1,5 @@
-//! The signatures of the control forms, which the compiler lowers itself
-//! (language sections 2.1, 2.2 and 2.4). Their prices and schemas stand here
-//! so that hosts can list and override them like any other atom.
+//! The signatures of the control forms, which the compiler lowers itself (language sections 2.1,
+//! 2.2 and 2.4). Their prices and schemas let hosts list and override them like other atoms.
 
 use crate::def::{Adjust, Input, Kind, TENTH, form, opt, req};
 use a99_core::costs::MICRO;
@@ -14,12 +13,12 @@ const fn steps(name: &'static str, docs: &'static str) -> Input {
     req(name, Kind::List, docs).told(Kind::Records).literal()
 }
 
-/// Texts are expressions.
+/// A condition; texts are expressions.
 const fn condition(docs: &'static str) -> Input {
     req("condition", Kind::Any, docs).told(Kind::Condition)
 }
 
-/// Names for the text of a condition or formula.
+/// Variables for the text of a condition or formula.
 const VARS: Input = opt(
     "vars",
     Kind::Record,
@@ -261,7 +260,7 @@ pub(crate) fn flow() -> Vec<AtomDef> {
     ]
 }
 
-/// Name of the variable that counts the items (D65); artifacts are older than it.
+/// Name of the index variable (D65). Older artifacts do not have it.
 const INDEX: Input = opt(
     "index",
     Kind::Text,
@@ -270,7 +269,7 @@ const INDEX: Input = opt(
 .literal()
 .beside_params();
 
-/// The loop whose steps share the variables around it (D63).
+/// The loop whose steps share the enclosing variables (D63).
 fn for_each() -> AtomDef {
     form(
         Form::ForEach,
@@ -296,7 +295,7 @@ fn for_each() -> AtomDef {
     )
 }
 
-/// Calls under way at once (language section 2.10).
+/// Concurrent calls (language section 2.10).
 fn call_all() -> AtomDef {
     form(
         Form::CallAll,
@@ -342,7 +341,7 @@ fn call_all() -> AtomDef {
     .gives(Gives::always(JsonKinds::ARRAY))
 }
 
-/// `return` has no input schema in the reference.
+/// In the reference, `return` has no input schema.
 fn return_form() -> AtomDef {
     let mut def = form(
         Form::Return,
@@ -443,7 +442,7 @@ pub(crate) fn state() -> Vec<AtomDef> {
     ]
 }
 
-/// `varsLet` binds every key of its step.
+/// `varsLet` binds each key of its step.
 fn vars_let() -> AtomDef {
     let docs = "Sets each of its keys as a variable, in order.";
     let mut def = form(Form::VarsLet, "varsLet", docs, TENTH, &[]);
@@ -472,7 +471,7 @@ pub(crate) fn math() -> Vec<AtomDef> {
     )]
 }
 
-/// `runCode`, which stands among the IO atoms (language section 2.6).
+/// `runCode`, which the language lists among the IO atoms (language section 2.6).
 pub(crate) fn run_code() -> AtomDef {
     form(
         Form::RunCode,

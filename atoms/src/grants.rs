@@ -1,5 +1,5 @@
-//! What asynchronous atoms share: finding their capability and turning its
-//! answers into the machine's.
+//! Common code of asynchronous atoms: finds their capability and converts its answers for the
+//! machine.
 
 use crate::told::ToldAi;
 use a99_capabilities::ai::{MeteredAi, Payer, Request, TokenEstimate};
@@ -12,12 +12,12 @@ use std::sync::Arc;
 /// The future of an asynchronous atom.
 pub(crate) type Answer = BoxFuture<'static, Result<HostReply, AtomError>>;
 
-/// The capabilities of a run, if the host granted any.
+/// The capabilities that the host granted to a run.
 pub(crate) fn capabilities(call: &HostCall) -> Option<Arc<Capabilities>> {
     call.options.grants.clone()?.downcast().ok()
 }
 
-/// One granted capability.
+/// A granted capability.
 pub(crate) fn granted<T: ?Sized>(
     call: &HostCall,
     pick: impl FnOnce(&Capabilities) -> &Option<Arc<T>>,
@@ -25,7 +25,7 @@ pub(crate) fn granted<T: ?Sized>(
     pick(&*capabilities(call)?).clone()
 }
 
-/// One granted capability, or the error that it is missing.
+/// A granted capability, or the error that it is missing.
 pub(crate) fn required<T: ?Sized>(
     call: &HostCall,
     pick: impl FnOnce(&Capabilities) -> &Option<Arc<T>>,
@@ -34,8 +34,8 @@ pub(crate) fn required<T: ?Sized>(
     granted(call, pick).ok_or_else(|| AtomError::missing(missing))
 }
 
-/// The models that were granted, paid from the run's account and, where tokens cost fuel,
-/// from its fuel. Who listens to the run is told of whole answers while they come.
+/// The granted models, paid from the run's account and, where tokens cost fuel, from its fuel. An
+/// event sink of the run receives the answers of `generate_text` while they arrive.
 pub(crate) fn models(call: &HostCall) -> Option<Arc<dyn AiProvider>> {
     let provider = granted(call, |c| &c.ai)?;
     let metered = MeteredAi::new(provider, payer(call));
@@ -49,16 +49,15 @@ pub(crate) fn models(call: &HostCall) -> Option<Arc<dyn AiProvider>> {
     })
 }
 
-/// Who pays what services bill for a call: the run's account and, where tokens cost fuel, its
-/// fuel.
+/// Payer of a call's service bills: the run's account and, where tokens cost fuel, its fuel.
 pub(crate) fn payer(call: &HostCall) -> Payer {
     let locals = Arc::clone(&call.locals);
     let payer = Payer::new(call.account()).with_fuel(move |fuel| locals.charge(fuel));
     payer.with_deadline(call.deadline)
 }
 
-/// Asks a model that reports no tokens, once what it is told is paid; what it says is paid by
-/// an estimate. Only where something is limited: who limits nothing is billed for nothing.
+/// Calls a model that reports no tokens. Reserves the prompt before the call and settles an
+/// estimate of the reply. A payer without limits is billed nothing.
 pub(crate) async fn estimated(
     call: &HostCall,
     model: &str,
@@ -85,18 +84,18 @@ pub(crate) async fn estimated(
     Ok(reply)
 }
 
-/// The inputs of a call by position; `undefined` where there is none.
+/// The inputs of a call by position; missing ones are `undefined`.
 pub(crate) fn inputs<const N: usize>(call: &mut HostCall) -> [Value; N] {
     let mut args = std::mem::take(&mut call.args).into_iter();
     std::array::from_fn(|_| args.next().unwrap_or(Value::Undefined))
 }
 
-/// A capability's answer as the atom's.
+/// Converts a capability's answer to the atom's.
 pub(crate) fn reply(answer: Result<Value, CapabilityError>) -> Result<HostReply, AtomError> {
     answer.map(HostReply::from).map_err(failed)
 }
 
-/// A capability's error as the atom's: the program sees its text as given.
+/// Converts a capability's error to the atom's. The program sees its text unchanged.
 pub(crate) fn failed(error: CapabilityError) -> AtomError {
     let mut failed = AtomError::new(error.message);
     failed.host_code = error.code;
@@ -104,8 +103,8 @@ pub(crate) fn failed(error: CapabilityError) -> AtomError {
     failed
 }
 
-/// The same with words before it. A text that is too long to cross the boundary
-/// is left as it is, for the machine to refuse.
+/// Like [`failed`], with a prefix. A text that is too long to cross the boundary stays unchanged,
+/// and the machine refuses it.
 pub(crate) fn failed_as(what: &str, error: CapabilityError) -> AtomError {
     match error.message.len_bytes() > DEFAULT_MAX_BYTES {
         true => failed(error),
@@ -116,7 +115,7 @@ pub(crate) fn failed_as(what: &str, error: CapabilityError) -> AtomError {
     }
 }
 
-/// An object of those members that are not `undefined`.
+/// An object of the members that are not `undefined`.
 pub(crate) fn present<const N: usize>(members: [(&str, Value); N]) -> Value {
     let members = members
         .into_iter()

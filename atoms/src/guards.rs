@@ -1,6 +1,6 @@
-//! What some atoms check before they resolve all of their inputs: the
-//! compiler asks these internal atoms and resolves the rest only if they say
-//! yes. The atoms themselves check again and word the failure.
+//! Guards: checks that some atoms make before they resolve all of their inputs. The compiler calls
+//! these internal atoms and resolves the rest only if they return true. The atoms themselves check
+//! again and produce the error.
 
 use crate::def::{Input, Kind, native, opt, req};
 use a99_capabilities::{Capabilities, StoreMethod};
@@ -8,7 +8,7 @@ use a99_vm::atom::{AtomDef, NativeFn, Scope};
 use a99_vm::heap::Val;
 use a99_vm::native::{Cx, Fault};
 
-/// Their names.
+/// Names of the guards.
 pub(crate) const NAMES: &[&str] = &[
     "guard:split",
     "guard:join",
@@ -50,7 +50,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
         .collect()
 }
 
-/// A method can be looked for on anything but null and undefined.
+/// Methods can be looked up on all values except null and undefined.
 fn present(_: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault> {
     Ok(Val::Bool(!args[0].is_nullish()))
 }
@@ -79,7 +79,7 @@ fn chats(_: &mut Cx<'_>, scope: &mut Scope<'_>, _: &[Val]) -> Result<Val, Fault>
     has(scope, |c| c.llm_battery.is_some() || c.ai.is_some())
 }
 
-/// Programs and the tokens of stored ones run without the capability.
+/// Programs and tokens of stored programs run without the capability.
 fn agent(cx: &mut Cx<'_>, scope: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault> {
     let inline = match args[0] {
         Val::Obj(r) => cx.heap.get_text(r, b"op").is_some(),

@@ -1,5 +1,4 @@
-//! `hash` (language section 2.7): SHA digests of text, or of the JSON text of
-//! other values.
+//! `hash` (language section 2.7): SHA digests of text, or of the JSON text of other values.
 
 use crate::def::{Adjust, Kind, native, opt, req};
 use a99_core::costs::{DIGEST, MICRO, Sizes};
@@ -46,13 +45,13 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
     ]
 }
 
-/// Bytes digested between two looks at the host.
+/// Bytes hashed between two polls of the host.
 const SLICE: usize = 16 << 10;
 
-/// Units of work for one byte digested.
+/// Units of work per hashed byte.
 const WORK_FOR_BYTE: i64 = 4;
 
-/// What does not change with the text: `undefined` is digested as nothing.
+/// `undefined` is hashed as the empty text.
 fn hash(cx: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault> {
     let algorithm = match args[1] {
         v if !truthy(cx.heap, v) => None,
@@ -63,8 +62,8 @@ fn hash(cx: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault> 
             cx.charge(DIGEST, Sizes::units(text.units()))?;
             text
         }
-        // What was resolved is digested as JSON, a text too; `undefined` as
-        // nothing. The text is paid while it is written.
+        // A resolved value is hashed as JSON, even if it is a text (unless `raw` is true), and
+        // `undefined` as the empty text. Writing the JSON charges for it.
         other => {
             let value = match other {
                 Val::Arr(list) => cx
@@ -87,10 +86,10 @@ fn hash(cx: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault> 
     digested(cx, text, algorithm)
 }
 
-/// The digest of a text by an algorithm of this name.
+/// Hashes a text with the algorithm of this name.
 fn digested(cx: &mut Cx<'_>, text: Str, algorithm: Option<Str>) -> Result<Val, Fault> {
     let name = algorithm.map_or(b"SHA-256".to_vec(), |s| {
-        // No name is as long.
+        // Algorithm names are shorter than the cut.
         let name = cx.bytes(s);
         name[..name.len().min(16)].to_ascii_uppercase()
     });
@@ -104,7 +103,7 @@ fn digested(cx: &mut Cx<'_>, text: Str, algorithm: Option<Str>) -> Result<Val, F
     cx.str(hex(&digest).as_bytes())
 }
 
-/// Digests the UTF-8 of a text, lone surrogates as U+FFFD (D36).
+/// Hashes the UTF-8 of a text, with lone surrogates as U+FFFD (D36).
 fn digest<D: Digest>(cx: &mut Cx<'_>, text: Str) -> Result<Vec<u8>, Fault> {
     let mut hasher = D::new();
     let mut at = 0;
@@ -137,7 +136,7 @@ mod tests {
         assert_eq!(run("hash", r#"[{"b":1,"a":[2]}]"#), object);
         let nothing = r#""e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855""#;
         assert_eq!(run("hash", "[]"), nothing);
-        // A text that was resolved comes in a list.
+        // A resolved text arrives in a list.
         let quoted = r#""6cc43f858fbb763301637b5af970e2a46b46f461f27e5a0f41e009c59b827b25""#;
         assert_eq!(run("hash", r#"[["abc"]]"#), quoted);
         assert_eq!(run("hash", r#"[["abc"], null, false]"#), quoted);

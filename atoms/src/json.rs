@@ -44,7 +44,7 @@ fn parse(cx: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault>
     json::parse_str(cx, text)
 }
 
-/// `undefined` has no JSON text and gives `undefined`.
+/// `undefined` has no JSON text and yields `undefined`.
 fn stringify(cx: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault> {
     let width = match args[0] {
         Val::Str(s) => Sizes::units(s.units()),

@@ -1,16 +1,13 @@
-//! The atoms of the language: core, battery and browser atoms (decision D29),
-//! and atoms of ours for a computer to work on and for the turns of agents that live; one file
-//! for each tight family.
+//! The atoms of the language: core, battery and browser atoms (decision D29), and our atoms for a
+//! computer and for turns of long-lived agents; one file per family.
 //!
-//! An atom exists for a program only if the host puts it into the
-//! [`AtomSet`] of a run; nothing registers itself. Control forms carry their
-//! signature only, since the compiler lowers them. Native atoms run on guest
-//! values inside one instruction; all others reach the world through the
-//! [`Capabilities`](a99_capabilities::Capabilities) that the host grants, and
-//! refuse with a typed error what was not granted. There is no ambient
-//! network, file, clock or environment in this crate.
+//! A program can use an atom only if the host puts it into the [`AtomSet`] of a run; there is no
+//! automatic registration. Control forms have only a signature, because the compiler lowers them.
+//! Native atoms work on guest values inside one instruction. All others reach the world through the
+//! [`Capabilities`](a99_capabilities::Capabilities) that the host grants, and refuse with a typed
+//! error without a grant. This crate has no ambient network, files, clock or environment.
 //!
-//! A host chooses by name, and adds its own:
+//! A host selects atoms by name, and adds custom ones:
 //!
 //! ```
 //! use a99_atoms::AtomSets;
@@ -55,10 +52,9 @@ pub use io::store::restore_store;
 use a99_vm::atom::{AtomDef, AtomSet};
 use std::sync::LazyLock;
 
-/// Whether an atom is one that the compiler calls on behalf of a step: `cache`
-/// reads and writes its store through some, others tell whether an atom gets
-/// as far as all of its inputs. They are no part of the language, no program
-/// can name them, and they do not belong into a list of tools.
+/// True for internal atoms, which the compiler calls on behalf of a step: some read and write the
+/// store of `cache`, others check whether an atom resolves all of its inputs. They are not part of
+/// the language, no program can name them, and lists of tools must omit them.
 #[must_use]
 pub fn is_internal(name: &str) -> bool {
     name.contains(':')
@@ -109,16 +105,15 @@ pub fn browser_atoms() -> AtomSet {
     collect([browser::atoms()])
 }
 
-/// `shellExec`, `shellWriteFile` and `shellReadFile`: commands and files of the
-/// computer that the `shell` capability grants. The language's references have
-/// no such atoms.
+/// `shellExec`, `shellWriteFile` and `shellReadFile`: commands and files of the computer that the
+/// `shell` capability grants. The language's references do not have these atoms.
 #[must_use]
 pub fn shell_atoms() -> AtomSet {
     collect([io::shell::atoms()])
 }
 
-/// `agentState`, `agentSend` and the others through which a program acts on its turn: those
-/// of the `agent_turn` capability. The language's references have no such atoms.
+/// `agentState`, `agentSend` and the other atoms of the `agent_turn` capability, through which a
+/// program acts on its turn. The language's references do not have these atoms.
 #[must_use]
 pub fn turn_atoms() -> AtomSet {
     collect([io::turn::atoms()])
@@ -127,7 +122,7 @@ pub fn turn_atoms() -> AtomSet {
 /// Core, battery, browser, shell and turn atoms.
 #[must_use]
 pub fn all_atoms() -> AtomSet {
-    /// The definitions are those of [`core_atoms`], where a host has both.
+    /// The definitions are shared with [`core_atoms`] if a host uses both.
     static ALL: LazyLock<AtomSet> = LazyLock::new(|| {
         let others = [
             io::battery::atoms(),
@@ -141,7 +136,7 @@ pub fn all_atoms() -> AtomSet {
     ALL.clone()
 }
 
-/// The sets of this crate as constructors: `AtomSet::core()`.
+/// This crate's sets as constructors: `AtomSet::core()`.
 pub trait AtomSets {
     /// [`core_atoms`].
     #[must_use]
@@ -194,7 +189,7 @@ mod tests {
         assert!(all.replaced().is_empty() && core.replaced().is_empty());
     }
 
-    /// Whoever changes a set changes no other, and what programs are linked by follows.
+    /// Changing a set changes no other set, and the facts for linking follow the change.
     #[test]
     fn sets_share_atoms_until_one_changes() {
         use a99_core::sig::{AtomSig, Signatures};
@@ -248,8 +243,8 @@ mod tests {
         }
     }
 
-    /// Artifacts are bound to them: a change would refuse what was compiled
-    /// before. A new atom adds its line.
+    /// Artifacts are bound to fingerprints: changing one would refuse earlier artifacts. A new atom
+    /// adds a line.
     #[test]
     fn fingerprints_stay() {
         let lines = all_atoms();

@@ -43,8 +43,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
     ]
 }
 
-/// Aliases see the new item (D49). What is not an array is given back
-/// unchanged (D46).
+/// Aliases see the new item (D49). A value that is not an array is returned unchanged (D46).
 fn push(cx: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault> {
     if let Val::Arr(list) = args[0] {
         cx.push(list, args[1])?;

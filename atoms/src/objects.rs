@@ -1,6 +1,5 @@
-//! `pick`, `omit`, `merge` and `keys` (language section 2.5), over own members
-//! only (D16) and in the enumeration order of the language (D37); `memberSet` and
-//! `memberDelete` (D66).
+//! `pick`, `omit`, `merge` and `keys` (language section 2.5), over own members only (D16) and in
+//! the language's enumeration order (D37); `memberSet` and `memberDelete` (D66).
 
 use crate::def::{Adjust, Input, Kind, native, req};
 use a99_core::costs::{MEMBERS, MICRO, READ, Sizes};
@@ -116,12 +115,11 @@ const TARGET: Input = req(
 )
 .subject();
 
-/// Estimated bytes of one member of an object under construction: copied out
-/// of its object, then in the draft and in the index of it that growth holds
-/// twice for a moment.
+/// Estimated bytes per member of an object under construction: copied out of its object, then in
+/// the draft, and in the draft's index, which growth briefly duplicates.
 const DRAFT_BYTES: usize = 128;
 
-/// Missing members are present as `undefined`, as in the reference.
+/// Missing members are present as `undefined`, like in the reference.
 fn pick(cx: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault> {
     let mut draft = ObjDraft::new();
     if let (true, Val::Arr(list)) = (truthy(cx.heap, args[0]), args[1]) {
@@ -167,7 +165,7 @@ fn merge(cx: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault>
 
 fn keys(cx: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault> {
     let source = match args[0] {
-        // The names of text need no array of its units.
+        // The member names of a text need no array of its units.
         Val::Str(text) => Source::Indices(text.units()),
         other => spread(cx, other)?,
     };
@@ -202,18 +200,18 @@ fn member_delete(cx: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<Val
     members::delete(cx, args[0], args[1])
 }
 
-/// What a value spreads to.
+/// Members that a value spreads to.
 enum Source {
     Nothing,
     Object(Ref),
     /// Members named by index.
     Array(Ref),
-    /// Only the names of so many indices.
+    /// Only the names of this many indices.
     Indices(usize),
 }
 
-/// Objects spread by member, arrays and text by index, all else to nothing
-/// (ECMA-262 §7.3.26); sets and dates have no members (D34).
+/// Spreads a value: objects by member, arrays and text by index, other values to no members
+/// (ECMA-262 §7.3.26). Sets and dates have no members (D34).
 fn spread(cx: &mut Cx<'_>, v: Val) -> Result<Source, Fault> {
     Ok(match v {
         Val::Obj(r) => Source::Object(r),
@@ -269,14 +267,14 @@ impl Source {
     }
 }
 
-/// Calls `visit` with each member of an object, which does not change meanwhile, in
-/// enumeration order.
+/// Calls `visit` with each member of an object in enumeration order. The object must not change
+/// meanwhile.
 fn each_member(
     cx: &mut Cx<'_>,
     r: Ref,
     mut visit: impl FnMut(&mut Cx<'_>, KeyId, Val) -> Result<(), Fault>,
 ) -> Result<(), Fault> {
-    /// So many members are copied where they need no allocation.
+    /// Most members that are copied without an allocation.
     const FEW: usize = 16;
     let few = match cx.heap.len(r) <= FEW {
         true => cx
@@ -293,7 +291,7 @@ fn each_member(
     members.try_for_each(|(key, value)| visit(cx, key, value))
 }
 
-/// The index that a name is, if it is one in canonical form.
+/// The array index that a name in canonical form denotes.
 pub(crate) fn array_index(name: &[u8]) -> Option<usize> {
     let canonical = matches!(name, [b'0'] | [b'1'..=b'9', ..]);
     std::str::from_utf8(name)
@@ -303,24 +301,22 @@ pub(crate) fn array_index(name: &[u8]) -> Option<usize> {
         .ok()
 }
 
-/// Pays for reading `n` members and checks that a draft of them fits.
+/// Charges for reading `n` members and checks that a draft of them fits.
 fn charge_members(cx: &mut Cx<'_>, n: usize) -> Result<(), Fault> {
     cx.charge(MEMBERS, Sizes::elements(n))?;
     Ok(cx.heap.check(n.saturating_mul(DRAFT_BYTES))?)
 }
 
-/// A listed key, interned.
+/// A key from a list, interned.
 fn key_at(cx: &mut Cx<'_>, list: Ref, i: usize) -> Result<KeyId, Fault> {
-    // Turning an element into text runs no code of the program, so the list
-    // is as long as it was.
+    // Converting an element to text runs no code of the program, so the list keeps its length.
     let item = cx.heap.items(list)[i];
     let name = to_str(cx, item)?;
     cx.charge_name(name)?;
     cx.intern_name(name)
 }
 
-/// An own member: of objects by name, of arrays and text by index and
-/// `length`.
+/// Reads an own member: of objects by name, of arrays and text by index and `length`.
 fn member(cx: &mut Cx<'_>, obj: Val, key: KeyId) -> Result<Val, Fault> {
     let name = cx.heap.shapes.key_text(key);
     let index = || array_index(name);

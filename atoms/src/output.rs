@@ -51,7 +51,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
         .metered(READ)
         .whole_price()
         .effect(Effect::Unsafe),
-        // Its time is that of whoever reads.
+        // The time limit does not apply: the reader determines the duration.
         host(
             "streamChunk",
             "Sends data to the host while the program runs; returns null.",
@@ -65,7 +65,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
     ]
 }
 
-/// The trace shows the step and its input; there is nothing else to do.
+/// The trace shows the step and its input; logging does no more.
 fn log(cx: &mut Cx<'_>, scope: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault> {
     let text = text_of(cx, args[0], scope.limits())?;
     cx.log(LogLevel::Log, &args[..1])?;
@@ -75,8 +75,8 @@ fn log(cx: &mut Cx<'_>, scope: &mut Scope<'_>, args: &[Val]) -> Result<Val, Faul
     Ok(Val::Undefined)
 }
 
-/// The text is made before the warning is, since making it may fail and the
-/// instruction may be run again.
+/// Formats the text before it adds the warning, because formatting may fail and the instruction may
+/// run again.
 fn warn(cx: &mut Cx<'_>, scope: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault> {
     let text = text_of(cx, args[0], scope.limits())?;
     let text = Text::from_wtf8(text);
@@ -92,7 +92,7 @@ fn error(cx: &mut Cx<'_>, scope: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fa
     Err(Fault::by("console.error", message))
 }
 
-/// Whoever listens gets the data; a run that nobody listens to pays the same.
+/// Sends the data to a listener. A run without one pays the same.
 fn stream_chunk(mut call: HostCall) -> Answer {
     Box::pin(async move {
         let [data] = inputs(&mut call);
@@ -101,15 +101,15 @@ fn stream_chunk(mut call: HostCall) -> Answer {
     })
 }
 
-/// Text as it is, anything else as JSON; what has no JSON is `undefined`. It
-/// goes to the host, so it is cut where it is longer than what may.
+/// A text itself, other values as JSON; a value without JSON text is `undefined`. The result goes
+/// to the host and is cut to the limit of the boundary.
 fn text_of(cx: &mut Cx<'_>, v: Val, limits: &BoundaryLimits) -> Result<Vec<u8>, Fault> {
     let text = match v {
         Val::Str(text) => {
             cx.charge(READ, Sizes::units(text.units()))?;
             Some(text)
         }
-        // The text is paid while it is written.
+        // Writing the JSON charges for it.
         other => stringify(cx, other, Replacer::None, b"")?,
     };
     let Some(text) = text else {

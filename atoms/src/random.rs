@@ -1,5 +1,4 @@
-//! `random` and `uuid` (language section 2.7), from the run's source of
-//! randomness.
+//! `random` and `uuid` (language section 2.7), from the run's source of randomness.
 
 use crate::def::{Adjust, Kind, native, opt};
 use a99_capabilities::uuid_v4;
@@ -48,14 +47,13 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
     ]
 }
 
-/// The most characters of one text: what the Web Crypto interface gives at
-/// once, which bounded the reference.
+/// Most characters of one text: the limit of a Web Crypto call, which bounded the reference.
 const MAX_LENGTH: f64 = 65_536.0;
 
-/// Characters of a text unless the program says otherwise.
+/// Default number of characters of a text.
 const DEFAULT_LENGTH: f64 = 10.0;
 
-/// Any format but `base36` gives a number, and any but `integer` a fraction.
+/// Every format except `base36` yields a number, and every other except `integer` a fraction.
 fn random(cx: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault> {
     let is = |cx: &Cx<'_>, name: &[u8]| matches!(args[2], Val::Str(s) if cx.bytes(s) == name);
     if is(cx, b"base36") {

@@ -1,5 +1,5 @@
-//! `regexMatch` (language section 2.5) on a linear-time engine (D39), and the atoms
-//! that find, replace and split by a regular expression (D72).
+//! `regexMatch` (language section 2.5) on a linear-time engine (D39), and the atoms that find,
+//! replace and split by a regular expression (D72).
 
 use crate::def::{Adjust, Input, Kind, native, opt, req};
 use a99_core::costs::{MICRO, READ};
@@ -123,7 +123,7 @@ fn finds(name: &'static str, docs: &'static str, inputs: &[Input], body: NativeF
         .whole_price()
 }
 
-/// Text, pattern and flags; a pattern and flags that are missing are empty.
+/// Text, pattern and flags. A missing pattern or missing flags are empty.
 fn operands(cx: &mut Cx<'_>, args: &[Val]) -> Result<(Str, Pattern), Fault> {
     let text = to_str(cx, args[0])?;
     let source = given(cx, args[1])?.unwrap_or(Str::EMPTY);
@@ -131,7 +131,7 @@ fn operands(cx: &mut Cx<'_>, args: &[Val]) -> Result<(Str, Pattern), Fault> {
     Ok((text, Pattern { source, flags }))
 }
 
-/// An input as text if it is there.
+/// A present input as text.
 fn given(cx: &mut Cx<'_>, input: Val) -> Result<Option<Str>, Fault> {
     match input {
         Val::Undefined | Val::Unbound | Val::Null => Ok(None),
@@ -168,8 +168,8 @@ fn split(cx: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault>
     regex_find::split(cx, text, pattern, limit)
 }
 
-/// The length caps come first, before anything is paid. A missing pattern
-/// matches everything, as `new RegExp(undefined)` does.
+/// Checks the length caps first, before charging. A missing pattern matches everything, as `new
+/// RegExp(undefined)` does.
 fn matches(cx: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault> {
     let pattern = match args[0] {
         Val::Undefined | Val::Unbound => Str::EMPTY,

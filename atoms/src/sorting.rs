@@ -77,7 +77,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
     ]
 }
 
-/// A path, as text; nothing and the empty text are the item itself.
+/// Parses a path from text. A missing or empty path denotes the item itself.
 fn path(cx: &mut Cx<'_>, by: Val) -> Result<By, Fault> {
     match by {
         Val::Null | Val::Undefined | Val::Unbound => Ok(None),
@@ -85,7 +85,7 @@ fn path(cx: &mut Cx<'_>, by: Val) -> Result<By, Fault> {
     }
 }
 
-/// Whether an order is descending.
+/// True if an order is descending.
 fn descends(cx: &mut Cx<'_>, order: Val, default: bool) -> Result<bool, Fault> {
     let text = match order {
         Val::Null | Val::Undefined | Val::Unbound => return Ok(default),
@@ -130,7 +130,7 @@ fn sort(cx: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault> 
     by_key::sort(cx, args[0], &keys)
 }
 
-/// A path, or an object of path and order.
+/// Parses a path, or an object of path and order.
 fn key(cx: &mut Cx<'_>, by: Val) -> Result<(By, Val), Fault> {
     let Val::Obj(key) = by else {
         return Ok((path(cx, by)?, Val::Undefined));

@@ -1,5 +1,5 @@
-//! `split` and `join` (language section 2.5): the methods of the same names,
-//! which pay for themselves.
+//! `split` and `join` (language section 2.5): they call the methods of the same names, which charge
+//! for themselves.
 
 use crate::def::{Adjust, Kind, native, req};
 use a99_core::builtins::method;
@@ -59,7 +59,7 @@ fn join(cx: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault> 
     call(cx, "join", args)
 }
 
-/// Calls a method of the first input; a receiver without it is an error.
+/// Calls a method of the first input. A receiver without the method is an error.
 pub(crate) fn call(cx: &mut Cx<'_>, name: &str, args: &[Val]) -> Result<Val, Fault> {
     match method(name) {
         Some(number) => call_method(cx, args[0], number, &args[1..]),

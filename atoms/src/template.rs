@@ -91,11 +91,11 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
     ]
 }
 
-/// Elements that a name of a path behind the first counts for.
+/// Elements charged for each name of a path after the first.
 const PATH_NAME: usize = 3;
 
-/// Scans, converts and adds up everything first; the result is charged and
-/// checked against the heap before one byte of it is built (C11).
+/// Replaces the holes. All values are converted and their sizes added before the result is charged,
+/// checked against the heap and built (C11).
 fn template(cx: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault> {
     if let Val::Str(text) = args[0]
         && let Some(template) = cx.heap.template(text)
@@ -110,7 +110,7 @@ fn template(cx: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fau
     })
 }
 
-/// The same of a constant, whose holes are known, and what stands behind them.
+/// Fills a constant template, whose holes and the text after them are precomputed.
 fn linked(cx: &mut Cx<'_>, text: Str, holes: &[Hole], rest: Str, vars: Val) -> Result<Val, Fault> {
     cx.charge(BOTH, Sizes::units(text.units()))?;
     if holes.len() > FEW_HOLES {
@@ -132,7 +132,7 @@ fn linked(cx: &mut Cx<'_>, text: Str, holes: &[Hole], rest: Str, vars: Val) -> R
     filled.text(cx)
 }
 
-/// The same with paths: own members of what the variable holds.
+/// Replaces holes with paths: own members of the variable's value.
 fn template_paths(cx: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault> {
     replace(cx, args[0], Holes::Paths, |cx, text, hole, _| {
         let path = cx.bytes(text)[hole.clone()].to_vec();
@@ -146,7 +146,7 @@ fn template_paths(cx: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<Va
     })
 }
 
-/// The texts were made hole by hole.
+/// Fills holes with texts that were computed hole by hole.
 fn fill(cx: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault> {
     filled(cx, args, Holes::Names)
 }
@@ -179,7 +179,7 @@ fn show(cx: &mut Cx<'_>, value: Val) -> Result<Str, Fault> {
     }
 }
 
-/// One pass over the text, whatever the number of names.
+/// Takes one pass over the text for any number of names.
 fn names(cx: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault> {
     named(cx, args, Holes::Names)
 }
@@ -222,7 +222,7 @@ fn named(cx: &mut Cx<'_>, args: &[Val], kind: Holes) -> Result<Val, Fault> {
     Ok(Val::Arr(cx.list(&found)?))
 }
 
-/// The text with what `show` gives for each hole and its number.
+/// Replaces each hole with the result of `show`, which gets the hole and its number.
 fn replace(
     cx: &mut Cx<'_>,
     text: Val,
@@ -264,30 +264,30 @@ fn replace(
     filled.text(cx)
 }
 
-/// The name of the next `{{name}}` at or after `from`.
+/// Range of the name of the next `{{name}}` at or after `from`.
 fn next_hole(
     cx: &mut Cx<'_>,
     text: Str,
     from: usize,
     kind: Holes,
 ) -> Result<Option<Range<usize>>, Fault> {
-    /// Bytes that are looked through between two looks at the host.
+    /// Bytes scanned between two polls of the host.
     const PIECE: usize = 16 << 10;
     let len = text.len_bytes().saturating_sub(from);
     if len <= PIECE {
         let found = kind.next(cx.bytes(text), from);
-        // As far as it was looked through: there may be thousands of holes.
+        // Only the scanned part counts: there may be thousands of holes.
         let looked = found.as_ref().map_or(len, |hole| hole.end - from);
         cx.work(looked as i64 / 2)?;
         return Ok(found);
     }
     let mut at = from;
-    // Where the braces that are being looked at stand, once they are found.
+    // Start of the name after the current opening braces.
     let mut word: Option<usize> = None;
     while at < text.len_bytes() {
         let end = text.len_bytes().min(at + PIECE);
         let before = at;
-        // One more byte, so that no pair is split.
+        // One byte more, so a pair of braces is not split.
         let bytes = &cx.bytes(text)[..text.len_bytes().min(end + 1)];
         match word {
             None => match opening(&bytes[at..]) {
@@ -308,7 +308,7 @@ fn next_hole(
                 if bytes[at..].starts_with(b"}}") && kind.is_named(&bytes[start..at]) {
                     return Ok(Some(start..at));
                 }
-                // Of `{{{a}}` the last two braces may open the hole.
+                // The last two braces of `{{{a}}` may open the hole.
                 at = start - 1;
                 word = None;
             }
@@ -340,10 +340,10 @@ fn lookup(cx: &mut Cx<'_>, vars: Val, text: Str, name: &Range<usize>) -> Result<
     Ok(found.unwrap_or(Val::Undefined))
 }
 
-/// The parts of a text whose holes are being filled, and what they come to.
+/// Parts of a text whose holes are being filled, with their total size.
 #[derive(Default)]
 struct Filled {
-    /// Those of most templates are few.
+    /// Most templates have few parts.
     parts: SmallVec<[Str; 8]>,
     bytes: usize,
     units: usize,
@@ -374,7 +374,7 @@ impl Filled {
     }
 }
 
-/// A part of a text between two ASCII characters.
+/// Extracts a part of a text between two ASCII characters.
 fn part(cx: &mut Cx<'_>, text: Str, range: Range<usize>) -> Result<Str, Fault> {
     let units = cx.units_of(text, range.clone())?;
     Ok(text.view(range.start, range.end, units))

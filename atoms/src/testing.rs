@@ -1,4 +1,4 @@
-//! What the unit tests of this crate run atoms with.
+//! Test bench for this crate's unit tests.
 
 use a99_capabilities::{Capabilities, Random, SystemRandom};
 use a99_core::costs::{CostModel, MICRO};
@@ -40,7 +40,7 @@ pub(crate) struct Bench {
 }
 
 impl Bench {
-    /// Without any grant.
+    /// A run without grants.
     pub(crate) fn new() -> Bench {
         Bench {
             locals: Arc::default(),
@@ -51,7 +51,7 @@ impl Bench {
         }
     }
 
-    /// With more fuel than the one unit that it has else.
+    /// A run with more fuel than the default of one unit.
     pub(crate) fn with_fuel(&self, units: i64) -> Bench {
         Bench {
             fuel_left: Fuel::from_micro(units * MICRO),
@@ -79,7 +79,7 @@ impl Bench {
         }
     }
 
-    /// With somebody who listens.
+    /// A run with an event sink.
     pub(crate) fn telling(&self, events: EventSink) -> Bench {
         Bench {
             events: Some(events),
@@ -118,7 +118,7 @@ impl Bench {
         }
     }
 
-    /// As [`Bench::reply`], with JSON text or the message.
+    /// Like [`Bench::reply`], as JSON text or the error message.
     pub(crate) fn call(&self, op: &str, args: &str) -> Result<String, String> {
         match self.reply(op, args) {
             Ok(reply) if reply.value.0.is_undefined() => Ok("undefined".into()),
@@ -184,31 +184,31 @@ fn value(json: &str) -> Value {
     Value::from(serde_json::from_str::<serde_json::Value>(json).expect("valid JSON"))
 }
 
-/// The result of a native atom as JSON text.
+/// Runs a native atom and returns the result as JSON text.
 pub(crate) fn run(op: &str, args: &str) -> String {
     Bench::new()
         .native(op, args)
         .unwrap_or_else(|text| panic!("{op} failed: {text}"))
 }
 
-/// The message of a native atom that fails.
+/// Runs a native atom that fails and returns the message.
 pub(crate) fn fails(op: &str, args: &str) -> String {
     Bench::new().native(op, args).expect_err("the atom fails")
 }
 
-/// What a native atom charges in the metered model, in micro-units.
+/// The fuel that a native atom charges in the metered model, in micro-units.
 pub(crate) fn fuel_for(op: &str, args: &str) -> i64 {
     Bench::new().native_priced(op, args).1
 }
 
-/// Something that needs the view of a run.
+/// Runs a function with the view of a run.
 pub(crate) fn with_cx<T>(work: impl FnOnce(&mut Cx<'_>) -> T) -> T {
     let mut heap = Heap::default();
     let mut meter = Meter::new(i64::MAX, CostModel::Metered);
     work(&mut Cx::new(&mut heap, &mut meter, &TestHost))
 }
 
-/// What native atoms charge is what their signatures say.
+/// Native atoms charge what their signatures declare.
 mod declared {
     use super::fuel_for;
     use a99_core::costs::{Formula, Sizes};
@@ -218,7 +218,7 @@ mod declared {
     /// Units or elements of the long inputs.
     const LONG: usize = 100_000;
 
-    /// An input of a type and size as JSON text, and what reading it is.
+    /// An input of a type and size as JSON text, and the sizes of reading it.
     fn input(schema: &serde_json::Value, n: usize) -> (String, Sizes) {
         let list = |item: &dyn Fn(usize) -> String| (0..n).map(item).collect::<Vec<_>>().join(",");
         match schema["type"].as_str() {
@@ -236,7 +236,7 @@ mod declared {
         }
     }
 
-    /// Each input is long once, the others short.
+    /// Each input in turn is long, the others are short.
     #[test]
     fn every_native_atom_charges_what_it_declares() {
         let mut wrong = Vec::new();
@@ -245,8 +245,8 @@ mod declared {
             else {
                 continue;
             };
-            // These take what the loop made, and nothing else: `large_inputs_are_paid_and_end`
-            // holds them.
+            // These take only values that the loop made; `large_inputs_are_paid_and_end` covers
+            // them.
             if atom.sig.name.starts_with("llmToolLoop:") {
                 continue;
             }

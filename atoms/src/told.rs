@@ -1,4 +1,4 @@
-//! Models whose answers the host of a run is told of while they come.
+//! Models whose answers go to the run's event sink while they stream.
 
 use a99_capabilities::ai::{
     AiError, Cost, MeteredAi, StreamEvent, StreamHandle, TextRequest, TextResult, Usage,
@@ -8,9 +8,8 @@ use a99_core::call_id::CallId;
 use a99_vm::EventSink;
 use std::collections::BTreeMap;
 
-/// Asks a metered provider, and sends text and thinking of whole answers to the run's events
-/// as they come. While there is no room for a piece, the rest of the answer waits in its
-/// stream, which is bounded.
+/// Calls a metered provider, and forwards text and thinking of `generate_text` to the run's events
+/// while they arrive. If the sink is full, the rest of the answer waits in its bounded stream.
 pub(crate) struct ToldAi {
     pub(crate) provider: MeteredAi,
     pub(crate) events: EventSink,

@@ -1,10 +1,10 @@
-//! `llmToolLoop` (language section 2.11): its signature, and what the code that it is
-//! lowered to calls between the rounds.
+//! `llmToolLoop` (language section 2.11): its signature, and the internal atoms that its lowered
+//! code calls between rounds.
 //!
-//! A round is a call of `llmChat`, the tools of a round are calls as those of `callAll`:
-//! the compiler makes both. The atoms here do what lies between, on values of the run:
-//! they read an answer, check what the model wants to be called, and write what the tools
-//! gave into the talk. None changes a value that is there.
+//! A round is a call of `llmChat`, and its tool calls run like those of `callAll`; the compiler
+//! emits both. The atoms here do the work in between, on values of the run: they read an answer,
+//! check the requested calls, and append the tool results to the conversation. They never change an
+//! existing value.
 
 mod check;
 mod rounds;
@@ -30,7 +30,7 @@ const MESSAGES: Input = opt(
     "The conversation, in the form of OpenAI's chat completions: `{role, content}`.",
 );
 
-/// What `llmChat` takes beside talk and tools, in its order. New ones stand at the end
+/// Inputs of `llmChat` in addition to conversation and tools, in order. New ones go to the end
 /// ([`Adjust::earlier`]).
 pub(crate) const MODEL_OPTIONS: [Input; 11] = [
     opt("system", Kind::Text, "The system prompt."),
@@ -92,7 +92,7 @@ pub(crate) const MODEL_OPTIONS: [Input; 11] = [
     .values(&["none", "minimal", "low", "medium", "high", "xhigh", "max"]),
 ];
 
-/// Whether an answer has to have its form. `llmToolLoop` judges its answers itself.
+/// True if an answer must have the requested format. `llmToolLoop` checks its answers itself.
 const REPAIR: Input = opt(
     "repair",
     Kind::Bool,
@@ -101,10 +101,10 @@ const REPAIR: Input = opt(
 )
 .default("true");
 
-/// How many inputs `llmChat` has: talk, tools, options and `repair`.
+/// Number of inputs of `llmChat`: conversation, tools, options and `repair`.
 pub(crate) const CHAT_INPUTS: usize = 4 + MODEL_OPTIONS.len();
 
-/// What artifacts have that were compiled before `topP`.
+/// Fingerprints of artifacts compiled before `topP`.
 pub(crate) const EARLIER_CHAT: &[(u64, u8)] = &[(0xfeb6_3993_054f_e1b5, 12)];
 const EARLIER_LOOP: &[(u64, u8)] = &[(0x04d4_ee68_13d2_8df3, 17)];
 
@@ -247,7 +247,7 @@ fn tool_loop() -> AtomDef {
     .earlier(EARLIER_LOOP)
 }
 
-/// An object of these members.
+/// Creates an object from members.
 fn object(cx: &mut Cx<'_>, members: &[(&str, Val)]) -> Result<Val, Fault> {
     let mut keys = Vec::with_capacity(members.len());
     let mut vals = Vec::with_capacity(members.len());
@@ -258,7 +258,7 @@ fn object(cx: &mut Cx<'_>, members: &[(&str, Val)]) -> Result<Val, Fault> {
     Ok(Val::Obj(cx.object(&keys, &vals)?))
 }
 
-/// A member of an object; `undefined` of anything else.
+/// A member of an object; `undefined` for other values.
 fn member(cx: &Cx<'_>, of: Val, key: &str) -> Val {
     match of {
         Val::Obj(r) => cx
@@ -283,13 +283,13 @@ fn list_of(val: Val) -> Option<Ref> {
     }
 }
 
-/// A text that is made here, paid by its bytes.
+/// Creates a text, charged by its bytes.
 fn text(cx: &mut Cx<'_>, text: &str) -> Result<Val, Fault> {
     cx.charge(WRITTEN, Sizes::default().out_units(text.len()))?;
     cx.str(text.as_bytes())
 }
 
-/// A copy of a list with room for so many more.
+/// Copies a list with room for more entries.
 fn longer(cx: &mut Cx<'_>, list: Ref, more: usize) -> Result<Ref, Fault> {
     let len = cx.heap.len(list);
     cx.charge(WRITTEN, Sizes::default().out_elements(len + more))?;

@@ -1,26 +1,25 @@
-//! Identity of a call: which of the calls of a run it is.
+//! Identity of a call within a run.
 //!
-//! Journals and other records of what a run asked of its host are keyed by it, so
-//! its meaning and its text form are stable.
+//! Journals and other records key a run's host calls by it, so its meaning and its text form are
+//! stable.
 
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// Deeper than sub-agents nest by default, many times.
+/// Many times the default nesting depth of sub-agents.
 const MAX_DEPTH: usize = 256;
 
-/// Which call of a run it is: the same run with the same answers makes the same
-/// calls with the same identities.
+/// Identity of a call within a run. A run that repeats with the same answers makes the same calls
+/// with the same identities.
 ///
-/// `step` counts the times that the run has waited for its host, from 0; pauses,
-/// programs that are loaded and refuelling do not count, and a program that runs
-/// inline counts on with its caller. `index` is the place among calls that are under
-/// way together, else 0. A run that a call of another run started (a sub-agent of the
-/// host's) has that call as its parent.
+/// `step` counts the suspensions of the run for its host, from 0. Pauses, loading of programs and
+/// refuelling do not count. A program that runs inline continues its caller's count. `index` is the
+/// position among concurrent calls, otherwise 0. The run of a host's sub-agent has the call that
+/// started it as its parent.
 ///
-/// Its text is `step.index`, after those of its parents: `2.0/0.0` is the first call
-/// of the run that the third call of another one started.
+/// The text form is `step.index`, after the identities of the parents: `2.0/0.0` is the first call
+/// of a run that the third call of another run started.
 ///
 /// ```
 /// use a99_core::call_id::CallId;
@@ -39,7 +38,7 @@ pub struct CallId {
 }
 
 impl CallId {
-    /// The call of this number in a run that the call `parent` started, if one did.
+    /// Identity of a call in a run that the call `parent` started, or in an outermost run.
     #[must_use]
     pub fn new(parent: Option<Arc<CallId>>, step: u64, index: u32) -> CallId {
         CallId {
@@ -49,25 +48,25 @@ impl CallId {
         }
     }
 
-    /// The number of the suspension in its run, from 0.
+    /// Number of the suspension in its run, from 0.
     #[must_use]
     pub fn step(&self) -> u64 {
         self.step
     }
 
-    /// The place among calls that are under way together, from 0.
+    /// Position among concurrent calls, from 0.
     #[must_use]
     pub fn index(&self) -> u32 {
         self.index
     }
 
-    /// The call that started the run that this is a call of.
+    /// The call that started this call's run.
     #[must_use]
     pub fn parent(&self) -> Option<&CallId> {
         self.parent.as_deref()
     }
 
-    /// How many parents it has.
+    /// Number of ancestors.
     #[must_use]
     pub fn depth(&self) -> usize {
         std::iter::successors(self.parent(), |id| id.parent()).count()
@@ -86,7 +85,7 @@ impl fmt::Display for CallId {
     }
 }
 
-/// A text that is no [`CallId`].
+/// The error for a text that is not a [`CallId`].
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct BadCallId;
 
@@ -105,7 +104,7 @@ impl FromStr for CallId {
         let mut id: Option<CallId> = None;
         for (depth, part) in text.split('/').enumerate() {
             let (step, index) = part.split_once('.').ok_or(BadCallId)?;
-            // `parse` takes a sign and leading zeros, of which there are none.
+            // Rejects the sign and the leading zeros that `parse` accepts.
             let plain = |text: &str| text == "0" || !text.starts_with(['0', '+']);
             if depth > MAX_DEPTH || !plain(step) || !plain(index) {
                 return Err(BadCallId);

@@ -1,9 +1,9 @@
-//! Stable codes: what machines know a failure by, whatever its message says.
+//! Stable error codes: machines identify a failure by its code, independent of the message.
 //!
-//! A code is a family and a name, such as `verify.bad_index`; it never changes
-//! and never gets another meaning. Some were published in another form first,
-//! such as `A99-V0002`, which stays as an alias. Each list of codes is a table,
-//! one row each; `docs/errors.md` is generated from these tables.
+//! A code is a family and a name, such as `verify.bad_index`. It never changes and is never reused.
+//! Codes that were first published in another form, such as `A99-V0002`, keep that form as an
+//! alias. Each list of codes is a table with one row per code; `docs/errors.md` is generated from
+//! these tables.
 
 mod sections;
 
@@ -16,25 +16,25 @@ use std::collections::HashSet;
 /// A row of a table of codes.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Code<'a> {
-    /// The code, a family and a name in snake case with a dot between them.
+    /// The code: a family and a name in snake case with a dot between them.
     pub name: &'a str,
-    /// The form in which it was published first, if that was another.
+    /// The form in which the code was first published, if it differs.
     pub alias: Option<&'a str>,
-    /// What it means, in one sentence.
+    /// Meaning of the code, in one sentence.
     pub meaning: &'a str,
-    /// What helps, without a full stop; empty where the message alone can say it.
+    /// Advice without a full stop; empty if the message gives it.
     pub help: &'a str,
 }
 
 impl<'a> Code<'a> {
-    /// What stands before the dot.
+    /// The part before the dot.
     #[must_use]
     pub fn family(&self) -> &'a str {
         self.name.split('.').next().unwrap_or_default()
     }
 }
 
-/// The tables of this crate.
+/// The code tables of this crate.
 const TABLES: &[&[Code<'static>]] = &[
     diag::codes::TABLE,
     verify::codes::TABLE,
@@ -48,20 +48,19 @@ pub fn all() -> impl Iterator<Item = &'static Code<'static>> {
     TABLES.iter().copied().flatten()
 }
 
-/// The row of a code, which may be given by its alias.
+/// The row of a code or an alias.
 #[must_use]
 pub fn find(code: &str) -> Option<&'static Code<'static>> {
     all().find(|row| row.name == code || row.alias == Some(code))
 }
 
-/// The alias of a code, if it has one.
+/// The alias of a code.
 #[must_use]
 pub fn alias(code: &str) -> Option<&'static str> {
     find(code)?.alias
 }
 
-/// Puts a code into the JSON form of what carries it: `code`, and `alias` if it
-/// has one.
+/// Adds a code to a JSON form: `code`, and `alias` if the code has one.
 pub fn insert(map: &mut Map, code: &str) {
     map.insert("code", code);
     if let Some(alias) = alias(code) {
@@ -69,8 +68,8 @@ pub fn insert(map: &mut Map, code: &str) {
     }
 }
 
-/// What is wrong with the codes of this crate and others beside them: form,
-/// sentences, names that are taken.
+/// Faults of the codes of this crate and of `others`: wrong form, malformed sentences, duplicate
+/// names.
 #[must_use]
 pub fn faults<'a>(others: impl IntoIterator<Item = &'a Code<'a>>) -> Vec<String> {
     let mut taken = HashSet::new();
@@ -107,11 +106,11 @@ fn check<'a>(row: &Code<'a>, taken: &mut HashSet<&'a str>, faults: &mut Vec<Stri
     }
 }
 
-/// Whether a text is two words in snake case with a dot between them.
+/// True if a text is two snake-case words with a dot between them.
 pub(crate) const fn is_dotted(name: &str) -> bool {
     let bytes = name.as_bytes();
     let mut dots = 0;
-    // What stands before the first byte and after the last.
+    // The positions before the first byte and after the last count as dots.
     let mut before = b'.';
     let mut at = 0;
     while at <= bytes.len() {
@@ -132,12 +131,12 @@ pub(crate) const fn is_dotted(name: &str) -> bool {
         before = byte;
         at += 1;
     }
-    // One between them, and the one that stands for the end.
+    // The dot between the words and the one that stands for the end.
     dots == 2
 }
 
-/// Families of crates above this one, which have no code of a host either;
-/// [`faults`] names one that is missing here.
+/// Families of crates above this one, which hosts may not use either. [`faults`] names a family
+/// that is missing here.
 const OTHER_FAMILIES: &[&str] = &[
     "agent.",
     "ai.",
@@ -168,7 +167,7 @@ const OTHER_FAMILIES: &[&str] = &[
     "xml.",
 ];
 
-/// Whether a code's family is one of ours.
+/// True if the code's family belongs to the engine.
 pub(crate) const fn is_taken(code: &str) -> bool {
     let mut at = 0;
     while at < TABLES.len() {
@@ -184,7 +183,7 @@ pub(crate) const fn is_taken(code: &str) -> bool {
     is_of_capability(code)
 }
 
-/// Whether a code's family is one of the crates around the engine.
+/// True if the code's family belongs to a capability of the engine.
 pub(crate) const fn is_of_capability(code: &str) -> bool {
     let mut other = 0;
     while other < OTHER_FAMILIES.len() {
@@ -196,7 +195,7 @@ pub(crate) const fn is_of_capability(code: &str) -> bool {
     false
 }
 
-/// Whether two codes are the same up to their dot.
+/// True if two codes are equal up to their dot.
 const fn same_family(a: &str, b: &str) -> bool {
     let (a, b) = (a.as_bytes(), b.as_bytes());
     let mut at = 0;
@@ -209,7 +208,7 @@ const fn same_family(a: &str, b: &str) -> bool {
     false
 }
 
-/// The row of a code that has sentence, alias and help as a table gives them.
+/// The row of a code with the sentence, alias and help of a table entry.
 macro_rules! code_row {
     ([$($doc:literal)+] $code:literal [$($alias:literal)?] [$($help:literal)?]) => {
         $crate::codes::Code {
@@ -225,8 +224,7 @@ macro_rules! code_row {
 }
 pub(crate) use code_row;
 
-/// A table of codes as constants: sentence, name of the constant, code, alias,
-/// and what helps.
+/// A table of codes as constants: sentence, name of the constant, code, alias, help.
 macro_rules! code_table {
     ($(
         $(#[doc = $doc:literal])+
@@ -249,7 +247,7 @@ mod tests {
     #[test]
     fn codes_are_of_one_form_and_distinct() {
         assert_eq!(faults([]), Vec::<String>::new());
-        // Families belong to one table, so that codes tell where they are from.
+        // Each family belongs to one table, so a code identifies its table.
         for (at, table) in TABLES.iter().enumerate() {
             for other in &TABLES[at + 1..] {
                 let shared = |a: &&Code<'_>| other.iter().any(|b| a.family() == b.family());
@@ -293,7 +291,7 @@ mod tests {
             row("net.e", None, "Eight.", "do it."),
             row("new.f", None, "Nine.", ""),
         ];
-        // A code without a dot has no family either.
+        // A code without a dot has no known family either.
         assert_eq!(faults(&bad).len(), 10);
         assert_eq!(faults(&bad[..1]).len(), 0);
     }

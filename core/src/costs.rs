@@ -1,74 +1,71 @@
-//! What things cost: the prices that are not those of single atoms.
+//! Prices of all operations except single atoms.
 //!
-//! Fuel is counted in micro-units (D17). Every operation has a static price;
-//! in the metered model (D18) an operation whose work grows with its operands
-//! pays a proportional part too, **before** the work, from the sizes that a
-//! [`Formula`] names. `docs/costs.md` is generated from these tables.
+//! Fuel is counted in micro-units (D17). Every operation has a static price. In the metered model
+//! (D18), an operation whose work grows with its operands also pays a proportional part, **before**
+//! the work, from the sizes that a [`Formula`] names. `docs/costs.md` is generated from these
+//! tables.
 
 use crate::fuel::Fuel;
 
 /// Micro-units in one unit of fuel.
 pub const MICRO: i64 = 1_000_000;
-/// The version of the prices in this crate: of what is charged, and of how
-/// much. It is part of what a precompiled program is recognised by; the test
-/// `prices` of `tests/tests/it` says when it must rise.
+/// Version of the prices in this crate: of the charges and their amounts. Precompiled programs are
+/// identified by it. The test `prices` of `tests/tests/it` says when it must rise.
 pub const PRICE_VERSION: u32 = 5;
-/// The most microseconds of CPU time that a unit of fuel buys in the metered
-/// model, on one core of an ordinary machine; `cargo xtask rates` measures it.
+/// Upper bound on the microseconds of CPU time that a unit of fuel buys in the metered model, on
+/// one core of an ordinary machine. `cargo xtask rates` measures it.
 pub const MICROSECONDS_A_UNIT: u32 = 50;
-/// An expression node with a `$expr` tag (language section 3.1), and a nested
-/// node in a literal (D13), in the flat model.
+/// Price of an expression node with a `$expr` tag (language section 3.1) and of a nested node in a
+/// literal (D13), in the flat model.
 pub const NODE: i64 = 10_000;
-/// The same in the metered model: a node takes nanoseconds, and pays so.
+/// Price of such a node in the metered model; a node takes nanoseconds.
 pub const NODE_METERED: i64 = 1_000;
-/// One turn of `while`, taken before its body (language section 4.2), in the flat model.
+/// Price of one turn of `while`, charged before its body (language section 4.2), in the flat model.
 pub const LOOP_TURN: i64 = 100_000;
-/// What a step that is work of the machine alone pays in the metered model:
-/// the flat price divided by this. Turns of loops are such work.
+/// Divisor of the flat price for steps that are work of the machine alone, in the metered model.
+/// Turns of loops are such work.
 pub const WORK_SHARE: i64 = 20;
-/// What `cache` pays to store a value after a miss (language section 4.9).
+/// Price of storing a value after a `cache` miss (language section 4.9).
 pub const CACHE_STORE: i64 = 5 * MICRO;
 /// Proportional price of a UTF-16 unit: 0.0001 fuel.
 pub const UNIT: i64 = 100;
 /// Proportional price of an array element or object key: 0.0004 fuel.
 pub const ELEMENT: i64 = 400;
-/// A nanosecond of searching a full heap for garbage, where what was allocated
-/// since the last time has not paid for it.
+/// Price of a nanosecond of garbage search in a full heap, unless allocations since the last search
+/// paid for it.
 pub const COMPACTION: i64 = 40;
-/// A part of a schema that meets a value.
+/// Price of checking a value against a part of a schema.
 pub const SCHEMA_NODE: i64 = 5_000;
-/// A part of a schema that is read while a program runs.
+/// Price of reading a part of a schema while a program runs.
 pub const SCHEMA_READ: i64 = 30_000;
-/// The elements that a value of an `enum` counts for that is read then.
+/// Elements charged for reading an `enum` value at run time.
 pub const SCHEMA_ALLOWED: usize = 12;
-/// The elements that a name of `required` counts for that is read then.
+/// Elements charged for reading a `required` name at run time.
 pub const SCHEMA_REQUIRED: usize = 4;
-/// A position of a regular expression, its size with repetitions written out,
-/// that is compiled.
+/// Price of compiling a position of a regular expression. Positions count with repetitions
+/// expanded.
 pub const REGEX_POSITION: i64 = 2_000;
-/// A position of a regular expression that meets a UTF-16 unit of a text.
+/// Price of matching a position of a regular expression against a UTF-16 unit of a text.
 pub const REGEX_STEP: i64 = 200;
-/// What a position of a regular expression whose groups are noted counts for when it
-/// meets a unit: so many ways, and one more for each group.
+/// Ways that a position counts for when it meets a unit, in a regular expression that captures
+/// groups. Each group adds one way.
 pub const REGEX_WAYS: u64 = 8;
-/// Such a way.
+/// Price of a way.
 pub const REGEX_WAY: i64 = 65;
-/// The elements that a part counts for that a regular expression splits off or puts
-/// into a replacement.
+/// Elements charged for a part that a regular expression splits off or puts into a replacement.
 pub const REGEX_PART: usize = 8;
-/// A second that a command runs on a computer of the `shell` capability, in
-/// both models: the default budget buys its own default time limit (10 ms for
-/// a unit, D22) ten times over.
+/// Price of a second that a command runs on a computer of the `shell` capability, in both models.
+/// The default budget buys ten times its default time limit (10 ms for a unit, D22).
 pub const COMMAND_SECOND: i64 = 10 * MICRO;
-/// A byte that goes to such a computer or comes from it, in both models; as a
+/// Price of a byte that goes to such a computer or comes from it, in both models; the same as a
 /// [`UNIT`] of text.
 pub const COMMAND_BYTE: i64 = UNIT;
-/// A byte of the documents that a store looks at to answer a query, of which each counts 256
-/// more, in both models.
+/// Price of a document byte that a store scans to answer a query, in both models. Each document
+/// counts 256 bytes more.
 pub const STORE_BYTE: i64 = 200;
 
-/// What a regular expression of so many positions costs beyond the reading of
-/// pattern and text, for a text of so many UTF-16 units; in the metered model.
+/// Price of matching a regular expression of `positions` against `units` UTF-16 units, on top of
+/// reading pattern and text; in the metered model.
 #[must_use]
 pub fn regex_price(positions: u64, units: u64) -> i64 {
     let steps = i64::try_from(positions.saturating_mul(units)).unwrap_or(i64::MAX);
@@ -79,9 +76,8 @@ pub fn regex_price(positions: u64, units: u64) -> i64 {
         .saturating_add(matching)
 }
 
-/// How many ways a unit counts for that a regular expression of so many positions and
-/// groups looks at when its groups are noted: twice as many where case is ignored, and
-/// twice as many where what is repeated may be empty.
+/// Ways charged for each unit by a regular expression that captures groups. Ignoring case doubles
+/// them, and so does a repeated part that may match the empty text.
 #[must_use]
 pub const fn regex_weight(
     positions: u64,
@@ -93,7 +89,7 @@ pub const fn regex_weight(
     ways.saturating_mul((1 + ignores_case as u64) * (1 + repeats_nothing as u64))
 }
 
-/// What so many ways cost, in the metered model.
+/// Price of `weight` ways, in the metered model.
 #[must_use]
 pub fn regex_ways(weight: u64) -> i64 {
     i64::try_from(weight)
@@ -101,7 +97,7 @@ pub fn regex_ways(weight: u64) -> i64 {
         .saturating_mul(REGEX_WAY)
 }
 
-/// The elements that the value of a match with so many groups and names counts for.
+/// Elements charged for a match value with this many groups and names.
 #[must_use]
 pub const fn regex_found(groups: usize, names: usize) -> usize {
     groups
@@ -110,27 +106,24 @@ pub const fn regex_found(groups: usize, names: usize) -> usize {
         .saturating_add(60)
 }
 
-/// Compiling an element or a member of a program that arrives at run time, or of
-/// a helper that it needs, in the metered model: 0.02 fuel.
+/// Price of compiling an element or member of a program that arrives at run time, or of a helper
+/// that it needs, in the metered model: 0.02 fuel.
 pub const COMPILE_ELEMENT: i64 = 20_000;
-/// Compiling a UTF-16 unit of its texts: 0.001 fuel.
+/// Price of compiling a UTF-16 unit of such a program's texts: 0.001 fuel.
 pub const COMPILE_UNIT: i64 = 1_000;
 
-/// Bytes of two texts that are compared, and of a name that is looked up, for
-/// nothing beyond the price of the operation.
+/// Bytes of two compared texts, or of a looked-up name, that the price of the operation covers.
 pub const SHORT_TEXT: usize = 256;
-/// Bytes at a time that longer texts are compared in, each piece paid before
-/// it is looked at.
+/// Piece size in bytes for comparing longer texts. Each piece is paid before it is compared.
 pub const COMPARED_PIECE: usize = 4_096;
 
-/// The units that comparing a further piece of two texts counts for.
+/// Units charged for comparing a further piece of two texts.
 #[must_use]
 pub const fn compared_units(bytes: usize) -> usize {
     bytes / 16
 }
 
-/// The units that a text of so many bytes counts for when `n` texts are sorted,
-/// beyond being read once.
+/// Units charged for a text of `bytes` when `n` texts are sorted, in addition to reading it once.
 #[must_use]
 pub const fn sorted_units(n: usize, bytes: usize) -> usize {
     if n < 2 || bytes <= SHORT_TEXT {
@@ -139,15 +132,14 @@ pub const fn sorted_units(n: usize, bytes: usize) -> usize {
     compared_units(bytes).saturating_mul((n - 1).ilog2() as usize + 1)
 }
 
-/// The units that taking a text beyond ASCII apart into its units counts for,
-/// beyond the reading of it.
+/// Units charged for splitting a non-ASCII text into its units, in addition to reading it.
 #[must_use]
 pub const fn taken_apart(units: usize) -> usize {
     units.saturating_mul(5)
 }
 
-/// The units that normalizing a text beyond ASCII counts for, beyond the reading of it, where
-/// what it gives has so many: some characters become many, which are sorted.
+/// Units charged for normalizing a non-ASCII text into one of `given` units, in addition to reading
+/// it. Some characters expand to many, which are sorted.
 #[must_use]
 pub const fn normalized_units(units: usize, given: usize) -> usize {
     let more = given.saturating_sub(units);
@@ -156,82 +148,81 @@ pub const fn normalized_units(units: usize, given: usize) -> usize {
         .saturating_add(more.saturating_mul(2))
 }
 
-/// The units that looking for a text in one of so many units beyond ASCII counts for, beyond
-/// the reading of it: `halves` where the text that is looked for begins or ends with half of a
-/// surrogate pair.
+/// Units charged for searching a non-ASCII text, in addition to reading it. `halves` is set if the
+/// searched-for text begins or ends with half of a surrogate pair.
 #[must_use]
 pub const fn searched_units(units: usize, halves: bool) -> usize {
     if halves { taken_apart(units) } else { units }
 }
 
-/// Holes of a template that its other prices pay for.
+/// Holes that a template's other prices cover.
 pub const FEW_HOLES: usize = 32;
-/// The elements that each further hole counts for.
+/// Elements charged for each further hole.
 pub const HOLE: usize = 4;
 
-/// Digits of a number that are found without long arithmetic.
+/// Digits of a number that need no long arithmetic.
 pub const FEW_DIGITS: usize = 17;
-/// Digits of a number in another base than ten that are found without it.
+/// Digits of a number in a base other than ten that need no long arithmetic.
 pub const FEW_RADIX_DIGITS: usize = 64;
-/// The text of a number with more digits.
+/// Price of formatting a number with more digits.
 pub const MANY_DIGITS: i64 = 50_000;
 
-/// The units that looking up a name of so many bytes counts for.
+/// Units charged for looking up a name of `bytes`.
 #[must_use]
 pub const fn name_units(bytes: usize) -> usize {
     if bytes > SHORT_TEXT { bytes / 4 } else { 0 }
 }
 
-/// The units that comparing two different texts for people counts for, beyond
-/// the reading of both: three times as many if one is beyond ASCII.
+/// Units charged for a locale comparison of two different texts, in addition to reading both: three
+/// times as many if one is non-ASCII.
 #[must_use]
 pub const fn collated_units(units: usize, ascii: bool) -> usize {
     units.saturating_mul(if ascii { 15 } else { 45 })
 }
 
-/// A text, array, set, object or date that is copied between a program and its
-/// host, besides what is in it.
+/// Price of copying a text, array, set, object or date between a program and its host, without its
+/// content.
 pub const CROSSING_VALUE: i64 = 12 * ELEMENT;
-/// An element of an array or set that is copied between them.
+/// Price of copying an element of an array or set between a program and its host.
 pub const CROSSING_ELEMENT: i64 = 10 * ELEMENT;
-/// A member of an object that is copied between them.
+/// Price of copying a member of an object between a program and its host.
 pub const CROSSING_MEMBER: i64 = 48 * ELEMENT;
-/// What of the copy of its result a run does not pay for.
+/// Free part of the price of copying a run's result to the host.
 pub const CROSSING_RESULT: i64 = MICRO;
 
-/// What copying a text of so many units between a program and its host costs.
+/// Price of copying a text of `units` between a program and its host.
 #[must_use]
 pub const fn crossing_text(units: usize) -> i64 {
     times(units, UNIT).saturating_add(CROSSING_VALUE)
 }
 
-/// What copying an array or set costs, beyond the copies of its elements.
+/// Price of copying an array or set, without the copies of its elements.
 #[must_use]
 pub const fn crossing_list(elements: usize) -> i64 {
     times(elements, CROSSING_ELEMENT).saturating_add(CROSSING_VALUE)
 }
 
-/// What copying an object costs, beyond the copies of its members' values and
-/// its names by [`name_units`].
+/// Price of copying an object, without the copies of its members' values and without its names,
+/// which pay by [`name_units`].
 #[must_use]
 pub const fn crossing_object(members: usize) -> i64 {
     times(members, CROSSING_MEMBER).saturating_add(CROSSING_VALUE)
 }
 
-/// A price so many times.
+/// `n` times a price, saturating.
 const fn times(n: usize, price: i64) -> i64 {
     (n as i64).saturating_mul(price)
 }
 
-/// What the text of a number, a date or the like counts for beyond its units
-/// where it is made for an element of an array or a value in JSON text.
+/// Units charged for formatting a number, date or similar value for an array element or JSON text,
+/// in addition to its units.
 #[must_use]
 pub const fn formatted_units(units: usize) -> usize {
     2 * units
 }
 
-/// The elements that sorting so many counts for beyond [`Formula::Sort`] where
-/// a function of the program compares.
+/// Elements charged for sorting `n` elements with a comparator of the program, in addition to
+/// [`Formula::Sort`].
 #[must_use]
 pub const fn comparator_steps(n: usize) -> usize {
     if n < 2 {
@@ -241,55 +232,52 @@ pub const fn comparator_steps(n: usize) -> usize {
     steps.saturating_mul(4 * SORT_STEP as usize)
 }
 
-/// The elements that copying an array, set, object or date within a run counts
-/// for, for each that is not shared with the original.
+/// Elements charged for copying an array, set, object or date within a run, for each that is not
+/// shared with the original.
 #[must_use]
 pub const fn copied(len: usize) -> usize {
     len.saturating_add(8).saturating_mul(4)
 }
 
-/// The elements that an array of so many elements counts for in JSON text.
+/// Elements charged for an array in JSON text.
 #[must_use]
 pub const fn json_list(elements: usize) -> usize {
     elements.saturating_mul(2).saturating_add(2)
 }
 
-/// The elements that an object of so many members counts for in JSON text.
+/// Elements charged for an object in JSON text.
 #[must_use]
 pub const fn json_object(members: usize) -> usize {
     members.saturating_mul(16).saturating_add(2)
 }
 
-/// The elements that an entry of the array counts for that `JSON.stringify`
-/// gets as its second argument, when it is read.
+/// Elements charged for reading an entry of the array that `JSON.stringify` gets as its second
+/// argument.
 pub const JSON_LISTED: usize = 8;
-/// The elements that a value counts for that a function replaces in JSON text.
+/// Elements charged for a value that a replacer function replaces in JSON text.
 pub const JSON_REPLACED: usize = 24;
-/// The elements that an array or object counts for that JSON text is read to,
-/// besides its units.
+/// Elements charged for an array or object parsed from JSON text, in addition to its units.
 pub const PARSED_CONTAINER: usize = 4;
 
-/// Which prices a run pays (D18).
+/// The price model of a run (D18).
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
 pub enum CostModel {
     /// Static prices plus proportional ones; the default.
     #[default]
     Metered,
-    /// The references' table exactly; hard size caps stand in for proportional
-    /// prices.
+    /// Exactly the references' table. Hard size caps replace proportional prices.
     Flat,
 }
 
-/// The nodes that a literal array or object of a program counts for in the
-/// metered model, besides those in it.
+/// Nodes charged for a literal array or object in the metered model, without the nodes in it.
 #[must_use]
 pub const fn data_nodes(is_object: bool, len: usize) -> usize {
     let each = if is_object { 4 } else { 1 };
     len.saturating_mul(each).saturating_add(1)
 }
 
-/// The nodes that the members of an object expression count for in the metered
-/// model, besides those of their values.
+/// Nodes charged for the members of an object expression in the metered model, without the nodes of
+/// their values.
 #[must_use]
 pub const fn object_nodes(members: usize) -> usize {
     members.saturating_mul(2)
@@ -308,7 +296,7 @@ pub const fn loop_turn(model: CostModel) -> i64 {
     work(LOOP_TURN, model)
 }
 
-/// What work of the machine alone costs whose price in the flat model is this.
+/// Price of work of the machine alone, from its price in the flat model.
 pub const fn work(flat: i64, model: CostModel) -> i64 {
     match model {
         CostModel::Metered if flat > 0 => (flat - 1) / WORK_SHARE + 1,
@@ -316,7 +304,7 @@ pub const fn work(flat: i64, model: CostModel) -> i64 {
     }
 }
 
-/// How large the operands and results of an operation are.
+/// Sizes of the operands and results of an operation.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
 pub struct Sizes {
     /// UTF-16 units read.
@@ -330,7 +318,7 @@ pub struct Sizes {
 }
 
 impl Sizes {
-    /// Only units read.
+    /// Sizes of `n` units read.
     pub fn units(n: usize) -> Sizes {
         Sizes {
             in_units: n as u64,
@@ -338,7 +326,7 @@ impl Sizes {
         }
     }
 
-    /// Only elements read.
+    /// Sizes of `n` elements read.
     pub fn elements(n: usize) -> Sizes {
         Sizes {
             in_elements: n as u64,
@@ -346,7 +334,7 @@ impl Sizes {
         }
     }
 
-    /// With units written.
+    /// Sets the units written.
     pub fn out_units(self, n: usize) -> Sizes {
         Sizes {
             out_units: n as u64,
@@ -354,7 +342,7 @@ impl Sizes {
         }
     }
 
-    /// With elements written.
+    /// Sets the elements written.
     pub fn out_elements(self, n: usize) -> Sizes {
         Sizes {
             out_elements: n as u64,
@@ -362,7 +350,7 @@ impl Sizes {
         }
     }
 
-    /// With units read.
+    /// Sets the units read.
     pub fn in_units(self, n: usize) -> Sizes {
         Sizes {
             in_units: n as u64,
@@ -374,61 +362,60 @@ impl Sizes {
 /// The proportional price of an operation in the metered model.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Formula {
-    /// Work does not grow with the operands.
+    /// No proportional price: the work does not grow with the operands.
     Free,
-    /// The sizes at [`UNIT`] and [`ELEMENT`], each so many times.
+    /// Sizes at [`UNIT`] and [`ELEMENT`], times a factor for each direction.
     Linear {
-        /// How many times what is read is charged.
+        /// Factor for the sizes read.
         read: i64,
-        /// How many times what is written is charged.
+        /// Factor for the sizes written.
         written: i64,
     },
-    /// Units and elements read, each as so many elements; what is written, once:
-    /// for what makes keys or elements of everything it reads.
+    /// Each unit and element read counts as this many elements; sizes written count once. For
+    /// operations that make keys or elements of everything they read.
     Keys(i64),
-    /// `n * ceil(log2 n)` elements [`SORT_STEP`] times, plus the units compared
-    /// once.
+    /// `n * ceil(log2 n)` elements [`SORT_STEP`] times, plus the compared units once.
     Sort,
 }
 
-/// How many elements a step of a sort is charged as.
+/// Elements charged for a step of a sort.
 pub const SORT_STEP: i64 = 8;
 
-/// Charges what is read.
+/// Charges the sizes read.
 pub const READ: Formula = read(1);
-/// Charges what is written.
+/// Charges the sizes written.
 pub const WRITTEN: Formula = Formula::Linear {
     read: 0,
     written: 1,
 };
-/// Charges both.
+/// Charges the sizes read and written.
 pub const BOTH: Formula = both(1);
-/// What `split` charges: its pieces are often single units.
+/// Price of `split`: its pieces are often single units.
 pub const SPLIT: Formula = both(5);
-/// What `join` charges.
+/// Price of `join`.
 pub const JOIN: Formula = both(2);
-/// What making an object of members that are only known then charges for each:
-/// their names are looked up, and noted if they are new.
+/// Price of building an object from members known only at run time: their names are looked up, and
+/// interned if they are new.
 pub const MEMBERS: Formula = read(50);
-/// What making text of an array charges, besides the text.
+/// Price of converting an array to text, without the text.
 pub const LIST_TEXT: Formula = read(8);
-/// What a line of `console` charges: numbers and dates are short to read and long to write.
+/// Price of a `console` line: numbers and dates are short to read and long to write.
 pub const LINE: Formula = read(8);
-/// What reading JSON charges.
+/// Price of parsing JSON.
 pub const PARSE: Formula = both(4);
-/// What writing JSON charges.
+/// Price of writing JSON.
 pub const STRINGIFY: Formula = both(1);
-/// What digesting text charges.
+/// Price of hashing text.
 pub const DIGEST: Formula = read(2);
-/// What reading XML charges: every four units may be an element, and what is not
-/// well-formed gives no answer that pays.
+/// Price of parsing XML: every four units may be an element, and a text that is not well-formed
+/// yields no answer to charge for.
 pub const XML: Formula = read(8);
-/// What reading a number or a date from text charges.
+/// Price of parsing a number or a date.
 pub const NUMERAL: Formula = read(2);
 /// Charges nothing.
 pub const FREE: Formula = Formula::Free;
 
-/// Charges what is read, so many times.
+/// Charges the sizes read, `times` times.
 pub const fn read(times: i64) -> Formula {
     Formula::Linear {
         read: times,
@@ -436,7 +423,7 @@ pub const fn read(times: i64) -> Formula {
     }
 }
 
-/// Charges what is read, so many times, and what is written once.
+/// Charges the sizes read `times` times, and the sizes written once.
 pub const fn both(times: i64) -> Formula {
     Formula::Linear {
         read: times,
@@ -445,12 +432,12 @@ pub const fn both(times: i64) -> Formula {
 }
 
 impl Formula {
-    /// Whether it charges what is read by its size.
+    /// True if the formula charges the sizes read.
     pub fn reads(self) -> bool {
         matches!(self, Formula::Linear { read: 1.., .. } | Formula::Keys(_))
     }
 
-    /// Whether it charges what is written.
+    /// True if the formula charges the sizes written.
     pub fn writes(self) -> bool {
         matches!(
             self,
@@ -525,8 +512,8 @@ impl Formula {
         parts.join(" + ")
     }
 
-    /// The formula in the tables of `docs/costs.md`: R for reading, W for
-    /// writing, with the number of times where that is not one.
+    /// The formula in the tables of `docs/costs.md`: R for reading, W for writing, with the factor
+    /// if it is not 1.
     pub fn code(self) -> String {
         match self {
             Formula::Free => "-".to_owned(),

@@ -1,9 +1,8 @@
-//! Diagnostics: what is wrong with a program text, where, and what to do.
+//! Diagnostics: findings about a program text, with place and advice.
 //!
-//! A diagnostic names its place twice: by JSON pointer, which also works for
-//! programs that never were text, and by byte span when there is a source. The
-//! renderer shows it in the manner of `rustc`; the JSON form is for editors.
-//! Run-time failures are [`crate::error::RunError`]s.
+//! A diagnostic has two places: a JSON pointer, which also works for programs without a text, and a
+//! byte span if there is a source. The renderer prints the style of `rustc`; the JSON form is for
+//! editors. Run-time failures are [`crate::error::RunError`]s.
 
 pub mod codes;
 mod region;
@@ -18,12 +17,12 @@ use crate::value::{Map, Value};
 use serde::{Serialize, Serializer};
 use std::ops::Range;
 
-/// How bad a finding is.
+/// Severity of a finding.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Severity {
     /// The program is rejected (decision D44).
     Error,
-    /// The program runs; the place may fail when it is reached (decision D44).
+    /// The program runs; evaluating the place may fail (decision D44).
     Warning,
 }
 
@@ -38,16 +37,16 @@ impl Severity {
     }
 }
 
-/// Bytes of a message or of advice that are kept.
+/// Longest message or advice in bytes; longer ones are cut.
 const MAX_MESSAGE: usize = 1024;
 
-/// Bytes of a pointer that are kept.
+/// Longest pointer in bytes; longer ones are cut.
 const MAX_POINTER: usize = 4096;
 
-/// Bytes of a text of the program that are quoted.
+/// Longest quoted text of the program in bytes.
 const MAX_QUOTED: usize = 200;
 
-/// At most so many bytes of a text, then `...`.
+/// Cuts a text to `max` bytes and appends `...`.
 fn cut(mut text: String, max: usize) -> String {
     if text.len() > max {
         text.truncate(text.floor_char_boundary(max));
@@ -57,10 +56,11 @@ fn cut(mut text: String, max: usize) -> String {
     text
 }
 
-/// The beginning of a text of the program, as far as a finding quotes it.
+/// The quoted beginning of a text of the program.
 #[must_use]
 pub fn excerpt(text: &str) -> String {
-    // A character has four bytes at most: what is cut off is seen.
+    // A character has at most four bytes, so the excerpt still exceeds the limit and gets its
+    // `...`.
     let end = text.floor_char_boundary(MAX_QUOTED + 4);
     cut(text[..end].to_owned(), MAX_QUOTED)
 }
@@ -68,27 +68,24 @@ pub fn excerpt(text: &str) -> String {
 /// One finding about a program text. Serializes as [`Diagnostic::to_json`].
 #[derive(Clone, Debug)]
 pub struct Diagnostic {
-    /// The stable code, one of [`codes`].
+    /// Stable code, one of [`codes`].
     pub code: &'static str,
-    /// Whether it rejects the program.
+    /// Severity: errors reject the program.
     pub severity: Severity,
-    /// What is wrong, in one sentence without a full stop.
+    /// The finding in one sentence without a full stop.
     pub message: String,
-    /// RFC 6901 pointer to the place; empty for the root. One of more than 4 KiB
-    /// is cut, as `...` at its end says.
+    /// RFC 6901 pointer to the place; empty for the root. A pointer of more than 4 KiB is cut and
+    /// ends with `...`.
     pub pointer: String,
-    /// The place as bytes of the source file, if there is one.
+    /// Byte range in the source file.
     pub span: Option<Range<u32>>,
-    /// The same place by lines and columns, where the text was at hand: see
-    /// [`Diagnostics::locate`].
+    /// The same place by lines and columns, if the text was available: see [`Diagnostics::locate`].
     pub region: Option<Region>,
-    /// The offending text itself, its beginning if it is long; empty if there
-    /// is none to show.
+    /// The offending text, cut if it is long; may be empty.
     pub offending: String,
-    /// What to do about it.
+    /// Advice on fixing the fault.
     pub help: Option<String>,
-    /// Bytes inside the decoded string value at `pointer`, such as a place in
-    /// a condition string.
+    /// Byte range inside the decoded string at `pointer`, such as a place in a condition text.
     pub inner: Option<Range<u32>>,
 }
 
@@ -126,38 +123,39 @@ impl Diagnostic {
         }
     }
 
-    /// The finding with advice.
+    /// Adds advice.
     #[must_use]
     pub fn with_help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(cut(help.into(), MAX_MESSAGE));
         self
     }
 
-    /// The finding with its place in the source, in bytes.
+    /// Sets the byte range in the source.
     #[must_use]
     pub fn with_span(mut self, span: impl Into<Option<Range<u32>>>) -> Self {
         self.span = span.into();
         self
     }
 
-    /// The finding with the text that is wrong.
+    /// Sets the offending text.
     #[must_use]
     pub fn with_offending(mut self, offending: impl Into<String>) -> Self {
         self.offending = cut(offending.into(), MAX_QUOTED);
         self
     }
 
-    /// The finding with a place inside the decoded string, in bytes.
+    /// Sets the byte range inside the decoded string.
     #[must_use]
     pub fn with_inner(mut self, inner: impl Into<Option<Range<u32>>>) -> Self {
         self.inner = inner.into();
         self
     }
 
-    /// The machine-readable form: `code`, `severity`, `message`, `pointer`,
-    /// and where present `alias` (another name of the code), `line`, `column`,
-    /// `end_line`, `end_column`, `span`, `offending`, `help`, `inner`. Spans are
-    /// `[start, end]` in bytes; lines and columns are those of [`Region`].
+    /// The machine-readable form.
+    ///
+    /// Members are `code`, `severity`, `message`, `pointer`, and where present `alias` (another
+    /// name of the code), `line`, `column`, `end_line`, `end_column`, `span`, `offending`, `help`,
+    /// `inner`. Spans are `[start, end]` in bytes; lines and columns are those of [`Region`].
     #[must_use]
     pub fn to_json(&self) -> Value {
         let range = |range: &Range<u32>| Value::from(vec![range.start.into(), range.end.into()]);
@@ -194,19 +192,19 @@ impl Serialize for Diagnostic {
     }
 }
 
-/// `"error"` or `"warning"`.
+/// Serializes as `"error"` or `"warning"`.
 impl Serialize for Severity {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.as_str())
     }
 }
 
-/// Several findings, in the order in which they were made. Serialize as an array.
+/// Findings in the order in which they were made. Serializes as an array.
 #[derive(Clone, Debug, Default)]
 pub struct Diagnostics(pub Vec<Diagnostic>);
 
 impl Diagnostics {
-    /// No findings.
+    /// An empty list.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -217,26 +215,26 @@ impl Diagnostics {
         self.0.push(diagnostic);
     }
 
-    /// Gives the findings that have a span their [`Region`]s in the text that
-    /// they are about. Reading and compiling a text do this for theirs.
+    /// Sets the [`Region`]s of findings with a span. Parsing and compiling a text do this for their
+    /// own findings.
     pub fn locate(&mut self, text: &[u8]) {
         region::locate(self, text);
     }
 
-    /// How many findings there are of a severity.
+    /// The number of findings of a severity.
     #[must_use]
     pub fn count(&self, severity: Severity) -> usize {
         self.iter().filter(|d| d.severity == severity).count()
     }
 
-    /// Whether any finding rejects the program.
+    /// True if a finding rejects the program.
     #[must_use]
     pub fn has_errors(&self) -> bool {
         self.iter()
             .any(|diagnostic| diagnostic.severity == Severity::Error)
     }
 
-    /// The findings in order.
+    /// Iterates in order.
     pub fn iter(&self) -> std::slice::Iter<'_, Diagnostic> {
         self.0.iter()
     }
@@ -247,7 +245,7 @@ impl Diagnostics {
         self.0.len()
     }
 
-    /// Whether there are no findings.
+    /// True if there are no findings.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -259,8 +257,8 @@ impl Diagnostics {
         Value::Array(self.iter().map(Diagnostic::to_json).collect())
     }
 
-    /// All findings for people, blank lines between them; of very many only
-    /// the first [`MAX_RENDERED`] and a count of the rest.
+    /// All findings as text for people, separated by blank lines. Only the first [`MAX_RENDERED`]
+    /// are shown, then a count of the rest.
     #[must_use]
     pub fn render(&self, source: Option<(&str, &[u8])>) -> String {
         let index = source.map(|(_, text)| LineIndex::new(text));
@@ -281,7 +279,7 @@ impl Diagnostics {
     }
 }
 
-/// How many findings [`Diagnostics::render`] shows: what a person reads.
+/// Most findings that [`Diagnostics::render`] shows.
 pub const MAX_RENDERED: usize = 50;
 
 impl Serialize for Diagnostics {

@@ -1,12 +1,11 @@
-//! The disassembler: a program as text that people read and tests compare.
+//! The disassembler: a program as text for people and tests.
 //!
-//! The text is stable: it depends on the program only. It lists for each
-//! function its steps, handlers and blocks with their prices in fuel, and for
-//! each instruction the operands with what they name, and its place in the
-//! source. Text of the program is untrusted and shown escaped. The program need
-//! not be verified: an index that leads nowhere is shown as `?`.
+//! The output is stable: it depends on the program only. For each function it lists steps, handlers
+//! and blocks with their prices in fuel, and for each instruction the operands with their meaning
+//! and the source place. Program text is untrusted and printed escaped. The program may be
+//! unverified: an invalid index is printed as `?`.
 //!
-//! There is no assembler; this is a one-way street.
+//! There is no assembler.
 
 use crate::builtins::{FUNCTIONS, method_name};
 use crate::fuel::Fuel;
@@ -18,16 +17,16 @@ use crate::program::{
 use crate::text::{Text, wtf8_to_string_lossy};
 use std::fmt::Write as _;
 
-/// Characters of a program's text shown in a comment before it is cut.
+/// Most characters of program text in a comment.
 const SHOWN_CHARS: usize = 40;
 
 /// Column of comments, counted from the start of the instruction's text.
 const COMMENT_COLUMN: usize = 34;
 
-/// Shown for an index that leads nowhere.
+/// Printed for an invalid index.
 const NOWHERE: &str = "?";
 
-/// The program as text.
+/// Disassembles a program.
 #[must_use]
 pub fn disassemble(program: &Program) -> String {
     let mut out = String::new();
@@ -68,7 +67,7 @@ fn write_header(p: &Program, out: &mut String) -> std::fmt::Result {
     Ok(())
 }
 
-/// A function being listed, with how far its tables have been read.
+/// A function being listed, with positions in its tables.
 struct Listing<'a> {
     p: &'a Program,
     f: &'a Function,
@@ -181,7 +180,7 @@ impl Listing<'_> {
         }
     }
 
-    /// What the entry is that an operand names.
+    /// The entry that an operand names.
     fn meaning(&self, op: Op, kind: OperandKind, value: u32) -> Option<String> {
         use OperandKind as K;
         let p = self.p;
@@ -217,7 +216,7 @@ impl Listing<'_> {
             }
             _ => return None,
         };
-        // A security error is worth a word.
+        // Security errors are marked.
         let security = matches!(op, Op::Throw { flag: Flag(1), .. }) && kind == K::Const;
         let found = found.unwrap_or_else(|| NOWHERE.to_owned());
         Some(if security {
@@ -242,7 +241,7 @@ impl Listing<'_> {
         out + "}"
     }
 
-    /// The place that begins at an instruction.
+    /// The source place that begins at an instruction.
     fn place(&mut self, pc: u32) -> Option<String> {
         let mut last: Option<SourceLocation> = None;
         while let Some(place) = self
@@ -296,7 +295,7 @@ fn mnemonic(op: Op) -> &'static str {
         .map_or(NOWHERE, |row| row.name)
 }
 
-/// The bytes of a range that may lie anywhere.
+/// The bytes of a range, which may be out of bounds.
 fn text(p: &Program, r: TextRange) -> &[u8] {
     p.text
         .get(r.start as usize..r.end as usize)
@@ -313,7 +312,7 @@ fn constant(p: &Program, k: Const) -> String {
     }
 }
 
-/// The number of values of a literal, and what it is.
+/// Kind and size of a literal.
 fn literal(p: &Program, ops: &[LitOp]) -> String {
     match ops.last() {
         Some(LitOp::Array(n)) => format!("array of {n}"),
@@ -329,7 +328,7 @@ fn literal(p: &Program, ops: &[LitOp]) -> String {
     }
 }
 
-/// The line and column of a node in a source that is no JSON.
+/// Line and column of a node, if the source was generated from another text.
 fn origin(p: &Program, node: NodeId) -> String {
     match p.source.line_col(node) {
         Some((line, column)) => format!(" {line}:{column}"),
@@ -337,8 +336,8 @@ fn origin(p: &Program, node: NodeId) -> String {
     }
 }
 
-/// The pointer to a node; the root is shown as `/`, which no pointer to a
-/// useful place is.
+/// The pointer to a node. The root is printed as `/`, which could otherwise only be a member with
+/// an empty name.
 fn pointer(p: &Program, node: NodeId) -> String {
     match p.source.pointer(node) {
         None => String::new(),
@@ -347,7 +346,7 @@ fn pointer(p: &Program, node: NodeId) -> String {
     }
 }
 
-/// Untrusted text, escaped and cut.
+/// Escapes and cuts untrusted text.
 fn shown(bytes: &[u8]) -> String {
     let lossy = wtf8_to_string_lossy(bytes);
     let mut out: String = lossy.chars().take(SHOWN_CHARS).collect();
@@ -357,7 +356,7 @@ fn shown(bytes: &[u8]) -> String {
     crate::text::escape_for_terminal(&out)
 }
 
-/// Untrusted text in quotes, escaped and cut.
+/// Quotes, escapes and cuts untrusted text.
 fn quoted(bytes: &[u8]) -> String {
     let lossy = wtf8_to_string_lossy(bytes);
     let cut: String = lossy.chars().take(SHOWN_CHARS).collect();

@@ -1,9 +1,9 @@
-//! Run errors: the one shape in which a failure reaches a program's `try` and
-//! the host's outcome (decisions D7, D11, D24).
+//! Run errors: the common form of failures in a program's `try` and in the host's outcome
+//! (decisions D7, D11, D24).
 //!
-//! The message is part of the language (programs compare it); the code is the
-//! stable machine form; suggestions go into `help`, never into the message.
-//! Compile-time findings are [`crate::diag::Diagnostic`]s, not run errors.
+//! The message is part of the language (programs compare it). The code is the stable form for
+//! machines. Suggestions go into `help`, never into the message. Compile-time findings are
+//! [`crate::diag::Diagnostic`]s, not run errors.
 
 mod host_code;
 
@@ -15,7 +15,7 @@ use crate::value::{Map, Value};
 use serde::{Serialize, Serializer};
 use std::fmt;
 
-/// Makes [`ErrorCode`] and its table.
+/// Defines [`ErrorCode`] and its table.
 macro_rules! run_codes {
     ($(
         $(#[doc = $doc:literal])+
@@ -86,20 +86,20 @@ run_codes! {
 }
 
 impl ErrorCode {
-    /// The stable text of the code; it never changes between versions.
+    /// The stable text of the code, which never changes between versions.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         TABLE[self as usize].name
     }
 
-    /// What helps in general; empty where only the message can say it.
+    /// General advice; empty if only the message can give it.
     #[must_use]
     pub const fn help(self) -> &'static str {
         TABLE[self as usize].help
     }
 
-    /// Whether a program's `try` may catch it: fuel, run timeout, abort, heap
-    /// limit and quota may not be caught (decision D11).
+    /// True if a program's `try` may catch the error. Fuel, run timeout, abort, heap limit and
+    /// quota cannot be caught (decision D11).
     #[must_use]
     pub const fn is_catchable(self) -> bool {
         !matches!(
@@ -123,25 +123,24 @@ impl fmt::Display for ErrorCode {
 /// An error of a run. Serializes as [`RunError::to_json`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunError {
-    /// The machine code.
+    /// Stable code for machines.
     pub code: ErrorCode,
-    /// The code of the host whose atom failed, if it gave one.
+    /// Code of the host whose atom failed, if it set one.
     pub host_code: Option<HostCode>,
-    /// The text that programs see; identical to the references' (decision D24).
+    /// Message that programs see, identical to the references' (decision D24).
     pub message: Text,
     /// The atom that failed, or `vm.run` for the run itself.
     pub op: Text,
-    /// JSON pointer of the step in the program, if known.
+    /// JSON pointer of the step, if it is known.
     pub pointer: Option<String>,
-    /// A suggestion for people; programs never see it.
+    /// Suggestion for people, hidden from programs.
     pub help: Option<String>,
-    /// What the host has to say of it, such as the text of an answer that is not complete;
-    /// programs never see it.
+    /// Details from the host, such as the text of an incomplete answer; hidden from programs.
     pub details: Option<Box<Value>>,
 }
 
 impl RunError {
-    /// An error with neither pointer nor help.
+    /// Creates an error without pointer and help.
     #[must_use]
     pub fn new(code: ErrorCode, op: impl Into<Text>, message: impl Into<Text>) -> Self {
         Self {
@@ -155,21 +154,21 @@ impl RunError {
         }
     }
 
-    /// The error with a code of the host's own.
+    /// Sets a host-defined code.
     #[must_use]
     pub fn with_host_code(mut self, code: HostCode) -> Self {
         self.host_code = Some(code);
         self
     }
 
-    /// The error with the JSON pointer of its step.
+    /// Sets the JSON pointer of the step.
     #[must_use]
     pub fn with_pointer(mut self, pointer: impl Into<String>) -> Self {
         self.pointer = Some(pointer.into());
         self
     }
 
-    /// The error with a suggestion.
+    /// Sets the suggestion.
     #[must_use]
     pub fn with_help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
@@ -186,9 +185,9 @@ impl RunError {
         Value::Object(map)
     }
 
-    /// The form for machines that are not the program: an object of `code` (and
-    /// `alias`, if the code has another name), `message`, `op`, and where there
-    /// are any `hostCode`, `pointer` and `help`, all of them strings, and `details`.
+    /// The machine-readable form for hosts: an object of `code` (and `alias`, if the code has one),
+    /// `message`, `op`, and where present `hostCode`, `pointer` and `help`, all of them strings,
+    /// and `details`.
     #[must_use]
     pub fn to_json(&self) -> Value {
         let mut map = Map::new();
@@ -217,7 +216,7 @@ impl Serialize for RunError {
     }
 }
 
-/// The code's text.
+/// Serializes as the text of the code.
 impl Serialize for ErrorCode {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.as_str())

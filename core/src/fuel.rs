@@ -1,9 +1,8 @@
 //! Fuel: the deterministic price of a run (decision D17).
 //!
-//! Fuel is a whole number of micro-units (1e-6 unit) with saturating
-//! arithmetic, so that every machine counts the same. Decimals appear only at
-//! the edges: options coming in, reports going out. What things cost is
-//! decided elsewhere.
+//! Fuel is a whole number of micro-units (1e-6 unit) with saturating arithmetic, so all machines
+//! count alike. Decimals appear only at the edges, in options and reports. Prices are defined
+//! elsewhere.
 
 use serde::{Serialize, Serializer};
 use std::fmt;
@@ -11,11 +10,11 @@ use std::fmt;
 /// Micro-units in one unit of fuel (decision D17).
 pub const MICRO_PER_UNIT: i64 = 1_000_000;
 
-/// An amount of fuel in micro-units; a balance may be negative.
+/// An amount of fuel in micro-units. A balance may be negative.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Fuel(i64);
 
-/// Why a decimal is not an amount of fuel (decision D17).
+/// The reason why a decimal is not an amount of fuel (decision D17).
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum FuelError {
     /// The number is NaN.
@@ -44,7 +43,7 @@ impl Fuel {
     /// The largest amount; larger decimals saturate to it.
     pub const MAX: Self = Self(i64::MAX);
 
-    /// An amount in micro-units.
+    /// Creates an amount from micro-units.
     #[must_use]
     pub const fn from_micro(micro: i64) -> Self {
         Self(micro)
@@ -56,11 +55,11 @@ impl Fuel {
         self.0
     }
 
-    /// An amount in units, rounded half up to a micro-unit; beyond the largest
-    /// amount it saturates.
+    /// Creates an amount from units, rounded half up to a micro-unit and saturating at the largest
+    /// amount.
     ///
     /// # Errors
-    /// NaN, negative and infinite numbers are refused (decision D17).
+    /// The number is NaN, negative or infinite (decision D17).
     pub fn from_decimal(units: f64) -> Result<Self, FuelError> {
         if units.is_nan() {
             Err(FuelError::NotANumber)
@@ -73,27 +72,27 @@ impl Fuel {
         }
     }
 
-    /// The sum, saturating.
+    /// Adds, saturating.
     #[must_use]
     pub const fn saturating_add(self, other: Self) -> Self {
         Self(self.0.saturating_add(other.0))
     }
 
-    /// The difference, saturating; it may be negative.
+    /// Subtracts, saturating. The result may be negative.
     #[must_use]
     pub const fn saturating_sub(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
     }
 
-    /// The amount in units, as near as `f64` allows.
+    /// The amount in units, as exactly as `f64` allows.
     #[must_use]
     pub fn to_f64(self) -> f64 {
         self.0 as f64 / MICRO_PER_UNIT as f64
     }
 }
 
-/// `units` is finite and not negative. Half away from zero is half up here,
-/// and the cast saturates.
+/// Expects `units` to be finite and not negative, where half away from zero equals half up. The
+/// cast saturates.
 fn round_to_micro(units: f64) -> i64 {
     (units * MICRO_PER_UNIT as f64).round() as i64
 }
@@ -112,7 +111,7 @@ impl fmt::Display for Fuel {
     }
 }
 
-/// A number of units, as in `"fuel_used": 0.4`; integers without a fraction.
+/// Serializes as a number of units, as in `"fuel_used": 0.4`; whole numbers have no fraction.
 impl Serialize for Fuel {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         crate::value::Value::Number(self.to_f64()).serialize(serializer)
@@ -125,8 +124,8 @@ impl fmt::Debug for Fuel {
     }
 }
 
-/// A cost in micro-units, rounded half up; `None` for NaN, negative and
-/// infinite costs (the caller keeps the static default, decision D17).
+/// Converts a cost to micro-units, rounded half up. `None` for NaN, negative and infinite costs,
+/// where the caller keeps the static default (decision D17).
 #[must_use]
 pub fn cost_from_f64(units: f64) -> Option<i64> {
     Fuel::from_decimal(units).ok().map(Fuel::micro)

@@ -1,14 +1,15 @@
-//! Grammar of programs: the keys of a program, of a helper and of a step, and the
-//! expression nodes with their fields (language sections 1.1, 1.2 and 1.5). The
-//! lint pass, the JSON Schema of programs and the text that teaches models read
-//! these tables; what an atom takes is in its signature.
+//! Grammar of programs: the keys of a program, of a helper and of a step, and the expression nodes
+//! with their fields (language sections 1.1, 1.2 and 1.5).
+//!
+//! The lint pass, the JSON Schema of programs and the prompt for models read these tables. The
+//! inputs of an atom are in its signature.
 
-/// A key that only the root of a program, or a helper, has.
+/// A key of a program's root or of a helper.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct ProgramKey {
-    /// The key.
+    /// Name of the key.
     pub name: &'static str,
-    /// A sentence for people and models.
+    /// Description for people and models.
     pub docs: &'static str,
 }
 
@@ -16,7 +17,7 @@ const fn key(name: &'static str, docs: &'static str) -> ProgramKey {
     ProgramKey { name, docs }
 }
 
-/// The key of a step that holds an expression as text, by the step's op.
+/// The step key that holds an expression as text, by the step's op.
 #[must_use]
 pub fn expression_key(op: &[u8]) -> Option<&'static str> {
     match op {
@@ -51,7 +52,7 @@ pub const PROGRAM_KEYS: &[ProgramKey] = &[
     ),
 ];
 
-/// The versions that `a99` may say.
+/// Accepted values of `a99`, the version of a program.
 pub const VERSIONS: &[u8] = &[1, 2, 3, 4];
 
 /// The keys of a helper.
@@ -66,10 +67,10 @@ pub const HELPER_KEYS: &[ProgramKey] = &[
     ),
 ];
 
-/// Keys that a helper may have for its reader.
+/// Keys of a helper that are remarks for readers.
 pub const HELPER_REMARKS: &[&str] = &["description", "op"];
 
-/// What a step has besides the inputs of its atom.
+/// Keys of a step in addition to the inputs of its atom.
 pub const STEP_KEYS: &[ProgramKey] = &[
     key("op", "Name of the atom."),
     key("result", "Variable that gets the value of the atom."),
@@ -79,10 +80,10 @@ pub const STEP_KEYS: &[ProgramKey] = &[
 /// Inputs of control forms that are lists of steps.
 pub const BODIES: &[&str] = &["steps", "then", "else", "body", "try", "catch"];
 
-/// Keys that begin with these are for the reader of a step.
+/// Prefixes of keys of a step that are remarks for readers.
 pub const REMARK_PREFIXES: &[&str] = &["$", "//", "_", "x-"];
 
-/// Keys of a step that are for its reader.
+/// Keys of a step that are remarks for readers.
 pub const REMARKS: &[&str] = &[
     "comment",
     "comments",
@@ -94,25 +95,25 @@ pub const REMARKS: &[&str] = &[
     "title",
 ];
 
-/// Whether a key of a step is for its reader.
+/// True if a step key is a remark for readers.
 #[must_use]
 pub fn is_remark(key: &[u8]) -> bool {
     let begins = |prefix: &&str| key.starts_with(prefix.as_bytes());
     REMARK_PREFIXES.iter().any(begins) || REMARKS.iter().any(|name| name.as_bytes() == key)
 }
 
-/// Fields of an expression node that are for its reader begin so.
+/// Prefix of fields of an expression node that are remarks for readers.
 pub const NODE_REMARK: &str = "//";
 
-/// The ends of `type` in nodes of other trees (ESTree), which are data here.
+/// Suffixes of `type` in nodes of foreign trees (ESTree), which are data here.
 pub const FOREIGN_TYPES: &[&str] = &["Expression", "Literal", "Identifier", "Statement"];
 
-/// What a field of an expression node holds.
+/// Content of a field of an expression node.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum FieldHolds {
-    /// A node, or a literal, which is itself.
+    /// A node, or a literal, which evaluates to itself.
     Operand,
-    /// A list of those.
+    /// A list of operands.
     Operands,
     /// A literal of any kind.
     Data,
@@ -122,7 +123,7 @@ pub enum FieldHolds {
     Name,
     /// The name of a builtin function.
     Function,
-    /// The name of a method, or of a function of a namespace.
+    /// The name of a method, or of a namespace function.
     Method,
     /// The name of a member, or a node that computes it.
     Member,
@@ -130,19 +131,19 @@ pub enum FieldHolds {
     Operator(&'static [&'static str]),
     /// `true` or `false`.
     Flag,
-    /// A list of `{key, value}`, where a value is a node or a literal, and a key a name,
-    /// or in programs of version 4 a node that computes it.
+    /// A list of `{key, value}`. A value is a node or a literal; a key is a name, or in programs of
+    /// version 4 also a node that computes it.
     Properties,
 }
 
 /// A field of an expression node.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct NodeField {
-    /// Its name.
+    /// Name of the field.
     pub name: &'static str,
-    /// What it holds.
+    /// Content of the field.
     pub holds: FieldHolds,
-    /// Whether a node must have it.
+    /// True if a node must have the field.
     pub required: bool,
 }
 
@@ -151,9 +152,9 @@ pub struct NodeField {
 pub struct NodeForm {
     /// The text of `$expr`.
     pub tag: &'static str,
-    /// What it means.
+    /// Meaning of the node.
     pub docs: &'static str,
-    /// Its fields, those that it must have first.
+    /// Its fields, required ones first.
     pub fields: &'static [NodeField],
 }
 
@@ -178,7 +179,7 @@ pub const BINARY_OPS: &[&str] = &[
     "+", "-", "*", "/", "%", "**", "==", "!=", "===", "!==", "<", "<=", ">", ">=", "&&", "||", "??",
 ];
 
-/// Operators of `logical`, which `binary` takes too (D47).
+/// Operators of `logical`, which `binary` also takes (D47).
 pub const LOGICAL_OPS: &[&str] = &["&&", "||", "??"];
 
 /// Operators of `unary`.
@@ -285,13 +286,13 @@ pub const NODES: &[NodeForm] = &[
 ];
 
 impl NodeForm {
-    /// The node of a tag.
+    /// The node with a tag.
     #[must_use]
     pub fn of(tag: &str) -> Option<&'static NodeForm> {
         NODES.iter().find(|node| node.tag == tag)
     }
 
-    /// The names of all fields.
+    /// Names of all fields.
     pub fn names(&self) -> impl Iterator<Item = &'static str> + use<> {
         self.fields.iter().map(|field| field.name)
     }

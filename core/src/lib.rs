@@ -1,11 +1,9 @@
-//! The data model of Agent99: everything that is written down or handed from one
-//! crate to another.
+//! The data model of Agent99: the types that crates exchange and the formats that files have.
 //!
-//! JSON documents that know their places, values and WTF-8 text, diagnostics,
-//! the schema subset, signatures of atoms, prices and fuel, the op table, the
-//! program with its verifier and disassembler, and the `.a99b` format. Nothing
-//! here compiles or runs anything, and there is no clock, randomness, input or
-//! output.
+//! It contains JSON documents with source positions, values and WTF-8 text, diagnostics, the schema
+//! subset, signatures of atoms, prices and fuel, the op table, the program with its verifier and
+//! disassembler, and the `.a99b` format. This crate compiles and runs nothing, and has no clock,
+//! randomness, input or output.
 //!
 //! A program starts as a document, written by hand or with `a99-builder`:
 //!
@@ -17,7 +15,7 @@
 //! let steps = document.get(document.root(), "steps").expect("a member");
 //! assert_eq!(document.pointer(steps), "/steps");
 //!
-//! // What cannot be read is told with its place.
+//! // Malformed input is reported with its place.
 //! let refused = Document::parse("{\"op\": }", &Limits::default()).unwrap_err();
 //! assert_eq!(refused.iter().next().expect("one finding").span, Some(7..8));
 //! # Ok::<(), a99_core::diag::Diagnostics>(())

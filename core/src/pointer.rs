@@ -1,7 +1,7 @@
-//! JSON pointers (RFC 6901): where in a document a diagnostic or error lies.
+//! JSON pointers (RFC 6901): places of diagnostics and errors in a document.
 //!
-//! Pointers are plain strings built piece by piece; this module only escapes
-//! and splits. Looking a pointer up is [`crate::value::Value::pointer`].
+//! Pointers are plain strings that grow piece by piece; this module only escapes and splits.
+//! [`crate::value::Value::pointer`] resolves a pointer.
 
 /// Appends `/key`, with `~` as `~0` and `/` as `~1` (RFC 6901 §3).
 pub fn push_key(pointer: &mut String, key: &str) {
@@ -22,15 +22,15 @@ pub fn push_index(pointer: &mut String, index: usize) {
     let _ = write!(pointer, "/{index}");
 }
 
-/// The unescaped reference tokens of a pointer. The empty pointer has none; a
-/// missing first `/` is forgiven.
+/// The unescaped reference tokens of a pointer. The empty pointer has no tokens; a missing first
+/// `/` is tolerated.
 #[must_use]
 pub fn parse(pointer: &str) -> Vec<String> {
     if pointer.is_empty() {
         return Vec::new();
     }
     let body = pointer.strip_prefix('/').unwrap_or(pointer);
-    // "~1" first, as RFC 6901 §4 asks, so that "~01" means "~1".
+    // `~1` is replaced first (RFC 6901 §4), so `~01` means `~1`.
     body.split('/')
         .map(|token| token.replace("~1", "/").replace("~0", "~"))
         .collect()

@@ -1,14 +1,13 @@
-//! The JSON Schema subset of the language: checking values and projecting them
-//! (language section 2.9, with the semantics and messages of tosijs-schema 1.3.0).
+//! The JSON Schema subset of the language: checks and projects values (language section 2.9, with
+//! the semantics and messages of tosijs-schema 1.3.0).
 //!
-//! A schema is read once from its JSON form and never fails to be read: what
-//! the subset does not know is ignored. Nothing refers to itself (there is no
-//! `$ref`), so checks descend at most [`MAX_SCHEMA_DEPTH`] levels, whatever
-//! the value. What that costs is told to a [`Gauge`] before it is done, which
-//! also knows regular expressions.
+//! A schema is read once from its JSON form. Reading never fails: unknown keywords are ignored.
+//! Schemas cannot be recursive (there is no `$ref`), so a check descends at most
+//! [`MAX_SCHEMA_DEPTH`] levels for any value. A [`Gauge`] is charged before each piece of work; it
+//! also matches regular expressions.
 //!
-//! Not enforced, like in the reference: `additionalProperties: false`, and
-//! every element of long arrays (a sample is checked unless `strict`).
+//! Not enforced, like in the reference: `additionalProperties: false`, and every element of long
+//! arrays (a sample is checked unless `strict`).
 
 mod check;
 mod data;
@@ -28,19 +27,18 @@ use format::Format;
 use std::fmt;
 use std::ops::Range;
 
-/// How deep schemas may nest; a deeper part refuses every value, so that what
-/// cannot be checked does not pass.
+/// Maximum nesting depth of schemas. A deeper part refuses every value, so unchecked data does not
+/// pass.
 pub const MAX_SCHEMA_DEPTH: u32 = 512;
 
-/// No place in a list.
+/// Marks an absent index.
 const NONE: u32 = u32::MAX;
 
-/// A schema in the form that checks use: flat lists of parts that name each
-/// other by their places, so that the whole is few allocations, however large
-/// it is.
+/// A schema compiled for checks: flat lists of parts that refer to each other by index. The flat
+/// form takes few allocations for schemas of any size.
 #[derive(Clone, Debug, Default)]
 pub struct Schema {
-    /// The parts; the first is the whole.
+    /// All parts; the first is the root.
     nodes: Vec<SchemaNode>,
     limits: Vec<ScalarLimits>,
     shapes: Vec<Shape>,
@@ -48,7 +46,7 @@ pub struct Schema {
     /// Names of members.
     names: Vec<Span>,
     indices: Vec<read::SchemaIndex>,
-    /// The texts of all parts.
+    /// Texts of all parts.
     text: Vec<u8>,
 }
 
@@ -65,22 +63,22 @@ impl Span {
     }
 }
 
-/// A schema, or one within it.
+/// A schema or one of its subschemas.
 #[derive(Copy, Clone, Debug)]
 struct SchemaNode {
     /// Nested deeper than [`MAX_SCHEMA_DEPTH`].
     too_deep: bool,
-    /// Whether `type` is a list: such schemas are checked but not projected.
+    /// True if `type` is a list. Such schemas are checked but not projected.
     kind_is_list: bool,
-    /// Whether a list of types holds `null`.
+    /// True if the list of types contains `null`.
     nullable: bool,
-    /// The marker by which `undefined` is told from `null`.
+    /// Marker of the type `undefined`, which distinguishes it from `null`.
     is_undefined: bool,
     /// The type, or the first of a list of types.
     kind: TypeKind,
-    /// The place of its limits of scalars, or [`NONE`].
+    /// Index of its scalar limits, or [`NONE`].
     limits: u32,
-    /// The place of what it says of members and elements, or [`NONE`].
+    /// Index of its shape, or [`NONE`].
     shape: u32,
 }
 
@@ -101,7 +99,7 @@ impl Default for SchemaNode {
 #[derive(Copy, Clone, Debug)]
 enum TypeKind {
     Absent,
-    /// The empty text, which is no type but hides that there is none.
+    /// The empty text, which is not a type but counts as a present one.
     Empty,
     Null,
     Boolean,
@@ -110,11 +108,11 @@ enum TypeKind {
     String,
     Array,
     Object,
-    /// Anything else: no value has it.
+    /// An unknown type, which no value has.
     Other(Span),
 }
 
-/// What scalars must be; a limit that is NaN limits nothing.
+/// Constraints on scalars. NaN means no limit.
 #[derive(Clone, Debug)]
 struct ScalarLimits {
     constant: Option<ConstValue>,
@@ -145,7 +143,7 @@ impl Default for ScalarLimits {
 }
 
 impl ScalarLimits {
-    /// Whether texts are read to be checked.
+    /// True if a check reads the content of texts.
     fn reads_text(&self) -> bool {
         self.allowed.is_some()
             || self.pattern.is_some()
@@ -155,44 +153,43 @@ impl ScalarLimits {
     }
 }
 
-/// A value that another may be the same as.
+/// A constant that values are compared with.
 #[derive(Copy, Clone, Debug)]
 enum ConstValue {
     Null,
     Bool(bool),
     Number(f64),
     Text(Span),
-    /// A container, which is no other value.
+    /// A container, which equals no value.
     Never,
 }
 
-/// The values of an `enum`, with an index if there are many.
+/// The values of an `enum`, with an index if they are many.
 #[derive(Copy, Clone, Debug)]
 struct Allowed {
     span: Span,
     index: u32,
 }
 
-/// Names of members, with an index if there are many.
+/// Member names, with an index if they are many.
 #[derive(Copy, Clone, Debug)]
 struct Names {
     span: Span,
     index: u32,
 }
 
-/// What a schema says of members and elements; a limit that is NaN limits
-/// nothing.
+/// Constraints on members and elements. NaN means no limit.
 #[derive(Clone, Debug)]
 struct Shape {
     any_of: Option<Span>,
     min_properties: f64,
     max_properties: f64,
     required: Span,
-    /// The names, and the first of their schemas.
+    /// The declared names, and the index of the first of their schemas.
     properties: Option<(Names, u32)>,
     /// UTF-16 units of the required and declared names.
     units: usize,
-    /// The schema of members that are not declared, or [`NONE`].
+    /// The schema of undeclared members, or [`NONE`].
     additional: u32,
     items: Option<Items>,
     min_items: f64,
@@ -216,24 +213,23 @@ impl Default for Shape {
     }
 }
 
-/// The schema of an array's elements.
+/// Schemas of an array's elements.
 #[derive(Copy, Clone, Debug)]
 enum Items {
-    /// One schema for all.
+    /// One schema for all elements.
     All(u32),
-    /// One schema for each place; further elements are not checked.
+    /// One schema per position; further elements are not checked.
     Each(Span),
 }
 
-/// Why a value does not match; shown as `<path>: <message>`.
+/// The reason why a value does not match; displayed as `<path>: <message>`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SchemaError {
-    /// The place in the value, keys and indices joined by dots; `root` for the
-    /// value itself.
+    /// Place in the value, keys and indices joined by dots; `root` for the value itself.
     pub path: String,
     /// RFC 6901 pointer to the same place; empty for the value itself.
     pub pointer: String,
-    /// What is wrong there, in the reference's words.
+    /// The mismatch, in the reference's words.
     pub message: String,
 }
 
@@ -246,19 +242,18 @@ impl fmt::Display for SchemaError {
 impl std::error::Error for SchemaError {}
 
 impl Schema {
-    /// Reads a schema of the host. A builder's wrapper `{schema: {..}}` is
-    /// looked through; whatever is not understood allows everything.
+    /// Reads a schema of the host. A builder's wrapper `{schema: {..}}` is unwrapped; unknown
+    /// content allows everything.
     #[must_use]
     pub fn parse(value: &Value) -> Self {
         let Ok(schema) = Self::read(value, &mut Unmetered);
         schema
     }
 
-    /// Reads a schema as [`Schema::parse`] does, at the cost that the gauge is
-    /// told.
+    /// Reads a schema as [`Schema::parse`] does, and charges the gauge.
     ///
     /// # Errors
-    /// The gauge ended the work.
+    /// The gauge stopped the work.
     pub fn read<'d, D: Data<'d>, G: Gauge>(data: D, gauge: &mut G) -> Result<Self, G::Stop> {
         let inner = data
             .member(b"schema")
@@ -271,7 +266,7 @@ impl Schema {
         Ok(reader.schema)
     }
 
-    /// The whole schema, to be followed by who projects values.
+    /// The root of the schema, for projecting values.
     #[must_use]
     pub fn root(&self) -> Part<'_> {
         Part {
@@ -280,7 +275,7 @@ impl Schema {
         }
     }
 
-    /// Bytes that it takes in memory, about.
+    /// Approximate memory usage in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.nodes.capacity() * size_of::<SchemaNode>()
@@ -291,7 +286,7 @@ impl Schema {
             + self.text.capacity()
     }
 
-    /// A part; that of an empty schema allows everything.
+    /// The node at an index. In an empty schema it allows everything.
     fn node(&self, at: u32) -> SchemaNode {
         self.nodes.get(at as usize).copied().unwrap_or_default()
     }
@@ -309,21 +304,20 @@ impl Schema {
     }
 }
 
-/// A schema within a [`Schema`], as far as it decides what is kept of a value:
-/// the declared members, in the schema's order, at every level that says
-/// plainly what it is.
+/// A subschema as a projection: at every level with a plain type, the declared members in the
+/// schema's order.
 #[derive(Copy, Clone, Debug)]
 pub struct Part<'s> {
     schema: &'s Schema,
     node: u32,
 }
 
-/// What is kept of the elements of a list.
+/// Projection of a list's elements.
 #[derive(Copy, Clone, Debug)]
 pub enum KeptItems<'s> {
-    /// All, each as the part says.
+    /// Each element is projected by the same part.
     All(Part<'s>),
-    /// So many, the n-th as the n-th part says that [`Part::nth`] gives.
+    /// The list keeps this many elements; the n-th is projected by the part [`Part::nth`] of n.
     Each(Part<'s>, usize),
 }
 
@@ -335,7 +329,7 @@ impl<'s> Part<'s> {
         }
     }
 
-    /// The part that stands so many places behind this one.
+    /// The part `n` positions after this one.
     #[must_use]
     pub fn nth(self, n: usize) -> Part<'s> {
         self.at(self.node + n as u32)
@@ -345,7 +339,7 @@ impl<'s> Part<'s> {
         self.schema.node(self.node)
     }
 
-    /// The members that are kept of an object; `None` where it is kept whole.
+    /// The members that an object keeps; `None` if it is kept whole.
     #[must_use]
     pub fn kept_members(self) -> Option<KeptMembers<'s>> {
         let node = self.node();
@@ -359,7 +353,7 @@ impl<'s> Part<'s> {
         })
     }
 
-    /// What is kept of a list's elements; `None` where it is kept whole.
+    /// Projection of a list's elements; `None` if the list is kept whole.
     #[must_use]
     pub fn kept_items(self) -> Option<KeptItems<'s>> {
         let node = self.node();
@@ -372,7 +366,7 @@ impl<'s> Part<'s> {
     }
 }
 
-/// The members that a part of a schema keeps of an object.
+/// The members that the projection of an object keeps.
 #[derive(Copy, Clone, Debug)]
 pub struct KeptMembers<'s> {
     part: Part<'s>,
@@ -381,25 +375,25 @@ pub struct KeptMembers<'s> {
 }
 
 impl<'s> KeptMembers<'s> {
-    /// How many are declared.
+    /// The number of declared members.
     #[must_use]
     pub fn len(self) -> usize {
         self.names.len as usize
     }
 
-    /// Whether none is declared.
+    /// True if no members are declared.
     #[must_use]
     pub fn is_empty(self) -> bool {
         self.names.len == 0
     }
 
-    /// UTF-16 units of the names that are looked up.
+    /// UTF-16 units of the names to look up.
     #[must_use]
     pub fn units(self) -> usize {
         self.units
     }
 
-    /// The name of a member and what is kept of it.
+    /// Name and projection of the n-th member.
     #[must_use]
     pub fn get(self, n: usize) -> (&'s [u8], Part<'s>) {
         let schema = self.part.schema;
@@ -414,8 +408,8 @@ pub fn is_truthy(value: &Value) -> bool {
     value.view().is_truthy()
 }
 
-/// Checks a value against a schema. Patterns are not checked (a [`Gauge`]
-/// knows them), long arrays are sampled.
+/// Checks a value against a schema. Patterns are not checked (they need a [`Gauge`]); long arrays
+/// are sampled.
 ///
 /// # Errors
 /// The first mismatch.
@@ -424,8 +418,7 @@ pub fn validate(value: &Value, schema: &Schema) -> Result<(), SchemaError> {
     checked
 }
 
-/// Checks a value and keeps what the schema declares. Patterns are not
-/// checked.
+/// Checks a value and keeps the declared members. Patterns are not checked.
 ///
 /// # Errors
 /// The first mismatch; then nothing is projected.
@@ -434,8 +427,7 @@ pub fn filter(value: &Value, schema: &Schema) -> Result<Value, SchemaError> {
     Ok(project(value, schema.root()))
 }
 
-/// Keeps the declared properties of a host value. Recursion is bounded by the
-/// schema's depth.
+/// Projects a host value to the declared members. Recursion is bounded by the schema's depth.
 #[must_use]
 pub fn project(value: &Value, part: Part<'_>) -> Value {
     match value {

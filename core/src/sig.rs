@@ -1,7 +1,7 @@
-//! What the compiler must know of an atom to compile a step that names it.
+//! Signatures of atoms: everything the compiler needs to compile a step that names an atom.
 //!
-//! A signature says how the step's keys become operands and what the step
-//! costs before its body runs; the code behind it is the VM's business.
+//! A signature defines how a step's keys become operands, and the price before the body runs. The
+//! code of the body belongs to the VM.
 
 mod capability;
 mod input;
@@ -15,8 +15,8 @@ use crate::builtins::Reads;
 use crate::costs::{self, CostModel, FREE, Formula};
 use std::borrow::Cow;
 
-/// A control form that the compiler lowers itself (language section 2.1 and
-/// the state atoms of 2.2). A host atom of the same name replaces it.
+/// A control form that the compiler lowers itself (language section 2.1 and the state atoms of
+/// 2.2). A host atom of the same name replaces it.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "the names are the ops")]
 pub enum Form {
@@ -50,11 +50,11 @@ pub enum Form {
     ToolLoop,
 }
 
-/// The most calls of a `callAll` that are under way at once (language section 2.10).
+/// Most concurrent calls of a `callAll` (language section 2.10).
 pub const MAX_CALLS_UNDER_WAY: f64 = 64.0;
 
 impl Form {
-    /// The op of the language that the form is.
+    /// Name of the form's op in the language.
     pub fn name(self) -> &'static str {
         match self {
             Form::Seq => "seq",
@@ -96,13 +96,11 @@ pub enum Binding {
     Value,
     /// Taken as written; nested nodes stay data.
     Literal,
-    /// As written when it is a string; otherwise resolved, and in an array of
-    /// its own, so that the atom can tell a text that was resolved from one
-    /// that was written (`hash.value`).
+    /// Taken as written if it is a string. Otherwise resolved and wrapped in an array, so the atom
+    /// can distinguish a resolved text from a written one (`hash.value`).
     TextOrValue,
-    /// An object literal whose first level are value positions (D14); only
-    /// those members that the string parameter at this index names in
-    /// `{{...}}` are needed, the others are not evaluated (`template.vars`).
+    /// An object literal whose first level are value positions (D14). Only members that the string
+    /// parameter at this index names in `{{...}}` are evaluated (`template.vars`).
     TemplateVars {
         /// Index of the parameter that holds the template text.
         template: u8,
@@ -112,7 +110,7 @@ pub enum Binding {
 }
 
 impl Binding {
-    /// The binding in [`AtomSig::fingerprint`].
+    /// Encoding of the binding in [`AtomSig::fingerprint`].
     fn code(self) -> [u8; 2] {
         match self {
             Binding::Value => [b'v', 0],
@@ -129,33 +127,32 @@ impl Binding {
 pub struct Param {
     /// The step's key.
     pub name: &'static str,
-    /// How it is resolved.
+    /// Resolution of the input.
     pub binding: Binding,
 }
 
 /// The inputs of an atom.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Params {
-    /// These keys, in this order; a missing key is `undefined`, others are ignored.
+    /// These keys, in this order. A missing key is `undefined`; other keys are ignored.
     Named(Cow<'static, [Param]>),
-    /// Every key of the step but `op`, `result` and `resultConst`, each a
-    /// value position, given as one object.
+    /// Every key of the step except `op`, `result` and `resultConst`, each a value position, passed
+    /// as one object.
     Open,
-    /// The step as written, without `op` and `result`, as one object; nothing
-    /// is resolved.
+    /// The step as written, without `op` and `result`, passed as one object. Nothing is resolved.
     Raw,
 }
 
-/// What an execution costs before its body runs.
+/// Price of an execution, charged before its body runs.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum BaseCost {
-    /// Micro-units, known when linking.
+    /// Micro-units, known at link time.
     Fixed(i64),
-    /// The same in the flat model; in the metered one its share
-    /// ([`costs::work`]): for atoms that are work of the machine alone.
+    /// Micro-units in the flat model, and their share in the metered model ([`costs::work`]); for
+    /// atoms that are work of the machine alone.
     Work(i64),
-    /// Computed from the resolved inputs at run time; the static default
-    /// stands in when that is not a sane price (D17).
+    /// Computed from the resolved inputs at run time. The static default applies if the computed
+    /// price is not valid (D17).
     Dynamic(i64),
 }
 
@@ -173,7 +170,7 @@ impl BaseCost {
         }
     }
 
-    /// What is known of the price when linking: all of it, or nothing.
+    /// The part of the price known at link time: all of it, or 0 for a dynamic price.
     pub fn known_in(self, model: CostModel) -> i64 {
         match self {
             BaseCost::Dynamic(_) => 0,
@@ -182,10 +179,10 @@ impl BaseCost {
     }
 }
 
-/// How long one execution may take (D22). Only atoms that wait are timed.
+/// Time limit of one execution (D22). Only asynchronous atoms are timed.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum AtomTimeout {
-    /// No limit of its own; the run's limits hold.
+    /// No limit for the atom; the run's limits apply.
     None,
     /// Milliseconds.
     Ms(u64),
@@ -194,76 +191,76 @@ pub enum AtomTimeout {
 /// The default time limit of an atom in milliseconds (D22).
 pub const DEFAULT_ATOM_TIMEOUT_MS: u64 = 1_000;
 
-/// What a call of an atom changes, and so whether it may be repeated or left out. For a
-/// control form this is what the form does by itself, without its steps.
+/// Effect of a call, which decides whether it may be repeated or omitted. For a control form it is
+/// the effect of the form without its steps.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// Depends on its inputs only and changes nothing.
     Pure,
     /// Depends on its inputs only and changes one of them.
     Mutates,
-    /// Asks the host and changes nothing: a repeated call costs time and money only, and a
-    /// call without a reader of its answer is useless.
+    /// Queries the host and changes nothing. Repeating a call costs only time and money, and a call
+    /// with an unused answer is useless.
     Read,
-    /// Changes the world; two calls leave the same as one.
+    /// Changes the world; repeating the call has no further effect.
     Idempotent,
     /// Changes the world with every call.
     Unsafe,
 }
 
 impl Effect {
-    /// The name that [`Effect::Unsafe`] had when every call to the host was one.
+    /// Former name of [`Effect::Unsafe`], from when every host call had this effect.
     #[deprecated(note = "name what the call changes; `is_local` says whether it asks the host")]
     #[allow(non_upper_case_globals, reason = "written like the variants")]
     pub const Io: Effect = Effect::Unsafe;
 
-    /// Whether the call stays within the program: no capability, clock or randomness.
+    /// True if the call stays within the program: no capability, clock or randomness.
     #[must_use]
     pub const fn is_local(self) -> bool {
         matches!(self, Effect::Pure | Effect::Mutates)
     }
 }
 
-/// Which of the short prompts list an atom; the long one lists all of them. They leave out
-/// those that few programs need or that others replace, as JavaScript does in the source form.
+/// The short prompts that list an atom; the long prompt lists all. Short prompts omit atoms that
+/// few programs need or that others replace, as JavaScript does in the source form.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum ShortPrompts {
-    /// Those of programs as JSON and of the source form.
+    /// The prompts for programs as JSON and in the source form.
     Both,
-    /// That of programs as JSON.
+    /// The prompt for programs as JSON.
     Json,
-    /// That of the source form.
+    /// The prompt for the source form.
     Source,
-    /// Neither.
+    /// No short prompt.
     Neither,
 }
 
-/// Who charges the proportional price of an atom ([`AtomSig::metered`]).
+/// Charging party for the proportional price of an atom ([`AtomSig::metered`]).
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Charging {
-    /// The machine: before the body runs, for the sizes of these inputs, and
-    /// after it for the width of the answer.
+    /// The machine charges the sizes of these inputs before the body runs, and the width of the
+    /// answer after it.
     Machine(Reads),
-    /// The body, with `Cx::charge`, before the work that it is for: where sizes
-    /// are known only then, as of a text that an input is turned into.
+    /// The body charges with `Cx::charge` before each piece of work. For sizes known only then,
+    /// such as an input converted to text.
     Body,
 }
 
-/// What an atom answers with, as the compiler and readers of sources may rely on it. No
-/// artifact is bound to it.
+/// Result of an atom, which the compiler and readers of sources may rely on. Artifacts are not
+/// bound to it.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Gives {
-    /// Its kinds.
+    /// Kinds of the result.
     pub kinds: JsonKinds,
-    /// Whether it is never `undefined`.
+    /// True if the result is never `undefined`.
     pub defined: bool,
 }
 
 impl Gives {
-    /// Nothing is known.
+    /// An unknown result.
     pub const ANYTHING: Gives = Gives::mostly(JsonKinds::ANY);
 
-    /// No answer: every call fails.
+    /// No result: every call fails.
     pub const NOTHING: Gives = Gives::mostly(JsonKinds::NONE);
 
     /// A value of these kinds, always.
@@ -290,52 +287,51 @@ impl Gives {
 pub struct AtomSig {
     /// The `op` that steps name.
     pub name: Cow<'static, str>,
-    /// One or two sentences for people and models.
+    /// Description in one or two sentences, for people and models.
     pub docs: Cow<'static, str>,
     /// Its inputs.
     pub params: Params,
-    /// Earlier fingerprints, each with how many of `params` the atom had then: programs that
-    /// were compiled against one of them still link. What came since stands at the end and is
-    /// `undefined` for them.
+    /// Earlier fingerprints, each with the number of `params` at that time: programs compiled
+    /// against them still link. Later inputs are at the end and are `undefined` for these programs.
     pub earlier: &'static [(u64, u8)],
-    /// JSON Schema of the input object, as JSON text. Artifacts are bound to
-    /// this text; [`AtomSig::described_schema`] says more.
+    /// JSON Schema of the input object, as JSON text. Artifacts are bound to this text;
+    /// [`AtomSig::described_schema`] adds descriptions.
     pub input_schema: Cow<'static, str>,
-    /// Its inputs as people and models are told of them, which no artifact is
-    /// bound to. If none are given, they follow from the schema when a set takes
-    /// the atom ([`AtomSig::describe`]).
+    /// Descriptions of the inputs for people and models. Artifacts are not bound to them. Without
+    /// rows, they are derived from the schema when a set takes the atom ([`AtomSig::describe`]).
     pub inputs: AtomInputs,
-    /// Judges literals that programs give as its inputs, where it can.
+    /// Check of literals that programs pass as inputs, if the atom has one.
     pub literals: Option<LiteralCheck>,
-    /// JSON Schema of the output, as JSON text; empty for "anything".
+    /// JSON Schema of the output, as JSON text; empty for any output.
     pub output_schema: Cow<'static, str>,
-    /// What it answers with.
+    /// Result of a call.
     pub gives: Gives,
-    /// What a call changes.
+    /// Effect of a call.
     pub effect: Effect,
-    /// What a host must grant for it. [`Capability::AgentTurn`] says where the atom may stand,
-    /// too.
+    /// The capability that the host must grant. [`Capability::AgentTurn`] also restricts the
+    /// programs that may contain the atom.
     pub capability: Option<Capability>,
-    /// The short prompts that list it.
+    /// The short prompts that list the atom.
     pub listed: ShortPrompts,
-    /// The form the compiler lowers it to, for control forms.
+    /// The control form that the compiler lowers it to.
     pub form: Option<Form>,
     /// Static price.
     pub cost: BaseCost,
     /// Proportional price in the metered model.
     pub metered: Formula,
-    /// Who charges it, and for which sizes.
+    /// Charging party and sizes of the proportional price.
     pub charging: Charging,
     /// Time limit of one execution.
     pub timeout: AtomTimeout,
 }
 
 impl AtomSig {
-    /// What a program that was compiled against this signature relies on, in
-    /// 64 bits: FNV-1a over the name, each input's key and binding, both
-    /// schemas' text, the form, and whether the price is known when linking.
-    /// The same on every machine and in every build; `docs/a99b.md` has the
-    /// bytes. The price itself is the host's to change.
+    /// Fingerprint of the facts that a program compiled against this signature relies on.
+    ///
+    /// It is the 64-bit FNV-1a hash of the name, each input's key and binding, the text of both
+    /// schemas, the form, and whether the price is known at link time. It is the same on every
+    /// machine and in every build; `docs/a99b.md` defines the bytes. The host may change the price
+    /// itself.
     pub fn fingerprint(&self) -> u64 {
         let mut hash = Fnv::default();
         hash.text(self.name.as_bytes());
@@ -359,19 +355,19 @@ impl AtomSig {
         hash.0
     }
 
-    /// Whether every call fails.
+    /// True if every call fails.
     pub fn always_fails(&self) -> bool {
         self.gives == Gives::NOTHING
     }
 
-    /// How many inputs the atom had when it had this fingerprint; `None` if it never had.
+    /// Number of inputs that the atom had at a fingerprint; `None` for an unknown fingerprint.
     pub fn inputs_of_earlier(&self, fingerprint: u64) -> Option<usize> {
         let mut earlier = self.earlier.iter();
         let (_, inputs) = earlier.find(|(known, _)| *known == fingerprint)?;
         Some(usize::from(*inputs))
     }
 
-    /// The proportional price that the machine charges, and for which inputs.
+    /// The proportional price that the machine charges, and the inputs it depends on.
     pub fn charged_by_machine(&self) -> Option<(Formula, Reads)> {
         match (self.metered, self.charging) {
             (Formula::Free, _) | (_, Charging::Body) => None,
@@ -379,8 +375,8 @@ impl AtomSig {
         }
     }
 
-    /// A pure atom with a fixed price, no proportional price and the default
-    /// time limit; adjust by struct update.
+    /// A pure atom with a fixed price, no proportional price and the default time limit. Adjust it
+    /// by struct update.
     pub const fn new(name: &'static str, docs: &'static str, cost_micro: i64) -> AtomSig {
         AtomSig {
             name: Cow::Borrowed(name),
@@ -404,7 +400,7 @@ impl AtomSig {
     }
 }
 
-/// 64-bit FNV-1a, each text ended by a byte that no text contains.
+/// 64-bit FNV-1a; each text ends with a byte that does not occur in texts.
 pub(crate) struct Fnv(pub(crate) u64);
 
 impl Default for Fnv {
@@ -421,11 +417,11 @@ impl Fnv {
     }
 }
 
-/// The atoms a program is compiled against.
+/// The atoms that a program is compiled against.
 pub trait Signatures {
     /// The signature of `op`.
     fn signature(&self, op: &str) -> Option<&AtomSig>;
-    /// [`AtomSig::fingerprint`] of `op`; sets of atoms know it already.
+    /// [`AtomSig::fingerprint`] of `op`; sets of atoms cache it.
     fn fingerprint(&self, op: &str) -> Option<u64> {
         self.signature(op).map(AtomSig::fingerprint)
     }

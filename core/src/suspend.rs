@@ -1,7 +1,7 @@
-//! Codes of runs that are answered by hand, suspended and restored.
+//! Codes of runs that hosts answer by hand, suspend and restore.
 
-/// The stable codes of what can go wrong with a run between its steps. A code is never
-/// reused for another meaning.
+/// Stable codes for errors of a suspended or manually answered run. A code is never reused for
+/// another meaning.
 pub mod codes {
     use crate::codes::code_table;
 

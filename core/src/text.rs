@@ -1,38 +1,35 @@
-//! Text as the engine sees it: immutable WTF-8 bytes (decision D36).
+//! Text of the engine: immutable WTF-8 bytes (decision D36).
 //!
-//! WTF-8 is UTF-8 that may also hold lone surrogates, each encoded as three
-//! bytes (`ED A0..BF 80..BF`). It is closed under every operation of a guest
-//! program on strings, while well-formed text stays plain UTF-8 and needs no
-//! conversion. A surrogate *pair* is always one four-byte sequence.
+//! WTF-8 is UTF-8 that may also contain lone surrogates, each encoded as three bytes (`ED A0..BF
+//! 80..BF`). It is closed under every string operation of a guest program, while well-formed text
+//! stays plain UTF-8 and needs no conversion. A surrogate *pair* is always one four-byte sequence.
 //!
-//! This module holds the shared, cheaply cloned string type, the joining
-//! concatenation, the lossy conversions for text that leaves the engine, and
-//! the escaping of text that is shown on a terminal. It does not count UTF-16
-//! units, slice or search.
+//! This module has the shared, cheaply cloned string type, concatenation that joins surrogates,
+//! lossy conversions for text that leaves the engine, and escaping for terminals. Counting UTF-16
+//! units, slicing and searching are elsewhere.
 
 use std::borrow::{Borrow, Cow};
 use std::fmt;
 use std::sync::Arc;
 
-/// An immutable WTF-8 string; cloning shares the bytes (decision D36).
+/// An immutable WTF-8 string; clones share the bytes (decision D36).
 ///
-/// Ordering is by bytes, which is code-point order and not the UTF-16 order of
-/// guest comparisons.
+/// Ordering is by bytes, which is code-point order, unlike the UTF-16 order of guest comparisons.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Text(Arc<[u8]>);
 
 impl Text {
-    /// Wraps bytes that are WTF-8.
+    /// Wraps WTF-8 bytes.
     ///
-    /// Invariant: `bytes` is UTF-8 except for lone surrogates encoded as three
-    /// bytes, and no high surrogate is directly followed by a low one. Other
-    /// bytes cause no unsafety: they are shown as U+FFFD.
+    /// Invariant: `bytes` is UTF-8 except for lone surrogates encoded as three bytes, and a high
+    /// surrogate is never directly followed by a low one. Other bytes cause no unsafety: they are
+    /// shown as U+FFFD.
     #[must_use]
     pub fn from_wtf8(bytes: Vec<u8>) -> Self {
         Self(bytes.into())
     }
 
-    /// The same from bytes that stay where they are; copied once.
+    /// Copies WTF-8 bytes once, with the invariant of [`from_wtf8`](Self::from_wtf8).
     #[must_use]
     pub fn copy_wtf8(bytes: &[u8]) -> Self {
         Self(bytes.into())
@@ -50,19 +47,19 @@ impl Text {
         std::str::from_utf8(&self.0).ok()
     }
 
-    /// The text as UTF-8, each lone surrogate as U+FFFD (decision D36).
+    /// The text as UTF-8, where lone surrogates become U+FFFD (decision D36).
     #[must_use]
     pub fn to_string_lossy(&self) -> Cow<'_, str> {
         wtf8_to_string_lossy(&self.0)
     }
 
-    /// Whether there are no characters.
+    /// True if the text is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The length in WTF-8 bytes (not in UTF-16 units).
+    /// Length in WTF-8 bytes, not in UTF-16 units.
     #[must_use]
     pub fn len_bytes(&self) -> usize {
         self.0.len()
@@ -157,15 +154,14 @@ pub fn hex(bytes: &[u8]) -> String {
     out
 }
 
-/// Whether two texts are the same, for names that are short as a rule: these are compared
-/// by a few words where they stand, without a call.
+/// Compares two usually short names for equality: a few words are compared inline, without a call.
 #[must_use]
 #[inline]
 pub fn same_name(a: &[u8], b: &[u8]) -> bool {
     if a.len() != b.len() {
         return false;
     }
-    // The first word and the last one cover all up to twice their length.
+    // The first and the last word cover all names of up to twice their length.
     if let (Some(first), Some(other)) = (a.first_chunk::<8>(), b.first_chunk::<8>()) {
         return first == other
             && a.last_chunk::<8>() == b.last_chunk::<8>()
@@ -177,8 +173,8 @@ pub fn same_name(a: &[u8], b: &[u8]) -> bool {
     a.first() == b.first() && a.get(1) == b.get(1) && a.last() == b.last()
 }
 
-/// WTF-8 bytes as UTF-8; each lone surrogate, and each other ill-formed
-/// sequence, becomes one U+FFFD (decision D36). Borrows when nothing changes.
+/// Converts WTF-8 to UTF-8; each lone surrogate and each other ill-formed sequence becomes one
+/// U+FFFD (decision D36). Borrows if nothing changes.
 #[must_use]
 pub fn wtf8_to_string_lossy(bytes: &[u8]) -> Cow<'_, str> {
     let mut rest = match std::str::from_utf8(bytes) {
@@ -219,8 +215,8 @@ pub fn surrogate_at(bytes: &[u8]) -> Option<u16> {
     }
 }
 
-/// Appends WTF-8 to WTF-8, joining a high surrogate at the end of `out` with a
-/// low one at the start of `tail` into one four-byte sequence (decision D36).
+/// Appends WTF-8 to WTF-8. A high surrogate at the end of `out` and a low one at the start of
+/// `tail` become one four-byte sequence (decision D36).
 pub fn push_wtf8(out: &mut Vec<u8>, tail: &[u8]) {
     if let Some(low @ 0xDC00..=0xDFFF) = surrogate_at(tail)
         && let Some(at) = out.len().checked_sub(3)
@@ -247,7 +243,7 @@ pub fn push_code_point(out: &mut Vec<u8>, code: u32) {
         Some(c) => out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
         None if (0xD800..=0xDFFF).contains(&code) => out.extend_from_slice(&[
             0xED,
-            // Both casts keep six bits and a marker: they always fit.
+            // Each cast keeps six bits and a marker, which fit.
             0x80 | ((code >> 6) & 0x3F) as u8,
             0x80 | (code & 0x3F) as u8,
         ]),
@@ -255,9 +251,8 @@ pub fn push_code_point(out: &mut Vec<u8>, code: u32) {
     }
 }
 
-/// Text that is safe to print on a terminal: control, bidirectional and
-/// zero-width characters appear as `\u{..}` (security E18, P05). Everything
-/// else, quotes and backslashes included, is unchanged.
+/// Escapes text for a terminal: control, bidirectional and zero-width characters become `\u{..}`
+/// (security E18, P05). All other characters stay, including quotes and backslashes.
 #[must_use]
 pub fn escape_for_terminal(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
@@ -271,9 +266,9 @@ pub fn escape_for_terminal(text: &str) -> String {
     out
 }
 
-/// Whether a character is invisible or changes how its neighbours are shown:
-/// controls, bidirectional marks, zero-width and tag characters, line
-/// separators, variation selectors' invisible relatives and the BOM.
+/// True if a character is invisible or changes the display of its neighbours: controls,
+/// bidirectional marks, zero-width and tag characters, line separators, invisible relatives of
+/// variation selectors, and the BOM.
 #[must_use]
 pub fn is_hidden(c: char) -> bool {
     c.is_control()

@@ -1,15 +1,13 @@
 //! Host-side values: the JSON data model plus `undefined` (decision D21).
 //!
-//! Everything that crosses between host and guest has this type; inside a run
-//! values live in the machine's own heap. Objects keep insertion order and have
-//! own keys only (decision D16); enumeration order for guests and for JSON text
-//! is [`Map::iter_js_order`] (decision D37).
+//! All data that crosses between host and guest has this type; inside a run, values are in the
+//! machine's heap. Objects keep insertion order and have own keys only (decision D16). The
+//! enumeration order for guests and for JSON text is [`Map::iter_js_order`] (decision D37).
 //!
-//! Cloning, comparing, converting and printing are iterative. Dropping is
-//! iterative below the first object; a nest of arrays only is torn down by the
-//! compiler's glue, one small stack frame a level. Values built by this crate
-//! come from documents whose depth is limited (`json::Limits::max_depth`);
-//! whoever nests arrays by hand without a limit ends their life with
+//! Cloning, comparing, converting and printing are iterative. Dropping is iterative below the first
+//! object; the compiler's drop glue recurses into a nest of arrays only, with one small stack frame
+//! per level. Values built by this crate come from documents of limited depth
+//! (`json::Limits::max_depth`). Code that nests arrays without a limit must drop them with
 //! [`Value::dispose`].
 
 mod convert;
@@ -29,10 +27,10 @@ use std::fmt;
 
 /// A value outside the machine: JSON plus `undefined`.
 ///
-/// Equality is structural; numbers compare with `==`, except that NaN equals
-/// itself. Member order does not matter.
+/// Equality is structural and ignores member order. Numbers compare with `==`, except that NaN
+/// equals itself.
 pub enum Value {
-    /// The absence of a value (ECMA-262 §6.1.1); JSON drops or nulls it.
+    /// An absent value (ECMA-262 §6.1.1). JSON drops it or writes `null`.
     Undefined,
     /// JSON `null`.
     Null,
@@ -42,7 +40,7 @@ pub enum Value {
     Number(f64),
     /// A WTF-8 string (decision D36).
     String(Text),
-    /// An array; holes do not exist.
+    /// An array, never with holes.
     Array(Vec<Value>),
     /// An object with own keys only (decision D16).
     Object(Map),
@@ -64,13 +62,13 @@ impl Value {
         }
     }
 
-    /// The string, if it is one without lone surrogates.
+    /// The string, unless it contains lone surrogates.
     #[must_use]
     pub fn as_str(&self) -> Option<&str> {
         self.as_text().and_then(Text::to_str)
     }
 
-    /// The string, lone surrogates included.
+    /// The string, which may contain lone surrogates.
     #[must_use]
     pub fn as_text(&self) -> Option<&Text> {
         match self {
@@ -121,7 +119,7 @@ impl Value {
         self.as_object()?.get(key)
     }
 
-    /// What an RFC 6901 pointer names; the empty pointer names the value itself.
+    /// The value at an RFC 6901 pointer; the empty pointer names the value itself.
     #[must_use]
     pub fn pointer(&self, path: &str) -> Option<&Value> {
         pointer::parse(path)
@@ -136,25 +134,25 @@ impl Value {
             })
     }
 
-    /// Whether it is `undefined`.
+    /// True for `undefined`.
     #[must_use]
     pub fn is_undefined(&self) -> bool {
         matches!(self, Self::Undefined)
     }
 
-    /// Whether it is `undefined` or `null`.
+    /// True for `undefined` and `null`.
     #[must_use]
     pub fn is_nullish(&self) -> bool {
         matches!(self, Self::Undefined | Self::Null)
     }
 
-    /// Drops the value without recursion, whatever its depth.
+    /// Drops the value at any depth without recursion.
     pub fn dispose(self) {
         map::tear_down(vec![self]);
     }
 
-    /// Drops values without recursion and piece by piece: before each, `tick` is
-    /// told how many come next. What its error leaves stays in the list.
+    /// Drops values without recursion and piece by piece. Before each piece, `tick` gets the number
+    /// of its values. After an error the remaining values stay in the list.
     ///
     /// # Errors
     /// Those of `tick`.
@@ -214,8 +212,8 @@ impl Clone for Value {
     }
 }
 
-/// The JSON text of [`Value::to_json_string`], with two spaces of indentation and
-/// line breaks by `{:#}`; `undefined` as the word, as it has no JSON text.
+/// Writes the JSON text of [`Value::to_json_string`]; `{:#}` adds line breaks and two spaces of
+/// indentation. `undefined` is written as the word, because it has no JSON text.
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -226,8 +224,8 @@ impl fmt::Display for Value {
     }
 }
 
-/// Shows the value as JSON text, `undefined` as the word; hidden characters of
-/// strings are escaped (security E18).
+/// Writes the value as JSON text, `undefined` as the word. Hidden characters of strings are escaped
+/// (security E18).
 impl fmt::Debug for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

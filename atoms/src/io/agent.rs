@@ -1,5 +1,5 @@
-//! `agentRun` by host capability (D41). The inline forms, a token or a program
-//! as `agentId`, are the machine's.
+//! `agentRun` by host capability (D41). The machine handles the inline forms, where `agentId` is a
+//! token or a program.
 
 use crate::def::{Adjust, Kind, form, req};
 use crate::grants::{Answer, failed, inputs, required, truthy};
@@ -9,8 +9,8 @@ use a99_core::sig::{Binding, Capability, Effect, Form};
 use a99_core::value::Value;
 use a99_vm::atom::{AtomBody, AtomDef, AtomError, HostCall, HostReply, ReplyValue};
 
-/// A form with a body: the compiler binds its inputs, the machine decides
-/// between its own inline forms and this body.
+/// A form with a body: the compiler binds its inputs, and the machine chooses between its inline
+/// forms and this body.
 pub(crate) fn atom() -> AtomDef {
     let def = form(
         Form::AgentRun,
@@ -57,7 +57,7 @@ fn run(mut call: HostCall) -> Answer {
             events: call.events.clone(),
         };
         let reply = agent.run(id, input, about).await.map_err(failed)?;
-        // Paid whatever comes of it, also where the run ends before it takes the answer.
+        // Charged for any outcome, even if the run ends before it takes the answer.
         call.locals.charge(reply.fuel_used.unwrap_or_default());
         let value = match reply.outcome {
             AgentOutcome::Any(value) => unwrap(value),
@@ -68,10 +68,10 @@ fn run(mut call: HostCall) -> Answer {
     })
 }
 
-/// How the tokens of stored procedures begin.
+/// Prefix of the tokens of stored procedures.
 const TOKEN_PREFIX: &str = "proc_";
 
-/// A stored program, to be run by the machine in place of the call.
+/// A stored program that the machine runs in place of the call.
 fn procedure(call: &HostCall, token: &str) -> Result<HostReply, AtomError> {
     let table = required(call, |c| &c.procedures, "Capability 'procedures' missing")?;
     match table.get(token, call.now_ms) {
@@ -85,8 +85,8 @@ fn procedure(call: &HostCall, token: &str) -> Result<HostReply, AtomError> {
     }
 }
 
-/// An object with a numeric `fuelUsed` is the outcome of a run: its error
-/// becomes ours, else its result is the value. Anything else is the value.
+/// Unwraps the outcome of a run, an object with a numeric `fuelUsed`: its error becomes the atom's
+/// error, otherwise its result is the value. Other values are returned unchanged.
 fn unwrap(value: Value) -> Result<Value, AtomError> {
     if value.get("fuelUsed").and_then(Value::as_f64).is_none() {
         return Ok(value);

@@ -1,5 +1,4 @@
-//! The battery atoms (language section 2.8): embeddings, vector collections
-//! and chat models.
+//! The battery atoms (language section 2.8): embeddings, vector collections and chat models.
 
 use super::llm::TIMEOUT_MS as LLM_TIMEOUT_MS;
 use super::search::search_priced;
@@ -19,16 +18,16 @@ use std::sync::Arc;
 /// Default time limit of embeddings in milliseconds (D22).
 const EMBED_TIMEOUT_MS: u64 = 60_000;
 
-/// The price of an embedding.
+/// Price of an embedding.
 const VECTORIZE: i64 = 20 * MICRO;
 
-/// Texts that are embedded by one call, at most.
+/// Most texts of one call.
 const MAX_TEXTS: usize = 2_048;
 
-/// Documents that a search gives unless the program says otherwise.
+/// Default number of documents that a search returns.
 const DEFAULT_K: f64 = 5.0;
 
-/// The system prompt unless the program gives one.
+/// Default system prompt.
 const DEFAULT_SYSTEM: &str = "You are a helpful agent.";
 
 pub(crate) fn atoms() -> Vec<AtomDef> {
@@ -45,8 +44,8 @@ fn stores() -> Vec<AtomDef> {
             "The embedding of a text.",
             VECTORIZE,
             &[
-                // A list of texts is taken too. Tools of models are not told of it: requests
-                // that were recorded have these words.
+                // The atom also takes a list of texts. The description does not mention it, because
+                // recorded requests contain these words.
                 req("text", Kind::Text, "Text to embed."),
                 opt("model", Kind::Text, "Ignored: the host chooses the model."),
             ],
@@ -237,7 +236,7 @@ fn chat_models() -> Vec<AtomDef> {
     all_need(Capability::LlmBattery, all)
 }
 
-/// One round of a talk: the price of `llmPredictBattery`.
+/// One round of a conversation, at the price of `llmPredictBattery`.
 fn chat_atom() -> AtomDef {
     host(
         "llmChat",
@@ -265,7 +264,7 @@ fn store(call: &HostCall, method: StoreMethod) -> Result<Arc<dyn Store>, AtomErr
     })
 }
 
-/// Asks the model of the host, or one that is made of its provider.
+/// Calls the host's chat model, or one adapted from its provider.
 async fn ask(
     call: &HostCall,
     images: usize,
@@ -301,7 +300,7 @@ fn or_default(value: Value, default: impl Into<Value>) -> Value {
     }
 }
 
-/// The model is the host's choice; what the step names is ignored.
+/// The host chooses the model; the step's model is ignored.
 fn vectorize(mut call: HostCall) -> Answer {
     Box::pin(async move {
         let [text] = inputs(&mut call);
@@ -314,7 +313,7 @@ fn vectorize(mut call: HostCall) -> Answer {
             let text = format!("storeVectorize: at most {MAX_TEXTS} texts are embedded at once");
             return Err(AtomError::new(text));
         }
-        // The step pays for one of them.
+        // The step's price covers one text.
         let more = texts.len().saturating_sub(1) as i64;
         let price = Fuel::from_micro(VECTORIZE * more);
         call.locals.charge(price);
@@ -392,7 +391,7 @@ fn vision(mut call: HostCall) -> Answer {
 
 fn chat(mut call: HostCall) -> Answer {
     Box::pin(async move {
-        // A program of before `repair` has answers with tools as it always had them.
+        // Programs from before `repair` keep the old behaviour for answers with tools.
         let is_earlier = call.args.len() < CHAT_INPUTS;
         let [prompt, messages, tools, rest @ ..] = inputs::<CHAT_INPUTS>(&mut call);
         let missing = || AtomError::missing("Capability 'ai' missing");

@@ -1,8 +1,8 @@
-//! The store side of `cache` (language section 4.9, D26): the machine calls
-//! these two atoms around the body of the form.
+//! Storage of `cache` (language section 4.9, D26): the machine calls these two atoms around the
+//! body of the form.
 //!
-//! An entry is `{val, _exp}` under the key `cache:<key>`. The machine reports
-//! their errors as those of `cache`.
+//! An entry is `{val, _exp}` under the key `cache:<key>`. The machine reports errors of these atoms
+//! as errors of `cache`.
 
 use super::store::RunStore;
 use crate::def::{Adjust, Input, Kind, all_need, host, opt, req};
@@ -13,17 +13,17 @@ use a99_core::text::Text;
 use a99_core::value::Value;
 use a99_vm::atom::{AtomDef, AtomError, HostCall, HostReply};
 
-/// Reads an entry: input `key`, gives `{hit, val}`.
+/// Reads an entry: input `key`, returns `{hit, val}`.
 pub(crate) const GET: &str = "cache:get";
 
-/// Writes an entry: inputs `key`, `value`, `ttlMs`; gives `undefined`.
+/// Writes an entry: inputs `key`, `value`, `ttlMs`; returns `undefined`.
 pub(crate) const PUT: &str = "cache:put";
 
-/// How long an entry lives unless the program says otherwise: a day.
+/// Default time to live of an entry: a day.
 const DEFAULT_TTL_MS: f64 = 86_400_000.0;
 
-/// Free of charge and without a time limit, since `cache` has paid and
-/// containers have none (D22).
+/// Free and without a time limit, because `cache` has paid, and containers have no time limit
+/// (D22).
 pub(crate) fn atoms() -> Vec<AtomDef> {
     const KEY: Input = req("key", Kind::Any, "As of `cache`.");
     let get = host(GET, "Reads an entry of `cache`.", 0, &[KEY], get).effect(Effect::Read);
@@ -78,9 +78,8 @@ fn store(call: &HostCall) -> Result<RunStore, AtomError> {
     Err(AtomError::missing("Capability 'store' missing for caching"))
 }
 
-/// The value of a stored entry that may still be used: of an envelope until
-/// its time is over; anything else that is truthy was stored by the host and
-/// is the value itself; anything falsy is a miss.
+/// The usable value of a stored entry. An envelope yields its value until it expires. Other truthy
+/// values were stored by the host and are returned directly. A falsy value is a miss.
 fn live_value(found: Value, now_ms: f64) -> Option<Value> {
     if !truthy(&found) {
         return None;
@@ -97,8 +96,8 @@ fn live_value(found: Value, now_ms: f64) -> Option<Value> {
     }
 }
 
-/// `cache:` and the text of the key. The machine gives text or a number; other
-/// values are told apart by their JSON text.
+/// `cache:` and the text of the key. The machine passes text or a number; other values are
+/// distinguished by their JSON text.
 fn entry_key(key: &Value) -> Value {
     let mut out = b"cache:".to_vec();
     match key {

@@ -1,4 +1,4 @@
-//! `httpFetch`: the host's `Fetch`, and nothing without it (security N01).
+//! `httpFetch`: calls the host's `Fetch` and fails without it (security N01).
 
 use crate::def::{Adjust, Kind, host, opt, req};
 use crate::grants::{Answer, inputs, present, reply, required};
@@ -11,11 +11,11 @@ use a99_vm::atom::{AtomDef, AtomError, HostCall};
 /// Default time limit in milliseconds (D22).
 const TIMEOUT_MS: u64 = 30_000;
 
-/// How deep requests may cause requests, by the depth that hosts note in
+/// Maximum depth of requests that cause requests, by the depth that hosts record in
 /// `context.requestDepth`.
 const MAX_REQUEST_DEPTH: f64 = 10.0;
 
-/// The methods of RFC 9110 and RFC 5789 that fetches make.
+/// The supported methods of RFC 9110 and RFC 5789.
 const METHODS: &[&str] = &["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
 
 pub(crate) fn atom() -> AtomDef {
@@ -75,9 +75,9 @@ fn fetch(mut call: HostCall) -> Answer {
     })
 }
 
-/// Hosts that pass requests on note their depth in the context; it goes along
-/// as `X-Agent-Depth`, so that agents that call each other come to an end.
-/// Without such a note the headers are the program's, without that one.
+/// Adds `X-Agent-Depth`, so that agents that call each other terminate. Hosts that forward requests
+/// record the depth in the context. Without a recorded depth, the headers are the program's, minus
+/// `X-Agent-Depth`.
 fn with_depth(context: &Value, headers: Value) -> Result<Value, AtomError> {
     const DEPTH: &str = "X-Agent-Depth";
     let of_depth = |name: &Text| name.as_bytes().eq_ignore_ascii_case(DEPTH.as_bytes());
@@ -90,7 +90,7 @@ fn with_depth(context: &Value, headers: Value) -> Result<Value, AtomError> {
     let Some(depth) = context.get("requestDepth").and_then(Value::as_f64) else {
         return Ok(headers);
     };
-    // A depth that is no number in range is not one to go on from.
+    // A depth that is NaN or out of range is refused.
     if !(0.0..MAX_REQUEST_DEPTH).contains(&depth) {
         let text = format!("Agent request depth exceeded (max {MAX_REQUEST_DEPTH}).");
         return Err(AtomError::new(text));

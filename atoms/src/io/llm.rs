@@ -11,7 +11,7 @@ use a99_vm::atom::{AtomDef, AtomError, HostCall};
 /// Default time limit of model calls in milliseconds (D22).
 pub(crate) const TIMEOUT_MS: u64 = 120_000;
 
-/// Costs 1 (D28); hosts that pay for tokens override it.
+/// Costs 1 (D28). Hosts that pay for tokens override the price.
 pub(crate) fn atom() -> AtomDef {
     host(
         "llmPredict",

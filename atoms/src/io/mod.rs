@@ -1,5 +1,5 @@
-//! Atoms that call capabilities (language sections 2.6 to 2.8, and those of a
-//! computer), a file for each capability.
+//! Atoms that call capabilities (language sections 2.6 to 2.8, and those of the `shell` and
+//! `agent_turn` capabilities), grouped by capability.
 
 mod agent;
 pub(crate) mod battery;

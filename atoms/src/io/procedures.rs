@@ -1,6 +1,5 @@
-//! Stored programs (language section 2.7): `storeProcedure`,
-//! `releaseProcedure` and `clearExpiredProcedures`, over the table that the
-//! host grants.
+//! Stored programs (language section 2.7): `storeProcedure`, `releaseProcedure` and
+//! `clearExpiredProcedures`, over the table that the host grants.
 
 use crate::def::{Adjust, Kind, TENTH, all_need, host, opt, req, unlisted};
 use crate::grants::{Answer, failed, inputs, required, truthy};
@@ -11,14 +10,13 @@ use a99_core::value::Value;
 use a99_vm::atom::{AtomDef, AtomError, HostCall, HostReply};
 use std::sync::Arc;
 
-/// How long a program is kept unless its step says otherwise: an hour.
+/// Default time to live of a program: an hour.
 const DEFAULT_TTL_MS: f64 = 3_600_000.0;
 
-/// Longest JSON text of a program in UTF-16 units unless its step says
-/// otherwise.
+/// Default limit on a program's JSON text, in UTF-16 units.
 const DEFAULT_MAX_SIZE: f64 = 102_400.0;
 
-/// What a step can raise that to; the reference let it choose anything.
+/// Upper bound for that limit; the reference has none.
 const HARD_MAX_SIZE: f64 = 1_048_576.0;
 
 pub(crate) fn atoms() -> Vec<AtomDef> {
@@ -86,7 +84,7 @@ fn store(mut call: HostCall) -> Answer {
         let ttl = number_or(ttl, DEFAULT_TTL_MS, "ttl")?;
         let max_size = number_or(max_size, DEFAULT_MAX_SIZE, "maxSize")?.min(HARD_MAX_SIZE);
         let size = ast.to_json_string().encode_utf16().count();
-        // A limit that is not a number admits nothing.
+        // A limit of NaN admits no program.
         if max_size.is_nan() || size as f64 > max_size {
             return Err(AtomError::new(format!(
                 "AST too large: {size} bytes exceeds limit of {max_size} bytes."

@@ -1,4 +1,4 @@
-//! The price of searches among vectors, which all such atoms share.
+//! The common price of vector searches.
 
 use a99_core::costs::MICRO;
 use a99_core::fuel::cost_from_f64;
@@ -8,21 +8,20 @@ use a99_vm::convert::BoundaryLimits;
 use a99_vm::heap::Val;
 use a99_vm::native::{Cx, Fault};
 
-/// Documents that a search gives and is paid for unless the program says otherwise.
+/// Default number of documents that a search returns and charges for.
 const DEFAULT_K: f64 = 5.0;
 
-/// The static price: 5 for the call, 1 for each document.
+/// Static price: 5 for the call, 1 per document.
 pub(super) const SEARCH: i64 = 10 * MICRO;
 
-/// Gives an atom whose third input is `k` the price of a vector search.
+/// Sets the price of a vector search for an atom whose third input is `k`.
 pub(super) fn search_priced(mut def: AtomDef) -> AtomDef {
     def.sig.cost = BaseCost::Dynamic(SEARCH);
     def.dynamic_cost = Some(search_cost);
     def
 }
 
-/// `5 + (k ?? 5)` units of fuel, where `k` is a sane number; else the static
-/// price (F01, D17).
+/// `5 + (k ?? 5)` units of fuel if `k` is a valid number, otherwise the static price (F01, D17).
 fn search_cost(_: &mut Cx<'_>, args: &[Val], _: &BoundaryLimits) -> Result<f64, Fault> {
     let k = match args.get(2) {
         Some(Val::Num(k)) if cost_from_f64(*k).is_some() => *k,

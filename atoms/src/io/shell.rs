@@ -1,9 +1,9 @@
-//! A computer to work on: `shellExec`, `shellWriteFile`, `shellReadFile` over
-//! the host's `Shell`, and nothing without it (security N01).
+//! Commands and files of a computer: `shellExec`, `shellWriteFile`, `shellReadFile` call the host's
+//! `Shell` and fail without it (security N01).
 //!
-//! Programs pay for the time of their commands and for the bytes that go in and
-//! come out, in both cost models, since nothing else bounds them. A command
-//! never gets more time or output than the rest of the fuel pays for.
+//! Programs pay for the time of commands and for the bytes that go in and come out, in both cost
+//! models, because fuel is the only bound on them. A command never gets more time or output than
+//! the remaining fuel pays for.
 
 use crate::base64;
 use crate::def::{Adjust, Input, Kind, all_need, host, opt, req};
@@ -22,21 +22,21 @@ use a99_vm::atom::{AtomDef, AtomError, HostCall, HostReply, TimeCharge};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Milliseconds that a command may run unless the program says otherwise.
+/// Default time limit of a command in milliseconds.
 const COMMAND_MS: f64 = 30_000.0;
 
-/// The most milliseconds that a program can ask for: a day. The limits of the
-/// run hold besides.
+/// Longest time limit that a program can request, in milliseconds: a day. The limits of the run
+/// apply as well.
 const MAX_COMMAND_MS: f64 = 86_400_000.0;
 
 /// Default time limit for copying a file, in milliseconds (D22).
 const FILE_MS: u64 = 30_000;
 
-/// The largest file that a program can ask for: far more than may cross into it
-/// by default (4 MiB, D21), and little for the host.
+/// Largest file that a program can request: far above the default limit on values that cross into
+/// the program (4 MiB, D21), and small for the host.
 const MAX_FILE_BYTES: usize = 16 << 20;
 
-/// The price of a call in micro-units.
+/// Price of a call in micro-units.
 const CALL: i64 = 5 * MICRO;
 
 pub(crate) fn atoms() -> Vec<AtomDef> {
@@ -169,7 +169,7 @@ fn exec(mut call: HostCall) -> Answer {
                 Ok(HostReply::from(output_value(&output, encoding)))
             }
             Err(error) => {
-                // Who ran out of what the fuel pays for has paid it.
+                // A command that used up its time limit pays for all of it.
                 let timed_out = error.kind == ShellErrorKind::TimedOut;
                 let least = if timed_out { limit } else { Duration::ZERO };
                 clock.settle(error.elapsed.max(least));
@@ -194,7 +194,7 @@ fn write_file(mut call: HostCall) -> Answer {
         Bill::new(&call).pay_bytes(path.len() + count)?;
         let written = shell.write_file(path, bytes, mode).await;
         written.map_err(failed)?;
-        // Far below 2^53: it was in memory.
+        // Far below 2^53, because the bytes were in memory.
         Ok(HostReply::from(Value::from(count as f64)))
     })
 }
@@ -224,7 +224,7 @@ fn read_file(mut call: HostCall) -> Answer {
     })
 }
 
-/// What a call takes from the fuel that the run had when it began.
+/// Charges of a call against the fuel that the run had at its start.
 struct Bill<'c> {
     call: &'c HostCall,
     left: i64,
@@ -236,8 +236,8 @@ impl Bill<'_> {
         Bill { call, left }
     }
 
-    /// Charges bytes before they go anywhere. The error ends the call; the run
-    /// ends by its fuel as soon as it hears of it.
+    /// Charges bytes before they are transferred. The error ends the call; the run ends with its
+    /// fuel as soon as it notices.
     fn pay_bytes(&mut self, bytes: usize) -> Result<(), AtomError> {
         let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
         let price = bytes.saturating_mul(COMMAND_BYTE);
@@ -249,20 +249,20 @@ impl Bill<'_> {
         }
     }
 
-    /// The time that the rest pays for.
+    /// The time that the remaining fuel pays for.
     fn time_left(&self) -> Duration {
         const NANOS_PER_MICRO_UNIT: u64 = (1_000 * MICRO / COMMAND_SECOND).unsigned_abs();
         let left = self.left.max(0).unsigned_abs();
         Duration::from_nanos(left.saturating_mul(NANOS_PER_MICRO_UNIT))
     }
 
-    /// The bytes that the rest pays for.
+    /// The bytes that the remaining fuel pays for.
     fn bytes_left(&self) -> usize {
         usize::try_from(self.left.max(0) / COMMAND_BYTE).unwrap_or(usize::MAX)
     }
 }
 
-/// How bytes are written as text.
+/// Encoding of bytes as text.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum Encoding {
     Utf8,
@@ -279,7 +279,7 @@ impl Encoding {
         }
     }
 
-    /// What is no UTF-8 becomes U+FFFD.
+    /// Encodes bytes as text; ill-formed UTF-8 becomes U+FFFD.
     fn encode(self, bytes: &[u8]) -> Value {
         match self {
             Encoding::Utf8 => Value::from(String::from_utf8_lossy(bytes).into_owned()),
@@ -302,7 +302,7 @@ fn wrong(call: &HostCall, input: &str, expected: &str) -> AtomError {
     AtomError::new(format!("{}: `{input}` must be {expected}", call.op))
 }
 
-/// The program sees the text as given, and a code that it can tell apart.
+/// Converts a shell error: the program sees its text unchanged, and a distinguishing code.
 fn failed(error: ShellError) -> AtomError {
     let code = match error.kind {
         ShellErrorKind::TimedOut => ErrorCode::AtomTimeout,
@@ -312,7 +312,7 @@ fn failed(error: ShellError) -> AtomError {
     AtomError::coded(code, error.message)
 }
 
-/// A text for the computer, which knows no lone surrogates (D36).
+/// Converts a text for the computer, which has no lone surrogates (D36).
 fn lossy(text: &Text) -> String {
     text.to_string_lossy().into_owned()
 }
@@ -375,7 +375,7 @@ fn file_limit(call: &HostCall, value: &Value) -> Result<usize, AtomError> {
     }
 }
 
-/// Octal digits, as `chmod` takes them: a number would be read as decimal.
+/// Parses octal digits as `chmod` does. A number would be read as decimal.
 fn mode_of(call: &HostCall, value: &Value) -> Result<u32, AtomError> {
     if value.is_nullish() {
         return Ok(DEFAULT_MODE);
@@ -396,8 +396,7 @@ fn request_bytes(request: &ShellRequest) -> usize {
     command + env + cwd + request.stdin.len()
 }
 
-/// `{stdout, stderr, exitCode}`; `signal` and `sessionReset` only where there
-/// is something to tell.
+/// `{stdout, stderr, exitCode}`, with `signal` and `sessionReset` only where they apply.
 fn output_value(output: &ShellOutput, encoding: Encoding) -> Value {
     let mut map = Map::new();
     map.insert("stdout", encoding.encode(&output.stdout));
@@ -459,7 +458,7 @@ mod tests {
             r#"{"stdout":"","stderr":"","exitCode":3,"sessionReset":true}"#
         );
         let limits: Vec<_> = shell.requests().iter().map(|r| r.timeout).collect();
-        // The rest of the fuel, one unit, pays for a tenth of a second.
+        // The remaining fuel of one unit pays for a tenth of a second.
         assert!(limits.iter().all(|t| *t < Some(Duration::from_millis(100))));
     }
 

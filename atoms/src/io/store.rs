@@ -1,7 +1,6 @@
-//! The store atoms: `storeGet`, `storeSet`, `storeDelete`, `storeList`,
-//! `storeCompareAndSet`, `storeQuery`, `storeVectorSearch` and `storeQueryWhere`; and
-//! the store that a run owns when its host grants
-//! none (D40).
+//! The store atoms: `storeGet`, `storeSet`, `storeDelete`, `storeList`, `storeCompareAndSet`,
+//! `storeQuery`, `storeVectorSearch` and `storeQueryWhere`; and the private store of a run without
+//! a granted one (D40).
 
 use super::search::{SEARCH, search_priced};
 use crate::def::{Adjust, Input, Kind, all_need, host, opt, req};
@@ -15,10 +14,10 @@ use a99_vm::atom::{AtomDef, AtomError, HostCall, HostReply, Locals, RunState};
 use std::any::Any;
 use std::sync::Arc;
 
-/// The price of a store call in micro-units.
+/// Price of a store call in micro-units.
 const CALL: i64 = 5 * MICRO;
 
-/// How long what a step sets is kept.
+/// Time to live of a value that a step sets.
 const TTL: Input = opt(
     "ttlMs",
     Kind::Number,
@@ -26,7 +25,7 @@ const TTL: Input = opt(
 )
 .whole(0.0, f64::INFINITY);
 
-/// What a run is told once when it uses a store that its host did not grant.
+/// Warning that a run gets once if it uses a store that its host did not grant.
 pub(crate) const DEFAULT_STORE_WARNING: &str =
     "No store was granted: using an in-memory store that ends with this run";
 
@@ -183,13 +182,13 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
     all_need(Capability::Store, all)
 }
 
-/// The store of a run: the host's, or its own.
+/// The store of a run: granted by the host, or private.
 pub(crate) enum RunStore {
     Granted(Arc<dyn Store>),
     Own(Arc<MemoryStore>),
 }
 
-/// The store that a run owns.
+/// The private store of a run.
 struct OwnStore(Arc<MemoryStore>);
 
 impl RunState for OwnStore {
@@ -206,7 +205,7 @@ impl RunState for OwnStore {
     }
 }
 
-/// The store of a run that was suspended; nothing if the value is not of a store.
+/// Restores the store of a suspended run; `None` if the value is not a saved store.
 #[must_use]
 pub fn restore_store(saved: &Value) -> Option<Arc<dyn RunState>> {
     let store = MemoryStore::restored(saved)?;
@@ -222,7 +221,7 @@ impl RunStore {
             call.locals.warn(DEFAULT_STORE_WARNING);
             Arc::new(OwnStore(Arc::new(MemoryStore::new())))
         });
-        // Only this crate puts a store there.
+        // Only this crate stores a value there.
         own.downcast::<OwnStore>()
             .map(|own| RunStore::Own(own.0.clone()))
             .map_err(|_| AtomError::missing("Capability 'store' missing"))
@@ -247,7 +246,7 @@ impl RunStore {
         .map_err(failed)
     }
 
-    /// Sets a key, for good or until a time.
+    /// Sets a key, permanently or until it expires.
     pub(crate) async fn set(
         &self,
         call: &HostCall,
@@ -282,12 +281,12 @@ impl RunStore {
     }
 }
 
-/// The growth of a run's own store counts against its heap ceiling (D20).
+/// Counts the growth of a run's private store against its heap ceiling (D20).
 fn grown(call: &HostCall, store: &MemoryStore) {
     call.locals.add_bytes(store.take_growth());
 }
 
-/// The granted store, if it offers a method.
+/// The granted store, if it supports a method.
 pub(crate) fn offering(call: &HostCall, method: StoreMethod) -> Option<Arc<dyn Store>> {
     granted(call, |c| &c.store).filter(|store| store.supports(method))
 }
@@ -316,7 +315,7 @@ fn set(mut call: HostCall) -> Answer {
     })
 }
 
-/// The time at which something is gone that is kept for `ttlMs`.
+/// Expiry time of a value with a time to live of `ttlMs`.
 fn expiry(op: &str, ttl: &Value, now_ms: f64) -> Result<Option<f64>, AtomError> {
     match ttl {
         Value::Undefined | Value::Null => Ok(None),
@@ -370,7 +369,7 @@ fn compare_and_set(mut call: HostCall) -> Answer {
     })
 }
 
-/// The granted store, if it offers a method; a run without any is told so, as by
+/// The granted store, if it supports a method. A run without a store gets the warning of
 /// [`RunStore::of`].
 fn offering_or_told(
     call: &HostCall,
@@ -382,7 +381,8 @@ fn offering_or_told(
     }
 }
 
-/// Charges a run for what a store or an agent's tables look at, whichever way the call ends.
+/// Charges a run for the data that a store or an agent's tables scan; the drop charges for every
+/// outcome of the call.
 pub(super) struct LookedCharge {
     locals: Arc<Locals>,
     pub(super) scanned: Arc<ScanMeter>,
@@ -406,7 +406,7 @@ impl Drop for LookedCharge {
     }
 }
 
-/// A store without queries has no rows; a store's own `null` is given as is.
+/// A store without queries returns no rows. A `null` from the store is passed through.
 fn query(mut call: HostCall) -> Answer {
     Box::pin(async move {
         let [query] = inputs(&mut call);
@@ -434,7 +434,7 @@ fn vector_search(mut call: HostCall) -> Answer {
     })
 }
 
-/// Never degrades to an unfiltered read: no verified predicate, no rows.
+/// Never falls back to an unfiltered read: without a verified predicate it returns no rows.
 fn query_where(mut call: HostCall) -> Answer {
     Box::pin(async move {
         let [predicate, collection, limit] = inputs(&mut call);

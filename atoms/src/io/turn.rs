@@ -1,7 +1,7 @@
-//! The turn of an agent that lives: its state, settings and identity, what it sends, its
-//! timers and tables, over the host's `AgentTurn`, and nothing without it (security N01).
+//! The turn of a long-lived agent: its state, settings and identity, messages, timers and tables.
+//! The atoms call the host's `AgentTurn` and fail without it (security N01).
 //!
-//! The atoms pass on what programs give; the capability checks it. What they do is part of
+//! The atoms pass on the program's inputs; the capability checks them. Their effects are part of
 //! the turn and of no journal (D91).
 
 use super::store::LookedCharge;
@@ -14,7 +14,7 @@ use a99_core::value::Value;
 use a99_vm::atom::{AtomDef, AtomError, HostCall, HostReply};
 use std::sync::Arc;
 
-/// The price of what goes into the turn's commit or to the agent's tables.
+/// Price of a write to the turn's commit or a call to the agent's tables.
 const CALL: i64 = 5 * MICRO;
 
 const ID: Input = req("id", Kind::Text, "Identity of the message.");

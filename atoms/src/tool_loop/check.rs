@@ -1,4 +1,4 @@
-//! What a model asks for, held to the tools that there are.
+//! Checks the tool calls that a model requests against the available tools.
 
 use super::rounds::{MAX_TOOL_CALLS, State};
 use super::{member, object, text};
@@ -10,17 +10,17 @@ use a99_vm::heap::{Ref, Str, Val};
 use a99_vm::native::{Cx, Fault};
 use a99_vm::schema::mismatch;
 
-/// Names that an answer to the model lists.
+/// Most names listed in an answer to the model.
 const SHOWN_NAMES: usize = 32;
 
-/// The longest name that a tool may have.
+/// Longest name of a tool.
 const MAX_NAME: usize = 64;
 
 fn shown(cx: &Cx<'_>, text: Str) -> String {
     excerpt(&wtf8_to_string_lossy(cx.bytes(text)))
 }
 
-/// What kind of value this is, for the model.
+/// Name of the value's kind, for the model.
 fn kind(val: Val) -> &'static str {
     match val {
         Val::Null => "null",
@@ -33,8 +33,8 @@ fn kind(val: Val) -> &'static str {
     }
 }
 
-/// The calls that the model asks for: `{id, name, input}` with the number of the `tool`, or
-/// the `error` that is its answer.
+/// The calls that the model requests: `{id, name, input}` with the number of the `tool`, or the
+/// `error` that answers the call.
 pub(super) fn checked(cx: &mut Cx<'_>, asked: Ref, tools: Val) -> Result<Ref, Fault> {
     let n = cx.heap.len(asked).min(MAX_TOOL_CALLS);
     cx.charge(WRITTEN, Sizes::default().out_elements(n))?;
@@ -55,7 +55,7 @@ pub(super) fn checked(cx: &mut Cx<'_>, asked: Ref, tools: Val) -> Result<Ref, Fa
     Ok(calls)
 }
 
-/// The number of the tool that takes this input, or what the model is told.
+/// The number of the tool that accepts this input, or the error text for the model.
 fn tool_for(
     cx: &mut Cx<'_>,
     name: Val,
@@ -93,7 +93,7 @@ fn tool_for(
     }))
 }
 
-/// Names in a row, the first of them.
+/// Joins the first names to a list.
 fn listed(names: Vec<String>) -> String {
     let more = names.len().saturating_sub(SHOWN_NAMES);
     let mut shown = names;
@@ -108,7 +108,7 @@ fn listed(names: Vec<String>) -> String {
     }
 }
 
-/// Why an input does not fit the schema of its tool.
+/// The reason why an input does not match the schema of its tool.
 fn fits(cx: &mut Cx<'_>, input: Val, schema: Val) -> Result<Option<String>, Fault> {
     let members = match input {
         Val::Obj(r) => r,
@@ -158,7 +158,7 @@ fn fits(cx: &mut Cx<'_>, input: Val, schema: Val) -> Result<Option<String>, Faul
     )))
 }
 
-/// What stands at a place in an input.
+/// The value at a place in an input.
 fn found_at(cx: &Cx<'_>, input: Val, place: &str) -> Val {
     let mut at = input;
     for step in pointer::parse(place) {

@@ -1,4 +1,5 @@
-//! The atoms between the rounds of `llmToolLoop`, on a state that is in no variable.
+//! The internal atoms between the rounds of `llmToolLoop`, on a state outside the program's
+//! variables.
 
 use super::check::checked;
 use super::{list_of, longer, member, number, object, text};
@@ -11,22 +12,22 @@ use a99_vm::json::{self, Replacer};
 use a99_vm::native::{Cx, Fault};
 use a99_vm::schema::mismatch;
 
-/// Rounds of a loop, at most.
+/// Most rounds of a loop.
 const MAX_ROUNDS: f64 = 64.0;
 
-/// Rounds unless the program says otherwise.
+/// Default number of rounds.
 const DEFAULT_ROUNDS: f64 = 8.0;
 
-/// Calls under way at once unless the program says otherwise.
+/// Default number of concurrent calls.
 const DEFAULT_LIMIT: f64 = 8.0;
 
-/// Tools that are called in a round; the model is told how many are not.
+/// Most tool calls of a round. The model gets the number of skipped calls.
 pub(super) const MAX_TOOL_CALLS: usize = 64;
 
-/// Bytes of what a tool gave that the model is shown.
+/// Most bytes of a tool's result that the model sees.
 const MAX_TOOL_TEXT: usize = 64 << 10;
 
-/// A whole number in a range, or what stands for a missing one.
+/// A whole number in a range, or the default.
 fn whole(val: Val, name: &str, default: f64, most: f64) -> Result<Val, Fault> {
     match val {
         Val::Undefined | Val::Null => Ok(Val::Num(default)),
@@ -37,7 +38,7 @@ fn whole(val: Val, name: &str, default: f64, most: f64) -> Result<Val, Fault> {
     }
 }
 
-/// The bounds of a loop and its state: `{limit, maxRounds, tokens, state}`.
+/// The limits of a loop and its initial state: `{limit, maxRounds, tokens, state}`.
 pub(super) fn begin(cx: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault> {
     let limit = whole(args[2], "limit", DEFAULT_LIMIT, MAX_CALLS_UNDER_WAY)?;
     let rounds = whole(args[3], "maxRounds", DEFAULT_ROUNDS, MAX_ROUNDS)?;
@@ -91,7 +92,7 @@ pub(super) fn begin(cx: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<
     object(cx, &plan)
 }
 
-/// What is known of a loop between its rounds.
+/// State of a loop between its rounds.
 #[derive(Copy, Clone)]
 pub(super) struct State {
     text: Val,
@@ -100,7 +101,7 @@ pub(super) struct State {
     messages: Val,
     usage: Val,
     calls: Val,
-    /// What the model is told after the calls of a round, if there is something.
+    /// Note to the model after the calls of a round, if there is one.
     note: Val,
 }
 
@@ -130,7 +131,7 @@ impl State {
         object(cx, &members)
     }
 
-    /// A list of the state; of code that was not compiled here it may be none.
+    /// A list of the state. In code from another compiler it may be a different value.
     pub(super) fn list(cx: &mut Cx<'_>, val: Val) -> Result<Ref, Fault> {
         match val {
             Val::Arr(r) => Ok(r),
@@ -139,7 +140,7 @@ impl State {
     }
 }
 
-/// The state after an answer, and its calls: `{state, calls}`; without calls the loop ends.
+/// The state after an answer, and its calls: `{state, calls}`. Without calls the loop ends.
 pub(super) fn read(cx: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault> {
     let mut state = State::of(cx, args[0]);
     let answer = args[1];
@@ -192,7 +193,7 @@ pub(super) fn read(cx: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<V
     object(cx, &[("state", state), ("calls", calls)])
 }
 
-/// A message of the model with as many calls as a round has.
+/// A message of the model with its calls cut to the limit of a round.
 fn with_fewer_calls(cx: &mut Cx<'_>, message: Val) -> Result<Val, Fault> {
     let (Val::Obj(r), Some(calls)) = (message, list_of(member(cx, message, "tool_calls"))) else {
         return Ok(message);
@@ -212,7 +213,7 @@ fn with_fewer_calls(cx: &mut Cx<'_>, message: Val) -> Result<Val, Fault> {
     Ok(Val::Obj(cx.object(&keys, &vals)?))
 }
 
-/// The state after the tools of a round: `{state, round, over}`.
+/// The state after the tool calls of a round: `{state, round, over}`.
 pub(super) fn answer(cx: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault> {
     let mut state = State::of(cx, args[0]);
     let plan = args[1];
@@ -283,7 +284,7 @@ pub(super) fn answer(cx: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result
     object(cx, &[("state", state), ("round", round), ("over", over)])
 }
 
-/// What a tool gave as text: a text itself, anything else as JSON. What has none, such as
+/// A tool's result as text: a text itself, other values as JSON. A value without JSON text, such as
 /// a cycle, is an error of the tool.
 fn content(cx: &mut Cx<'_>, value: Val) -> Result<Result<Val, Val>, Fault> {
     if let Val::Str(_) = value {
@@ -299,7 +300,7 @@ fn content(cx: &mut Cx<'_>, value: Val) -> Result<Result<Val, Val>, Fault> {
     }
 }
 
-/// As much of a tool's text as the model is shown.
+/// Cuts a tool's text to the part that the model sees.
 fn shortened(cx: &mut Cx<'_>, content: Val) -> Result<Val, Fault> {
     let Val::Str(whole) = content else {
         return Ok(Val::Str(Str::EMPTY));
@@ -346,7 +347,7 @@ pub(super) fn end(cx: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<Va
     object(cx, &members)
 }
 
-/// The schema of the answer where it is to be JSON; `undefined` for any JSON.
+/// The schema of a requested JSON answer; `undefined` for any JSON.
 fn wanted(cx: &Cx<'_>, format: Val) -> Option<Val> {
     if !matches!(format, Val::Obj(_)) {
         return None;
@@ -367,7 +368,7 @@ fn wanted(cx: &Cx<'_>, format: Val) -> Option<Val> {
     }
 }
 
-/// The answer that a text is, or why it is none.
+/// Parses an answer from text, or returns the reason why it is invalid.
 fn value(cx: &mut Cx<'_>, text: Val, schema: Val) -> Result<Result<Val, String>, Fault> {
     let Val::Str(written) = text else {
         return Ok(Err("the answer is no JSON".to_owned()));

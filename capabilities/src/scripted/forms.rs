@@ -1,4 +1,4 @@
-//! Forms of replies: what a script says that nothing would read.
+//! Validation of scripts: reports content that the mocks would never read.
 
 use super::replies::{FAILS, REPLIES};
 use crate::MemoryTurn;
@@ -6,10 +6,10 @@ use crate::script::unknown_member;
 use a99_core::diag::suggest;
 use a99_core::value::{Map, Value};
 
-/// The members of what a scripted command gives.
+/// The members of a scripted command's output.
 const OUTPUT: [&str; 6] = ["stdout", "stderr", "exitCode", "elapsedMs", "files", FAILS];
 
-/// Checks replies by key, each of which may be a list of replies in turn.
+/// Checks replies by key; each may be a list of successive replies.
 pub(super) fn keyed(member: &str, table: &Map) -> Result<(), String> {
     for (key, reply) in table.iter() {
         let about = |what: String| format!("`{member}` for `{key}`: {what}");
@@ -29,7 +29,7 @@ pub(super) fn keyed(member: &str, table: &Map) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks replies in order, which already are given in turn.
+/// Checks replies of an ordered list.
 pub(super) fn ordered(member: &str, list: &[Value]) -> Result<(), String> {
     for (at, reply) in list.iter().enumerate() {
         let about = |what: String| format!("`{member}`, reply {}: {what}", at + 1);
@@ -43,7 +43,7 @@ pub(super) fn ordered(member: &str, list: &[Value]) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks one reply: a misspelt `$fails` would be given as data.
+/// Checks one reply. A misspelt `$fails` would otherwise be returned as data.
 fn single(reply: &Value) -> Result<(), String> {
     let Some(members) = reply.as_object() else {
         return Ok(());
@@ -51,7 +51,7 @@ fn single(reply: &Value) -> Result<(), String> {
     let Some(fails) = members.get(FAILS) else {
         let near = members.keys().find_map(|key| {
             let key = key.to_string_lossy();
-            // Data may have members with a dollar, such as `$ref`.
+            // Data may have members with a dollar sign, such as `$ref`.
             let near = match &*key {
                 "$reply" | "$responses" | "$sequence" | "$turns" | "$answers" => REPLIES.to_owned(),
                 "$error" | "$throws" | "$throw" | "$failure" => FAILS.to_owned(),
@@ -68,7 +68,7 @@ fn single(reply: &Value) -> Result<(), String> {
     }
 }
 
-/// Checks a document of a collection.
+/// Checks a document of a vector collection.
 pub(super) fn document(document: &Value) -> Result<(), String> {
     let embedding = document.get("embedding").and_then(Value::as_array);
     let fits = |list: &[Value]| !list.is_empty() && list.iter().all(|n| n.as_f64().is_some());
@@ -84,7 +84,7 @@ pub(super) fn document(document: &Value) -> Result<(), String> {
     })
 }
 
-/// Checks what a command gives.
+/// Checks the output of a command.
 pub(super) fn output(reply: &Value) -> Result<(), String> {
     let Some(members) = reply.as_object() else {
         return Err("expected an object, such as `{\"stdout\": \"...\"}`".to_owned());
@@ -111,10 +111,10 @@ pub(super) fn output(reply: &Value) -> Result<(), String> {
     }
 }
 
-/// What a scripted turn has.
+/// The members of a scripted turn.
 const TURN: [&str; 4] = ["state", "settings", "identity", "storage"];
 
-/// The turn of a script.
+/// Creates the turn of a script.
 pub(super) fn turn(table: &Map) -> Result<MemoryTurn, String> {
     let mut turn = MemoryTurn::new();
     for (name, value) in table.iter() {

@@ -1,7 +1,7 @@
-//! Script of what capabilities answer: one JSON object in place of networks,
-//! models and other agents. `a99 run --script FILE` reads such a file.
+//! Scripted mock capabilities: one JSON object replaces networks, models and other agents.
+//! `a99 run --script FILE` reads such a file.
 //!
-//! | member | what it is |
+//! | member | content |
 //! |---|---|
 //! | `fetch` | replies by URL |
 //! | `llm`, `llmBattery` | a list of replies, in order |
@@ -12,13 +12,12 @@
 //! | `shell` | by command: `{"stdout": TEXT, "stderr": TEXT, "exitCode": 0 to 255, "elapsedMs": MS, "files": {PATH: TEXT}}`, each of them optional |
 //! | `store` | keys with values |
 //! | `vectors` | collections: lists of `{"embedding": [...], ...}` |
-//! | `embed` | how many numbers an embedding has, at most 65,536 |
+//! | `embed` | the dimension of an embedding, at most 65,536 |
 //! | `clock` | the time, in milliseconds since 1970 |
-//! | `seed` | of the randomness |
+//! | `seed` | the seed of the randomness |
 //!
-//! A reply is any value; `{"$fails": TEXT}` fails; `{"$replies": [REPLY, ...]}`
-//! answers in turn and repeats its last reply, which is how a service that
-//! fails twice and then recovers is written down.
+//! A reply is any value. `{"$fails": TEXT}` fails. `{"$replies": [REPLY, ...]}` gives successive
+//! replies and repeats the last one; it can describe a service that fails twice and then recovers.
 
 mod forms;
 mod replies;
@@ -34,19 +33,19 @@ use replies::{ByKey, InOrder, shell};
 use std::fmt;
 use std::sync::Arc;
 
-/// Numbers in an embedding at most: what large embedding models give.
+/// Maximum dimension of an embedding, which covers large embedding models.
 const MAX_DIMENSION: f64 = 65_536.0;
 
-/// Seconds since 1970 that are about now; as milliseconds they are in its first weeks.
+/// Plausible current times in seconds since 1970. As milliseconds they are in January 1970.
 const SECONDS: std::ops::Range<f64> = 1.5e9..2.5e9;
 
-/// What a script says; nothing by default.
+/// A parsed script; empty by default.
 #[derive(Clone, Debug, Default)]
 pub struct Script {
     members: Map,
 }
 
-/// What is wrong with a script.
+/// The error of an invalid script.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScriptError(String);
 
@@ -68,10 +67,10 @@ impl Script {
     /// The members that a script may have.
     pub const MEMBERS: &'static [&'static str] = Capability::MEMBERS;
 
-    /// A script.
+    /// Creates a script from its JSON value.
     ///
     /// # Errors
-    /// If it is no object, or has a member that no script has.
+    /// The value is not an object, or has an unknown member.
     pub fn new(script: Value) -> Result<Script, ScriptError> {
         let Value::Object(members) = script else {
             return Err(ScriptError("expected a JSON object".to_owned()));
@@ -85,10 +84,10 @@ impl Script {
         Ok(Script { members })
     }
 
-    /// The time that it stops at, for an engine.
+    /// The fixed clock for an engine.
     ///
     /// # Errors
-    /// If `clock` is no whole number of at least 0.
+    /// `clock` is not a whole number of at least 0.
     pub fn clock(&self) -> Result<Option<FixedClock>, ScriptError> {
         let clock = self.number("clock", f64::MAX)?;
         if let Some(seconds) = clock.filter(|n| SECONDS.contains(n)) {
@@ -101,29 +100,29 @@ impl Script {
         Ok(clock.map(FixedClock::new))
     }
 
-    /// The randomness that it fixes, for an engine.
+    /// The seeded randomness for an engine.
     ///
     /// # Errors
-    /// If `seed` is no whole number of at least 0.
+    /// `seed` is not a whole number of at least 0.
     pub fn random(&self) -> Result<Option<SeededRandom>, ScriptError> {
-        // Any seed will do; the cast saturates.
+        // Every seed is valid; the cast saturates.
         let seed = self.number("seed", f64::MAX)?;
         Ok(seed.map(|seed| SeededRandom::new(seed as u64)))
     }
 
-    /// The capabilities that answer as the script says.
+    /// The capabilities that the script mocks.
     ///
     /// # Errors
-    /// If a member is not of its form.
+    /// A member is malformed.
     pub async fn granted(&self) -> Result<Capabilities, ScriptError> {
         self.granted_at(None).await
     }
 
-    /// The capabilities that answer as the script says, at this time in place of its own:
-    /// what the store keeps for a time is gone by the clock that the engine has.
+    /// The capabilities that the script mocks, with the engine's clock in place of the script's.
+    /// Values in the store expire by this clock.
     ///
     /// # Errors
-    /// If a member is not of its form.
+    /// A member is malformed.
     pub async fn granted_at(&self, clock: Option<FixedClock>) -> Result<Capabilities, ScriptError> {
         let mut set = Capabilities::none();
         for member in ["fetch", "agents", "xml", "transpile"] {
@@ -271,7 +270,7 @@ mod tests {
         "turn": {"state": {"n": 1}},        "xml": {}, "transpile": {}, "shell": {"ls": {}}, "store": {"k": [1]}, "embed": 8,
         "vectors": {"docs": [{"embedding": [1, 0], "id": 1}]}, "clock": 0, "seed": 7}"#;
 
-    /// Capabilities that no member grants, and why.
+    /// Capabilities without a script member, and the reasons.
     const LEFT_OUT: &[(&str, &str)] = &[
         ("dom", "belongs to a browser"),
         ("local_storage", "belongs to a browser"),

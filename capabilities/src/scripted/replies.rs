@@ -1,5 +1,5 @@
-//! Replies of a script: by key, by command, or in order. Any reply may fail, and
-//! a key may answer differently each time.
+//! Scripted replies: by key, by command, or in order. Any reply may fail, and a key may have
+//! successive replies.
 
 use crate::script::lock;
 use crate::{
@@ -11,19 +11,19 @@ use a99_core::value::{Map, Value};
 use std::sync::Mutex;
 use std::time::Duration;
 
-/// The member that makes a reply a failure with this text.
+/// The member that turns a reply into a failure with this text.
 pub(super) const FAILS: &str = "$fails";
 
-/// The member that makes a reply a list of replies, given in turn.
+/// The member that holds a list of successive replies.
 pub(super) const REPLIES: &str = "$replies";
 
-/// Keys that one is compared with that is not there.
+/// Most keys that an unknown key is compared with.
 const MOST_NEAR: usize = 100;
 
-/// What a capability answers: a value, or the text it fails with.
+/// Answer of a capability: a value, or the text of its failure.
 type Answer = Result<Value, CapabilityError>;
 
-/// Replies in turn.
+/// Successive replies.
 #[derive(Debug)]
 struct Turns {
     replies: Vec<Value>,
@@ -38,7 +38,7 @@ impl Turns {
         }
     }
 
-    /// The next reply, counted from the start of the run.
+    /// The next reply and its index, counted from the start of the run.
     fn take(&self) -> (usize, Option<&Value>) {
         let mut next = lock(&self.next);
         let at = *next;
@@ -47,7 +47,7 @@ impl Turns {
     }
 }
 
-/// A reply as an answer.
+/// Converts a reply to an answer.
 fn answer(reply: &Value) -> Answer {
     match reply.get(FAILS) {
         Some(Value::String(text)) => Err(CapabilityError::new(text.clone())),
@@ -68,8 +68,7 @@ pub(super) struct ByKey {
 }
 
 impl ByKey {
-    /// Knows the keys of a script's object; other keys fail with the text
-    /// `unknown`.
+    /// Takes the keys of a script's object. Other keys fail with the text `unknown`.
     pub(super) fn new(table: &Map, unknown: &'static str) -> ByKey {
         let entries = table.iter().map(|(key, reply)| {
             let turns = reply.get(REPLIES).and_then(Value::as_array);
@@ -148,7 +147,7 @@ impl AgentRunner for ByKey {
 pub(super) struct InOrder(Turns);
 
 impl InOrder {
-    /// Gives these replies.
+    /// Takes the replies in order.
     pub(super) fn new(replies: &[Value]) -> InOrder {
         InOrder(Turns::new(replies.to_vec()))
     }
@@ -176,8 +175,8 @@ impl LlmBattery for InOrder {
     }
 }
 
-/// A computer in memory with a script's commands. A command stands for the
-/// script of that text and for the program with these words.
+/// Creates an in-memory computer with a script's commands. A command matches the script of that
+/// text and the program with these words.
 pub(super) fn shell(table: &Map) -> Result<MemoryShell, String> {
     let mut shell = MemoryShell::new();
     for (command, reply) in table.iter() {
@@ -208,7 +207,7 @@ pub(super) fn shell(table: &Map) -> Result<MemoryShell, String> {
 /// Files by path.
 type Files = Vec<(String, Vec<u8>)>;
 
-/// What a scripted command gives and writes.
+/// Output and files of a scripted command.
 fn command_output(reply: &Value) -> Result<(ShellOutput, Files), String> {
     let bytes = |value: &Value| value.as_str().map(|text| text.as_bytes().to_vec());
     let stream = |name: &str| match reply.get(name) {
@@ -229,7 +228,7 @@ fn command_output(reply: &Value) -> Result<(ShellOutput, Files), String> {
     let output = ShellOutput {
         stdout: stream("stdout")?,
         stderr: stream("stderr")?,
-        // In range; a fraction is dropped.
+        // In range; the cast drops a fraction.
         exit_code: number("exitCode", 255.0)? as u8,
         elapsed: Duration::from_secs_f64(number("elapsedMs", MAX_ELAPSED_MS)? / 1_000.0),
         ..ShellOutput::default()
@@ -237,7 +236,7 @@ fn command_output(reply: &Value) -> Result<(ShellOutput, Files), String> {
     Ok((output, files))
 }
 
-/// The longest time that a scripted command claims to take: a day.
+/// Longest time that a scripted command may claim: a day.
 const MAX_ELAPSED_MS: f64 = 86_400_000.0;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! From bytes to a program that nobody has verified.
+//! Decodes the bytes of a file into an unverified program.
 
 use super::encode::content_hash;
 use super::error::{ArtifactError, codes};
@@ -9,10 +9,10 @@ use super::{
 };
 use crate::program::Program;
 
-/// What a file may be.
+/// Limits on a file that is decoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DecodeOptions {
-    /// Its largest size in bytes.
+    /// The largest accepted file size in bytes.
     pub max_bytes: usize,
 }
 
@@ -25,18 +25,18 @@ impl Default for DecodeOptions {
     }
 }
 
-/// What the beginning of a file says, checked.
+/// A checked header and table of sections.
 #[derive(Clone, Debug)]
 pub struct Header<'a> {
     /// [`super::FLAG_SOURCE`], [`super::FLAG_SOURCE_MAP`] and [`super::FLAG_ORIGIN`].
     pub flags: u32,
-    /// SHA-256 of everything but itself and the signature.
+    /// SHA-256 of the file without this hash and the signature.
     pub content_hash: [u8; 32],
-    /// Kind and bytes of each section, in order.
+    /// Kind and bytes of each section, in file order.
     pub sections: Vec<(SectionKind, &'a [u8])>,
-    /// Where each section starts in the file, in bytes.
+    /// Byte offset of each section in the file.
     pub offsets: Vec<usize>,
-    /// The bytes after the sections: nothing, or a signature.
+    /// The signature after the sections, if the file is signed.
     pub signature: Option<&'a [u8]>,
 }
 
@@ -46,10 +46,10 @@ fn word(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes(field)
 }
 
-/// Reads header and table of sections, and compares the hash.
+/// Reads the header and the table of sections, and compares the content hash.
 ///
 /// # Errors
-/// What the header and the table of sections show, and [`codes::TOO_LARGE`].
+/// [`codes::TOO_LARGE`], and the codes for a malformed header, table of sections or hash.
 pub fn header<'a>(bytes: &'a [u8], options: &DecodeOptions) -> Result<Header<'a>, ArtifactError> {
     if !bytes.starts_with(&MAGIC) {
         return Err(ArtifactError::new(
@@ -174,8 +174,8 @@ fn check_version(bytes: &[u8]) -> Result<(), ArtifactError> {
 
 type Sections<'a> = (Vec<(SectionKind, &'a [u8])>, Vec<usize>);
 
-/// Sections stand one after the other in the order of their kinds, each at most
-/// once, without gaps, up to the end.
+/// Reads the table of sections: each kind at most once, in ascending order, without gaps, up to the
+/// end of the bytes.
 fn sections(unsigned: &[u8]) -> Result<Sections<'_>, ArtifactError> {
     let wrong =
         |at: usize, text: String| Err(ArtifactError::damaged(codes::BAD_SECTIONS, text).at(at));
@@ -226,11 +226,10 @@ fn sections(unsigned: &[u8]) -> Result<Sections<'_>, ArtifactError> {
     Ok((list, offsets))
 }
 
-/// Reads a file into a program that is still to be verified. Allocates at most
-/// about eight times the file's size.
+/// Decodes a file into an unverified program. Allocates at most about eight times the file's size.
 ///
 /// # Errors
-/// As [`header`], and [`codes::BAD_CONTENT`].
+/// Those of [`header`], and [`codes::BAD_CONTENT`].
 pub fn decode(bytes: &[u8], options: &DecodeOptions) -> Result<Program, ArtifactError> {
     let header = header(bytes, options)?;
     let mut program = Program::default();

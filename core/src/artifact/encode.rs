@@ -1,4 +1,4 @@
-//! From a program to bytes.
+//! Encodes a program as the bytes of a file.
 
 use super::error::{ArtifactError, codes};
 use super::sections::{KINDS, SectionKind, write};
@@ -9,16 +9,15 @@ use super::{
 use crate::program::Program;
 use sha2::{Digest, Sha256};
 
-/// What a file leaves out.
+/// Choices in encoding a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EncodeOptions {
-    /// Without source and source map. Errors then have no pointer, events of
-    /// the trace no input, and prices that a host computes from a step's
-    /// input see none; results and fuel stay the same.
+    /// Omits the source and the source map. Results and fuel stay the same. Errors then have no
+    /// pointer, trace events no input, and host prices that depend on a step's input see no input.
     pub strip: bool,
 }
 
-/// The sections that results depend on.
+/// The sections that a program's results depend on.
 pub(super) fn semantic_sections(p: &Program) -> impl Iterator<Item = (SectionKind, Vec<u8>)> + '_ {
     KINDS
         .iter()
@@ -27,7 +26,7 @@ pub(super) fn semantic_sections(p: &Program) -> impl Iterator<Item = (SectionKin
         .filter_map(|kind| write(p, kind).map(|bytes| (kind, bytes)))
 }
 
-/// A program as a file without a signature.
+/// Encodes a program as an unsigned file.
 pub(super) fn encode(p: &Program, options: &EncodeOptions) -> Result<Vec<u8>, ArtifactError> {
     let mut sections: Vec<(SectionKind, Vec<u8>)> = semantic_sections(p).collect();
     let mut flags = 0;
@@ -62,7 +61,7 @@ pub(super) fn encode(p: &Program, options: &EncodeOptions) -> Result<Vec<u8>, Ar
     out.extend_from_slice(&(sections.len() as u32).to_le_bytes());
     out.extend_from_slice(&[0; 32]);
     for (kind, bytes) in &sections {
-        // Both fit, as the sum does.
+        // Both fit, because their sum does.
         for field in [*kind as u32, offset as u32, bytes.len() as u32] {
             out.extend_from_slice(&field.to_le_bytes());
         }
@@ -76,8 +75,7 @@ pub(super) fn encode(p: &Program, options: &EncodeOptions) -> Result<Vec<u8>, Ar
     Ok(out)
 }
 
-/// SHA-256 of everything but the hash itself and the signature; the bytes are at
-/// least a header.
+/// SHA-256 of the file without the hash and the signature. The bytes hold at least a header.
 pub(super) fn content_hash(unsigned: &[u8]) -> [u8; 32] {
     let mut hash = Sha256::new();
     hash.update(&unsigned[..32]);

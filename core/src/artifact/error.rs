@@ -1,11 +1,10 @@
-//! Why a file is no artifact.
+//! Errors of artifact files.
 
 use crate::verify::VerifyError;
 use std::fmt;
 
-/// The stable codes of [`ArtifactError`]s that the format knows; a program that
-/// the verifier refuses has the verifier's. A code is never reused for another
-/// meaning.
+/// Stable codes of [`ArtifactError`]s of the format. A program that the verifier refuses has the
+/// verifier's code. A code is never reused for another meaning.
 pub mod codes {
     use crate::codes::code_table;
 
@@ -53,16 +52,16 @@ pub mod codes {
     }
 }
 
-/// A file that was refused.
+/// The error of a refused file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArtifactError {
-    /// One of [`codes`], or of the verifier's.
+    /// One of [`codes`], or a code of the verifier.
     pub code: &'static str,
-    /// What is wrong, without a full stop.
+    /// The fault, without a full stop.
     pub message: String,
-    /// Where: the byte of the file, if one is to blame.
+    /// Byte offset in the file, if the fault has one.
     pub offset: Option<u64>,
-    /// What to do.
+    /// Advice on fixing the fault.
     pub help: String,
 }
 
@@ -83,7 +82,7 @@ impl ArtifactError {
         }
     }
 
-    /// The file was damaged or forged on its way.
+    /// An error for a file damaged or forged in transit.
     pub(crate) fn damaged(code: &'static str, message: impl Into<String>) -> ArtifactError {
         ArtifactError::new(
             code,

@@ -1,13 +1,13 @@
 //! `.a99b`: verified programs as bytes.
 //!
-//! The format is described in `docs/a99b.md`: a header, a table of sections, the
-//! sections, and at the end perhaps a [signature](sign). The same program gives
-//! the same bytes, always; what the results of a program depend on is apart
-//! from its source and source map, which can be [stripped](EncodeOptions).
+//! `docs/a99b.md` describes the format: a header, a table of sections, the sections, and an
+//! optional [signature](sign) at the end. Encoding is deterministic. The sections that results
+//! depend on are separate from the source and the source map, which can be
+//! [stripped](EncodeOptions).
 //!
-//! A file is trusted by nobody. [`decode`] checks every length against the
-//! bytes that are there before it allocates, copies each field, and leaves
-//! the rest to [`verify`]: [`Artifact::from_bytes`] does both.
+//! Files are untrusted. [`decode`] checks every length against the remaining bytes before it
+//! allocates, copies each field, and leaves the rest to [`verify`]: [`Artifact::from_bytes`] does
+//! both.
 
 mod decode;
 mod encode;
@@ -33,42 +33,42 @@ use crate::verify::{Artifact, verify};
 use sha2::{Digest, Sha256};
 use std::sync::OnceLock;
 
-/// The first bytes of a file: not text, and damaged by whatever changes line
-/// ends or stops at the end-of-file character.
+/// Magic number of the format. It is not text, and transfers that convert line ends or stop at the
+/// end-of-file character damage it.
 pub const MAGIC: [u8; 8] = *b"\0a99b\r\n\x1a";
 
-/// The version of the format. A reader refuses every other.
+/// Version of the format. A reader refuses all other versions.
 pub const FORMAT_VERSION: u32 = 1;
 
 /// Bytes of the header before the table of sections.
 pub const HEADER_BYTES: usize = 64;
 
-/// Bytes of an entry in the table of sections.
+/// Bytes of an entry of the table of sections.
 pub const SECTION_BYTES: usize = 12;
 
-/// The largest file that is read unless the host says otherwise: what a JSON
-/// program may have (D38). Decoding needs at most about eight times the file's size.
+/// Default limit on the file size in bytes, the same as for a JSON program (D38). Decoding
+/// allocates at most about eight times the file's size.
 pub const DEFAULT_MAX_BYTES: usize = 64 << 20;
 
-/// Set in the header's flags if the file has its source.
+/// Header flag: the file contains its source.
 pub const FLAG_SOURCE: u32 = 1;
 
-/// Set in the header's flags if the file has a source map.
+/// Header flag: the file contains a source map.
 pub const FLAG_SOURCE_MAP: u32 = 2;
 
-/// Set in the header's flags if the file has the text that its source was made of.
+/// Header flag: the file contains the origin text that its source was generated from.
 pub const FLAG_ORIGIN: u32 = 4;
 
-/// All flags that are known.
+/// All known flags.
 const FLAGS: u32 = FLAG_SOURCE | FLAG_SOURCE_MAP | FLAG_ORIGIN;
 
-/// Instruction sets of before whose code means the same here: builtins were added
-/// behind theirs, and prices of the metered model rose (D104).
+/// Fingerprints of earlier instruction sets whose code still means the same: later versions
+/// appended builtins and raised prices of the metered model (D104).
 pub const EARLIER_SETS: [u64; 1] = [0x8685_2153_8dd9_b725];
 
-/// A fingerprint of the instruction set: code of one build means the same in
-/// another exactly if they agree. 64-bit FNV-1a over the op table, the tables
-/// of builtins, in their order, and the version of the prices.
+/// Fingerprint of the instruction set. Two builds agree on the meaning of code exactly if their
+/// fingerprints are equal. It is the 64-bit FNV-1a hash of the op table, the builtin tables in
+/// order, and the price version.
 pub fn instruction_set() -> u64 {
     static HASH: OnceLock<u64> = OnceLock::new();
     *HASH.get_or_init(hash_instruction_set)
@@ -94,27 +94,26 @@ fn hash_instruction_set() -> u64 {
 }
 
 impl Artifact {
-    /// The artifact as a file. Deterministic.
+    /// Encodes the artifact as a file. The output is deterministic.
     ///
     /// # Errors
-    /// A program of 4 GiB or more.
+    /// The program takes 4 GiB or more.
     pub fn to_bytes(&self, options: &EncodeOptions) -> Result<Vec<u8>, ArtifactError> {
         encode::encode(self.program(), options)
     }
 
-    /// Reads a file and verifies it. A signature is not looked at: see
-    /// [`sign::check`].
+    /// Decodes and verifies a file. Signatures are ignored here: see [`sign::check`].
     ///
     /// # Errors
-    /// Whatever is wrong with the file, with a stable code and a place.
+    /// Any defect of the file, with a stable code and a place.
     pub fn from_bytes(bytes: &[u8], options: &DecodeOptions) -> Result<Artifact, ArtifactError> {
         verify(decode(bytes, options)?).map_err(ArtifactError::refused)
     }
 }
 
 impl Program {
-    /// SHA-256 of all that the program's results depend on: neither its source
-    /// nor its source map, so that stripping does not change it.
+    /// SHA-256 of the sections that the program's results depend on. Source and source map are not
+    /// part of it, so stripping does not change it.
     pub fn identity(&self) -> [u8; 32] {
         let mut hash = Sha256::new();
         for (kind, bytes) in encode::semantic_sections(self) {

@@ -1,11 +1,11 @@
-//! The sections of a file, and which parts of a program each holds.
+//! The sections of a file and the parts of a program that each holds.
 
 use super::wire::{Malformed, Reader, Taken, Wire};
 use crate::json::{Document, Limits, NodeId};
 use crate::program::{Block, Charge, Function, Handler, Op, Program, Scope, Step, Wrap};
 use crate::value::Value;
 
-/// What a section holds. Sections stand in the order of their numbers.
+/// Kind of a section. Sections are ordered by these numbers.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u32)]
 pub enum SectionKind {
@@ -23,35 +23,35 @@ pub enum SectionKind {
     Literals = 6,
     /// Argument keys.
     Arguments = 7,
-    /// Atoms, with what they were when the program was compiled.
+    /// Atoms, with their signatures and prices at compile time.
     Imports = 8,
     /// Call sites of atoms.
     Sites = 9,
     /// Memo sites.
     Memos = 10,
-    /// Tables of variables for code that arrives at run time.
+    /// Variable tables for code that arrives at run time.
     Names = 11,
-    /// Schemas that results are projected through, as JSON.
+    /// Schemas of projected results, as JSON.
     Schemas = 12,
-    /// Names that are bound before the program starts.
+    /// Names bound before the program starts.
     Outer = 13,
-    /// JSON Schema of the arguments, if there is one.
+    /// JSON Schema of the arguments.
     InputSchema = 14,
-    /// The root's `helpers` as JSON, if there are any.
+    /// The root's `helpers` as JSON.
     Helpers = 15,
     /// Code, blocks with prices, charges, steps, scopes, handlers.
     Functions = 16,
-    /// Nodes of the source for steps and code; strippable.
+    /// Source nodes of steps and code; strippable.
     SourceMap = 32,
     /// The source text; strippable.
     Source = 33,
-    /// For each value and key of the source the bytes of the origin that it stands for.
+    /// For each value and key of the source, the byte range of the origin that it was made from.
     OriginPlaces = 34,
-    /// The text that the source was made of, where that is no JSON; strippable.
+    /// The non-JSON text that the source was generated from; strippable.
     Origin = 35,
 }
 
-/// All kinds in the order of the file.
+/// All kinds in file order.
 pub(super) const KINDS: &[SectionKind] = &[
     SectionKind::Text,
     SectionKind::Constants,
@@ -76,12 +76,12 @@ pub(super) const KINDS: &[SectionKind] = &[
 ];
 
 impl SectionKind {
-    /// The kind of a number.
+    /// The kind with a number.
     pub(super) fn of(number: u32) -> Option<SectionKind> {
         KINDS.iter().copied().find(|kind| *kind as u32 == number)
     }
 
-    /// Whether a file may do without it.
+    /// True if a file may omit the section.
     pub(super) fn is_optional(self) -> bool {
         matches!(
             self,
@@ -94,7 +94,7 @@ impl SectionKind {
         )
     }
 
-    /// Its name for people.
+    /// Display name of the kind.
     pub fn name(self) -> &'static str {
         match self {
             SectionKind::Text => "text",
@@ -121,7 +121,7 @@ impl SectionKind {
     }
 }
 
-/// What a section holds, as `docs/a99b.md` says it.
+/// Layout of the section's content, as `docs/a99b.md` prints it.
 pub(super) fn layout(kind: SectionKind) -> String {
     fn of<T: Wire>(_: impl Fn(&Program) -> &Vec<T>) -> String {
         Vec::<T>::layout()
@@ -147,8 +147,7 @@ pub(super) fn layout(kind: SectionKind) -> String {
     }
 }
 
-/// The steps of a function without their places in the source, which the
-/// source map has.
+/// A step without its source node, which is in the source map.
 struct BareStep(Step);
 
 impl Wire for BareStep {
@@ -218,7 +217,7 @@ impl Wire for Function {
     }
 }
 
-/// The records that are written by hand here, as
+/// Layouts of the records that this file encodes by hand;
 /// [`record_layouts`](super::wire::record_layouts) has the others.
 pub(super) fn own_layouts() -> [(&'static str, Vec<(&'static str, String)>); 2] {
     let u32s = |names: &[&'static str]| -> Vec<(&'static str, String)> {
@@ -242,7 +241,7 @@ pub(super) fn own_layouts() -> [(&'static str, Vec<(&'static str, String)>); 2] 
     [("Step", step), ("Function", function)]
 }
 
-/// A schema or another value that came from JSON, as JSON text.
+/// A schema or another value that came from JSON, encoded as JSON text.
 struct Json(Value);
 
 impl Wire for Json {
@@ -282,7 +281,7 @@ fn list<T: Wire>(items: &Vec<T>) -> Vec<u8> {
     out
 }
 
-/// The bytes of a section, unless the program has no such thing.
+/// The bytes of a section; `None` if the program has no content for it.
 pub(super) fn write(p: &Program, kind: SectionKind) -> Option<Vec<u8>> {
     Some(match kind {
         SectionKind::Text => p.text.clone(),
@@ -311,7 +310,7 @@ pub(super) fn write(p: &Program, kind: SectionKind) -> Option<Vec<u8>> {
     })
 }
 
-/// For each function the nodes of its steps, then its places.
+/// The source map: for each function the nodes of its steps, then its places.
 fn source_map(p: &Program) -> Option<Vec<u8>> {
     let known = p.functions.iter().any(|f| !f.places.is_empty());
     let mut out = Vec::new();
@@ -322,7 +321,7 @@ fn source_map(p: &Program) -> Option<Vec<u8>> {
     known.then_some(out)
 }
 
-/// Reads a section into a program. The functions come before the source map.
+/// Decodes a section into a program. The functions come before the source map.
 pub(super) fn read(p: &mut Program, kind: SectionKind, bytes: &[u8]) -> Result<(), Malformed> {
     let mut r = Reader::new(bytes);
     let r = &mut r;

@@ -1,19 +1,18 @@
 //! Signatures of artifacts: Ed25519 (RFC 8032) over the content hash.
 //!
-//! A signature is 88 bytes after the end of an artifact: the word `a99s`, the
-//! algorithm (1, little-endian), the id of the key (the first 16 bytes of the
-//! SHA-256 of its 32 public bytes) and the 64 bytes of RFC 8032. What is signed
-//! is `agent99 artifact v1`, a zero byte, algorithm and key id as they stand in
-//! the file, and the content hash; so neither can be exchanged, and whoever
-//! leaves a section out or strips the source needs a new signature.
+//! A signature is 88 bytes after the end of an artifact: the magic `a99s`, the algorithm (1,
+//! little-endian), the key id (the first 16 bytes of the SHA-256 of the 32 public bytes) and the 64
+//! bytes of RFC 8032. The signed text is `agent99 artifact v1`, a zero byte, algorithm and key id
+//! as they are in the file, and the content hash. So neither algorithm nor key id can be exchanged,
+//! and an artifact that lost a section or its source needs a new signature.
 //!
-//! Who is trusted, and until when, is the host's: see [`TrustedKeys`]. There is
-//! one algorithm, so there is none to be confused with.
+//! The host decides which keys it trusts and until when: see [`TrustedKeys`]. There is only one
+//! algorithm, which rules out algorithm confusion.
 
 #[cfg(feature = "signing")]
 pub use keys::{KeyId, SecretKey, TrustedKey, TrustedKeys, check, key_id, sign};
 
-/// Bytes of a signature after the end of an artifact.
+/// Bytes of a signature.
 pub const SIGNATURE_BYTES: usize = 4 + 4 + 16 + 64;
 
 #[cfg(feature = "signing")]
@@ -28,19 +27,19 @@ mod keys {
     use sha2::{Digest, Sha256};
     use std::fmt;
 
-    /// The first bytes of a signature.
+    /// Magic number of a signature.
     const SIGNATURE_MAGIC: [u8; 4] = *b"a99s";
-    /// The number of Ed25519.
+    /// Number of the algorithm Ed25519.
     const ED25519: u32 = 1;
-    /// What every signed text begins with, so that a signature made for
-    /// something else never fits.
+    /// Domain separation: the prefix of every signed text. A signature made for another purpose
+    /// never verifies.
     const DOMAIN: &[u8] = b"agent99 artifact v1\0";
-    /// The `agent99_key` of a file with a secret key.
+    /// `agent99_key` of a secret key file.
     const SECRET: &str = "ed25519-secret";
-    /// The `agent99_key` of a file with a public key.
+    /// `agent99_key` of a public key file.
     const PUBLIC: &str = "ed25519-public";
 
-    /// Names a key: the first 16 bytes of the SHA-256 of its public bytes.
+    /// Id of a key: the first 16 bytes of the SHA-256 of its public bytes.
     #[derive(Copy, Clone, PartialEq, Eq, Hash)]
     pub struct KeyId([u8; 16]);
 
@@ -64,14 +63,14 @@ mod keys {
         }
     }
 
-    /// A key as a JSON file: 32 bytes as hexadecimal digits.
+    /// A key file in JSON: the key is 32 bytes in hexadecimal.
     #[derive(Default)]
     struct KeyFile {
         agent99_key: String,
         id: String,
         public: String,
         secret: Option<String>,
-        /// Seconds since 1970 after which it is not trusted any more.
+        /// Expiry in seconds since 1970.
         expires: Option<u64>,
     }
 
@@ -99,7 +98,7 @@ mod keys {
         }
     }
 
-    /// A key that signs.
+    /// A secret key for signing.
     pub struct SecretKey {
         key: SigningKey,
         expires: Option<u64>,
@@ -112,8 +111,8 @@ mod keys {
     }
 
     impl SecretKey {
-        /// A key of 32 random bytes, which the host draws from the system; it is
-        /// trusted until so many seconds after 1970, or for good.
+        /// A key from 32 random bytes, which the host draws from the system. `expires` is in
+        /// seconds since 1970; `None` means that the key does not expire.
         pub fn from_seed(seed: &[u8; 32], expires: Option<u64>) -> SecretKey {
             SecretKey {
                 key: SigningKey::from_bytes(seed),
@@ -121,7 +120,7 @@ mod keys {
             }
         }
 
-        /// Reads a key file.
+        /// Reads a secret key file.
         ///
         /// # Errors
         /// [`codes::BAD_KEY_FILE`].
@@ -140,7 +139,7 @@ mod keys {
             Ok(key)
         }
 
-        /// The key's id.
+        /// Id of the key.
         pub fn id(&self) -> KeyId {
             KeyId::of(&self.key.verifying_key().to_bytes())
         }
@@ -160,12 +159,12 @@ mod keys {
             format!("{file:#}\n")
         }
 
-        /// The text of a file with the secret key.
+        /// JSON text of the secret key file.
         pub fn to_secret_json(&self) -> String {
             self.file(true)
         }
 
-        /// The text of a file with the public key only.
+        /// JSON text of the public key file.
         pub fn to_public_json(&self) -> String {
             self.file(false)
         }
@@ -175,9 +174,9 @@ mod keys {
     #[derive(Clone, Debug)]
     pub struct TrustedKey {
         key: VerifyingKey,
-        /// Its id.
+        /// Id of the key.
         pub id: KeyId,
-        /// Seconds since 1970 after which it is not trusted any more.
+        /// Expiry in seconds since 1970.
         pub expires: Option<u64>,
     }
 
@@ -186,8 +185,8 @@ mod keys {
     pub struct TrustedKeys(Vec<TrustedKey>);
 
     impl TrustedKeys {
-        /// Reads a key file: one public key, or an array of them. A secret key's
-        /// file serves too.
+        /// Reads a key file: one public key or an array of them. The file of a secret key is
+        /// accepted too.
         ///
         /// # Errors
         /// [`codes::BAD_KEY_FILE`].
@@ -206,7 +205,7 @@ mod keys {
             keys.collect::<Result<_, _>>().map(TrustedKeys)
         }
 
-        /// The keys.
+        /// The trusted keys.
         pub fn iter(&self) -> impl Iterator<Item = &TrustedKey> {
             self.0.iter()
         }
@@ -261,8 +260,8 @@ mod keys {
         text
     }
 
-    /// The key that a signature names, without a check that it made it; `None`
-    /// for what is no signature of a known kind.
+    /// Id of the key that a signature names, without verifying the signature; `None` if the bytes
+    /// are not a signature of a known kind.
     pub fn key_id(signature: &[u8]) -> Option<KeyId> {
         let known = signature.len() == SIGNATURE_BYTES
             && signature.starts_with(&SIGNATURE_MAGIC)
@@ -272,10 +271,10 @@ mod keys {
         Some(KeyId(id))
     }
 
-    /// Signs a file, in place of the signature that it may have.
+    /// Signs a file and replaces an existing signature.
     ///
     /// # Errors
-    /// A file that is no artifact.
+    /// The file is not an artifact.
     pub fn sign(
         bytes: &[u8],
         key: &SecretKey,
@@ -293,11 +292,10 @@ mod keys {
         Ok(out)
     }
 
-    /// Checks that a trusted key signed a file, now being so many seconds after
-    /// 1970.
+    /// Checks that a trusted key signed a file. The current time is in seconds since 1970.
     ///
     /// # Errors
-    /// Those of [`codes`] about signatures and keys, and whatever [`header`] finds.
+    /// The [`codes`] about signatures and keys, and the errors of [`header`].
     pub fn check(
         bytes: &[u8],
         trusted: &TrustedKeys,
@@ -339,7 +337,7 @@ mod keys {
             .at(at));
         }
         let text = signed_text(id, &header.content_hash);
-        // Strict: no other signature of the same text is accepted either.
+        // Strict: no second signature of the same text is accepted.
         key.key
             .verify_strict(&text, &Signature::from_bytes(&signature))
             .map_err(|_| invalid("the signature does not fit the content"))?;

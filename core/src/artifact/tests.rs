@@ -18,14 +18,14 @@ fn refusal(bytes: &[u8]) -> ArtifactError {
     Artifact::from_bytes(bytes, &DecodeOptions::default()).expect_err("refused")
 }
 
-/// Gives a file that was changed on purpose the hash that its content has.
+/// Updates the content hash of a deliberately changed file.
 fn with_hash(mut bytes: Vec<u8>) -> Vec<u8> {
     let hash = encode::content_hash(&bytes);
     bytes[32..HEADER_BYTES].copy_from_slice(&hash);
     bytes
 }
 
-/// Everything of a program that a file holds.
+/// All parts of a program that a file holds.
 fn parts(p: &Program) -> String {
     format!(
         "{:?}",
@@ -123,7 +123,7 @@ fn b01_bits_that_the_hash_does_not_guard_are_refused_or_harmless() {
         match Artifact::from_bytes(&changed, &DecodeOptions::default()) {
             Ok(artifact) => {
                 accepted += 1;
-                // What was accepted is written again as it was read.
+                // An accepted file encodes to the same bytes again.
                 let again = artifact.to_bytes(&EncodeOptions::default()).expect("small");
                 assert_eq!(again, changed, "bit {bit}");
             }
@@ -144,12 +144,12 @@ fn b06_lengths_are_limits_and_never_requests() {
         header(&bytes, &small).expect_err("large").code,
         codes::TOO_LARGE
     );
-    // A list that says it has 4 Gi entries.
+    // A list with a claimed length of 4 Gi.
     let sections = header(&bytes, &DecodeOptions::default())
         .expect("whole")
         .sections;
     for (at, (kind, section)) in sections.iter().enumerate() {
-        // Text, source and the node of the map's first step are no lengths.
+        // Text, source and the node of the map's first step have no list length.
         let no_list = *kind == SectionKind::Text || *kind >= SectionKind::SourceMap;
         if section.len() < 4 || no_list {
             continue;
@@ -161,7 +161,7 @@ fn b06_lengths_are_limits_and_never_requests() {
         let error = refusal(&with_hash(changed));
         assert_eq!(error.code, codes::BAD_CONTENT, "{}: {error}", kind.name());
     }
-    // Sections that overlap, leave a gap, or stand in another order.
+    // Sections that overlap, leave a gap, or are out of order.
     for (field, value) in [(4, 0u32), (8, u32::MAX), (0, 33), (0, 99)] {
         let at = HEADER_BYTES + SECTION_BYTES + field;
         let mut changed = bytes.clone();
@@ -241,7 +241,7 @@ mod signatures {
         let bytes = signed();
         subset.extend_from_slice(&bytes[bytes.len() - SIGNATURE_BYTES..]);
         assert_eq!(code(&subset, &ours, 0), codes::BAD_SIGNATURE);
-        // Another algorithm, another key's id, another signature.
+        // Wrong magic or algorithm, wrong key id, wrong signature.
         for (at, expected) in [
             (0, codes::BAD_SIGNATURE),
             (4, codes::BAD_SIGNATURE),
@@ -263,7 +263,7 @@ mod signatures {
         let changed = with_hash(changed[..changed.len() - SIGNATURE_BYTES].to_vec());
         let forged = [&changed, &bytes[bytes.len() - SIGNATURE_BYTES..]].concat();
         assert_ne!(code(&forged, &ours, 0), "ok");
-        // A signed artifact is read like any other.
+        // The reader accepts a signed artifact.
         assert!(Artifact::from_bytes(&bytes, &DecodeOptions::default()).is_ok());
     }
 

@@ -1,7 +1,7 @@
-//! Fields as bytes: little-endian, no padding, lists preceded by their length.
+//! Wire format of fields: little-endian, no padding, lists preceded by their length.
 //!
-//! Each type says both directions in one place. Reading checks that the bytes
-//! are there before it makes room for what they say.
+//! Each type defines encoding and decoding in one place. Decoding checks a claimed length against
+//! the remaining bytes before it allocates.
 
 use crate::json::NodeId;
 use crate::program::{
@@ -10,13 +10,13 @@ use crate::program::{
 };
 use crate::sig::BaseCost;
 
-/// Bytes of one section that are still to be read.
+/// The unread bytes of one section.
 pub(super) struct Reader<'a> {
     bytes: &'a [u8],
     at: usize,
 }
 
-/// What is wrong, and at which byte of the section.
+/// A decoding error with its byte offset in the section.
 #[derive(Debug)]
 pub(super) struct Malformed {
     pub(super) at: usize,
@@ -54,7 +54,7 @@ impl<'a> Reader<'a> {
         Ok(bytes)
     }
 
-    /// The length of a list whose entries have at least this many bytes.
+    /// Reads the length of a list whose entries have at least `least` bytes each.
     fn count(&mut self, least: usize) -> Taken<usize> {
         let n = u32::take(self)? as usize;
         if n.checked_mul(least).is_none_or(|bytes| bytes > self.left()) {
@@ -63,7 +63,7 @@ impl<'a> Reader<'a> {
         Ok(n)
     }
 
-    /// Nothing may follow.
+    /// Fails if bytes remain.
     pub(super) fn end(&self) -> Taken<()> {
         match self.left() {
             0 => Ok(()),
@@ -72,15 +72,15 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// A field.
+/// A type with a wire format.
 pub(super) trait Wire: Sized {
-    /// The fewest bytes that a value takes; at least 1, which bounds lists.
+    /// The fewest bytes that a value takes; at least 1, which bounds the length of lists.
     const LEAST: usize;
-    /// Appends it.
+    /// Appends the value.
     fn put(&self, out: &mut Vec<u8>);
-    /// Reads it.
+    /// Reads a value.
     fn take(r: &mut Reader<'_>) -> Taken<Self>;
-    /// What `docs/a99b.md` calls the type.
+    /// Name of the type in `docs/a99b.md`.
     fn layout() -> String;
 }
 
@@ -103,7 +103,7 @@ macro_rules! numbers {
 
 numbers!(u8, u16, u32, u64, i64);
 
-/// A node of the source by its number.
+/// A source node is encoded as its number.
 impl Wire for NodeId {
     const LEAST: usize = u32::LEAST;
     fn put(&self, out: &mut Vec<u8>) {
@@ -181,7 +181,7 @@ impl<T: Wire> Wire for Box<[T]> {
     }
 }
 
-/// Tables are shorter than 4 Gi: a verified program has no longer ones.
+/// The length fits: tables of a verified program have fewer than 4 Gi entries.
 fn put_list<T: Wire>(list: &[T], out: &mut Vec<u8>) {
     (list.len() as u32).put(out);
     list.iter().for_each(|item| item.put(out));
@@ -217,7 +217,7 @@ impl<A: Wire, B: Wire> Wire for (A, B) {
     }
 }
 
-/// A record is its fields, in the order of this list.
+/// A record is encoded as its fields, in the order of this list.
 macro_rules! records {
     ($( $type:ident { $($field:ident : $of:ty),* } )*) => { $(
         impl Wire for $type {
@@ -233,7 +233,7 @@ macro_rules! records {
             }
         }
     )*
-        /// The records: name, then field and type of each field.
+        /// Layout of each record: name, then field and type of each field.
         pub(super) fn record_layouts() -> Vec<(&'static str, Vec<(&'static str, String)>)> {
             vec![ $( (stringify!($type), vec![ $( (stringify!($field), <$of as Wire>::layout()) ),* ]) ),* ]
         }
@@ -254,7 +254,7 @@ records! {
     SourceLocation { pc: u32, node: NodeId, inner: Option<(u32, u32)> }
 }
 
-/// A choice is a byte and perhaps one field.
+/// A choice is encoded as a tag byte and at most one field.
 macro_rules! choices {
     ($( $type:ident { $( $tag:literal => $variant:ident $( ($of:ty) )? ),* } )*) => { $(
         impl Wire for $type {
@@ -278,7 +278,7 @@ macro_rules! choices {
             }
         }
     )*
-        /// The choices: name, then tag, name and field of each.
+        /// Layout of each choice: name, then tag, name and field of each variant.
         pub(super) fn choice_layouts() -> Vec<(&'static str, Vec<(u8, &'static str, String)>)> {
             vec![ $( (stringify!($type), vec![ $( ($tag, stringify!($variant), choices!(@layout $($of)?)) ),* ]) ),* ]
         }

@@ -1,4 +1,4 @@
-//! Builtin functions: the table of them, one row each.
+//! Builtin functions, one table row each.
 
 use super::Gives::{self, Bool, Date, Items, List, Number, Object, Set, Text, Texts, Unknown};
 use super::Reads::{self, All, Count, Deep, First};
@@ -8,21 +8,21 @@ use crate::costs::{BOTH, FREE, Formula, LINE, NUMERAL, PARSE, READ, STRINGIFY, b
 /// A builtin function: `ns.name`, or a global when `ns` is empty.
 #[derive(Copy, Clone, Debug)]
 pub struct BuiltinFunction {
-    /// Namespace, or empty.
+    /// Namespace; empty for a global.
     pub ns: &'static str,
-    /// Name within it.
+    /// Name within the namespace.
     pub name: &'static str,
     /// Proportional price in the metered model.
     pub cost: Formula,
-    /// What it reads, for that price.
+    /// The operands whose size the price depends on.
     pub reads: Reads,
-    /// Where it may be called.
+    /// Where programs may call the function.
     pub places: &'static [CallContext],
-    /// What it gives.
+    /// Kind of the result.
     pub gives: Gives,
-    /// How many arguments it takes, where that is known.
+    /// Argument counts, if they are known.
     pub takes: Option<Takes>,
-    /// What it gives, in a sentence.
+    /// The result, described in one sentence.
     pub docs: &'static str,
 }
 
@@ -75,8 +75,8 @@ const fn f(
     }
 }
 
-/// Every builtin function. A new one goes to the end: the order numbers them in
-/// bytecode. Its code stands in a file of `vm/src/builtins`.
+/// Every builtin function. New rows go to the end, because bytecode numbers functions by this
+/// order. The code of each is in a file of `vm/src/builtins`.
 #[rustfmt::skip]
 pub static FUNCTIONS: &[BuiltinFunction] = &[
     f("Math", "abs", FREE, Count, Number, "The number without its sign.").takes(1, 1),

@@ -1,27 +1,27 @@
-//! What functions and methods give and take, as far as their names tell.
+//! Result and argument kinds of functions and methods, as far as their names determine them.
 
 use super::{FUNCTIONS, METHODS, Method, Receiver, function, method};
 
-/// What a function or method gives, whatever it is called on.
+/// Kind of the result of a function or method, for any receiver.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Gives {
     /// A number.
     Number,
-    /// The index of something, -1 where there is none.
+    /// The index of an item; -1 if it is not found.
     Index,
     /// A boolean.
     Bool,
     /// A text.
     Text,
-    /// A list of its own.
+    /// A new list.
     List,
     /// A list of texts.
     Texts,
-    /// A list of items of the receiver.
+    /// A list of the receiver's items.
     Items,
-    /// An item of the receiver, `undefined` where there is none.
+    /// An item of the receiver, or `undefined`.
     Item,
-    /// A part of the receiver: a text or a list of its items.
+    /// A part of the receiver: a text, or a list of its items.
     Part,
     /// A value of the receiver's kind with other items.
     Joined,
@@ -33,79 +33,79 @@ pub enum Gives {
     Date,
     /// A set.
     Set,
-    /// A value that the name does not tell.
+    /// A value whose kind the name does not determine.
     Unknown,
 }
 
 impl Gives {
-    /// Whether it is a number.
+    /// True if the result is a number.
     #[must_use]
     pub const fn is_number(self) -> bool {
         matches!(self, Gives::Number | Gives::Index)
     }
 
-    /// Whether it is a list, or a text where the receiver is one.
+    /// True if the result is a list, or a text for a text receiver.
     #[must_use]
     pub const fn is_list(self) -> bool {
         use Gives::{Items, Joined, List, Part, Texts};
         matches!(self, List | Texts | Items | Part | Joined)
     }
 
-    /// Whether it is a text, number, boolean or list.
+    /// True if the result is a text, number, boolean or list.
     #[must_use]
     pub const fn is_data(self) -> bool {
         self.is_number() || self.is_list() || matches!(self, Gives::Bool | Gives::Text)
     }
 }
 
-/// How many arguments a function or method takes.
+/// Argument counts of a function or method.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Takes {
-    /// The fewest.
+    /// The fewest arguments.
     pub least: usize,
-    /// The most; further ones are ignored.
+    /// The most arguments; further ones are ignored.
     pub most: usize,
-    /// How many of the first are numbers.
+    /// How many of the first arguments are numbers.
     pub numbers: usize,
 }
 
-/// The row of a method.
+/// The table row of a method.
 pub fn method_row(name: &str) -> Option<&'static Method> {
     Some(&METHODS[usize::from(method(name)?)])
 }
 
-/// What a method gives.
+/// Kind of a method's result.
 pub fn gives(name: &str) -> Gives {
     method_row(name).map_or(Gives::Unknown, |row| row.gives)
 }
 
-/// What a function gives; the namespace is empty for a global one.
+/// Kind of a function's result; the namespace is empty for a global function.
 pub fn function_gives(ns: &str, name: &str) -> Gives {
     function(ns, name).map_or(Gives::Unknown, |at| FUNCTIONS[usize::from(at)].gives)
 }
 
-/// Whether a method changes what it is called on.
+/// True if a method changes its receiver.
 pub fn mutates(name: &str) -> bool {
     method_row(name).is_some_and(|row| row.mutates)
 }
 
-/// Whether a method changes lists.
+/// True if a method changes lists.
 pub fn mutates_lists(name: &str) -> bool {
     method_row(name).is_some_and(|row| row.mutates && row.on.contains(&Receiver::Array))
 }
 
-/// Whether a method takes items from lists or puts items into them.
+/// True if a method adds items to lists or removes them.
 pub fn resizes_lists(name: &str) -> bool {
     mutates_lists(name) && (matches!(gives(name), Gives::Number | Gives::Item) || name == "splice")
 }
 
-/// Whether a method looks for its argument in a list.
+/// True if a method searches a list for its argument.
 pub fn searches_lists(name: &str) -> bool {
     method_row(name).is_some_and(|row| row.searches && row.on.contains(&Receiver::Array))
 }
 
-/// Whether a method is called for its value only: it changes nothing, and its function, if it
-/// takes one, only chooses.
+/// True if a method is called only for its result: it changes nothing, and a callback only selects
+/// items.
 pub fn only_computes(name: &str) -> bool {
     method_row(name).is_some_and(|row| {
         let computes = row.gives.is_data() || row.gives == Gives::Item;
@@ -113,23 +113,23 @@ pub fn only_computes(name: &str) -> bool {
     })
 }
 
-/// Whether a list keeps its items in a call of this method, and nothing else gets hold of it.
+/// True if a method leaves a list's items in place and returns no alias of the list.
 pub fn only_reads_lists(name: &str) -> bool {
     let of_lists = |on: &[Receiver]| on.contains(&Receiver::Array) || on.contains(&Receiver::Any);
     method_row(name)
         .is_some_and(|row| of_lists(row.on) && !row.mutates && row.gives != Gives::Itself)
 }
 
-/// Whether a method, or a function of a namespace that is called as one, gives a list that
-/// nothing else has.
+/// True if a method, or a namespace function called as one, returns a list without other
+/// references.
 pub fn gives_new_list(name: &str) -> bool {
     let functions = || FUNCTIONS.iter().filter(|f| f.name == name);
     method_row(name).is_some_and(|row| row.gives.is_list() && !row.mutates)
         || functions().any(|f| matches!(f.gives, Gives::List | Gives::Texts))
 }
 
-/// Whether a method may give `undefined`, or `parse` of `JSON`, which gives what its function
-/// gives.
+/// True if a method may return `undefined`. So may `JSON.parse`, which returns its function's
+/// result.
 pub fn may_give_undefined(name: &str) -> bool {
     name == "parse" || method_row(name).is_some_and(|row| row.maybe_undefined)
 }

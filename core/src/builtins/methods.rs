@@ -1,4 +1,4 @@
-//! Builtin methods: the table of them, one row each.
+//! Builtin methods, one table row each.
 
 use super::Gives::{self, Bool, Index, Item, Items, Itself, Joined, List, Part, Texts, Unknown};
 use super::Reads::{self, All, Count};
@@ -6,32 +6,33 @@ use super::Receiver::{self, Any, Array, Date, Number, Set, Text};
 use super::{CallContext, EVERYWHERE, NOT_IN_CONDITIONS, Takes};
 use crate::costs::{BOTH, FREE, Formula, JOIN, READ, SPLIT, WRITTEN, both, read};
 
-/// A method name.
+/// A builtin method.
 #[derive(Copy, Clone, Debug)]
 pub struct Method {
-    /// The name.
+    /// Name of the method.
     pub name: &'static str,
-    /// The kinds of value that have it.
+    /// The kinds of value that have the method.
     pub on: &'static [Receiver],
     /// Proportional price in the metered model.
     pub cost: Formula,
-    /// What it reads, for that price.
+    /// The operands whose size the price depends on.
     pub reads: Reads,
-    /// Where it may be called.
+    /// Where programs may call the method.
     pub places: &'static [CallContext],
-    /// What it gives.
+    /// Kind of the result.
     pub gives: Gives,
-    /// How many arguments it takes, where that is known.
+    /// Argument counts, if they are known.
     pub takes: Option<Takes>,
-    /// Whether it changes the receiver.
+    /// True if the method changes its receiver.
     pub mutates: bool,
-    /// Whether it looks for its first argument in a text. Other languages take patterns there.
+    /// True if the method searches a text for its first argument, where other languages accept
+    /// patterns.
     pub searches: bool,
-    /// Whether it may give `undefined`.
+    /// True if the method may return `undefined`.
     pub maybe_undefined: bool,
-    /// Whether its first argument is a function that it calls for elements.
+    /// True if the first argument is a function that the method calls for elements.
     pub calls: bool,
-    /// What it gives or does, in a sentence.
+    /// The result or the effect, described in one sentence.
     pub docs: &'static str,
 }
 
@@ -43,7 +44,7 @@ impl Method {
         }
     }
 
-    /// With this many arguments, of which the first are numbers.
+    /// Sets the argument counts; the first `numbers` arguments are numbers.
     const fn takes(self, least: usize, most: usize, numbers: usize) -> Method {
         Method {
             takes: Some(Takes {
@@ -108,8 +109,8 @@ const fn m(
     }
 }
 
-/// Every method name. A new one goes to the end: the order numbers them in
-/// bytecode. Its code stands in a file of `vm/src/builtins`.
+/// Every builtin method. New rows go to the end, because bytecode numbers methods by this order.
+/// The code of each is in a file of `vm/src/builtins`.
 #[rustfmt::skip]
 pub static METHODS: &[Method] = &[
     m("at", &[Text, Array], FREE, All, Item, "The element at an index; one below zero counts from the end.").takes(0, 1, 1),

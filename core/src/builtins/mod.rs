@@ -1,10 +1,10 @@
-//! Builtins: the closed sets of functions, namespaces, constants and methods that
-//! expressions call (language sections 3.5 and 3.6).
+//! Builtins: the closed sets of functions, namespaces, constants and methods that expressions call
+//! (language sections 3.5 and 3.6).
 //!
-//! Nothing outside these tables can be called by an expression. A row says all
-//! there is to say of a function or method but its code, which `vm` has: what it
-//! gives, what it costs, where it may be called. The compiler's list for condition
-//! texts, `docs/builtins.md` and `docs/costs.md` follow from the rows.
+//! An expression can call nothing outside these tables. A row holds every fact about a function or
+//! method except its code, which is in `vm`: result, price, and where it may be called. The
+//! compiler's list for condition texts, `docs/builtins.md` and `docs/costs.md` derive from the
+//! rows.
 //!
 //! ```
 //! use a99_core::builtins::{METHODS, Receiver, method};
@@ -27,8 +27,8 @@ pub use gives::{
 };
 pub use methods::{METHODS, Method};
 
-/// Where a builtin may be called. A `mathCalc` text calls nothing (language
-/// section 3.10), so that no row names it.
+/// The places that call builtins. A `mathCalc` text calls nothing (language section 3.10), so no
+/// row names it.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum CallContext {
     /// In expression nodes.
@@ -37,9 +37,9 @@ pub enum CallContext {
     Condition,
 }
 
-/// Most builtins may be called in both.
+/// Most builtins may be called in both places.
 const EVERYWHERE: &[CallContext] = &[CallContext::Expression, CallContext::Condition];
-/// Those that the references' grammar of conditions lacks.
+/// For builtins that the references' grammar of conditions lacks.
 const NOT_IN_CONDITIONS: &[CallContext] = &[CallContext::Expression];
 
 /// A kind of value that has methods.
@@ -55,8 +55,7 @@ pub enum Receiver {
     Set,
     /// Dates.
     Date,
-    /// Every value but null and undefined; a kind that is named beside it does
-    /// it in its own way.
+    /// Every value except null and undefined. A kind listed next to it has its own behaviour.
     Any,
 }
 
@@ -71,7 +70,7 @@ impl Receiver {
         Receiver::Any,
     ];
 
-    /// The kind in a word.
+    /// The kind as one word.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -85,14 +84,13 @@ impl Receiver {
     }
 }
 
-/// The namespaces. `Date` and `Set` are functions, `Date` has statics too.
+/// The namespaces. `Date` and `Set` are functions; `Date` also has static functions.
 pub const NAMESPACES: &[&str] = &[
     "Math", "JSON", "console", "Array", "Object", "String", "Number", "Date", "Schema",
 ];
 
-/// What an operation with a price for reading reads. Its width is that of
-/// the values as they are given: the units of a text, the elements of an array
-/// or set, the keys of an object, nothing of anything else.
+/// The operands that an operation pays to read. Their width is shallow: the UTF-16 units of a text,
+/// the elements of an array or set, the keys of an object, and 0 for other values.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Reads {
     /// The width of the first argument.
@@ -101,13 +99,13 @@ pub enum Reads {
     All,
     /// One element for each argument.
     Count,
-    /// All arguments with everything in them: the widths of the values at
-    /// every depth, a shared part once for each way to it.
+    /// All arguments, deeply: the widths of the values at every depth. A shared part counts once
+    /// for each path to it.
     Deep,
 }
 
 impl Reads {
-    /// The word for it in `docs/builtins.md`.
+    /// The name in `docs/builtins.md`.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -119,7 +117,7 @@ impl Reads {
     }
 }
 
-/// The number of a function in [`FUNCTIONS`].
+/// Number of a function in [`FUNCTIONS`].
 pub fn function(ns: &str, name: &str) -> Option<u16> {
     FUNCTIONS
         .iter()
@@ -127,7 +125,7 @@ pub fn function(ns: &str, name: &str) -> Option<u16> {
         .map(|i| i as u16)
 }
 
-/// The number of a method in [`METHODS`].
+/// Number of a method in [`METHODS`].
 pub fn method(name: &str) -> Option<u16> {
     METHODS
         .iter()
@@ -135,12 +133,12 @@ pub fn method(name: &str) -> Option<u16> {
         .map(|i| i as u16)
 }
 
-/// First number of a name that is no row of [`METHODS`]: a function that only
-/// namespaces have, such as the `max` of `Math.max(1, 2)`.
+/// First number of a method name without a row in [`METHODS`]: a function that only namespaces
+/// have, such as `max` of `Math.max(1, 2)`.
 pub const STATIC_METHODS: u16 = 0x4000;
 
-/// The names of namespace functions, each once, in the order of [`FUNCTIONS`];
-/// [`STATIC_METHODS`] plus the place here is the number of such a name.
+/// Distinct names of namespace functions, in the order of [`FUNCTIONS`]. The number of a name is
+/// [`STATIC_METHODS`] plus its index here.
 pub fn static_names() -> &'static [&'static str] {
     static NAMES: std::sync::LazyLock<Vec<&'static str>> = std::sync::LazyLock::new(|| {
         let mut names = Vec::new();
@@ -154,9 +152,8 @@ pub fn static_names() -> &'static [&'static str] {
     &NAMES
 }
 
-/// The number by which bytecode calls a method: a row of [`METHODS`], or
-/// [`STATIC_METHODS`] and up for names that only namespaces have. `None` for a
-/// name that nothing has.
+/// The number by which bytecode calls a method: a row of [`METHODS`], or at least
+/// [`STATIC_METHODS`] for names that only namespaces have. `None` for an unknown name.
 pub fn method_id(name: &str) -> Option<u16> {
     method(name).or_else(|| {
         let at = static_names().iter().position(|n| *n == name)?;
@@ -164,7 +161,7 @@ pub fn method_id(name: &str) -> Option<u16> {
     })
 }
 
-/// The name behind a number of [`method_id`]; empty for a number it never gave.
+/// The name behind a number of [`method_id`]; empty for an unknown number.
 pub fn method_name(id: u16) -> &'static str {
     match id.checked_sub(STATIC_METHODS) {
         None => METHODS.get(usize::from(id)).map_or("", |m| m.name),
@@ -172,20 +169,18 @@ pub fn method_name(id: u16) -> &'static str {
     }
 }
 
-/// Whether any namespace has a function of this name, so that it can be
-/// called as a method of that namespace.
+/// True if a namespace has a function of this name, which can be called as its method.
 pub fn is_static_member(name: &str) -> bool {
     FUNCTIONS.iter().any(|f| f.name == name && !f.ns.is_empty())
 }
 
-/// Whether a function of this name may be called by name in a place.
+/// True if a global function of this name may be called in a place.
 #[must_use]
 pub fn is_function_in(name: &str, place: CallContext) -> bool {
     function("", name).is_some_and(|at| FUNCTIONS[usize::from(at)].places.contains(&place))
 }
 
-/// Whether a method of this name, or a function of a namespace that is called as
-/// one, may be called in a place.
+/// True if a method of this name, or a namespace function called as one, may be called in a place.
 #[must_use]
 pub fn is_method_in(name: &str, place: CallContext) -> bool {
     let here = |places: &[CallContext]| places.contains(&place);
@@ -193,7 +188,7 @@ pub fn is_method_in(name: &str, place: CallContext) -> bool {
         || (FUNCTIONS.iter()).any(|f| f.name == name && !f.ns.is_empty() && here(f.places))
 }
 
-/// What an identifier means when no variable and no argument has its name.
+/// Meaning of an identifier that names no variable and no argument.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub enum Global {
     /// A constant.
@@ -202,11 +197,11 @@ pub enum Global {
     Namespace(u8),
     /// A global function, by its number in [`FUNCTIONS`].
     Function(u16),
-    /// A name that is refused with this text.
+    /// A refused name, with its error text.
     Refused(&'static str),
 }
 
-/// The constants among the globals.
+/// The global constants.
 #[derive(Copy, Clone, Debug, PartialEq)]
 #[allow(missing_docs, reason = "the names are the values")]
 pub enum Constant {
@@ -233,8 +228,7 @@ pub fn global(name: &str) -> Option<Global> {
     refused(name).map(Global::Refused)
 }
 
-/// The names that exist elsewhere and not here, with the text they are
-/// refused with (language section 3.2).
+/// Error text of a name that JavaScript has and this language refuses (language section 3.2).
 pub fn refused(name: &str) -> Option<&'static str> {
     Some(match name {
         "RegExp" => "RegExp is not available. Use string methods or the regexMatch atom.",
@@ -261,7 +255,7 @@ pub fn refused(name: &str) -> Option<&'static str> {
     })
 }
 
-/// The number constants of the namespaces: namespace, name, value.
+/// Number constants of the namespaces: namespace, name, value.
 pub static CONSTANTS: &[(&str, &str, f64)] = &[
     ("Math", "PI", consts::PI),
     ("Math", "E", consts::E),
@@ -281,8 +275,8 @@ pub static CONSTANTS: &[(&str, &str, f64)] = &[
     ("Number", "EPSILON", f64::EPSILON),
 ];
 
-/// The members that values have beside elements and those of their own: kind of
-/// value, name, what it is.
+/// Members that values have in addition to elements and own members: kind of value, name,
+/// description.
 #[rustfmt::skip]
 pub static MEMBERS: &[(Receiver, &str, &str)] = &[
     (Receiver::Text, "length", "The number of its UTF-16 units."),
@@ -299,13 +293,13 @@ pub static MEMBERS: &[(Receiver, &str, &str)] = &[
     (Receiver::Date, "dayOfWeek", "The day of the week, 0 for Sunday."),
 ];
 
-/// A number constant of a namespace.
+/// Value of a number constant of a namespace.
 pub fn constant(ns: &str, name: &str) -> Option<f64> {
     let row = CONSTANTS.iter().find(|row| row.1 == name && row.0 == ns)?;
     Some(row.2)
 }
 
-/// The error text of a namespace member that does not exist (language section 3.6).
+/// Error text for an unknown namespace member (language section 3.6).
 pub fn unknown_member(ns: &str, name: &str) -> String {
     let hint = match (ns, name) {
         ("console", "table") => "Use console.log with JSON.stringify for structured data.",
@@ -326,12 +320,12 @@ pub fn unknown_member(ns: &str, name: &str) -> String {
     format!("{ns}.{name} is not available. {hint}")
 }
 
-/// The names that no program may bind, read or call (D16).
+/// True if no program may bind, read or call the name (D16).
 pub fn is_forbidden(name: &[u8]) -> bool {
     matches!(name, b"__proto__" | b"constructor" | b"prototype")
 }
 
-/// The text of the error for a forbidden name (D16).
+/// Error text for a forbidden name (D16).
 pub fn forbidden_text(name: &str) -> String {
     format!("Security Error: Access to '{name}' is forbidden")
 }

@@ -1,21 +1,20 @@
-//! Sections of codes: where they come from, in words for people.
+//! Sections of codes by origin, with descriptions for people.
 
 use super::Code;
 use crate::{artifact, diag, error, suspend, verify};
 
-/// Codes that come from one place.
+/// Codes of one origin.
 #[derive(Clone, Debug)]
 pub struct Section<'a> {
-    /// The heading.
+    /// Heading of the section.
     pub title: &'a str,
-    /// What these codes are about, in a sentence or two.
+    /// Description of the codes, in a sentence or two.
     pub about: &'a str,
-    /// The codes.
+    /// Rows of the section.
     pub rows: Vec<Code<'a>>,
 }
 
-/// The families of findings, which have one table: family, heading, what they
-/// are about.
+/// The families of findings, which share a table: family, heading, description.
 const FINDINGS: &[(&str, &str, &str)] = &[
     (
         "json",
@@ -44,7 +43,7 @@ const FINDINGS: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// This crate's codes by where they come from, in the order of `docs/errors.md`.
+/// This crate's codes by origin, in the order of `docs/errors.md`.
 #[must_use]
 pub fn sections() -> Vec<Section<'static>> {
     let of = |family| {

@@ -1,6 +1,5 @@
-//! The stable codes of findings about a program's text: errors and warnings
-//! (decision D44), and why a program does not fit a host's atoms. A code is never
-//! reused for another meaning.
+//! Stable codes of findings about a program's text: errors and warnings (decision D44), and
+//! mismatches between a program and a host's atoms. A code is never reused for another meaning.
 
 use crate::codes::code_table;
 

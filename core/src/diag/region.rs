@@ -1,23 +1,23 @@
-//! Regions: where in a text a finding lies, by line and column.
+//! Regions: places in a text by line and column.
 
 use super::Diagnostics;
 use super::render::inner_span;
 
-/// A place in a text. Lines and columns count from 1, columns in Unicode scalar
-/// values; the end is the first place after it. A BOM at the start has no column.
+/// A range of a text by line and column. Both count from 1, columns in Unicode scalar values; the
+/// end is exclusive. A BOM at the start has no column.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Region {
-    /// The line it starts in.
+    /// Line of the start.
     pub line: u32,
-    /// The column it starts at.
+    /// Column of the start.
     pub column: u32,
-    /// The line it ends in.
+    /// Line of the end.
     pub end_line: u32,
-    /// The column that it ends before.
+    /// Column of the exclusive end.
     pub end_column: u32,
 }
 
-/// Gives the findings that have a span their regions in this text.
+/// Sets the regions of findings with a span.
 pub(super) fn locate(findings: &mut Diagnostics, text: &[u8]) {
     let mut offsets = Vec::new();
     for finding in &findings.0 {
@@ -51,8 +51,7 @@ pub(super) fn locate(findings: &mut Diagnostics, text: &[u8]) {
     }
 }
 
-/// Line and column of sorted offsets, found in one pass; an offset beyond the end
-/// counts as the end.
+/// Line and column of sorted offsets, in one pass. Offsets beyond the end count as the end.
 fn places(text: &[u8], offsets: &[u32]) -> Vec<(u32, u32)> {
     let mut places = Vec::with_capacity(offsets.len());
     let (mut line, mut column) = (1u32, 1u32);
@@ -68,7 +67,7 @@ fn places(text: &[u8], offsets: &[u32]) -> Vec<(u32, u32)> {
         if *byte == b'\n' {
             (line, column) = (line.saturating_add(1), 1);
         } else if byte & 0xC0 != 0x80 && !(mark && at == 0) {
-            // Every scalar value has exactly one byte that is no continuation.
+            // Every scalar value has exactly one byte that is not a continuation byte.
             column = column.saturating_add(1);
         }
     }
@@ -91,7 +90,7 @@ mod tests {
         ] {
             let text = text.as_bytes();
             let index = LineIndex::new(text);
-            // Inside a character there is no column of its own.
+            // Offsets inside a character are skipped; they have no column.
             let starts = |at: &u32| text.get(*at as usize).is_none_or(|b| b & 0xC0 != 0x80);
             let first = if text.starts_with(b"\xEF\xBB\xBF") {
                 3

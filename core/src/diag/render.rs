@@ -1,22 +1,21 @@
-//! Diagnostics for people, in the manner of `rustc`.
+//! Renders diagnostics for people in the style of `rustc`.
 //!
-//! Everything that comes from the program is escaped, so that a hostile text
-//! cannot steer the terminal (security P05).
+//! All text that comes from the program is escaped, so hostile text cannot control the terminal
+//! (security P05).
 
 use super::Diagnostic;
 use crate::text::{escape_for_terminal, is_hidden};
 use std::fmt::Write as _;
 use std::ops::Range;
 
-/// Characters of a source line that are shown; longer lines are cut around the
-/// column.
+/// Characters shown of a source line; longer lines are cut around the column.
 const MAX_LINE: usize = 100;
 /// Characters shown before the column of a cut line.
 const BEFORE_COLUMN: usize = 40;
-/// Characters of a pointer or of offending text that are shown.
+/// Characters shown of a pointer or of offending text.
 const MAX_TEXT: usize = 200;
 
-/// Where the lines of a text start, to find line and column by byte offset.
+/// Index of line starts: maps byte offsets to line and column.
 ///
 /// Lines end at LF; a CR before it belongs to the ending. A BOM at the start
 /// has no column.
@@ -26,7 +25,7 @@ pub struct LineIndex {
 }
 
 impl LineIndex {
-    /// Scans a text once; offsets beyond `u32` are not indexed.
+    /// Indexes a text in one pass. Offsets beyond `u32` are not indexed.
     #[must_use]
     pub fn new(text: &[u8]) -> Self {
         let bom = if text.starts_with(b"\xEF\xBB\xBF") {
@@ -44,14 +43,14 @@ impl LineIndex {
         Self { starts }
     }
 
-    /// The line (from 1) and column (from 1, in Unicode scalar values) of a
-    /// byte offset; an offset beyond the end counts as the end.
+    /// Line (from 1) and column (from 1, in Unicode scalar values) of a byte offset. An offset
+    /// beyond the end counts as the end.
     #[must_use]
     pub fn line_col(&self, text: &[u8], offset: u32) -> (u32, u32) {
         let offset = offset.min(u32::try_from(text.len()).unwrap_or(u32::MAX));
         let line = self.starts.partition_point(|&start| start <= offset).max(1);
         let before = text.get(self.starts[line - 1] as usize..offset as usize);
-        // Every scalar value has exactly one byte that is no continuation.
+        // Every scalar value has exactly one byte that is not a continuation byte.
         let column = before
             .unwrap_or_default()
             .iter()
@@ -79,8 +78,8 @@ fn to_u32(count: usize) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }
 
-/// One diagnostic for people: message, place, the source line with a caret,
-/// help. `source` is the name and the text of the file. Ends with a newline.
+/// Renders one diagnostic: message, place, the source line with a caret, help. `source` is the name
+/// and the text of the file. The result ends with a newline.
 #[must_use]
 pub fn render(diag: &Diagnostic, source: Option<(&str, &[u8])>) -> String {
     let mut out = String::new();
@@ -130,8 +129,8 @@ pub(super) fn render_into(
     }
 }
 
-/// The place inside a string of the source, where the string has no escapes
-/// and so the same offsets as its text; else the whole string.
+/// The span of a place inside a source string. A string without escapes has the same offsets as its
+/// text; otherwise the span is the whole string.
 pub(super) fn inner_span(text: &[u8], span: &Range<u32>, inner: Option<&Range<u32>>) -> Range<u32> {
     let string = text.get(span.start as usize..span.end as usize);
     match (string, inner) {
@@ -163,7 +162,7 @@ fn shorten(text: &str) -> String {
     shown
 }
 
-/// A caret line under `offending` for a place inside it.
+/// Writes a caret line under `offending` for a place inside it.
 fn write_inner(out: &mut String, offending: &str, inner: &Range<u32>) {
     let start = inner.start as usize;
     let width = |range: Range<usize>| {
@@ -181,7 +180,7 @@ fn write_inner(out: &mut String, offending: &str, inner: &Range<u32>) {
     }
 }
 
-/// The source line with carets under the span, as far as it is on that line.
+/// Writes the source line with carets under the part of the span on that line.
 fn write_snippet(
     out: &mut String,
     line: &[u8],
@@ -215,7 +214,7 @@ fn write_snippet(
         let width = push_shown(&mut shown, c);
         match (marked, c) {
             (true, _) => marks.extend(std::iter::repeat_n('^', width)),
-            // Keeping the tab keeps the columns aligned.
+            // Tabs stay tabs, which keeps the columns aligned.
             (false, '\t') => marks.push('\t'),
             (false, _) => marks.extend(std::iter::repeat_n(' ', width)),
         }
@@ -234,7 +233,7 @@ fn write_snippet(
     let _ = writeln!(out, "{blank} |\n{gutter} | {shown}\n{blank} | {marks}");
 }
 
-/// Appends a character as it is shown and returns its width in characters.
+/// Appends a character in its displayed form and returns its width in characters.
 fn push_shown(out: &mut String, c: char) -> usize {
     if c != '\t' && is_hidden(c) {
         let escape = c.escape_unicode();
@@ -247,7 +246,7 @@ fn push_shown(out: &mut String, c: char) -> usize {
     }
 }
 
-/// The characters of bytes, lazily; ill-formed ones as U+FFFD.
+/// Decodes bytes to characters lazily; ill-formed sequences become U+FFFD.
 fn chars(bytes: &[u8]) -> impl Iterator<Item = char> + '_ {
     bytes.utf8_chunks().flat_map(|chunk| {
         let bad = !chunk.invalid().is_empty();

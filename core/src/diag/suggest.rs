@@ -1,12 +1,11 @@
-//! "Did you mean": the nearest known name to a misspelt one.
+//! "Did you mean": the known name nearest to a misspelt one.
 
-/// Longer names are not compared: nobody mistypes them by a letter, and the
-/// work per candidate stays bounded.
+/// Longest compared name, which bounds the work per candidate. Longer names are unlikely to be
+/// mistyped by a letter.
 const MAX_NAME: usize = 64;
 
-/// As [`suggest`], while names are left to compare with: each candidate takes
-/// one of them, so that many misspelt names and many candidates together cost no
-/// more than a bounded number of comparisons.
+/// Like [`suggest`], with a budget of comparisons in `left`. Each candidate takes one, which bounds
+/// the work for many misspelt names and many candidates.
 #[must_use]
 pub fn suggest_among<'a>(
     left: &mut usize,
@@ -23,10 +22,11 @@ pub fn suggest_among<'a>(
     suggest(name, candidates)
 }
 
-/// The candidate nearest to `name`, if it is near enough: at most one edit per
-/// three characters (but at least one, and never all of them), where an edit inserts,
-/// removes, replaces or swaps neighbours. Letter case does not count, but where it is
-/// all that differs. The first of equally near candidates wins.
+/// The candidate nearest to `name` within the edit limit.
+///
+/// The limit is one edit per three characters (at least one, and never all of them). An edit
+/// inserts, removes, replaces or swaps neighbours. Letter case counts only if nothing else differs.
+/// The first of equally near candidates wins.
 #[must_use]
 pub fn suggest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<String> {
     let lower = |name: &str| -> Vec<char> {
@@ -39,7 +39,7 @@ pub fn suggest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Opt
     if wanted.is_empty() || wanted.len() > MAX_NAME {
         return None;
     }
-    // A letter of which nothing is left is another name.
+    // Replacing every letter gives an unrelated name.
     let limit = (wanted.len() / 3).max(1).min(wanted.len() - 1);
     let mut best: Option<(usize, &str)> = None;
     for candidate in candidates {
@@ -62,8 +62,8 @@ pub fn suggest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Opt
     best.map(|(_, candidate)| candidate.to_owned())
 }
 
-/// The optimal string alignment distance (Damerau-Levenshtein with swaps of
-/// neighbours that are not edited again); `None` if above `bound`.
+/// The optimal string alignment distance (Damerau-Levenshtein without repeated edits of swapped
+/// neighbours); `None` above `bound`.
 fn edit_distance(a: &[char], b: &[char], bound: usize) -> Option<usize> {
     if a.len().abs_diff(b.len()) > bound {
         return None;
@@ -114,7 +114,7 @@ mod tests {
         assert_eq!(near(&"a".repeat(100_000)), None);
         let long = "m".repeat(100_000);
         assert_eq!(suggest("map", [long.as_str()].into_iter()), None);
-        // One letter is another name than any other.
+        // Names of a single letter are never similar.
         assert_eq!(suggest("m", ["n", "kn"].into_iter()), None);
         assert_eq!(suggest("N", ["n"].into_iter()).as_deref(), Some("n"));
     }

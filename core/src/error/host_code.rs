@@ -1,16 +1,14 @@
-//! Codes of a host's own, for failures of its atoms.
+//! Error codes that hosts define for failures of their atoms.
 
 use crate::codes::{is_dotted, is_of_capability, is_taken};
 use serde::{Serialize, Serializer};
 use std::fmt;
 
-/// A host's own code of a failure: a family and a name in snake case with a dot
-/// between them, such as `billing.declined`. It stands beside the engine's
-/// [`ErrorCode`](super::ErrorCode) and cannot be mistaken for one: families of
-/// the engine ([docs/errors.md]) are refused.
+/// A host-defined error code: a family and a name in snake case with a dot between them, such as
+/// `billing.declined`. It accompanies the engine's [`ErrorCode`](super::ErrorCode). The two cannot
+/// be confused: families of the engine ([docs/errors.md]) are refused.
 ///
-/// Made as a constant, a wrong one is found by the compiler, and `match` takes
-/// it as a pattern:
+/// The compiler rejects an invalid constant, and `match` takes a constant as a pattern:
 ///
 /// ```
 /// use a99_core::error::HostCode;
@@ -28,12 +26,12 @@ use std::fmt;
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub struct HostCode(&'static str);
 
-/// Why a text is no code of a host.
+/// The reason why a text cannot be a host code.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum HostCodeError {
-    /// It is not two words in snake case with a dot between them.
+    /// The text is not two snake-case words with a dot between them.
     Form,
-    /// Its family belongs to the engine.
+    /// The family belongs to the engine.
     Taken,
 }
 
@@ -59,10 +57,10 @@ impl fmt::Display for HostCodeError {
 impl std::error::Error for HostCodeError {}
 
 impl HostCode {
-    /// The code, for a constant.
+    /// Creates a code, for constants.
     ///
     /// # Panics
-    /// What is no code of a host; in a constant that is an error of the compiler.
+    /// The text cannot be a host code. In a constant this is a compile error.
     #[must_use]
     pub const fn new(code: &'static str) -> HostCode {
         match HostCode::checked(code) {
@@ -71,10 +69,10 @@ impl HostCode {
         }
     }
 
-    /// The code, if it can be one.
+    /// Creates a code from a text.
     ///
     /// # Errors
-    /// Another form; a family of the engine.
+    /// The text is malformed, or its family belongs to the engine.
     pub const fn checked(code: &'static str) -> Result<HostCode, HostCodeError> {
         if !is_dotted(code) {
             Err(HostCodeError::Form)
@@ -85,8 +83,8 @@ impl HostCode {
         }
     }
 
-    /// The code of a capability that comes with the engine, such as `ai.length`, whose family
-    /// no host may use; none if it is not of such a family.
+    /// The code of a capability that comes with the engine, such as `ai.length`. Hosts cannot use
+    /// these families. `None` for other families.
     #[must_use]
     pub const fn of_capability(code: &'static str) -> Option<HostCode> {
         match is_dotted(code) && is_of_capability(code) {
@@ -95,7 +93,7 @@ impl HostCode {
         }
     }
 
-    /// The text.
+    /// The code as text.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         self.0
@@ -108,7 +106,7 @@ impl fmt::Display for HostCode {
     }
 }
 
-/// The text.
+/// Serializes as the text.
 impl Serialize for HostCode {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.0)

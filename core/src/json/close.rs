@@ -1,4 +1,4 @@
-//! Closing containers: linking the children and looking for duplicate keys.
+//! Closing containers: links the children and detects duplicate keys.
 
 use super::parse::{Parser, closer};
 use super::recover::{MAX_POINTER, excerpt, pointer_limited};
@@ -8,14 +8,13 @@ use crate::pointer;
 use crate::text::wtf8_to_string_lossy;
 use std::collections::HashMap;
 
-/// Up to this many members keys are compared one by one, which is faster than
-/// hashing.
+/// Up to this many members, comparing keys one by one is faster than hashing.
 const FEW_MEMBERS: usize = 12;
-/// Duplicate keys that are listed one by one; the rest is only counted.
+/// Most duplicate keys reported individually; the rest is counted.
 const MAX_DUPLICATES: usize = 1000;
 
 impl Parser<'_> {
-    /// Closes the innermost container at its closing bracket.
+    /// Closes the innermost container at its bracket.
     pub(super) fn close(&mut self) {
         debug_assert!(
             self.stack
@@ -60,12 +59,11 @@ impl Parser<'_> {
         &buffer[node.a as usize..(node.a + node.b) as usize]
     }
 
-    /// Reports keys that appear twice, or keeps their last values; gives the filter of the
-    /// names.
+    /// Reports duplicate keys or keeps their last values, and returns the name filter.
     fn find_duplicates(&mut self, base: usize) -> u32 {
         let mut names = 0;
         let members = &self.pending[base..];
-        // Positions of the first and of a later member of one name.
+        // Positions of the first and of a later member with the same name.
         let mut twice: Vec<(usize, usize)> = Vec::new();
         if members.len() <= FEW_MEMBERS {
             for (index, &at) in members.iter().enumerate() {
@@ -74,7 +72,7 @@ impl Parser<'_> {
                 if names != before {
                     continue;
                 }
-                // Lengths differ mostly, and are at hand.
+                // Compares lengths first: they are already loaded and usually differ.
                 let size = self.nodes[at as usize - 1].b;
                 let first = members[..index].iter().position(|&other| {
                     self.nodes[other as usize - 1].b == size && self.key(other) == self.key(at)
@@ -82,7 +80,7 @@ impl Parser<'_> {
                 twice.extend(first.map(|first| (first, index)));
             }
         } else {
-            // Randomly keyed: crafted keys cannot collide (security C10).
+            // The hash key is random, so crafted keys cannot collide (security C10).
             let mut seen: HashMap<&[u8], usize> = HashMap::with_capacity(members.len());
             for (index, &at) in members.iter().enumerate() {
                 names |= filter::of(self.key(at));
@@ -111,7 +109,7 @@ impl Parser<'_> {
         names
     }
 
-    /// Puts the last value of each repeated key where its first one stood.
+    /// Moves the last value of each repeated key to the position of the first.
     fn keep_last(&mut self, base: usize, twice: &[(usize, usize)]) {
         for &(first, again) in twice {
             self.pending[base + first] = self.pending[base + again];
@@ -159,7 +157,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Says how many duplicates were not listed one by one.
+    /// Reports the number of duplicates that were not reported individually.
     pub(super) fn report_unlisted_duplicates(&mut self) {
         let more = self.duplicates.saturating_sub(MAX_DUPLICATES);
         if more > 0 {
@@ -180,7 +178,7 @@ impl Parser<'_> {
         self.path(self.stack.len())
     }
 
-    /// The steps of the first `depth` open containers towards the place.
+    /// The pointer through the first `depth` open containers.
     fn path(&self, depth: usize) -> String {
         let mut out = String::new();
         for (index, frame) in self.stack.iter().enumerate().take(depth) {

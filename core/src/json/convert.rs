@@ -1,11 +1,11 @@
-//! Documents from values and values from documents, without recursion.
+//! Conversion between documents and values, without recursion.
 
 use super::{Document, Kind, NONE, Node, NodeId, Tag, filter, number_words, word};
 use crate::text::Text;
 use crate::value::{Map, Value};
 use std::sync::OnceLock;
 
-/// What is left to visit of a container.
+/// The unvisited part of a container.
 enum Rest<'v> {
     Array(std::slice::Iter<'v, Value>),
     Object(crate::value::MapIter<'v>),
@@ -14,9 +14,9 @@ enum Rest<'v> {
 /// A container whose children are being added.
 struct ToValueFrame<'v> {
     node: u32,
-    /// Where its children start in `pending`.
+    /// Start of its children in `pending`.
     base: usize,
-    /// The filter of the names of its members.
+    /// Filter of its member names.
     names: u32,
     rest: Rest<'v>,
 }
@@ -43,7 +43,7 @@ impl Document {
     }
 }
 
-/// Nodes between two questions whether to stop.
+/// Nodes between two polls of the stop condition.
 const ASK_EVERY: usize = 1024;
 
 pub(super) fn from_value<E>(
@@ -115,7 +115,7 @@ pub(super) fn from_value<E>(
     }
 }
 
-/// Adds the node of one value; for a container also what is to be visited.
+/// Adds the node of one value. For a container also returns its unvisited part.
 fn push_value<'v>(doc: &mut Document, parent: u32, value: &'v Value) -> (u32, Option<Rest<'v>>) {
     match value {
         Value::Undefined | Value::Null => (doc.push(Tag::Null, parent, 0, 0), None),
@@ -145,7 +145,7 @@ struct Building<'d> {
 
 enum Built {
     Array(Vec<Value>),
-    /// With the key of the member being built.
+    /// The members and the key of the member being built.
     Object(Map, Text),
 }
 

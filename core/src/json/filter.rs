@@ -1,15 +1,15 @@
-//! Name filter: which names the members of an object may have, in 24 bits. Who asks for a
-//! member that an object has not, as most questions about a step are, looks at none of them.
+//! Name filter: a 24-bit Bloom filter of an object's member names. Most lookups in a step are for
+//! absent members; the filter answers them without a search.
 
-/// Bits of a filter.
+/// Bits in a filter.
 const BITS: u32 = 24;
 
-/// The bit of a name. The factors part the names that programs have.
+/// The bit of a name. The factors separate the names that programs commonly use.
 #[inline]
 pub(super) fn of(name: &[u8]) -> u32 {
     let first = u32::from(name.first().copied().unwrap_or_default());
     let last = u32::from(name.last().copied().unwrap_or_default());
-    // Only the low byte counts, whatever the length was cut to.
+    // Only the low byte counts, so the truncating cast of the length does no harm.
     let mixed = (first * 47 + last * 39).wrapping_add((name.len() as u32).wrapping_mul(7));
     1 << (((mixed & 0xFF) * BITS) >> 8)
 }

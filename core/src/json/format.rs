@@ -1,12 +1,11 @@
-//! Format of a text that is no JSON: which of those that people and models write in
-//! its place.
+//! Detects the format of non-JSON text that people and models write in place of JSON.
 
 use crate::diag::{Diagnostic, codes, excerpt};
 
-/// So much of a text is looked at.
+/// Characters of a text that detection examines.
 const MOST: usize = 4096;
 
-/// What a text is, and what to do with it.
+/// A detected format and advice for it.
 struct Format {
     name: &'static str,
     help: &'static str,
@@ -14,7 +13,7 @@ struct Format {
 
 const PROGRAM: &str = "a program is written in JSON: `{\"op\": \"seq\", \"steps\": [...]}`";
 
-/// What a text is that begins with nothing that JSON begins with.
+/// Detects the format of a text that does not start like JSON.
 fn format_of(text: &str) -> Option<Format> {
     let head: String = text.chars().take(MOST).collect();
     let head = head.trim_start_matches('\u{feff}').trim_start();
@@ -132,7 +131,7 @@ fn format_of(text: &str) -> Option<Format> {
     Some(format)
 }
 
-/// `name: value`, or `name:` alone.
+/// Matches `name: value`, or `name:` alone.
 fn is_yaml_line(line: &str) -> bool {
     let Some((key, rest)) = line.split_once(':') else {
         return false;
@@ -141,7 +140,7 @@ fn is_yaml_line(line: &str) -> bool {
     !key.is_empty() && key.chars().all(word) && (rest.is_empty() || rest.starts_with(' '))
 }
 
-/// A table's head, and keys with values below it.
+/// Matches a table's head, and keys with values below it.
 fn is_toml(text: &str) -> bool {
     let first = text.lines().next().unwrap_or_default().trim();
     let name = first.trim_start_matches('[').trim_end_matches(']').trim();
@@ -150,7 +149,7 @@ fn is_toml(text: &str) -> bool {
     named && first.starts_with('[') && first.ends_with(']') && text.contains(" = ")
 }
 
-/// Rows of cells, each with as many commas or semicolons as the first.
+/// Matches rows of cells, each with as many commas or semicolons as the first.
 fn is_csv(text: &str) -> bool {
     let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     let first = lines.next().unwrap_or_default();
@@ -164,7 +163,7 @@ fn is_csv(text: &str) -> bool {
     })
 }
 
-/// `'{"op": ...}'`, as it is written for a shell.
+/// Matches `'{"op": ...}'`, a program in shell quotes.
 fn quotes_program(text: &str) -> bool {
     let quote = text.chars().next().filter(|c| matches!(c, '\'' | '`'));
     quote.is_some_and(|quote| {
@@ -173,13 +172,13 @@ fn quotes_program(text: &str) -> bool {
     })
 }
 
-/// The one finding about a text that is something else as a whole.
+/// Reports a text that is in another format as a single finding.
 pub(super) fn foreign(text: &[u8]) -> Option<Diagnostic> {
     let text = std::str::from_utf8(text).ok()?;
     let start = text.len() - text.trim_start_matches('\u{feff}').trim_start().len();
     let rest = &text[start..];
     let toml = is_toml(rest);
-    // What begins as JSON is read as far as it goes.
+    // A text that starts like JSON is parsed as far as possible.
     if !toml
         && rest.starts_with(|c: char| "{[\"-0123456789".contains(c))
         && !rest.starts_with("---")

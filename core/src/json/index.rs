@@ -1,14 +1,14 @@
-//! Members of large objects by their names: who looks up a name for each member of an
-//! object looks at each once, not at all of them each time.
+//! Index of the members of large objects by name. Looking up every member of an object then takes
+//! linear instead of quadratic time.
 
 use super::{Document, NodeId, Tag};
 use hashbrown::HashTable;
 use std::hash::{BuildHasher, RandomState};
 
-/// Objects of up to this many members are searched from end to end.
+/// Most members of an object that lookups scan linearly.
 pub(super) const SCANNED: usize = 32;
 
-/// The members of all larger objects. Keyed at random, so crafted names cannot collide
+/// The members of all larger objects. The hash key is random, so crafted names cannot collide
 /// (security C10).
 #[derive(Clone, Debug, Default)]
 pub(super) struct Index {
@@ -24,7 +24,7 @@ impl Index {
                 continue;
             }
             for (key, at) in doc.members(NodeId(id)) {
-                // The first of those that have one name is found.
+                // Of members with the same name, the first is found.
                 if index.find(doc, NodeId(id), key).is_none() {
                     index.add(doc, at.0);
                 }

@@ -1,15 +1,13 @@
-//! JSON documents: an iterative RFC 8259 reader into a compact arena that
-//! remembers where everything stood.
+//! JSON documents: an iterative RFC 8259 parser into a compact arena that keeps source positions.
 //!
-//! Programs are compiled from a [`Document`], so that every finding can show
-//! its place. The reader accepts a UTF-8 BOM and keeps escaped lone surrogates
-//! (decision D36); it refuses duplicate keys in programs (decision D44), documents beyond
-//! the [`Limits`] (decision D38) and everything else that is not JSON, saying
-//! where and what to do, and goes on after the usual slips (trailing commas,
-//! single quotes, comments) to report several at once.
+//! Programs are compiled from a [`Document`], so every finding has a place. The parser accepts a
+//! UTF-8 BOM and keeps escaped lone surrogates (decision D36). It refuses duplicate keys in
+//! programs (decision D44), documents beyond the [`Limits`] (decision D38) and all other invalid
+//! JSON, with place and advice. It recovers from common mistakes (trailing commas, single quotes,
+//! comments) to report several at once.
 //!
-//! It does not stream, and it does not serve the guest's `JSON.parse`, whose
-//! messages are part of the language.
+//! It does not stream, and it does not implement the guest's `JSON.parse`, whose messages are part
+//! of the language.
 
 mod close;
 mod convert;
@@ -37,20 +35,20 @@ use std::convert::Infallible;
 use std::ops::Range;
 use std::sync::OnceLock;
 
-/// What a document may hold (decision D38).
+/// Limits on a document (decision D38).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of text; also capped at 4 GiB - 1, so that spans fit.
+    /// Bytes of text; also capped at 4 GiB - 1, so spans fit `u32`.
     pub max_bytes: usize,
-    /// Arrays and objects inside each other.
+    /// Nesting depth of arrays and objects.
     pub max_depth: u32,
-    /// Values and keys together.
+    /// Number of values and keys.
     pub max_nodes: u32,
 }
 
 impl Default for Limits {
-    /// 64 MiB; 8,192 levels, which is beyond 512 steps and 1,024 expression
-    /// nodes of a few levels each; 4 Mi values and keys, about 100 MiB of
+    /// The default limits: 64 MiB of text, 8,192 levels, 4 Mi values and keys. The depth exceeds
+    /// 512 steps and 1,024 expression nodes of a few levels each. The nodes take about 100 MiB of
     /// memory.
     fn default() -> Self {
         Self {
@@ -61,12 +59,12 @@ impl Default for Limits {
     }
 }
 
-/// A value of a [`Document`].
+/// Index of a value in a [`Document`].
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
 pub struct NodeId(pub u32);
 
-/// What a value is; for containers see [`Document::elements`] and
-/// [`Document::members`].
+/// Kind of a value. [`Document::elements`] and [`Document::members`] have the contents of
+/// containers.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub enum Kind<'a> {
     /// `null`.
@@ -83,7 +81,7 @@ pub enum Kind<'a> {
     Object,
 }
 
-/// What a key that an object has twice means.
+/// Policy for repeated keys.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 enum Repeated {
     Refused,
@@ -93,7 +91,7 @@ enum Repeated {
 /// No node, no offset.
 const NONE: u32 = u32::MAX;
 
-/// How the two words of a [`Node`] are to be read.
+/// Interpretation of the two words of a [`Node`].
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 enum Tag {
     Null,
@@ -115,7 +113,7 @@ enum Tag {
 #[derive(Copy, Clone, Debug)]
 struct Node {
     tag: Tag,
-    /// Of an object, which of the names in [`filter`] its members may have.
+    /// Filter of the member names of an object; see [`filter`].
     names: [u8; 3],
     parent: u32,
     start: u32,
@@ -126,8 +124,7 @@ struct Node {
 
 /// A JSON document in an arena. Nodes are numbered in reading order.
 ///
-/// An id of another document is answered with whatever stands at that number,
-/// or with `null`; it never panics.
+/// An id of another document yields the node with that number, or `null`. It never panics.
 #[derive(Clone, Debug)]
 pub struct Document {
     source: Option<Vec<u8>>,
@@ -140,30 +137,29 @@ pub struct Document {
     origin: Option<Box<Origin>>,
 }
 
-/// For each value and key of a document, in reading order, the bytes of its origin that it
-/// stands for.
+/// Byte range in the origin for each value and key of a document, in reading order.
 pub type Places = [(u32, u32)];
 
-/// The text that a document was made of, where that is no JSON.
+/// The non-JSON text that a document was generated from.
 #[derive(Clone, Debug)]
 struct Origin {
     text: Vec<u8>,
-    /// The bytes of it that each node stands for.
+    /// Byte range in the text for each node.
     places: Vec<(u32, u32)>,
 }
 
 impl Document {
-    /// Reads JSON text.
+    /// Parses JSON text.
     ///
     /// # Errors
-    /// Everything found to be wrong, at least one finding, in reading order:
-    /// findings of the family `json` in [`codes`](crate::diag::codes).
+    /// All faults found, at least one, in reading order: findings of the family `json` in
+    /// [`codes`](crate::diag::codes).
     pub fn parse(text: impl Into<Vec<u8>>, limits: &Limits) -> Result<Self, Diagnostics> {
         parse::parse(text.into(), limits, Repeated::Refused)
     }
 
-    /// Reads JSON that is data of another system: of a repeated key the last value counts,
-    /// at the place of the first, as in `JSON.parse`.
+    /// Parses JSON data of other systems, where keys may repeat. As in `JSON.parse`, the last value
+    /// counts, at the position of the first.
     ///
     /// # Errors
     /// Those of [`parse`](Self::parse), without the one about keys.
@@ -171,9 +167,9 @@ impl Document {
         parse::parse(text.into(), limits, Repeated::Last)
     }
 
-    /// The same document, made of another text: spans, lines and columns are those of
-    /// that text from now on. `places` has the bytes that each value and key stands for,
-    /// in reading order; with another number of them nothing changes.
+    /// Sets the text that the document was generated from. Spans, lines and columns then refer to
+    /// it. `places` has its byte range for each value and key, in reading order; with a wrong
+    /// number of them nothing changes.
     #[must_use]
     pub fn with_origin(mut self, text: Vec<u8>, places: Vec<(u32, u32)>) -> Self {
         if places.len() == self.nodes.len() {
@@ -183,8 +179,7 @@ impl Document {
         self
     }
 
-    /// The text that spans are about: what the document was made of, else the text that
-    /// was read.
+    /// The text that spans refer to: the origin if there is one, otherwise the source.
     #[must_use]
     pub fn shown(&self) -> Option<&[u8]> {
         match &self.origin {
@@ -193,30 +188,30 @@ impl Document {
         }
     }
 
-    /// The text that the document was made of, where that is no JSON, and the bytes of it
-    /// that each value and key stands for, in reading order.
+    /// The non-JSON text that the document was generated from, and its byte range for each value
+    /// and key, in reading order.
     #[must_use]
     pub fn origin(&self) -> Option<(&[u8], &Places)> {
         let origin = self.origin.as_deref()?;
         Some((&origin.text, &origin.places))
     }
 
-    /// Whether the document was made of a text that is no JSON.
+    /// True if the document was generated from non-JSON text.
     #[must_use]
     pub fn has_origin(&self) -> bool {
         self.origin.is_some()
     }
 
-    /// A document of a value, without source and spans. Members that are
-    /// `undefined` are dropped; other `undefined`s become `null`.
+    /// Converts a value to a document without source and spans. `undefined` members are dropped;
+    /// other `undefined`s become `null`.
     #[must_use]
     pub fn from_value(value: &Value) -> Self {
         let Ok(document) = convert::from_value(value, || Ok::<_, Infallible>(()));
         document
     }
 
-    /// The same for a value of any size, as long as `stop`, which is asked
-    /// every 1,024 nodes, does not say so.
+    /// Like [`from_value`](Self::from_value), for values of any size: polls `stop` every 1,024
+    /// nodes and returns `None` once it is true.
     #[must_use]
     pub fn from_value_watched(value: &Value, stop: &dyn Fn() -> bool) -> Option<Self> {
         convert::from_value(value, || if stop() { Err(()) } else { Ok(()) }).ok()
@@ -246,7 +241,7 @@ impl Document {
         Some(&buffer[self.bytes(buffer, node)])
     }
 
-    /// What the value is.
+    /// Kind of a value.
     #[must_use]
     pub fn kind(&self, id: NodeId) -> Kind<'_> {
         let Some(node) = self.node(id) else {
@@ -265,7 +260,7 @@ impl Document {
         }
     }
 
-    /// The children of a container whose tag is `tag`, in source order.
+    /// The children of a container with the tag `tag`, in source order.
     fn children(&self, id: NodeId, tag: Tag) -> &[u32] {
         match self.node(id) {
             Some(node) if node.tag == tag => {
@@ -278,7 +273,7 @@ impl Document {
         }
     }
 
-    /// The number of elements or members; 0 for other kinds.
+    /// The number of elements or members; 0 for scalars.
     #[must_use]
     pub fn len(&self, id: NodeId) -> usize {
         match self.node(id) {
@@ -287,13 +282,13 @@ impl Document {
         }
     }
 
-    /// Whether there are no elements or members.
+    /// True if the value has no elements or members.
     #[must_use]
     pub fn is_empty(&self, id: NodeId) -> bool {
         self.len(id) == 0
     }
 
-    /// The elements of an array; none for other kinds.
+    /// The elements of an array; empty for other kinds.
     pub fn elements(&self, id: NodeId) -> impl ExactSizeIterator<Item = NodeId> + '_ {
         self.children(id, Tag::Array).iter().map(|&at| NodeId(at))
     }
@@ -306,16 +301,14 @@ impl Document {
             .map(|&at| NodeId(at))
     }
 
-    /// The members of an object in source order, keys as WTF-8; none for other
-    /// kinds.
+    /// The members of an object in source order, keys as WTF-8; empty for other kinds.
     pub fn members(&self, id: NodeId) -> impl ExactSizeIterator<Item = (&[u8], NodeId)> + '_ {
         self.children(id, Tag::Object)
             .iter()
             .map(|&at| (self.key_before(at), NodeId(at)))
     }
 
-    /// The elements of an array, or the values of an object's members; none for other
-    /// kinds.
+    /// The elements of an array, or the values of an object's members; empty for other kinds.
     pub fn parts(&self, id: NodeId) -> impl DoubleEndedIterator<Item = NodeId> + '_ {
         let tag = self.node(id).map_or(Tag::Null, |node| node.tag);
         let parts = match tag {
@@ -333,25 +326,25 @@ impl Document {
             .unwrap_or_default()
     }
 
-    /// The member of that name.
+    /// The member with a name.
     #[must_use]
     #[inline]
     pub fn get(&self, id: NodeId, key: &str) -> Option<NodeId> {
         self.member(id, key.as_bytes())
     }
 
-    /// The member of that name, which is WTF-8.
+    /// The member with a WTF-8 name.
     #[must_use]
     #[inline]
     pub fn member(&self, id: NodeId, key: &[u8]) -> Option<NodeId> {
-        // Only of objects a bit is set.
+        // Only objects have bits set.
         match self.node(id) {
             Some(object) if object.may_have(filter::of(key)) => self.search(id, key),
             _ => None,
         }
     }
 
-    /// The same for an object that may have it.
+    /// Searches an object whose filter has the name.
     fn search(&self, id: NodeId, key: &[u8]) -> Option<NodeId> {
         let members = self.children(id, Tag::Object);
         if members.len() > index::SCANNED {
@@ -359,7 +352,7 @@ impl Document {
         }
         let is_named = |at: &&u32| {
             let name = self.nodes.get(at.wrapping_sub(1) as usize);
-            // Most names differ in length already.
+            // Most names already differ in length.
             name.is_some_and(|name| {
                 name.b as usize == key.len()
                     && self.node_str(name).is_some_and(|name| same_name(name, key))
@@ -368,7 +361,7 @@ impl Document {
         members.iter().find(is_named).map(|&at| NodeId(at))
     }
 
-    /// The same for an object of many members.
+    /// Looks up a member of a large object in the index.
     #[inline(never)]
     fn look_up(&self, id: NodeId, key: &[u8]) -> Option<NodeId> {
         let index = self.index.get_or_init(|| Index::of(self));
@@ -381,15 +374,14 @@ impl Document {
         self.node_str(self.node(id)?)
     }
 
-    /// The container that holds the value; `None` for the root.
+    /// The container of the value; `None` for the root.
     #[must_use]
     pub fn parent(&self, id: NodeId) -> Option<NodeId> {
         let parent = self.node(id)?.parent;
         (parent != NONE).then_some(NodeId(parent))
     }
 
-    /// The RFC 6901 pointer to the value; lone surrogates in keys show as
-    /// U+FFFD.
+    /// The RFC 6901 pointer to the value. Lone surrogates in keys become U+FFFD.
     #[must_use]
     pub fn pointer(&self, id: NodeId) -> String {
         let mut path = Vec::new();
@@ -400,7 +392,7 @@ impl Document {
         }
         let mut out = String::new();
         for (parent, child) in path.into_iter().rev() {
-            // Links ascend, because nodes are numbered in reading order.
+            // Child links ascend, because nodes are numbered in reading order.
             match self.children(parent, Tag::Array).binary_search(&child.0) {
                 Ok(index) => pointer::push_index(&mut out, index),
                 Err(_) => {
@@ -411,8 +403,8 @@ impl Document {
         out
     }
 
-    /// The bytes of the value in the source, quotes and brackets included;
-    /// `None` without a source.
+    /// The byte range of the value in the source, including quotes and brackets; `None` without a
+    /// source.
     #[must_use]
     pub fn span(&self, id: NodeId) -> Option<Range<u32>> {
         match &self.origin {
@@ -424,8 +416,8 @@ impl Document {
         }
     }
 
-    /// The bytes of the key under which the value stands, quotes included;
-    /// `None` for elements, the root, and without a source.
+    /// The byte range of the value's key, including quotes; `None` for elements, the root, and
+    /// without a source.
     #[must_use]
     pub fn key_span(&self, id: NodeId) -> Option<Range<u32>> {
         let parent = self.node(self.parent(id)?)?;
@@ -434,8 +426,8 @@ impl Document {
             .flatten()
     }
 
-    /// Line and column of a byte offset, both from 1, columns in Unicode
-    /// scalar values; (1, 1) without a source.
+    /// Line and column of a byte offset, both from 1, columns in Unicode scalar values; (1, 1)
+    /// without a source.
     #[must_use]
     pub fn line_col(&self, offset: u32) -> (u32, u32) {
         match self.shown() {
@@ -447,13 +439,13 @@ impl Document {
         }
     }
 
-    /// The text that was read; `None` for a document of a value.
+    /// The parsed text; `None` for a document made from a value.
     #[must_use]
     pub fn source(&self) -> Option<&[u8]> {
         self.source.as_deref()
     }
 
-    /// The value that an RFC 6901 pointer leads to.
+    /// The value at an RFC 6901 pointer.
     #[must_use]
     pub fn find(&self, pointer: &str) -> Option<NodeId> {
         let mut at = self.root();
@@ -466,23 +458,23 @@ impl Document {
         Some(at)
     }
 
-    /// The value, built without recursion.
+    /// Converts a value of the document to a [`Value`], without recursion.
     #[must_use]
     pub fn to_value(&self, id: NodeId) -> Value {
         convert::to_value(self, id)
     }
 
-    /// Appends the value as compact text, as `JSON.stringify` writes it: keys
-    /// in the order of decision D37, lone surrogates as `\udXXX`.
+    /// Appends the value as compact JSON text, as `JSON.stringify` writes it: keys in the order of
+    /// decision D37, lone surrogates as `\udXXX`.
     pub fn write_json(&self, id: NodeId, out: &mut Vec<u8>) {
         write::write_document(self, id, out);
     }
 
-    /// For each node, keys among them, one past the last node inside it.
+    /// For each node, including keys, the end of its subtree: one past the last node inside it.
     #[must_use]
     pub fn ends(&self) -> Vec<u32> {
         let mut ends: Vec<u32> = (1..=word(self.nodes.len())).collect();
-        // Nodes are numbered in reading order: what is inside comes later.
+        // Nodes are numbered in reading order, so descendants follow their ancestors.
         for at in (0..self.nodes.len()).rev() {
             let parent = self.nodes[at].parent;
             if parent != NONE {
@@ -494,13 +486,13 @@ impl Document {
         ends
     }
 
-    /// Bytes of all decoded strings and keys that do not stand in the source.
+    /// Bytes of decoded strings and keys, without those that are slices of the source.
     #[must_use]
     pub fn text_bytes(&self) -> usize {
         self.strings.len()
     }
 
-    /// Bytes of memory that the document takes.
+    /// Memory usage of the document in bytes.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         let origin = self.origin.as_ref().map_or(0, |origin| {
@@ -521,14 +513,14 @@ impl Document {
 }
 
 impl Node {
-    /// Whether an object may have a member of such a name.
+    /// True if the filter admits a name with this bit.
     #[inline]
     fn may_have(&self, name: u32) -> bool {
         let [a, b, c] = self.names;
         u32::from_le_bytes([a, b, c, 0]) & name != 0
     }
 
-    /// Notes the names that an object has.
+    /// Stores the name filter of an object.
     fn set_names(&mut self, names: u32) {
         let [a, b, c, _] = names.to_le_bytes();
         self.names = [a, b, c];
@@ -543,14 +535,14 @@ impl Node {
     }
 }
 
-/// The two words of a number node.
+/// The bits of a number as the two words of a node.
 fn number_words(number: f64) -> (u32, u32) {
     let bits = number.to_bits();
-    // The casts take the two halves apart.
+    // The casts split the high and the low half.
     ((bits >> 32) as u32, bits as u32)
 }
 
-/// A length or offset as stored; documents are smaller than 4 GiB.
+/// A length or offset as stored; documents have fewer than 4 Gi bytes.
 fn word(size: usize) -> u32 {
     u32::try_from(size).unwrap_or(NONE)
 }

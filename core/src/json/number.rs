@@ -1,16 +1,15 @@
-//! Numbers as JavaScript writes them (ECMA-262 §6.1.6.1.20).
+//! Number formatting as in JavaScript (ECMA-262 §6.1.6.1.20).
 
 use serde_json::ser::{CompactFormatter, Formatter as _};
 
-/// Integers below this are exact in `f64` and in `i64`: 2^53.
+/// 2^53: integers below are exact in `f64` and in `i64`.
 const EXACT: f64 = 9_007_199_254_740_992.0;
-/// Up to this many integer digits a number is written without an exponent.
+/// Most integer digits without an exponent.
 const MAX_PLAIN_DIGITS: i32 = 21;
-/// Down to this position of the first digit it is written as `0.000..`.
+/// Lowest position of the first digit that is written as `0.000..`.
 const MIN_PLAIN_POINT: i32 = -5;
 
-/// Appends a number as in JSON text: `null` if it is not finite
-/// (ECMA-262 §25.5.2.2).
+/// Appends a number as JSON text: `null` if it is not finite (ECMA-262 §25.5.2.2).
 pub fn write_json_number(number: f64, out: &mut Vec<u8>) {
     if number.is_finite() {
         write_js_number(number, out);
@@ -52,7 +51,7 @@ fn write_integer(mut number: u64, out: &mut Vec<u8>) {
     out.extend_from_slice(&digits[at..]);
 }
 
-/// Writes a positive finite number that is no exact integer from its shortest digits.
+/// Writes a positive finite non-integer, or an integer beyond 2^53, from its shortest digits.
 fn write_decimal(number: f64, out: &mut Vec<u8>) {
     let mut buffer = [0u8; 32];
     match Shortest::of(number, &mut buffer) {
@@ -64,7 +63,7 @@ fn write_decimal(number: f64, out: &mut Vec<u8>) {
     }
 }
 
-/// Bytes of the JSON text of a number, for the price of finding its digits.
+/// Length of the JSON text of a number, for the price of finding its digits.
 #[must_use]
 pub fn json_number_len(number: f64) -> usize {
     if !number.is_finite() {
@@ -89,13 +88,13 @@ pub fn json_number_len(number: f64) -> usize {
     sign + length
 }
 
-/// The shortest digits that read back as a number, of those the nearest, of two that are as
-/// near the even ones; the formats of `std` promise less of the last, and take some times
-/// as long. They come as `dd.dddd` or `d.dddde+16`.
+/// The shortest digits that read back as the number: of those the nearest, of two equally near the
+/// even ones. The formats of `std` do not guarantee the latter and are several times slower. Digits
+/// have the form `dd.dddd` or `d.dddde+16`.
 enum Shortest<'b> {
-    /// JavaScript writes it so, too.
+    /// The same text as in JavaScript.
     Same(&'b [u8]),
-    /// It writes zeros instead of this exponent.
+    /// Digits and an exponent for which JavaScript writes zeros.
     Other(&'b [u8], i32),
 }
 
@@ -122,7 +121,7 @@ impl<'b> Shortest<'b> {
     }
 }
 
-/// The digits without their point.
+/// The digits without the decimal point, and their count.
 fn significant(text: &[u8]) -> ([u8; 32], usize) {
     let (mut digits, mut count) = ([0u8; 32], 0);
     for &byte in text.iter().filter(|b| b.is_ascii_digit()) {
@@ -198,7 +197,7 @@ mod tests {
         assert_eq!(out, b"null");
     }
 
-    /// The digits of a number and its exponent, by the formats of `std`.
+    /// Digits and exponent of a number by the formats of `std`.
     fn by_std(number: f64) -> String {
         let text = format!("{number:e}");
         let (digits, exponent) = text.split_once('e').expect("an exponent");
@@ -242,7 +241,7 @@ mod tests {
                 }
                 let (text, other) = (String::from_utf8(out).unwrap(), by_std(number));
                 if text != other {
-                    // Of two that are as near, the even one.
+                    // Of two equally near digits, the even one.
                     assert_eq!(text.len(), other.len(), "{text} {other}");
                     assert_eq!(text.parse(), Ok(number));
                     assert!(text.ends_with(['0', '2', '4', '6', '8']), "{text} {other}");

@@ -1,10 +1,10 @@
-//! The words of the text that a document was made of.
+//! Fragments of the text that a document was generated from.
 
 use super::{Document, NodeId};
 
 impl Document {
-    /// The text that a node stands for in what the document was made of, if that is no JSON:
-    /// one line that is short enough to be named in a message.
+    /// The origin text of a node: a single line, short enough to quote in a message. `None` if the
+    /// document was not generated.
     #[must_use]
     pub fn origin_text(&self, id: NodeId) -> Option<&str> {
         const MAX_BYTES: usize = 60;
@@ -13,7 +13,7 @@ impl Document {
         is_name.then_some(text)
     }
 
-    /// The same, however long it is.
+    /// The origin text of a node, of any length.
     #[must_use]
     pub fn origin_part(&self, id: NodeId) -> Option<&str> {
         let origin = self.origin.as_deref()?;
@@ -21,8 +21,8 @@ impl Document {
         str::from_utf8(origin.text.get(start as usize..end as usize)?).ok()
     }
 
-    /// Whether a step is a call of this name in what the document was made of, and not a form
-    /// that became one.
+    /// True if the origin text of a step is a call of this name, and not another form that compiles
+    /// to one.
     #[must_use]
     pub fn is_call(&self, step: NodeId, name: &str) -> bool {
         let text = self.origin_part(step).unwrap_or_default().trim_start();
@@ -30,7 +30,7 @@ impl Document {
         rest.trim_start().starts_with('(')
     }
 
-    /// Whether the method of this name is called where a node stands: behind its `object`.
+    /// True if a node's origin text calls the method of this name on the node's `object`.
     #[must_use]
     pub fn is_method_call(&self, node: NodeId, name: &str) -> bool {
         let is_part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '$');
@@ -48,8 +48,8 @@ impl Document {
         behind().is_some_and(|rest| !rest.starts_with(is_part))
     }
 
-    /// What a step says whose `items` are no array. Of a program that was made of a source
-    /// it is what JavaScript says there.
+    /// Error message for a step whose `items` are not an array. For generated programs it is
+    /// JavaScript's message.
     #[must_use]
     pub fn not_items(&self, step: NodeId, form: &str) -> String {
         let items = self.get(step, "items");

@@ -1,30 +1,30 @@
-//! The reader: one loop with an explicit stack, so that no nesting can
-//! overflow the host's (decision D38).
+//! The parser: one loop with an explicit stack, so deep nesting cannot overflow the host's stack
+//! (decision D38).
 //!
-//! After a slip that leaves no doubt about what was meant it goes on, to find
-//! more; the document is refused all the same. See `recover` for the messages.
+//! After a mistake with an obvious intent it recovers, to find more faults; the document is refused
+//! all the same. `recover` has the messages.
 
 use super::{Document, Limits, NONE, Node, Repeated, Tag, number_words, word};
 use crate::diag::{Diagnostic, Diagnostics, LineIndex, codes};
 use std::sync::OnceLock;
 
-/// The text cannot be read further; the reason is among the findings.
+/// Parsing cannot continue; the findings contain the reason.
 pub(super) struct ParseStopped;
 
-/// Bytes of program text for each node, from typical programs: sizes the arena.
+/// Program text bytes per node, measured on typical programs; sizes the arena.
 const BYTES_PER_NODE: usize = 8;
 
 /// An open container.
 pub(super) struct ParseFrame {
     pub(super) node: u32,
-    /// Where its children start in `pending`.
+    /// Start of its children in `pending`.
     pub(super) base: usize,
     pub(super) object: bool,
-    /// The key whose value is being read, or `NONE`.
+    /// The key whose value is being parsed, or `NONE`.
     pub(super) key: u32,
 }
 
-/// The reader's state; the arena grows in place.
+/// State of the parser; the arena grows in place.
 pub(super) struct Parser<'a> {
     pub(super) src: &'a [u8],
     pub(super) pos: usize,
@@ -37,14 +37,14 @@ pub(super) struct Parser<'a> {
     pub(super) pending: Vec<u32>,
     pub(super) stack: Vec<ParseFrame>,
     pub(super) found: Diagnostics,
-    /// Slips gone over so far.
+    /// Mistakes that the parser recovered from.
     pub(super) slips: usize,
-    /// Duplicate keys met, reported or not.
+    /// Duplicate keys, reported or not.
     pub(super) duplicates: usize,
     pub(super) lines: OnceLock<LineIndex>,
 }
 
-/// What the loop expects next.
+/// Expected next token.
 enum Expect {
     Value,
     Separator,
@@ -80,7 +80,7 @@ pub(super) fn parse(
         duplicates: 0,
         lines: OnceLock::new(),
     };
-    // A stop has left its reason among the findings.
+    // A stop has recorded its reason as a finding.
     let _ = parser.document();
     parser.report_unlisted_duplicates();
     if !parser.found.is_empty() {
@@ -113,7 +113,7 @@ pub(super) fn parse(
     })
 }
 
-/// Size and encoding, before anything is read.
+/// Checks size and encoding before parsing.
 fn check_bytes(text: &[u8], limits: &Limits) -> Result<(), Diagnostics> {
     let most = limits.max_bytes.min(NONE as usize - 1);
     if text.len() > most {
@@ -183,8 +183,7 @@ impl Parser<'_> {
         }
     }
 
-    /// A value at the current place. Opening a container leaves the place at
-    /// its first value.
+    /// Parses a value at the current position. For a container, advances to its first value.
     fn value(&mut self) -> Result<Expect, ParseStopped> {
         let start = self.pos;
         match self.peek() {
@@ -201,7 +200,7 @@ impl Parser<'_> {
         Ok(Expect::Separator)
     }
 
-    /// Whether `word` stands here on its own.
+    /// True if `word` stands here as a whole word.
     fn word_is(&self, word: &[u8]) -> bool {
         let rest = &self.src[self.pos..];
         rest.starts_with(word) && !rest.get(word.len()).is_some_and(|&b| is_word(b))
@@ -212,7 +211,7 @@ impl Parser<'_> {
         self.node(tag, start, 0, 0).map(|_| ())
     }
 
-    /// Adds a node that spans from `start` to the current place.
+    /// Adds a node that spans from `start` to the current position.
     pub(super) fn node(
         &mut self,
         tag: Tag,
@@ -236,7 +235,7 @@ impl Parser<'_> {
         Ok(word(at))
     }
 
-    /// The last node is complete: it becomes a child of the open container.
+    /// Adds the completed last node to the open container.
     fn child_done(&mut self) {
         let node = word(self.nodes.len() - 1);
         self.add_child(node);
@@ -271,7 +270,7 @@ impl Parser<'_> {
         self.before_value(object)
     }
 
-    /// Reads a key and its colon if the container is an object.
+    /// Parses a key and its colon if the container is an object.
     fn before_value(&mut self, object: bool) -> Result<Expect, ParseStopped> {
         if object {
             let start = self.pos;
@@ -295,7 +294,7 @@ impl Parser<'_> {
         Ok(Expect::Value)
     }
 
-    /// After a value inside a container: a comma or the closing bracket.
+    /// Parses a comma or the closing bracket after a value.
     fn separator(&mut self) -> Result<Expect, ParseStopped> {
         self.space()?;
         let object = self.stack.last().is_some_and(|frame| frame.object);
@@ -318,9 +317,9 @@ impl Parser<'_> {
         self.before_value(object)
     }
 
-    /// A number; the usual whole number without a detour.
+    /// Parses a number, with a fast path for short whole numbers.
     fn number(&mut self) -> Result<(), ParseStopped> {
-        /// Decimal digits that always fit `f64` exactly.
+        /// Decimal digits that `f64` always represents exactly.
         const EXACT_DIGITS: usize = 15;
         let start = self.pos;
         let negative = self.src[start] == b'-';
@@ -337,7 +336,7 @@ impl Parser<'_> {
         let leading_zero = at - first > 1 && self.src[first] == b'0';
         let number = if ends && at > first && !leading_zero {
             self.pos = at;
-            // Exact by the limit on digits; the sign is set last, for -0.
+            // Exact by the limit on digits. The sign is applied last, for -0.
             let number = whole as f64;
             if negative { -number } else { number }
         } else {
@@ -352,12 +351,12 @@ pub(super) fn closer(object: bool) -> u8 {
     if object { b'}' } else { b']' }
 }
 
-/// Bytes of names, ASCII and other letters alike.
+/// True for bytes of names: ASCII and all other letters.
 pub(super) fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$') || byte >= 0x80
 }
 
-/// Bytes that continue a number or something that was meant as one.
+/// True for bytes that continue a number or a malformed number.
 pub(super) fn is_number_part(byte: u8) -> bool {
     is_word(byte) || matches!(byte, b'.' | b'+' | b'-')
 }

@@ -1,21 +1,21 @@
-//! What the reader says when the text is not JSON, and how it goes on.
+//! Messages for malformed JSON, and recovery.
 //!
-//! Each function reports one kind of slip. `Ok` means that the reader has gone
-//! over it; `Err(ParseStopped)` that the rest cannot be read.
+//! Each function reports one kind of mistake. `Ok` means that parsing continues after it,
+//! `Err(ParseStopped)` that it cannot.
 
 use super::parse::{ParseStopped, Parser, closer, is_number_part, is_word};
 use super::{Tag, word};
 use crate::diag::{Diagnostic, codes};
 use crate::text::escape_for_terminal;
 
-/// After this many slips the rest is not read: it is hardly JSON.
+/// Mistakes after which parsing stops: the text is hardly JSON.
 const MAX_SLIPS: usize = 20;
-/// Characters of the text that a message quotes.
+/// Characters of the text quoted in a message.
 const MAX_EXCERPT: usize = 40;
-/// Bytes of a pointer in a finding: keys come from the text and may be long.
+/// Longest pointer in a finding in bytes. Keys come from the text and may be long.
 pub(super) const MAX_POINTER: usize = 4096;
 
-/// Text for quoting in a message: short and without hidden characters.
+/// Short quotable form of text, without hidden characters.
 pub(super) fn excerpt(text: &str) -> String {
     let mut out: String = text.chars().take(MAX_EXCERPT).collect();
     if out.len() < text.len() {
@@ -24,7 +24,7 @@ pub(super) fn excerpt(text: &str) -> String {
     escape_for_terminal(&out)
 }
 
-/// A pointer of bounded size; a cut one ends in `...`.
+/// Cuts a pointer to a bounded size; a cut pointer ends in `...`.
 pub(super) fn pointer_limited(mut pointer: String) -> String {
     if pointer.len() > MAX_POINTER {
         pointer.truncate(pointer.floor_char_boundary(MAX_POINTER));
@@ -39,7 +39,7 @@ impl Parser<'_> {
         excerpt(&String::from_utf8_lossy(bytes))
     }
 
-    /// The end of the character at `at`.
+    /// End of the character at `at`.
     fn char_end(&self, at: usize) -> usize {
         let tail = self.src.get(at + 1..).unwrap_or_default();
         at + 1 + tail.iter().take_while(|&&byte| byte & 0xC0 == 0x80).count()
@@ -51,7 +51,7 @@ impl Parser<'_> {
             .with_offending(self.text(start, end))
     }
 
-    /// Reports a slip; too many end the reading.
+    /// Reports a mistake; too many stop the parser.
     fn slip(&mut self, finding: Diagnostic, help: &str) -> Result<(), ParseStopped> {
         self.found.push(finding.with_help(help));
         self.slips += 1;
@@ -112,7 +112,7 @@ impl Parser<'_> {
         self.fatal(finding, "split the document or raise the limit")
     }
 
-    /// `//`, `/* */` and `#`, none of which JSON has.
+    /// Skips `//`, `/* */` and `#` comments, which JSON lacks.
     pub(super) fn comment(&mut self) -> Result<(), ParseStopped> {
         let start = self.pos;
         let rest = &self.src[start..];
@@ -131,7 +131,7 @@ impl Parser<'_> {
         self.slip(finding, "remove the comment")
     }
 
-    /// Something that cannot start a value.
+    /// Reports a token that cannot start a value.
     fn unexpected(&mut self) -> ParseStopped {
         let at = self.pos;
         let Some(byte) = self.peek() else {
@@ -157,7 +157,7 @@ impl Parser<'_> {
         self.fatal(finding, help)
     }
 
-    /// The text ended inside a container.
+    /// Reports a text that ends inside a container.
     fn unclosed_bracket(&mut self) -> ParseStopped {
         let Some(frame) = self.stack.last() else {
             return self.fatal(
@@ -201,8 +201,8 @@ impl Parser<'_> {
         self.slip(finding, &help)
     }
 
-    /// A backslash with something else after it than JSON knows; the place is
-    /// anywhere inside.
+    /// Reports a backslash that does not start a JSON escape. The current position may be anywhere
+    /// inside.
     pub(super) fn bad_escape(&mut self, start: usize) -> Result<(), ParseStopped> {
         let letter = self.src.get(start + 1).copied();
         let end = self.char_end(start + 1);
@@ -218,7 +218,7 @@ impl Parser<'_> {
         self.slip(finding, help)
     }
 
-    /// A value that does not start like one of JSON.
+    /// Recovers a value that does not start like a JSON value.
     pub(super) fn odd_value(&mut self) -> Result<(), ParseStopped> {
         match self.peek() {
             Some(quote @ (b'\'' | b'`')) => self.odd_quotes(quote),
@@ -272,8 +272,7 @@ impl Parser<'_> {
         self.node(tag, start, a, b).map(|_| ())
     }
 
-    /// A number that is not a plain whole one: the rest of the grammar of
-    /// RFC 8259 §6.
+    /// Parses a number that is not a plain whole number, by RFC 8259 §6.
     pub(super) fn long_number(&mut self) -> Result<f64, ParseStopped> {
         let start = self.pos;
         let rest = &self.src[start..];
@@ -313,7 +312,7 @@ impl Parser<'_> {
         self.slip(finding, help)
     }
 
-    /// Something else than a string where a key is expected.
+    /// Recovers a key that is not a string.
     pub(super) fn odd_key(&mut self) -> Result<(), ParseStopped> {
         let (start, end) = (self.pos, self.word_end());
         match self.peek() {
@@ -358,7 +357,7 @@ impl Parser<'_> {
         Err(self.fatal(finding, "write the key, a colon and the value"))
     }
 
-    /// A comma at `comma` with a closing bracket or another comma after it.
+    /// Reports a comma at `comma` before a closing bracket or another comma.
     pub(super) fn extra_comma(&mut self, comma: usize) -> Result<(), ParseStopped> {
         let (message, help) = match self.peek() {
             Some(b',') => ("there is nothing between two commas", "remove one comma"),
@@ -371,7 +370,7 @@ impl Parser<'_> {
         self.slip(finding, help)
     }
 
-    /// Neither a comma nor the right bracket after a value.
+    /// Reports a missing comma or a wrong bracket after a value.
     pub(super) fn missing_comma(&mut self, object: bool) -> Result<(), ParseStopped> {
         let at = self.pos;
         let Some(byte) = self.peek() else {
@@ -413,7 +412,7 @@ impl Parser<'_> {
     }
 }
 
-/// The grammar of RFC 8259 §6.
+/// Matches the grammar of RFC 8259 §6.
 fn is_json_number(text: &[u8]) -> bool {
     let digits = |text: &[u8]| text.iter().take_while(|b| b.is_ascii_digit()).count();
     let mut rest = text.strip_prefix(b"-").unwrap_or(text);

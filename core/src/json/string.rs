@@ -1,11 +1,11 @@
-//! Strings of the reader: without escapes they stay in the source, otherwise
-//! they are decoded to WTF-8 (decision D36).
+//! String parsing: strings without escapes remain slices of the source, others are decoded to WTF-8
+//! (decision D36).
 
 use super::parse::{ParseStopped, Parser};
 use super::{Tag, word};
 use crate::text::{join_surrogates, push_code_point};
 
-/// Bytes that stand for themselves in a string, quotes aside.
+/// Bytes without special meaning inside a string, except quotes.
 const PLAIN: [bool; 256] = {
     let mut plain = [true; 256];
     let mut control = 0;
@@ -18,8 +18,7 @@ const PLAIN: [bool; 256] = {
 };
 
 impl Parser<'_> {
-    /// Reads a string that starts at the current place with `quote`, and adds
-    /// its node.
+    /// Parses a string that starts at the current position with `quote`, and adds its node.
     pub(super) fn string(&mut self, quote: u8) -> Result<(), ParseStopped> {
         let start = self.pos;
         let body = start + 1;
@@ -43,7 +42,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// The rest of a string from its first special byte on.
+    /// Parses the rest of a string from its first special byte on.
     fn escaped_string(&mut self, start: usize, quote: u8) -> Result<(), ParseStopped> {
         loop {
             let run = self.pos;
@@ -70,7 +69,7 @@ impl Parser<'_> {
         }
     }
 
-    /// An escape; the place is at its backslash.
+    /// Parses an escape; the position is at its backslash.
     fn escape(&mut self, string: usize) -> Result<(), ParseStopped> {
         let start = self.pos;
         let Some(&letter) = self.src.get(start + 1) else {
@@ -86,7 +85,7 @@ impl Parser<'_> {
             b't' => b'\t',
             b'u' => return self.unicode_escape(start),
             _ => {
-                // The escaped character itself is read as text.
+                // The escaped character itself becomes text.
                 self.pos = start + 1;
                 self.bad_escape(start)?;
                 if letter == b'\'' || letter == b'`' {
@@ -100,7 +99,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// `\uXXXX`, and the second half of a surrogate pair with it.
+    /// Parses `\uXXXX`, and a following low half of a surrogate pair.
     fn unicode_escape(&mut self, start: usize) -> Result<(), ParseStopped> {
         let Some(unit) = self.hex4(start + 2) else {
             return self.bad_escape(start);

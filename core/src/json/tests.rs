@@ -1,4 +1,4 @@
-//! Tests of documents and of the reader's messages.
+//! Tests of documents and of parser messages.
 
 use super::*;
 use crate::diag::{Diagnostic, codes};
@@ -152,7 +152,7 @@ fn key_order_and_round_trip() {
     assert_eq!(out, br#"{"l":[null]}"#);
 }
 
-/// Text, code, offending text, pointer, and a part of the help.
+/// Text, offending text, pointer, and a part of the help.
 const SLIPS: &[(&str, &str, &str, &str)] = &[
     ("[1,]", ",", "", "remove the comma"),
     ("{\"a\":1,}", ",", "", "remove the comma"),
@@ -442,7 +442,7 @@ fn limits() {
 
 #[test]
 fn no_text_panics() {
-    // Every prefix, and every single byte replaced, of texts with all features.
+    // Every prefix, and every single-byte replacement, of texts with all features.
     let texts = SLIPS
         .iter()
         .map(|slip| slip.0)
@@ -466,7 +466,7 @@ fn no_text_panics() {
 
 #[test]
 fn a11_members_of_large_objects_are_found_by_name() {
-    // Twenty thousand names among twenty thousand: from end to end it takes minutes.
+    // Linear searches for 20,000 of 20,000 names would take minutes.
     let members: Vec<String> = (0..20_000).map(|i| format!("\"k{i}\":{i}")).collect();
     let doc = good(&format!(
         "{{\"a\":{{{0}}},\"b\":{{{0}}}}}",
@@ -481,7 +481,7 @@ fn a11_members_of_large_objects_are_found_by_name() {
         }
         assert_eq!(doc.get(object, "k20000"), None);
     }
-    // Of a value that has no source too.
+    // Documents made from values have an index too.
     let value = doc.to_value(doc.root());
     let doc = Document::from_value(&value);
     let object = doc.get(doc.root(), "b").unwrap();

@@ -1,10 +1,10 @@
-//! JSON text: strings, and documents as `JSON.stringify` writes them.
+//! JSON text: strings, and documents in the form of `JSON.stringify`.
 
 use super::{Document, Kind, NodeId, Tag};
 use crate::text::surrogate_at;
 use crate::value::js_order;
 
-/// Bytes that stand for themselves; 0xED may begin a surrogate.
+/// Bytes written unescaped; 0xED may begin a surrogate.
 const PLAIN: [bool; 256] = {
     let mut plain = [true; 256];
     let mut control = 0;
@@ -18,9 +18,8 @@ const PLAIN: [bool; 256] = {
     plain
 };
 
-/// Appends a WTF-8 string as a JSON string by ECMA-262 §25.5.2.3: short
-/// escapes where there are any, `\u00xx` for other controls, lone surrogates
-/// as `\udXXX` (decision D36).
+/// Appends a WTF-8 string as a JSON string by ECMA-262 §25.5.2.3: short escapes where they exist,
+/// `\u00xx` for other controls, lone surrogates as `\udXXX` (decision D36).
 pub fn write_json_string(text: &[u8], out: &mut Vec<u8>) {
     out.reserve(text.len() + 2);
     out.push(b'"');
@@ -77,7 +76,7 @@ impl Escape {
 /// A container being written.
 struct WriteFrame<'d> {
     children: &'d [u32],
-    /// The order of decision D37, if it is not the source order.
+    /// The order of decision D37, if it differs from the source order.
     order: Option<Vec<usize>>,
     next: usize,
     object: bool,

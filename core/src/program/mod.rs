@@ -1,8 +1,8 @@
 //! A compiled program: registers, constants and code, with prices and places.
 //!
-//! A [`Program`] is what the compiler makes or a file holds; it is trusted by
-//! nobody. [`verify`](crate::verify) turns it into an
-//! [`Artifact`](crate::verify::Artifact), the only thing that runs.
+//! A [`Program`] comes from the compiler or from a file, and is untrusted.
+//! [`verify`](crate::verify) turns it into an [`Artifact`](crate::verify::Artifact), and only
+//! artifacts run.
 
 pub mod ops;
 mod size;
@@ -40,7 +40,7 @@ pub enum Const {
     Text(TextRange),
 }
 
-/// One step of building a literal array or object, on a stack of values.
+/// A step of building a literal array or object, on a stack of values.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum LitOp {
     /// Pushes a constant.
@@ -51,70 +51,70 @@ pub enum LitOp {
     Object(u32),
 }
 
-/// What an argument key means when the caller gave no such argument.
+/// Fallback for an argument that the caller did not pass.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum ArgFallback {
     /// `undefined`.
     Undefined,
-    /// An unbound register: the code looks further.
+    /// An unbound register: the code tries other meanings.
     Unbound,
-    /// A builtin function or namespace, as the VM numbers them.
+    /// A builtin function or namespace, by the VM's numbering.
     Builtin(u16),
     /// A constant.
     Const(u32),
 }
 
-/// A key of the arguments that the program reads (D15).
+/// An argument key that the program reads (D15).
 #[derive(Clone, Debug, PartialEq)]
 pub struct ArgKey {
-    /// The flat key, tried first.
+    /// The flat key, which is tried first.
     pub flat: TextRange,
-    /// Segments of the dotted path, tried when the flat key is absent.
+    /// Segments of the dotted path, which is tried if the flat key is absent.
     pub path: Option<Box<[TextRange]>>,
-    /// Otherwise.
+    /// Fallback if both are absent.
     pub fallback: ArgFallback,
 }
 
-/// What is charged at one instruction.
+/// Kind of a charge.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum ChargeKind {
-    /// The price of a step, on entering it; also where its trace event begins.
+    /// The price of a step on entry. The step's trace event begins here, too.
     Step,
-    /// This many expression nodes.
+    /// Expression nodes, this many.
     Nodes(u16),
-    /// This many nodes of a condition string or `mathCalc`, or parts of
-    /// literals and steps: free in the flat model (D48).
+    /// Nodes of a condition text or `mathCalc`, or parts of literals and steps, this many; free in
+    /// the flat model (D48).
     TextNodes(u16),
     /// One turn of a `while` loop.
     Turn,
-    /// One test of a `while` with a string condition: the flat model's way to
-    /// charge its turns (D48).
+    /// One test of a `while` with a condition text, which is how the flat model charges its turns
+    /// (D48).
     TextTest,
-    /// One turn of a `while` with a string condition, in the metered model.
+    /// One turn of a `while` with a condition text, in the metered model.
     TextTurn,
-    /// The store of a `cache` miss.
+    /// Storing a value after a `cache` miss.
     CacheStore,
 }
 
 /// A charge, made before the instruction at `pc`.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Charge {
-    /// The instruction.
+    /// The instruction that it precedes.
     pub pc: u32,
-    /// The step that pays and that an exhausted budget is blamed on.
+    /// The step that pays, and that is blamed if the budget is exhausted.
     pub step: u32,
-    /// What for.
+    /// Kind of the charge.
     pub kind: ChargeKind,
 }
 
-/// The most instructions of a block, its `Fuel` included: between two looks at
-/// the host a run does at least all that a block holds.
+/// Most instructions of a block, including its `Fuel`. A run executes at least a whole block
+/// between two polls of the host.
 pub const MAX_BLOCK: u32 = 512;
 
-/// A basic block: code that is entered only at its head.
+/// A basic block: code with a single entry at its head.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Block {
-    /// Its [`Op::Fuel`].
+    /// Its [`Op::Fuel`] instruction.
     pub start: u32,
     /// One past its last instruction.
     pub end: u32,
@@ -124,7 +124,7 @@ pub struct Block {
     pub price: i64,
 }
 
-/// A step of the source program, as the machine needs to know it.
+/// A step of the source program, as far as the machine needs it.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Step {
     /// The enclosing step in the same function, or `u32::MAX`.
@@ -135,19 +135,19 @@ pub struct Step {
     pub end: u32,
     /// Index in [`Program::ops`].
     pub op: u32,
-    /// The step's object in the source; for an implicit `seq` the list of its
-    /// steps. Meaningless without a source.
+    /// The step's object in the source; for an implicit `seq` its list of steps. Meaningless
+    /// without a source.
     pub node: NodeId,
-    /// An implicit `seq`: `node` is its `steps`.
+    /// True for an implicit `seq`, whose `node` is its `steps`.
     pub implicit: bool,
-    /// Whose variables its trace event compares: index in [`Function::scopes`].
+    /// Index in [`Function::scopes`]: the trace event compares these variables.
     pub scope: u32,
-    /// The register that holds its value when it ends normally, for the trace;
-    /// 255 for none.
+    /// The register with the step's value at its normal end, for the trace; 255 if there is no
+    /// value.
     pub value: u8,
 }
 
-/// Where a variable lives.
+/// Storage of a variable.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Location {
     /// A register.
@@ -156,7 +156,7 @@ pub enum Location {
     Slot(u32),
 }
 
-/// A scope's own variables.
+/// The variables that a scope declares.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Scope {
     /// Name (a text constant) and location of each variable.
@@ -170,79 +170,79 @@ pub struct Handler {
     pub start: u32,
     /// One past the last.
     pub end: u32,
-    /// Where the handler's block begins. Inner handlers come before outer ones.
+    /// Start of the handler's block. Inner handlers precede outer ones.
     pub target: u32,
 }
 
-/// A range whose errors carry a prefix: `mathCalc` and string conditions.
+/// A range whose error messages get a prefix: `mathCalc` and condition texts.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Wrap {
     /// First instruction.
     pub start: u32,
     /// One past the last.
     pub end: u32,
-    /// Text constant put before the message.
+    /// Text constant of the prefix.
     pub prefix: u32,
 }
 
-/// A place in the source: from this instruction on, until the next place.
+/// A source place, valid from an instruction up to the next place.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct SourceLocation {
     /// First instruction.
     pub pc: u32,
     /// The source node.
     pub node: NodeId,
-    /// Byte range inside the node's text, for condition strings.
+    /// Byte range inside the node's text, for condition texts.
     pub inner: Option<(u32, u32)>,
 }
 
 /// A unit of code with its own frame: the main program or a helper.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Function {
-    /// Text constant: the helper's name; for the main program empty.
+    /// Text constant with the helper's name; empty for the main program.
     pub name: u32,
-    /// How many parameters arrive in registers 0...
+    /// Number of parameters, which arrive in registers 0 and up.
     pub params: u8,
-    /// Registers used.
+    /// Number of registers.
     pub registers: u8,
-    /// Frame slots used.
+    /// Number of frame slots.
     pub slots: u32,
     /// The code.
     pub code: Vec<Op>,
-    /// Basic blocks in order of their code; they cover it.
+    /// Basic blocks in code order; they cover the code.
     pub blocks: Vec<Block>,
-    /// Charges in order of their code.
+    /// Charges in code order.
     pub charges: Vec<Charge>,
-    /// Steps in source order (a parent before its children).
+    /// Steps in source order: a parent precedes its children.
     pub steps: Vec<Step>,
     /// Scopes.
     pub scopes: Vec<Scope>,
     /// Handlers, innermost first.
     pub handlers: Vec<Handler>,
-    /// Prefixed ranges.
+    /// Ranges with an error prefix.
     pub wraps: Vec<Wrap>,
-    /// The source map, in order of the code.
+    /// The source map, in code order.
     pub places: Vec<SourceLocation>,
 }
 
-/// An op that steps of the program name, with what linking must find again.
+/// An op that steps name, with the facts that linking must find again.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OpRef {
-    /// Its name.
+    /// Name of the op.
     pub name: TextRange,
-    /// Its default price.
+    /// Default price.
     pub cost: BaseCost,
-    /// Whether the machine must have a body for it.
+    /// True if the machine must have a body for the op.
     pub needs_body: bool,
-    /// [`AtomSig::fingerprint`](crate::sig::AtomSig::fingerprint) of what it
-    /// was compiled against, or [`NO_SIGNATURE`].
+    /// [`AtomSig::fingerprint`](crate::sig::AtomSig::fingerprint) at compile time, or
+    /// [`NO_SIGNATURE`].
     pub signature: u64,
 }
 
-/// [`OpRef::signature`] of an op that the compiler knew no atom for.
+/// [`OpRef::signature`] of an op without a known atom at compile time.
 pub const NO_SIGNATURE: u64 = 0;
 
-/// The name of a flag among the variables of [`Program::names`].
+/// Name of the constant flag in the tables of [`Program::names`].
 pub const CONST_FLAG: &[u8] = b"\0const";
 
 /// A call site of an atom.
@@ -252,7 +252,7 @@ pub struct Site {
     pub op: u32,
     /// The step that calls.
     pub step: u32,
-    /// How many inputs it passes.
+    /// Number of inputs.
     pub inputs: u8,
 }
 
@@ -261,9 +261,9 @@ pub struct Site {
 pub struct MemoSite {
     /// Canonical JSON of the body.
     pub body: TextRange,
-    /// Names of the free variables, in the order of the registers hashed.
+    /// Names of the free variables, in the order of the hashed registers.
     pub free: Box<[u32]>,
-    /// Whether the program's own hash goes in too (`cache`).
+    /// True if the hash includes the program's hash (`cache`).
     pub with_program: bool,
 }
 
@@ -280,38 +280,38 @@ pub struct Program {
     pub shapes: Vec<Box<[u32]>>,
     /// Dotted paths: lists of segments after the root.
     pub paths: Vec<Box<[TextRange]>>,
-    /// Literal arrays and objects, each as the steps that build it.
+    /// Literal arrays and objects, each as its build steps.
     pub literals: Vec<Box<[LitOp]>>,
     /// Argument keys.
     pub args: Vec<ArgKey>,
-    /// Ops named by steps.
+    /// Ops that steps name.
     pub ops: Vec<OpRef>,
     /// Call sites.
     pub sites: Vec<Site>,
     /// Memo sites.
     pub memos: Vec<MemoSite>,
-    /// Tables of the variables that `runCode` sees: name constant and location. An
-    /// entry named [`CONST_FLAG`] tells whether the one before it is a constant.
+    /// Tables of the variables visible to `runCode`: name constant and location. An entry named
+    /// [`CONST_FLAG`] says whether the entry before it is a constant.
     pub names: Vec<Vec<(u32, Location)>>,
     /// Schemas for [`Op::Project`].
     pub schemas: Vec<Value>,
-    /// Names that are bound before the program starts, into its first
-    /// registers: the caller's variables that inline code sees.
+    /// Names bound into the first registers before the program starts: the caller's variables that
+    /// inline code can access.
     pub outer: Vec<TextRange>,
-    /// JSON Schema for the arguments (root `inputSchema`).
+    /// JSON Schema of the arguments (root `inputSchema`).
     pub input_schema: Option<Value>,
     /// The main program, then the helpers.
     pub functions: Vec<Function>,
     /// The root's `helpers`, for inline programs of a program without source.
     pub helpers: Option<Value>,
-    /// The source, which steps and places point into.
+    /// The source that steps and places refer to.
     pub source: Source,
     /// Warnings of the compiler.
     pub warnings: Diagnostics,
 }
 
 impl Function {
-    /// The charges that a basic block pays.
+    /// The charges of a basic block.
     pub fn charges_of(&self, block: usize) -> &[Charge] {
         let from = self.blocks[block].charges as usize;
         let next = self.blocks.get(block + 1);
@@ -326,7 +326,7 @@ impl Program {
         &self.text[r.start as usize..r.end as usize]
     }
 
-    /// The text of a constant, empty if it is none.
+    /// The text of a constant; empty if the constant is not a text.
     pub fn const_text(&self, k: ConstIdx) -> &[u8] {
         match self.consts.get(k.at()) {
             Some(Const::Text(r)) => self.text(*r),
@@ -334,7 +334,7 @@ impl Program {
         }
     }
 
-    /// The price of a charge in micro-units with the given price of steps.
+    /// The price of a charge in micro-units, with the given step prices.
     pub fn price(
         &self,
         charge: &Charge,
@@ -370,7 +370,7 @@ impl Program {
             if pc < step.end {
                 return Some(at - 1);
             }
-            // Walk outward: the parent chain of the last step before `pc`.
+            // Walks the parent chain outward from the last step before `pc`.
             at = if step.parent == u32::MAX {
                 0
             } else {

@@ -1,9 +1,9 @@
-//! The op table: every instruction of the register machine, once.
+//! The op table: every instruction of the register machine.
 //!
-//! Encoding, decoding, operand lists, successors, disassembly and
-//! `docs/bytecode.md` follow from this table and that of [`OperandKind`]s. An instruction is eight bytes:
-//! opcode, up to three byte operands, and one 32-bit operand (little-endian).
-//! Adding one is a line here and an arm in the machine's loop.
+//! Encoding, decoding, operand lists, successors, disassembly and `docs/bytecode.md` derive from
+//! this table and that of [`OperandKind`]s. An instruction is eight bytes: opcode, up to three byte
+//! operands, and one 32-bit operand (little-endian). A new instruction needs a row here and an arm
+//! in the machine's loop.
 
 use super::{Function, Program};
 use crate::builtins;
@@ -11,7 +11,7 @@ use std::fmt;
 
 /// The encoding of an operand.
 trait OperandType: Copy {
-    /// Whether it is one of the bytes behind the opcode.
+    /// True if the operand is one of the bytes after the opcode.
     const BYTE: bool;
     fn put(self, bytes: &mut [u8; 8], at: &mut usize);
     fn take(bytes: [u8; 8], at: &mut usize) -> Self;
@@ -85,7 +85,7 @@ macro_rules! operand_types {
 operand_types! {
     /// A register of the frame.
     Reg(u8)
-    /// How many registers a range has.
+    /// Number of registers in a range.
     Count(u8)
     /// 0 or 1.
     Flag(u8)
@@ -128,27 +128,27 @@ operand_types! {
 impl std::ops::Add<u8> for Reg {
     type Output = Reg;
 
-    /// The register so many behind it.
+    /// The register `n` positions after this one.
     fn add(self, n: u8) -> Reg {
         Reg(self.0 + n)
     }
 }
 
-/// What values an operand may have.
+/// Valid values of an operand.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Limit {
-    /// Those below it.
+    /// Values below this number.
     Below(usize),
-    /// With the operand beside it: a range of registers.
+    /// A range of registers, together with the adjacent operand.
     Range,
-    /// Any.
+    /// Any value.
     None,
 }
 
 macro_rules! operand_kinds {
     ($( $kind:ident: $type:ident, |$p:pat_param, $f:pat_param, $value:pat_param| $limit:expr, $shown:literal, $meaning:literal; )*) => {
-        /// What an operand is: its type in [`Op`], its limit, how a listing shows
-        /// it and what the page says of it.
+        /// Kind of an operand: its type in [`Op`], its limit, its form in a listing and its
+        /// description in `docs/bytecode.md`.
         #[derive(Copy, Clone, Debug, PartialEq, Eq)]
         pub enum OperandKind {
             $( #[doc = concat!($meaning, ".")] $kind, )*
@@ -162,32 +162,32 @@ macro_rules! operand_kinds {
             /// Every kind.
             pub const ALL: &[OperandKind] = &[$( OperandKind::$kind ),*];
 
-            /// What it means.
+            /// Description of the kind.
             #[must_use]
             pub fn meaning(self) -> &'static str {
                 match self { $( OperandKind::$kind => $meaning, )* }
             }
 
-            /// Whether it takes a byte of the instruction, not four.
+            /// True if the operand takes one byte of the instruction, not four.
             #[must_use]
             pub fn is_byte(self) -> bool {
                 match self { $( OperandKind::$kind => <$type as OperandType>::BYTE, )* }
             }
 
-            /// Whether it names a register, or the first of several.
+            /// True if the operand names a register, or the first of several.
             #[must_use]
             pub fn is_register(self) -> bool {
                 match self { $( OperandKind::$kind => matches!(stringify!($type), "Reg"), )* }
             }
 
-            /// How a listing shows it, with `#` for the number; empty where it
-            /// is shown by its name.
+            /// Form in a listing, with `#` for the number; empty if the listing shows the operand
+            /// by name.
             #[must_use]
             pub(crate) fn shown(self) -> &'static str {
                 match self { $( OperandKind::$kind => $shown, )* }
             }
 
-            /// What values it may have in a function.
+            /// Valid values in a function.
             pub(crate) fn limit(self, p: &Program, f: &Function, value: u32) -> Limit {
                 match self { $( OperandKind::$kind => {
                     let ($p, $f, $value) = (p, f, value);
@@ -198,7 +198,7 @@ macro_rules! operand_kinds {
     };
 }
 
-/// What lies in a table.
+/// The indexes of a table.
 fn of<T>(table: &[T]) -> Limit {
     Limit::Below(table.len())
 }
@@ -232,12 +232,12 @@ operand_kinds! {
     Number: Number, |_, _, _| Limit::Below(u32::MAX as usize), "", "a plain number";
 }
 
-/// How many pairs of adjacent registers there are.
+/// Number of pairs of adjacent registers.
 fn pairs(f: &Function) -> usize {
     usize::from(f.registers).saturating_sub(1)
 }
 
-/// The numbers of methods have gaps.
+/// Method numbers have gaps.
 fn is_method(value: u32) -> Limit {
     let known = u16::try_from(value).is_ok_and(|id| !builtins::method_name(id).is_empty());
     if known { Limit::None } else { Limit::Below(0) }
@@ -271,7 +271,7 @@ macro_rules! op_table {
                 match self { $( Op::$name { .. } => Opcode::$name as u8, )* }
             }
 
-            /// The eight bytes of the instruction.
+            /// Encodes the instruction in eight bytes.
             #[allow(unused_mut, unused_variables, reason = "some rows have no operands")]
             pub fn encode(self) -> [u8; 8] {
                 let mut bytes = [self.code(), 0, 0, 0, 0, 0, 0, 0];
@@ -280,8 +280,8 @@ macro_rules! op_table {
                 bytes
             }
 
-            /// The instruction in eight bytes; `None` for an unknown opcode
-            /// or for unused bytes that are not zero.
+            /// Decodes an instruction from eight bytes; `None` for an unknown opcode or non-zero
+            /// unused bytes.
             #[allow(unused_mut, unused_variables, reason = "some rows have no operands")]
             pub fn decode(bytes: [u8; 8]) -> Option<Op> {
                 let mut at = 1;
@@ -318,7 +318,7 @@ macro_rules! op_table {
 pub struct OpInfo {
     /// Mnemonic.
     pub name: &'static str,
-    /// What the instruction does.
+    /// Description of the instruction.
     pub doc: &'static str,
     /// Names and kinds of its operands.
     pub operands: &'static [(&'static str, OperandKind)],
@@ -352,7 +352,7 @@ impl Op {
             .map(|o| o.2)
     }
 
-    /// Whether it may go elsewhere than to the next instruction.
+    /// True if the instruction may continue elsewhere than at the next one.
     #[inline]
     pub fn jumps(self) -> bool {
         const JUMPS: [bool; TABLE.len()] = {
@@ -371,7 +371,7 @@ impl Op {
         JUMPS[self.code() as usize]
     }
 
-    /// Whether the next instruction is never reached from this one.
+    /// True if execution never continues at the next instruction.
     pub fn is_terminal(self) -> bool {
         matches!(
             self,

@@ -1,14 +1,14 @@
-//! How much memory a program takes.
+//! Memory usage of a program.
 
 use super::Program;
 use crate::program::{Function, Scope};
 
-/// The bytes of a table of records.
+/// Bytes of a table of records.
 fn table<T>(records: &[T]) -> usize {
     size_of_val(records)
 }
 
-/// The bytes of lists and of the table that holds them.
+/// Bytes of lists, including the table that holds them.
 fn lists<T>(lists: &[Box<[T]>]) -> usize {
     table(lists) + lists.iter().map(|list| table(list)).sum::<usize>()
 }
@@ -29,7 +29,7 @@ impl Function {
 }
 
 impl Program {
-    /// Bytes that the tables, the code and the source of the program take.
+    /// Bytes of the program's tables, code and source.
     #[must_use]
     pub fn bytes(&self) -> usize {
         let paths: usize = self

@@ -1,15 +1,14 @@
-//! The source of a program: read already, still text, or stripped.
+//! The source of a program: parsed, unparsed text, or stripped.
 
 use crate::json::{Document, Limits, NodeId, Places};
 use crate::value::Value;
 use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
 
-/// The source that a program was compiled from, for places of errors, inputs
-/// in traces, and people. No result depends on it.
+/// The source that a program was compiled from: for error places, trace inputs, and people. Results
+/// never depend on it.
 ///
-/// A program that was loaded from a file reads its text at the first need, so
-/// that a run without errors never pays for it.
+/// A program from a file parses its text lazily, so a run without errors does not pay for it.
 #[derive(Clone, Debug, Default)]
 pub struct Source(Repr);
 
@@ -24,7 +23,7 @@ enum Repr {
 #[derive(Debug)]
 struct Late {
     text: Box<[u8]>,
-    /// The text that it was made of, and the bytes of that for each value and key.
+    /// The origin text and its byte range for each value and key.
     origin: Option<(Box<[u8]>, Box<Places>)>,
     document: OnceLock<Option<Document>>,
 }
@@ -46,8 +45,8 @@ impl From<Arc<Document>> for Source {
 }
 
 impl Source {
-    /// JSON text that is read when it is needed; what is no JSON then counts as
-    /// no source.
+    /// Creates a source from JSON text, which is parsed lazily. Invalid JSON then counts as no
+    /// source.
     #[must_use]
     pub fn from_text(text: impl Into<Box<[u8]>>) -> Source {
         Source(Repr::Text(Arc::new(Late {
@@ -57,14 +56,14 @@ impl Source {
         })))
     }
 
-    /// Says which bytes of its origin the values and keys of a text stand for.
+    /// Sets the byte ranges in the origin of the text's values and keys.
     pub(crate) fn set_places(&mut self, places: Vec<(u32, u32)>) {
         if let Some(late) = self.late() {
             late.origin = Some((Box::default(), places.into()));
         }
     }
 
-    /// Says what a text was made of; its places were said.
+    /// Sets the origin text. Expects that `set_places` was called before.
     pub(crate) fn set_origin(&mut self, text: &[u8]) {
         if let Some((origin, _)) = self.late().and_then(|late| late.origin.as_mut()) {
             *origin = text.into();
@@ -78,8 +77,8 @@ impl Source {
         }
     }
 
-    /// The text that the source was made of, where that is no JSON, and the bytes of it
-    /// that each value and key stands for, in reading order.
+    /// The non-JSON text that the source was generated from, and its byte range for each value and
+    /// key, in reading order.
     #[must_use]
     pub fn origin(&self) -> Option<(&[u8], &Places)> {
         match &self.0 {
@@ -92,7 +91,7 @@ impl Source {
         }
     }
 
-    /// The document, if there is a source.
+    /// The parsed document; `None` without a source.
     #[must_use]
     pub fn document(&self) -> Option<&Document> {
         match &self.0 {
@@ -102,8 +101,7 @@ impl Source {
         }
     }
 
-    /// The text: as it was read, or the JSON of a program that was given as a
-    /// value.
+    /// The source text; for a program that was given as a value, its JSON text.
     #[must_use]
     pub fn text(&self) -> Option<Cow<'_, [u8]>> {
         match &self.0 {
@@ -126,8 +124,8 @@ impl Source {
         self.document().map(|document| document.pointer(node))
     }
 
-    /// Line and column of a node in the text that the program was made of, where that
-    /// is no JSON; both from 1.
+    /// Line and column of a node in the non-JSON text that the program was generated from; both
+    /// from 1.
     #[must_use]
     pub fn line_col(&self, node: NodeId) -> Option<(u32, u32)> {
         let document = self.document().filter(|document| document.has_origin())?;
@@ -135,13 +133,13 @@ impl Source {
         Some(document.line_col(span.start))
     }
 
-    /// The same for the node that an RFC 6901 pointer leads to.
+    /// Line and column of the node at an RFC 6901 pointer; see [`line_col`](Self::line_col).
     #[must_use]
     pub fn line_col_at(&self, pointer: &str) -> Option<(u32, u32)> {
         self.line_col(self.document()?.find(pointer)?)
     }
 
-    /// The value of a member of the root.
+    /// The value of a root member.
     #[must_use]
     pub fn root_member(&self, key: &str) -> Option<Value> {
         let document = self.document()?;
@@ -149,8 +147,8 @@ impl Source {
         Some(document.to_value(node))
     }
 
-    /// Values and keys of the document: what the program's size is measured
-    /// by when it is compiled at run time. 0 without a source.
+    /// Number of the document's values; 0 without a source. Compilation at run time measures a
+    /// program's size by it.
     #[must_use]
     pub fn node_count(&self) -> usize {
         self.document().map_or(0, Document::node_count)

@@ -1,4 +1,4 @@
-//! Checking values, in the order and the words of the reference.
+//! Checks of values, in the reference's order and with its messages.
 
 use super::data::{Data, Gauge, View, same_text, units_of};
 use super::format::Format;
@@ -8,21 +8,20 @@ use super::{
 use crate::pointer;
 use crate::text::wtf8_to_string_lossy;
 
-/// Arrays and records longer than this are sampled: about as many elements
-/// are checked, and always the last (language section 2.9).
+/// Length above which arrays and records are sampled: about this many elements are checked, always
+/// including the last (language section 2.9).
 const SAMPLE: usize = 97;
-/// How far a number may be from a multiple (language section 2.9).
+/// Tolerance of `multipleOf` (language section 2.9).
 const STEP_TOLERANCE: f64 = 1e-10;
-/// The pattern by which text counts as having an emoji.
+/// The pattern of the format `emoji`.
 const EMOJI: &[u8] = b"\\p{Extended_Pictographic}";
-/// Nanoseconds that looking up a member takes, about.
+/// Approximate nanoseconds for a member lookup.
 const LOOK_UP: usize = 64;
 
-/// Checks a value against a schema; with `strict` every element and
-/// `maxProperties` are checked.
+/// Checks a value against a schema. `strict` checks every element and `maxProperties`.
 ///
 /// # Errors
-/// Outside, the gauge ended the check; inside, the first mismatch.
+/// The outer error: the gauge stopped the check. The inner error: the first mismatch.
 pub fn check<'d, D: Data<'d>, G: Gauge>(
     data: D,
     schema: &Schema,
@@ -38,15 +37,15 @@ pub fn check<'d, D: Data<'d>, G: Gauge>(
     match check.value(data, 0) {
         Ok(()) => Ok(Ok(())),
         Err(Failure::Stop(stop)) => Err(stop),
-        // The path still leads to the mismatch: failing steps leave it there.
+        // The path still leads to the mismatch, because failing steps do not pop.
         Err(Failure::Mismatch(mismatch)) => Ok(Err(check.error(mismatch))),
     }
 }
 
-/// Whether a value matches; as [`check`] without a report of why not.
+/// Returns whether a value matches; like [`check`] without a report.
 ///
 /// # Errors
-/// The gauge ended the check.
+/// The gauge stopped the check.
 pub fn conforms<'d, D: Data<'d>, G: Gauge>(
     data: D,
     schema: &Schema,
@@ -65,7 +64,7 @@ pub fn conforms<'d, D: Data<'d>, G: Gauge>(
     }
 }
 
-/// Why a value does not match; written out only for the mismatch that counts.
+/// A mismatch. Its message is formatted only if it is reported.
 enum Mismatch {
     Plain(&'static str),
     Missing(Span),
@@ -99,7 +98,7 @@ fn fail<S>(message: &'static str) -> Result<(), Failure<S>> {
 /// A step into a value.
 enum CheckStep<'d> {
     Key(&'d [u8]),
-    /// A name that the schema declares.
+    /// A declared name.
     Name(Span),
     Item(usize),
 }
@@ -148,8 +147,8 @@ impl<'s, 'd, G: Gauge> Checker<'s, '_, 'd, G> {
         }
     }
 
-    /// Whether one of several schemas fits; they are not strict, and where
-    /// none fits, that is all that is said.
+    /// Tries alternatives, without `strict`. If all fail, the mismatches of the alternatives are
+    /// not reported.
     fn any_of<D: Data<'d>>(&mut self, value: D, any_of: Span) -> Outcome<G> {
         let strict = std::mem::replace(&mut self.strict, false);
         let depth = self.path.len();
@@ -166,7 +165,7 @@ impl<'s, 'd, G: Gauge> Checker<'s, '_, 'd, G> {
         fail("Union mismatch")
     }
 
-    /// One step down; a failure leaves the step in the path.
+    /// Checks one step down. On failure the step remains in the path.
     fn step<D: Data<'d>>(&mut self, step: CheckStep<'d>, value: D, node: u32) -> Outcome<G> {
         self.path.push(step);
         self.value(value, node)?;
@@ -174,8 +173,7 @@ impl<'s, 'd, G: Gauge> Checker<'s, '_, 'd, G> {
         Ok(())
     }
 
-    /// `===` between a value and one of a schema: containers are never
-    /// identical.
+    /// `===` between a value and a constant of a schema. Containers are never identical.
     fn is_constant(&mut self, view: View<'_>, constant: ConstValue) -> Result<bool, G::Stop> {
         Ok(match (view, constant) {
             (View::Null, ConstValue::Null) => true,
@@ -192,7 +190,7 @@ impl<'s, 'd, G: Gauge> Checker<'s, '_, 'd, G> {
         })
     }
 
-    /// The units of a text that is about to be read, paid.
+    /// Charges for reading a text and returns its UTF-16 units.
     fn text_units(&mut self, text: &[u8], units: Option<usize>) -> Result<usize, G::Stop> {
         let units = match units {
             Some(units) => units,
@@ -306,7 +304,7 @@ impl<'s, 'd, G: Gauge> Checker<'s, '_, 'd, G> {
         self.additional(value, count, shape)
     }
 
-    /// The members that are not declared, or a sample of them.
+    /// Checks all undeclared members, or a sample of them.
     fn additional<D: Data<'d>>(&mut self, value: D, count: usize, shape: &'s Shape) -> Outcome<G> {
         let names = shape.properties.map(|(names, _)| names);
         let mut others = count;
@@ -381,8 +379,7 @@ impl<'s, 'd, G: Gauge> Checker<'s, '_, 'd, G> {
         Ok(())
     }
 
-    /// How far apart the elements are that are checked of `count`: every one
-    /// if they are few, else at equal distances, the last one always.
+    /// Distance between checked elements of `count`: 1 if they are few.
     fn stride(&self, count: usize) -> usize {
         if self.strict || count <= SAMPLE {
             1
@@ -391,15 +388,15 @@ impl<'s, 'd, G: Gauge> Checker<'s, '_, 'd, G> {
         }
     }
 
-    /// Whether one of `count` members is checked. One with less than a stride
-    /// behind it stands for the last.
+    /// True if a member is checked. The last member is checked in place of a sampled one that is
+    /// closer than a stride to it.
     fn is_sampled(&self, index: usize, count: usize) -> bool {
         let stride = self.stride(count);
         let last = count.saturating_sub(1);
         stride == 1 || index == last || (index.is_multiple_of(stride) && index + stride <= last)
     }
 
-    /// A mismatch in words, at the place that the path leads to.
+    /// Formats a mismatch at the place that the path leads to.
     fn error(&self, mismatch: Mismatch) -> SchemaError {
         let mut path = String::new();
         let mut pointer = String::new();
@@ -409,7 +406,7 @@ impl<'s, 'd, G: Gauge> Checker<'s, '_, 'd, G> {
                 CheckStep::Name(name) => wtf8_to_string_lossy(self.schema.text(*name)),
                 CheckStep::Item(index) => index.to_string().into(),
             };
-            // An empty name is not seen, as in the references.
+            // An empty leading name does not show, as in the references.
             if !path.is_empty() {
                 path.push('.');
             }
@@ -435,7 +432,7 @@ impl<'s, 'd, G: Gauge> Checker<'s, '_, 'd, G> {
     }
 }
 
-/// The element of a place beyond a list's end.
+/// An element beyond the end of a list.
 #[derive(Copy, Clone)]
 struct Absent;
 
@@ -457,8 +454,8 @@ impl<'d> Data<'d> for Absent {
     }
 }
 
-/// `null` and `undefined` match where there is no type, where a list of types
-/// has `null`, and under the type `null`, which the marker makes `undefined`.
+/// `null` and `undefined` match without a type, if the list of types contains `null`, and under the
+/// type `null`, which the marker turns into `undefined`.
 fn nullish<S>(view: View<'_>, node: SchemaNode) -> Result<(), Failure<S>> {
     let plain = !node.kind_is_list;
     let is_undefined = matches!(view, View::Undefined);

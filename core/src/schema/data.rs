@@ -1,10 +1,9 @@
-//! What schemas are read from and values are checked as: data of the host, or
-//! of a run's heap without a copy of it.
+//! Input of schemas and checks: data of the host, or of a run's heap without a copy.
 
 use crate::text::surrogate_at;
 use crate::value::Value;
 
-/// A value at its surface.
+/// A shallow view of a value.
 #[derive(Copy, Clone, Debug)]
 pub enum View<'d> {
     /// `undefined`.
@@ -15,17 +14,16 @@ pub enum View<'d> {
     Bool(bool),
     /// A number.
     Number(f64),
-    /// Text: its WTF-8 bytes, and how many UTF-16 units it has where that is
-    /// known.
+    /// Text: its WTF-8 bytes and its length in UTF-16 units, if known.
     Text(&'d [u8], Option<usize>),
-    /// A list of so many elements.
+    /// A list with its length.
     Array(usize),
-    /// An object of so many members.
+    /// An object with its number of members.
     Object(usize),
 }
 
 impl View<'_> {
-    /// What schemas call such a value, and messages.
+    /// Name of the kind in schemas and messages.
     pub(super) fn kind(self) -> &'static str {
         match self {
             View::Undefined => "undefined",
@@ -49,15 +47,15 @@ impl View<'_> {
     }
 }
 
-/// A handle of a value that can be looked into.
+/// A handle to a value that can be navigated.
 pub trait Data<'d>: Copy {
-    /// The value at its surface.
+    /// A shallow view of the value.
     fn view(self) -> View<'d>;
 
     /// An element of a list.
     fn item(self, index: usize) -> Option<Self>;
 
-    /// The member of an object whose name has these WTF-8 bytes.
+    /// The member of an object with a WTF-8 name.
     fn member(self, key: &[u8]) -> Option<Self>;
 
     /// The members of an object in the order of ECMA-262 §10.1.11.
@@ -92,46 +90,44 @@ impl<'d> Data<'d> for &'d Value {
     }
 }
 
-/// What reading a schema and checking a value cost, as far as it depends on
-/// them: told before the work is done, in pieces that take microseconds. What
-/// it answers ends the work.
+/// Meter for reading schemas and checking values.
+///
+/// It is charged before the work, in pieces of microseconds. An error of a method stops the work.
 pub trait Gauge {
-    /// Why the work ends early.
+    /// Reason for stopping the work.
     type Stop;
 
-    /// Parts of a schema that are read, or met with a value. Texts in them are
-    /// paid by who reads the data that a schema is made of.
+    /// Charges for schema parts that are read, or checked against a value. Texts in them are paid
+    /// by the reader of the data that a schema is made of.
     ///
     /// # Errors
-    /// The work is to end.
+    /// The work must stop.
     fn nodes(&mut self, n: usize) -> Result<(), Self::Stop>;
 
-    /// Members that are looked at one by one, and UTF-16 units of names and
-    /// texts that are read.
+    /// Charges for members that are visited one by one, and for UTF-16 units of names and texts
+    /// that are read.
     ///
     /// # Errors
-    /// The work is to end.
+    /// The work must stop.
     fn reads(&mut self, elements: usize, units: usize) -> Result<(), Self::Stop>;
 
-    /// A piece of work of about so many nanoseconds that something else has
-    /// paid for.
+    /// Reports about `nanos` nanoseconds of work that another charge covers.
     ///
     /// # Errors
-    /// The work is to end.
+    /// The work must stop.
     fn passes(&mut self, nanos: usize) -> Result<(), Self::Stop>;
 
-    /// Bytes that the schema in the making takes in memory.
+    /// Counts bytes of memory of the schema being built.
     ///
     /// # Errors
-    /// The work is to end.
+    /// The work must stop.
     fn holds(&mut self, bytes: usize) -> Result<(), Self::Stop>;
 
-    /// Whether an ECMAScript pattern matches anywhere in a text of so many
-    /// UTF-16 units; what that costs is paid by it. A pattern that cannot be
-    /// used says why.
+    /// Returns whether an ECMAScript pattern matches anywhere in a text of `units` UTF-16 units,
+    /// and charges for the match. The inner error is the reason why a pattern is unusable.
     ///
     /// # Errors
-    /// The work is to end.
+    /// The work must stop.
     fn matches(
         &mut self,
         pattern: &[u8],
@@ -140,7 +136,7 @@ pub trait Gauge {
     ) -> Result<Result<bool, String>, Self::Stop>;
 }
 
-/// Counts nothing and lets every pattern pass: for a host's own checks.
+/// A gauge that counts nothing and accepts every pattern, for a host's own checks.
 #[derive(Copy, Clone, Debug, Default)]
 pub struct Unmetered;
 
@@ -173,10 +169,10 @@ impl Gauge for Unmetered {
     }
 }
 
-/// Bytes that are looked at between two questions to the gauge.
+/// Bytes processed between two calls of the gauge.
 pub(super) const PIECE: usize = 16 << 10;
 
-/// Whether two texts are the same, piece by piece.
+/// Compares two texts for equality, piece by piece.
 pub(super) fn same_text<G: Gauge>(gauge: &mut G, a: &[u8], b: &[u8]) -> Result<bool, G::Stop> {
     if a.len() != b.len() {
         return Ok(false);
@@ -190,7 +186,7 @@ pub(super) fn same_text<G: Gauge>(gauge: &mut G, a: &[u8], b: &[u8]) -> Result<b
     Ok(true)
 }
 
-/// Whether a test holds for every byte, piece by piece.
+/// True if a test holds for every byte; piece by piece.
 pub(super) fn all_bytes<G: Gauge>(
     gauge: &mut G,
     text: &[u8],
@@ -205,7 +201,7 @@ pub(super) fn all_bytes<G: Gauge>(
     Ok(true)
 }
 
-/// Where a byte first passes a test, piece by piece.
+/// Position of the first byte that passes a test; piece by piece.
 pub(super) fn find_byte<G: Gauge>(
     gauge: &mut G,
     text: &[u8],
@@ -220,7 +216,7 @@ pub(super) fn find_byte<G: Gauge>(
     Ok(None)
 }
 
-/// Where a byte last passes a test, piece by piece.
+/// Position of the last byte that passes a test; piece by piece.
 pub(super) fn rfind_byte<G: Gauge>(
     gauge: &mut G,
     text: &[u8],
@@ -237,8 +233,7 @@ pub(super) fn rfind_byte<G: Gauge>(
     Ok(None)
 }
 
-/// UTF-16 units of WTF-8, piece by piece: one for each sequence, two for
-/// four-byte ones.
+/// Length of WTF-8 in UTF-16 units, piece by piece: one for each sequence, two for four-byte ones.
 pub(super) fn units_of<G: Gauge>(gauge: &mut G, text: &[u8]) -> Result<usize, G::Stop> {
     let mut units = 0;
     for piece in text.chunks(PIECE) {
@@ -255,7 +250,7 @@ pub(super) fn units_of<G: Gauge>(gauge: &mut G, text: &[u8]) -> Result<usize, G:
     Ok(units)
 }
 
-/// The characters of WTF-8 with their places; a lone surrogate is U+FFFD.
+/// The characters of WTF-8 with their positions; a lone surrogate becomes U+FFFD.
 pub(super) fn chars_of(text: &[u8]) -> impl Iterator<Item = (usize, char)> + '_ {
     let mut at = 0;
     std::iter::from_fn(move || {

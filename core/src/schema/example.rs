@@ -3,15 +3,15 @@
 use super::MAX_SCHEMA_DEPTH;
 use crate::value::{Map, Value};
 
-/// The schema that an example stands for, in its JSON form: `null` the type
-/// `null`, `undefined` anything, an object with a string `type` or an object
-/// `schema` itself, whole numbers `integer`, an array by its first element, an
-/// object with all its keys required. What lies deeper than
-/// [`MAX_SCHEMA_DEPTH`] may be anything.
+/// The schema that an example stands for, in its JSON form.
+///
+/// `null` has the type `null`, `undefined` allows anything. An object with a string `type` or an
+/// object `schema` is a schema already. Whole numbers are `integer`, an array follows its first
+/// element, an object requires all its keys. Parts below [`MAX_SCHEMA_DEPTH`] allow anything.
 #[must_use]
 pub fn from_example(example: &Value) -> Value {
     let mut schema = convert(example, 0, true);
-    // A builder's wrapper is looked through.
+    // A builder's wrapper is unwrapped.
     if let Value::Object(map) = example
         && !map
             .get("type")
@@ -23,7 +23,7 @@ pub fn from_example(example: &Value) -> Value {
     schema
 }
 
-/// The schema of a value, whatever its keys (the `infer` builder).
+/// The schema of a value with any keys (the `infer` builder).
 #[must_use]
 pub fn infer(example: &Value) -> Value {
     convert(example, 0, false)
@@ -33,7 +33,7 @@ fn typed(kind: &str) -> Map {
     [("type", kind)].into_iter().collect()
 }
 
-/// Recursion is bounded by the depth limit.
+/// The depth limit bounds the recursion.
 fn convert(example: &Value, depth: u32, accept_schemas: bool) -> Value {
     if depth >= MAX_SCHEMA_DEPTH {
         return Map::new().into();

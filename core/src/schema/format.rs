@@ -1,9 +1,9 @@
-//! The string formats of the subset (language section 2.9), written out by hand:
-//! this crate has no regular expressions.
+//! The string formats of the subset (language section 2.9), hand-written: this crate has no regular
+//! expressions.
 
 use super::data::{Gauge, PIECE, all_bytes, chars_of, find_byte, rfind_byte};
 
-/// The formats that are checked; others match everything.
+/// The checked formats; unknown formats match everything.
 #[derive(Copy, Clone, Debug)]
 pub(super) enum Format {
     Email,
@@ -11,11 +11,11 @@ pub(super) enum Format {
     Uri,
     Ipv4,
     DateTime,
-    /// By a pattern, which is the caller's matter.
+    /// Matched by a pattern, which the caller does.
     Emoji,
 }
 
-/// The longest address, date without a fraction, zone and port are shorter.
+/// Upper bound for the length of an address, a date without a fraction, a zone and a port.
 const SHORT: usize = 64;
 
 impl Format {
@@ -31,7 +31,7 @@ impl Format {
         })
     }
 
-    /// Whether text has the format. Long text is looked at piece by piece.
+    /// True if the text has the format. Long text is checked piece by piece.
     pub(super) fn fits<G: Gauge>(self, gauge: &mut G, text: &[u8]) -> Result<bool, G::Stop> {
         Ok(match self {
             Format::Email => is_email(gauge, text)?,
@@ -44,8 +44,8 @@ impl Format {
     }
 }
 
-/// Text that is short enough to be looked at at once, and has no lone
-/// surrogates, which fit nowhere that asks.
+/// The text if it is short enough for a single pass and has no lone surrogates, which match none of
+/// the formats that call this.
 fn short(text: &[u8]) -> Option<&str> {
     let text = (text.len() <= SHORT).then_some(text)?;
     std::str::from_utf8(text).ok()
@@ -56,7 +56,7 @@ fn is_space(c: char) -> bool {
     (c.is_whitespace() && c != '\u{85}') || c == '\u{FEFF}'
 }
 
-/// `^\S+@\S+\.\S+$`.
+/// Matches `^\S+@\S+\.\S+$`.
 fn is_email<G: Gauge>(gauge: &mut G, text: &[u8]) -> Result<bool, G::Stop> {
     let mut next = 0;
     for (at, c) in chars_of(text) {
@@ -68,13 +68,13 @@ fn is_email<G: Gauge>(gauge: &mut G, text: &[u8]) -> Result<bool, G::Stop> {
             return Ok(false);
         }
     }
-    // The first @ that something precedes leaves most for the rest.
+    // The first @ after the first character leaves the longest domain.
     let first = chars_of(text).nth(1).map_or(text.len(), |(at, _)| at);
     let Some(at) = find_byte(gauge, &text[first..], |byte| byte == b'@')? else {
         return Ok(false);
     };
     let domain = &text[first + at + 1..];
-    // A point with something before and after it.
+    // The domain needs a point with a character before and after it.
     let inner = match domain.len() {
         0..=2 => return Ok(false),
         len => &domain[1..len - 1],
@@ -90,7 +90,7 @@ fn is_uuid(text: &[u8]) -> bool {
         })
 }
 
-/// Four numbers up to 255, of at most three digits.
+/// Matches four numbers up to 255, of at most three digits.
 fn is_ipv4(text: &[u8]) -> bool {
     let mut parts = 0;
     short(text).is_some_and(|text| {
@@ -103,9 +103,8 @@ fn is_ipv4(text: &[u8]) -> bool {
     }) && parts == 4
 }
 
-/// An absolute URL as the URL standard parses it, as far as that decides
-/// between accepting and refusing: a scheme, and for web schemes a host
-/// without forbidden characters and a port in range.
+/// Matches an absolute URL. Acceptance follows the parser of the URL standard: a scheme, and for
+/// web schemes a host without forbidden characters and a port in range.
 fn is_uri<G: Gauge>(gauge: &mut G, text: &[u8]) -> Result<bool, G::Stop> {
     let seen = |byte: u8| byte > b' ';
     let Some(start) = find_byte(gauge, text, seen)? else {
@@ -162,7 +161,7 @@ fn is_uri<G: Gauge>(gauge: &mut G, text: &[u8]) -> Result<bool, G::Stop> {
     Ok(true)
 }
 
-/// [`is_port`] of any length: zeros may come before it.
+/// [`is_port`] for texts of any length: leading zeros are allowed.
 fn is_long_port<G: Gauge>(gauge: &mut G, port: &[u8]) -> Result<bool, G::Stop> {
     let zeros = find_byte(gauge, port, |byte| byte != b'0')?.unwrap_or(port.len());
     let rest = short(&port[zeros..]);
@@ -173,8 +172,7 @@ fn is_port(port: &str) -> bool {
     port.is_empty() || (port.bytes().all(|b| b.is_ascii_digit()) && port.parse::<u16>().is_ok())
 }
 
-/// The forbidden domain code points of the URL standard, `%` left out because
-/// it may start an escape.
+/// The forbidden domain code points of the URL standard, without `%`, which may start an escape.
 fn is_forbidden_in_host(c: char) -> bool {
     c.is_control()
         || matches!(
@@ -197,11 +195,10 @@ fn is_forbidden_in_host(c: char) -> bool {
         )
 }
 
-/// The date-time string format of ECMA-262 §21.4.1.32, with a space allowed
-/// for the `T`. Other forms that some engines guess at do not match.
+/// Matches the date-time string format of ECMA-262 §21.4.1.32, where a space may replace the `T`.
+/// Other forms that some engines accept do not match.
 fn is_date_time<G: Gauge>(gauge: &mut G, text: &[u8]) -> Result<bool, G::Stop> {
-    // Only a fraction can be long; what stands around it is looked at without
-    // its digits, of which one is left.
+    // Only a fraction can be long. The rest is checked with the fraction cut to one digit.
     let point = text.iter().take(SHORT).position(|byte| *byte == b'.');
     let Some(start) = point.map(|at| at + 1) else {
         return Ok(short(text).is_some_and(is_short_date_time));
@@ -226,7 +223,7 @@ fn is_short_date_time(text: &str) -> bool {
     is_date(date) && time.is_none_or(is_time)
 }
 
-/// A number of exactly `width` digits within a range.
+/// Matches a number of exactly `width` digits within a range.
 fn field(text: &str, width: usize, least: u32, most: u32) -> bool {
     text.len() == width
         && text.bytes().all(|byte| byte.is_ascii_digit())

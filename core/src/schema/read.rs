@@ -11,22 +11,21 @@ use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 
-/// Lists of names and of allowed values that are longer have an index.
+/// Most entries of a list of names or allowed values without an index.
 const INDEXED: usize = 32;
 
-/// Nanoseconds that reading an entry of a list takes, about.
+/// Approximate nanoseconds for reading a list entry.
 const ITEM: usize = 32;
 
-/// Bytes of an entry of an index, with the room that tables leave empty.
+/// Bytes of an index entry, including the free room of hash tables.
 const INDEX_ENTRY: usize = 32;
 
-/// The index of the places of texts and numbers by their hashes. The key is
-/// chosen at random, so that nobody can make hashes collide.
+/// Index of texts and numbers by hash. The hash key is random, so crafted values cannot collide.
 #[derive(Clone, Debug)]
 pub(super) struct SchemaIndex {
     state: RandomState,
     places: HashMap<u64, u32>,
-    /// Places whose hash another one has already.
+    /// Places whose hash is already taken.
     others: Vec<u32>,
 }
 
@@ -48,7 +47,7 @@ impl SchemaIndex {
         }
     }
 
-    /// The places where something of this hash may be.
+    /// The places that may hold an entry with this hash.
     pub(super) fn candidates(&self, hash: u64) -> impl Iterator<Item = u32> + '_ {
         let first = self.places.get(&hash).copied();
         let others: &[u32] = match first {
@@ -78,8 +77,7 @@ impl SchemaIndex {
     }
 }
 
-/// What is the same for numbers that `includes` takes for the same
-/// (SameValueZero).
+/// A key that is equal for numbers that are equal in `includes` (SameValueZero).
 pub(super) fn number_key(number: f64) -> u64 {
     match number {
         0.0 => 0,
@@ -88,15 +86,14 @@ pub(super) fn number_key(number: f64) -> u64 {
     }
 }
 
-/// A schema in the making.
+/// State of reading a schema.
 pub(super) struct SchemaReader<'g, G> {
     pub(super) schema: Schema,
     pub(super) gauge: &'g mut G,
 }
 
 impl<G: Gauge> SchemaReader<'_, G> {
-    /// Reads a part; its place is the caller's matter. Recursion is bounded by
-    /// [`MAX_SCHEMA_DEPTH`].
+    /// Reads a part; the caller stores it. Recursion is bounded by [`MAX_SCHEMA_DEPTH`].
     pub(super) fn node<'d, D: Data<'d>>(
         &mut self,
         data: D,
@@ -119,7 +116,7 @@ impl<G: Gauge> SchemaReader<'_, G> {
         Ok(node)
     }
 
-    /// Keeps what is not as it is anyway, and tells its place.
+    /// Stores a part that is present and returns its index, or [`NONE`].
     fn keep<T>(
         &mut self,
         part: Option<T>,
@@ -260,7 +257,7 @@ impl<G: Gauge> SchemaReader<'_, G> {
         Ok(any.then_some(shape))
     }
 
-    /// Room for parts side by side.
+    /// Reserves adjacent parts.
     fn block(&mut self, n: usize) -> Result<u32, G::Stop> {
         self.gauge.holds(2 * n * size_of::<SchemaNode>())?;
         let at = self.schema.nodes.len();
@@ -331,7 +328,7 @@ impl<G: Gauge> SchemaReader<'_, G> {
         Ok(Span { start, len })
     }
 
-    /// The units of a list of names together.
+    /// Total UTF-16 units of a list of names.
     fn units(&mut self, names: Span) -> Result<usize, G::Stop> {
         let mut units = 0;
         for at in names.range() {
@@ -365,7 +362,7 @@ impl<G: Gauge> SchemaReader<'_, G> {
                     View::Text(text, _) => index.hash_text(self.gauge, text)?,
                     _ => index.hash_scalar(&constant),
                 };
-                // Twins share a hash: only what differs is worth a place.
+                // Equal constants share a hash and need a single entry.
                 let mut known = false;
                 for twin in index.candidates(hash) {
                     known |= self.is_same(&self.schema.allowed[twin as usize], &constant);
@@ -426,7 +423,7 @@ fn member<'d, D: Data<'d>>(data: D, key: &str) -> Option<D> {
     data.member(key.as_bytes())
 }
 
-/// A number of a schema; NaN, which limits nothing, where there is none.
+/// A number of a schema; NaN (no limit) if it is absent.
 fn number<'d, D: Data<'d>>(data: D, key: &str) -> f64 {
     match member(data, key).map(D::view) {
         Some(View::Number(number)) => number,
@@ -435,7 +432,7 @@ fn number<'d, D: Data<'d>>(data: D, key: &str) -> f64 {
 }
 
 impl Schema {
-    /// Whether a text is among the allowed ones of a list.
+    /// True if a list of allowed values contains the text.
     pub(super) fn allows_text<G: Gauge>(
         &self,
         gauge: &mut G,
@@ -464,7 +461,7 @@ impl Schema {
         Ok(false)
     }
 
-    /// Whether a number or a boolean is among the allowed ones of a list.
+    /// True if a list of allowed values contains the number or boolean.
     pub(super) fn allows_scalar(&self, allowed: Allowed, wanted: &ConstValue) -> bool {
         let fits = |one: &ConstValue| match (one, wanted) {
             (ConstValue::Number(a), ConstValue::Number(b)) => number_key(*a) == number_key(*b),
@@ -480,7 +477,7 @@ impl Schema {
         self.allowed[allowed.span.range()].iter().any(fits)
     }
 
-    /// Whether a name is among those of a list.
+    /// True if a list contains the name.
     pub(super) fn has_name<G: Gauge>(
         &self,
         gauge: &mut G,

@@ -4,7 +4,7 @@ use super::*;
 use crate::value::Map;
 use serde_json::json;
 
-/// Counts what it is told and ends the work at a limit of nodes.
+/// Counts its calls and stops the work at a limit of nodes.
 #[derive(Default)]
 struct Count {
     nodes: usize,
@@ -42,7 +42,7 @@ impl Gauge for Count {
         Ok(())
     }
 
-    /// Patterns are prefixes here.
+    /// Patterns act as prefixes here.
     fn matches(
         &mut self,
         pattern: &[u8],
@@ -231,7 +231,7 @@ fn projection() {
         ),
         "[1,2]"
     );
-    // Not projected: a list of types, anyOf, no type.
+    // Not projected: a list of types, anyOf, a missing type.
     let properties = json!({"a": {}});
     for against in [
         json!({"type": ["object", "null"], "properties": properties}),
@@ -241,7 +241,7 @@ fn projection() {
     ] {
         assert_eq!(kept(json!({"a": 1, "b": 2}), against), r#"{"a":1,"b":2}"#);
     }
-    // Members in the schema's order.
+    // Members are in the schema's order.
     assert_eq!(
         kept(
             json!({"a": 1, "b": 2}),
@@ -358,8 +358,7 @@ fn deep_schemas_and_values() {
     value.dispose();
 }
 
-/// An `enum` is looked up, whatever its length, and the check ends where its
-/// gauge says.
+/// Lookups in an `enum` of any length are bounded, and the check stops when its gauge says so.
 #[test]
 fn a3_checks_are_counted() {
     let names: Vec<String> = (0..50_000).map(|n| format!("name {n}")).collect();
@@ -380,7 +379,7 @@ fn a3_checks_are_counted() {
     let good = leaves("name 49999");
     assert_eq!(conforms(&good, &of_names, &mut count), Ok(true));
     assert_eq!((count.nodes, count.units), (1 + 97 + 97 * 97, 97 * 97 * 10));
-    // A look-up passes over the text twice, not over fifty thousand.
+    // A lookup passes over the text twice, not fifty thousand times.
     assert!(count.nanos < 97 * 97 * 100, "{}", count.nanos);
     assert_eq!(
         conforms(&leaves("name"), &of_names, &mut Count::default()),
@@ -408,7 +407,7 @@ fn a3_checks_are_counted() {
     assert_eq!(count.nodes, 501);
 }
 
-/// What a schema holds is told while it is read, not after.
+/// Memory of a schema is counted while it is read, not after.
 #[test]
 fn a3_reading_is_counted() {
     let part = json!({"type": "string", "minLength": 1, "enum": ["a", "b"]});

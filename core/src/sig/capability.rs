@@ -1,9 +1,9 @@
-//! What atoms need of a host: the one table of it. Fields of grants, members of scripts and
-//! the advice of commands follow from its rows.
+//! The table of capabilities. Fields of grants, members of scripts and the advice of commands
+//! derive from its rows.
 
 macro_rules! capabilities {
     ($($(#[$doc:meta])* $name:ident: $field:literal, $member:literal;)*) => {
-        /// A capability that an atom needs.
+        /// A capability that an atom requires.
         #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
         pub enum Capability {
             $($(#[$doc])* $name,)*
@@ -13,8 +13,7 @@ macro_rules! capabilities {
             /// Every capability, in the order of the table.
             pub const ALL: &'static [Capability] = &[$(Capability::$name),*];
 
-            /// The members that scripts have, in the order of the table; rows without one
-            /// stand last.
+            /// The script members in table order. Rows without a member are at the end.
             pub const MEMBERS: &'static [&'static str] = {
                 const ALL: &[&str] = &[$($member),*];
                 let mut n = ALL.len();
@@ -24,7 +23,7 @@ macro_rules! capabilities {
                 ALL.split_at(n).0
             };
 
-            /// Its name among what a host grants. `Store` and `Vectors` are parts of one.
+            /// Name of the field in a host's grants. `Store` and `Vectors` are parts of one grant.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self {
@@ -32,7 +31,7 @@ macro_rules! capabilities {
                 }
             }
 
-            /// The member of a script that stands in for it; empty for none.
+            /// The script member that mocks the capability; may be empty.
             #[must_use]
             pub const fn member(self) -> &'static str {
                 match self {
@@ -54,7 +53,7 @@ capabilities! {
     Ai: "ai", "ai";
     /// Sub-agents.
     Agent: "agent", "agents";
-    /// The turn of a long-lived agent. Its atoms may stand in programs of such agents only.
+    /// The turn of a long-lived agent. Its atoms may only occur in programs of such agents.
     AgentTurn: "agent_turn", "turn";
     /// XML parsing.
     Xml: "xml", "xml";
@@ -62,7 +61,7 @@ capabilities! {
     Transpiler: "transpiler", "transpile";
     /// A computer to run commands on.
     Shell: "shell", "shell";
-    /// Keys, values and queries. Where none is granted, a run has its own.
+    /// Keys, values and queries. Without a grant, a run has a private store.
     Store: "store", "store";
     /// Collections of vectors in a store.
     Vectors: "store", "vectors";
@@ -76,6 +75,6 @@ capabilities! {
     Dom: "dom", "";
     /// A browser's local storage.
     LocalStorage: "local_storage", "";
-    /// Stored programs. Where none are granted, a run has its own.
+    /// Stored programs. Without a grant, a run has a private table.
     Procedures: "procedures", "";
 }

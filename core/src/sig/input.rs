@@ -1,8 +1,8 @@
-//! What an atom takes, for people, models and checks of programs: one row for
-//! each input, from which tools, pages and findings follow.
+//! Inputs of atoms for people, models and checks of programs: one row per input, from which tools,
+//! pages and findings derive.
 //!
-//! The rows stand beside [`AtomSig::input_schema`], which artifacts are bound
-//! to by its text: a sentence that is worded better changes no fingerprint.
+//! The rows are separate from [`AtomSig::input_schema`], to whose text artifacts are bound:
+//! improving a sentence changes no fingerprint.
 
 use super::{AtomSig, Binding, Params};
 use crate::json::Kind;
@@ -34,25 +34,25 @@ impl JsonKinds {
     /// Every kind.
     pub const ANY: JsonKinds = JsonKinds(63);
 
-    /// The kinds of this set that the other has, too.
+    /// The intersection of two sets.
     #[must_use]
     pub const fn and(self, other: JsonKinds) -> JsonKinds {
         JsonKinds(self.0 & other.0)
     }
 
-    /// Whether all kinds of the other are in this set.
+    /// True if this set contains all kinds of the other.
     #[must_use]
     pub const fn contains(self, other: JsonKinds) -> bool {
         self.0 & other.0 == other.0
     }
 
-    /// The kinds of this set but for `null`.
+    /// This set without `null`.
     #[must_use]
     pub const fn without_null(self) -> JsonKinds {
         JsonKinds(self.0 & !JsonKinds::NULL.0)
     }
 
-    /// The kind of a node of a document.
+    /// The kind of a document node.
     #[must_use]
     pub fn of(kind: Kind<'_>) -> JsonKinds {
         match kind {
@@ -88,8 +88,8 @@ impl JsonKinds {
         }
     }
 
-    /// The kinds that a JSON Schema admits, as far as its types, allowed values
-    /// and alternatives say; a reference or nothing at all admits every kind.
+    /// The kinds that a JSON Schema admits, by its types, allowed values and alternatives. A
+    /// reference or an empty schema admits every kind.
     fn of_schema(schema: &Json) -> JsonKinds {
         let each = |list: &Vec<Json>, of: fn(&Json) -> JsonKinds| {
             list.iter().fold(JsonKinds::NONE, |all, one| all | of(one))
@@ -111,7 +111,7 @@ impl JsonKinds {
         types.and(allowed).and(branches)
     }
 
-    /// The names of JSON Schema's types, `null` last.
+    /// The type names of JSON Schema, `null` last.
     pub fn names(self) -> impl Iterator<Item = &'static str> {
         const NAMES: [(JsonKinds, &str); 6] = [
             (JsonKinds::STRING, "string"),
@@ -136,53 +136,51 @@ impl BitOr for JsonKinds {
     }
 }
 
-/// One input of an atom, described.
+/// Description of an atom's input.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AtomInput {
     /// The step's key.
     pub name: Cow<'static, str>,
-    /// A sentence or two for people and models; empty for none.
+    /// Description in a sentence or two, for people and models; may be empty.
     pub docs: Cow<'static, str>,
-    /// Whether a step must give it.
+    /// True if a step must have the input.
     pub required: bool,
-    /// How it is resolved. This is what happens to it, where [`Params`] has the
-    /// rule that artifacts are bound to: a form may resolve more by itself.
+    /// Actual resolution of the input. [`Params`] has the rule that artifacts are bound to; a form
+    /// may resolve more by itself.
     pub binding: Binding,
-    /// JSON Schema of its values without what the other fields say, as JSON text.
+    /// JSON Schema of the values as JSON text, without the facts of the other fields.
     pub schema: Cow<'static, str>,
-    /// The kinds of its values, once they are resolved; `null` is among them where
-    /// it may be missing.
+    /// Kinds of the resolved values. An optional input includes `null`.
     pub kinds: JsonKinds,
-    /// The kinds of an array's elements, or of an object's members.
+    /// Kinds of an array's elements, or of an object's members.
     pub parts: JsonKinds,
-    /// The texts that it may be, where they are few; empty for any.
+    /// The allowed texts, if they are few; empty for any text.
     pub values: Vec<Cow<'static, str>>,
-    /// Whether those texts may be written in upper or lower case.
+    /// True if the allowed texts ignore upper and lower case.
     pub any_case: bool,
-    /// What stands in for a missing one, as JSON text; empty where the sentence
-    /// says what happens then.
+    /// Default value as JSON text; empty if the description states the default.
     pub default: Cow<'static, str>,
-    /// Whether the atom works on it: a text that is written there is hardly meant, if it could
-    /// be a name.
+    /// True if the input is the atom's subject. A literal text that could be a variable's name is
+    /// probably a mistake there.
     pub subject: bool,
-    /// The numbers that it may be, where there are bounds.
+    /// Bounds of a number.
     pub range: Option<NumberRange>,
 }
 
 /// Bounds of a number.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub struct NumberRange {
-    /// The least.
+    /// The lower bound.
     pub least: f64,
-    /// The most, infinity for no bound.
+    /// The upper bound; infinity for no bound.
     pub most: f64,
-    /// Whether it is a whole number.
+    /// True for whole numbers only.
     pub whole: bool,
 }
 
 impl AtomInput {
-    /// An input by the JSON Schema of its values: `description`, `enum` and
-    /// `default` are taken from there.
+    /// Creates an input from the JSON Schema of its values, which supplies `description`, `enum`
+    /// and `default`.
     #[must_use]
     pub fn of_schema(
         name: impl Into<Cow<'static, str>>,
@@ -232,14 +230,14 @@ impl AtomInput {
         }
     }
 
-    /// Whether something in it is resolved when the step runs: names of
-    /// variables, paths and nodes. Else it is taken as written.
+    /// True if the input resolves references at run time: variables, paths and nodes. Otherwise it
+    /// is taken as written.
     #[must_use]
     pub fn takes_references(&self) -> bool {
         self.binding != Binding::Literal
     }
 
-    /// Whether it may be this text, by [`AtomInput::values`] alone.
+    /// True if [`AtomInput::values`] allows the text.
     #[must_use]
     pub fn allows(&self, text: &str) -> bool {
         let same = |value: &Cow<'static, str>| match self.any_case {
@@ -249,8 +247,8 @@ impl AtomInput {
         self.values.is_empty() || self.values.iter().any(same)
     }
 
-    /// The JSON Schema of its values with all that is known of it. Every one has
-    /// a type, a list of all types if it may be anything.
+    /// The complete JSON Schema of the values. It always has a type: a list of all types if any
+    /// value is allowed.
     #[must_use]
     pub fn described(&self) -> Json {
         let mut out = Map::new();
@@ -287,7 +285,7 @@ impl AtomInput {
         Json::Object(out)
     }
 
-    /// Its type in words, as in `list of texts`; `null` is not named.
+    /// Type of the values in words, as in `list of texts`; `null` is not named.
     #[must_use]
     pub fn type_text(&self) -> String {
         const SCALARS: [(JsonKinds, &str, &str); 3] = [
@@ -323,22 +321,22 @@ impl AtomInput {
 
 type MakeRows = Box<dyn FnOnce() -> Vec<AtomInput> + Send>;
 
-/// The described inputs of an atom: a slice that is made when somebody first
-/// asks for it, since most engines never do. Clones share it.
+/// Descriptions of an atom's inputs: a slice built on first access, because most engines never
+/// access it. Clones share it.
 #[derive(Clone, Default)]
 pub struct AtomInputs(Option<Arc<LazyLock<Vec<AtomInput>, MakeRows>>>);
 
 impl AtomInputs {
-    /// No rows; sets of atoms make them of the schema ([`AtomSig::describe`]).
+    /// No rows; sets of atoms derive them from the schema ([`AtomSig::describe`]).
     pub const NONE: AtomInputs = AtomInputs(None);
 
-    /// The rows that this makes, which is called once at most.
+    /// Rows that `make` builds. It is called at most once.
     #[must_use]
     pub fn new(make: impl FnOnce() -> Vec<AtomInput> + Send + 'static) -> AtomInputs {
         AtomInputs(Some(Arc::new(LazyLock::new(Box::new(make)))))
     }
 
-    /// Whether there are rows, made or still to be made.
+    /// True if there are rows, built or not.
     #[must_use]
     pub const fn are_given(&self) -> bool {
         self.0.is_some()
@@ -368,7 +366,7 @@ impl fmt::Debug for AtomInputs {
     }
 }
 
-/// The inputs that a signature's own schema tells of, for atoms without rows.
+/// Inputs derived from a signature's schema, for atoms without rows.
 fn of_schema_text(params: &Params, schema: &str) -> Vec<AtomInput> {
     let schema: Json = serde_json::from_str(schema).unwrap_or_default();
     let properties = schema.get("properties").and_then(Json::as_object);
@@ -399,20 +397,19 @@ fn of_schema_text(params: &Params, schema: &str) -> Vec<AtomInput> {
 }
 
 impl AtomSig {
-    /// A described input by its key.
+    /// The described input with a key.
     #[must_use]
     pub fn input(&self, name: &str) -> Option<&AtomInput> {
         self.inputs.iter().find(|input| input.name == name)
     }
 
-    /// Whether a step may have inputs besides [`AtomSig::inputs`].
+    /// True if a step may have inputs in addition to [`AtomSig::inputs`].
     #[must_use]
     pub fn takes_others(&self) -> bool {
         !matches!(self.params, Params::Named(_))
     }
 
-    /// Describes the inputs by the schema where there are no rows. Sets of atoms
-    /// do this for each atom that they take.
+    /// Derives missing rows from the schema. Sets of atoms call this for each atom they take.
     pub fn describe(&mut self) {
         if !self.inputs.are_given() {
             let (params, schema) = (self.params.clone(), self.input_schema.clone());
@@ -420,9 +417,8 @@ impl AtomSig {
         }
     }
 
-    /// The JSON Schema of the input object with all that is known of the inputs:
-    /// [`AtomSig::input_schema`], made to say that it is one of an object and
-    /// completed with sentences, types, allowed values and defaults.
+    /// The complete JSON Schema of the input object: [`AtomSig::input_schema`] as the schema of an
+    /// object, with descriptions, types, allowed values and defaults.
     #[must_use]
     pub fn described_schema(&self) -> Json {
         let written: Json = serde_json::from_str(&self.input_schema).unwrap_or_default();

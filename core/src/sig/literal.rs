@@ -1,37 +1,36 @@
-//! Literals in programs, judged by the atom that would take them.
+//! Checks of literals in programs by the atom that takes them.
 
 use crate::value::Value;
 use std::fmt;
 
-/// Why an atom does not take a literal.
+/// The reason why an atom refuses a literal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LiteralFault {
-    /// RFC 6901 pointer into the literal; empty for all of it.
+    /// RFC 6901 pointer into the literal; empty for the whole literal.
     pub pointer: String,
-    /// What is wrong there, as the run would say it, without a full stop.
+    /// The error message of the run, without a full stop.
     pub message: String,
 }
 
-/// A function that is called with the index of a parameter and the value that a
-/// program gives for it.
+/// Checks the literal that a program passes for the parameter of an index.
 type Check = fn(usize, &Value) -> Result<(), LiteralFault>;
 
-/// What an atom knows of the values it takes before it is called: the reading of
-/// its inputs, without the call. What it refuses, every run would refuse.
+/// Compile-time check of an atom's literals: parses inputs without a call. Every run would refuse a
+/// refused literal.
 #[derive(Copy, Clone)]
 pub struct LiteralCheck(Check);
 
 impl LiteralCheck {
-    /// The check by this function, which must not panic.
+    /// Creates a check from a function, which must not panic.
     #[must_use]
     pub const fn new(check: Check) -> LiteralCheck {
         LiteralCheck(check)
     }
 
-    /// Judges a value for the parameter of this index.
+    /// Checks a value for the parameter with an index.
     ///
     /// # Errors
-    /// The atom would not take it.
+    /// The atom would refuse the value.
     pub fn check(self, param: usize, value: &Value) -> Result<(), LiteralFault> {
         (self.0)(param, value)
     }

@@ -1,5 +1,5 @@
-//! Conversions of [`Value`]: from Rust values, from and to `serde_json`, and
-//! to JSON text. All of them are iterative.
+//! Conversions of [`Value`]: from Rust values, from and to `serde_json`, and to JSON text. All are
+//! iterative.
 
 use super::Value;
 use super::map::{Iter, Map};
@@ -7,14 +7,14 @@ use crate::json::{write_json_number, write_json_string};
 use crate::text::Text;
 use serde_json::Value as Json;
 
-/// The largest integer magnitude that `f64` counts exactly
-/// (Number.MAX_SAFE_INTEGER, ECMA-262 §21.1.2.6).
+/// Largest integer magnitude that `f64` counts exactly (Number.MAX_SAFE_INTEGER, ECMA-262
+/// §21.1.2.6).
 const MAX_SAFE_INTEGER: f64 = 9_007_199_254_740_991.0;
 
 macro_rules! from_number {
     ($($source:ty),*) => {$(
         impl From<$source> for Value {
-            // Integers beyond 2^53 round as in the language itself.
+            // Integers beyond 2^53 round as in the language.
             fn from(number: $source) -> Self {
                 Self::Number(number as f64)
             }
@@ -65,7 +65,7 @@ impl From<Json> for Value {
     }
 }
 
-/// A container under construction, with what is still to be copied into it.
+/// A container under construction, with the elements still to be copied.
 enum ConvertFrame<'a> {
     Array(std::slice::Iter<'a, Json>, Vec<Value>),
     Object(serde_json::map::Iter<'a>, Map, Text),
@@ -133,8 +133,8 @@ impl From<&Json> for Value {
     }
 }
 
-/// What remains to be visited of a container, with what has been built of it, and the name of
-/// the member that is being cloned.
+/// A container being cloned: the unvisited part, the built part, and the name of the current
+/// member.
 enum Walk<'a> {
     Array(std::slice::Iter<'a, Value>, Vec<Value>),
     Object(Iter<'a>, Map, Option<&'a Text>),
@@ -154,10 +154,10 @@ pub(super) fn clone_container(value: &Value) -> Value {
                 let built = Map::with_capacity(map.len());
                 frames.push(Walk::Object(map.iter(), built, None));
             }
-            // Only containers are opened.
+            // Only containers are on the stack.
             scalar => return scalar.clone(),
         }
-        // A container whose parts are all there.
+        // A completed container.
         let mut done = None;
         loop {
             match frames.last_mut() {
@@ -197,8 +197,7 @@ fn is_container(value: &Value) -> bool {
     matches!(value, Value::Array(_) | Value::Object(_))
 }
 
-/// A container being written: its remaining members and whether one was
-/// written already.
+/// A container being written: its remaining members, and whether a member was already written.
 enum OpenContainer<'a> {
     Array(std::slice::Iter<'a, Value>, bool),
     Object(Box<dyn Iterator<Item = (&'a Text, &'a Value)> + 'a>, bool),
@@ -270,9 +269,9 @@ fn write(value: &Value, out: &mut Vec<u8>, indent: Option<usize>) {
 }
 
 impl Value {
-    /// Appends the text of `JSON.stringify(value)` (ECMA-262 §25.5.2): members
-    /// that are `undefined` are dropped, other `undefined`s and non-finite
-    /// numbers are `null`, lone surrogates are `\udXXX` (decision D36).
+    /// Appends the text of `JSON.stringify(value)` (ECMA-262 §25.5.2): `undefined` members are
+    /// dropped, other `undefined`s and non-finite numbers become `null`, lone surrogates become
+    /// `\udXXX` (decision D36).
     pub fn write_json(&self, out: &mut Vec<u8>) {
         write(self, out, None);
     }
@@ -293,9 +292,9 @@ impl Value {
         into_string(out)
     }
 
-    /// The value as `serde_json` has it, with the losses of JSON: see
-    /// [`Value::write_json`]; moreover lone surrogates become U+FFFD, and whole
-    /// numbers in the safe range become integers (so -0 becomes 0).
+    /// Converts the value to `serde_json`, with the losses of JSON: see [`Value::write_json`]. In
+    /// addition, lone surrogates become U+FFFD, and whole numbers in the safe range become integers
+    /// (so -0 becomes 0).
     #[must_use]
     pub fn to_json(&self) -> Json {
         let mut frames: Vec<(Json, Pending<'_>)> = Vec::new();
@@ -336,8 +335,8 @@ impl Value {
     }
 }
 
-/// What remains of a container on its way to `serde_json`; an object keeps the
-/// key whose value is being converted.
+/// The remaining part of a container being converted to `serde_json`. An object keeps the key of
+/// the current member.
 enum Pending<'a> {
     Array(std::slice::Iter<'a, Value>),
     Object(
@@ -347,7 +346,7 @@ enum Pending<'a> {
 }
 
 impl<'a> Pending<'a> {
-    /// Stores a converted child and names the next one.
+    /// Stores a converted child and returns the next one.
     fn step(&mut self, built: &mut Json, done: Option<Json>) -> Option<&'a Value> {
         match (self, built) {
             (Self::Array(items), Json::Array(built)) => {
@@ -373,15 +372,15 @@ fn scalar_to_json(value: &Value) -> Json {
         Value::Number(number) if number.trunc() == *number && number.abs() <= MAX_SAFE_INTEGER => {
             Json::from(*number as i64)
         }
-        // Json::from makes null of a number that is not finite.
+        // `Json::from` converts non-finite numbers to null.
         Value::Number(number) => Json::from(*number),
         Value::String(text) => Json::String(text.to_string_lossy().into_owned()),
         _ => Json::Null,
     }
 }
 
-/// The writers emit lone surrogates as escapes, so their output is UTF-8
-/// unless a string broke the WTF-8 invariant; that shows as U+FFFD.
+/// The writers escape lone surrogates, so their output is UTF-8 unless a string violates the WTF-8
+/// invariant. Such bytes become U+FFFD.
 fn into_string(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes)
         .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())

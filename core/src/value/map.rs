@@ -1,18 +1,17 @@
 //! The ordered, string-keyed map of objects.
 //!
-//! Hashing is keyed at random per map, so crafted keys cannot degrade it to
-//! linear searches (security C10).
+//! Each map has a random hash key, so crafted keys cannot degrade lookups to linear searches
+//! (security C10).
 
 use super::Value;
 use crate::text::Text;
 use hashbrown::HashTable;
 use std::hash::{BuildHasher, RandomState};
 
-/// Maps of up to this many members are searched from end to end, which beats
-/// hashing their keys.
+/// Up to this many members, a linear search beats hashing the keys.
 const SCAN_MEMBERS: usize = 8;
 
-/// The places of keys in a list of members, which alone has them.
+/// Hash table of positions in the member list, which owns the keys.
 #[derive(Clone, Default)]
 struct KeyIndex {
     hasher: RandomState,
@@ -22,12 +21,12 @@ struct KeyIndex {
 #[derive(Clone, Default)]
 struct Inner {
     entries: Vec<(Text, Value)>,
-    /// The place of each key, once there are more than [`SCAN_MEMBERS`].
+    /// Position of each key, if there are more than [`SCAN_MEMBERS`].
     index: Option<KeyIndex>,
 }
 
 impl KeyIndex {
-    /// Adds the member at that place.
+    /// Adds the member at a position.
     fn add(&mut self, entries: &[(Text, Value)], at: usize) {
         let hash = |at: &usize| self.hasher.hash_one(entries[*at].0.as_bytes());
         self.places.insert_unique(hash(&at), at, hash);
@@ -46,8 +45,7 @@ impl Inner {
         }
     }
 
-    /// Makes the index, with the room that the members have: one that grows is
-    /// made anew, at once.
+    /// Rebuilds the index with the capacity of the member list. A growing index is rebuilt at once.
     fn reindex(&mut self) {
         self.index = None;
         if self.entries.len() > SCAN_MEMBERS {
@@ -68,8 +66,7 @@ impl Inner {
     }
 }
 
-/// The members of an object in insertion order. Boxed, so that a [`Value`]
-/// stays at 24 bytes.
+/// The members of an object in insertion order. Boxed, which keeps a [`Value`] at 24 bytes.
 #[derive(Clone, Default)]
 pub struct Map(Box<Inner>);
 
@@ -98,7 +95,7 @@ impl DoubleEndedIterator for Iter<'_> {
 }
 
 impl Map {
-    /// A map without members.
+    /// An empty map.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -113,8 +110,8 @@ impl Map {
         }))
     }
 
-    /// Sets a member and returns the value it replaces; a replaced member keeps
-    /// its place in the order.
+    /// Sets a member and returns the replaced value. A replaced member keeps its place in the
+    /// order.
     pub fn insert(&mut self, key: impl Into<Text>, value: impl Into<Value>) -> Option<Value> {
         let (key, value) = (key.into(), value.into());
         let inner = &mut *self.0;
@@ -125,7 +122,7 @@ impl Map {
         None
     }
 
-    /// Adds a member whose name is known to be none of those that are there.
+    /// Adds a member whose name the map does not contain.
     #[doc(hidden)]
     pub fn push_distinct(&mut self, key: Text, value: Value) {
         let inner = &mut *self.0;
@@ -139,25 +136,25 @@ impl Map {
         }
     }
 
-    /// The member of that name.
+    /// The member with a name.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&Value> {
         self.get_bytes(key.as_bytes())
     }
 
-    /// The member whose name has these WTF-8 bytes.
+    /// The member with a WTF-8 name.
     #[must_use]
     pub fn get_bytes(&self, key: &[u8]) -> Option<&Value> {
         self.0.find(key).map(|at| &self.0.entries[at].1)
     }
 
-    /// The member of that name, to be changed.
+    /// The member with a name, mutably.
     pub fn get_mut(&mut self, key: &str) -> Option<&mut Value> {
         let at = self.0.find(key.as_bytes())?;
         Some(&mut self.0.entries[at].1)
     }
 
-    /// Removes a member; the others keep their order (linear in their number).
+    /// Removes a member in linear time; the others keep their order.
     pub fn remove(&mut self, key: &str) -> Option<Value> {
         let at = self.0.find(key.as_bytes())?;
         let (_, value) = self.0.entries.remove(at);
@@ -165,7 +162,7 @@ impl Map {
         Some(value)
     }
 
-    /// Whether there is a member of that name, even if `undefined`.
+    /// True if there is a member with the name, even if it is `undefined`.
     #[must_use]
     pub fn contains(&self, key: &str) -> bool {
         self.0.find(key.as_bytes()).is_some()
@@ -177,7 +174,7 @@ impl Map {
         self.0.entries.len()
     }
 
-    /// Whether there are no members.
+    /// True if there are no members.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.entries.is_empty()
@@ -199,8 +196,8 @@ impl Map {
         self.iter().map(|(_, value)| value)
     }
 
-    /// Members in the order of ECMA-262 §10.1.11: array indices ascending, then
-    /// the rest by insertion (decision D37).
+    /// Members in the order of ECMA-262 §10.1.11: array indices ascending, then the rest by
+    /// insertion (decision D37).
     pub fn iter_js_order(&self) -> impl Iterator<Item = (&Text, &Value)> {
         let order = js_order(self.keys().map(Text::as_bytes));
         (0..self.len()).filter_map(move |position| {
@@ -239,8 +236,8 @@ impl Drop for Map {
     }
 }
 
-/// Drops values, flattening what they contain first, so that no depth of
-/// nesting can overflow the stack (decision D38).
+/// Drops values iteratively by flattening their contents first, so nesting of any depth cannot
+/// overflow the stack (decision D38).
 pub(super) fn tear_down(mut pending: Vec<Value>) {
     while let Some(value) = pending.pop() {
         match value {
@@ -257,16 +254,16 @@ pub(super) fn tear_down(mut pending: Vec<Value>) {
     }
 }
 
-/// The same piece by piece, told before each how many values come next. What an
-/// error of `tick` leaves stays in the list.
+/// Like [`tear_down`], piece by piece: before each piece, `tick` gets the number of its values.
+/// After an error of `tick` the remaining values stay in the list.
 pub(super) fn tear_down_in_pieces<E>(
     pending: &mut Vec<Value>,
     mut tick: impl FnMut(usize) -> Result<(), E>,
 ) -> Result<(), E> {
-    /// Values of a piece.
+    /// Most values of a piece.
     const PIECE: usize = 64;
     while let Some(value) = pending.pop() {
-        // What is small and holds only scalars is dropped as it is.
+        // Small containers of scalars are dropped whole.
         let flat = match &value {
             Value::Array(items) => items.len() <= PIECE && !items.iter().any(Value::is_container),
             Value::Object(map) => map.len() <= PIECE && !map.values().any(Value::is_container),
@@ -344,11 +341,10 @@ impl<K: Into<Text>, V: Into<Value>> Extend<(K, V)> for Map {
     }
 }
 
-/// The index that a key names if it is an array index (ECMA-262 §6.1.7): a
-/// canonical decimal below 2^32 - 1.
+/// The array index that a key denotes (ECMA-262 §6.1.7): a canonical decimal below 2^32 - 1.
 #[must_use]
 pub fn array_index(key: &[u8]) -> Option<u32> {
-    /// Digits of 4294967294, the largest array index.
+    /// Number of digits of 4294967294, the largest array index.
     const MAX_DIGITS: usize = 10;
     match key {
         [b'0'] => Some(0),
@@ -366,8 +362,8 @@ pub fn array_index(key: &[u8]) -> Option<u32> {
     }
 }
 
-/// The positions of keys in the order of ECMA-262 §10.1.11, or `None` if that
-/// is the given order (no array index among the keys: the usual case).
+/// The positions of keys in the order of ECMA-262 §10.1.11. `None` in the usual case of no array
+/// indices, where the order does not change.
 pub(crate) fn js_order<'a>(keys: impl Iterator<Item = &'a [u8]>) -> Option<Vec<usize>> {
     let mut indices: Vec<(u32, usize)> = Vec::new();
     let mut names: Option<Vec<usize>> = None;

@@ -1,11 +1,11 @@
-//! JSON Schema of [`Value`] and its parts, for Rust types that have them as fields.
+//! JSON Schemas of [`Value`] and its parts, for Rust types with such fields.
 
 use super::{Map, Value};
 use crate::text::Text;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use std::borrow::Cow;
 
-/// The schemas of types that say no more than the kind of a value.
+/// Schemas that only state the kind of a value.
 macro_rules! schemas {
     ($($kind:ident $name:literal: $schema:tt;)*) => {
         $(impl JsonSchema for $kind {

@@ -1,13 +1,12 @@
-//! `serde` for [`Value`], with the losses of JSON that [`Value::write_json`]
-//! names. Recursion depth is the (de)serializer's to limit: `serde_json` stops
-//! at 128 when reading.
+//! `serde` for [`Value`], with the losses of JSON that [`Value::write_json`] names. The
+//! (de)serializer limits the recursion depth: `serde_json` stops at 128 when parsing.
 
 use super::{Map, Value};
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap as _, SerializeSeq as _, Serializer};
 use std::fmt;
 
-/// Whole numbers up to this magnitude are written as integers.
+/// Largest magnitude of whole numbers written as integers.
 const MAX_SAFE_INTEGER: f64 = 9_007_199_254_740_991.0;
 
 impl Serialize for Value {

@@ -3,7 +3,7 @@
 use super::*;
 use serde_json::json;
 
-/// Far beyond what any recursive walk survives on a test thread's stack.
+/// Far beyond the depth that a recursive walk survives on a test thread's stack.
 const DEEP: usize = 200_000;
 
 fn sample() -> Value {
@@ -176,7 +176,7 @@ fn deep_values_are_handled_without_recursion() {
         value.dispose();
         copy.dispose();
     }
-    // Dropping: iterative from the first object on.
+    // Dropping is iterative from the first object on.
     drop(deep(true));
     drop(Value::Object([("a", deep(false))].into_iter().collect()));
 }
@@ -188,6 +188,6 @@ fn arrays_of_document_depth_drop_within_a_small_stack() {
     for _ in 0..depth {
         value = Value::Array(vec![value]);
     }
-    // Test threads have 2 MiB, the least that the engine is run with.
+    // Test threads have 2 MiB, the smallest stack that the engine supports.
     drop(value);
 }

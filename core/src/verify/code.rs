@@ -1,6 +1,5 @@
-//! Checks of blocks and instructions, each by itself: indexes, registers,
-//! counts and jump targets. What depends on the path to an instruction is
-//! `flow`'s business.
+//! Local checks of blocks and instructions: indexes, registers, counts and jump targets. `flow`
+//! checks properties that depend on the path to an instruction.
 
 use super::codes::{
     BAD_BLOCKS, BAD_INDEX, BAD_JUMP, BAD_OPERANDS, BAD_PRICE, BAD_REGISTER, RUNS_OFF, TOO_LARGE,
@@ -10,24 +9,23 @@ use super::{Check, Unit};
 use crate::program::ops::Limit;
 use crate::program::{Count, MAX_BLOCK, Op, OperandKind, Site};
 
-/// Registers from base that `RunCode` and `AgentRun` read: what is run, and
-/// its arguments.
+/// Registers from base that `RunCode` and `AgentRun` read: the program and its arguments.
 const INLINE_OPERANDS: Count = Count(2);
 
-/// Where instructions jump.
+/// Jump targets of instructions.
 pub(super) struct Jumps {
-    /// For each instruction the block it may jump to, or `u32::MAX`.
+    /// For each instruction the target block, or `u32::MAX`.
     pub(super) block_of: Vec<u32>,
 }
 
 impl Jumps {
-    /// The block that the instruction may jump to.
+    /// The target block of the instruction.
     pub(super) fn target(&self, pc: u32) -> Option<usize> {
         let block = *self.block_of.get(pc as usize)?;
         (block != u32::MAX).then_some(block as usize)
     }
 
-    /// All jumps: instruction and block.
+    /// All jumps as instruction and target block.
     pub(super) fn iter(&self) -> impl Iterator<Item = (u32, usize)> + '_ {
         let all = (0u32..).zip(&self.block_of);
         all.filter(|(_, block)| **block != u32::MAX)
@@ -70,7 +68,7 @@ fn check_frame(u: &Unit<'_>) -> Check {
     if u.index == 0 && usize::from(f.params) > u.program.outer.len() {
         return Err(u.refuse(BAD_OPERANDS, "nobody passes parameters to the main program"));
     }
-    // A slot that no instruction names serves nothing but to waste memory.
+    // A slot without an instruction that names it only wastes memory.
     if f.slots as usize > f.code.len() {
         return Err(u.refuse(TOO_LARGE, "more frame slots than instructions"));
     }
@@ -81,7 +79,7 @@ fn check_frame(u: &Unit<'_>) -> Check {
     }
 }
 
-/// Blocks cover the code in order, none is too long, and each has its own
+/// Checks that blocks cover the code in order, that none is too long, and that each has its own
 /// `Fuel` at its head and nowhere else.
 fn check_blocks(u: &Unit<'_>) -> Check {
     let mut next = 0;
@@ -125,12 +123,12 @@ fn check_blocks(u: &Unit<'_>) -> Check {
     Ok(())
 }
 
-/// The number of the block that starts at an instruction.
+/// The block that starts at an instruction.
 pub(super) fn block_at(u: &Unit<'_>, pc: u32) -> Option<usize> {
     u.f.blocks.binary_search_by_key(&pc, |b| b.start).ok()
 }
 
-/// Each operand lies inside its table; the block that a jump goes to.
+/// Checks that each operand is inside its table, and returns the target block of a jump.
 fn check_operands(u: &Unit<'_>, pc: usize, op: Op) -> Result<Option<u32>, super::VerifyError> {
     use OperandKind as K;
     let mut base = 0;
@@ -179,13 +177,13 @@ fn operand_error(
     u.refuse_at(code, pc, message)
 }
 
-/// Operands agree with each other and with the entries they name. Their
-/// indexes are valid.
+/// Checks that operands agree with each other and with the entries they name. Requires valid
+/// indexes.
 fn check_meaning(u: &Unit<'_>, pc: usize, op: Op) -> Check {
     let p = u.program;
     let agree = match op {
         Op::NewObj { n, shape, .. } => n.at() == p.shapes[shape.at()].len(),
-        // Capacity is a promise of instructions to come, not a way to ask for memory.
+        // Capacity announces later instructions and must not request extra memory.
         Op::NewArr { cap, .. } => cap.0 <= u.len(),
         Op::CallMethod { n, .. } => n.0 >= 1,
         Op::MemoKey { n, memo, .. } => n.at() == p.memos[memo.at()].free.len(),
@@ -226,7 +224,7 @@ fn check_meaning(u: &Unit<'_>, pc: usize, op: Op) -> Check {
     ))
 }
 
-/// Whether an op is one that no step can name.
+/// True for an op that no step can name.
 fn is_internal(u: &Unit<'_>, op: u32) -> bool {
     let name = u
         .program
@@ -236,7 +234,7 @@ fn is_internal(u: &Unit<'_>, op: u32) -> bool {
     name.is_some_and(|name| name.contains(&b':') || name == b"transpileCode")
 }
 
-/// A call of an atom lies inside the step that pays for it.
+/// Checks that a call of an atom is inside the step that pays for it.
 fn check_site(u: &Unit<'_>, pc: usize, n: Count, site: &Site) -> Check {
     let pays = u.f.steps.get(site.step as usize).is_some_and(|step| {
         // A form may call an internal atom on behalf of its own step.
@@ -249,8 +247,8 @@ fn check_site(u: &Unit<'_>, pc: usize, n: Count, site: &Site) -> Check {
     Err(u.refuse_at(BAD_OPERANDS, pc, "the call site does not fit the call"))
 }
 
-/// Prices are the sums of the charges, and a charge is never paid for code
-/// that a jump inside the block leaves out.
+/// Checks that prices are the sums of the charges, and that no charge pays for code that a jump
+/// inside the block skips.
 fn check_prices(u: &Unit<'_>, jumps: &Jumps) -> Check {
     let mut at = 0;
     for (number, block) in u.f.blocks.iter().enumerate() {

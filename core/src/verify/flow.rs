@@ -1,10 +1,8 @@
-//! What registers hold where: a forward dataflow analysis over blocks.
+//! Definite assignment: a forward dataflow analysis over blocks.
 //!
-//! For each register it is proved whether on every path it holds a plain value,
-//! the first half of an iterator, or an array that `NewArr` made. States only
-//! shrink, three times 256 bits at most, so the fixed point comes after a
-//! bounded number of visits. An error may leave any instruction: its handler
-//! sees what holds before every instruction it protects.
+//! For each register it proves whether every path to a point writes it. States only shrink, by at
+//! most 256 bits, so the fixed point is reached after a bounded number of visits. An error may
+//! leave any instruction: its handler sees the state before every instruction it protects.
 
 use super::code::Jumps;
 use super::codes::UNWRITTEN_REGISTER;
@@ -21,15 +19,14 @@ struct Set([u64; 4]);
 impl Set {
     const EMPTY: Set = Set([0; 4]);
 
-    /// Registers 0 to n - 1.
+    /// The registers 0 to n - 1.
     fn first(n: usize) -> Set {
         let mut set = Set::EMPTY;
         (0..n.min(256)).for_each(|r| set.add(r as u32));
         set
     }
 
-    // Registers are below 256 once operands are checked; the mask keeps the
-    // index in bounds without a branch.
+    // Checked operands are below 256. The mask keeps the index in bounds without a branch.
     fn has(&self, r: u32) -> bool {
         self.0[(r >> 6) as usize & 3] >> (r & 63) & 1 == 1
     }
@@ -50,10 +47,10 @@ impl Set {
     }
 }
 
-/// What is proved at one point of the code.
+/// The proved facts at one point of the code.
 #[derive(Copy, Clone, PartialEq, Eq)]
 struct State {
-    /// Written on every path.
+    /// Registers written on every path.
     plain: Set,
 }
 
@@ -66,12 +63,12 @@ impl State {
         self.plain.add(r);
     }
 
-    /// After the instruction, when it runs on to the next one; tells whether all that it
-    /// reads was there.
+    /// Applies the instruction as it falls through. Returns whether all registers it reads were
+    /// written.
     fn run(&mut self, u: &Unit<'_>, op: Op) -> bool {
         let before = *self;
         let mut sound = true;
-        // The value of a memo is there only when it jumps.
+        // `MemoGet` writes its value only when it jumps.
         let writes = !matches!(op, Op::MemoGet { .. });
         each_use(op, |used| match used {
             Use::Write(r) if writes => self.write(r),
@@ -82,7 +79,7 @@ impl State {
         sound
     }
 
-    /// After the instruction, when it jumps.
+    /// The state after the instruction as it jumps.
     fn jump(mut self, op: Op) -> State {
         if let Op::MemoGet { dst, .. } = op {
             self.write(dst.0.into());
@@ -91,20 +88,19 @@ impl State {
     }
 }
 
-/// What an instruction does with a register, or with those of a table of variables.
+/// Use of a register, or of the registers in a table of variables.
 enum Use {
     Read(u32),
     Write(u32),
     Names(u32),
 }
 
-/// The registers that a table of variables names.
+/// The registers in a table of variables.
 fn names(u: &Unit<'_>, table: u32) -> [u64; 4] {
     u.facts.names[table as usize].registers
 }
 
-/// What the instruction's operands say that it reads and writes. An iterator that is
-/// advanced stays one and counts as read.
+/// Visits the registers that the operands read and write. Advancing an iterator counts as a read.
 #[inline]
 fn each_use(op: Op, mut each: impl FnMut(Use)) {
     let mut base = 0;
@@ -133,7 +129,7 @@ fn each_use(op: Op, mut each: impl FnMut(Use)) {
     }
 }
 
-/// The registers that the instruction's operands say it writes.
+/// Visits the registers that the operands write.
 pub(super) fn each_written(op: Op, mut write: impl FnMut(u32)) {
     each_use(op, |used| {
         if let Use::Write(r) = used {
@@ -142,7 +138,7 @@ pub(super) fn each_written(op: Op, mut write: impl FnMut(u32)) {
     });
 }
 
-/// The states at block heads, and the blocks to visit again.
+/// The states at block heads, and the worklist of blocks.
 struct Flow {
     heads: Vec<Option<State>>,
     queue: BinaryHeap<Reverse<usize>>,
@@ -181,7 +177,7 @@ impl Flow {
     }
 }
 
-/// Checks all reads. Relies on everything else.
+/// Checks all reads. Requires that all other checks passed.
 pub(super) fn check(u: &Unit<'_>, jumps: &Jumps, handlers: &Handlers) -> Check {
     let mut flow = Flow::new(u.f.blocks.len());
     let entry = State {
@@ -192,11 +188,11 @@ pub(super) fn check(u: &Unit<'_>, jumps: &Jumps, handlers: &Handlers) -> Check {
     while let Some((block, state)) = flow.next() {
         sound &= visit(u, (jumps, handlers), &mut flow, block, state);
     }
-    // States only shrink: what is unsound at any visit is so at the last one.
+    // States only shrink, so a read that is unsound at any visit is unsound at the last one.
     if sound {
         return Ok(());
     }
-    // Code that nothing reaches has no state and needs none.
+    // Unreachable code has no state and needs none.
     for (block, head) in u.f.blocks.iter().zip(&flow.heads) {
         let Some(mut state) = *head else { continue };
         for pc in block.start..block.end {
@@ -211,8 +207,8 @@ pub(super) fn check(u: &Unit<'_>, jumps: &Jumps, handlers: &Handlers) -> Check {
     Ok(())
 }
 
-/// Carries the state of a block to its successors; tells whether the block reads only
-/// what is there.
+/// Propagates the state of a block to its successors. Returns whether the block reads only written
+/// registers.
 fn visit(
     u: &Unit<'_>,
     (jumps, handlers): (&Jumps, &Handlers),
@@ -225,7 +221,7 @@ fn visit(
     for pc in range.start..range.end {
         let op = u.f.code[pc as usize];
         if let Some(handler) = handlers.block_of.get(pc as usize) {
-            // No block has the number that stands for no handler.
+            // The marker for no handler is not a valid block number.
             flow.enter(*handler as usize, &state);
         }
         if let Some(target) = jumps.target(pc) {
@@ -240,7 +236,7 @@ fn visit(
     sound
 }
 
-/// The instruction reads only what is proved to be there.
+/// Checks that the instruction reads only written registers.
 fn check_reads(u: &Unit<'_>, pc: u32, op: Op, state: &State) -> Check {
     let unwritten = |r: u32| {
         let message = format!("{op:?} reads r{r}, which may hold no value here");

@@ -1,18 +1,16 @@
-//! Nothing runs on without being charged (security B04).
+//! Proves that no execution continues without being charged (security B04).
 //!
-//! Prices are checked to be the sums of charges; here it is proved that charges
-//! are met. In each cost model, looking at blocks that cost nothing:
+//! Other checks ensure that prices are the sums of charges; this one proves that execution meets
+//! charges. In each cost model, considering the blocks that cost nothing:
 //!
-//! * a cycle of them is bounded, because it takes items from an iteration that
-//!   nothing in the cycle starts again, and does not go on when there are none;
-//! * between two calls of functions of the program, and between the entry of a
-//!   function and its first call, something is paid, unless the function that is
-//!   called pays before it calls or returns. So neither recursion nor a tree
-//!   of calls is free.
+//! * a cycle of free blocks is bounded: it takes items from an iteration that nothing in the cycle
+//!   restarts, and ends when the items do;
+//! * between two calls of program functions, and between the entry of a function and its first
+//!   call, something is paid, unless the callee pays before it calls or returns. So neither
+//!   recursion nor a tree of calls is free.
 //!
-//! An error gives back the price of what did not run, so a block whose charges
-//! come only after an instruction that can fail counts as free where a handler
-//! may lead back to it.
+//! An error refunds the price of the code that did not run. A block whose charges all come after an
+//! instruction that can fail therefore counts as free where a handler may lead back to it.
 
 use super::code::Jumps;
 use super::codes::UNCHARGED_CODE;
@@ -23,14 +21,14 @@ use crate::costs::CostModel;
 use crate::program::{Charge, Function, Op, Program, Reg, Slot};
 use crate::sig::BaseCost;
 
-/// A function and what was found out about it before.
+/// A function and the results of earlier checks.
 pub(super) struct Checked<'a> {
     pub(super) unit: Unit<'a>,
     pub(super) jumps: Jumps,
     pub(super) handlers: Handlers,
 }
 
-/// Proves the claims above for prices of ops; `None` once `stop` says so.
+/// Proves the module's claims for prices of ops; `None` once `stop` returns true.
 pub(super) fn check(
     p: &Program,
     functions: &[Checked<'_>],
@@ -54,8 +52,7 @@ pub(super) fn check(
             }
             free.push(Free::new(checked.unit.f, ways, &prices));
         }
-        // All that is proved follows from which blocks are free: as a rule those of one
-        // model are those of the other.
+        // The proof depends only on which blocks are free, and these usually agree in both models.
         if free == proved {
             continue;
         }
@@ -94,7 +91,7 @@ struct Prices<'a> {
 impl Prices<'_> {
     fn is_free(&self, f: &Function, charge: &Charge) -> bool {
         let step_cost = |step: u32| match self.costs.get(f.steps[step as usize].op as usize) {
-            // A computed one is paid at the call, which the code may never come to.
+            // A dynamic price is paid at the call, which the code may never reach.
             Some(cost) => cost.known_in(self.model),
             None => 0,
         };
@@ -102,10 +99,10 @@ impl Prices<'_> {
     }
 }
 
-/// A list for each block, one behind the other.
+/// One list per block, stored consecutively.
 struct Lists<T> {
     all: Vec<T>,
-    /// Where the list of each block ends.
+    /// End of each block's list.
     ends: Vec<usize>,
 }
 
@@ -117,12 +114,12 @@ impl<T> Lists<T> {
         }
     }
 
-    /// The last one in the list that is being made.
+    /// Last entry of the list under construction.
     fn last(&self) -> Option<&T> {
         self.all[self.ends.last().copied().unwrap_or(0)..].last()
     }
 
-    /// Ends the list of the next block.
+    /// Ends the list of the current block.
     fn end(&mut self) {
         self.ends.push(self.all.len());
     }
@@ -133,15 +130,15 @@ impl<T> Lists<T> {
     }
 }
 
-/// Where the blocks of a function lead, whatever they cost.
+/// Control flow between the blocks of a function, independent of prices.
 struct Ways {
-    /// Jumps and running on, of each block.
+    /// Jump and fall-through successors of each block.
     next: Lists<usize>,
-    /// Where each block's errors go.
+    /// Error successors of each block.
     errors: Lists<usize>,
-    /// Calls of functions of the program, or none.
+    /// Calls of program functions in each block.
     calls: Lists<u32>,
-    /// Whether the function can end in the block.
+    /// True if the function can end in the block.
     ends: Vec<bool>,
     /// The first instruction of each block that can fail, or `u32::MAX`.
     fails_at: Vec<u32>,
@@ -199,12 +196,12 @@ impl Ways {
     }
 }
 
-/// What the blocks of a function cost in a model.
+/// The free blocks of a function in a cost model.
 #[derive(PartialEq)]
 struct Free {
     free: Vec<bool>,
-    /// Of the free blocks those that cost nothing only if they fail: whoever
-    /// goes on from their end has paid.
+    /// Free blocks that cost nothing only if they fail. Execution that leaves at their end has
+    /// paid.
     given_back: Vec<bool>,
 }
 
@@ -224,7 +221,7 @@ impl Free {
     }
 }
 
-/// The blocks of a function, where they lead and what they cost.
+/// Control flow and free blocks of a function.
 #[derive(Copy, Clone)]
 struct Graph<'g> {
     ways: &'g Ways,
@@ -249,7 +246,7 @@ impl<'g> Graph<'g> {
         self.ways.next.of(block).iter().chain(errors).copied()
     }
 
-    /// Whether every way into the function pays before it calls or ends.
+    /// True if every path into the function pays before it calls or ends.
     fn pays_first(self) -> bool {
         let mut seen = vec![false; self.len()];
         let mut work = vec![0];
@@ -265,9 +262,9 @@ impl<'g> Graph<'g> {
         true
     }
 
-    /// Where a block leads for nothing, any number of times: for one that takes
-    /// an item of an iteration that ends, only where it goes without an item;
-    /// for one whose price an error gives back, only where errors go.
+    /// Successors that a block can reach for free any number of times. For a block that takes an
+    /// item of an ending iteration, only the exit without an item. For a block whose price an error
+    /// refunds, only its error successors.
     fn leads_free(
         self,
         block: usize,
@@ -284,13 +281,12 @@ impl<'g> Graph<'g> {
         all.filter(move |to| self.is_free(*to))
     }
 
-    /// The cycles of free blocks, given which of them take items of iterations
-    /// that end: sets of blocks that all reach each other (Tarjan's algorithm
-    /// with a stack of its own).
+    /// The cycles of free blocks, given which blocks take items of ending iterations: strongly
+    /// connected components by Tarjan's algorithm with an explicit stack.
     fn cycles(self, takes_item: &[bool]) -> Vec<Vec<usize>> {
         let next = |b: usize| self.leads_free(b, takes_item[b]);
         let free = || (0..self.len()).filter(|b| self.is_free(*b));
-        // Blocks are in order of their code: without a way back there is no cycle.
+        // Blocks are in code order, so a cycle needs a backward edge.
         if !free().any(|b| next(b).any(|to| to <= b)) {
             return Vec::new();
         }
@@ -300,7 +296,7 @@ impl<'g> Graph<'g> {
     }
 }
 
-/// Strongly connected components, but for single blocks that do not lead to themselves.
+/// Strongly connected components, without single blocks that do not lead to themselves.
 struct Search {
     order: Vec<usize>,
     low: Vec<usize>,
@@ -367,7 +363,7 @@ impl Search {
     }
 }
 
-/// Whether an error may leave the instruction for a handler.
+/// True if an error may leave the instruction for a handler.
 fn can_fail(op: Op) -> bool {
     !matches!(
         op,
@@ -414,13 +410,13 @@ fn check_cycles(checked: &Checked<'_>, graph: Graph<'_>) -> Check {
     }
 }
 
-/// What the instructions of a cycle write.
+/// Registers and slots that a cycle's instructions write.
 struct Writes {
-    /// Registers written by anything but `IterNext` on its own iterator.
+    /// Registers written by any instruction except `IterNext` on its own iterator.
     registers: [bool; 256],
     /// Slots, with the instruction that writes each.
     slots: Vec<(Slot, u32)>,
-    /// Code that arrives at run time may write any variable.
+    /// True if code that arrives at run time may write any variable.
     anything: bool,
 }
 
@@ -442,7 +438,7 @@ impl Writes {
                     _ => {}
                 }
                 each_written(op, |r| writes.register(r));
-                // The values of a new object are made storable in place.
+                // `NewObj` makes its values storable in place.
                 if let Op::NewObj { base, n, .. } = op {
                     let base = u32::from(base.0);
                     (base..base + u32::from(n.0)).for_each(|r| writes.register(r));
@@ -456,12 +452,12 @@ impl Writes {
         self.registers[(r & 255) as usize] = true;
     }
 
-    /// Whether going on behind the block's first jump takes an item from an
-    /// iteration that the cycle does not start again.
+    /// True if the path past the block's first jump takes an item from an iteration that the cycle
+    /// does not restart.
     fn bounds(&self, checked: &Checked<'_>, block: usize) -> bool {
         let f = checked.unit.f;
         let range = f.blocks[block];
-        // The first one is passed whenever the block is entered.
+        // Every execution of the block passes its first jump.
         let first = (range.start..range.end).find(|pc| {
             let op = f.code[*pc as usize];
             op.is_terminal() || checked.jumps.target(*pc).is_some()
@@ -474,8 +470,8 @@ impl Writes {
         !self.anything && ((own(it.at()) && own(it.at() + 1)) || self.waits_in_slots(f, pc, it))
     }
 
-    /// An iterator that waits in slots: loaded right before, its position
-    /// stored right after, and neither slot written by anything else.
+    /// Matches an iterator kept in slots: loaded directly before, its position stored directly
+    /// after, and neither slot written by other code.
     fn waits_in_slots(&self, f: &Function, pc: u32, it: Reg) -> bool {
         let at = |n: i64| {
             let pc = i64::from(pc) + n;
@@ -507,13 +503,13 @@ impl Writes {
     }
 }
 
-/// Each call is paid for by its caller or by the function that is called.
+/// Checks that the caller or the callee pays for each call.
 fn check_calls(checked: &Checked<'_>, graph: Graph<'_>, pays: &[bool]) -> Check {
     let unpaid = |block: usize| graph.calls(block).iter().any(|f| !pays[*f as usize]);
     if !(0..graph.len()).any(unpaid) {
         return Ok(());
     }
-    // Blocks that may be entered with nothing paid since the last call.
+    // Blocks that may be entered without a payment since the last call.
     let mut entered = vec![false; graph.len()];
     let mut work = vec![0];
     let mut started = vec![false; graph.len()];

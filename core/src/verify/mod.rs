@@ -1,26 +1,24 @@
 //! The verifier: the only way from a [`Program`] to an [`Artifact`].
 //!
-//! A program may have been compiled a moment ago or read from a hostile file;
-//! both are checked alike. What the machine runs without looking twice is
-//! proved here, in time near-linear in the size of the program:
+//! A program may come from the compiler or from a hostile file; both get the same checks. They
+//! prove the properties that the machine relies on without checking, in time near-linear in the
+//! size of the program:
 //!
-//! * every index lies inside its table, every text is WTF-8 (security B03);
+//! * every index is inside its table, every text is WTF-8 (security B03);
 //! * basic blocks cover the code, each begins with its own
-//!   [`Op::Fuel`](crate::program::Op::Fuel), jumps go to block heads only, and
-//!   no function runs off its end (B02): so no cycle avoids a yield point;
-//! * the price of each block is the sum of its charges (B04), a step that calls
-//!   an atom is charged where it is entered, and can be entered nowhere else;
-//! * a register is read only after it was written on every path (B03); that an
-//!   iterator or a growing array is one is checked by the machine, since both
-//!   may have waited in a frame slot;
+//!   [`Op::Fuel`](crate::program::Op::Fuel), jumps go to block heads only, and no function runs off
+//!   its end (B02): so no cycle avoids a yield point;
+//! * the price of each block is the sum of its charges (B04), a step that calls an atom is charged
+//!   where it is entered, and can be entered nowhere else;
+//! * a register is read only after every path has written it (B03); the machine itself checks that
+//!   an iterator or a growing array is one, since both may have been in a frame slot;
 //! * steps and handlers are properly nested;
-//! * every endless way through the code meets a charge (B04).
+//! * every endless path through the code meets a charge (B04).
 //!
-//! The source is for people: no result depends on it, so places are not
-//! compared with it.
+//! The source is for people: no result depends on it, so places are not compared with it.
 //!
-//! It does not judge whether code is what a compiler would make of the source,
-//! nor bound how long it runs: that is what fuel does.
+//! The verifier does not judge whether code is a faithful translation of the source. It does not
+//! bound how long code runs; fuel does.
 
 mod code;
 pub mod codes;
@@ -37,31 +35,29 @@ use crate::sig::BaseCost;
 use std::fmt;
 use std::sync::Arc;
 
-/// A verified program: the only thing that runs. Cloning shares it.
+/// A verified program, the only form that runs. Clones share it.
 #[derive(Clone, Debug)]
 pub struct Artifact {
     program: Arc<Program>,
 }
 
 impl Artifact {
-    /// The program; it cannot be changed any more.
+    /// The program, which is immutable.
     #[must_use]
     pub fn program(&self) -> &Arc<Program> {
         &self.program
     }
 
-    /// Proves again that nothing runs on without being charged, at a host's
-    /// prices for [`Program::ops`] instead of those that the program was
-    /// compiled with.
+    /// Proves again that no execution continues without being charged, at a host's prices for
+    /// [`Program::ops`] instead of the compiled ones.
     ///
     /// # Errors
-    /// [`codes::UNCHARGED_CODE`]: at these prices something does.
+    /// [`codes::UNCHARGED_CODE`]: some execution is free at these prices.
     pub fn check_prices(&self, costs: &[BaseCost]) -> Result<(), VerifyError> {
         never_stopped(self.check_prices_watched(costs, &|| false))
     }
 
-    /// The same while somebody watches: `stop` is asked again and again; `None`
-    /// once it says so.
+    /// Like [`Artifact::check_prices`], and polls `stop`; `None` once it returns true.
     ///
     /// # Errors
     /// As [`Artifact::check_prices`].
@@ -81,17 +77,17 @@ impl Artifact {
 /// [`VerifyError::function`] of an error in a table of the whole program.
 pub const NO_FUNCTION: u32 = u32::MAX;
 
-/// Why a program was refused. A program that the compiler made is never
-/// refused; this means a damaged or forged file, or a defect in the compiler.
+/// The reason why a program was refused. Programs of the compiler are never refused, so this means
+/// a damaged or forged file, or a compiler bug.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VerifyError {
     /// One of [`codes`].
     pub code: &'static str,
-    /// What is wrong, without a full stop.
+    /// The fault, without a full stop.
     pub message: String,
-    /// The function, or [`NO_FUNCTION`].
+    /// Index of the function, or [`NO_FUNCTION`].
     pub function: u32,
-    /// The instruction, if one is to blame.
+    /// Index of the instruction, if the fault is in one.
     pub pc: Option<u32>,
 }
 
@@ -131,7 +127,7 @@ struct Unit<'a> {
 }
 
 impl Unit<'_> {
-    /// An error in the function, not at one instruction.
+    /// An error in the function as a whole.
     fn refuse(&self, code: &'static str, message: impl Into<String>) -> VerifyError {
         VerifyError {
             function: self.index,
@@ -152,12 +148,12 @@ impl Unit<'_> {
         }
     }
 
-    /// The instruction's number as stored; code is shorter than 4 Gi.
+    /// The number of instructions; code has fewer than 4 Gi.
     fn len(&self) -> u32 {
         u32::try_from(self.f.code.len()).unwrap_or(u32::MAX)
     }
 
-    /// How many leading registers are bound when the function is entered.
+    /// Number of leading registers that are bound at the function's entry.
     fn bound_at_entry(&self) -> usize {
         let outer = if self.index == 0 {
             self.program.outer.len()
@@ -168,10 +164,10 @@ impl Unit<'_> {
     }
 }
 
-/// Checks a program and makes it runnable.
+/// Verifies a program and makes it runnable.
 ///
 /// # Errors
-/// The first thing found that the machine could not rely on.
+/// The first property that the machine could not rely on.
 pub fn verify(program: Program) -> Result<Artifact, VerifyError> {
     check(&program)?;
     Ok(Artifact {
@@ -179,8 +175,7 @@ pub fn verify(program: Program) -> Result<Artifact, VerifyError> {
     })
 }
 
-/// The same while somebody watches: `stop` is asked again and again; `None` once
-/// it says so.
+/// Like [`verify`], and polls `stop`; `None` once it returns true.
 ///
 /// # Errors
 /// As [`verify`].
@@ -195,24 +190,24 @@ pub fn verify_watched(
     }))
 }
 
-/// All checks, in an order in which later ones may rely on earlier ones.
+/// Runs all checks, in an order in which later ones may rely on earlier ones.
 fn check(program: &Program) -> Check {
     let costs: Vec<BaseCost> = program.ops.iter().map(|op| op.cost).collect();
     never_stopped(check_watched(program, &costs, &|| false))
 }
 
-/// What nobody stops; what was not checked to its end is not accepted.
+/// Unwraps a check that cannot be stopped. An incomplete check is not accepted.
 fn never_stopped(checked: Option<Check>) -> Check {
     checked.unwrap_or_else(|| Err(refuse(codes::TOO_LARGE, "verifying was stopped")))
 }
 
-/// The same at these prices of ops; `None` if it was stopped.
+/// Runs all checks at these prices of ops; `None` if it was stopped.
 fn check_watched(
     program: &Program,
     costs: &[BaseCost],
     stop: &(dyn Fn() -> bool + Sync),
 ) -> Option<Check> {
-    /// Gives an error to the caller, and ends when somebody wants it.
+    /// Returns an error to the caller, and polls `stop`.
     macro_rules! step {
         ($check:expr) => {{
             if stop() {
@@ -245,7 +240,7 @@ fn check_watched(
         });
     }
     let checked = metering::check(program, &functions, costs, stop)?;
-    // Given back piece by piece, like all that is made piece by piece.
+    // Freed piece by piece, like all data that is built piece by piece.
     while functions.pop().is_some() {
         if stop() {
             return None;

@@ -1,5 +1,5 @@
-//! Ranges: which parts of a text are text, and which of several overlapping
-//! ranges is the first to hold a number.
+//! Ranges of a text or of code: validity of text ranges, and the first of several overlapping
+//! ranges that contains a number.
 
 use crate::program::TextRange;
 use crate::text::surrogate_at;
@@ -7,16 +7,15 @@ use crate::text::surrogate_at;
 /// Bytes of a surrogate in WTF-8.
 const SURROGATE_BYTES: usize = 3;
 
-/// A text that was read once, so that ranges of it are judged in logarithmic
-/// time, however many overlap.
+/// Index of a text that checks ranges in logarithmic time, for any number of overlapping ranges.
 pub(super) struct TextIndex {
-    /// Where a high surrogate is directly followed by a low one. Two texts may
-    /// meet like that; inside one text it is ill-formed (D36).
+    /// Positions where a high surrogate is directly followed by a low one. Two texts may meet like
+    /// that; inside one text it is ill-formed (D36).
     pairs: Vec<usize>,
 }
 
 impl TextIndex {
-    /// Reads the text; `None` if it is not UTF-8 with surrogates.
+    /// Indexes the text; `None` if it is not UTF-8 with surrogates.
     pub(super) fn new(text: &[u8]) -> Option<TextIndex> {
         let mut pairs = Vec::new();
         let mut after_high = usize::MAX;
@@ -35,8 +34,7 @@ impl TextIndex {
         Some(TextIndex { pairs })
     }
 
-    /// Whether the range lies inside, begins and ends between characters, and
-    /// is WTF-8 by itself.
+    /// True if the range is in bounds, begins and ends between characters, and is WTF-8 by itself.
     pub(super) fn holds(&self, text: &[u8], r: TextRange) -> bool {
         let (start, end) = (r.start as usize, r.end as usize);
         let between = |at: usize| text.get(at).is_none_or(|b| b & 0xC0 != 0x80);
@@ -50,11 +48,11 @@ impl TextIndex {
     }
 }
 
-/// For each of `len` numbers the first range of the list that holds it, or
-/// `u32::MAX`; near-linear however the ranges overlap. Ranges lie inside `len`.
+/// For each of `len` numbers the first range of the list that contains it, or `u32::MAX`.
+/// Near-linear for any overlap. Ranges must be inside `len`.
 pub(super) fn first_holder(len: usize, ranges: impl Iterator<Item = (u32, u32)>) -> Vec<u32> {
     let mut holder = vec![u32::MAX; len];
-    // `skip[i]` leads to the first number from `i` on that has no holder yet.
+    // `skip[i]` leads to the first number from `i` on without a range.
     let mut skip: Vec<usize> = (0..=len).collect();
     for (number, (start, end)) in (0u32..).zip(ranges) {
         let end = (end as usize).min(len);

@@ -1,5 +1,5 @@
-//! Checks of ranges of code: steps, handlers, prefixes, places and scopes; and
-//! that nothing enters a step but at its head, where it is charged.
+//! Checks of code ranges: steps, handlers, prefixes, places and scopes. Also checks that a step is
+//! entered only at its head, where it is charged.
 
 use super::code::{Jumps, block_at};
 use super::codes::{
@@ -10,22 +10,22 @@ use super::tables::is_text;
 use super::{Check, Unit, VerifyError};
 use crate::program::{ChargeKind, Location, Op, Step};
 
-/// [`Step::value`] of a step without a value, and the parent of an outermost step.
+/// [`Step::value`] of a step without a value, and [`Step::parent`] of an outermost step.
 const NO_REGISTER: u8 = u8::MAX;
 const NO_STEP: u32 = u32::MAX;
 
-/// How many `Fuel`s may stand between a step's first instruction and the one
-/// that its charge stands at: its own head, and that of a loop it begins with.
+/// Most `Fuel`s between a step's first instruction and the one with its charge: its own head, and
+/// that of a loop it begins with.
 const MAX_HEADS: u32 = 2;
 
-/// Where errors go.
+/// Error handlers by instruction.
 pub(super) struct Handlers {
-    /// For each instruction the block that handles its errors, or `u32::MAX`;
-    /// empty if there are no handlers.
+    /// For each instruction the block that handles its errors, or `u32::MAX`; empty without
+    /// handlers.
     pub(super) block_of: Vec<u32>,
 }
 
-/// Steps are in preorder, properly nested, and name what exists.
+/// Checks that steps are in preorder, properly nested, and refer to existing entries.
 pub(super) fn check_steps(u: &Unit<'_>) -> Check {
     let mut open: Vec<u32> = Vec::new();
     let mut last_start = 0;
@@ -70,8 +70,7 @@ fn check_step_names(u: &Unit<'_>, number: u32, step: &Step) -> Check {
     Ok(())
 }
 
-/// Checks everything else that has a range. Relies on steps, blocks and
-/// instructions.
+/// Checks all other ranges. Requires checked steps, blocks and instructions.
 pub(super) fn check(u: &Unit<'_>, jumps: &Jumps) -> Result<Handlers, VerifyError> {
     check_scopes(u)?;
     check_places(u)?;
@@ -138,13 +137,13 @@ fn check_wraps(u: &Unit<'_>) -> Check {
 
 /// The blocks that handlers begin with.
 struct Heads {
-    /// For each handler.
+    /// For each handler its first block.
     target_block: Vec<u32>,
     /// For each block, whether a handler begins with it.
     is_head: Vec<bool>,
 }
 
-/// Handlers lie in the code and their blocks begin with `Catch`, which stands
+/// Checks that handlers are inside the code, and that their blocks begin with `Catch`, which occurs
 /// nowhere else.
 fn check_handlers(u: &Unit<'_>) -> Result<Heads, VerifyError> {
     let mut heads = Heads {
@@ -186,7 +185,7 @@ fn check_handlers(u: &Unit<'_>) -> Result<Heads, VerifyError> {
     Ok(heads)
 }
 
-/// Only an error enters a handler: `Catch` always finds one.
+/// Checks that only errors enter a handler, so `Catch` always finds one.
 fn check_handler_entries(u: &Unit<'_>, jumps: &Jumps, heads: &Heads) -> Check {
     if u.f.handlers.is_empty() {
         return Ok(());
@@ -208,7 +207,7 @@ fn check_handler_entries(u: &Unit<'_>, jumps: &Jumps, heads: &Heads) -> Check {
     }
 }
 
-/// Handlers do not overlap halfway, and inner ones come first.
+/// Checks that handlers do not overlap partially, and that inner ones come first.
 fn check_nesting(u: &Unit<'_>) -> Check {
     let mut order: Vec<usize> = (0..u.f.handlers.len()).collect();
     let key = |i: usize| {
@@ -242,8 +241,8 @@ fn check_nesting(u: &Unit<'_>) -> Check {
     Ok(())
 }
 
-/// A step is charged at its head and at most once; one that calls an atom is
-/// charged.
+/// Checks that a step is charged at its head and at most once, and that a step that calls an atom
+/// is charged.
 fn check_charged_steps(u: &Unit<'_>) -> Check {
     let mut charged = vec![false; u.f.steps.len()];
     for charge in u.f.charges.iter().filter(|c| c.kind == ChargeKind::Step) {
@@ -268,7 +267,7 @@ fn check_charged_steps(u: &Unit<'_>) -> Check {
     Ok(())
 }
 
-/// For each step the innermost one around it that begins earlier.
+/// For each step the innermost enclosing step that begins earlier.
 fn earlier_steps(steps: &[Step]) -> Vec<u32> {
     let mut earlier: Vec<u32> = Vec::with_capacity(steps.len());
     for step in steps {
@@ -280,12 +279,12 @@ fn earlier_steps(steps: &[Step]) -> Vec<u32> {
     earlier
 }
 
-/// Jumps and errors enter a step at its first instruction only. What runs on
-/// from the instruction before does so anyway.
+/// Checks that jumps and errors enter a step at its first instruction only. Fall-through always
+/// does.
 fn check_step_entries(u: &Unit<'_>, jumps: &Jumps) -> Check {
     let steps = &u.f.steps;
     let earlier = earlier_steps(steps);
-    // Steps are in preorder, so from the last to the first the innermost wins.
+    // Steps are in preorder, so in reverse order the innermost step comes first.
     let ranges = steps.iter().rev().map(|s| (s.start, s.end));
     let from_last = first_holder(u.f.code.len(), ranges);
     let innermost = |pc: u32| {

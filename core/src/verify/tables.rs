@@ -1,5 +1,5 @@
-//! Checks of what belongs to the whole program: text, constants, keys, shapes,
-//! paths, arguments, ops, sites and names.
+//! Checks of program-wide tables: text, constants, keys, shapes, paths, arguments, ops, sites and
+//! names.
 
 use super::codes::{
     BAD_INDEX, BAD_LITERAL, BAD_OPERANDS, BAD_PRICE, BAD_TEXT, DUPLICATE_KEY, TOO_LARGE,
@@ -10,29 +10,28 @@ use crate::builtins::{FUNCTIONS, NAMESPACES};
 use crate::program::{ArgFallback, Const, LitOp, Location, Program, TextRange};
 use hashbrown::HashMap;
 
-/// Set in [`ArgFallback::Builtin`] for a namespace: the rest is its number.
+/// Flag of [`ArgFallback::Builtin`] for a namespace; the other bits are its number.
 const NAMESPACE_BIT: u16 = 0x8000;
 
-/// Linking and starting a run look at the bytes of every name, so the bytes of
-/// all ranges together are limited, else many ranges over one long text would
-/// cost quadratic time. A compiler interns text: each text stands once among
-/// the constants and once among the keys. It is allowed this multiple of the
-/// text,
+/// Linking and starting a run read the bytes of every name, so the total length of all ranges is
+/// limited. Otherwise many ranges over one long text would cost quadratic time. A compiler interns
+/// text: each text occurs once among the constants and once among the keys. The limit is the sum of
+/// this multiple of the text,
 const TEXT_FACTOR: usize = 4;
 
-/// this much for each segment of a path or an argument, which often repeat,
+/// this many bytes for each segment of a path or an argument, which often repeat,
 const SEGMENT_BYTES: usize = 64;
 
-/// and this much always.
+/// and this constant.
 const TEXT_FLOOR: usize = 1 << 16;
 
-/// What the checks of functions need to know about tables.
+/// Facts about tables for the checks of functions.
 pub(super) struct Facts {
-    /// For each names table, the locations it needs.
+    /// For each names table, its registers and slots.
     pub(super) names: Vec<Locations>,
 }
 
-/// The registers and slots that a table of variables names.
+/// The registers and slots in a table of variables.
 #[derive(Default)]
 pub(super) struct Locations {
     /// One bit for each register.
@@ -75,7 +74,7 @@ pub(super) fn check(p: &Program) -> Result<Facts, super::VerifyError> {
     Ok(Facts { names })
 }
 
-/// The steps of a literal leave one value, and never pop more than there is.
+/// Checks that the build steps of a literal leave one value and never underflow the stack.
 fn check_literal(p: &Program, number: usize, steps: &[LitOp]) -> Check {
     let mut held = 0usize;
     for step in steps {
@@ -103,7 +102,7 @@ fn check_literal(p: &Program, number: usize, steps: &[LitOp]) -> Check {
     ))
 }
 
-/// Indexes and program counters are 32-bit numbers.
+/// Checks that indexes and program counters fit 32 bits.
 fn check_sizes(p: &Program) -> Check {
     let sizes = [
         p.text.len(),
@@ -177,9 +176,9 @@ impl Tables<'_> {
             .try_for_each(|path| self.texts(path, "a path segment"))
     }
 
-    /// Each shape has different keys, whose bounds are checked.
+    /// Checks that each shape has distinct keys. Requires checked bounds.
     fn check_keys(&self) -> Check {
-        // Two numbers may name the same text: the first one stands for both.
+        // Two numbers may name the same text; the first stands for both.
         let mut first: HashMap<&[u8], usize> = HashMap::with_capacity(self.p.keys.len());
         let same: Vec<usize> = self
             .p
@@ -205,8 +204,8 @@ impl Tables<'_> {
         Ok(())
     }
 
-    /// Ranges do not overlap so much that looking at each costs more than the
-    /// program is long. Their bounds are checked.
+    /// Checks that ranges do not overlap so much that reading each costs more than the program is
+    /// long. Requires checked bounds.
     fn check_overlap(&self) -> Check {
         let p = self.p;
         let consts = p.consts.iter().filter_map(|k| match k {
@@ -314,7 +313,7 @@ impl Tables<'_> {
     }
 }
 
-/// Whether the constant exists and is text.
+/// True if the constant exists and is a text.
 pub(super) fn is_text(p: &Program, k: u32) -> bool {
     matches!(p.consts.get(k as usize), Some(Const::Text(_)))
 }

@@ -1,5 +1,4 @@
-//! Random damage: whatever a program holds, verifying it and printing it ends
-//! without panic.
+//! Random damage: verifying and printing any program ends without a panic.
 
 use super::super::codes::BAD_BLOCKS;
 use super::sample::sample;
@@ -7,9 +6,9 @@ use super::{check, refusal, verify};
 use crate::disasm::disassemble;
 use crate::program::{BlockIdx, ChargeKind, ConstIdx, LitOp, Location, Op, Program, Reg, Target};
 
-/// How many damaged programs are tried.
+/// Number of damaged programs.
 const ROUNDS: u32 = 100_000;
-/// One in so many is disassembled too.
+/// Every n-th program is also disassembled.
 const PRINTED: u32 = 16;
 
 /// A xorshift generator: the same damage on every machine.
@@ -142,12 +141,12 @@ fn damaged_programs_never_panic() {
             assert!(!disassemble(&program).is_empty());
         }
     }
-    // Some damage is harmless (another register, another constant); if all
-    // were, nothing would have been checked.
+    // Some damage is harmless (another register, another constant). If all of it were, the test
+    // would check nothing.
     assert!((1..ROUNDS / 4).contains(&accepted), "{accepted} accepted");
 }
 
-/// Whoever runs a block is asked to stop after it.
+/// A run can stop only between blocks.
 #[test]
 fn b02_blocks_are_short() {
     let of = |instructions: u32| {
@@ -174,8 +173,7 @@ fn b02_blocks_are_short() {
     assert_eq!(of(crate::program::MAX_BLOCK + 1), BAD_BLOCKS);
 }
 
-/// Code whose states travel against the order of its blocks, the worst case of
-/// the analysis.
+/// States travel against the order of the blocks: the worst case of the analysis.
 #[test]
 fn long_backward_chains_stay_cheap() {
     const BLOCKS: u32 = 20_000;

@@ -1,4 +1,4 @@
-//! The lines of the security catalogue that the verifier answers for.
+//! The lines of the security catalogue that the verifier covers.
 
 use super::super::codes::*;
 use super::{refusal, refusal_of, sample::sample};
@@ -41,7 +41,7 @@ fn b02_jump_into_a_block() {
 
 #[test]
 fn b02_no_cycle_avoids_the_yield_point() {
-    // A backward jump can only go to a block head, and each head is a Fuel.
+    // A backward jump can only go to a block head, and each head is a `Fuel`.
     assert_eq!(refusal_of(5, Op::Nop {}), BAD_BLOCKS);
     assert_eq!(refusal_of(5, Op::Fuel { block: BlockIdx(0) }), BAD_BLOCKS);
     assert_eq!(refusal_of(12, Op::Fuel { block: BlockIdx(3) }), BAD_BLOCKS);
@@ -318,9 +318,9 @@ fn b03_uninitialised_register_read() {
         ),
         UNWRITTEN_REGISTER
     );
-    // r6 is written on one way to the end only.
+    // Only one path to the end writes r6.
     assert_eq!(refusal_of(16, Op::Nop {}), UNWRITTEN_REGISTER);
-    // The item of the last turn is not there when the loop never turned.
+    // The last item is unwritten if the loop never turned.
     assert_eq!(
         refusal_of(
             16,
@@ -341,7 +341,7 @@ fn b03_uninitialised_register_read() {
         ),
         UNWRITTEN_REGISTER
     );
-    // What the protected call would have written is not there in the handler.
+    // The handler does not have the result of the protected call.
     assert_eq!(
         refusal_of(
             16,
@@ -403,7 +403,7 @@ fn b04_forged_default_price() {
         BAD_PRICE
     );
     assert_eq!(refusal(|p| p.ops[0].cost = BaseCost::Fixed(0)), BAD_PRICE);
-    // Enough to overflow: the sum saturates.
+    // The sum overflows and saturates.
     let sum = refusal(|p| {
         p.ops[0].cost = BaseCost::Fixed(i64::MAX);
         p.functions[0].blocks[0].price = i64::MAX;
@@ -424,7 +424,7 @@ fn b04_misplaced_charges() {
         refusal(|p| p.functions[0].blocks[2].charges = u32::MAX),
         BAD_PRICE
     );
-    // Behind a jump of its block it would be paid for nothing.
+    // A jump of the block would skip the code that it pays for.
     assert_eq!(
         refusal_of(
             1,
@@ -450,7 +450,7 @@ fn b04_an_atom_cannot_be_reached_unpaid() {
     assert_eq!(unpaid, UNCHARGED_STEP);
     let moved = refusal(|p| p.functions[0].charges[4].pc = 9);
     assert_eq!(moved, BAD_PRICE);
-    // From block 3 back into the loop, which lies inside another step.
+    // From block 3 back into the loop, which is inside another step.
     let jump = refusal(|p| p.functions[0].code[20] = Op::Jmp { to: Target(7) });
     assert_eq!(jump, UNCHARGED_STEP);
     assert_eq!(sample().functions[0].charges[4].kind, ChargeKind::Step);

@@ -1,4 +1,4 @@
-//! Programs that would run on without being charged.
+//! Programs that would continue without being charged.
 
 use super::super::codes::UNCHARGED_CODE;
 use super::super::verify;
@@ -10,8 +10,7 @@ use crate::sig::BaseCost;
 
 const NO_PRICE: i64 = 0;
 
-/// A function of this code, whose `Fuel`s head its blocks; charges are of
-/// one expression node each.
+/// A function of this code, whose `Fuel`s begin its blocks. Each charge is one expression node.
 fn function(code: &[Op], charged: &[u32], registers: u8) -> Function {
     let mut blocks: Vec<Block> = Vec::new();
     for (pc, op) in (0u32..).zip(code) {
@@ -59,7 +58,7 @@ fn function(code: &[Op], charged: &[u32], registers: u8) -> Function {
     }
 }
 
-/// Why a program of these functions is refused; empty if it is accepted.
+/// The code with which a program of these functions is refused; empty if it is accepted.
 fn refusal(functions: Vec<Function>) -> &'static str {
     let mut p = empty();
     p.consts = vec![Const::Null, Const::Text(TextRange { start: 0, end: 0 })];
@@ -89,7 +88,7 @@ const LOAD: Op = Op::LoadK {
     k: ConstIdx(0),
 };
 
-/// Its block 1 goes to itself.
+/// Its block 1 loops to itself.
 const LOOP: [Op; 6] = [
     FUEL0,
     LOAD,

@@ -1,5 +1,4 @@
-//! Tests of the verifier: a program that it accepts, every way to break it, and
-//! random damage.
+//! Tests of the verifier: an accepted program, every way to break it, and random damage.
 
 mod damage;
 mod lines;
@@ -12,7 +11,7 @@ use crate::program::{
 };
 use sample::{helper_block, sample};
 
-/// The code with which a changed sample is refused; empty when accepted.
+/// The code with which a changed sample is refused; empty if it is accepted.
 fn refusal(change: impl FnOnce(&mut Program)) -> &'static str {
     let mut program = sample();
     change(&mut program);
