@@ -14,7 +14,9 @@
 //! assert_eq!(trim.docs, "The text without white space at its ends.");
 //! ```
 
+use hashbrown::HashMap;
 use std::f64::consts;
+use std::sync::LazyLock;
 
 mod functions;
 mod gives;
@@ -119,18 +121,23 @@ impl Reads {
 
 /// Number of a function in [`FUNCTIONS`].
 pub fn function(ns: &str, name: &str) -> Option<u16> {
-    FUNCTIONS
-        .iter()
-        .position(|f| f.name == name && f.ns == ns)
-        .map(|i| i as u16)
+    static NUMBERS: LazyLock<HashMap<(&str, &str), u16>> = LazyLock::new(|| {
+        let rows = FUNCTIONS.iter().zip(0..);
+        rows.map(|(row, number)| ((row.ns, row.name), number))
+            .collect()
+    });
+    // The static map, for keys that live shorter.
+    let numbers: &HashMap<(&str, &str), u16> = &NUMBERS;
+    numbers.get(&(ns, name)).copied()
 }
 
 /// Number of a method in [`METHODS`].
 pub fn method(name: &str) -> Option<u16> {
-    METHODS
-        .iter()
-        .position(|m| m.name == name)
-        .map(|i| i as u16)
+    static NUMBERS: LazyLock<HashMap<&str, u16>> = LazyLock::new(|| {
+        let rows = METHODS.iter().zip(0..);
+        rows.map(|(row, number)| (row.name, number)).collect()
+    });
+    NUMBERS.get(name).copied()
 }
 
 /// First number of a method name without a row in [`METHODS`]: a function that only namespaces
@@ -140,7 +147,7 @@ pub const STATIC_METHODS: u16 = 0x4000;
 /// Distinct names of namespace functions, in the order of [`FUNCTIONS`]. The number of a name is
 /// [`STATIC_METHODS`] plus its index here.
 pub fn static_names() -> &'static [&'static str] {
-    static NAMES: std::sync::LazyLock<Vec<&'static str>> = std::sync::LazyLock::new(|| {
+    static NAMES: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
         let mut names = Vec::new();
         for f in FUNCTIONS.iter().filter(|f| !f.ns.is_empty()) {
             if !names.contains(&f.name) {
@@ -333,6 +340,17 @@ pub fn forbidden_text(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_row_is_found_at_its_number() {
+        for (f, number) in FUNCTIONS.iter().zip(0..) {
+            assert_eq!(function(f.ns, f.name), Some(number), "{}", f.full_name());
+        }
+        for (m, number) in METHODS.iter().zip(0..) {
+            assert_eq!(method(m.name), Some(number), "{}", m.name);
+        }
+        assert_eq!((function("Math", "trim"), method("max")), (None, None));
+    }
 
     #[test]
     fn method_numbers_and_names_agree() {
