@@ -141,7 +141,7 @@ struct ModelPrices {
 
 /// A linked program, ready to run any number of times.
 ///
-/// [`Executable::apart`] makes copies that share most parts.
+/// [`Executable::unshared`] makes copies that share most parts.
 #[derive(Clone, Debug)]
 pub struct Executable {
     artifact: Artifact,
