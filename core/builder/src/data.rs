@@ -4,7 +4,8 @@
 use crate::chain::{chain, options};
 
 options! {
-    /// Optional inputs of [`Builder::random`]; absent ones have the language's defaults.
+    /// Optional inputs of [`Builder::random`](crate::Builder::random); absent ones have the
+    /// language's defaults.
     RandomOptions {
         /// The lower bound; 0.
         min,

@@ -3,7 +3,7 @@
 use crate::chain::{chain, options};
 
 options! {
-    /// Optional inputs of [`Builder::shell_exec`].
+    /// Optional inputs of [`Builder::shell_exec`](crate::Builder::shell_exec).
     ShellOptions {
         /// The working directory.
         cwd,
@@ -19,7 +19,7 @@ options! {
 }
 
 options! {
-    /// Optional inputs of [`Builder::shell_write_file`].
+    /// Optional inputs of [`Builder::shell_write_file`](crate::Builder::shell_write_file).
     WriteFileOptions {
         /// Encoding of the content: `utf8` (the default) or `base64`.
         encoding,
@@ -29,7 +29,7 @@ options! {
 }
 
 options! {
-    /// Optional inputs of [`Builder::shell_read_file`].
+    /// Optional inputs of [`Builder::shell_read_file`](crate::Builder::shell_read_file).
     ReadFileOptions {
         /// Encoding of the content: `utf8` (the default) or `base64`.
         encoding,

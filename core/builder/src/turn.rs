@@ -3,7 +3,7 @@
 use crate::chain::{chain, options};
 
 options! {
-    /// Optional inputs of [`Builder::agent_send`].
+    /// Optional inputs of [`Builder::agent_send`](crate::Builder::agent_send).
     SendOptions {
         /// Identity of the message that this one answers.
         reply_to "replyTo",
@@ -19,7 +19,7 @@ options! {
 }
 
 options! {
-    /// Optional inputs of [`Builder::agent_update`].
+    /// Optional inputs of [`Builder::agent_update`](crate::Builder::agent_update).
     UpdateOptions {
         /// Text to append.
         content,
@@ -31,7 +31,7 @@ options! {
 }
 
 options! {
-    /// Optional inputs of [`Builder::agent_publish`].
+    /// Optional inputs of [`Builder::agent_publish`](crate::Builder::agent_publish).
     PublishOptions {
         /// Payload of the event.
         payload,
@@ -41,7 +41,8 @@ options! {
 }
 
 options! {
-    /// Inputs of [`Builder::agent_set_timer`]; one of `at`, `after` and `cron` is required.
+    /// Inputs of [`Builder::agent_set_timer`](crate::Builder::agent_set_timer); one of `at`,
+    /// `after` and `cron` is required.
     TimerOptions {
         /// Due time in milliseconds since 1970.
         at,

@@ -1,5 +1,5 @@
-//! Types shared by runs and by the services that answer their calls: the [accounts](account)
-//! that limit calls, tokens and money, and the [events](events) that a host receives.
+//! Types shared by runs and by the services that answer their calls: the [accounts](mod@account)
+//! that limit calls, tokens and money, and the events ([`events`]) that a host receives.
 
 #![warn(unreachable_pub)]
 

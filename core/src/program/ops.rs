@@ -467,7 +467,7 @@ op_table! {
     JSNe { l: Read, r: Read, to: Target }
     #[doc = "dst = obj.key; undefined on null and undefined (language section 3.4)."]
     Member { dst: Write, obj: Read, key: Key }
-    #[doc = "dst = obj[idx]."]
+    #[doc = "dst = the member of obj named by idx."]
     Index { dst: Write, obj: Read, idx: Read }
     #[doc = "If root is neither unbound nor undefined: dst = the value at the path below root, null-safe; else dst keeps its value (language section 1.4)."]
     Path { dst: ReadWrite, root: Read, path: Path }
