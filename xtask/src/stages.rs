@@ -21,7 +21,7 @@ pub(crate) fn test() -> Result<(), Failed> {
         run(&mut clippy)
     });
     // These tests include the vectors on the machine, through artifacts and on the oracle.
-    let mut names = Vec::new();
+    let mut names = BTreeSet::new();
     let compiled = stages.attempt("compiling tests", |_| {
         names = test_targets()?;
         Ok(Outcome::Passed)
@@ -40,7 +40,7 @@ fn all_tests() -> Command {
 }
 
 /// Compiles all tests. Returns the names of test targets.
-fn test_targets() -> Result<Vec<String>, Failed> {
+fn test_targets() -> Result<BTreeSet<String>, Failed> {
     let format = "--message-format=json-render-diagnostics";
     let mut compile = all_tests();
     let messages = output(compile.args(["--no-run", format]).stderr(Stdio::inherit()))?;
@@ -50,8 +50,7 @@ fn test_targets() -> Result<Vec<String>, Failed> {
         .filter(|message| message["target"]["kind"][0] == "test");
     let names =
         artifacts.filter_map(|artifact| Some(artifact["target"]["name"].as_str()?.to_owned()));
-    let names: BTreeSet<String> = names.collect();
-    Ok(names.into_iter().collect())
+    Ok(names.collect())
 }
 
 /// The test targets that together take half of the time.
@@ -59,7 +58,7 @@ const LONG: [&str; 2] = ["it", "corpus"];
 
 /// Runs all tests in two parallel halves, because many of them wait more than they compute. Both
 /// use the same packages, so that cargo compiles nothing twice.
-fn side_by_side(progress: &Progress, names: &[String]) -> Result<(), Failed> {
+fn side_by_side(progress: &Progress, names: &BTreeSet<String>) -> Result<(), Failed> {
     let half = |is_long: bool| {
         let names = names
             .iter()

@@ -76,10 +76,10 @@ pub(crate) fn sizes<'f>(
 }
 
 fn compare(rows: &[Row], sizes: &BTreeMap<String, Size>) -> Vec<String> {
-    let sizes: BTreeMap<&String, usize> = sizes.iter().map(|(k, size)| (k, size.code)).collect();
     let mut found = Vec::new();
-    for (name, lines) in sizes.iter().filter(|(_, lines)| **lines > MAX_LINES) {
-        if !rows.iter().any(|row| row.spans(0).any(|of| of == *name)) {
+    let lines = sizes.iter().map(|(name, size)| (name, size.code));
+    for (name, lines) in lines.filter(|(_, lines)| *lines > MAX_LINES) {
+        if !rows.iter().any(|row| row.spans(0).any(|of| of == name)) {
             found.push(format!(
                 "{PAGE}: {name} has {lines} lines of code, more than {MAX_LINES}: move a part \
                  with a duty of its own into another crate, or add a row below `{HEADING}`"
@@ -90,15 +90,15 @@ fn compare(rows: &[Row], sizes: &BTreeMap<String, Size>) -> Vec<String> {
         let place = format!("{PAGE}:{}", row.line);
         let name = row.spans(0).next().unwrap_or_default();
         let limit: Option<usize> = row.cell(1).replace(',', "").parse().ok();
-        let fault = match (sizes.get(&name.to_owned()), limit) {
+        let fault = match (sizes.get(name).map(|size| size.code), limit) {
             (None, _) => format!("no crate is called `{name}`"),
             (_, None) => format!("`{}` is no number of lines", row.cell(1)),
             _ if row.cell(2).is_empty() => format!("{name} has no reason"),
-            (Some(lines), Some(limit)) if *lines > limit => format!(
+            (Some(lines), Some(limit)) if lines > limit => format!(
                 "{name} has {lines} lines of code, more than {limit}: move a part with a duty \
                  of its own into another crate, or say why not"
             ),
-            (Some(lines), _) if *lines <= MAX_LINES => {
+            (Some(lines), _) if lines <= MAX_LINES => {
                 format!("{name} has {lines} lines of code: remove the row")
             }
             (Some(lines), Some(limit)) if lines + ROOM < limit => {

@@ -3,6 +3,7 @@
 //! Help, error codes, atoms and builtins are checked through their generated pages.
 
 use super::markdown::prose;
+use std::borrow::Cow;
 
 /// Phrases that hide a subject or replace a plain word.
 const WORN: [&str; 9] = [
@@ -22,14 +23,14 @@ const PUBLIC: [&str; 3] = ["agent99/src/", "runtime/driver/src/", "sandbox/api/s
 /// Diagnostics about worn-out phrases of a file.
 pub(crate) fn diagnostics(path: &str, text: &str) -> Vec<String> {
     let is_public = PUBLIC.iter().any(|folder| path.starts_with(folder));
-    let lines: Vec<(usize, &str)> = if path.ends_with(".md") {
-        prose(text).collect()
+    let text = if path.ends_with(".md") {
+        Cow::Borrowed(text)
     } else if path.ends_with(".rs") && is_public {
-        documentation(text)
+        Cow::Owned(documentation(text))
     } else {
-        Vec::new()
+        return Vec::new();
     };
-    let found = lines.iter().flat_map(|(line, text)| {
+    let found = prose(&text).flat_map(|(line, text)| {
         let words = words(text);
         let worn = WORN
             .iter()
@@ -39,17 +40,14 @@ pub(crate) fn diagnostics(path: &str, text: &str) -> Vec<String> {
     found.collect()
 }
 
-/// Lines of doc comments outside of their code blocks, with their numbers.
-fn documentation(text: &str) -> Vec<(usize, &str)> {
-    let mut in_code = false;
-    let lines = (1..).zip(text.lines().map(str::trim_start));
-    let lines = lines.filter_map(|(number, line)| {
-        let text = line.strip_prefix("///").or(line.strip_prefix("//!"))?;
-        let is_fence = text.trim_start().starts_with("```");
-        in_code ^= is_fence;
-        (!in_code && !is_fence).then_some((number, text))
+/// The doc comments of a file as a page with the same line numbers.
+fn documentation(text: &str) -> String {
+    let lines = text.lines().map(|line| {
+        let line = line.trim_start();
+        let comment = line.strip_prefix("///").or(line.strip_prefix("//!"));
+        comment.unwrap_or_default()
     });
-    lines.collect()
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 /// The words of a line outside of code, in lower case, with a space around each.
