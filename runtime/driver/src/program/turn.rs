@@ -38,43 +38,50 @@ pub(super) struct Changed {
 
 /// Converts a value to JSON that stores and other agents can read again.
 pub(super) fn json_of(value: &Value) -> Result<Json, CapabilityError> {
-    let text = value.to_json_string();
-    let depth = json_depth(&text);
-    if depth > MAX_JSON_DEPTH {
-        return Err(CapabilityError::new(format!(
-            "the value is nested {depth} levels deep, and what an agent keeps or sends has at most \
-             {MAX_JSON_DEPTH}"
-        )));
+    match unstorable(value, 0) {
+        None => Ok(value.to_json()),
+        Some(Unstorable::Depth) => Err(CapabilityError::new(format!(
+            "the value is nested {} levels deep, and what an agent keeps or sends has at most \
+             {MAX_JSON_DEPTH}",
+            json_depth(&value.to_json_string())
+        ))),
+        Some(Unstorable::Surrogate(half, path)) => Err(CapabilityError::new(format!(
+            "the text at `{path}` has the lone surrogate {half}, which UTF-8 has no form for: \
+             replace it with `toWellFormed()`"
+        ))),
     }
-    serde_json::from_str(&text).map_err(|error| {
-        CapabilityError::new(match lone_surrogate(value) {
-            Some((half, path)) => format!(
-                "the text at `{path}` has the lone surrogate {half}, which UTF-8 has no form for: \
-                 replace it with `toWellFormed()`"
-            ),
-            None => error.to_string(),
-        })
-    })
 }
 
-/// An unpaired surrogate in a text or a key, escaped, and the JSON pointer to it.
-fn lone_surrogate(value: &Value) -> Option<(String, String)> {
-    let in_text = |text: &Text| {
+/// Why JSON text cannot carry a value.
+enum Unstorable {
+    /// More than [`MAX_JSON_DEPTH`] levels.
+    Depth,
+    /// An unpaired surrogate in a text or a key, escaped, and the JSON pointer to it.
+    Surrogate(String, String),
+}
+
+/// Recursion is bounded by [`MAX_JSON_DEPTH`].
+fn unstorable(value: &Value, depth: usize) -> Option<Unstorable> {
+    let in_text = |text: &Text, path: String| {
         let bytes = text.as_bytes();
         let half = (0..bytes.len()).find_map(|at| surrogate_at(&bytes[at..]))?;
-        Some(format!("\\u{half:04x}"))
+        Some(Unstorable::Surrogate(format!("\\u{half:04x}"), path))
+    };
+    let within = |name: &dyn std::fmt::Display, found| match found {
+        Unstorable::Surrogate(half, path) => Unstorable::Surrogate(half, format!("/{name}{path}")),
+        Unstorable::Depth => Unstorable::Depth,
     };
     match value {
-        Value::String(text) => in_text(text).map(|half| (half, String::new())),
-        Value::Array(items) => items.iter().enumerate().find_map(|(at, item)| {
-            let (half, path) = lone_surrogate(item)?;
-            Some((half, format!("/{at}{path}")))
-        }),
+        Value::String(text) => in_text(text, String::new()),
+        Value::Array(_) | Value::Object(_) if depth == MAX_JSON_DEPTH => Some(Unstorable::Depth),
+        Value::Array(items) => items
+            .iter()
+            .enumerate()
+            .find_map(|(at, item)| unstorable(item, depth + 1).map(|found| within(&at, found))),
         Value::Object(members) => members.iter().find_map(|(key, member)| {
-            let name = excerpt(&key.to_string_lossy().replace('~', "~0").replace('/', "~1"));
-            let found = in_text(key).map(|half| (half, String::new()));
-            let (half, path) = found.or_else(|| lone_surrogate(member))?;
-            Some((half, format!("/{name}{path}")))
+            let found = in_text(key, String::new()).or_else(|| unstorable(member, depth + 1))?;
+            let name = key.to_string_lossy().replace('~', "~0").replace('/', "~1");
+            Some(within(&excerpt(&name), found))
         }),
         _ => None,
     }
