@@ -99,7 +99,7 @@ pub fn find_program(answer: impl AsRef<[u8]>) -> Option<Range<usize>> {
 }
 
 /// The first object that is a program, and the number of bytes read to find it.
-fn first_program(text: &[u8]) -> (Option<Range<usize>>, usize) {
+pub(crate) fn first_program(text: &[u8]) -> (Option<Range<usize>>, usize) {
     let (most, mut read) = (MAX_READ + MAX_TEXTS * text.len(), 0);
     for start in objects(text) {
         if read > most {

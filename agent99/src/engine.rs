@@ -35,8 +35,8 @@ pub(crate) struct Parts {
     ungranted: Arc<Capabilities>,
     host: HostState,
     admission: Admission,
-    #[cfg(feature = "signing")]
-    clock: Arc<dyn Clock>,
+    /// The clock and random source of runs.
+    environment: Arc<Ambient>,
 }
 
 /// Configures an [`Engine`].
@@ -168,10 +168,10 @@ impl EngineBuilder {
             limits: self.limits,
         });
         let environment = Arc::new(Ambient {
-            clock: self.clock.clone(),
+            clock: self.clock,
             random: self.random,
         });
-        let vm = Vm::new(self.atoms, environment)
+        let vm = Vm::new(self.atoms, environment.clone())
             .with_loader(compiler.clone())
             .with_state(a99_atoms::restore_store);
         let vm = match self.spare_bytes {
@@ -187,8 +187,7 @@ impl EngineBuilder {
             procedures: self.procedures,
             host: self.host,
             admission: self.admission,
-            #[cfg(feature = "signing")]
-            clock: self.clock,
+            environment,
         }))
     }
 }
@@ -322,14 +321,20 @@ impl Engine {
         self.compile(program.to_json_string()?)
     }
 
-    /// Compiles the first program in a model's answer. It may be surrounded by prose, a
-    /// Markdown fence or other JSON, and follow reasoning ([`find_program`]). Places refer to
-    /// the whole answer.
+    /// Compiles the program in a model's answer: JSON, or with the feature `source` JavaScript.
+    /// It may be surrounded by prose, a Markdown fence or other JSON, and follow reasoning
+    /// ([`find_program`], [`find_source`](crate::find_source)). A complete program in JSON comes
+    /// first, unless it is part of a source. Places refer to the whole answer.
     ///
     /// # Errors
-    /// As [`Engine::compile`]. If the answer has no program, the JSON errors of its text.
+    /// As [`Engine::compile`] and [`Engine::compile_source`]. If the answer has no program, the
+    /// JSON errors of its text.
     pub fn compile_answer(&self, answer: impl Into<Vec<u8>>) -> Result<Agent, Refused> {
         let answer = answer.into();
+        #[cfg(feature = "source")]
+        if crate::source_answer::is_source_answer(&answer) {
+            return self.compile_source_answer(answer);
+        }
         let Some(range) = find_program(&answer) else {
             return self.compile(answer);
         };
@@ -346,6 +351,11 @@ impl Engine {
             found
         })?;
         self.link(&artifact)
+    }
+
+    /// The clock and random source of runs.
+    pub(crate) fn environment(&self) -> Arc<dyn Environment> {
+        self.0.environment.clone()
     }
 
     fn agent(&self, document: Arc<Document>, options: &CompileOptions) -> Result<Agent, Refused> {
@@ -377,7 +387,7 @@ impl Engine {
         #[cfg(feature = "signing")]
         self.0
             .admission
-            .check_signature(bytes, self.0.clock.now_ms())?;
+            .check_signature(bytes, self.0.environment.now_ms())?;
         let artifact = Artifact::from_bytes(bytes, &self.0.admission.decode)?;
         let exe = self.0.vm.link(&artifact)?;
         Ok(Agent::of(exe))

@@ -254,6 +254,7 @@ mod pool;
 mod profile;
 mod prompt;
 mod registry;
+pub mod replay;
 mod run;
 mod schema;
 #[cfg(feature = "source")]
@@ -287,6 +288,9 @@ pub use a99_core::{builtins, codes, costs};
 #[cfg(feature = "macros")]
 pub use a99_macros::atom;
 pub use a99_run::account;
+#[cfg(feature = "source")]
+#[doc(hidden)]
+pub use a99_source::{Outline, outline};
 #[cfg(feature = "jit")]
 pub use a99_vm::CompiledTier;
 pub use a99_vm::atom::{

@@ -16,7 +16,7 @@ pub(crate) use config::{ConfigArgs, CostModelArg, KEYS, Key, Settings};
 pub(crate) use dev::{DevArgs, DevCommand, ModelServerArgs};
 pub(crate) use run::RunArgs;
 pub(crate) use write::{
-    DocsArgs, ExplainArgs, FmtArgs, ManArgs, NewArgs, ReplArgs, TemplateArg, WatchArgs,
+    DocsArgs, ExplainArgs, FmtArgs, FormArg, ManArgs, NewArgs, ReplArgs, TemplateArg, WatchArgs,
     WatchCommand,
 };
 
@@ -140,7 +140,7 @@ pub(crate) enum Command {
     Fmt(FmtArgs),
     /// Check or run a program again when one of its files changes
     Watch(Box<WatchArgs>),
-    /// Try expressions and steps, one line at a time
+    /// Try JavaScript and steps, one entry at a time
     Repl(ReplArgs),
     /// Print the effective settings and grants, and the source of each
     #[command(after_help = EXIT_CODES)]

@@ -26,7 +26,6 @@ const REJECTED: &str = "program.rejected";
     feature = "embed",
     feature = "http",
     feature = "sandbox",
-    feature = "source",
     feature = "sqlite"
 )))]
 /// The command or option needs a feature that this binary lacks; the message shows how to
@@ -186,7 +185,6 @@ impl Failure {
         feature = "http",
         feature = "models",
         feature = "sandbox",
-        feature = "source",
         feature = "sqlite"
     )))]
     pub(crate) fn missing_feature(what: &str, feature: &str) -> Failure {

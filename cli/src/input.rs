@@ -104,9 +104,20 @@ impl Source {
         extension.is_some_and(|extension| extension == "a99b") && first != Some(&b'{')
     }
 
-    /// Whether the extension is that of JavaScript.
+    /// Whether the extension is that of JavaScript, or if there is none, the content: standard
+    /// input has no extension.
     pub(crate) fn is_script(&self) -> bool {
-        is_script(Path::new(&self.name))
+        let path = Path::new(&self.name);
+        is_script(path) || (path.extension().is_none() && self.looks_like_script())
+    }
+
+    fn looks_like_script(&self) -> bool {
+        let text = self.bytes.trim_ascii_start();
+        let has = |word: &[u8]| text.windows(word.len()).any(|part| part == word);
+        SCRIPT_STARTS
+            .iter()
+            .any(|start| text.starts_with(start.as_bytes()))
+            && (has(b"function") || has(b"=>"))
     }
 
     /// Loads the artifact as an agent of this engine.
@@ -137,36 +148,23 @@ impl Source {
 /// Extensions of programs in the source form.
 pub(crate) const SCRIPTS: [&str; 4] = ["ajs", "js", "mjs", "ts"];
 
+/// Beginnings of a source. `{` begins JSON, and other text is an answer of a model.
+const SCRIPT_STARTS: [&str; 9] = [
+    "export ",
+    "async ",
+    "function",
+    "const ",
+    "let ",
+    "interface ",
+    "type ",
+    "/*",
+    "//",
+];
+
 /// Whether a file of this name is a program in the source form.
 pub(crate) fn is_script(path: &Path) -> bool {
     let extension = path.extension().and_then(|extension| extension.to_str());
     extension.is_some_and(|extension| SCRIPTS.contains(&extension))
-}
-
-/// Compiles a program in the source form.
-#[cfg(feature = "source")]
-fn script(engine: &Engine, source: Source) -> Result<(Agent, Source), Failure> {
-    compiled(engine.compile_source(source.bytes.clone()), source)
-}
-
-/// Compiles a program in the source form; `lenient` extracts it from a model's answer.
-#[cfg(feature = "source")]
-fn script_in(engine: &Engine, source: Source, lenient: bool) -> Result<(Agent, Source), Failure> {
-    match lenient {
-        true => compiled(engine.compile_source_answer(source.bytes.clone()), source),
-        false => script(engine, source),
-    }
-}
-
-#[cfg(not(feature = "source"))]
-fn script_in(engine: &Engine, source: Source, _: bool) -> Result<(Agent, Source), Failure> {
-    script(engine, source)
-}
-
-#[cfg(not(feature = "source"))]
-fn script(_: &Engine, _: Source) -> Result<(Agent, Source), Failure> {
-    let what = "the source form (`.ajs`, `.js`, `.mjs`, `.ts`)";
-    Err(Failure::missing_feature(what, "source"))
 }
 
 /// Reads a file of public keys.
@@ -190,7 +188,7 @@ pub(crate) fn agent_of(engine: &Engine, source: Source) -> Result<(Agent, Source
         return Ok((source.load(engine)?, source));
     }
     if source.is_script() {
-        return script(engine, source);
+        return compiled(engine.compile_source(source.bytes.clone()), source);
     }
     compiled(engine.compile(source.bytes.clone()), source)
 }
@@ -205,8 +203,11 @@ pub(crate) fn agent_in(
     if source.is_artifact() {
         return Ok((source.load(engine)?, source));
     }
+    if source.is_script() && !lenient {
+        return compiled(engine.compile_source(source.bytes.clone()), source);
+    }
     if source.is_script() {
-        return script_in(engine, source, lenient);
+        return compiled(engine.compile_source_answer(source.bytes.clone()), source);
     }
     let answer = || engine.compile_answer(source.bytes.clone());
     if lenient {

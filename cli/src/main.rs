@@ -31,6 +31,7 @@ mod network;
 mod output;
 mod pretty;
 mod progress;
+mod recording;
 #[cfg(feature = "sandbox")]
 mod sandbox_args;
 #[cfg(feature = "sandbox")]

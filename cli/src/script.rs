@@ -127,11 +127,6 @@ impl Script {
         })
     }
 
-    /// An engine with the time and seed of the settings, else the script's.
-    pub(crate) fn engine(&self, set: &Settings) -> Result<Engine, Failure> {
-        Ok(self.engine_builder(set)?.build())
-    }
-
     /// A builder with the time and seed of the settings, else the script's.
     pub(crate) fn engine_builder(&self, set: &Settings) -> Result<EngineBuilder, Failure> {
         let mut engine = Engine::builder();

@@ -87,7 +87,6 @@ fn no_bad_command_line_passes_in_silence() {
         let is_there = match line["needs"].as_str() {
             None => true,
             Some("agent") => cfg!(feature = "agent"),
-            Some("source") => cfg!(feature = "source"),
             Some(other) => panic!("{}: no feature `{other}` is known here", line["id"]),
         };
         // A binary with the sandbox has no missing feature.

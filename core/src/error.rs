@@ -83,6 +83,9 @@ run_codes! {
     ArgsNotJson = "args.not_json" help "give one value of JSON in UTF-8";
     /// A synchronous run called an asynchronous atom.
     AsyncInSync = "run.async_atom" help "run the program with `Engine::run`, which waits";
+    /// A replayed run departed from its recording: it made another call, or ended before one.
+    ReplayDeparted = "replay.departed"
+        help "replay the program that was recorded, or record this one";
 }
 
 impl ErrorCode {

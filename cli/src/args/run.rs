@@ -36,6 +36,14 @@ pub(crate) struct RunArgs {
     /// Write one line of JSON for each executed step to this file
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub trace: Option<PathBuf>,
+    /// Keep the arguments and the answer of each call in this file, for --replay
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub record: Option<PathBuf>,
+    /// Run with the arguments and answers of this recording, without network, models, stores
+    /// and files; a run that makes another call ends with the error replay.departed
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(conflicts_with_all = ["record", "args", "script"])]
+    pub replay: Option<PathBuf>,
     /// Refuse everything except artifacts that a key of this file signed
     #[arg(long, value_name = "KEYFILE", value_hint = ValueHint::FilePath)]
     pub require_signed: Option<PathBuf>,

@@ -15,6 +15,9 @@ pub(crate) struct NewArgs {
     /// Example to begin with
     #[arg(long, value_name = "NAME", value_enum, default_value = "basic")]
     pub template: TemplateArg,
+    /// Form of the program
+    #[arg(long, value_enum, default_value = "ajs")]
+    pub form: FormArg,
     /// Print the written files as one line of JSON
     #[arg(long)]
     pub json: bool,
@@ -29,6 +32,15 @@ pub(crate) enum TemplateArg {
     List,
     /// A page from the network and a model's answer, both from a script
     Model,
+}
+
+/// A form of programs.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FormArg {
+    /// A subset of JavaScript
+    Ajs,
+    /// JSON, which the subset is lowered to
+    Json,
 }
 
 /// Forms that `fmt` prints programs in.

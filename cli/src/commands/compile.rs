@@ -7,7 +7,7 @@ use crate::{input, output, write};
 use a99_core::text::hex;
 use agent99::artifact::sign::{SecretKey, key_id, sign};
 use agent99::artifact::{DecodeOptions, EncodeOptions, header};
-use agent99::{Agent, Engine, Map, Value};
+use agent99::{Engine, Map, Value};
 use std::path::{Path, PathBuf};
 
 const EXTENSION: &str = "a99b";
@@ -68,7 +68,7 @@ fn emit_json(args: &CompileArgs) -> Result<Exit, Failure> {
     }
     let engine = Engine::builder().lint(true).build();
     let (agent, source) = input::agent(&engine, &args.program.program)?;
-    let Some(text) = program_json(&engine, &agent) else {
+    let Some(text) = engine.program_json(&agent) else {
         return Err(Failure::about(&source.name, "the artifact has no source"));
     };
     let text = layout(&String::from_utf8_lossy(&text));
@@ -81,16 +81,6 @@ fn emit_json(args: &CompileArgs) -> Result<Exit, Failure> {
         _ => output::out(&text),
     }
     Ok(Exit::Ok)
-}
-
-#[cfg(feature = "source")]
-fn program_json(engine: &Engine, agent: &Agent) -> Option<Vec<u8>> {
-    engine.program_json(agent)
-}
-
-#[cfg(not(feature = "source"))]
-fn program_json(_: &Engine, agent: &Agent) -> Option<Vec<u8>> {
-    agent.source().map(std::borrow::Cow::into_owned)
 }
 
 /// The output path: as given, or beside the program.

@@ -116,7 +116,6 @@ const FEATURES: &[(&str, bool, &str)] = &[
         cfg!(feature = "postgres"),
         "`--store postgres://...`",
     ),
-    ("source", cfg!(feature = "source"), "programs in JavaScript"),
     ("xml", cfg!(feature = "xml"), "the atom `xmlParse`"),
     ("sandbox", cfg!(feature = "sandbox"), "`a99 sandbox`"),
 ];

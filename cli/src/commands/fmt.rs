@@ -37,7 +37,6 @@ pub(crate) fn run(args: &FmtArgs) -> Result<Exit, Failure> {
 }
 
 /// Prints a program in the source form.
-#[cfg(feature = "source")]
 fn to_source(args: &FmtArgs) -> Result<Exit, Failure> {
     let [path] = &args.programs[..] else {
         return Err(Failure::usage("`--to` prints one program"));
@@ -61,7 +60,6 @@ fn to_source(args: &FmtArgs) -> Result<Exit, Failure> {
 }
 
 /// Moves diagnostics from the program with nodes for its texts to the text that was read.
-#[cfg(feature = "source")]
 fn place(found: &mut Diagnostics, agent: &agent99::Agent) {
     let document = agent.artifact().program().source.document();
     for one in &mut found.0 {
@@ -74,11 +72,6 @@ fn place(found: &mut Diagnostics, agent: &agent99::Agent) {
     if let Some(text) = document.and_then(Document::shown) {
         found.locate(text);
     }
-}
-
-#[cfg(not(feature = "source"))]
-fn to_source(_: &FmtArgs) -> Result<Exit, Failure> {
-    Err(Failure::missing_feature("`--to ajs`", "source"))
 }
 
 /// Formats one file; skips a file of a folder that is not a program.

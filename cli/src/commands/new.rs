@@ -1,38 +1,44 @@
 //! `a99 new`: writes a first program.
 
-use crate::args::{NewArgs, TemplateArg};
+use crate::args::{FormArg, NewArgs, TemplateArg};
 use crate::failure::{Exit, Failure};
 use crate::{output, write};
 use agent99::{Map, Value};
 use std::path::Path;
 
-/// The files of a template: name and text.
+/// Files of a template: name and text.
 type Files = &'static [(&'static str, &'static str)];
 
-const BASIC: Files = &[
-    ("agent.json", include_str!("../templates/basic/agent.json")),
-    ("args.json", include_str!("../templates/basic/args.json")),
-];
+/// The files of a template: its program in both forms, and what runs it.
+struct Template {
+    source: &'static str,
+    json: &'static str,
+    beside: Files,
+}
 
-const LIST: Files = &[
-    ("agent.json", include_str!("../templates/list/agent.json")),
-    ("args.json", include_str!("../templates/list/args.json")),
-];
+macro_rules! template {
+    ($name:literal: $($file:literal),*) => {
+        Template {
+            source: include_str!(concat!("../templates/", $name, "/agent.ajs")),
+            json: include_str!(concat!("../templates/", $name, "/agent.json")),
+            beside: &[$(($file, include_str!(concat!("../templates/", $name, "/", $file)))),*],
+        }
+    };
+}
 
-const MODEL: Files = &[
-    ("agent.json", include_str!("../templates/model/agent.json")),
-    ("args.json", include_str!("../templates/model/args.json")),
-    (
-        "script.json",
-        include_str!("../templates/model/script.json"),
-    ),
-];
+const BASIC: Template = template!("basic": "args.json");
+const LIST: Template = template!("list": "args.json");
+const MODEL: Template = template!("model": "args.json", "script.json");
 
 pub(crate) fn run(args: &NewArgs) -> Result<Exit, Failure> {
-    let files = match args.template {
+    let template = match args.template {
         TemplateArg::Basic => BASIC,
         TemplateArg::List => LIST,
         TemplateArg::Model => MODEL,
+    };
+    let (program, text) = match args.form {
+        FormArg::Ajs => ("agent.ajs", template.source),
+        FormArg::Json => ("agent.json", template.json),
     };
     let dir = &args.name;
     let name = dir.display().to_string();
@@ -45,17 +51,18 @@ pub(crate) fn run(args: &NewArgs) -> Result<Exit, Failure> {
             "give another name, `a99 new NAME`",
         ));
     }
-    let command = command(dir, files);
+    let command = command(dir, program, template.beside);
     let mut written = Vec::new();
     let mut create = |file: &str, text: &str| {
         let path = dir.join(file);
         written.push(path.display().to_string());
         write::create(&path, text.as_bytes(), write::Access::All)
     };
-    for (file, text) in files {
+    create(program, text)?;
+    for (file, text) in template.beside {
         create(file, text)?;
     }
-    create("README.md", &readme(files))?;
+    create("README.md", &readme(program, template.beside))?;
     if args.json {
         let mut map = Map::new();
         map.insert("ok", true);
@@ -72,7 +79,7 @@ pub(crate) fn run(args: &NewArgs) -> Result<Exit, Failure> {
 }
 
 /// The command line that runs the files in a folder.
-fn command(dir: &Path, files: Files) -> String {
+fn command(dir: &Path, program: &str, files: Files) -> String {
     let path = |file: &str| {
         let path = dir.join(file).display().to_string();
         let plain = |c: char| c.is_alphanumeric() || "/._-".contains(c);
@@ -81,21 +88,17 @@ fn command(dir: &Path, files: Files) -> String {
             false => format!("'{}'", path.replace('\'', "'\\''")),
         }
     };
-    let mut line = format!(
-        "a99 run {} --args @{}",
-        path("agent.json"),
-        path("args.json")
-    );
+    let mut line = format!("a99 run {} --args @{}", path(program), path("args.json"));
     if files.iter().any(|(file, _)| *file == "script.json") {
         line.push_str(&format!(" --script {}", path("script.json")));
     }
     line
 }
 
-fn readme(files: Files) -> String {
-    let run = command(Path::new(""), files);
+fn readme(program: &str, files: Files) -> String {
+    let run = command(Path::new(""), program, files);
     format!(
-        "# An agent program\n\nRun it: `{run}`\n\nCheck it: `a99 check agent.json`; check it \
-         after each change: `a99 watch check agent.json`.\n"
+        "# An agent program\n\nRun it: `{run}`\n\nCheck it: `a99 check {program}`; check it \
+         after each change: `a99 watch check {program}`.\n"
     )
 }

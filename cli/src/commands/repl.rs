@@ -1,9 +1,10 @@
-//! `a99 repl`: evaluates expressions and steps, with variables that persist.
+//! `a99 repl`: evaluates JavaScript and steps, with variables and functions that persist.
 //!
-//! Each line becomes a separate program that takes the variables as arguments and returns them. It
-//! pays fuel and is bounded in time and memory, and a failed line leaves the variables unchanged.
+//! Each entry becomes a separate program that takes the variables as arguments and returns them. It
+//! pays fuel and is bounded in time and memory, and a failed entry leaves the variables unchanged.
 
 mod entry;
+mod reader;
 
 use crate::args::{ReplArgs, Settings};
 use crate::duration::milliseconds;
@@ -12,22 +13,26 @@ use crate::input;
 use crate::output::{self, Format};
 use crate::pretty::pretty;
 use crate::script::Script;
+use a99_core::diag::codes;
 use agent99::capabilities::Capabilities;
-use agent99::{CompileOptions, Diagnostic, Engine, Map, Outcome, RunOptions, Value};
-use entry::{Entry, Reader};
+use agent99::{Agent, Diagnostic, Engine, Map, Outcome, RunOptions, Value};
+use entry::Entry;
+use reader::Reader;
 use std::io::{self, IsTerminal as _};
 
 const HELP: &str = "\
-  EXPRESSION            its value: 1 + 2 * n, items.length > 3, name.trim()
-  NAME = EXPRESSION     sets a variable
-  {\"op\": ...}           runs a step; a value without a `result` is shown
-  {\"$expr\": ...}        the value of an expression node
-  :vars                 shows the variables
-  :clear                forgets them
+  EXPRESSION            shows its value: 1 + 2 * n, await hash({ value: name })
+  NAME = EXPRESSION     sets a variable, as `let` and `const` do
+  function f(x) {...}   keeps the function for later entries
+  STATEMENTS            for (const x of list) total += x
+  {\"op\": ...}           runs a step in JSON, {\"$expr\": ...} an expression node
+  :vars                 shows the variables and functions
+  :clear                removes them
   :help                 shows this
-  :quit                 ends, as the end of the input does
-A step may go over several lines, until its brackets are closed. `_` is the last
-value. Variables are kept as data: sets and dates become what JSON shows of them.
+  :quit                 ends, as Ctrl-D does
+An entry continues on the next line until its brackets are closed. Tab
+completes names, the arrow keys recall entries. `_` is the last value. Variables
+are kept as JSON: a date becomes its text.
 ";
 
 pub(crate) fn run(args: &ReplArgs) -> Result<Exit, Failure> {
@@ -40,22 +45,26 @@ pub(crate) fn run(args: &ReplArgs) -> Result<Exit, Failure> {
         .build()
         .map_err(|error| Failure::about("cannot start the runtime", error))?;
     let mut session = Session {
-        engine: script.engine(&Settings::default())?,
+        engine: script
+            .engine_builder(&Settings::default())?
+            .lint(true)
+            .build(),
         granted: runtime.block_on(script.granted(&Settings::default()))?,
         options: RunOptions::new()
             .fuel(args.fuel)
             .map_err(|error| Failure::usage(error.to_string()))?
             .timeout_ms(milliseconds(args.timeout)),
         variables: Map::new(),
+        functions: Vec::new(),
         json: args.json,
     };
     let interactive = io::stdin().is_terminal() && !args.json;
     if interactive {
-        output::err("Expressions and steps, one at a time; :help shows how, :quit ends.\n");
+        output::err("JavaScript, one entry at a time; :help shows how, :quit ends.\n");
     }
-    let mut reader = Reader::new(interactive);
+    let mut reader = Reader::new(interactive, &session.engine)?;
     let mut exit = Exit::Ok;
-    while let Some(text) = reader.next()? {
+    while let Some(text) = reader.next(session.names())? {
         let done = match text.trim() {
             ":quit" | ":q" | ":exit" => break,
             text => runtime.block_on(session.line(text)),
@@ -68,12 +77,17 @@ pub(crate) fn run(args: &ReplArgs) -> Result<Exit, Failure> {
     Ok(exit)
 }
 
-/// State between lines.
+/// Warnings that variables of a session cause: a later entry may use them.
+const GENERATED: [&str; 1] = [codes::UNUSED_NAME];
+
+/// State between entries.
 struct Session {
     engine: Engine,
     granted: Capabilities,
     options: RunOptions,
     variables: Map,
+    /// Declared functions, with the text of the declaration.
+    functions: Vec<(String, String)>,
     json: bool,
 }
 
@@ -83,7 +97,10 @@ impl Session {
             "" => return Exit::Ok,
             ":help" | ":h" | "help" => output::err(HELP),
             ":vars" => self.show_variables(),
-            ":clear" => self.variables = Map::new(),
+            ":clear" => {
+                self.variables = Map::new();
+                self.functions.clear();
+            }
             text if text.starts_with(':') => {
                 let text = format!("there is no command `{text}`; `:help` lists them");
                 return Failure::usage(text).report(self.format());
@@ -100,6 +117,16 @@ impl Session {
         }
     }
 
+    /// Names of variables and functions.
+    fn names(&self) -> impl Iterator<Item = String> + use<> {
+        let variables = self
+            .variables
+            .keys()
+            .map(|key| key.to_string_lossy().into_owned());
+        let functions = self.functions.iter().map(|(name, _)| name.clone());
+        variables.chain(functions).collect::<Vec<_>>().into_iter()
+    }
+
     fn show_variables(&self) {
         if self.json {
             output::json(&Value::Object(self.variables.clone()));
@@ -107,15 +134,16 @@ impl Session {
             for (name, value) in &self.variables {
                 show(&name.to_string_lossy(), value);
             }
+            for (_, text) in &self.functions {
+                output::out(&format!("{}\n", a99_core::text::escape_for_terminal(text)));
+            }
         }
     }
 
     async fn evaluate(&mut self, text: &str) -> Exit {
         let compiled = Entry::parse(text, &self.engine).and_then(|entry| {
-            let rejected = |diagnostics| entry::rejected(diagnostics, text);
-            self.warn(&entry);
-            let program = entry.program(&self.variables).to_string();
-            let agent = self.engine.compile(program).map_err(rejected)?;
+            let agent = entry.compile(&self.engine, &self.variables, &self.functions, text)?;
+            self.warn(&entry, &agent);
             Ok((entry, agent))
         });
         let (entry, agent) = match compiled {
@@ -133,19 +161,20 @@ impl Session {
     }
 
     /// Prints lint warnings about an entry.
-    fn warn(&self, entry: &Entry) {
-        let options = CompileOptions {
-            lint: true,
-            ..CompileOptions::default()
-        };
-        let program = entry.declared(&self.variables).to_string();
-        // A rejected entry is reported when it is compiled to run.
-        let Ok(agent) = self.engine.compile_with(program, &options) else {
-            return;
+    fn warn(&self, entry: &Entry, agent: &Agent) {
+        let declared = entry.declared(&self.variables);
+        let declared = declared.map(|program| self.engine.compile(program.to_string()));
+        let agent = match &declared {
+            None => agent,
+            Some(Ok(agent)) => agent,
+            Some(Err(_)) => return,
         };
         // Skip warnings about the code generated around the entry.
-        let about = |w: &&Diagnostic| entry.returns() || w.pointer.starts_with("/steps/1");
-        for warning in agent.warnings().iter().filter(about) {
+        let is_about = |warning: &Diagnostic| match &declared {
+            None => !GENERATED.contains(&warning.code),
+            Some(_) => entry.returns() || warning.pointer.starts_with("/steps/1"),
+        };
+        for warning in agent.warnings().iter().filter(|warning| is_about(warning)) {
             let help = warning.help.as_ref();
             let help = help.map_or(String::new(), |help| format!(" ({help})"));
             let text = format!("{}{help}", warning.message);
@@ -209,10 +238,7 @@ impl Session {
             if value.is_undefined() {
                 continue;
             }
-            if entry
-                .value_name()
-                .is_some_and(|it| name.as_bytes() == it.as_bytes())
-            {
+            if entry.has_value() && name.as_bytes() == entry::NEW_VALUE.as_bytes() {
                 self.variables.insert("_", value.clone());
                 shown = Some(value);
             } else if self.variables.get_bytes(name.as_bytes()) != Some(&value) {
@@ -220,10 +246,17 @@ impl Session {
                 self.variables.insert(name, value);
             }
         }
-        // An expression always has a value.
-        if shown.is_none() && entry.value_name() == Some("_") {
+        // An expression always has a value; a step may have none.
+        if shown.is_none() && entry.has_value() && matches!(entry, Entry::Source { .. }) {
             shown = Some(Value::Null);
         }
+        for (name, text) in entry.functions() {
+            self.variables.remove(name);
+            self.functions.retain(|(other, _)| other != name);
+            self.functions.push((name.clone(), text.clone()));
+        }
+        self.functions
+            .retain(|(name, _)| !self.variables.contains(name));
         (shown, changed)
     }
 }

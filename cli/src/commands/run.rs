@@ -13,7 +13,7 @@ use crate::progress::Progress;
 use crate::script::Script;
 use crate::store::{self, StorePlace};
 use crate::stream::{self, Stream};
-use crate::{agents, embed, help, models, network, output};
+use crate::{agents, embed, help, models, network, output, recording};
 use a99_core::diag::{Diagnostic, excerpt, suggest};
 use a99_core::text::escape_for_terminal;
 use agent99::account::{Account, AccountLimits, Money};
@@ -24,7 +24,7 @@ use agent99::{
 use std::collections::HashSet;
 use std::fs::File;
 use std::future::{Future, poll_fn};
-use std::io::ErrorKind;
+use std::io::{BufWriter, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::sync::Arc;
@@ -71,9 +71,12 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit, Failure> {
     }
     let (agent, source) = input::agent_in(&engine, source, args.lenient)?;
     // Open it before the run: a failure afterwards would waste the run.
-    let trace = args.trace.as_deref();
-    let trace = trace.map(|path| open_trace(args, &config, path));
-    let trace = trace.transpose()?;
+    let trace = open_output(args, &config, "--trace", args.trace.as_deref(), |path| {
+        File::create(path)
+    })?;
+    let record = args.record.as_deref();
+    let record = open_output(args, &config, "--record", record, recording::create)?;
+    let replay = args.replay.as_deref().map(recording::read).transpose()?;
     let signal = AbortSignal::new();
     let options = options(args, &config, input.context)?.signal(signal.clone());
     let options = match args.program.json {
@@ -116,6 +119,11 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit, Failure> {
         .map_err(|error| Failure::about("cannot start the runtime", error))?;
     let store = store::open(&config, input.script.clock(&config.set)?)?;
     let outcome = runtime.block_on(async {
+        if let Some(recording) = &replay {
+            on_interrupt(signal)?;
+            let replayed = engine.replay(&agent, recording, options).await;
+            return Ok(recording::outcome(replayed, &agent));
+        }
         let granted = computer.grant(input.script.granted(&config.set).await?)?;
         let granted = network::with_xml(network::grant(&config, granted)?);
         let granted = embed::grant(&config, granted)?;
@@ -125,7 +133,14 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit, Failure> {
         let granted = agents::grant(&engine, &config, keys.as_ref(), &inherited, granted)?;
         // Install the handler before the program starts.
         on_interrupt(signal)?;
-        Ok(engine.run(&agent, input.args, options, granted).await)
+        match record {
+            Some((name, file)) => {
+                let mut file = BufWriter::new(file);
+                let run = engine.record(&agent, input.args, options, granted, &mut file);
+                run.await.map_err(|error| Failure::about(&name, error))
+            }
+            None => Ok(engine.run(&agent, input.args, options, granted).await),
+        }
     });
     if let Some(progress) = progress {
         let used = outcome.as_ref().ok().map(|end| end.fuel_used.to_f64());
@@ -273,6 +288,7 @@ pub(crate) fn input_files(args: &RunArgs) -> impl Iterator<Item = &Path> {
     [args.program.program.as_path()]
         .into_iter()
         .chain(args.script.as_deref())
+        .chain(args.replay.as_deref())
         .chain(args.config.config.as_deref())
         .chain(args.require_signed.as_deref())
         .chain(
@@ -367,16 +383,21 @@ fn undeclared(agent: &Agent, args: &Value) -> Vec<Diagnostic> {
     told.collect()
 }
 
-/// Opens the trace, which must not overwrite an input of the run (security P06).
-fn open_trace(
+/// Opens a file that the run writes, which must not overwrite an input of the run (security P06).
+fn open_output(
     args: &RunArgs,
     config: &EffectiveConfig,
-    path: &Path,
-) -> Result<(String, File), Failure> {
-    let name = format!("--trace {}", path.display());
+    option: &str,
+    path: Option<&Path>,
+    create: impl Fn(&Path) -> std::io::Result<File>,
+) -> Result<Option<(String, File)>, Failure> {
+    let Some(path) = path else {
+        return Ok(None);
+    };
+    let name = format!("{option} {}", path.display());
     if path == Path::new(input::STDIN) {
         return Err(Failure::about(
-            "--trace",
+            option,
             "name a file: standard output has the result",
         ));
     }
@@ -398,8 +419,8 @@ fn open_trace(
             "name another file",
         ));
     }
-    match File::create(path) {
-        Ok(file) => Ok((name, file)),
+    match create(path) {
+        Ok(file) => Ok(Some((name, file))),
         Err(error) => Err(Failure::of_file(&name, path, &error)),
     }
 }

@@ -53,6 +53,7 @@ mod lower;
 mod meant;
 mod missing;
 mod module;
+mod outline;
 mod oversights;
 mod pattern;
 mod print;
@@ -91,6 +92,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use tree::Names;
 
 pub use guard::{MAX_BYTES, MAX_DEPTH};
+pub use outline::{Outline, outline};
 pub use print::print;
 pub use texts::texts;
 

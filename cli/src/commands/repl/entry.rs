@@ -1,99 +1,28 @@
-//! Entries of `a99 repl`: reads them, and turns them into programs.
+//! Entries of `a99 repl` as programs.
 
 use crate::failure::Failure;
-use crate::output;
-use agent99::{Diagnostic, Diagnostics, Engine, Map, expression, json};
+use agent99::{Agent, Diagnostic, Diagnostics, Engine, Map, Outline, json, outline};
 use std::collections::BTreeSet;
-use std::io::{self, BufRead as _, Read as _};
-
-/// Most bytes of an entry.
-const MAX_BYTES: u64 = 1 << 20;
+use std::fmt::Write as _;
 
 /// Name of entries in messages.
 const NAME: &str = "<repl>";
 
-/// Variable for the value of a step, before it becomes `_`.
+/// Variable for the value of an entry, before it becomes `_`.
 pub(super) const NEW_VALUE: &str = "_new";
+
+/// Beginnings of JSON that is a step or an expression node; other objects are JavaScript.
+const JSON_STARTS: [&str; 3] = ["\"op\"", "\"$expr\"", "\"$kind\""];
 
 /// Keys of a step that name variables it sets.
 const NAMING: [&str; 4] = ["key", "result", "keys", "catchParam"];
 
-/// Reads entries from standard input.
-pub(super) struct Reader {
-    interactive: bool,
-}
-
-impl Reader {
-    /// Prompts if a person types.
-    pub(super) fn new(interactive: bool) -> Reader {
-        Reader { interactive }
-    }
-
-    /// Reads the next entry: a line, or several until the brackets of JSON are closed.
-    pub(super) fn next(&mut self) -> Result<Option<String>, Failure> {
-        let mut entry = String::new();
-        loop {
-            if self.interactive {
-                output::err_plain(if entry.is_empty() { "> " } else { ". " });
-            }
-            let Some(line) = line(MAX_BYTES - entry.len() as u64)? else {
-                return Ok(Some(entry).filter(|entry| !entry.is_empty()));
-            };
-            entry.push_str(&line);
-            if !is_open(&entry) {
-                return Ok(Some(entry));
-            }
-        }
-    }
-}
-
-fn line(most: u64) -> Result<Option<String>, Failure> {
-    let mut bytes = Vec::new();
-    let read = io::stdin()
-        .lock()
-        .take(most + 1)
-        .read_until(b'\n', &mut bytes);
-    read.map_err(|error| Failure::about("<stdin>", error))?;
-    if bytes.len() as u64 > most {
-        let text = format!("an entry has more than {MAX_BYTES} bytes");
-        return Err(Failure::about("<stdin>", text));
-    }
-    let text = String::from_utf8(bytes).map_err(|error| Failure::about("<stdin>", error))?;
-    Ok(Some(text).filter(|text| !text.is_empty()))
-}
-
-/// Whether the JSON continues on the next line.
-fn is_open(text: &str) -> bool {
-    let text = text.trim_start();
-    if !text.starts_with(['{', '[']) {
-        return false;
-    }
-    let (mut depth, mut in_string, mut escaped) = (0i64, false, false);
-    for byte in text.bytes() {
-        match byte {
-            _ if escaped => escaped = false,
-            b'\\' if in_string => escaped = true,
-            b'"' => in_string = !in_string,
-            _ if in_string => {}
-            b'{' | b'[' => depth += 1,
-            b'}' | b']' => depth -= 1,
-            _ => {}
-        }
-    }
-    depth > 0
-}
-
 /// A parsed entry.
 #[derive(Debug)]
 pub(super) enum Entry {
-    /// An assignment.
-    Set {
-        /// The variable; `_` if the entry names no variable.
-        name: String,
-        /// The expression node or literal.
-        value: serde_json::Value,
-    },
-    /// A step whose value goes into `_`, if it has one.
+    /// JavaScript: an expression or statements.
+    Source { text: String, outline: Outline },
+    /// A step whose value goes into `_`, if it has one; or an expression node, as an assignment.
     Step {
         step: serde_json::Value,
         /// Whether to show its value.
@@ -103,19 +32,21 @@ pub(super) enum Entry {
     Program(serde_json::Value),
 }
 
+/// Whether an entry is a step or an expression node in JSON.
+pub(super) fn is_json(text: &str) -> bool {
+    let inner = text.trim_start().strip_prefix('{').map(str::trim_start);
+    inner.is_some_and(|inner| JSON_STARTS.iter().any(|start| inner.starts_with(start)))
+}
+
 impl Entry {
     pub(super) fn parse(text: &str, engine: &Engine) -> Result<Entry, Failure> {
-        if text.starts_with(['{', '[']) {
+        if is_json(text) {
             return Entry::of_json(text, engine);
         }
-        let (name, text) = assignment(text).unwrap_or(("_", text));
-        match expression(text) {
-            Ok(value) => Ok(Entry::Set {
-                name: name.to_owned(),
-                value,
-            }),
-            Err(diagnostics) => Err(rejected(diagnostics, text)),
-        }
+        Ok(Entry::Source {
+            outline: outline(text),
+            text: text.to_owned(),
+        })
     }
 
     fn of_json(text: &str, engine: &Engine) -> Result<Entry, Failure> {
@@ -129,9 +60,9 @@ impl Entry {
         let op = value.get("op").and_then(|op| op.as_str());
         let is_node = value.get("$expr").is_some() || value.get("$kind").is_some();
         let Some(op) = op.filter(|_| !is_node) else {
-            return Ok(Entry::Set {
-                name: "_".to_owned(),
-                value,
+            return Ok(Entry::Step {
+                step: json!({"op": "varSet", "key": NEW_VALUE, "value": value}),
+                value: true,
             });
         };
         if matches!(op, "seq" | "return") {
@@ -149,12 +80,12 @@ impl Entry {
         })
     }
 
-    /// The variable that holds the value to show, if any.
-    pub(super) fn value_name(&self) -> Option<&str> {
+    /// Whether the entry has a value to show, in [`NEW_VALUE`].
+    pub(super) fn has_value(&self) -> bool {
         match self {
-            Entry::Set { name, .. } if name == "_" => Some("_"),
-            Entry::Step { value: true, .. } => Some(NEW_VALUE),
-            _ => None,
+            Entry::Source { outline, .. } => outline.is_expression && outline.assigned.is_none(),
+            Entry::Step { value, .. } => *value,
+            Entry::Program(_) => false,
         }
     }
 
@@ -163,21 +94,67 @@ impl Entry {
         matches!(self, Entry::Program(_))
     }
 
-    /// The program: it takes the variables, runs the entry, and returns the variables.
-    pub(super) fn program(&self, variables: &Map) -> serde_json::Value {
+    /// The functions that the entry declares, with their text.
+    pub(super) fn functions(&self) -> &[(String, String)] {
+        match self {
+            Entry::Source { outline, .. } => &outline.functions,
+            _ => &[],
+        }
+    }
+
+    /// Compiles the program of an entry: it takes the variables, runs the entry, and returns the
+    /// variables. Places in findings are those of the entry.
+    pub(super) fn compile(
+        &self,
+        engine: &Engine,
+        variables: &Map,
+        functions: &[(String, String)],
+        written: &str,
+    ) -> Result<Agent, Failure> {
+        let (text, outline) = match self {
+            Entry::Source { text, outline } => (text, outline),
+            _ => {
+                let program = self.program(variables).to_string();
+                let agent = engine.compile(program);
+                return agent.map_err(|found| rejected(found, written));
+            }
+        };
+        let (source, at) = source(text, outline, variables, functions);
+        let compiled = engine.compile_source(source.as_bytes());
+        compiled.map_err(|mut found| {
+            let first = found.iter().next().map(|one| (one.code, one.span.clone()));
+            // A syntax error behind the entry has its place in the entry alone.
+            if let Some((code, Some(span))) = first
+                && span.end as usize > at + text.len()
+                && let Err(alone) = engine.compile_source(text.as_bytes())
+                && alone.iter().next().is_some_and(|one| one.code == code)
+            {
+                return rejected(alone, written);
+            }
+            for one in &mut found.0 {
+                one.span = one.span.take().and_then(|span| {
+                    let start = (span.start as usize).checked_sub(at)? as u32;
+                    Some(start..(span.end as usize).checked_sub(at)? as u32)
+                });
+                one.region = None;
+            }
+            rejected(found, written)
+        })
+    }
+
+    /// The program of an entry in JSON.
+    fn program(&self, variables: &Map) -> serde_json::Value {
         let known: Vec<String> = variables
             .keys()
             .map(|k| k.to_string_lossy().into())
             .collect();
         let import = json!({"op": "varsImport", "keys": known});
         let mut names: BTreeSet<String> = known.into_iter().collect();
+        names.remove("_");
         let step = match self {
             Entry::Program(program) if program["op"] == "seq" => return program.clone(),
             Entry::Program(step) => return json!({"op": "seq", "steps": [import, step]}),
-            Entry::Set { name, value } => {
-                names.insert(name.clone());
-                json!({"op": "varSet", "key": name, "value": value})
-            }
+            Entry::Source { .. } => json!({"op": "seq", "steps": []}),
             Entry::Step { step, value } => {
                 names.extend(value.then(|| NEW_VALUE.to_owned()));
                 bound(step, &mut names);
@@ -188,9 +165,12 @@ impl Entry {
         json!({"op": "seq", "steps": [import, step, back]})
     }
 
-    /// The program for lint rules. It declares the variables, so that unknown names get a warning.
-    /// A run would refuse numbers that are not finite.
-    pub(super) fn declared(&self, variables: &Map) -> serde_json::Value {
+    /// The program for lint rules, if the entry is JSON. It declares the variables, so that unknown
+    /// names get a warning.
+    pub(super) fn declared(&self, variables: &Map) -> Option<serde_json::Value> {
+        if matches!(self, Entry::Source { .. }) {
+            return None;
+        }
         let mut program = self.program(variables);
         if let Some(map) = program.as_object_mut()
             && !map.contains_key("inputSchema")
@@ -198,8 +178,56 @@ impl Entry {
             let names = variables.keys().map(|k| k.to_string_lossy().into());
             map.insert("inputSchema".to_owned(), schema(names));
         }
-        program
+        Some(program)
     }
+}
+
+/// The source of an entry, and the offset of the entry in it.
+fn source(
+    text: &str,
+    outline: &Outline,
+    variables: &Map,
+    functions: &[(String, String)],
+) -> (String, usize) {
+    let is_new = |name: &&str| {
+        let declared = outline.functions.iter().map(|(name, _)| name);
+        !outline
+            .variables
+            .iter()
+            .chain(declared)
+            .any(|new| new == *name)
+    };
+    let known: Vec<String> = variables
+        .keys()
+        .map(|key| key.to_string_lossy().into())
+        .collect();
+    let known: Vec<&str> = known.iter().map(String::as_str).filter(is_new).collect();
+    let mut source = format!(
+        "export default async function agent({{ {} }}) {{\n",
+        known.join(", ")
+    );
+    for (_, function) in functions.iter().filter(|(name, _)| is_new(&name.as_str())) {
+        source.push_str(function);
+        source.push('\n');
+    }
+    let mut names: BTreeSet<&str> = known.into_iter().collect();
+    names.extend(outline.variables.iter().map(String::as_str));
+    let assigned = outline.assigned.as_deref();
+    if let Some(name) = assigned.filter(|name| !names.contains(name)) {
+        source.push_str("let ");
+        names.insert(name);
+    } else if outline.is_expression && assigned.is_none() {
+        let _ = write!(source, "const {NEW_VALUE} = (");
+        names.insert(NEW_VALUE);
+    }
+    let at = source.len();
+    source.push_str(text);
+    if names.contains(NEW_VALUE) {
+        source.push_str("\n)");
+    }
+    let names: Vec<&str> = names.into_iter().filter(|name| *name != "_").collect();
+    let _ = write!(source, "\nreturn {{ {} }}\n}}\n", names.join(", "));
+    (source, at)
 }
 
 /// The schema of an object with these members.
@@ -207,17 +235,6 @@ fn schema(names: impl IntoIterator<Item = String>) -> serde_json::Value {
     let properties: serde_json::Map<_, _> =
         names.into_iter().map(|name| (name, json!({}))).collect();
     json!({"type": "object", "properties": properties})
-}
-
-/// Splits `name = expression` into variable and expression.
-fn assignment(text: &str) -> Option<(&str, &str)> {
-    let (name, rest) = text.split_once('=')?;
-    let name = name.trim_end();
-    let plain = |c: char| c.is_alphanumeric() || c == '_' || c == '$';
-    let is_name = !name.is_empty()
-        && name.chars().all(plain)
-        && !name.starts_with(|c: char| c.is_ascii_digit());
-    (is_name && !rest.starts_with(['=', '>'])).then_some((name, rest))
 }
 
 /// Collects the names that a step and its inner steps may bind.
@@ -277,15 +294,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn entries_are_told_apart() {
-        assert_eq!(assignment("a = 1"), Some(("a", " 1")));
-        assert_eq!(assignment("a == 1"), None);
-        assert_eq!(assignment("a.b = 1"), None);
-        assert_eq!(assignment("1 = 1"), None);
-        assert!(is_open("{\"a\": [") && !is_open("{\"a\": \"[\"}") && !is_open("a[1"));
+    fn entries_are_json_or_source() {
         let engine = Engine::new();
         let parse = |text| Entry::parse(text, &engine);
-        assert!(matches!(parse("[1, 2]"), Ok(Entry::Set { .. })));
+        for text in ["[1, 2]", "{ a: 1 }", "{\"a\": 1}", "1 +"] {
+            assert!(matches!(parse(text), Ok(Entry::Source { .. })), "{text}");
+        }
         let step = parse(r#"{"op": "split", "str": "a", "sep": ","}"#);
         assert!(
             matches!(step, Ok(Entry::Step { value: true, .. })),
@@ -295,7 +309,7 @@ mod tests {
             parse(r#"{"op": "seq", "steps": []}"#),
             Ok(Entry::Program(_))
         ));
-        assert!(matches!(parse("1 +"), Err(Failure::Rejected { .. })));
+        assert!(parse("{\"op\": ").is_err());
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use a99_capabilities::Capabilities;
 use a99_runtime_engine::StepClass;
+use agent99::replay::OwnState;
 use agent99::{Call, Capability, Effect, Value};
 use std::collections::BTreeMap;
 
@@ -19,10 +20,8 @@ pub enum CallClass {
 pub(super) struct Classes {
     /// The classes that the host set for single atoms.
     pub(super) own: BTreeMap<String, CallClass>,
-    /// Whether the store is private to the run.
-    pub(super) owns_store: bool,
-    /// Whether the stored programs are private to the run.
-    pub(super) owns_procedures: bool,
+    /// The state that is private to the run.
+    pub(super) own_state: OwnState,
     /// Whether sub-agents run with the same journal.
     pub(super) drives_agents: bool,
 }
@@ -36,8 +35,7 @@ impl Classes {
     ) -> Classes {
         Classes {
             own: own.clone(),
-            owns_store: granted.store.is_none(),
-            owns_procedures: granted.procedures.is_none(),
+            own_state: OwnState::of(granted),
             drives_agents,
         }
     }
@@ -56,21 +54,7 @@ impl Classes {
         if let Some(class) = self.own.get(atom) {
             return *class;
         }
-        let in_place = match atom {
-            "streamChunk" => true,
-            "agentRun" => {
-                let id = args.first().and_then(Value::as_str);
-                self.owns_procedures && id.is_some_and(|id| id.starts_with("proc_"))
-            }
-            _ => match capability {
-                Some(Capability::Store | Capability::Vectors) => self.owns_store,
-                Some(Capability::Procedures) => self.owns_procedures,
-                // Such atoms act on the turn (D91).
-                Some(Capability::AgentTurn) => true,
-                _ => false,
-            },
-        };
-        if in_place {
+        if self.own_state.has(atom, args, capability) {
             return CallClass::InPlace;
         }
         CallClass::Journaled(match atom {

@@ -6,10 +6,8 @@
 //! configuration of an agent, [`ProgramTurn`] the inputs of a turn.
 
 mod agent;
-mod answer;
 mod builder;
 mod class;
-mod environment;
 mod error;
 mod journal;
 mod kept;
@@ -264,7 +262,7 @@ pub mod testing {
     /// `None` for an invalid text.
     #[must_use]
     pub fn answered(text: &str) -> Option<(Result<HostReply, AtomError>, Fuel)> {
-        let answered = super::answer::Answered::decode(text)?;
+        let answered = agent99::replay::Answered::decode(text)?;
         Some((answered.result, answered.charged))
     }
 }

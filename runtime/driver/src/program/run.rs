@@ -1,8 +1,6 @@
 //! Drives a program's run: each call goes through the journal of the turn.
 
-use super::answer::Answered;
 use super::class::{CallClass, Classes};
-use super::environment::RunEnvironment;
 use super::error::{ProgramEnd, ProgramError};
 use super::journal::{AGAIN, CallJournal, CallRow, FAILED};
 use super::start::Start;
@@ -10,6 +8,7 @@ use super::{OnUnknown, lock};
 use crate::kill;
 use a99_capabilities::{Capabilities, Clock, MemoryProcedures, ProcedureLimits, StoredValue};
 use a99_runtime_engine::{BoxFuture, JournalStatus, StepClass};
+use agent99::replay::{Answered, RunEnvironment};
 use agent99::{
     Agent, Answer, AtomError, Call, CallCharges, CallId, Engine, ErrorCode, Fuel, HostReply, Next,
     Outcome, Run, RunDriver, RunError, RunOptions, Value,

@@ -1,12 +1,12 @@
 //! Start of a turn's run: time, seed and program, identical at every retry.
 
-use super::answer::{decode, encode, hex_bytes};
 use super::error::ProgramError;
 use super::journal::{CallJournal, CallRow, START_ROW};
 use a99_capabilities::{Clock, Random};
 use a99_core::text::hex;
 use a99_runtime_engine::{AgentStore, BoxFuture, JournalStatus, StepClass, StoreError};
 use agent99::artifact::{ArtifactError, EncodeOptions};
+use agent99::replay::{decode, encode, hex_bytes};
 use agent99::{Agent, Engine, Map, Value};
 use sha2::{Digest, Sha256};
 use std::sync::Arc;

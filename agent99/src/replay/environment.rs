@@ -1,16 +1,14 @@
-//! Clock and randomness of a run, identical at every retry of its turn.
+//! Clock and randomness of a run, identical at every replay.
 
-use agent99::Environment;
+use a99_vm::Environment;
 use sha2::{Digest, Sha256};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-
-use super::lock;
+use std::sync::{Mutex, PoisonError};
 
 /// A deterministic environment. Its time is the time of the run's start, advanced by the times
-/// of answers. Its randomness is SHA-256 of the turn's seed, the run's identity and a counter.
+/// of answers. Its randomness is SHA-256 of the seed, the run's identity and a counter.
 #[derive(Debug)]
-pub(super) struct RunEnvironment {
+pub struct RunEnvironment {
     /// Milliseconds since the Unix epoch, as the bits of a double.
     now: AtomicU64,
     random: Mutex<Stream>,
@@ -44,8 +42,9 @@ impl Stream {
 
 impl RunEnvironment {
     /// The environment of a run. `run` is the identity of the call that it answers, empty for
-    /// the turn's main run.
-    pub(super) fn new(seed: &[u8; 32], run: &str, now: f64) -> RunEnvironment {
+    /// the main run.
+    #[must_use]
+    pub fn new(seed: &[u8; 32], run: &str, now: f64) -> RunEnvironment {
         let key = Sha256::new()
             .chain_update(seed)
             .chain_update(run.as_bytes());
@@ -61,7 +60,7 @@ impl RunEnvironment {
     }
 
     /// Advances the clock to the time of an answer; it never moves back.
-    pub(super) fn advance(&self, at: f64) {
+    pub fn advance(&self, at: f64) {
         if at > self.now_ms() {
             self.now.store(at.to_bits(), Ordering::Release);
         }
@@ -74,13 +73,19 @@ impl Environment for RunEnvironment {
     }
 
     fn random(&self, out: &mut [u8]) {
-        lock(&self.random).fill(out);
+        self.random
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .fill(out);
     }
 }
 
 impl a99_capabilities::Random for RunEnvironment {
     fn fill(&self, out: &mut [u8]) {
-        lock(&self.random).fill(out);
+        self.random
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .fill(out);
     }
 }
 

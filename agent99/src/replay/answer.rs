@@ -1,8 +1,11 @@
-//! Answers of calls as journal texts, without loss.
+//! Answers of calls as texts, without loss.
 
 use a99_capabilities::StoredValue;
+use a99_core::error::ErrorCode;
+use a99_core::fuel::Fuel;
 use a99_core::text::hex;
-use agent99::{AtomError, ErrorCode, Fuel, HostReply, Map, Value};
+use a99_core::value::{Map, Value};
+use a99_vm::atom::{AtomError, HostReply};
 
 /// Maximum bytes of an answer: far more than may cross into a program.
 const MAX_BYTES: usize = 1 << 30;
@@ -11,17 +14,21 @@ const MAX_BYTES: usize = 1 << 30;
 const TAGGED: &str = "$tagged";
 
 /// The answer of a call.
-#[derive(Debug)]
-pub(super) struct Answered {
-    pub(super) result: Result<HostReply, AtomError>,
+#[derive(Clone, Debug)]
+pub struct Answered {
+    /// The reply of the atom, or its error.
+    pub result: Result<HostReply, AtomError>,
     /// The fuel that the atom charged to the run.
-    pub(super) charged: Fuel,
+    pub charged: Fuel,
     /// The time of arrival in milliseconds since the Unix epoch.
-    pub(super) at: f64,
+    pub at: f64,
 }
 
 /// Encodes a value as JSON text.
-pub(super) fn encode(value: &Value) -> Result<String, String> {
+///
+/// # Errors
+/// The value is too large.
+pub fn encode(value: &Value) -> Result<String, String> {
     let stored = StoredValue::of(value, MAX_BYTES).map_err(|error| error.to_string())?;
     match stored {
         StoredValue::Json(bytes) => String::from_utf8(bytes).map_err(|error| error.to_string()),
@@ -30,7 +37,8 @@ pub(super) fn encode(value: &Value) -> Result<String, String> {
 }
 
 /// Decodes the value of such a text.
-pub(super) fn decode(text: &str) -> Option<Value> {
+#[must_use]
+pub fn decode(text: &str) -> Option<Value> {
     let start = format!("{{\"{TAGGED}\":\"");
     match text.strip_prefix(&start) {
         None => StoredValue::read(text.as_bytes()),
@@ -39,7 +47,8 @@ pub(super) fn decode(text: &str) -> Option<Value> {
 }
 
 /// Bytes of hexadecimal digits.
-pub(super) fn hex_bytes(text: &str) -> Option<Vec<u8>> {
+#[must_use]
+pub fn hex_bytes(text: &str) -> Option<Vec<u8>> {
     let digit = |byte: u8| {
         char::from(byte)
             .to_digit(16)
@@ -65,7 +74,10 @@ fn fuel_of(value: Option<&Value>) -> Option<Fuel> {
 
 impl Answered {
     /// Encodes the answer as text.
-    pub(super) fn encode(&self) -> Result<String, String> {
+    ///
+    /// # Errors
+    /// The answer is too large.
+    pub fn encode(&self) -> Result<String, String> {
         let mut map = Map::new();
         map.insert("at", self.at);
         map.insert("charged", fuel_text(self.charged));
@@ -91,7 +103,8 @@ impl Answered {
     }
 
     /// Decodes the answer of a text.
-    pub(super) fn decode(text: &str) -> Option<Answered> {
+    #[must_use]
+    pub fn decode(text: &str) -> Option<Answered> {
         let Value::Object(mut map) = decode(text)? else {
             return None;
         };
