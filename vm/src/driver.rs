@@ -12,7 +12,7 @@ use call_all::Calls;
 
 use crate::atom::{AtomError, HostReply};
 use crate::machine::{Request, Requests};
-use crate::native::{Host, StopReason};
+use crate::pace::{Host, StopReason};
 use crate::run::{Answered, Session, Stopwatch, Turn, wall_clock};
 use crate::vm::{AnswerFuture, Vm};
 use a99_core::error::ErrorCode;

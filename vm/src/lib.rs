@@ -72,6 +72,7 @@ pub mod member;
 mod mismatch;
 pub mod native;
 pub mod options;
+mod pace;
 pub mod progress;
 pub mod run;
 pub mod schema;

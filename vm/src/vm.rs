@@ -7,8 +7,8 @@ use crate::driver::{self, Admission, NO_TIMERS, Refusal};
 use crate::heap::Heap;
 use crate::link::{Executable, LinkError};
 use crate::machine::{LoadRequest, Machine};
-use crate::native::Host;
 use crate::options::{Outcome, RunOptions};
+use crate::pace::Host;
 use crate::run::{self, Run, RunClock, RunHost, Session, SnapshotError, Stopwatch};
 use crate::spare::{self, Spare};
 #[cfg(feature = "jit")]

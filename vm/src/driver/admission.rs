@@ -1,7 +1,7 @@
 //! Admission of runs to a pool, and the wait for a place.
 
 use super::active::{Listener, timer};
-use crate::native::{Host, StopReason};
+use crate::pace::{Host, StopReason};
 use crate::run::{RunHost, Stopwatch};
 use std::future::Future;
 use std::pin::pin;

@@ -3,7 +3,7 @@
 use super::active::{ActiveCall, Listener};
 use super::answer_now;
 use crate::machine::{Machine, PlacedRequest, Request, Requests};
-use crate::native::{Host, StopReason};
+use crate::pace::{Host, StopReason};
 use crate::run::{Answered, Session, Stopwatch, wall_clock};
 use crate::vm::Vm;
 use a99_core::call_id::CallId;

@@ -1,7 +1,8 @@
 //! Objects under construction.
 
 use super::{Heap, KeyId, Oom, Val};
-use crate::native::{Cx, Fault};
+use crate::native::Cx;
+use crate::pace::Fault;
 use std::collections::HashMap;
 
 /// Collects the members of a new object. A repeated key replaces the earlier value in place,

@@ -15,7 +15,7 @@ pub(crate) use self::growth::Gap;
 use super::hash::{NAME_PIECE, NameHasher};
 use super::ids::Ids;
 use super::pieces::sort_by_key;
-use crate::native::{Pace, StopReason, Watch};
+use crate::pace::{Pace, StopReason, Watch};
 use crate::template::Templates;
 use a99_core::text::Text;
 use a99_core::value::array_index;

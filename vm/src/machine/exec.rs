@@ -12,7 +12,7 @@ use super::{Exit, FrameKind, LoadedProgram, Machine, WINDOW};
 use crate::coerce;
 use crate::heap::{Heap, Val};
 use crate::link::BlockPrice;
-use crate::native::{Fault, Host, Meter};
+use crate::pace::{Fault, Host, Meter};
 use a99_core::program::{Count, Reg};
 use a99_ecma::arith::fmod;
 

@@ -8,8 +8,8 @@ use crate::convert::{BoundaryLimits, Copies};
 use crate::heap::saved::{ValCheck, put_vals};
 use crate::heap::{Val, Visit};
 use crate::link::Executable;
-use crate::native::{Host, StopReason};
 use crate::options::RunOptions;
+use crate::pace::{Host, StopReason};
 use crate::run::Answered;
 use crate::run::snapshot::wire::{Reader, Taken, Writer};
 use crate::trace::{

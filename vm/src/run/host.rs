@@ -1,8 +1,8 @@
 //! Time of a run, and the machine's view of its host.
 
 use crate::driver::AbortSignal;
-use crate::native::{Host, StopReason};
 use crate::options::{RunOptions, TIMEOUT_MS_PER_FUEL};
+use crate::pace::{Host, StopReason};
 use crate::vm::Environment;
 use a99_core::fuel::Fuel;
 use std::sync::OnceLock;

@@ -3,7 +3,7 @@
 use super::{Answered, RunClock, RunFault, Session, Turn, earlier, late, limit_of};
 use crate::atom::CancelFlag;
 use crate::machine::{PlacedRequest, Request, Requests};
-use crate::native::{Host, StopReason};
+use crate::pace::{Host, StopReason};
 use crate::vm::Vm;
 use a99_core::call_id::CallId;
 use std::borrow::Cow;

@@ -3,7 +3,7 @@
 use super::{Parser, SCAN_SLICE, Source, syntax, wtf8_head};
 use crate::convert::temp;
 use crate::heap::{Str, Val};
-use crate::native::Fault;
+use crate::pace::Fault;
 use a99_core::text::{push_code_point, push_wtf8};
 
 /// Work per escape.
