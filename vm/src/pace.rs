@@ -399,13 +399,13 @@ impl<'m> Clock<'m> {
         Clock { meter, host }
     }
 
-    /// As [`Cx::work`].
+    /// As [`Cx::work`](crate::native::Cx::work).
     #[inline]
     pub(crate) fn work(&mut self, n: i64) -> Result<(), Fault> {
         self.meter.work(n, self.host)
     }
 
-    /// As [`Cx::pay_metered`].
+    /// As [`Cx::pay_metered`](crate::native::Cx::pay_metered).
     #[inline]
     pub(crate) fn pay_metered(&mut self, price: i64) -> Result<(), Fault> {
         self.meter.pay_metered(price)

@@ -9,9 +9,9 @@
 //! interpreter then compacts once, runs the instruction again, and only then reports the heap
 //! limit.
 
+pub mod builtin;
 mod caches;
 mod compact;
-mod draft;
 mod hash;
 mod ids;
 mod lists;
@@ -23,6 +23,7 @@ mod places;
 mod rooms;
 pub(crate) mod saved;
 mod shape;
+pub mod template;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
@@ -34,7 +35,6 @@ mod val;
 
 pub(crate) use a99_core::value::array_index;
 pub(crate) use compact::Visit;
-pub use draft::ObjDraft;
 pub use shape::{KeyId, ShapeId, Shapes, StaticShapes};
 pub use text::StrMark;
 pub use val::{Ref, Str, Val};

@@ -2,6 +2,7 @@
 //! reachable values.
 
 use super::*;
+use crate::native::ObjDraft;
 use crate::pace::Clock;
 
 fn heap(limit: usize) -> Heap {

@@ -11,7 +11,6 @@ mod calls;
 mod end;
 mod errors;
 mod exec;
-pub(crate) mod fast;
 mod help;
 mod in_source;
 mod inline;
@@ -46,9 +45,8 @@ use tracing::Tracer;
 pub use call_all::{PlacedRequest, Requests};
 pub(crate) use end::release;
 use end::{End, Failed};
-pub(crate) use saved::save_prepared;
+pub(crate) use saved::{RestoringHost, save_prepared};
 pub(crate) use suspend::CodePlace;
-pub(crate) use tracing::{index_of, step_input};
 
 /// Number of registers that an instruction can address.
 const WINDOW: usize = 256;

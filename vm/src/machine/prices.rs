@@ -183,7 +183,7 @@ impl Machine {
             None => default,
             Some(CostOverride::Fixed(n)) => *n,
             Some(CostOverride::Function(price)) => {
-                let input = super::tracing::step_input(program, s, self.in_main_program());
+                let input = crate::trace::step_input(program, s, self.in_main_program());
                 let context = self.options.context.clone();
                 // A host function may panic; the run then pays the default.
                 let computed = catch_unwind(AssertUnwindSafe(|| price(&input, &context)));

@@ -23,7 +23,7 @@ mod tests;
 
 use crate::heap::Val;
 use crate::link::Executable;
-use crate::machine::fast::FastOp;
+use crate::link::fast::FastOp;
 use crate::pace::Meter;
 use a99_core::costs::CostModel;
 use a99_core::program::BlockIdx;

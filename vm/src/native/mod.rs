@@ -7,7 +7,12 @@
 //! length the program controls, so that an abort or a deadline stops it within a millisecond
 //! (D23).
 
+mod copies;
+mod draft;
+
 pub use crate::pace::{FLAT_MAX_ELEMENTS, FLAT_MAX_UNITS, Fault, Host, Meter, StopReason, Thrown};
+
+pub use draft::ObjDraft;
 
 use crate::heap::{Heap, KeyId, Str, Val};
 use crate::pace::Clock;
