@@ -7,8 +7,8 @@ use a99_core::sig::{Effect, Gives, JsonKinds, ShortPrompts};
 use a99_vm::atom::{AtomDef, Scope};
 use a99_vm::builtins::members;
 use a99_vm::coerce::{to_str, truthy};
-use a99_vm::heap::{KeyId, ObjDraft, Oom, Ref, Val};
-use a99_vm::native::{Cx, Fault};
+use a99_vm::heap::{KeyId, Oom, Ref, Val};
+use a99_vm::native::{Cx, Fault, ObjDraft};
 use smallvec::SmallVec;
 use std::collections::HashSet;
 

@@ -5,11 +5,11 @@ use crate::def::{Adjust, Input, Kind, native, opt, req};
 use a99_core::costs::{MICRO, READ};
 use a99_core::sig::{Gives, JsonKinds, ShortPrompts};
 use a99_vm::atom::{AtomDef, NativeFn, Scope};
-use a99_vm::builtins::regex::{MAX_INPUT_UNITS, MAX_PATTERN_UNITS, regex_match_str};
 use a99_vm::builtins::regex_find::{self, Pattern};
 use a99_vm::coerce::{to_number, to_str, truthy};
 use a99_vm::heap::{Str, Val};
 use a99_vm::native::{Cx, Fault};
+use a99_vm::regex::{MAX_INPUT_UNITS, MAX_PATTERN_UNITS, regex_match_str};
 
 pub(crate) fn atoms() -> Vec<AtomDef> {
     vec![

@@ -4,6 +4,8 @@ mod agent;
 mod config;
 mod dev;
 mod run;
+mod store;
+mod sub_agent;
 mod write;
 
 pub(crate) use agent::{AgentArgs, AgentCommand};
@@ -15,12 +17,14 @@ pub(crate) use agent::{
 pub(crate) use config::{ConfigArgs, CostModelArg, KEYS, Key, Settings};
 pub(crate) use dev::{DevArgs, DevCommand, ModelServerArgs};
 pub(crate) use run::RunArgs;
+pub(crate) use store::{ServerUrl, StorePlace};
+pub(crate) use sub_agent::AgentArg;
 pub(crate) use write::{
     DocsArgs, ExplainArgs, FmtArgs, FormArg, ManArgs, NewArgs, ReplArgs, TemplateArg, WatchArgs,
     WatchCommand,
 };
 
-use crate::output::Format;
+use crate::output::{ColorArg, Format};
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use std::path::PathBuf;
 
@@ -87,17 +91,6 @@ pub(crate) struct Cli {
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
-}
-
-/// When to use colours.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ColorArg {
-    /// On terminals
-    Auto,
-    /// Always
-    Always,
-    /// Never
-    Never,
 }
 
 /// What to do.

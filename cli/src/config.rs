@@ -5,14 +5,15 @@
 
 mod advice;
 pub(crate) mod file;
+pub(crate) mod models;
 
 use crate::args::{ConfigArgs, KEYS, Key, Settings};
 use crate::failure::{Failure, USAGE};
 use crate::files::CONFIGURATION as FILE;
 use crate::input::STDIN;
-use crate::models::{SECTION, Section};
 use advice::{example, form_of};
 pub(crate) use file::ConfigFile;
+use models::{SECTION, Section};
 use std::collections::HashMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -107,7 +108,7 @@ impl EffectiveConfig {
                 file.name
             ));
         }
-        let embeds = set.embed.as_deref().is_some_and(crate::embed::is_address);
+        let embeds = set.embed.as_deref().is_some_and(crate::address::is_address);
         let reaches = !set.allow.is_empty() || set.llm.is_some() || models.is_some() || embeds;
         if !reaches {
             for (name, there) in [("ca", set.ca.is_some()), ("header", !set.header.is_empty())] {
@@ -167,7 +168,7 @@ impl EffectiveConfig {
         }
         for (name, url) in [("llm", &set.llm), ("embed", &set.embed)] {
             // Messages, logs and `a99 config` show URLs.
-            if url.as_deref().is_some_and(crate::network::has_login) {
+            if url.as_deref().is_some_and(crate::address::has_login) {
                 let why = "an address has no user and no password in it";
                 let help = "send a key by `--llm-key-env VARIABLE` or `--header`";
                 return Err(self.wrong(name, 0, why, help));

@@ -1,5 +1,6 @@
 //! Embeddings of a run, by the model or service of `--embed`.
 
+use crate::address::is_address;
 use crate::config::EffectiveConfig;
 use crate::failure::Failure;
 #[cfg(feature = "embed")]
@@ -7,11 +8,6 @@ use crate::failure::USAGE;
 use agent99::Capabilities;
 #[cfg(feature = "embed")]
 use std::path::Path;
-
-/// Whether it is a URL and not a path.
-pub(crate) fn is_address(from: &str) -> bool {
-    from.starts_with("https://") || from.starts_with("http://")
-}
 
 /// Adds the embeddings that these settings grant.
 #[cfg(feature = "embed")]
@@ -65,7 +61,7 @@ fn by_service(
     };
     let fetch = crate::network::to_origin(
         config,
-        &format!("--embed {}", crate::network::shown_address(url)),
+        &format!("--embed {}", crate::address::shown_address(url)),
         url,
     )?;
     let embedder = a99_embed::EndpointEmbedder::new(fetch, url, model);

@@ -268,7 +268,7 @@ impl Header {
         };
         let token = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
         let named = !name.trim().is_empty() && name.trim().chars().all(token);
-        let is_origin = origin.contains("://") && !crate::network::has_login(origin);
+        let is_origin = origin.contains("://") && !crate::address::has_login(origin);
         if after.contains('{') || !is_origin || !named {
             return Err(form());
         }

@@ -7,11 +7,12 @@
 
 #![warn(unreachable_pub)]
 
+mod address;
 mod agents;
 mod args;
 mod artifact;
+mod checks;
 mod commands;
-mod computer;
 mod config;
 mod duration;
 mod embed;
@@ -158,9 +159,9 @@ fn refuse(error: &clap::Error) -> Exit {
         return if asked { Exit::Ok } else { Exit::Usage };
     }
     output::set_colors(match help_colors() {
-        ColorChoice::Never => args::ColorArg::Never,
-        ColorChoice::Always => args::ColorArg::Always,
-        ColorChoice::Auto => args::ColorArg::Auto,
+        ColorChoice::Never => output::ColorArg::Never,
+        ColorChoice::Always => output::ColorArg::Always,
+        ColorChoice::Auto => output::ColorArg::Auto,
     });
     let told = words::told(error);
     Failure::coded(failure::USAGE[0], told.message, told.help).report(match json {

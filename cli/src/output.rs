@@ -3,12 +3,23 @@
 //! Nothing here panics when the reader goes away, and text of a program reaches a terminal only
 //! escaped (security P05).
 
-use crate::args::ColorArg;
 use a99_core::text::escape_for_terminal;
 use agent99::Value;
+use clap::ValueEnum;
 use std::io::{self, ErrorKind, IsTerminal as _, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+/// When to use colours.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ColorArg {
+    /// On terminals
+    Auto,
+    /// Always
+    Always,
+    /// Never
+    Never,
+}
 
 /// Whether messages on standard error have colours.
 static COLORS: OnceLock<bool> = OnceLock::new();

@@ -1,6 +1,6 @@
 //! Suggestions for commands, options and values of other tools.
 
-use crate::network;
+use crate::address::without_logins;
 use clap::error::{ContextKind, ContextValue};
 use std::path::Path;
 
@@ -192,8 +192,8 @@ pub(crate) fn told(error: &clap::Error) -> Told {
         message = format!("{message} ({})", usage.replace("Usage: ", "usage: "));
     }
     Told {
-        message: network::without_logins(&message),
-        help: network::without_logins(&help),
+        message: without_logins(&message),
+        help: without_logins(&help),
     }
 }
 

@@ -7,12 +7,15 @@
 
 mod error;
 mod set;
+mod start;
 
 pub use error::AtomError;
 pub use set::{AtomSet, DuplicateAtom};
+pub(crate) use start::poll_caught;
 
+use crate::abort::AbortSignal;
+use crate::clock::wall_clock;
 use crate::convert::BoundaryLimits;
-use crate::driver::AbortSignal;
 use crate::heap::Val;
 use crate::native::{Cx, Fault};
 use crate::options::RunOptions;
@@ -36,9 +39,6 @@ use std::time::{Duration, Instant};
 /// A boxed future that may move between threads.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// Capabilities that the host grants to a run, for atoms that know their type.
-pub type Grants = Option<Arc<dyn Any + Send + Sync>>;
-
 /// A body that runs inside one instruction, on guest values; see [`crate::native`] for its
 /// rules.
 pub type NativeFn = fn(&mut Cx<'_>, &mut Scope<'_>, &[Val]) -> Result<Val, Fault>;
@@ -53,6 +53,12 @@ pub type AsyncFn = fn(HostCall) -> BoxFuture<'static, Result<HostReply, AtomErro
 /// An [`AsyncFn`] that closes over host state.
 pub type AsyncDyn =
     dyn Fn(HostCall) -> BoxFuture<'static, Result<HostReply, AtomError>> + Send + Sync;
+
+/// The answer of an atom or of its host.
+pub(crate) type Answered = Result<HostReply, AtomError>;
+
+/// The future of an atom's answer.
+pub(crate) type AnswerFuture = BoxFuture<'static, Answered>;
 
 /// The code of an atom.
 #[derive(Clone)]
@@ -433,7 +439,7 @@ impl TimeCharge {
         TimeCharge {
             locals: call.locals.clone(),
             per_second,
-            started: crate::run::wall_clock(),
+            started: wall_clock(),
             settled: false,
         }
     }

@@ -6,13 +6,14 @@
 //! the result in place: a call with numbers and booleans allocates nothing. Fuel, heap,
 //! deadline and errors are those of a run with the same arguments.
 
+use crate::clock::Stopwatch;
 use crate::convert::{self, BoundaryLimits};
 use crate::driver::{self, Drive};
 use crate::heap::{KeyId, Val};
 use crate::link::Executable;
 use crate::native::{Cx, Fault};
 use crate::options::RunOptions;
-use crate::run::{Session, Stopwatch};
+use crate::run::Session;
 use crate::vm::Vm;
 use a99_core::error::{ErrorCode, RunError};
 use a99_core::fuel::Fuel;

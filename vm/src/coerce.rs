@@ -6,11 +6,12 @@
 //! code of the program, since objects have no methods (D16).
 
 mod texts;
+mod trim;
 
 pub use texts::{same_short_text, str_order, str_order_paid};
+pub(crate) use trim::trimmed_range;
 
-use crate::builtins;
-use crate::heap::{Heap, Ref, Str, StrMark, Val};
+use crate::heap::{Heap, Ref, Str, StrMark, Val, builtin};
 use crate::native::{Cx, Fault};
 use a99_core::costs::{CostModel, LIST_TEXT, NUMERAL, SHORT_TEXT, Sizes, WRITTEN, formatted_units};
 use a99_ecma::{arith as num, date, number_parse, number_text, wtf8};
@@ -72,7 +73,7 @@ pub fn type_of(v: Val) -> &'static str {
         Val::Bool(_) => "boolean",
         Val::Num(_) => "number",
         Val::Str(_) => "string",
-        Val::Builtin(n) if builtins::is_callable(n) => "function",
+        Val::Builtin(n) if builtin::is_callable(n) => "function",
         _ => "object",
     }
 }
@@ -118,7 +119,7 @@ pub(crate) fn number_of_text(cx: &mut Cx<'_>, s: Str) -> Result<f64, Fault> {
     if s.len_bytes() <= SHORT_TEXT {
         return Ok(number_parse::string_to_number(cx.bytes(s)));
     }
-    let inside = builtins::trimmed_range(cx, s, true, true)?;
+    let inside = trimmed_range(cx, s, true, true)?;
     cx.read_text(s, inside, |text, mut tick| {
         number_parse::trimmed_to_number(text, &mut tick)
     })
@@ -175,7 +176,7 @@ fn scalar_text(heap: &Heap, v: Val, out: &mut Vec<u8>) -> Result<(), Fault> {
 
 /// The text of a builtin, as JavaScript shows a native function.
 fn builtin_text(n: u16) -> String {
-    match builtins::namespace_name(n) {
+    match builtin::namespace_name(n) {
         Some("Date") => "function Date() { [native code] }".to_owned(),
         Some(_) => "[object Object]".to_owned(),
         None => {

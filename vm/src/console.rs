@@ -1,12 +1,7 @@
 //! Console lines of programs, bounded in length and number.
 
-use crate::convert::{BoundaryLimits, cut};
-use crate::heap::{Heap, Val};
-use crate::native::{Cx, Fault};
-use crate::options::RunOptions;
-use a99_core::json::write_json_string;
 use a99_core::text::Text;
-use a99_run::events::{LogLevel, LogLine, RunEventKind};
+use a99_run::events::{EventSink, LogLine, RunEventKind};
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -18,10 +13,7 @@ pub const MAX_LINE: usize = 16 << 10;
 pub const MAX_KEPT: usize = 256 << 10;
 
 /// Overhead of a line in bytes, beyond its text.
-const LINE_BYTES: usize = 64;
-
-/// Maximum depth of lists and objects that a line shows.
-const MAX_DEPTH: usize = 8;
+pub(crate) const LINE_BYTES: usize = 64;
 
 /// The console lines of a run.
 #[derive(Debug, Default)]
@@ -40,19 +32,28 @@ impl Console {
         }
     }
 
+    /// Adds a line.
+    pub(crate) fn push(&mut self, line: LogLine) {
+        self.fresh.push(line);
+    }
+
     pub(crate) fn has_fresh(&self) -> bool {
         !self.fresh.is_empty()
     }
 
     /// Passes new lines to the host; returns the bytes that this released.
     #[cold]
-    pub(crate) fn hand_over(&mut self, options: &RunOptions) -> usize {
+    pub(crate) fn hand_over(
+        &mut self,
+        console: Option<&ConsoleSink>,
+        events: Option<&EventSink>,
+    ) -> usize {
         let mut freed = 0;
         for line in std::mem::take(&mut self.fresh) {
-            if let Some(console) = &options.console {
+            if let Some(console) = console {
                 console.write(&line);
             }
-            if let Some(events) = &options.events {
+            if let Some(events) = events {
                 events.try_send(RunEventKind::Log(line.clone()));
             }
             let bytes = line.text.len_bytes() + LINE_BYTES;
@@ -101,104 +102,5 @@ impl ConsoleSink {
 impl fmt::Debug for ConsoleSink {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("ConsoleSink")
-    }
-}
-
-impl Cx<'_> {
-    /// Writes a line with these values to the run's console, as `console.log` does.
-    ///
-    /// # Errors
-    /// The run has too little memory, or must stop.
-    pub fn log(&mut self, level: LogLevel, args: &[Val]) -> Result<(), Fault> {
-        log(self, level, args).map(|_| ())
-    }
-}
-
-/// Writes a line with these values. They are paid before; after the line is written, no step
-/// fails.
-pub(crate) fn log(cx: &mut Cx<'_>, level: LogLevel, args: &[Val]) -> Result<Val, Fault> {
-    let mut out = Vec::new();
-    for (at, arg) in args.iter().enumerate() {
-        if at > 0 {
-            out.push(b' ');
-        }
-        match arg {
-            Val::Str(s) => {
-                let bytes = cx.heap.bytes(*s);
-                // Room for the rest of a character at the end.
-                let room = (MAX_LINE + 4).saturating_sub(out.len());
-                out.extend_from_slice(&bytes[..bytes.len().min(room)]);
-            }
-            other => show(cx.heap, *other, MAX_DEPTH, &mut out),
-        }
-        if out.len() >= MAX_LINE {
-            break;
-        }
-    }
-    if out.len() >= MAX_LINE {
-        let limits = BoundaryLimits {
-            max_bytes: MAX_LINE,
-            ..BoundaryLimits::default()
-        };
-        out.truncate(cut(&out, &limits).len());
-        out.extend_from_slice("…".as_bytes());
-    }
-    cx.work(out.len() as i64 / 4)?;
-    let text = Text::from(a99_core::text::wtf8_to_string_lossy(&out).into_owned());
-    cx.heap.add_external(text.len_bytes() + LINE_BYTES)?;
-    cx.heap.console.fresh.push(LogLine { level, text });
-    Ok(Val::Undefined)
-}
-
-/// Writes a value as JSON, within the limits of room and depth.
-fn show(heap: &Heap, val: Val, depth: usize, out: &mut Vec<u8>) {
-    if out.len() >= MAX_LINE {
-        return;
-    }
-    match val {
-        Val::Undefined | Val::Unbound => out.extend_from_slice(b"undefined"),
-        Val::Null => out.extend_from_slice(b"null"),
-        Val::Bool(b) => out.extend_from_slice(if b { b"true" } else { b"false" }),
-        Val::Num(n) => {
-            out.extend_from_slice(a99_ecma::number_text::number_to_string(n).as_bytes());
-        }
-        Val::Str(s) => {
-            let bytes = heap.bytes(s);
-            write_json_string(&bytes[..bytes.len().min(MAX_LINE)], out);
-        }
-        Val::Date(r) => out.extend_from_slice(a99_ecma::date::to_iso(heap.date_ms(r)).as_bytes()),
-        Val::Builtin(_) => out.extend_from_slice(b"[function]"),
-        Val::Arr(_) | Val::Set(_) | Val::Obj(_) if depth == 0 => {
-            out.extend_from_slice("…".as_bytes());
-        }
-        Val::Arr(r) | Val::Set(r) => {
-            out.push(b'[');
-            for (at, item) in heap.items(r).iter().enumerate() {
-                if at > 0 {
-                    out.push(b',');
-                }
-                show(heap, *item, depth - 1, out);
-                if out.len() >= MAX_LINE {
-                    return;
-                }
-            }
-            out.push(b']');
-        }
-        Val::Obj(r) => {
-            out.push(b'{');
-            for (at, (key, item)) in heap.entries(r).enumerate() {
-                if at > 0 {
-                    out.push(b',');
-                }
-                let name = heap.shapes.key_text(key);
-                write_json_string(&name[..name.len().min(MAX_LINE)], out);
-                out.push(b':');
-                show(heap, item, depth - 1, out);
-                if out.len() >= MAX_LINE {
-                    return;
-                }
-            }
-            out.push(b'}');
-        }
     }
 }

@@ -14,6 +14,7 @@ mod count;
 mod inward;
 mod outward;
 mod price;
+mod special;
 pub(crate) mod temp;
 #[cfg(test)]
 mod tests;
@@ -30,6 +31,7 @@ pub(crate) use inward::{copy_plain, from_text};
 pub use outward::Copies;
 pub(crate) use outward::copy_bytes;
 pub(crate) use price::charge_read;
+pub(crate) use special::special;
 
 use crate::native::{Cx, Fault};
 use a99_core::error::ErrorCode;

@@ -5,70 +5,26 @@
 mod active;
 mod admission;
 mod call_all;
+mod pool;
 
 use active::{ActiveCall, Listener};
-pub(crate) use admission::{Admission, NO_TIMERS, Refusal};
 use call_all::Calls;
+pub use pool::Pool;
 
-use crate::atom::{AtomError, HostReply};
+use crate::args::Args;
+use crate::atom::{Answered, AtomError, poll_caught};
+use crate::clock::{Stopwatch, wall_clock};
+use crate::link::Executable;
 use crate::machine::{Request, Requests};
-use crate::native::{Host, StopReason};
-use crate::run::{Answered, Session, Stopwatch, Turn, wall_clock};
-use crate::vm::{AnswerFuture, Vm};
+use crate::options::{Outcome, RunOptions};
+use crate::pace::{Host, StopReason};
+use crate::run::{Session, Turn};
+use crate::vm::Vm;
 use a99_core::error::ErrorCode;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
-
-/// Stops runs from outside; clones share the signal.
-#[derive(Clone, Debug, Default)]
-pub struct AbortSignal(Arc<SignalState>);
-
-#[derive(Debug, Default)]
-struct SignalState {
-    aborted: AtomicBool,
-    /// Tasks that wait on the host, by ticket.
-    wakers: Mutex<Vec<(u64, Waker)>>,
-    tickets: std::sync::atomic::AtomicU64,
-}
-
-impl AbortSignal {
-    /// Creates a signal that is not set.
-    pub fn new() -> AbortSignal {
-        AbortSignal::default()
-    }
-
-    /// Sets the signal: runs that carry it end within a millisecond.
-    pub fn abort(&self) {
-        self.0.aborted.store(true, Ordering::Release);
-        let wakers = std::mem::take(&mut *self.0.wakers.lock().unwrap_or_else(|e| e.into_inner()));
-        wakers.into_iter().for_each(|(_, waker)| waker.wake());
-    }
-
-    /// Whether the signal is set.
-    pub fn is_aborted(&self) -> bool {
-        self.0.aborted.load(Ordering::Acquire)
-    }
-
-    fn listen(&self, ticket: u64, waker: &Waker) {
-        let mut wakers = self.0.wakers.lock().unwrap_or_else(|e| e.into_inner());
-        match wakers.iter_mut().find(|(t, _)| *t == ticket) {
-            Some((_, old)) => old.clone_from(waker),
-            None => wakers.push((ticket, waker.clone())),
-        }
-    }
-
-    fn forget(&self, ticket: u64) {
-        let mut wakers = self.0.wakers.lock().unwrap_or_else(|e| e.into_inner());
-        wakers.retain(|(t, _)| *t != ticket);
-    }
-
-    fn ticket(&self) -> u64 {
-        self.0.tickets.fetch_add(1, Ordering::Relaxed)
-    }
-}
 
 /// The future of a started session, ready when the run ends.
 ///
@@ -226,6 +182,46 @@ impl Future for Drive<'_> {
     }
 }
 
+impl Vm {
+    /// Runs a program. The future is `Send`; dropping it cancels the run. Options that name
+    /// an op which this machine lacks fail with [`ErrorCode::UnknownOp`].
+    pub fn run(
+        &self,
+        exe: &Arc<Executable>,
+        args: impl Into<Args>,
+        options: impl Into<Arc<RunOptions>>,
+    ) -> impl Future<Output = Outcome> + Send {
+        let (args, options) = (args.into(), options.into());
+        async move { self.run_for(&Stopwatch::start(), exe, args, options).await }
+    }
+
+    async fn run_for(
+        &self,
+        clock: &Stopwatch,
+        exe: &Arc<Executable>,
+        args: Args,
+        options: Arc<RunOptions>,
+    ) -> Outcome {
+        let mut session = Session::start(self, exe, args, options, clock);
+        Drive::new(self, &mut session, clock).await;
+        session.finish(self, clock)
+    }
+
+    /// Runs a program on this thread. An atom that would have to wait fails.
+    pub fn run_sync(
+        &self,
+        exe: &Arc<Executable>,
+        args: impl Into<Args>,
+        options: impl Into<Arc<RunOptions>>,
+    ) -> Outcome {
+        let (args, options) = (args.into(), options.into());
+        let clock = Stopwatch::start();
+        let mut session = Session::start(self, exe, args, options, &clock);
+        drive_sync(self, &mut session, &clock);
+        session.finish(self, &clock)
+    }
+}
+
 /// Drives a run without a runtime: atoms must answer at once.
 pub(crate) fn drive_sync(vm: &Vm, session: &mut Session, clock: &Stopwatch) {
     let mut turn = session.next(vm, clock);
@@ -252,7 +248,7 @@ fn answer_now(request: Request, session: &Session, clock: &Stopwatch) -> Answere
     call.deadline = session.deadline.and_then(|at| clock.at(at));
     call.events = call.events.take().map(|events| events.without_waiting());
     let flag = call.cancelled.flag();
-    let mut future = Vm::start_atom(atom, call);
+    let mut future = atom.start(call);
     let mut context = Context::from_waker(Waker::noop());
     match poll_caught(&mut future, &mut context) {
         Poll::Ready(answer) => answer,
@@ -268,16 +264,4 @@ fn answer_now(request: Request, session: &Session, clock: &Stopwatch) -> Answere
 
 fn cannot_wait(op: &str, why: &str) -> AtomError {
     AtomError::coded(ErrorCode::AsyncInSync, format!("Atom '{op}' waits: {why}"))
-}
-
-/// Polls an atom. A panic of host code becomes an error of that atom (E20: without host
-/// text).
-pub(crate) fn poll_caught(
-    future: &mut AnswerFuture,
-    context: &mut Context<'_>,
-) -> Poll<Result<HostReply, AtomError>> {
-    let polled = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        future.as_mut().poll(context)
-    }));
-    polled.unwrap_or_else(|_| Poll::Ready(Err(AtomError::new("The atom failed"))))
 }

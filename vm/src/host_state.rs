@@ -5,6 +5,9 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
+/// Capabilities that the host grants to a run, for atoms that know their type.
+pub type Grants = Option<Arc<dyn Any + Send + Sync>>;
+
 /// Each value is an `Arc<T>`, so that `T` may be a trait object.
 type Values = HashMap<TypeId, Arc<dyn Any + Send + Sync>>;
 

@@ -13,7 +13,6 @@ mod tests;
 mod tree;
 mod write;
 
-pub(crate) use parse::special;
 pub use parse::{parse, parse_str};
 pub(crate) use refused::not_json;
 pub(crate) use scan::{NotRead, Place, scan};

@@ -51,14 +51,15 @@
 
 #![warn(unreachable_pub)]
 
+mod abort;
 pub mod args;
 pub mod atom;
 pub mod bound;
 pub mod builtins;
+mod clock;
 pub mod coerce;
 pub mod console;
 pub mod convert;
-mod copies;
 mod describe;
 pub mod digest;
 pub mod driver;
@@ -72,12 +73,13 @@ pub mod member;
 mod mismatch;
 pub mod native;
 pub mod options;
+mod pace;
 pub mod progress;
+pub mod regex;
 pub mod run;
 pub mod schema;
 mod spare;
 pub mod strict_schema;
-pub mod template;
 #[cfg(feature = "jit")]
 mod tier;
 pub mod trace;
@@ -85,22 +87,26 @@ mod trace_lines;
 #[cfg(feature = "typed")]
 pub mod typed;
 pub mod vm;
+mod wire;
 
 pub use a99_run::events::{
     CallEnd, EventLimits, EventSink, EventStream, LogLevel, LogLine, MAX_TEXT_BYTES, RunEvent,
     RunEventKind, event_channel,
 };
+pub use abort::AbortSignal;
 pub use args::{Args, JsonText};
 pub use bound::{Arg, Bound, Caller, Part, Reply, ResultSlot};
+pub use clock::{Environment, RunClock};
 pub use console::ConsoleSink;
-pub use driver::AbortSignal;
-pub use host_state::HostState;
+pub use driver::Pool;
+pub use host_state::{Grants, HostState};
 pub use link::{Executable, LinkError};
 pub use options::{CostOverride, Equality, Limits, OptionError, Outcome, Quota, RunOptions};
 pub use progress::{Progress, RunProgress};
-pub use run::{Answer, Call, CallCharges, Next, Run, RunClock, RunFault, RunMemory, SnapshotError};
+pub use run::{Answer, Call, CallCharges, Next, Run, RunFault, RunMemory};
 #[cfg(feature = "jit")]
 pub use tier::CompiledTier;
 pub use trace::{TraceCall, TraceCallEnd, TraceEvent, TraceSink, TraceStep};
 pub use trace_lines::TraceLines;
-pub use vm::{Environment, Pool, ProgramLoader, Vm};
+pub use vm::{ProgramLoader, Vm};
+pub use wire::SnapshotError;

@@ -3,11 +3,12 @@
 //! Linking prepares everything that all runs share: constants as machine values, interned
 //! keys and shapes, the bodies of atoms, the prices of blocks in both cost models.
 
+pub(crate) mod fast;
+
 use crate::atom::{AtomBody, AtomDef, AtomSet, NativeFn};
+use crate::heap::template::Templates;
 use crate::heap::{KeyId, ShapeId, StaticShapes, Str, Val};
 use crate::helpers::Helpers;
-use crate::machine::fast::{FastCode, FastOp};
-use crate::template::Templates;
 #[cfg(feature = "jit")]
 use crate::tier::{CompiledTier, Tier};
 use a99_core::costs::CostModel;
@@ -18,6 +19,7 @@ use a99_core::sig::{BaseCost, Params};
 use a99_core::text::{hex, wtf8_to_string_lossy};
 use a99_core::verify::Artifact;
 use a99_ecma::wtf8;
+use fast::{FastCode, FastOp};
 use std::cell::Cell;
 use std::convert::Infallible;
 use std::fmt;

@@ -5,7 +5,7 @@
 //! members of nullish values, are `undefined`. A forbidden name is refused before the lookup.
 
 use crate::builtins;
-use crate::heap::{KeyId, Ref, Str, Val, array_index};
+use crate::heap::{KeyId, Ref, Str, Val, array_index, builtin};
 use crate::native::{Cx, Fault};
 use a99_core::builtins::{constant, function, is_forbidden, unknown_member};
 use a99_ecma::number_text;
@@ -67,7 +67,7 @@ fn unit(cx: &mut Cx<'_>, s: Str, i: usize) -> Result<Val, Fault> {
 }
 
 fn builtin_member(n: u16, key: &[u8]) -> Result<Val, Fault> {
-    let Some(ns) = builtins::namespace_name(n) else {
+    let Some(ns) = builtin::namespace_name(n) else {
         return Ok(Val::Undefined);
     };
     let name = String::from_utf8_lossy(key);
@@ -282,7 +282,7 @@ mod tests {
     fn namespaces() {
         let mut bench = Bench::default();
         let mut cx = bench.cx();
-        let math = builtins::namespace(0);
+        let math = builtin::namespace(0);
         assert!(matches!(member_text(&mut cx, math, b"PI"), Ok(Val::Num(n)) if n > 3.1));
         assert!(matches!(
             member_text(&mut cx, math, b"max"),

@@ -1,14 +1,13 @@
 //! Options and outcomes of runs.
 
-use crate::atom::Grants;
+use crate::abort::AbortSignal;
+use crate::clock::Environment;
 use crate::console::ConsoleSink;
 use crate::convert::BoundaryLimits;
-use crate::driver::AbortSignal;
 use crate::heap::DEFAULT_HEAP_LIMIT;
-use crate::host_state::HostState;
+use crate::host_state::{Grants, HostState};
 use crate::progress::RunProgress;
 use crate::trace::{TraceEvent, TraceSink};
-use crate::vm::Environment;
 use a99_core::call_id::CallId;
 use a99_core::costs::CostModel;
 use a99_core::error::RunError;

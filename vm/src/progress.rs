@@ -116,7 +116,7 @@ impl Machine {
             progress.now().under_way.push(UnderWay {
                 id: request.call.id.clone(),
                 op: request.call.op.clone(),
-                since: crate::run::wall_clock(),
+                since: crate::clock::wall_clock(),
             });
         }
     }

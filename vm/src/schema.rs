@@ -3,9 +3,9 @@
 //! Each part is paid before it is read, and checks stop within about a microsecond. Values
 //! are not copied. A flattened schema counts against the heap ceiling while it is used.
 
-use crate::builtins::regex;
 use crate::heap::{Heap, Oom, Val};
 use crate::native::{Cx, Fault, Reading};
+use crate::regex;
 use a99_core::costs::{READ, SCHEMA_NODE, SCHEMA_READ, Sizes, WRITTEN};
 use a99_core::schema::{
     self, Data, Gauge, KeptItems, KeptMembers, Part, Schema, SchemaError, View,

@@ -2,10 +2,9 @@
 //! 4.10), its sinks and its bounded log.
 
 use crate::link::Executable;
-use crate::machine::{index_of, step_input};
-use crate::run::snapshot::wire::{Reader, Taken, Writer};
+use crate::wire::{Reader, Taken, Writer};
 use a99_core::fuel::Fuel;
-use a99_core::program::Step;
+use a99_core::program::{Program, Step};
 use a99_core::text::Text;
 use a99_core::value::{Map, Value};
 pub(crate) use a99_run::events::CALL_BYTES;
@@ -14,6 +13,37 @@ pub use a99_run::events::{TraceCall, TraceCallEnd, TraceEvent};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
+
+/// The index at the end of a pointer.
+pub(crate) fn index_of(pointer: &str) -> Option<u32> {
+    pointer.rsplit('/').next()?.parse().ok()
+}
+
+/// A step's input for the trace and price functions: the step without `op` and `result`;
+/// empty for a program without source.
+pub(crate) fn step_input(program: &Program, step: &Step, is_main: bool) -> Value {
+    let mut map = Map::new();
+    let Some(doc) = program.source.document() else {
+        return Value::Object(map);
+    };
+    if step.implicit {
+        let op = program.text(program.ops[step.op as usize].name);
+        let key = if op == b"hash" { "value" } else { "steps" };
+        // For a missing list, the place is the step that should have it.
+        if doc.get(step.node, "op").is_none() {
+            map.insert(key, doc.to_value(step.node));
+        }
+    } else {
+        for (key, node) in doc.members(step.node) {
+            // Helpers of the root, which an inline program inherits, are not part of a step.
+            let helpers = key == b"helpers" && step.node == doc.root() && !is_main;
+            if !matches!(key, b"op" | b"result") && !helpers {
+                map.insert(Text::from_wtf8(key.to_vec()), doc.to_value(node));
+            }
+        }
+    }
+    Value::Object(map)
+}
 
 /// Writes a call.
 pub(crate) fn save_call(call: &TraceCall, w: &mut Writer) {

@@ -210,7 +210,7 @@ fn text(step: &TraceStep<'_>) -> StepText {
     if let Some(pointer) = step.pointer() {
         head.extend_from_slice(b",\"pointer\":");
         write_json_string(pointer.as_bytes(), &mut head);
-        if let Some(index) = crate::machine::index_of(&pointer) {
+        if let Some(index) = crate::trace::index_of(&pointer) {
             head.extend_from_slice(b",\"index\":");
             write_integer(i64::from(index), &mut head);
         }

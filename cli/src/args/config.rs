@@ -2,11 +2,10 @@
 //!
 //! [`KEYS`] is the list of them: a key of `agent99.toml` has the name of its option.
 
-use crate::agents::AgentArg;
+use super::{AgentArg, StorePlace};
+use crate::address::shown_address;
 use crate::duration::time;
 use crate::grants::{EnvArg, Grant, HeaderArg, shown_variable};
-use crate::network::shown_address;
-use crate::store::StorePlace;
 use clap::{Args, ValueEnum, ValueHint};
 use std::path::PathBuf;
 use std::time::Duration;

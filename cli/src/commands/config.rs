@@ -39,7 +39,11 @@ pub(crate) fn run(args: &ConfigCommandArgs) -> Result<Exit, Failure> {
         text += &format!("{line:<60} # {from}\n");
     }
     if let Some(models) = &config.models {
-        text += &format!("# [{}] {}\n", crate::models::SECTION, models.shown());
+        text += &format!(
+            "# [{}] {}\n",
+            crate::config::models::SECTION,
+            models.shown()
+        );
     }
     output::out(&text);
     for warning in &config.warnings {
@@ -84,7 +88,7 @@ fn json(config: &EffectiveConfig) -> Value {
     );
     out.insert("settings", settings);
     if let Some(models) = &config.models {
-        out.insert(crate::models::SECTION, models.shown());
+        out.insert(crate::config::models::SECTION, models.shown());
     }
     out.insert("warnings", texts(&config.warnings));
     Value::Object(out)

@@ -4,6 +4,7 @@ pub(crate) mod agent;
 pub(crate) mod check;
 pub(crate) mod compile;
 pub(crate) mod completions;
+mod computer;
 pub(crate) mod config;
 pub(crate) mod dev;
 pub(crate) mod docs;

@@ -1,19 +1,18 @@
 //! `a99 run`: runs a program and prints its outcome.
 
-use crate::args::{CostModelArg, RunArgs};
-use crate::computer::Computer;
+use super::computer::Computer;
+use crate::args::{CostModelArg, RunArgs, StorePlace};
 use crate::config::EffectiveConfig;
+use crate::config::models::SECTION;
 use crate::duration::milliseconds;
 use crate::failure::{Exit, Failure, UNDECLARED};
 use crate::input::{self, JsonArg};
-use crate::models::SECTION;
 use crate::output::Format;
 use crate::pretty::pretty;
 use crate::progress::Progress;
 use crate::script::Script;
-use crate::store::{self, StorePlace};
 use crate::stream::{self, Stream};
-use crate::{agents, embed, help, models, network, output, recording};
+use crate::{agents, embed, help, models, network, output, recording, store};
 use a99_core::diag::{Diagnostic, excerpt, suggest};
 use a99_core::text::escape_for_terminal;
 use agent99::account::{Account, AccountLimits, Money};

@@ -1,7 +1,7 @@
 //! `a99 sandbox doctor`: reports missing parts of the sandbox, with fixes.
 
-use super::doctor::{Check, Status, report};
 use super::sandbox::{image_failed, machine, options};
+use crate::checks::{Check, Status, report};
 use crate::failure::Exit;
 use crate::sandbox_image_args::DoctorArgs;
 use a99_sandbox::image::doctor::{Diagnostic, Status as Found, examine};

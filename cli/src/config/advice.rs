@@ -1,10 +1,10 @@
 //! Help for mistakes in a configuration file.
 
 use super::file::Places;
+use super::models::SECTION;
 use super::{SYNTAX, UNKNOWN_KEY};
 use crate::args::{KEYS, RunArgs};
 use crate::failure::Failure;
-use crate::models::SECTION;
 use crate::words;
 use a99_core::diag::{excerpt, suggest};
 use clap::Args as _;
@@ -232,7 +232,7 @@ pub(super) fn help_for(name: &str, error: &clap::Error) -> String {
 
 /// The reason that clap gives, without the option's name.
 pub(super) fn reason(error: &clap::Error) -> String {
-    let text = crate::network::without_logins(&error.render().to_string());
+    let text = crate::address::without_logins(&error.render().to_string());
     let mut lines = text.lines();
     let line = lines.next().unwrap_or_default();
     let line = line.strip_prefix("error: ").unwrap_or(line);

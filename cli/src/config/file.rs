@@ -1,13 +1,13 @@
 //! Configuration file: its text, its positions, and the values of its keys.
 
 use super::advice::{example, help_for, reason, syntax, unknown};
+use super::models::{SECTION, Section};
 use super::{BAD_VALUE, FILE};
+use crate::address::is_address;
 use crate::args::{KEYS, Key, Settings};
-use crate::embed;
 use crate::failure::{Failure, USAGE};
 use crate::files::{open_regular, read_bounded};
 use crate::input::{self, STDIN};
-use crate::models::{SECTION, Section};
 use a99_core::diag::{LineIndex, excerpt};
 use clap::Parser;
 use std::collections::HashMap;
@@ -125,7 +125,7 @@ impl<'p> Reading<'p> {
         let settings = &mut file.settings;
         settings.ca = settings.ca.take().map(|path| folder.join(path));
         let embed = settings.embed.take();
-        settings.embed = embed.map(|from| match embed::is_address(&from) {
+        settings.embed = embed.map(|from| match is_address(&from) {
             true => from,
             false => folder.join(from).display().to_string(),
         });

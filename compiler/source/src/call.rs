@@ -2,10 +2,11 @@
 
 use crate::codes;
 use crate::expr::Hint;
-use crate::known::{Known, parsed};
+use crate::known::{parsed, utc};
 use crate::lower::{Lowerer, What, branch, place, set};
 use crate::pattern::{is_there, method, of};
-use crate::stmt::not;
+use crate::state::Known;
+use crate::steps::not;
 use crate::tree::{Data, Place, Tree};
 use crate::value::{Kind, Value};
 use crate::words;
@@ -535,13 +536,6 @@ fn locale_fault(arguments: &[Argument<'_>]) -> Option<&'static str> {
         true => None,
         false => Some(OPTIONS),
     }
-}
-
-/// Returns the local-time getter that replaces a UTC getter; all dates are in UTC.
-pub(crate) fn utc(name: &str) -> Option<&'static str> {
-    let part = name.strip_prefix("getUTC")?;
-    let mut known = builtins::METHODS.iter().map(|method| method.name);
-    known.find(|known| known.strip_prefix("get") == Some(part))
 }
 
 /// Returns the path that `context("path")` reads from the request context.

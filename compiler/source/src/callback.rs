@@ -5,11 +5,11 @@ use crate::codes;
 use crate::control::fail;
 use crate::expr::Hint;
 use crate::inline::grouped;
-use crate::iterable::Iterable;
-use crate::leave::Left;
-use crate::lower::{After, Around, Code, Lowerer, What, branch, for_each, named, place, set};
+use crate::lower::{After, Around, Lowerer, What, branch, for_each, named, place, set};
 use crate::pattern::{is_there, method, of};
-use crate::stmt::not;
+pub(crate) use crate::state::Callback;
+use crate::state::{Iterable, Left};
+use crate::steps::not;
 use crate::tree::{Place, Tree};
 use crate::turn::Turn;
 use crate::value::{Kind, Value, is_defined};
@@ -26,17 +26,6 @@ pub(crate) fn takes_callback(name: &str) -> bool {
 
 /// Maximum bytes of a callee that a message quotes.
 const MAX_CALLEE: usize = 80;
-
-/// A callback argument.
-#[derive(Copy, Clone)]
-pub(crate) enum Callback<'a> {
-    /// An inline function.
-    Code(Code<'a>),
-    /// A function of the source, by its index.
-    Helper(usize),
-    /// A builtin: its namespace, which may be empty, and its name.
-    Builtin(&'a str, &'a str),
-}
 
 impl<'a> Lowerer<'a> {
     /// Resolves an argument to a callback.

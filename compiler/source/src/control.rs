@@ -2,10 +2,10 @@
 
 use crate::codes;
 use crate::expr::MAX_PARTS;
-use crate::finally::one_turn;
-use crate::iterable::Iterable;
 use crate::leave::breaks;
 use crate::lower::{Around, Lowerer, What, branch, place, set};
+use crate::state::Iterable;
+use crate::steps::one_turn;
 use crate::tree::{Place, Tree};
 use crate::value::Value;
 use oxc_ast::ast::{

@@ -2,10 +2,10 @@
 //! Dates of programs are immutable, so a setter assigns a new date to the variable.
 
 use crate::call::builtin;
-use crate::iterable::Iterable;
-use crate::known::{Known, number_of, time_of};
+use crate::known::{number_of, time_of};
 use crate::lower::{BindingId, Lowerer, What, place, set};
 use crate::pattern::{member_of, method, of};
+use crate::state::{Iterable, Known};
 use crate::tree::{Data, Place, Tree};
 use crate::value::{Kind, Value};
 use a99_core::builtins::{Gives, gives};
@@ -55,20 +55,6 @@ fn is_changed(behind: &str) -> bool {
     let method = behind.trim_start().strip_prefix('.').unwrap_or_default();
     let end = method.find(|c: char| !c.is_ascii_alphabetic());
     setter_of(&method[..end.unwrap_or(method.len())]).is_some()
-}
-
-/// True if a source makes dates or declares a value as one. Functions of `Date` alone return
-/// numbers.
-pub(crate) fn has_dates(source: &str) -> bool {
-    let mut rest = source;
-    while let Some((_, behind)) = rest.split_once("Date") {
-        let goes_on = behind.starts_with(|c: char| c.is_alphanumeric() || matches!(c, '_' | '$'));
-        if !goes_on && !behind.trim_start().starts_with('.') {
-            return true;
-        }
-        rest = behind;
-    }
-    false
 }
 
 impl<'a> Lowerer<'a> {

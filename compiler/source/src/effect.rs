@@ -2,11 +2,11 @@
 
 use crate::codes;
 use crate::expr::Hint;
-use crate::iterable::Iterable;
 use crate::known::number_of;
 use crate::lower::{Lowerer, What, branch, place, set};
 use crate::pattern::{is_missing, member_of};
-use crate::stmt::not;
+use crate::state::Iterable;
+use crate::steps::not;
 use crate::tree::{Place, Tree};
 use crate::value::Value;
 use oxc_ast::ast::{

@@ -320,7 +320,7 @@ impl<'a> Lowerer<'a> {
         let value = Tree::ident(&name, &at);
         let test = match op {
             "&&" => value,
-            "||" => crate::stmt::not(value),
+            "||" => crate::steps::not(value),
             _ => is_missing(value, &at),
         };
         steps.push(set(&name, right.resolved(), &at));

@@ -3,19 +3,12 @@
 
 use crate::control::{ends, fail};
 use crate::lower::{Around, Lowerer, branch, place, set};
-use crate::tree::{Place, Tree};
+use crate::state::Exits;
+use crate::steps::one_turn;
+use crate::tree::Tree;
 use crate::value::Value;
 use oxc_ast::ast::{BlockStatement, TryStatement};
 use oxc_span::Span;
-
-/// Exits from a `try` that a `finally` follows.
-pub(crate) struct Exits {
-    /// Variable with the word of the pending exit, which is one of `used`, or empty.
-    kind: String,
-    /// Variable of the value of a `return`.
-    pub(crate) value: String,
-    used: Vec<&'static str>,
-}
 
 impl<'a> Lowerer<'a> {
     pub(crate) fn finally(
@@ -131,17 +124,4 @@ impl<'a> Lowerer<'a> {
             out.push(branch(Tree::ident(&kind, &at), leave, Vec::new(), &at));
         }
     }
-}
-
-/// Wraps steps in a loop of one turn.
-pub(crate) fn one_turn(mut steps: Vec<Tree>, at: &Place) -> Vec<Tree> {
-    let op = steps.last().and_then(|last| last.get("op")?.as_str());
-    if !matches!(op, Some("break" | "Error")) {
-        steps.push(Tree::step("break", [], at));
-    }
-    let inputs = [
-        ("condition", Tree::bool(true, at)),
-        ("body", Tree::list(steps, at)),
-    ];
-    vec![Tree::step("while", inputs, at)]
 }

@@ -4,6 +4,7 @@
 use crate::codes;
 use crate::expr::Hint;
 use crate::lower::{Code, Lowerer, MAX_FINDINGS, What, place};
+use crate::state::Copied;
 use crate::tree::Tree;
 use crate::value::Value;
 use oxc_ast::ast::{Argument, BindingPattern, CallExpression, Expression};
@@ -11,13 +12,6 @@ use oxc_span::Span;
 
 /// Maximum depth of copies for calls within copies.
 const MAX_COPIES: usize = 8;
-
-/// Key of a copy: the original function, and the functions that its parameters are bound to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Copied {
-    of: usize,
-    bound: Vec<(usize, usize)>,
-}
 
 /// A function that is passed as an argument.
 enum Handed<'a> {

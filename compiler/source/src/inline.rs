@@ -1,11 +1,11 @@
 //! Lowers immediately invoked functions, `(() => { ... })()`, and `Object.groupBy` to loops, as
 //! it lowers callbacks.
 
-use crate::callback::Callback;
 use crate::expr::Hint;
 use crate::lower::{After, Code, Lowerer, branch, place, set};
 use crate::pattern::{member_of, method, of};
-use crate::stmt::not;
+use crate::state::Callback;
+use crate::steps::not;
 use crate::tree::Tree;
 use crate::value::{Kind, Value};
 use oxc_ast::ast::{Argument, CallExpression};

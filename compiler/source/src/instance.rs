@@ -1,8 +1,8 @@
 //! Lowers `instanceof` if the form decides the result.
 
-use crate::known::Known;
 use crate::lower::{Lowerer, What, place};
 use crate::pattern::of;
+use crate::state::Known;
 use crate::tree::Tree;
 use crate::value::Value;
 use oxc_ast::ast::{BinaryExpression, Expression};

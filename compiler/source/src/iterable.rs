@@ -1,10 +1,10 @@
 //! Lowers the iterables of `for ... of`: the step takes lists, JavaScript also texts and sets.
 
-use crate::known::Known;
 use crate::lower::Lowerer;
 use crate::pattern::of;
+pub(crate) use crate::state::Iterable;
+use crate::state::{Known, Named};
 use crate::tree::{Data, Tree};
-use crate::types::Named;
 use crate::value::Value;
 use a99_core::builtins::{Gives, function_gives, gives};
 use hashbrown::HashMap;
@@ -15,17 +15,6 @@ use oxc_ast::ast::{
 
 /// Maximum length of a chain of type aliases.
 const MAX_ALIASES: u32 = 8;
-
-/// Kind of iterable, as far as lowering knows it.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Iterable {
-    List,
-    Text,
-    Set,
-    /// An object, which is not iterable.
-    Object,
-    Unknown,
-}
 
 /// A list, with the patterns of the index and of the item.
 pub(crate) type Counted<'a> = (

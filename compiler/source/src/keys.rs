@@ -1,9 +1,9 @@
 //! Lowers `for ... in`.
 
-use crate::iterable::Iterable;
 use crate::lower::{Around, Lowerer, branch, for_each, place};
 use crate::pattern::of;
-use crate::stmt::not;
+use crate::state::Iterable;
+use crate::steps::not;
 use crate::tree::Tree;
 use crate::value::{Kind, Value};
 use a99_core::builtins::{Gives, gives, resizes_lists};

@@ -1,14 +1,14 @@
 //! Infers the types of expressions that change their lowering: dates, which calculate as numbers
 //! in JavaScript, and matches, which are lists there.
 
-use crate::call::utc;
 use crate::code::only_expression;
 use crate::lower::Lowerer;
 use crate::pattern::{member_of, of};
+pub(crate) use crate::state::Known;
+use crate::state::Named;
 use crate::tree::{Place, Tree};
-use crate::types::Named;
 use crate::value::Value;
-use a99_core::builtins::{Gives, function_gives, gives, mutates_lists};
+use a99_core::builtins::{Gives, METHODS, function_gives, gives, mutates_lists};
 use oxc_ast::ast::{
     Argument, ArrayExpressionElement, CallExpression, Expression, RegExpFlags, TSType,
     TSTypeAnnotation, TSTypeName,
@@ -19,51 +19,11 @@ use oxc_syntax::operator::{BinaryOperator, LogicalOperator, UnaryOperator};
 /// Maximum nesting of expressions that inference visits.
 const MAX_LOOKS: u32 = 200;
 
-/// Inferred type of a value.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Known {
-    Nothing,
-    /// A number, or another value that is not a date.
-    Number,
-    Date,
-    /// The result of `match` and `exec`: an object in programs, or `null`.
-    Match,
-    /// A list of dates.
-    Dates,
-    /// A list of matches.
-    Matches,
-    /// An outcome of a call in the form of `Promise.allSettled`.
-    Settled,
-    /// A list of outcomes.
-    AllSettled,
-    /// A list of a name and a value.
-    Pair,
-    /// A list of pairs, as `Object.entries` returns it.
-    Pairs,
-}
-
-impl Known {
-    /// Returns the type of the items of a list.
-    pub(crate) fn item(self) -> Known {
-        match self {
-            Known::Dates => Known::Date,
-            Known::Matches => Known::Match,
-            Known::AllSettled => Known::Settled,
-            Known::Pairs => Known::Pair,
-            _ => Known::Nothing,
-        }
-    }
-
-    /// Returns the type of a list of these items.
-    fn list(self) -> Known {
-        match self {
-            Known::Date => Known::Dates,
-            Known::Match => Known::Matches,
-            Known::Settled => Known::AllSettled,
-            Known::Pair => Known::Pairs,
-            _ => Known::Nothing,
-        }
-    }
+/// Returns the local-time getter that replaces a UTC getter; all dates are in UTC.
+pub(crate) fn utc(name: &str) -> Option<&'static str> {
+    let part = name.strip_prefix("getUTC")?;
+    let mut known = METHODS.iter().map(|method| method.name);
+    known.find(|known| known.strip_prefix("get") == Some(part))
 }
 
 impl<'a> Lowerer<'a> {

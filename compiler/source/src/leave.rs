@@ -3,27 +3,11 @@
 //! generated variable records the target.
 
 use crate::lower::{Around, Lowerer, branch, place, set};
+use crate::state::{Crossing, Left};
 use crate::tree::Tree;
 use crate::value::Value;
 use oxc_ast::ast::{LabeledStatement, Statement};
 use oxc_span::Span;
-
-/// Variables that inner loops set to leave this loop or callback.
-#[derive(Default)]
-pub(crate) struct Left {
-    /// Variable with the word of the jump, or `""`; `None` if no inner loop leaves.
-    flag: Option<String>,
-    /// Variable of the value of a `return`.
-    value: Option<String>,
-}
-
-/// A jump to an enclosing loop or callback that ends this loop first.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Crossing {
-    /// Index of the target in `around`.
-    target: usize,
-    word: &'static str,
-}
 
 impl<'a> Lowerer<'a> {
     /// Lowers a loop with a label.

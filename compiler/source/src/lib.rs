@@ -68,6 +68,7 @@ mod slips;
 mod sort;
 mod spell;
 mod spread;
+mod state;
 mod steps;
 mod stmt;
 mod tally;

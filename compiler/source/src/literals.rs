@@ -2,10 +2,9 @@
 
 use crate::codes;
 use crate::expr::{MAX_PARTS, unescape};
-use crate::iterable::Iterable;
-use crate::known::Known;
 use crate::lower::{Lowerer, place};
 use crate::pattern::{method, of};
+use crate::state::{Iterable, Known};
 use crate::tree::{Data, Place, Tree};
 use crate::value::{Kind, Value};
 use oxc_ast::ast::{

@@ -6,18 +6,15 @@
 //! helper.
 
 use crate::codes;
-use crate::higher::Copied;
-use crate::iterable::Iterable;
-use crate::known::Known;
-use crate::leave::{Crossing, Left};
 use crate::scoping::Scoping;
+pub(crate) use crate::state::{After, Around, Binding, BindingId, Code, Function, What};
+use crate::state::{Iterable, Known, Named, has_dates};
 pub(crate) use crate::steps::{branch, for_each, named, set};
-use crate::stmt::Update;
-use crate::tree::{Place, Tree};
+use crate::tree::Place;
 use a99_core::diag::{Diagnostic, Severity};
 use a99_core::sig::Signatures;
 use hashbrown::{HashMap, HashSet};
-use oxc_ast::ast::{ArrowFunctionExpression, Expression, Function as FunctionNode, RegExpLiteral};
+use oxc_ast::ast::{Expression, RegExpLiteral};
 use oxc_span::Span;
 use std::cell::Cell;
 
@@ -32,158 +29,6 @@ const MAX_WORK: usize = 400_000;
 
 /// Maximum number of functions in a source.
 const MAX_FUNCTIONS: usize = 1000;
-
-/// Index of a binding in `Lowerer::bindings`.
-pub(crate) type BindingId = usize;
-
-/// Kind of entity that a declared name refers to.
-#[derive(Clone, Debug)]
-pub(crate) enum What {
-    /// A variable of the program.
-    Variable,
-    /// A constant whose literal replaces each use.
-    Literal(Tree),
-    /// A helper function, by its index.
-    Function(usize),
-    /// The function that the run calls.
-    Agent,
-    /// The object of all arguments of the agent; its members are variables.
-    Arguments,
-    /// The error of a `catch`; programs see only its message.
-    Caught,
-    /// A regular expression literal that replaces each use of its constant.
-    Regex,
-}
-
-/// A declared name and the facts that lowering knows about it.
-#[derive(Clone, Debug)]
-pub(crate) struct Binding {
-    /// The variable's name in the JSON program.
-    pub(crate) name: String,
-    pub(crate) what: What,
-    pub(crate) is_const: bool,
-    /// Function that declares it.
-    pub(crate) owner: usize,
-    /// Source offset of the declaration.
-    pub(crate) at: u32,
-    /// False in the temporal dead zone: lowering has not reached the declaration yet.
-    pub(crate) is_ready: bool,
-    /// Type that every value of the binding has, as far as lowering can prove it.
-    pub(crate) known: Known,
-    /// Kind of iterable that a loop over the binding sees.
-    pub(crate) sort: Iterable,
-    /// True for a date that setters change; such a date has no alias.
-    pub(crate) changes: bool,
-}
-
-/// Syntax node of a function.
-#[derive(Copy, Clone)]
-pub(crate) enum Code<'a> {
-    Function(&'a FunctionNode<'a>),
-    Arrow(&'a ArrowFunctionExpression<'a>),
-}
-
-/// A function that becomes a helper.
-pub(crate) struct Function<'a> {
-    pub(crate) name: String,
-    pub(crate) code: Option<Code<'a>>,
-    /// Same as `code`, kept after lowering takes `code`.
-    pub(crate) whole: Option<Code<'a>>,
-    /// Number of positional parameters.
-    pub(crate) arity: usize,
-    /// True if a rest parameter collects the remaining arguments as a list.
-    pub(crate) has_rest: bool,
-    /// True if no return value is `undefined`.
-    pub(crate) gives_value: bool,
-    pub(crate) params: Vec<Tree>,
-    pub(crate) steps: Vec<Tree>,
-    pub(crate) place: Place,
-    /// Variables of outer functions that its body reads directly.
-    pub(crate) reads: Vec<BindingId>,
-    /// Functions that it calls, by index.
-    pub(crate) calls: Vec<usize>,
-    /// Enclosing function.
-    pub(crate) parent: usize,
-    /// Origin of a copy that `higher.rs` specialises for function arguments.
-    pub(crate) copied: Option<Copied>,
-    /// True for a function that a call with function arguments created.
-    pub(crate) is_made: bool,
-    pub(crate) has_copies: bool,
-    /// True if it becomes no helper because programs call only its copies.
-    pub(crate) is_dropped: bool,
-}
-
-/// Use that lowering makes of the value that a callback returns.
-#[derive(Clone, Debug)]
-pub(crate) enum After {
-    /// Discards the value.
-    Nothing,
-    /// Appends the value to this list.
-    Push(String),
-    /// Sets this variable to the value.
-    Set(String),
-    /// If the value is truthy (or falsy), sets the variable to the tree and ends the loop.
-    Found(bool, String, Box<Tree>),
-    /// If the value is truthy, appends the tree to the list.
-    Keep(String, Box<Tree>),
-    /// Appends the value's text to this variable.
-    Append(String),
-    /// Appends the item to the list that the object holds under the value as key.
-    Group(String, Box<Tree>),
-    /// Appends the value to this list in the form of `Promise.allSettled`.
-    Settled(String),
-}
-
-/// Construct that encloses the current statement and that `break`, `continue` or `return` may
-/// leave.
-pub(crate) enum Around<'a> {
-    Loop {
-        /// Step after each turn: the update of a `for`, or the test of a `do`.
-        update: Option<Update<'a>>,
-        /// True if a jump to an enclosing `finally` ends this loop first.
-        is_left: bool,
-        label: Option<&'a str>,
-        /// True for a `switch`, which `break` ends.
-        is_switch: bool,
-        /// Variables that inner loops set to leave this loop.
-        left: Left,
-        /// Jumps to enclosing loops or callbacks that end this loop first.
-        crossed: Vec<Crossing>,
-    },
-    /// A `switch` without a `break` inside a case.
-    Switch,
-    /// A callback that lowering turns into a loop.
-    Callback(After, Left),
-    /// Steps whose value `return` gives, such as those of `memoize`.
-    Body,
-    /// A `try` with a `finally`: every jump out of it is recorded and waits for the `finally`.
-    Finally(crate::finally::Exits),
-}
-
-impl<'a> Around<'a> {
-    pub(crate) fn a_loop(label: Option<&'a str>, update: Option<Update<'a>>) -> Self {
-        Around::Loop {
-            update,
-            is_left: false,
-            label,
-            is_switch: false,
-            left: Left::default(),
-            crossed: Vec::new(),
-        }
-    }
-
-    /// A `switch` with a `break` inside a case: a loop of one turn.
-    pub(crate) fn a_switch() -> Self {
-        Around::Loop {
-            update: None,
-            is_left: false,
-            label: None,
-            is_switch: true,
-            left: Left::default(),
-            crossed: Vec::new(),
-        }
-    }
-}
 
 pub(crate) struct Lowerer<'a> {
     pub(crate) source: &'a str,
@@ -238,7 +83,7 @@ pub(crate) struct Lowerer<'a> {
     pub(crate) named_arguments: Vec<(String, u32)>,
     /// Method whose callback is lowered next, and the known type of its items.
     pub(crate) given: (&'a str, Known),
-    pub(crate) types: HashMap<&'a str, crate::types::Named<'a>>,
+    pub(crate) types: HashMap<&'a str, Named<'a>>,
     /// JSDoc comments by the offset of the declaration that follows.
     pub(crate) comments: HashMap<u32, String>,
     next_temp: usize,
@@ -271,7 +116,7 @@ impl<'a> Lowerer<'a> {
             found_in: Vec::new(),
             taken: names.all.into_iter().map(str::to_owned).collect(),
             scoping,
-            has_dates: crate::dates::has_dates(source),
+            has_dates: has_dates(source),
             permitted: HashSet::new(),
             variables: HashSet::new(),
             bindings: Vec::new(),

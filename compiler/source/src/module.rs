@@ -3,8 +3,8 @@
 use crate::codes;
 use crate::iterable::sorts_of;
 use crate::lower::{BindingId, Code, Function, Lowerer, What, place};
+use crate::state::Named;
 use crate::tree::{Data, Place, Tree};
-use crate::types::Named;
 use hashbrown::HashMap;
 use oxc_ast::ast::{
     BindingPattern, Declaration, ExportDefaultDeclarationKind, Expression, FormalParameters,

@@ -1,9 +1,8 @@
 //! Lowers parameters and destructuring patterns.
 
 use crate::codes;
-use crate::iterable::Iterable;
-use crate::known::Known;
 use crate::lower::{Code, Lowerer, What, place, set};
+use crate::state::{Iterable, Known};
 use crate::tree::{Place, Tree};
 use crate::value::{Kind, Value};
 use oxc_ast::ast::{

@@ -1,12 +1,12 @@
 //! Lowers `Promise.all` and `Promise.allSettled` to concurrent calls.
 
 use crate::atom::{code_of, form_of, properties_of};
-use crate::callback::Callback;
 use crate::code::only_expression;
 use crate::control::fail;
 use crate::expr::Hint;
 use crate::lower::{After, Code, Lowerer, branch, for_each, place, set};
 use crate::pattern::{member_of, of};
+use crate::state::Callback;
 use crate::tree::{Place, Tree};
 use crate::value::{Kind, Value};
 use a99_core::sig::{Binding, Form};

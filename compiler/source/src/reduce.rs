@@ -1,11 +1,11 @@
 //! Lowers `reduce`.
 
-use crate::callback::Callback;
 use crate::control::fail;
 use crate::expr::Hint;
 use crate::lower::{After, Lowerer, branch, place, set};
 use crate::pattern::{member_of, method};
-use crate::stmt::not;
+use crate::state::Callback;
+use crate::steps::not;
 use crate::tree::{Place, Tree};
 use crate::turn::Turn;
 use crate::value::Value;

@@ -1,10 +1,10 @@
 //! Lowers the receivers of regular expression methods, and `replace` with a callback.
 
 use crate::expr::Hint;
-use crate::iterable::Iterable;
 use crate::lower::{After, Lowerer, branch, place, set};
 use crate::pattern::{is_there, member_of, method};
 use crate::regex::{escaped, groups};
+use crate::state::Iterable;
 use crate::tree::Tree;
 use crate::value::{Kind, Value};
 use oxc_ast::ast::{Argument, CallExpression, Expression, RegExpFlags};

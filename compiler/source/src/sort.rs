@@ -1,10 +1,10 @@
 //! Lowers `sort` and `toSorted` with a comparison.
 
-use crate::callback::Callback;
 use crate::code::only_expression;
 use crate::expr::Hint;
 use crate::lower::{Lowerer, branch, for_each, place, set};
 use crate::pattern::{member_of, method, of};
+use crate::state::Callback;
 use crate::tree::Tree;
 use crate::value::{Kind, Value};
 use a99_core::builtins::gives_new_list;

@@ -2,9 +2,10 @@
 
 use crate::dates::either;
 use crate::expr::Hint;
-use crate::known::{Known, time_of};
+use crate::known::time_of;
 use crate::lower::{Lowerer, for_each, place, set};
 use crate::pattern::{member_of, method, of};
+use crate::state::Known;
 use crate::tree::{Place, Tree};
 use crate::value::{Kind, Value};
 use oxc_ast::ast::{Argument, CallExpression, Expression};

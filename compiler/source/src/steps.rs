@@ -48,3 +48,22 @@ pub(crate) fn for_each(
     step.put("steps", Tree::list(steps, at));
     step
 }
+
+/// Wraps steps in a loop of one turn.
+pub(crate) fn one_turn(mut steps: Vec<Tree>, at: &Place) -> Vec<Tree> {
+    let op = steps.last().and_then(|last| last.get("op")?.as_str());
+    if !matches!(op, Some("break" | "Error")) {
+        steps.push(Tree::step("break", [], at));
+    }
+    let inputs = [
+        ("condition", Tree::bool(true, at)),
+        ("body", Tree::list(steps, at)),
+    ];
+    vec![Tree::step("while", inputs, at)]
+}
+
+/// Negates a condition.
+pub(crate) fn not(test: Tree) -> Tree {
+    let at = test.place.clone();
+    Tree::unary("!", test, &at)
+}

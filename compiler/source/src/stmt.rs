@@ -2,9 +2,9 @@
 
 use crate::codes;
 use crate::expr::Hint;
-use crate::iterable::Iterable;
-use crate::known::Known;
 use crate::lower::{After, Around, Code, Lowerer, What, branch, for_each, place, set};
+use crate::state::{Iterable, Known, Update};
+use crate::steps::not;
 use crate::tree::{Place, Tree};
 use crate::value::{Kind, Value};
 use oxc_ast::ast::{
@@ -12,15 +12,6 @@ use oxc_ast::ast::{
     ForStatementLeft, Statement, VariableDeclaration, VariableDeclarationKind, VariableDeclarator,
 };
 use oxc_span::{GetSpan, Span};
-
-/// Code that a loop runs after each turn.
-#[derive(Copy, Clone)]
-pub(crate) enum Update<'a> {
-    /// Update expression of a classic `for`.
-    Effect(&'a Expression<'a>),
-    /// Test of a `do ... while`, which ends the loop if it is falsy.
-    Test(&'a Expression<'a>),
-}
 
 /// Target of a `return`.
 enum ReturnTo {
@@ -555,10 +546,4 @@ fn repeat(mut tests: Vec<Tree>, test: Value, body: Vec<Tree>, at: &Place) -> Tre
     tests.extend(body);
     let inputs = [("condition", condition), ("body", Tree::list(tests, at))];
     Tree::step("while", inputs, at)
-}
-
-/// Negates a condition.
-pub(crate) fn not(test: Tree) -> Tree {
-    let at = test.place.clone();
-    Tree::unary("!", test, &at)
 }

@@ -1,12 +1,12 @@
 //! Lowers one turn of a callback: its parameter names and its value.
 
 use crate::call::{builtin, convert};
-use crate::callback::Callback;
 use crate::code::only_expression;
 use crate::expr::Hint;
-use crate::known::{Known, parsed};
+use crate::known::parsed;
 use crate::lower::{Lowerer, place, set};
 use crate::pattern::of;
+use crate::state::{Callback, Known};
 use crate::tree::Tree;
 use crate::value::{Kind, Value};
 use oxc_ast::ast::{BindingPattern, FormalParameters};

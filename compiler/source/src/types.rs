@@ -1,19 +1,11 @@
 //! Converts TypeScript types to JSON Schemas.
 
 use crate::lower::{Lowerer, place};
+use crate::state::Named;
 use crate::tree::{Data, Place, Tree};
-use oxc_ast::ast::{
-    Expression, PropertyKey, TSInterfaceDeclaration, TSLiteral, TSSignature, TSType, TSTypeName,
-};
+use oxc_ast::ast::{Expression, PropertyKey, TSLiteral, TSSignature, TSType, TSTypeName};
 use oxc_span::{GetSpan, Span};
 use std::borrow::Cow;
-
-/// A named type: an alias or an interface.
-#[derive(Copy, Clone)]
-pub(crate) enum Named<'a> {
-    Alias(&'a TSType<'a>),
-    Interface(&'a TSInterfaceDeclaration<'a>),
-}
 
 /// Maximum nesting of types, named types included.
 const MAX_TYPES: u32 = 64;

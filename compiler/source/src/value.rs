@@ -157,7 +157,7 @@ impl Value {
 
     /// Converts the value to a resolved input, in which a variable is a text with its name.
     pub(crate) fn resolved(self) -> Tree {
-        crate::lower::named(self.resolved_node())
+        crate::steps::named(self.resolved_node())
     }
 
     /// Converts the value to a resolved input, in which a variable is a node.

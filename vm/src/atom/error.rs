@@ -1,5 +1,6 @@
 //! Errors of asynchronous atoms.
 
+use crate::pace::{Fault, Thrown};
 use a99_core::error::{ErrorCode, HostCode};
 use a99_core::text::Text;
 use a99_core::value::Value;
@@ -78,6 +79,30 @@ impl fmt::Display for AtomError {
 }
 
 impl std::error::Error for AtomError {}
+
+impl From<AtomError> for Fault {
+    /// Converts a host's error to the program's view. Only the engine may use codes that
+    /// programs cannot catch. An error without a message gets the name of its kind.
+    #[cold]
+    fn from(error: AtomError) -> Fault {
+        let code = match error.code.is_catchable() {
+            true => error.code,
+            false => ErrorCode::Program,
+        };
+        let message = match error.message.is_empty() {
+            true => b"Error".to_vec(),
+            false => error.message.as_bytes().to_vec(),
+        };
+        Fault::Throw(Box::new(Thrown {
+            code,
+            host_code: error.host_code,
+            message,
+            help: error.help,
+            details: error.details,
+            op: None,
+        }))
+    }
+}
 
 impl From<String> for AtomError {
     fn from(message: String) -> AtomError {

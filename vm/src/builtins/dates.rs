@@ -3,8 +3,8 @@
 #[cfg(test)]
 mod tests;
 
-use super::{arg, charge_text, trimmed_range, unknown_method};
-use crate::coerce;
+use super::{arg, charge_text, unknown_method};
+use crate::coerce::{self, trimmed_range};
 use crate::convert::{BoundaryLimits, cut};
 use crate::convert::{date_text, temp};
 use crate::heap::{Ref, Val};

@@ -1,9 +1,9 @@
 //! Functions without a receiver kind: the globals of language section 3.6, `String.*`,
 //! `Number.*`, `console.*`, and the methods of every value.
 
-use super::{AnyFn, FunctionFn, arg, charge_text, trimmed_range};
-use crate::coerce::{self, to_number, to_str};
-use crate::console::log;
+use super::console::log;
+use super::{AnyFn, FunctionFn, arg, charge_text};
+use crate::coerce::{self, to_number, to_str, trimmed_range};
 use crate::convert::{BoundaryLimits, cut};
 use crate::heap::{Str, Val, array_index};
 use crate::native::{Cx, Fault};

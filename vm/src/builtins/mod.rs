@@ -13,6 +13,7 @@
 mod arrays;
 pub mod by_key;
 mod collate;
+mod console;
 mod dates;
 mod globals;
 mod html;
@@ -20,14 +21,7 @@ mod math;
 pub mod members;
 mod numbers;
 mod objects;
-pub mod regex;
-mod regex_captures;
 pub mod regex_find;
-mod regex_fold;
-mod regex_machine;
-mod regex_parse;
-mod regex_program;
-mod regex_set;
 mod regex_template;
 mod schemas;
 mod sets;
@@ -39,9 +33,9 @@ mod strings_replace;
 mod strings_search;
 
 pub(crate) use dates::field as date_field;
-pub(crate) use strings::trimmed_range;
 pub(crate) use strings_cut::unit_at;
 
+use crate::heap::builtin::{NAMESPACE_BIT, is_callable, namespace_name};
 use crate::heap::{Ref, Str, Val};
 use crate::native::{Cx, Fault};
 use a99_core::builtins::{
@@ -50,9 +44,6 @@ use a99_core::builtins::{
 };
 use a99_core::costs::{Formula, Sizes, WRITTEN};
 use std::sync::LazyLock;
-
-/// Bit of a [`Val::Builtin`] that marks a namespace.
-pub const NAMESPACE_BIT: u16 = 0x8000;
 
 /// Code of a function.
 type FunctionFn = fn(&mut Cx<'_>, &[Val]) -> Result<Val, Fault>;
@@ -136,35 +127,6 @@ fn statics() -> Vec<[Option<u16>; NAMESPACES.len()]> {
     names
         .map(|name| std::array::from_fn(|ns| a99_core::builtins::function(NAMESPACES[ns], name)))
         .collect()
-}
-
-/// The value of a namespace, by its number in [`NAMESPACES`].
-pub fn namespace(n: u8) -> Val {
-    Val::Builtin(NAMESPACE_BIT | u16::from(n))
-}
-
-/// The name of the namespace of a builtin value.
-pub(crate) fn namespace_name(builtin: u16) -> Option<&'static str> {
-    if builtin & NAMESPACE_BIT == 0 {
-        return None;
-    }
-    NAMESPACES
-        .get(usize::from(builtin & !NAMESPACE_BIT))
-        .copied()
-}
-
-/// Whether a builtin value is callable: functions, and the namespaces that are functions too
-/// (`Date`, `Number`, `String`).
-pub fn is_callable(builtin: u16) -> bool {
-    match namespace_name(builtin) {
-        Some(ns) => a99_core::builtins::function("", ns).is_some(),
-        None => usize::from(builtin) < FUNCTIONS.len(),
-    }
-}
-
-/// Whether a program can have a value of this builtin.
-pub(crate) fn is_known(builtin: u16) -> bool {
-    namespace_name(builtin).is_some() || usize::from(builtin) < FUNCTIONS.len()
 }
 
 /// Calls function `f` of [`FUNCTIONS`].

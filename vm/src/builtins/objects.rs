@@ -14,8 +14,8 @@ pub(in crate::builtins) use array_from::{code_points, iterate};
 use super::{arg, charge_list};
 use crate::coerce;
 use crate::convert::temp;
-use crate::heap::{ObjDraft, Str, Val};
-use crate::native::{Cx, Fault};
+use crate::heap::{Str, Val};
+use crate::native::{Cx, Fault, ObjDraft};
 use a99_ecma::wtf8;
 
 type Code = fn(&mut Cx<'_>, &[Val]) -> Result<Val, Fault>;

@@ -1,21 +1,21 @@
 //! Regular expression search: matches with groups, replacement and splitting, in linear time
 //! per match (D72).
 //!
-//! Patterns are parsed as by [`super::regex`], with flags. A search pays for each unit that
+//! Patterns are parsed as by [`crate::regex`], with flags. A search pays for each unit that
 //! it reads, up to the farthest that its result depends on. Units at which no match can begin
 //! are cheap if no thread of the matcher is active. The total work of a call is bounded too,
 //! since the flat model has no prices.
 
-use super::regex::{MAX_PATTERN_UNITS, Recent, parsed};
-use super::regex_captures::{NONE, Program};
-use super::regex_machine::{Halt, Machine, Units};
-use super::regex_parse::Flags;
 use super::strings_cut::cut;
 use super::strings_search::utf16;
 use super::{charge_list, regex_template};
 use crate::convert::temp;
 use crate::heap::{KeyId, Str, Val};
 use crate::native::{Cx, Fault, Reading};
+use crate::regex::captures::{NONE, Program};
+use crate::regex::machine::{Halt, Machine, Units};
+use crate::regex::parse::Flags;
+use crate::regex::{MAX_PATTERN_UNITS, Recent, parsed};
 use a99_core::costs::{
     READ, REGEX_PART, REGEX_POSITION, Sizes, WRITTEN, regex_found, regex_ways, regex_weight,
     taken_apart,

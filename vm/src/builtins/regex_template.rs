@@ -1,12 +1,12 @@
 //! Replacement texts (ECMA-262 §22.1.3.19.1 GetSubstitution).
 
 use super::charge_text;
-use super::regex_captures::NONE;
 use super::regex_find::Matches;
 use super::strings_cut::buffer;
 use super::strings_search::PIECE;
 use crate::heap::{Oom, Str, Val};
 use crate::native::{Cx, Fault};
+use crate::regex::captures::NONE;
 use a99_core::costs::{READ, REGEX_PART, Sizes};
 use a99_ecma::wtf8;
 use std::ops::Range;

@@ -4,7 +4,8 @@
 //! Morris and Pratt, which can stop anywhere.
 
 use crate::heap::{Heap, Str};
-use crate::native::{Clock, Cx, Fault};
+use crate::native::{Cx, Fault};
+use crate::pace::Clock;
 use a99_ecma::wtf8::{self, UnitPos};
 
 /// Possible starts of a needle per window.

@@ -2,6 +2,7 @@
 
 use super::testing::{Bench, message, show};
 use super::*;
+use crate::heap::builtin::namespace;
 use a99_core::builtins::Receiver;
 
 fn call(cx: &mut Cx<'_>, recv: Val, name: &str, args: &[Val]) -> Result<Val, Fault> {

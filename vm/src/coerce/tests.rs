@@ -222,8 +222,8 @@ fn kinds() {
     assert_eq!(type_of(Val::Null), "object");
     assert_eq!(type_of(Val::Unbound), "undefined");
     assert_eq!(type_of(Val::Builtin(0)), "function");
-    assert_eq!(type_of(builtins::namespace(0)), "object");
+    assert_eq!(type_of(builtin::namespace(0)), "object");
     let heap = Heap::default();
     assert!(!truthy(&heap, Val::Num(f64::NAN)));
-    assert!(truthy(&heap, builtins::namespace(0)));
+    assert!(truthy(&heap, builtin::namespace(0)));
 }

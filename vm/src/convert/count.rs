@@ -1,9 +1,9 @@
 //! Size of a value's JSON text, computed without writing it.
 
-use super::{BoundaryLimits, rejected, temp, too_deep};
+use super::{BoundaryLimits, rejected, special, temp, too_deep};
 use crate::heap::{Ref, Val};
-use crate::json::special;
-use crate::native::{Clock, Cx, Fault};
+use crate::native::{Cx, Fault};
+use crate::pace::Clock;
 use a99_core::json::json_number_len;
 use a99_core::text::surrogate_at;
 use smallvec::SmallVec;

@@ -3,7 +3,8 @@
 use super::count::{Count, ESCAPED, LONGEST_SCALAR};
 use super::{BoundaryLimits, rejected, temp, too_deep};
 use crate::heap::{Heap, KeyId, Oom, Ref, Val};
-use crate::native::{Clock, Cx, Fault};
+use crate::native::{Cx, Fault};
+use crate::pace::Clock;
 use a99_core::costs::{
     READ, Sizes, copied, crossing_list, crossing_object, crossing_text, name_units,
 };

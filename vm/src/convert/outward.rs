@@ -3,7 +3,8 @@
 use super::count::{Count, LONGEST_SCALAR};
 use super::{BoundaryLimits, rejected, too_deep};
 use crate::heap::{Heap, KeyId, Oom, Ref, Val};
-use crate::native::{Clock, Cx, Fault};
+use crate::native::{Cx, Fault};
+use crate::pace::Clock;
 use a99_core::costs::{
     READ, SHORT_TEXT, Sizes, crossing_list, crossing_object, crossing_text, name_units,
 };

@@ -1,10 +1,10 @@
 //! A call in progress: its future, its timeout, and its cancellation flag.
 
-use super::{AbortSignal, cannot_wait, poll_caught};
-use crate::atom::{AtomError, CancelFlag};
+use super::cannot_wait;
+use crate::abort::AbortSignal;
+use crate::atom::{AnswerFuture, Answered, AtomError, CancelFlag, poll_caught};
 use crate::machine::{Machine, Request};
-use crate::run::{Answered, earlier, late, limit_of};
-use crate::vm::{AnswerFuture, Vm};
+use crate::run::{earlier, late, limit_of};
 use std::borrow::Cow;
 use std::future::Future as _;
 use std::pin::Pin;
@@ -40,7 +40,7 @@ impl ActiveCall {
         call.deadline = wake_at;
         let flag = call.cancelled.flag();
         ActiveCall {
-            future: Vm::start_atom(atom, call),
+            future: atom.start(call),
             op: atom.sig.name.clone(),
             wake_at,
             sleep: None,

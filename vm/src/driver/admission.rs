@@ -1,8 +1,9 @@
 //! Admission of runs to a pool, and the wait for a place.
 
 use super::active::{Listener, timer};
-use crate::native::{Host, StopReason};
-use crate::run::{RunHost, Stopwatch};
+use crate::clock::Stopwatch;
+use crate::pace::{Host, StopReason};
+use crate::run::RunHost;
 use std::future::Future;
 use std::pin::pin;
 use std::task::Poll;

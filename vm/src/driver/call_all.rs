@@ -2,9 +2,11 @@
 
 use super::active::{ActiveCall, Listener};
 use super::answer_now;
+use crate::atom::Answered;
+use crate::clock::{Stopwatch, wall_clock};
 use crate::machine::{Machine, PlacedRequest, Request, Requests};
-use crate::native::{Host, StopReason};
-use crate::run::{Answered, Session, Stopwatch, wall_clock};
+use crate::pace::{Host, StopReason};
+use crate::run::Session;
 use crate::vm::Vm;
 use a99_core::call_id::CallId;
 use std::collections::VecDeque;

@@ -16,7 +16,7 @@
 use super::live_text::{LiveText, TextMap};
 use super::pieces::{PIECE, copy_down, fill, sort_by_key};
 use super::{Cell, Heap, MAX_HEAP_LIMIT, Ref, ShapeId, Str, Val};
-use crate::native::{StopReason, Watch};
+use crate::pace::{StopReason, Watch};
 
 /// Heap size at which the first compaction is considered: smaller runs end before garbage
 /// matters.

@@ -6,7 +6,7 @@
 
 use super::Str;
 use super::pieces::{PIECE, copy_down, sort_by_key};
-use crate::native::{StopReason, Watch};
+use crate::pace::{StopReason, Watch};
 
 /// Maximum number of ranges kept as a list.
 const FEW: usize = 128 << 10;

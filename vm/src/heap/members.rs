@@ -2,7 +2,7 @@
 
 use super::shape::Gap;
 use super::{Heap, KeyId, Ref, Val};
-use crate::native::{Clock, Fault};
+use crate::pace::{Clock, Fault};
 
 impl Heap {
     /// Sets a member; a new one comes last. All references to the object see the change.

@@ -9,9 +9,9 @@
 //! interpreter then compacts once, runs the instruction again, and only then reports the heap
 //! limit.
 
+pub mod builtin;
 mod caches;
 mod compact;
-mod draft;
 mod hash;
 mod ids;
 mod lists;
@@ -23,6 +23,7 @@ mod places;
 mod rooms;
 pub(crate) mod saved;
 mod shape;
+pub mod template;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
@@ -34,12 +35,12 @@ mod val;
 
 pub(crate) use a99_core::value::array_index;
 pub(crate) use compact::Visit;
-pub use draft::ObjDraft;
 pub use shape::{KeyId, ShapeId, Shapes, StaticShapes};
 pub use text::StrMark;
 pub use val::{Ref, Str, Val};
 
-use crate::native::{Clock, Fault};
+pub use crate::pace::Oom;
+use crate::pace::{Clock, Fault};
 use a99_core::value::Value;
 use std::sync::Arc;
 
@@ -48,13 +49,6 @@ pub const DEFAULT_HEAP_LIMIT: usize = 64 << 20;
 
 /// Maximum ceiling: offsets are 31 bits wide.
 pub const MAX_HEAP_LIMIT: usize = 1 << 30;
-
-/// An allocation that would exceed the ceiling (or that the system refused).
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub struct Oom {
-    /// Requested bytes.
-    pub wanted: usize,
-}
 
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum CellKind {

@@ -4,7 +4,7 @@
 //! An interrupted copy leaves garbage: the run has ended.
 
 use super::{Cell, CellKind, Heap, KeyId, Oom, Ref, ShapeId, Shapes, Str, StrMark, Val};
-use crate::native::{Clock, Fault};
+use crate::pace::{Clock, Fault};
 use a99_ecma::wtf8;
 use std::ops::Range;
 

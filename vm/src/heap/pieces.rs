@@ -1,6 +1,6 @@
 //! Long walks in pieces, with yield points between them.
 
-use crate::native::Pace;
+use crate::pace::Pace;
 use std::ops::Range;
 
 /// Elements per piece.
@@ -116,7 +116,7 @@ fn merge<T: Copy, K: Ord, P: Pace>(
 mod tests {
     use super::*;
     use crate::builtins::testing::Still;
-    use crate::native::Watch;
+    use crate::pace::Watch;
 
     #[test]
     fn long_lists_are_sorted_and_stable() {

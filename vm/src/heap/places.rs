@@ -7,7 +7,7 @@
 
 use super::live_text::TextMap;
 use super::{Heap, Str};
-use crate::native::{Clock, Fault, StopReason, Watch};
+use crate::pace::{Clock, Fault, StopReason, Watch};
 use a99_ecma::wtf8;
 use std::collections::HashMap;
 

@@ -6,7 +6,7 @@
 
 use super::paced::TEXT_PIECE;
 use super::{Heap, Str};
-use crate::native::{Clock, Fault};
+use crate::pace::{Clock, Fault};
 
 /// Shorter texts are copied faster than a room is found.
 const SHORTEST: usize = 256;

@@ -5,8 +5,7 @@
 //! same points. Spare room around texts and noted positions are not written.
 
 use super::{Cell, CellKind, Heap, MAX_HEAP_LIMIT, Ref, ShapeId, Str, Val};
-use crate::builtins;
-use crate::run::snapshot::wire::{Reader, Taken, Writer};
+use crate::wire::{Reader, Taken, Writer};
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -169,7 +168,7 @@ impl ValCheck<'_> {
             Val::Obj(r) => is(r, CellKind::Obj),
             Val::Set(r) => is(r, CellKind::Set),
             Val::Date(r) => is(r, CellKind::Date),
-            Val::Builtin(n) => builtins::is_known(n),
+            Val::Builtin(n) => super::builtin::is_known(n),
             Val::Unbound | Val::Undefined | Val::Null | Val::Bool(_) | Val::Num(_) => true,
         }
     }
@@ -326,7 +325,7 @@ impl Heap {
         self.full = r.bool()?;
         match self.used() <= self.limit {
             true => Ok(()),
-            false => Err(crate::run::SnapshotError::too_large()),
+            false => Err(crate::wire::SnapshotError::too_large()),
         }
     }
 

@@ -2,7 +2,8 @@
 //! reachable values.
 
 use super::*;
-use crate::native::Clock;
+use crate::native::ObjDraft;
+use crate::pace::Clock;
 
 fn heap(limit: usize) -> Heap {
     let mut heap = Heap::default();
@@ -194,7 +195,7 @@ fn joined(heap: &mut Heap, a: Str, b: Str) -> Str {
 }
 
 fn finished(draft: &mut ObjDraft, heap: &mut Heap) -> Val {
-    let mut meter = crate::native::Meter::new(i64::MAX, a99_core::costs::CostModel::Metered);
+    let mut meter = crate::pace::Meter::new(i64::MAX, a99_core::costs::CostModel::Metered);
     let mut cx = crate::native::Cx::new(heap, &mut meter, &crate::builtins::testing::Still);
     draft.finish(&mut cx).unwrap()
 }

@@ -2,7 +2,7 @@
 //! grow in turn, including compactions.
 
 use super::*;
-use crate::native::Clock;
+use crate::pace::Clock;
 
 const LIMIT: usize = 512 << 20;
 

@@ -1,7 +1,7 @@
 //! Compares objects that change in place with a model, a list of members.
 
 use super::*;
-use crate::native::Clock;
+use crate::pace::Clock;
 
 fn heap() -> Heap {
     let mut heap = Heap::default();

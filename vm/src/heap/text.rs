@@ -1,7 +1,7 @@
 //! Text in the heap: views, concatenation, and strings under construction.
 
 use super::{Heap, KeyId, Oom, Str, Val, grow, rooms};
-use crate::native::{Clock, Fault};
+use crate::pace::{Clock, Fault};
 use a99_ecma::wtf8;
 
 impl Heap {

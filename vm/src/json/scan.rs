@@ -2,7 +2,7 @@
 //! builds no values, and the walk is a loop.
 
 use super::decode::decoded;
-use super::parse::special;
+use crate::convert::special;
 use crate::native::{Cx, Fault};
 use smallvec::SmallVec;
 use std::ops::Range;

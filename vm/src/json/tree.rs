@@ -159,7 +159,8 @@ fn string(
 mod tests {
     use super::*;
     use crate::builtins::testing::{Bench, Late};
-    use crate::native::{Host, StopReason, WORK_SLICE};
+    use crate::native::{Host, StopReason};
+    use crate::pace::WORK_SLICE;
     use a99_core::json::{Document, Limits};
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};

@@ -3,10 +3,10 @@
 use super::args::{arg_value, check_args};
 use super::{End, LoadedProgram, Machine, cx, prices};
 use crate::bound::{Arg, Bound, Given};
+use crate::clock::RunClock;
 use crate::heap::{Heap, Val};
-use crate::native::{Fault, Host};
 use crate::options::RunOptions;
-use crate::run::RunClock;
+use crate::pace::{Fault, Host};
 use a99_core::error::RunError;
 use a99_core::value::Value;
 use std::sync::Arc;

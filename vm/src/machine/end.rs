@@ -2,8 +2,8 @@
 
 use super::Machine;
 use super::suspend::MAX_SPARE_STACK;
+use crate::clock::RunClock;
 use crate::options::{self, Outcome};
-use crate::run::RunClock;
 use a99_core::error::RunError;
 use a99_core::fuel::Fuel;
 use a99_core::value::Value;
@@ -90,7 +90,8 @@ impl Machine {
     #[inline]
     pub(crate) fn hand_over_lines(&mut self) {
         if self.heap.console.has_fresh() {
-            let freed = self.heap.console.hand_over(&self.options);
+            let (console, events) = (self.options.console.as_ref(), self.options.events.as_ref());
+            let freed = self.heap.console.hand_over(console, events);
             self.heap.sub_external(freed);
         }
     }

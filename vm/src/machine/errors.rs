@@ -2,7 +2,7 @@
 
 use super::{Caught, End, Failed, FrameKind, Machine};
 use crate::convert;
-use crate::native::{Fault, Host, Mark, StopReason, Thrown};
+use crate::pace::{Fault, Host, Mark, StopReason, Thrown};
 use a99_core::error::{ErrorCode, RunError};
 use a99_core::program::{ConstIdx, Program};
 use a99_core::text::Text;

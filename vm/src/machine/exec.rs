@@ -6,13 +6,13 @@
 //! whose operands do not fit falls out of the `match`, and the program's instruction is
 //! executed after it (`ops`).
 
-use super::fast::FastOp;
 use super::operands::stored_by_parts;
 use super::{Exit, FrameKind, LoadedProgram, Machine, WINDOW};
 use crate::coerce;
 use crate::heap::{Heap, Val};
 use crate::link::BlockPrice;
-use crate::native::{Fault, Host, Meter};
+use crate::link::fast::FastOp;
+use crate::pace::{Fault, Host, Meter};
 use a99_core::program::{Count, Reg};
 use a99_ecma::arith::fmod;
 

@@ -6,7 +6,7 @@
 use super::prices::FORCE_PRECISE;
 use super::{Exit, LoadedProgram, Machine};
 use crate::link::BlockPrice;
-use crate::native::{Host, Meter};
+use crate::pace::{Host, Meter};
 use a99_core::program::Op;
 use std::sync::Arc;
 

@@ -5,8 +5,9 @@ use crate::atom::{AtomDef, CostFn};
 use crate::convert::BoundaryLimits;
 use crate::heap::Val;
 use crate::link::{Executable, Prices};
-use crate::native::{Cx, Fault, Host, Mark};
+use crate::native::{Cx, Fault, Host};
 use crate::options::{CostOverride, RunOptions};
+use crate::pace::Mark;
 use a99_core::error::ErrorCode;
 use a99_core::fuel::cost_from_f64;
 use a99_core::program::{ChargeKind, Function, Op, Program};
@@ -182,7 +183,7 @@ impl Machine {
             None => default,
             Some(CostOverride::Fixed(n)) => *n,
             Some(CostOverride::Function(price)) => {
-                let input = super::tracing::step_input(program, s, self.in_main_program());
+                let input = crate::trace::step_input(program, s, self.in_main_program());
                 let context = self.options.context.clone();
                 // A host function may panic; the run then pays the default.
                 let computed = catch_unwind(AssertUnwindSafe(|| price(&input, &context)));

@@ -2,7 +2,7 @@
 
 use super::Machine;
 use crate::heap::Visit;
-use crate::native::{Fault, Host, StopReason, Watch};
+use crate::pace::{Fault, Host, StopReason, Watch};
 
 /// Nanoseconds of a compaction that are included in the instruction's price. A heap of some
 /// ten thousand bytes takes no longer, at any ceiling and frequency, so that fuel does not

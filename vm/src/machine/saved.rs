@@ -9,16 +9,15 @@ use super::{
     Caught, Frame, FrameKind, LoadedProgram, MAX_HELPER_DEPTH, Machine, Request, Requests, WINDOW,
     frame_size,
 };
-use crate::atom::{MAX_WARNINGS, SavedLocals};
+use crate::atom::{MAX_WARNINGS, RestoreState, SavedLocals};
 use crate::convert::copy_bytes;
 use crate::heap::Val;
 use crate::heap::saved::{ValCheck, put_val, put_vals};
-use crate::link::Executable;
-use crate::native::Host;
+use crate::link::{Executable, LinkError};
 use crate::options::RunOptions;
-use crate::run::SnapshotError;
-use crate::run::snapshot::wire::{Reader, Taken, Writer};
-use crate::vm::Vm;
+use crate::pace::Host;
+use crate::wire::SnapshotError;
+use crate::wire::{Reader, Taken, Writer};
 use a99_core::artifact::{DecodeOptions, EncodeOptions};
 use a99_core::fuel::Fuel;
 use a99_core::program::{Count, Op, Reg};
@@ -32,6 +31,14 @@ const DECODED: usize = 8;
 
 /// Longer memo keys are digests.
 const MAX_MEMO_KEY: usize = 512;
+
+/// What a restore needs of its host, besides the options of the run.
+pub(crate) struct RestoringHost<'a> {
+    /// Recreates the run state of atoms.
+    pub(crate) state: Option<RestoreState>,
+    /// Links a program that was loaded at run time.
+    pub(crate) link: &'a dyn Fn(&Artifact) -> Result<Arc<Executable>, LinkError>,
+}
 
 impl Machine {
     pub(crate) fn main_program(&self) -> Option<&Arc<Executable>> {
@@ -125,7 +132,7 @@ impl Machine {
     /// Reads a run of this program.
     pub(crate) fn restore(
         &mut self,
-        vm: &Vm,
+        by: &RestoringHost<'_>,
         exe: &Arc<Executable>,
         options: Arc<RunOptions>,
         r: &mut Reader<'_>,
@@ -136,10 +143,10 @@ impl Machine {
         self.clean(options);
         self.load_meter(r)?;
         self.load_quotas(r)?;
-        self.load_locals(vm, r)?;
+        self.load_locals(by, r)?;
         self.heap.load(r)?;
         let mut held = 0;
-        self.load_programs(vm, exe, r)?;
+        self.load_programs(by, exe, r)?;
         self.load_frames(r, &mut held)?;
         self.load_prepared(r)?;
         self.load_memo(r, &mut held)?;
@@ -202,7 +209,7 @@ impl Machine {
         Ok(())
     }
 
-    fn load_locals(&mut self, vm: &Vm, r: &mut Reader<'_>) -> Taken<()> {
+    fn load_locals(&mut self, by: &RestoringHost<'_>, r: &mut Reader<'_>) -> Taken<()> {
         let mut saved = SavedLocals {
             charges: r.i64()?,
             ..SavedLocals::default()
@@ -224,7 +231,7 @@ impl Machine {
         let mut store = None;
         if r.bool()? {
             let value = r.value()?;
-            store = vm.state().and_then(|restore| restore(&value));
+            store = by.state.and_then(|restore| restore(&value));
             value.dispose();
             if store.is_none() {
                 return r.wrong("the state of atoms is none that this host knows");
@@ -234,7 +241,12 @@ impl Machine {
         Ok(())
     }
 
-    fn load_programs(&mut self, vm: &Vm, exe: &Arc<Executable>, r: &mut Reader<'_>) -> Taken<()> {
+    fn load_programs(
+        &mut self,
+        by: &RestoringHost<'_>,
+        exe: &Arc<Executable>,
+        r: &mut Reader<'_>,
+    ) -> Taken<()> {
         let n = r.len(4, 0)?;
         if n == 0 {
             return r.wrong("no program runs");
@@ -242,7 +254,7 @@ impl Machine {
         for at in 0..n {
             let exe = match at {
                 0 => exe.clone(),
-                _ => self.load_program(vm, r)?,
+                _ => self.load_program(by, r)?,
             };
             let args = self.heap.val_check().vals(r)?;
             if args.len() != exe.program().args.len() {
@@ -260,13 +272,12 @@ impl Machine {
     }
 
     /// Reads a program loaded at run time.
-    fn load_program(&self, vm: &Vm, r: &mut Reader<'_>) -> Taken<Arc<Executable>> {
+    fn load_program(&self, by: &RestoringHost<'_>, r: &mut Reader<'_>) -> Taken<Arc<Executable>> {
         let file = r.bytes()?;
         r.take_room(file.len().saturating_mul(DECODED))?;
         let artifact = Artifact::from_bytes(file, &DecodeOptions::default())
             .map_err(|error| r.fault(&format!("a program is refused: {error}")))?;
-        vm.link(&artifact)
-            .map_err(|error| r.fault(&format!("a program is refused: {error}")))
+        (by.link)(&artifact).map_err(|error| r.fault(&format!("a program is refused: {error}")))
     }
 
     fn load_frames(&mut self, r: &mut Reader<'_>, held: &mut usize) -> Taken<()> {

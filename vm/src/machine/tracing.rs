@@ -4,20 +4,20 @@
 //! Only precise mode observes both, so a traced run stays in it from start to end.
 
 use super::{Machine, Request};
+use crate::atom::Answered;
 use crate::convert::{BoundaryLimits, Copies};
 use crate::heap::saved::{ValCheck, put_vals};
 use crate::heap::{Val, Visit};
 use crate::link::Executable;
-use crate::native::{Host, StopReason};
 use crate::options::RunOptions;
-use crate::run::Answered;
-use crate::run::snapshot::wire::{Reader, Taken, Writer};
+use crate::pace::{Host, StopReason};
 use crate::trace::{
     CALL_BYTES, TraceCall, TraceCallEnd, TraceEvent, TraceLog, TraceSink, TraceStep, load_calls,
     save_call,
 };
+use crate::wire::{Reader, Taken, Writer};
 use a99_core::fuel::Fuel;
-use a99_core::program::{ConstIdx, Function, Location, Op, Program, Step};
+use a99_core::program::{ConstIdx, Function, Location, Op, Step};
 use a99_core::text::Text;
 use a99_core::value::{Map, Value};
 use std::fmt;
@@ -195,37 +195,6 @@ impl Tracer {
         }
         Some(log.into_events())
     }
-}
-
-/// The index at the end of a pointer.
-pub(crate) fn index_of(pointer: &str) -> Option<u32> {
-    pointer.rsplit('/').next()?.parse().ok()
-}
-
-/// A step's input for the trace and price functions: the step without `op` and `result`;
-/// empty for a program without source.
-pub(crate) fn step_input(program: &Program, step: &Step, is_main: bool) -> Value {
-    let mut map = Map::new();
-    let Some(doc) = program.source.document() else {
-        return Value::Object(map);
-    };
-    if step.implicit {
-        let op = program.text(program.ops[step.op as usize].name);
-        let key = if op == b"hash" { "value" } else { "steps" };
-        // For a missing list, the place is the step that should have it.
-        if doc.get(step.node, "op").is_none() {
-            map.insert(key, doc.to_value(step.node));
-        }
-    } else {
-        for (key, node) in doc.members(step.node) {
-            // Helpers of the root, which an inline program inherits, are not part of a step.
-            let helpers = key == b"helpers" && step.node == doc.root() && !is_main;
-            if !matches!(key, b"op" | b"result") && !helpers {
-                map.insert(Text::from_wtf8(key.to_vec()), doc.to_value(node));
-            }
-        }
-    }
-    Value::Object(map)
 }
 
 /// Whether the instruction at `pc` failed to bind a step's value because the variable is

@@ -10,20 +10,19 @@ mod session;
 pub(crate) mod snapshot;
 mod waiting;
 
-pub use host::RunClock;
-pub(crate) use host::{RunHost, Stopwatch, deadline, wall_clock};
-pub(crate) use session::{Answered, Session, Turn, earlier, late, limit_of};
-pub use snapshot::SnapshotError;
+pub(crate) use host::{RunHost, deadline};
+pub(crate) use session::{Session, Turn, earlier, late, limit_of};
 use waiting::{Asked, Made, Outstanding, Seen, Several, Waiting, until};
 
 use crate::args::Args;
-use crate::atom::{AtomDef, AtomError, Cancelled, HostReply, Locals};
-use crate::driver::poll_caught;
+use crate::atom::{AnswerFuture, AtomDef, AtomError, Cancelled, HostReply, Locals, poll_caught};
+use crate::clock::RunClock;
 use crate::link::Executable;
 use crate::machine::{CodePlace, Machine};
-use crate::native::StopReason;
 use crate::options::{Outcome, RunOptions};
-use crate::vm::{AnswerFuture, Vm};
+use crate::pace::StopReason;
+use crate::vm::Vm;
+use crate::wire::SnapshotError;
 use a99_core::call_id::CallId;
 use a99_core::error::{ErrorCode, RunError};
 use a99_core::fuel::Fuel;
@@ -175,7 +174,7 @@ impl Call {
         let atom = self.place.atom_of(&self.request);
         let mut call = self.request.into_request().call;
         call.deadline = deadline;
-        Answer(Vm::start_atom(atom, call))
+        Answer(atom.start(call))
     }
 
     /// As [`Call::start`], with the atom's charges kept separate, for a host that keeps a
@@ -286,6 +285,38 @@ pub struct RunMemory {
     pub limit: usize,
     /// Approximate memory of the run in bytes, including unused buffer capacity.
     pub held: usize,
+}
+
+impl Vm {
+    /// Starts a run that the host drives; no instruction runs before [`Run::next`]. Needs no
+    /// runtime, thread or clock.
+    pub fn start(
+        self: &Arc<Self>,
+        exe: &Arc<Executable>,
+        args: impl Into<Args>,
+        options: impl Into<Arc<RunOptions>>,
+    ) -> Run {
+        Run::start(self.clone(), exe, args.into(), options.into())
+    }
+
+    /// Resumes a run of this program from a snapshot ([`Run::snapshot`]), which needs no
+    /// trust.
+    ///
+    /// The host passes its options again: limits, capabilities, context, prices, quotas,
+    /// signal, timeouts. `options.fuel` is the most fuel that the run may have been given in
+    /// total. Cost model, equality and trace come from the snapshot.
+    ///
+    /// # Errors
+    /// Any fault of the bytes, with a stable code: damage, another program, other atoms,
+    /// impossible state, or more than the limits allow.
+    pub fn restore(
+        self: &Arc<Self>,
+        exe: &Arc<Executable>,
+        snapshot: &[u8],
+        options: impl Into<Arc<RunOptions>>,
+    ) -> Result<Run, SnapshotError> {
+        Run::restore(self.clone(), exe, snapshot, options.into())
+    }
 }
 
 impl Run {

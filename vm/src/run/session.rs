@@ -1,16 +1,17 @@
 //! A run with its pending state: the common core of the tokio driver and of runs driven by
 //! hand.
 
-use super::host::{self, FOREVER, RunHost};
-use super::{RunClock, RunFault};
+use super::RunFault;
+use super::host::{self, RunHost};
+use crate::abort::AbortSignal;
 use crate::args::Args;
-use crate::atom::{AtomDef, AtomError, HostReply};
-use crate::driver::AbortSignal;
+use crate::atom::{Answered, AtomDef, AtomError};
+use crate::clock::{Environment, FOREVER, RunClock};
 use crate::link::Executable;
 use crate::machine::{Machine, Request, Requests, Step};
-use crate::native::Host;
 use crate::options::{Outcome, RunOptions};
-use crate::vm::{Environment, Vm};
+use crate::pace::Host;
+use crate::vm::Vm;
 use a99_core::call_id::CallId;
 use a99_core::error::ErrorCode;
 use a99_core::fuel::Fuel;
@@ -28,9 +29,6 @@ pub(crate) enum Turn {
     Pause,
     Done,
 }
-
-/// The answer of an atom or of its host.
-pub(crate) type Answered = Result<HostReply, AtomError>;
 
 /// A started run.
 pub(crate) struct Session {

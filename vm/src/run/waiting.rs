@@ -1,9 +1,10 @@
 //! Pending calls of a run that its host drives: one, or several concurrent ones.
 
-use super::{Answered, RunClock, RunFault, Session, Turn, earlier, late, limit_of};
-use crate::atom::CancelFlag;
+use super::{RunFault, Session, Turn, earlier, late, limit_of};
+use crate::atom::{Answered, CancelFlag};
+use crate::clock::RunClock;
 use crate::machine::{PlacedRequest, Request, Requests};
-use crate::native::{Host, StopReason};
+use crate::pace::{Host, StopReason};
 use crate::vm::Vm;
 use a99_core::call_id::CallId;
 use std::borrow::Cow;

@@ -23,8 +23,8 @@ mod tests;
 
 use crate::heap::Val;
 use crate::link::Executable;
-use crate::machine::fast::FastOp;
-use crate::native::Meter;
+use crate::link::fast::FastOp;
+use crate::pace::Meter;
 use a99_core::costs::CostModel;
 use a99_core::program::BlockIdx;
 use a99_jit::{Cell, CompiledLoop, MAX_CELLS, compile};

@@ -4,7 +4,8 @@
 use super::call::CallWatch;
 use super::mismatch::Mismatch;
 use crate::machine::release;
-use crate::native::{Cx, Fault, Watch};
+use crate::native::{Cx, Fault};
+use crate::pace::Watch;
 use a99_core::value::Value;
 use std::cell::RefCell;
 

@@ -61,7 +61,7 @@ const ALLOWED: &[Entry] = &[
         "the host's answer, which the host made",
     ),
     (
-        "vm/src/machine/tracing.rs",
+        "vm/src/trace.rs",
         "doc.to_value(",
         2,
         "a step's source, for a host that asked for a trace or a price",
@@ -79,7 +79,7 @@ const ALLOWED: &[Entry] = &[
         "what a host declares of an atom, once",
     ),
     (
-        "vm/src/vm.rs",
+        "vm/src/driver/pool.rs",
         ".dispose(",
         1,
         "the host's arguments of a run that was not let in",

@@ -4,8 +4,8 @@
 //! not name, [`proofs`] unsafe code and slow tasks, [`sources`] the rules for files, [`mod@sizes`]
 //! for the sizes of crates, [`markdown`] for pages, [`metered`] the code that may work without the
 //! meter, [`wording`] worn-out phrases, [`sheet`] lists of names that copy facts. [`citations`]
-//! checks numbers that text cites, [`names`] the tests named as proof. One run reports all
-//! violations.
+//! checks numbers that text cites, [`names`] the tests named as proof, [`pairs`] modules that import
+//! each other. One run reports all violations.
 
 mod citations;
 mod layering;
@@ -13,6 +13,7 @@ mod manifests;
 mod markdown;
 mod metered;
 mod names;
+mod pairs;
 mod proofs;
 mod purity;
 mod sheet;
@@ -43,6 +44,7 @@ pub(crate) fn tidy() -> Result<(), Failed> {
         diagnostics.extend(wording::diagnostics(path, text));
     }
     diagnostics.extend(sizes::diagnostics(each()));
+    diagnostics.extend(pairs::diagnostics(each()));
     diagnostics.extend(proofs::diagnostics(each(), crate::HELP));
     if let Err(Failed(reason)) = docs::check() {
         diagnostics.push(reason);

@@ -112,7 +112,7 @@ fn compare(rows: &[Row], sizes: &BTreeMap<String, Size>) -> Vec<String> {
 }
 
 /// Path prefixes of modules that a file declares for tests only.
-fn test_modules((path, text): (&str, &str)) -> Vec<String> {
+pub(super) fn test_modules((path, text): (&str, &str)) -> Vec<String> {
     let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
     let own = match name {
         "mod.rs" | "lib.rs" | "main.rs" => format!("{folder}/"),
@@ -156,6 +156,22 @@ fn count(text: &str) -> Size {
         }
     }
     size
+}
+
+/// The code of a file without comments and tests.
+pub(super) fn product(text: &str) -> String {
+    let mut code = String::with_capacity(text.len());
+    let mut lines = text.lines();
+    while let Some(line) = lines.next() {
+        match line.trim() {
+            test if TEST.contains(&test) => {
+                skip_item(indent(line), &mut lines);
+            }
+            comment if comment.starts_with("//") => {}
+            _ => code.extend([line, "\n"]),
+        }
+    }
+    code
 }
 
 /// Skips an item, which ends on its first line or with its closing bracket. Returns its lines.

@@ -11,7 +11,7 @@ use crate::native::{Cx, Fault};
 /// Rejects values that are not callable, with the message of JavaScriptCore.
 fn callback(method: &str, args: &[Val]) -> Result<Val, Fault> {
     match arg(args, 0) {
-        f @ Val::Builtin(n) if crate::builtins::is_callable(n) => Ok(f),
+        f @ Val::Builtin(n) if crate::heap::builtin::is_callable(n) => Ok(f),
         _ => Err(Fault::throw(format!(
             "Array.prototype.{method} callback must be a function"
         ))),

@@ -5,7 +5,8 @@
 
 use super::{BoundaryLimits, Cx, Fault, Val, arg};
 use crate::convert::copy_plain;
-use crate::heap::{KeyId, ObjDraft, Oom, Ref};
+use crate::heap::{KeyId, Oom, Ref};
+use crate::native::ObjDraft;
 use a99_core::schema::MAX_SCHEMA_DEPTH;
 
 type Made = Result<Val, Fault>;

@@ -2,7 +2,7 @@
 
 use super::{KEYS_A_LOOK, LOOKED_UP, SHARED_KEYS, Shapes, drop_from};
 use crate::heap::ids::Ids;
-use crate::native::{StopReason, Watch};
+use crate::pace::{StopReason, Watch};
 
 impl Shapes {
     /// Drops the run's shapes and keys that no live object uses. `live` marks the run's own

@@ -7,7 +7,7 @@
 
 use super::{KeyId, LOOKED_UP};
 use crate::heap::ids::Ids;
-use crate::native::Pace;
+use crate::pace::Pace;
 use std::collections::BTreeMap;
 
 /// Bytes of a dictionary beyond its entries.

@@ -5,7 +5,7 @@
 
 use super::dict::{Dict, KeyFacts};
 use super::{Key, KeyId, MORE_BYTES, SCAN_KEYS, SHAPE_BYTES, Shape, ShapeId, Shapes, Table};
-use crate::native::Pace;
+use crate::pace::Pace;
 
 /// How values close the gap of a deleted key.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]

@@ -2,8 +2,8 @@
 
 use super::dict::Dict;
 use super::{KeyId, SHARED_KEYS, Shape, ShapeId, Shapes};
-use crate::run::SnapshotError;
-use crate::run::snapshot::wire::{Reader, Taken, Writer};
+use crate::wire::SnapshotError;
+use crate::wire::{Reader, Taken, Writer};
 
 impl Shapes {
     /// Writes the run's own keys and shapes.

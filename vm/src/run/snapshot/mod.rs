@@ -5,17 +5,16 @@
 //! need no trust: every index, length, kind and text is checked before it is used, and memory
 //! is counted before it is taken.
 
-pub(crate) mod wire;
-
 use super::host::deadline;
 use super::session::host_of;
 use super::waiting::{Outstanding, Several, State, Waiting};
-use super::{Answered, Run, Session, earlier, limit_of};
-use crate::atom::{AtomError, AtomSet, HostReply, ReplyValue};
+use super::{Run, Session, earlier, limit_of};
+use crate::atom::{Answered, AtomError, AtomSet, HostReply, ReplyValue};
 use crate::link::Executable;
-use crate::machine::{Request, save_prepared};
+use crate::machine::{Request, RestoringHost, save_prepared};
 use crate::options::{Equality, RunOptions};
 use crate::vm::Vm;
+use crate::wire::{Reader, SnapshotError, Taken, Writer};
 use a99_core::artifact::instruction_set;
 use a99_core::call_id::CallId;
 use a99_core::costs::CostModel;
@@ -24,10 +23,8 @@ use a99_core::fuel::Fuel;
 use a99_core::sig::Signatures as _;
 use a99_core::suspend::codes;
 use sha2::{Digest, Sha256};
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
-use wire::{Reader, Taken, Writer};
 
 /// The first bytes of a snapshot: not text, and damaged by line-end conversion.
 pub(crate) const MAGIC: [u8; 8] = *b"\0a99s\r\n\x1a";
@@ -41,60 +38,6 @@ pub(crate) const HEADER_BYTES: usize = 8 + 4 + 8 + 32;
 /// Memory that a snapshot may take beyond the ceilings of heap and trace: this plus a quarter
 /// of the heap's ceiling.
 const ROOM_BYTES: usize = 1 << 20;
-
-/// A run that cannot be suspended, or a snapshot that cannot be restored.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SnapshotError {
-    /// The stable code.
-    pub code: &'static str,
-    /// The message, without a full stop.
-    pub message: String,
-    /// The offset after the faulty content, in bytes from the end of the header, if the
-    /// content is at fault.
-    pub offset: Option<usize>,
-}
-
-impl SnapshotError {
-    #[cold]
-    pub(crate) fn new(code: &'static str, message: impl Into<String>) -> SnapshotError {
-        SnapshotError {
-            code,
-            message: message.into(),
-            offset: None,
-        }
-    }
-
-    pub(crate) fn at(self, offset: usize) -> SnapshotError {
-        SnapshotError {
-            offset: Some(offset),
-            ..self
-        }
-    }
-
-    #[cold]
-    pub(crate) fn too_large() -> SnapshotError {
-        let text = "it holds more than the limits of these options allow";
-        SnapshotError::new(codes::SNAPSHOT_TOO_LARGE, text)
-    }
-
-    /// A suggestion for a fix.
-    #[must_use]
-    pub fn help(&self) -> &'static str {
-        a99_core::codes::find(self.code).map_or("", |row| row.help)
-    }
-}
-
-impl fmt::Display for SnapshotError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.code, self.message)?;
-        match self.offset {
-            Some(offset) => write!(f, " (byte {offset})"),
-            None => Ok(()),
-        }
-    }
-}
-
-impl std::error::Error for SnapshotError {}
 
 /// SHA-256 of the names and fingerprints of a set of atoms, by name.
 fn fingerprint(atoms: &AtomSet) -> [u8; 32] {
@@ -208,7 +151,11 @@ impl Run {
         let mut session = Session::new(vm.machine(exe), &options);
         session.step = step;
         session.before = before;
-        session.machine.restore(&vm, exe, options, &mut r)?;
+        let host = RestoringHost {
+            state: vm.state(),
+            link: &|artifact| vm.link(artifact),
+        };
+        session.machine.restore(&host, exe, options, &mut r)?;
         session.deadline = timed.map(|at| at.saturating_sub(before));
         let mut run = Run {
             vm: vm.clone(),

@@ -4,41 +4,41 @@
 //! annex §B.1.2), unit by unit, into a tree. Errors have the messages of JavaScriptCore. It
 //! does not match.
 
-use super::regex_set::{ClassAtom, DIGIT, LINE_END, Ranges, SPACE, Set, WORD, outside};
+use super::set::{ClassAtom, DIGIT, LINE_END, Ranges, SPACE, Set, WORD, outside};
 
 /// A pattern as a tree.
 #[derive(Debug)]
-pub(super) struct Parsed {
+pub(crate) struct Parsed {
     /// The nodes of the tree, children before their parents; the last one is the root.
-    pub(super) nodes: Vec<Node>,
+    pub(crate) nodes: Vec<Node>,
     /// The sets that nodes refer to.
     pub(super) sets: Vec<Set>,
     /// Its size with repetitions expanded, to which the cost of compiling and matching is
     /// proportional.
-    pub(super) positions: u64,
+    pub(crate) positions: u64,
     /// Number of capturing groups.
-    pub(super) groups: u32,
+    pub(crate) groups: u32,
     /// The names of groups, with their numbers from 1 on.
-    pub(super) names: Vec<(Vec<u16>, u32)>,
+    pub(crate) names: Vec<(Vec<u16>, u32)>,
 }
 
 /// The flags that affect parsing.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Flags {
+pub(crate) struct Flags {
     /// `i`: letters match in both cases.
-    pub(super) ignore_case: bool,
+    pub(crate) ignore_case: bool,
     /// `m`: `^` and `$` match at the ends of lines.
-    pub(super) multiline: bool,
+    pub(crate) multiline: bool,
     /// `s`: `.` matches the ends of lines too.
-    pub(super) dot_all: bool,
+    pub(crate) dot_all: bool,
 }
 
 /// The index of a node.
-pub(super) type NodeId = usize;
+pub(crate) type NodeId = usize;
 
 /// A part of a pattern.
 #[derive(Debug)]
-pub(super) enum Node {
+pub(crate) enum Node {
     /// One unit.
     Unit(u16),
     /// One unit of a set.
@@ -57,7 +57,7 @@ pub(super) enum Node {
 
 /// Which repetition count is tried first.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(super) enum Greed {
+pub(crate) enum Greed {
     /// The largest.
     Greedy,
     /// The smallest.
@@ -66,7 +66,7 @@ pub(super) enum Greed {
 
 /// An assertion (ECMA-262 §22.2.2.4).
 #[derive(Copy, Clone, Debug)]
-pub(super) enum Assertion {
+pub(crate) enum Assertion {
     /// `^`
     Start,
     /// `$`
@@ -85,7 +85,7 @@ pub(super) enum Assertion {
 ///
 /// # Errors
 /// The pattern is invalid or cannot be matched in linear time.
-pub(super) fn parse(pattern: &[u16], flags: Flags) -> Result<Parsed, String> {
+pub(crate) fn parse(pattern: &[u16], flags: Flags) -> Result<Parsed, String> {
     let (groups, named) = count_groups(pattern);
     let mut t = Parser {
         pattern,

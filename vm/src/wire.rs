@@ -4,11 +4,65 @@
 //! A read checks that the bytes exist and that the run may hold the result, before it
 //! allocates.
 
-use super::SnapshotError;
 use a99_core::suspend::codes;
 use a99_core::text::Text;
 use a99_core::value::{Map, Value};
 use a99_ecma::wtf8;
+use std::fmt;
+
+/// A run that cannot be suspended, or a snapshot that cannot be restored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SnapshotError {
+    /// The stable code.
+    pub code: &'static str,
+    /// The message, without a full stop.
+    pub message: String,
+    /// The offset after the faulty content, in bytes from the end of the header, if the
+    /// content is at fault.
+    pub offset: Option<usize>,
+}
+
+impl SnapshotError {
+    #[cold]
+    pub(crate) fn new(code: &'static str, message: impl Into<String>) -> SnapshotError {
+        SnapshotError {
+            code,
+            message: message.into(),
+            offset: None,
+        }
+    }
+
+    pub(crate) fn at(self, offset: usize) -> SnapshotError {
+        SnapshotError {
+            offset: Some(offset),
+            ..self
+        }
+    }
+
+    #[cold]
+    pub(crate) fn too_large() -> SnapshotError {
+        let text = "it holds more than the limits of these options allow";
+        SnapshotError::new(codes::SNAPSHOT_TOO_LARGE, text)
+    }
+
+    /// A suggestion for a fix.
+    #[must_use]
+    pub fn help(&self) -> &'static str {
+        a99_core::codes::find(self.code).map_or("", |row| row.help)
+    }
+}
+
+impl fmt::Display for SnapshotError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.code, self.message)?;
+        match self.offset {
+            Some(offset) => write!(f, " (byte {offset})"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for SnapshotError {}
 
 /// Writes the bytes of a snapshot.
 #[derive(Default)]

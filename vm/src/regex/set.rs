@@ -1,6 +1,6 @@
 //! Sets of UTF-16 units in patterns.
 
-use super::regex_fold::{self, Folded};
+use super::fold::{self, Folded};
 
 /// Sorted ranges of units.
 pub(super) type Ranges = &'static [(u16, u16)];
@@ -70,7 +70,7 @@ impl Set {
         let mut set = Set::new(ranges, false);
         set.negated_folded = negated;
         set.ascii = (0..0x80)
-            .filter(|unit| set.has_plain_or_folded(&regex_fold::folded(*unit)))
+            .filter(|unit| set.has_plain_or_folded(&fold::folded(*unit)))
             .fold(0, |ascii, unit| ascii | 1 << unit);
         set
     }

@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use agent99::{Capabilities, Capability, ErrorCode, RunError, all_atoms};
 
 #[cfg(feature = "sandbox")]
-use crate::commands::sandbox::builder;
+use super::sandbox::builder;
 #[cfg(feature = "sandbox")]
 use crate::failure::USAGE;
 #[cfg(feature = "sandbox")]

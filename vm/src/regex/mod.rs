@@ -1,7 +1,7 @@
 //! Regular expressions of the `regexMatch` atom and of schemas, in linear time
 //! (D39).
 //!
-//! Patterns use JavaScript's syntax without flags (`regex_parse`) and match UTF-16 units, as
+//! Patterns use JavaScript's syntax without flags (`parse`) and match UTF-16 units, as
 //! in JavaScript without the `u` flag. Look-around and back-references cannot be matched in
 //! linear time and are refused by name.
 //!
@@ -9,8 +9,15 @@
 //! whether or not a thread has cached the program. Matching is charged by positions times the
 //! units of the text. Both can be stopped at any point.
 
-use super::regex_parse::{self, Flags, Parsed};
-use super::regex_program::Program;
+pub(crate) mod captures;
+mod fold;
+pub(crate) mod machine;
+pub(crate) mod parse;
+mod program;
+mod set;
+
+use self::parse::{Flags, Parsed};
+use self::program::Program;
 use crate::heap::Str;
 use crate::native::{Cx, Fault, Reading};
 use a99_core::costs::{READ, Sizes, regex_price};
@@ -41,21 +48,21 @@ const PARSE_WORK: i64 = 64;
 
 /// Cache of recently used patterns, the last used at the end. It affects only speed: prices
 /// and results do not depend on it.
-pub(super) struct Recent<K, V>(Vec<(K, V)>);
+pub(crate) struct Recent<K, V>(Vec<(K, V)>);
 
 impl<K, V: Clone> Recent<K, V> {
-    pub(super) const fn new() -> Recent<K, V> {
+    pub(crate) const fn new() -> Recent<K, V> {
         Recent(Vec::new())
     }
 
-    pub(super) fn find(&mut self, is: impl Fn(&K) -> bool) -> Option<V> {
+    pub(crate) fn find(&mut self, is: impl Fn(&K) -> bool) -> Option<V> {
         let at = self.0.iter().position(|(key, _)| is(key))?;
         self.0[at..].rotate_left(1);
         self.0.last().map(|(_, found)| found.clone())
     }
 
     /// Caches a pattern with a program of `len` instructions, unless it is too long.
-    pub(super) fn keep(&mut self, key: impl FnOnce() -> K, value: V, len: usize) {
+    pub(crate) fn keep(&mut self, key: impl FnOnce() -> K, value: V, len: usize) {
         if len > CACHED_LEN {
             return;
         }
@@ -67,14 +74,14 @@ impl<K, V: Clone> Recent<K, V> {
 }
 
 /// Parses a pattern within the size limits; the inner error is a fault of the pattern.
-pub(super) fn parsed(
+pub(crate) fn parsed(
     run: &mut Reading<'_>,
     pattern: &[u8],
     flags: Flags,
 ) -> Result<Result<Parsed, String>, Fault> {
     run.work(PARSE_WORK * pattern.len() as i64)?;
     let units: Vec<u16> = wtf8::units(pattern).collect();
-    let parsed = match regex_parse::parse(&units, flags) {
+    let parsed = match parse::parse(&units, flags) {
         Ok(parsed) if parsed.positions > MAX_POSITIONS => {
             Err("regular expression too large".to_owned())
         }
@@ -189,8 +196,8 @@ fn pay(run: &mut Reading<'_>, positions: u64, units: usize) -> Result<Result<(),
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{Bench, message};
     use super::*;
+    use crate::builtins::testing::{Bench, message};
 
     fn run(pattern: &str, text: &str) -> Result<bool, String> {
         let mut bench = Bench::default();

@@ -2,8 +2,8 @@
 //! unit costs at most one visit of each state, for any pattern, and the run can be stopped
 //! between two units.
 
-use super::regex_parse::{Assertion, Node, NodeId, Parsed};
-use super::regex_set::{LINE_END, Set, is_word};
+use super::parse::{Assertion, Node, NodeId, Parsed};
+use super::set::{LINE_END, Set, is_word};
 use crate::heap::Oom;
 use crate::native::{Fault, Reading};
 use a99_ecma::wtf8;

@@ -1,17 +1,17 @@
-//! Regular expressions as programs with capture groups; `regex_machine` runs them.
+//! Regular expressions as programs with capture groups; `machine` runs them.
 
-use super::regex_fold;
-use super::regex_parse::{Assertion, Greed, Node, NodeId, Parsed};
-use super::regex_program::{First, write};
-use super::regex_set::Set;
+use super::fold;
+use super::parse::{Assertion, Greed, Node, NodeId, Parsed};
+use super::program::{First, write};
+use super::set::Set;
 use crate::native::{Fault, Reading};
 
 /// Position of a group that did not participate in a match.
-pub(super) const NONE: u32 = u32::MAX;
+pub(crate) const NONE: u32 = u32::MAX;
 
 /// An instruction; execution falls through to the next one.
 #[derive(Copy, Clone, Debug)]
-pub(super) enum Inst {
+pub(crate) enum Inst {
     /// Consumes this unit; in upper case if case is ignored.
     Unit(u16),
     /// Consumes a unit of this set.
@@ -36,16 +36,16 @@ pub(super) enum Inst {
 
 /// A compiled pattern with capture groups.
 #[derive(Debug)]
-pub(super) struct Program {
-    pub(super) code: Vec<Inst>,
+pub(crate) struct Program {
+    pub(crate) code: Vec<Inst>,
     pub(super) sets: Vec<Set>,
-    pub(super) ignore_case: bool,
+    pub(crate) ignore_case: bool,
     /// Whether states depend on an iteration's progress.
-    pub(super) has_turns: bool,
+    pub(crate) has_turns: bool,
     /// The units that a match can begin with; `None` if it can be empty.
     pub(super) first: Option<First>,
     /// Number of saved positions: two for the whole match and for each group.
-    pub(super) slots: usize,
+    pub(crate) slots: usize,
 }
 
 /// Generates a program.
@@ -118,7 +118,7 @@ impl ProgramWriter<'_, '_, '_> {
         match &parsed.nodes[id] {
             Node::Unit(unit) => {
                 let unit = match self.ignore_case {
-                    true => regex_fold::upper(*unit),
+                    true => fold::upper(*unit),
                     false => *unit,
                 };
                 self.put(Inst::Unit(unit))?;
@@ -221,7 +221,7 @@ impl Program {
     ///
     /// # Errors
     /// Memory; a stop.
-    pub(super) fn compile(
+    pub(crate) fn compile(
         run: &mut Reading<'_>,
         parsed: Parsed,
         ignore_case: bool,
@@ -254,7 +254,7 @@ impl Program {
     }
 
     /// Number of instructions.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.code.len()
     }
 

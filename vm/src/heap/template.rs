@@ -3,7 +3,7 @@
 //! Most templates are constants of a program. Linking finds their holes and the key of each
 //! name, so that a run only reads slots and joins parts.
 
-use crate::heap::{Heap, KeyId, StaticShapes, Str, Val};
+use super::{Heap, KeyId, StaticShapes, Str, Val};
 use a99_ecma::wtf8;
 use smallvec::SmallVec;
 use std::ops::Range;

@@ -1,8 +1,8 @@
 //! Allocation by builtins and atoms: copies of any length, with yield points between their
 //! pieces.
 
+use super::{Cx, Fault};
 use crate::heap::{KeyId, Oom, Ref, Str, StrMark, Val, paced};
-use crate::native::{Cx, Fault};
 use a99_core::value::Value;
 use std::ops::Range;
 

@@ -1,7 +1,7 @@
 //! Objects under construction.
 
-use super::{Heap, KeyId, Oom, Val};
-use crate::native::{Cx, Fault};
+use super::{Cx, Fault};
+use crate::heap::{Heap, KeyId, Oom, Val};
 use std::collections::HashMap;
 
 /// Collects the members of a new object. A repeated key replaces the earlier value in place,

@@ -1,15 +1,7 @@
-//! The interface for code inside one instruction: heap, meter, and errors.
-//!
-//! A builtin or atom body with a [`Cx`] follows three rules. It charges from the sizes of its
-//! operands **before** it works (D18). It makes every allocation and every charge before it
-//! changes program-visible state, because the machine may run the instruction a second time
-//! after a compaction or when fuel runs short. And it calls [`Cx::work`] in loops whose
-//! length the program controls, so that an abort or a deadline stops it within a millisecond
-//! (D23).
+//! Time and fuel of a run, and why its work ends early. The heap paces its walks by them, so
+//! they stand below it.
 
-use crate::atom::AtomError;
-use crate::heap::{Heap, KeyId, Oom, Str, Val};
-use a99_core::costs::{COMPACTION, CostModel, Formula, READ, SHORT_TEXT, Sizes, name_units};
+use a99_core::costs::{COMPACTION, CostModel, Formula, Sizes};
 use a99_core::error::{ErrorCode, HostCode};
 use a99_core::value::Value;
 
@@ -40,6 +32,13 @@ impl From<Oom> for Fault {
     fn from(oom: Oom) -> Fault {
         Fault::Oom(oom)
     }
+}
+
+/// An allocation that would exceed the ceiling (or that the system refused).
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Oom {
+    /// Requested bytes.
+    pub wanted: usize,
 }
 
 /// An error raised by an instruction; the machine adds op and place.
@@ -123,30 +122,6 @@ impl Fault {
             ErrorCode::Security,
             a99_core::builtins::forbidden_text(name),
         )
-    }
-}
-
-impl From<AtomError> for Fault {
-    /// Converts a host's error to the program's view. Only the engine may use codes that
-    /// programs cannot catch. An error without a message gets the name of its kind.
-    #[cold]
-    fn from(error: AtomError) -> Fault {
-        let code = match error.code.is_catchable() {
-            true => error.code,
-            false => ErrorCode::Program,
-        };
-        let message = match error.message.is_empty() {
-            true => b"Error".to_vec(),
-            false => error.message.as_bytes().to_vec(),
-        };
-        Fault::Throw(Box::new(Thrown {
-            code,
-            host_code: error.host_code,
-            message,
-            help: error.help,
-            details: error.details,
-            op: None,
-        }))
     }
 }
 
@@ -271,13 +246,18 @@ impl Meter {
     }
 
     /// Whether the budget covers a price.
-    fn affords(&self, formula: Formula, sizes: Sizes) -> bool {
+    pub(crate) fn affords(&self, formula: Formula, sizes: Sizes) -> bool {
         self.model != CostModel::Metered || formula.price(sizes) < self.fuel
     }
 
     /// Pays the proportional price of an operation before the work; in the flat model checks
     /// the size caps instead.
-    fn charge(&mut self, formula: Formula, sizes: Sizes, host: &dyn Host) -> Result<(), Fault> {
+    pub(crate) fn charge(
+        &mut self,
+        formula: Formula,
+        sizes: Sizes,
+        host: &dyn Host,
+    ) -> Result<(), Fault> {
         match self.model {
             CostModel::Metered => {
                 let price = formula.price(sizes);
@@ -305,7 +285,7 @@ impl Meter {
     }
 
     /// Pays a price in micro-units.
-    fn pay(&mut self, price: i64) -> Result<(), Fault> {
+    pub(crate) fn pay(&mut self, price: i64) -> Result<(), Fault> {
         self.fuel = self.fuel.saturating_sub(price.max(0));
         if self.fuel <= 0 {
             Err(Fault::OutOfFuel)
@@ -316,7 +296,7 @@ impl Meter {
 
     /// Pays a price, in micro-units, in the metered model only.
     #[inline]
-    fn pay_metered(&mut self, price: i64) -> Result<(), Fault> {
+    pub(crate) fn pay_metered(&mut self, price: i64) -> Result<(), Fault> {
         match self.model {
             CostModel::Metered if price > 0 => self.pay(price),
             _ => Ok(()),
@@ -325,7 +305,7 @@ impl Meter {
 
     /// Counts `n` units of work and polls the host at the end of a slice.
     #[inline]
-    fn work(&mut self, n: i64, host: &dyn Host) -> Result<(), Fault> {
+    pub(crate) fn work(&mut self, n: i64, host: &dyn Host) -> Result<(), Fault> {
         self.slice = self.slice.saturating_sub(n);
         if self.slice <= self.look {
             self.end_slice(host)
@@ -419,13 +399,13 @@ impl<'m> Clock<'m> {
         Clock { meter, host }
     }
 
-    /// As [`Cx::work`].
+    /// As [`Cx::work`](crate::native::Cx::work).
     #[inline]
     pub(crate) fn work(&mut self, n: i64) -> Result<(), Fault> {
         self.meter.work(n, self.host)
     }
 
-    /// As [`Cx::pay_metered`].
+    /// As [`Cx::pay_metered`](crate::native::Cx::pay_metered).
     #[inline]
     pub(crate) fn pay_metered(&mut self, price: i64) -> Result<(), Fault> {
         self.meter.pay_metered(price)
@@ -441,151 +421,5 @@ impl Clock<'_> {
             meter: &mut meter,
             host: &crate::builtins::testing::Still,
         })
-    }
-}
-
-/// Read-only view of a run, for work on texts and values in place. It pays and stops like
-/// [`Cx`].
-pub(crate) struct Reading<'a> {
-    pub(crate) heap: &'a Heap,
-    meter: &'a mut Meter,
-    host: &'a dyn Host,
-}
-
-impl<'a> Reading<'a> {
-    /// The heap, with the lifetime of the view.
-    pub(crate) fn heap(&self) -> &'a Heap {
-        self.heap
-    }
-
-    /// As [`Cx::charge`].
-    pub(crate) fn charge(&mut self, formula: Formula, sizes: Sizes) -> Result<(), Fault> {
-        self.meter.charge(formula, sizes, self.host)
-    }
-
-    /// Pays a price, in micro-units, in the metered model only.
-    pub(crate) fn pay_metered(&mut self, price: i64) -> Result<(), Fault> {
-        self.meter.pay_metered(price)
-    }
-
-    /// As [`Cx::work`].
-    #[inline]
-    pub(crate) fn work(&mut self, n: i64) -> Result<(), Fault> {
-        self.meter.work(n, self.host)
-    }
-}
-
-/// The view of a run for builtins and native atoms.
-pub struct Cx<'a> {
-    /// The run's heap.
-    pub heap: &'a mut Heap,
-    pub(crate) meter: &'a mut Meter,
-    pub(crate) host: &'a dyn Host,
-}
-
-impl<'a> Cx<'a> {
-    /// Creates a view from its parts; hosts need it only to test their atoms.
-    pub fn new(heap: &'a mut Heap, meter: &'a mut Meter, host: &'a dyn Host) -> Cx<'a> {
-        Cx { heap, meter, host }
-    }
-}
-
-impl Cx<'_> {
-    /// Pays the proportional price of an operation before the work; in the flat model checks
-    /// the size caps instead.
-    pub fn charge(&mut self, formula: Formula, sizes: Sizes) -> Result<(), Fault> {
-        self.meter.charge(formula, sizes, self.host)
-    }
-
-    /// Ends the run if the price so far is not affordable, without charging otherwise: for
-    /// results that are built in pieces and paid as a whole.
-    pub(crate) fn foresee(&mut self, formula: Formula, sizes: Sizes) -> Result<(), Fault> {
-        match self.meter.affords(formula, sizes) {
-            true => Ok(()),
-            false => self.charge(formula, sizes),
-        }
-    }
-
-    /// Pays a price in micro-units, in both models.
-    pub fn pay(&mut self, price: i64) -> Result<(), Fault> {
-        self.meter.pay(price)
-    }
-
-    /// Pays a price, in micro-units, in the metered model only.
-    pub fn pay_metered(&mut self, price: i64) -> Result<(), Fault> {
-        self.meter.pay_metered(price)
-    }
-
-    /// Counts `n` units of work (about a nanosecond each) and polls abort and deadline at the
-    /// end of a slice.
-    #[inline]
-    pub fn work(&mut self, n: i64) -> Result<(), Fault> {
-        self.meter.work(n, self.host)
-    }
-
-    /// The heap and the clock, borrowed together.
-    pub(crate) fn split(&mut self) -> (&mut Heap, Clock<'_>) {
-        let clock = Clock {
-            meter: self.meter,
-            host: self.host,
-        };
-        (self.heap, clock)
-    }
-
-    /// The read-only view, for work that borrows from the heap.
-    pub(crate) fn reading(&mut self) -> Reading<'_> {
-        Reading {
-            heap: self.heap,
-            meter: self.meter,
-            host: self.host,
-        }
-    }
-
-    /// Pays for the lookup of a name that the program computed.
-    ///
-    /// # Errors
-    /// Fuel, a stop.
-    pub fn charge_name(&mut self, name: Str) -> Result<(), Fault> {
-        self.charge_name_of(name.len_bytes())
-    }
-
-    /// The name of a member as a value, paid for like a lookup.
-    ///
-    /// # Errors
-    /// Fuel, memory, a stop.
-    pub fn key_name(&mut self, key: KeyId) -> Result<Val, Fault> {
-        self.charge_name_of(self.heap.shapes.key_text(key).len())?;
-        Ok(Val::Str(self.heap.key_str(key)?))
-    }
-
-    fn charge_name_of(&mut self, bytes: usize) -> Result<(), Fault> {
-        if bytes <= SHORT_TEXT {
-            return Ok(());
-        }
-        self.charge(READ, Sizes::units(name_units(bytes)))?;
-        self.work(bytes as i64)
-    }
-
-    /// Milliseconds since the Unix epoch, by the run's clock.
-    pub fn now_ms(&self) -> f64 {
-        self.host.now_ms()
-    }
-
-    /// Fills a buffer with random bytes from the run's source.
-    pub fn random(&self, out: &mut [u8]) {
-        self.host.random(out);
-    }
-
-    /// A uniform number in [0, 1) with 53 random bits.
-    pub fn random_f64(&self) -> f64 {
-        let mut bytes = [0; 8];
-        self.random(&mut bytes);
-        (u64::from_le_bytes(bytes) >> 11) as f64 / (1u64 << 53) as f64
-    }
-
-    /// The bytes of a string.
-    #[inline]
-    pub fn bytes(&self, s: Str) -> &[u8] {
-        self.heap.bytes(s)
     }
 }

@@ -6,9 +6,9 @@
 //! empty string (ECMA-262 §22.2.2.3.1): whether a thread consumed a unit since its iteration
 //! began is part of its state.
 
-use super::regex_captures::{Inst, NONE, Program};
-use super::regex_fold::{self, Folded};
-use super::regex_program::holds;
+use super::captures::{Inst, NONE, Program};
+use super::fold::{self, Folded};
+use super::program::holds;
 use crate::heap::Oom;
 use crate::native::{Fault, Reading};
 use a99_core::costs::UNIT;
@@ -20,7 +20,7 @@ const LOOK_WORK: i64 = 4;
 const SKIPPED: usize = 4 << 10;
 
 /// The units of a text.
-pub(super) trait Units {
+pub(crate) trait Units {
     /// The unit at a position.
     fn at(&self, place: usize) -> Option<u16>;
 }
@@ -67,7 +67,7 @@ struct Ways {
 }
 
 /// The state shared by all searches of a text.
-pub(super) struct Machine<'p> {
+pub(crate) struct Machine<'p> {
     program: &'p Program,
     /// Price of a unit that is not skipped, in micro-units.
     price: i64,
@@ -83,12 +83,12 @@ pub(super) struct Machine<'p> {
     /// Saved positions of the current thread.
     notes: Vec<u32>,
     /// Saved positions of the best match.
-    pub(super) found: Vec<u32>,
+    pub(crate) found: Vec<u32>,
     looks: i64,
 }
 
 /// Why a search ended early.
-pub(super) enum Halt {
+pub(crate) enum Halt {
     /// A fault of the run or the instruction.
     Fault(Fault),
     /// The work limit is reached.
@@ -104,7 +104,7 @@ impl From<Fault> for Halt {
 impl<'p> Machine<'p> {
     /// # Errors
     /// Memory.
-    pub(super) fn new(
+    pub(crate) fn new(
         run: &Reading<'_>,
         program: &'p Program,
         (price, weight, most): (i64, u64, u64),
@@ -131,7 +131,7 @@ impl<'p> Machine<'p> {
     ///
     /// # Errors
     /// Fuel, memory, a stop; the work limit.
-    pub(super) fn find(
+    pub(crate) fn find(
         &mut self,
         run: &mut Reading<'_>,
         text: &impl Units,
@@ -212,9 +212,9 @@ impl<'p> Machine<'p> {
             place,
             before: place.checked_sub(1).and_then(|before| text.at(before)),
             unit,
-            upper: if folds { regex_fold::upper(code) } else { code },
+            upper: if folds { fold::upper(code) } else { code },
             alike: match folds {
-                true => regex_fold::folded(code),
+                true => fold::folded(code),
                 false => Folded::only(code),
             },
         };

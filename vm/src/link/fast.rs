@@ -24,7 +24,7 @@ macro_rules! fast_ops {
         /// An instruction of the fast loop.
         #[derive(Copy, Clone, Debug, PartialEq, Eq)]
         pub(crate) enum FastOp {
-            /// Executed by [`Machine::execute`](super::Machine::execute).
+            /// Executed by [`Machine::execute`](crate::machine::Machine::execute).
             Other,
             $( $name { $($field: $kind),* }, )*
             $( $(#[$attr])+ $pair { $($operand: $type),* }, )*
@@ -138,7 +138,7 @@ const _: () = assert!(size_of::<FastOp>() == 8);
 impl FastOp {
     /// Whether a block begins here.
     #[inline]
-    pub(super) fn is_head(&self) -> bool {
+    pub(crate) fn is_head(&self) -> bool {
         match self {
             FastOp::Fuel { .. } | FastOp::Enter { .. } => true,
             #[cfg(feature = "jit")]
