@@ -243,6 +243,7 @@
 mod agent;
 mod answer;
 pub mod capabilities;
+mod drive;
 mod engine;
 mod expression;
 mod load;
@@ -252,6 +253,7 @@ mod nodes;
 mod pages;
 mod pool;
 mod profile;
+pub mod profiler;
 mod prompt;
 mod registry;
 pub mod replay;
@@ -307,8 +309,8 @@ pub use a99_vm::{
     Environment, Equality, EventLimits, EventSink, EventStream, Executable, HostState, JsonText,
     Limits, LinkError, LogLevel, LogLine, Next, OptionError, Outcome, Part, Progress, Quota, Reply,
     ResultSlot, Run, RunClock, RunEvent, RunEventKind, RunFault, RunMemory, RunOptions,
-    RunProgress, SnapshotError, TraceCall, TraceCallEnd, TraceEvent, TraceLines, TraceSink,
-    TraceStep, Vm, event_channel,
+    RunProgress, SnapshotError, StackFrame, TraceCall, TraceCallEnd, TraceEvent, TraceLines,
+    TraceSink, TraceStep, Vm, event_channel,
 };
 pub use agent::Agent;
 pub use answer::find_program;

@@ -103,7 +103,7 @@ pub use host_state::{Grants, HostState};
 pub use link::{Executable, LinkError};
 pub use options::{CostOverride, Equality, Limits, OptionError, Outcome, Quota, RunOptions};
 pub use progress::{Progress, RunProgress};
-pub use run::{Answer, Call, CallCharges, Next, Run, RunFault, RunMemory};
+pub use run::{Answer, Call, CallCharges, Next, Run, RunFault, RunMemory, StackFrame};
 #[cfg(feature = "jit")]
 pub use tier::CompiledTier;
 pub use trace::{TraceCall, TraceCallEnd, TraceEvent, TraceSink, TraceStep};

@@ -1,25 +1,18 @@
 //! Drives a run whose calls are recorded, or answered from a recording.
 
 use super::{Answered, OwnState, RecordedCall, Recording, RunEnvironment, encode};
+use crate::drive::{Calls, UnderWay, pause};
 use crate::{Agent, Engine};
 use a99_capabilities::{
     AgentCall, Capabilities, CapabilityError, FnAgentRunner, HashEmbedder, MemoryProcedures,
     MemoryStore, ProcedureLimits, ScriptedAi, ScriptedLlm, ScriptedLlmBattery, ScriptedXml,
 };
-use a99_core::call_id::CallId;
-use a99_core::error::ErrorCode;
 use a99_core::fuel::Fuel;
 use a99_core::value::Value;
 use a99_vm::atom::{AtomError, HostReply};
-use a99_vm::{Answer, Call, CallCharges, Next, Outcome, Run, RunOptions};
+use a99_vm::{Call, CallCharges, Next, Outcome, Run, RunOptions};
 use std::io::{self, Write};
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::Poll;
-use std::time::{Duration, Instant};
-
-/// How often a waiting run looks for an abort.
-const LOOK: Duration = Duration::from_millis(20);
 
 /// A replayed run.
 #[derive(Debug)]
@@ -79,11 +72,11 @@ impl Engine {
         recording.write_head(to)?;
         let mut driven = Driven::start(self, agent, &recording, options, granted);
         loop {
-            match driven.run.next(driven.began.elapsed()) {
+            match driven.run.next(driven.calls.elapsed()) {
                 Next::Call(call) => driven.begin(*call, own),
                 Next::Pause => pause().await,
                 Next::Wait(until) => {
-                    for (call, result) in driven.wait(until).await {
+                    for (call, result) in driven.calls.wait(until).await {
                         let written = driven.finish(call, result, environment.now_ms(), to);
                         if let Err(error) = written {
                             driven.run.abort();
@@ -113,7 +106,7 @@ impl Engine {
         let mut answered = 0;
         let mut departure = None;
         let outcome = loop {
-            match driven.run.next(driven.began.elapsed()) {
+            match driven.run.next(driven.calls.elapsed()) {
                 Next::Call(call) => {
                     let id = call.id.to_string();
                     if own.has(&call.atom, call.args(), call.capability)
@@ -135,7 +128,7 @@ impl Engine {
                 }
                 Next::Pause => pause().await,
                 Next::Wait(until) => {
-                    for (call, result) in driven.wait(until).await {
+                    for (call, result) in driven.calls.wait(until).await {
                         let _ = driven.run.answer(&call.id, result);
                     }
                 }
@@ -194,20 +187,13 @@ fn recorded<'r>(
     }))
 }
 
-/// A call under way.
-struct UnderWay {
-    id: CallId,
-    deadline: Option<Duration>,
-    answer: Answer,
-    /// What is recorded of it; `None` for a call that acts on the run.
-    recorded: Option<(String, Value, CallCharges)>,
-}
+/// What is recorded of a call; `None` if it acts on the run.
+type Kept = Option<(Value, CallCharges)>;
 
 struct Driven {
     run: Run,
     environment: Arc<RunEnvironment>,
-    began: Instant,
-    under_way: Vec<UnderWay>,
+    calls: Calls<Kept>,
 }
 
 impl Driven {
@@ -229,73 +215,33 @@ impl Driven {
         Driven {
             run: engine.start(agent, recording.args.clone(), options, granted),
             environment,
-            began: Instant::now(),
-            under_way: Vec::new(),
+            calls: Calls::new(),
         }
     }
 
     /// Starts the atom of a call.
     fn begin(&mut self, call: Call, own: OwnState) {
-        let (id, deadline) = (call.id.clone(), call.deadline);
-        let at = deadline.and_then(|at| self.began.checked_add(at));
         let is_own = own.has(&call.atom, call.args(), call.capability);
-        let (answer, recorded) = match is_own {
-            true => (call.start(at), None),
+        self.calls.begin(call, |call, deadline| match is_own {
+            true => (call.start(deadline), None),
             false => {
-                let (atom, inputs) = (call.atom.to_string(), call.inputs());
-                let (answer, charges) = call.start_measured(at);
-                (answer, Some((atom, inputs, charges)))
+                let inputs = call.inputs();
+                let (answer, charges) = call.start_measured(deadline);
+                (answer, Some((inputs, charges)))
             }
-        };
-        self.under_way.push(UnderWay {
-            id,
-            deadline,
-            answer,
-            recorded,
         });
-    }
-
-    /// Waits for answers until a time of the run, or a moment if nothing happens.
-    async fn wait(
-        &mut self,
-        until: Option<Duration>,
-    ) -> Vec<(UnderWay, Result<HostReply, AtomError>)> {
-        let now = self.began.elapsed();
-        let rest = until.map_or(LOOK, |until| until.saturating_sub(now).min(LOOK));
-        let calls = &mut self.under_way;
-        let ready = std::future::poll_fn(|context| {
-            let found = calls.iter_mut().enumerate().find_map(|(at, call)| {
-                match Pin::new(&mut call.answer).poll(context) {
-                    Poll::Ready(result) => Some((at, result)),
-                    Poll::Pending => None,
-                }
-            });
-            found.map_or(Poll::Pending, Poll::Ready)
-        });
-        if let Ok((at, result)) = tokio::time::timeout(rest, ready).await {
-            return vec![(self.under_way.remove(at), result)];
-        }
-        let now = self.began.elapsed();
-        let is_late = |call: &mut UnderWay| call.deadline.is_some_and(|at| at <= now);
-        let late = self.under_way.extract_if(.., is_late);
-        late.map(|call| {
-            let atom = call.recorded.as_ref().map_or("", |(atom, ..)| atom);
-            let text = format!("Atom '{atom}' timed out");
-            (call, Err(AtomError::coded(ErrorCode::AtomTimeout, text)))
-        })
-        .collect()
     }
 
     /// Records an answer and gives it to the run.
     fn finish(
         &mut self,
-        call: UnderWay,
+        call: UnderWay<Kept>,
         result: Result<HostReply, AtomError>,
         now: f64,
         to: &mut dyn Write,
     ) -> io::Result<()> {
-        let UnderWay { id, recorded, .. } = call;
-        let Some((atom, inputs, charges)) = recorded else {
+        let UnderWay { id, atom, kept, .. } = call;
+        let Some((inputs, charges)) = kept else {
             let _ = self.run.answer(&id, result);
             return Ok(());
         };
@@ -324,17 +270,4 @@ impl Driven {
         self.environment.advance(found.answered.at);
         let _ = self.run.answer(&call.id, found.answered.result.clone());
     }
-}
-
-/// Yields to other tasks.
-async fn pause() {
-    let mut was_asked = false;
-    std::future::poll_fn(|context| match std::mem::replace(&mut was_asked, true) {
-        true => Poll::Ready(()),
-        false => {
-            context.waker().wake_by_ref();
-            Poll::Pending
-        }
-    })
-    .await;
 }

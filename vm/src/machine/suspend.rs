@@ -7,7 +7,7 @@ use crate::heap::Val;
 use crate::link::Executable;
 use crate::options::RunOptions;
 use a99_core::fuel::Fuel;
-use a99_core::program::{Op, Program};
+use a99_core::program::{ConstIdx, Op, Program};
 use std::cell::RefCell;
 use std::sync::Arc;
 
@@ -48,6 +48,25 @@ impl CodePlace {
             .get(Program::step_at(function, self.pc)? as usize)?;
         let name = program.text(program.ops[step.op as usize].name);
         Some(a99_core::text::wtf8_to_string_lossy(name).into_owned())
+    }
+
+    pub(crate) fn function(&self) -> u32 {
+        self.function
+    }
+
+    /// The number of the step in its function.
+    pub(crate) fn step(&self) -> Option<u32> {
+        let function = self.exe.program().functions.get(self.function as usize)?;
+        Program::step_at(function, self.pc)
+    }
+
+    /// The name of the function, if it is a helper.
+    pub(crate) fn helper(&self) -> Option<String> {
+        let program = self.exe.program();
+        let function = program.functions.get(self.function as usize)?;
+        let name = program.const_text(ConstIdx(function.name));
+        let name = a99_core::text::wtf8_to_string_lossy(name).into_owned();
+        Some(name).filter(|name| !name.is_empty())
     }
 
     /// Line and column of the step, as in an error.
@@ -217,6 +236,19 @@ impl Machine {
     /// Bytes that count against the heap ceiling, and the ceiling.
     pub(crate) fn heap_use(&self) -> (usize, usize) {
         (self.heap.used(), self.heap.limit())
+    }
+
+    /// The places of the innermost frames, outermost first.
+    pub(crate) fn places(&self, most: usize) -> Vec<CodePlace> {
+        let first = self.frames.len().saturating_sub(most);
+        let frames = self.frames[first..].iter();
+        frames
+            .map(|frame| CodePlace {
+                exe: Arc::clone(self.program_of(*frame).0),
+                function: frame.function,
+                pc: frame.pc,
+            })
+            .collect()
     }
 
     /// The place of an instruction in the current function; by default the current one.

@@ -8,10 +8,12 @@
 mod host;
 mod session;
 pub(crate) mod snapshot;
+mod stack;
 mod waiting;
 
 pub(crate) use host::{RunHost, deadline};
 pub(crate) use session::{Session, Turn, earlier, late, limit_of};
+pub use stack::StackFrame;
 use waiting::{Asked, Made, Outstanding, Seen, Several, Waiting, until};
 
 use crate::args::Args;
