@@ -28,7 +28,7 @@ pub(crate) fn run(args: &LogsArgs) -> Result<Exit, Failure> {
     };
     match reached {
         Reached::Host(mut client) => client
-            .ask(Call::Logs(call), |event| print(event, is_json))
+            .ask(Call::Logs(call), |event| print(&event, is_json))
             .map(|_| Exit::Ok),
         Reached::Store(opened) => stored(opened, &call, is_json),
     }

@@ -41,8 +41,8 @@ pub(crate) fn run(args: &SendArgs) -> Result<Exit, Failure> {
     let result = client.ask(Call::Send(call), |event| match is_json {
         true => line(&json!({"event": event})),
         false => {
-            let shown = args.stream.then(|| pieces.next(event)).flatten();
-            let shown = shown.or_else(|| Some(pieces.end() + &show::event(event)?));
+            let shown = args.stream.then(|| pieces.next(&event)).flatten();
+            let shown = shown.or_else(|| Some(pieces.end() + &show::event(&event)?));
             output::out(&shown.unwrap_or_default());
         }
     })?;

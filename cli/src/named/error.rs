@@ -2,9 +2,9 @@
 
 use crate::commands::sandbox::{SANDBOX_FAILED, exit_of};
 use crate::failure::Exit;
+use crate::local::Refusal;
 use crate::output;
 use a99_sandbox::{VmCode, VmError};
-use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::fmt::Display;
 
@@ -23,30 +23,7 @@ pub(crate) const LOST: &str = "sandbox.lost";
 /// Another user, or another version of this program, is at the other end.
 pub(crate) const REFUSED: &str = "sandbox.refused";
 
-/// An error of a named sandbox.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct NamedError {
-    /// Stable code.
-    pub code: String,
-    /// What failed, and why.
-    pub message: String,
-    /// Exit code of the command that made the request.
-    pub exit: u8,
-    /// Output up to the failure, where `--json` collects it.
-    #[serde(skip)]
-    pub output: Option<(Vec<u8>, Vec<u8>)>,
-}
-
-impl NamedError {
-    pub(crate) fn new(code: &str, message: impl Into<String>) -> Self {
-        Self {
-            code: code.to_owned(),
-            message: message.into(),
-            exit: SANDBOX_FAILED,
-            output: None,
-        }
-    }
-
+impl Refusal {
     /// An I/O error.
     pub(crate) fn io(subject: impl Display, error: impl Display) -> Self {
         Self::new(VmCode::Io.name(), format!("{subject}: {error}"))
@@ -65,22 +42,22 @@ impl NamedError {
         } else {
             output::note(&format!("error[{}]", self.code), &self.message);
         }
-        Exit::Guest(self.exit)
+        Exit::Guest(self.exit.unwrap_or(SANDBOX_FAILED))
     }
 }
 
-impl From<VmError> for NamedError {
+impl From<VmError> for Refusal {
     fn from(error: VmError) -> Self {
+        let exit = exit_of(&error);
         Self {
-            code: error.code.name().to_owned(),
-            exit: exit_of(&error),
-            message: error.text,
+            exit: Some(exit),
             output: error.output.map(|output| (output.stdout, output.stderr)),
+            ..Self::new(error.code.name(), error.text)
         }
     }
 }
 
 /// The command's exit; an error is reported.
-pub(crate) fn ended(result: Result<Exit, NamedError>, json: bool) -> Exit {
+pub(crate) fn ended(result: Result<Exit, Refusal>, json: bool) -> Exit {
     result.unwrap_or_else(|error| error.report(json))
 }

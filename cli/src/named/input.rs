@@ -1,7 +1,7 @@
 //! Standard input forwarding, from a client to a command of the guest. A separate thread waits for
 //! the command, so that the connection's reader never blocks.
 
-use super::wire::{Frame, WINDOW, write};
+use super::wire::{Note, WINDOW, note};
 use a99_sandbox::{Process, block_on};
 use std::io;
 use std::os::unix::net::UnixStream;
@@ -12,10 +12,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Write half of a connection, shared by several threads; each writes a whole frame.
 pub(super) type Writer = Arc<Mutex<UnixStream>>;
 
-pub(super) fn send(writer: &Writer, frame: &Frame) -> io::Result<()> {
+pub(super) fn send(writer: &Writer, said: Note, bytes: &[u8]) -> io::Result<()> {
     // A thread that panicked may have written half a frame: the reader then refuses the rest.
     let mut stream = writer.lock().unwrap_or_else(PoisonError::into_inner);
-    write(&mut *stream, frame)
+    note(&mut *stream, said, bytes)
 }
 
 enum Input {
@@ -43,13 +43,13 @@ impl StdinForwarder {
     }
 
     /// Forwards bytes; `false` if the client exceeds its credit.
-    pub(super) fn bytes(&self, bytes: Vec<u8>) -> bool {
+    pub(super) fn bytes(&self, bytes: &[u8]) -> bool {
         let before = self.under_way.fetch_add(bytes.len(), Ordering::Relaxed);
         if before + bytes.len() > WINDOW {
             return false;
         }
         // The thread ends when the command does; further input is dropped.
-        let _ = self.queue.send(Input::Bytes(bytes));
+        let _ = self.queue.send(Input::Bytes(bytes.to_vec()));
         true
     }
 
@@ -70,7 +70,7 @@ fn feed(process: &Process, queued: &Receiver<Input>, under_way: &AtomicUsize, wr
             return;
         }
         under_way.fetch_sub(bytes.len(), Ordering::Relaxed);
-        if send(writer, &Frame::credit(bytes.len() as u32)).is_err() {
+        if send(writer, Note::Credit(bytes.len()), &[]).is_err() {
             return;
         }
     }

@@ -2,7 +2,7 @@
 
 use super::ai::{Piece, RemoteAi, Streams};
 use super::calls::unknown;
-use super::frame::{self, Body, Envelope};
+use super::frame::{self, Body, Content as _, Envelope};
 use super::peer::{Peer, Serve};
 use super::remote::{HostClock, RemotePresence, RemoteStore, RemoteTurn};
 use super::start::{SOCKET_FILE, TOKEN_FILE};

@@ -1,6 +1,6 @@
 //! The host's answers to requests of turns in another process.
 
-use super::frame::{self, Body, WireError};
+use super::frame::{self, Body, Content as _, WireError};
 use super::peer::{Peer, Serve};
 use super::start::Running;
 use super::wire::{Asked, OfTurn, Present, Sending, Told};

@@ -1,6 +1,6 @@
 //! Peers: one end of a connection, which sends and answers requests and notifications.
 
-use super::frame::{self, Body, Envelope};
+use super::frame::{self, Body, Content as _, Envelope};
 use crate::error::{AgentError, codes};
 use crate::hub::locked;
 use a99_runtime_engine::BoxFuture;
@@ -245,7 +245,7 @@ impl Peer {
                 }
             }
             Envelope::Notice { method } => serve.notice(&method, &frame.body)?,
-            Envelope::Request { id, method } => self.serve(id, method, frame.body, serve)?,
+            Envelope::Request { id, method, .. } => self.serve(id, method, frame.body, serve)?,
         }
         Ok(())
     }
@@ -267,7 +267,10 @@ impl Peer {
         let mut pending = locked(&self.pending);
         let task = tokio::spawn(async move {
             let _permit = permit;
-            let frame = work.await.or_else(|error| frame::failed(id, &error));
+            let frame = match work.await {
+                Ok(frame) => Ok(frame),
+                Err(error) => frame::failed(id, &error),
+            };
             locked(&peer.pending).served.remove(&id);
             if let Ok(frame) = frame {
                 drop(peer.out.send(frame).await);

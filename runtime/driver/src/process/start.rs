@@ -1,6 +1,6 @@
 //! Start of a process of agents: its socket, its program, and the check of connections.
 
-use super::frame::{self, Envelope};
+use super::frame::{self, Content as _, Envelope};
 use super::wire::{Hello, PROTOCOL};
 use super::{Command, How, Process, SOCKET, TOKEN};
 use crate::error::{AgentError, codes};
@@ -202,7 +202,7 @@ impl Listening {
         let gone = || AgentError::new(codes::LOST, "who connected has gone");
         let frame = frame::read(stream).await?.ok_or_else(gone)?;
         let judged = || {
-            let Envelope::Request { id, method } = &frame.envelope else {
+            let Envelope::Request { id, method, .. } = &frame.envelope else {
                 return Err((0, refuse("the first frame is no request".to_owned())));
             };
             if method != "hello" {
