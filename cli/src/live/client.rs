@@ -5,9 +5,9 @@ use super::place::{Place, pause};
 use super::socket;
 use super::wire::{AGENT, Call, EVENT, InspectCall, Refusal, other_version};
 use crate::failure::Failure;
-use crate::local::{Connection, Lost, Said};
+use crate::local::{Connection, Lost};
 use crate::output;
-use a99_frame::Body;
+use a99_frame::{Body, Envelope, Frame};
 use serde_json::Value as Json;
 use std::io;
 use std::io::ErrorKind::{TimedOut, WouldBlock};
@@ -104,32 +104,30 @@ impl Client {
         let limit = call.limit().map(|limit| limit.saturating_add(GRACE));
         let until = limit.and_then(|limit| Instant::now().checked_add(limit));
         let request = call.frame().map_err(Lost::Refused)?;
-        let timed = self
-            .connection
-            .stream()
-            .set_write_timeout(Some(SIGN_OF_LIFE));
+        let timed = self.connection.stream.set_write_timeout(Some(SIGN_OF_LIFE));
         let sent = timed.and_then(|()| self.connection.send(&request));
         sent.map_err(|error| Lost::Gone(error.to_string()))?;
         let json = |body: Body| body.json().map_err(|_| Lost::OtherVersion);
         loop {
-            match self.next(until)? {
-                Said::Notice(method, body) if [EVENT, AGENT].contains(&method.as_str()) => {
-                    event(json(body)?);
+            let frame = self.next(until)?;
+            match frame.envelope {
+                Envelope::Notice(method) if [EVENT, AGENT].contains(&method.as_str()) => {
+                    event(json(frame.body)?);
                 }
-                Said::Notice(..) => return Err(Lost::OtherVersion),
-                Said::Result(body) => return json(body),
+                Envelope::Answer(_) => return json(frame.body),
+                _ => return Err(Lost::OtherVersion),
             }
         }
     }
 
     /// Reads the next part of the answer: until a deadline, or as long as the host answers a probe.
-    fn next(&mut self, until: Option<Instant>) -> Result<Said, Lost> {
+    fn next(&mut self, until: Option<Instant>) -> Result<Frame, Lost> {
         loop {
             // Time spent on printing earlier events does not count against the host.
             let wait = until.map_or(SILENCE, |until| {
                 until.saturating_duration_since(Instant::now()).max(GRACE)
             });
-            let timed = self.connection.stream().set_read_timeout(Some(wait));
+            let timed = self.connection.stream.set_read_timeout(Some(wait));
             timed.map_err(|error| Lost::Gone(error.to_string()))?;
             match self.connection.next() {
                 Err(Lost::Late) if until.is_none() && self.is_alive() => {}

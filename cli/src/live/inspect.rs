@@ -24,11 +24,7 @@ pub(crate) fn run(args: &InspectAgentArgs) -> Result<Exit, Failure> {
             }
         }
         Reached::Store(opened) => {
-            let found = super::runtime()?.block_on(stored(opened.store(), agent.as_deref()));
-            let closed = opened.close();
-            let found = found.map_err(Refusal::failure)?;
-            closed?;
-            found
+            opened.with(async |store| stored(store, agent.as_deref()).await)?
         }
     };
     if args.place.json {

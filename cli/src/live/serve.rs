@@ -5,7 +5,7 @@ use super::error::{BAD_REQUEST, BUSY};
 use super::host::Live;
 use super::logs::known_channel;
 use super::socket::Listening;
-use super::wire::{AGENT, Call, EVENT, LogsCall, MethodCall, Refusal, SendCall, too_large};
+use super::wire::{AGENT, Call, EVENT, LogsCall, MethodCall, Refusal, SendCall};
 use super::{inspect, known};
 use crate::local::invalid;
 use a99_frame::{Envelope, Frame, Incoming, Step, answer, notice};
@@ -51,7 +51,15 @@ pub(super) async fn serve(live: Arc<Live>, listening: Listening) {
                     };
                     drop(at_the_door);
                     // A client that disconnected needs no answer.
-                    drop(Connection::of(stream, live, seat).serve().await);
+                    let (input, output) = stream.into_split();
+                    let input = BufReader::new(input);
+                    let client = Connection {
+                        live,
+                        input,
+                        output,
+                        seat,
+                    };
+                    drop(client.serve().await);
                 });
             }
             Ok(_) => {}
@@ -65,7 +73,7 @@ pub(super) async fn serve(live: Arc<Live>, listening: Listening) {
 async fn refuse(stream: UnixStream) -> io::Result<()> {
     let mut stream = BufReader::new(stream);
     let id = match read(&mut stream).await?.map(|frame| frame.envelope) {
-        Some(Envelope::Request { id, .. }) => id,
+        Some(Envelope::Request(id, ..)) => id,
         _ => 0,
     };
     let text = "the host is busy with as many commands as it takes at a time";
@@ -118,16 +126,6 @@ fn gone(error: io::Error) -> Stop {
 }
 
 impl Connection {
-    fn of(stream: UnixStream, live: Arc<Live>, seat: Seat) -> Connection {
-        let (input, output) = stream.into_split();
-        Connection {
-            live,
-            input: BufReader::new(input),
-            output,
-            seat,
-        }
-    }
-
     async fn serve(mut self) -> io::Result<()> {
         while let Some(frame) = self.frame().await? {
             let (id, done) = match Call::of(&frame) {
@@ -135,7 +133,7 @@ impl Connection {
                 Err((id, refusal)) => (id, Err(Stop::Refused(refusal))),
             };
             drop(frame);
-            let answer = done.and_then(|json| Ok(answer(id, &json).map_err(too_large)?));
+            let answer = done.and_then(|json| Ok(answer(id, &json)?));
             match answer {
                 Ok(answer) => self.say(&answer).await?,
                 Err(Stop::Refused(refusal)) => self.say(&failed(id, refusal)).await?,
@@ -328,7 +326,7 @@ impl Connection {
             short["content"] = format!("({why})").into();
             notice(EVENT, &short)
         });
-        self.say(&frame.map_err(too_large)?).await.map_err(gone)
+        self.say(&frame?).await.map_err(gone)
     }
 
     /// Status of one agent; for all agents, each is a notification.
@@ -344,8 +342,8 @@ impl Connection {
         }
         for key in &keys {
             let frame = notice(AGENT, &one(key).await);
-            let frame = frame.or_else(|why| notice(AGENT, &inspect::unread(key, &too_large(why))));
-            self.say(&frame.map_err(too_large)?).await.map_err(gone)?;
+            let frame = frame.or_else(|why| notice(AGENT, &inspect::unread(key, &why.into())));
+            self.say(&frame?).await.map_err(gone)?;
         }
         Ok(json!({"host": {"pid": std::process::id()}}))
     }

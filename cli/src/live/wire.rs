@@ -5,7 +5,7 @@
 
 use super::error::BAD_REQUEST;
 pub(super) use crate::local::Refusal;
-use crate::local::{Unserved, opened};
+use crate::local::opened;
 use a99_frame::{Frame, FrameError};
 use a99_runtime::Seq;
 use serde::{Deserialize, Serialize};
@@ -45,10 +45,7 @@ impl Call {
         limit.map(Duration::from_millis)
     }
 
-    /// Encodes the request.
-    ///
-    /// # Errors
-    /// It is too large.
+    /// Encodes the request, unless it is too large.
     pub(super) fn frame(&self) -> Result<Vec<u8>, Refusal> {
         let bytes = match self {
             Call::Send(call) => call.text.as_bytes(),
@@ -60,20 +57,9 @@ impl Call {
         })
     }
 
-    /// Id and call of a request.
-    ///
-    /// # Errors
-    /// With the request's id, or 0.
+    /// Id and call of a request; a refusal has the request's id, or 0.
     pub(super) fn of(frame: &Frame) -> Result<(u64, Call), (u64, Refusal)> {
-        let (id, mut call) = opened(frame).map_err(|(id, unserved)| {
-            let refusal = match unserved {
-                Unserved::OtherVersion => other_version(),
-                Unserved::NoRequest(why) => {
-                    Refusal::new(BAD_REQUEST, format!("this is no request: {why}"))
-                }
-            };
-            (id, refusal)
-        })?;
+        let (id, mut call) = opened(frame, other_version())?;
         if let Call::Send(call) = &mut call {
             let text = std::str::from_utf8(frame.body.bytes());
             let text = text.map_err(|_| (id, Refusal::new(BAD_REQUEST, "the text is not UTF-8")));
@@ -101,11 +87,9 @@ pub(super) struct SendCall {
     /// Handles of the recipients.
     #[serde(default)]
     pub(super) at: Vec<String>,
-    #[serde(default)]
     pub(super) key: Option<String>,
     /// How long to wait until the agents have handled the message and the events that follow from
     /// it; `None` does not wait.
-    #[serde(default)]
     pub(super) wait_ms: Option<u64>,
 }
 
@@ -119,7 +103,6 @@ pub(super) struct MethodCall {
     /// Handle of the caller.
     pub(super) sender: String,
     /// How long to wait; by default the method's timeout.
-    #[serde(default)]
     pub(super) timeout_ms: Option<u64>,
 }
 
@@ -136,7 +119,6 @@ pub(super) struct LogsCall {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct InspectCall {
-    #[serde(default)]
     pub(super) agent: Option<String>,
 }
 
@@ -160,9 +142,11 @@ pub(super) enum Change {
     ForgetDead,
 }
 
-/// The error of a message that is no frame, or too large for one.
-pub(super) fn too_large(error: FrameError) -> Refusal {
-    Refusal::new("store.too_large", error.to_string())
+impl From<FrameError> for Refusal {
+    /// The error of an answer that is too large.
+    fn from(error: FrameError) -> Refusal {
+        Refusal::new("store.too_large", error.to_string())
+    }
 }
 
 #[cfg(test)]
@@ -171,7 +155,7 @@ mod tests {
 
     #[test]
     fn requests_have_one_form() {
-        crate::local::assert_documented::<Call>();
+        crate::local::tests::assert_documented::<Call>();
         let call = Call::Checkpoint(CheckpointCall {
             agent: "echo".to_owned(),
             change: Change::Set(4),

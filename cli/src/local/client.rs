@@ -1,18 +1,9 @@
 //! Connection of a command: sends frames, and reads those of the answer.
 
 use super::Refusal;
-use a99_frame::{Body, Envelope, Frame, Incoming, Step};
+use a99_frame::{Envelope, Frame, Incoming, Step};
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
-
-/// Part of an answer.
-#[derive(Debug)]
-pub(crate) enum Said {
-    /// A notification; more of the answer follows.
-    Notice(String, Body),
-    /// The end of the answer: the result.
-    Result(Body),
-}
 
 /// Why there is no answer.
 #[derive(Debug)]
@@ -28,7 +19,7 @@ pub(crate) enum Lost {
 /// A connection to a host or to the daemon of a sandbox.
 #[derive(Debug)]
 pub(crate) struct Connection {
-    stream: UnixStream,
+    pub(crate) stream: UnixStream,
     /// The frame that has arrived in part.
     incoming: Incoming,
 }
@@ -41,15 +32,8 @@ impl Connection {
         }
     }
 
-    pub(crate) fn stream(&self) -> &UnixStream {
-        &self.stream
-    }
-
     /// Sends a frame. The other end may have answered and closed before it read all of it: that
     /// answer is the error to report.
-    ///
-    /// # Errors
-    /// Other I/O errors.
     pub(crate) fn send(&mut self, frame: &[u8]) -> io::Result<()> {
         match self.stream.write_all(frame) {
             Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
@@ -57,11 +41,8 @@ impl Connection {
         }
     }
 
-    /// The next part of the answer.
-    ///
-    /// # Errors
-    /// There is none.
-    pub(crate) fn next(&mut self) -> Result<Said, Lost> {
+    /// The next frame of the answer: a notification, or the result.
+    pub(crate) fn next(&mut self) -> Result<Frame, Lost> {
         let frame = self.frame().map_err(|error| match error.kind() {
             ErrorKind::WouldBlock | ErrorKind::TimedOut => Lost::Late,
             ErrorKind::InvalidData => Lost::OtherVersion,
@@ -69,17 +50,12 @@ impl Connection {
         })?;
         let frame = frame.ok_or_else(|| Lost::Gone("it ended".to_owned()))?;
         match frame.envelope {
-            Envelope::Notice { method } => Ok(Said::Notice(method, frame.body)),
-            Envelope::Answer { .. } => Ok(Said::Result(frame.body)),
-            Envelope::Failed { error, .. } => Err(Lost::Refused(error.into())),
-            Envelope::Request { .. } => Err(Lost::OtherVersion),
+            Envelope::Failed(_, error) => Err(Lost::Refused(error.into())),
+            _ => Ok(frame),
         }
     }
 
     /// Reads a frame; `None` at the end of the stream. After a timeout it continues where it was.
-    ///
-    /// # Errors
-    /// I/O errors; `InvalidData` for bytes that are no frame.
     pub(crate) fn frame(&mut self) -> io::Result<Option<Frame>> {
         loop {
             let count = match self.stream.read(self.incoming.room()) {

@@ -6,7 +6,7 @@
 
 mod client;
 
-pub(crate) use client::{Connection, Lost, Said, invalid};
+pub(crate) use client::{Connection, Lost, invalid};
 
 use a99_frame::{Body, Envelope, Frame, FrameError, WireError, encode};
 use serde::Serialize;
@@ -29,7 +29,7 @@ pub(crate) struct Refusal {
     /// Exit code of the command that made the request.
     pub(crate) exit: Option<u8>,
     /// Output up to the failure, where `--json` collects it. It is not sent.
-    pub(crate) output: Option<(Vec<u8>, Vec<u8>)>,
+    pub(crate) output: Option<Box<(Vec<u8>, Vec<u8>)>>,
 }
 
 impl Refusal {
@@ -77,83 +77,72 @@ fn parts(message: &impl Serialize) -> Result<(String, Json), FrameError> {
 }
 
 /// Encodes a request.
-///
-/// # Errors
-/// It is too large.
 pub(crate) fn request(call: &impl Serialize, bytes: &[u8]) -> Result<Vec<u8>, FrameError> {
     let (method, params) = parts(call)?;
-    let envelope = Envelope::Request {
-        id: ID,
-        method,
-        protocol: Some(PROTOCOL),
-    };
-    encode(envelope, Some(&params), bytes)
+    encode(
+        Envelope::Request(ID, method, Some(PROTOCOL)),
+        Some(&params),
+        bytes,
+    )
 }
 
 /// Encodes a notification.
-///
-/// # Errors
-/// It is too large.
 #[cfg(feature = "sandbox")]
 pub(crate) fn notice(said: &impl Serialize, bytes: &[u8]) -> Result<Vec<u8>, FrameError> {
     let (method, params) = parts(said)?;
-    encode(Envelope::Notice { method }, Some(&params), bytes)
+    encode(Envelope::Notice(method), Some(&params), bytes)
 }
 
 /// Parses a message as an enum whose tag is `method`.
-///
-/// # Errors
-/// No message of this protocol.
 pub(crate) fn parsed<T: DeserializeOwned>(method: &str, body: &Body) -> serde_json::Result<T> {
     let params: Json = body.json()?;
     serde_json::from_value(json!({"method": method, "params": params}))
 }
 
-/// Checks that `docs/protocol.md` has a row for each message of an enum, which serde lists for an
-/// unknown one.
-#[cfg(test)]
-pub(crate) fn assert_documented<T: DeserializeOwned>() {
-    let error = serde_json::from_value::<T>(json!({"method": "?"})).err();
-    let text = error.map(|error| error.to_string()).unwrap_or_default();
-    let names: Vec<&str> = text.split('`').skip(3).step_by(2).collect();
-    assert!(!names.is_empty(), "{text}");
-    for name in names {
-        let row = format!("\n| `{name}` |");
-        assert!(
-            include_str!("../../../docs/protocol.md").contains(&row),
-            "{name}"
-        );
-    }
-}
-
-/// Why a request is not served.
-#[derive(Debug)]
-pub(crate) enum Unserved {
-    /// The other end is another version of this program.
-    OtherVersion,
-    /// It is no request.
-    NoRequest(String),
-}
-
 /// Id and call of a request.
 ///
 /// # Errors
-/// With the request's id, or 0.
-pub(crate) fn opened<T: DeserializeOwned>(frame: &Frame) -> Result<(u64, T), (u64, Unserved)> {
-    let Envelope::Request {
-        id,
-        method,
-        protocol,
-    } = &frame.envelope
-    else {
-        let text = "the first frame is no request".to_owned();
-        return Err((0, Unserved::NoRequest(text)));
+/// With the request's id, or 0: `other`, which is about another version of this program, and its
+/// code for bytes that are no request.
+pub(crate) fn opened<T: DeserializeOwned>(
+    frame: &Frame,
+    other: Refusal,
+) -> Result<(u64, T), (u64, Refusal)> {
+    let Envelope::Request(id, method, protocol) = &frame.envelope else {
+        return Err((
+            0,
+            Refusal::new(&other.code, "the first frame is no request"),
+        ));
     };
     if *protocol != Some(PROTOCOL) {
-        return Err((*id, Unserved::OtherVersion));
+        return Err((*id, other));
     }
-    match parsed(method, &frame.body) {
-        Ok(call) => Ok((*id, call)),
-        Err(error) => Err((*id, Unserved::NoRequest(error.to_string()))),
+    let no_request = |error| {
+        let text = format!("this is no request: {error}");
+        (*id, Refusal::new(&other.code, text))
+    };
+    parsed(method, &frame.body)
+        .map(|call| (*id, call))
+        .map_err(no_request)
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// Checks that `docs/protocol.md` has a row for each message of an enum, which serde lists for an
+    /// unknown one.
+    pub(crate) fn assert_documented<T: DeserializeOwned>() {
+        let error = serde_json::from_value::<T>(json!({"method": "?"})).err();
+        let text = error.map(|error| error.to_string()).unwrap_or_default();
+        let names: Vec<&str> = text.split('`').skip(3).step_by(2).collect();
+        assert!(!names.is_empty(), "{text}");
+        for name in names {
+            let row = format!("\n| `{name}` |");
+            assert!(
+                include_str!("../../../docs/protocol.md").contains(&row),
+                "{name}"
+            );
+        }
     }
 }

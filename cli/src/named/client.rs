@@ -7,12 +7,15 @@ use super::name::Name;
 use super::runtime_dir::RuntimeDir;
 use super::serve::is_same_user;
 use super::wire::{Ended, Exec, MAX_DATA, Note, Request, WINDOW, other_version};
-use crate::local::{self, Lost, Refusal, Said, parsed};
+use crate::local::{self, Lost, Refusal, parsed};
+use a99_frame::{Envelope, Frame};
+use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
 use std::io::{self, Read, stdin};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// Timeout of a status request.
@@ -63,8 +66,7 @@ impl Connection {
         }
         let frame = local::request(request, &[]);
         let frame = frame.map_err(|error| Refusal::new(REFUSED, error.to_string()))?;
-        let writer = stream.try_clone();
-        let writer = writer.map_err(|error| Refusal::io("connection", error))?;
+        let writer = stream.try_clone()?;
         let mut connection = local::Connection::new(stream);
         let sent = connection.send(&frame);
         sent.map_err(|error| connection_lost(name, &error.to_string()))?;
@@ -76,7 +78,7 @@ impl Connection {
     }
 
     /// The next part of the answer.
-    fn next(&mut self) -> Result<Said, Refusal> {
+    fn next(&mut self) -> Result<Frame, Refusal> {
         self.connection.next().map_err(|lost| match lost {
             Lost::Refused(refusal) => refusal,
             Lost::Late => {
@@ -93,16 +95,12 @@ impl Connection {
     /// # Errors
     /// The sandbox's error; [`LOST`] if it ends meanwhile.
     pub(crate) fn reply(mut self) -> Result<Json, Refusal> {
-        match self.next()? {
-            Said::Result(body) => body.json().map_err(|_| other_version()),
-            Said::Notice(..) => Err(other_version()),
-        }
+        result(self.next()?)
     }
 
     /// The reply, if it arrives within the timeout.
     fn reply_within(self, timeout: Duration) -> Result<Json, Refusal> {
-        let set = self.connection.stream().set_read_timeout(Some(timeout));
-        set.map_err(|error| Refusal::io("connection", error))?;
+        self.connection.stream.set_read_timeout(Some(timeout))?;
         self.reply()
     }
 
@@ -111,10 +109,9 @@ impl Connection {
     /// # Errors
     /// No descriptors are left.
     pub(crate) fn control(&self) -> Result<CommandControl, Refusal> {
-        let stream = self.connection.stream().try_clone();
         Ok(CommandControl {
             writer: Arc::clone(&self.writer),
-            stream: stream.map_err(|error| Refusal::io("connection", error))?,
+            stream: self.connection.stream.try_clone()?,
         })
     }
 
@@ -129,26 +126,35 @@ impl Connection {
         input: bool,
         mut sink: impl FnMut(bool, &[u8]) -> io::Result<()>,
     ) -> Result<Ended, Refusal> {
-        let credit = Arc::new(Credit::default());
+        let (credit, granted) = channel();
         if input {
-            pass_input(&self.writer, &credit).map_err(|error| Refusal::io("no thread", error))?;
+            pass_input(&self.writer, granted).map_err(|error| Refusal::io("no thread", error))?;
         }
         loop {
-            let (method, body) = match self.next()? {
-                Said::Notice(method, body) => (method, body),
-                Said::Result(body) => return body.json().map_err(|_| other_version()),
+            let frame = self.next()?;
+            let Envelope::Notice(method) = &frame.envelope else {
+                return result(frame);
             };
-            let written = match parsed(&method, &body) {
-                Ok(Note::Stdout) => sink(false, body.bytes()),
-                Ok(Note::Stderr) => sink(true, body.bytes()),
+            let written = match parsed(method, &frame.body) {
+                Ok(Note::Stdout) => sink(false, frame.body.bytes()),
+                Ok(Note::Stderr) => sink(true, frame.body.bytes()),
                 Ok(Note::Credit(bytes)) => {
-                    credit.add(bytes);
+                    // The thread has ended with its input.
+                    let _ = credit.send(bytes);
                     Ok(())
                 }
                 _ => return Err(other_version()),
             };
             written.map_err(|error| Refusal::io("output", error))?;
         }
+    }
+}
+
+/// The result in a frame.
+fn result<T: DeserializeOwned>(frame: Frame) -> Result<T, Refusal> {
+    match frame.envelope {
+        Envelope::Answer(_) => frame.body.json().map_err(|_| other_version()),
+        _ => Err(other_version()),
     }
 }
 
@@ -300,46 +306,13 @@ fn until_free(dir: &RuntimeDir, name: &Name, timeout: Duration) -> Result<bool, 
     }
 }
 
-/// Bytes of standard input that the sandbox accepts now.
-#[derive(Debug)]
-struct Credit {
-    bytes: Mutex<usize>,
-    more: Condvar,
-}
-
-impl Default for Credit {
-    fn default() -> Self {
-        Self {
-            bytes: Mutex::new(WINDOW),
-            more: Condvar::new(),
-        }
-    }
-}
-
-impl Credit {
-    fn add(&self, bytes: usize) {
-        *self.bytes.lock().unwrap_or_else(PoisonError::into_inner) += bytes;
-        self.more.notify_all();
-    }
-
-    /// Waits for credit, and takes up to `wanted` bytes of it.
-    fn take(&self, wanted: usize) -> usize {
-        let bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
-        let some = self.more.wait_while(bytes, |bytes| *bytes == 0);
-        let mut bytes = some.unwrap_or_else(PoisonError::into_inner);
-        let taken = wanted.min(*bytes);
-        *bytes -= taken;
-        taken
-    }
-}
-
 /// Forwards standard input on a thread. The thread may block in a read after the command has ended,
 /// and does not keep this process running.
-fn pass_input(writer: &Writer, credit: &Arc<Credit>) -> io::Result<()> {
-    let (writer, credit) = (Arc::clone(writer), Arc::clone(credit));
+fn pass_input(writer: &Writer, granted: Receiver<usize>) -> io::Result<()> {
+    let writer = Arc::clone(writer);
     let thread = std::thread::Builder::new().name("stdin".to_owned());
     let spawned = thread.spawn(move || {
-        let mut buffer = vec![0; MAX_DATA];
+        let (mut buffer, mut credit) = (vec![0; MAX_DATA], WINDOW);
         let mut input = stdin().lock();
         loop {
             let mut rest = match input.read(&mut buffer) {
@@ -349,7 +322,13 @@ fn pass_input(writer: &Writer, credit: &Arc<Credit>) -> io::Result<()> {
                 Ok(count) => &buffer[..count],
             };
             while !rest.is_empty() {
-                let (now, later) = rest.split_at(credit.take(rest.len()));
+                credit += granted.try_iter().sum::<usize>();
+                if credit == 0 {
+                    let Ok(more) = granted.recv() else { return };
+                    credit += more;
+                }
+                let (now, later) = rest.split_at(rest.len().min(credit));
+                credit -= now.len();
                 if send(&writer, Note::Stdin, now).is_err() {
                     return;
                 }

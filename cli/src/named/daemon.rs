@@ -6,7 +6,7 @@
 //! on request, on SIGTERM, or when its guest ends, and removes its files; only the log of an
 //! unexpected end stays.
 
-use super::error::{BUSY, NAME_TAKEN};
+use super::error::{BUSY, NAME_TAKEN, REFUSED};
 use super::lock::{Lock, LockState};
 use super::name::Name;
 use super::queue::Queue;
@@ -140,7 +140,8 @@ fn run_daemon(name: &Name) -> Result<(), Refusal> {
     let mut settings = Vec::new();
     let read = stdin().lock().read_to_end(&mut settings);
     read.map_err(|error| Refusal::io("settings", error))?;
-    let spec: Spec = super::wire::parse(&settings)?;
+    let spec: Spec = serde_json::from_slice(&settings)
+        .map_err(|error| Refusal::new(REFUSED, error.to_string()))?;
     std::env::set_current_dir("/").map_err(|error| Refusal::io("/", error))?;
     let dir = RuntimeDir::of_user()?;
     let lock = claim_name(&dir, name)?;

@@ -7,6 +7,7 @@ use crate::output;
 use a99_sandbox::{VmCode, VmError};
 use serde_json::json;
 use std::fmt::Display;
+use std::io;
 
 /// No sandbox with that name runs.
 pub(crate) const NO_SUCH_NAME: &str = "sandbox.no_such_name";
@@ -34,7 +35,7 @@ impl Refusal {
         if json {
             let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
             let mut report = json!({"error": {"code": self.code, "message": self.message}});
-            if let Some((stdout, stderr)) = &self.output {
+            if let Some((stdout, stderr)) = self.output.as_deref() {
                 report["stdout"] = text(stdout).into();
                 report["stderr"] = text(stderr).into();
             }
@@ -46,12 +47,21 @@ impl Refusal {
     }
 }
 
+impl From<io::Error> for Refusal {
+    /// An error of a connection.
+    fn from(error: io::Error) -> Self {
+        Self::io("connection", error)
+    }
+}
+
 impl From<VmError> for Refusal {
     fn from(error: VmError) -> Self {
         let exit = exit_of(&error);
         Self {
             exit: Some(exit),
-            output: error.output.map(|output| (output.stdout, output.stderr)),
+            output: error
+                .output
+                .map(|output| Box::new((output.stdout, output.stderr))),
             ..Self::new(error.code.name(), error.text)
         }
     }

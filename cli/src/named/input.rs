@@ -18,14 +18,10 @@ pub(super) fn send(writer: &Writer, said: Note, bytes: &[u8]) -> io::Result<()> 
     note(&mut *stream, said, bytes)
 }
 
-enum Input {
-    Bytes(Vec<u8>),
-    End,
-}
-
 /// Forwards standard input to a command. Dropping it ends the thread.
 pub(super) struct StdinForwarder {
-    queue: Sender<Input>,
+    /// Input, or its end.
+    queue: Sender<Option<Vec<u8>>>,
     /// Bytes received from the client and not yet written to the command.
     under_way: Arc<AtomicUsize>,
 }
@@ -49,19 +45,24 @@ impl StdinForwarder {
             return false;
         }
         // The thread ends when the command does; further input is dropped.
-        let _ = self.queue.send(Input::Bytes(bytes.to_vec()));
+        let _ = self.queue.send(Some(bytes.to_vec()));
         true
     }
 
     /// Closes the command's standard input.
     pub(super) fn end(&self) {
-        let _ = self.queue.send(Input::End);
+        let _ = self.queue.send(None);
     }
 }
 
-fn feed(process: &Process, queued: &Receiver<Input>, under_way: &AtomicUsize, writer: &Writer) {
+fn feed(
+    process: &Process,
+    queued: &Receiver<Option<Vec<u8>>>,
+    under_way: &AtomicUsize,
+    writer: &Writer,
+) {
     for input in queued {
-        let Input::Bytes(bytes) = input else {
+        let Some(bytes) = input else {
             // The guest's end is reported as the command's end.
             let _ = process.close_input();
             return;

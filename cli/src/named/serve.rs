@@ -49,21 +49,19 @@ pub(super) fn is_same_user(stream: &UnixStream) -> bool {
 }
 
 fn served(daemon: &Arc<Daemon>, stream: &UnixStream) -> Result<(), Refusal> {
-    let failed = |error: io::Error| Refusal::io("connection", error);
     if !is_same_user(stream) {
         return Err(Refusal::new(REFUSED, "this sandbox is another user's"));
     }
-    let timed = stream.set_read_timeout(Some(REQUEST_TIMEOUT));
-    timed.map_err(failed)?;
-    let mut reader = Connection::new(stream.try_clone().map_err(failed)?);
+    stream.set_read_timeout(Some(REQUEST_TIMEOUT))?;
+    let mut reader = Connection::new(stream.try_clone()?);
     let frame = reader.frame().map_err(|error| match error.kind() {
         io::ErrorKind::InvalidData => other_version(),
-        _ => failed(error),
+        _ => error.into(),
     });
     let Some(frame) = frame? else {
         return Ok(());
     };
-    stream.set_read_timeout(None).map_err(failed)?;
+    stream.set_read_timeout(None)?;
     let sandbox = &daemon.sandbox;
     let request = request(&frame)?;
     let turn = match request {
@@ -76,7 +74,7 @@ fn served(daemon: &Arc<Daemon>, stream: &UnixStream) -> Result<(), Refusal> {
     let done = match request {
         Request::Status => daemon.status(),
         Request::Stop => {
-            let stream = stream.try_clone().map_err(failed)?;
+            let stream = stream.try_clone()?;
             daemon.request_stop(Some(stream));
             return Ok(());
         }
@@ -126,8 +124,7 @@ fn copied(copied: Copied) -> Json {
 /// Runs a command in the session shell, and sends its output when it has ended. A signal ends it,
 /// as a disconnect does.
 fn in_session(daemon: &Daemon, exec: &Exec, reader: Connection) -> Result<(), Refusal> {
-    let failed = |error: io::Error| Refusal::io("connection", error);
-    let mut stream = reader.stream().try_clone().map_err(failed)?;
+    let mut stream = reader.stream.try_clone()?;
     let options = ExecOptions {
         timeout: exec.timeout_ms.map(Duration::from_millis),
         output_limit: exec.output_limit.or(daemon.spec.limits.output_limit),
@@ -145,7 +142,7 @@ fn in_session(daemon: &Daemon, exec: &Exec, reader: Connection) -> Result<(), Re
                 error.message = "the script was interrupted".to_owned();
                 error.exit = Some(INTERRUPTED);
             }
-            (error.output.take().unwrap_or_default(), Err(error))
+            (*error.output.take().unwrap_or_default(), Err(error))
         }
     };
     // Write errors are ignored: the client is gone.
@@ -242,10 +239,9 @@ fn detached(command: Command, exec: &Exec) -> Result<Json, Refusal> {
 
 /// Runs a command whose streams and exit the client follows.
 fn follow(command: Command, exec: &Exec, mut reader: Connection) -> Result<(), Refusal> {
-    let failed = |error: io::Error| Refusal::io("connection", error);
     let cancel = Cancel::new();
     let process = Arc::new(command.cancel(&cancel).spawn()?);
-    let writer: Writer = Arc::new(Mutex::new(reader.stream().try_clone().map_err(failed)?));
+    let writer: Writer = Arc::new(Mutex::new(reader.stream.try_clone()?));
     let takes_input = exec.stdin || exec.shell.is_some();
     let forwarder = match takes_input {
         true => Some(
@@ -264,7 +260,7 @@ fn follow(command: Command, exec: &Exec, mut reader: Connection) -> Result<(), R
     // Either the command ended and the client has its exit, or the client disconnected or broke the
     // protocol. In every case the command ends now, even with unread output.
     cancel.cancel();
-    let _ = reader.stream().shutdown(Shutdown::Both);
+    let _ = reader.stream.shutdown(Shutdown::Both);
     // A forwarder that panicked has sent no exit; the client sees the connection close.
     let _ = forwarding.join();
     Ok(())
@@ -272,7 +268,7 @@ fn follow(command: Command, exec: &Exec, mut reader: Connection) -> Result<(), R
 
 /// Handles a client's frame; `false` for an unexpected one.
 fn handle_frame(frame: &Frame, process: &Process, forwarder: Option<&StdinForwarder>) -> bool {
-    let Envelope::Notice { method } = &frame.envelope else {
+    let Envelope::Notice(method) = &frame.envelope else {
         return false;
     };
     // The guest's end is reported as the command's end.
@@ -327,17 +323,14 @@ fn until_disconnect<T>(
     mut reader: Connection,
     work: impl Future<Output = Result<T, VmError>>,
 ) -> Result<T, Refusal> {
-    let failed = |error: io::Error| Refusal::io("connection", error);
     let (gone, is_gone) = oneshot::channel();
-    let ours = reader.stream().try_clone().map_err(failed)?;
+    let ours = reader.stream.try_clone()?;
     let listening = thread("client", move || {
         // No frame may follow; only the disconnect.
         let _ = reader.frame();
         let _ = gone.send(());
     })?;
-    let executor = tokio::runtime::Builder::new_current_thread()
-        .build()
-        .map_err(failed)?;
+    let executor = tokio::runtime::Builder::new_current_thread().build()?;
     let done = executor.block_on(async {
         tokio::select! {
             done = work => done,

@@ -6,10 +6,9 @@
 //! notices Ctrl-C or a disconnect even while the command reads nothing.
 
 use super::error::REFUSED;
-use crate::local::{ID, Refusal, Unserved, invalid, notice, opened};
+use crate::local::{ID, Refusal, invalid, notice, opened};
 use a99_frame::Frame;
 use a99_sandbox::Stream;
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::io::{self, Write};
 
@@ -110,17 +109,11 @@ pub(crate) struct Ended {
 }
 
 /// Writes a notification with its bytes.
-///
-/// # Errors
-/// I/O errors of `out`.
 pub(crate) fn note(out: &mut impl Write, note: Note, bytes: &[u8]) -> io::Result<()> {
     out.write_all(&notice(&note, bytes).map_err(invalid)?)
 }
 
 /// Writes the answer.
-///
-/// # Errors
-/// I/O errors of `out`; an answer that is too long.
 pub(crate) fn answer(
     out: &mut impl Write,
     answer: Result<&impl Serialize, Refusal>,
@@ -132,30 +125,18 @@ pub(crate) fn answer(
     out.write_all(&frame.map_err(invalid)?)
 }
 
-/// The request in a frame.
-///
-/// # Errors
-/// An invalid request, and one of another version of this program.
+/// The request in a frame, unless it is invalid or of another version of this program.
 pub(crate) fn request(frame: &Frame) -> Result<Request, Refusal> {
-    match opened(frame) {
-        Ok((_, request)) => Ok(request),
-        Err((_, Unserved::OtherVersion)) => Err(other_version()),
-        Err((_, Unserved::NoRequest(why))) => Err(Refusal::new(REFUSED, why)),
-    }
+    let opened = opened(frame, other_version());
+    opened
+        .map(|(_, request)| request)
+        .map_err(|(_, refusal)| refusal)
 }
 
 /// The error of a client and a daemon that are not one version of this program.
 pub(crate) fn other_version() -> Refusal {
     let text = "this sandbox was started by another version of a99; stop it and start it anew";
     Refusal::new(REFUSED, text)
-}
-
-/// Parses JSON.
-///
-/// # Errors
-/// [`REFUSED`] for invalid JSON.
-pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Refusal> {
-    serde_json::from_slice(bytes).map_err(|error| Refusal::new(REFUSED, error.to_string()))
 }
 
 #[cfg(test)]
@@ -165,8 +146,8 @@ mod tests {
 
     #[test]
     fn notes_have_one_form() {
-        crate::local::assert_documented::<Request>();
-        crate::local::assert_documented::<Note>();
+        crate::local::tests::assert_documented::<Request>();
+        crate::local::tests::assert_documented::<Note>();
         for (written, bytes, text) in [
             (
                 Note::Stdin,
@@ -190,7 +171,7 @@ mod tests {
             let frame = frame.split_off(4);
             assert_eq!(frame, text.as_bytes());
             let frame = a99_frame::decode(frame).unwrap();
-            let Envelope::Notice { method } = &frame.envelope else {
+            let Envelope::Notice(method) = &frame.envelope else {
                 panic!("{frame:?}");
             };
             let read: Note = crate::local::parsed(method, &frame.body).unwrap();

@@ -19,11 +19,7 @@ impl Raw {
 
     /// Sends a request.
     pub fn ask(&mut self, protocol: Option<u32>, method: &str, params: &Json, text: &str) {
-        let envelope = Envelope::Request {
-            id: 3,
-            method: method.to_owned(),
-            protocol,
-        };
+        let envelope = Envelope::Request(3, method.to_owned(), protocol);
         let frame = encode(envelope, Some(params), text.as_bytes());
         self.write(&frame.expect("a frame"));
     }
@@ -52,10 +48,10 @@ impl Raw {
         loop {
             let frame = self.next();
             match frame.envelope {
-                Envelope::Notice { .. } => told.push(frame.body.json().expect("JSON")),
-                Envelope::Answer { .. } => return (told, Ok(frame.body.json().expect("JSON"))),
-                Envelope::Failed { error, .. } => return (told, Err((error.code, error.message))),
-                Envelope::Request { .. } => panic!("{frame:?}"),
+                Envelope::Notice(_) => told.push(frame.body.json().expect("JSON")),
+                Envelope::Answer(_) => return (told, Ok(frame.body.json().expect("JSON"))),
+                Envelope::Failed(_, error) => return (told, Err((error.code, error.message))),
+                Envelope::Request(..) => panic!("{frame:?}"),
             }
         }
     }

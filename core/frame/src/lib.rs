@@ -3,20 +3,9 @@
 //! A host of agents, the commands that reach it, agents in other processes, and named sandboxes
 //! with their clients all exchange these frames. `docs/protocol.md` lists the methods.
 //!
-//! A frame is a length of four bytes, most significant first, then a header: a line of JSON, a
-//! line feed, and the JSON of the message. The message's bytes, if there are any, follow to the
-//! end of the frame:
-//!
-//! | line | JSON after it | message |
-//! |---|---|---|
-//! | `{"id":1,"method":"..."}` | the parameters | a request |
-//! | `{"id":1}` | the result | the answer to a request |
-//! | `{"id":1,"error":{"code","message","final"}}` | nothing | the answer to a failed request |
-//! | `{"method":"..."}` | the parameters | a notification, without answer |
-//!
-//! `"bytes": N` in the line is the length of the bytes, `"protocol": N` the version that a
-//! request is of. The JSON is parsed when its type is known, so that invalid parameters fail
-//! only their request. An invalid frame ends the connection.
+//! A frame is a length, a line of JSON that says what the message is, the JSON of the message,
+//! and its bytes, if it has any. The JSON is parsed when its type is known, so that invalid
+//! parameters fail only their request. An invalid frame ends the connection.
 //!
 //! This crate knows no sockets: [`encode`] gives bytes, and an [`Incoming`] takes them as they
 //! arrive.
@@ -63,47 +52,22 @@ struct Head {
     error: Option<WireError>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     protocol: Option<u32>,
-    #[serde(default, skip_serializing_if = "is_zero")]
-    bytes: usize,
-}
-
-#[allow(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "the form that serde calls"
-)]
-fn is_zero(count: &usize) -> bool {
-    *count == 0
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    bytes: Option<usize>,
 }
 
 /// The kind of a frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Envelope {
-    /// A request.
-    Request {
-        /// The number that its answer repeats.
-        id: u64,
-        /// What to do.
-        method: String,
-        /// The version of the protocol, where both ends have to be of one.
-        protocol: Option<u32>,
-    },
-    /// The answer to a request.
-    Answer {
-        /// The request's number.
-        id: u64,
-    },
-    /// The answer to a failed request.
-    Failed {
-        /// The request's number.
-        id: u64,
-        /// Why it failed.
-        error: WireError,
-    },
-    /// A notification.
-    Notice {
-        /// What happened.
-        method: String,
-    },
+    /// A request: its id, its method, and the version of the protocol, where both ends have to
+    /// be of one.
+    Request(u64, String, Option<u32>),
+    /// The answer to the request of this id.
+    Answer(u64),
+    /// The answer to the failed request of this id.
+    Failed(u64, WireError),
+    /// A notification: its method.
+    Notice(String),
 }
 
 /// A frame that was read.
@@ -182,20 +146,15 @@ pub fn decode(content: Vec<u8>) -> Result<Frame, FrameError> {
     let end = end.ok_or_else(|| malformed("it has no line feed"))?;
     let head: Head = serde_json::from_slice(content.get(..end).unwrap_or_default())
         .map_err(|error| malformed(format_args!("its first line: {error}")))?;
-    let protocol = head.protocol;
     let envelope = match (head.id, head.method, head.error) {
-        (Some(id), Some(method), None) => Envelope::Request {
-            id,
-            method,
-            protocol,
-        },
-        (Some(id), None, None) => Envelope::Answer { id },
-        (Some(id), None, Some(error)) => Envelope::Failed { id, error },
-        (None, Some(method), None) => Envelope::Notice { method },
+        (Some(id), Some(method), None) => Envelope::Request(id, method, head.protocol),
+        (Some(id), None, None) => Envelope::Answer(id),
+        (Some(id), None, Some(error)) => Envelope::Failed(id, error),
+        (None, Some(method), None) => Envelope::Notice(method),
         _ => return Err(malformed("it is neither request, answer nor notice")),
     };
     let from = end + 1;
-    let until = content.len().checked_sub(head.bytes);
+    let until = content.len().checked_sub(head.bytes.unwrap_or(0));
     let until = until.filter(|until| *until >= from);
     let until = until.ok_or_else(|| malformed("it is shorter than its bytes"))?;
     let body = Body {
@@ -215,20 +174,16 @@ pub fn encode(
     bytes: &[u8],
 ) -> Result<Vec<u8>, FrameError> {
     let mut head = Head {
-        bytes: bytes.len(),
+        bytes: Some(bytes.len()).filter(|count| *count > 0),
         ..Head::default()
     };
     match envelope {
-        Envelope::Request {
-            id,
-            method,
-            protocol,
-        } => {
+        Envelope::Request(id, method, protocol) => {
             (head.id, head.method, head.protocol) = (Some(id), Some(method), protocol);
         }
-        Envelope::Answer { id } => head.id = Some(id),
-        Envelope::Failed { id, error } => (head.id, head.error) = (Some(id), Some(error)),
-        Envelope::Notice { method } => head.method = Some(method),
+        Envelope::Answer(id) => head.id = Some(id),
+        Envelope::Failed(id, error) => (head.id, head.error) = (Some(id), Some(error)),
+        Envelope::Notice(method) => head.method = Some(method),
     }
     let mut frame = Vec::with_capacity(bytes.len() + 128);
     frame.extend([0; 4]);
@@ -249,47 +204,28 @@ pub fn encode(
     Ok(frame)
 }
 
-/// Encodes a request of any version.
-///
-/// # Errors
-/// Those of [`encode`].
+/// [Encodes](encode) a request of any version.
 pub fn request(id: u64, method: &str, params: &impl Serialize) -> Result<Vec<u8>, FrameError> {
-    let (method, protocol) = (method.to_owned(), None);
     encode(
-        Envelope::Request {
-            id,
-            method,
-            protocol,
-        },
+        Envelope::Request(id, method.to_owned(), None),
         Some(params),
         &[],
     )
 }
 
-/// Encodes a notification.
-///
-/// # Errors
-/// Those of [`encode`].
+/// [Encodes](encode) a notification.
 pub fn notice(method: &str, params: &impl Serialize) -> Result<Vec<u8>, FrameError> {
-    let method = method.to_owned();
-    encode(Envelope::Notice { method }, Some(params), &[])
+    encode(Envelope::Notice(method.to_owned()), Some(params), &[])
 }
 
-/// Encodes the answer to a request.
-///
-/// # Errors
-/// Those of [`encode`].
+/// [Encodes](encode) the answer to a request.
 pub fn answer(id: u64, result: &impl Serialize) -> Result<Vec<u8>, FrameError> {
-    encode(Envelope::Answer { id }, Some(result), &[])
+    encode(Envelope::Answer(id), Some(result), &[])
 }
 
-/// Encodes the answer to a failed request.
-///
-/// # Errors
-/// Those of [`encode`].
+/// [Encodes](encode) the answer to a failed request.
 pub fn failed(id: u64, error: impl Into<WireError>) -> Result<Vec<u8>, FrameError> {
-    let error = error.into();
-    encode(Envelope::Failed { id, error }, None::<&()>, &[])
+    encode(Envelope::Failed(id, error.into()), None::<&()>, &[])
 }
 
 /// What a read gave.
@@ -333,13 +269,11 @@ impl Incoming {
     /// # Errors
     /// [`FrameError::Malformed`], [`FrameError::Cut`].
     pub fn advance(&mut self, count: usize) -> Result<Step, FrameError> {
-        if count == 0 {
-            return match self.filled {
-                0 => Ok(Step::End),
-                _ => Err(FrameError::Cut),
-            };
+        match (count, self.filled) {
+            (0, 0) => return Ok(Step::End),
+            (0, _) => return Err(FrameError::Cut),
+            _ => self.filled += count,
         }
-        self.filled += count;
         if self.wanted.is_none() && self.filled == 4 {
             let length = u32::from_be_bytes(self.length) as usize;
             if length > MAX_FRAME_BYTES {

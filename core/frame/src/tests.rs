@@ -17,16 +17,11 @@ fn envelopes() -> impl Strategy<Value = Envelope> {
         exit,
     });
     prop_oneof![
-        (any::<u64>(), any::<String>(), option::of(any::<u32>())).prop_map(
-            |(id, method, protocol)| Envelope::Request {
-                id,
-                method,
-                protocol
-            }
-        ),
-        any::<u64>().prop_map(|id| Envelope::Answer { id }),
-        (any::<u64>(), error).prop_map(|(id, error)| Envelope::Failed { id, error }),
-        any::<String>().prop_map(|method| Envelope::Notice { method }),
+        (any::<u64>(), any::<String>(), option::of(any::<u32>()))
+            .prop_map(|(id, method, protocol)| Envelope::Request(id, method, protocol)),
+        any::<u64>().prop_map(Envelope::Answer),
+        (any::<u64>(), error).prop_map(|(id, error)| Envelope::Failed(id, error)),
+        any::<String>().prop_map(Envelope::Notice),
     ]
 }
 
@@ -110,9 +105,7 @@ fn the_forms_on_the_wire() {
     };
     let line = "{\"id\":9,\"error\":{\"code\":\"x.y\",\"message\":\"why\",\"final\":false}}\n";
     assert_eq!(text(failed(9, error)), line);
-    let output = Envelope::Notice {
-        method: "stdout".to_owned(),
-    };
+    let output = Envelope::Notice("stdout".to_owned());
     let frame = encode(output, None::<&()>, b"a\nb");
     assert_eq!(text(frame), "{\"method\":\"stdout\",\"bytes\":3}\na\nb");
 }
@@ -147,7 +140,7 @@ fn other_bytes_are_refused() {
 fn sizes_are_bounded() {
     let notice = |bytes: &[u8]| {
         let method = "n".to_owned();
-        encode(Envelope::Notice { method }, None::<&()>, bytes)
+        encode(Envelope::Notice(method), None::<&()>, bytes)
     };
     let line = "{\"method\":\"n\",\"bytes\":16777177}\n".len();
     let most = vec![7; MAX_FRAME_BYTES - line];

@@ -110,7 +110,7 @@ fn exec(name: &Name, args: &ExecArgs) -> Result<Exit, Refusal> {
     match code {
         Ok(code) => Ok(show(code, &out, &err)),
         Err(error) => Err(Refusal {
-            output: Some((out, err)),
+            output: Some(Box::new((out, err))),
             ..error
         }),
     }

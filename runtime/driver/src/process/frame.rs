@@ -37,19 +37,12 @@ impl From<FrameError> for AgentError {
     }
 }
 
-/// What a frame contains.
-pub(super) trait Content {
-    /// Parses the value that belongs to a method.
-    fn read<T: DeserializeOwned>(&self, of: &str) -> Result<T, AgentError>;
-}
-
-impl Content for Body {
-    fn read<T: DeserializeOwned>(&self, of: &str) -> Result<T, AgentError> {
-        self.json().map_err(|error| {
-            let message = format!("what belongs to '{of}' is not of its form: {error}");
-            AgentError::new(codes::BAD_MESSAGE, message).fatal()
-        })
-    }
+/// Parses the value that belongs to a method.
+pub(super) fn parsed<T: DeserializeOwned>(body: &Body, of: &str) -> Result<T, AgentError> {
+    body.json().map_err(|error| {
+        let message = format!("what belongs to '{of}' is not of its form: {error}");
+        AgentError::new(codes::BAD_MESSAGE, message).fatal()
+    })
 }
 
 pub(super) fn answer(id: u64, result: &impl Serialize) -> Result<Vec<u8>, AgentError> {
