@@ -25,6 +25,8 @@ mod layout;
 mod limits;
 #[cfg(all(feature = "agent", unix))]
 mod live;
+#[cfg(all(any(feature = "agent", feature = "sandbox"), unix))]
+mod local;
 mod models;
 #[cfg(feature = "sandbox")]
 mod named;

@@ -8,8 +8,12 @@ mod hosted;
 #[cfg(feature = "http")]
 #[path = "agent/programs.rs"]
 mod programs;
+#[path = "agent/raw.rs"]
+mod raw;
 #[path = "agent/reloads.rs"]
 mod reloads;
+#[path = "agent/sizes.rs"]
+mod sizes;
 #[path = "agent/tables.rs"]
 mod tables;
 #[path = "agent/waits.rs"]
@@ -17,7 +21,8 @@ mod waits;
 
 use harness::{Sandbox, a99};
 use hosted::{Hosted, lines};
-use serde_json::Value as Json;
+use raw::{PROTOCOL, Raw};
+use serde_json::{Value as Json, json};
 
 /// Texts of a channel's messages from one handle.
 fn said(place: &[&str], channel: &str, handle: &str) -> Vec<String> {
@@ -287,7 +292,6 @@ fn turns_that_were_given_up_are_tried_again() {
 
 #[test]
 fn requests_are_bounded_and_the_socket_is_its_owners() {
-    use std::io::{BufRead as _, BufReader, Write as _};
     use std::os::unix::fs::PermissionsExt as _;
     let folder = Sandbox::new("agent-socket");
     a99(&["agent", "new", "echo", "--in", &folder.path("")], b"");
@@ -296,33 +300,33 @@ fn requests_are_bounded_and_the_socket_is_its_owners() {
     let socket = folder.path("echo/agents.db.sock");
     let mode = std::fs::metadata(&socket).expect("a socket").permissions();
     assert_eq!(mode.mode() & 0o777, 0o600);
-    let ask = |line: &[u8]| {
-        let mut stream = std::os::unix::net::UnixStream::connect(host.socket()).expect("a host");
-        // The host may stop reading before all is written.
-        let _ = stream.write_all(line);
-        let mut answer = String::new();
-        let read = BufReader::new(stream).read_line(&mut answer);
-        assert!(read.is_ok(), "{read:?}");
-        serde_json::from_str::<Json>(&answer).expect("an answer")
-    };
-    for (line, told) in [
-        ("{\"id\": 3, \"method\": \"sned\"}\n", "unknown variant"),
-        (
-            "{\"id\": 4, \"method\": \"inspect\", \"params\": {\"agnt\": 1}}\n",
-            "unknown field",
-        ),
-        ("no JSON\n", "no request"),
-        (
-            "{\"id\": 5, \"method\": \"inspect\", \"params\": {\"agent\": \"ecko\"}}\n",
-            "ecko",
-        ),
+    let protocol = Some(PROTOCOL);
+    for (protocol, method, params, told) in [
+        (protocol, "sned", json!({}), "unknown variant"),
+        (protocol, "inspect", json!({"agnt": 1}), "unknown field"),
+        (protocol, "inspect", json!({"agent": "ecko"}), "ecko"),
+        (protocol, "send", json!("no call"), "no request"),
+        (Some(3), "inspect", json!({}), "another version"),
+        (None, "inspect", json!({}), "another version"),
     ] {
-        let answer = ask(line.as_bytes());
-        let text = answer["error"]["message"].as_str().unwrap_or_default();
-        assert!(text.contains(told), "{line}: {answer}");
+        let mut raw = Raw::to(&host);
+        raw.ask(protocol, method, &params, "");
+        let (_, answer) = raw.answer();
+        let (code, text) = answer.expect_err("it is refused");
+        assert!(text.contains(told), "{method}: {code}: {text}");
     }
-    let long = ask(&vec![b' '; (1 << 20) + 1]);
-    assert_eq!(long["error"]["code"], "cli.bad_request", "{long}");
+    // A length beyond the limit, no header, and a request of the time before frames.
+    let bytes: [&[u8]; 3] = [
+        &[1, 0, 0, 1],
+        &[0, 0, 0, 0],
+        b"{\"id\": 3, \"method\": \"reload\"}\n",
+    ];
+    for bytes in bytes {
+        let mut raw = Raw::to(&host);
+        raw.write(bytes);
+        let (code, text) = raw.answer().1.expect_err("it is refused");
+        assert_eq!(code, "cli.bad_request", "{text}");
+    }
     host.end();
     assert!(!std::path::Path::new(&socket).exists());
 }

@@ -1,7 +1,7 @@
 //! `a99 agent checkpoint`: prints and changes the checkpoint of an agent.
 
 use super::place::{PATIENCE, Place, Reached};
-use super::wire::{Call, Change, CheckpointCall, InspectCall, Refusal};
+use super::wire::{Call, Change, CheckpointCall, InspectCall};
 use super::{inspect, known, line};
 use crate::args::CheckpointArgs;
 use crate::failure::{Exit, Failure};
@@ -34,20 +34,13 @@ pub(crate) fn run(args: &CheckpointArgs) -> Result<Exit, Failure> {
             },
             |_| {},
         )?,
-        Reached::Store(opened) => {
-            let store = opened.store();
-            let done = super::runtime()?.block_on(async {
-                let key = known::resolve(&known::keys(store).await?, &agent)?;
-                match change {
-                    Some(change) => known::change(store, &key, change).await,
-                    None => Ok(inspect::told(&known::info(store, &key).await?)),
-                }
-            });
-            let closed = opened.close();
-            let done = done.map_err(Refusal::failure)?;
-            closed?;
-            done
-        }
+        Reached::Store(opened) => opened.with(async |store| {
+            let key = known::resolve(&known::keys(store).await?, &agent)?;
+            match change {
+                Some(change) => known::change(store, &key, change).await,
+                None => Ok(inspect::told(&known::info(store, &key).await?)),
+            }
+        })?,
     };
     let json = match change {
         Some(_) => done,

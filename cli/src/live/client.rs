@@ -3,12 +3,14 @@
 use super::error::{NO_ANSWER, NO_HOST};
 use super::place::{Place, pause};
 use super::socket;
-use super::wire::{Answer, Call, InspectCall, MAX_LINE, Refusal, Request, Said, line};
+use super::wire::{AGENT, Call, EVENT, InspectCall, Refusal, other_version};
 use crate::failure::Failure;
+use crate::local::{Connection, Lost};
 use crate::output;
+use a99_frame::{Body, Envelope, Frame};
 use serde_json::Value as Json;
-use std::io::{self, BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
-use std::os::unix::net::UnixStream;
+use std::io;
+use std::io::ErrorKind::{TimedOut, WouldBlock};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -25,7 +27,7 @@ const GRACE: Duration = Duration::from_secs(5);
 
 /// A connection to a host.
 pub(super) struct Client {
-    stream: BufReader<UnixStream>,
+    connection: Connection,
     socket: PathBuf,
 }
 
@@ -38,7 +40,7 @@ impl Client {
         let socket = place.socket();
         let stream = socket::connect(&socket).map_err(Refusal::failure)?;
         Ok(stream.map(|stream| Client {
-            stream: BufReader::new(stream),
+            connection: Connection::new(stream),
             socket,
         }))
     }
@@ -78,83 +80,66 @@ impl Client {
         Err(Refusal::new(NO_HOST, text).helped(help).failure())
     }
 
-    /// Sends a request, passes its events to `event`, and returns the result. A call with a timeout
-    /// waits that long and [`GRACE`] more; one without waits as long as the host still answers a
-    /// probe.
+    /// Sends a request, passes its notifications to `event`, and returns the result. A call with a
+    /// timeout waits that long and [`GRACE`] more; one without waits as long as the host still
+    /// answers a probe.
     ///
     /// # Errors
     /// The host's error; a host that disconnected or hangs.
-    pub(super) fn ask(
-        &mut self,
-        call: Call,
-        mut event: impl FnMut(&Json),
-    ) -> Result<Json, Failure> {
-        let gone = |why: String| {
+    pub(super) fn ask(&mut self, call: Call, event: impl FnMut(Json)) -> Result<Json, Failure> {
+        self.answered(&call, event).map_err(|lost| {
+            let why = match lost {
+                Lost::Refused(refusal) => return refusal.failure(),
+                Lost::OtherVersion => return other_version().failure(),
+                Lost::Late => "it stands still: it said nothing in its time".to_owned(),
+                Lost::Gone(why) => why,
+            };
             let help = "see whether it still runs; what was acknowledged is in its store";
             let text = format!("the host gave no answer: {why}");
             Refusal::new(NO_ANSWER, text).helped(help).failure()
-        };
+        })
+    }
+
+    fn answered(&mut self, call: &Call, mut event: impl FnMut(Json)) -> Result<Json, Lost> {
         let limit = call.limit().map(|limit| limit.saturating_add(GRACE));
         let until = limit.and_then(|limit| Instant::now().checked_add(limit));
-        let request = line(&Request { id: 1, call }).map_err(|why| {
-            let help = "send less at a time";
-            Refusal::new(super::error::BAD_REQUEST, why)
-                .helped(help)
-                .failure()
-        })?;
-        let written = self.write(&request);
-        written.map_err(|error| gone(error.to_string()))?;
+        let request = call.frame().map_err(Lost::Refused)?;
+        let timed = self.connection.stream.set_write_timeout(Some(SIGN_OF_LIFE));
+        let sent = timed.and_then(|()| self.connection.send(&request));
+        sent.map_err(|error| Lost::Gone(error.to_string()))?;
+        let json = |body: Body| body.json().map_err(|_| Lost::OtherVersion);
         loop {
-            let answer = self.read(until).map_err(gone)?;
-            match answer.said {
-                Said::Event(json) => event(&json),
-                Said::Result(json) => return Ok(json),
-                Said::Error(refusal) => return Err(refusal.failure()),
+            let frame = self.next(until)?;
+            match frame.envelope {
+                Envelope::Notice(method) if [EVENT, AGENT].contains(&method.as_str()) => {
+                    event(json(frame.body)?);
+                }
+                Envelope::Answer(_) => return json(frame.body),
+                _ => return Err(Lost::OtherVersion),
             }
         }
     }
 
-    fn write(&mut self, request: &[u8]) -> io::Result<()> {
-        let stream = self.stream.get_mut();
-        stream.set_write_timeout(Some(SIGN_OF_LIFE))?;
-        stream.write_all(request)
-    }
-
-    /// Reads the next answer: until a deadline, or as long as the host answers a probe.
-    fn read(&mut self, until: Option<Instant>) -> Result<Answer, String> {
-        let mut line = Vec::new();
+    /// Reads the next part of the answer: until a deadline, or as long as the host answers a probe.
+    fn next(&mut self, until: Option<Instant>) -> Result<Frame, Lost> {
         loop {
             // Time spent on printing earlier events does not count against the host.
             let wait = until.map_or(SILENCE, |until| {
                 until.saturating_duration_since(Instant::now()).max(GRACE)
             });
-            let timed = self.stream.get_ref().set_read_timeout(Some(wait));
-            timed.map_err(|error| error.to_string())?;
-            let left = (MAX_LINE + 1).saturating_sub(line.len());
-            let mut bounded = (&mut self.stream).take(left as u64);
-            match bounded.read_until(b'\n', &mut line) {
-                Ok(_) => break,
-                Err(error) if is_late(&error) && until.is_none() && self.is_alive() => {}
-                Err(error) if is_late(&error) => {
-                    return Err("it stands still: it said nothing in its time".to_owned());
-                }
-                Err(error) => return Err(error.to_string()),
+            let timed = self.connection.stream.set_read_timeout(Some(wait));
+            timed.map_err(|error| Lost::Gone(error.to_string()))?;
+            match self.connection.next() {
+                Err(Lost::Late) if until.is_none() && self.is_alive() => {}
+                said => return said,
             }
-        }
-        match line.last() {
-            None => Err("it ended".to_owned()),
-            Some(b'\n') => serde_json::from_slice(&line).map_err(|error| error.to_string()),
-            Some(_) if line.len() > MAX_LINE => {
-                Err(format!("a line of more than {MAX_LINE} bytes"))
-            }
-            Some(_) => Err("it ended amid an answer".to_owned()),
         }
     }
 
     /// Probes whether the host answers another request with anything. A host that is stopping
     /// accepts no connection but still serves its clients, so it counts as alive.
     fn is_alive(&self) -> bool {
-        let mut stream = match socket::connect(&self.socket) {
+        let stream = match socket::connect(&self.socket) {
             Ok(Some(stream)) => stream,
             Ok(None) => return true,
             Err(_) => return false,
@@ -162,20 +147,17 @@ impl Client {
         let call = Call::Inspect(InspectCall {
             agent: Some(String::new()),
         });
-        let Ok(request) = line(&Request { id: 1, call }) else {
+        let timed = stream
+            .set_read_timeout(Some(SIGN_OF_LIFE))
+            .and_then(|()| stream.set_write_timeout(Some(SIGN_OF_LIFE)));
+        let mut probe = Connection::new(stream);
+        let (Ok(()), Ok(request)) = (timed, call.frame()) else {
             return true;
         };
-        let mut answer = [0];
-        let asked = stream
-            .set_read_timeout(Some(SIGN_OF_LIFE))
-            .and_then(|()| stream.set_write_timeout(Some(SIGN_OF_LIFE)))
-            .and_then(|()| stream.write_all(&request))
-            .and_then(|()| stream.read(&mut answer));
-        !asked.is_err_and(|error| is_late(&error))
+        let is_late = |error: io::Error| matches!(error.kind(), WouldBlock | TimedOut);
+        match probe.send(&request) {
+            Err(error) => !is_late(error),
+            Ok(()) => !matches!(probe.next(), Err(Lost::Late)),
+        }
     }
-}
-
-/// Whether a read or write timed out.
-fn is_late(error: &io::Error) -> bool {
-    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
 }

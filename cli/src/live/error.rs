@@ -57,15 +57,6 @@ const KNOWN: &[&str] = &[
 ];
 
 impl Refusal {
-    /// A refusal without help.
-    pub(super) fn new(code: &str, message: impl Into<String>) -> Refusal {
-        Refusal {
-            code: code.to_owned(),
-            message: message.into(),
-            help: None,
-        }
-    }
-
     /// Adds help.
     pub(super) fn helped(self, help: impl Into<String>) -> Refusal {
         Refusal {
@@ -93,6 +84,8 @@ impl Refusal {
             code: member("code").unwrap_or_else(|| USAGE[0].to_owned()),
             message: text,
             help: Some(advice).filter(|advice| !advice.is_empty()),
+            exit: None,
+            output: None,
         }
     }
 }

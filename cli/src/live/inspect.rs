@@ -14,13 +14,17 @@ pub(crate) fn run(args: &InspectAgentArgs) -> Result<Exit, Failure> {
     let place = Place::of(&args.place)?;
     let agent = args.key.clone();
     let found = match place.read()? {
-        Reached::Host(mut client) => client.ask(Call::Inspect(InspectCall { agent }), |_| {})?,
+        Reached::Host(mut client) => {
+            let (is_one, mut agents) = (agent.is_some(), Vec::new());
+            let call = Call::Inspect(InspectCall { agent });
+            let found = client.ask(call, |agent| agents.push(agent))?;
+            match is_one {
+                true => found,
+                false => json!({"agents": agents, "host": found["host"]}),
+            }
+        }
         Reached::Store(opened) => {
-            let found = super::runtime()?.block_on(stored(opened.store(), agent.as_deref()));
-            let closed = opened.close();
-            let found = found.map_err(Refusal::failure)?;
-            closed?;
-            found
+            opened.with(async |store| stored(store, agent.as_deref()).await)?
         }
     };
     if args.place.json {

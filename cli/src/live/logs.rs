@@ -1,7 +1,7 @@
 //! `a99 agent logs`: prints the log of a channel.
 
 use super::client::Client;
-use super::place::{Opened, PATIENCE, Place, Reached};
+use super::place::{PATIENCE, Place, Reached};
 use super::wire::{Call, LogsCall, Refusal};
 use super::{line, show};
 use crate::args::LogsArgs;
@@ -9,6 +9,7 @@ use crate::failure::{Exit, Failure};
 use crate::output;
 use a99_core::diag::{excerpt, suggest};
 use a99_runtime_engine::ChannelStore as _;
+use a99_runtime_stores::SqliteRuntime;
 use serde_json::Value as Json;
 
 /// Events per read.
@@ -28,9 +29,11 @@ pub(crate) fn run(args: &LogsArgs) -> Result<Exit, Failure> {
     };
     match reached {
         Reached::Host(mut client) => client
-            .ask(Call::Logs(call), |event| print(event, is_json))
+            .ask(Call::Logs(call), |event| print(&event, is_json))
             .map(|_| Exit::Ok),
-        Reached::Store(opened) => stored(opened, &call, is_json),
+        Reached::Store(opened) => opened
+            .with(async |store| stored(store, &call, is_json).await)
+            .map(|()| Exit::Ok),
     }
 }
 
@@ -42,30 +45,24 @@ fn print(event: &Json, is_json: bool) {
 }
 
 /// Prints the log of the store.
-fn stored(opened: Opened, call: &LogsCall, is_json: bool) -> Result<Exit, Failure> {
-    let store = opened.store();
-    let read = super::runtime()?.block_on(async {
-        let channels = store.channels().await?;
-        known_channel(
-            channels.iter().map(|(name, _)| name.as_str()),
-            &call.channel,
-        )?;
-        let mut after = call.after;
-        loop {
-            let events = store.read(&call.channel, after, PAGE).await?;
-            let Some(last) = events.last().and_then(|event| event.seq) else {
-                return Ok(());
-            };
-            for event in events {
-                let json = serde_json::to_value(&*event).unwrap_or_default();
-                print(&json, is_json);
-            }
-            after = last;
+async fn stored(store: &SqliteRuntime, call: &LogsCall, is_json: bool) -> Result<(), Refusal> {
+    let channels = store.channels().await?;
+    known_channel(
+        channels.iter().map(|(name, _)| name.as_str()),
+        &call.channel,
+    )?;
+    let mut after = call.after;
+    loop {
+        let events = store.read(&call.channel, after, PAGE).await?;
+        let Some(last) = events.last().and_then(|event| event.seq) else {
+            return Ok(());
+        };
+        for event in events {
+            let json = serde_json::to_value(&*event).unwrap_or_default();
+            print(&json, is_json);
         }
-    });
-    let closed = opened.close();
-    read.map_err(Refusal::failure)?;
-    closed.map(|()| Exit::Ok)
+        after = last;
+    }
 }
 
 /// Refuses an unknown channel.

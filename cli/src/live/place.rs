@@ -163,16 +163,20 @@ pub(super) fn pause(attempt: u32) {
 pub(super) struct Opened(SqliteRuntime);
 
 impl Opened {
-    pub(super) fn store(&self) -> &SqliteRuntime {
-        &self.0
+    /// Works with the store, and closes it. The first error is that of the work.
+    pub(super) fn with<T>(
+        self,
+        work: impl AsyncFnOnce(&SqliteRuntime) -> Result<T, Refusal>,
+    ) -> Result<T, Failure> {
+        let done = super::runtime()?.block_on(work(&self.0));
+        let closed = self.close();
+        let done = done.map_err(Refusal::failure)?;
+        closed.map(|()| done)
     }
 
     /// Closes the store. If the last host was cut off, the store stays marked so, and the next host
     /// finds it.
-    ///
-    /// # Errors
-    /// Those of writing.
-    pub(super) fn close(self) -> Result<(), Failure> {
+    fn close(self) -> Result<(), Failure> {
         use a99_runtime_engine::AgentStore as _;
         match self.0.was_cut_off() {
             true => Ok(()),

@@ -3,7 +3,7 @@
 use super::client::Client;
 use super::error::{FAILED, GIVEN_UP, NOT_DONE};
 use super::place::{Opened, Place, Reached};
-use super::wire::{Call, Refusal, SendCall};
+use super::wire::{Call, SendCall};
 use super::{known, line, show};
 use crate::args::SendArgs;
 use crate::duration::milliseconds;
@@ -41,8 +41,8 @@ pub(crate) fn run(args: &SendArgs) -> Result<Exit, Failure> {
     let result = client.ask(Call::Send(call), |event| match is_json {
         true => line(&json!({"event": event})),
         false => {
-            let shown = args.stream.then(|| pieces.next(event)).flatten();
-            let shown = shown.or_else(|| Some(pieces.end() + &show::event(event)?));
+            let shown = args.stream.then(|| pieces.next(&event)).flatten();
+            let shown = shown.or_else(|| Some(pieces.end() + &show::event(&event)?));
             output::out(&shown.unwrap_or_default());
         }
     })?;
@@ -74,11 +74,7 @@ fn sent(result: &Json, is_json: bool) -> Result<Exit, Failure> {
     }
     let member = |one: &Json, name: &str| one[name].as_str().unwrap_or_default().to_owned();
     for one in failed {
-        let (key, code, error) = (
-            member(one, "key"),
-            member(one, "code"),
-            member(one, "error"),
-        );
+        let [key, code, error] = ["key", "code", "error"].map(|name| member(one, name));
         let text = format!("{key} did not handle it: {code}: {error}");
         let help = "`a99 agent inspect KEY` shows how it is; the event waits for it";
         complain(is_json, FAILED, &text, help);
@@ -122,24 +118,20 @@ fn complain(is_json: bool, code: &str, text: &str, help: &str) {
 
 /// Appends the message to the store, for the next host.
 fn queued(opened: Opened, place: &Place, call: &SendCall, is_json: bool) -> Result<Exit, Failure> {
-    let runtime = super::runtime()?;
-    let appended = runtime.block_on(async {
-        let mut keys = known::keys(opened.store()).await?;
+    let result = opened.with(async |store| {
+        let mut keys = known::keys(store).await?;
         let described = place.file.iter().flat_map(|file| file.keys());
         keys.extend(described.map(|(key, _)| key.clone()));
         let sender = known::sender(&keys, &call.channel, &call.sender)?;
         let message = known::message(&keys, call)?;
-        let (event, is_new) = known::append(opened.store(), call, sender, message).await?;
-        opened.store().check_place()?;
+        let (event, is_new) = known::append(store, call, sender, message).await?;
+        store.check_place()?;
         let seq = event.seq.unwrap_or_default();
         let mut result =
             json!({"ok": true, "seq": seq, "id": event.id, "isNew": is_new, "queued": true});
         known::subscribers(&keys, &call.channel, &mut result);
         Ok(result)
-    });
-    let closed = opened.close();
-    let result = appended.map_err(Refusal::failure)?;
-    closed?;
+    })?;
     warn(&result, is_json);
     if is_json {
         line(&result);

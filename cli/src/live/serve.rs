@@ -5,17 +5,19 @@ use super::error::{BAD_REQUEST, BUSY};
 use super::host::Live;
 use super::logs::known_channel;
 use super::socket::Listening;
-use super::wire::{
-    Answer, Call, LogsCall, MAX_LINE, MethodCall, Refusal, Request, Said, SendCall, line,
-};
+use super::wire::{AGENT, Call, EVENT, LogsCall, MethodCall, Refusal, SendCall};
 use super::{inspect, known};
+use crate::local::invalid;
+use a99_frame::{Envelope, Frame, Incoming, Step, answer, notice};
 use a99_runtime::{AgentKey, DeadLetter, Event, Handling, HostOptions, Publish, Seq};
 use a99_runtime_engine::{AgentStore as _, ChannelStore as _};
 use serde_json::{Value as Json, json};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::io::{
+    AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWriteExt as _, BufReader,
+};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::Semaphore;
@@ -49,7 +51,15 @@ pub(super) async fn serve(live: Arc<Live>, listening: Listening) {
                     };
                     drop(at_the_door);
                     // A client that disconnected needs no answer.
-                    drop(Connection::of(stream, live, seat).serve().await);
+                    let (input, output) = stream.into_split();
+                    let input = BufReader::new(input);
+                    let client = Connection {
+                        live,
+                        input,
+                        output,
+                        seat,
+                    };
+                    drop(client.serve().await);
                 });
             }
             Ok(_) => {}
@@ -62,16 +72,33 @@ pub(super) async fn serve(live: Arc<Live>, listening: Listening) {
 /// would reset the connection and lose the answer.
 async fn refuse(stream: UnixStream) -> io::Result<()> {
     let mut stream = BufReader::new(stream);
-    let mut bytes = Vec::new();
-    let mut bounded = (&mut stream).take(MAX_LINE as u64);
-    bounded.read_until(b'\n', &mut bytes).await?;
-    let json: Json = serde_json::from_slice(&bytes).unwrap_or_default();
+    let id = match read(&mut stream).await?.map(|frame| frame.envelope) {
+        Some(Envelope::Request(id, ..)) => id,
+        _ => 0,
+    };
     let text = "the host is busy with as many commands as it takes at a time";
     let help = "try again, or end some of them: those that wait, or follow logs";
-    let said = Said::Error(Refusal::new(BUSY, text).helped(help));
-    let id = json["id"].as_u64().unwrap_or_default();
-    let bytes = line(&Answer { id, said }).unwrap_or_default();
-    stream.write_all(&bytes).await
+    stream
+        .write_all(&failed(id, Refusal::new(BUSY, text).helped(help)))
+        .await
+}
+
+/// Reads a frame; `None` at the end of the stream.
+async fn read(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Option<Frame>> {
+    let mut incoming = Incoming::default();
+    loop {
+        let count = stream.read(incoming.room()).await?;
+        match incoming.advance(count).map_err(invalid)? {
+            Step::More => {}
+            Step::Frame(frame) => return Ok(Some(frame)),
+            Step::End => return Ok(None),
+        }
+    }
+}
+
+/// Encodes a refusal; its texts are far below the size of a frame.
+fn failed(id: u64, refusal: Refusal) -> Vec<u8> {
+    a99_frame::failed(id, refusal).unwrap_or_default()
 }
 
 /// A client.
@@ -99,85 +126,51 @@ fn gone(error: io::Error) -> Stop {
 }
 
 impl Connection {
-    fn of(stream: UnixStream, live: Arc<Live>, seat: Seat) -> Connection {
-        let (input, output) = stream.into_split();
-        Connection {
-            live,
-            input: BufReader::new(input),
-            output,
-            seat,
-        }
-    }
-
     async fn serve(mut self) -> io::Result<()> {
-        while let Some(bytes) = self.line().await? {
-            let read: Result<Request, _> = serde_json::from_slice(&bytes);
-            let (id, done) = match read {
-                Ok(request) => (request.id, self.answer(request).await),
-                Err(error) => {
-                    let json: Json = serde_json::from_slice(&bytes).unwrap_or_default();
-                    let text = format!("this is no request: {error}");
-                    let refusal = Refusal::new(BAD_REQUEST, text);
-                    (
-                        json["id"].as_u64().unwrap_or_default(),
-                        Err(Stop::Refused(refusal)),
-                    )
-                }
+        while let Some(frame) = self.frame().await? {
+            let (id, done) = match Call::of(&frame) {
+                Ok((id, call)) => (id, self.answer(call).await),
+                Err((id, refusal)) => (id, Err(Stop::Refused(refusal))),
             };
-            let said = match done {
-                Ok(json) => Said::Result(json),
-                Err(Stop::Refused(refusal)) => Said::Error(refusal),
+            drop(frame);
+            let answer = done.and_then(|json| Ok(answer(id, &json)?));
+            match answer {
+                Ok(answer) => self.say(&answer).await?,
+                Err(Stop::Refused(refusal)) => self.say(&failed(id, refusal)).await?,
                 Err(Stop::Gone(error)) => return Err(error),
-            };
-            self.say(id, said).await?;
+            }
         }
         Ok(())
     }
 
-    /// Reads a line of the client; `None` at the end.
-    async fn line(&mut self) -> io::Result<Option<Vec<u8>>> {
-        let mut bytes = Vec::new();
-        let mut bounded = (&mut self.input).take(MAX_LINE as u64);
+    /// Reads a request of the client; `None` at the end.
+    async fn frame(&mut self) -> io::Result<Option<Frame>> {
         self.seat.idle();
-        tokio::select! {
+        let read = tokio::select! {
             biased;
-            read = bounded.read_until(b'\n', &mut bytes) => read?,
+            read = read(&mut self.input) => read,
             () = self.seat.leaves() => return Ok(None),
         };
         if !self.seat.busy() {
             return Ok(None);
         }
-        match bytes.last() {
-            None => Ok(None),
-            Some(b'\n') => Ok(Some(bytes)),
-            Some(_) => {
+        match read {
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => {
                 // The next request cannot be found in the rest.
-                let text = format!("a line has at most {MAX_LINE} bytes, and an end");
-                let said = Said::Error(Refusal::new(BAD_REQUEST, text));
-                self.say(0, said).await?;
+                let text = format!("{error}; a command of another version of a99 sends none");
+                self.say(&failed(0, Refusal::new(BAD_REQUEST, text)))
+                    .await?;
                 Ok(None)
             }
+            read => read,
         }
     }
 
-    async fn say(&mut self, id: u64, said: Said) -> io::Result<()> {
-        let bytes = match line(&Answer {
-            id,
-            said: said.clone(),
-        }) {
-            Ok(bytes) => bytes,
-            Err(why) => {
-                let short = match said {
-                    Said::Event(event) => Said::Event(shortened(&event, &why)),
-                    _ => Said::Error(Refusal::new("store.too_large", why)),
-                };
-                line(&Answer { id, said: short }).unwrap_or_default()
-            }
-        };
+    async fn say(&mut self, frame: &[u8]) -> io::Result<()> {
         self.seat.answered();
         tokio::select! {
             biased;
-            written = self.output.write_all(&bytes) => written?,
+            written = self.output.write_all(frame) => written?,
             () = self.seat.makes_room() => return Err(io::ErrorKind::TimedOut.into()),
         };
         match self.seat.busy() {
@@ -186,13 +179,13 @@ impl Connection {
         }
     }
 
-    async fn answer(&mut self, request: Request) -> Result<Json, Stop> {
+    async fn answer(&mut self, call: Call) -> Result<Json, Stop> {
         let live = Arc::clone(&self.live);
-        match request.call {
-            Call::Send(call) => self.send(request.id, &call).await,
+        match call {
+            Call::Send(call) => self.send(&call).await,
             Call::Method(call) => self.call(call).await,
-            Call::Logs(call) => self.logs(request.id, &call).await,
-            Call::Inspect(call) => Ok(inspected(&live, call.agent.as_deref()).await?),
+            Call::Logs(call) => self.logs(&call).await,
+            Call::Inspect(call) => self.inspect(call.agent.as_deref()).await,
             Call::Checkpoint(call) => {
                 let key = known::resolve(&live.host.agents(), &call.agent)?;
                 Ok(live.change(&key, call.change).await?)
@@ -201,7 +194,7 @@ impl Connection {
         }
     }
 
-    async fn send(&mut self, id: u64, call: &SendCall) -> Result<Json, Stop> {
+    async fn send(&mut self, call: &SendCall) -> Result<Json, Stop> {
         let live = Arc::clone(&self.live);
         let keys = live.host.agents();
         let publish = Publish {
@@ -220,7 +213,7 @@ impl Connection {
         if let Some(limit) = call.wait_ms {
             let until = Instant::now() + Duration::from_millis(limit);
             let mut handling = live.host.handling(&call.channel, seq);
-            let settled = self.settled(id, &call.channel, seq, until, &mut handling);
+            let settled = self.settled(&call.channel, seq, until, &mut handling);
             let settled = settled.await?;
             let is_done = settled.is_some();
             // A start that is retried may still fail.
@@ -264,10 +257,9 @@ impl Connection {
 
     /// Forwards events of a channel until the concerned agents have handled an event and all that
     /// follows from it. Returns the agents that cannot handle it; `None` on timeout. The timeout
-    /// bounds the waiting: a line once begun is written to its end.
+    /// bounds the waiting: a frame once begun is written to its end.
     async fn settled(
         &mut self,
-        id: u64,
         channel: &str,
         seq: Seq,
         until: Instant,
@@ -282,7 +274,7 @@ impl Connection {
                 biased;
                 never = &mut done => break never?,
                 () = tokio::time::sleep_until(until) => return Ok(None),
-                event = events.next() => self.event(id, &*event?).await?,
+                event = events.next() => self.event(&*event?).await?,
                 () = closed(&mut self.input) => return Err(gone(io::ErrorKind::BrokenPipe.into())),
             }
         };
@@ -290,12 +282,12 @@ impl Connection {
         let head = live.store.head(channel).await?;
         while events.cursor() < head {
             let event = events.next().await?;
-            self.event(id, &event).await?;
+            self.event(&event).await?;
         }
         Ok(Some(never))
     }
 
-    async fn logs(&mut self, id: u64, call: &LogsCall) -> Result<Json, Stop> {
+    async fn logs(&mut self, call: &LogsCall) -> Result<Json, Stop> {
         let live = Arc::clone(&self.live);
         if call.follow && !self.seat.stay() {
             let text = "too many commands follow logs of this host";
@@ -318,14 +310,42 @@ impl Connection {
                 event = events.next() => event?,
                 () = closed(&mut self.input) => return Err(gone(io::ErrorKind::BrokenPipe.into())),
             };
-            self.event(id, &event).await?;
+            self.event(&event).await?;
         }
         Ok(json!({"head": head}))
     }
 
-    async fn event(&mut self, id: u64, event: &Event) -> Result<(), Stop> {
-        let json = serde_json::to_value(event).unwrap_or_default();
-        self.say(id, Said::Event(json)).await.map_err(gone)
+    async fn event(&mut self, event: &Event) -> Result<(), Stop> {
+        let frame = notice(EVENT, event).or_else(|why| {
+            // Without its content, which is too long for a frame.
+            let mut short = serde_json::to_value(event).unwrap_or_default();
+            if let Some(members) = short.as_object_mut() {
+                let kept = ["eventId", "seq", "kind", "ts", "sender", "type"];
+                members.retain(|name, _| kept.contains(&name.as_str()));
+            }
+            short["content"] = format!("({why})").into();
+            notice(EVENT, &short)
+        });
+        self.say(&frame?).await.map_err(gone)
+    }
+
+    /// Status of one agent; for all agents, each is a notification.
+    async fn inspect(&mut self, agent: Option<&str>) -> Result<Json, Stop> {
+        let live = Arc::clone(&self.live);
+        let keys = live.host.agents();
+        let one = async |key: &AgentKey| match live.host.inspect(key).await {
+            Ok(info) => inspect::told(&info),
+            Err(error) => inspect::unread(key, &error.into()),
+        };
+        if let Some(agent) = agent {
+            return Ok(one(&known::resolve(&keys, agent)?).await);
+        }
+        for key in &keys {
+            let frame = notice(AGENT, &one(key).await);
+            let frame = frame.or_else(|why| notice(AGENT, &inspect::unread(key, &why.into())));
+            self.say(&frame?).await.map_err(gone)?;
+        }
+        Ok(json!({"host": {"pid": std::process::id()}}))
     }
 }
 
@@ -335,19 +355,6 @@ async fn closed(input: &mut BufReader<OwnedReadHalf>) {
         Ok([]) | Err(_) => {}
         Ok(_) => std::future::pending().await,
     }
-}
-
-/// An event without its content, because it is too long for a line.
-fn shortened(event: &Json, why: &str) -> Json {
-    json!({
-        "eventId": event["eventId"],
-        "seq": event["seq"],
-        "kind": event["kind"],
-        "ts": event["ts"],
-        "sender": event["sender"],
-        "type": event["type"],
-        "content": format!("({why})"),
-    })
 }
 
 /// A warning if agents answered each other up to the hop limit.
@@ -414,22 +421,4 @@ async fn given_up(
         }
     }
     Ok(found)
-}
-
-/// Status of all agents, or of one.
-async fn inspected(live: &Live, agent: Option<&str>) -> Result<Json, Refusal> {
-    let host = &live.host;
-    let keys = host.agents();
-    let one = async |key: &AgentKey| match host.inspect(key).await {
-        Ok(info) => inspect::told(&info),
-        Err(error) => inspect::unread(key, &error.into()),
-    };
-    if let Some(agent) = agent {
-        return Ok(one(&known::resolve(&keys, agent)?).await);
-    }
-    let mut agents = Vec::new();
-    for key in &keys {
-        agents.push(one(key).await);
-    }
-    Ok(json!({"agents": agents, "host": {"pid": std::process::id()}}))
 }

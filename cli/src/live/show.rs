@@ -104,14 +104,9 @@ pub(super) fn agent(agent: &Json) -> String {
         let lines: Vec<String> = value.lines().map(escape_for_terminal).collect();
         text.push_str(&format!("{name:12}{}\n", lines.join("\n            ")));
     };
-    line(
-        "agent",
-        agent["key"].as_str().unwrap_or_default().to_owned(),
-    );
-    line(
-        "status",
-        agent["status"].as_str().unwrap_or_default().to_owned(),
-    );
+    for (name, member) in [("agent", "key"), ("status", "status")] {
+        line(name, agent[member].as_str().unwrap_or_default().to_owned());
+    }
     line(
         "checkpoint",
         format!("{}, {} behind", agent["checkpoint"], agent["lag"]),
@@ -129,14 +124,10 @@ pub(super) fn agent(agent: &Json) -> String {
             agent["turns"], agent["failed"]
         ),
     );
-    if !agent["state"].is_null() {
-        line("state", crate::pretty::pretty(&agent["state"].to_string()));
-    }
-    if !agent["settings"].is_null() {
-        line(
-            "settings",
-            crate::pretty::pretty(&agent["settings"].to_string()),
-        );
+    for name in ["state", "settings"] {
+        if !agent[name].is_null() {
+            line(name, crate::pretty::pretty(&agent[name].to_string()));
+        }
     }
     for timer in agent["timers"].as_array().into_iter().flatten() {
         let name = timer["name"].as_str().unwrap_or_default();

@@ -52,11 +52,7 @@ pub(super) async fn set(
     if changes.is_empty() {
         return Ok(());
     }
-    let names: Vec<&str> = spec
-        .timers
-        .iter()
-        .map(|timer| timer.name.as_str())
-        .collect();
+    let names: Vec<&String> = spec.timers.iter().map(|timer| &timer.name).collect();
     let mut all = noted[NOTE].clone();
     if !all.is_object() {
         all = json!({});

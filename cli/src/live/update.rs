@@ -29,19 +29,6 @@ impl First {
     }
 }
 
-/// Results of all tasks. Propagates a panic.
-async fn all<T: 'static>(mut tasks: JoinSet<T>) -> Vec<T> {
-    let mut given = Vec::new();
-    while let Some(done) = tasks.join_next().await {
-        match done {
-            Ok(one) => given.push(one),
-            Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
-            Err(_) => {}
-        }
-    }
-    given
-}
-
 impl Live {
     /// Reloads the file. A mistake in it changes nothing.
     ///
@@ -114,7 +101,7 @@ impl Live {
         }
         let mut first = First::default();
         let mut staying = BTreeSet::new();
-        for (key, done) in all(leaving).await {
+        for (key, done) in leaving.join_all().await {
             if first.of(done).is_none() {
                 staying.insert(key);
             }
@@ -122,7 +109,7 @@ impl Live {
         // A turn that is still running needs the stores of its program.
         let stays = |program: &Program| program.spec.keys.iter().any(|key| staying.contains(key));
         let mut changed = Vec::new();
-        for done in all(changing).await {
+        for done in changing.join_all().await {
             let Some(program) = first.of(done) else {
                 continue;
             };
@@ -178,7 +165,7 @@ impl Live {
             let live = Arc::clone(&self);
             holding.spawn(async move { live.hold(&key).await });
         }
-        let held: Result<Vec<Held>, Refusal> = all(holding).await.into_iter().collect();
+        let held: Result<Vec<Held>, Refusal> = holding.join_all().await.into_iter().collect();
         let _held = held?;
         let _gate = gate.lock().await;
         if let Err(refusal) = self.settle(&keys, &program.spec).await {

@@ -1,25 +1,20 @@
-//! Wire format of the local protocol: one line of JSON for each request and answer.
+//! Requests to a host, in frames of [`crate::local`].
 //!
-//! `{"id": 1, "method": "send", "params": {...}}` is answered by any number of
-//! `{"id": 1, "event": {...}}` and one `{"id": 1, "result": ...}` or
-//! `{"id": 1, "error": {"code", "message", "help"?}}`.
+//! Events and, for all agents, their statuses are notifications; the rest of the result is the
+//! answer.
 
+use super::error::BAD_REQUEST;
+pub(super) use crate::local::Refusal;
+use crate::local::opened;
+use a99_frame::{Frame, FrameError};
 use a99_runtime::Seq;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use std::time::Duration;
 
-/// Most bytes of a line.
-pub(super) const MAX_LINE: usize = 1 << 20;
-
-/// A request.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Request {
-    /// Id that its answers repeat.
-    pub(super) id: u64,
-    #[serde(flatten)]
-    pub(super) call: Call,
-}
+/// Notifications during an answer: an event of a channel, the status of an agent.
+pub(super) const EVENT: &str = "event";
+pub(super) const AGENT: &str = "agent";
 
 /// A method of the protocol with its parameters.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -49,23 +44,52 @@ impl Call {
         };
         limit.map(Duration::from_millis)
     }
+
+    /// Encodes the request, unless it is too large.
+    pub(super) fn frame(&self) -> Result<Vec<u8>, Refusal> {
+        let bytes = match self {
+            Call::Send(call) => call.text.as_bytes(),
+            _ => &[],
+        };
+        let frame = crate::local::request(self, bytes);
+        frame.map_err(|error| {
+            Refusal::new(BAD_REQUEST, error.to_string()).helped("send less at a time")
+        })
+    }
+
+    /// Id and call of a request; a refusal has the request's id, or 0.
+    pub(super) fn of(frame: &Frame) -> Result<(u64, Call), (u64, Refusal)> {
+        let (id, mut call) = opened(frame, other_version())?;
+        if let Call::Send(call) = &mut call {
+            let text = std::str::from_utf8(frame.body.bytes());
+            let text = text.map_err(|_| (id, Refusal::new(BAD_REQUEST, "the text is not UTF-8")));
+            call.text = text?.to_owned();
+        }
+        Ok((id, call))
+    }
+}
+
+/// The error of a host and a command that are not one version of this program.
+pub(super) fn other_version() -> Refusal {
+    let text = "the host was started by another version of a99";
+    Refusal::new(BAD_REQUEST, text).helped("end the host, and start it again: `a99 agent host`")
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct SendCall {
     pub(super) channel: String,
+    /// The bytes of the frame.
+    #[serde(skip)]
     pub(super) text: String,
     /// Handle of the sender.
     pub(super) sender: String,
     /// Handles of the recipients.
     #[serde(default)]
     pub(super) at: Vec<String>,
-    #[serde(default)]
     pub(super) key: Option<String>,
     /// How long to wait until the agents have handled the message and the events that follow from
     /// it; `None` does not wait.
-    #[serde(default)]
     pub(super) wait_ms: Option<u64>,
 }
 
@@ -79,7 +103,6 @@ pub(super) struct MethodCall {
     /// Handle of the caller.
     pub(super) sender: String,
     /// How long to wait; by default the method's timeout.
-    #[serde(default)]
     pub(super) timeout_ms: Option<u64>,
 }
 
@@ -96,7 +119,6 @@ pub(super) struct LogsCall {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct InspectCall {
-    #[serde(default)]
     pub(super) agent: Option<String>,
 }
 
@@ -120,96 +142,49 @@ pub(super) enum Change {
     ForgetDead,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Answer {
-    /// The request's id.
-    pub(super) id: u64,
-    #[serde(flatten)]
-    pub(super) said: Said,
-}
-
-/// Content of an answer.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum Said {
-    /// An event; more answers follow.
-    Event(Json),
-    /// The request succeeded.
-    Result(Json),
-    /// The request failed.
-    Error(Refusal),
-}
-
-/// The error of a request.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Refusal {
-    pub(super) code: String,
-    pub(super) message: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) help: Option<String>,
-}
-
-/// Encodes a message as a line.
-///
-/// # Errors
-/// The line would exceed [`MAX_LINE`].
-pub(super) fn line(message: &impl Serialize) -> Result<Vec<u8>, String> {
-    let mut bytes = serde_json::to_vec(message).map_err(|error| error.to_string())?;
-    bytes.push(b'\n');
-    match bytes.len() <= MAX_LINE {
-        true => Ok(bytes),
-        false => Err(format!(
-            "a message has {} bytes of at most {MAX_LINE}",
-            bytes.len()
-        )),
+impl From<FrameError> for Refusal {
+    /// The error of an answer that is too large.
+    fn from(error: FrameError) -> Refusal {
+        Refusal::new("store.too_large", error.to_string())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     #[test]
     fn requests_have_one_form() {
-        let request = Request {
-            id: 7,
-            call: Call::Checkpoint(CheckpointCall {
-                agent: "echo".to_owned(),
-                change: Change::Set(4),
-            }),
+        crate::local::tests::assert_documented::<Call>();
+        let call = Call::Checkpoint(CheckpointCall {
+            agent: "echo".to_owned(),
+            change: Change::Set(4),
+        });
+        let bytes = call.frame().expect("a frame").split_off(4);
+        let text = "{\"id\":1,\"method\":\"checkpoint\",\"protocol\":4}\n\
+             {\"agent\":\"echo\",\"change\":{\"set\":4}}";
+        assert_eq!(String::from_utf8(bytes.clone()).as_deref(), Ok(text));
+        let frame = a99_frame::decode(bytes).expect("a frame");
+        assert_eq!(Call::of(&frame), Ok((1, call)));
+        let text = SendCall {
+            text: "a\nb".to_owned(),
+            ..SendCall::default()
         };
-        let written = json!({
-            "id": 7,
-            "method": "checkpoint",
-            "params": {"agent": "echo", "change": {"set": 4}},
-        });
-        assert_eq!(serde_json::to_value(&request).ok(), Some(written.clone()));
-        assert_eq!(serde_json::from_value(written).ok(), Some(request));
-        let reload: Result<Request, _> = serde_json::from_str(r#"{"id":1,"method":"reload"}"#);
-        assert!(matches!(
-            reload,
-            Ok(Request {
-                id: 1,
-                call: Call::Reload
-            })
-        ));
+        for call in [Call::Reload, Call::Send(text)] {
+            let bytes = call.frame().expect("a frame").split_off(4);
+            let frame = a99_frame::decode(bytes).expect("a frame");
+            assert_eq!(Call::of(&frame), Ok((1, call)));
+        }
     }
 
     #[test]
-    fn answers_have_one_form() {
-        let said = Said::Error(Refusal {
-            code: "agent.unknown".to_owned(),
-            message: "no".to_owned(),
-            help: None,
-        });
-        let line = line(&Answer { id: 1, said }).expect("a line");
-        let text = "{\"id\":1,\"error\":{\"code\":\"agent.unknown\",\"message\":\"no\"}}\n";
-        assert_eq!(String::from_utf8(line).as_deref(), Ok(text));
-    }
-
-    #[test]
-    fn lines_are_bounded() {
-        assert!(line(&"x".repeat(MAX_LINE)).is_err());
+    fn requests_of_another_version_are_refused() {
+        for line in [
+            "{\"id\":7,\"method\":\"reload\"}\nnull",
+            "{\"id\":7,\"method\":\"reload\",\"protocol\":5}\nnull",
+        ] {
+            let frame = a99_frame::decode(line.into()).expect("a frame");
+            assert_eq!(Call::of(&frame), Err((7, other_version())));
+        }
     }
 }

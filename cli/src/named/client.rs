@@ -1,18 +1,21 @@
 //! Client of a named sandbox: sends one request and follows the answer.
 
-use super::error::{LOST, NO_SUCH_NAME, NOT_ANSWERING, NamedError, REFUSED};
+use super::error::{LOST, NO_SUCH_NAME, NOT_ANSWERING, REFUSED};
 use super::input::{Writer, send};
 use super::lock::LockState;
 use super::name::Name;
 use super::runtime_dir::RuntimeDir;
 use super::serve::is_same_user;
-use super::wire::{Exec, Frame, MAX_DATA, Request, WINDOW, parse, read, write_request};
-use a99_sandbox_protocol::{Report, Stream};
+use super::wire::{Ended, Exec, MAX_DATA, Note, Request, WINDOW, other_version};
+use crate::local::{self, Lost, Refusal, parsed};
+use a99_frame::{Envelope, Frame};
+use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
 use std::io::{self, Read, stdin};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// Timeout of a status request.
@@ -31,7 +34,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(10);
 #[derive(Debug)]
 pub(crate) struct Connection {
     name: Name,
-    stream: UnixStream,
+    connection: local::Connection,
     writer: Writer,
 }
 
@@ -50,61 +53,54 @@ impl Connection {
     ///
     /// # Errors
     /// [`NO_SUCH_NAME`]; I/O errors.
-    pub(crate) fn open(
-        dir: &RuntimeDir,
-        name: &Name,
-        request: &Request,
-    ) -> Result<Self, NamedError> {
-        let mut stream = match dir.connect(name) {
+    pub(crate) fn open(dir: &RuntimeDir, name: &Name, request: &Request) -> Result<Self, Refusal> {
+        let stream = match dir.connect(name) {
             Ok(stream) => stream,
             Err(error) => return Err(connect_error(dir, name, &error)),
         };
         if !is_same_user(&stream) {
-            return Err(NamedError::new(
+            return Err(Refusal::new(
                 REFUSED,
                 format!("the socket of {name} is another user's"),
             ));
         }
-        write_request(&mut stream, request)
-            .map_err(|error| connection_lost(name, &error.to_string()))?;
-        let writer = stream.try_clone();
-        let writer = writer.map_err(|error| NamedError::io("connection", error))?;
+        let frame = local::request(request, &[]);
+        let frame = frame.map_err(|error| Refusal::new(REFUSED, error.to_string()))?;
+        let writer = stream.try_clone()?;
+        let mut connection = local::Connection::new(stream);
+        let sent = connection.send(&frame);
+        sent.map_err(|error| connection_lost(name, &error.to_string()))?;
         Ok(Self {
             name: name.clone(),
-            stream,
+            connection,
             writer: Arc::new(Mutex::new(writer)),
         })
     }
 
-    /// The next frame of the answer.
-    fn next(&mut self) -> Result<Frame, NamedError> {
-        match read(&mut self.stream) {
-            Ok(Some(Frame::Error(json))) => Err(parse(&json).unwrap_or_else(|error| error)),
-            Ok(Some(frame)) => Ok(frame),
-            Ok(None) => Err(connection_lost(&self.name, "it ended")),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+    /// The next part of the answer.
+    fn next(&mut self) -> Result<Frame, Refusal> {
+        self.connection.next().map_err(|lost| match lost {
+            Lost::Refused(refusal) => refusal,
+            Lost::Late => {
                 let text = format!("sandbox {}: no answer", self.name);
-                Err(NamedError::new(NOT_ANSWERING, text))
+                Refusal::new(NOT_ANSWERING, text)
             }
-            Err(error) => Err(connection_lost(&self.name, &error.to_string())),
-        }
+            Lost::OtherVersion => other_version(),
+            Lost::Gone(why) => connection_lost(&self.name, &why),
+        })
     }
 
     /// The reply to a request other than a command.
     ///
     /// # Errors
     /// The sandbox's error; [`LOST`] if it ends meanwhile.
-    pub(crate) fn reply(mut self) -> Result<Json, NamedError> {
-        match self.next()? {
-            Frame::Reply(json) => parse(&json),
-            _ => Err(unexpected_frame()),
-        }
+    pub(crate) fn reply(mut self) -> Result<Json, Refusal> {
+        result(self.next()?)
     }
 
     /// The reply, if it arrives within the timeout.
-    fn reply_within(self, timeout: Duration) -> Result<Json, NamedError> {
-        let set = self.stream.set_read_timeout(Some(timeout));
-        set.map_err(|error| NamedError::io("connection", error))?;
+    fn reply_within(self, timeout: Duration) -> Result<Json, Refusal> {
+        self.connection.stream.set_read_timeout(Some(timeout))?;
         self.reply()
     }
 
@@ -112,11 +108,10 @@ impl Connection {
     ///
     /// # Errors
     /// No descriptors are left.
-    pub(crate) fn control(&self) -> Result<CommandControl, NamedError> {
-        let stream = self.stream.try_clone();
+    pub(crate) fn control(&self) -> Result<CommandControl, Refusal> {
         Ok(CommandControl {
             writer: Arc::clone(&self.writer),
-            stream: stream.map_err(|error| NamedError::io("connection", error))?,
+            stream: self.connection.stream.try_clone()?,
         })
     }
 
@@ -130,46 +125,37 @@ impl Connection {
         mut self,
         input: bool,
         mut sink: impl FnMut(bool, &[u8]) -> io::Result<()>,
-    ) -> Result<Ended, NamedError> {
-        let credit = Arc::new(Credit::default());
+    ) -> Result<Ended, Refusal> {
+        let (credit, granted) = channel();
         if input {
-            pass_input(&self.writer, &credit)
-                .map_err(|error| NamedError::io("no thread", error))?;
+            pass_input(&self.writer, granted).map_err(|error| Refusal::io("no thread", error))?;
         }
         loop {
-            let Frame::Report(report) = self.next()? else {
-                return Err(unexpected_frame());
+            let frame = self.next()?;
+            let Envelope::Notice(method) = &frame.envelope else {
+                return result(frame);
             };
-            let written = match report {
-                Report::Output(stream, bytes) => sink(stream == Stream::Stderr, &bytes),
-                Report::Credit(bytes) => {
-                    credit.add(bytes as usize);
+            let written = match parsed(method, &frame.body) {
+                Ok(Note::Stdout) => sink(false, frame.body.bytes()),
+                Ok(Note::Stderr) => sink(true, frame.body.bytes()),
+                Ok(Note::Credit(bytes)) => {
+                    // The thread has ended with its input.
+                    let _ = credit.send(bytes);
                     Ok(())
                 }
-                Report::Exited(exited) => {
-                    return Ok(Ended {
-                        code: exited.exit_code(),
-                        out_of_memory: exited.out_of_memory,
-                    });
-                }
-                _ => return Err(unexpected_frame()),
+                _ => return Err(other_version()),
             };
-            written.map_err(|error| NamedError::io("output", error))?;
+            written.map_err(|error| Refusal::io("output", error))?;
         }
     }
 }
 
-/// The error for a frame kind that is not part of this answer.
-fn unexpected_frame() -> NamedError {
-    NamedError::new(REFUSED, "an answer to another request")
-}
-
-/// Exit of a command.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Ended {
-    pub code: u8,
-    /// One of its processes was killed because memory ran out.
-    pub out_of_memory: bool,
+/// The result in a frame.
+fn result<T: DeserializeOwned>(frame: Frame) -> Result<T, Refusal> {
+    match frame.envelope {
+        Envelope::Answer(_) => frame.body.json().map_err(|_| other_version()),
+        _ => Err(other_version()),
+    }
 }
 
 /// Control of a sandbox's command from another thread.
@@ -185,7 +171,7 @@ impl CommandControl {
     /// # Errors
     /// I/O errors of the connection.
     pub(crate) fn resize(&self, rows: u16, columns: u16) -> io::Result<()> {
-        send(&self.writer, &Frame::resize(rows, columns))
+        send(&self.writer, Note::Resize(rows, columns), &[])
     }
 
     /// Sends a signal to the command's process group; 9 kills all processes that it started.
@@ -193,7 +179,7 @@ impl CommandControl {
     /// # Errors
     /// I/O errors of the connection.
     pub(crate) fn signal(&self, number: u32) -> io::Result<()> {
-        send(&self.writer, &Frame::signal(number))
+        send(&self.writer, Note::Signal(number), &[])
     }
 
     /// Closes the connection, which ends the command. It waits neither for the sandbox nor for
@@ -208,7 +194,7 @@ impl CommandControl {
 ///
 /// # Errors
 /// The sandbox's error.
-pub(crate) fn run(dir: &RuntimeDir, name: &Name, argv: &[&str]) -> Result<u8, NamedError> {
+pub(crate) fn run(dir: &RuntimeDir, name: &Name, argv: &[&str]) -> Result<u8, Refusal> {
     let exec = Exec {
         argv: argv.iter().map(|&argument| argument.to_owned()).collect(),
         ..Exec::default()
@@ -218,22 +204,22 @@ pub(crate) fn run(dir: &RuntimeDir, name: &Name, argv: &[&str]) -> Result<u8, Na
     Ok(ended.code)
 }
 
-fn connection_lost(name: &Name, why: &str) -> NamedError {
+fn connection_lost(name: &Name, why: &str) -> Refusal {
     let text = format!("the process of sandbox {name} is gone: {why}");
-    NamedError::new(LOST, text)
+    Refusal::new(LOST, text)
 }
 
 /// The error for a failed connection. Files of a dead sandbox are removed.
-fn connect_error(dir: &RuntimeDir, name: &Name, error: &io::Error) -> NamedError {
+fn connect_error(dir: &RuntimeDir, name: &Name, error: &io::Error) -> Refusal {
     use io::ErrorKind::{ConnectionRefused, NotFound};
     if !matches!(error.kind(), NotFound | ConnectionRefused) {
-        return NamedError::io(format!("sandbox {name}"), error);
+        return Refusal::io(format!("sandbox {name}"), error);
     }
     match dir.lock(name, false) {
         Err(error) => return error,
         Ok(LockState::Held) => {
             let text = format!("sandbox {name} does not answer: it is starting or stopping");
-            return NamedError::new(NOT_ANSWERING, text);
+            return Refusal::new(NOT_ANSWERING, text);
         }
         Ok(LockState::Taken(lock)) => dir.clear(name, lock),
         Ok(LockState::Absent) => {}
@@ -246,14 +232,14 @@ fn connect_error(dir: &RuntimeDir, name: &Name, error: &io::Error) -> NamedError
         "there is no sandbox named {name}; `a99 sandbox start {name}` starts one, \
          `a99 sandbox ls` lists those that run{log}"
     );
-    NamedError::new(NO_SUCH_NAME, text)
+    Refusal::new(NO_SUCH_NAME, text)
 }
 
 /// Probes a sandbox. Files of a dead one are removed.
 ///
 /// # Errors
 /// I/O errors.
-pub(crate) fn probe(dir: &RuntimeDir, name: &Name) -> Result<Option<Probe>, NamedError> {
+pub(crate) fn probe(dir: &RuntimeDir, name: &Name) -> Result<Option<Probe>, Refusal> {
     let status = Connection::open(dir, name, &Request::Status);
     match status.and_then(|asked| asked.reply_within(STATUS_TIMEOUT)) {
         Ok(status) => return Ok(Some(Probe::Running(status))),
@@ -280,7 +266,7 @@ pub(crate) fn probe(dir: &RuntimeDir, name: &Name) -> Result<Option<Probe>, Name
 ///
 /// # Errors
 /// [`NO_SUCH_NAME`]; [`NOT_ANSWERING`] for a process that cannot be killed.
-pub(crate) fn stop(dir: &RuntimeDir, name: &Name) -> Result<(), NamedError> {
+pub(crate) fn stop(dir: &RuntimeDir, name: &Name) -> Result<(), Refusal> {
     let asked = Connection::open(dir, name, &Request::Stop);
     match asked.and_then(|asked| asked.reply_within(STOP_TIMEOUT)) {
         Err(error) if error.code == NO_SUCH_NAME => return Err(error),
@@ -301,11 +287,11 @@ pub(crate) fn stop(dir: &RuntimeDir, name: &Name) -> Result<(), NamedError> {
         }
     }
     let text = format!("sandbox {name} does not end");
-    Err(NamedError::new(NOT_ANSWERING, text))
+    Err(Refusal::new(NOT_ANSWERING, text))
 }
 
 /// Waits until a name is free, and removes the sandbox's remaining files.
-fn until_free(dir: &RuntimeDir, name: &Name, timeout: Duration) -> Result<bool, NamedError> {
+fn until_free(dir: &RuntimeDir, name: &Name, timeout: Duration) -> Result<bool, Refusal> {
     let deadline = Instant::now() + timeout;
     loop {
         match dir.lock(name, false)? {
@@ -320,46 +306,13 @@ fn until_free(dir: &RuntimeDir, name: &Name, timeout: Duration) -> Result<bool, 
     }
 }
 
-/// Bytes of standard input that the sandbox accepts now.
-#[derive(Debug)]
-struct Credit {
-    bytes: Mutex<usize>,
-    more: Condvar,
-}
-
-impl Default for Credit {
-    fn default() -> Self {
-        Self {
-            bytes: Mutex::new(WINDOW),
-            more: Condvar::new(),
-        }
-    }
-}
-
-impl Credit {
-    fn add(&self, bytes: usize) {
-        *self.bytes.lock().unwrap_or_else(PoisonError::into_inner) += bytes;
-        self.more.notify_all();
-    }
-
-    /// Waits for credit, and takes up to `wanted` bytes of it.
-    fn take(&self, wanted: usize) -> usize {
-        let bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
-        let some = self.more.wait_while(bytes, |bytes| *bytes == 0);
-        let mut bytes = some.unwrap_or_else(PoisonError::into_inner);
-        let taken = wanted.min(*bytes);
-        *bytes -= taken;
-        taken
-    }
-}
-
 /// Forwards standard input on a thread. The thread may block in a read after the command has ended,
 /// and does not keep this process running.
-fn pass_input(writer: &Writer, credit: &Arc<Credit>) -> io::Result<()> {
-    let (writer, credit) = (Arc::clone(writer), Arc::clone(credit));
+fn pass_input(writer: &Writer, granted: Receiver<usize>) -> io::Result<()> {
+    let writer = Arc::clone(writer);
     let thread = std::thread::Builder::new().name("stdin".to_owned());
     let spawned = thread.spawn(move || {
-        let mut buffer = vec![0; MAX_DATA];
+        let (mut buffer, mut credit) = (vec![0; MAX_DATA], WINDOW);
         let mut input = stdin().lock();
         loop {
             let mut rest = match input.read(&mut buffer) {
@@ -369,15 +322,21 @@ fn pass_input(writer: &Writer, credit: &Arc<Credit>) -> io::Result<()> {
                 Ok(count) => &buffer[..count],
             };
             while !rest.is_empty() {
-                let (now, later) = rest.split_at(credit.take(rest.len()));
-                if send(&writer, &Frame::stdin(now)).is_err() {
+                credit += granted.try_iter().sum::<usize>();
+                if credit == 0 {
+                    let Ok(more) = granted.recv() else { return };
+                    credit += more;
+                }
+                let (now, later) = rest.split_at(rest.len().min(credit));
+                credit -= now.len();
+                if send(&writer, Note::Stdin, now).is_err() {
                     return;
                 }
                 rest = later;
             }
         }
         // The command may have ended meanwhile.
-        let _ = send(&writer, &Frame::stdin_end());
+        let _ = send(&writer, Note::StdinEnd, &[]);
     });
     spawned.map(drop)
 }

@@ -6,16 +6,18 @@
 //! on request, on SIGTERM, or when its guest ends, and removes its files; only the log of an
 //! unexpected end stays.
 
-use super::error::{BUSY, NAME_TAKEN, NamedError};
+use super::error::{BUSY, NAME_TAKEN, REFUSED};
 use super::lock::{Lock, LockState};
 use super::name::Name;
 use super::queue::Queue;
 use super::runtime_dir::RuntimeDir;
 use super::serve::{refuse, serve};
 use super::spec::Spec;
-use super::wire::{Frame, write};
-use crate::commands::sandbox::builder;
+use super::wire::answer;
+use crate::commands::sandbox::{SANDBOX_FAILED, builder};
 use crate::failure::Exit;
+use crate::local::Refusal;
+use a99_frame::WireError;
 use a99_sandbox::cache::Cache;
 use a99_sandbox::{Image, Sandbox, block_on};
 use rustix::fs::{Mode, OFlags};
@@ -120,8 +122,9 @@ pub(crate) fn run(name: &Name) -> Exit {
     match run_daemon(name) {
         Ok(()) => Exit::Ok,
         Err(error) => {
-            let _ = report_start(&json!({ "error": error }));
-            Exit::Guest(error.exit)
+            let exit = error.exit.unwrap_or(SANDBOX_FAILED);
+            let _ = report_start(&json!({ "error": WireError::from(error) }));
+            Exit::Guest(exit)
         }
     }
 }
@@ -133,16 +136,17 @@ fn report_start(line: &Json) -> io::Result<()> {
     out.flush()
 }
 
-fn run_daemon(name: &Name) -> Result<(), NamedError> {
+fn run_daemon(name: &Name) -> Result<(), Refusal> {
     let mut settings = Vec::new();
     let read = stdin().lock().read_to_end(&mut settings);
-    read.map_err(|error| NamedError::io("settings", error))?;
-    let spec: Spec = super::wire::parse(&settings)?;
-    std::env::set_current_dir("/").map_err(|error| NamedError::io("/", error))?;
+    read.map_err(|error| Refusal::io("settings", error))?;
+    let spec: Spec = serde_json::from_slice(&settings)
+        .map_err(|error| Refusal::new(REFUSED, error.to_string()))?;
+    std::env::set_current_dir("/").map_err(|error| Refusal::io("/", error))?;
     let dir = RuntimeDir::of_user()?;
     let lock = claim_name(&dir, name)?;
     let log = dir.new_log(name)?;
-    rustix::stdio::dup2_stderr(&log).map_err(|error| NamedError::io("log", error))?;
+    rustix::stdio::dup2_stderr(&log).map_err(|error| Refusal::io("log", error))?;
     let ended = run_sandbox(name, spec, &dir);
     if dir.log_text(name).is_none() {
         dir.remove_log(name);
@@ -151,7 +155,7 @@ fn run_daemon(name: &Name) -> Result<(), NamedError> {
     ended
 }
 
-fn claim_name(dir: &RuntimeDir, name: &Name) -> Result<Lock, NamedError> {
+fn claim_name(dir: &RuntimeDir, name: &Name) -> Result<Lock, Refusal> {
     let deadline = Instant::now() + LOCK_TIMEOUT;
     loop {
         match dir.lock(name, true)? {
@@ -163,17 +167,17 @@ fn claim_name(dir: &RuntimeDir, name: &Name) -> Result<Lock, NamedError> {
                 let text = format!(
                     "a sandbox named {name} is there already; `a99 sandbox stop {name}` ends it"
                 );
-                return Err(NamedError::new(NAME_TAKEN, text));
+                return Err(Refusal::new(NAME_TAKEN, text));
             }
         }
     }
 }
 
-fn run_sandbox(name: &Name, spec: Spec, dir: &RuntimeDir) -> Result<(), NamedError> {
+fn run_sandbox(name: &Name, spec: Spec, dir: &RuntimeDir) -> Result<(), Refusal> {
     let settings = spec.settings();
     let mut builder = builder(&settings);
     if settings.image.is_none() {
-        let cache = Cache::of_user().map_err(|error| NamedError::io("image", error))?;
+        let cache = Cache::of_user().map_err(|error| Refusal::io("image", error))?;
         let image = Image::current(&cache, &mut |_: a99_sandbox::cache::Event<'_>| {})?;
         builder = builder.loaded_image(&image).hostname(name.as_str());
     }
@@ -197,7 +201,7 @@ fn run_sandbox(name: &Name, spec: Spec, dir: &RuntimeDir) -> Result<(), NamedErr
     follow_signals(&daemon)?;
     accept(&daemon, listener)?;
     let ready = report_start(&json!({ "ready": daemon.status() }))
-        .map_err(|error| NamedError::io("nobody waits for the start", error))
+        .map_err(|error| Refusal::io("nobody waits for the start", error))
         .and_then(|()| detach_stdio());
     let asked = match ready {
         Ok(()) => wait_for_stop(&daemon, &stopped),
@@ -207,16 +211,16 @@ fn run_sandbox(name: &Name, spec: Spec, dir: &RuntimeDir) -> Result<(), NamedErr
 }
 
 /// Redirects standard input and output to `/dev/null`: their pipes end with `start`.
-fn detach_stdio() -> Result<(), NamedError> {
-    let failed = |error| NamedError::io("/dev/null", error);
+fn detach_stdio() -> Result<(), Refusal> {
+    let failed = |error| Refusal::io("/dev/null", error);
     let flags = OFlags::RDWR | OFlags::CLOEXEC;
     let null = rustix::fs::open("/dev/null", flags, Mode::empty()).map_err(failed)?;
     rustix::stdio::dup2_stdin(&null).map_err(failed)?;
     rustix::stdio::dup2_stdout(&null).map_err(failed)
 }
 
-fn follow_signals(daemon: &Arc<Daemon>) -> Result<(), NamedError> {
-    let failed = |error| NamedError::io("signals", error);
+fn follow_signals(daemon: &Arc<Daemon>) -> Result<(), Refusal> {
+    let failed = |error| Refusal::io("signals", error);
     let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP]).map_err(failed)?;
     let stop_requests = daemon.stop_requests.clone();
     let thread = std::thread::Builder::new().name("signals".to_owned());
@@ -229,7 +233,7 @@ fn follow_signals(daemon: &Arc<Daemon>) -> Result<(), NamedError> {
 }
 
 /// Accepts clients, each on a separate thread.
-fn accept(daemon: &Arc<Daemon>, listener: UnixListener) -> Result<(), NamedError> {
+fn accept(daemon: &Arc<Daemon>, listener: UnixListener) -> Result<(), Refusal> {
     let daemon = Arc::clone(daemon);
     let thread = std::thread::Builder::new().name("clients".to_owned());
     let spawned = thread.spawn(move || {
@@ -242,7 +246,7 @@ fn accept(daemon: &Arc<Daemon>, listener: UnixListener) -> Result<(), NamedError
     });
     spawned
         .map(drop)
-        .map_err(|error| NamedError::io("no thread", error))
+        .map_err(|error| Refusal::io("no thread", error))
 }
 
 fn admit(daemon: &Arc<Daemon>, stream: UnixStream) {
@@ -254,7 +258,7 @@ fn admit(daemon: &Arc<Daemon>, stream: UnixStream) {
              some have ended",
             daemon.name
         );
-        return refuse(stream, &NamedError::new(BUSY, text));
+        return refuse(stream, Refusal::new(BUSY, text));
     }
     *clients += 1;
     drop(clients);
@@ -275,10 +279,7 @@ impl Drop for ClientGuard {
 }
 
 /// Waits for a request to stop, or until the guest ends by itself.
-fn wait_for_stop(
-    daemon: &Daemon,
-    stopped: &Receiver<StopRequest>,
-) -> Result<StopRequest, NamedError> {
+fn wait_for_stop(daemon: &Daemon, stopped: &Receiver<StopRequest>) -> Result<StopRequest, Refusal> {
     loop {
         match stopped.recv_timeout(POLL_INTERVAL) {
             Ok(asker) => return Ok(asker),
@@ -296,8 +297,8 @@ fn shut_down(
     daemon: &Daemon,
     dir: &RuntimeDir,
     stopped: &Receiver<StopRequest>,
-    asked: Result<StopRequest, NamedError>,
-) -> Result<(), NamedError> {
+    asked: Result<StopRequest, Refusal>,
+) -> Result<(), Refusal> {
     // New clients no longer find the name.
     dir.remove_socket(&daemon.name);
     block_on(daemon.sandbox.stop());
@@ -319,8 +320,7 @@ fn shut_down(
     };
     let others = stopped.try_iter().flatten();
     for mut asker in first.into_iter().chain(others) {
-        let stopped = Frame::reply(&json!({"stopped": true}));
-        let _ = stopped.and_then(|frame| write(&mut asker, &frame));
+        let _ = answer(&mut asker, Ok(&json!({"stopped": true})));
     }
     asked
 }

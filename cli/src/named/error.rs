@@ -2,11 +2,12 @@
 
 use crate::commands::sandbox::{SANDBOX_FAILED, exit_of};
 use crate::failure::Exit;
+use crate::local::Refusal;
 use crate::output;
 use a99_sandbox::{VmCode, VmError};
-use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::fmt::Display;
+use std::io;
 
 /// No sandbox with that name runs.
 pub(crate) const NO_SUCH_NAME: &str = "sandbox.no_such_name";
@@ -23,30 +24,7 @@ pub(crate) const LOST: &str = "sandbox.lost";
 /// Another user, or another version of this program, is at the other end.
 pub(crate) const REFUSED: &str = "sandbox.refused";
 
-/// An error of a named sandbox.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct NamedError {
-    /// Stable code.
-    pub code: String,
-    /// What failed, and why.
-    pub message: String,
-    /// Exit code of the command that made the request.
-    pub exit: u8,
-    /// Output up to the failure, where `--json` collects it.
-    #[serde(skip)]
-    pub output: Option<(Vec<u8>, Vec<u8>)>,
-}
-
-impl NamedError {
-    pub(crate) fn new(code: &str, message: impl Into<String>) -> Self {
-        Self {
-            code: code.to_owned(),
-            message: message.into(),
-            exit: SANDBOX_FAILED,
-            output: None,
-        }
-    }
-
+impl Refusal {
     /// An I/O error.
     pub(crate) fn io(subject: impl Display, error: impl Display) -> Self {
         Self::new(VmCode::Io.name(), format!("{subject}: {error}"))
@@ -57,7 +35,7 @@ impl NamedError {
         if json {
             let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
             let mut report = json!({"error": {"code": self.code, "message": self.message}});
-            if let Some((stdout, stderr)) = &self.output {
+            if let Some((stdout, stderr)) = self.output.as_deref() {
                 report["stdout"] = text(stdout).into();
                 report["stderr"] = text(stderr).into();
             }
@@ -65,22 +43,31 @@ impl NamedError {
         } else {
             output::note(&format!("error[{}]", self.code), &self.message);
         }
-        Exit::Guest(self.exit)
+        Exit::Guest(self.exit.unwrap_or(SANDBOX_FAILED))
     }
 }
 
-impl From<VmError> for NamedError {
+impl From<io::Error> for Refusal {
+    /// An error of a connection.
+    fn from(error: io::Error) -> Self {
+        Self::io("connection", error)
+    }
+}
+
+impl From<VmError> for Refusal {
     fn from(error: VmError) -> Self {
+        let exit = exit_of(&error);
         Self {
-            code: error.code.name().to_owned(),
-            exit: exit_of(&error),
-            message: error.text,
-            output: error.output.map(|output| (output.stdout, output.stderr)),
+            exit: Some(exit),
+            output: error
+                .output
+                .map(|output| Box::new((output.stdout, output.stderr))),
+            ..Self::new(error.code.name(), error.text)
         }
     }
 }
 
 /// The command's exit; an error is reported.
-pub(crate) fn ended(result: Result<Exit, NamedError>, json: bool) -> Exit {
+pub(crate) fn ended(result: Result<Exit, Refusal>, json: bool) -> Exit {
     result.unwrap_or_else(|error| error.report(json))
 }

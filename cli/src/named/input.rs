@@ -1,7 +1,7 @@
 //! Standard input forwarding, from a client to a command of the guest. A separate thread waits for
 //! the command, so that the connection's reader never blocks.
 
-use super::wire::{Frame, WINDOW, write};
+use super::wire::{Note, WINDOW, note};
 use a99_sandbox::{Process, block_on};
 use std::io;
 use std::os::unix::net::UnixStream;
@@ -12,20 +12,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Write half of a connection, shared by several threads; each writes a whole frame.
 pub(super) type Writer = Arc<Mutex<UnixStream>>;
 
-pub(super) fn send(writer: &Writer, frame: &Frame) -> io::Result<()> {
+pub(super) fn send(writer: &Writer, said: Note, bytes: &[u8]) -> io::Result<()> {
     // A thread that panicked may have written half a frame: the reader then refuses the rest.
     let mut stream = writer.lock().unwrap_or_else(PoisonError::into_inner);
-    write(&mut *stream, frame)
-}
-
-enum Input {
-    Bytes(Vec<u8>),
-    End,
+    note(&mut *stream, said, bytes)
 }
 
 /// Forwards standard input to a command. Dropping it ends the thread.
 pub(super) struct StdinForwarder {
-    queue: Sender<Input>,
+    /// Input, or its end.
+    queue: Sender<Option<Vec<u8>>>,
     /// Bytes received from the client and not yet written to the command.
     under_way: Arc<AtomicUsize>,
 }
@@ -43,25 +39,30 @@ impl StdinForwarder {
     }
 
     /// Forwards bytes; `false` if the client exceeds its credit.
-    pub(super) fn bytes(&self, bytes: Vec<u8>) -> bool {
+    pub(super) fn bytes(&self, bytes: &[u8]) -> bool {
         let before = self.under_way.fetch_add(bytes.len(), Ordering::Relaxed);
         if before + bytes.len() > WINDOW {
             return false;
         }
         // The thread ends when the command does; further input is dropped.
-        let _ = self.queue.send(Input::Bytes(bytes));
+        let _ = self.queue.send(Some(bytes.to_vec()));
         true
     }
 
     /// Closes the command's standard input.
     pub(super) fn end(&self) {
-        let _ = self.queue.send(Input::End);
+        let _ = self.queue.send(None);
     }
 }
 
-fn feed(process: &Process, queued: &Receiver<Input>, under_way: &AtomicUsize, writer: &Writer) {
+fn feed(
+    process: &Process,
+    queued: &Receiver<Option<Vec<u8>>>,
+    under_way: &AtomicUsize,
+    writer: &Writer,
+) {
     for input in queued {
-        let Input::Bytes(bytes) = input else {
+        let Some(bytes) = input else {
             // The guest's end is reported as the command's end.
             let _ = process.close_input();
             return;
@@ -70,7 +71,7 @@ fn feed(process: &Process, queued: &Receiver<Input>, under_way: &AtomicUsize, wr
             return;
         }
         under_way.fetch_sub(bytes.len(), Ordering::Relaxed);
-        if send(writer, &Frame::credit(bytes.len() as u32)).is_err() {
+        if send(writer, Note::Credit(bytes.len()), &[]).is_err() {
             return;
         }
     }

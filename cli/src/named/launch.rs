@@ -1,9 +1,11 @@
 //! Launcher: starts the daemon of a sandbox and waits until it is ready.
 
-use super::error::{LOST, NamedError};
+use super::error::LOST;
 use super::name::Name;
 use super::runtime_dir::RuntimeDir;
 use super::spec::Spec;
+use crate::local::Refusal;
+use a99_frame::WireError;
 use serde::Deserialize;
 use serde_json::Value as Json;
 use std::io::{BufRead, BufReader, Write};
@@ -18,17 +20,17 @@ pub(crate) const SELF_EXE: &str = "/proc/self/exe";
 #[serde(rename_all = "snake_case")]
 enum Startup {
     Ready(Json),
-    Error(NamedError),
+    Error(WireError),
 }
 
 /// Starts a sandbox of that name and waits until it is ready. Returns its status.
 ///
 /// # Errors
 /// The reason why it did not start.
-pub(crate) fn launch(name: &Name, spec: &Spec) -> Result<Json, NamedError> {
+pub(crate) fn launch(name: &Name, spec: &Spec) -> Result<Json, Refusal> {
     // Check the folder here too: this process has a terminal for its error.
     let dir = RuntimeDir::of_user()?;
-    let failed = |error: std::io::Error| NamedError::io("the sandbox's process", error);
+    let failed = |error: std::io::Error| Refusal::io("the sandbox's process", error);
     let mut child = Command::new(SELF_EXE)
         .arg0("a99")
         .args(["sandbox", "keep", name.as_str()])
@@ -52,13 +54,13 @@ pub(crate) fn launch(name: &Name, spec: &Spec) -> Result<Json, NamedError> {
         Ok(Startup::Ready(status)) => Ok(status),
         Ok(Startup::Error(error)) => {
             child.wait().map_err(failed)?;
-            Err(error)
+            Err(error.into())
         }
         Err(_) => {
             let status = child.wait().map_err(failed)?;
             let log = dir.log_text(name).unwrap_or_default();
             let text = format!("the sandbox's process ended early: {status}\n{log}");
-            Err(NamedError::new(LOST, text.trim()))
+            Err(Refusal::new(LOST, text.trim()))
         }
     }
 }

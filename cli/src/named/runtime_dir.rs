@@ -6,9 +6,10 @@
 //! `/proc/self/fd` for sockets: the checked folder is the used one, and a long path still fits a
 //! socket's address.
 
-use super::error::{NamedError, UNTRUSTED_FOLDER};
+use super::error::UNTRUSTED_FOLDER;
 use super::lock::{self, LockState};
 use super::name::Name;
+use crate::local::Refusal;
 use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal};
@@ -69,14 +70,14 @@ impl RuntimeDir {
     ///
     /// # Errors
     /// [`UNTRUSTED_FOLDER`] if others have access to it; I/O errors.
-    pub(crate) fn of_user() -> Result<Self, NamedError> {
+    pub(crate) fn of_user() -> Result<Self, Refusal> {
         Self::at(a99_sandbox::p9::runtime_folder())
     }
 
-    fn at(path: PathBuf) -> Result<Self, NamedError> {
+    fn at(path: PathBuf) -> Result<Self, Refusal> {
         match rustix::fs::mkdirat(CWD, &path, Mode::RWXU) {
             Ok(()) | Err(Errno::EXIST) => {}
-            Err(error) => return Err(NamedError::io(path.display(), error)),
+            Err(error) => return Err(Refusal::io(path.display(), error)),
         }
         let untrusted = |why: &str| {
             let text = format!(
@@ -84,16 +85,16 @@ impl RuntimeDir {
                  without a symbolic link (`XDG_RUNTIME_DIR` says where)",
                 path.display()
             );
-            NamedError::new(UNTRUSTED_FOLDER, text)
+            Refusal::new(UNTRUSTED_FOLDER, text)
         };
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let folder = match rustix::fs::openat(CWD, &path, flags, Mode::empty()) {
             Ok(folder) => folder,
             Err(Errno::LOOP | Errno::NOTDIR) => return Err(untrusted("it is not a folder")),
             Err(Errno::ACCESS) => return Err(untrusted("it belongs to somebody else")),
-            Err(error) => return Err(NamedError::io(path.display(), error)),
+            Err(error) => return Err(Refusal::io(path.display(), error)),
         };
-        let stat = rustix::fs::fstat(&folder).map_err(|e| NamedError::io(path.display(), e))?;
+        let stat = rustix::fs::fstat(&folder).map_err(|e| Refusal::io(path.display(), e))?;
         if stat.st_uid != rustix::process::geteuid().as_raw() {
             return Err(untrusted("it belongs to somebody else"));
         }
@@ -126,10 +127,10 @@ impl RuntimeDir {
     ///
     /// # Errors
     /// I/O errors.
-    pub(crate) fn listen(&self, name: &Name) -> Result<UnixListener, NamedError> {
+    pub(crate) fn listen(&self, name: &Name) -> Result<UnixListener, Refusal> {
         self.remove_socket(name);
         UnixListener::bind(self.socket(name))
-            .map_err(|error| NamedError::io(self.path(name, SOCKET).display(), error))
+            .map_err(|error| Refusal::io(self.path(name, SOCKET).display(), error))
     }
 
     /// The path of a file, for messages.
@@ -146,7 +147,7 @@ impl RuntimeDir {
     ///
     /// # Errors
     /// I/O errors.
-    pub(crate) fn new_log(&self, name: &Name) -> Result<File, NamedError> {
+    pub(crate) fn new_log(&self, name: &Name) -> Result<File, Refusal> {
         let flags = OFlags::WRONLY
             | OFlags::CREATE
             | OFlags::TRUNC
@@ -156,7 +157,7 @@ impl RuntimeDir {
         let mode = Mode::RUSR | Mode::WUSR;
         rustix::fs::openat(&self.folder, Self::file(name, LOG), flags, mode)
             .map(File::from)
-            .map_err(|error| NamedError::io(self.log_path(name).display(), error))
+            .map_err(|error| Refusal::io(self.log_path(name).display(), error))
     }
 
     /// The end of the log, if it exists.
@@ -175,9 +176,9 @@ impl RuntimeDir {
     ///
     /// # Errors
     /// I/O errors.
-    pub(crate) fn lock(&self, name: &Name, make: bool) -> Result<LockState, NamedError> {
+    pub(crate) fn lock(&self, name: &Name, make: bool) -> Result<LockState, Refusal> {
         lock::take(self.folder.as_fd(), &Self::file(name, LOCK), make)
-            .map_err(|error| NamedError::io(self.path(name, LOCK).display(), error))
+            .map_err(|error| Refusal::io(self.path(name, LOCK).display(), error))
     }
 
     /// The daemon of a sandbox according to the kernel: the process that listens on its socket, or
@@ -236,8 +237,8 @@ impl RuntimeDir {
     ///
     /// # Errors
     /// I/O errors.
-    pub(crate) fn names(&self) -> Result<Vec<Name>, NamedError> {
-        let failed = |error| NamedError::io(self.path.display(), error);
+    pub(crate) fn names(&self) -> Result<Vec<Name>, Refusal> {
+        let failed = |error| Refusal::io(self.path.display(), error);
         let mut names = Vec::new();
         for entry in Dir::read_from(&self.folder).map_err(failed)? {
             let entry = entry.map_err(failed)?;

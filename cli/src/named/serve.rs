@@ -4,13 +4,14 @@
 //! the disconnect while other threads wait for the command.
 
 use super::daemon::Daemon;
-use super::error::{NamedError, REFUSED};
+use super::error::REFUSED;
 use super::input::{StdinForwarder, Writer, send};
-use super::wire::{Exec, Frame, MAX_DATA, Request, parse_request, read, write};
+use super::wire::{Ended, Exec, MAX_DATA, Note, Request, answer, note, other_version, request};
+use crate::local::{Connection, Refusal, parsed};
+use a99_frame::{Envelope, Frame};
 use a99_sandbox::{
     Cancel, Command, Copied, ExecOptions, Process, Stream, VmCode, VmError, block_on,
 };
-use a99_sandbox_protocol as protocol;
 use serde_json::{Value as Json, json};
 use std::future::Future;
 use std::io;
@@ -31,14 +32,13 @@ const SIGKILL: u32 = 9;
 
 /// Serves a connection. An error that cannot be written is dropped: the client is gone.
 pub(super) fn serve(daemon: &Arc<Daemon>, stream: UnixStream) {
-    let Err(error) = answer(daemon, &stream) else {
-        return;
-    };
-    refuse(stream, &error);
+    if let Err(error) = served(daemon, &stream) {
+        refuse(stream, error);
+    }
 }
 
-pub(super) fn refuse(mut stream: UnixStream, error: &NamedError) {
-    let _ = Frame::error(error).and_then(|frame| write(&mut stream, &frame));
+pub(super) fn refuse(mut stream: UnixStream, error: Refusal) {
+    let _ = answer(&mut stream, Err::<&(), _>(error));
     let _ = stream.shutdown(Shutdown::Both);
 }
 
@@ -48,21 +48,22 @@ pub(super) fn is_same_user(stream: &UnixStream) -> bool {
     peer.is_ok_and(|peer| peer.uid == rustix::process::geteuid())
 }
 
-fn answer(daemon: &Arc<Daemon>, stream: &UnixStream) -> Result<(), NamedError> {
-    let failed = |error: io::Error| NamedError::io("connection", error);
+fn served(daemon: &Arc<Daemon>, stream: &UnixStream) -> Result<(), Refusal> {
     if !is_same_user(stream) {
-        return Err(NamedError::new(REFUSED, "this sandbox is another user's"));
+        return Err(Refusal::new(REFUSED, "this sandbox is another user's"));
     }
-    let mut reader = stream.try_clone().map_err(failed)?;
-    reader
-        .set_read_timeout(Some(REQUEST_TIMEOUT))
-        .map_err(failed)?;
-    let Some(frame) = read(&mut reader).map_err(failed)? else {
+    stream.set_read_timeout(Some(REQUEST_TIMEOUT))?;
+    let mut reader = Connection::new(stream.try_clone()?);
+    let frame = reader.frame().map_err(|error| match error.kind() {
+        io::ErrorKind::InvalidData => other_version(),
+        _ => error.into(),
+    });
+    let Some(frame) = frame? else {
         return Ok(());
     };
-    reader.set_read_timeout(None).map_err(failed)?;
+    stream.set_read_timeout(None)?;
     let sandbox = &daemon.sandbox;
-    let request = parse_request(&frame)?;
+    let request = request(&frame)?;
     let turn = match request {
         Request::Status | Request::Stop => None,
         _ => match daemon.queue.turn(stream) {
@@ -73,7 +74,7 @@ fn answer(daemon: &Arc<Daemon>, stream: &UnixStream) -> Result<(), NamedError> {
     let done = match request {
         Request::Status => daemon.status(),
         Request::Stop => {
-            let stream = stream.try_clone().map_err(failed)?;
+            let stream = stream.try_clone()?;
             daemon.request_stop(Some(stream));
             return Ok(());
         }
@@ -105,7 +106,7 @@ fn answer(daemon: &Arc<Daemon>, stream: &UnixStream) -> Result<(), NamedError> {
     };
     drop(turn);
     let mut stream = stream;
-    let _ = Frame::reply(&done).and_then(|frame| write(&mut stream, &frame));
+    let _ = answer(&mut stream, Ok(&done));
     let _ = stream.shutdown(Shutdown::Both);
     Ok(())
 }
@@ -122,9 +123,8 @@ fn copied(copied: Copied) -> Json {
 
 /// Runs a command in the session shell, and sends its output when it has ended. A signal ends it,
 /// as a disconnect does.
-fn in_session(daemon: &Daemon, exec: &Exec, reader: UnixStream) -> Result<(), NamedError> {
-    let failed = |error: io::Error| NamedError::io("connection", error);
-    let mut stream = reader.try_clone().map_err(failed)?;
+fn in_session(daemon: &Daemon, exec: &Exec, reader: Connection) -> Result<(), Refusal> {
+    let mut stream = reader.stream.try_clone()?;
     let options = ExecOptions {
         timeout: exec.timeout_ms.map(Duration::from_millis),
         output_limit: exec.output_limit.or(daemon.spec.limits.output_limit),
@@ -140,22 +140,23 @@ fn in_session(daemon: &Daemon, exec: &Exec, reader: UnixStream) -> Result<(), Na
         Err(mut error) => {
             if error.code == VmCode::Cancelled.name() {
                 error.message = "the script was interrupted".to_owned();
-                error.exit = INTERRUPTED;
+                error.exit = Some(INTERRUPTED);
             }
-            (error.output.take().unwrap_or_default(), Err(error))
+            (*error.output.take().unwrap_or_default(), Err(error))
         }
     };
     // Write errors are ignored: the client is gone.
     let _ = (|| {
         for (of, bytes) in [(Stream::Stdout, output.0), (Stream::Stderr, output.1)] {
             for bytes in bytes.chunks(MAX_DATA) {
-                write(&mut stream, &Frame::output(of, bytes))?;
+                note(&mut stream, Note::output(of), bytes)?;
             }
         }
-        match &end {
-            Ok(code) => write(&mut stream, &Frame::exited(*code, false)),
-            Err(error) => write(&mut stream, &Frame::error(error)?),
-        }
+        let ended = end.map(|code| Ended {
+            code,
+            out_of_memory: false,
+        });
+        answer(&mut stream, ended.as_ref().map_err(Clone::clone))
     })();
     let _ = stream.shutdown(Shutdown::Both);
     Ok(())
@@ -213,7 +214,7 @@ fn command(daemon: &Daemon, exec: &Exec) -> Command {
 fn thread(
     name: &str,
     work: impl FnOnce() + Send + 'static,
-) -> Result<std::thread::JoinHandle<()>, NamedError> {
+) -> Result<std::thread::JoinHandle<()>, Refusal> {
     std::thread::Builder::new()
         .name(name.to_owned())
         .spawn(work)
@@ -221,7 +222,7 @@ fn thread(
 }
 
 /// Starts a command that no client follows.
-fn detached(command: Command, exec: &Exec) -> Result<Json, NamedError> {
+fn detached(command: Command, exec: &Exec) -> Result<Json, Refusal> {
     // Its child processes may outlive the command: a service puts itself into the background.
     let process = command.detach().spawn()?;
     let Some(pid) = block_on(process.pid()) else {
@@ -237,11 +238,10 @@ fn detached(command: Command, exec: &Exec) -> Result<Json, NamedError> {
 }
 
 /// Runs a command whose streams and exit the client follows.
-fn follow(command: Command, exec: &Exec, mut reader: UnixStream) -> Result<(), NamedError> {
-    let failed = |error: io::Error| NamedError::io("connection", error);
+fn follow(command: Command, exec: &Exec, mut reader: Connection) -> Result<(), Refusal> {
     let cancel = Cancel::new();
     let process = Arc::new(command.cancel(&cancel).spawn()?);
-    let writer: Writer = Arc::new(Mutex::new(reader.try_clone().map_err(failed)?));
+    let writer: Writer = Arc::new(Mutex::new(reader.stream.try_clone()?));
     let takes_input = exec.stdin || exec.shell.is_some();
     let forwarder = match takes_input {
         true => Some(
@@ -252,36 +252,36 @@ fn follow(command: Command, exec: &Exec, mut reader: UnixStream) -> Result<(), N
     };
     let theirs = Arc::clone(&process);
     let forwarding = thread("output", move || forward_output(&theirs, &writer))?;
-    while let Ok(Some(frame)) = read(&mut reader) {
-        if !handle_frame(frame, &process, forwarder.as_ref()) {
+    while let Ok(Some(frame)) = reader.frame() {
+        if !handle_frame(&frame, &process, forwarder.as_ref()) {
             break;
         }
     }
     // Either the command ended and the client has its exit, or the client disconnected or broke the
     // protocol. In every case the command ends now, even with unread output.
     cancel.cancel();
-    let _ = reader.shutdown(Shutdown::Both);
+    let _ = reader.stream.shutdown(Shutdown::Both);
     // A forwarder that panicked has sent no exit; the client sees the connection close.
     let _ = forwarding.join();
     Ok(())
 }
 
-/// Handles a client's frame; `false` for an unexpected kind.
-fn handle_frame(frame: Frame, process: &Process, forwarder: Option<&StdinForwarder>) -> bool {
-    // The guest's end is reported as the command's end.
-    let Frame::Request(request) = frame else {
+/// Handles a client's frame; `false` for an unexpected one.
+fn handle_frame(frame: &Frame, process: &Process, forwarder: Option<&StdinForwarder>) -> bool {
+    let Envelope::Notice(method) = &frame.envelope else {
         return false;
     };
-    match (request, forwarder) {
-        (protocol::Request::Stdin(bytes), Some(forwarder)) => return forwarder.bytes(bytes),
-        (protocol::Request::StdinEnd, Some(forwarder)) => forwarder.end(),
-        (protocol::Request::Resize(size), _) => {
-            let _ = process.resize(size.rows, size.cols);
+    // The guest's end is reported as the command's end.
+    match (parsed(method, &frame.body), forwarder) {
+        (Ok(Note::Stdin), Some(forwarder)) => return forwarder.bytes(frame.body.bytes()),
+        (Ok(Note::StdinEnd), Some(forwarder)) => forwarder.end(),
+        (Ok(Note::Resize(rows, columns)), _) => {
+            let _ = process.resize(rows, columns);
         }
-        (protocol::Request::Signal(SIGKILL), _) => {
+        (Ok(Note::Signal(SIGKILL)), _) => {
             let _ = process.kill();
         }
-        (protocol::Request::Signal(number), _) => {
+        (Ok(Note::Signal(number)), _) => {
             let _ = process.signal(number);
         }
         _ => return false,
@@ -298,23 +298,21 @@ fn forward_output(process: &Process, writer: &Writer) {
             Err(error) => break Err(error),
         };
         for bytes in chunk.bytes.chunks(MAX_DATA) {
-            if send(writer, &Frame::output(chunk.stream, bytes)).is_err() {
+            if send(writer, Note::output(chunk.stream), bytes).is_err() {
                 // The reader sees the disconnect too, and ends the command.
                 return;
             }
         }
     };
     let mut stream = writer.lock().unwrap_or_else(PoisonError::into_inner);
-    let _ = match end {
-        Ok(exited) => {
-            let end = Frame::exited(exited.exit_code(), exited.out_of_memory);
-            write(&mut *stream, &end)
-        }
-        Err(error) => {
-            let frame = Frame::error(&NamedError::from(error));
-            frame.and_then(|frame| write(&mut *stream, &frame))
-        }
-    };
+    let ended = end.map(|exited| Ended {
+        code: exited.exit_code(),
+        out_of_memory: exited.out_of_memory,
+    });
+    let _ = answer(
+        &mut *stream,
+        ended.as_ref().map_err(|error| error.clone().into()),
+    );
     // Wakes the reader: the answer is complete.
     let _ = stream.shutdown(Shutdown::Both);
 }
@@ -322,20 +320,17 @@ fn forward_output(process: &Process, writer: &Writer) {
 /// Waits for a future, unless the client disconnects first: then the future is dropped, which ends
 /// its work.
 fn until_disconnect<T>(
-    mut reader: UnixStream,
+    mut reader: Connection,
     work: impl Future<Output = Result<T, VmError>>,
-) -> Result<T, NamedError> {
-    let failed = |error: io::Error| NamedError::io("connection", error);
+) -> Result<T, Refusal> {
     let (gone, is_gone) = oneshot::channel();
-    let ours = reader.try_clone().map_err(failed)?;
+    let ours = reader.stream.try_clone()?;
     let listening = thread("client", move || {
         // No frame may follow; only the disconnect.
-        let _ = read(&mut reader);
+        let _ = reader.frame();
         let _ = gone.send(());
     })?;
-    let executor = tokio::runtime::Builder::new_current_thread()
-        .build()
-        .map_err(failed)?;
+    let executor = tokio::runtime::Builder::new_current_thread().build()?;
     let done = executor.block_on(async {
         tokio::select! {
             done = work => done,

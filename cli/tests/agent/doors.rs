@@ -243,7 +243,7 @@ fn t11_idle_clients_make_room_for_commands() {
         let mut stream = std::os::unix::net::UnixStream::connect(host.socket()).expect("a host");
         // Some send half of a request.
         if n.is_multiple_of(2) {
-            std::io::Write::write_all(&mut stream, b"{\"id\": 1,").expect("written");
+            std::io::Write::write_all(&mut stream, b"\0\0\0\x20{\"id\":1,").expect("written");
         }
         stream
     };

@@ -3,8 +3,8 @@
 
 use crate::harness::{Done, Sandbox, a99};
 use crate::hosted::{Hosted, spawn, until};
+use crate::raw::{PROTOCOL, Raw};
 use serde_json::json;
-use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::net::UnixStream;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -21,22 +21,14 @@ fn new(folder: &Sandbox) -> String {
     folder.path("echo/agents.toml")
 }
 
-/// The request line that sends a message.
-fn send(channel: &str, text: &str) -> String {
-    let params = json!({"channel": channel, "text": text, "sender": "ann"});
-    format!("{}\n", json!({"id": 1, "method": "send", "params": params}))
-}
-
 /// Sends messages over one connection.
 fn flood(host: &Hosted, channel: &str, text: &str, count: usize) {
-    let mut stream = UnixStream::connect(host.socket()).expect("a host");
-    let mut answers = BufReader::new(stream.try_clone().expect("a handle"));
+    let mut raw = Raw::to(host);
+    let params = json!({"channel": channel, "sender": "ann"});
     for _ in 0..count {
-        let line = send(channel, text);
-        stream.write_all(line.as_bytes()).expect("written");
-        let mut answer = String::new();
-        answers.read_line(&mut answer).expect("an answer");
-        assert!(answer.contains("result"), "{answer}");
+        raw.ask(Some(PROTOCOL), "send", &params, text);
+        let (_, answer) = raw.answer();
+        assert!(answer.is_ok(), "{answer:?}");
     }
 }
 
@@ -175,7 +167,7 @@ fn t11_commands_outlast_no_host_that_stands_still() {
 }
 
 #[test]
-fn t6_the_limit_of_a_wait_cuts_no_line() {
+fn t6_the_limit_of_a_wait_cuts_no_frame() {
     let folder = Sandbox::new("agent-slow-reader");
     let config = new(&folder);
     let host = Hosted::start(&["--config", &config, "--durability", "relaxed"]);
@@ -183,27 +175,13 @@ fn t6_the_limit_of_a_wait_cuts_no_line() {
     assert_eq!(sent.code, 0, "{sent:?}");
     flood(&host, "quiet", &"x".repeat(20_000), 100);
     // More than a socket buffer holds; nothing is read until the timeout.
-    let mut stream = UnixStream::connect(host.socket()).expect("a host");
-    let params = json!({
-        "channel": "quiet", "text": "first", "sender": "user", "key": "k", "waitMs": 300,
-    });
-    let request = json!({"id": 1, "method": "send", "params": params});
-    stream
-        .write_all(format!("{request}\n").as_bytes())
-        .expect("written");
+    let mut raw = Raw::to(&host);
+    let params = json!({"channel": "quiet", "sender": "user", "key": "k", "waitMs": 300});
+    raw.ask(Some(PROTOCOL), "send", &params, "first");
     std::thread::sleep(Duration::from_secs(1));
-    let mut events = 0;
-    for line in BufReader::new(stream).lines() {
-        let line = line.expect("a line");
-        let start: String = line.chars().take(200).collect();
-        let json: serde_json::Value = serde_json::from_str(&line).expect(&start);
-        if json["event"].is_null() {
-            assert!(json["result"].is_object(), "{start}");
-            break;
-        }
-        events += 1;
-    }
-    assert_eq!(events, 100);
+    let (events, answer) = raw.answer();
+    assert!(answer.is_ok_and(|result| result.is_object()));
+    assert_eq!(events.len(), 100);
     host.end();
 }
 
@@ -216,14 +194,11 @@ fn t11_clients_that_take_no_answer_make_room() {
     let mut early = UnixStream::connect(host.socket()).expect("a host");
     // All places are taken by clients that request much and read nothing.
     let stalls = |_| {
-        let mut stream = UnixStream::connect(host.socket()).expect("a host");
-        let request = json!({"id": 1, "method": "logs", "params": {"channel": "quiet"}});
-        let request = format!("{request}\n");
-        stream.write_all(request.as_bytes()).expect("written");
+        let mut raw = Raw::to(&host);
+        raw.ask(Some(PROTOCOL), "logs", &json!({"channel": "quiet"}), "");
         // The host is answering it.
-        let mut first = [0];
-        std::io::Read::read_exact(&mut stream, &mut first).expect("an answer");
-        stream
+        raw.next();
+        raw
     };
     let stalled: Vec<_> = (0..63).map(stalls).collect();
     // One more replaces the idle client.

@@ -8,7 +8,7 @@ mod copies;
 mod limits;
 mod support;
 
-use a99_sandbox_protocol::kind;
+use a99_frame::{Envelope, encode};
 use serde_json::Value as Json;
 use std::fs;
 use std::io::{Read, Write};
@@ -437,11 +437,10 @@ fn another_users_process_is_refused() {
     if let Ok(socket) = std::env::var(PLAY) {
         // The other user's part of this test.
         let mut stream = UnixStream::connect(socket).unwrap();
-        let request = br#"{"protocol":3,"request":"status"}"#;
         // With a single write: a refused client is disconnected, perhaps before it has written
         // anything.
-        let mut frame = Vec::new();
-        a99_sandbox_protocol::raw_frame(&mut frame, kind::CALL, 0, request);
+        let request = Envelope::Request(1, "status".to_owned(), Some(4));
+        let frame = encode(request, None::<&()>, b"").unwrap();
         let _ = stream.write_all(&frame);
         let mut answer = Vec::new();
         let wait = Some(Duration::from_secs(2));

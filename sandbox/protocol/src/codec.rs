@@ -2,7 +2,6 @@
 
 use super::{HEADER_BYTES, MAX_PAYLOAD};
 use std::fmt;
-use std::io::{self, Read};
 
 /// A frame that this version does not understand.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,50 +41,6 @@ pub(super) fn write_frame(
     payload(&mut Writer { out });
     let len = (out.len() - start - HEADER_BYTES) as u32;
     out[start..start + 4].copy_from_slice(&len.to_le_bytes());
-}
-
-/// Appends a frame with that raw payload to `out`.
-pub fn raw_frame(out: &mut Vec<u8>, kind: u8, id: u64, payload: &[u8]) {
-    out.reserve(HEADER_BYTES + payload.len());
-    write_frame(out, kind, id, |w| w.rest(payload));
-}
-
-/// Waits for a frame and returns kind, id and payload; `None` at the end of input between
-/// two frames.
-///
-/// `limit` returns the maximum payload bytes of a kind. Memory for a payload is allocated
-/// as its bytes arrive, not as its header announces.
-///
-/// # Errors
-/// Those of `input`; `InvalidData` for a kind without a limit and for a frame that is too
-/// long.
-pub fn read_frame(
-    input: &mut impl Read,
-    limit: impl FnOnce(u8) -> Option<usize>,
-) -> io::Result<Option<(u8, u64, Vec<u8>)>> {
-    let mut header = [0; HEADER_BYTES];
-    let first = loop {
-        match input.read(&mut header) {
-            Ok(0) => return Ok(None),
-            Ok(count) => break count,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    };
-    input.read_exact(&mut header[first..])?;
-    let mut fields = Reader::new(&header);
-    let (length, kind, id) = (fields.u32() as usize, fields.u8(), fields.u64());
-    let invalid = |error: ProtocolError| io::Error::new(io::ErrorKind::InvalidData, error);
-    let limit = limit(kind).ok_or_else(|| invalid(ProtocolError::UnknownKind(kind)))?;
-    if length > limit {
-        return Err(invalid(ProtocolError::TooLong(length)));
-    }
-    let mut payload = Vec::new();
-    input.take(length as u64).read_to_end(&mut payload)?;
-    if payload.len() < length {
-        return Err(io::ErrorKind::UnexpectedEof.into());
-    }
-    Ok(Some((kind, id, payload)))
 }
 
 /// Writes the fields of a payload.

@@ -1,5 +1,4 @@
-//! Frame kinds: numbers below 0x80 go to the guest or to the daemon of a named sandbox, the
-//! others come back.
+//! Frame kinds: numbers below 0x80 go to the guest, the others come back.
 
 /// [`Request::Resume`](super::Request::Resume).
 pub const RESUME: u8 = 0x01;
@@ -47,10 +46,3 @@ pub const GRANT: u8 = 0x89;
 pub const DRAINED: u8 = 0x8A;
 /// [`Report::Pong`](super::Report::Pong).
 pub const PONG: u8 = 0x8B;
-
-/// A client's call to a named sandbox, in JSON.
-pub const CALL: u8 = 0x41;
-/// Successful reply to a call, in JSON.
-pub const REPLY: u8 = 0xC1;
-/// Error reply to a call, in JSON.
-pub const ERROR: u8 = 0xC2;

@@ -10,10 +10,6 @@
 //! stream than the other granted ([`WINDOW_BYTES`] at first, more by `Credit`), so an
 //! unread stream never blocks the others.
 //!
-//! The processes of named sandboxes use the same frames with their clients: JSON
-//! ([`kind::CALL`], [`kind::REPLY`], [`kind::ERROR`]) for calls, and frames of [`Request`]
-//! and [`Report`] for the streams of a command.
-//!
 //! [`Request`] (host to guest) and [`Report`] (guest to host) describe the payloads.
 //! Decoding accepts any bytes: a malformed frame is a [`ProtocolError`].
 
@@ -27,7 +23,7 @@ mod resume;
 #[cfg(target_os = "linux")]
 pub mod tree;
 
-pub use codec::{FrameReader, ProtocolError, raw_frame, read_frame};
+pub use codec::{FrameReader, ProtocolError};
 pub use report::{Ending, Exited, Reason, Report, output_frame};
 pub use request::{Exec, Limits, PtySize, Request, Script, User, stdin_frame};
 pub use resume::{Access, Mount, Network, Resume};

@@ -22,7 +22,7 @@ thread_local! {
 }
 
 /// A place in the code of a program.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct CodePlace {
     exe: Arc<Executable>,
     function: u32,

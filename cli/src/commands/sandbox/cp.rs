@@ -4,9 +4,10 @@
 //! target receives the source under its name, as with `cp -r`.
 
 use crate::failure::{Exit, Failure};
+use crate::local::Refusal;
 use crate::named::args::{CpArgs, Endpoint};
 use crate::named::client::{self, Connection};
-use crate::named::error::{NamedError, ended};
+use crate::named::error::ended;
 use crate::named::name::Name;
 use crate::named::runtime_dir::RuntimeDir;
 use crate::named::wire::Request;
@@ -48,11 +49,11 @@ fn show(reply: &Json, json: bool) -> Exit {
     Exit::Ok
 }
 
-fn failed(side: &str, path: &str, why: &str) -> NamedError {
-    NamedError::new(VmCode::Copy.name(), format!("{side}: {path}: {why}"))
+fn failed(side: &str, path: &str, why: &str) -> Refusal {
+    Refusal::new(VmCode::Copy.name(), format!("{side}: {path}: {why}"))
 }
 
-fn copy_in(name: &Name, host: &str, guest: &str) -> Result<Json, NamedError> {
+fn copy_in(name: &Name, host: &str, guest: &str) -> Result<Json, Refusal> {
     let dir = RuntimeDir::of_user()?;
     let source = source_of(host);
     let into = |folder: &str| Ok(client::run(&dir, name, &["test", "-d", folder])? == 0);
@@ -63,7 +64,7 @@ fn copy_in(name: &Name, host: &str, guest: &str) -> Result<Json, NamedError> {
     Connection::open(&dir, name, &Request::CopyIn { host, guest })?.reply()
 }
 
-fn copy_out(name: &Name, guest: &str, host: &str, git: bool) -> Result<Json, NamedError> {
+fn copy_out(name: &Name, guest: &str, host: &str, git: bool) -> Result<Json, Refusal> {
     let dir = RuntimeDir::of_user()?;
     let source = source_of(guest);
     let into = |folder: &str| Ok(Path::new(folder).is_dir());
@@ -76,8 +77,8 @@ fn copy_out(name: &Name, guest: &str, host: &str, git: bool) -> Result<Json, Nam
 }
 
 /// The daemon runs in another folder.
-fn absolute(path: &str) -> Result<String, NamedError> {
-    let full = std::path::absolute(path).map_err(|error| NamedError::io(path, error))?;
+fn absolute(path: &str) -> Result<String, Refusal> {
+    let full = std::path::absolute(path).map_err(|error| Refusal::io(path, error))?;
     let full = full.into_os_string().into_string();
     full.map_err(|_| failed("host", path, "the path of this folder is no UTF-8"))
 }
@@ -114,8 +115,8 @@ fn source_of(text: &str) -> CopySource<'_> {
 fn target(
     source: CopySource<'_>,
     target: &str,
-    is_folder: impl FnOnce(&str) -> Result<bool, NamedError>,
-) -> Result<String, Option<NamedError>> {
+    is_folder: impl FnOnce(&str) -> Result<bool, Refusal>,
+) -> Result<String, Option<Refusal>> {
     if source.is_content || !(target.ends_with('/') || is_folder(target).map_err(Some)?) {
         return Ok(target.to_owned());
     }

@@ -2,7 +2,7 @@
 
 use super::start::{builder, ended, start};
 use crate::failure::Exit;
-use crate::named::client::Ended;
+use crate::named::wire::Ended;
 use crate::output;
 use crate::sandbox_args::ExecArgs;
 use a99_sandbox::{Command, Exited, Output, Process, Sandbox, Stream, VmCode, VmError, block_on};

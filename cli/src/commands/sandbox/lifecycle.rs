@@ -2,9 +2,10 @@
 
 use super::start::load;
 use crate::failure::Exit;
+use crate::local::Refusal;
 use crate::named::args::{LsArgs, StartArgs, StopArgs};
 use crate::named::client::{self, Probe};
-use crate::named::error::{NO_SUCH_NAME, NamedError, ended};
+use crate::named::error::{NO_SUCH_NAME, ended};
 use crate::named::launch::launch;
 use crate::named::name::Name;
 use crate::named::runtime_dir::RuntimeDir;
@@ -16,13 +17,13 @@ pub(super) fn start(args: &StartArgs) -> Exit {
     ended(started(args), args.json)
 }
 
-fn started(args: &StartArgs) -> Result<Exit, NamedError> {
+fn started(args: &StartArgs) -> Result<Exit, Refusal> {
     if args.settings.image.is_none() {
         // Offer to build a missing image here: the daemon has no terminal.
         drop(load()?);
     }
     let spec = Spec::of(&args.settings, &args.publish);
-    let spec = spec.map_err(|error| NamedError::io("working folder", error))?;
+    let spec = spec.map_err(|error| Refusal::io("working folder", error))?;
     let status = launch(&args.name, &spec)?;
     if args.json {
         output::out(&format!("{status}\n"));
@@ -52,7 +53,7 @@ pub(super) fn ls(args: &LsArgs) -> Exit {
     ended(listed(args), args.json)
 }
 
-fn listed(args: &LsArgs) -> Result<Exit, NamedError> {
+fn listed(args: &LsArgs) -> Result<Exit, Refusal> {
     let dir = RuntimeDir::of_user()?;
     let (mut running, mut removed) = (Vec::new(), Vec::new());
     for name in dir.names()? {
@@ -124,7 +125,7 @@ pub(super) fn stop(args: &StopArgs) -> Exit {
     ended(stopped(args), args.json)
 }
 
-fn stopped(args: &StopArgs) -> Result<Exit, NamedError> {
+fn stopped(args: &StopArgs) -> Result<Exit, Refusal> {
     let dir = RuntimeDir::of_user()?;
     let names: Vec<Name> = match args.all {
         true => dir.names()?,

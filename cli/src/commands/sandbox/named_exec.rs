@@ -3,8 +3,9 @@
 use super::exec::{CLOSED_PIPE, COLLECTED_BYTES, is_closed_pipe, show, warn_out_of_memory, write};
 use super::shell::{RawMode, needs_terminal, size};
 use crate::failure::{Exit, Failure};
+use crate::local::Refusal;
 use crate::named::client::{CommandControl, Connection};
-use crate::named::error::{NamedError, ended};
+use crate::named::error::ended;
 use crate::named::name::Name;
 use crate::named::runtime_dir::RuntimeDir;
 use crate::named::wire::{Exec, Request};
@@ -51,7 +52,7 @@ fn fixed(name: &Name, settings: &SettingsArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-fn exec(name: &Name, args: &ExecArgs) -> Result<Exit, NamedError> {
+fn exec(name: &Name, args: &ExecArgs) -> Result<Exit, Refusal> {
     let dir = RuntimeDir::of_user()?;
     // A terminal's input belongs to the user, so only piped input is forwarded; commands of the
     // session have no input.
@@ -108,8 +109,8 @@ fn exec(name: &Name, args: &ExecArgs) -> Result<Exit, NamedError> {
     });
     match code {
         Ok(code) => Ok(show(code, &out, &err)),
-        Err(error) => Err(NamedError {
-            output: Some((out, err)),
+        Err(error) => Err(Refusal {
+            output: Some(Box::new((out, err))),
             ..error
         }),
     }
@@ -125,9 +126,9 @@ fn pass(is_error: bool, bytes: &[u8]) -> std::io::Result<()> {
 
 /// Forwards the first signal to the command. The second kills the command and ends this process,
 /// even if the sandbox hangs.
-fn follow_signals(control: CommandControl) -> Result<(), NamedError> {
-    let mut signals = Signals::new([SIGINT, SIGTERM, SIGQUIT])
-        .map_err(|error| NamedError::io("signals", error))?;
+fn follow_signals(control: CommandControl) -> Result<(), Refusal> {
+    let mut signals =
+        Signals::new([SIGINT, SIGTERM, SIGQUIT]).map_err(|error| Refusal::io("signals", error))?;
     let control = Arc::new(control);
     on_a_thread(move || {
         let mut is_second = false;
@@ -151,12 +152,12 @@ fn follow_signals(control: CommandControl) -> Result<(), NamedError> {
     })
 }
 
-fn on_a_thread(work: impl FnOnce() + Send + 'static) -> Result<(), NamedError> {
+fn on_a_thread(work: impl FnOnce() + Send + 'static) -> Result<(), Refusal> {
     let thread = std::thread::Builder::new().name("signals".to_owned());
     let spawned = thread.spawn(work);
     spawned
         .map(drop)
-        .map_err(|error| NamedError::io("no thread", error))
+        .map_err(|error| Refusal::io("no thread", error))
 }
 
 pub(super) fn shell(name: &Name, args: &ShellArgs) -> Result<Exit, Failure> {
@@ -164,8 +165,8 @@ pub(super) fn shell(name: &Name, args: &ShellArgs) -> Result<Exit, Failure> {
     Ok(ended(open_shell(name, args), false))
 }
 
-fn open_shell(name: &Name, args: &ShellArgs) -> Result<Exit, NamedError> {
-    needs_terminal().map_err(NamedError::from)?;
+fn open_shell(name: &Name, args: &ShellArgs) -> Result<Exit, Refusal> {
+    needs_terminal().map_err(Refusal::from)?;
     let dir = RuntimeDir::of_user()?;
     let exec = Exec {
         env: args.settings.env.clone(),
@@ -174,7 +175,7 @@ fn open_shell(name: &Name, args: &ShellArgs) -> Result<Exit, NamedError> {
         ..Exec::default()
     };
     let connection = Connection::open(&dir, name, &Request::Exec(Box::new(exec)))?;
-    let raw = RawMode::enter().map_err(|error: VmError| NamedError::from(error))?;
+    let raw = RawMode::enter().map_err(|error: VmError| Refusal::from(error))?;
     follow_terminal(connection.control()?)?;
     let code = connection.follow(true, pass);
     drop(raw);
@@ -183,9 +184,9 @@ fn open_shell(name: &Name, args: &ShellArgs) -> Result<Exit, NamedError> {
 
 /// Forwards the terminal's size. Ends the shell on a signal that ends this process, so that the
 /// terminal is restored.
-fn follow_terminal(control: CommandControl) -> Result<(), NamedError> {
-    let mut signals = Signals::new([SIGWINCH, SIGTERM, SIGHUP])
-        .map_err(|error| NamedError::io("signals", error))?;
+fn follow_terminal(control: CommandControl) -> Result<(), Refusal> {
+    let mut signals =
+        Signals::new([SIGWINCH, SIGTERM, SIGHUP]).map_err(|error| Refusal::io("signals", error))?;
     on_a_thread(move || {
         for signal in signals.forever() {
             let (rows, columns) = size();

@@ -2,7 +2,7 @@
 
 use super::ai::{Piece, RemoteAi, Streams};
 use super::calls::unknown;
-use super::frame::{self, Body, Envelope};
+use super::frame::{self, Body, Envelope, parsed};
 use super::peer::{Peer, Serve};
 use super::remote::{HostClock, RemotePresence, RemoteStore, RemoteTurn};
 use super::start::{SOCKET_FILE, TOKEN_FILE};
@@ -129,8 +129,8 @@ impl AgentProcess {
         stream.write_all(&hello).await.map_err(lost)?;
         // A host that needs none of the agents yet answers later.
         match frame::read(&mut stream).await?.map(|frame| frame.envelope) {
-            Some(Envelope::Answer { .. }) => {}
-            Some(Envelope::Failed { error, .. }) => return Err(error.into()),
+            Some(Envelope::Answer(_)) => {}
+            Some(Envelope::Failed(_, error)) => return Err(error.into()),
             _ => return Err(AgentError::new(codes::LOST, "the host has gone")),
         }
         let (peer, queue) = Peer::new();
@@ -209,7 +209,7 @@ impl Serve for Agents {
     fn notice(&self, method: &str, params: &Body) -> Result<(), AgentError> {
         match method {
             "channel.head" => {
-                let head: Head = params.read(method)?;
+                let head: Head = parsed(params, method)?;
                 let turn = locked(&self.0.turns).get(&head.turn).cloned();
                 if let Some(turn) = turn {
                     let inner = &turn.client.0;
@@ -221,12 +221,12 @@ impl Serve for Agents {
                 Ok(())
             }
             "ai.event" => {
-                let (stream, piece): (u64, Piece) = params.read(method)?;
+                let (stream, piece): (u64, Piece) = parsed(params, method)?;
                 self.0.streams.take(stream, piece);
                 Ok(())
             }
             "agent.drop" => {
-                let agent: u64 = params.read(method)?;
+                let agent: u64 = parsed(params, method)?;
                 let made = locked(&self.0.made).remove(&agent);
                 drop(made);
                 Ok(())
@@ -246,22 +246,22 @@ fn guarded<T>(work: impl FnOnce() -> Result<T, AgentError>) -> Result<T, AgentEr
 impl Running {
     async fn answer(&self, id: u64, method: &str, body: &Body) -> Result<Vec<u8>, AgentError> {
         match method {
-            "agent.make" => frame::answer(id, &self.make(body.read(method)?)?),
+            "agent.make" => frame::answer(id, &self.make(parsed(body, method)?)?),
             "agent.connect" => {
-                let (agent, checkpoint): (u64, Seq) = body.read(method)?;
+                let (agent, checkpoint): (u64, Seq) = parsed(body, method)?;
                 let made = self.made(agent)?;
                 let connect =
                     guarded(|| Ok(made.runner.connect_options(&made.identity, checkpoint)));
                 frame::answer(id, &connect?)
             }
             "agent.init" => {
-                let made = self.made(body.read(method)?)?;
+                let made = self.made(parsed(body, method)?)?;
                 let done = AssertUnwindSafe(made.runner.init(&made.identity)).catch_unwind();
                 done.await.unwrap_or_else(|panic| Err(panicked(&*panic)))?;
                 frame::answer(id, &())
             }
             "agent.read" => {
-                let (agent, json, found): (u64, String, u32) = body.read(method)?;
+                let (agent, json, found): (u64, String, u32) = parsed(body, method)?;
                 let made = self.made(agent)?;
                 let read = AssertUnwindSafe(async { made.runner.read(&json, found).await });
                 let read = read.catch_unwind().await;
@@ -269,9 +269,9 @@ impl Running {
                 let state = output.json;
                 frame::answer(id, &ReadState { state, backups })
             }
-            "turn.run" => frame::answer(id, &self.run(body.read(method)?).await?),
+            "turn.run" => frame::answer(id, &self.run(parsed(body, method)?).await?),
             "turn.cancel" => {
-                let token: Uuid = body.read(method)?;
+                let token: Uuid = parsed(body, method)?;
                 let turn = locked(&self.turns).get(&token).cloned();
                 if let Some(turn) = turn {
                     // Its request was cancelled; the handler ends at its next await.

@@ -45,7 +45,7 @@ enum WirePart {
     Text(String),
     Url(String),
     Base64(String, String),
-    Use(WireUse),
+    Use(#[serde(with = "WireUse")] ToolUse),
     Result(String, String, bool),
     Opaque(Option<String>, WireOpaque),
 }
@@ -65,7 +65,8 @@ enum WirePlace {
 }
 
 #[derive(Serialize, Deserialize)]
-pub(super) struct WireUse {
+#[serde(remote = "ToolUse")]
+struct WireUse {
     id: String,
     name: String,
     input: Value,
@@ -91,7 +92,7 @@ enum WireFormat {
 pub(super) enum Piece {
     Text(String),
     Thinking(String),
-    Use(WireUse),
+    Use(#[serde(with = "WireUse")] ToolUse),
     Opaque(WireOpaque),
     Usage([u64; 5]),
 }
@@ -112,20 +113,6 @@ enum Ending {
         message: String,
         retry_after: Option<Duration>,
     },
-}
-
-impl From<ToolUse> for WireUse {
-    fn from(used: ToolUse) -> WireUse {
-        let ToolUse { id, name, input } = used;
-        WireUse { id, name, input }
-    }
-}
-
-impl From<WireUse> for ToolUse {
-    fn from(used: WireUse) -> ToolUse {
-        let WireUse { id, name, input } = used;
-        ToolUse { id, name, input }
-    }
 }
 
 impl From<Opaque> for WireOpaque {
@@ -170,7 +157,7 @@ impl Request {
                 Part::Image(Image::Base64 { media_type, data }) => {
                     WirePart::Base64(media_type, data)
                 }
-                Part::ToolUse(used) => WirePart::Use(used.into()),
+                Part::ToolUse(used) => WirePart::Use(used),
                 Part::ToolResult {
                     id,
                     content,
@@ -225,7 +212,7 @@ impl From<Request> for TextRequest {
             WirePart::Text(text) => Part::Text(text),
             WirePart::Url(url) => Part::Image(Image::Url(url)),
             WirePart::Base64(media_type, data) => Part::Image(Image::Base64 { media_type, data }),
-            WirePart::Use(used) => Part::ToolUse(used.into()),
+            WirePart::Use(used) => Part::ToolUse(used),
             WirePart::Result(id, content, is_error) => Part::ToolResult {
                 id,
                 content,
@@ -311,7 +298,7 @@ pub(super) async fn serve(
         let piece = match event {
             StreamEvent::Text(text) => Piece::Text(text),
             StreamEvent::Thinking(text) => Piece::Thinking(text),
-            StreamEvent::ToolUse(used) => Piece::Use(used.into()),
+            StreamEvent::ToolUse(used) => Piece::Use(used),
             StreamEvent::Opaque(part) => Piece::Opaque(part.into()),
             StreamEvent::Usage(usage) => Piece::Usage([
                 usage.prompt_tokens,
@@ -359,7 +346,7 @@ impl Streams {
         sink.send(match piece {
             Piece::Text(text) => StreamEvent::Text(text),
             Piece::Thinking(text) => StreamEvent::Thinking(text),
-            Piece::Use(used) => StreamEvent::ToolUse(used.into()),
+            Piece::Use(used) => StreamEvent::ToolUse(used),
             Piece::Opaque(part) => StreamEvent::Opaque(part.into()),
             Piece::Usage([prompt, completion, cached, reasoning, written]) => {
                 StreamEvent::Usage(Usage {

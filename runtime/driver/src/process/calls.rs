@@ -1,6 +1,6 @@
 //! The host's answers to requests of turns in another process.
 
-use super::frame::{self, Body, WireError};
+use super::frame::{self, Body, WireError, parsed};
 use super::peer::{Peer, Serve};
 use super::start::Running;
 use super::wire::{Asked, OfTurn, Present, Sending, Told};
@@ -194,7 +194,7 @@ impl Serve for Calls {
     fn notice(&self, method: &str, params: &Body) -> Result<(), AgentError> {
         match method {
             "log" => {
-                let said: OfTurn<(String, String, String)> = params.read(method)?;
+                let said: OfTurn<(String, String, String)> = parsed(params, method)?;
                 let Ok(served) = self.0.turn(said.turn, said.epoch) else {
                     return Ok(());
                 };
@@ -206,7 +206,7 @@ impl Serve for Calls {
                 Ok(())
             }
             "call.over" => {
-                let said: OfTurn<u64> = params.read(method)?;
+                let said: OfTurn<u64> = parsed(params, method)?;
                 if let Ok(served) = self.0.turn(said.turn, said.epoch) {
                     let waiting = locked(&served.waits).remove(&said.params);
                     drop(waiting);
@@ -234,7 +234,7 @@ impl Call {
         T: Serialize,
         F: Future<Output = Result<T, AgentError>>,
     {
-        let of: OfTurn<P> = self.body.read(&self.method)?;
+        let of: OfTurn<P> = parsed(&self.body, &self.method)?;
         let served = self.connection.turn(of.turn, of.epoch)?;
         let mut is_over = served.is_over.subscribe();
         served.client.0.going_on()?;
@@ -283,7 +283,7 @@ impl Call {
 
     /// Events of the turn's channel, as many as fit a frame.
     async fn events(&self, forward: bool) -> Result<Vec<u8>, AgentError> {
-        let of: OfTurn<(Seq, usize)> = self.body.read(&self.method)?;
+        let of: OfTurn<(Seq, usize)> = parsed(&self.body, &self.method)?;
         let served = self.connection.turn(of.turn, of.epoch)?;
         let inner = &served.client.0;
         let store = inner.shared.hub().store();
@@ -308,7 +308,7 @@ impl Call {
     /// The head of the turn's channel; the process is notified of later heads.
     async fn head(&self) -> Result<Vec<u8>, AgentError> {
         let peer = Arc::clone(&self.connection.peer);
-        let of: OfTurn<()> = self.body.read(&self.method)?;
+        let of: OfTurn<()> = parsed(&self.body, &self.method)?;
         let turn = of.turn;
         self.of(|served, ()| async move {
             let inner = &served.client.0;

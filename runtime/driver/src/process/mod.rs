@@ -6,7 +6,7 @@
 //! channel, the model) with the token of the attempt, which the host revokes when the attempt
 //! is over.
 //!
-//! - `frame`, `wire`: the wire format;
+//! - `frame`, `wire`: the wire format, in frames of [`a99_frame`];
 //! - `peer`: one end of a connection;
 //! - `link`, `start`, `runner`, `calls`: the host's side;
 //! - `agents`, `remote`: the process's side;
@@ -23,8 +23,8 @@ mod runner;
 mod start;
 mod wire;
 
+pub use a99_frame::MAX_FRAME_BYTES;
 pub use agents::AgentProcess;
-pub use frame::MAX_FRAME_BYTES;
 pub(crate) use link::Link;
 pub(crate) use wire::Sending;
 

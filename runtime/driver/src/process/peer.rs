@@ -1,6 +1,6 @@
 //! Peers: one end of a connection, which sends and answers requests and notifications.
 
-use super::frame::{self, Body, Envelope};
+use super::frame::{self, Body, Envelope, parsed};
 use crate::error::{AgentError, codes};
 use crate::hub::locked;
 use a99_runtime_engine::BoxFuture;
@@ -160,7 +160,7 @@ impl Peer {
                 }
             },
         };
-        body.read(waiting.method)
+        parsed(&body, waiting.method)
     }
 
     /// Sends a notification, and waits for room in the queue.
@@ -228,24 +228,24 @@ impl Peer {
     ) -> Result<(), AgentError> {
         match frame.envelope {
             // An answer to a cancelled request is dropped.
-            Envelope::Answer { id } => {
+            Envelope::Answer(id) => {
                 if let Some(waiting) = locked(&self.pending).answers.remove(&id) {
                     drop(waiting.send(Ok(frame.body)));
                 }
             }
-            Envelope::Failed { id, error } => {
+            Envelope::Failed(id, error) => {
                 if let Some(waiting) = locked(&self.pending).answers.remove(&id) {
                     drop(waiting.send(Err(error.into())));
                 }
             }
-            Envelope::Notice { method } if method == CANCEL => {
-                let id: u64 = frame.body.read(CANCEL)?;
+            Envelope::Notice(method) if method == CANCEL => {
+                let id: u64 = parsed(&frame.body, CANCEL)?;
                 if let Some(served) = locked(&self.pending).served.remove(&id) {
                     served.abort();
                 }
             }
-            Envelope::Notice { method } => serve.notice(&method, &frame.body)?,
-            Envelope::Request { id, method } => self.serve(id, method, frame.body, serve)?,
+            Envelope::Notice(method) => serve.notice(&method, &frame.body)?,
+            Envelope::Request(id, method, _) => self.serve(id, method, frame.body, serve)?,
         }
         Ok(())
     }
@@ -267,7 +267,10 @@ impl Peer {
         let mut pending = locked(&self.pending);
         let task = tokio::spawn(async move {
             let _permit = permit;
-            let frame = work.await.or_else(|error| frame::failed(id, &error));
+            let frame = match work.await {
+                Ok(frame) => Ok(frame),
+                Err(error) => frame::failed(id, &error),
+            };
             locked(&peer.pending).served.remove(&id);
             if let Ok(frame) = frame {
                 drop(peer.out.send(frame).await);

@@ -167,95 +167,57 @@ fn sending(event: NewEvent) -> Sending {
     }
 }
 
+/// Operations that the host does: the method and its parameters.
+macro_rules! asked {
+    ($($name:ident($($input:tt: $of:ty),*) -> $output:ty: $method:literal, $params:expr;)*) => {
+        $(fn $name(&self, $($input: $of),*) -> Reply<'_, $output> {
+            Box::pin(self.0.stored($method, $params))
+        })*
+    };
+}
+
+/// Operations that a turn never performs.
+macro_rules! refused {
+    ($($name:ident($($input:ty),*) -> $output:ty: $what:literal;)*) => {
+        $(fn $name(&self, $(_: $input),*) -> Reply<'_, $output> {
+            self.0.refuse($what)
+        })*
+    };
+}
+
 /// The host's stores, limited to the operations of a turn.
 pub(super) struct RemoteStore(pub(super) Arc<RemoteTurn>);
 
 impl AgentStore for RemoteStore {
-    fn load(&self, _: &AgentKey) -> Reply<'_, Option<AgentRow>> {
-        self.0.refuse("reading an agent")
+    asked! {
+        journal(_: &AgentKey, _: &Trigger) -> Vec<JournalRow>: "step.journal", ();
+        record_step(_: Fence, row: JournalRow) -> (): "step.keep", row;
+        keep_program(hash: [u8; 32], bytes: Vec<u8>) -> (): "program.keep", (hash, bytes);
+        program(hash: [u8; 32]) -> Option<Vec<u8>>: "program.find", hash;
     }
 
-    fn record_start(&self, _: Fence, _: Trigger, _: u32, _: Option<Progress>) -> Reply<'_, ()> {
-        self.0.refuse("starting a turn")
-    }
-
-    fn commit(&self, _: TurnCommit) -> Reply<'_, Receipt> {
-        self.0.refuse("committing a turn")
-    }
-
-    fn migrate_state(
-        &self,
-        _: Fence,
-        _: NewState,
-        _: Vec<(u32, String)>,
-        _: Millis,
-    ) -> Reply<'_, u64> {
-        self.0.refuse("replacing a state")
-    }
-
-    fn journal(&self, _: &AgentKey, _: &Trigger) -> Reply<'_, Vec<JournalRow>> {
-        Box::pin(self.0.stored("step.journal", ()))
-    }
-
-    fn record_step(&self, _: Fence, row: JournalRow) -> Reply<'_, ()> {
-        Box::pin(self.0.stored("step.keep", row))
-    }
-
-    fn timers_due(&self, _: Millis, _: usize) -> Reply<'_, Vec<(AgentKey, TimerRow)>> {
-        self.0.refuse("reading timers")
-    }
-
-    fn timers(&self, _: &AgentKey) -> Reply<'_, Vec<TimerRow>> {
-        self.0.refuse("reading timers")
-    }
-
-    fn next_due(&self) -> Reply<'_, Option<Millis>> {
-        self.0.refuse("reading timers")
-    }
-
-    fn dead_letters(&self, _: &AgentKey) -> Reply<'_, Vec<DeadLetter>> {
-        self.0.refuse("reading dead letters")
-    }
-
-    fn forget_dead(&self, _: &AgentKey) -> Reply<'_, u64> {
-        self.0.refuse("forgetting dead letters")
-    }
-
-    fn outbox(&self, _: usize) -> Reply<'_, Vec<(AgentKey, NewEvent)>> {
-        self.0.refuse("reading the outbox")
-    }
-
-    fn outbox_done(&self, _: Vec<Uuid>) -> Reply<'_, ()> {
-        self.0.refuse("emptying the outbox")
-    }
-
-    fn register(&self, _: Registration) -> Reply<'_, ()> {
-        self.0.refuse("registering an agent")
-    }
-
-    fn unregister(&self, _: &AgentKey) -> Reply<'_, bool> {
-        self.0.refuse("removing an agent")
-    }
-
-    fn registrations(&self) -> Reply<'_, Vec<Registration>> {
-        self.0.refuse("reading all agents")
-    }
-
-    fn behind(&self) -> Reply<'_, Vec<AgentKey>> {
-        self.0.refuse("reading all agents")
+    refused! {
+        load(&AgentKey) -> Option<AgentRow>: "reading an agent";
+        record_start(Fence, Trigger, u32, Option<Progress>) -> (): "starting a turn";
+        commit(TurnCommit) -> Receipt: "committing a turn";
+        migrate_state(Fence, NewState, Vec<(u32, String)>, Millis) -> u64: "replacing a state";
+        timers_due(Millis, usize) -> Vec<(AgentKey, TimerRow)>: "reading timers";
+        timers(&AgentKey) -> Vec<TimerRow>: "reading timers";
+        next_due() -> Option<Millis>: "reading timers";
+        dead_letters(&AgentKey) -> Vec<DeadLetter>: "reading dead letters";
+        forget_dead(&AgentKey) -> u64: "forgetting dead letters";
+        outbox(usize) -> Vec<(AgentKey, NewEvent)>: "reading the outbox";
+        outbox_done(Vec<Uuid>) -> (): "emptying the outbox";
+        register(Registration) -> (): "registering an agent";
+        unregister(&AgentKey) -> bool: "removing an agent";
+        registrations() -> Vec<Registration>: "reading all agents";
+        behind() -> Vec<AgentKey>: "reading all agents";
+        flush() -> (): "waiting for the disk";
     }
 
     fn tables(&self, _: Fence) -> Reply<'_, Arc<dyn TableTurn>> {
         let tables: Arc<dyn TableTurn> = Arc::new(RemoteTables(Arc::clone(&self.0)));
         Box::pin(ready(Ok(tables)))
-    }
-
-    fn keep_program(&self, hash: [u8; 32], bytes: Vec<u8>) -> Reply<'_, ()> {
-        Box::pin(self.0.stored("program.keep", (hash, bytes)))
-    }
-
-    fn program(&self, hash: [u8; 32]) -> Reply<'_, Option<Vec<u8>>> {
-        Box::pin(self.0.stored("program.find", hash))
     }
 
     fn epoch(&self, _: &AgentKey) -> Epoch {
@@ -265,13 +227,22 @@ impl AgentStore for RemoteStore {
     fn was_cut_off(&self) -> bool {
         false
     }
-
-    fn flush(&self) -> Reply<'_, ()> {
-        self.0.refuse("waiting for the disk")
-    }
 }
 
 impl ChannelStore for RemoteStore {
+    asked! {
+        read(_: &str, after: Seq, most: usize) -> Vec<Arc<Event>>: "channel.read", (after, most);
+        read_before(_: &str, before: Seq, most: usize) -> Vec<Arc<Event>>: "channel.read_before", (before, most);
+        head(_: &str) -> Seq: "channel.head", ();
+        channel_config(_: &str) -> Value: "channel.config", ();
+        update_channel_config(_: &str, changes: Value) -> Value: "channel.configure", changes;
+    }
+
+    refused! {
+        find(&str, Uuid) -> Option<Arc<Event>>: "finding an event";
+        channels() -> Vec<(String, Seq)>: "reading all channels";
+    }
+
     /// The host sets the sender and checks that the turn is still running.
     fn append(
         &self,
@@ -293,34 +264,6 @@ impl ChannelStore for RemoteStore {
             }
             Ok(appended)
         })
-    }
-
-    fn read(&self, _: &str, after: Seq, most: usize) -> Reply<'_, Vec<Arc<Event>>> {
-        Box::pin(self.0.stored("channel.read", (after, most)))
-    }
-
-    fn read_before(&self, _: &str, before: Seq, most: usize) -> Reply<'_, Vec<Arc<Event>>> {
-        Box::pin(self.0.stored("channel.read_before", (before, most)))
-    }
-
-    fn find(&self, _: &str, _: Uuid) -> Reply<'_, Option<Arc<Event>>> {
-        self.0.refuse("finding an event")
-    }
-
-    fn head(&self, _: &str) -> Reply<'_, Seq> {
-        Box::pin(self.0.stored("channel.head", ()))
-    }
-
-    fn channels(&self) -> Reply<'_, Vec<(String, Seq)>> {
-        self.0.refuse("reading all channels")
-    }
-
-    fn channel_config(&self, _: &str) -> Reply<'_, Value> {
-        Box::pin(self.0.stored("channel.config", ()))
-    }
-
-    fn update_channel_config(&self, _: &str, changes: Value) -> Reply<'_, Value> {
-        Box::pin(self.0.stored("channel.configure", changes))
     }
 }
 

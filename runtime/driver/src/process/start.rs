@@ -1,6 +1,6 @@
 //! Start of a process of agents: its socket, its program, and the check of connections.
 
-use super::frame::{self, Envelope};
+use super::frame::{self, Envelope, parsed};
 use super::wire::{Hello, PROTOCOL};
 use super::{Command, How, Process, SOCKET, TOKEN};
 use crate::error::{AgentError, codes};
@@ -202,13 +202,13 @@ impl Listening {
         let gone = || AgentError::new(codes::LOST, "who connected has gone");
         let frame = frame::read(stream).await?.ok_or_else(gone)?;
         let judged = || {
-            let Envelope::Request { id, method } = &frame.envelope else {
+            let Envelope::Request(id, method, _) = &frame.envelope else {
                 return Err((0, refuse("the first frame is no request".to_owned())));
             };
             if method != "hello" {
                 return Err((*id, refuse(format!("'{method}' comes before 'hello'"))));
             }
-            let hello: Hello = frame.body.read("hello").map_err(|error| (*id, error))?;
+            let hello: Hello = parsed(&frame.body, "hello").map_err(|error| (*id, error))?;
             if hello.protocol != PROTOCOL {
                 let message = format!("protocol {} of {PROTOCOL}", hello.protocol);
                 return Err((*id, refuse(message)));
