@@ -203,25 +203,26 @@ impl Profiler {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "source"))]
 mod tests {
     use super::*;
     use crate::json;
 
-    const PROGRAM: &str = r#"{"op": "seq", "a99": 4, "helpers": {"inner": {"paramNames": ["n"], "steps": [
-        {"op": "varSet", "key": "i", "value": 0},
-        {"op": "while", "condition": "i < n", "body": [
-            {"op": "varSet", "key": "i", "value": {"=": "i + 1"}}]},
-        {"op": "return", "value": {"=": "i"}}]}},
-      "steps": [
-        {"op": "varSet", "key": "a", "value": {"=": "inner(2000)"}},
-        {"op": "storeGet", "key": "k", "result": "page"},
-        {"op": "return", "value": {"=": "a"}}]}"#;
+    const PROGRAM: &str = "async function agent() {
+  const a = inner(2000)
+  const page = await storeGet({ key: 'k' })
+  return { a, page }
+}
+function inner(n) {
+  let i = 0
+  while (i < n) i++
+  return i
+}";
 
     #[test]
     fn fuel_goes_to_the_stack_that_spends_it() {
         let engine = Engine::new();
-        let agent = engine.compile(PROGRAM).expect("a program");
+        let agent = engine.compile_source(PROGRAM).expect("a program");
         let runtime = tokio::runtime::Builder::new_current_thread();
         let runtime = { runtime }.enable_time().build().expect("a runtime");
         let run =

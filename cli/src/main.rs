@@ -33,6 +33,7 @@ mod named;
 mod network;
 mod output;
 mod pretty;
+mod profile;
 mod progress;
 mod recording;
 #[cfg(feature = "sandbox")]

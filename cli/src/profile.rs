@@ -3,6 +3,7 @@
 mod page;
 mod svg;
 
+use crate::failure::Failure;
 use agent99::Fuel;
 use agent99::profiler::{Profile, ProfiledCall};
 use agent99::{Agent, StackFrame};
@@ -21,7 +22,7 @@ pub(crate) enum ProfileForm {
 }
 
 impl ProfileForm {
-    pub(crate) fn of(path: &Path) -> Option<ProfileForm> {
+    fn of(path: &Path) -> Option<ProfileForm> {
         match path.extension()?.to_str()? {
             "html" | "htm" => Some(ProfileForm::Html),
             "svg" => Some(ProfileForm::Svg),
@@ -31,11 +32,20 @@ impl ProfileForm {
     }
 }
 
+/// The form that the name of a file asks for.
+pub(crate) fn form(path: &Path) -> Result<ProfileForm, Failure> {
+    ProfileForm::of(path).ok_or_else(|| {
+        let name = format!("--profile {}", path.display());
+        let help = "name a file that ends in `.html`, `.svg` or `.json`";
+        Failure::advised(&name, "the extension names no form of a profile", help)
+    })
+}
+
 /// A run as it is shown.
 pub(crate) struct Shown<'a> {
     pub(crate) name: &'a str,
-    /// The text that was compiled.
-    pub(crate) text: &'a str,
+    /// The bytes that were compiled or loaded.
+    pub(crate) text: &'a [u8],
     pub(crate) profile: &'a Profile,
     pub(crate) fuel: Fuel,
     /// Usage of tokens and money, as in the outcome.
@@ -55,10 +65,14 @@ impl Shown<'_> {
 
 /// The frames of a stack, outermost first: functions, and the step of the innermost.
 fn names(stack: &[StackFrame], name: &str) -> Vec<String> {
-    let helpers = stack.iter().map(|frame| frame.helper().unwrap_or_else(|| name.to_owned()));
+    let helpers = stack
+        .iter()
+        .map(|frame| frame.helper().unwrap_or_else(|| name.to_owned()));
     let mut names: Vec<String> = helpers.collect();
     if let Some(last) = stack.last() {
-        let line = last.line_col().map_or(String::new(), |(line, _)| format!(" line {line}"));
+        let line = last
+            .line_col()
+            .map_or(String::new(), |(line, _)| format!(" line {line}"));
         names.push(format!("{}{line}", last.op().unwrap_or_default()));
     }
     if names.is_empty() {
@@ -117,19 +131,25 @@ fn speedscope(shown: &Shown<'_>) -> Json {
         let names = names(stack, shown.name);
         let last = names.len() - 1;
         let names = names.into_iter().enumerate();
-        let ids: Vec<usize> =
-            names.map(|(at, name)| number(name, place.filter(|_| at == last))).collect();
+        let ids: Vec<usize> = names
+            .map(|(at, name)| number(name, place.filter(|_| at == last)))
+            .collect();
         samples.push(ids);
     }
     let spent = || shown.profile.stacks.iter().map(|(_, spent)| spent);
     let fuel: Vec<f64> = spent().map(|spent| spent.fuel.to_f64()).collect();
-    let time: Vec<f64> = spent().map(|spent| spent.time.as_secs_f64() * 1e6).collect();
+    let time: Vec<f64> = spent()
+        .map(|spent| spent.time.as_secs_f64() * 1e6)
+        .collect();
     let sampled = |name: &str, unit: &str, weights: Vec<f64>| {
         let end: f64 = weights.iter().sum();
         json!({"type": "sampled", "name": name, "unit": unit, "startValue": 0, "endValue": end,
             "samples": samples, "weights": weights})
     };
-    let profiles = json!([sampled("fuel", "none", fuel), sampled("time", "microseconds", time)]);
+    let profiles = json!([
+        sampled("fuel", "none", fuel),
+        sampled("time", "microseconds", time)
+    ]);
     json!({
         "$schema": "https://www.speedscope.app/file-format-schema.json",
         "exporter": concat!("a99 ", env!("CARGO_PKG_VERSION")),
@@ -144,7 +164,11 @@ fn speedscope(shown: &Shown<'_>) -> Json {
 
 fn call_json(call: &ProfiledCall) -> Json {
     let ms = |time: Duration| time.as_secs_f64() * 1e3;
-    let line = call.stack.last().and_then(StackFrame::line_col).map(|(line, _)| line);
+    let line = call
+        .stack
+        .last()
+        .and_then(StackFrame::line_col)
+        .map(|(line, _)| line);
     json!({"id": call.id, "atom": call.atom, "line": line, "began_ms": ms(call.began),
         "ended_ms": call.ended.map(ms), "failed": call.is_failed})
 }

@@ -125,3 +125,63 @@ fn what_is_no_recording_is_refused() {
     assert_eq!(done.code, 2, "{done:?}");
     assert!(first["id"].is_string());
 }
+
+#[test]
+fn a_profile_shows_lines_functions_and_calls() {
+    let folder = Sandbox::new("profile");
+    let program = folder.file(
+        "work.ajs",
+        "export default async function agent() {\n  const total = work(3000)\n  await llmPredict({ prompt: 'x' })\n  return { total }\n}\nfunction work(n) {\n  let sum = 0\n  for (let i = 0; i < n; i++) sum += i % 7\n  return sum\n}\n",
+    );
+    let script = folder.file("script.json", r#"{"llm": ["one"]}"#);
+    for extension in ["html", "svg", "json"] {
+        let profile = folder.path(&format!("out.{extension}"));
+        let words = [
+            "run",
+            &program,
+            "--script",
+            &script,
+            "--profile",
+            &profile,
+            "--json",
+        ];
+        let done = a99(&words, b"");
+        assert_eq!(done.code, 0, "{done:?}");
+        let text = std::fs::read_to_string(&profile).unwrap();
+        if extension != "json" {
+            assert!(text.contains(">work") && text.contains("</svg>"), "{text}");
+            assert!(!text.contains("http://") || text.contains("http://www.w3.org/2000/svg"));
+        }
+        if extension == "html" {
+            assert!(
+                text.contains("llmPredict") && text.contains("sum += i % 7"),
+                "{text}"
+            );
+            assert!(
+                !text.contains("<script") && !text.contains("src="),
+                "{text}"
+            );
+        }
+        if extension == "json" {
+            let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+            let weights = json["profiles"][0]["weights"].as_array().unwrap();
+            let fuel: f64 = weights.iter().filter_map(serde_json::Value::as_f64).sum();
+            let used = done.json()["fuel_used"].as_f64().unwrap();
+            assert!((fuel - used).abs() < 1e-3, "{fuel} of {used}");
+            let samples = json["profiles"][0]["samples"].as_array().unwrap();
+            assert_eq!(samples.len(), weights.len());
+            let hot = samples[0]
+                .as_array()
+                .unwrap()
+                .last()
+                .unwrap()
+                .as_u64()
+                .unwrap();
+            let frame = &json["shared"]["frames"][usize::try_from(hot).unwrap()];
+            assert_eq!(frame["line"], 8, "{json}");
+            assert_eq!(json["a99"]["calls"][0]["atom"], "llmPredict");
+        }
+    }
+    let done = a99(&["run", &program, "--profile", "x.txt"], b"");
+    assert!(done.code == 2 && done.err.contains(".html"), "{done:?}");
+}

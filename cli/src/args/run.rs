@@ -36,6 +36,11 @@ pub(crate) struct RunArgs {
     /// Write one line of JSON for each executed step to this file
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub trace: Option<PathBuf>,
+    /// Write where fuel and time went, by function, line and call, to this file: a page (.html), a
+    /// flame graph (.svg) or JSON for speedscope (.json)
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(conflicts_with_all = ["record", "replay"])]
+    pub profile: Option<PathBuf>,
     /// Keep the arguments and the answer of each call in this file, for --replay
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub record: Option<PathBuf>,

@@ -8,27 +8,30 @@ use crate::duration::milliseconds;
 use crate::failure::{Exit, Failure, UNDECLARED};
 use crate::input::{self, JsonArg};
 use crate::output::Format;
-use crate::pretty::pretty;
 use crate::progress::Progress;
 use crate::script::Script;
 use crate::stream::{self, Stream};
-use crate::{agents, embed, help, models, network, output, recording, store};
+use crate::{agents, embed, help, models, network, output, profile, recording, store};
 use a99_core::diag::{Diagnostic, excerpt, suggest};
-use a99_core::text::escape_for_terminal;
 use agent99::account::{Account, AccountLimits, Money};
 use agent99::{
-    AbortSignal, Agent, AtomTimeout, CostModel, Diagnostics, Engine, ErrorCode, Map, Outcome,
-    RunError, RunOptions, Text, TraceLines, Value,
+    AbortSignal, Agent, AtomTimeout, CostModel, Engine, ErrorCode, Map, RunOptions, Text,
+    TraceLines, Value,
 };
 use std::collections::HashSet;
 use std::fs::File;
 use std::future::{Future, poll_fn};
-use std::io::{BufWriter, ErrorKind};
+use std::io::{BufWriter, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
+
+mod outcome;
+
+pub(crate) use outcome::error_text;
+use outcome::{as_event, outcome_json, show};
 
 /// Note for a program that ends without a result.
 const NO_RESULT: &str = "The program returned no result: a `return` step gives one";
@@ -76,6 +79,11 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit, Failure> {
     let record = args.record.as_deref();
     let record = open_output(args, &config, "--record", record, recording::create)?;
     let replay = args.replay.as_deref().map(recording::read).transpose()?;
+    let form = args.profile.as_deref().map(profile::form).transpose()?;
+    let profile = args.profile.as_deref();
+    let profile = open_output(args, &config, "--profile", profile, |path| {
+        File::create(path)
+    })?;
     let signal = AbortSignal::new();
     let options = options(args, &config, input.context)?.signal(signal.clone());
     let options = match args.program.json {
@@ -117,6 +125,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit, Failure> {
         .build()
         .map_err(|error| Failure::about("cannot start the runtime", error))?;
     let store = store::open(&config, input.script.clock(&config.set)?)?;
+    let mut profiled = None;
     let outcome = runtime.block_on(async {
         if let Some(recording) = &replay {
             on_interrupt(signal)?;
@@ -137,6 +146,12 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit, Failure> {
                 let mut file = BufWriter::new(file);
                 let run = engine.record(&agent, input.args, options, granted, &mut file);
                 run.await.map_err(|error| Failure::about(&name, error))
+            }
+            None if profile.is_some() => {
+                let run = engine.run_profiled(&agent, input.args, options, granted);
+                let (outcome, found) = run.await;
+                profiled = Some(found);
+                Ok(outcome)
             }
             None => Ok(engine.run(&agent, input.args, options, granted).await),
         }
@@ -162,6 +177,22 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit, Failure> {
         outcome.warnings.push(NO_RESULT.into());
     }
     runtime.block_on(computer.stop());
+    if let (Some((name, file)), Some(form), Some(found)) = (profile, form, &profiled) {
+        let usage = outcome
+            .usage
+            .is_some()
+            .then(|| outcome.to_json()["usage"].clone());
+        let shown = profile::Shown {
+            name: &source.name,
+            text: &source.bytes,
+            profile: found,
+            fuel: outcome.fuel_used,
+            usage,
+        };
+        let text = shown.write(form, &agent);
+        let written = { file }.write_all(text.as_bytes());
+        written.map_err(|error| Failure::about(&name, error))?;
+    }
 
     if let Some((name, lines)) = trace {
         match lines.finish() {
@@ -516,71 +547,4 @@ fn on_interrupt(signal: AbortSignal) -> Result<(), Failure> {
     // If interrupts cannot be handled, they end the process.
     let _ = listening.recv();
     Ok(())
-}
-
-/// The outcome as JSON: [`Outcome::to_json`], and `diagnostics`.
-fn outcome_json(outcome: &Outcome, diagnostics: &Diagnostics, place: Option<(u32, u32)>) -> Value {
-    let mut json = outcome.to_json();
-    if let Value::Object(map) = &mut json {
-        if let (Some(error), Some(_)) = (map.get("error").cloned(), place) {
-            map.insert("error", with_place(error, place));
-        }
-        map.insert("diagnostics", diagnostics.to_json());
-    }
-    json
-}
-
-/// The outcome as the last line of an event stream.
-fn as_event(outcome: Value) -> Value {
-    let mut map = Map::new();
-    map.insert("event", "outcome");
-    if let Value::Object(members) = outcome {
-        map.extend(members);
-    }
-    Value::Object(map)
-}
-
-/// Adds line and column to JSON about a place in a source other than JSON.
-fn with_place(mut json: Value, place: Option<(u32, u32)>) -> Value {
-    if let (Value::Object(map), Some((line, column))) = (&mut json, place) {
-        map.insert("line", line);
-        map.insert("column", column);
-    }
-    json
-}
-
-/// Prints the outcome for people.
-fn show(outcome: &Outcome, place: Option<(&str, (u32, u32))>) {
-    for warning in &outcome.warnings {
-        output::note("warning", &warning.to_string_lossy());
-    }
-    match &outcome.error {
-        Some(error) => output::err(&error_text(error, place)),
-        None => output::out(&format!("{}\n", pretty(&outcome.result.to_json_string()))),
-    }
-    output::note("fuel used", &outcome.fuel_used.to_string());
-}
-
-/// A failed run, in the format of the compiler's diagnostics.
-pub(crate) fn error_text(error: &RunError, place: Option<(&str, (u32, u32))>) -> String {
-    let shown = |text: &str| escape_for_terminal(text);
-    let (code, message) = (error.code, error.message.to_string_lossy());
-    let mut text = format!("error[{code}]: {}\n", shown(&message));
-    let op = match &*error.op.to_string_lossy() {
-        // The run itself, which is not a step of the program.
-        "vm.run" => "the run".to_owned(),
-        op => shown(op),
-    };
-    text += &match (&error.pointer, place) {
-        (Some(pointer), Some((name, (line, column)))) => {
-            let name = shown(name);
-            format!("  --> {name}:{line}:{column} ({op}, {})\n", shown(pointer))
-        }
-        (Some(pointer), None) => format!("  --> {op} ({})\n", shown(pointer)),
-        (None, _) => format!("  --> {op}\n"),
-    };
-    if let Some(help) = &error.help {
-        text += &format!("  = help: {}\n", shown(help));
-    }
-    text
 }

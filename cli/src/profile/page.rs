@@ -3,6 +3,7 @@
 use super::{Node, Shown, call_json, escaped, lines, svg, time_text};
 use a99_core::costs::MICRO;
 use agent99::Agent;
+use agent99::artifact::MAGIC;
 use std::fmt::Write as _;
 use std::time::Duration;
 
@@ -39,19 +40,34 @@ pub(super) fn write(shown: &Shown<'_>, tree: &Node, agent: &Agent) -> String {
         ("fuel", format!("{:.4}", shown.fuel.to_f64())),
         ("time", time_text(profile.time)),
         ("computing", time_text(computing)),
-        ("calls", (profile.calls.len() as u64 + profile.more_calls).to_string()),
+        (
+            "calls",
+            (profile.calls.len() as u64 + profile.more_calls).to_string(),
+        ),
         ("samples", profile.looks.to_string()),
     ];
     let usage = shown.usage.as_ref().and_then(|usage| usage.as_object());
-    let usage = usage.into_iter().flatten().filter(|(_, value)| !value.is_null());
+    let usage = usage
+        .into_iter()
+        .flatten()
+        .filter(|(_, value)| !value.is_null());
     let usage: Vec<(String, String)> = usage
         .map(|(name, value)| (name.replace('_', " "), value.to_string()))
         .collect();
-    facts.extend(usage.iter().map(|(name, value)| (name.as_str(), value.clone())));
+    facts.extend(
+        usage
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.clone())),
+    );
     out.push_str("<div class=\"facts\">");
     for (what, value) in facts {
         // Writing to a string cannot fail, here and below.
-        let _ = write!(out, "<div>{}<b>{}</b></div>", escaped(what), escaped(&value));
+        let _ = write!(
+            out,
+            "<div>{}<b>{}</b></div>",
+            escaped(what),
+            escaped(&value)
+        );
     }
     out.push_str("</div>\n<h2>Fuel by function and step</h2>\n<figure>");
     out.push_str(&svg::flame(tree, shown.name));
@@ -81,7 +97,12 @@ fn calls(shown: &Shown<'_>, out: &mut String) {
             (false, None) => " unanswered",
             (false, Some(_)) => "",
         };
-        let text = escaped(&format!("{} {}{line}, {}{state}", call.id, call.atom, time_text(took)));
+        let text = escaped(&format!(
+            "{} {}{line}, {}{state}",
+            call.id,
+            call.atom,
+            time_text(took)
+        ));
         let _ = writeln!(
             out,
             "<div class=\"lane\" title=\"{text}\"><i>{text}</i><span{} style=\"left:{:.3}%;\
@@ -105,10 +126,18 @@ fn source(shown: &Shown<'_>, agent: &Agent, out: &mut String) {
         "<h2>Lines</h2>\n<table><tr><th>fuel</th><th>%</th><th>time</th><th>line</th>\
          <th class=\"t\"></th></tr>\n",
     );
-    let text = match shown.text.is_empty() {
-        true => agent.source().map_or(String::new(), |json| String::from_utf8_lossy(&json).into()),
-        false => shown.text.to_owned(),
+    // An artifact has the text that it was compiled from.
+    let text = match shown.text.starts_with(&MAGIC[..5]) {
+        true => {
+            let origin = agent.artifact().program().source.origin();
+            let source = origin.map(|(text, _)| text.to_vec());
+            source
+                .or_else(|| Some(agent.source()?.into_owned()))
+                .unwrap_or_default()
+        }
+        false => shown.text.to_vec(),
     };
+    let text = String::from_utf8_lossy(&text);
     for (number, line) in (1..).zip(text.lines()).take(MAX_LINES) {
         let (fuel, time) = lines.get(&number).copied().unwrap_or_default();
         let share = fuel as f64 / total as f64;

@@ -15,7 +15,9 @@ const LEAST: f64 = 0.5;
 const CHAR: f64 = 6.6;
 
 /// Fill colours, by a hash of the name.
-const COLORS: [&str; 6] = ["#f4a261", "#e9c46a", "#f6bd60", "#84a59d", "#9ec1a3", "#cfe0c3"];
+const COLORS: [&str; 6] = [
+    "#f4a261", "#e9c46a", "#f6bd60", "#84a59d", "#9ec1a3", "#cfe0c3",
+];
 
 /// Draws a graph whose widths are fuel.
 pub(super) fn flame(root: &Node, name: &str) -> String {
@@ -33,18 +35,29 @@ pub(super) fn flame(root: &Node, name: &str) -> String {
 
 /// Depth is bounded by the frames of a sample.
 fn depth(node: &Node) -> u32 {
-    node.children.values().map(|child| 1 + depth(child)).max().unwrap_or(0)
+    node.children
+        .values()
+        .map(|child| 1 + depth(child))
+        .max()
+        .unwrap_or(0)
 }
 
 fn draw(node: &Node, x: f64, width: f64, row: u32, total: i64, out: &mut String) {
     let y = row * ROW;
-    let hash = node.name.bytes().fold(0_usize, |hash, byte| hash.wrapping_mul(31) + usize::from(byte));
+    let hash = node.name.bytes().fold(0_usize, |hash, byte| {
+        hash.wrapping_mul(31) + usize::from(byte)
+    });
     let color = COLORS[hash % COLORS.len()];
     let fuel = node.fuel as f64 / MICRO as f64;
     let share = 100.0 * node.fuel as f64 / total as f64;
     let chars = (width / CHAR) as usize;
     let label: String = match node.name.chars().count() > chars {
-        true => node.name.chars().take(chars.saturating_sub(1)).chain(['…']).collect(),
+        true => node
+            .name
+            .chars()
+            .take(chars.saturating_sub(1))
+            .chain(['…'])
+            .collect(),
         false => node.name.clone(),
     };
     let label = if chars < 3 { String::new() } else { label };
