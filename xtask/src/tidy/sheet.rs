@@ -23,21 +23,12 @@ const EXCEPTIONS: &[(&str, &str)] = &[
     ("agent99/src/prompt/rules.rs", "what a prompt speaks of"),
     ("agent99/src/prompt/source.rs", "what a prompt speaks of"),
     (
-        "compiler/src/lower/lint/code_text.rs",
+        "compiler/lint/src/code_text.rs",
         "functions of other languages",
     ),
-    (
-        "compiler/src/lower/lint/libraries.rs",
-        "functions of other languages",
-    ),
-    (
-        "compiler/src/lower/lint/ranges.rs",
-        "advice for single methods",
-    ),
-    (
-        "compiler/src/lower/lint/spoken.rs",
-        "words of other languages",
-    ),
+    ("compiler/src/advice/ops.rs", "functions of other languages"),
+    ("compiler/lint/src/ranges.rs", "advice for single methods"),
+    ("compiler/lint/src/spoken.rs", "words of other languages"),
     (
         "compiler/source/src/atom.rs",
         "atoms that are syntax of JavaScript",
