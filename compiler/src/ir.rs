@@ -15,6 +15,18 @@ pub struct At {
     pub inner: Option<(u32, u32)>,
 }
 
+impl From<NodeId> for At {
+    fn from(node: NodeId) -> At {
+        At { node, inner: None }
+    }
+}
+
+impl From<(NodeId, Option<(u32, u32)>)> for At {
+    fn from((node, inner): (NodeId, Option<(u32, u32)>)) -> At {
+        At { node, inner }
+    }
+}
+
 /// A literal that is no list and no object.
 #[derive(Copy, Clone, Debug)]
 pub enum Lit<'a> {

@@ -1,6 +1,6 @@
 //! Rules for agents: timers, and SQL statements on an agent's tables.
 
-use super::{Finding, Rules};
+use super::Rules;
 use a99_core::diag::{codes, excerpt};
 use a99_core::json::{Kind, NodeId};
 
@@ -170,15 +170,14 @@ impl Rules<'_, '_> {
         match (there.next(), there.next()) {
             (None, _) if !others => {
                 let message = "nothing says when the timer is due";
-                let finding = Finding::new(codes::MISSING_INPUT, step, message);
                 let help = "add `\"after\": 60000`, milliseconds from now, `at` or `cron`";
-                self.found(finding.offending("agentSetTimer").help(help));
+                self.found(codes::MISSING_INPUT, step, message, "agentSetTimer", help);
             }
             (Some(_), Some(second)) => {
                 let message =
                     "one of `at`, `after` and `cron` says when a timer is due: two are refused";
-                let finding = Finding::new(codes::WRONG_VALUE, *second, message);
-                self.found(finding.help("keep one of them; `cron` comes again and again"));
+                let help = "keep one of them; `cron` comes again and again";
+                self.found(codes::WRONG_VALUE, *second, message, "", help);
             }
             _ => {}
         }
@@ -187,12 +186,12 @@ impl Rules<'_, '_> {
         {
             if n < 0.0 || n.fract() != 0.0 {
                 let message = format!("`after` cannot be {n}");
-                let finding = Finding::new(codes::WRONG_VALUE, node, message);
-                self.found(finding.help("write milliseconds, a whole number from 0 on"));
+                let help = "write milliseconds, a whole number from 0 on";
+                self.found(codes::WRONG_VALUE, node, message, "", help);
             } else if SECONDS.contains(&n) {
                 let message = format!("`after` is in milliseconds: this is {} seconds", n / 1000.0);
-                let finding = Finding::new(codes::WRONG_VALUE, node, message);
-                self.found(finding.help(format!("for {n} seconds write {}", n * 1000.0)));
+                let help = format!("for {n} seconds write {}", n * 1000.0);
+                self.found(codes::WRONG_VALUE, node, message, "", help);
             }
         }
         if let Some(node) = whens[0]
@@ -200,18 +199,16 @@ impl Rules<'_, '_> {
             && n < 1e11
         {
             let message = "`at` is milliseconds since 1970, and this time is long over";
-            let finding = Finding::new(codes::WRONG_VALUE, node, message);
             let help = match n >= 1e8 {
                 true => format!("for seconds since 1970 write {}", n * 1000.0),
                 false => "for a time from now write `after`".to_owned(),
             };
-            self.found(finding.help(help));
+            self.found(codes::WRONG_VALUE, node, message, "", help);
         }
         if let Some((node, cron)) = self.plain(step, "cron")
             && let Some((message, help)) = cron_fault(&cron)
         {
-            let finding = Finding::new(codes::WRONG_VALUE, node, message);
-            self.found(finding.offending(&cron).help(help));
+            self.found(codes::WRONG_VALUE, node, message, &cron, help);
         }
         if let Some((node, zone)) = self.plain(step, "zone") {
             let upper = zone.to_ascii_uppercase();
@@ -222,7 +219,6 @@ impl Rules<'_, '_> {
                 return;
             }
             let message = "a time zone has its name of the IANA's";
-            let finding = Finding::new(codes::WRONG_VALUE, node, message);
             let help = match row {
                 Some(row) => format!("write `\"{}\"`", row.1),
                 None if zone.contains('/') => {
@@ -232,7 +228,7 @@ impl Rules<'_, '_> {
                     "write a zone such as `\"Europe/Berlin\"`, or leave it out for UTC".to_owned()
                 }
             };
-            self.found(finding.offending(&zone).help(help));
+            self.found(codes::WRONG_VALUE, node, message, &zone, help);
         }
     }
 
@@ -249,9 +245,8 @@ impl Rules<'_, '_> {
             .map(|name| format!("\"{}\"", name.trim()));
         let names = names.collect::<Vec<_>>().join(", ");
         let message = "this is one handle: several stand in a list";
-        let finding = Finding::new(codes::WRONG_VALUE, node, message);
         let help = format!("write `[{}]`", excerpt(&names));
-        self.found(finding.offending(&at).help(help));
+        self.found(codes::WRONG_VALUE, node, message, &at, help);
     }
 
     /// Whether a text is the SQL statement of a step.
@@ -284,9 +279,8 @@ impl Rules<'_, '_> {
                 ("agentStorageExec", _) => format!("`{op}` takes no parameters"),
                 _ => format!("this statement gives no rows: `{op}` asks for some"),
             };
-            let finding = Finding::new(codes::WRONG_VALUE, node, message);
             let help = format!("use `{other} {{sql, params, result}}`");
-            return self.found(finding.offending(&first).help(help));
+            return self.found(codes::WRONG_VALUE, node, message, &first, help);
         }
         let params = doc
             .get(step, "params")
@@ -301,12 +295,17 @@ impl Rules<'_, '_> {
         }
         let message =
             format!("the statement has {count} parameters `?`, and `params` {given} values");
-        let finding = Finding::new(codes::WRONG_VALUE, params.unwrap_or(node), message);
         let help = match count > given {
             true => "give a value for each, `\"params\": [...]`, in their order",
             false => "write `?` in the statement where a value is to stand",
         };
-        self.found(finding.offending("params").help(help));
+        self.found(
+            codes::WRONG_VALUE,
+            params.unwrap_or(node),
+            message,
+            "params",
+            help,
+        );
     }
 }
 

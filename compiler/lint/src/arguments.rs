@@ -1,7 +1,7 @@
 //! Rules for arguments: those that a function or method ignores, misses or cannot use.
 
+use super::Rules;
 use super::holds::Holds;
-use super::{Finding, Rules};
 use a99_compiler::ir::{Ir, IrKind, Lit};
 use a99_core::builtins::{self, FUNCTIONS, Takes};
 use a99_core::diag::{codes, excerpt};
@@ -68,9 +68,8 @@ impl<'a> Rules<'_, 'a> {
         {
             let message =
                 "a date is no number, so this always holds; of what is no date `Date` fails";
-            let finding = Finding::new(codes::CONSTANT_CONDITION, ir.at.node, message);
             let help = "write `isNaN(Date.parse(x))`";
-            self.found(finding.inner(ir.at.inner).help(help));
+            self.found(codes::CONSTANT_CONDITION, ir.at, message, "", help);
         }
         if let (b"parseInt", [_, base]) = (callee, args)
             && let IrKind::Lit(Lit::Number(n)) = base.kind
@@ -78,9 +77,8 @@ impl<'a> Rules<'_, 'a> {
             && !(2.0..=36.0).contains(&n)
         {
             let message = "a base is from 2 to 36: with another one this gives `NaN`";
-            let finding = Finding::new(codes::WRONG_ARGUMENTS, base.at.node, message);
             let help = "write 10, or leave it out";
-            self.found(finding.inner(base.at.inner).help(help));
+            self.found(codes::WRONG_ARGUMENTS, base.at, message, "", help);
         }
         if let (b"Date", [first]) = (callee, args) {
             self.lint_no_such_day(first);
@@ -90,9 +88,8 @@ impl<'a> Rules<'_, 'a> {
             && let Some(help) = date_help(&Self::shown(text))
         {
             let message = "this text is no date, so the call fails";
-            let finding = Finding::new(codes::WRONG_ARGUMENTS, first.at.node, message);
             let shown = Self::shown(text);
-            self.found(finding.inner(first.at.inner).offending(&shown).help(help));
+            self.found(codes::WRONG_ARGUMENTS, first.at, message, &shown, help);
         }
     }
 
@@ -117,8 +114,7 @@ impl<'a> Rules<'_, 'a> {
         let shown = Self::shown(name);
         if let (b"substr" | b"substring" | b"slice", Some(extra)) = (name, args.get(2)) {
             let message = format!("`{shown}` takes two arguments, the rest is ignored");
-            let finding = Finding::new(codes::WRONG_ARGUMENTS, extra.at.node, message);
-            self.found(finding.inner(extra.at.inner).help("remove it"));
+            self.found(codes::WRONG_ARGUMENTS, extra.at, message, "", "remove it");
             return;
         }
         let takes = builtins::method_row(&shown).and_then(|row| row.takes);
@@ -136,8 +132,7 @@ impl<'a> Rules<'_, 'a> {
             }
             _ => "remove it",
         };
-        let finding = Finding::new(codes::WRONG_ARGUMENTS, extra.at.node, message);
-        self.found(finding.inner(extra.at.inner).help(help));
+        self.found(codes::WRONG_ARGUMENTS, extra.at, message, "", help);
     }
 
     /// Reports a call with more or fewer arguments than the function takes; returns whether it did.
@@ -171,8 +166,7 @@ impl<'a> Rules<'_, 'a> {
                 }
                 _ => "remove it".to_owned(),
             };
-            let finding = Finding::new(codes::WRONG_ARGUMENTS, extra.at.node, message);
-            self.found(finding.inner(extra.at.inner).help(help));
+            self.found(codes::WRONG_ARGUMENTS, extra.at, message, "", help);
             return true;
         }
         if args.len() >= least {
@@ -182,12 +176,11 @@ impl<'a> Rules<'_, 'a> {
             "Math" if least == 1 => format!("`{full}` needs a number, without one it gives `NaN`"),
             _ => format!("`{full}` needs {}", counted(least)),
         };
-        let finding = Finding::new(codes::WRONG_ARGUMENTS, ir.at.node, message);
         let help = match least {
             1 => format!("write `{full}(x)`"),
             _ => format!("write `{full}(x, y)`"),
         };
-        self.found(finding.inner(ir.at.inner).offending(name).help(help));
+        self.found(codes::WRONG_ARGUMENTS, ir.at, message, name, help);
         true
     }
 
@@ -210,7 +203,6 @@ impl<'a> Rules<'_, 'a> {
                 excerpt(&called),
                 holds.words()
             );
-            let finding = Finding::new(codes::WRONG_ARGUMENTS, arg.at.node, message);
             let help = match holds {
                 Holds::List(_) if self.is_source() => "take the list apart: `Math.max(...xs)`",
                 Holds::List(_) => {
@@ -218,7 +210,7 @@ impl<'a> Rules<'_, 'a> {
                 }
                 _ => "give it numbers",
             };
-            return self.found(finding.inner(arg.at.inner).offending(&called).help(help));
+            return self.found(codes::WRONG_ARGUMENTS, arg.at, message, &called, help);
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Rules for bodies: endless loops, unused items, results that no step binds, and repeated
 //! branches.
 
+use super::Rules;
 use super::exprs::{asks_for, names_in};
-use super::{Finding, Rules};
 use a99_compiler::ir::{Ir, truthy};
 use a99_compiler::pass::View;
 use a99_core::builtins;
@@ -120,7 +120,7 @@ impl<'a> Rules<'_, 'a> {
         let doc = self.doc;
         let mut work = vec![steps];
         while let Some(node) = work.pop() {
-            if let Some(op) = doc.get(node, "op").and_then(|op| super::text_of(doc, op)) {
+            if let Some(op) = self.text(node, "op") {
                 let pure = match self.signature(&op) {
                     Some(sig) => match sig.form {
                         None => sig.effect == Effect::Pure,
@@ -133,7 +133,7 @@ impl<'a> Rules<'_, 'a> {
                     return false;
                 }
             }
-            let method = doc.get(node, "method").and_then(|m| super::text_of(doc, m));
+            let method = self.text(node, "method");
             if method.is_some_and(|method| builtins::mutates(&method)) {
                 return false;
             }
@@ -159,7 +159,7 @@ impl<'a> Rules<'_, 'a> {
             let list = doc.get(step, body).filter(|n| doc.kind(*n) == Kind::Array);
             let last = list.and_then(|list| doc.elements(list).last());
             last.is_some_and(|last| {
-                let op = doc.get(last, "op").and_then(|op| super::text_of(doc, op));
+                let op = self.text(last, "op");
                 let sig = op.and_then(|op| self.signature(&op));
                 let leaves = sig.is_some_and(|sig| {
                     let form = sig.form;
@@ -183,7 +183,7 @@ impl<'a> Rules<'_, 'a> {
         let mut names = HashSet::new();
         let mut work: Vec<NodeId> = doc.elements(steps).collect();
         while let Some(step) = work.pop() {
-            let text = |key: &str| doc.get(step, key).and_then(|n| super::text_of(doc, n));
+            let text = |key: &str| self.text(step, key);
             names.extend(text("result").filter(|name| !name.is_empty()));
             let form = self.form_of(step);
             match form {
@@ -284,8 +284,7 @@ impl<'a> Rules<'_, 'a> {
             }
         };
         let text = super::text_of(doc, place).unwrap_or_default();
-        let finding = Finding::new(codes::ENDLESS_LOOP, place, message);
-        self.found(finding.offending(&text).help(help));
+        self.found(codes::ENDLESS_LOOP, place, message, &text, help);
     }
 
     /// Reports `i <= xs.length` around `xs[i]`, which is undefined in the last iteration.
@@ -331,11 +330,10 @@ impl<'a> Rules<'_, 'a> {
             };
             if reads {
                 let message = format!("in the last turn `{written}` is beyond the end");
-                let finding = Finding::new(codes::UNKNOWN_MEMBER, place, message);
                 let help =
                     format!("items are numbered from 0: write `{index_name} < {list_name}.length`");
                 let at = condition.at.inner;
-                return self.found(finding.inner(at).help(help));
+                return self.found(codes::UNKNOWN_MEMBER, (place, at), message, "", help);
             }
             work.extend(doc.members(node).map(|(_, value)| value));
             work.extend(doc.elements(node));
@@ -345,7 +343,7 @@ impl<'a> Rules<'_, 'a> {
     /// Reports a condition that is tested for each item but does not read the item.
     pub(super) fn on_item(&mut self, step: NodeId, condition: &Ir<'a>) {
         let doc = self.doc;
-        let Some(item) = doc.get(step, "as").and_then(|n| super::text_of(doc, n)) else {
+        let Some(item) = self.text(step, "as") else {
             return;
         };
         let Some(place) = doc.get(step, "condition") else {
@@ -369,9 +367,8 @@ impl<'a> Rules<'_, 'a> {
             excerpt(&item)
         );
         let shown = super::text_of(doc, place).unwrap_or_default();
-        let finding = Finding::new(codes::UNUSED_ITEM, place, text);
         let help = format!("ask for it, as in `{item} > 3` or `{item}.name == 'x'`");
-        self.found(finding.offending(&shown).help(help));
+        self.found(codes::UNUSED_ITEM, place, text, &shown, help);
     }
 
     /// The name of the loop index, if there is one.
@@ -413,7 +410,6 @@ impl<'a> Rules<'_, 'a> {
                 _ => "so it has no value",
             };
             let message = format!("no step of this body binds `result`, {what}");
-            let finding = Finding::new(codes::MISSING_RESULT, steps, message);
             let last = doc.elements(steps).last();
             let named = last.and_then(|last| {
                 let key = match self.form_of(last) {
@@ -429,7 +425,7 @@ impl<'a> Rules<'_, 'a> {
                 ),
                 None => "give the step that makes the value `\"result\": \"result\"`".to_owned(),
             };
-            self.found(finding.offending("result").help(help));
+            self.found(codes::MISSING_RESULT, steps, message, "result", help);
         } else if wants && form == Form::Map {
             self.lint_gaps(steps);
         }
@@ -445,9 +441,8 @@ impl<'a> Rules<'_, 'a> {
                 "no step of this body looks at the item, which is called `{}`",
                 excerpt(&item)
             );
-            let finding = Finding::new(codes::UNUSED_ITEM, steps, message);
             let help = format!("use `{item}` in the steps, or call it `_`");
-            self.found(finding.offending(op).help(help));
+            self.found(codes::UNUSED_ITEM, steps, message, op, help);
         }
         if form == Form::Reduce && text("accumulator").as_deref() == Some(&*item) {
             let message = format!(
@@ -455,9 +450,8 @@ impl<'a> Rules<'_, 'a> {
                 excerpt(&item)
             );
             let place = doc.get(step, "accumulator").unwrap_or(step);
-            let finding = Finding::new(codes::ODD_NAME, place, message);
             let help = "give them two names, such as `\"as\": \"item\", \"accumulator\": \"sum\"`";
-            self.found(finding.offending(&item).help(help));
+            self.found(codes::ODD_NAME, place, message, &item, help);
         }
     }
 
@@ -480,14 +474,13 @@ impl<'a> Rules<'_, 'a> {
                 return;
             }
             let message = "this `if` does nothing: both branches are empty";
-            let finding = Finding::new(codes::REPEATED_BRANCH, then, message);
-            return self.found(finding.help("put steps into `then`, or remove the step"));
+            let help = "put steps into `then`, or remove the step";
+            return self.found(codes::REPEATED_BRANCH, then, message, "", help);
         }
         if let Some(then) = then.filter(|n| doc.kind(*n) == Kind::Array && doc.is_empty(*n)) {
             let message = "nothing happens where the condition holds";
-            let finding = Finding::new(codes::REPEATED_BRANCH, then, message);
             let help = "turn the condition around, as in `!(n > 3)`, and put the steps into `then`";
-            return self.found(finding.help(help));
+            return self.found(codes::REPEATED_BRANCH, then, message, "", help);
         }
         let Some(other) = other.filter(|n| doc.kind(*n) == Kind::Array) else {
             return;
@@ -499,9 +492,8 @@ impl<'a> Rules<'_, 'a> {
             && same(doc, then, other)
         {
             let message = "both branches are the same, whatever the condition says";
-            let finding = Finding::new(codes::REPEATED_BRANCH, other, message);
             let help = "correct one of them, or write the steps without `if`";
-            return self.found(finding.help(help));
+            return self.found(codes::REPEATED_BRANCH, other, message, "", help);
         }
         // A chain: `if ... else if ...`.
         let mut asked: SmallVec<[NodeId; 8]> = smallvec![condition];
@@ -516,10 +508,9 @@ impl<'a> Rules<'_, 'a> {
             }
             if asked.iter().any(|other| same(doc, *other, next)) {
                 let message = "this was asked before: the branch is never taken";
-                let finding = Finding::new(codes::REPEATED_BRANCH, next, message);
                 let shown = super::text_of(doc, next).unwrap_or_default();
                 let help = "correct the condition, or remove the branch";
-                return self.found(finding.offending(&shown).help(help));
+                return self.found(codes::REPEATED_BRANCH, next, message, &shown, help);
             }
             asked.push(next);
             match doc.get(inner, "else") {
@@ -571,9 +562,8 @@ impl<'a> Rules<'_, 'a> {
                 continue;
             }
             let message = "this asks the same as the `if` before it";
-            let finding = Finding::new(codes::REPEATED_BRANCH, place, message);
             let help = "correct the condition, or join the two";
-            self.found(finding.offending(&second).help(help));
+            self.found(codes::REPEATED_BRANCH, place, message, &second, help);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Rules for numeric bounds of inputs, and for numbers in the unit of another tool.
 
-use super::{Finding, Rules};
+use super::Rules;
 use a99_core::diag::codes;
 use a99_core::json::{Kind, NodeId};
 
@@ -34,7 +34,6 @@ impl Rules<'_, '_> {
                 (range.least..=range.most).contains(&n) && (!range.whole || n.fract() == 0.0);
             if !fits {
                 let message = format!("`{}` cannot be {n}", key);
-                let finding = Finding::new(codes::WRONG_VALUE, node, message);
                 let most = match range.most.is_infinite() {
                     true => String::new(),
                     false => format!(" to {}", range.most),
@@ -49,7 +48,7 @@ impl Rules<'_, '_> {
                     "a number"
                 };
                 let help = format!("write {what} from {}{from}{most}", range.least);
-                self.found(finding.help(help));
+                self.found(codes::WRONG_VALUE, node, message, "", help);
                 continue;
             }
             let seconds = match key {
@@ -63,8 +62,8 @@ impl Rules<'_, '_> {
                     key,
                     n / 1000.0
                 );
-                let finding = Finding::new(codes::WRONG_VALUE, node, message);
-                self.found(finding.help(format!("for {n} seconds write {}", n * 1000.0)));
+                let help = format!("for {n} seconds write {}", n * 1000.0);
+                self.found(codes::WRONG_VALUE, node, message, "", help);
             }
         }
     }

@@ -1,8 +1,8 @@
 //! Rules for calls: arguments that methods cannot use, unknown functions of a namespace, and
 //! items that a list never contains.
 
+use super::Rules;
 use super::holds::{Holds, Items, Members};
-use super::{Finding, Rules};
 use a99_compiler::ir::{Ir, IrKind, Lit};
 use a99_core::builtins::{self, Gives, Takes};
 use a99_core::diag::{codes, excerpt};
@@ -44,8 +44,7 @@ fn differ(item: Holds, sought: Holds) -> bool {
 
 impl<'a> Rules<'_, 'a> {
     fn found_call(&mut self, code: &'static str, ir: &Ir<'a>, message: String, help: String) {
-        let finding = Finding::new(code, ir.at.node, message);
-        self.found(finding.inner(ir.at.inner).help(help));
+        self.found(code, ir.at, message, "", help);
     }
 
     /// Checks a method call against its row: the arguments that it takes.
@@ -271,8 +270,7 @@ impl<'a> Rules<'_, 'a> {
                 || builtins::FUNCTIONS.iter().any(|f| f.name == name)
             {
                 let message = format!("`{space}` has no function `{}`", excerpt(name));
-                let finding = Finding::new(codes::UNKNOWN_FUNCTION, ir.at.node, message);
-                self.found(finding.inner(ir.at.inner).offending(name).help(help));
+                self.found(codes::UNKNOWN_FUNCTION, ir.at, message, name, help);
             }
             return;
         }
@@ -403,7 +401,6 @@ impl<'a> Rules<'_, 'a> {
             None => format!("parts are {}", PARTS.join(", ")),
         };
         let message = format!("`add` knows no `{}`, so this adds nothing", excerpt(wrong));
-        let finding = Finding::new(codes::WRONG_ARGUMENTS, first.at.node, message);
-        self.found(finding.inner(first.at.inner).offending(wrong).help(help));
+        self.found(codes::WRONG_ARGUMENTS, first.at, message, wrong, help);
     }
 }

@@ -1,7 +1,7 @@
 //! Rules for code in texts: literals that look like expressions or templates.
 
+use super::Rules;
 use super::holes::{only_hole, reference};
-use super::{Finding, Rules};
 use a99_core::diag::codes;
 use a99_core::json::NodeId;
 
@@ -508,8 +508,7 @@ impl<'a> Rules<'_, 'a> {
             }
         };
         let text = "this text is not evaluated, it stands for itself";
-        let finding = Finding::new(codes::CODE_AS_TEXT, node, text);
-        self.found(finding.offending(shown).help(help));
+        self.found(codes::CODE_AS_TEXT, node, text, shown, help);
         true
     }
 }

@@ -1,7 +1,7 @@
 //! Constant folding: known values of variables, and conditions that they decide.
 
+use super::Rules;
 use super::exprs::names_in;
-use super::{Finding, Rules};
 use a99_compiler::expr::{BinOp, LogOp, UnOp};
 use a99_compiler::ir::{Ir, IrKind, Lit};
 use a99_core::builtins;
@@ -191,8 +191,7 @@ impl<'a> Rules<'_, 'a> {
                 "compare a variable with what it may be, as in `n > 3`".to_owned(),
             ),
         };
-        let finding = Finding::new(codes::CONSTANT_CONDITION, place, message);
-        self.found(finding.offending(&shown).help(help));
+        self.found(codes::CONSTANT_CONDITION, place, message, &shown, help);
     }
 
     /// Whether the condition of a loop is false at the start.
@@ -214,9 +213,8 @@ impl<'a> Rules<'_, 'a> {
             return;
         }
         let message = format!("this condition is `{shown}`, which is always the same");
-        let finding = Finding::new(codes::CONSTANT_CONDITION, root.at.node, message);
         let help = "compare a variable with what it may be, as in `n > 3`";
-        self.found(finding.inner(root.at.inner).offending(&shown).help(help));
+        self.found(codes::CONSTANT_CONDITION, root.at, message, &shown, help);
     }
 
     /// Reports a tested variable that holds a value's text, such as `'false'`, which is true.
@@ -247,12 +245,11 @@ impl<'a> Rules<'_, 'a> {
         }
         let called = self.called(object);
         let message = format!("`{shown}` gives -1 where there is none, which counts as true");
-        let finding = Finding::new(codes::CONSTANT_CONDITION, ir.at.node, message);
         let help = format!(
             "write `{0}.includes(...)`, or `{0}.{shown}(...) >= 0`",
             excerpt(&called)
         );
-        self.found(finding.inner(ir.at.inner).offending(&shown).help(help));
+        self.found(codes::CONSTANT_CONDITION, ir.at, message, &shown, help);
     }
 
     /// Reports a comparison of such a text with `null`, `true` or `false`; returns whether it did.
@@ -299,12 +296,11 @@ impl<'a> Rules<'_, 'a> {
             "nothing else names `{}`: it is undefined, unless it is an argument",
             excerpt(&shown)
         );
-        let finding = Finding::new(codes::UNKNOWN_NAME, right.at.node, message);
         let help = format!(
             "write `'{0}'` for a text, or declare the argument `{0}` in `inputSchema`",
             excerpt(&shown)
         );
-        self.found(finding.inner(right.at.inner).offending(&shown).help(help));
+        self.found(codes::UNKNOWN_NAME, right.at, message, &shown, help);
         true
     }
 
@@ -326,12 +322,11 @@ impl<'a> Rules<'_, 'a> {
             other => other,
         };
         let message = format!("`{}` is the text \"{text}\", which {what}", excerpt(&shown));
-        let finding = Finding::new(codes::CONSTANT_CONDITION, ir.at.node, message);
         let help = format!(
             "write `{word}` without quotes where `{}` is set",
             excerpt(&shown)
         );
-        self.found(finding.inner(ir.at.inner).offending(&shown).help(help));
+        self.found(codes::CONSTANT_CONDITION, ir.at, message, &shown, help);
         true
     }
 
@@ -371,9 +366,8 @@ impl<'a> Rules<'_, 'a> {
         );
         let other = if sign == '-' { '+' } else { '-' };
         let help = format!("write `{shown} {other} 1`, or turn the comparison around");
-        let finding = Finding::new(codes::ENDLESS_LOOP, place, message);
         let text = super::text_of(doc, place).unwrap_or_default();
-        self.found(finding.offending(&text).help(help));
+        self.found(codes::ENDLESS_LOOP, place, message, &text, help);
         true
     }
 
@@ -384,7 +378,7 @@ impl<'a> Rules<'_, 'a> {
         let mut found = None;
         let mut work = vec![body];
         while let Some(node) = work.pop() {
-            let text = |key: &str| doc.get(node, key).and_then(|n| super::text_of(doc, n));
+            let text = |key: &str| self.text(node, key);
             let op = text("op").unwrap_or_default();
             let ends = |sig: &AtomSig| {
                 use Form::{Break, CallLocal, Return, RunCode};

@@ -1,6 +1,6 @@
 //! Rule for dropped values: steps that only compute or read a value that no step uses.
 
-use super::{Finding, Rules};
+use super::Rules;
 use a99_compiler::ir::truthy;
 use a99_core::diag::codes;
 use a99_core::json::{Kind, NodeId};
@@ -40,7 +40,7 @@ impl Rules<'_, '_> {
         let mut calls = calls.chain(doc.get(step, "call")).peekable();
         calls.peek().is_some()
             && calls.all(|call| {
-                let op = doc.get(call, "op").and_then(|op| super::text_of(doc, op));
+                let op = self.text(call, "op");
                 let sig = op.and_then(|op| self.signature(&op));
                 sig.is_some_and(|sig| self.only_reads(call, sig))
             })
@@ -74,7 +74,6 @@ impl Rules<'_, '_> {
             && !doc.get(step, "result").is_some_and(|n| truthy(doc, n))
         {
             let text = "`storeCompareAndSet` tells whether it set the key, and nobody asks";
-            let finding = Finding::new(codes::DROPPED_RESULT, step, text);
             let help = match self.is_source() {
                 true => {
                     "write `if (!(await storeCompareAndSet({ key, expected, value })))`, and try again or leave"
@@ -83,13 +82,12 @@ impl Rules<'_, '_> {
                     "add `\"result\": \"done\"`, and try again or leave in an `if` with `\"condition\": \"!done\"`"
                 }
             };
-            self.found(finding.offending(op).help(help));
+            self.found(codes::DROPPED_RESULT, step, text, op, help);
         }
         if pure && !doc.get(step, "result").is_some_and(|n| truthy(doc, n)) {
             let text = format!("the value of `{op}` is dropped");
-            let finding = Finding::new(codes::DROPPED_RESULT, step, text);
             let help = "add `\"result\": \"name\"`, or remove the step";
-            self.found(finding.offending(op).help(help));
+            self.found(codes::DROPPED_RESULT, step, text, op, help);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Rules for empty bodies, and for forms that have no effect.
 
-use super::{Finding, Rules};
+use super::Rules;
 use a99_core::diag::{codes, excerpt};
 use a99_core::json::{Kind, NodeId};
 use a99_core::sig::Form;
@@ -20,15 +20,14 @@ impl Rules<'_, '_> {
         };
         if let Some(body) = body {
             let message = format!("this `{op}` does nothing: it has no steps");
-            let finding = Finding::new(codes::REPEATED_BRANCH, body, message);
-            self.found(finding.help("put steps into it, or remove it"));
+            let help = "put steps into it, or remove it";
+            self.found(codes::REPEATED_BRANCH, body, message, "", help);
         }
         let alone = form == Form::Try && doc.get(step, "catch").is_none();
         if alone && empty("try").is_none() && doc.get(step, "try").is_some() {
             let message = "without a `catch` the error stays: this `try` changes nothing";
-            let finding = Finding::new(codes::REPEATED_BRANCH, step, message);
             let help = "add `\"catch\": [...]`, or write the steps without `try`";
-            self.found(finding.offending("try").help(help));
+            self.found(codes::REPEATED_BRANCH, step, message, "try", help);
         }
     }
 
@@ -39,8 +38,8 @@ impl Rules<'_, '_> {
         let empty = |n: &NodeId| doc.kind(*n) == Kind::Array && doc.is_empty(*n);
         if let Some(body) = body.filter(empty) {
             let message = "this `try` does nothing, so its `catch` never runs";
-            let finding = Finding::new(codes::REPEATED_BRANCH, body, message);
-            self.found(finding.help("put the steps that may fail into `try`, or remove the step"));
+            let help = "put the steps that may fail into `try`, or remove the step";
+            self.found(codes::REPEATED_BRANCH, body, message, "", help);
         }
     }
 
@@ -72,7 +71,6 @@ impl Rules<'_, '_> {
             "`{op}` has no value, so nothing is bound to `{}`",
             excerpt(&shown)
         );
-        let finding = Finding::new(codes::UNKNOWN_INPUT, node, message);
         let help = match form {
             Form::ForEach => {
                 "remove it; `map {items, as, steps, result}` makes a list of what its steps leave \
@@ -81,7 +79,7 @@ impl Rules<'_, '_> {
             Form::VarSet | Form::ConstSet => "remove it: the name of the variable is its `key`",
             _ => "remove it, and give the step inside that makes the value a `result`",
         };
-        self.found(finding.offending(&shown).help(help));
+        self.found(codes::UNKNOWN_INPUT, node, message, &shown, help);
     }
 
     /// Reports a program without steps.
@@ -91,9 +89,8 @@ impl Rules<'_, '_> {
         let empty = steps.filter(|n| doc.kind(*n) == Kind::Array && doc.is_empty(*n));
         if let Some(steps) = empty {
             let message = "this program has no steps, so it gives nothing";
-            let finding = Finding::new(codes::NO_RESULT, steps, message);
             let help = "add steps, and end with `{\"op\": \"return\", \"value\": {...}}`";
-            self.found(finding.help(help));
+            self.found(codes::NO_RESULT, steps, message, "", help);
         }
     }
 }

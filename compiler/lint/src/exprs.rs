@@ -1,7 +1,7 @@
 //! Rules for expressions: constant comparisons, arithmetic that is not a number, and calls with
 //! another meaning here.
 
-use super::{Finding, Rules};
+use super::Rules;
 use a99_compiler::expr::{BinOp, LogOp, UnOp};
 use a99_compiler::ir::{Ir, IrKind, Lit, ObjKey};
 use a99_core::builtins::{self, METHODS};
@@ -225,18 +225,16 @@ impl<'a> Rules<'_, 'a> {
             IrKind::Data(_) => "this condition is data, which always counts as true",
             _ => return,
         };
-        let finding = Finding::new(codes::CONSTANT_CONDITION, root.at.node, message);
         let help = match root.kind {
             IrKind::Data(node) => self.help_for_data(node),
             _ => "compare a variable with what it may be, as in `n > 3`".to_owned(),
         };
-        self.found(finding.inner(root.at.inner).help(help));
+        self.found(codes::CONSTANT_CONDITION, root.at, message, "", help);
     }
 
     /// Reports a finding about a part of an expression.
     fn found_at(&mut self, code: &'static str, ir: &Ir<'a>, message: String, help: String) {
-        let finding = Finding::new(code, ir.at.node, message).inner(ir.at.inner);
-        self.found(finding.help(help));
+        self.found(code, ir.at, message, "", help);
     }
 
     fn lint_binary(&mut self, ir: &Ir<'a>, op: BinOp, left: &Ir<'a>, right: &Ir<'a>) {
@@ -552,8 +550,7 @@ impl<'a> Rules<'_, 'a> {
             "forEach" => "use the step `forEach {items, as, steps}`",
             _ => "use the atom `map {items, as, steps, result}`",
         };
-        let finding = Finding::new(codes::CODE_AS_TEXT, first.at.node, message);
-        self.found(finding.inner(first.at.inner).offending(&text).help(help));
+        self.found(codes::CODE_AS_TEXT, first.at, message, &text, help);
     }
 }
 

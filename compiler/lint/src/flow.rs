@@ -1,7 +1,7 @@
 //! Data-flow rules: use before definition, dead stores, constants that are set again, and
 //! results that no step returns.
 
-use super::{Finding, Rules};
+use super::Rules;
 use a99_compiler::vars::{VarId, VarMap};
 use a99_core::diag::{codes, excerpt};
 use a99_core::json::{Kind, NodeId};
@@ -137,9 +137,8 @@ impl<'a> Rules<'_, 'a> {
                 "this value of `{}` is overwritten before anything reads it",
                 excerpt(&shown)
             );
-            let finding = Finding::new(codes::OVERWRITTEN_VALUE, before.node, text);
             let help = "give the two values different names, or remove this step";
-            self.found(finding.offending(&shown).help(help));
+            self.found(codes::OVERWRITTEN_VALUE, before.node, text, &shown, help);
         }
     }
 
@@ -226,9 +225,8 @@ impl<'a> Rules<'_, 'a> {
             "`{}` is a constant, so setting it again fails",
             excerpt(&shown)
         );
-        let finding = Finding::new(codes::CONSTANT_REASSIGNED, node, text);
         let help = "use `varSet` where it is made, or another name here";
-        self.found(finding.offending(&shown).help(help));
+        self.found(codes::CONSTANT_REASSIGNED, node, text, &shown, help);
     }
 
     /// Reports a constant whose name is surely bound already.
@@ -242,9 +240,8 @@ impl<'a> Rules<'_, 'a> {
             "`{}` is bound already, so making it a constant fails",
             excerpt(&shown)
         );
-        let finding = Finding::new(codes::CONSTANT_REASSIGNED, node, text);
         let help = "use `constSet` where it is bound first, or another name here";
-        self.found(finding.offending(&shown).help(help));
+        self.found(codes::CONSTANT_REASSIGNED, node, text, &shown, help);
     }
 
     /// Whether only later steps bind a name. In a loop they may have run.
@@ -264,12 +261,11 @@ impl<'a> Rules<'_, 'a> {
             "`{}` is bound by a later step only, so here it is {what}",
             excerpt(name)
         );
-        let finding = Finding::new(codes::USED_BEFORE_SET, node, text);
         let help = format!(
             "move the step that binds `{}` before this one",
             excerpt(name)
         );
-        self.found(finding.inner(inner).offending(name).help(help));
+        self.found(codes::USED_BEFORE_SET, (node, inner), text, name, help);
     }
 
     /// Reports a program that returns nothing: neither a schema nor a value.
@@ -302,14 +298,12 @@ impl<'a> Rules<'_, 'a> {
         };
         if let Some(step) = returns.last() {
             let text = "this `return` gives nothing: it has neither `schema` nor `value`";
-            let finding = Finding::new(codes::NO_RESULT, *step, text);
-            return self.found(finding.offending("return").help(help));
+            return self.found(codes::NO_RESULT, *step, text, "return", help);
         }
         // A program may run for its side effects alone.
         if self.is_pure(steps) {
             let text = "no step returns anything, and none does anything else";
-            let finding = Finding::new(codes::NO_RESULT, steps, text);
-            self.found(finding.help(help));
+            self.found(codes::NO_RESULT, steps, text, "", help);
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Rules for single atoms: texts and objects in the program that the atom interprets.
 
+use super::Rules;
 use super::holds::Holds;
 use super::inputs::is_path;
-use super::{Finding, Rules};
 use a99_core::diag::{codes, excerpt};
 use a99_core::json::{Kind, NodeId};
 
@@ -102,12 +102,11 @@ impl<'a> Rules<'_, 'a> {
             _ => return,
         };
         let message = "a separator is searched for letter by letter, not as a regular expression";
-        let finding = Finding::new(codes::REGEX_AS_TEXT, node, message);
         let help = format!(
             "use `regexSplit {{text, pattern, result}}`, with `\"pattern\": \"{}\"`",
             excerpt(&pattern.replace('\\', "\\\\"))
         );
-        self.found(finding.offending(&sep).help(help));
+        self.found(codes::REGEX_AS_TEXT, node, message, &sep, help);
     }
 
     fn lint_prefix(&mut self, step: NodeId) {
@@ -118,12 +117,11 @@ impl<'a> Rules<'_, 'a> {
             return;
         };
         let message = "a prefix has no wildcard: the sign is a part of it";
-        let finding = Finding::new(codes::WRONG_VALUE, node, message);
         let help = match start.is_empty() {
             true => "leave `prefix` out for all keys".to_owned(),
             false => format!("write `\"prefix\": \"{}\"`", excerpt(start)),
         };
-        self.found(finding.offending(&prefix).help(help));
+        self.found(codes::WRONG_VALUE, node, message, &prefix, help);
     }
 
     fn lint_query(&mut self, step: NodeId) {
@@ -135,8 +133,7 @@ impl<'a> Rules<'_, 'a> {
             let is_sql = ["select", "insert", "update", "delete", "with"];
             if is_sql.iter().any(|word| first.eq_ignore_ascii_case(word)) {
                 let message = "the stores take no SQL";
-                let finding = Finding::new(codes::WRONG_VALUE, node, message);
-                self.found(finding.offending(&text).help(FORM));
+                self.found(codes::WRONG_VALUE, node, message, &text, FORM);
             }
             return;
         }
@@ -155,8 +152,8 @@ impl<'a> Rules<'_, 'a> {
                 && known(&"collection")
             {
                 let message = format!("`limit` cannot be {n}");
-                let finding = Finding::new(codes::WRONG_VALUE, node, message);
-                self.found(finding.help("write a whole number from 1 on, or leave it out"));
+                let help = "write a whole number from 1 on, or leave it out";
+                self.found(codes::WRONG_VALUE, node, message, "", help);
             }
             if QUERY.contains(&shown.as_str()) {
                 continue;
@@ -169,9 +166,8 @@ impl<'a> Rules<'_, 'a> {
             };
             if let Some(near) = near.filter(|near| doc.get(query, near).is_none()) {
                 let message = format!("a query has no `{}`", excerpt(&shown));
-                let finding = Finding::new(codes::UNKNOWN_INPUT, node, message);
                 let help = format!("did you mean `{near}`? {FORM}");
-                self.found(finding.offending(&shown).help(help));
+                self.found(codes::UNKNOWN_INPUT, node, message, &shown, help);
                 continue;
             }
             // A query without a known member may be for another store.
@@ -179,9 +175,8 @@ impl<'a> Rules<'_, 'a> {
                 continue;
             };
             let message = format!("a query has no `{}`", excerpt(&shown));
-            let finding = Finding::new(codes::UNKNOWN_INPUT, node, message);
             let help = format!("did you mean `{name}`? {FORM}");
-            self.found(finding.offending(&shown).help(help));
+            self.found(codes::UNKNOWN_INPUT, node, message, &shown, help);
         }
     }
 
@@ -200,14 +195,19 @@ impl<'a> Rules<'_, 'a> {
             let other = VECTORS.iter().find_map(|key| doc.get(document, key));
             let other = other.filter(|_| name == "embedding");
             let message = format!("the document needs `{name}`");
-            let finding = Finding::new(codes::MISSING_INPUT, other.unwrap_or(document), message);
             let help = match (name, other) {
                 ("id", _) => "add `\"id\": \"...\"`, by which it is replaced".to_owned(),
                 (_, Some(_)) => "call its vector `embedding`".to_owned(),
                 _ => "add `\"embedding\": ...`, what `storeVectorize {text, result}` gives"
                     .to_owned(),
             };
-            self.found(finding.offending(name).help(help));
+            self.found(
+                codes::MISSING_INPUT,
+                other.unwrap_or(document),
+                message,
+                name,
+                help,
+            );
         }
     }
 
@@ -233,9 +233,8 @@ impl<'a> Rules<'_, 'a> {
             _ => return,
         };
         let message = "`hash` digests a text as it is written: this names nothing";
-        let finding = Finding::new(codes::NAME_AS_TEXT, node, message);
         let help = format!("write `\"value\": {}`", self.node_for(&path));
-        self.found(finding.offending(&text).help(help));
+        self.found(codes::NAME_AS_TEXT, node, message, &text, help);
     }
 
     /// Reports a request body for a method that sends none.
@@ -255,9 +254,8 @@ impl<'a> Rules<'_, 'a> {
         if sends_none {
             let method = method.unwrap_or_default().to_ascii_uppercase();
             let message = format!("a {method} request has no body");
-            let finding = Finding::new(codes::WRONG_VALUE, body, message);
             let help = "write `\"method\": \"POST\"`, or put what is asked for into `url`";
-            self.found(finding.offending("body").help(help));
+            self.found(codes::WRONG_VALUE, body, message, "body", help);
         }
     }
 
@@ -272,17 +270,15 @@ impl<'a> Rules<'_, 'a> {
         if !is_path(&key) || !key.contains('.') {
             return;
         }
-        let doc = self.doc;
-        let object = doc.get(step, "object").and_then(|n| super::text_of(doc, n));
+        let object = self.text(step, "object");
         let object = object.unwrap_or_else(|| "object".to_owned());
         let (inner, last) = key.rsplit_once('.').unwrap_or((&key, ""));
         let message = "`key` is one name: this makes no path into the object";
-        let finding = Finding::new(codes::WRONG_VALUE, node, message);
         let help = format!(
             "name the inner object: `{{\"op\": \"{op}\", \"object\": \"{object}.{inner}\", \"key\": \
              \"{last}\", ...}}`"
         );
-        self.found(finding.offending(&key).help(help));
+        self.found(codes::WRONG_VALUE, node, message, &key, help);
     }
 
     /// Reports an item number that no list has; returns whether it did.
@@ -306,7 +302,6 @@ impl<'a> Rules<'_, 'a> {
             "a list has items by their numbers, and none is `{}`",
             excerpt(&key)
         );
-        let finding = Finding::new(codes::WRONG_VALUE, node, message);
         let help = match key.starts_with('-') {
             true => {
                 "count from 0: the last item is the length less 1, \
@@ -316,7 +311,7 @@ impl<'a> Rules<'_, 'a> {
                 "write the number of an item, from 0 on; what is added comes by `push {list, item}`"
             }
         };
-        self.found(finding.offending(&key).help(help));
+        self.found(codes::WRONG_VALUE, node, message, &key, help);
         true
     }
 
@@ -325,9 +320,8 @@ impl<'a> Rules<'_, 'a> {
             && !token.starts_with("proc_")
         {
             let message = "this is no token: those begin with `proc_`";
-            let finding = Finding::new(codes::WRONG_VALUE, node, message);
             let help = "give the `result` of `storeProcedure {ast, result}`, which is the token";
-            self.found(finding.offending(&token).help(help));
+            self.found(codes::WRONG_VALUE, node, message, &token, help);
         }
     }
 
@@ -347,15 +341,14 @@ impl<'a> Rules<'_, 'a> {
             "`initial` is the text \"{}\": `+` joins texts",
             excerpt(&text)
         );
-        let finding = Finding::new(codes::WRONG_KIND, node, message);
         let help = format!("write the number without quotes: {}", text.trim());
-        self.found(finding.offending(&text).help(help));
+        self.found(codes::WRONG_KIND, node, message, &text, help);
     }
 
     /// Reports inputs that need another `format` of the result.
     fn lint_random(&mut self, step: NodeId) {
         let doc = self.doc;
-        let format = doc.get(step, "format").and_then(|n| super::text_of(doc, n));
+        let format = self.text(step, "format");
         let is_text = format.as_deref() == Some("base36");
         let plain = format.is_none() && doc.get(step, "format").is_none();
         let ignored: &[&str] = match (is_text, plain, format.as_deref()) {
@@ -371,7 +364,6 @@ impl<'a> Rules<'_, 'a> {
                 true => format!("`{key}` is not looked at with the format `base36`"),
                 false => format!("`{key}` is looked at with the format `base36` only"),
             };
-            let finding = Finding::new(codes::WRONG_VALUE, node, message);
             let help = match is_text {
                 true => {
                     "remove it: `length` says how long the text is; for a number write \
@@ -379,7 +371,7 @@ impl<'a> Rules<'_, 'a> {
                 }
                 false => "remove it, or write `\"format\": \"base36\"` for a text",
             };
-            self.found(finding.offending(key).help(help));
+            self.found(codes::WRONG_VALUE, node, message, key, help);
         }
     }
 
@@ -401,7 +393,6 @@ impl<'a> Rules<'_, 'a> {
                 continue;
             }
             let message = format!("no variable is called `{root}`, so this gives the text itself");
-            let finding = Finding::new(codes::UNKNOWN_NAME, node, message);
             let help = match self.nearest_variable(&shown) {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => {
@@ -409,7 +400,7 @@ impl<'a> Rules<'_, 'a> {
                 }
             };
             self.told(node);
-            self.found(finding.offending(&shown).help(help));
+            self.found(codes::UNKNOWN_NAME, node, message, &shown, help);
         }
     }
 
@@ -445,11 +436,10 @@ impl<'a> Rules<'_, 'a> {
             self.expect_name(name);
         }
         let message = format!("this sets one variable, called `{shown}`");
-        let finding = Finding::new(codes::UNKNOWN_INPUT, node, message);
         let help = format!(
             "the names stand in the step itself: `{{\"op\": \"varsLet\", {}}}`",
             excerpt(&inner.join(", "))
         );
-        self.found(finding.offending(&shown).help(help));
+        self.found(codes::UNKNOWN_INPUT, node, message, &shown, help);
     }
 }

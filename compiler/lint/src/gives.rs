@@ -134,7 +134,7 @@ impl<'a> Rules<'_, 'a> {
     /// The kind of the `result` of a step with this op.
     pub(super) fn holds_of_call(&self, step: NodeId, op: &str, sig: Option<&AtomSig>) -> Holds {
         let doc = self.doc;
-        let given = |key: &str| doc.get(step, key).and_then(|n| super::text_of(doc, n));
+        let given = |key: &str| self.text(step, key);
         match sig.and_then(|sig| sig.form) {
             Some(Form::CallAll) => return Holds::List(Items::Answers),
             Some(Form::ToolLoop) => return Holds::Object(Members::Loop),

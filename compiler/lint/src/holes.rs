@@ -1,7 +1,7 @@
 //! Rules for template holes: names between the delimiters of a template language.
 
+use super::Rules;
 use super::code_text::{Looks, first_name, is_known_path};
-use super::{Finding, Rules};
 use a99_core::diag::{codes, excerpt};
 use a99_core::json::NodeId;
 
@@ -76,13 +76,12 @@ impl Rules<'_, '_> {
             "nothing fills in `{}`: the text stays as it is",
             excerpt(&hole)
         );
-        let finding = Finding::new(codes::CODE_AS_TEXT, node, message);
         let help = format!(
             "make the text in a step before: `{{\"op\": \"template\", \"tmpl\": \"{}\", \"vars\": {{\"{name}\": \
              \"{value}\"}}, \"result\": \"text\"}}`",
             excerpt(&tmpl)
         );
-        self.found(finding.offending(&hole).help(help));
+        self.found(codes::CODE_AS_TEXT, node, message, &hole, help);
         true
     }
 

@@ -1,8 +1,8 @@
 //! Rules for inputs: texts that are meant as names, unreachable names, and values that an atom
 //! does not accept.
 
+use super::Rules;
 use super::names::is_identifier;
-use super::{Finding, Rules};
 use a99_core::builtins;
 use a99_core::diag::{codes, excerpt};
 use a99_core::json::{Document, Kind, Limits, NodeId};
@@ -66,7 +66,6 @@ impl<'a> Rules<'_, 'a> {
         node: NodeId,
         text: &str,
     ) -> bool {
-        let doc = self.doc;
         if !input.subject || self.is_argument(text) {
             return false;
         }
@@ -74,10 +73,9 @@ impl<'a> Rules<'_, 'a> {
             if let Some(hole) = super::placeholders::hole_of_address(text) {
                 self.told(node);
                 let message = "nothing fills this in: the address stays as it is written";
-                let finding = Finding::new(codes::CODE_AS_TEXT, node, message);
                 let help = "use `template {tmpl, vars, result}` in a step before, with `{{name}}` in its \
                             place, and give its `result`";
-                self.found(finding.offending(hole).help(help));
+                self.found(codes::CODE_AS_TEXT, node, message, hole, help);
                 return true;
             }
             if let Some((scheme, rest)) = text.split_once("://")
@@ -85,18 +83,16 @@ impl<'a> Rules<'_, 'a> {
                 && !matches!(scheme.to_ascii_lowercase().as_str(), "http" | "https")
             {
                 let message = "an address begins with `http://` or `https://`";
-                let finding = Finding::new(codes::WRONG_VALUE, node, message);
                 let help = format!("write `https://{}`", excerpt(rest));
-                self.found(finding.offending(text).help(help));
+                self.found(codes::WRONG_VALUE, node, message, text, help);
                 return true;
             }
             let is_path = text.starts_with(['/', '.']) && !text.contains(['{', '$']);
             if is_path && !text.starts_with("//") {
                 let message = "this is a path, and an address begins with its host";
-                let finding = Finding::new(codes::WRONG_VALUE, node, message);
                 let path = text.trim_start_matches('.').trim_start_matches('/');
                 let help = format!("write `https://api.example.com/{}`", excerpt(path));
-                self.found(finding.offending(text).help(help));
+                self.found(codes::WRONG_VALUE, node, message, text, help);
                 return true;
             }
             let known = text.contains("://") || text.starts_with(['/', '.', '{', '$']);
@@ -104,15 +100,13 @@ impl<'a> Rules<'_, 'a> {
                 return false;
             }
             let message = "this is no address: it does not say how it is reached";
-            let finding = Finding::new(codes::WRONG_VALUE, node, message);
             let help = format!("write `https://{}`", excerpt(text));
-            self.found(finding.offending(text).help(help));
+            self.found(codes::WRONG_VALUE, node, message, text, help);
             return true;
         }
         let holds_separator = op == "split"
-            && doc
-                .get(step, "sep")
-                .and_then(|sep| super::text_of(doc, sep))
+            && self
+                .text(step, "sep")
                 .is_some_and(|sep| sep.is_empty() || text.contains(&sep));
         if is_identifier(text) && !holds_separator && !is_word_of_json(text) {
             let message = format!("no variable is called `{text}`, so this is the text itself");
@@ -121,16 +115,14 @@ impl<'a> Rules<'_, 'a> {
                 None => format!("bind it before, or write `\"args.{text}\"` for an argument"),
             };
             self.told(node);
-            let finding = Finding::new(codes::UNKNOWN_NAME, node, message);
-            self.found(finding.offending(text).help(help));
+            self.found(codes::UNKNOWN_NAME, node, message, text, help);
             return true;
         }
         if op == "jsonParse" && Document::parse(text.as_bytes(), &Limits::default()).is_err() {
             self.told(node);
             let message = "this text is no JSON, so `jsonParse` fails";
-            let finding = Finding::new(codes::WRONG_VALUE, node, message);
             let help = "write JSON, with double quotes around keys and texts, or the value itself";
-            self.found(finding.offending(text).help(help));
+            self.found(codes::WRONG_VALUE, node, message, text, help);
             return true;
         }
         false
@@ -240,8 +232,7 @@ impl<'a> Rules<'_, 'a> {
                 None => format!("bind it before, or write `\"args.{shown}\"` for an argument"),
             };
             self.told(node);
-            let finding = Finding::new(codes::UNKNOWN_NAME, node, message);
-            self.found(finding.offending(&shown).help(help));
+            self.found(codes::UNKNOWN_NAME, node, message, &shown, help);
         }
     }
 
@@ -285,9 +276,8 @@ impl<'a> Rules<'_, 'a> {
                     "compute it in a step before, and give its variable in `vars`".to_owned()
                 };
                 let message = "only a name stands between `{{` and `}}`: this stays as it is";
-                let finding = Finding::new(codes::CODE_AS_TEXT, node, message);
                 let offending = format!("{{{{{hole}}}}}");
-                self.found(finding.offending(&offending).help(help));
+                self.found(codes::CODE_AS_TEXT, node, message, &offending, help);
                 return true;
             }
             rest = more;
@@ -305,10 +295,9 @@ impl<'a> Rules<'_, 'a> {
                 };
                 if is_identifier(name) && given(name) {
                     let message = "a hole of a template is written with two braces";
-                    let finding = Finding::new(codes::CODE_AS_TEXT, node, message);
                     let help = format!("write `{{{{{name}}}}}`");
                     let offending = format!("{open}{name}{close}");
-                    self.found(finding.offending(&offending).help(help));
+                    self.found(codes::CODE_AS_TEXT, node, message, &offending, help);
                     return true;
                 }
             }
@@ -341,8 +330,8 @@ impl<'a> Rules<'_, 'a> {
             let key = match key {
                 b"resultConst" if !matches!(doc.kind(node), Kind::Bool(_) | Kind::Null) => {
                     let message = "`resultConst` is true or false, and any text counts as true";
-                    let finding = Finding::new(codes::WRONG_KIND, node, message);
-                    self.found(finding.help("write `true` or `false`, without quotes"));
+                    let help = "write `true` or `false`, without quotes";
+                    self.found(codes::WRONG_KIND, node, message, "", help);
                     continue;
                 }
                 b"result" => "result",
@@ -360,9 +349,8 @@ impl<'a> Rules<'_, 'a> {
                 Kind::Null if matches!(form, Some(Form::CallAll | Form::ToolLoop)) => {}
                 _ if key == "result" || key == "as" => {
                     let message = format!("`{key}` is the name of a variable, a text");
-                    let finding = Finding::new(codes::WRONG_KIND, node, message);
                     let help = format!("write `\"{key}\": \"name\"`");
-                    self.found(finding.help(help));
+                    self.found(codes::WRONG_KIND, node, message, "", help);
                 }
                 _ => {}
             }
@@ -430,8 +418,7 @@ impl<'a> Rules<'_, 'a> {
         if shown.starts_with('$') && is_identifier(&shown[1..]) {
             return;
         }
-        let finding = Finding::new(codes::ODD_NAME, node, message);
-        self.found(finding.offending(&shown).help(help));
+        self.found(codes::ODD_NAME, node, message, &shown, help);
     }
 
     /// Reports all inputs of a step nested under one key; returns their names.
@@ -465,7 +452,6 @@ impl<'a> Rules<'_, 'a> {
             "`{op}` has no input `{}`, so it is ignored",
             excerpt(&shown)
         );
-        let finding = Finding::new(codes::UNKNOWN_INPUT, node, text);
         let list: Vec<String> = inner
             .iter()
             .map(|name| format!("\"{name}\": ..."))
@@ -474,7 +460,7 @@ impl<'a> Rules<'_, 'a> {
             "inputs stand beside `op`: `{{\"op\": \"{op}\", {}}}`",
             excerpt(&list.join(", "))
         );
-        self.found(finding.offending(&shown).help(help));
+        self.found(codes::UNKNOWN_INPUT, node, text, &shown, help);
         Some(inner)
     }
 }

@@ -1,8 +1,8 @@
 //! Rules for schema keywords: synonyms from other libraries, and values that a keyword does not
 //! accept.
 
+use super::Rules;
 use super::schema::type_for;
-use super::{Finding, Rules};
 use a99_core::diag::{codes, excerpt};
 use a99_core::json::{Kind, NodeId};
 
@@ -249,7 +249,7 @@ impl<'a> Rules<'_, 'a> {
     /// Checks each keyword of a schema.
     pub(super) fn lint_keywords(&mut self, schema: NodeId) {
         let doc = self.doc;
-        let kind = doc.get(schema, "type").and_then(|n| super::text_of(doc, n));
+        let kind = self.text(schema, "type");
         let kind = kind.as_deref().and_then(type_for);
         for (key, value) in doc.members(schema) {
             let name = Self::shown(key);
@@ -440,15 +440,13 @@ impl<'a> Rules<'_, 'a> {
                     .and_then(|rest| rest.rsplit_once('/'));
                 let flags = |flags: &str| flags.chars().all(|c| "dgimsuvy".contains(c));
                 if let Some((message, help)) = super::patterns::pattern_fault(&text) {
-                    let finding = Finding::new(codes::BAD_PATTERN, value, message);
-                    self.found(finding.offending(&text).help(help));
+                    self.found(codes::BAD_PATTERN, value, message, &text, help);
                 } else if let Some((pattern, _)) =
                     slashes.filter(|(pattern, rest)| !pattern.is_empty() && flags(rest))
                 {
                     let message = "the slashes around a pattern are searched for, too";
-                    let finding = Finding::new(codes::BAD_PATTERN, value, message);
                     let help = format!("write `{}`", excerpt(pattern));
-                    self.found(finding.offending(&text).help(help));
+                    self.found(codes::BAD_PATTERN, value, message, &text, help);
                 }
             }
             _ => {}

@@ -195,43 +195,6 @@ struct Lint<'a> {
     collections: stores::Collections<'a>,
 }
 
-/// A finding that is not yet a diagnostic.
-struct Finding {
-    code: &'static str,
-    node: NodeId,
-    inner: Option<(u32, u32)>,
-    message: String,
-    offending: String,
-    help: String,
-}
-
-impl Finding {
-    fn new(code: &'static str, node: NodeId, message: impl Into<String>) -> Finding {
-        Finding {
-            code,
-            node,
-            inner: None,
-            message: message.into(),
-            offending: String::new(),
-            help: String::new(),
-        }
-    }
-
-    fn offending(self, text: &str) -> Finding {
-        let offending = excerpt(text);
-        Finding { offending, ..self }
-    }
-
-    fn help(self, help: impl Into<String>) -> Finding {
-        let help = help.into();
-        Finding { help, ..self }
-    }
-
-    fn inner(self, inner: Option<(u32, u32)>) -> Finding {
-        Finding { inner, ..self }
-    }
-}
-
 /// The member names of an object of the schema.
 fn names_of(doc: &Document, node: Option<NodeId>) -> Option<HashSet<&[u8]>> {
     let node = node.filter(|n| doc.kind(*n) == Kind::Object)?;
@@ -280,36 +243,41 @@ impl<'a> Rules<'_, 'a> {
         self.doc.has_origin()
     }
 
-    fn in_source(&self) -> bool {
-        self.is_source()
-    }
-
-    fn found(&mut self, finding: Finding) {
-        let at = At {
-            node: finding.node,
-            inner: finding.inner,
-        };
-        let place = (finding.code, at);
-        if self.lint.allowed.contains(finding.code.as_bytes()) || !self.lint.seen.insert(place) {
+    /// Reports a finding, unless the program allows its code. The text that is blamed is that of
+    /// the place, if none is given.
+    fn found(
+        &mut self,
+        code: &'static str,
+        at: impl Into<At>,
+        message: impl Into<String>,
+        offending: &str,
+        help: impl Into<String>,
+    ) {
+        let (at, help) = (at.into(), help.into());
+        if self.lint.allowed.contains(code.as_bytes()) || !self.lint.seen.insert((code, at)) {
             return;
         }
-        let offending = match finding.offending.is_empty() {
-            true => self.written_at(finding.node, finding.inner),
-            false => finding.offending,
+        let offending = match offending.is_empty() {
+            true => self.written_at(at.node, at.inner),
+            false => excerpt(offending),
         };
-        let inner = finding.inner.map(|(from, to)| from..to);
         let mut diag = self
-            .warn(finding.code, finding.node, finding.message)
-            .with_inner(inner)
+            .warn(code, at.node, message.into())
+            .with_inner(at.inner.map(|(from, to)| from..to))
             .with_offending(offending);
-        if !finding.help.is_empty() {
-            diag = match self.is_source() {
-                true => diag.with_help(spoken::in_source(&finding.help)),
-                false => diag.with_help(finding.help),
-            };
+        if !help.is_empty() {
+            diag = diag.with_help(match self.is_source() {
+                true => spoken::in_source(&help).into_owned(),
+                false => help,
+            });
         }
-        self.lint.on_finding(finding.code);
+        self.lint.on_finding(code);
         self.report(diag);
+    }
+
+    /// The text under a key of a node.
+    fn text(&self, node: NodeId, key: &str) -> Option<String> {
+        text_of(self.doc, self.doc.get(node, key)?)
     }
 
     /// Takes budget for a walk through a part of the source; returns whether it sufficed.

@@ -1,10 +1,10 @@
 //! Rules for literals that single atoms do not accept: patterns, addresses, calls, error texts.
 
+use super::Rules;
 use super::holds::Holds;
 use super::inputs::{is_path, is_word_of_json};
 use super::names::is_identifier;
 use super::patterns::pattern_fault;
-use super::{Finding, Rules};
 use a99_core::diag::{codes, excerpt};
 use a99_core::json::{Kind, NodeId};
 use a99_core::sig::Form;
@@ -36,12 +36,11 @@ impl<'a> Rules<'_, 'a> {
                 {
                     let node = doc.get(step, "max").unwrap_or(step);
                     let message = format!("`max` is not above `min`, {min}");
-                    let finding = Finding::new(codes::WRONG_VALUE, node, message);
                     let help = match min == max {
                         true => format!("`max` is never reached: write `\"max\": {}`", max + 1.0),
                         false => format!("write `\"min\": {max}, \"max\": {min}`"),
                     };
-                    self.found(finding.help(help));
+                    self.found(codes::WRONG_VALUE, node, message, "", help);
                 }
             }
             "len" => {
@@ -50,19 +49,18 @@ impl<'a> Rules<'_, 'a> {
                 };
                 if matches!(doc.kind(node), Kind::Number(_) | Kind::Bool(_) | Kind::Null) {
                     let message = "`list` of `len` wants a list or a text: the length of this is 0";
-                    let finding = Finding::new(codes::WRONG_KIND, node, message);
-                    self.found(finding.help("give it a list or a text"));
+                    let help = "give it a list or a text";
+                    self.found(codes::WRONG_KIND, node, message, "", help);
                 } else if self.is_literal_object(node) && doc.get(node, "$expr").is_none() {
                     let message =
                         "`list` of `len` wants a list or a text: the length of an object is 0";
-                    let finding = Finding::new(codes::WRONG_KIND, node, message);
-                    self.found(finding.help("ask for its `keys` first: `keys {obj, result}`"));
+                    let help = "ask for its `keys` first: `keys {obj, result}`";
+                    self.found(codes::WRONG_KIND, node, message, "", help);
                 } else if let held @ (Holds::Object(_) | Holds::Number | Holds::Bool) =
                     self.holds_of_value(node)
                 {
                     let shown = excerpt(&super::text_of(doc, node).unwrap_or_default());
                     let message = format!("`{shown}` is {}, whose length is 0", held.words());
-                    let finding = Finding::new(codes::WRONG_KIND, node, message);
                     let help = match held {
                         Holds::Object(_) => {
                             "ask for its `keys` first, `keys {obj, result}`, or give it a member that \
@@ -70,7 +68,7 @@ impl<'a> Rules<'_, 'a> {
                         }
                         _ => "give it a list or a text",
                     };
-                    self.found(finding.offending(&shown).help(help));
+                    self.found(codes::WRONG_KIND, node, message, &shown, help);
                 }
             }
             "eq" | "neq" | "gt" | "lt" => {
@@ -84,7 +82,7 @@ impl<'a> Rules<'_, 'a> {
                     }
                 };
                 let named = |key: &str| {
-                    let text = doc.get(step, key).and_then(|n| super::text_of(doc, n));
+                    let text = self.text(step, key);
                     text.filter(|text| is_identifier(text) && !is_word_of_json(text))
                 };
                 if let (Some(a), Some(b)) = (side("a"), side("b")) {
@@ -96,8 +94,7 @@ impl<'a> Rules<'_, 'a> {
                         None => "compare a variable".to_owned(),
                     };
                     let message = format!("`{op}` compares {a} with {b}, which is always the same");
-                    let finding = Finding::new(codes::CONSTANT_CONDITION, step, message);
-                    self.found(finding.offending(op).help(help));
+                    self.found(codes::CONSTANT_CONDITION, step, message, op, help);
                 } else {
                     self.lint_logic(step, op);
                 }
@@ -109,8 +106,8 @@ impl<'a> Rules<'_, 'a> {
                     && text.iter().all(u8::is_ascii_whitespace)
                 {
                     let message = "`expr` is blank, so its value is undefined";
-                    let finding = Finding::new(codes::WRONG_VALUE, node, message);
-                    self.found(finding.help("write a formula, as in `a * 2 + 1`"));
+                    let help = "write a formula, as in `a * 2 + 1`";
+                    self.found(codes::WRONG_VALUE, node, message, "", help);
                 }
             }
             "callAll" => {
@@ -118,8 +115,8 @@ impl<'a> Rules<'_, 'a> {
                 self.lint_calls(step);
                 if let (Some(_), Some(node)) = (given("calls"), given("items")) {
                     let message = "`items` is not looked at where there are `calls`";
-                    let finding = Finding::new(codes::WRONG_VALUE, node, message);
-                    self.found(finding.help("keep one: `calls`, or `items` with `as` and `call`"));
+                    let help = "keep one: `calls`, or `items` with `as` and `call`";
+                    self.found(codes::WRONG_VALUE, node, message, "", help);
                 }
             }
             "jsonStringify" => self.lint_twice(step),
@@ -130,10 +127,9 @@ impl<'a> Rules<'_, 'a> {
                 {
                     let message = "`memberDelete` changes the object and gives whether the member was \
                                    there, which takes its place here";
-                    let finding = Finding::new(codes::WRONG_VALUE, node, message);
                     let help =
                         "leave `result` out, or make another object by `omit {obj, keys, result}`";
-                    self.found(finding.help(help));
+                    self.found(codes::WRONG_VALUE, node, message, "", help);
                 }
             }
             "llmChat" | "llmToolLoop" => self.lint_model(step, op),
@@ -154,8 +150,8 @@ impl<'a> Rules<'_, 'a> {
                 };
                 if let Some(node) = node.filter(scalar).filter(|n| doc.kind(*n) != Kind::Null) {
                     let message = "`input` of `agentRun` is the agent's arguments, an object";
-                    let finding = Finding::new(codes::WRONG_KIND, node, message);
-                    self.found(finding.help("write `\"input\": {\"name\": ...}`"));
+                    let help = "write `\"input\": {\"name\": ...}`";
+                    self.found(codes::WRONG_KIND, node, message, "", help);
                 }
             }
             "regexMatch" | "regexFind" | "regexFindAll" | "regexReplace" | "regexSplit" => {
@@ -185,18 +181,16 @@ impl<'a> Rules<'_, 'a> {
         for call in calls.chain(given("call")) {
             if let Some(node) = doc.get(call, "result") {
                 let message = "a call of `callAll` binds no name: its answer is in the list";
-                let finding = Finding::new(codes::UNKNOWN_INPUT, node, message);
                 let help = "remove it; the answers are the `result` of the `callAll`, in the order of \
                             the calls";
-                self.found(finding.help(help));
+                self.found(codes::UNKNOWN_INPUT, node, message, "", help);
             }
             let agent = doc.get(call, "agentId");
             if let Some(program) = agent.filter(|n| doc.kind(*n) == Kind::Object) {
                 let message = "a program that is written here is no call: each answer is an error";
-                let finding = Finding::new(codes::WRONG_VALUE, program, message);
                 let help = "run it in a `forEach` or `map` by `agentRun`, or name an agent of the host \
                             by its id";
-                self.found(finding.offending("agentRun").help(help));
+                self.found(codes::WRONG_VALUE, program, message, "agentRun", help);
             }
         }
         if given("items").is_none() {
@@ -205,9 +199,8 @@ impl<'a> Rules<'_, 'a> {
         for name in ["as", "call"] {
             if given(name).is_none() {
                 let message = format!("`callAll` with `items` needs `{name}`");
-                let finding = Finding::new(codes::MISSING_INPUT, step, message);
                 let help = "write `callAll {items, as, call, limit, result}`";
-                return self.found(finding.offending("callAll").help(help));
+                return self.found(codes::MISSING_INPUT, step, message, "callAll", help);
             }
         }
         let (Some(item), Some(call)) = (given("as"), given("call")) else {
@@ -224,9 +217,8 @@ impl<'a> Rules<'_, 'a> {
                 "this call does not look at the item, which is called `{}`",
                 excerpt(&item)
             );
-            let finding = Finding::new(codes::UNUSED_ITEM, call, message);
             let help = format!("give `{item}` to the call, or call it `_`");
-            self.found(finding.offending(&item).help(help));
+            self.found(codes::UNUSED_ITEM, call, message, &item, help);
         }
     }
 
@@ -240,23 +232,20 @@ impl<'a> Rules<'_, 'a> {
             return;
         };
         if let Some((message, help)) = pattern_fault(&text) {
-            let finding = Finding::new(codes::BAD_PATTERN, node, message);
-            return self.found(finding.offending(&text).help(help));
+            return self.found(codes::BAD_PATTERN, node, message, &text, help);
         }
         if text.is_empty() && doc.get(step, "text").is_none() {
             let message = "an empty pattern is found everywhere";
-            let finding = Finding::new(codes::BAD_PATTERN, node, message);
             let help = "write what is looked for, as in `[0-9]+`";
-            return self.found(finding.offending("\"\"").help(help));
+            return self.found(codes::BAD_PATTERN, node, message, "\"\"", help);
         }
         if let Some(part) = super::patterns::escaped_twice(&text).filter(|_| !self.is_source()) {
             let message = format!("this looks for the sign `\\` itself, and then `{part}`");
-            let finding = Finding::new(codes::BAD_PATTERN, node, message);
             let help = format!(
                 "a backslash is written twice in JSON, not four times: `\"{}\"`",
                 excerpt(&text)
             );
-            return self.found(finding.offending(&text).help(help));
+            return self.found(codes::BAD_PATTERN, node, message, &text, help);
         }
         let flags = text.rsplit_once('/').filter(|(pattern, flags)| {
             let ends = pattern.ends_with('$') && !pattern.starts_with('/');
@@ -264,12 +253,11 @@ impl<'a> Rules<'_, 'a> {
         });
         if let Some((pattern, _)) = flags {
             let message = "nothing comes after `$`: flags are no part of a pattern";
-            let finding = Finding::new(codes::BAD_PATTERN, node, message);
             let help = format!(
                 "write `{}`; for both cases begin it with `(?i)`",
                 excerpt(pattern)
             );
-            return self.found(finding.offending(&text).help(help));
+            return self.found(codes::BAD_PATTERN, node, message, &text, help);
         }
         let inner = text
             .strip_prefix('/')
@@ -281,7 +269,6 @@ impl<'a> Rules<'_, 'a> {
             return;
         }
         let message = "the slashes around a pattern are searched for, too";
-        let finding = Finding::new(codes::BAD_PATTERN, node, message);
         let mut help = format!("write `{}`", excerpt(pattern));
         if flags.contains('i') {
             help.push_str("; for both cases begin it with `(?i)`");
@@ -289,7 +276,7 @@ impl<'a> Rules<'_, 'a> {
         if doc.get(step, "text").is_some() && !flags.is_empty() {
             help = format!("write `{}`, and `\"flags\": \"{flags}\"`", excerpt(pattern));
         }
-        self.found(finding.offending(&text).help(help));
+        self.found(codes::BAD_PATTERN, node, message, &text, help);
     }
 
     /// Reports names in the text of `Error`, which is taken as written, and further texts.
@@ -298,10 +285,9 @@ impl<'a> Rules<'_, 'a> {
         let args = doc.get(step, "args");
         if let Some(more) = args.and_then(|args| doc.element(args, 1)) {
             let message = "`Error` takes one text, the rest is ignored";
-            let finding = Finding::new(codes::UNKNOWN_INPUT, more, message);
             let help = "to say more make the text with `template`, and fail with `consoleError \
                         {message}`";
-            self.found(finding.help(help));
+            self.found(codes::UNKNOWN_INPUT, more, message, "", help);
         }
         let first = args.and_then(|args| doc.element(args, 0));
         let Some(node) = first else { return };
@@ -316,14 +302,13 @@ impl<'a> Rules<'_, 'a> {
             return;
         }
         let message = "the text of `Error` is taken as written: no variable is found there";
-        let finding = Finding::new(codes::NAME_AS_TEXT, node, message);
         let help = match has_hole || mentions && shown.contains(char::is_whitespace) {
             true => {
                 "make the text with `template`, and fail with `consoleError {message}`".to_owned()
             }
             false => format!("fail with `{{\"op\": \"consoleError\", \"message\": \"{shown}\"}}`"),
         };
-        self.found(finding.offending(&shown).help(help));
+        self.found(codes::NAME_AS_TEXT, node, message, &shown, help);
     }
 
     /// Reports imported arguments that the schema does not declare.
@@ -343,9 +328,8 @@ impl<'a> Rules<'_, 'a> {
             let shown = Self::shown(name);
             if let Some(rest) = shown.strip_prefix("args.") {
                 let message = "`varsImport` takes the names of arguments, without `args.`";
-                let finding = Finding::new(codes::UNKNOWN_NAME, node, message);
                 let help = format!("write `\"{rest}\"`");
-                self.found(finding.offending(&shown).help(help));
+                self.found(codes::UNKNOWN_NAME, node, message, &shown, help);
             } else {
                 self.on_argument(name);
             }

@@ -1,7 +1,7 @@
 //! Rules for atoms that compare or test: comparisons with a constant result.
 
+use super::Rules;
 use super::holds::{Holds, Items, Members};
-use super::{Finding, Rules};
 use a99_core::diag::{codes, excerpt};
 use a99_core::json::{Kind, NodeId};
 
@@ -89,8 +89,7 @@ impl<'a> Rules<'_, 'a> {
                 holds.words(),
                 other.words()
             );
-            let finding = Finding::new(codes::CONSTANT_CONDITION, node, message);
-            return self.found(finding.offending(&shown).help(help));
+            return self.found(codes::CONSTANT_CONDITION, node, message, &shown, help);
         }
     }
 
@@ -110,8 +109,7 @@ impl<'a> Rules<'_, 'a> {
             "this is never \"{}\": its schema lists other values",
             excerpt(&shown)
         );
-        let finding = Finding::new(codes::CONSTANT_CONDITION, other, message);
-        self.found(finding.offending(&shown).help(help));
+        self.found(codes::CONSTANT_CONDITION, other, message, &shown, help);
         true
     }
 
@@ -144,9 +142,8 @@ impl<'a> Rules<'_, 'a> {
         let shown = Self::shown(text);
         if matches!(text, b"true" | b"false" | b"True" | b"False") && !self.vars.knows(text) {
             let message = format!("\"{shown}\" is a text, which counts as true");
-            let finding = Finding::new(codes::CONSTANT_CONDITION, node, message);
             let help = format!("write `{}` without quotes", shown.to_ascii_lowercase());
-            return self.found(finding.offending(&shown).help(help));
+            return self.found(codes::CONSTANT_CONDITION, node, message, &shown, help);
         }
         // Testing an optional value is valid.
         let is_sure = self.vars.knows(text);
@@ -158,9 +155,8 @@ impl<'a> Rules<'_, 'a> {
             "`{}` is a list, which counts as true even if it is empty: `{op}` is always the same",
             excerpt(&shown)
         );
-        let finding = Finding::new(codes::CONSTANT_CONDITION, node, message);
         let help = "count its items before: `len {list, result}`";
-        self.found(finding.offending(&shown).help(help));
+        self.found(codes::CONSTANT_CONDITION, node, message, &shown, help);
     }
 
     /// Reports unknown members that `pick` and `omit` name.
@@ -196,8 +192,7 @@ impl<'a> Rules<'_, 'a> {
                 None => format!("it has `{}`", excerpt(&known.join("`, `"))),
             };
             let message = format!("the object has no member `{}`", excerpt(&name));
-            let finding = Finding::new(codes::UNKNOWN_MEMBER, key, message);
-            self.found(finding.offending(&name).help(help));
+            self.found(codes::UNKNOWN_MEMBER, key, message, &name, help);
         }
     }
 
@@ -223,19 +218,17 @@ impl<'a> Rules<'_, 'a> {
                 "an item is {what}, which has no member `{}`",
                 excerpt(&path)
             );
-            let finding = Finding::new(codes::UNKNOWN_MEMBER, by, message);
             let help = match op {
                 "groupBy" => "group objects, or make them by `map` first",
                 _ => "leave `by` out: the items themselves are looked at",
             };
-            return self.found(finding.offending(&path).help(help));
+            return self.found(codes::UNKNOWN_MEMBER, by, message, &path, help);
         }
         if op == "sum" && matches!(item, Holds::Text | Holds::OneOf(_)) {
             let message = "the items are texts, which have no sum";
-            let finding = Finding::new(codes::WRONG_KIND, items, message);
             let shown = super::text_of(doc, items).unwrap_or_default();
             let help = "give it numbers; texts are joined by `join {list, sep, result}`";
-            self.found(finding.offending(&shown).help(help));
+            self.found(codes::WRONG_KIND, items, message, &shown, help);
         }
     }
 
@@ -250,10 +243,9 @@ impl<'a> Rules<'_, 'a> {
             return;
         };
         let message = "a pattern is taken as written: this names nothing";
-        let finding = Finding::new(codes::NAME_AS_TEXT, node, message);
         let help = "write the pattern itself; to look for a text that is known at run time ask \
                     `text.includes(part)` in a condition";
-        self.found(finding.offending(&text).help(help));
+        self.found(codes::NAME_AS_TEXT, node, message, &text, help);
     }
 
     /// Reports a `storeQuery` condition in the syntax of other stores: `{"age": {"$gt": 3}}`.
@@ -280,7 +272,6 @@ impl<'a> Rules<'_, 'a> {
                 "this asks for a member `{}` that equals an object",
                 excerpt(&field)
             );
-            let finding = Finding::new(codes::WRONG_VALUE, value, message);
             let help = format!(
                 "write `\"where\": [[\"{}\", \"{sign}\", {}]]`",
                 excerpt(&field),
@@ -290,7 +281,7 @@ impl<'a> Rules<'_, 'a> {
                     &written
                 }
             );
-            self.found(finding.offending(&op).help(help));
+            self.found(codes::WRONG_VALUE, value, message, &op, help);
         }
     }
 }

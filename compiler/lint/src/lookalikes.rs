@@ -1,7 +1,7 @@
 //! Rule for homoglyphs: names with letters of other alphabets, of full width, or invisible
 //! ones.
 
-use super::{Finding, Rules};
+use super::Rules;
 use a99_core::diag::{codes, excerpt};
 use a99_core::json::NodeId;
 
@@ -95,14 +95,13 @@ impl Rules<'_, '_> {
             excerpt(name),
             excerpt(&plain)
         );
-        let finding = Finding::new(codes::UNKNOWN_NAME, node, message);
         let value = match self.vars.knows(root.as_bytes()) || inner.is_some() {
             true => plain,
             false if plain.starts_with("args.") => plain,
             false => format!("args.{plain}"),
         };
         let help = format!("write `{}` with the letters of ASCII", excerpt(&value));
-        self.found(finding.inner(inner).offending(name).help(help));
+        self.found(codes::UNKNOWN_NAME, (node, inner), message, name, help);
         true
     }
 }

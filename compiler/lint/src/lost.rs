@@ -1,6 +1,6 @@
 //! Rule for lost assignments: values that go out of scope with their body.
 
-use super::{Finding, Rules};
+use super::Rules;
 use a99_compiler::vars::VarId;
 use a99_core::diag::{codes, excerpt};
 use a99_core::json::NodeId;
@@ -69,13 +69,8 @@ impl<'a> Rules<'_, 'a> {
                  variable keeps its value",
             excerpt(&name)
         );
-        self.found(
-            Finding::new(codes::LOST_ASSIGNMENT, node, text)
-                .offending(&name)
-                .help(
-                    "use `reduce` to carry a value from item to item, or `forEach`, whose \
-                         steps share the variables around them",
-                ),
-        );
+        let help = "use `reduce` to carry a value from item to item, or `forEach`, whose \
+                         steps share the variables around them";
+        self.found(codes::LOST_ASSIGNMENT, node, text, &name, help);
     }
 }

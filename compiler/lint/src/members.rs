@@ -1,8 +1,8 @@
 //! Rules for member names that atoms of lists take, and for inputs of atoms of regular
 //! expressions.
 
+use super::Rules;
 use super::holds::{Holds, Items, Members};
-use super::{Finding, Rules};
 use a99_core::diag::{codes, excerpt};
 use a99_core::json::{Kind, NodeId};
 
@@ -57,13 +57,12 @@ impl<'a> Rules<'_, 'a> {
                     || matches!(doc.kind(value), Kind::Number(n) if n < 0.0)
                     || matches!(doc.kind(value), Kind::Bool(true));
                 let message = "a key to sort by is `{by, order}`";
-                let finding = Finding::new(codes::UNKNOWN_INPUT, value, message);
                 let order = if is_desc { "desc" } else { "asc" };
                 let help = format!(
                     "write `{{\"by\": \"{}\", \"order\": \"{order}\"}}`",
                     excerpt(&name)
                 );
-                self.found(finding.offending(&name).help(help));
+                self.found(codes::UNKNOWN_INPUT, value, message, &name, help);
                 continue;
             }
             let node = doc.get(key, "by").unwrap_or(key);
@@ -86,46 +85,41 @@ impl<'a> Rules<'_, 'a> {
         };
         let place = doc.get(step, "items").unwrap_or(step);
         let message = format!("the items are objects, which {what}: `{op}` needs `by`");
-        let finding = Finding::new(codes::MISSING_INPUT, place, message);
         let help = format!(
             "add `\"by\": \"{}\"`; they have `{}`",
             excerpt(&names[0]),
             excerpt(&names.join("`, `"))
         );
-        self.found(finding.offending(op).help(help));
+        self.found(codes::MISSING_INPUT, place, message, op, help);
     }
 
     fn lint_key(&mut self, step: NodeId, op: &str, node: NodeId, text: &str) {
         if text.contains("=>") || text.starts_with("lambda ") || text.starts_with("function") {
             let message = "`by` is the path of a member, taken as written";
-            let finding = Finding::new(codes::CODE_AS_TEXT, node, message);
             let help = format!("write `\"by\": \"{}\"`", excerpt(meant(text)));
-            return self.found(finding.offending(text).help(help));
+            return self.found(codes::CODE_AS_TEXT, node, message, text, help);
         }
         let root = text.split('.').next().unwrap_or(text);
         if root == "args" && self.is_argument_path(text) || text.starts_with("$.") {
             let message = "`by` is the path of a member, taken as written: this names nothing else";
-            let finding = Finding::new(codes::NAME_AS_TEXT, node, message);
             let help = match text.strip_prefix("$.") {
                 Some(rest) => format!("write `\"by\": \"{}\"`", excerpt(rest)),
                 None => "write the member's name itself, as in `\"by\": \"price\"`; for one that \
                          is known at run time use `map` and `[key]` in an expression"
                     .to_owned(),
             };
-            return self.found(finding.offending(text).help(help));
+            return self.found(codes::NAME_AS_TEXT, node, message, text, help);
         }
         if op == "sort" && text.starts_with('-') {
             let message = format!("no item has a member `{}`", excerpt(text));
-            let finding = Finding::new(codes::WRONG_VALUE, node, message);
             let help = format!(
                 "write `\"by\": \"{}\", \"order\": \"desc\"`",
                 excerpt(meant(text))
             );
-            return self.found(finding.offending(text).help(help));
+            return self.found(codes::WRONG_VALUE, node, message, text, help);
         }
         if is_calculated(text) {
             let message = "`by` is the path of a member, taken as written: nothing is calculated";
-            let finding = Finding::new(codes::CODE_AS_TEXT, node, message);
             let help = match op {
                 "groupBy" => {
                     "write the name of a member; to tell two kinds apart use `filter {items, as, \
@@ -133,7 +127,7 @@ impl<'a> Rules<'_, 'a> {
                 }
                 _ => "write the name of a member; make it in each item with `map` first",
             };
-            return self.found(finding.offending(text).help(help));
+            return self.found(codes::CODE_AS_TEXT, node, message, text, help);
         }
         let Some(names) = self.item_members(step) else {
             return;
@@ -152,8 +146,7 @@ impl<'a> Rules<'_, 'a> {
             None => format!("they have `{}`", excerpt(&names.join("`, `"))),
         };
         let message = format!("the items have no member `{}`", excerpt(root));
-        let finding = Finding::new(codes::UNKNOWN_MEMBER, node, message);
-        self.found(finding.offending(text).help(help));
+        self.found(codes::UNKNOWN_MEMBER, node, message, text, help);
     }
 
     /// The members of a list's items, as far as the program writes or declares them.
@@ -200,36 +193,33 @@ impl<'a> Rules<'_, 'a> {
             && doc.get(step, "text").is_some()
         {
             let message = format!("there is no flag `{wrong}`");
-            let finding = Finding::new(codes::WRONG_VALUE, node, message);
             let kept: String = flags.chars().filter(|c| FLAGS.contains(*c)).collect();
             let help = match kept.is_empty() {
                 true => "flags are `g`, `i`, `m` and `s`: remove it".to_owned(),
                 false => format!("flags are `g`, `i`, `m` and `s`: write `{kept}`"),
             };
-            self.found(finding.offending(&flags).help(help));
+            self.found(codes::WRONG_VALUE, node, message, &flags, help);
         }
         if let (Some((node, by)), Some((_, pattern))) = (text("replacement"), text("pattern"))
             && let Some(group) = super::patterns::missing_group(&pattern, &by)
         {
             let message =
                 format!("`{group}` is put there as it is written: there is no such group");
-            let finding = Finding::new(codes::WRONG_VALUE, node, message);
             let help = match super::patterns::groups(&pattern) {
                 0 => "put what it stands for into `(` and `)` in the pattern; `$&` is the whole match"
                     .to_owned(),
                 1 => "the pattern has one group: write `$1`, or `$&` for the whole match".to_owned(),
                 n => format!("the pattern has the groups `$1` to `${n}`"),
             };
-            self.found(finding.offending(&group).help(help));
+            self.found(codes::WRONG_VALUE, node, message, &group, help);
         }
         if let Some((node, by)) = text("replacement")
             && let Some(at) = by.find('\\')
             && let Some(digit) = by[at + 1..].chars().next().filter(char::is_ascii_digit)
         {
             let message = format!("`\\{digit}` is put there as it is written");
-            let finding = Finding::new(codes::WRONG_VALUE, node, message);
             let help = format!("a group is `${digit}`");
-            self.found(finding.offending(&by).help(help));
+            self.found(codes::WRONG_VALUE, node, message, &by, help);
         }
     }
 }

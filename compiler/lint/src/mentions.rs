@@ -1,6 +1,6 @@
 //! Rule for arguments named within a longer text, where no atom resolves them.
 
-use super::{Finding, Rules};
+use super::Rules;
 use a99_core::diag::{codes, excerpt};
 use a99_core::json::NodeId;
 
@@ -44,13 +44,12 @@ impl Rules<'_, '_> {
         let name = path.rsplit('.').next().unwrap_or(path);
         let tmpl = text.replacen(&format!("args.{path}"), &format!("{{{{{name}}}}}"), 1);
         let message = format!("`args.{path}` is not looked up within a longer text");
-        let finding = Finding::new(codes::CODE_AS_TEXT, node, message);
         let help = format!(
             "make the text in a step before: `{{\"op\": \"template\", \"tmpl\": \"{}\", \"vars\": {{\"{name}\": \
              \"args.{path}\"}}, \"result\": \"text\"}}`",
             excerpt(&tmpl)
         );
-        self.found(finding.offending(text).help(help));
+        self.found(codes::CODE_AS_TEXT, node, message, text, help);
         true
     }
 }

@@ -1,8 +1,8 @@
 //! Rules for misused values: objects as text, arithmetic on dates, comparisons in the wrong
 //! case.
 
+use super::Rules;
 use super::holds::{Holds, Items};
-use super::{Finding, Rules};
 use a99_compiler::expr::BinOp;
 use a99_compiler::ir::{Ir, IrKind, Lit};
 use a99_core::builtins;
@@ -65,8 +65,7 @@ fn case_of(ir: &Ir<'_>) -> Option<bool> {
 
 impl<'a> Rules<'_, 'a> {
     fn found_misuse(&mut self, code: &'static str, ir: &Ir<'a>, message: String, help: String) {
-        let finding = Finding::new(code, ir.at.node, message);
-        self.found(finding.inner(ir.at.inner).help(help));
+        self.found(code, ir.at, message, "", help);
     }
 
     /// Reports a comparison with a text in the other case, `s.toLowerCase() == 'Yes'`; returns
@@ -329,16 +328,14 @@ impl<'a> Rules<'_, 'a> {
                 let message = format!(
                     "the items of `{shown}` are objects, each of which becomes `[object Object]`"
                 );
-                let finding = Finding::new(codes::WRONG_KIND, node, message);
                 let help = "give its text by `jsonStringify {value, result}`, or make a text of each \
                             item by `map` and `template`, and `join` them";
                 self.told(node);
-                return self.found(finding.offending(&shown).help(help));
+                return self.found(codes::WRONG_KIND, node, message, &shown, help);
             }
             _ => return,
         };
         let message = format!("`{shown}` is an object, which becomes `[object Object]`");
-        let finding = Finding::new(codes::WRONG_KIND, node, message);
         let names = self.members_of(Holds::Object(members));
         let member = names.first().map_or("name", String::as_str);
         let help = format!(
@@ -346,7 +343,7 @@ impl<'a> Rules<'_, 'a> {
             excerpt(member)
         );
         self.told(node);
-        self.found(finding.offending(&shown).help(help));
+        self.found(codes::WRONG_KIND, node, message, &shown, help);
     }
 
     /// Reports a list whose items have the wrong kind for `join`, `sort` or a vector search.
@@ -370,12 +367,11 @@ impl<'a> Rules<'_, 'a> {
         };
         if op == "join" && !held.is_empty() {
             let message = "an item is an object, which becomes `[object Object]`";
-            let finding = Finding::new(codes::WRONG_KIND, place, message);
             let help = format!(
                 "make a list of texts before: `map {{items, as, steps, result}}`, whose steps leave \
                  {held} in `result`"
             );
-            return self.found(finding.help(help));
+            return self.found(codes::WRONG_KIND, place, message, "", help);
         }
         let list = match doc.kind(place) {
             Kind::Array => place,
@@ -419,8 +415,7 @@ impl<'a> Rules<'_, 'a> {
             }
             _ => return,
         };
-        let finding = Finding::new(code, place, what);
-        self.found(finding.help(help));
+        self.found(code, place, what, "", help);
     }
 
     /// Reports a model's answer where a list or an object is expected; returns whether it did.
@@ -435,13 +430,9 @@ impl<'a> Rules<'_, 'a> {
         let message = format!(
             "`{name}` of `{op}` wants {wanted}, and `{shown}` is what a model answered, a text"
         );
-        let finding = Finding::new(codes::WRONG_KIND, node, message);
         self.told(node);
-        self.found(
-            finding
-                .offending(&shown)
-                .help("make a value of it before: `jsonParse {str, result}`"),
-        );
+        let help = "make a value of it before: `jsonParse {str, result}`";
+        self.found(codes::WRONG_KIND, node, message, &shown, help);
         true
     }
 
@@ -458,15 +449,14 @@ impl<'a> Rules<'_, 'a> {
         if super::bodies::mentions(doc, steps, "continue") {
             return;
         }
-        let op = doc.get(place, "op").and_then(|op| super::text_of(doc, op));
+        let op = self.text(place, "op");
         let op = op.unwrap_or_default();
         let message = format!("this `{op}` leaves the loop in its first turn");
-        let finding = Finding::new(codes::RETURN_IN_BODY, place, message);
         let help = match self.is_source() {
             true => "put it behind the loop, or into an `if`",
             false => "put it behind the loop, or into an `if {condition, then}`",
         };
-        self.found(finding.offending(&op).help(help));
+        self.found(codes::RETURN_IN_BODY, place, message, &op, help);
     }
 
     /// Reports a text that the schema does not list; returns whether it did.
@@ -496,8 +486,7 @@ impl<'a> Rules<'_, 'a> {
             excerpt(&self.called(side)),
             excerpt(&shown)
         );
-        let finding = Finding::new(codes::CONSTANT_CONDITION, place.at.node, message);
-        self.found(finding.inner(place.at.inner).offending(&shown).help(help));
+        self.found(codes::CONSTANT_CONDITION, place.at, message, &shown, help);
         true
     }
 }

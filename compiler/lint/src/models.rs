@@ -1,6 +1,6 @@
 //! Rules for models: the inputs of conversations and their tools.
 
-use super::{Finding, Rules};
+use super::Rules;
 use a99_core::diag::{codes, excerpt};
 use a99_core::json::{Kind, NodeId};
 
@@ -43,9 +43,8 @@ impl Rules<'_, '_> {
         // An unknown key has its own finding and may be the missing input.
         if asks.is_none() && doc.members(step).all(|(key, _)| known(key)) {
             let message = format!("`{op}` needs `prompt` or `messages`: nothing is asked");
-            let finding = Finding::new(codes::MISSING_INPUT, step, message);
             let help = "add `\"prompt\"` with what the model is asked";
-            self.found(finding.offending(op).help(help));
+            self.found(codes::MISSING_INPUT, step, message, op, help);
         }
         if let Some(budget) = self.not_null(step, "budget") {
             self.lint_budget(budget);
@@ -58,9 +57,8 @@ impl Rules<'_, '_> {
             && !matches!(doc.str(choice), Some(b"auto" | b"none") | None)
         {
             let message = "there are no `tools` that the model could ask for";
-            let finding = Finding::new(codes::MISSING_INPUT, choice, message);
             let help = "add `tools`, or leave `toolChoice` out";
-            self.found(finding.help(help));
+            self.found(codes::MISSING_INPUT, choice, message, "", help);
         }
         let Some(tools) = self
             .not_null(step, "tools")
@@ -88,18 +86,17 @@ impl Rules<'_, '_> {
                     "a budget has no `{}`, so it bounds nothing",
                     excerpt(&shown)
                 );
-                let finding = Finding::new(codes::UNKNOWN_INPUT, node, message);
                 let help = match shown.to_ascii_lowercase().contains("token") {
                     true => "write `tokens`",
                     false => "it has `tokens`; rounds are bounded by `maxRounds`, fuel by the run",
                 };
-                self.found(finding.offending(&shown).help(help));
+                self.found(codes::UNKNOWN_INPUT, node, message, &shown, help);
             } else if let Kind::Number(n) = doc.kind(node)
                 && (n < 1.0 || n.fract() != 0.0)
             {
                 let message = format!("`tokens` cannot be {n}");
-                let finding = Finding::new(codes::WRONG_VALUE, node, message);
-                self.found(finding.help("write a whole number from 1 on, as in `5000`"));
+                let help = "write a whole number from 1 on, as in `5000`";
+                self.found(codes::WRONG_VALUE, node, message, "", help);
             }
         }
     }
@@ -112,9 +109,8 @@ impl Rules<'_, '_> {
             }
             let Some(node) = doc.get(said, "role") else {
                 let message = "a message says who says it: it has no `role`";
-                let finding = Finding::new(codes::MISSING_INPUT, said, message);
                 let help = "write `{\"role\": \"user\", \"content\": \"...\"}`";
-                self.found(finding.help(help));
+                self.found(codes::MISSING_INPUT, said, message, "", help);
                 continue;
             };
             let Some(role) = super::text_of(doc, node) else {
@@ -126,9 +122,14 @@ impl Rules<'_, '_> {
                     let message = "this message says nothing: it has no `content`";
                     let other = ["text", "message", "prompt", "parts", "value"];
                     let other = other.iter().find_map(|key| doc.get(said, key));
-                    let finding =
-                        Finding::new(codes::MISSING_INPUT, other.unwrap_or(said), message);
-                    self.found(finding.help("write `{\"role\": \"user\", \"content\": \"...\"}`"));
+                    let help = "write `{\"role\": \"user\", \"content\": \"...\"}`";
+                    self.found(
+                        codes::MISSING_INPUT,
+                        other.unwrap_or(said),
+                        message,
+                        "",
+                        help,
+                    );
                 }
                 continue;
             }
@@ -139,12 +140,11 @@ impl Rules<'_, '_> {
                 None => self.nearest(&role, ROLES.iter().copied()),
             };
             let message = format!("there is no role `{}`", excerpt(&role));
-            let finding = Finding::new(codes::WRONG_VALUE, node, message);
             let help = match near {
                 Some(near) => format!("write `\"{near}\"`"),
                 None => format!("roles are {}", ROLES.join(", ")),
             };
-            self.found(finding.offending(&role).help(help));
+            self.found(codes::WRONG_VALUE, node, message, &role, help);
         }
     }
 
@@ -171,8 +171,7 @@ impl Rules<'_, '_> {
             } else {
                 continue;
             };
-            let finding = Finding::new(codes::UNKNOWN_INPUT, node, message);
-            self.found(finding.help(help));
+            self.found(codes::UNKNOWN_INPUT, node, message, "", help);
         }
     }
 
@@ -207,7 +206,6 @@ impl Rules<'_, '_> {
             ),
         };
         let message = format!("no tool is called `{}`", excerpt(&shown));
-        let finding = Finding::new(codes::WRONG_VALUE, choice, message);
-        self.found(finding.offending(&shown).help(help));
+        self.found(codes::WRONG_VALUE, choice, message, &shown, help);
     }
 }

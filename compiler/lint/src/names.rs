@@ -1,8 +1,8 @@
 //! Rules for names: unknown names, names that are not visible at their place, and lost
 //! assignments.
 
+use super::Rules;
 use super::typos::{LONG, MIN_TYPO, is_typo, may_be_typo};
-use super::{Finding, Rules};
 use a99_core::builtins;
 use a99_core::diag::{codes, excerpt, suggest};
 use a99_core::json::NodeId;
@@ -123,12 +123,7 @@ impl<'a> Rules<'_, 'a> {
             _ => return,
         };
         let text = format!("no step binds `{}`, and it is no argument", excerpt(&shown));
-        self.found(
-            Finding::new(codes::UNKNOWN_NAME, node, text)
-                .inner(inner)
-                .offending(&shown)
-                .help(help),
-        );
+        self.found(codes::UNKNOWN_NAME, (node, inner), text, &shown, help);
     }
 
     /// Reports an identifier of `mathCalc` that only later steps of this scope bind.
@@ -154,9 +149,8 @@ impl<'a> Rules<'_, 'a> {
         }
         if matches!(shown.as_str(), "args" | "arguments" | "input" | "params") {
             let message = format!("`mathCalc` sees no arguments, so `{shown}` is undefined");
-            let finding = Finding::new(codes::NOT_VISIBLE, node, message);
             let help = "give them: `\"vars\": {\"n\": \"args.n\"}`, and write `n` in the formula";
-            return self.found(finding.inner(inner).offending(&shown).help(help));
+            return self.found(codes::NOT_VISIBLE, (node, inner), message, &shown, help);
         }
         if self.is_of_program(&shown) {
             return self.found_outer(node, inner, &shown, "undefined");
@@ -198,12 +192,7 @@ impl<'a> Rules<'_, 'a> {
             let message = format!("`{text}` is no variable here, so it is undefined");
             (codes::UNKNOWN_NAME, message, help)
         };
-        self.found(
-            Finding::new(code, node, message)
-                .inner(inner)
-                .offending(&shown)
-                .help(help),
-        );
+        self.found(code, (node, inner), message, &shown, help);
     }
 
     /// Reports a text in a value position that is likely meant as a name or code.
@@ -253,20 +242,14 @@ impl<'a> Rules<'_, 'a> {
             let near = self.misspelt_variable(root);
             if let Some(near) = near {
                 let text = format!("no variable is called `{root}`, so this is the text itself");
-                self.found(
-                    Finding::new(codes::UNKNOWN_NAME, node, text)
-                        .offending(shown)
-                        .help(format!("did you mean `{near}{}`?", &shown[root.len()..])),
-                );
+                let help = format!("did you mean `{near}{}`?", &shown[root.len()..]);
+                self.found(codes::UNKNOWN_NAME, node, text, shown, help);
             }
         }
         if self.is_argument(root) && (path || root.len() == shown.len()) {
             let text = format!("`{root}` is an argument, which a text does not find");
-            self.found(
-                Finding::new(codes::NOT_VISIBLE, node, text)
-                    .offending(shown)
-                    .help(format!("write `\"args.{shown}\"`")),
-            );
+            let help = format!("write `\"args.{shown}\"`");
+            self.found(codes::NOT_VISIBLE, node, text, shown, help);
         }
     }
 
@@ -378,8 +361,7 @@ impl<'a> Rules<'_, 'a> {
             _ => return false,
         };
         let text = format!("no variable is called `{root}`, so this is the text itself");
-        let finding = Finding::new(codes::UNKNOWN_NAME, node, text);
-        self.found(finding.offending(shown).help(help));
+        self.found(codes::UNKNOWN_NAME, node, text, shown, help);
         true
     }
 
@@ -395,9 +377,14 @@ impl<'a> Rules<'_, 'a> {
                 "`args.{}` is an argument of the program; the helper's parameter is no argument",
                 excerpt(&shown)
             );
-            let finding = Finding::new(codes::NOT_VISIBLE, node, message);
             let help = format!("write `\"{shown}\"`");
-            return self.found(finding.offending(&format!("args.{shown}")).help(help));
+            return self.found(
+                codes::NOT_VISIBLE,
+                node,
+                message,
+                &format!("args.{shown}"),
+                help,
+            );
         }
         let Some(declared) = self.lint.arguments.as_ref() else {
             return;
@@ -434,8 +421,7 @@ impl<'a> Rules<'_, 'a> {
             None => "declare it in `inputSchema`".to_owned(),
         };
         let text = format!("`inputSchema` declares no argument `{}`", excerpt(&shown));
-        let finding = Finding::new(codes::UNKNOWN_NAME, node, text);
-        self.found(finding.offending(&shown).help(help));
+        self.found(codes::UNKNOWN_NAME, node, text, &shown, help);
     }
 
     /// The declared argument nearest to a name.
@@ -490,8 +476,7 @@ impl<'a> Rules<'_, 'a> {
             "no step binds `{}`, so the result has no such member",
             excerpt(&shown)
         );
-        let finding = Finding::new(codes::UNSET_PROPERTY, node, text);
-        self.found(finding.offending(&shown).help(help));
+        self.found(codes::UNSET_PROPERTY, node, text, &shown, help);
     }
 
     /// Enters the steps for an item with this name.

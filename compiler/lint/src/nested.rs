@@ -1,8 +1,8 @@
 //! Rules for nested literals: data inside a literal, and nodes that are never evaluated.
 
+use super::Rules;
 use super::holds::{Holds, Members};
 use super::logic::test_of_query;
-use super::{Finding, Rules};
 use a99_core::builtins;
 use a99_core::diag::{codes, excerpt};
 use a99_core::json::{Kind, NodeId};
@@ -103,10 +103,9 @@ impl Rules<'_, '_> {
             None => "a list",
         };
         let message = format!("inside {place} `\"{}\"` is a text, no path", excerpt(shown));
-        let finding = Finding::new(codes::NAME_AS_TEXT, node, message);
         let path = if is_message { root } else { shown };
         let help = format!("write `{}`", self.node_for(path));
-        self.found(finding.offending(shown).help(help));
+        self.found(codes::NAME_AS_TEXT, node, message, shown, help);
     }
 
     /// Help for a condition that is data: a step, a store query, a list.
@@ -182,7 +181,6 @@ impl Rules<'_, '_> {
         }
         let message = "in an expression a list or object is taken as written: the node in it stays \
                        data";
-        let finding = Finding::new(codes::UNRESOLVED_NODE, node, message);
-        self.found(finding.help(help));
+        self.found(codes::UNRESOLVED_NODE, node, message, "", help);
     }
 }

@@ -1,6 +1,6 @@
 //! Rules for expression nodes: their fields, and nodes of other tree formats.
 
-use super::{Finding, Rules, synonyms};
+use super::{Rules, synonyms};
 use a99_compiler::ir::{Ir, IrKind, Lit, is_tagged};
 use a99_core::builtins;
 use a99_core::diag::{codes, excerpt};
@@ -49,12 +49,11 @@ impl<'a> Rules<'_, 'a> {
                 };
                 if doc.kind(list) != Kind::Array {
                     let text = format!("`{field}` is a list");
-                    let finding = Finding::new(codes::MALFORMED_NODE, list, text);
                     let help = match field {
                         "properties" => "write `[{\"key\": \"name\", \"value\": ...}]`",
                         _ => "write the nodes as a list: `[...]`",
                     };
-                    self.found(finding.help(help));
+                    self.found(codes::MALFORMED_NODE, list, text, "", help);
                 }
                 for child in doc.elements(list) {
                     if field == "properties" {
@@ -95,17 +94,15 @@ impl<'a> Rules<'_, 'a> {
                 None => format!("`{tag}` has {}", all.join(", ")),
             };
             let text = format!("the node `{tag}` has no field `{}`", excerpt(&shown));
-            let finding = Finding::new(codes::UNKNOWN_FIELD, value, text);
-            self.found(finding.offending(&shown).help(help));
+            self.found(codes::UNKNOWN_FIELD, value, text, &shown, help);
         }
         let needed = form.fields.iter().filter(|field| field.required);
         for name in needed.map(|field| field.name) {
             if doc.get(node, name).is_none() {
                 let text = format!("the node `{tag}` needs `{name}`, which is undefined here");
-                let finding = Finding::new(codes::MALFORMED_NODE, node, text);
                 let all: Vec<&str> = form.names().collect();
                 let help = format!("add it; `{tag}` has {}", all.join(", "));
-                self.found(finding.offending(tag).help(help));
+                self.found(codes::MALFORMED_NODE, node, text, tag, help);
             }
         }
         if tag == "ident"
@@ -114,10 +111,9 @@ impl<'a> Rules<'_, 'a> {
             let path = wtf8_to_string_lossy(doc.str(name).unwrap_or_default());
             if path.contains('.') && !self.vars.knows(path.as_bytes()) {
                 let text = "`name` is one name: a path finds nothing here";
-                let finding = Finding::new(codes::MALFORMED_NODE, name, text);
                 let path = path.strip_prefix("args.").unwrap_or(&path);
                 let help = format!("write `{}`", self.node_for(path));
-                self.found(finding.offending(path).help(help));
+                self.found(codes::MALFORMED_NODE, name, text, path, help);
             }
         }
         if tag == "member"
@@ -129,21 +125,19 @@ impl<'a> Rules<'_, 'a> {
             let is_node = self.is_expr(property) || doc.get(property, "=").is_some();
             if !is_computed && !is_node && doc.kind(property) == Kind::Object {
                 let text = "`property` is a name: this one becomes `[object Object]`";
-                let finding = Finding::new(codes::MALFORMED_NODE, property, text);
                 let help = "add `\"computed\": true`, by which the property is a node, or write the \
                             name as text";
-                self.found(finding.help(help));
+                self.found(codes::MALFORMED_NODE, property, text, "", help);
             }
             let path = super::text_of(doc, property).unwrap_or_default();
             if path.contains('.') && super::inputs::is_path(&path) {
                 let text = "`property` is one name: a path finds nothing here";
-                let finding = Finding::new(codes::MALFORMED_NODE, property, text);
                 let help = "write a node `member` for each name, one as the `object` of the other";
-                self.found(finding.offending(&path).help(help));
+                self.found(codes::MALFORMED_NODE, property, text, &path, help);
             }
         }
         if tag == "logical"
-            && let Some(operator) = doc.get(node, "op").and_then(|n| super::text_of(doc, n))
+            && let Some(operator) = self.text(node, "op")
         {
             let logical = matches!(operator.as_str(), "&&" | "||" | "??" | "and" | "or");
             let meant = match operator.as_str() {
@@ -158,19 +152,23 @@ impl<'a> Rules<'_, 'a> {
                     other => other,
                 };
                 let text = format!("`{tag}` has no operator `{}`", excerpt(&operator));
-                let finding = Finding::new(codes::MALFORMED_NODE, node, text);
                 let help = format!("write `{{\"$expr\": \"{kind}\", \"op\": \"{sign}\", ...}}`");
-                self.found(finding.offending(&operator).help(help));
+                self.found(codes::MALFORMED_NODE, node, text, &operator, help);
             }
         }
         if let Some(callee) = doc
             .get(node, "callee")
             .filter(|n| doc.kind(*n) == Kind::Object)
         {
-            let finding = Finding::new(codes::MALFORMED_NODE, callee, "`callee` is a name");
             let help = "write the name of a builtin as text; a method is `{\"$expr\": \"methodCall\", \
                         \"object\": ..., \"method\": \"name\", \"arguments\": [...]}`";
-            self.found(finding.help(help));
+            self.found(
+                codes::MALFORMED_NODE,
+                callee,
+                "`callee` is a name",
+                "",
+                help,
+            );
         }
     }
 
@@ -182,9 +180,8 @@ impl<'a> Rules<'_, 'a> {
         let shown = Self::shown(name);
         if let Some(path) = shown.strip_prefix("args.").filter(|path| !path.is_empty()) {
             let text = "in an expression this is a text, not the argument";
-            let finding = Finding::new(codes::NAME_AS_TEXT, node, text);
             let help = format!("write `{}`", self.node_for(path));
-            return self.found(finding.offending(&shown).help(help));
+            return self.found(codes::NAME_AS_TEXT, node, text, &shown, help);
         }
         if builtins::NAMESPACES.contains(&shown.as_str())
             && self
@@ -193,9 +190,8 @@ impl<'a> Rules<'_, 'a> {
                 .is_some_and(|n| self.doc.get(n, "method").is_some())
         {
             let text = format!("in an expression `\"{shown}\"` is a text, not the namespace");
-            let finding = Finding::new(codes::NAME_AS_TEXT, node, text);
             let help = format!("write `{{\"$expr\": \"ident\", \"name\": \"{shown}\"}}`");
-            return self.found(finding.offending(&shown).help(help));
+            return self.found(codes::NAME_AS_TEXT, node, text, &shown, help);
         }
         if !self.vars.knows(name) && tag == "conditional" {
             self.lint_code(node, &shown, false);
@@ -210,9 +206,8 @@ impl<'a> Rules<'_, 'a> {
                 "in an expression `\"{}\"` is a text, not the variable",
                 excerpt(&shown)
             );
-            let finding = Finding::new(codes::NAME_AS_TEXT, node, text);
             let help = format!("write `{{\"$expr\": \"ident\", \"name\": \"{shown}\"}}`");
-            self.found(finding.offending(&shown).help(help));
+            self.found(codes::NAME_AS_TEXT, node, text, &shown, help);
         }
     }
 
@@ -235,10 +230,9 @@ impl<'a> Rules<'_, 'a> {
             Some(_) if doc.get(node, "value").is_none() => (node, "this property has no value"),
             Some(_) => return,
         };
-        let finding = Finding::new(codes::MALFORMED_NODE, place, text);
         let help = "write `{\"key\": \"name\", \"value\": ...}`; a key that is computed is a node, \
                     in programs of version 4 (`\"a99\": 4` at the root)";
-        self.found(finding.help(help));
+        self.found(codes::MALFORMED_NODE, place, text, "", help);
     }
 
     /// Reports a node of another tree format, or an argument where only expression nodes are
@@ -249,35 +243,31 @@ impl<'a> Rules<'_, 'a> {
             let shown = super::text_of(doc, kind).unwrap_or_default();
             if in_expression {
                 let text = "`$kind` is not evaluated in an expression";
-                let finding = Finding::new(codes::FOREIGN_NODE, node, text);
                 let help = "write `{\"$expr\": \"ident\", \"name\": ...}`, which finds arguments";
-                return self.found(finding.offending(&shown).help(help));
+                return self.found(codes::FOREIGN_NODE, node, text, &shown, help);
             }
             if shown == "arg" && doc.get(node, "path").is_none() {
-                let finding =
-                    Finding::new(codes::MALFORMED_NODE, node, "an argument needs its `path`");
                 let help = "write `{\"$kind\": \"arg\", \"path\": \"name\"}`";
-                return self.found(finding.offending("arg").help(help));
+                let message = "an argument needs its `path`";
+                return self.found(codes::MALFORMED_NODE, node, message, "arg", help);
             }
             if shown == "context" {
                 let text = "a part of the request context is data in programs before version 4";
-                let finding = Finding::new(codes::NEEDS_VERSION, node, text);
                 let help = "write `\"a99\": 4` at the root of the program; the host says which parts \
                             it may read";
-                return self.found(finding.offending(&shown).help(help));
+                return self.found(codes::NEEDS_VERSION, node, text, &shown, help);
             }
             if shown != "arg" {
                 let text = format!(
                     "there is no `$kind` \"{}\", so this is data",
                     excerpt(&shown)
                 );
-                let finding = Finding::new(codes::FOREIGN_NODE, kind, text);
                 let help =
                     "write `{\"$kind\": \"arg\", \"path\": \"name\"}`, or an expression node";
-                return self.found(finding.offending(&shown).help(help));
+                return self.found(codes::FOREIGN_NODE, kind, text, &shown, help);
             }
         }
-        let tag = doc.get(node, "type").and_then(|n| super::text_of(doc, n));
+        let tag = self.text(node, "type");
         let estree = tag
             .as_ref()
             .is_some_and(|tag| FOREIGN_TYPES.iter().any(|end| tag.ends_with(end)));
@@ -314,12 +304,8 @@ impl<'a> Rules<'_, 'a> {
         } else {
             return;
         };
-        let finding = Finding::new(
-            codes::FOREIGN_NODE,
-            place,
-            "this object is data, it is not evaluated",
-        );
-        self.found(finding.offending(&offending).help(help));
+        let message = "this object is data, it is not evaluated";
+        self.found(codes::FOREIGN_NODE, place, message, &offending, help);
     }
 
     /// Reports `{"=": ...}` that is not an expression text in version 4.
@@ -332,23 +318,23 @@ impl<'a> Rules<'_, 'a> {
             return;
         };
         if doc.str(text).is_none() {
-            let finding = Finding::new(
+            let help = "write one text, as in `{\"=\": \"a + 1\"}`";
+            self.found(
                 codes::MALFORMED_NODE,
                 text,
                 "`=` has the text of an expression",
+                "",
+                help,
             );
-            let help = "write one text, as in `{\"=\": \"a + 1\"}`";
-            self.found(finding.help(help));
         } else if let Some((key, other)) = doc.members(node).find(|(key, _)| *key != b"=") {
             let shown = Self::shown(key);
             let message = "an expression text stands alone: with another member this is data";
-            let finding = Finding::new(codes::MALFORMED_NODE, other, message);
             let help = format!(
                 "remove `{}`, or put `{{\"=\": ...}}` into a member of its own",
                 excerpt(&shown)
             );
             self.told(text);
-            self.found(finding.offending(&shown).help(help));
+            self.found(codes::MALFORMED_NODE, other, message, &shown, help);
         }
     }
 
@@ -399,19 +385,17 @@ impl<'a> Rules<'_, 'a> {
                         "inside {place} `\"{}\"` is a text, not the variable",
                         excerpt(&shown)
                     );
-                    let finding = Finding::new(codes::NAME_AS_TEXT, child, message);
                     let help = format!("write `{{\"$expr\": \"ident\", \"name\": \"{shown}\"}}`");
-                    self.found(finding.offending(&shown).help(help));
+                    self.found(codes::NAME_AS_TEXT, child, message, &shown, help);
                 }
                 Kind::String(text)
                     if text.starts_with(b"args.") && text.len() > 5 && !self.is_source() =>
                 {
                     let shown = Self::shown(text);
                     let message = "inside an object or a list this text is not resolved";
-                    let finding = Finding::new(codes::NAME_AS_TEXT, child, message);
                     let path = &shown["args.".len()..];
                     let help = format!("write `{{\"$kind\": \"arg\", \"path\": \"{path}\"}}`");
-                    self.found(finding.offending(&shown).help(help));
+                    self.found(codes::NAME_AS_TEXT, child, message, &shown, help);
                 }
                 Kind::String(text) => {
                     let shown = Self::shown(text);
@@ -441,11 +425,10 @@ impl<'a> Rules<'_, 'a> {
         let shown = Self::shown(text);
         if is_pattern(&shown) {
             let message = "this is searched for letter by letter, not as a regular expression";
-            let finding = Finding::new(codes::REGEX_AS_TEXT, first.at.node, message);
             let help = "use the atom `regexMatch {pattern, value, result}` to test a text, \
                         `regexFind`, `regexReplace` or `regexSplit {text, pattern, result}` for \
                         what methods do";
-            self.found(finding.inner(first.at.inner).offending(&shown).help(help));
+            self.found(codes::REGEX_AS_TEXT, first.at, message, &shown, help);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Origins of values: the atom that produced a variable's value, where its kind is not enough.
 
-use super::{Finding, Rules};
+use super::Rules;
 use a99_compiler::expr::BinOp;
 use a99_compiler::ir::{Ir, IrKind, Lit};
 use a99_compiler::vars::VarId;
@@ -126,7 +126,6 @@ impl<'a> Rules<'_, 'a> {
         }
         let (shown, name) = (Self::shown(property), excerpt(&self.called(object)));
         let message = format!("`{name}` is the body of the answer, which hardly has a `{shown}`");
-        let finding = Finding::new(codes::UNKNOWN_MEMBER, ir.at.node, message);
         let help = match self.is_source() {
             true => {
                 "ask for the whole answer, `httpFetch({ url, responseType: 'response' })`, which has \
@@ -137,7 +136,7 @@ impl<'a> Rules<'_, 'a> {
                       `headers` and `body`; without it a status from 400 on is an error"
             }
         };
-        self.found(finding.inner(ir.at.inner).offending(&shown).help(help));
+        self.found(codes::UNKNOWN_MEMBER, ir.at, message, &shown, help);
         true
     }
 
@@ -166,12 +165,8 @@ impl<'a> Rules<'_, 'a> {
         }
         let shown = Self::shown(name);
         let message = format!("`{}` is a text of JSON already", excerpt(&shown));
-        let finding = Finding::new(codes::WRONG_VALUE, node, message);
-        self.found(
-            finding
-                .offending(&shown)
-                .help("use it as it is: once is enough"),
-        );
+        let help = "use it as it is: once is enough";
+        self.found(codes::WRONG_VALUE, node, message, &shown, help);
     }
 
     /// Reports `'n is ' + n > 3`: `+` binds more tightly, so a text is compared with a number;
@@ -192,9 +187,8 @@ impl<'a> Rules<'_, 'a> {
         }
         let message = "`+` comes before the comparison: a text is compared with a number, which never \
                        holds";
-        let finding = Finding::new(codes::CONSTANT_CONDITION, side.at.node, message);
         let help = "put the comparison into parentheses: `'n is ' + (n > 3 ? 'big' : 'small')`";
-        self.found(finding.inner(side.at.inner).help(help));
+        self.found(codes::CONSTANT_CONDITION, side.at, message, "", help);
         true
     }
 
@@ -208,9 +202,8 @@ impl<'a> Rules<'_, 'a> {
             return;
         }
         let message = "a time is in milliseconds: this one is in January 1970";
-        let finding = Finding::new(codes::WRONG_ARGUMENTS, first.at.node, message);
         let help = format!("for seconds write `{n} * 1000`");
-        self.found(finding.inner(first.at.inner).help(help));
+        self.found(codes::WRONG_ARGUMENTS, first.at, message, "", help);
     }
 }
 

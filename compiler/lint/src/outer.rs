@@ -1,6 +1,6 @@
 //! Rule for variables of the program that a helper reads but cannot see.
 
-use super::{Finding, Rules};
+use super::Rules;
 use a99_core::diag::{codes, excerpt};
 use a99_core::json::{Kind, NodeId};
 use a99_core::sig::Form;
@@ -57,7 +57,7 @@ impl<'a> Rules<'_, 'a> {
         while let Some(node) = work.pop() {
             // Names that bodies and helpers bind themselves.
             for key in ["as", "accumulator", "index", "catchParam", "result", "key"] {
-                own.extend(doc.get(node, key).and_then(|n| super::text_of(doc, n)));
+                own.extend(self.text(node, key));
             }
             let vars = doc.get(node, "vars").into_iter();
             own.extend(
@@ -106,9 +106,8 @@ impl<'a> Rules<'_, 'a> {
             };
             let shown = excerpt(&name);
             let message = format!("the program asks for `{shown}`, and `input` does not give it");
-            let finding = Finding::new(codes::MISSING_INPUT, input, message);
             let help = format!("add `\"{shown}\": ...` to `input`, or do not import it");
-            self.found(finding.offending(&name).help(help));
+            self.found(codes::MISSING_INPUT, input, message, &name, help);
         }
     }
 
@@ -130,12 +129,11 @@ impl<'a> Rules<'_, 'a> {
     fn found_inline(&mut self, node: NodeId, name: &str) {
         let shown = excerpt(name);
         let message = format!("a program that `agentRun` runs does not see the variable `{shown}`");
-        let finding = Finding::new(codes::NOT_VISIBLE, node, message);
         let help = format!(
             "hand it over: `\"input\": {{\"{shown}\": \"{shown}\"}}`, and begin the program with `varsImport \
              {{keys: [\"{shown}\"]}}`"
         );
-        self.found(finding.offending(name).help(help));
+        self.found(codes::NOT_VISIBLE, node, message, name, help);
     }
 
     /// Reports a variable of the program that a helper reads.
@@ -149,11 +147,10 @@ impl<'a> Rules<'_, 'a> {
         let shown = excerpt(name);
         let message =
             format!("a helper does not see the program's variable `{shown}`: here it is {what}");
-        let finding = Finding::new(codes::NOT_VISIBLE, node, message);
         let help = format!(
             "add `{shown}` to the helper's `paramNames`, and `\"{shown}\"` to the `args` of its \
              `callLocal`"
         );
-        self.found(finding.inner(inner).offending(name).help(help));
+        self.found(codes::NOT_VISIBLE, (node, inner), message, name, help);
     }
 }

@@ -1,6 +1,6 @@
 //! Rules for parts: items of lists and members of objects, where an input takes texts.
 
-use super::{Finding, Rules};
+use super::Rules;
 use a99_core::diag::{codes, excerpt};
 use a99_core::json::{Kind, NodeId};
 use a99_core::sig::{AtomInput, JsonKinds};
@@ -58,8 +58,7 @@ impl Rules<'_, '_> {
                 "{what} in `{}` of `{op}` is a text, and this is {found}",
                 input.name
             );
-            let finding = Finding::new(codes::WRONG_KIND, part, message);
-            self.found(finding.help(help));
+            self.found(codes::WRONG_KIND, part, message, "", help);
         }
     }
 
@@ -79,8 +78,7 @@ impl Rules<'_, '_> {
             "this sets `{}` to itself, which changes nothing",
             excerpt(&shown)
         );
-        let finding = Finding::new(codes::DROPPED_RESULT, step, message);
         let help = "write the other name, or remove the step";
-        self.found(finding.offending(&shown).help(help));
+        self.found(codes::DROPPED_RESULT, step, message, &shown, help);
     }
 }

@@ -1,7 +1,7 @@
 //! Rules for placeholders of other systems: for templates, environments and secrets.
 
+use super::Rules;
 use super::names::is_identifier;
-use super::{Finding, Rules};
 use a99_core::diag::{codes, excerpt};
 use a99_core::json::NodeId;
 
@@ -124,10 +124,9 @@ impl<'a> Rules<'_, 'a> {
             return false;
         };
         let message = "nothing fills this in: it stays as it is written";
-        let finding = Finding::new(codes::CODE_AS_TEXT, node, message);
         let help = "there is no environment: let the caller hand it in as an argument, `args.apiKey`, \
                     or the host add it";
-        self.found(finding.offending(part).help(help));
+        self.found(codes::CODE_AS_TEXT, node, message, part, help);
         true
     }
 
@@ -153,8 +152,7 @@ impl<'a> Rules<'_, 'a> {
                 None => "write `{{name}}`, and `\"vars\": {\"name\": ...}`".to_owned(),
             },
         };
-        let finding = Finding::new(codes::CODE_AS_TEXT, node, message);
-        self.found(finding.offending(&excerpt(&part)).help(help));
+        self.found(codes::CODE_AS_TEXT, node, message, &excerpt(&part), help);
         true
     }
 }

@@ -1,6 +1,6 @@
 //! Rules for the root of a program: its version, its keys, its helpers.
 
-use super::{Finding, Rules, synonyms};
+use super::{Rules, synonyms};
 use a99_compiler::ir::{short_text, truthy};
 use a99_core::codes::find;
 use a99_core::diag::{codes, excerpt};
@@ -30,9 +30,8 @@ impl<'a> Rules<'_, 'a> {
                 .unwrap_or_default();
             if n.is_infinite() {
                 let message = "this is beyond the largest number: it becomes `Infinity`";
-                let finding = Finding::new(codes::WRONG_VALUE, node, message);
                 let help = "write a number up to 1.79e308, or a text in quotes";
-                self.found(finding.offending(&written).help(help));
+                self.found(codes::WRONG_VALUE, node, message, &written, help);
                 continue;
             }
             let digits = written.trim_start_matches('-');
@@ -40,9 +39,8 @@ impl<'a> Rules<'_, 'a> {
             let kept = format!("{n:.0}");
             if whole && kept != *written {
                 let message = format!("integers beyond 2 ** 53 are not exact: this becomes {kept}");
-                let finding = Finding::new(codes::WRONG_VALUE, node, message);
                 let help = format!("write it as text, in quotes: \"{}\"", excerpt(&written));
-                self.found(finding.offending(&written).help(help));
+                self.found(codes::WRONG_VALUE, node, message, &written, help);
             }
         }
     }
@@ -59,9 +57,8 @@ impl<'a> Rules<'_, 'a> {
                 doc.write_json(version, &mut shown);
                 let shown = Self::shown(&shown);
                 let text = format!("there is no version {} of the language", excerpt(&shown));
-                let finding = Finding::new(codes::UNKNOWN_VERSION, version, text);
                 let help = "write `\"a99\": 4`, or leave it out";
-                self.found(finding.offending(&shown).help(help));
+                self.found(codes::UNKNOWN_VERSION, version, text, &shown, help);
             }
         }
         for (key, node) in doc.members(root) {
@@ -110,8 +107,7 @@ impl<'a> Rules<'_, 'a> {
                     "a program has no key `{}`, so it is ignored",
                     excerpt(&shown)
                 );
-                let finding = Finding::new(codes::UNKNOWN_FIELD, node, text);
-                self.found(finding.offending(&shown).help(help));
+                self.found(codes::UNKNOWN_FIELD, node, text, &shown, help);
                 continue;
             }
             // Other keys may belong to a host or a reader.
@@ -120,12 +116,8 @@ impl<'a> Rules<'_, 'a> {
                     "a program has no key `{}`, so it is ignored",
                     excerpt(&shown)
                 );
-                let finding = Finding::new(codes::UNKNOWN_FIELD, node, text);
-                self.found(
-                    finding
-                        .offending(&shown)
-                        .help(format!("did you mean `{near}`?")),
-                );
+                let help = format!("did you mean `{near}`?");
+                self.found(codes::UNKNOWN_FIELD, node, text, &shown, help);
             }
         }
         self.lint_no_steps();
@@ -138,16 +130,20 @@ impl<'a> Rules<'_, 'a> {
             .filter(|n| doc.kind(*n) != Kind::Array)
         {
             let shown = super::text_of(doc, node).unwrap_or_default();
-            let finding = Finding::new(codes::WRONG_KIND, node, "`allow` is a list of codes");
             let help = format!("write `\"allow\": [\"{}\"]`", excerpt(&shown));
-            self.found(finding.offending(&shown).help(help));
+            self.found(
+                codes::WRONG_KIND,
+                node,
+                "`allow` is a list of codes",
+                &shown,
+                help,
+            );
         }
         let allowed = doc.get(root, "allow").into_iter();
         for code in allowed.flat_map(|list| doc.elements(list)) {
             let shown = super::text_of(doc, code).unwrap_or_default();
             if find(&shown).is_none_or(|row| row.family() != "lint") {
                 let text = format!("there is no warning `{}`", excerpt(&shown));
-                let finding = Finding::new(codes::UNKNOWN_FIELD, code, text);
                 let known = codes::TABLE.iter().map(|row| row.name);
                 let known: Vec<&str> = known.filter(|name| name.starts_with("lint.")).collect();
                 let help = match self.nearest(&shown, known.iter().copied()) {
@@ -156,7 +152,7 @@ impl<'a> Rules<'_, 'a> {
                         "`a99 explain` lists the codes; `allow` takes those of `lint`".to_owned()
                     }
                 };
-                self.found(finding.offending(&shown).help(help));
+                self.found(codes::UNKNOWN_FIELD, code, text, &shown, help);
             }
         }
         if let Some(helpers) = doc.get(root, "helpers") {
@@ -182,8 +178,8 @@ impl<'a> Rules<'_, 'a> {
             return;
         };
         let text = "`index` means something from version 4 on, so it is ignored";
-        let finding = Finding::new(codes::NEEDS_VERSION, index, text);
-        self.found(finding.help("write `\"a99\": 4` at the root of the program"));
+        let help = "write `\"a99\": 4` at the root of the program";
+        self.found(codes::NEEDS_VERSION, index, text, "", help);
     }
 
     /// Reports an expression text in a program of an older version, and checks the text if no other
@@ -197,8 +193,8 @@ impl<'a> Rules<'_, 'a> {
         while let Some(node) = work.pop() {
             if short_text(doc, node).is_some() {
                 let text = "an expression text is data in programs before version 4";
-                let finding = Finding::new(codes::NEEDS_VERSION, node, text).offending("=");
-                self.found(finding.help("write `\"a99\": 4` at the root of the program"));
+                let help = "write `\"a99\": 4` at the root of the program";
+                self.found(codes::NEEDS_VERSION, node, text, "=", help);
             }
             if inside {
                 work.extend(doc.elements(node));
@@ -230,8 +226,7 @@ impl<'a> Rules<'_, 'a> {
                 "a helper has no key `{}`, so it is ignored",
                 excerpt(&shown)
             );
-            let finding = Finding::new(codes::UNKNOWN_FIELD, node, text);
-            self.found(finding.offending(&shown).help(help));
+            self.found(codes::UNKNOWN_FIELD, node, text, &shown, help);
         }
     }
 
@@ -250,12 +245,11 @@ impl<'a> Rules<'_, 'a> {
             "`{}` takes {wanted} arguments, and gets {given}",
             excerpt(name)
         );
-        let finding = Finding::new(codes::HELPER_ARITY, place, text);
         let help = match given > wanted {
             true => "remove those that are too many, or add names to `paramNames`",
             false => "give all of them: those that are missing are undefined",
         };
-        self.found(finding.offending(name).help(help));
+        self.found(codes::HELPER_ARITY, place, text, name, help);
     }
 
     /// Whether a helper begins with defaults for its parameters from one on, as in
@@ -286,8 +280,7 @@ impl<'a> Rules<'_, 'a> {
     pub(super) fn on_return_in_body(&mut self, step: NodeId) {
         let text = "this `return` ends the body for one item, not the program, and its value \
                     is dropped";
-        let finding = Finding::new(codes::RETURN_IN_BODY, step, text);
         let help = "bind the item's value to `result`; to leave early, use `find`, or `forEach`";
-        self.found(finding.offending("return").help(help));
+        self.found(codes::RETURN_IN_BODY, step, text, "return", help);
     }
 }

@@ -1,10 +1,10 @@
 //! Rules for ranges: comparisons with a number outside a value's range, and impossible list
 //! indexes.
 
+use super::Rules;
 use super::gives::of_schema;
 use super::holds::{Holds, Items, Members};
 use super::origins::Origin;
-use super::{Finding, Rules};
 use a99_compiler::expr::{BinOp, UnOp};
 use a99_compiler::ir::{Ir, IrKind, Lit};
 use a99_core::diag::{codes, excerpt};
@@ -151,8 +151,7 @@ impl<'a> Rules<'_, 'a> {
             false => format!("from {} to {}", low.floor(), high.ceil()),
         };
         let message = format!("`{}` is {range}, so this {what}", excerpt(&called));
-        let finding = Finding::new(codes::CONSTANT_CONDITION, ir.at.node, message);
-        self.found(finding.inner(ir.at.inner).help(help));
+        self.found(codes::CONSTANT_CONDITION, ir.at, message, "", help);
         true
     }
 
@@ -163,12 +162,11 @@ impl<'a> Rules<'_, 'a> {
             if self.holds_of(object, DEPTH) == Holds::Set {
                 let called = excerpt(&self.called(object));
                 let message = format!("`{called}` is a set, whose items have no numbers");
-                let finding = Finding::new(codes::UNKNOWN_MEMBER, ir.at.node, message);
                 let help = match self.is_source() {
                     true => format!("make a list of it: `[...{called}][{n}]`"),
                     false => format!("make a list of it: `{called}.toArray()`"),
                 };
-                return self.found(finding.inner(ir.at.inner).offending(&called).help(help));
+                return self.found(codes::UNKNOWN_MEMBER, ir.at, message, &called, help);
             }
         }
         let is_length = match (index.kind, object.kind) {
@@ -194,10 +192,9 @@ impl<'a> Rules<'_, 'a> {
             _ => format!("{shown}.length"),
         };
         let message = format!("`{shown}[{by}]` is beyond the end");
-        let finding = Finding::new(codes::UNKNOWN_MEMBER, ir.at.node, message);
         let help =
             format!("items are numbered from 0: the last is `{shown}.at(-1)`, `{shown}[{by} - 1]`");
-        self.found(finding.inner(ir.at.inner).help(help));
+        self.found(codes::UNKNOWN_MEMBER, ir.at, message, "", help);
     }
 
     /// Reports `i == xs.length` in a loop over `xs`, whose last index is the length minus 1;
@@ -240,12 +237,11 @@ impl<'a> Rules<'_, 'a> {
             excerpt(&index),
             excerpt(&list)
         );
-        let finding = Finding::new(codes::CONSTANT_CONDITION, ir.at.node, message);
         let help = format!(
             "numbers begin at 0: the last is `{}.length - 1`",
             excerpt(&list)
         );
-        self.found(finding.inner(ir.at.inner).help(help));
+        self.found(codes::CONSTANT_CONDITION, ir.at, message, "", help);
         true
     }
 
@@ -258,9 +254,8 @@ impl<'a> Rules<'_, 'a> {
         let called = self.called(object);
         let shown = excerpt(&called);
         let message = format!("items are numbered from 0: `{shown}` has no item {n}");
-        let finding = Finding::new(codes::UNKNOWN_MEMBER, ir.at.node, message);
         let help = format!("from the end write `{shown}.at({n})`");
-        self.found(finding.inner(ir.at.inner).help(help));
+        self.found(codes::UNKNOWN_MEMBER, ir.at, message, "", help);
     }
 
     /// Whether a list surely contains numbers with several digits or a minus sign.
@@ -310,14 +305,13 @@ impl<'a> Rules<'_, 'a> {
         }
         let name = Self::shown(name);
         let message = format!("without a function `{name}` compares texts: 10 comes before 9");
-        let finding = Finding::new(codes::WRONG_ARGUMENTS, ir.at.node, message);
         let help = match self.is_source() {
             true => format!("write `.{name}((a, b) => a - b)`"),
             false => {
                 "use the atom `sort {items, order, result}`, which compares numbers".to_owned()
             }
         };
-        self.found(finding.inner(ir.at.inner).offending(&name).help(help));
+        self.found(codes::WRONG_ARGUMENTS, ir.at, message, &name, help);
     }
 
     /// Reports `texts.map(parseInt)`, which takes the item's index for the base.
@@ -338,16 +332,16 @@ impl<'a> Rules<'_, 'a> {
             return;
         };
         let message = "the number of the item comes along, and `parseInt` takes it for the base";
-        let finding = Finding::new(codes::WRONG_ARGUMENTS, callback.at.node, message);
         let help = match self.is_source() {
             true => "write `Number`, or `(x) => parseInt(x, 10)`",
             false => "write `Number`",
         };
         self.found(
-            finding
-                .inner(callback.at.inner)
-                .offending("parseInt")
-                .help(help),
+            codes::WRONG_ARGUMENTS,
+            callback.at,
+            message,
+            "parseInt",
+            help,
         );
     }
 }

@@ -1,8 +1,8 @@
 //! Rules for repeated work: a list that grows while it is iterated, a key that is the same for
 //! each item, a default that is never applied.
 
+use super::Rules;
 use super::bodies::mentions;
-use super::{Finding, Rules};
 use a99_core::diag::{codes, excerpt};
 use a99_core::json::{Kind, NodeId};
 use a99_core::sig::{AtomSig, Form};
@@ -19,7 +19,7 @@ impl<'a> Rules<'_, 'a> {
         }
         let mut found = None;
         for inner in doc.elements(steps) {
-            let text = |key: &str| doc.get(inner, key).and_then(|n| super::text_of(doc, n));
+            let text = |key: &str| self.text(inner, key);
             let op = text("op").unwrap_or_default();
             let ends = |sig: &AtomSig| {
                 use Form::{Break, If, Return, Try, While};
@@ -39,11 +39,10 @@ impl<'a> Rules<'_, 'a> {
         let shown = excerpt(&shown);
         let message =
             format!("each turn appends to `{shown}`, which is gone through, so this never ends");
-        let finding = Finding::new(codes::ENDLESS_LOOP, place, message);
         let help = format!(
             "append to another list, and put the two together after the loop: `{shown}.concat(others)`"
         );
-        self.found(finding.offending("push").help(help));
+        self.found(codes::ENDLESS_LOOP, place, message, "push", help);
     }
 
     /// Whether a value is the result of the method `push` of this list.
@@ -91,14 +90,13 @@ impl<'a> Rules<'_, 'a> {
             _ => "remembered",
         };
         let message = format!("this key is the same for each `{item}`, and so is what is {what}");
-        let finding = Finding::new(codes::WRONG_VALUE, key, message);
         let help = match self.is_source() {
             true => format!(
                 "make it of the item, as in `` key: `square ${{{item}}}` ``, or leave `key` out"
             ),
             false => format!("make it of the item, `\"key\": \"{item}\"`, or leave `key` out"),
         };
-        self.found(finding.help(help));
+        self.found(codes::WRONG_VALUE, key, message, "", help);
     }
 
     /// Reports defaults of optional arguments, which are never applied.

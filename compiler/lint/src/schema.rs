@@ -1,6 +1,6 @@
 //! Rules for schemas of arguments and results that declare less than they seem to.
 
-use super::{Finding, Rules};
+use super::Rules;
 use a99_core::diag::{codes, excerpt, suggest};
 use a99_core::json::{Kind, NodeId};
 
@@ -34,8 +34,7 @@ impl<'a> Rules<'_, 'a> {
         offending: &str,
         help: String,
     ) {
-        let finding = Finding::new(codes::MALFORMED_SCHEMA, node, message);
-        self.found(finding.offending(offending).help(help));
+        self.found(codes::MALFORMED_SCHEMA, node, message, offending, help);
     }
 
     /// Checks a schema of arguments or of a result.
@@ -282,9 +281,8 @@ impl<'a> Rules<'_, 'a> {
             return;
         }
         let message = "this schema names no variable, so nothing is returned";
-        let finding = Finding::new(codes::NO_RESULT, schema, message);
         let help = "name variables: `{\"type\": \"object\", \"properties\": {\"name\": {}}}`";
-        self.found(finding.offending("schema").help(help));
+        self.found(codes::NO_RESULT, schema, message, "schema", help);
     }
 
     /// Reports a returned variable whose kind contradicts the schema's type.
@@ -306,9 +304,8 @@ impl<'a> Rules<'_, 'a> {
             said.words()
         );
         let kind = kind.names().next().unwrap_or("string");
-        let finding = Finding::new(codes::WRONG_KIND, property, message);
         let help = format!("write `\"type\": \"{kind}\"`, or return another variable");
-        self.found(finding.offending(&shown).help(help));
+        self.found(codes::WRONG_KIND, property, message, &shown, help);
     }
 
     /// Reports a returned value that is not an object.
@@ -329,7 +326,6 @@ impl<'a> Rules<'_, 'a> {
         }
         let shown = super::text_of(doc, value).unwrap_or_default();
         let message = format!("a program returns an object, and this is {}", holds.words());
-        let finding = Finding::new(codes::WRONG_KIND, value, message);
         let help = match shown.is_empty() {
             true => "write `\"value\": {\"name\": ...}`".to_owned(),
             false => format!(
@@ -338,7 +334,7 @@ impl<'a> Rules<'_, 'a> {
                 self.node_for(&shown)
             ),
         };
-        self.found(finding.offending(&shown).help(help));
+        self.found(codes::WRONG_KIND, value, message, &shown, help);
     }
 
     /// Checks the schema or value of a `return`.
@@ -352,17 +348,13 @@ impl<'a> Rules<'_, 'a> {
             if let Some(node) = doc.get(step, "result").filter(|n| doc.str(*n).is_some()) {
                 let shown = super::text_of(doc, node).unwrap_or_default();
                 let message = "`return` ends the steps, so nothing can read this name";
-                let finding = Finding::new(codes::UNUSED_NAME, node, message);
-                self.found(
-                    finding
-                        .offending(&shown)
-                        .help("remove it: what is returned is the `schema`'s"),
-                );
+                let help = "remove it: what is returned is the `schema`'s";
+                self.found(codes::UNUSED_NAME, node, message, &shown, help);
             }
             if doc.get(step, "value").is_some() {
                 let message = "`value` is what is returned: `schema` is not looked at";
-                let finding = Finding::new(codes::WRONG_VALUE, schema, message);
-                self.found(finding.offending("schema").help("keep one of the two"));
+                let help = "keep one of the two";
+                self.found(codes::WRONG_VALUE, schema, message, "schema", help);
             }
             return;
         }
@@ -376,17 +368,15 @@ impl<'a> Rules<'_, 'a> {
                 _ => return,
             };
             let message = format!("a program returns an object, and this is {found}");
-            let finding = Finding::new(codes::WRONG_KIND, value, message);
             let help = "write `\"value\": {\"name\": ...}`";
-            return self.found(finding.help(help));
+            return self.found(codes::WRONG_KIND, value, message, "", help);
         }
         let named = doc.get(step, "result");
         if let Some(node) = named.filter(|_| doc.get(step, "value").is_none()) {
             let shown = super::text_of(doc, node).unwrap_or_default();
             let message = "`result` of `return` binds a name, it gives nothing";
-            let finding = Finding::new(codes::NO_RESULT, node, message);
             let help = format!("write `\"value\": \"{}\"`", excerpt(&shown));
-            self.found(finding.offending(&shown).help(help));
+            self.found(codes::NO_RESULT, node, message, &shown, help);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Rules for shapes: names of faulty steps, and steps in the place of values.
 
-use super::{Finding, Rules};
+use super::Rules;
 use a99_core::diag::codes;
 use a99_core::json::NodeId;
 
@@ -31,21 +31,20 @@ impl<'a> Rules<'_, 'a> {
     /// Reports a step of the language in the place of a value.
     pub(super) fn lint_step_as_value(&mut self, node: NodeId) -> bool {
         let doc = self.doc;
-        let Some(op) = doc.get(node, "op").and_then(|op| super::text_of(doc, op)) else {
+        let Some(op) = self.text(node, "op") else {
             return false;
         };
         let sides = doc.get(node, "left").is_some() || doc.get(node, "argument").is_some();
         let operator = !op.is_empty() && op.chars().all(|c| "+-*/%<>=!&|?".contains(c));
         if operator && sides {
             let message = "this object is data, it is not evaluated: it has no `$expr`";
-            let finding = Finding::new(codes::FOREIGN_NODE, node, message);
             let kind = match (op.as_str(), doc.get(node, "left")) {
                 ("&&" | "||" | "??", _) => "logical",
                 (_, None) => "unary",
                 _ => "binary",
             };
             let help = format!("write `{{\"$expr\": \"{kind}\", \"op\": \"{op}\", ...}}`");
-            self.found(finding.offending(&op).help(help));
+            self.found(codes::FOREIGN_NODE, node, message, &op, help);
             return true;
         }
         // A program may be data, for `agentRun`.
@@ -67,18 +66,16 @@ impl<'a> Rules<'_, 'a> {
             .any(|key| step.is_some_and(|step| doc.get(step, key) == Some(node)));
         if is_program {
             let message = "a program is a `seq`: this is one step";
-            let finding = Finding::new(codes::FOREIGN_NODE, node, message);
             let help = "write `{\"op\": \"seq\", \"steps\": [...]}`, with the step in `steps`";
-            self.found(finding.offending(&op).help(help));
+            self.found(codes::FOREIGN_NODE, node, message, &op, help);
             return true;
         }
         let message = "this object is data: a step in the place of a value does not run";
-        let finding = Finding::new(codes::FOREIGN_NODE, node, message);
         let help = format!(
             "make it a step before, `{{\"op\": \"{op}\", ..., \"result\": \"name\"}}`, and write \
              `\"name\"` here"
         );
-        self.found(finding.offending(&op).help(help));
+        self.found(codes::FOREIGN_NODE, node, message, &op, help);
         true
     }
 }

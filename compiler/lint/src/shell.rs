@@ -1,7 +1,7 @@
 //! Rules for the shell: commands, paths and file modes.
 
+use super::Rules;
 use super::inputs::is_path;
-use super::{Finding, Rules};
 use a99_core::diag::{codes, excerpt};
 use a99_core::json::{Kind, NodeId};
 
@@ -15,9 +15,8 @@ impl Rules<'_, '_> {
             .filter(|(_, cwd)| cwd.starts_with('~'))
         {
             let message = "no shell looks at `cwd`: `~` is the name of a folder here";
-            let finding = Finding::new(codes::WRONG_VALUE, node, message);
             let help = "write the whole path, as in `\"/data\"`";
-            self.found(finding.offending(&cwd).help(help));
+            self.found(codes::WRONG_VALUE, node, message, &cwd, help);
         }
         let Some(command) = doc.get(step, "command") else {
             return;
@@ -43,23 +42,21 @@ impl Rules<'_, '_> {
                 }
                 None => "no shell looks at a list: this stays as it is written".to_owned(),
             };
-            let finding = Finding::new(codes::WRONG_VALUE, *node, message);
             let help = format!(
                 "for the shell write one text: `\"command\": \"{}\"`",
                 excerpt(&all.join(" "))
             );
-            self.found(finding.offending(word).help(help));
+            self.found(codes::WRONG_VALUE, *node, message, word, help);
         } else if let [(node, one)] = &words[..]
             && one.trim().contains(' ')
         {
             let message = "a list is a program and its arguments: no program has this name";
-            let finding = Finding::new(codes::WRONG_VALUE, *node, message);
             let parts: Vec<String> = one.split_whitespace().map(|w| format!("\"{w}\"")).collect();
             let help = format!(
                 "write `[{}]`, or one text for the shell",
                 excerpt(&parts.join(", "))
             );
-            self.found(finding.offending(one).help(help));
+            self.found(codes::WRONG_VALUE, *node, message, one, help);
         }
     }
 
@@ -69,7 +66,6 @@ impl Rules<'_, '_> {
             && !path.contains(['{', '$'])
         {
             let message = format!("`path` of `{op}` is absolute: it begins with `/`");
-            let finding = Finding::new(codes::WRONG_VALUE, node, message);
             let rest = path.trim_start_matches(['~', '.', '/', '\\']);
             let help = match is_path(&path) && !path.contains('.') {
                 true => format!(
@@ -78,7 +74,7 @@ impl Rules<'_, '_> {
                 ),
                 false => format!("write the whole path, as in `\"/data/{}\"`", excerpt(rest)),
             };
-            self.found(finding.offending(&path).help(help));
+            self.found(codes::WRONG_VALUE, node, message, &path, help);
         }
         let Some((node, mode)) = self.plain(step, "mode") else {
             return;
@@ -91,12 +87,11 @@ impl Rules<'_, '_> {
             return;
         }
         let message = "a mode is octal digits, up to `777`";
-        let finding = Finding::new(codes::WRONG_VALUE, node, message);
         let help = match octal_of(&mode) {
             Some(octal) => format!("write `\"mode\": \"{octal:o}\"`"),
             None => "write `\"644\"`, or `\"755\"` for a program".to_owned(),
         };
-        self.found(finding.offending(&mode).help(help));
+        self.found(codes::WRONG_VALUE, node, message, &mode, help);
     }
 }
 

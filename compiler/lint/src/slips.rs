@@ -1,8 +1,8 @@
 //! Rules for slips: lost or misleading values, as far as names and literals show.
 
+use super::Rules;
 use super::holds::Holds;
 use super::misuse::FORMAT_PARTS;
-use super::{Finding, Rules};
 use a99_compiler::expr::{BinOp, UnOp};
 use a99_compiler::ir::{Ir, IrKind, Lit};
 use a99_core::diag::{codes, excerpt};
@@ -55,8 +55,7 @@ fn no_part(format: &str) -> Option<&str> {
 
 impl<'a> Rules<'_, 'a> {
     fn found_slip(&mut self, code: &'static str, ir: &Ir<'a>, message: String, help: String) {
-        let finding = Finding::new(code, ir.at.node, message);
-        self.found(finding.inner(ir.at.inner).help(help));
+        self.found(code, ir.at, message, "", help);
     }
 
     /// Reports a date that does not exist.
@@ -247,9 +246,8 @@ impl<'a> Rules<'_, 'a> {
             "`{}` is the item of a loop, which is over: this is the text itself",
             excerpt(root)
         );
-        let finding = Finding::new(codes::NOT_VISIBLE, node, message);
         let help = "read it in the steps of the loop, or name what the loop gives, its `result`";
-        self.found(finding.offending(shown).help(help));
+        self.found(codes::NOT_VISIBLE, node, message, shown, help);
         true
     }
 
@@ -311,9 +309,8 @@ impl<'a> Rules<'_, 'a> {
         };
         let name = Self::shown(name);
         let message = format!("no variable is called `{root}`, so this is the text itself");
-        let finding = Finding::new(codes::UNKNOWN_NAME, node, message);
         let help = format!("did you mean `{name}.{rest}`?");
-        self.found(finding.offending(shown).help(help));
+        self.found(codes::UNKNOWN_NAME, node, message, shown, help);
         true
     }
 
@@ -368,9 +365,8 @@ impl<'a> Rules<'_, 'a> {
             "in an expression `\"{}\"` is a text, not the argument",
             excerpt(&shown)
         );
-        let finding = Finding::new(codes::NAME_AS_TEXT, node, text);
         let help = format!("write `{{\"$expr\": \"ident\", \"name\": \"{shown}\"}}`");
-        self.found(finding.offending(&shown).help(help));
+        self.found(codes::NAME_AS_TEXT, node, text, &shown, help);
         true
     }
 
@@ -393,11 +389,8 @@ impl<'a> Rules<'_, 'a> {
         if doc.elements(steps).any(|step| step != only && binds(step)) {
             return;
         }
-        let condition = doc
-            .get(only, "condition")
-            .and_then(|n| super::text_of(doc, n));
+        let condition = self.text(only, "condition");
         let message = "where this does not hold the item becomes `null`";
-        let finding = Finding::new(codes::MISSING_RESULT, only, message);
         let help = match condition {
             Some(condition) if doc.get(only, "vars").is_none() => format!(
                 "choose the items before, `filter {{items, as, condition: \"{}\", result}}`, or give \
@@ -408,7 +401,7 @@ impl<'a> Rules<'_, 'a> {
                   another value in `else`"
                 .to_owned(),
         };
-        self.found(finding.offending("if").help(help));
+        self.found(codes::MISSING_RESULT, only, message, "if", help);
     }
 
     /// Whether a step in a body of the program binds a name that goes out of scope with the body.

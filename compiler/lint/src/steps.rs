@@ -1,6 +1,6 @@
 //! Rules for steps: unknown inputs, missing inputs, and their kinds.
 
-use super::{Finding, Rules, synonyms};
+use super::{Rules, synonyms};
 use a99_compiler::advice;
 use a99_core::diag::{codes, excerpt};
 use a99_core::grammar::{BODIES, is_remark};
@@ -97,14 +97,13 @@ impl<'a> Rules<'_, 'a> {
             let name = &*input.name;
             if input.required && given.is_none() && !meant.iter().any(|other| other == name) {
                 let text = format!("`{op}` needs `{name}`");
-                let finding = Finding::new(codes::MISSING_INPUT, step, text);
                 let help = match (op, name) {
                     ("varSet" | "constSet", "key") => {
                         "the name of the variable is its `key`: add `\"key\": \"name\"`".to_owned()
                     }
                     _ => format!("add it; `{op}` takes {}", listed(inputs)),
                 };
-                self.found(finding.offending(op).help(help));
+                self.found(codes::MISSING_INPUT, step, text, op, help);
             }
         }
         self.lint_template(step, sig);
@@ -140,9 +139,8 @@ impl<'a> Rules<'_, 'a> {
             if let Some(hole) = self.holes(text).first().map(|hole| root_of(hole)) {
                 let hole = Self::shown(hole);
                 let text = "a template with holes needs `vars`";
-                let finding = Finding::new(codes::MISSING_INPUT, step, text);
                 let help = format!("add `\"vars\": {{\"{hole}\": ...}}`");
-                self.found(finding.offending(&hole).help(help));
+                self.found(codes::MISSING_INPUT, step, text, &hole, help);
             }
             return;
         };
@@ -173,8 +171,7 @@ impl<'a> Rules<'_, 'a> {
                 "`vars` has no `{}`, so nothing stands in its place",
                 excerpt(&hole)
             );
-            let finding = Finding::new(codes::UNKNOWN_NAME, node, text);
-            self.found(finding.offending(&hole).help(help));
+            self.found(codes::UNKNOWN_NAME, node, text, &hole, help);
         }
     }
 
@@ -192,12 +189,11 @@ impl<'a> Rules<'_, 'a> {
             }
             let shown = Self::shown(name);
             let message = format!("this {what} does not ask for `{}`", excerpt(&shown));
-            let finding = Finding::new(codes::UNUSED_NAME, node, message);
             let help = match what {
                 "template" => format!("write `{{{{{shown}}}}}` where it is to stand, or remove it"),
                 _ => format!("use `{shown}` in it, or remove it"),
             };
-            self.found(finding.offending(&shown).help(help));
+            self.found(codes::UNUSED_NAME, node, message, &shown, help);
         }
     }
 
@@ -274,8 +270,7 @@ impl<'a> Rules<'_, 'a> {
                 "`{op}` has no input `{}`, so it is ignored",
                 excerpt(&shown)
             );
-            let finding = Finding::new(codes::UNKNOWN_INPUT, node, text);
-            self.found(finding.offending(&shown).help(help));
+            self.found(codes::UNKNOWN_INPUT, node, text, &shown, help);
         }
         meant
     }
@@ -312,7 +307,6 @@ impl<'a> Rules<'_, 'a> {
             && !is_tools()
         {
             let text = format!("`{name}` is taken as written: the node in it stays data");
-            let finding = Finding::new(codes::UNRESOLVED_NODE, node, text);
             let help = match (op, name) {
                 ("Error", "args") => {
                     "the text of `Error` is fixed: for one that is made at run time, use \
@@ -320,7 +314,7 @@ impl<'a> Rules<'_, 'a> {
                 }
                 _ => "write the value itself here",
             };
-            return self.found(finding.help(help));
+            return self.found(codes::UNRESOLVED_NODE, node, text, "", help);
         }
         let kind = JsonKinds::of(value);
         let fits = input.kinds.contains(kind) || input.kinds == JsonKinds::NONE;
@@ -332,14 +326,13 @@ impl<'a> Rules<'_, 'a> {
         {
             let shown = Self::shown(text);
             let message = format!("`{name}` of `{op}` is this text, not the variable");
-            let finding = Finding::new(codes::NAME_AS_TEXT, node, message);
             let help = match is_pattern {
                 true => "a pattern is part of the program: write it here, or give the variable \
                          another name"
                     .to_owned(),
                 false => format!("write `{}`", self.node_for(&shown)),
             };
-            return self.found(finding.offending(&shown).help(help));
+            return self.found(codes::NAME_AS_TEXT, node, message, &shown, help);
         }
         if fits && kind != JsonKinds::STRING {
             if matches!(input.binding, Binding::Vars | Binding::TemplateVars { .. }) {
@@ -440,8 +433,7 @@ impl<'a> Rules<'_, 'a> {
                 help = self.help_for_text(op, input, &offending);
             }
         }
-        let finding = Finding::new(codes::WRONG_KIND, node, text);
-        self.found(finding.offending(&offending).help(help));
+        self.found(codes::WRONG_KIND, node, text, &offending, help);
     }
 
     fn lint_value(&mut self, op: &str, input: &AtomInput, node: NodeId, text: &str) {
@@ -452,8 +444,7 @@ impl<'a> Rules<'_, 'a> {
             None => format!("use one of {values}"),
         };
         let message = format!("`{}` of `{op}` is none of {values}", input.name);
-        let finding = Finding::new(codes::WRONG_VALUE, node, message);
-        self.found(finding.offending(text).help(help));
+        self.found(codes::WRONG_VALUE, node, message, text, help);
     }
 }
 

@@ -1,7 +1,7 @@
 //! Rules for stores: unchecked locks, predicates without a condition, and vectors whose length
 //! differs within a collection.
 
-use super::{Finding, Rules};
+use super::Rules;
 use a99_compiler::ir::truthy;
 use a99_core::diag::{codes, excerpt};
 use a99_core::json::{Kind, NodeId};
@@ -17,16 +17,13 @@ impl<'a> Rules<'_, 'a> {
     /// Reports a lock whose result is ignored.
     pub(super) fn lint_lock(&mut self, step: NodeId) {
         let doc = self.doc;
-        let key = doc
-            .get(step, "key")
-            .and_then(|key| super::text_of(doc, key));
+        let key = self.text(step, "key");
         let key = key.unwrap_or_default().to_ascii_lowercase();
         let kept = doc.get(step, "result").is_some_and(|n| truthy(doc, n));
         if kept || !LOCKS.iter().any(|word| key.contains(word)) {
             return;
         }
         let text = "`storeCompareAndSet` tells whether it set the key, and nobody asks";
-        let finding = Finding::new(codes::DROPPED_RESULT, step, text);
         let help = match self.is_source() {
             true => {
                 "write `if (!(await storeCompareAndSet({ key, value })))`, and leave or try again"
@@ -35,7 +32,13 @@ impl<'a> Rules<'_, 'a> {
                 "add `\"result\": \"mine\"`, and leave in an `if` with `\"condition\": \"!mine\"`"
             }
         };
-        self.found(finding.offending("storeCompareAndSet").help(help));
+        self.found(
+            codes::DROPPED_RESULT,
+            step,
+            text,
+            "storeCompareAndSet",
+            help,
+        );
     }
 
     /// Reports a literal predicate that is not a condition.
@@ -50,11 +53,10 @@ impl<'a> Rules<'_, 'a> {
         let Some(text) = doc.get(node, "canonical") else {
             let first = doc.members(node).next().map(|(name, _)| Self::shown(name));
             let message = "a predicate has a text `canonical`, and this one has none";
-            let finding = Finding::new(codes::MISSING_INPUT, node, message);
             let name = first.filter(|name| !name.starts_with('$'));
             let name = name.unwrap_or_else(|| "age".to_owned());
             let help = format!("write `{{\"canonical\": \"{} > 3\"}}`", excerpt(&name));
-            return self.found(finding.offending("predicate").help(help));
+            return self.found(codes::MISSING_INPUT, node, message, "predicate", help);
         };
         let Some(shown) = super::text_of(doc, text) else {
             return;
@@ -63,10 +65,9 @@ impl<'a> Rules<'_, 'a> {
             return;
         }
         let message = "this is no condition that a store of Agent99 reads";
-        let finding = Finding::new(codes::WRONG_VALUE, text, message);
         let help = "write a condition about the members of a document, with `==`, `&&` and `||`: \
                     `age > 3 && name.startsWith('A')`";
-        self.found(finding.offending(&shown).help(help));
+        self.found(codes::WRONG_VALUE, text, message, &shown, help);
     }
 
     /// Length of a literal vector in a step, with its node.
@@ -110,11 +111,10 @@ impl<'a> Rules<'_, 'a> {
         let message = format!(
             "{of} has {length} numbers, and those of the collection `{shown}` have {known}"
         );
-        let finding = Finding::new(codes::WRONG_VALUE, node, message);
         let help = format!(
             "make all by one model (`storeVectorize`): give it {known} numbers, or say another \
              `dimension`"
         );
-        self.found(finding.help(help));
+        self.found(codes::WRONG_VALUE, node, message, "", help);
     }
 }

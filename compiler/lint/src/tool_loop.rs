@@ -1,9 +1,9 @@
 //! Rules for tools of `llmToolLoop`: definitions that models and their services do not accept.
 
+use super::Rules;
 use super::bodies::mentions;
 use super::gives::of_schema;
 use super::holds::Holds;
-use super::{Finding, Rules};
 use a99_compiler::pass::{Calling, ToolNode};
 use a99_core::diag::{codes, excerpt, suggest};
 use a99_core::json::{Kind, NodeId};
@@ -39,8 +39,8 @@ impl<'a> Rules<'_, 'a> {
     pub(super) fn on_tools(&mut self, step: NodeId, tools: &[ToolNode<'a>]) {
         if tools.is_empty() {
             let message = "a loop without tools has one round";
-            let finding = Finding::new(codes::WRONG_VALUE, step, message);
-            self.found(finding.offending("tools").help("ask with `llmChat`"));
+            let help = "ask with `llmChat`";
+            self.found(codes::WRONG_VALUE, step, message, "tools", help);
         }
         let mut seen: HashMap<String, NodeId> = HashMap::new();
         for tool in tools {
@@ -52,9 +52,8 @@ impl<'a> Rules<'_, 'a> {
             if seen.insert(name.clone(), tool.node).is_some() {
                 let shown = excerpt(&name);
                 let message = format!("two tools are called `{shown}`");
-                let finding = Finding::new(codes::WRONG_VALUE, tool.node, message);
                 let help = "give each a `name` of its own: services refuse the request";
-                self.found(finding.offending(&name).help(help));
+                self.found(codes::WRONG_VALUE, tool.node, message, &name, help);
             }
         }
     }
@@ -77,15 +76,13 @@ impl<'a> Rules<'_, 'a> {
             let shown = excerpt(&name);
             let message = format!("`{shown}` is no name that services take for a tool");
             let at = doc.get(node, "name").unwrap_or(node);
-            let finding = Finding::new(codes::WRONG_VALUE, at, message);
             let help = "give it a `name` of 1 to 64 letters, digits, `_` and `-`";
-            self.found(finding.offending(&name).help(help));
+            self.found(codes::WRONG_VALUE, at, message, &name, help);
         }
         if !tool.is_described() {
             let message = "this tool has no description, by which models choose";
-            let finding = Finding::new(codes::MISSING_INPUT, node, message);
             let help = "add `\"description\": \"what it does and when to use it\"`";
-            self.found(finding.offending(&name).help(help));
+            self.found(codes::MISSING_INPUT, node, message, &name, help);
         }
         let schema = doc.get(node, "inputSchema");
         let properties = schema.and_then(|schema| doc.get(schema, "properties"));
@@ -93,8 +90,8 @@ impl<'a> Rules<'_, 'a> {
             Calling::Call(call, input, _) => {
                 if let Some(result) = doc.get(call, "result") {
                     let message = "a tool's call binds no name: its answer goes to the model";
-                    let finding = Finding::new(codes::UNKNOWN_INPUT, result, message);
-                    self.found(finding.help("remove it; the `calls` of the loop's result have it"));
+                    let help = "remove it; the `calls` of the loop's result have it";
+                    self.found(codes::UNKNOWN_INPUT, result, message, "", help);
                 }
                 let input = Self::shown(input);
                 let takes = properties.is_some_and(|map| doc.len(map) > 0);
@@ -103,9 +100,8 @@ impl<'a> Rules<'_, 'a> {
                     let message = format!(
                         "this call does not look at the tool's input, which is called `{shown}`"
                     );
-                    let finding = Finding::new(codes::UNUSED_ITEM, call, message);
                     let help = format!("give `{shown}.NAME` to the call, or take no input");
-                    self.found(finding.offending(&input).help(help));
+                    self.found(codes::UNUSED_ITEM, call, message, &input, help);
                 }
             }
             Calling::Atom(sig) if matches!(sig.params, Params::Named(_)) => {
@@ -119,9 +115,8 @@ impl<'a> Rules<'_, 'a> {
                         let shown = excerpt(&key);
                         let message = format!("`{}` has no input `{shown}`", sig.name);
                         let known = super::steps::listed(&sig.inputs);
-                        let finding = Finding::new(codes::UNKNOWN_INPUT, at, message);
                         let help = format!("it has {known}; with others write a `call`");
-                        self.found(finding.offending(&key).help(help));
+                        self.found(codes::UNKNOWN_INPUT, at, message, &key, help);
                     }
                 }
             }
@@ -147,22 +142,19 @@ impl<'a> Rules<'_, 'a> {
                              `atom` or `agent`"
                         .to_owned(),
                 };
-                let finding = Finding::new(codes::UNKNOWN_INPUT, at, message);
-                self.found(finding.offending(&key).help(help));
+                self.found(codes::UNKNOWN_INPUT, at, message, &key, help);
             } else if key == "as" && !matches!(tool.calling, Calling::Call(..)) {
                 let message = "`as` names the input for a `call`, and there is none";
-                let finding = Finding::new(codes::UNKNOWN_INPUT, at, message);
-                self.found(finding.help("remove it"));
+                self.found(codes::UNKNOWN_INPUT, at, message, "", "remove it");
             } else if key != "call" && self.facts.has_nested(at) {
                 let message =
                     format!("`{key}` of a tool is taken as written: the node in it stays data");
-                let finding = Finding::new(codes::UNRESOLVED_NODE, at, message);
-                self.found(finding.offending(&key).help("write the value itself here"));
+                let help = "write the value itself here";
+                self.found(codes::UNRESOLVED_NODE, at, message, &key, help);
             } else if key == "inputSchema" && doc.kind(at) != Kind::Object {
                 let message = "`inputSchema` is a JSON Schema, an object";
-                let finding = Finding::new(codes::WRONG_KIND, at, message);
                 let help = "write `{\"type\": \"object\", \"properties\": {...}}`";
-                self.found(finding.help(help));
+                self.found(codes::WRONG_KIND, at, message, "", help);
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Rules for expression trees in the formats of other languages, which are data here.
 
-use super::{Finding, Rules};
+use super::Rules;
 use a99_compiler::advice;
 use a99_core::diag::{codes, excerpt};
 use a99_core::json::{Kind, NodeId};
@@ -145,7 +145,7 @@ impl<'a> Rules<'_, 'a> {
             .filter_map(|key| doc.get(node, key))
             .any(|n| doc.kind(n) == Kind::Array);
         for key in ["operator", "op", "fn", "func", "function", "call", "callee"] {
-            let Some(name) = doc.get(node, key).and_then(|n| super::text_of(doc, n)) else {
+            let Some(name) = self.text(node, key) else {
                 continue;
             };
             if self.signature(&name).is_some() || !(sides || list) {
@@ -190,9 +190,8 @@ impl<'a> Rules<'_, 'a> {
         }
         if doc.len(list) == 3 && sign != "-" && sign != "*" && sign != "/" {
             let message = "this list is data, it is not evaluated";
-            let finding = Finding::new(codes::FOREIGN_NODE, list, message);
             let help = advice::node_help(&sign);
-            self.found(finding.offending(&excerpt(&sign)).help(help));
+            self.found(codes::FOREIGN_NODE, list, message, &excerpt(&sign), help);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Rules for iterations: constants that the second one cannot set, and skipped counters.
 
-use super::{Finding, Rules};
+use super::Rules;
 use a99_compiler::ir::truthy;
 use a99_core::diag::{codes, excerpt};
 use a99_core::json::{Kind, NodeId};
@@ -93,14 +93,13 @@ impl<'a> Rules<'_, 'a> {
             }
             let shown = excerpt(&name);
             let message = format!("the second turn cannot set the constant `{shown}` again");
-            let finding = Finding::new(codes::CONSTANT_REASSIGNED, node, message);
             let help = match is_const {
                 true => {
                     "write `varSet`, or put it into a `scope {steps}`, which ends with each turn"
                 }
                 false => "leave `resultConst` out",
             };
-            self.found(finding.offending(&name).help(help));
+            self.found(codes::CONSTANT_REASSIGNED, node, message, &name, help);
         }
     }
 
@@ -108,7 +107,7 @@ impl<'a> Rules<'_, 'a> {
     pub(super) fn lint_begun(&mut self, step: NodeId) {
         let doc = self.doc;
         let in_loop = self.lint.whiles > 0;
-        let text = |key: &str| doc.get(step, key).and_then(|n| super::text_of(doc, n));
+        let text = |key: &str| self.text(step, key);
         let (Some(result), Some(expr)) = (text("result").filter(|_| in_loop), text("expr")) else {
             return;
         };
@@ -130,11 +129,10 @@ impl<'a> Rules<'_, 'a> {
         let node = doc.get(step, "expr").unwrap_or(step);
         let shown = excerpt(&result);
         let message = format!("in the first turn `{shown}` has no value, so this gives no number");
-        let finding = Finding::new(codes::USED_BEFORE_SET, node, message);
         let help = format!(
             "set it before the loop: `{{\"op\": \"varSet\", \"key\": \"{shown}\", \"value\": 0}}`"
         );
-        self.found(finding.offending(&result).help(help));
+        self.found(codes::USED_BEFORE_SET, node, message, &result, help);
     }
 
     /// Reports a page query that each iteration repeats without the cursor of the previous one.
@@ -146,7 +144,7 @@ impl<'a> Rules<'_, 'a> {
                 continue;
             }
             let of_query = doc.get(step, "query").unwrap_or(step);
-            let page = doc.get(step, "result").and_then(|n| super::text_of(doc, n));
+            let page = self.text(step, "result");
             let Some(page) = page.filter(|_| doc.get(of_query, "cursor").is_none()) else {
                 continue;
             };
@@ -156,9 +154,8 @@ impl<'a> Rules<'_, 'a> {
             }
             let op = super::text_of(doc, doc.get(step, "op").unwrap_or(step)).unwrap_or_default();
             let message = "each turn asks for the first page: it has no `cursor`";
-            let finding = Finding::new(codes::MISSING_INPUT, step, message);
             let help = format!("add `\"cursor\": \"{page}.cursor\"`, that of the page before");
-            self.found(finding.offending(&op).help(help));
+            self.found(codes::MISSING_INPUT, step, message, &op, help);
         }
     }
 
@@ -191,9 +188,8 @@ impl<'a> Rules<'_, 'a> {
             if covers(first_order, order) {
                 let place = doc.get(next, "condition").unwrap_or(next);
                 let message = format!("this never holds here: `{}` came before", excerpt(&first));
-                let finding = Finding::new(codes::CONSTANT_CONDITION, place, message);
                 let help = format!("ask for `{}` first", excerpt(&text));
-                return self.found(finding.offending(&text).help(help));
+                return self.found(codes::CONSTANT_CONDITION, place, message, &text, help);
             }
         }
     }
@@ -263,12 +259,11 @@ impl<'a> Rules<'_, 'a> {
              never ends",
             excerpt(name)
         );
-        let finding = Finding::new(codes::ENDLESS_LOOP, place, message);
         let help = format!(
             "set `{}` before the `if`, or in it before `continue`",
             excerpt(name)
         );
-        self.found(finding.offending("continue").help(help));
+        self.found(codes::ENDLESS_LOOP, place, message, "continue", help);
     }
 
     /// The `continue` that is a direct step of an `if`, if there is one.

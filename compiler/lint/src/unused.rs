@@ -1,7 +1,7 @@
 //! Rules for unused variables, parameters and helpers, and for helpers that return nothing or
 //! recurse endlessly.
 
-use super::{Finding, Rules};
+use super::Rules;
 use a99_compiler::ir::truthy;
 use a99_compiler::vars::{VarId, VarMap};
 use a99_core::diag::{codes, excerpt};
@@ -96,14 +96,12 @@ impl<'a> Rules<'_, 'a> {
         };
         let name = spoken;
         let message = format!("nothing asks for this {what}, `{}`", excerpt(&name));
-        let finding = Finding::new(codes::UNUSED_NAME, node, message);
-        self.found(finding.offending(&name).help(help));
+        self.found(codes::UNUSED_NAME, node, message, &name, help);
     }
 
     /// Whether a step exists only for the value that it binds.
     fn only_computes(&self, step: NodeId) -> bool {
-        let doc = self.doc;
-        let op = doc.get(step, "op").and_then(|op| super::text_of(doc, op));
+        let op = self.text(step, "op");
         let Some(op) = op else { return false };
         let Some(sig) = self.signature(&op) else {
             return false;
@@ -127,9 +125,8 @@ impl<'a> Rules<'_, 'a> {
         let doc = self.doc;
         if doc.kind(helpers) != Kind::Object {
             let message = "`helpers` is an object: a helper for each name";
-            let finding = Finding::new(codes::WRONG_KIND, helpers, message);
             let help = "write `\"helpers\": {\"name\": {\"paramNames\": [], \"steps\": []}}`";
-            return self.found(finding.help(help));
+            return self.found(codes::WRONG_KIND, helpers, message, "", help);
         }
         for (name, helper) in doc.members(helpers) {
             let shown = Self::shown(name);
@@ -144,10 +141,9 @@ impl<'a> Rules<'_, 'a> {
                         excerpt(&shown)
                     );
                     let node = place.unwrap_or(helper);
-                    let finding = Finding::new(codes::ENDLESS_LOOP, node, message);
                     let help = "test before whether it is done: `if {condition, then: [{\"op\": \
                                 \"return\", ...}]}`";
-                    self.found(finding.offending(&shown).help(help));
+                    self.found(codes::ENDLESS_LOOP, node, message, &shown, help);
                     break;
                 }
                 if !seen.insert(next.clone()) {
@@ -200,9 +196,14 @@ impl<'a> Rules<'_, 'a> {
             .filter(|n| doc.kind(*n) != Kind::Array)
         {
             let shown = super::text_of(doc, node).unwrap_or_default();
-            let finding = Finding::new(codes::WRONG_KIND, node, "`paramNames` is a list of names");
             let help = format!("write `\"paramNames\": [\"{}\"]`", excerpt(&shown));
-            self.found(finding.offending(&shown).help(help));
+            self.found(
+                codes::WRONG_KIND,
+                node,
+                "`paramNames` is a list of names",
+                &shown,
+                help,
+            );
         }
         let mut seen = HashSet::new();
         for node in doc
@@ -216,8 +217,8 @@ impl<'a> Rules<'_, 'a> {
             self.lint_name(node, "key", name.as_bytes());
             if !seen.insert(name.clone()) {
                 let message = format!("two parameters are called `{}`", excerpt(&name));
-                let finding = Finding::new(codes::ODD_NAME, node, message);
-                self.found(finding.offending(&name).help("give each its own name"));
+                let help = "give each its own name";
+                self.found(codes::ODD_NAME, node, message, &name, help);
             }
         }
     }
@@ -239,15 +240,13 @@ impl<'a> Rules<'_, 'a> {
                 "`{}` returns nothing, and its value is kept",
                 excerpt(&shown)
             );
-            let finding = Finding::new(codes::MISSING_RESULT, helper, message);
             let help = "end its steps with `{\"op\": \"return\", \"value\": ...}`";
-            return self.found(finding.offending(&shown).help(help));
+            return self.found(codes::MISSING_RESULT, helper, message, &shown, help);
         }
         if !kept && self.spend_on(steps) && self.is_pure(steps) && !self.may_fail(steps) {
             let message = format!("the value of the helper `{}` is dropped", excerpt(&shown));
-            let finding = Finding::new(codes::DROPPED_RESULT, step, message);
             let help = "add `\"result\": \"name\"`, or remove the step";
-            self.found(finding.offending("callLocal").help(help));
+            self.found(codes::DROPPED_RESULT, step, message, "callLocal", help);
         }
     }
 
@@ -280,12 +279,11 @@ impl<'a> Rules<'_, 'a> {
             }
             let shown = Self::shown(name);
             let message = format!("nothing calls the helper `{}`", excerpt(&shown));
-            let finding = Finding::new(codes::UNUSED_NAME, helper, message);
             let help = format!(
                 "call it, `callLocal {{name: \"{}\", args, result}}`, or remove it",
                 excerpt(&shown)
             );
-            self.found(finding.offending(&shown).help(help));
+            self.found(codes::UNUSED_NAME, helper, message, &shown, help);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Rules for uses: values of a kind that is not accepted at their place, and unknown members.
 
+use super::Rules;
 use super::holds::{Holds, Items, Members};
-use super::{Finding, Rules};
 use a99_compiler::expr::BinOp;
 use a99_compiler::ir::{Ir, IrKind, Lit};
 use a99_core::builtins::{self, Receiver};
@@ -46,11 +46,10 @@ impl<'a> Rules<'_, 'a> {
                 "the items of `{}` are objects, each of which becomes `[object Object]`",
                 excerpt(&shown)
             );
-            let finding = Finding::new(codes::WRONG_KIND, node, message);
             let help = "make a list of texts before: `map {items, as, steps, result}`, whose steps leave \
                         a member in `result`";
             self.told(node);
-            self.found(finding.offending(&shown).help(help));
+            self.found(codes::WRONG_KIND, node, message, &shown, help);
             return true;
         }
         if holds == Holds::Answered && self.lint_answer(op, input, node) {
@@ -90,8 +89,7 @@ impl<'a> Rules<'_, 'a> {
         );
         let help = self.help_for_held(op, input, node, holds);
         self.told(node);
-        let finding = Finding::new(codes::WRONG_KIND, node, message);
-        self.found(finding.offending(&shown).help(help));
+        self.found(codes::WRONG_KIND, node, message, &shown, help);
         true
     }
 
@@ -157,13 +155,12 @@ impl<'a> Rules<'_, 'a> {
             "`{}` is a text, of which the signs are counted",
             excerpt(&shown)
         );
-        let finding = Finding::new(codes::WRONG_KIND, node, message);
         let help = format!(
             "write the value without quotes where it is set, `{}`, or make one of it by `jsonParse`",
             excerpt(&list)
         );
         self.told(node);
-        self.found(finding.offending(&shown).help(help));
+        self.found(codes::WRONG_KIND, node, message, &shown, help);
         true
     }
 
@@ -184,7 +181,7 @@ impl<'a> Rules<'_, 'a> {
             }
         };
         let caught = self.caught.contains(&root.as_bytes());
-        if caught && !rest.is_empty() && rest != "message" && !self.in_source() {
+        if caught && !rest.is_empty() && rest != "message" && !self.is_source() {
             return self.found_in_error(node, root, rest, &shown);
         }
         if rest.is_empty()
@@ -214,7 +211,6 @@ impl<'a> Rules<'_, 'a> {
             excerpt(root),
             excerpt(member)
         );
-        let finding = Finding::new(codes::UNKNOWN_MEMBER, node, message);
         let help = match member {
             "op" | "atom" | "step" | "name" | "type" | "source" => {
                 "the atom that failed is `\"errorOp\"`".to_owned()
@@ -223,7 +219,7 @@ impl<'a> Rules<'_, 'a> {
                 "write `\"{root}\"` for the message, `\"errorOp\"` for the atom that failed"
             ),
         };
-        self.found(finding.offending(shown).help(help));
+        self.found(codes::UNKNOWN_MEMBER, node, message, shown, help);
     }
 
     fn found_no_member(
@@ -241,8 +237,13 @@ impl<'a> Rules<'_, 'a> {
             holds.words(),
             excerpt(name)
         );
-        let finding = Finding::new(codes::UNKNOWN_MEMBER, node, message);
-        self.found(finding.inner(inner).offending(offending).help(help));
+        self.found(
+            codes::UNKNOWN_MEMBER,
+            (node, inner),
+            message,
+            offending,
+            help,
+        );
     }
 
     /// The source text of a value, for messages.
@@ -275,9 +276,8 @@ impl<'a> Rules<'_, 'a> {
             IrKind::Lit(Lit::Undefined | Lit::Null) | IrKind::Ident(b"undefined")
         ) {
             let message = "`null` and `undefined` have no members, so this is `undefined`";
-            let finding = Finding::new(codes::UNKNOWN_MEMBER, ir.at.node, message);
             let help = "name the value whose member is meant";
-            return self.found(finding.inner(ir.at.inner).help(help));
+            return self.found(codes::UNKNOWN_MEMBER, ir.at, message, "", help);
         }
         let holds = self.holds_of(object, DEPTH);
         // The most common property, on values that have it.
@@ -308,9 +308,8 @@ impl<'a> Rules<'_, 'a> {
         });
         if is_method {
             let message = format!("`{name}` is a method, which is not called here");
-            let finding = Finding::new(codes::UNKNOWN_MEMBER, ir.at.node, message);
             let help = format!("call it: `{}.{name}(...)`", excerpt(&called));
-            return self.found(finding.inner(ir.at.inner).offending(&name).help(help));
+            return self.found(codes::UNKNOWN_MEMBER, ir.at, message, &name, help);
         }
         let at = ir.at;
         self.found_no_member(at.node, at.inner, (&called, holds), &name, &name);
@@ -343,8 +342,7 @@ impl<'a> Rules<'_, 'a> {
             holds.words()
         );
         let help = self.help_for_receiver(holds, &shown, row.on);
-        let finding = Finding::new(codes::UNKNOWN_MEMBER, ir.at.node, message);
-        self.found(finding.inner(ir.at.inner).offending(&shown).help(help));
+        self.found(codes::UNKNOWN_MEMBER, ir.at, message, &shown, help);
     }
 
     /// Reports operands of arithmetic that are not numbers; returns whether it did.
@@ -422,8 +420,7 @@ impl<'a> Rules<'_, 'a> {
                      compares dates"
                 }
             };
-            let finding = Finding::new(codes::BAD_ARITHMETIC, side.at.node, message);
-            self.found(finding.inner(side.at.inner).offending(&called).help(help));
+            self.found(codes::BAD_ARITHMETIC, side.at, message, &called, help);
             return true;
         }
         false
@@ -508,8 +505,7 @@ impl<'a> Rules<'_, 'a> {
                 holds.words(),
                 literal.words()
             );
-            let finding = Finding::new(codes::CONSTANT_CONDITION, side.at.node, message);
-            return self.found(finding.inner(side.at.inner).offending(&called).help(help));
+            return self.found(codes::CONSTANT_CONDITION, side.at, message, &called, help);
         }
     }
 
@@ -523,16 +519,14 @@ impl<'a> Rules<'_, 'a> {
             "`{}` is a number, which is compared with a text",
             excerpt(called)
         );
-        let finding = Finding::new(codes::WRONG_KIND, written.at.node, message);
         let help = format!("write the number without quotes: {}", excerpt(shown.trim()));
-        self.found(finding.inner(written.at.inner).offending(&shown).help(help));
+        self.found(codes::WRONG_KIND, written.at, message, &shown, help);
     }
 
     /// Reports `xs == []`: no two lists are equal.
     fn found_compound(&mut self, ir: &Ir<'a>) {
         let message = "a new list or object equals nothing, so this is always the same";
-        let finding = Finding::new(codes::CONSTANT_CONDITION, ir.at.node, message);
         let help = "ask for its length, as in `xs.length == 0`, or compare members";
-        self.found(finding.inner(ir.at.inner).help(help));
+        self.found(codes::CONSTANT_CONDITION, ir.at, message, "", help);
     }
 }
