@@ -1,4 +1,6 @@
 //! Rules for agents: timers, and SQL statements on an agent's tables.
+//!
+//! Codes: `lint.missing_input`, `lint.wrong_value`.
 
 use super::Rules;
 use a99_core::diag::{codes, excerpt};

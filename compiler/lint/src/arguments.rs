@@ -1,7 +1,9 @@
 //! Rules for arguments: those that a function or method ignores, misses or cannot use.
+//!
+//! Codes: `lint.constant_condition`, `lint.wrong_arguments`.
 
 use super::Rules;
-use super::holds::Holds;
+use super::kinds::Holds;
 use a99_compiler::ir::{Ir, IrKind, Lit};
 use a99_core::builtins::{self, FUNCTIONS, Takes};
 use a99_core::diag::{codes, excerpt};

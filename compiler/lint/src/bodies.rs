@@ -1,8 +1,11 @@
 //! Rules for bodies: endless loops, unused items, results that no step binds, and repeated
 //! branches.
+//!
+//! Codes: `lint.endless_loop`, `lint.missing_result`, `lint.odd_name`, `lint.repeated_branch`,
+//! `lint.unknown_member`, `lint.unused_item`.
 
 use super::Rules;
-use super::exprs::{asks_for, names_in};
+use super::expressions::{asks_for, names_in};
 use a99_compiler::ir::{Ir, truthy};
 use a99_compiler::pass::View;
 use a99_core::builtins;

@@ -1,8 +1,11 @@
 //! Rules for calls: arguments that methods cannot use, unknown functions of a namespace, and
 //! items that a list never contains.
+//!
+//! Codes: `lint.constant_condition`, `lint.unknown_function`, `lint.wrong_arguments`,
+//! `lint.wrong_kind`.
 
 use super::Rules;
-use super::holds::{Holds, Items, Members};
+use super::kinds::{Holds, Items, Members};
 use a99_compiler::ir::{Ir, IrKind, Lit};
 use a99_core::builtins::{self, Gives, Takes};
 use a99_core::diag::{codes, excerpt};
@@ -205,7 +208,7 @@ impl<'a> Rules<'_, 'a> {
             return;
         }
         let item = match self.holds_of(object, DEPTH) {
-            Holds::List(Items::Schema(schema)) => super::gives::of_schema(doc, schema),
+            Holds::List(Items::Schema(schema)) => super::inference::of_schema(doc, schema),
             Holds::List(Items::Texts) => Holds::Made,
             _ => return,
         };

@@ -1,7 +1,9 @@
 //! Rules for code in texts: literals that look like expressions or templates.
+//!
+//! Codes: `lint.code_as_text`.
 
 use super::Rules;
-use super::holes::{only_hole, reference};
+use super::template_holes::{only_hole, reference};
 use a99_core::diag::codes;
 use a99_core::json::NodeId;
 

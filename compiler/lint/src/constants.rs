@@ -1,7 +1,9 @@
 //! Constant folding: known values of variables, and conditions that they decide.
+//!
+//! Codes: `lint.constant_condition`, `lint.endless_loop`, `lint.unknown_name`.
 
 use super::Rules;
-use super::exprs::names_in;
+use super::expressions::names_in;
 use a99_compiler::expr::{BinOp, LogOp, UnOp};
 use a99_compiler::ir::{Ir, IrKind, Lit};
 use a99_core::builtins;

@@ -1,5 +1,8 @@
 //! Data-flow rules: use before definition, dead stores, constants that are set again, and
 //! results that no step returns.
+//!
+//! Codes: `lint.constant_reassigned`, `lint.no_result`, `lint.overwritten_value`,
+//! `lint.used_before_set`.
 
 use super::Rules;
 use a99_compiler::vars::{VarId, VarMap};
@@ -35,9 +38,9 @@ pub(super) struct Flow {
     pub(super) tries: u32,
     unread: VarMap<Unread>,
     /// The variables that are used.
-    pub(super) usage: super::unused::Usage,
+    pub(super) usage: super::unused_names::Usage,
     /// The kinds of values in variables.
-    pub(super) holding: super::holds::Holding,
+    pub(super) holding: super::kinds::Holding,
     /// Constants, and the bodies that define them.
     constants: VarMap<u32>,
 }

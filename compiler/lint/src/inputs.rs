@@ -1,5 +1,8 @@
 //! Rules for inputs: texts that are meant as names, unreachable names, and values that an atom
 //! does not accept.
+//!
+//! Codes: `lint.code_as_text`, `lint.odd_name`, `lint.unknown_input`, `lint.unknown_name`,
+//! `lint.wrong_kind`, `lint.wrong_value`.
 
 use super::Rules;
 use super::names::is_identifier;
@@ -144,7 +147,7 @@ impl<'a> Rules<'_, 'a> {
         }
         let shown = excerpt(text);
         let kinds = input.kinds;
-        let time = super::bounds::milliseconds(text);
+        let time = super::numeric_bounds::milliseconds(text);
         if kinds.contains(JsonKinds::NUMBER) {
             return match time.filter(|_| input.name.contains("Ms") || input.name == "ttl") {
                 Some(time) => format!("write milliseconds: {time}"),

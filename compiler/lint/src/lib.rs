@@ -8,58 +8,58 @@
 
 #![warn(unreachable_pub)]
 
+mod accepted_kinds;
 mod agents;
+mod argument_mentions;
 mod arguments;
+mod atom_literals;
 mod bodies;
-mod bounds;
 mod calls;
 mod code_text;
+mod comparisons;
 mod constants;
-mod dropped;
-mod empty;
+mod dropped_results;
+mod empty_bodies;
 mod events;
-mod exprs;
+mod expressions;
 mod flow;
-mod forms;
-mod gives;
-mod helps;
-mod holds;
-mod holes;
+mod foreign_trees;
+mod homoglyphs;
+mod inference;
 mod inputs;
-mod keywords;
-mod literals;
-mod logic;
-mod lookalikes;
-mod lost;
-mod members;
-mod mentions;
-mod misuse;
+mod interpreted_inputs;
+mod iterations;
+mod kind_help;
+mod kinds;
+mod lost_assignments;
+mod member_names;
+mod misplaced_steps;
+mod misplaced_values;
+mod misread_values;
 mod models;
 mod names;
-mod nested;
+mod nested_literals;
 mod nodes;
+mod numeric_bounds;
 mod origins;
-mod outer;
-mod parts;
+mod outer_names;
 mod patterns;
 mod placeholders;
 mod program;
 mod ranges;
-mod repeats;
-mod schema;
-mod shape;
+mod repeated_work;
+mod schema_keywords;
+mod schemas;
 mod shell;
-mod slips;
-mod spoken;
+mod source_help;
 mod steps;
 mod stores;
 mod synonyms;
+mod template_holes;
+mod text_parts;
 mod tool_loop;
-mod trees;
-mod turns;
 mod typos;
-mod unused;
-mod uses;
+mod unused_names;
 
 use a99_compiler::ir::At;
 use a99_compiler::pass::{NewPass, Pass, View};
@@ -76,7 +76,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use flow::Writer;
-use holds::Holds;
+use kinds::Holds;
 
 /// Compiles a program, with the lint pass if [`CompileOptions::lint`] is set.
 ///
@@ -267,7 +267,7 @@ impl<'a> Rules<'_, 'a> {
             .with_offending(offending);
         if !help.is_empty() {
             diag = diag.with_help(match self.is_source() {
-                true => spoken::in_source(&help).into_owned(),
+                true => source_help::in_source(&help).into_owned(),
                 false => help,
             });
         }

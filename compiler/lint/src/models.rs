@@ -1,4 +1,6 @@
 //! Rules for models: the inputs of conversations and their tools.
+//!
+//! Codes: `lint.missing_input`, `lint.unknown_input`, `lint.wrong_value`.
 
 use super::Rules;
 use a99_core::diag::{codes, excerpt};

@@ -1,5 +1,7 @@
 //! Rules for names: unknown names, names that are not visible at their place, and lost
 //! assignments.
+//!
+//! Codes: `lint.not_visible`, `lint.unknown_name`, `lint.unset_property`.
 
 use super::Rules;
 use super::typos::{LONG, MIN_TYPO, is_typo, may_be_typo};

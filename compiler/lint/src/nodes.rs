@@ -1,4 +1,7 @@
 //! Rules for expression nodes: their fields, and nodes of other tree formats.
+//!
+//! Codes: `lint.foreign_node`, `lint.malformed_node`, `lint.name_as_text`, `lint.needs_version`,
+//! `lint.regex_as_text`, `lint.unknown_field`.
 
 use super::{Rules, synonyms};
 use a99_compiler::ir::{Ir, IrKind, Lit, is_tagged};

@@ -1,4 +1,7 @@
 //! Origins of values: the atom that produced a variable's value, where its kind is not enough.
+//!
+//! Codes: `lint.constant_condition`, `lint.unknown_member`, `lint.wrong_arguments`,
+//! `lint.wrong_value`.
 
 use super::Rules;
 use a99_compiler::expr::BinOp;
@@ -177,7 +180,7 @@ impl<'a> Rules<'_, 'a> {
         };
         let is_words = |ir: &Ir<'a>| match ir.kind {
             IrKind::Lit(Lit::Text(text)) => {
-                str::from_utf8(text).is_ok_and(|text| !super::exprs::is_number(text))
+                str::from_utf8(text).is_ok_and(|text| !super::expressions::is_number(text))
             }
             _ => false,
         };

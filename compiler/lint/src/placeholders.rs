@@ -1,4 +1,6 @@
 //! Rules for placeholders of other systems: for templates, environments and secrets.
+//!
+//! Codes: `lint.code_as_text`.
 
 use super::Rules;
 use super::names::is_identifier;

@@ -1,4 +1,7 @@
 //! Rules for the root of a program: its version, its keys, its helpers.
+//!
+//! Codes: `lint.helper_arity`, `lint.needs_version`, `lint.return_in_body`, `lint.unknown_field`,
+//! `lint.unknown_version`, `lint.wrong_kind`, `lint.wrong_value`.
 
 use super::{Rules, synonyms};
 use a99_compiler::ir::{short_text, truthy};

@@ -1,9 +1,11 @@
 //! Rules for ranges: comparisons with a number outside a value's range, and impossible list
 //! indexes.
+//!
+//! Codes: `lint.constant_condition`, `lint.unknown_member`, `lint.wrong_arguments`.
 
 use super::Rules;
-use super::gives::of_schema;
-use super::holds::{Holds, Items, Members};
+use super::inference::of_schema;
+use super::kinds::{Holds, Items, Members};
 use super::origins::Origin;
 use a99_compiler::expr::{BinOp, UnOp};
 use a99_compiler::ir::{Ir, IrKind, Lit};
@@ -177,7 +179,7 @@ impl<'a> Rules<'_, 'a> {
                     ..
                 },
                 _,
-            ) => super::exprs::same_path(object, list),
+            ) => super::expressions::same_path(object, list),
             (IrKind::Ident(count), IrKind::Ident(list)) => self.counted_list(count) == Some(list),
             _ => false,
         };

@@ -1,4 +1,6 @@
 //! Rules for the shell: commands, paths and file modes.
+//!
+//! Codes: `lint.wrong_value`.
 
 use super::Rules;
 use super::inputs::is_path;

@@ -1,4 +1,7 @@
 //! Rules for steps: unknown inputs, missing inputs, and their kinds.
+//!
+//! Codes: `lint.missing_input`, `lint.name_as_text`, `lint.unknown_input`, `lint.unknown_name`,
+//! `lint.unresolved_node`, `lint.unused_name`, `lint.wrong_kind`, `lint.wrong_value`.
 
 use super::{Rules, synonyms};
 use a99_compiler::advice;

@@ -1,5 +1,7 @@
 //! Rules for stores: unchecked locks, predicates without a condition, and vectors whose length
 //! differs within a collection.
+//!
+//! Codes: `lint.dropped_result`, `lint.missing_input`, `lint.wrong_value`.
 
 use super::Rules;
 use a99_compiler::ir::truthy;

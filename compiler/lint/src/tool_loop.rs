@@ -1,9 +1,12 @@
 //! Rules for tools of `llmToolLoop`: definitions that models and their services do not accept.
+//!
+//! Codes: `lint.missing_input`, `lint.unknown_input`, `lint.unresolved_node`, `lint.unused_item`,
+//! `lint.wrong_kind`, `lint.wrong_value`.
 
 use super::Rules;
 use super::bodies::mentions;
-use super::gives::of_schema;
-use super::holds::Holds;
+use super::inference::of_schema;
+use super::kinds::Holds;
 use a99_compiler::pass::{Calling, ToolNode};
 use a99_core::diag::{codes, excerpt, suggest};
 use a99_core::json::{Kind, NodeId};

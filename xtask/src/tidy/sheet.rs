@@ -28,7 +28,10 @@ const EXCEPTIONS: &[(&str, &str)] = &[
     ),
     ("compiler/src/advice/ops.rs", "functions of other languages"),
     ("compiler/lint/src/ranges.rs", "advice for single methods"),
-    ("compiler/lint/src/spoken.rs", "words of other languages"),
+    (
+        "compiler/lint/src/source_help.rs",
+        "words of other languages",
+    ),
     (
         "compiler/source/src/atom.rs",
         "atoms that are syntax of JavaScript",
@@ -39,7 +42,7 @@ const EXCEPTIONS: &[(&str, &str)] = &[
     ),
     ("compiler/source/src/guard.rs", "keywords of JavaScript"),
     (
-        "compiler/source/src/oversights.rs",
+        "compiler/source/src/indexes.rs",
         "methods whose function takes no item first in JavaScript",
     ),
     (
