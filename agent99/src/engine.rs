@@ -7,7 +7,7 @@ use a99_builder::Builder;
 use a99_capabilities::{
     Capabilities, Clock, MemoryProcedures, ProcedureLimits, Procedures, Random,
 };
-use a99_compiler::{CompileOptions, compile_watched};
+use a99_compiler::CompileOptions;
 use a99_core::artifact::DecodeOptions;
 use a99_core::diag::{Diagnostic, Diagnostics, codes};
 use a99_core::json::{Document, Limits as ReadLimits};
@@ -15,6 +15,7 @@ use a99_core::program::Program;
 use a99_core::text::Text;
 use a99_core::value::Value;
 use a99_core::verify::{Artifact, verify_watched};
+use a99_lint::compile_watched;
 use a99_vm::atom::AtomSet;
 use a99_vm::{Args, Environment, HostState, Outcome, ProgramLoader, RunOptions, Vm};
 use std::future::Future;

@@ -4,9 +4,9 @@ use crate::agent::{Agent, Required};
 use crate::engine::{Engine, Refused, verified};
 use crate::load::SourceCheck;
 use crate::nodes::with_nodes;
-use a99_compiler::compile_watched;
 use a99_core::diag::{Diagnostic, Diagnostics};
 use a99_core::json::Document;
+use a99_lint::compile_watched;
 use a99_source::codes::UNSAYABLE;
 use std::sync::Arc;
 

@@ -2,6 +2,7 @@
 //! the rest.
 
 use a99_core::diag::{Diagnostic, Diagnostics, Severity, codes};
+use std::cell::{Cell, RefCell};
 
 /// Errors that are kept, and as many warnings: more than a reader needs.
 const MAX_KEPT: usize = 100;
@@ -9,16 +10,16 @@ const MAX_KEPT: usize = 100;
 /// Findings under construction.
 #[derive(Default)]
 pub(crate) struct Findings {
-    kept: Diagnostics,
-    errors: usize,
-    warnings: usize,
+    kept: RefCell<Diagnostics>,
+    errors: Cell<usize>,
+    warnings: Cell<usize>,
 }
 
 impl Findings {
     fn seen(&self, severity: Severity) -> usize {
         match severity {
-            Severity::Error => self.errors,
-            Severity::Warning => self.warnings,
+            Severity::Error => self.errors.get(),
+            Severity::Warning => self.warnings.get(),
         }
     }
 
@@ -28,34 +29,35 @@ impl Findings {
         self.seen(severity) >= MAX_KEPT
     }
 
-    pub(crate) fn push(&mut self, finding: Diagnostic) {
-        if !self.is_full(finding.severity) {
-            self.kept.push(finding.clone());
+    pub(crate) fn push(&self, finding: Diagnostic) {
+        let severity = finding.severity;
+        let seen = match severity {
+            Severity::Error => &self.errors,
+            Severity::Warning => &self.warnings,
+        };
+        if !self.is_full(severity) {
+            self.kept.borrow_mut().push(finding);
         }
-        match finding.severity {
-            Severity::Error => self.errors += 1,
-            Severity::Warning => self.warnings += 1,
-        }
+        seen.set(seen.get() + 1);
     }
 
     pub(crate) fn has_errors(&self) -> bool {
-        self.errors > 0
+        self.errors.get() > 0
     }
 
     /// The findings; if some were left out, the last one counts them.
-    pub(crate) fn finish(mut self) -> Diagnostics {
+    pub(crate) fn finish(self) -> Diagnostics {
         let left = |seen: usize| seen.saturating_sub(MAX_KEPT);
-        let (errors, warnings) = (left(self.errors), left(self.warnings));
+        let (errors, warnings) = (left(self.errors.get()), left(self.warnings.get()));
+        let mut kept = self.kept.into_inner();
         if errors > 0 {
             let text = format!("... and {} more findings", errors + warnings);
-            self.kept
-                .push(Diagnostic::error(codes::MORE_ERRORS, text, ""));
+            kept.push(Diagnostic::error(codes::MORE_ERRORS, text, ""));
         } else if warnings > 0 {
             let text = format!("... and {warnings} more findings");
-            self.kept
-                .push(Diagnostic::warning(codes::MORE_WARNINGS, text, ""));
+            kept.push(Diagnostic::warning(codes::MORE_WARNINGS, text, ""));
         }
-        self.kept
+        kept
     }
 }
 
@@ -65,7 +67,7 @@ mod tests {
 
     #[test]
     fn a11_findings_are_counted_not_kept() {
-        let mut found = Findings::default();
+        let found = Findings::default();
         for _ in 0..50_000 {
             found.push(Diagnostic::warning(codes::UNKNOWN_ATOM, "x", ""));
         }

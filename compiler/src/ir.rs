@@ -8,74 +8,125 @@ use std::cell::{Cell, RefCell};
 
 /// A place in the source.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct At {
+pub struct At {
+    /// The node.
     pub node: NodeId,
+    /// The bytes of its text, if it is one.
     pub inner: Option<(u32, u32)>,
 }
 
+impl From<NodeId> for At {
+    fn from(node: NodeId) -> At {
+        At { node, inner: None }
+    }
+}
+
+impl From<(NodeId, Option<(u32, u32)>)> for At {
+    fn from((node, inner): (NodeId, Option<(u32, u32)>)) -> At {
+        At { node, inner }
+    }
+}
+
+/// A literal that is no list and no object.
 #[derive(Copy, Clone, Debug)]
-pub(crate) enum Lit<'a> {
+pub enum Lit<'a> {
+    /// `undefined`, also that of a missing part.
     Undefined,
+    /// `null`.
     Null,
+    /// `true` or `false`.
     Bool(bool),
+    /// A number.
     Number(f64),
+    /// A text.
     Text(&'a [u8]),
 }
 
 /// An expression node.
 #[derive(Copy, Clone, Debug)]
-pub(crate) struct Ir<'a> {
+pub struct Ir<'a> {
+    /// What it is.
     pub kind: IrKind<'a>,
     /// Costs fuel: a node with a `$expr` tag, or any node of a text.
     pub priced: bool,
+    /// Its place.
     pub at: At,
 }
 
+/// The kinds of expression nodes.
 #[derive(Copy, Clone, Debug)]
-pub(crate) enum IrKind<'a> {
+pub enum IrKind<'a> {
+    /// A literal.
     Lit(Lit<'a>),
     /// An array or object literal of the source.
     Data(NodeId),
+    /// A name.
     Ident(&'a [u8]),
+    /// `object.property`.
     Member {
+        /// Before the dot.
         object: &'a Ir<'a>,
+        /// The name behind it.
         property: &'a [u8],
+        /// Written `?.`.
         optional: bool,
     },
+    /// `object[index]`.
     Index {
+        /// Before the bracket.
         object: &'a Ir<'a>,
+        /// Inside.
         index: &'a Ir<'a>,
+        /// Written `?.[`.
         optional: bool,
     },
+    /// `-x`.
     Unary(UnOp, &'a Ir<'a>),
+    /// `x + y`.
     Binary(BinOp, &'a Ir<'a>, &'a Ir<'a>),
+    /// `x && y`.
     Logical(LogOp, &'a Ir<'a>, &'a Ir<'a>),
+    /// `x ? y : z`.
     Conditional(&'a Ir<'a>, &'a Ir<'a>, &'a Ir<'a>),
+    /// `[x, y]`.
     Array(&'a [Ir<'a>]),
+    /// `{x: y}`.
     Object(&'a [(ObjKey<'a>, Ir<'a>)]),
     /// A part of the request context, in programs of version 4 (D75).
     Context(&'a [u8]),
+    /// `f(x)`.
     Call {
+        /// The function's name.
         callee: &'a [u8],
+        /// What it gets.
         args: &'a [Ir<'a>],
     },
+    /// `object.name(x)`.
     Method {
+        /// Before the dot.
         object: &'a Ir<'a>,
+        /// The method's name.
         name: &'a [u8],
+        /// What it gets.
         args: &'a [Ir<'a>],
+        /// Written `?.`.
         optional: bool,
     },
     /// Evaluates the operands, then fails with the text.
     Fail {
+        /// What is evaluated.
         operands: &'a [Ir<'a>],
+        /// The text.
         message: &'a str,
+        /// The warning at compile time.
         warn: Warn,
     },
 }
 
 /// The key of an object's member.
 #[derive(Copy, Clone, Debug)]
-pub(crate) enum ObjKey<'a> {
+pub enum ObjKey<'a> {
+    /// A name.
     Name(&'a [u8]),
     /// In programs of version 4 (D67).
     Computed(&'a Ir<'a>),
@@ -83,8 +134,10 @@ pub(crate) enum ObjKey<'a> {
 
 /// The warning for a node that will fail.
 #[derive(Copy, Clone, Debug, PartialEq)]
-pub(crate) enum Warn {
+pub enum Warn {
+    /// An unknown node.
     Expression,
+    /// A text with an unknown operator or function.
     Text,
 }
 
@@ -137,8 +190,15 @@ pub(crate) enum WrongText {
     TooDeep,
 }
 
+/// Whether a node is evaluated as an expression: an object with a truthy `$expr`.
+#[must_use]
+pub fn is_tagged(doc: &Document, node: NodeId) -> bool {
+    let tag = doc.get(node, "$expr");
+    tag.is_some_and(|tag| FromJson::is_tag(doc, tag))
+}
+
 /// The text of an object whose only member is `=`, an expression in programs of version 4.
-pub(crate) fn short_text(doc: &Document, node: NodeId) -> Option<NodeId> {
+pub fn short_text(doc: &Document, node: NodeId) -> Option<NodeId> {
     if doc.kind(node) != Kind::Object || doc.len(node) != 1 {
         return None;
     }
@@ -146,7 +206,7 @@ pub(crate) fn short_text(doc: &Document, node: NodeId) -> Option<NodeId> {
 }
 
 /// The text of an expression that is written as text (D70).
-pub(crate) fn expr_text(doc: &Document, node: NodeId) -> Option<NodeId> {
+pub fn expr_text(doc: &Document, node: NodeId) -> Option<NodeId> {
     if doc.get(node, "$expr").and_then(|tag| doc.str(tag)) == Some(b"text") {
         return doc
             .get(node, "value")
@@ -227,19 +287,13 @@ impl<'a> FromJson<'a> {
         }
     }
 
-    /// Whether a node is evaluated as an expression: an object with a truthy `$expr`.
-    pub(crate) fn is_expr(doc: &Document, node: NodeId) -> bool {
-        doc.get(node, "$expr")
-            .is_some_and(|tag| Self::is_tag(doc, tag))
-    }
-
     fn is_short(&self, node: NodeId) -> bool {
         self.texts.is_some() && short_text(self.doc, node).is_some()
     }
 
     /// Whether the key of a member is an expression, which version 4 allows.
     fn is_computed(&self, key: NodeId) -> bool {
-        self.texts.is_some() && (FromJson::is_expr(self.doc, key) || self.is_short(key))
+        self.texts.is_some() && (is_tagged(self.doc, key) || self.is_short(key))
     }
 
     /// Whether the value of `$expr` makes its object an expression.
@@ -293,7 +347,7 @@ impl<'a> FromJson<'a> {
                 let object = self.child(node, "object");
                 let optional = flag("optional");
                 match doc.get(node, "property") {
-                    Some(p) if FromJson::is_expr(doc, p) || self.is_short(p) => IrKind::Index {
+                    Some(p) if is_tagged(doc, p) || self.is_short(p) => IrKind::Index {
                         object,
                         index: self.child(node, "property"),
                         optional,
@@ -396,7 +450,7 @@ impl<'a> FromJson<'a> {
 }
 
 /// ECMAScript ToBoolean of a JSON value.
-pub(crate) fn truthy(doc: &Document, node: NodeId) -> bool {
+pub fn truthy(doc: &Document, node: NodeId) -> bool {
     match doc.kind(node) {
         Kind::Null => false,
         Kind::Bool(b) => b,

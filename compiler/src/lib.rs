@@ -26,13 +26,15 @@
 
 #![warn(unreachable_pub)]
 
+pub mod advice;
 mod emit;
 mod findings;
-mod ir;
+pub mod ir;
 mod limits;
 mod lower;
+pub mod pass;
 mod pool;
-mod vars;
+pub mod vars;
 
 pub use a99_expr::{self as expr, compat};
 
@@ -41,6 +43,7 @@ use a99_core::json::Document;
 use a99_core::program::Program;
 use a99_core::sig::Signatures;
 use a99_core::text::Text;
+use pass::NewPass;
 use std::sync::Arc;
 
 /// Steps may nest this deep (D38).
@@ -74,7 +77,7 @@ pub struct CompileOptions {
     /// Maximum number of instructions, if the host wants fewer than the size of the source allows.
     pub max_code: Option<usize>,
     /// Whether to run the lint pass, which warns of likely mistakes in accepted programs and takes
-    /// more time.
+    /// more time. `a99_lint::compile` does so; [`compile`] has no rules.
     pub lint: bool,
     /// Whether to check the literals of a program against the host's atoms; a literal that an atom
     /// rejects is a warning.
@@ -133,7 +136,22 @@ pub fn compile_watched(
     options: &CompileOptions,
     stop: &(dyn Fn() -> bool + Sync),
 ) -> Result<Program, Diagnostics> {
-    let mut compiled = compile_unlocated(source, signatures, options, stop);
+    compile_with_pass(source, signatures, options, stop, None)
+}
+
+/// Compiles a program that a pass watches.
+///
+/// # Errors
+///
+/// As [`compile`].
+pub fn compile_with_pass(
+    source: &Arc<Document>,
+    signatures: &(dyn Signatures + Sync),
+    options: &CompileOptions,
+    stop: &(dyn Fn() -> bool + Sync),
+    pass: Option<NewPass>,
+) -> Result<Program, Diagnostics> {
+    let mut compiled = compile_unlocated(source, signatures, options, stop, pass);
     let findings = match &mut compiled {
         Ok(program) => &mut program.warnings,
         Err(findings) => findings,
@@ -154,11 +172,12 @@ fn compile_unlocated(
     signatures: &(dyn Signatures + Sync),
     options: &CompileOptions,
     stop: &(dyn Fn() -> bool + Sync),
+    pass: Option<NewPass>,
 ) -> Result<Program, Diagnostics> {
     let facts = limits::check(source, options, stop)?;
     let depth = facts.depth;
     if depth <= SHALLOW || NO_THREADS {
-        return lower::program(source, signatures, options, &facts, stop);
+        return lower::program(source, signatures, options, &facts, stop, pass);
     }
     let stack = (depth as usize + 64) * STACK_PER_LEVEL;
     let facts = &facts;
@@ -167,7 +186,7 @@ fn compile_unlocated(
             .name("a99-compile".into())
             .stack_size(stack)
             .spawn_scoped(scope, || {
-                lower::program(source, signatures, options, facts, stop)
+                lower::program(source, signatures, options, facts, stop, pass)
             })
             .ok()
             .and_then(|thread| thread.join().ok())

@@ -43,7 +43,7 @@ pub(crate) fn max_code(doc: &Document, options: &CompileOptions) -> usize {
 
 /// Facts about a source, collected before it is compiled, so that nested parts are not walked
 /// again for each level.
-pub(crate) struct Facts {
+pub struct Facts {
     /// The depth that lowering may recurse to.
     pub depth: u32,
     /// One past the last node inside each node.
@@ -71,7 +71,7 @@ impl Facts {
     }
 
     /// Number of nodes in a part of the source.
-    pub(crate) fn size(&self, node: NodeId) -> usize {
+    pub fn size(&self, node: NodeId) -> usize {
         let end = self.ends.get(node.0 as usize).copied().unwrap_or(0);
         end.saturating_sub(node.0) as usize
     }
@@ -82,12 +82,12 @@ impl Facts {
     }
 
     /// Whether there is a `return` step in this part of the source.
-    pub(crate) fn has_return(&self, node: NodeId) -> bool {
+    pub fn has_return(&self, node: NodeId) -> bool {
         self.holds(node, &self.returns)
     }
 
     /// The `return` steps in this part of the source, in order.
-    pub(crate) fn returns_in(&self, node: NodeId) -> impl Iterator<Item = NodeId> + '_ {
+    pub fn returns_in(&self, node: NodeId) -> impl Iterator<Item = NodeId> + '_ {
         let end = self.ends.get(node.0 as usize).copied().unwrap_or(0);
         let first = self.returns.partition_point(|at| *at < node.0);
         let list = &self.returns[first..];
@@ -97,12 +97,12 @@ impl Facts {
     }
 
     /// Whether this part of the source contains an expression or an argument.
-    pub(crate) fn has_nested(&self, node: NodeId) -> bool {
+    pub fn has_nested(&self, node: NodeId) -> bool {
         self.holds(node, &self.nested)
     }
 
     /// Whether this part of the source contains a string.
-    pub(crate) fn has_text(&self, node: NodeId) -> bool {
+    pub fn has_text(&self, node: NodeId) -> bool {
         self.holds(node, &self.texts)
     }
 }
@@ -243,7 +243,7 @@ type TooDeep = (NodeId, (&'static str, &'static str), u32);
 
 /// The findings of nodes that are too deep, the last ones first.
 fn refused(doc: &Document, nodes: &[TooDeep]) -> Diagnostics {
-    let mut found = Findings::default();
+    let found = Findings::default();
     for (node, (code, what), limit) in nodes.iter().rev() {
         let pointer = match found.is_full(Severity::Error) {
             true => String::new(),

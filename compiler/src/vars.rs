@@ -7,6 +7,7 @@
 //! meaning of the name, which cannot change while the inner scope is open: a read costs the
 //! same at any depth.
 
+use a99_core::builtins::is_forbidden;
 use a99_core::program::Location;
 use a99_core::text::same_name;
 use hashbrown::hash_table::Entry;
@@ -18,10 +19,12 @@ use std::ops::Range;
 
 /// A variable of the function being compiled.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct VarId(pub u32);
+pub struct VarId(pub u32);
 
+/// Where a variable is.
 #[derive(Copy, Clone, Debug)]
-pub(crate) struct Var {
+pub struct Var {
+    /// Its register or slot.
     pub location: Location,
     /// Holds `true` once the name is a constant.
     pub const_flag: Option<Location>,
@@ -39,10 +42,10 @@ const BOUND: u8 = 1;
 const SET: u8 = 2;
 
 /// Variables of one name, usually few.
-pub(crate) type VarList = SmallVec<[VarId; 4]>;
+pub type VarList = SmallVec<[VarId; 4]>;
 
 /// A map from some of the variables, which are numbered from 0.
-pub(crate) struct VarMap<T> {
+pub struct VarMap<T> {
     slots: Vec<Option<T>>,
 }
 
@@ -53,17 +56,18 @@ impl<T> Default for VarMap<T> {
 }
 
 impl<T> VarMap<T> {
-    pub(crate) fn get(&self, id: VarId) -> Option<&T> {
+    /// The entry of a variable.
+    pub fn get(&self, id: VarId) -> Option<&T> {
         self.slots.get(id.0 as usize)?.as_ref()
     }
 
     /// Whether the map never had an entry.
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.slots.is_empty()
     }
 
     /// The slot of a variable.
-    pub(crate) fn slot(&mut self, id: VarId) -> &mut Option<T> {
+    pub fn slot(&mut self, id: VarId) -> &mut Option<T> {
         let at = id.0 as usize;
         if self.slots.len() <= at {
             self.slots.resize_with(at + 1, || None);
@@ -71,20 +75,23 @@ impl<T> VarMap<T> {
         &mut self.slots[at]
     }
 
-    pub(crate) fn insert(&mut self, id: VarId, value: T) -> Option<T> {
+    /// Sets an entry; returns the one before.
+    pub fn insert(&mut self, id: VarId, value: T) -> Option<T> {
         self.slot(id).replace(value)
     }
 
-    pub(crate) fn remove(&mut self, id: VarId) -> Option<T> {
+    /// Removes an entry.
+    pub fn remove(&mut self, id: VarId) -> Option<T> {
         self.slots.get_mut(id.0 as usize)?.take()
     }
 
-    pub(crate) fn clear(&mut self) {
+    /// Removes all.
+    pub fn clear(&mut self) {
         self.slots.clear();
     }
 
     /// The entries, in the order of the variables' numbers.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (VarId, &T)> {
+    pub fn iter(&self) -> impl Iterator<Item = (VarId, &T)> {
         let slots = (0..).map(VarId).zip(&self.slots);
         slots.filter_map(|(id, slot)| Some((id, slot.as_ref()?)))
     }
@@ -114,11 +121,11 @@ struct Names<'a> {
 type Alike = HashMap<(u8, usize), Vec<(u32, u32)>>;
 
 /// The lists of names with the same first byte and a length that differs by one at most.
-pub(crate) struct AlikeLists<'v>([&'v [(u32, u32)]; 3]);
+pub struct AlikeLists<'v>([&'v [(u32, u32)]; 3]);
 
 impl AlikeLists<'_> {
     /// Number of names in the lists.
-    pub(crate) fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.0.iter().map(|list| list.len()).sum()
     }
 }
@@ -217,7 +224,7 @@ impl<'a> Names<'a> {
 
 /// The variables that are visible.
 #[derive(Default)]
-pub(crate) struct Vars<'a> {
+pub struct Vars<'a> {
     names: Names<'a>,
     all: Vec<Var>,
     /// The number of each one's name.
@@ -265,11 +272,13 @@ impl<'a> Vars<'a> {
         }
     }
 
-    pub(crate) fn var(&self, id: VarId) -> Var {
+    /// Where a variable is.
+    pub fn var(&self, id: VarId) -> Var {
         self.all[id.0 as usize]
     }
 
-    pub(crate) fn is_bound(&self, id: VarId) -> bool {
+    /// Whether a variable surely is bound here.
+    pub fn is_bound(&self, id: VarId) -> bool {
         self.flags[id.0 as usize] & BOUND != 0
     }
 
@@ -287,19 +296,19 @@ impl<'a> Vars<'a> {
     }
 
     /// Whether code before this place binds the variable, on at least one path.
-    pub(crate) fn is_set(&self, id: VarId) -> bool {
+    pub fn is_set(&self, id: VarId) -> bool {
         self.flags[id.0 as usize] & SET != 0
     }
 
     /// Whether a name has variables, but no earlier path binds one.
-    pub(crate) fn is_only_later(&self, name: &[u8]) -> bool {
+    pub fn is_only_later(&self, name: &[u8]) -> bool {
         let ids = self.names.vars(name);
         !ids.is_empty() && !ids.iter().any(|id| self.is_set(*id))
     }
 
     /// The variables that a name may mean, innermost first, ending at the first that surely is
     /// bound or is a summary of the outer ones.
-    pub(crate) fn chain(&self, name: &[u8]) -> VarList {
+    pub fn chain(&self, name: &[u8]) -> VarList {
         let mut chain = VarList::new();
         for id in self.names.vars(name).iter().rev() {
             chain.push(*id);
@@ -311,36 +320,47 @@ impl<'a> Vars<'a> {
     }
 
     /// All variables of a name, innermost last.
-    pub(crate) fn of_name(&self, name: &[u8]) -> &[VarId] {
+    pub fn of_name(&self, name: &[u8]) -> &[VarId] {
         self.names.vars(name)
     }
 
     /// Variables of a name, innermost first, that decide whether it is bound and whether it is a
     /// constant: all of them, or up to the first summary of the outer ones.
-    pub(crate) fn all_of(&self, name: &[u8]) -> VarList {
+    pub fn all_of(&self, name: &[u8]) -> VarList {
         self.seen_of(name).collect()
     }
 
     /// An iterator over the variables of `all_of`.
-    pub(crate) fn seen_of(&self, name: &[u8]) -> impl Iterator<Item = VarId> + '_ {
+    pub fn seen_of(&self, name: &[u8]) -> impl Iterator<Item = VarId> + '_ {
         let mut goes_on = true;
         let all = self.names.vars(name).iter().rev().copied();
         all.take_while(move |id| std::mem::replace(&mut goes_on, !self.var(*id).summary))
     }
 
     /// Whether any scope binds the name.
-    pub(crate) fn knows(&self, name: &[u8]) -> bool {
+    pub fn knows(&self, name: &[u8]) -> bool {
         !self.names.vars(name).is_empty()
     }
 
+    /// Whether a string in a value position always evaluates to itself.
+    pub fn is_plain_text(&self, text: &[u8]) -> bool {
+        let Some(dot) = text.iter().position(|b| *b == b'.') else {
+            return !self.knows(text);
+        };
+        !text.starts_with(b"args.")
+            && !text.split(|b| *b == b'.').any(is_forbidden)
+            && !self.knows(text)
+            && !self.knows(&text[..dot])
+    }
+
     /// The names that are visible, in no order.
-    pub(crate) fn known_names(&self) -> impl Iterator<Item = &[u8]> {
+    pub fn known_names(&self) -> impl Iterator<Item = &[u8]> {
         let visible = self.names.known.iter().filter(|name| !name.vars.is_empty());
         visible.map(|name| name.text)
     }
 
     /// The lists of names with the same first byte and a length that differs by one at most.
-    pub(crate) fn alike_lists(&self, name: &[u8]) -> AlikeLists<'_> {
+    pub fn alike_lists(&self, name: &[u8]) -> AlikeLists<'_> {
         let (first, len) = (name.first().copied().unwrap_or_default(), name.len());
         let lists = self.names.alike();
         let list = |len: Option<usize>| {
@@ -359,7 +379,7 @@ impl<'a> Vars<'a> {
     ///
     /// With `few`, only names with at most two letters that the other one lacks. Names with other
     /// letters are not loaded: they are elsewhere in memory.
-    pub(crate) fn alike(
+    pub fn alike(
         &self,
         lists: &AlikeLists<'_>,
         name: &[u8],
@@ -379,12 +399,12 @@ impl<'a> Vars<'a> {
     }
 
     /// Upper bound of the number of names.
-    pub(crate) fn names_len(&self) -> usize {
+    pub fn names_len(&self) -> usize {
         self.names.known.len()
     }
 
     /// Whether a variable hides an outer one that surely is bound.
-    pub(crate) fn hides_bound(&self, id: VarId, name: &[u8]) -> bool {
+    pub fn hides_bound(&self, id: VarId, name: &[u8]) -> bool {
         let ids = self.names.vars(name).iter();
         let mut outer = ids.filter(|other| self.var(**other).scope != self.var(id).scope);
         outer.any(|other| self.is_bound(*other))
@@ -397,7 +417,7 @@ impl<'a> Vars<'a> {
 
     /// The variable of a name in a scope, or in the enclosing one if the scope has only the names
     /// of a loop.
-    pub(crate) fn in_scope(&self, name: &[u8], scope: u32) -> Option<VarId> {
+    pub fn in_scope(&self, name: &[u8], scope: u32) -> Option<VarId> {
         let id = *self.names.vars(name).last()?;
         let own = self.var(id).scope;
         // Inner scopes have higher numbers.

@@ -2,7 +2,6 @@
 
 use super::scopes::is_metadata;
 use super::{Lower, MAX_CALL_ARGS};
-use a99_core::builtins::is_forbidden;
 use a99_core::json::{Kind, NodeId};
 use a99_core::program::{Const, Count, Number, Op, Reg, Site, SiteIdx};
 use a99_core::sig::{AtomSig, Binding, Param, Params};
@@ -124,7 +123,7 @@ impl<'a> Lower<'_, 'a> {
                 self.release(mark);
             }
             Binding::Vars => {
-                if self.is_literal_object(node) {
+                if self.s.is_literal_object(node) {
                     self.charge_data(doc.len(node));
                 }
                 self.vars_object_to(node, dst, None);
@@ -134,17 +133,6 @@ impl<'a> Lower<'_, 'a> {
                 self.template_vars_to(step, params, (node, dst), text);
             }
         }
-    }
-
-    /// Whether a string in a value position always evaluates to itself.
-    pub(super) fn is_plain_text(&self, text: &[u8]) -> bool {
-        let Some(dot) = text.iter().position(|b| *b == b'.') else {
-            return !self.vars.knows(text);
-        };
-        !text.starts_with(b"args.")
-            && !text.split(|b| *b == b'.').any(is_forbidden)
-            && !self.vars.knows(text)
-            && !self.vars.knows(&text[..dot])
     }
 
     /// Loads every input as a value position, in one object.

@@ -182,8 +182,8 @@ impl<'a> Lower<'_, 'a> {
                 return self.refuse_call(call, &text, help);
             }
         };
-        self.lint_inputs(call, &name);
-        self.lint_literals(call, &name);
+        self.on_inputs(call, &name);
+        self.on_literals(call, &name);
         let op = self.s.op(&name);
         let scope = self.step_scope();
         let id = self.e.open_step(op, call, false, scope);

@@ -55,14 +55,14 @@ impl<'a> Lower<'_, 'a> {
             });
         };
         let Some(bytes) = doc.str(node) else {
-            self.lint_node(node);
+            self.on_node(node);
             let ir = self.read_expr(node);
-            self.lint_condition(&ir);
+            self.on_condition(&ir);
             return plain(ir);
         };
         let text = wtf8_to_string_lossy(bytes);
         let parsed = match self.s.options.dialect {
-            Dialect::Standard => match self.parse_text(&text) {
+            Dialect::Standard => match self.s.parse_text(&text) {
                 Ok(e) => Some(e),
                 Err(errors) => {
                     self.text_errors(node, &errors, "condition");
@@ -107,7 +107,7 @@ impl<'a> Lower<'_, 'a> {
         let prefix = ["Expression error \"", &*text, "\": "].concat();
         let prefix = self.s.pool.text_const(prefix.as_bytes());
         if is_read {
-            self.lint_condition(ir);
+            self.on_condition(ir);
         }
         Condition {
             ir,
@@ -117,19 +117,11 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// Parses a condition, or a formula of version 4, in the program's dialect (D71).
-    pub(super) fn parse_text(&self, text: &str) -> Result<expr::Expr, expr::ParseErrors> {
-        match self.s.version_4 {
-            true => expr::parse_expression(text),
-            false => expr::parse_condition(text),
-        }
-    }
-
     /// Reports the parse errors of an expression text at its node.
     pub(super) fn text_errors(&mut self, node: NodeId, errors: &expr::ParseErrors, what: &str) {
         let doc = self.s.doc;
         let text = wtf8_to_string_lossy(doc.str(node).unwrap_or(b"")).into_owned();
-        let holes = super::lint::holes_help(&text).filter(|_| self.s.version_4);
+        let holes = crate::advice::holes_help(&text).filter(|_| self.s.version_4);
         // A template hole makes the whole text invalid: one error is enough.
         let most = if holes.is_some() { 1 } else { errors.0.len() };
         for error in errors.0.iter().take(most) {
@@ -150,11 +142,11 @@ impl<'a> Lower<'_, 'a> {
             let called = called.filter(|_| error.message.ends_with("can call"));
             if let Some(help) = &holes {
                 diag = diag.with_help(help.clone());
-            } else if let Some(help) = called.and_then(super::lint::callee_help) {
+            } else if let Some(help) = called.and_then(crate::advice::callee_help) {
                 diag = diag.with_help(help);
             } else if let Some(help) = match self.s.version_4 {
-                true => super::lint::foreign_help(&text).map(std::borrow::Cow::Owned),
-                false => super::lint::condition_help(&text),
+                true => crate::advice::foreign_help(&text).map(std::borrow::Cow::Owned),
+                false => crate::advice::condition_help(&text),
             } {
                 diag = diag.with_help(help);
             } else if let Some(help) = &error.help {
@@ -204,7 +196,7 @@ impl<'a> Lower<'_, 'a> {
         let doc = self.s.doc;
         let Some(vars) = vars else { return };
         let members: Vec<(&'a [u8], NodeId)> = doc.members(vars).collect();
-        if self.is_literal_object(vars) {
+        if self.s.is_literal_object(vars) {
             self.charge_data(members.len());
         }
         for (name, node) in members {

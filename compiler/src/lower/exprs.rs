@@ -249,7 +249,7 @@ impl<'a> Lower<'_, 'a> {
     }
 
     pub(super) fn warn_at(&mut self, ir: &Ir<'a>, code: &'static str, message: &str) {
-        let offending = self.written_at(ir.at.node, ir.at.inner);
+        let offending = self.s.written_at(ir.at.node, ir.at.inner);
         let inner = ir.at.inner.map(|(a, b)| a..b);
         let mut diag = self
             .s
@@ -264,11 +264,11 @@ impl<'a> Lower<'_, 'a> {
                 .get(ir.at.node, "op")
                 .filter(|_| message.contains("operator"));
             let written = op.and_then(|op| doc.str(op)).map(Self::shown);
-            diag = match written.as_deref().and_then(super::lint::operator_help) {
+            diag = match written.as_deref().and_then(crate::advice::operator_help) {
                 Some(help) => diag.with_help(help),
                 None => match self.help_for_tag(&tag) {
                     Some(help) => diag.with_help(help),
-                    None => diag.with_help(super::lint::node_help(&tag)),
+                    None => diag.with_help(crate::advice::node_help(&tag)),
                 },
             };
             if let (Some(op), Some(written)) = (op, written) {
@@ -279,7 +279,7 @@ impl<'a> Lower<'_, 'a> {
         }
         if code == codes::BAD_MATH
             && let Some(text) = self.s.doc.str(ir.at.node)
-            && let Some(help) = super::lint::math_help(&Self::shown(text))
+            && let Some(help) = crate::advice::math_help(&Self::shown(text))
         {
             diag = diag.with_help(help);
         }
@@ -290,7 +290,7 @@ impl<'a> Lower<'_, 'a> {
     fn warn_callee(&mut self, ir: &Ir<'a>, message: &str, name: &str) {
         let inner = ir.at.inner.map(|(a, b)| a..b);
         let known = |(space, name)| builtins::function(space, name).is_some();
-        let help = match super::lint::callee_help(name) {
+        let help = match crate::advice::callee_help(name) {
             Some(help) => Some(help.to_owned()),
             None if name.rsplit_once('.').is_some_and(known) => {
                 let (space, method) = name.rsplit_once('.').unwrap_or_default();
@@ -511,7 +511,7 @@ impl<'a> Lower<'_, 'a> {
         ir: &Ir<'a>,
     ) {
         self.place(ir);
-        self.lint_method(name, args);
+        self.on_method(name, args);
         let shown = Self::shown(name);
         if builtins::is_forbidden(name) {
             self.warn_at(

@@ -1,6 +1,5 @@
 //! `if`, `while`, `try`, `return`, `scope`, `callLocal` and `Error`.
 
-use super::lint::Holds;
 use super::loops::Jumps;
 use super::scopes::catch_param;
 use super::{Lower, ReturnTo};
@@ -65,7 +64,7 @@ impl<'a> Lower<'_, 'a> {
         };
         let mark = self.vars.mark();
         test_charge(self);
-        self.lint_start(step, condition.ir);
+        self.on_start(step, condition.ir);
         self.with_condition(condition, |l, ir| l.jump_unless(ir, end));
         self.e.bind(body);
         self.e.charge(if condition.is_text {
@@ -73,13 +72,13 @@ impl<'a> Lower<'_, 'a> {
         } else {
             ChargeKind::Turn
         });
-        self.lint_loop(step, condition.ir);
-        self.lint_enter_loop();
+        self.on_loop(step, condition.ir);
+        self.on_enter_loop();
         let next = self.e.label();
         if self.loop_body(step, doc.get(step, "body"), end, next) {
             self.e.bind(next);
         }
-        self.lint_leave_loop();
+        self.on_leave_loop();
         // Names that the body binds may be unbound at the next test, whose code also serves the
         // first iteration.
         self.vars.undo(mark);
@@ -170,9 +169,9 @@ impl<'a> Lower<'_, 'a> {
         let catch = doc.get(step, "catch").filter(|n| truthy(doc, *n));
         let mark = self.vars.mark();
         let start = self.e.pc();
-        self.lint_try(1);
+        self.on_try(1);
         self.body(step, doc.get(step, "try"));
-        self.lint_try(-1);
+        self.on_try(-1);
         let Some(catch) = catch else {
             self.vars.undo(mark);
             return self.end_valueless(step);
@@ -189,8 +188,7 @@ impl<'a> Lower<'_, 'a> {
         let node = doc.get(step, "catchParam").unwrap_or(step);
         self.bind(param, node, msg);
         self.bind(b"errorOp", step, op);
-        self.lint_holds(param, Holds::Made);
-        self.lint_holds(b"errorOp", Holds::Made);
+        self.on_caught(param);
         self.release(regs);
         self.caught.push(param);
         self.body(step, Some(catch));
@@ -205,7 +203,7 @@ impl<'a> Lower<'_, 'a> {
         let dst = self.temp();
         if let Some(value) = doc.get(step, "value") {
             self.value_to(value, dst);
-            self.lint_returned_value(value);
+            self.on_returned_value(value);
             if !self.in_helper && !self.s.version_4 {
                 self.e.emit(Op::CheckReturn { src: dst });
             }
@@ -218,7 +216,7 @@ impl<'a> Lower<'_, 'a> {
             ReturnTo::Region { end, value } => {
                 match value {
                     Some(value) => self.store(value, dst),
-                    None => self.lint_return_in_body(step),
+                    None => self.on_return_in_body(step),
                 }
                 self.e.jump(Op::Jmp { to: Target(0) }, end);
             }
@@ -240,9 +238,7 @@ impl<'a> Lower<'_, 'a> {
             .map(|m| m.0)
             .collect();
         if let Some(schema) = schema {
-            names
-                .iter()
-                .for_each(|name| self.lint_returned(schema, name));
+            names.iter().for_each(|name| self.on_returned(schema, name));
         }
         let mark = self.mark();
         let keys: Vec<KeyIdx> = names.iter().map(|n| self.s.pool.key(n)).collect();
@@ -312,7 +308,7 @@ impl<'a> Lower<'_, 'a> {
                 diag = diag.with_help(self.help_for_helper());
             }
             self.s.push(diag);
-            self.expect_names_of(step);
+            self.on_faulty_step(step);
             self.throw(&format!("Unknown helper: {shown}"));
             return None;
         };
@@ -321,8 +317,8 @@ impl<'a> Lower<'_, 'a> {
             .into_iter()
             .flat_map(|a| doc.elements(a))
             .collect();
-        self.lint_arity(step, &Self::shown(name), args.len(), params);
-        self.lint_helper_call(step, name);
+        self.on_arity(step, &Self::shown(name), args.len(), params);
+        self.on_helper_call(step, name);
         self.charge_data(args.len());
         let mark = self.mark();
         let base = self.temps(params);

@@ -134,20 +134,11 @@ impl Lower<'_, '_> {
         match binding {
             Binding::Literal => false,
             Binding::TextOrValue if doc.str(node).is_some() => false,
-            Binding::Vars | Binding::TemplateVars { .. } if self.is_literal_object(node) => doc
+            Binding::Vars | Binding::TemplateVars { .. } if self.s.is_literal_object(node) => doc
                 .members(node)
                 .any(|(_, value)| self.acts_as_value(value)),
             _ => self.acts_as_value(node),
         }
-    }
-
-    /// Whether a node is an object literal rather than a node to resolve.
-    pub(super) fn is_literal_object(&self, node: NodeId) -> bool {
-        let doc = self.s.doc;
-        doc.kind(node) == Kind::Object
-            && !self.is_arg(node)
-            && !self.is_context(node)
-            && !self.is_expr(node)
     }
 
     /// Whether resolving a node in a value position can cost fuel, fail or have side effects.
@@ -156,11 +147,11 @@ impl Lower<'_, '_> {
         let forbidden = |text: &[u8]| text.split(|b| *b == b'.').any(is_forbidden);
         match doc.kind(node) {
             Kind::String(text) => forbidden(text),
-            Kind::Object if self.is_arg(node) => doc
+            Kind::Object if self.s.is_arg(node) => doc
                 .get(node, "path")
                 .and_then(|path| doc.str(path))
                 .is_some_and(forbidden),
-            Kind::Object if self.is_expr(node) => true,
+            Kind::Object if self.s.is_expr(node) => true,
             // The metered model charges for literals.
             Kind::Object | Kind::Array => true,
             _ => false,

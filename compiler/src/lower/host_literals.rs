@@ -34,9 +34,9 @@ impl Lower<'_, '_> {
     fn is_constant(&self, node: NodeId) -> bool {
         let doc = self.s.doc;
         match doc.kind(node) {
-            Kind::String(text) => self.is_plain_text(text),
-            Kind::Array => !self.has_nested(node),
-            Kind::Object => self.is_literal_object(node) && !self.has_nested(node),
+            Kind::String(text) => self.vars.is_plain_text(text),
+            Kind::Array => !self.s.has_nested(node),
+            Kind::Object => self.s.is_literal_object(node) && !self.s.has_nested(node),
             _ => true,
         }
     }

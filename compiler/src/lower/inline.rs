@@ -70,7 +70,7 @@ impl<'a> Lower<'_, 'a> {
 
     /// The table of all names visible in the innermost scope.
     fn visible_names(&mut self) -> NamesIdx {
-        self.lint_read_all();
+        self.on_read_all();
         let scope = self.scope();
         if let Some((of, names)) = self.s.names_of
             && of == scope

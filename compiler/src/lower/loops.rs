@@ -256,14 +256,14 @@ impl<'a> Lower<'_, 'a> {
         }
         self.e.bind(i.head);
         let opened = self.open_scope(&[steps], &first, false);
-        self.lint_enter_items(name);
+        self.on_enter_items(name);
         self.bind_item(i, name, node);
-        self.lint_holds_item(name, step);
+        self.on_holds_item(name, step);
         if let Some((name, node, held)) = accumulator {
             let mark = self.mark();
             let src = self.take(held);
             self.bind(name, node, src);
-            self.lint_holds_initial(name, step);
+            self.on_holds_initial(name, step);
             self.release(mark);
         }
         opened
@@ -271,7 +271,7 @@ impl<'a> Lower<'_, 'a> {
 
     /// Ends an iteration and the loop.
     pub(super) fn end_turn(&mut self, i: &Iteration<'a>, opened: super::scopes::Opened) {
-        self.lint_leave_items();
+        self.on_leave_items();
         self.close_scope(opened);
         self.e.jump(Op::Jmp { to: Target(0) }, i.head);
         self.loops -= 1;
@@ -288,12 +288,12 @@ impl<'a> Lower<'_, 'a> {
         self.e.bind(i.head);
         self.free_names_of_loop(&names);
         self.bind_item(&i, item, node);
-        self.lint_enter_items(item);
-        self.lint_holds_item(item, step);
-        self.lint_enter_loop();
+        self.on_enter_items(item);
+        self.on_holds_item(item, step);
+        self.on_enter_loop();
         self.loop_body(step, steps, i.exit, i.head);
-        self.lint_leave_loop();
-        self.lint_leave_items();
+        self.on_leave_loop();
+        self.on_leave_items();
         self.close_scope(opened);
         self.e.jump(Op::Jmp { to: Target(0) }, i.head);
         self.loops -= 1;
@@ -355,10 +355,10 @@ impl<'a> Lower<'_, 'a> {
     pub(super) fn form_filter(&mut self, step: NodeId, find: bool) -> Option<Reg> {
         let i = self.iterate(step, if find { "find" } else { "filter" });
         let (name, _) = self.name_of(step, "as");
-        self.lint_choose(name, Some(step));
+        self.on_choose(name, Some(step));
         let condition = self.condition(step);
-        self.lint_choose(name, None);
-        self.lint_item(step, condition.ir);
+        self.on_choose(name, None);
+        self.on_item(step, condition.ir);
         let out = if find {
             self.place_for()
         } else {

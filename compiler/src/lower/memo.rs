@@ -32,7 +32,7 @@ impl<'a> Lower<'_, 'a> {
         let key = self.temp();
         match doc.get(step, "key").map(|n| (n, doc.kind(n))) {
             None | Some((_, Kind::Null)) => self.hash_key(step, key, with_program),
-            Some((given, Kind::String(text))) if self.is_plain_text(text) => {
+            Some((given, Kind::String(text))) if self.vars.is_plain_text(text) => {
                 self.value_to(given, key);
             }
             Some((given, _)) => {

@@ -12,7 +12,6 @@ mod flow;
 mod guards;
 mod host_literals;
 mod inline;
-mod lint;
 mod literal;
 mod loops;
 mod memo;
@@ -20,6 +19,7 @@ mod objects;
 mod refs;
 mod schemas;
 mod scopes;
+mod shape;
 mod shared;
 mod state;
 mod steps;
@@ -28,9 +28,12 @@ mod tool_loop;
 mod tools;
 mod values;
 
+pub use tools::{Calling, ToolNode};
+
 use crate::emit::{Emitter, MAX_REGISTER, Room};
 use crate::findings::Findings;
 use crate::limits::{self, Facts};
+use crate::pass::{NewPass, Pass};
 use crate::pool::Pool;
 use crate::vars::Vars;
 use crate::{CompileOptions, emit};
@@ -41,7 +44,7 @@ use a99_core::program::{
     ArgKey, Const, Flag, Function, LitOp, Location, MemoSite, Op, OpRef, Program, Reg, Scope, Site,
     Slot, TextRange,
 };
-use a99_core::sig::{AtomSig, Form, Signatures};
+use a99_core::sig::{AtomSig, Signatures};
 use a99_core::text::wtf8_to_string_lossy;
 use a99_core::value::Value;
 use bumpalo::Bump;
@@ -82,16 +85,14 @@ pub(crate) struct Shared<'a> {
     pub names: Vec<Vec<(u32, Location)>>,
     pub schemas: Vec<Value>,
     pub diags: Findings,
-    /// The lint pass, if enabled.
-    lint: Option<lint::Lint<'a>>,
-    /// The last queried step and its form: rules query the same step repeatedly.
-    last_form: Cell<(Option<NodeId>, Option<Form>)>,
+    /// The pass that watches, if one does; absent while it handles an event.
+    pub pass: Option<Box<dyn Pass<'a> + 'a>>,
     /// Recently queried signatures, by [`Shared::signature`].
     recent_sigs: [Cell<Option<&'a AtomSig>>; shared::RECENT_SIGS],
     /// Literals that a host's atom rejects.
-    wrong_literals: HashSet<NodeId>,
+    pub wrong_literals: HashSet<NodeId>,
     /// Name comparisons that are left for spelling suggestions.
-    comparisons: usize,
+    comparisons: Cell<usize>,
     /// Names already reported as forbidden, by place and length.
     refused: HashSet<(NodeId, usize)>,
     /// Helpers by name: function number and parameter count.
@@ -201,6 +202,7 @@ pub(crate) fn program(
     options: &CompileOptions,
     facts: &Facts,
     watch: &(dyn Fn() -> bool + Sync),
+    pass: Option<NewPass>,
 ) -> Result<Program, Diagnostics> {
     let arena = Bump::new();
     let doc: &Document = source;
@@ -223,11 +225,10 @@ pub(crate) fn program(
         names: Vec::new(),
         schemas: Vec::new(),
         diags: Findings::default(),
-        lint: options.lint.then(|| lint::Lint::of(doc)),
-        last_form: Cell::new((None, None)),
+        pass: pass.map(|new| new(doc)),
         recent_sigs: Default::default(),
         wrong_literals: HashSet::new(),
-        comparisons: MAX_COMPARISONS,
+        comparisons: Cell::new(MAX_COMPARISONS),
         refused: HashSet::new(),
         helpers: HashMap::new(),
         deep_names: false,
@@ -241,7 +242,7 @@ pub(crate) fn program(
     if doc.kind(root) != Kind::Object
         || doc.get(root, "op").and_then(|n| doc.str(n)) != Some(b"seq")
     {
-        let (at, offending, help) = lint::root_advice(doc, root);
+        let (at, offending, help) = shape::root_advice(doc, root);
         s.diags.push(
             Diagnostic::error(codes::BAD_ROOT, "Root AST must be 'seq'", doc.pointer(at))
                 .with_span(doc.span(at))
@@ -268,7 +269,7 @@ pub(crate) fn program(
     }
     match s.end() {
         Some(end) => s.refuse(end, limit),
-        None => s.lint_uncalled(),
+        None => s.on_end(),
     }
     if s.diags.has_errors() {
         return Err(s.diags.finish());
@@ -345,12 +346,12 @@ impl<'s, 'a> Lower<'s, 'a> {
         let root = s.doc.root();
         let mut l = Lower::new(s, root);
         l.e.at = Some((root, None));
-        l.lint_program();
+        l.on_program();
         l.declare_outer();
         let steps = l.s.doc.get(root, "steps");
         l.open_scope(&[steps], &[], false);
         l.step_seq(root, steps, false);
-        l.lint_no_result();
+        l.on_program_end();
         l.end()
     }
 
@@ -371,7 +372,7 @@ impl<'s, 'a> Lower<'s, 'a> {
         l.e.f.params = params.len() as u8;
         l.open_scope(&[steps], &params, true);
         for (name, node) in &params {
-            l.lint_parameter(name, *node);
+            l.on_parameter(name, *node);
         }
         l.body(node, steps);
         l.end()
@@ -396,7 +397,7 @@ impl<'s, 'a> Lower<'s, 'a> {
     }
 
     fn end(mut self) -> Function {
-        self.lint_lost();
+        self.on_function_end();
         let r = self.temp();
         self.load_const(r, Const::Undefined);
         self.e.at = None;

@@ -56,7 +56,7 @@ impl<'a> Lower<'_, 'a> {
 
     /// The value of a variable, or what `fallback` loads where none is bound.
     fn chained(&mut self, chain: &[VarId], fallback: impl FnOnce(&mut Self, Reg)) -> Reg {
-        self.lint_read(chain);
+        self.on_read(chain);
         if let [only] = chain
             && self.vars.is_bound(*only)
         {
@@ -105,7 +105,7 @@ impl<'a> Lower<'_, 'a> {
         if !self.vars.chain(b"args").is_empty() {
             return self.dotted(text);
         }
-        self.lint_argument(path);
+        self.on_argument(path);
         self.arg(path, ArgFallback::Undefined)
     }
 
@@ -275,10 +275,10 @@ impl<'a> Lower<'_, 'a> {
             let own = self.vars.in_scope(name, self.scope());
             let chain = VarList::from_iter(own);
             if chain.is_empty() {
-                self.lint_not_visible(name);
+                self.on_not_visible(name);
                 return self.const_reg(Const::Undefined);
             }
-            self.lint_not_yet(name);
+            self.on_not_yet(name);
             return self.chained(&chain, |l, dst| l.load_const(dst, Const::Undefined));
         }
         let chain = self.vars.chain(name);
@@ -286,7 +286,7 @@ impl<'a> Lower<'_, 'a> {
     }
 
     fn outer_ident(&mut self, dst: Reg, name: &[u8]) {
-        self.lint_unbound(name);
+        self.on_unbound(name);
         let global = str::from_utf8(name).ok().and_then(builtins::global);
         let fallback = match global {
             None => ArgFallback::Undefined,
@@ -444,18 +444,28 @@ impl<'a> Lower<'_, 'a> {
             self.release(mark);
             nothing
         });
-        self.lint_may_bind(name, node);
+        self.on_may_bind(name, node);
         self.check_const(name);
         if let Some(id) = self.vars.in_scope(name, self.scope()) {
             self.write_result(id, value, may_be_undefined);
-            self.lint_bound_result(step, name, node, may_be_undefined);
+            self.may_be_set(name);
+            self.on_bound_result(step, name, node, may_be_undefined);
             if constant {
                 self.make_const(name);
-                self.lint_constant(id);
+                self.on_constant(id);
             }
         }
         if let Some(nothing) = nothing {
             self.e.bind(nothing);
+        }
+    }
+
+    /// Records for the pass that a name of the innermost scope may be bound from here on.
+    pub(super) fn may_be_set(&mut self, name: &[u8]) {
+        if self.is_watched()
+            && let Some(id) = self.vars.in_scope(name, self.scope())
+        {
+            self.vars.set_maybe(id);
         }
     }
 

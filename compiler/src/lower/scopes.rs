@@ -139,7 +139,7 @@ impl<'a> Lower<'_, 'a> {
                 self.summarize(binding.name, scope);
             }
             let id = self.declare(binding.name, location, flag, scope);
-            self.lint_expect_writes(id, binding.writes);
+            self.on_expect_writes(id, binding.writes);
         }
         if arrive {
             for (name, _) in first {

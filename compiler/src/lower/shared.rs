@@ -2,10 +2,12 @@
 
 use super::{Shared, literal};
 use crate::emit::End;
+use crate::expr;
+use crate::ir::{is_tagged, short_text};
 use crate::limits;
 use a99_core::builtins;
 use a99_core::diag::{Diagnostic, Severity, codes, excerpt, suggest_among};
-use a99_core::json::NodeId;
+use a99_core::json::{Kind, NodeId};
 use a99_core::program::{LiteralIdx, NO_SIGNATURE, OpRef, PathIdx, TextRange};
 use a99_core::sig::{AtomSig, BaseCost};
 use a99_core::text::{same_name, wtf8_to_string_lossy};
@@ -13,6 +15,11 @@ use a99_core::value::Value;
 
 /// Recently used signatures, which are found without hashing.
 pub(super) const RECENT_SIGS: usize = 16;
+
+/// A name or a text, for messages.
+fn shown(text: &[u8]) -> String {
+    wtf8_to_string_lossy(text).into_owned()
+}
 
 impl<'a> Shared<'a> {
     /// Why code generation ended, if it did.
@@ -99,19 +106,24 @@ impl<'a> Shared<'a> {
         LiteralIdx(self.literals.len() as u32 - 1)
     }
 
-    pub(crate) fn push(&mut self, mut diag: Diagnostic) {
+    pub(crate) fn push(&mut self, diag: Diagnostic) {
+        if let Some(pass) = &mut self.pass {
+            pass.on_finding(diag.code);
+        }
+        self.keep(diag);
+    }
+
+    /// Adds a finding; passes do not hear of it.
+    pub(crate) fn keep(&self, mut diag: Diagnostic) {
         if diag.help.is_none() {
             // The default help of this code.
             let help = a99_core::codes::find(diag.code).map_or("", |row| row.help);
             diag.help = Some(help.to_owned()).filter(|help| !help.is_empty());
         }
-        if let Some(lint) = &mut self.lint {
-            lint.misses |= super::lint::explains_unused(diag.code);
-        }
         self.diags.push(diag);
     }
 
-    pub(crate) fn warn(&mut self, code: &'static str, node: NodeId, message: String) -> Diagnostic {
+    pub(crate) fn warn(&self, code: &'static str, node: NodeId, message: String) -> Diagnostic {
         let span = self.doc.span(node);
         let pointer = if self.diags.is_full(Severity::Warning) {
             String::new()
@@ -131,7 +143,7 @@ impl<'a> Shared<'a> {
 
     /// The signature of an op. Lowering and lint rules query the same step repeatedly, and programs
     /// have few ops: most are found without hashing.
-    pub(super) fn signature(&self, op: &str) -> Option<&'a AtomSig> {
+    pub(crate) fn signature(&self, op: &str) -> Option<&'a AtomSig> {
         let name = op.as_bytes();
         let ends = name.first().zip(name.last());
         let ends = ends.map_or(0, |(first, last)| {
@@ -151,20 +163,97 @@ impl<'a> Shared<'a> {
         Some(sig)
     }
 
+    pub(crate) fn is_arg(&self, node: NodeId) -> bool {
+        let doc = self.doc;
+        doc.get(node, "$kind")
+            .is_some_and(|k| doc.str(k) == Some(b"arg"))
+    }
+
+    /// Whether a node reads the request context, which programs of version 4 may do where the host
+    /// allows it (D75).
+    pub(crate) fn is_context(&self, node: NodeId) -> bool {
+        let doc = self.doc;
+        let kind = doc.get(node, "$kind").filter(|_| self.version_4);
+        kind.is_some_and(|k| doc.str(k) == Some(b"context"))
+    }
+
+    /// Whether a node in a value position is an expression.
+    pub(crate) fn is_expr(&self, node: NodeId) -> bool {
+        let doc = self.doc;
+        is_tagged(doc, node) || self.version_4 && short_text(doc, node).is_some()
+    }
+
+    /// Whether a node is an object literal rather than a node to resolve.
+    pub(crate) fn is_literal_object(&self, node: NodeId) -> bool {
+        let doc = self.doc;
+        doc.kind(node) == Kind::Object
+            && !self.is_arg(node)
+            && !self.is_context(node)
+            && !self.is_expr(node)
+    }
+
+    /// Parses a condition, or a formula of version 4, in the program's dialect (D71).
+    pub(crate) fn parse_text(&self, text: &str) -> Result<expr::Expr, expr::ParseErrors> {
+        match self.version_4 {
+            true => expr::parse_expression(text),
+            false => expr::parse_condition(text),
+        }
+    }
+
+    /// The holes of a text.
+    pub(crate) fn holes<'t>(&self, text: &'t [u8]) -> Vec<&'t [u8]> {
+        super::templates::placeholders(text, self.version_4)
+    }
+
+    /// The text at a place, if it is short: the excerpt of a finding.
+    pub(crate) fn written_at(&self, node: NodeId, inner: Option<(u32, u32)>) -> String {
+        let doc = self.doc;
+        if let Some((text, _)) = doc.origin().filter(|_| doc.str(node).is_none()) {
+            // The author of a source sees the source, not the JSON.
+            let span = doc.span(node).unwrap_or_default();
+            let part = text.get(span.start as usize..span.end as usize);
+            let line = part.and_then(|part| part.split(|b| *b == b'\n').next());
+            return excerpt(&shown(line.unwrap_or_default()));
+        }
+        if let Some(text) = doc.str(node).map(shown) {
+            let part = inner.and_then(|(from, to)| text.get(from as usize..to as usize));
+            return excerpt(part.filter(|part| !part.is_empty()).unwrap_or(&text));
+        }
+        // A large part of the source gets no excerpt.
+        const MOST: usize = 32;
+        if self.facts.size(node) > MOST {
+            return String::new();
+        }
+        let mut text = Vec::new();
+        doc.write_json(node, &mut text);
+        excerpt(&shown(&text))
+    }
+
+    /// Whether a literal contains nodes to resolve (D13).
+    pub(crate) fn has_nested(&self, node: NodeId) -> bool {
+        let facts = self.facts;
+        facts.has_nested(node) || self.deep_names && facts.has_text(node)
+    }
+
     /// The nearest of these names, if the comparison budget allows a search.
     pub(crate) fn nearest<'n>(
-        &mut self,
+        &self,
         name: &str,
         names: impl Iterator<Item = &'n str>,
     ) -> Option<String> {
-        suggest_among(&mut self.comparisons, name, names)
+        let mut left = self.comparisons.get();
+        let near = suggest_among(&mut left, name, names);
+        self.comparisons.set(left);
+        near
     }
 
     /// Whether the budget allows listing this many names and comparing one with them. Call it
     /// before building a list: a list for every finding would be quadratic.
-    pub(crate) fn affords(&mut self, names: usize) -> bool {
-        let left = self.comparisons.checked_sub(names);
-        self.comparisons = left.unwrap_or(self.comparisons);
+    pub(crate) fn affords(&self, names: usize) -> bool {
+        let left = self.comparisons.get().checked_sub(names);
+        if let Some(left) = left {
+            self.comparisons.set(left);
+        }
         left.is_some()
     }
 
@@ -205,13 +294,13 @@ impl<'a> Shared<'a> {
             true => Some(format!(
                 "call the helper: `callLocal {{name: \"{op}\", args, result}}`"
             )),
-            false => super::lint::help_for_op(op, self.sigs.op_names()),
+            false => crate::advice::help_for_op(op, self.sigs.op_names()),
         };
         if let Some(help) = help {
             return self.push(diag.with_help(help));
         }
         let names = self.sigs.op_names();
-        if let Some(near) = suggest_among(&mut self.comparisons, op, names) {
+        if let Some(near) = self.nearest(op, names) {
             diag = diag.with_help(format!("did you mean '{near}'?"));
         }
         self.push(diag);

@@ -17,7 +17,7 @@ impl<'a> Lower<'_, 'a> {
         let key = doc.get(step, "key");
         let name = key_text(doc, key, self.s.arena);
         let node = key.unwrap_or(step);
-        self.lint_may_bind(name, node);
+        self.on_may_bind(name, node);
         match (doc.get(step, "value"), self.direct_location(name)) {
             (Some(value), Some(location)) if self.s.check_name(name, node) => {
                 self.value_to(value, location);
@@ -35,9 +35,9 @@ impl<'a> Lower<'_, 'a> {
                 self.bind(name, node, src);
             }
         }
-        self.lint_holds_value(name, doc.get(step, "value"));
-        let writer = self.lint_writer(doc.get(step, "value"));
-        self.lint_wrote(name, node, writer);
+        self.on_holds_value(name, doc.get(step, "value"));
+        self.may_be_set(name);
+        self.on_wrote(name, node, doc.get(step, "value"));
         self.end_valueless(step)
     }
 
@@ -49,7 +49,7 @@ impl<'a> Lower<'_, 'a> {
         if !self.s.check_name(name, node) {
             return None;
         }
-        self.lint_not_free(name, node);
+        self.on_not_free(name, node);
         self.check_const(name);
         self.check_free(name);
         let src = self.value_or_undefined(step, "value");
@@ -57,8 +57,8 @@ impl<'a> Lower<'_, 'a> {
         if let Some(id) = self.vars.in_scope(name, self.scope()) {
             self.write_var(id, src);
             self.vars.set_bound(id);
-            self.lint_holds_value(name, doc.get(step, "value"));
-            self.lint_constant(id);
+            self.on_holds_value(name, doc.get(step, "value"));
+            self.on_constant(id);
         }
         self.make_const(name);
         self.end_valueless(step)
@@ -93,7 +93,7 @@ impl<'a> Lower<'_, 'a> {
             let mark = self.mark();
             let r = self.flat_arg(path);
             self.bind(name, keys.unwrap_or(step), r);
-            self.lint_holds_argument(name, path);
+            self.on_holds_argument(name, path);
             self.release(mark);
         }
         self.end_valueless(step)
@@ -106,7 +106,7 @@ impl<'a> Lower<'_, 'a> {
             let mark = self.mark();
             let r = self.value(node);
             self.bind(name, node, r);
-            self.lint_holds_value(name, Some(node));
+            self.on_holds_value(name, Some(node));
             self.release(mark);
         }
         self.end_valueless(step)
@@ -155,7 +155,7 @@ impl<'a> Lower<'_, 'a> {
         let overlay = self.overlay.len();
         self.overlay_vars(doc.get(step, "vars"));
         let parsed = match self.s.version_4 {
-            true => match self.parse_text(&text) {
+            true => match self.s.parse_text(&text) {
                 Ok(e) => Ok(e),
                 Err(errors) => {
                     self.text_errors(node, &errors, "formula");
@@ -174,7 +174,7 @@ impl<'a> Lower<'_, 'a> {
                     .warn(codes::BAD_MATH, node, finding)
                     .with_offending(shown)
                     .with_inner(error.offset..error.offset + 1);
-                if let Some(help) = super::lint::math_help(&text) {
+                if let Some(help) = crate::advice::math_help(&text) {
                     diag = diag.with_help(help);
                 }
                 self.s.push(diag);
@@ -195,7 +195,7 @@ impl<'a> Lower<'_, 'a> {
             Ok(e) => match from_text(&e, node, self.s.arena) {
                 None => self.load_const(dst, Const::Undefined),
                 Some(ir) => {
-                    self.lint_expr(ir);
+                    self.on_expr(ir);
                     let prefix = ["Expression error \"", &*text, "\": "].concat();
                     let prefix = self.s.pool.text_const(prefix.as_bytes());
                     let was = std::mem::replace(&mut self.text_nodes, true);

@@ -51,7 +51,7 @@ impl<'a> Lower<'_, 'a> {
                 )
                 .with_help("write the steps as an array: [{\"op\": ...}, ...]");
             let diag = match steps {
-                None => self.lint_steps_elsewhere(owner, diag),
+                None => self.steps_elsewhere(owner, diag),
                 Some(_) => diag,
             };
             self.s.push(diag);
@@ -68,10 +68,9 @@ impl<'a> Lower<'_, 'a> {
         };
         let steps: Vec<NodeId> = doc.elements(list).collect();
         let mut after_return = false;
-        self.lint_open_body();
-        self.lint_neighbours(&steps);
+        self.on_open_body(&steps);
         self.steps(&steps, &mut after_return);
-        self.lint_close_body();
+        self.on_close_body();
     }
 
     fn steps(&mut self, steps: &[NodeId], after_return: &mut bool) {
@@ -116,19 +115,19 @@ impl<'a> Lower<'_, 'a> {
                 true => self.s.warn_unknown_atom(&op, step),
                 false => self.warn_without_op(step),
             }
-            self.expect_names_of(step);
+            self.on_faulty_step(step);
             self.throw(&format!("Unknown Atom: {op}"));
             return false;
         };
         self.check_literals(step, &op, sig);
-        self.lint_step(step, &op, sig);
+        self.on_step(step, &op, sig);
         let Some(form) = sig.form else {
             self.atom_step(step, &op);
-            return op == "consoleError" && self.lints();
+            return op == "consoleError" && self.is_watched();
         };
         if form == Form::Seq {
             self.step_seq(step, doc.get(step, "steps"), true);
-            return self.lint_leaves(step);
+            return self.leaves(step);
         }
         let op = self.s.op(&op);
         let scope = self.step_scope();
@@ -140,8 +139,8 @@ impl<'a> Lower<'_, 'a> {
         self.release(mark);
         match form {
             Form::Return | Form::Break | Form::Continue => true,
-            Form::Error => self.lints(),
-            Form::If | Form::Try | Form::Scope => self.lint_leaves(step),
+            Form::Error => self.is_watched(),
+            Form::If | Form::Try | Form::Scope => self.leaves(step),
             _ => false,
         }
     }

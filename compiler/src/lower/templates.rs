@@ -40,17 +40,12 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// The holes of a text.
-    pub(super) fn holes<'t>(&self, text: &'t [u8]) -> Vec<&'t [u8]> {
-        placeholders(text, self.s.version_4)
-    }
-
     /// The text of a template, unless it is a name or a path.
     fn known_text(&self, step: NodeId, params: &[Param], template: u8) -> Option<&'a [u8]> {
         let doc = self.s.doc;
         let param = params.get(template as usize)?;
         let text = doc.get(step, param.name).and_then(|n| doc.str(n))?;
-        self.is_plain_text(text).then_some(text)
+        self.vars.is_plain_text(text).then_some(text)
     }
 
     /// The variables and holes of a step whose text is known, if resolving its variables has side
@@ -68,10 +63,10 @@ impl<'a> Lower<'_, 'a> {
             return None;
         };
         let node = doc.get(step, params[at].name)?;
-        if params.len() != 2 || !self.is_literal_object(node) || !self.knows(FILL) {
+        if params.len() != 2 || !self.s.is_literal_object(node) || !self.knows(FILL) {
             return None;
         }
-        let holes = self.holes(self.known_text(step, params, template)?);
+        let holes = self.s.holes(self.known_text(step, params, template)?);
         let named: HashSet<&[u8]> = holes.iter().map(|hole| root_of(hole)).collect();
         let mut members = doc.members(node);
         let refused = |hole: &&[u8]| hole.split(|b| *b == b'.').skip(1).any(is_forbidden);
@@ -124,11 +119,11 @@ impl<'a> Lower<'_, 'a> {
     ) {
         let doc = self.s.doc;
         if let Some(text) = self.known_text(step, params, template) {
-            let roots: Vec<&[u8]> = self.holes(text).into_iter().map(root_of).collect();
+            let roots: Vec<&[u8]> = self.s.holes(text).into_iter().map(root_of).collect();
             return self.vars_object_to(node, dst, Some(&roots));
         }
         let acts = doc.members(node).any(|(_, v)| self.acts_as_value(v));
-        if !self.is_literal_object(node) || !acts || !self.knows(NAMES) {
+        if !self.s.is_literal_object(node) || !acts || !self.knows(NAMES) {
             return self.vars_object_to(node, dst, None);
         }
         // If the text is known only at run time, names that it does not mention are not resolved;
@@ -202,7 +197,7 @@ pub(super) fn root_of(hole: &[u8]) -> &[u8] {
 
 /// The names between `{{` and `}}` (language section 2.5, `template`), in version 4 also
 /// paths of names.
-fn placeholders(text: &[u8], paths: bool) -> Vec<&[u8]> {
+pub(super) fn placeholders(text: &[u8], paths: bool) -> Vec<&[u8]> {
     let mut names = Vec::new();
     let mut at = 0;
     while at + 1 < text.len() {

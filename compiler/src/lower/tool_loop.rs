@@ -5,7 +5,6 @@
 //! variable of the program holds.
 
 use super::call_all::Calls;
-use super::lint::Holds;
 use super::tools::{Calling, ROUND_NAME, ToolNode};
 use super::{Held, Lower};
 use a99_core::json::{Kind, NodeId};
@@ -32,7 +31,7 @@ impl<'a> Lower<'_, 'a> {
                 return self.end_valueless(step);
             }
         };
-        self.lint_tools(step, &tools);
+        self.on_tools(step, &tools);
         let sigs = self.s.sigs;
         let signatures = (sigs.signature(Form::ToolLoop.name()), sigs.signature(ROUND));
         let (Some(sig), Some(chat)) = signatures else {
@@ -122,7 +121,7 @@ impl<'a> Lower<'_, 'a> {
         for (at, name) in (0u8..).zip(BOUNDS) {
             match doc.get(step, name) {
                 Some(node) if name == "budget" => {
-                    if self.is_literal_object(node) {
+                    if self.s.is_literal_object(node) {
                         self.charge_data(doc.len(node));
                     }
                     self.vars_object_to(node, base + at, None);
@@ -353,8 +352,7 @@ impl<'a> Lower<'_, 'a> {
                 let r = self.temp();
                 self.fill_member(r, call, b"input");
                 self.bind(name, named, r);
-                let holds = self.lint_tool_input(tool.node);
-                self.lint_holds(name, holds);
+                self.on_tool_input(name, tool.node);
                 self.release(mark);
                 self.prepare(node, out, Calls::OfTools);
                 self.close_scope(opened);
@@ -487,7 +485,7 @@ impl<'a> Lower<'_, 'a> {
         let mark = self.mark();
         let r = self.take(answers);
         self.bind(name, node, r);
-        self.lint_holds(name, Holds::round());
+        self.on_round(name);
         self.release(mark);
         let condition = self.condition_at(step, "stopWhen", None);
         let on = self.e.label();

@@ -14,7 +14,7 @@ pub(super) const INPUT_NAME: &[u8] = b"input";
 
 /// The target of a tool.
 #[derive(Copy, Clone)]
-pub(super) enum Calling<'a> {
+pub enum Calling<'a> {
     /// A call that may read the input under a name.
     Call(NodeId, &'a [u8], NodeId),
     /// An atom, whose inputs are the members of the input.
@@ -24,24 +24,26 @@ pub(super) enum Calling<'a> {
 }
 
 /// A tool of a loop.
-pub(super) struct ToolNode<'a> {
-    pub(super) node: NodeId,
-    pub(super) calling: Calling<'a>,
+pub struct ToolNode<'a> {
+    /// The tool as the program declares it.
+    pub node: NodeId,
+    /// What it calls.
+    pub calling: Calling<'a>,
     /// The model's view of the tool: name, description, schema.
-    pub(super) told: Value,
+    pub told: Value,
     /// Name and schema that inputs are checked against, if they differ.
-    pub(super) checked: Option<Value>,
+    pub checked: Option<Value>,
 }
 
 impl ToolNode<'_> {
     /// The tool's name for the model.
-    pub(super) fn name(&self) -> String {
+    pub fn name(&self) -> String {
         let name = self.told.get("name").and_then(Value::as_text);
         name.map_or_else(String::new, |name| name.to_string_lossy().into_owned())
     }
 
     /// Whether the tool has a description for the model.
-    pub(super) fn is_described(&self) -> bool {
+    pub fn is_described(&self) -> bool {
         let text = self.told.get("description").and_then(Value::as_text);
         text.is_some_and(|text| text.as_bytes().iter().any(|b| !b.is_ascii_whitespace()))
     }

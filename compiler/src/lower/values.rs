@@ -1,7 +1,7 @@
 //! Value positions: how the inputs of a step are resolved (language section 1.4, D13, D14).
 
 use super::{Held, Lower};
-use crate::ir::{FromJson, Ir, WrongText, short_text};
+use crate::ir::{FromJson, Ir, WrongText};
 use a99_core::costs::data_nodes;
 use a99_core::json::{Kind, NodeId};
 use a99_core::program::{ArgFallback, ChargeKind, Const, KeyIdx, Number, Op, Reg};
@@ -21,7 +21,7 @@ impl<'a> Lower<'_, 'a> {
             Kind::Bool(b) => self.const_reg(Const::Bool(b)),
             Kind::Number(n) => self.const_reg(Const::Number(n)),
             Kind::String(text) => {
-                self.lint_text(node, text);
+                self.on_text(node, text);
                 self.string_value(text)
             }
             Kind::Array | Kind::Object => {
@@ -44,13 +44,13 @@ impl<'a> Lower<'_, 'a> {
                 self.compound_to(node, dst);
                 self.e.at = before;
             }
-            Kind::String(text) if !self.is_plain_text(text) => {
+            Kind::String(text) if !self.vars.is_plain_text(text) => {
                 let r = self.value(node);
                 self.mov(dst, r);
             }
             kind => {
                 if let Kind::String(text) = kind {
-                    self.lint_text(node, text);
+                    self.on_text(node, text);
                 }
                 let before = self.e.at;
                 self.e.at = Some((node, None));
@@ -69,20 +69,6 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    pub(super) fn is_arg(&self, node: NodeId) -> bool {
-        let doc = self.s.doc;
-        doc.get(node, "$kind")
-            .is_some_and(|k| doc.str(k) == Some(b"arg"))
-    }
-
-    /// Whether a node reads the request context, which programs of version 4 may do where the host
-    /// allows it (D75).
-    pub(super) fn is_context(&self, node: NodeId) -> bool {
-        let doc = self.s.doc;
-        let kind = doc.get(node, "$kind").filter(|_| self.s.version_4);
-        kind.is_some_and(|k| doc.str(k) == Some(b"context"))
-    }
-
     /// Reads a path of the request context into `dst`.
     pub(super) fn context_to(&mut self, path: &[u8], dst: Reg) {
         let mark = self.mark();
@@ -96,12 +82,6 @@ impl<'a> Lower<'_, 'a> {
         let doc = self.s.doc;
         let path = crate::ir::key_text(doc, doc.get(node, "path"), self.s.arena);
         self.context_to(path, dst);
-    }
-
-    /// Whether a node in a value position is an expression.
-    pub(super) fn is_expr(&self, node: NodeId) -> bool {
-        let doc = self.s.doc;
-        FromJson::is_expr(doc, node) || self.s.version_4 && short_text(doc, node).is_some()
     }
 
     /// Reads an expression and reports invalid expression texts (D70).
@@ -122,7 +102,7 @@ impl<'a> Lower<'_, 'a> {
     fn arg_node(&mut self, node: NodeId) -> Reg {
         let doc = self.s.doc;
         let path = crate::ir::key_text(doc, doc.get(node, "path"), self.s.arena);
-        self.lint_argument(path);
+        self.on_argument(path);
         self.arg(path, ArgFallback::Undefined)
     }
 
@@ -131,21 +111,21 @@ impl<'a> Lower<'_, 'a> {
         let doc = self.s.doc;
         let mark = self.mark();
         if doc.kind(node) == Kind::Object {
-            if self.is_arg(node) {
+            if self.s.is_arg(node) {
                 let r = self.arg_node(node);
                 self.mov(dst, r);
                 self.release(mark);
                 return;
             }
-            if self.is_context(node) {
+            if self.s.is_context(node) {
                 self.context_node_to(node, dst);
                 self.release(mark);
                 return;
             }
-            if self.is_expr(node) {
-                self.lint_node(node);
+            if self.s.is_expr(node) {
+                self.on_node(node);
                 let ir = self.read_expr(node);
-                self.lint_expr(&ir);
+                self.on_expr(&ir);
                 let r = self.expr_or_to(&ir, dst);
                 self.mov(dst, r);
                 self.release(mark);
@@ -154,12 +134,6 @@ impl<'a> Lower<'_, 'a> {
         }
         self.literal_to(node, dst);
         self.release(mark);
-    }
-
-    /// Whether a literal contains nodes to resolve (D13).
-    pub(super) fn has_nested(&self, node: NodeId) -> bool {
-        let facts = self.s.facts;
-        facts.has_nested(node) || self.s.deep_names && facts.has_text(node)
     }
 
     /// A new array that collects values while other code runs.
@@ -212,12 +186,12 @@ impl<'a> Lower<'_, 'a> {
     /// Evaluates a literal array or object, fresh for each evaluation (D33).
     fn literal_to(&mut self, node: NodeId, dst: Reg) {
         let doc = self.s.doc;
-        let is_data = !self.has_nested(node);
+        let is_data = !self.s.has_nested(node);
         match is_data {
-            true => self.lint_data(node),
-            false => self.lint_literal(node),
+            true => self.on_data(node),
+            false => self.on_literal(node),
         }
-        self.lint_short_text(node, is_data);
+        self.on_short_text(node, is_data);
         if is_data {
             self.load_data(node, dst);
             return;
@@ -261,20 +235,20 @@ impl<'a> Lower<'_, 'a> {
                 let range = self.s.pool.range(text);
                 self.const_reg(Const::Text(range))
             }
-            Kind::Object if self.is_arg(node) => {
+            Kind::Object if self.s.is_arg(node) => {
                 self.e.charge(ChargeKind::Nodes(1));
                 self.arg_node(node)
             }
-            Kind::Object if self.is_context(node) => {
+            Kind::Object if self.s.is_context(node) => {
                 self.e.charge(ChargeKind::Nodes(1));
                 let dst = self.temp();
                 self.context_node_to(node, dst);
                 dst
             }
-            Kind::Object if self.is_expr(node) => {
-                self.lint_node(node);
+            Kind::Object if self.s.is_expr(node) => {
+                self.on_node(node);
                 let ir = self.read_expr(node);
-                self.lint_expr(&ir);
+                self.on_expr(&ir);
                 self.expr(&ir)
             }
             Kind::Object | Kind::Array => {
@@ -290,7 +264,7 @@ impl<'a> Lower<'_, 'a> {
     /// value positions themselves.
     pub(super) fn vars_object_to(&mut self, node: NodeId, dst: Reg, only: Option<&[&[u8]]>) {
         let doc = self.s.doc;
-        if !self.is_literal_object(node) {
+        if !self.s.is_literal_object(node) {
             self.value_to(node, dst);
             return;
         }

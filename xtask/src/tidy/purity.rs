@@ -1,16 +1,17 @@
-//! Purity of the language's crates: `core`, `builder`, `ecma`, `expr` and `compiler` use no file,
+//! Purity of the language's crates: `core`, `builder`, `ecma`, `expr`, `compiler` and `lint` use no file,
 //! network, environment, process or clock.
 //!
 //! Their `clippy.toml` forbids types and functions one by one; this rule forbids the modules, by
 //! any import.
 
 /// Crates without access to the outside.
-const PURE: [&str; 5] = [
+const PURE: [&str; 6] = [
     "core/src/",
     "core/builder/src/",
     "core/ecma/src/",
     "core/expr/src/",
     "compiler/src/",
+    "compiler/lint/src/",
 ];
 
 /// Modules of `std` with access to the outside.

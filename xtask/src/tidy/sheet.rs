@@ -23,19 +23,13 @@ const EXCEPTIONS: &[(&str, &str)] = &[
     ("agent99/src/prompt/rules.rs", "what a prompt speaks of"),
     ("agent99/src/prompt/source.rs", "what a prompt speaks of"),
     (
-        "compiler/src/lower/lint/code_text.rs",
+        "compiler/lint/src/code_text.rs",
         "functions of other languages",
     ),
+    ("compiler/src/advice/ops.rs", "functions of other languages"),
+    ("compiler/lint/src/ranges.rs", "advice for single methods"),
     (
-        "compiler/src/lower/lint/libraries.rs",
-        "functions of other languages",
-    ),
-    (
-        "compiler/src/lower/lint/ranges.rs",
-        "advice for single methods",
-    ),
-    (
-        "compiler/src/lower/lint/spoken.rs",
+        "compiler/lint/src/source_help.rs",
         "words of other languages",
     ),
     (
@@ -48,7 +42,7 @@ const EXCEPTIONS: &[(&str, &str)] = &[
     ),
     ("compiler/source/src/guard.rs", "keywords of JavaScript"),
     (
-        "compiler/source/src/oversights.rs",
+        "compiler/source/src/indexes.rs",
         "methods whose function takes no item first in JavaScript",
     ),
     (
