@@ -243,6 +243,8 @@
 mod agent;
 mod answer;
 pub mod capabilities;
+#[cfg(feature = "source")]
+mod declarations;
 mod engine;
 mod expression;
 mod load;
@@ -287,6 +289,8 @@ pub use a99_core::{builtins, codes, costs};
 #[cfg(feature = "macros")]
 pub use a99_macros::atom;
 pub use a99_run::account;
+#[cfg(feature = "source")]
+pub use a99_source::form_of;
 #[cfg(feature = "jit")]
 pub use a99_vm::CompiledTier;
 pub use a99_vm::atom::{

@@ -16,8 +16,8 @@ pub(crate) use config::{ConfigArgs, CostModelArg, KEYS, Key, Settings};
 pub(crate) use dev::{DevArgs, DevCommand, ModelServerArgs};
 pub(crate) use run::RunArgs;
 pub(crate) use write::{
-    DocsArgs, ExplainArgs, FmtArgs, ManArgs, NewArgs, ReplArgs, TemplateArg, WatchArgs,
-    WatchCommand,
+    DocsArgs, ExplainArgs, FmtArgs, LspArgs, ManArgs, NewArgs, ReplArgs, TemplateArg, TypesArgs,
+    WatchArgs, WatchCommand,
 };
 
 use crate::output::Format;
@@ -132,12 +132,18 @@ pub(crate) enum Command {
     /// Print the JSON Schema of programs, for editors and models
     #[command(after_help = EXIT_CODES)]
     Schema(SchemaArgs),
+    /// Write the atoms as TypeScript declarations, for editors and `tsc`
+    #[command(after_help = EXIT_CODES)]
+    Types(TypesArgs),
     /// Create a first program with arguments and a README, ready to run
     #[command(after_help = EXIT_CODES)]
     New(NewArgs),
     /// Format programs: two spaces a level, short values on one line
     #[command(after_help = EXIT_CODES)]
     Fmt(FmtArgs),
+    /// Serve an editor over the Language Server Protocol: findings, documentation,
+    /// completion, layout, fixes
+    Lsp(LspArgs),
     /// Check or run a program again when one of its files changes
     Watch(Box<WatchArgs>),
     /// Try expressions and steps, one line at a time
@@ -194,6 +200,7 @@ impl Command {
             },
             Command::Tools(args) => args.json,
             Command::Prompt(args) => args.json,
+            Command::Types(args) => args.json,
             Command::New(args) => args.json,
             Command::Fmt(args) => args.json,
             Command::Watch(args) => match &args.command {
@@ -208,9 +215,11 @@ impl Command {
             Command::Sandbox(args) => args.json(),
             #[cfg(not(feature = "sandbox"))]
             Command::Sandbox(args) => args.words.iter().any(|word| word == "--json"),
-            Command::Schema(_) | Command::Completions(_) | Command::Man(_) | Command::Docs(_) => {
-                false
-            }
+            Command::Schema(_)
+            | Command::Lsp(_)
+            | Command::Completions(_)
+            | Command::Man(_)
+            | Command::Docs(_) => false,
         };
         if json { Format::Json } else { Format::Human }
     }

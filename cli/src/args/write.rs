@@ -29,6 +29,8 @@ pub(crate) enum TemplateArg {
     List,
     /// A page from the network and a model's answer, both from a script
     Model,
+    /// A program in TypeScript, with the types of the atoms for editors and `tsc`
+    Source,
 }
 
 /// Forms that `fmt` prints programs in.
@@ -103,6 +105,25 @@ pub(crate) struct ExplainArgs {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
+}
+
+/// Options of `types`.
+#[derive(Debug, Args)]
+pub(crate) struct TypesArgs {
+    /// File to write, or `-` for standard output
+    #[arg(short, long, value_name = "FILE", default_value = "agent99.d.ts", value_hint = ValueHint::FilePath)]
+    pub output: PathBuf,
+    /// Print everything, including errors, as one line of JSON on standard output
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Options of `lsp`.
+#[derive(Debug, Args)]
+pub(crate) struct LspArgs {
+    /// Accepted, because many editors pass it: the server always uses standard input and output
+    #[arg(long, hide = true)]
+    pub stdio: bool,
 }
 
 /// Options of `man`.

@@ -28,11 +28,28 @@ const MODEL: Files = &[
     ),
 ];
 
+const SOURCE: Files = &[
+    ("agent.ts", include_str!("../templates/source/agent.ts")),
+    ("args.json", include_str!("../templates/source/args.json")),
+    (
+        "tsconfig.json",
+        include_str!("../templates/source/tsconfig.json"),
+    ),
+];
+
+/// The declarations of the atoms, beside a program in TypeScript.
+const TYPES: &str = "agent99.d.ts";
+
 pub(crate) fn run(args: &NewArgs) -> Result<Exit, Failure> {
     let files = match args.template {
         TemplateArg::Basic => BASIC,
         TemplateArg::List => LIST,
         TemplateArg::Model => MODEL,
+        TemplateArg::Source => SOURCE,
+    };
+    let types = match args.template {
+        TemplateArg::Source => Some(super::types::text()?),
+        _ => None,
     };
     let dir = &args.name;
     let name = dir.display().to_string();
@@ -54,6 +71,9 @@ pub(crate) fn run(args: &NewArgs) -> Result<Exit, Failure> {
     };
     for (file, text) in files {
         create(file, text)?;
+    }
+    if let Some(types) = types {
+        create(TYPES, &types)?;
     }
     create("README.md", &readme(files))?;
     if args.json {
@@ -83,7 +103,7 @@ fn command(dir: &Path, files: Files) -> String {
     };
     let mut line = format!(
         "a99 run {} --args @{}",
-        path("agent.json"),
+        path(program(files)),
         path("args.json")
     );
     if files.iter().any(|(file, _)| *file == "script.json") {
@@ -92,10 +112,23 @@ fn command(dir: &Path, files: Files) -> String {
     line
 }
 
+/// The program, which is the first file.
+fn program(files: Files) -> &'static str {
+    files.first().map_or("agent.json", |(file, _)| *file)
+}
+
 fn readme(files: Files) -> String {
     let run = command(Path::new(""), files);
+    let program = program(files);
+    let types = match program.ends_with(".ts") {
+        true => format!(
+            "\nCheck its types: `npx -p typescript tsc`. `{TYPES}` has the types of the atoms; \
+             `a99 types` writes it.\n"
+        ),
+        false => String::new(),
+    };
     format!(
-        "# An agent program\n\nRun it: `{run}`\n\nCheck it: `a99 check agent.json`; check it \
-         after each change: `a99 watch check agent.json`.\n"
+        "# An agent program\n\nRun it: `{run}`\n\nCheck it: `a99 check {program}`; check it \
+         after each change: `a99 watch check {program}`.\n{types}"
     )
 }

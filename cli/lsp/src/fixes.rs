@@ -1,0 +1,106 @@
+//! Fixes of findings: names that were meant.
+
+use crate::document::{Finding, Form, check};
+use agent99::{Engine, Severity};
+use std::ops::Range;
+
+/// A replacement.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Fix {
+    pub place: Range<usize>,
+    pub new: String,
+    pub title: String,
+}
+
+/// The fix of a finding whose advice names what was meant. Only one that is certain: what it
+/// replaces stands once at the place, and without it the compiler no longer finds this, and no
+/// other error.
+pub(crate) fn fix(engine: &Engine, form: Form, text: &str, finding: &Finding) -> Option<Fix> {
+    let help = finding.found.help.as_deref()?;
+    let meant = meant(help)?;
+    let here = text.get(finding.place.clone())?;
+    let old = Some(&*finding.found.offending).filter(|old| !old.is_empty());
+    let old = old.or_else(|| quoted(&finding.found.message));
+    let old = name_of(old.unwrap_or(here))?;
+    let at = once(here, old)?;
+    if old == meant {
+        return None;
+    }
+    let place = finding.place.start + at..finding.place.start + at + old.len();
+    let mut fixed = text.to_owned();
+    fixed.replace_range(place.clone(), meant);
+    let same = |one: &&agent99::Diagnostic| one.code == finding.found.code;
+    let before = check(engine, form, text);
+    let after = check(engine, form, &fixed);
+    let helps = after.iter().filter(same).count() < before.iter().filter(same).count();
+    // An error hides later ones, so a fixed one may show others.
+    let is_worse = finding.found.severity == Severity::Warning && after.has_errors();
+    (helps && !is_worse).then(|| Fix {
+        place,
+        new: meant.to_owned(),
+        title: format!("Replace `{old}` with `{meant}`"),
+    })
+}
+
+/// The name in "did you mean `name`?".
+fn meant(help: &str) -> Option<&str> {
+    let (_, rest) = help.split_once("did you mean ")?;
+    let rest = rest.strip_prefix("the variable ").unwrap_or(rest);
+    let quote = rest
+        .chars()
+        .next()
+        .filter(|quote| matches!(quote, '`' | '\''))?;
+    let (name, _) = rest[1..].split_once(quote)?;
+    let name = name.strip_prefix('.').unwrap_or(name);
+    name_of(name.strip_suffix("()").unwrap_or(name))
+}
+
+/// The first text that a message quotes.
+fn quoted(message: &str) -> Option<&str> {
+    let start = message.find(['`', '\''])?;
+    let quote = message[start..].chars().next()?;
+    message[start + 1..].split_once(quote).map(|(name, _)| name)
+}
+
+/// A text without its quotes if it is a name or a path of names.
+fn name_of(text: &str) -> Option<&str> {
+    let text = text.trim_matches(['"', '\'']);
+    let is_part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '$' | '.' | '-');
+    (!text.is_empty() && text.chars().all(is_part)).then_some(text)
+}
+
+/// The only place of a whole word in a text.
+fn once(text: &str, word: &str) -> Option<usize> {
+    let is_part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '$');
+    let mut places = text.match_indices(word).filter(|(at, _)| {
+        let before = text[..*at].chars().next_back();
+        let after = text[at + word.len()..].chars().next();
+        !before.is_some_and(is_part) && !after.is_some_and(is_part)
+    });
+    let (at, _) = places.next()?;
+    places.next().is_none().then_some(at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn advice_names_what_was_meant() {
+        assert_eq!(meant("did you mean `httpFetch`?"), Some("httpFetch"));
+        assert_eq!(meant("did you mean 'groupBy'? It is"), Some("groupBy"));
+        assert_eq!(meant("did you mean `.trim()`?"), Some("trim"));
+        assert_eq!(meant("did you mean the variable `a.b`?"), Some("a.b"));
+        assert_eq!(meant("did you mean `'x y'`?"), None);
+        assert_eq!(meant("write `a`"), None);
+        assert_eq!(meant("did you mean `"), None);
+    }
+
+    #[test]
+    fn only_a_whole_word_that_stands_once_is_replaced() {
+        assert_eq!(once("len(x.lenght)", "lenght"), Some(6));
+        assert_eq!(once("a.b + a.b", "b"), None);
+        assert_eq!(once("abc", "b"), None);
+        assert_eq!(quoted("unknown atom `a` of 'b'"), Some("a"));
+    }
+}
