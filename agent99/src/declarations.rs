@@ -20,19 +20,6 @@ const HEAD: &str = "\
 declare function context(path: string): any
 ";
 
-/// What an agent of a long-lived host gets with each turn, as docs/runtime.md describes it.
-const TURN: &str = "
-/** The argument of an agent that `a99 agent` hosts. */
-interface AgentTurn<State = any, Settings = any> {
-  /** What happened: a message, a timer, or what the host sends. */
-  event: any
-  /** What the agent keeps between turns. */
-  state: State
-  /** The settings of the agent. */
-  settings: Settings
-}
-";
-
 /// Global functions and namespaces of the builtins that the library of ECMAScript declares, too.
 const STANDARD: [&str; 18] = [
     "parseInt",
@@ -134,9 +121,6 @@ impl Engine {
         builtins(&mut out);
         out.push_str(BEYOND);
         members(&mut out);
-        if self.atoms().get("agentSend").is_some() {
-            out.push_str(TURN);
-        }
         for atom in self.atoms().iter() {
             let sig = &atom.sig;
             let is_called = a99_source::form_of(&sig.name).is_none() && is_name(&sig.name);

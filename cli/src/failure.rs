@@ -184,6 +184,7 @@ impl Failure {
         feature = "agent",
         feature = "embed",
         feature = "http",
+        feature = "lsp",
         feature = "models",
         feature = "sandbox",
         feature = "source",

@@ -57,6 +57,27 @@ fn a_new_program_runs_and_is_clean() {
 }
 
 #[test]
+#[cfg(feature = "source")]
+fn a_new_source_has_the_types_of_the_atoms() {
+    let folder = Sandbox::new("new-source");
+    let dir = folder.path("agent");
+    let done = a99(&["new", &dir, "--template", "source", "--json"], b"");
+    let line = done.json()["run"].as_str().unwrap().to_owned();
+    let words: Vec<&str> = line.split(' ').collect();
+    assert_eq!(a99(&words[1..], b"").json()["largest"], "book");
+    let program = format!("{dir}/agent.ts");
+    let checked = a99(&["check", "--deny-warnings", &program], b"");
+    assert_eq!(checked.code, 0, "{checked:?}");
+    let types = std::fs::read_to_string(format!("{dir}/agent99.d.ts")).unwrap();
+    assert_eq!(a99(&["types", "-o", "-"], b"").out, types);
+    assert!(
+        std::fs::read_to_string(format!("{dir}/tsconfig.json"))
+            .unwrap()
+            .contains("strict")
+    );
+}
+
+#[test]
 fn programs_are_laid_out_in_one_way() {
     let folder = Sandbox::new("fmt");
     let file = folder.file("a.json", MESSY);

@@ -1,7 +1,7 @@
 //! Open documents: their texts, and what the compiler finds in them.
 
 use crate::fixes::{Fix, fix};
-use crate::scan::Tokens;
+use crate::scan::{Kind, Tokens};
 use crate::text::Text;
 use agent99::{Diagnostic, Diagnostics, Engine, Severity};
 use serde_json::{Value as Json, json};
@@ -211,12 +211,17 @@ fn is_agent(text: &str) -> bool {
     let tokens = Tokens::of(text);
     let word = |at: usize| tokens.word(at).unwrap_or_default();
     let mut is_agent = false;
+    let mut depth = 0_usize;
     for at in 0..tokens.len() {
+        match tokens.get(at).map(|token| token.kind) {
+            Some(Kind::Mark(b'(' | b'[' | b'{')) => depth += 1,
+            Some(Kind::Mark(b')' | b']' | b'}')) => depth = depth.saturating_sub(1),
+            _ => {}
+        }
         match word(at) {
-            "import" if tokens.enclosing(at).is_none() => return false,
+            "import" if depth == 0 => return false,
             "require" if tokens.is_mark(at + 1, b'(') => return false,
-            "function" if word(at + 1) == "agent" => is_agent |= tokens.enclosing(at).is_none(),
-            "const" if word(at + 1) == "agent" => is_agent |= tokens.enclosing(at).is_none(),
+            "function" | "const" if word(at + 1) == "agent" => is_agent |= depth == 0,
             "default" if matches!(word(at + 1), "function" | "async") => is_agent = true,
             _ => {}
         }

@@ -34,17 +34,11 @@ pub(crate) fn atom(sig: &AtomSig) -> String {
     };
     let mut out = format!("```ts\n{}\n```\n\n{}\n\n", call(sig), sig.docs.trim());
     // Writing to a String cannot fail, here and below.
-    let _ = writeln!(
-        out,
-        "**Price:** {}  \n**Effect:** {effect}",
-        sig.price_text()
-    );
+    let _ = write!(out, "Price: {}. It {effect}.", sig.price_text());
     if let Some(needed) = sig.capability {
-        let _ = writeln!(out, "  \n**Capability:** `{}`", needed.name());
+        let _ = write!(out, " Capability: `{}`.", needed.name());
     }
-    if !sig.inputs.is_empty() {
-        out.push('\n');
-    }
+    out.push_str("\n\n");
     for input in sig.inputs.iter() {
         let _ = writeln!(out, "- {}", one_input(input));
     }
@@ -110,10 +104,10 @@ pub(crate) fn method_docs(row: &Method) -> String {
 
 fn builtin(call: &str, docs: &str, price: &str) -> String {
     let price = match price {
-        "-" => "that of the expression",
+        "-" => "that of the expression alone",
         price => price,
     };
-    format!("```ts\n{call}\n```\n\n{docs}\n\n**Price:** {price}\n")
+    format!("```ts\n{call}\n```\n\n{docs}\n\nPrice: {price}.\n")
 }
 
 /// Documentation of a name after a dot: a function or constant of a namespace, else a method or

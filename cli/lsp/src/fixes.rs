@@ -1,7 +1,7 @@
 //! Fixes of findings: names that were meant.
 
 use crate::document::{Finding, Form, check};
-use agent99::{Engine, Severity};
+use agent99::{Diagnostic, Diagnostics, Engine, Severity};
 use std::ops::Range;
 
 /// A replacement.
@@ -19,22 +19,23 @@ pub(crate) fn fix(engine: &Engine, form: Form, text: &str, finding: &Finding) ->
     let help = finding.found.help.as_deref()?;
     let meant = meant(help)?;
     let here = text.get(finding.place.clone())?;
-    let old = Some(&*finding.found.offending).filter(|old| !old.is_empty());
-    let old = old.or_else(|| quoted(&finding.found.message));
-    let old = name_of(old.unwrap_or(here))?;
-    let at = once(here, old)?;
-    if old == meant {
-        return None;
-    }
+    // What the message quotes is narrower than the text at the place.
+    let texts = quoted(&finding.found.message);
+    let texts = texts.into_iter().chain([&*finding.found.offending, here]);
+    let parts = |name: &str| name.matches('.').count();
+    let is_like = |old: &&str| parts(old) == parts(meant) && *old != meant;
+    let mut names = texts.filter_map(name_of).filter(is_like);
+    let (old, at) = names.find_map(|old| Some((old, once(here, old)?)))?;
     let place = finding.place.start + at..finding.place.start + at + old.len();
     let mut fixed = text.to_owned();
     fixed.replace_range(place.clone(), meant);
-    let same = |one: &&agent99::Diagnostic| one.code == finding.found.code;
+    let same = |one: &&Diagnostic| one.code == finding.found.code;
     let before = check(engine, form, text);
     let after = check(engine, form, &fixed);
     let helps = after.iter().filter(same).count() < before.iter().filter(same).count();
     // An error hides later ones, so a fixed one may show others.
-    let is_worse = finding.found.severity == Severity::Warning && after.has_errors();
+    let errors = |found: &Diagnostics| found.count(Severity::Error);
+    let is_worse = finding.found.severity == Severity::Warning && errors(&after) > errors(&before);
     (helps && !is_worse).then(|| Fix {
         place,
         new: meant.to_owned(),
@@ -55,11 +56,19 @@ fn meant(help: &str) -> Option<&str> {
     name_of(name.strip_suffix("()").unwrap_or(name))
 }
 
-/// The first text that a message quotes.
-fn quoted(message: &str) -> Option<&str> {
-    let start = message.find(['`', '\''])?;
-    let quote = message[start..].chars().next()?;
-    message[start + 1..].split_once(quote).map(|(name, _)| name)
+/// The texts that a message quotes.
+fn quoted(message: &str) -> Vec<&str> {
+    let mut texts = Vec::new();
+    let mut rest = message;
+    while let Some(start) = rest.find(['`', '\'']) {
+        let quote = char::from(rest.as_bytes()[start]);
+        let Some((text, after)) = rest[start + 1..].split_once(quote) else {
+            break;
+        };
+        texts.push(text);
+        rest = after;
+    }
+    texts
 }
 
 /// A text without its quotes if it is a name or a path of names.
@@ -101,6 +110,6 @@ mod tests {
         assert_eq!(once("len(x.lenght)", "lenght"), Some(6));
         assert_eq!(once("a.b + a.b", "b"), None);
         assert_eq!(once("abc", "b"), None);
-        assert_eq!(quoted("unknown atom `a` of 'b'"), Some("a"));
+        assert_eq!(quoted("unknown atom `a` of 'b' and `c"), ["a", "b"]);
     }
 }

@@ -1,6 +1,7 @@
 //! Names that a source declares, each with the part of the text that sees it.
 
 use crate::scan::{Kind, Tokens};
+use std::collections::HashSet;
 use std::ops::Range;
 
 /// What declares a name.
@@ -41,6 +42,7 @@ pub(crate) fn declared<'t>(tokens: &Tokens<'t>) -> Vec<Name<'t>> {
         tokens,
         names: Vec::new(),
         enclosing: Vec::new(),
+        ends: expression_ends(tokens),
     };
     for index in 0..tokens.len() {
         finder.visit(index);
@@ -55,13 +57,27 @@ pub(crate) fn seen<'n, 't>(names: &'n [Name<'t>], index: usize) -> Vec<&'n Name<
         .filter(|name| name.scope.contains(&index))
         .collect();
     all.sort_by_key(|name| name.scope.len());
-    let mut known: Vec<&str> = Vec::new();
-    all.retain(|name| {
-        let is_new = !known.contains(&name.name);
-        known.push(name.name);
-        is_new
-    });
+    let mut known = HashSet::new();
+    all.retain(|name| known.insert(name.name));
     all
+}
+
+/// For each token the end of an expression that begins there: a comma, a semicolon or a bracket
+/// that closes more. Filled from the last on, so that nested functions take no longer.
+fn expression_ends(tokens: &Tokens<'_>) -> Vec<usize> {
+    let mut ends = vec![tokens.len(); tokens.len() + 1];
+    for at in (0..tokens.len()).rev() {
+        let kind = tokens.get(at).map(|token| token.kind);
+        ends[at] = match kind {
+            Some(Kind::Mark(b')' | b']' | b'}' | b',' | b';')) => at,
+            Some(Kind::Mark(b'(' | b'[' | b'{')) => {
+                let after = (tokens.close(at) + 1).min(tokens.len());
+                ends[after]
+            }
+            _ => ends[at + 1],
+        };
+    }
+    ends
 }
 
 struct Finder<'s, 't> {
@@ -69,6 +85,8 @@ struct Finder<'s, 't> {
     names: Vec<Name<'t>>,
     /// Brackets that are open.
     enclosing: Vec<usize>,
+    /// For each token the end of an expression that begins there.
+    ends: Vec<usize>,
 }
 
 impl<'t> Finder<'_, 't> {
@@ -157,7 +175,7 @@ impl<'t> Finder<'_, 't> {
         let body = arrow + 2;
         let end = match tokens.is_mark(body, b'{') {
             true => tokens.close(body),
-            false => self.expression_end(body),
+            false => self.ends.get(body).copied().unwrap_or(tokens.len()),
         };
         let Some(last) = arrow.checked_sub(1) else {
             return;
@@ -167,20 +185,6 @@ impl<'t> Finder<'_, 't> {
             Some((Kind::Word, _)) => self.put(last, Declared::Parameter, last..end + 1),
             _ => {}
         }
-    }
-
-    /// The end of an expression: a comma, a semicolon or a bracket that closes more.
-    fn expression_end(&self, start: usize) -> usize {
-        let mut at = start;
-        while let Some(token) = self.tokens.get(at) {
-            match token.kind {
-                Kind::Mark(b'(' | b'[' | b'{') => at = self.tokens.close(at),
-                Kind::Mark(b')' | b']' | b'}' | b',' | b';') => return at,
-                _ => {}
-            }
-            at += 1;
-        }
-        at
     }
 
     /// A list of parameters, each a pattern with perhaps a type and a default.

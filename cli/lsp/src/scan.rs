@@ -5,6 +5,9 @@
 
 use std::ops::Range;
 
+/// Most brackets without an end that a closing bracket looks past.
+const MAX_UNCLOSED: usize = 64;
+
 /// A kind of token.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -241,9 +244,11 @@ impl Scanner<'_> {
                 let is_partner =
                     |(open, _): &(usize, bool)| self.tokens[*open].kind == Kind::Mark(opens);
                 // Brackets that were never closed are dropped.
-                let Some(found) = self.open.iter().rposition(is_partner) else {
+                let least = self.open.len().saturating_sub(MAX_UNCLOSED);
+                let Some(found) = self.open[least..].iter().rposition(is_partner) else {
                     return;
                 };
+                let found = least + found;
                 let (open, is_template) = self.open[found];
                 self.open.truncate(found);
                 self.tokens[open].partner = Some(index);
@@ -375,7 +380,7 @@ mod tests {
     #[test]
     fn tokens_of_javascript() {
         assert_eq!(
-            words("const a = `x ${f(b)} y` // c\n/d[/]/g.test('e\\'')"),
+            words("const a = `x ${f(b)} y` // c\n;/d[/]/g.test('e\\'')"),
             [
                 "const", "a", "=", "`x ", "{", "f", "(", "b", ")", "}", " y`", "/d[/]/g", ".",
                 "test", "(", "'e\\''", ")"

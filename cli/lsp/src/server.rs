@@ -34,11 +34,21 @@ pub fn serve(
     reader: impl BufRead + Send + 'static,
     writer: impl Write,
 ) -> io::Result<Ending> {
+    run(engine, layout, Queue::start(reader)?, writer)
+}
+
+/// Answers the messages of a queue.
+fn run(
+    engine: &Engine,
+    layout: Layout<'_>,
+    queue: Queue,
+    writer: impl Write,
+) -> io::Result<Ending> {
     let mut server = Server {
         engine,
         layout,
         writer,
-        queue: Queue::start(reader)?,
+        queue,
         documents: BTreeMap::new(),
         stage: Stage::New,
         encoding: Encoding::Utf16,
@@ -365,4 +375,164 @@ impl<W: Write> Server<'_, W> {
 fn position(document: &Document, params: &Json) -> Result<usize, Refusal> {
     let offset = document.text.offset(&params["position"]);
     offset.ok_or_else(|| Refusal::params("the position is none"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(id: u32, method: &str, params: Json) -> Json {
+        json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
+    }
+
+    fn note(method: &str, params: Json) -> Json {
+        json!({"jsonrpc": "2.0", "method": method, "params": params})
+    }
+
+    /// What the server says to messages that have all arrived before it begins.
+    fn said(messages: &[Json], has_arrived: impl Fn(&Queue) -> bool) -> (Ending, Vec<Json>) {
+        let mut input = Vec::new();
+        for message in messages {
+            transport::write(&mut input, message).unwrap();
+        }
+        let queue = Queue::start(io::Cursor::new(input)).unwrap();
+        while !has_arrived(&queue) {
+            std::thread::yield_now();
+        }
+        let engine = Engine::builder().lint(true).build();
+        let mut output = Vec::new();
+        let ending = run(&engine, &|_| None, queue, &mut output).unwrap();
+        let mut output = io::Cursor::new(output);
+        let mut said = Vec::new();
+        while let Some(message) = transport::read(&mut output).unwrap() {
+            said.push(serde_json::from_slice(&message).unwrap());
+        }
+        (ending, said)
+    }
+
+    const URI: &str = "file:///a.json";
+
+    fn opened(text: &str) -> Json {
+        note(
+            "textDocument/didOpen",
+            json!({"textDocument": {"uri": URI, "languageId": "json", "version": 1, "text": text}}),
+        )
+    }
+
+    fn changed(version: u32, text: &str) -> Json {
+        let params = json!({"textDocument": {"uri": URI, "version": version},
+            "contentChanges": [{"text": text}]});
+        note("textDocument/didChange", params)
+    }
+
+    fn hover_at(id: u32) -> Json {
+        let position = json!({"line": 0, "character": 9});
+        let params = json!({"textDocument": {"uri": URI}, "position": position});
+        request(id, "textDocument/hover", params)
+    }
+
+    #[test]
+    fn cancelled_and_outdated_requests_are_refused() {
+        let program = r#"{"op": "seq", "steps": [{"op": "nope"}]}"#;
+        let messages = [
+            request(1, "initialize", json!({})),
+            opened(program),
+            hover_at(2),
+            changed(2, program),
+            hover_at(3),
+            hover_at(4),
+            note("$/cancelRequest", json!({"id": 3})),
+        ];
+        let cancelled = json!(3);
+        let (ending, said) = said(&messages, |queue| queue.is_cancelled(&cancelled));
+        assert_eq!(ending, Ending::Early);
+        let answer = |id: u32| said.iter().find(|one| one["id"] == id).unwrap();
+        assert_eq!(answer(2)["error"]["code"], code::CONTENT_MODIFIED);
+        assert_eq!(answer(3)["error"]["code"], code::CANCELLED);
+        let docs = &answer(4)["result"]["contents"]["value"];
+        assert!(docs.as_str().unwrap().contains("seq({ steps })"), "{docs}");
+        // The findings of the first text were never published.
+        let versions: Vec<&Json> = said
+            .iter()
+            .filter(|one| one["method"] == "textDocument/publishDiagnostics")
+            .map(|one| &one["params"]["version"])
+            .collect();
+        assert!(
+            versions.iter().all(|version| **version == 2),
+            "{versions:?}"
+        );
+    }
+
+    #[test]
+    fn requests_come_in_the_order_of_the_protocol() {
+        let messages = [
+            hover_at(1),
+            note("textDocument/didOpen", json!(5)),
+            request(2, "initialize", json!(null)),
+            request(3, "initialize", json!({})),
+            hover_at(4),
+            request(5, "textDocument/hover", json!({})),
+            request(6, "textDocument/hover", json!({"textDocument": {"uri": 7}})),
+            request(7, "workspace/nothing", json!([])),
+            request(8, "completionItem/resolve", json!("x")),
+            note(
+                "textDocument/didOpen",
+                json!({"textDocument": {"uri": URI}}),
+            ),
+            note(
+                "textDocument/didChange",
+                json!({"textDocument": {"uri": "other"}}),
+            ),
+            note(
+                "textDocument/didChange",
+                json!({"textDocument": {"uri": URI},
+                "contentChanges": [7, {"text": "{"}, {"range": {}, "text": ""}]}),
+            ),
+            request(
+                9,
+                "textDocument/formatting",
+                json!({"textDocument": {"uri": URI}}),
+            ),
+            json!([request(10, "shutdown", json!(null))]),
+            json!("text"),
+            json!({"id": 11}),
+            json!({"id": 12, "result": null}),
+            request(13, "shutdown", json!(null)),
+            request(14, "shutdown", json!(null)),
+            note("exit", json!(null)),
+        ];
+        let (ending, said) = said(&messages, |_| true);
+        assert_eq!(ending, Ending::Exit);
+        let codes: Vec<(Json, i64)> = said
+            .iter()
+            .filter(|one| one.get("method").is_none())
+            .map(|one| {
+                (
+                    one["id"].clone(),
+                    one["error"]["code"].as_i64().unwrap_or(0),
+                )
+            })
+            .collect();
+        let expected = [
+            (1, -32002),
+            (2, 0),
+            (3, -32600),
+            (4, -32602),
+            (5, -32602),
+            (6, -32602),
+            (7, -32601),
+            (8, -32602),
+            (9, 0),
+            (-1, -32600),
+            (-1, -32600),
+            (11, -32600),
+            (13, 0),
+            (14, -32600),
+        ];
+        let expected = expected.map(|(id, code)| match id {
+            -1 => (Json::Null, code),
+            id => (json!(id), code),
+        });
+        assert_eq!(codes, expected);
+    }
 }

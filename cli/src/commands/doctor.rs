@@ -117,6 +117,7 @@ const FEATURES: &[(&str, bool, &str)] = &[
         "`--store postgres://...`",
     ),
     ("source", cfg!(feature = "source"), "programs in JavaScript"),
+    ("lsp", cfg!(feature = "lsp"), "`a99 lsp`"),
     ("xml", cfg!(feature = "xml"), "the atom `xmlParse`"),
     ("sandbox", cfg!(feature = "sandbox"), "`a99 sandbox`"),
 ];
