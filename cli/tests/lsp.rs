@@ -171,8 +171,8 @@ fn range(line: u32, start: u32, end: u32) -> Json {
     json!({"start": {"line": line, "character": start}, "end": {"line": line, "character": end}})
 }
 
-const SOURCE: &str = "file:///home/agent.ajs";
-const PROGRAM: &str = "file:///home/agent.json";
+const SOURCE: &str = "file:///a/agent.ajs";
+const PROGRAM: &str = "file:///a/agent.json";
 
 #[test]
 fn findings_follow_the_text() {
@@ -207,9 +207,9 @@ fn findings_follow_the_text() {
     let (_, found) = editor.findings();
     assert_eq!(found[0], ("lint.unknown_atom".to_owned(), range(1, 9, 15)));
     // Other files have no findings.
-    editor.open("file:///home/package.json", "{\"name\": 1,}");
-    editor.open("file:///home/other.ts", "import x from 'y'\nclass A {}");
-    editor.open("file:///home/broken.json", "{\"op\": \"seq\",");
+    editor.open("file:///a/package.json", "{\"name\": 1,}");
+    editor.open("file:///a/other.ts", "import x from 'y'\nclass A {}");
+    editor.open("file:///a/broken.json", "{\"op\": \"seq\",");
     assert_eq!(editor.findings().1[0].0, "json.syntax");
     editor.end();
 }
