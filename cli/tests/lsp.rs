@@ -299,11 +299,11 @@ fn completion_proposes_what_fits() {
     let has = |labels: &[String], wanted: &[&str], others: &[&str]| {
         let holds = |name: &&str| labels.iter().any(|label| label == name);
         assert!(
-            wanted.iter().all(|name| holds(&name)),
+            wanted.iter().all(|name| holds(name)),
             "{wanted:?}: {labels:?}"
         );
         assert!(
-            !others.iter().any(|name| holds(&name)),
+            !others.iter().any(|name| holds(name)),
             "{others:?}: {labels:?}"
         );
     };
@@ -483,10 +483,10 @@ fn long(lines: usize) -> (String, String) {
 }
 
 /// A text of 5,000 lines is checked within 100 ms in a release build, and anything else is
-/// answered sooner. A build without optimisation may take ten times that.
+/// answered sooner. A build without optimisation may take a hundred times that.
 #[test]
 fn long_texts_are_answered_soon() {
-    let most = Duration::from_millis(if cfg!(debug_assertions) { 5_000 } else { 100 });
+    let most = Duration::from_millis(if cfg!(debug_assertions) { 10_000 } else { 100 });
     let (source, program) = long(5_000);
     let (mut editor, _) = Editor::initialized(json!({}));
     for (uri, text) in [(SOURCE, source), (PROGRAM, program)] {

@@ -111,6 +111,7 @@ impl Document {
                 (None, None) => 0..0,
             };
             found
+                .take(MAX_FINDINGS)
                 .map(|found| Finding {
                     place: place(&found),
                     found,
@@ -136,8 +137,9 @@ impl Document {
         };
         let findings = self.findings.iter().flatten().filter(touches);
         let mut fixes: Vec<(Json, Fix)> = Vec::new();
+        let all = self.findings.as_deref().unwrap_or_default();
         for finding in findings.take(MAX_FIXES) {
-            let found = form.and_then(|form| fix(engine, form, text.as_str(), finding));
+            let found = form.and_then(|form| fix(engine, form, text.as_str(), all, finding));
             if let Some(fix) = found
                 && !fixes.iter().any(|(_, known)| *known == fix)
             {
@@ -147,6 +149,9 @@ impl Document {
         fixes
     }
 }
+
+/// Most findings of a text that are shown; an editor needs no more at once.
+const MAX_FINDINGS: usize = 1_000;
 
 /// Most findings of a request that are fixed: each fix is compiled to see that it helps.
 const MAX_FIXES: usize = 8;

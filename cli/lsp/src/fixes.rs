@@ -1,7 +1,7 @@
 //! Fixes of findings: names that were meant.
 
 use crate::document::{Finding, Form, check};
-use agent99::{Diagnostic, Diagnostics, Engine, Severity};
+use agent99::{Diagnostic, Engine, Severity};
 use std::ops::Range;
 
 /// A replacement.
@@ -15,7 +15,13 @@ pub(crate) struct Fix {
 /// The fix of a finding whose advice names what was meant. Only one that is certain: what it
 /// replaces stands once at the place, and without it the compiler no longer finds this, and no
 /// other error.
-pub(crate) fn fix(engine: &Engine, form: Form, text: &str, finding: &Finding) -> Option<Fix> {
+pub(crate) fn fix(
+    engine: &Engine,
+    form: Form,
+    text: &str,
+    before: &[Finding],
+    finding: &Finding,
+) -> Option<Fix> {
     let help = finding.found.help.as_deref()?;
     let meant = meant(help)?;
     let here = text.get(finding.place.clone())?;
@@ -29,13 +35,18 @@ pub(crate) fn fix(engine: &Engine, form: Form, text: &str, finding: &Finding) ->
     let place = finding.place.start + at..finding.place.start + at + old.len();
     let mut fixed = text.to_owned();
     fixed.replace_range(place.clone(), meant);
-    let same = |one: &&Diagnostic| one.code == finding.found.code;
-    let before = check(engine, form, text);
     let after = check(engine, form, &fixed);
-    let helps = after.iter().filter(same).count() < before.iter().filter(same).count();
+    let same = |one: &Diagnostic| one.code == finding.found.code;
+    let is_error = |one: &Diagnostic| one.severity == Severity::Error;
+    let count = |is: &dyn Fn(&Diagnostic) -> bool| {
+        let before = before.iter().filter(|one| is(&one.found)).count();
+        (before, after.iter().filter(|one| is(one)).count())
+    };
+    let (same_before, same_after) = count(&same);
+    let (errors_before, errors_after) = count(&is_error);
+    let helps = same_after < same_before;
     // An error hides later ones, so a fixed one may show others.
-    let errors = |found: &Diagnostics| found.count(Severity::Error);
-    let is_worse = finding.found.severity == Severity::Warning && errors(&after) > errors(&before);
+    let is_worse = finding.found.severity == Severity::Warning && errors_after > errors_before;
     (helps && !is_worse).then(|| Fix {
         place,
         new: meant.to_owned(),

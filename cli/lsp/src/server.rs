@@ -249,7 +249,7 @@ impl<W: Write> Server<'_, W> {
                 "textDocumentSync": {"openClose": true, "change": 2},
                 "hoverProvider": true,
                 "completionProvider": {
-                    "triggerCharacters": [".", "\"", "'", "{"],
+                    "triggerCharacters": [".", "\"", "'"],
                     "resolveProvider": true,
                 },
                 "codeActionProvider": {"codeActionKinds": ["quickfix"]},
