@@ -465,6 +465,7 @@ mod tests {
 
     #[test]
     fn requests_come_in_the_order_of_the_protocol() {
+        let other = "file:///b.json";
         let messages = [
             hover_at(1),
             note("textDocument/didOpen", json!(5)),
@@ -477,21 +478,21 @@ mod tests {
             request(8, "completionItem/resolve", json!("x")),
             note(
                 "textDocument/didOpen",
-                json!({"textDocument": {"uri": URI}}),
+                json!({"textDocument": {"uri": other}}),
             ),
             note(
                 "textDocument/didChange",
-                json!({"textDocument": {"uri": "other"}}),
+                json!({"textDocument": {"uri": "nowhere"}}),
             ),
             note(
                 "textDocument/didChange",
-                json!({"textDocument": {"uri": URI},
+                json!({"textDocument": {"uri": other},
                 "contentChanges": [7, {"text": "{"}, {"range": {}, "text": ""}]}),
             ),
             request(
                 9,
                 "textDocument/formatting",
-                json!({"textDocument": {"uri": URI}}),
+                json!({"textDocument": {"uri": other}}),
             ),
             json!([request(10, "shutdown", json!(null))]),
             json!("text"),
