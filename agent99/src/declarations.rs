@@ -349,3 +349,51 @@ fn comment(docs: &str, indent: &str, out: &mut String) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{AtomBody, AtomDef, AtomSet};
+    use a99_core::sig::Params;
+    use serde_json::json;
+
+    #[test]
+    fn atoms_of_a_host_are_declared() {
+        let schema = json!({"type": "object", "required": ["city"], "properties": {
+            "city": {"type": "string", "description": "Where */ it rains."},
+            "days": {"type": "integer", "default": 3},
+        }});
+        let sig = AtomSig {
+            params: Params::Open,
+            input_schema: schema.to_string().into(),
+            output_schema: json!({"type": "array", "items": {"type": "number"}})
+                .to_string()
+                .into(),
+            ..AtomSig::new("forecast", "Rain of the next days.", 1_500_000)
+        };
+        let atom = |sig: AtomSig| AtomDef {
+            sig,
+            body: AtomBody::Form,
+            dynamic_cost: None,
+        };
+        let odd = AtomSig::new("not-a-name", "It cannot be called.", 0);
+        let atoms = AtomSet::new().with(atom(sig)).with(atom(odd));
+        let text = Engine::builder().atoms(atoms).build().type_declarations();
+        let expected = "\
+/**
+ * Rain of the next days.
+ *
+ * Depends on its inputs only. Price: 1.5.
+ */
+declare function forecast(input: {
+  /** Where *\u{200b}/ it rains. */
+  city: string
+  /** @default 3 */
+  days?: number | null
+  [key: string]: any
+}): Promise<number[] | undefined>
+";
+        assert!(text.ends_with(expected), "{text}");
+        assert!(!text.contains("not-a-name") && !text.contains("httpFetch"));
+    }
+}

@@ -299,11 +299,11 @@ fn completion_proposes_what_fits() {
     let has = |labels: &[String], wanted: &[&str], others: &[&str]| {
         let holds = |name: &&str| labels.iter().any(|label| label == name);
         assert!(
-            wanted.iter().all(|name| holds(name)),
+            wanted.iter().all(&holds),
             "{wanted:?}: {labels:?}"
         );
         assert!(
-            !others.iter().any(|name| holds(name)),
+            !others.iter().any(holds),
             "{others:?}: {labels:?}"
         );
     };

@@ -154,3 +154,65 @@ fn union(types: impl Iterator<Item = String>) -> String {
         false => all.join(" | "),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn schemas_become_types() {
+        let cases = [
+            (json!({}), "any"),
+            (json!(true), "any"),
+            (json!({"type": "integer"}), "number"),
+            (json!({"type": ["string", "null"]}), "string | null"),
+            (json!({"const": "a"}), "\"a\""),
+            (json!({"enum": ["a", 1, null]}), "\"a\" | 1 | null"),
+            (
+                json!({"type": "array", "items": {"type": "string"}}),
+                "string[]",
+            ),
+            (
+                json!({"type": "array", "items": {"type": ["string", "number"]}}),
+                "(string | number)[]",
+            ),
+            (
+                json!({"type": "array", "prefixItems": [{"type": "number"}, {}]}),
+                "[number, any]",
+            ),
+            (
+                json!({"type": "object", "additionalProperties": {"type": "number"}}),
+                "Record<string, number>",
+            ),
+            (
+                json!({"type": "object", "properties": {"a": {"type": "boolean"}, "b-c": {}},
+                    "required": ["a"], "additionalProperties": false}),
+                "{ a: boolean; \"b-c\"?: any }",
+            ),
+            (
+                json!({"anyOf": [{"$ref": "#/$defs/N"}, {"type": "null"}],
+                    "$defs": {"N": {"type": "number"}}}),
+                "number | null",
+            ),
+            (json!({"$ref": "#/nowhere"}), "any"),
+        ];
+        for (case, expected) in cases {
+            assert_eq!(schema(&case, &case), expected, "{case}");
+        }
+        let endless = json!({"type": "array", "items": {"$ref": "#"}});
+        assert_eq!(schema(&endless, &endless), "any[][][][]");
+    }
+
+    #[test]
+    fn kinds_become_types() {
+        assert_eq!(kinds(JsonKinds::ANY, JsonKinds::ANY), "any");
+        assert_eq!(kinds(JsonKinds::ARRAY, JsonKinds::STRING), "string[]");
+        let either = JsonKinds::STRING | JsonKinds::ARRAY;
+        assert_eq!(kinds(either, JsonKinds::ANY), "string | any[]");
+        assert_eq!(
+            kinds(JsonKinds::ARRAY, JsonKinds::STRING | JsonKinds::NUMBER),
+            "(string | number)[]"
+        );
+    }
+}
