@@ -298,14 +298,8 @@ fn completion_proposes_what_fits() {
         |body: &str| format!("function agent({{ url }}) {{\n  const a = 1\n  {body}\n}}\n");
     let has = |labels: &[String], wanted: &[&str], others: &[&str]| {
         let holds = |name: &&str| labels.iter().any(|label| label == name);
-        assert!(
-            wanted.iter().all(&holds),
-            "{wanted:?}: {labels:?}"
-        );
-        assert!(
-            !others.iter().any(holds),
-            "{others:?}: {labels:?}"
-        );
+        assert!(wanted.iter().all(&holds), "{wanted:?}: {labels:?}");
+        assert!(!others.iter().any(holds), "{others:?}: {labels:?}");
     };
     let labels = editor.labels(SOURCE, &inside("return |"));
     has(
