@@ -243,6 +243,8 @@
 mod agent;
 mod answer;
 pub mod capabilities;
+#[cfg(feature = "source")]
+mod declarations;
 mod drive;
 mod engine;
 mod expression;
@@ -290,6 +292,8 @@ pub use a99_core::{builtins, codes, costs};
 #[cfg(feature = "macros")]
 pub use a99_macros::atom;
 pub use a99_run::account;
+#[cfg(feature = "source")]
+pub use a99_source::form_of;
 #[cfg(feature = "source")]
 #[doc(hidden)]
 pub use a99_source::{Outline, outline};

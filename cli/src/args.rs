@@ -20,8 +20,8 @@ pub(crate) use run::RunArgs;
 pub(crate) use store::{ServerUrl, StorePlace};
 pub(crate) use sub_agent::AgentArg;
 pub(crate) use write::{
-    DocsArgs, ExplainArgs, FmtArgs, FormArg, ManArgs, NewArgs, ReplArgs, TemplateArg, WatchArgs,
-    WatchCommand,
+    DocsArgs, ExplainArgs, FmtArgs, FormArg, LspArgs, ManArgs, NewArgs, ReplArgs, TemplateArg,
+    TypesArgs, WatchArgs, WatchCommand,
 };
 
 use crate::output::{ColorArg, Format};
@@ -125,12 +125,18 @@ pub(crate) enum Command {
     /// Print the JSON Schema of programs, for editors and models
     #[command(after_help = EXIT_CODES)]
     Schema(SchemaArgs),
+    /// Write the atoms as TypeScript declarations, for editors and `tsc`
+    #[command(after_help = EXIT_CODES)]
+    Types(TypesArgs),
     /// Create a first program with arguments and a README, ready to run
     #[command(after_help = EXIT_CODES)]
     New(NewArgs),
     /// Format programs: two spaces a level, short values on one line
     #[command(after_help = EXIT_CODES)]
     Fmt(FmtArgs),
+    /// Serve an editor over the Language Server Protocol: findings, documentation,
+    /// completion, layout, fixes
+    Lsp(LspArgs),
     /// Check or run a program again when one of its files changes
     Watch(Box<WatchArgs>),
     /// Try JavaScript and steps, one entry at a time
@@ -187,6 +193,7 @@ impl Command {
             },
             Command::Tools(args) => args.json,
             Command::Prompt(args) => args.json,
+            Command::Types(args) => args.json,
             Command::New(args) => args.json,
             Command::Fmt(args) => args.json,
             Command::Watch(args) => match &args.command {
@@ -201,9 +208,11 @@ impl Command {
             Command::Sandbox(args) => args.json(),
             #[cfg(not(feature = "sandbox"))]
             Command::Sandbox(args) => args.words.iter().any(|word| word == "--json"),
-            Command::Schema(_) | Command::Completions(_) | Command::Man(_) | Command::Docs(_) => {
-                false
-            }
+            Command::Schema(_)
+            | Command::Lsp(_)
+            | Command::Completions(_)
+            | Command::Man(_)
+            | Command::Docs(_) => false,
         };
         if json { Format::Json } else { Format::Human }
     }

@@ -183,6 +183,7 @@ impl Failure {
         feature = "agent",
         feature = "embed",
         feature = "http",
+        feature = "lsp",
         feature = "models",
         feature = "sandbox",
         feature = "sqlite"

@@ -123,8 +123,13 @@ fn dispatch(command: &Command) -> Exit {
         Command::Tools(args) => commands::tools::run(args),
         Command::Prompt(args) => commands::prompt::run(args),
         Command::Schema(args) => commands::schema::run(args),
+        Command::Types(args) => commands::types::run(args),
         Command::New(args) => commands::new::run(args),
         Command::Fmt(args) => commands::fmt::run(args),
+        #[cfg(feature = "lsp")]
+        Command::Lsp(_) => commands::lsp::run(),
+        #[cfg(not(feature = "lsp"))]
+        Command::Lsp(_) => Err(Failure::missing_feature("`a99 lsp`", "lsp")),
         Command::Watch(args) => commands::watch::run(args),
         Command::Repl(args) => commands::repl::run(args),
         Command::Config(args) => commands::config::run(args),

@@ -32,6 +32,8 @@ const COMMANDS: &[(&[&str], &str)] = &[
     (&["shell", "console", "interactive"], "repl"),
     (&["errors", "code"], "explain"),
     (&["atoms", "list", "functions"], "tools"),
+    (&["typings", "declarations", "dts"], "types"),
+    (&["language-server", "langserver"], "lsp"),
     (&["settings"], "config"),
     (&["key", "keygen", "sign"], "keys"),
     (&["serve"], "watch"),

@@ -12,7 +12,7 @@ const MESSY: &str = "{\"op\":\"seq\",\"z\":1.50e2,\n\n\"steps\":[{\"op\":\"varSe
 #[test]
 fn a_new_program_runs_and_is_clean() {
     let folder = Sandbox::new("new");
-    let forms = ["basic", "list", "model"].map(|template| [(template, "ajs"), (template, "json")]);
+    let forms = ["basic", "list", "model"].map(|template| [(template, "ts"), (template, "json")]);
     for (template, form) in forms.into_iter().flatten() {
         let dir = folder.path(&format!("{template}-{form}"));
         let words = [
@@ -59,10 +59,21 @@ fn a_new_program_runs_and_is_clean() {
     let spaced = folder.path("it's here");
     let done = a99(&["new", &spaced], b"");
     assert!(
-        done.code == 0 && done.err.contains(r"it'\''s here/agent.ajs'"),
+        done.code == 0 && done.err.contains(r"it'\''s here/agent.ts'"),
         "{done:?}"
     );
     assert_eq!(a99(&["new", "x", "--template", "none"], b"").code, 2);
+}
+
+#[test]
+fn a_new_source_has_the_types_of_the_atoms() {
+    let folder = Sandbox::new("new-source");
+    let dir = folder.path("agent");
+    assert_eq!(a99(&["new", &dir, "--template", "list"], b"").code, 0);
+    let types = std::fs::read_to_string(format!("{dir}/agent99.d.ts")).unwrap();
+    assert_eq!(a99(&["types", "-o", "-"], b"").out, types);
+    let config = std::fs::read_to_string(format!("{dir}/tsconfig.json")).unwrap();
+    assert!(config.contains("strict"));
 }
 
 #[test]

@@ -13,6 +13,7 @@ pub use literal::{LiteralCheck, LiteralFault};
 
 use crate::builtins::Reads;
 use crate::costs::{self, CostModel, FREE, Formula};
+use crate::fuel::Fuel;
 use std::borrow::Cow;
 
 /// A control form that the compiler lowers itself (language section 2.1 and the state atoms of
@@ -353,6 +354,19 @@ impl AtomSig {
             BaseCost::Dynamic(_) => b"dynamic",
         });
         hash.0
+    }
+
+    /// The price of a call in the metered model, in words: `0.05 + 0.0001 * units read`.
+    #[must_use]
+    pub fn price_text(&self) -> String {
+        let mut text = Fuel::from_micro(self.cost.fixed_in(CostModel::Metered)).to_string();
+        if self.metered != Formula::Free {
+            text = format!("{text} + {}", self.metered.describe());
+        }
+        if matches!(self.cost, BaseCost::Dynamic(_)) {
+            text.push_str(", or what its inputs make it");
+        }
+        text
     }
 
     /// True if every call fails.

@@ -137,7 +137,7 @@ pub(crate) fn slow() -> Result<(), Failed> {
     stages.run("code of pages in other languages", |progress| {
         let mut test = cargo("test");
         test.args(guest::WITHOUT_WASMTIME);
-        progress.tests(test.args(["--test", "pages", "--", "--ignored"]))
+        progress.tests(test.args(["--test", "pages", "--test", "types", "--", "--ignored"]))
     });
     stages.run("the source form beside Node", |progress| {
         progress.tests(&mut beside_node(SOURCES_OF_CI))

@@ -16,7 +16,7 @@ pub(crate) struct NewArgs {
     #[arg(long, value_name = "NAME", value_enum, default_value = "basic")]
     pub template: TemplateArg,
     /// Form of the program
-    #[arg(long, value_enum, default_value = "ajs")]
+    #[arg(long, value_enum, default_value = "ts")]
     pub form: FormArg,
     /// Print the written files as one line of JSON
     #[arg(long)]
@@ -37,8 +37,8 @@ pub(crate) enum TemplateArg {
 /// A form of programs.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum FormArg {
-    /// A subset of JavaScript
-    Ajs,
+    /// TypeScript, a subset, with the types of the atoms
+    Ts,
     /// JSON, which the subset is lowered to
     Json,
 }
@@ -115,6 +115,25 @@ pub(crate) struct ExplainArgs {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
+}
+
+/// Options of `types`.
+#[derive(Debug, Args)]
+pub(crate) struct TypesArgs {
+    /// File to write, or `-` for standard output
+    #[arg(short, long, value_name = "FILE", default_value = "agent99.d.ts", value_hint = ValueHint::FilePath)]
+    pub output: PathBuf,
+    /// Print everything, including errors, as one line of JSON on standard output
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Options of `lsp`.
+#[derive(Debug, Args)]
+pub(crate) struct LspArgs {
+    /// Accepted, because many editors pass it: the server always uses standard input and output
+    #[arg(long, hide = true)]
+    pub stdio: bool,
 }
 
 /// Options of `man`.

@@ -163,3 +163,11 @@ fn program_text(bytes: Vec<u8>) -> Result<String, (Vec<u8>, Findings)> {
     // The reader accepts only UTF-8.
     Ok(String::from_utf8(bytes).unwrap_or_default())
 }
+
+/// The layout of a program's text; `None` for a text that is no program.
+#[cfg(feature = "lsp")]
+pub(super) fn laid_out(text: &str) -> Option<String> {
+    program_text(text.as_bytes().to_vec())
+        .ok()
+        .map(|text| layout(&text))
+}

@@ -13,6 +13,8 @@ pub(crate) mod explain;
 pub(crate) mod fmt;
 pub(crate) mod inspect;
 pub(crate) mod keys;
+#[cfg(feature = "lsp")]
+pub(crate) mod lsp;
 pub(crate) mod man;
 pub(crate) mod model;
 pub(crate) mod new;
@@ -28,6 +30,7 @@ pub(crate) mod sandbox_image;
 mod sarif;
 pub(crate) mod schema;
 pub(crate) mod tools;
+pub(crate) mod types;
 pub(crate) mod verify;
 pub(crate) mod watch;
 

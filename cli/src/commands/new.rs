@@ -19,7 +19,7 @@ struct Template {
 macro_rules! template {
     ($name:literal: $($file:literal),*) => {
         Template {
-            source: include_str!(concat!("../templates/", $name, "/agent.ajs")),
+            source: include_str!(concat!("../templates/", $name, "/agent.ts")),
             json: include_str!(concat!("../templates/", $name, "/agent.json")),
             beside: &[$(($file, include_str!(concat!("../templates/", $name, "/", $file)))),*],
         }
@@ -30,6 +30,11 @@ const BASIC: Template = template!("basic": "args.json");
 const LIST: Template = template!("list": "args.json");
 const MODEL: Template = template!("model": "args.json", "script.json");
 
+const TSCONFIG: &str = include_str!("../templates/tsconfig.json");
+
+/// The declarations of the atoms, beside a program in TypeScript.
+const TYPES: &str = "agent99.d.ts";
+
 pub(crate) fn run(args: &NewArgs) -> Result<Exit, Failure> {
     let template = match args.template {
         TemplateArg::Basic => BASIC,
@@ -37,7 +42,7 @@ pub(crate) fn run(args: &NewArgs) -> Result<Exit, Failure> {
         TemplateArg::Model => MODEL,
     };
     let (program, text) = match args.form {
-        FormArg::Ajs => ("agent.ajs", template.source),
+        FormArg::Ts => ("agent.ts", template.source),
         FormArg::Json => ("agent.json", template.json),
     };
     let dir = &args.name;
@@ -61,6 +66,10 @@ pub(crate) fn run(args: &NewArgs) -> Result<Exit, Failure> {
     create(program, text)?;
     for (file, text) in template.beside {
         create(file, text)?;
+    }
+    if args.form == FormArg::Ts {
+        create("tsconfig.json", TSCONFIG)?;
+        create(TYPES, &agent99::Engine::new().type_declarations())?;
     }
     create("README.md", &readme(program, template.beside))?;
     if args.json {
@@ -97,8 +106,15 @@ fn command(dir: &Path, program: &str, files: Files) -> String {
 
 fn readme(program: &str, files: Files) -> String {
     let run = command(Path::new(""), program, files);
+    let types = match program.ends_with(".ts") {
+        true => format!(
+            "\nCheck its types: `npx -p typescript tsc`. `{TYPES}` has the types of the atoms; \
+             `a99 types` writes it.\n"
+        ),
+        false => String::new(),
+    };
     format!(
         "# An agent program\n\nRun it: `{run}`\n\nCheck it: `a99 check {program}`; check it \
-         after each change: `a99 watch check {program}`.\n"
+         after each change: `a99 watch check {program}`.\n{types}"
     )
 }

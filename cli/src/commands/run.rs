@@ -181,7 +181,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit, Failure> {
         let usage = outcome
             .usage
             .is_some()
-            .then(|| outcome.to_json()["usage"].clone());
+            .then(|| outcome.to_json().to_json()["usage"].clone());
         let shown = profile::Shown {
             name: &source.name,
             text: &source.bytes,

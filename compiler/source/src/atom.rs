@@ -46,7 +46,7 @@ const FORMS: [(&str, &str); 25] = [
 pub(crate) const AS_IT_IS: &str = "raw";
 
 /// Returns advice for an op that a source does not call; `None` for an op that is a call.
-pub(crate) fn form_of(op: &str) -> Option<&'static str> {
+pub fn form_of(op: &str) -> Option<&'static str> {
     FORMS
         .iter()
         .find(|(name, _)| *name == op)

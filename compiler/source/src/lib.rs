@@ -92,6 +92,7 @@ use scoping::Scoping;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use tree::Names;
 
+pub use atom::form_of;
 pub use guard::{MAX_BYTES, MAX_DEPTH};
 pub use outline::{Outline, outline};
 pub use print::print;

@@ -4,6 +4,6 @@ export default function agent({ prices }: { prices: number[] }) {
   return { gross, count: gross.length }
 }
 
-function withTax(price) {
+function withTax(price: number) {
   return price * 1.25
 }
