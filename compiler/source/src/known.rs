@@ -40,6 +40,8 @@ pub(crate) enum Known {
     Pair,
     /// A list of pairs, as `Object.entries` returns it.
     Pairs,
+    /// The result of `Object.freeze`.
+    Frozen,
 }
 
 impl Known {
@@ -92,7 +94,9 @@ impl<'a> Lowerer<'a> {
                 .lookup(id.name.as_str())
                 .map_or(Known::Nothing, |id| self.bindings[id].known),
             Expression::UnaryExpression(unary) => match unary.operator {
-                UnaryOperator::UnaryNegation | UnaryOperator::UnaryPlus => Known::Number,
+                UnaryOperator::UnaryNegation
+                | UnaryOperator::UnaryPlus
+                | UnaryOperator::BitwiseNot => Known::Number,
                 _ => Known::Nothing,
             },
             Expression::BinaryExpression(binary) => match binary.operator {
@@ -103,6 +107,7 @@ impl<'a> Lowerer<'a> {
                 | BinaryOperator::Division
                 | BinaryOperator::Remainder
                 | BinaryOperator::Exponential => Known::Number,
+                other if crate::bits::function(other).is_some() => Known::Number,
                 _ => Known::Nothing,
             },
             Expression::ConditionalExpression(conditional) => {
@@ -163,6 +168,7 @@ impl<'a> Lowerer<'a> {
             return match (namespace, name) {
                 ("Promise", "allSettled") => Known::AllSettled,
                 ("Object", "entries") => Known::Pairs,
+                ("Object", "freeze") => Known::Frozen,
                 ("Date", "parse" | "UTC") => Known::Number,
                 _ if function_gives(namespace, name).is_number() => Known::Number,
                 ("Array", "from") if call.arguments.len() == 1 => match first {

@@ -99,6 +99,17 @@ pub const FUNCTIONS: &[FunctionRow] = &[
     ("", "Boolean", &[Any]),
     ("Date", "tryParse", &[Any]),
     ("Array", "items", &[Any]),
+    ("Math", "bitAnd", &[Num, Num]),
+    ("Math", "bitOr", &[Num, Num]),
+    ("Math", "bitXor", &[Num, Num]),
+    ("Math", "bitNot", &[Num]),
+    ("Math", "shiftLeft", &[Num, Num]),
+    ("Math", "shiftRight", &[Num, Num]),
+    ("Math", "shiftRightUnsigned", &[Num, Num]),
+    ("Object", "is", &[Any, Any]),
+    ("", "structuredClone", &[Any]),
+    ("", "btoa", &[Text]),
+    ("", "atob", &[Text]),
 ];
 
 /// The methods that programs of the generator call, for each kind of receiver.

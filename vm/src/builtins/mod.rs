@@ -37,6 +37,7 @@ mod strings_cut;
 mod strings_find;
 mod strings_replace;
 mod strings_search;
+mod web;
 
 pub(crate) use dates::field as date_field;
 pub(crate) use strings::trimmed_range;
@@ -118,6 +119,7 @@ fn functions() -> Vec<Option<FunctionFn>> {
         sets::FUNCTIONS,
         dates::FUNCTIONS,
         schemas::FUNCTIONS,
+        web::FUNCTIONS,
     ];
     let mut table = vec![None; FUNCTIONS.len()];
     for (ns, name, code) in lists.concat() {
