@@ -77,7 +77,9 @@ impl Speller<'_> {
             return;
         };
         let arguments = self.doc.get(node, "arguments");
-        let arguments = arguments.into_iter().flat_map(|list| self.doc.elements(list));
+        let arguments = arguments
+            .into_iter()
+            .flat_map(|list| self.doc.elements(list));
         if level == UNARY {
             out.push(b'~');
             arguments.for_each(|argument| self.write(argument, UNARY, names, out));

@@ -312,7 +312,10 @@ impl<'a> Lowerer<'a> {
         // Several arguments, or one that is no number, are the items.
         let is_listed = match arguments {
             [] => true,
-            [only] => matches!(only, Argument::StringLiteral(_) | Argument::TemplateLiteral(_)),
+            [only] => matches!(
+                only,
+                Argument::StringLiteral(_) | Argument::TemplateLiteral(_)
+            ),
             _ => true,
         };
         if is_listed {
@@ -446,10 +449,12 @@ impl<'a> Lowerer<'a> {
                 "write a regular expression: `text.match(/a+/)`; for texts there are includes \
                  and indexOf"
             }
-            "toLocaleString" => match crate::locale::locale_fault(&call.arguments) {
-                None => return,
-                Some(help) => help,
-            },
+            "toLocaleString" | "toLocaleDateString" | "toLocaleTimeString" => {
+                match self.locale_help(name, call) {
+                    None => return,
+                    Some(help) => help,
+                }
+            }
             "delete" => return,
             "localeCompare" if call.arguments.len() == 2 => {
                 let message = "`localeCompare` is the same in all locales here";
@@ -489,6 +494,9 @@ impl<'a> Lowerer<'a> {
     ) -> Value {
         let at = place(new.span);
         let name = self.free_name(&new.callee).unwrap_or_default();
+        if let Some(value) = self.new_formatter(new, out) {
+            return value;
+        }
         let help = match name {
             "Date" if new.arguments.len() < 8 => return self.made_date(&new.arguments, &at, out),
             "Set" if new.arguments.len() < 2 => "",

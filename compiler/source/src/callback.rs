@@ -180,7 +180,11 @@ impl<'a> Lowerer<'a> {
                 self.find_item("find", Value::node(items), callback, at, hint, out)
             }
             "findLast" | "findLastIndex" if self.takes_at_most(callback, 2) => {
-                let name = if name == "findLast" { "find" } else { "findIndex" };
+                let name = if name == "findLast" {
+                    "find"
+                } else {
+                    "findIndex"
+                };
                 self.find_last(name, items, callback, call, (hint, out))
             }
             "findLast" | "findLastIndex" => {

@@ -44,6 +44,9 @@ impl<'a> Lowerer<'a> {
             let values = values.into_iter().map(Value::operand).collect();
             return Some(Value::node(of("Object", "hasOwn", values, &at)));
         }
+        if let Some(value) = self.formatted(object, name, call, out) {
+            return Some(value);
+        }
         if mutates(name) && self.known(object) == Known::Frozen {
             self.check_frozen(object, call.span);
         }
@@ -90,9 +93,7 @@ impl<'a> Lowerer<'a> {
                     Value::bool(true, &at)
                 })
             }
-            ("create", [Argument::NullLiteral(_)]) => {
-                Some(Value::new(Kind::Map(Vec::new()), &at))
-            }
+            ("create", [Argument::NullLiteral(_)]) => Some(Value::new(Kind::Map(Vec::new()), &at)),
             _ => None,
         }
     }

@@ -102,12 +102,7 @@ impl<'a> Lowerer<'a> {
         }
     }
 
-    pub(crate) fn delete(
-        &mut self,
-        target: &'a Expression<'a>,
-        span: Span,
-        out: &mut Vec<Tree>,
-    ) {
+    pub(crate) fn delete(&mut self, target: &'a Expression<'a>, span: Span, out: &mut Vec<Tree>) {
         let at = place(span);
         if let Some(member) = target.get_inner_expression().as_member_expression() {
             self.check_frozen(member.object(), span);

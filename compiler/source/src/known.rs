@@ -42,6 +42,9 @@ pub(crate) enum Known {
     Pairs,
     /// The result of `Object.freeze`.
     Frozen,
+    /// A formatter of `Intl`.
+    NumberFormat,
+    DateFormat,
 }
 
 impl Known {
@@ -90,6 +93,7 @@ impl<'a> Lowerer<'a> {
             Expression::AwaitExpression(inner) => self.known(&inner.argument),
             Expression::NumericLiteral(_) => Known::Number,
             Expression::NewExpression(_) if self.new_date(expr).is_some() => Known::Date,
+            Expression::NewExpression(new) => self.formatter(&new.callee).unwrap_or(Known::Nothing),
             Expression::Identifier(id) => self
                 .lookup(id.name.as_str())
                 .map_or(Known::Nothing, |id| self.bindings[id].known),

@@ -131,7 +131,9 @@ mod tests {
         for good in ["Zm9v YmFy", "Zg", "Zg==", "Zh==", "", "\n"] {
             assert!(plain(good).is_some(), "{good}");
         }
-        for bad in ["A", "Zg=", "Zg===", "=", "====", "Z=g=", "Z-_w", "Zm9vY", "Zm9v="] {
+        for bad in [
+            "A", "Zg=", "Zg===", "=", "====", "Z=g=", "Z-_w", "Zm9vY", "Zm9v=",
+        ] {
             assert_eq!(plain(bad), None, "{bad}");
         }
     }

@@ -11,14 +11,19 @@ const DAY: i64 = 86_400;
 const START: i64 = -2_840_140_800;
 
 fn time(seconds: i64) -> NaiveDateTime {
-    DateTime::from_timestamp(seconds, 0).expect("in range").naive_utc()
+    DateTime::from_timestamp(seconds, 0)
+        .expect("in range")
+        .naive_utc()
 }
 
 /// The end of the table.
 fn end() -> i64 {
     let year = LAST_YEAR as i32 + 1;
     let date = chrono::NaiveDate::from_ymd_opt(year, 1, 1).expect("a day");
-    date.and_hms_opt(0, 0, 0).expect("midnight").and_utc().timestamp()
+    date.and_hms_opt(0, 0, 0)
+        .expect("midnight")
+        .and_utc()
+        .timestamp()
 }
 
 fn offset(zone: Tz, seconds: i64) -> i32 {
@@ -85,7 +90,14 @@ fn table() -> Vec<u8> {
         let mut last = FIRST;
         for (at, offset) in changes {
             let since = (at - last) as u64;
-            number(&mut out, if since % 900 == 0 { since / 900 * 2 } else { since * 2 + 1 });
+            number(
+                &mut out,
+                if since % 900 == 0 {
+                    since / 900 * 2
+                } else {
+                    since * 2 + 1
+                },
+            );
             number(&mut out, number_of(offset));
             last = at;
         }
@@ -122,7 +134,10 @@ fn the_table_is_that_of_chrono_tz() {
         std::fs::write(path, &table).expect("written");
     }
     let is_same = std::fs::read(path).expect("the table") == table;
-    assert!(is_same, "`BLESS=1 cargo test -p a99-ecma --test zones` writes the table again");
+    assert!(
+        is_same,
+        "`BLESS=1 cargo test -p a99-ecma --test zones` writes the table again"
+    );
 }
 
 #[test]
@@ -132,7 +147,11 @@ fn offsets_are_those_of_chrono_tz() {
         for step in 0..4_000 {
             let seconds = START + step * 1_386_991;
             let expected = f64::from(offset(zone, seconds));
-            assert_eq!(ours.offset(seconds as f64 * 1000.0), expected, "{zone} {seconds}");
+            assert_eq!(
+                ours.offset(seconds as f64 * 1000.0),
+                expected,
+                "{zone} {seconds}"
+            );
         }
     }
 }

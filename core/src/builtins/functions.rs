@@ -178,6 +178,7 @@ pub static FUNCTIONS: &[BuiltinFunction] = &[
     f("Date", "tryParse", read(3), First, Unknown, "A date from a text or from milliseconds since 1970, null if it is not a date.").takes(1, 1),
     f("Array", "items", FREE, First, Items, "An array unchanged, or `Array.from` of a text or set; fails for other values with a message that the second argument names."),
     f("console", "debug", LINE, Deep, Unknown, "Writes its arguments as a line for the host, for debugging."),
+    f("Date", "toLocale", BOTH, First, Text, "A date, or milliseconds since 1970, in en-US with options, as `Intl.DateTimeFormat` formats it.").takes(1, 3),
     f("Math", "bitAnd", FREE, Count, Number, "The bits that both numbers have as 32-bit integers: `a & b`.").takes(2, 2),
     f("Math", "bitOr", FREE, Count, Number, "The bits that either number has as a 32-bit integer: `a | b`.").takes(2, 2),
     f("Math", "bitXor", FREE, Count, Number, "The bits in which two numbers differ as 32-bit integers: `a ^ b`.").takes(2, 2),

@@ -76,6 +76,7 @@ fn dispatch(m: &mut Meter, ns: &str, name: &str, arguments: &[OVal]) -> Res<OVal
         "Date" if name == "now" => Ok(OVal::Num(now())),
         "Date" if name == "parse" => dates::parse(&args.get(0)),
         "Date" if name == "tryParse" => dates::try_parse(&args.get(0)),
+        "Date" if name == "toLocale" => web::format(&args),
         "Schema" => schema(name, &args),
         "" if matches!(name, "structuredClone" | "btoa" | "atob") => web::call(name, &args),
         "" => global(name, &args),

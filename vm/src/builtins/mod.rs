@@ -14,6 +14,7 @@ mod arrays;
 pub mod by_key;
 mod collate;
 mod dates;
+mod dates_locale;
 mod globals;
 mod html;
 mod math;
@@ -94,7 +95,7 @@ static TABLES: LazyLock<Tables> = LazyLock::new(|| Tables {
     numbers: methods(numbers::METHODS),
     arrays: methods(arrays::METHODS),
     sets: methods(sets::METHODS),
-    dates: methods(dates::METHODS),
+    dates: methods(&[dates::METHODS, dates_locale::METHODS].concat()),
     any: methods(globals::ANY_METHODS),
     statics: statics(),
 });
@@ -118,6 +119,7 @@ fn functions() -> Vec<Option<FunctionFn>> {
         objects::FUNCTIONS,
         sets::FUNCTIONS,
         dates::FUNCTIONS,
+        dates_locale::FUNCTIONS,
         schemas::FUNCTIONS,
         web::FUNCTIONS,
     ];

@@ -183,7 +183,9 @@ impl DateOptions {
         date: Option<&str>,
         time: Option<&str>,
     ) -> Result<(), String> {
-        let wrong = |name: &str, text: &str| Err(format!("Value {text} out of range for the option {name}"));
+        let wrong = |name: &str, text: &str| {
+            Err(format!("Value {text} out of range for the option {name}"))
+        };
         if self.has_date() || self.has_time() {
             return Err("Can't set options of fields when dateStyle or timeStyle is used".into());
         }
@@ -212,7 +214,9 @@ impl DateOptions {
                 "medium" => self.second = numeric,
                 "short" => {}
                 "full" | "long" => {
-                    return Err(format!("timeStyle {time} names the time zone, which is not supported"));
+                    return Err(format!(
+                        "timeStyle {time} names the time zone, which is not supported"
+                    ));
                 }
                 _ => return wrong("timeStyle", time),
             }
@@ -225,9 +229,8 @@ impl DateOptions {
         let is_odd = self.year.is_some() && self.day.is_some() && self.month.is_none()
             || self.hour.is_some() && self.second.is_some() && self.minute.is_none()
             || self.weekday.is_some()
-                && self.month.is_some()
-                && self.day.is_none()
-                && self.has_time();
+                && (self.year.is_some() || self.month.is_some())
+                && !(self.month.is_some() && self.day.is_some());
         match is_odd {
             true => Err("this combination of fields has no pattern".into()),
             false => Ok(()),
@@ -313,7 +316,8 @@ impl DateOptions {
             push_number(&mut out, hour, width == Width::TwoDigits || !is_short);
         }
         let parts = [(self.minute, fields.minutes), (self.second, fields.seconds)];
-        let is_alone = self.hour.is_none() && parts.iter().filter(|part| part.0.is_some()).count() < 2;
+        let is_alone =
+            self.hour.is_none() && parts.iter().filter(|part| part.0.is_some()).count() < 2;
         for (_, value) in parts.iter().filter(|part| part.0.is_some()) {
             if !out.is_empty() {
                 out.push(':');
@@ -389,7 +393,13 @@ pub fn to_date_string(ms: f64) -> Option<String> {
     let f = fields(ms);
     (!ms.is_nan()).then(|| {
         let (day, month) = (DAYS[f.weekday as usize], MONTHS[f.month as usize - 1]);
-        format!("{} {} {:02} {}", &day[..3], &month[..3], f.day, year(f.year))
+        format!(
+            "{} {} {:02} {}",
+            &day[..3],
+            &month[..3],
+            f.day,
+            year(f.year)
+        )
     })
 }
 
@@ -452,30 +462,65 @@ mod tests {
             (Defaults::All, &[("hour12", "false")], "1/5/2024, 09:05:09"),
             (
                 Defaults::Date,
-                &[("weekday", "long"), ("month", "long"), ("day", "numeric"), ("year", "numeric")],
+                &[
+                    ("weekday", "long"),
+                    ("month", "long"),
+                    ("day", "numeric"),
+                    ("year", "numeric"),
+                ],
                 "Friday, January 5, 2024",
             ),
-            (Defaults::Date, &[("month", "short"), ("day", "2-digit")], "Jan 05"),
-            (Defaults::Date, &[("weekday", "short"), ("day", "numeric")], "5 Fri"),
-            (Defaults::Date, &[("year", "2-digit"), ("month", "2-digit")], "01/24"),
+            (
+                Defaults::Date,
+                &[("month", "short"), ("day", "2-digit")],
+                "Jan 05",
+            ),
+            (
+                Defaults::Date,
+                &[("weekday", "short"), ("day", "numeric")],
+                "5 Fri",
+            ),
+            (
+                Defaults::Date,
+                &[("year", "2-digit"), ("month", "2-digit")],
+                "01/24",
+            ),
             (
                 Defaults::All,
-                &[("dateStyle", "full"), ("timeStyle", "short"), ("timeZone", "America/New_York")],
+                &[
+                    ("dateStyle", "full"),
+                    ("timeStyle", "short"),
+                    ("timeZone", "America/New_York"),
+                ],
                 "Friday, January 5, 2024 at 4:05 AM",
             ),
             (
                 Defaults::All,
-                &[("dateStyle", "short"), ("timeStyle", "medium"), ("timeZone", "asia/kolkata")],
+                &[
+                    ("dateStyle", "short"),
+                    ("timeStyle", "medium"),
+                    ("timeZone", "asia/kolkata"),
+                ],
                 "1/5/24, 2:35:09 PM",
             ),
-            (Defaults::All, &[("weekday", "long"), ("hour", "numeric")], "Friday 9 AM"),
+            (
+                Defaults::All,
+                &[("weekday", "long"), ("hour", "numeric")],
+                "Friday 9 AM",
+            ),
             (Defaults::All, &[("minute", "2-digit")], "5"),
         ];
         for (defaults, given, text) in cases {
             assert_eq!(shown(*defaults, given).as_deref(), Ok(*text), "{given:?}");
         }
-        assert_eq!(to_utc_string(TIME).as_deref(), Some("Fri, 05 Jan 2024 09:05:09 GMT"));
-        assert_eq!(to_date_string(-62_200_000_000_000.0).as_deref(), Some("Thu Dec 17 -0002"));
+        assert_eq!(
+            to_utc_string(TIME).as_deref(),
+            Some("Fri, 05 Jan 2024 09:05:09 GMT")
+        );
+        assert_eq!(
+            to_date_string(-62_200_000_000_000.0).as_deref(),
+            Some("Thu Dec 17 -0002")
+        );
         assert_eq!(to_utc_string(f64::NAN), None);
     }
 
@@ -502,7 +547,10 @@ mod tests {
     fn the_ends_of_the_range() {
         let get = |name: &str| (name == "timeZone").then(|| "Asia/Tokyo".to_owned());
         let options = DateOptions::new(Defaults::All, get).expect("options");
-        assert_eq!(options.text(8.64e15).as_deref(), Some("9/13/275760, 9:00:00 AM"));
+        assert_eq!(
+            options.text(8.64e15).as_deref(),
+            Some("9/13/275760, 9:00:00 AM")
+        );
         assert_eq!(options.text(f64::NAN), None);
     }
 }
