@@ -255,6 +255,11 @@ impl<'a> Lowerer<'a> {
     ) -> Value {
         let at = place(call.span);
         let has_spread = call.arguments.iter().any(|a| a.as_expression().is_none());
+        if namespace == "JSON"
+            && let Some(value) = self.json_call(name, call, hint, out)
+        {
+            return value;
+        }
         if namespace == "Object"
             && let Some(value) = self.object_call(name, call, out)
         {

@@ -10,10 +10,11 @@ use crate::tree::Tree;
 use crate::value::{Kind, Value};
 use a99_core::builtins::mutates;
 use oxc_ast::ast::{
-    Argument, AssignmentTargetProperty, CallExpression, Expression, ObjectAssignmentTarget,
-    TaggedTemplateExpression,
+    Argument, AssignmentExpression, AssignmentTarget, AssignmentTargetProperty, CallExpression,
+    Expression, ObjectAssignmentTarget, TaggedTemplateExpression,
 };
 use oxc_span::{GetSpan as _, Span};
+use oxc_syntax::operator::AssignmentOperator;
 
 const FROZEN_HELP: &str = "JavaScript throws a TypeError here: make a new value, \
                            `{ ...frozen, key: value }` or `[...frozen, item]`, or leave \
@@ -139,6 +140,29 @@ impl<'a> Lowerer<'a> {
         let size = self.fresh();
         out.push(set(&size, last, &at));
         self.find_item(name, back, callback, (call.span, Some(&size)), hint, out)
+    }
+
+    /// Lowers `list.length = 0`.
+    pub(crate) fn emptied(
+        &mut self,
+        assignment: &'a AssignmentExpression<'a>,
+        out: &mut Vec<Tree>,
+    ) -> bool {
+        let AssignmentTarget::StaticMemberExpression(member) = &assignment.left else {
+            return false;
+        };
+        let is_zero = matches!(&assignment.right, Expression::NumericLiteral(n) if n.value == 0.0);
+        let is_plain = assignment.operator == AssignmentOperator::Assign;
+        if !(is_zero && is_plain && member.property.name == "length") {
+            return false;
+        }
+        let at = place(assignment.span);
+        self.check_frozen(&member.object, assignment.span);
+        let list = self.expr(&member.object, out);
+        let none = vec![Tree::number(0.0, &at)];
+        let value = Value::node(method(list.operand(), "splice", none, &at));
+        crate::effect::done(value, &at, out);
+        true
     }
 
     /// Lowers `({ a, b: c } = value)`: it evaluates the value first.

@@ -360,6 +360,9 @@ impl<'a> Lowerer<'a> {
         self.check_kept(assignment);
         self.check_sign(assignment);
         self.check_itself(assignment);
+        if !is_wanted && self.emptied(assignment, out) {
+            return None;
+        }
         let Some(target) = assignment.left.as_simple_assignment_target() else {
             if is_wanted {
                 let help = "make it a statement of its own";

@@ -49,6 +49,7 @@ mod keys;
 mod keywords;
 mod known;
 mod leave;
+mod library;
 mod literals;
 mod locale;
 mod lower;
@@ -203,14 +204,30 @@ fn lower(
     most: u32,
 ) -> Option<Result<Program, Diagnostics>> {
     let allocator = Allocator::default();
-    let options = ParseOptions {
-        preserve_parens: false,
-        enable_ident_hashes: false,
-        ..ParseOptions::default()
+    let parse = |text| {
+        let options = ParseOptions {
+            preserve_parens: false,
+            enable_ident_hashes: false,
+            ..ParseOptions::default()
+        };
+        let parser = Parser::new(&allocator, text, SourceType::ts());
+        parser.with_options(options).parse()
     };
-    let parsed = Parser::new(&allocator, source, SourceType::ts())
-        .with_options(options)
-        .parse();
+    let end = source.len() as u32;
+    let mut parsed = parse(source);
+    let (mut source, mut words, mut behind) = (source, words, None);
+    if !parsed.panicked
+        && !parsed.diagnostics.has_errors()
+        && let Some((code, call)) = library::needed(&parsed.program)
+    {
+        source = allocator.alloc_str(&format!("{source}{code}"));
+        parsed = parse(source);
+        behind = Some(call);
+        words = match guard::names(source) {
+            Ok(words) => words,
+            Err(found) => return Some(Err((*found).into())),
+        };
+    }
     if parsed.panicked || parsed.diagnostics.has_errors() {
         return Some(Err(refused(source, &parsed.diagnostics)));
     }
@@ -221,6 +238,7 @@ fn lower(
         false => Scoping::default(),
     };
     let mut lowerer = Lowerer::new(source, atoms, (words, scoping), most);
+    lowerer.end = end;
     let root = lowerer.module(&parsed.program);
     if lowerer.is_too_deep {
         return None;
@@ -228,6 +246,9 @@ fn lower(
     let captures = lowerer.captures();
     lowerer.check_calls(&captures);
     lowerer.check_copies(&captures);
+    if let Some(call) = behind {
+        library::moved(&mut lowerer.found, end, call);
+    }
     let (Some(root), false) = (root, lowerer.is_denied()) else {
         return Some(Err(Diagnostics(lowerer.found)));
     };
@@ -246,7 +267,11 @@ fn lower(
         captures: &captures,
         max: MAX_PROGRAM,
     };
-    let (json, places) = tree::write(&root, &names);
+    let (json, mut places) = tree::write(&root, &names);
+    if let Some(call) = behind {
+        let behind = places.iter_mut().filter(|place| place.0 >= end);
+        behind.for_each(|place| *place = (call.start, call.end));
+    }
     if json.len() > MAX_PROGRAM {
         let message = format!("the program is larger than {MAX_PROGRAM} bytes");
         return Some(Err(Diagnostic::error(codes::TOO_LARGE, message, "").into()));
