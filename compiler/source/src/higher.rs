@@ -112,7 +112,9 @@ impl<'a> Lowerer<'a> {
             return Some(self.helper_call(copy, arguments, call.span, hint, out));
         }
         let walked = self.helper_call(copy, arguments, call.span, Hint::None, out);
-        let indent = values.next().map_or_else(|| Tree::undefined(&at), Value::operand);
+        let indent = values
+            .next()
+            .map_or_else(|| Tree::undefined(&at), Value::operand);
         let arguments = vec![walked.operand(), Tree::null(&at), indent];
         Some(Value::node(of("JSON", "stringify", arguments, &at)))
     }

@@ -218,6 +218,9 @@ fn lower(
     let (mut source, mut words, mut behind) = (source, words, None);
     if !parsed.panicked
         && !parsed.diagnostics.has_errors()
+        // Looking for calls might overflow the stack, as resolving names might.
+        && words.nesting <= MAX_SCOPING
+        && source.contains("JSON")
         && let Some((code, call)) = library::needed(&parsed.program)
     {
         source = allocator.alloc_str(&format!("{source}{code}"));

@@ -62,7 +62,9 @@ impl<'a> Lowerer<'a> {
                 let first = self.functions.len();
                 self.named_function(name, top.code, top.span);
                 if top.start >= self.end {
-                    self.functions[first..].iter_mut().for_each(|f| f.is_made = true);
+                    self.functions[first..]
+                        .iter_mut()
+                        .for_each(|f| f.is_made = true);
                 }
             }
         }

@@ -85,9 +85,9 @@ const DENIED: [(&str, &str, &str, &str); 124] = [
         "one locale",
     ),
     (
-        "return a.toLocaleString('en-US', { month: 'short' })",
+        "return a.toLocaleString('en-US', { era: 'short' })",
         UNSUPPORTED,
-        "a.toLocaleString('en-US', { month: 'short' })",
+        "a.toLocaleString('en-US', { era: 'short' })",
         "minimumFractionDigits",
     ),
     (
