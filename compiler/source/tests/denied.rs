@@ -5,7 +5,7 @@ use a99_source::codes::*;
 
 /// Statements of an agent with `a`, `items` and a function `f`: the code, the reported text, and
 /// a part of the help.
-const DENIED: [(&str, &str, &str, &str); 124] = [
+const DENIED: [(&str, &str, &str, &str); 121] = [
     (
         "const g = (n, k) => (n > 0 ? g(n - 1, (x) => k(x)) : k(0)); return g(a, (x) => x)",
         TOO_DEEP,
@@ -208,22 +208,10 @@ const DENIED: [(&str, &str, &str, &str); 124] = [
         "'en-US'",
     ),
     (
-        "return new Date(a).toLocaleDateString('en-US', { era: 'short' })",
-        UNSUPPORTED,
-        "new Date(a).toLocaleDateString('en-US', { era: 'short' })",
-        "`weekday`",
-    ),
-    (
         "return new Intl.NumberFormat('en-US', { notation: 'compact' }).format(a)",
         UNSUPPORTED,
         "new Intl.NumberFormat('en-US', { notation: 'compact' })",
         "`useGrouping`",
-    ),
-    (
-        "const f = new Intl.NumberFormat(); return f.formatToParts(a)",
-        UNSUPPORTED,
-        "f.formatToParts(a)",
-        "format(value)",
     ),
     (
         "const o = Object.freeze({ n: 1 }); o.n = 2",
@@ -235,12 +223,6 @@ const DENIED: [(&str, &str, &str, &str); 124] = [
         "const l = Object.freeze([1]); l.push(2)",
         UNSUPPORTED,
         "l.push(2)",
-        "...frozen",
-    ),
-    (
-        "const o = Object.freeze({ n: 1 }); delete o.n",
-        UNSUPPORTED,
-        "delete o.n",
         "...frozen",
     ),
     ("var x = 1", UNSUPPORTED, "var x = 1", "`let`"),

@@ -1,4 +1,4 @@
-//! `btoa` and `atob` (HTML standard, section 8.3): texts whose UTF-16 units are bytes.
+//! `btoa` and `atob` of the HTML standard: texts whose UTF-16 units are bytes.
 
 use crate::tick::{PIECE, Tick};
 

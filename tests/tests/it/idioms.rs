@@ -44,7 +44,10 @@ fn judged(engine: &Engine, idiom: &Map<String, Json>) -> Map<String, Json> {
     match outcome.error {
         Some(_) if idiom.contains_key("throws") => {}
         Some(error) => {
-            line.insert("differs".into(), json!({ "throws": error.message.to_string() }));
+            line.insert(
+                "differs".into(),
+                json!({ "throws": error.message.to_string() }),
+            );
         }
         None => {
             let result = outcome.result.to_json();
@@ -61,7 +64,9 @@ fn idioms_give_what_javascript_gives() {
     let engine = Engine::new();
     let recorded = idioms();
     let judged: Vec<_> = recorded.iter().map(|one| judged(&engine, one)).collect();
-    let lines = judged.iter().map(|line| format!("{}\n", Json::Object(line.clone())));
+    let lines = judged
+        .iter()
+        .map(|line| format!("{}\n", Json::Object(line.clone())));
     if std::env::var_os("BLESS").is_some() {
         fs::write(path(), lines.collect::<String>()).expect("written");
     }

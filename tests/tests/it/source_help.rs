@@ -204,7 +204,11 @@ fn indexes_of_searches_from_the_end() {
         ("findLastIndex((v) => v > n)", 8, json!(-1)),
         ("findLastIndex((v, i) => i < n)", 2, json!(1)),
         ("findLast((v, i) => i < n)", 2, json!(8)),
-        ("findLastIndex((v, i) => { i = i + 1; return i === n })", 2, json!(1)),
+        (
+            "findLastIndex((v, i) => { i = i + 1; return i === n })",
+            2,
+            json!(1),
+        ),
         ("findLastIndex(big)", 0, json!(1)),
     ] {
         let code = format!(
@@ -215,7 +219,11 @@ fn indexes_of_searches_from_the_end() {
         let agent = agent.unwrap_or_else(|found| panic!("{code}\n{found}"));
         let args = json!({"items": [5, 8, 2, 4], "n": n});
         let outcome = engine.run_sync(&agent, args, RunOptions::new());
-        assert_eq!(outcome.result.to_json(), json!({ "i": wanted }), "{call} {n}");
+        assert_eq!(
+            outcome.result.to_json(),
+            json!({ "i": wanted }),
+            "{call} {n}"
+        );
     }
 }
 
