@@ -110,7 +110,7 @@ impl Zone {
 /// A time at which the offset is the same, at the latest in the last year of the table.
 fn in_table(ms: f64) -> f64 {
     let found = fields(ms);
-    if !(found.year > LAST_YEAR) {
+    if found.year.is_nan() || found.year <= LAST_YEAR {
         return ms;
     }
     let start = |year: f64| from_fields(year, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0);
