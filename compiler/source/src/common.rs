@@ -3,6 +3,7 @@
 
 use crate::callback::Callback;
 use crate::expr::Hint;
+use crate::iterable::Iterable;
 use crate::known::Known;
 use crate::lower::{Lowerer, place, set};
 use crate::pattern::{member_of, method, of};
@@ -153,7 +154,8 @@ impl<'a> Lowerer<'a> {
         };
         let is_zero = matches!(&assignment.right, Expression::NumericLiteral(n) if n.value == 0.0);
         let is_plain = assignment.operator == AssignmentOperator::Assign;
-        if !(is_zero && is_plain && member.property.name == "length") {
+        let is_list = self.sort_of(&member.object) == Iterable::List;
+        if !(is_zero && is_plain && is_list && member.property.name == "length") {
             return false;
         }
         let at = place(assignment.span);
