@@ -82,6 +82,7 @@ mod tests {
             panic!("not a list");
         };
         let items = cx.heap.items(copy).to_vec();
-        assert!(items[0] == items[1] && items[0] != Val::Arr(inner));
+        let parts = [items[0].as_ref(), items[1].as_ref()];
+        assert!(parts[0] == parts[1] && parts[0] != Some(inner));
     }
 }

@@ -453,7 +453,8 @@ mod tests {
     /// Results of V8.
     #[test]
     fn texts() {
-        let cases: &[(Defaults, &[(&str, &str)], &str)] = &[
+        type Given<'a> = &'a [(&'a str, &'a str)];
+        let cases: &[(Defaults, Given<'_>, &str)] = &[
             (Defaults::All, &[], "1/5/2024, 9:05:09 AM"),
             (Defaults::Date, &[], "1/5/2024"),
             (Defaults::Time, &[], "9:05:09 AM"),
