@@ -166,6 +166,8 @@ pub const FEW_DIGITS: usize = 17;
 pub const FEW_RADIX_DIGITS: usize = 64;
 /// Price of formatting a number with more digits.
 pub const MANY_DIGITS: i64 = 50_000;
+/// Price of a date as text for people: its options, and the offset of its time zone.
+pub const DATE_TEXT: i64 = 100_000;
 
 /// Units charged for looking up a name of `bytes`.
 #[must_use]

@@ -11,7 +11,7 @@ use crate::tree::{Data, Place, Tree};
 use crate::value::{Kind, Value};
 use crate::words;
 use a99_core::builtins::{self, Global, global};
-use oxc_ast::ast::{Argument, CallExpression, Expression, NewExpression, ObjectPropertyKind};
+use oxc_ast::ast::{Argument, CallExpression, Expression, NewExpression};
 use oxc_span::{GetSpan, Span};
 
 impl<'a> Lowerer<'a> {
@@ -256,16 +256,22 @@ impl<'a> Lowerer<'a> {
     ) -> Value {
         let at = place(call.span);
         let has_spread = call.arguments.iter().any(|a| a.as_expression().is_none());
+        if namespace == "JSON"
+            && let Some(value) = self.json_call(name, call, hint, out)
+        {
+            return value;
+        }
+        if namespace == "Object"
+            && let Some(value) = self.object_call(name, call, out)
+        {
+            return value;
+        }
         match (namespace, name) {
             ("Math", "max" | "min") if has_spread => return self.extreme(name, call, hint, out),
             ("Array", "from") if call.arguments.len() > 1 => {
                 return self.array_from(call, hint, out);
             }
             ("Object", "assign") => self.check_assign(call),
-            ("Object", "freeze") => {
-                let help = "constants are enough: no other code sees the object";
-                self.unsupported(call.span, "`Object.freeze`", help);
-            }
             ("Object", "groupBy") => return self.group_by(call, hint, out),
             ("Date", "UTC") => return self.utc_time(call, out),
             ("Number", "isNaN" | "isFinite" | "isInteger") => self.check_number(name, call),
@@ -309,6 +315,20 @@ impl<'a> Lowerer<'a> {
         out: &mut Vec<Tree>,
     ) -> Value {
         let at = place(span);
+        // Several arguments, or one that is no number, are the items.
+        let is_listed = match arguments {
+            [] => true,
+            [only] => matches!(
+                only,
+                Argument::StringLiteral(_) | Argument::TemplateLiteral(_)
+            ),
+            _ => true,
+        };
+        if is_listed {
+            let exprs = self.arguments(arguments);
+            let values = self.exprs(&exprs, out);
+            return Value::new(Kind::List(values), &at);
+        }
         let [
             Argument::NumericLiteral(_)
             | Argument::Identifier(_)
@@ -336,6 +356,9 @@ impl<'a> Lowerer<'a> {
         out: &mut Vec<Tree>,
     ) -> Value {
         let at = place(call.span);
+        if let Some(value) = self.common_call(object, name, call, hint, out) {
+            return value;
+        }
         if optional && let Some(value) = self.optional_regex(object, name, call, hint, out) {
             return value;
         }
@@ -432,10 +455,12 @@ impl<'a> Lowerer<'a> {
                 "write a regular expression: `text.match(/a+/)`; for texts there are includes \
                  and indexOf"
             }
-            "toLocaleString" => match locale_fault(&call.arguments) {
-                None => return,
-                Some(help) => help,
-            },
+            "toLocaleString" | "toLocaleDateString" | "toLocaleTimeString" => {
+                match self.locale_help(name, call) {
+                    None => return,
+                    Some(help) => help,
+                }
+            }
             "delete" => return,
             "localeCompare" if call.arguments.len() == 2 => {
                 let message = "`localeCompare` is the same in all locales here";
@@ -475,10 +500,16 @@ impl<'a> Lowerer<'a> {
     ) -> Value {
         let at = place(new.span);
         let name = self.free_name(&new.callee).unwrap_or_default();
+        if let Some(value) = self.new_formatter(new, out) {
+            return value;
+        }
         let help = match name {
             "Date" if new.arguments.len() < 8 => return self.made_date(&new.arguments, &at, out),
             "Set" if new.arguments.len() < 2 => "",
             "Array" => return self.sized_array(&new.arguments, new.span, out),
+            "Object" if new.arguments.is_empty() => {
+                return Value::new(Kind::Map(Vec::new()), &at);
+            }
             "Date" => "give a text, a number, or parts from the year to milliseconds",
             "Map" => "use a plain object: `const counts = {}`",
             "Error" => "write `throw new Error(message)`",
@@ -493,48 +524,6 @@ impl<'a> Lowerer<'a> {
         let exprs = self.arguments(&new.arguments);
         let values = self.exprs(&exprs, out);
         Value::node(builtin(name, values, &at))
-    }
-}
-
-/// Options of `toLocaleString` of numbers (D89).
-const LOCALE_OPTIONS: [&str; 5] = [
-    "style",
-    "currency",
-    "minimumFractionDigits",
-    "maximumFractionDigits",
-    "useGrouping",
-];
-
-/// Advice for arguments of `toLocaleString` that ask for another locale or an unsupported option.
-fn locale_fault(arguments: &[Argument<'_>]) -> Option<&'static str> {
-    const LOCALE: &str = "there is one locale: write `'en-US'`, or nothing";
-    const OPTIONS: &str = "write the options there: `{ minimumFractionDigits: 2, \
-                           maximumFractionDigits: 2 }`, `{ style: 'currency', currency }`, \
-                           `{ style: 'percent' }`, `useGrouping`; for dates take parts such as \
-                           `date.getUTCMonth()`";
-    let mut arguments = arguments.iter().map(Argument::as_expression);
-    let locale = arguments.next()?;
-    match locale.map(Expression::get_inner_expression) {
-        Some(Expression::StringLiteral(text)) if matches!(&*text.value, "en-US" | "en") => {}
-        Some(Expression::Identifier(id)) if id.name == "undefined" => {}
-        Some(Expression::ArrayExpression(list)) if list.elements.is_empty() => {}
-        _ => return Some(LOCALE),
-    }
-    let options = arguments.next()?;
-    let Some(Expression::ObjectExpression(object)) = options.map(Expression::get_inner_expression)
-    else {
-        return Some(OPTIONS);
-    };
-    let is_known = |property: &ObjectPropertyKind<'_>| match property {
-        ObjectPropertyKind::ObjectProperty(property) => {
-            let name = property.key.static_name();
-            name.is_some_and(|name| LOCALE_OPTIONS.contains(&&*name))
-        }
-        ObjectPropertyKind::SpreadProperty(_) => false,
-    };
-    match object.properties.iter().all(is_known) {
-        true => None,
-        false => Some(OPTIONS),
     }
 }
 

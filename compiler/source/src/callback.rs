@@ -159,22 +159,27 @@ impl<'a> Lowerer<'a> {
                 self.each(items, callback, after, call.span, out);
                 Value::ident(&result, &at)
             }
-            "find" | "findIndex" => self.find_item(name, items, callback, call.span, hint, out),
+            "find" | "findIndex" => {
+                self.find_item(name, items, callback, (call.span, None), hint, out)
+            }
             "findLast" if self.takes_at_most(callback, 1) => {
                 let items = self.checked_list(items, call, out);
                 let items = method(items.operand(), "toReversed", Vec::new(), &at);
-                self.find_item("find", Value::node(items), callback, call.span, hint, out)
+                let at = (call.span, None);
+                self.find_item("find", Value::node(items), callback, at, hint, out)
             }
-            "findLastIndex" => {
-                let help = "count from the end: `const back = \
-                            items.toReversed().findIndex(...)`, then `back < 0 ? -1 : \
-                            items.length - 1 - back`";
-                self.unsupported(call.span, "`.findLastIndex()`", help);
-                Value::undefined(&at)
+            "findLast" | "findLastIndex" if self.takes_at_most(callback, 2) => {
+                let name = if name == "findLast" {
+                    "find"
+                } else {
+                    "findIndex"
+                };
+                self.find_last(name, items, callback, call, (hint, out))
             }
-            "findLast" => {
-                let help = "reverse a copy: `items.toReversed().find(...)`";
-                self.unsupported(call.span, "this `.findLast()`", help);
+            "findLast" | "findLastIndex" => {
+                let help = "name the list before, and read that in the callback";
+                let what = format!("the list as a parameter of `.{name}()`");
+                self.unsupported(call.span, &what, help);
                 Value::undefined(&at)
             }
             "reduce" => self.reduce(items, callback, call, hint, out),
@@ -478,12 +483,14 @@ impl<'a> Lowerer<'a> {
         step
     }
 
-    fn find_item(
+    /// Lowers `find` and `findIndex`. In a reversed copy indexes count from `last`, the name of
+    /// the last index.
+    pub(crate) fn find_item(
         &mut self,
         name: &str,
         items: Value,
         callback: Callback<'a>,
-        span: Span,
+        (span, last): (Span, Option<&str>),
         hint: Hint<'_>,
         out: &mut Vec<Tree>,
     ) -> Value {
@@ -492,6 +499,13 @@ impl<'a> Lowerer<'a> {
         let items = self.listed(items, &mut turn, out);
         let wanted = if name == "find" { 0 } else { 1 };
         let kept = self.kept(&mut turn, wanted);
+        if let Some(last) = last
+            && turn.names.len() > 1
+        {
+            let index = turn.names[1].clone();
+            let back = Tree::binary("-", Tree::ident(last, &at), Tree::ident(&index, &at), &at);
+            turn.steps.insert(0, set(&index, back, &at));
+        }
         let result = self.target(hint);
         let none = match name {
             "find" => Tree::undefined(&at),

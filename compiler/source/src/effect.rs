@@ -102,8 +102,11 @@ impl<'a> Lowerer<'a> {
         }
     }
 
-    fn delete(&mut self, target: &'a Expression<'a>, span: Span, out: &mut Vec<Tree>) {
+    pub(crate) fn delete(&mut self, target: &'a Expression<'a>, span: Span, out: &mut Vec<Tree>) {
         let at = place(span);
+        if let Some(member) = target.get_inner_expression().as_member_expression() {
+            self.check_frozen(member.object(), span);
+        }
         let (object, key) = match target.get_inner_expression() {
             Expression::StaticMemberExpression(member) => {
                 let object = self.expr(&member.object, out);
@@ -238,7 +241,7 @@ impl<'a> Lowerer<'a> {
     }
 
     /// Resolves a name to the variable to assign; refuses names that cannot be assigned.
-    fn settable(&mut self, js: &'a str, span: Span) -> Option<String> {
+    pub(crate) fn settable(&mut self, js: &'a str, span: Span) -> Option<String> {
         let Some(id) = self.lookup(js) else {
             self.unknown_target(js, span);
             return None;
@@ -312,6 +315,7 @@ impl<'a> Lowerer<'a> {
             }
             SimpleAssignmentTarget::StaticMemberExpression(target) => {
                 let name = target.property.name.as_str();
+                self.check_frozen(&target.object, target.span);
                 if name == "length" {
                     let help = "use `splice`: `items.splice(n)`";
                     self.unsupported(target.span, "setting `length`", help);
@@ -321,6 +325,7 @@ impl<'a> Lowerer<'a> {
                 member(self, vec![object, key], out)
             }
             SimpleAssignmentTarget::ComputedMemberExpression(target) => {
+                self.check_frozen(&target.object, target.span);
                 let values = self.exprs(&[&target.object, &target.expression], out);
                 member(self, values, out)
             }
@@ -355,6 +360,9 @@ impl<'a> Lowerer<'a> {
         self.check_kept(assignment);
         self.check_sign(assignment);
         self.check_itself(assignment);
+        if !is_wanted && self.emptied(assignment, out) {
+            return None;
+        }
         let Some(target) = assignment.left.as_simple_assignment_target() else {
             if is_wanted {
                 let help = "make it a statement of its own";
@@ -425,11 +433,6 @@ impl<'a> Lowerer<'a> {
         }
         let binary = operator.to_binary_operator()?;
         let op = binary.as_str();
-        if !matches!(op, "+" | "-" | "*" | "/" | "%" | "**") {
-            let help = self.bits_assignment_help(binary, assignment);
-            self.unsupported(assignment.span, "an operator on bits", help);
-            return None;
-        }
         let mut old = [old];
         let mut steps = Vec::new();
         let value = self.expr(right, &mut steps);
@@ -455,6 +458,10 @@ impl<'a> Lowerer<'a> {
         out: &mut Vec<Tree>,
     ) {
         let at = place(assignment.span);
+        if let AssignmentTarget::ObjectAssignmentTarget(object) = &assignment.left {
+            let value = self.expr(&assignment.right, out);
+            return self.object_assignment(object, value, out);
+        }
         let AssignmentTarget::ArrayAssignmentTarget(list) = &assignment.left else {
             let help = "set the variables one by one";
             return self.unsupported(assignment.span, "this assignment to a pattern", help);
@@ -472,21 +479,31 @@ impl<'a> Lowerer<'a> {
             let Some(element) = element else {
                 continue;
             };
-            let simple = match element {
-                AssignmentTargetMaybeDefault::AssignmentTargetWithDefault(_) => None,
-                element => element.as_assignment_target(),
-            };
-            let simple = simple.and_then(AssignmentTarget::as_simple_assignment_target);
-            let Some(simple) = simple else {
-                let help = "set the variables one by one";
-                self.unsupported(element.span(), "this part of an assignment", help);
-                continue;
-            };
             let list = Value::ident(&name, &at);
             let value = member_of(list, Value::number(index as f64, &at), &at);
-            if let Some(target) = self.target_place(simple, false, out) {
-                out.push(store(target, value, &at));
-            }
+            self.assign_part(element, value, &at, out);
+        }
+    }
+
+    /// Assigns a value to a part of a pattern.
+    pub(crate) fn assign_part(
+        &mut self,
+        part: &'a AssignmentTargetMaybeDefault<'a>,
+        value: Value,
+        at: &Place,
+        out: &mut Vec<Tree>,
+    ) {
+        let simple = match part {
+            AssignmentTargetMaybeDefault::AssignmentTargetWithDefault(_) => None,
+            part => part.as_assignment_target(),
+        };
+        let simple = simple.and_then(AssignmentTarget::as_simple_assignment_target);
+        let Some(simple) = simple else {
+            let help = "set the variables one by one";
+            return self.unsupported(part.span(), "this part of an assignment", help);
+        };
+        if let Some(target) = self.target_place(simple, false, out) {
+            out.push(store(target, value, at));
         }
     }
 
@@ -542,6 +559,9 @@ fn store(target: Target, value: Value, at: &Place) -> Tree {
 }
 
 fn combine(op: &'static str, left: Value, right: Value, at: &Place) -> Value {
+    if let Some(operator) = crate::bits::by_name(op) {
+        return Value::node(crate::bits::bits(operator, left, right, at));
+    }
     Value::node(Tree::binary(op, left.operand(), right.operand(), at))
 }
 

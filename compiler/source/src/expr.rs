@@ -104,7 +104,7 @@ impl<'a> Lowerer<'a> {
             Expression::StringLiteral(literal) => Value::new(Kind::Text(text_of(literal)), &at),
             Expression::TemplateLiteral(template) => {
                 self.check_holes(template);
-                self.template(template, out)
+                self.template(template, false, out)
             }
             Expression::Identifier(id) => self.name(id.name.as_str(), id.span),
             Expression::ArrayExpression(array) => self.array(array, out),
@@ -132,6 +132,13 @@ impl<'a> Lowerer<'a> {
             Expression::TSNonNullExpression(inner) => self.expr_to(&inner.expression, hint, out),
             Expression::StaticMemberExpression(_) | Expression::ComputedMemberExpression(_) => {
                 self.member(expr, out)
+            }
+            Expression::TaggedTemplateExpression(tagged) => {
+                let value = self.tagged(tagged, out);
+                value.unwrap_or_else(|| {
+                    self.other_expression(expr);
+                    Value::undefined(&at)
+                })
             }
             Expression::CallExpression(call) => self.call(call, hint, out),
             Expression::ChainExpression(chain) => self.chain(&chain.expression, hint, out),
@@ -277,16 +284,7 @@ impl<'a> Lowerer<'a> {
                 return Value::node(of("Object", "hasOwn", arguments, &at));
             }
             B::Instanceof => return self.instance_of(binary, out),
-            B::BitwiseOR
-            | B::BitwiseAnd
-            | B::BitwiseXOR
-            | B::ShiftLeft
-            | B::ShiftRight
-            | B::ShiftRightZeroFill => {
-                let help = self.bits_help(binary);
-                self.unsupported(binary.span, "an operator on bits", help);
-                return Value::undefined(&at);
-            }
+            other if crate::bits::function(other).is_some() => return self.bitwise(binary, out),
             other => other.as_str(),
         };
         let sides = [&binary.left, &binary.right];
@@ -388,15 +386,11 @@ impl<'a> Lowerer<'a> {
                 self.effect(&unary.argument, out);
                 return Value::undefined(&at);
             }
-            UnaryOperator::BitwiseNot => {
-                let help = self.not_bits_help(unary);
-                self.unsupported(unary.span, "an operator on bits", help);
-                return Value::undefined(&at);
-            }
+            UnaryOperator::BitwiseNot => return self.bitwise_not(unary, out),
             UnaryOperator::Delete => {
-                let help = "make `delete object.key` a statement of its own";
-                self.unsupported(unary.span, "`delete` within an expression", help);
-                return Value::undefined(&at);
+                // A deletion that fails is an error.
+                self.delete(&unary.argument, unary.span, out);
+                return Value::bool(true, &at);
             }
         };
         self.permit(&[&unary.argument]);

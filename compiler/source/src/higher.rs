@@ -3,7 +3,9 @@
 
 use crate::codes;
 use crate::expr::Hint;
+use crate::library;
 use crate::lower::{Code, Lowerer, MAX_FINDINGS, What, place};
+use crate::pattern::of;
 use crate::state::Copied;
 use crate::tree::Tree;
 use crate::value::Value;
@@ -60,6 +62,55 @@ impl<'a> Lowerer<'a> {
         let arguments = self.exprs(&others, out);
         let arguments = self.with_rest(copy, arguments, &place(call.span));
         Some(self.helper_call(copy, arguments, call.span, hint, out))
+    }
+
+    /// Lowers `JSON.parse` with a reviver, and `JSON.stringify` with a replacer function.
+    pub(crate) fn json_call(
+        &mut self,
+        name: &str,
+        call: &'a CallExpression<'a>,
+        hint: Hint<'_>,
+        out: &mut Vec<Tree>,
+    ) -> Option<Value> {
+        let at = place(call.span);
+        let walks = match name {
+            "parse" => library::REVIVE,
+            "stringify" => library::REPLACE,
+            _ => return None,
+        };
+        let handed = self.handed(call.arguments.get(1)?)?;
+        let What::Function(function) = self.bindings[self.lookup(walks)?].what else {
+            return None;
+        };
+        let whole = self.functions[function].whole?;
+        let given = [call.arguments.first()?.as_expression()?];
+        let indent = call.arguments.get(2).and_then(Argument::as_expression);
+        let given: Vec<_> = given.into_iter().chain(indent).collect();
+        self.permit(&given);
+        let mut values = self.exprs(&given, out).into_iter();
+        let value = values.next()?;
+        let bound = self.handed_function(walks, handed, call.span);
+        let copied = Copied {
+            of: function,
+            bound: vec![(0, bound)],
+        };
+        let Some(copy) = self.copy(walks, copied, whole, call.span) else {
+            return Some(Value::undefined(&at));
+        };
+        let value = match name {
+            "parse" => Value::node(of("JSON", "parse", vec![value.operand()], &at)),
+            _ => value,
+        };
+        let arguments = vec![Value::text("", &at), value];
+        if name == "parse" {
+            return Some(self.helper_call(copy, arguments, call.span, hint, out));
+        }
+        let walked = self.helper_call(copy, arguments, call.span, Hint::None, out);
+        let indent = values
+            .next()
+            .map_or_else(|| Tree::undefined(&at), Value::operand);
+        let arguments = vec![walked.operand(), Tree::null(&at), indent];
+        Some(Value::node(of("JSON", "stringify", arguments, &at)))
     }
 
     fn handed(&self, argument: &'a Argument<'a>) -> Option<Handed<'a>> {

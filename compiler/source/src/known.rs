@@ -48,11 +48,14 @@ impl<'a> Lowerer<'a> {
             Expression::AwaitExpression(inner) => self.known(&inner.argument),
             Expression::NumericLiteral(_) => Known::Number,
             Expression::NewExpression(_) if self.new_date(expr).is_some() => Known::Date,
+            Expression::NewExpression(new) => self.formatter(&new.callee).unwrap_or(Known::Nothing),
             Expression::Identifier(id) => self
                 .lookup(id.name.as_str())
                 .map_or(Known::Nothing, |id| self.bindings[id].known),
             Expression::UnaryExpression(unary) => match unary.operator {
-                UnaryOperator::UnaryNegation | UnaryOperator::UnaryPlus => Known::Number,
+                UnaryOperator::UnaryNegation
+                | UnaryOperator::UnaryPlus
+                | UnaryOperator::BitwiseNot => Known::Number,
                 _ => Known::Nothing,
             },
             Expression::BinaryExpression(binary) => match binary.operator {
@@ -63,6 +66,7 @@ impl<'a> Lowerer<'a> {
                 | BinaryOperator::Division
                 | BinaryOperator::Remainder
                 | BinaryOperator::Exponential => Known::Number,
+                other if crate::bits::function(other).is_some() => Known::Number,
                 _ => Known::Nothing,
             },
             Expression::ConditionalExpression(conditional) => {
@@ -123,6 +127,7 @@ impl<'a> Lowerer<'a> {
             return match (namespace, name) {
                 ("Promise", "allSettled") => Known::AllSettled,
                 ("Object", "entries") => Known::Pairs,
+                ("Object", "freeze") => Known::Frozen,
                 ("Date", "parse" | "UTC") => Known::Number,
                 _ if function_gives(namespace, name).is_number() => Known::Number,
                 ("Array", "from") if call.arguments.len() == 1 => match first {

@@ -30,6 +30,7 @@ mod callback;
 mod chars;
 mod code;
 pub mod codes;
+mod common;
 mod conditions;
 mod control;
 mod dates;
@@ -49,7 +50,9 @@ mod keys;
 mod keywords;
 mod known;
 mod leave;
+mod library;
 mod literals;
+mod locale;
 mod lower;
 mod missing;
 mod missing_values;
@@ -205,14 +208,33 @@ fn lower(
     most: u32,
 ) -> Option<Result<Program, Diagnostics>> {
     let allocator = Allocator::default();
-    let options = ParseOptions {
-        preserve_parens: false,
-        enable_ident_hashes: false,
-        ..ParseOptions::default()
+    let parse = |text| {
+        let options = ParseOptions {
+            preserve_parens: false,
+            enable_ident_hashes: false,
+            ..ParseOptions::default()
+        };
+        let parser = Parser::new(&allocator, text, SourceType::ts());
+        parser.with_options(options).parse()
     };
-    let parsed = Parser::new(&allocator, source, SourceType::ts())
-        .with_options(options)
-        .parse();
+    let end = source.len() as u32;
+    let mut parsed = parse(source);
+    let (mut source, mut words, mut behind) = (source, words, None);
+    if !parsed.panicked
+        && !parsed.diagnostics.has_errors()
+        // Looking for calls might overflow the stack, as resolving names might.
+        && words.nesting <= MAX_SCOPING
+        && source.contains("JSON")
+        && let Some((code, call)) = library::needed(&parsed.program)
+    {
+        source = allocator.alloc_str(&format!("{source}{code}"));
+        parsed = parse(source);
+        behind = Some(call);
+        words = match guard::names(source) {
+            Ok(words) => words,
+            Err(found) => return Some(Err((*found).into())),
+        };
+    }
     if parsed.panicked || parsed.diagnostics.has_errors() {
         return Some(Err(refused(source, &parsed.diagnostics)));
     }
@@ -223,6 +245,7 @@ fn lower(
         false => Scoping::default(),
     };
     let mut lowerer = Lowerer::new(source, atoms, (words, scoping), most);
+    lowerer.end = end;
     let root = lowerer.module(&parsed.program);
     if lowerer.is_too_deep {
         return None;
@@ -230,6 +253,9 @@ fn lower(
     let captures = lowerer.captures();
     lowerer.check_calls(&captures);
     lowerer.check_copies(&captures);
+    if let Some(call) = behind {
+        library::moved(&mut lowerer.found, end, call);
+    }
     let (Some(root), false) = (root, lowerer.is_denied()) else {
         return Some(Err(Diagnostics(lowerer.found)));
     };
@@ -248,7 +274,11 @@ fn lower(
         captures: &captures,
         max: MAX_PROGRAM,
     };
-    let (json, places) = tree::write(&root, &names);
+    let (json, mut places) = tree::write(&root, &names);
+    if let Some(call) = behind {
+        let behind = places.iter_mut().filter(|place| place.0 >= end);
+        behind.for_each(|place| *place = (call.start, call.end));
+    }
     if json.len() > MAX_PROGRAM {
         let message = format!("the program is larger than {MAX_PROGRAM} bytes");
         return Some(Err(Diagnostic::error(codes::TOO_LARGE, message, "").into()));

@@ -17,11 +17,16 @@ impl<'a> Lowerer<'a> {
     pub(crate) fn template(
         &mut self,
         template: &'a TemplateLiteral<'a>,
+        is_raw: bool,
         out: &mut Vec<Tree>,
     ) -> Value {
         let at = place(template.span);
         let mut texts = Vec::new();
         for part in &template.quasis {
+            if is_raw {
+                texts.push(part.value.raw.as_bytes().to_vec());
+                continue;
+            }
             let Some(cooked) = part.value.cooked else {
                 self.deny(codes::SYNTAX, part.span, "a wrong escape", "write `\\\\`");
                 return Value::text("", &at);

@@ -81,6 +81,8 @@ pub(crate) struct Lowerer<'a> {
     pub(crate) arguments: Vec<(String, String)>,
     /// Arguments without a default of an agent without parameter types, with their offsets.
     pub(crate) named_arguments: Vec<(String, u32)>,
+    /// End of the source, behind which functions of `library` stand.
+    pub(crate) end: u32,
     /// Method whose callback is lowered next, and the known type of its items.
     pub(crate) given: (&'a str, Known),
     pub(crate) types: HashMap<&'a str, Named<'a>>,
@@ -138,6 +140,7 @@ impl<'a> Lowerer<'a> {
             argument_sorts: HashMap::new(),
             arguments: Vec::new(),
             named_arguments: Vec::new(),
+            end: source.len() as u32,
             given: ("", Known::Nothing),
             types: HashMap::new(),
             comments: HashMap::new(),

@@ -59,7 +59,13 @@ impl<'a> Lowerer<'a> {
             if index == agent {
                 self.declare(name, top.span, What::Agent, true);
             } else {
+                let first = self.functions.len();
                 self.named_function(name, top.code, top.span);
+                if top.start >= self.end {
+                    self.functions[first..]
+                        .iter_mut()
+                        .for_each(|f| f.is_made = true);
+                }
             }
         }
         let mut steps = Vec::new();
@@ -227,7 +233,8 @@ impl<'a> Lowerer<'a> {
     /// exported function, else the only function.
     fn choose(&mut self, tops: &[Top<'a>], span: Span) -> Option<usize> {
         let only = |is: &dyn Fn(&Top<'a>) -> bool| {
-            let mut found = (0..tops.len()).filter(|index| is(&tops[*index]));
+            let own = (0..tops.len()).filter(|index| tops[*index].start < self.end);
+            let mut found = own.filter(|index| is(&tops[*index]));
             let first = found.next()?;
             found.next().is_none().then_some(first)
         };

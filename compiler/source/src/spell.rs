@@ -29,7 +29,7 @@ const RELATION: u8 = 7;
 const SUM: u8 = 9;
 const PRODUCT: u8 = 10;
 const POWER: u8 = 11;
-const UNARY: u8 = 12;
+pub(crate) const UNARY: u8 = 12;
 /// A number: a dot must not follow it directly.
 const NUMBER: u8 = 13;
 pub(crate) const PRIMARY: u8 = 14;
@@ -362,6 +362,7 @@ impl<'d> Speller<'d> {
             b"conditional" => TERNARY,
             b"binary" | b"logical" => self.str(node, "op").and_then(operator).unwrap_or(PRIMARY),
             b"unary" => UNARY,
+            b"methodCall" => self.bit_operator(node).map_or(PRIMARY, |(_, level)| level),
             b"" => self.constant_level(Some(node)),
             b"literal" => self.constant_level(self.doc.get(node, "value")),
             _ => PRIMARY,
@@ -468,6 +469,7 @@ impl<'d> Speller<'d> {
                     out.extend(b" satisfies Date)");
                 }
             }
+            _ if self.bit_operator(node).is_some() => self.bits(node, names, out),
             _ if self.is_date(node) => {
                 out.extend(b"new Date");
                 self.arguments(node, names, out);

@@ -231,6 +231,11 @@ pub(crate) enum Known {
     Pair,
     /// A list of pairs, as `Object.entries` returns it.
     Pairs,
+    /// The result of `Object.freeze`.
+    Frozen,
+    /// A formatter of `Intl`.
+    NumberFormat,
+    DateFormat,
 }
 
 impl Known {

@@ -77,14 +77,7 @@ const CALLED: &[(&[&str], &str)] = &[
         "a date does not change: `d.add({ days: 1 })` gives another one",
     ),
     (
-        &[
-            "strftime",
-            "toFormat",
-            "toLocaleDateString",
-            "toDateString",
-            "toUTCString",
-            "toLocaleTimeString",
-        ],
+        &["strftime", "toFormat"],
         "write `.format('YYYY-MM-DD')`, or take parts: `date.toISOString().slice(0, 10)`",
     ),
     (

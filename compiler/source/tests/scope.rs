@@ -49,15 +49,6 @@ fn u4_names_are_told_apart_by_their_scope() {
 fn u1_help_on_sources_is_true_of_them() {
     let help = |value: &str| refused(&format!("function agent({{ x, y }}) {{ return {value} }}"));
     for (value, wanted) in [
-        ("~~3.7", "write `3`"),
-        ("~x", "write `(-Math.trunc(x) - 1)`"),
-        ("x | 0", "write `Math.trunc(x)`"),
-        (
-            "(x + 1) >> 2",
-            "write `Math.floor(Math.trunc(x + 1) / 2 ** 2)`",
-        ),
-        ("x << y", "write `(Math.trunc(x) * 2 ** y)`"),
-        ("x & 7", "write `((Math.trunc(x) % 8 + 8) % 8)`"),
         ("Math.rount(x)", "did you mean `Math.round`?"),
         ("Math.Floor(x)", "did you mean `Math.floor`?"),
     ] {

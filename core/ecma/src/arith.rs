@@ -47,6 +47,48 @@ fn wrap_to_u32(x: f64) -> u32 {
     }
 }
 
+/// `a & b` (ECMA-262 §6.1.6.1.17).
+#[must_use]
+pub fn bit_and(a: f64, b: f64) -> f64 {
+    f64::from(to_int32(a) & to_int32(b))
+}
+
+/// `a | b` (ECMA-262 §6.1.6.1.19).
+#[must_use]
+pub fn bit_or(a: f64, b: f64) -> f64 {
+    f64::from(to_int32(a) | to_int32(b))
+}
+
+/// `a ^ b` (ECMA-262 §6.1.6.1.18).
+#[must_use]
+pub fn bit_xor(a: f64, b: f64) -> f64 {
+    f64::from(to_int32(a) ^ to_int32(b))
+}
+
+/// `~a` (ECMA-262 §6.1.6.1.2).
+#[must_use]
+pub fn bit_not(a: f64) -> f64 {
+    f64::from(!to_int32(a))
+}
+
+/// `a << b` (ECMA-262 §6.1.6.1.9): only the low five bits of `b` count.
+#[must_use]
+pub fn shift_left(a: f64, b: f64) -> f64 {
+    f64::from(to_int32(a).wrapping_shl(to_uint32(b)))
+}
+
+/// `a >> b` (ECMA-262 §6.1.6.1.10).
+#[must_use]
+pub fn shift_right(a: f64, b: f64) -> f64 {
+    f64::from(to_int32(a).wrapping_shr(to_uint32(b)))
+}
+
+/// `a >>> b` (ECMA-262 §6.1.6.1.11).
+#[must_use]
+pub fn shift_right_unsigned(a: f64, b: f64) -> f64 {
+    f64::from(to_uint32(a).wrapping_shr(to_uint32(b)))
+}
+
 /// `ToIntegerOrInfinity` (ECMA-262 §7.1.5): NaN and -0 become +0, infinities are unchanged.
 #[inline]
 #[must_use]

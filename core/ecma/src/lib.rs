@@ -17,6 +17,7 @@
 #![warn(unreachable_pub)]
 
 pub mod arith;
+pub mod base64;
 pub mod case;
 pub mod date;
 pub mod forms;

@@ -193,7 +193,7 @@ pub static METHODS: &[Method] = &[
     m("unshift", &[Array], both(2), All, Gives::Number, "Inserts elements at the front and returns the new length.").mutates(),
     m("values", &[Array], WRITTEN, All, List, "A copy of the array."),
     m("with", &[Array], BOTH, All, List, "A copy with the element at an index replaced."),
-    m("toLocaleString", &[Number, Array, Any], both(20), All, Gives::Text, "The receiver as text for people; the same in every locale."),
+    m("toLocaleString", &[Number, Array, Date, Any], both(20), All, Gives::Text, "The receiver as text for people; the same in every locale."),
     m("toFixed", &[Number], FREE, All, Gives::Text, "The number with the given number of decimals.").takes(0, 1, 1),
     m("toExponential", &[Number], FREE, All, Gives::Text, "The number with an exponent of ten."),
     m("toPrecision", &[Number], FREE, All, Gives::Text, "The number with the given number of digits.").takes(0, 1, 1),
@@ -222,4 +222,8 @@ pub static METHODS: &[Method] = &[
     m("getSeconds", &[Date], FREE, All, Gives::Number, "The second."),
     m("getMilliseconds", &[Date], FREE, All, Gives::Number, "The millisecond."),
     m("toISOString", &[Date], BOTH, All, Gives::Text, "The date as text, the same as toString.").takes(0, 0, 0),
+    m("toLocaleDateString", &[Date], BOTH, All, Gives::Text, "The date in en-US, with options for fields and time zone.").takes(0, 2, 0),
+    m("toLocaleTimeString", &[Date], BOTH, All, Gives::Text, "The time in en-US, with options for fields and time zone.").takes(0, 2, 0),
+    m("toUTCString", &[Date], BOTH, All, Gives::Text, "The date as in `Fri, 05 Jan 2024 09:05:09 GMT`.").takes(0, 0, 0),
+    m("toDateString", &[Date], BOTH, All, Gives::Text, "The date as in `Fri Jan 05 2024`.").takes(0, 0, 0),
 ];

@@ -5,6 +5,7 @@ use super::meter::{Meter, pay, pay_metered, pay_search, pay_texts};
 use super::strings::Args;
 use super::value::{Fail, JsStr, OVal, Res, array_index, fail, js};
 use a99_core::costs::{Formula, READ, Sizes, WRITTEN, comparator_steps};
+use a99_ecma::date::locale::Defaults;
 use a99_ecma::text_index;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -291,10 +292,13 @@ pub(super) fn method(
         "toLocaleString" => {
             let options = super::statics::locale_options(arguments)?;
             let shown = |value: &OVal| match value {
-                OVal::Num(n) => OVal::str(&a99_ecma::number_text::to_locale_text(*n, &options)),
-                other => other.clone(),
+                OVal::Num(n) => Ok(OVal::str(&a99_ecma::number_text::to_locale_text(
+                    *n, &options,
+                ))),
+                OVal::Date(ms) => super::web::date_text(**ms, arguments, Defaults::All),
+                other => Ok(other.clone()),
             };
-            let texts = items.borrow().iter().map(shown).collect();
+            let texts = items.borrow().iter().map(shown).collect::<Res<_>>()?;
             OVal::Str(join(&Rc::new(RefCell::new(texts)), &js(","))?)
         }
         "pop" => items.borrow_mut().pop().unwrap_or(OVal::Undef),

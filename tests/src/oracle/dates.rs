@@ -5,6 +5,7 @@ use super::meter::pay;
 use super::value::{Fail, OVal, Res, fail, js, lossy, to_wtf8};
 use a99_core::costs::{Sizes, WRITTEN};
 use a99_ecma::date;
+use a99_ecma::date::locale::{Defaults, to_date_string, to_utc_string};
 
 /// The ISO text of a time, `None` for the invalid date.
 pub(super) fn iso(ms: f64) -> Option<String> {
@@ -166,7 +167,8 @@ fn format(ms: f64, form: Option<&OVal>) -> Res<OVal> {
 /// Names of date methods, implemented below.
 pub(super) const METHODS: &str = "\
     add diff format isBefore isAfter toString toJSON getTime getFullYear getMonth getDate getDay \
-    getHours getMinutes getSeconds getMilliseconds toISOString";
+    getHours getMinutes getSeconds getMilliseconds toISOString toLocaleString toLocaleDateString \
+    toLocaleTimeString toUTCString toDateString";
 
 /// A method of a date; `None` if it does not exist.
 pub(super) fn method(ms: f64, name: &str, args: &[OVal]) -> Res<Option<OVal>> {
@@ -201,6 +203,11 @@ pub(super) fn method(ms: f64, name: &str, args: &[OVal]) -> Res<Option<OVal>> {
         "toString" | "toJSON" | "toISOString" => {
             OVal::str(&iso(ms).ok_or_else(|| Fail::new("Invalid Date"))?)
         }
+        "toLocaleString" => super::web::date_text(ms, args, Defaults::All)?,
+        "toLocaleDateString" => super::web::date_text(ms, args, Defaults::Date)?,
+        "toLocaleTimeString" => super::web::date_text(ms, args, Defaults::Time)?,
+        "toUTCString" => OVal::str(&to_utc_string(ms).unwrap_or("Invalid Date".to_owned())),
+        "toDateString" => OVal::str(&to_date_string(ms).unwrap_or("Invalid Date".to_owned())),
         _ => return Ok(None),
     }))
 }

@@ -123,7 +123,7 @@ fn names(value: &Value, key: &str, texts: bool, out: &mut BTreeSet<JsStr>) {
 }
 
 /// Pays for a copy within the run: each container once.
-fn pay_copied(value: &OVal, seen: &mut HashSet<usize>) -> Res<()> {
+pub(super) fn pay_copied(value: &OVal, seen: &mut HashSet<usize>) -> Res<()> {
     let (at, len) = match value {
         OVal::Arr(r) | OVal::Set(r) => (Rc::as_ptr(r) as usize, r.borrow().len()),
         OVal::Obj(r) => (Rc::as_ptr(r) as usize, r.len()),

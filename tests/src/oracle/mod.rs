@@ -43,6 +43,7 @@ mod stores;
 pub mod strict;
 mod strings;
 mod value;
+mod web;
 
 pub use host::{Answer, NoHost, OracleHost};
 pub use machine::run;

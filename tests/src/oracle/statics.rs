@@ -6,7 +6,7 @@ use super::json::{self, Style};
 use super::meter::{Meter, pay_metered, pay_texts};
 use super::strings::Args;
 use super::value::{Fail, OVal, Obj, Res, array_index, fail, js, lossy, ordered_keys, to_wtf8};
-use super::{dates, schemas};
+use super::{dates, schemas, web};
 use a99_core::builtins::{FUNCTIONS, Reads};
 use a99_core::costs::{
     FEW_DIGITS, FEW_RADIX_DIGITS, Formula, JSON_LISTED, MANY_DIGITS, READ, Sizes,
@@ -76,7 +76,9 @@ fn dispatch(m: &mut Meter, ns: &str, name: &str, arguments: &[OVal]) -> Res<OVal
         "Date" if name == "now" => Ok(OVal::Num(now())),
         "Date" if name == "parse" => dates::parse(&args.get(0)),
         "Date" if name == "tryParse" => dates::try_parse(&args.get(0)),
+        "Date" if name == "toLocale" => web::format(&args),
         "Schema" => schema(name, &args),
+        "" if matches!(name, "structuredClone" | "btoa" | "atob") => web::call(name, &args),
         "" => global(name, &args),
         _ => unknown(ns, name),
     }
@@ -108,6 +110,20 @@ fn items(m: &mut Meter, args: &Args<'_>) -> Res<OVal> {
     arrays::from(m, &Args(&only), &mut |m, f, a| call_value(m, f, a))
 }
 
+/// The operators on bits.
+fn bits(name: &str, left: f64, right: f64) -> f64 {
+    let (a, b) = (arith::to_int32(left), arith::to_int32(right));
+    let places = arith::to_uint32(right) % 32;
+    match name {
+        "bitAnd" => f64::from(a & b),
+        "bitOr" => f64::from(a | b),
+        "bitXor" => f64::from(a ^ b),
+        "shiftLeft" => f64::from(a << places),
+        "shiftRight" => f64::from(a >> places),
+        _ => f64::from(arith::to_uint32(left) >> places),
+    }
+}
+
 fn math(name: &str, args: &Args<'_>) -> Res<OVal> {
     let all = || args.0.iter().map(to_num).collect::<Res<Vec<f64>>>();
     let n = |i: usize| to_num(&args.get(i));
@@ -126,6 +142,11 @@ fn math(name: &str, args: &Args<'_>) -> Res<OVal> {
         "imul" => {
             let a = n(0)?;
             arith::imul(a, n(1)?)
+        }
+        "bitNot" => f64::from(!arith::to_int32(n(0)?)),
+        "bitAnd" | "bitOr" | "bitXor" | "shiftLeft" | "shiftRight" | "shiftRightUnsigned" => {
+            let left = n(0)?;
+            bits(name, left, n(1)?)
         }
         "hypot" => arith::hypot(&all()?),
         "min" => arith::min(&all()?),
@@ -247,6 +268,18 @@ fn object(name: &str, args: &Args<'_>) -> Res<OVal> {
             }
             Ok(OVal::object(out))
         }
+        "is" => Ok(OVal::Bool(match (args.get(0), args.get(1)) {
+            (OVal::Num(a), OVal::Num(b)) => {
+                a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan())
+            }
+            (a, b) => {
+                if let (OVal::Str(a), OVal::Str(b)) = (&a, &b) {
+                    super::meter::owe_compare(a, b, true);
+                    super::meter::settle()?;
+                }
+                a.strict_eq(&b)
+            }
+        })),
         "hasOwn" => {
             // ECMA-262 §20.1.2.13: the object first, then the name.
             if args.get(0).is_nullish() {

@@ -77,7 +77,10 @@ impl Writer {
             2 => format!("({name} = {value})"),
             3 => format!("({name} ??= {value})"),
             4 => format!("({name} &&= {value})"),
-            _ => format!("({name} {} {value})", self.pick(&["+=", "-=", "*="])),
+            _ => format!(
+                "({name} {} {value})",
+                self.pick(&["+=", "-=", "*=", "|=", "^=", ">>="])
+            ),
         })
     }
 

@@ -18,7 +18,7 @@ impl Writer {
         match choice {
             0..=3 => {
                 let (a, b) = (of(Number), of(Number));
-                let op = self.pick(&["+", "-", "*", "/", "%"]);
+                let op = self.pick(&["+", "-", "*", "/", "%", "&", "|", "^", "<<", ">>", ">>>"]);
                 format!("({a} {op} {b})")
             }
             4 => format!("({} ** 2)", of(Number)),

@@ -12,6 +12,7 @@ mod dear;
 mod differential;
 mod events;
 mod help;
+mod idioms;
 mod json_args;
 mod lint;
 mod migration;

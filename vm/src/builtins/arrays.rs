@@ -20,6 +20,7 @@ use crate::coerce;
 use crate::heap::{Heap, Ref, Str, Val};
 use crate::native::{Cx, Fault};
 use a99_core::costs::{Sizes, WRITTEN};
+use a99_ecma::date::locale::Defaults;
 use a99_ecma::text_index;
 use std::ops::Range;
 
@@ -102,15 +103,23 @@ fn join_text(cx: &mut Cx<'_>, r: Ref, sep: Option<Str>) -> Result<Val, Fault> {
     Ok(Val::Str(coerce::join(cx, r, sep)?))
 }
 
-/// `toLocaleString`: numbers with grouping, other values as `toString`.
+/// `toLocaleString`: numbers with grouping, dates in en-US, other values as `toString`.
 fn to_locale_string(cx: &mut Cx<'_>, r: Ref, args: &[Val]) -> Result<Val, Fault> {
     let options = super::numbers::locale_options(cx, args)?;
     let mut items = copy_items(cx, r, 0..cx.heap.len(r))?;
     let mut units = 0_usize;
     for item in &mut items {
         cx.work(16)?;
-        if let Val::Num(n) = *item {
-            let text = a99_ecma::number_text::to_locale_text(n, &options);
+        let text = match *item {
+            Val::Num(n) => Some(a99_ecma::number_text::to_locale_text(n, &options)),
+            Val::Date(r) => {
+                let given = arg(args, 1);
+                let options = super::dates_locale::options(cx, given, Defaults::All)?;
+                Some(super::dates_locale::text_of(cx.heap.date_ms(r), &options))
+            }
+            _ => None,
+        };
+        if let Some(text) = text {
             *item = cx.str(text.as_bytes())?;
             if let Val::Str(text) = item {
                 units = units.saturating_add(text.units());

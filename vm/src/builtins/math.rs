@@ -18,6 +18,17 @@ macro_rules! math {
             ("Math", "pow", |cx, args| two(cx, args, arith::pow)),
             ("Math", "atan2", |cx, args| two(cx, args, arith::atan2)),
             ("Math", "imul", |cx, args| two(cx, args, arith::imul)),
+            ("Math", "bitAnd", |cx, args| two(cx, args, arith::bit_and)),
+            ("Math", "bitOr", |cx, args| two(cx, args, arith::bit_or)),
+            ("Math", "bitXor", |cx, args| two(cx, args, arith::bit_xor)),
+            ("Math", "bitNot", |cx, args| {
+                Ok(Val::Num(arith::bit_not(to_number(cx, arg(args, 0))?)))
+            }),
+            ("Math", "shiftLeft", |cx, args| two(cx, args, arith::shift_left)),
+            ("Math", "shiftRight", |cx, args| two(cx, args, arith::shift_right)),
+            ("Math", "shiftRightUnsigned", |cx, args| {
+                two(cx, args, arith::shift_right_unsigned)
+            }),
             ("Math", "min", |cx, args| many(cx, args, arith::min)),
             ("Math", "max", |cx, args| many(cx, args, arith::max)),
             ("Math", "hypot", |cx, args| many(cx, args, arith::hypot)),

@@ -15,6 +15,7 @@ pub mod by_key;
 mod collate;
 mod console;
 mod dates;
+mod dates_locale;
 mod globals;
 mod html;
 mod math;
@@ -31,6 +32,7 @@ mod strings_cut;
 mod strings_find;
 mod strings_replace;
 mod strings_search;
+mod web;
 
 pub(crate) use dates::field as date_field;
 pub(crate) use strings_cut::unit_at;
@@ -84,7 +86,7 @@ static TABLES: LazyLock<Tables> = LazyLock::new(|| Tables {
     numbers: methods(numbers::METHODS),
     arrays: methods(arrays::METHODS),
     sets: methods(sets::METHODS),
-    dates: methods(dates::METHODS),
+    dates: methods(&[dates::METHODS, dates_locale::METHODS].concat()),
     any: methods(globals::ANY_METHODS),
     statics: statics(),
 });
@@ -108,7 +110,9 @@ fn functions() -> Vec<Option<FunctionFn>> {
         objects::FUNCTIONS,
         sets::FUNCTIONS,
         dates::FUNCTIONS,
+        dates_locale::FUNCTIONS,
         schemas::FUNCTIONS,
+        web::FUNCTIONS,
     ];
     let mut table = vec![None; FUNCTIONS.len()];
     for (ns, name, code) in lists.concat() {

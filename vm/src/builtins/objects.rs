@@ -30,6 +30,7 @@ pub(super) const FUNCTIONS: &[(&str, &str, Code)] = &[
     ("Object", "entries", entries),
     ("Object", "fromEntries", from_entries),
     ("Object", "hasOwn", has_own),
+    ("Object", "is", is_same),
     ("Object", "keys", keys),
     ("Object", "values", values),
 ];
@@ -228,6 +229,14 @@ fn assign(cx: &mut Cx<'_>, args: &[Val]) -> Result<Val, Fault> {
         }
     }
     finish(cx, draft)
+}
+
+/// `SameValue` (ECMA-262 §7.2.10).
+fn is_same(cx: &mut Cx<'_>, args: &[Val]) -> Result<Val, Fault> {
+    Ok(Val::Bool(match (arg(args, 0), arg(args, 1)) {
+        (Val::Num(a), Val::Num(b)) => a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan()),
+        (a, b) => coerce::strict_eq(cx, a, b)?,
+    }))
 }
 
 fn has_own(cx: &mut Cx<'_>, args: &[Val]) -> Result<Val, Fault> {

@@ -20,12 +20,12 @@ use a99_core::builtins::{FUNCTIONS, METHODS, Reads};
 use a99_core::costs::{
     self, BOTH, CACHE_STORE, COMMAND_BYTE, COMMAND_SECOND, COMPACTION, COMPARED_PIECE,
     COMPILE_ELEMENT, COMPILE_UNIT, CROSSING_ELEMENT, CROSSING_MEMBER, CROSSING_RESULT,
-    CROSSING_VALUE, CostModel, DIGEST, ELEMENT, FEW_DIGITS, FEW_HOLES, FEW_RADIX_DIGITS, Formula,
-    HOLE, JSON_LISTED, JSON_REPLACED, LIST_TEXT, MANY_DIGITS, MICROSECONDS_A_UNIT, NODE_METERED,
-    NUMERAL, PARSED_CONTAINER, PRICE_VERSION, READ, REGEX_PART, REGEX_POSITION, REGEX_STEP,
-    REGEX_WAY, REGEX_WAYS, SCHEMA_ALLOWED, SCHEMA_NODE, SCHEMA_READ, SCHEMA_REQUIRED, SHORT_TEXT,
-    SORT_STEP, STORE_BYTE, Sizes, UNIT, WRITTEN, collated_units, comparator_steps, copied,
-    data_nodes, json_list, json_object, normalized_units, object_nodes, read, regex_found,
+    CROSSING_VALUE, CostModel, DATE_TEXT, DIGEST, ELEMENT, FEW_DIGITS, FEW_HOLES, FEW_RADIX_DIGITS,
+    Formula, HOLE, JSON_LISTED, JSON_REPLACED, LIST_TEXT, MANY_DIGITS, MICROSECONDS_A_UNIT,
+    NODE_METERED, NUMERAL, PARSED_CONTAINER, PRICE_VERSION, READ, REGEX_PART, REGEX_POSITION,
+    REGEX_STEP, REGEX_WAY, REGEX_WAYS, SCHEMA_ALLOWED, SCHEMA_NODE, SCHEMA_READ, SCHEMA_REQUIRED,
+    SHORT_TEXT, SORT_STEP, STORE_BYTE, Sizes, UNIT, WRITTEN, collated_units, comparator_steps,
+    copied, data_nodes, json_list, json_object, normalized_units, object_nodes, read, regex_found,
     searched_units, taken_apart,
 };
 use a99_core::fuel::Fuel;
@@ -232,6 +232,7 @@ fn write_rates(out: &mut String) {
     let accented = price(READ.price(Sizes::units(collated_units(1, false))));
     let searched = price(READ.price(Sizes::units(searched_units(1, false))));
     let many_digits = price(MANY_DIGITS);
+    let date_text = price(DATE_TEXT);
     let sorting = price(SORT_STEP * ELEMENT);
     let node_price = price(NODE_METERED);
     let entry_price = price(object_nodes(1) as i64 * NODE_METERED);
@@ -339,6 +340,10 @@ fn write_rates(out: &mut String) {
          * `toFixed`, `toExponential` and `toPrecision` with more than {FEW_DIGITS} digits, and \
          `toString` with a base if the text has more than {FEW_RADIX_DIGITS} digits: {many_digits} \
          more.\n\
+         * A date as text for people, by `toLocaleString` and similar functions: {date_text} more, \
+         for its options and its time zone.\n\
+         * `structuredClone`: {copied_one} for each array, set, object and date in the value, and \
+         {copied_part} for each element and member.\n\
          * `sort` and `toSorted` with a function: {comparator} * n * ceil(log2 n).\n\
          * Comparing texts, by `==`, `<` and others, is free for the first {short} bytes of \
          their UTF-8. Then they are compared in pieces of {piece} bytes as long as they are \

@@ -38,6 +38,10 @@ const OBJECT: Reason = (
     "a member of an object that has no name",
     "give it to a variable first",
 );
+const LENGTH: Reason = (
+    "setting `length`, which empties a list in JavaScript",
+    "use `splice`",
+);
 const RESULT_NAME: Reason = ("a `result` that is no name", "name a variable");
 const SET_AGAIN: Reason = (
     "a constant that is set again",
@@ -296,6 +300,7 @@ impl<'d> Printer<'d> {
         }
         let (object, key) = (object.clone(), key.clone());
         match value {
+            [_] if self.str(step, "key") == Some(b"length") => Err((step, LENGTH)),
             [value] => {
                 self.line(out, &format!("{place} = {value}"));
                 match gives {

@@ -6,6 +6,8 @@
 
 mod iso;
 mod legacy;
+pub mod locale;
+pub mod zone;
 
 /// Milliseconds of a day.
 const MS_PER_DAY: f64 = 86_400_000.0;
