@@ -44,6 +44,9 @@ impl<'a> Lowerer<'a> {
             Expression::StaticMemberExpression(member) => {
                 let name = member.property.name.as_str();
                 if let Some(namespace) = self.free_name(member.object.get_inner_expression()) {
+                    if (namespace, name) == ("Map", "groupBy") {
+                        return self.map_groups(call, hint, out);
+                    }
                     if namespace == "Promise" {
                         return self.promise(name, call, hint, out);
                     }
@@ -145,7 +148,7 @@ impl<'a> Lowerer<'a> {
                 }
             }
             "Array" => self.sized_array(&call.arguments, call.span, out),
-            "Date" | "Set" => {
+            "Date" | "Set" | "Map" => {
                 let help = format!("write `new {js}(...)`");
                 self.unsupported(call.span, "this call without `new`", help);
                 Value::undefined(&at)
@@ -369,10 +372,7 @@ impl<'a> Lowerer<'a> {
             return self.expr(object, out);
         }
         self.check_group(name, call);
-        let name = match name {
-            "delete" => "remove",
-            name => utc(name).unwrap_or(name),
-        };
+        let name = utc(name).unwrap_or(name);
         let exprs = self.arguments(&call.arguments);
         let receiver = self.chained(object, out);
         let mut done = vec![match optional {
@@ -435,7 +435,12 @@ impl<'a> Lowerer<'a> {
                 None => return,
                 Some(help) => help,
             },
-            "delete" => return,
+            "get" | "set" if self.has_maps => return,
+            "get" | "set" => {
+                let help = words::called_help(name).unwrap_or_default();
+                let message = format!("there is no method `{name}`");
+                return self.deny(codes::BAD_CALL, call.callee.span(), message, help);
+            }
             "localeCompare" if call.arguments.len() == 2 => {
                 let message = "`localeCompare` is the same in all locales here";
                 let help = "leave the locale out: `a.localeCompare(b)`";
@@ -479,7 +484,12 @@ impl<'a> Lowerer<'a> {
             "Set" if new.arguments.len() < 2 => "",
             "Array" => return self.sized_array(&new.arguments, new.span, out),
             "Date" => "give a text, a number, or parts from the year to milliseconds",
-            "Map" => "use a plain object: `const counts = {}`",
+            "Map" if new.arguments.len() < 2 => {
+                let exprs = self.arguments(&new.arguments);
+                let values = self.exprs(&exprs, out);
+                let values = values.into_iter().map(Value::operand).collect();
+                return Value::node(of("Array", "toMap", values, &at));
+            }
             "Error" => "write `throw new Error(message)`",
             "Promise" => "call the atoms, and wait for several with `Promise.all`",
             "RegExp" => "write a literal: `/a+/`",

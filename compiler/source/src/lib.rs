@@ -50,6 +50,7 @@ mod known;
 mod leave;
 mod literals;
 mod lower;
+mod maps;
 mod meant;
 mod missing;
 mod module;

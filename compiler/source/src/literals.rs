@@ -104,7 +104,7 @@ impl<'a> Lowerer<'a> {
             } else {
                 if !matches!(
                     self.sort_of(expr),
-                    Iterable::List | Iterable::Text | Iterable::Set
+                    Iterable::List | Iterable::Text | Iterable::Set | Iterable::Map
                 ) && self.known(expr) != Known::Match
                 {
                     value = self.items_of(value);

@@ -197,6 +197,8 @@ pub(crate) struct Lowerer<'a> {
     pub(crate) scoping: Scoping,
     /// True if the source may contain dates.
     pub(crate) has_dates: bool,
+    /// True if the source makes maps, so that values of unknown kind may be maps.
+    pub(crate) has_maps: bool,
     /// Offsets at which a date that setters change may be read, because nothing there keeps it.
     pub(crate) permitted: HashSet<u32>,
     /// Names of the variables in the program.
@@ -272,6 +274,7 @@ impl<'a> Lowerer<'a> {
             taken: names.all.into_iter().map(str::to_owned).collect(),
             scoping,
             has_dates: crate::dates::has_dates(source),
+            has_maps: crate::maps::has_maps(source),
             permitted: HashSet::new(),
             variables: HashSet::new(),
             bindings: Vec::new(),

@@ -468,6 +468,10 @@ impl<'d> Speller<'d> {
                     out.extend(b" satisfies Date)");
                 }
             }
+            _ if self.is_map(node) => {
+                out.extend(b"new Map");
+                self.arguments(node, names, out);
+            }
             _ if self.is_date(node) => {
                 out.extend(b"new Date");
                 self.arguments(node, names, out);

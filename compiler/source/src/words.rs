@@ -25,10 +25,7 @@ const GLOBALS: &[(&[&str], &str)] = &[
         &["Promise"],
         "write `await Promise.all([a(...), b(...)])`, or await each call",
     ),
-    (
-        &["Map"],
-        "write an object, `{}`, with `o[key] = value`, or `new Set(list)`",
-    ),
+    (&["Map"], "write `new Map(entries)`"),
     (&["eval", "Function"], "write the code itself"),
     (
         &["Symbol", "Proxy", "Reflect", "WeakMap", "WeakSet"],

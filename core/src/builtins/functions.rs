@@ -178,4 +178,5 @@ pub static FUNCTIONS: &[BuiltinFunction] = &[
     f("Date", "tryParse", read(3), First, Unknown, "A date from a text or from milliseconds since 1970, null if it is not a date.").takes(1, 1),
     f("Array", "items", FREE, First, Items, "An array unchanged, or `Array.from` of a text or set; fails for other values with a message that the second argument names."),
     f("console", "debug", LINE, Deep, Unknown, "Writes its arguments as a line for the host, for debugging."),
+    f("Array", "toMap", Formula::Keys(24), First, Unknown, "A map of arrays of key and value, or a copy of a map.").takes(0, 1),
 ];

@@ -128,6 +128,7 @@ fn pay_copied(value: &OVal, seen: &mut HashSet<usize>) -> Res<()> {
         OVal::Arr(r) | OVal::Set(r) => (Rc::as_ptr(r) as usize, r.borrow().len()),
         OVal::Obj(r) => (Rc::as_ptr(r) as usize, r.len()),
         OVal::Date(r) => (Rc::as_ptr(r) as usize, 0),
+        OVal::Map(r) => (Rc::as_ptr(r) as usize, r.borrow().len()),
         _ => return Ok(()),
     };
     if !seen.insert(at) {
@@ -140,6 +141,10 @@ fn pay_copied(value: &OVal, seen: &mut HashSet<usize>) -> Res<()> {
             items.iter().try_for_each(|v| pay_copied(v, seen))
         }
         OVal::Obj(r) => r.values().try_for_each(|v| pay_copied(&v, seen)),
+        OVal::Map(r) => {
+            let entries = r.borrow().clone();
+            entries.iter().try_for_each(|(_, v)| pay_copied(v, seen))
+        }
         _ => Ok(()),
     }
 }
@@ -236,7 +241,9 @@ impl Machine<'_> {
         };
         let digested = match &given {
             OVal::Str(_) => key.len() - 5,
-            OVal::Arr(_) | OVal::Obj(_) | OVal::Set(_) | OVal::Date(_) => key.len() - 6,
+            OVal::Arr(_) | OVal::Obj(_) | OVal::Set(_) | OVal::Date(_) | OVal::Map(_) => {
+                key.len() - 6
+            }
             _ => 0,
         };
         let digested = match super::value::to_wtf8(&key[key.len() - digested..]).len() {

@@ -384,6 +384,7 @@ fn plain_scalar(
             count.add(4)?;
             return Ok(Val::Undefined);
         }
+        Val::Map(_) => return Err(super::is_map()),
         _ => count.add(4)?,
     }
     Ok(v)
@@ -430,6 +431,7 @@ pub fn copy_deep(cx: &mut Cx<'_>, v: Val) -> Result<Val, Fault> {
 fn shallow_copy(cx: &mut Cx<'_>, v: Val, r: Ref) -> Result<Val, Fault> {
     let len = match v {
         Val::Date(_) => 0,
+        Val::Map(_) => cx.heap.map_len(r),
         _ => cx.heap.len(r),
     };
     cx.pay_metered(READ.price(Sizes::elements(copied(len))))?;
@@ -443,6 +445,7 @@ fn shallow_copy(cx: &mut Cx<'_>, v: Val, r: Ref) -> Result<Val, Fault> {
         Val::Arr(_) => Val::Arr(cx.list(&items)?),
         Val::Set(_) => Val::Set(cx.set_of(&items)?),
         Val::Date(_) => Val::Date(cx.heap.alloc_date(cx.heap.date_ms(r))?),
+        Val::Map(_) => Val::Map(cx.heap.map_of_slots(&items)?),
         Val::Obj(_) => {
             let (heap, mut clock) = cx.split();
             Val::Obj(heap.object_like(r, &items, &mut clock)?)
