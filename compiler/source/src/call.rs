@@ -136,6 +136,9 @@ impl<'a> Lowerer<'a> {
             "Number" | "String" | "Boolean" => {
                 let exprs = self.arguments(&call.arguments);
                 self.permit(&exprs);
+                if js == "String" {
+                    self.errors_as_texts(&exprs);
+                }
                 let mut values = self.exprs(&exprs, out);
                 if js == "Number" {
                     values = self.times(&exprs, values, out);
@@ -366,6 +369,9 @@ impl<'a> Lowerer<'a> {
         if matches!(name, "push" | "unshift") && has_spread && !optional {
             return self.push_all(object, name, call, out);
         }
+        if let Some(value) = self.awaited_chain(call, object, name, hint, out) {
+            return value;
+        }
         self.check_method(name, call);
         if matches!(name, "then" | "catch" | "finally") {
             // A promise method is already refused; dropping the call drops its callbacks too.
@@ -490,7 +496,10 @@ impl<'a> Lowerer<'a> {
                 let values = values.into_iter().map(Value::operand).collect();
                 return Value::node(of("Array", "toMap", values, &at));
             }
-            "Error" => "write `throw new Error(message)`",
+            _ if self.is_error(&new.callee) => {
+                self.errors.is_wanted = true;
+                "write `throw new Error(message)`, or `const error = new Error(message)`"
+            }
             "Promise" => "call the atoms, and wait for several with `Promise.all`",
             "RegExp" => "write a literal: `/a+/`",
             _ => "only dates and sets are made with `new`; use plain objects and functions",

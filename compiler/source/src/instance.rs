@@ -1,5 +1,6 @@
 //! Lowers `instanceof` if the form decides the result.
 
+use crate::iterable::Iterable;
 use crate::known::Known;
 use crate::lower::{Lowerer, What, place};
 use crate::pattern::of;
@@ -23,9 +24,19 @@ impl<'a> Lowerer<'a> {
                     return None;
                 };
                 let id = self.lookup(id.name.as_str())?;
-                matches!(self.bindings[id].what, What::Caught).then_some(true)
+                match self.bindings[id].what {
+                    What::Error if self.errors.throws_objects => None,
+                    What::Caught | What::Error => Some(true),
+                    _ => None,
+                }
             }
             "Date" => (self.known(&binary.left) == Known::Date).then_some(true),
+            class @ ("Map" | "Set") => match self.sort_of(&binary.left) {
+                Iterable::Unknown => None,
+                Iterable::Map => Some(class == "Map"),
+                Iterable::Set => Some(class == "Set"),
+                _ => Some(false),
+            },
             _ => None,
         }
     }
@@ -41,6 +52,11 @@ impl<'a> Lowerer<'a> {
         {
             let value = self.expr(&binary.left, out).operand();
             return Value::node(of("Array", "isArray", vec![value], &at));
+        }
+        if let Some(class) = self.free_name(&binary.right)
+            && let Some(value) = self.error_instance(&binary.left, class, binary.span)
+        {
+            return value;
         }
         let help = "use `typeof`, or `Array.isArray`; what is caught has `message`";
         self.unsupported(binary.span, "`instanceof`", help);

@@ -34,6 +34,7 @@ mod control;
 mod dates;
 mod defined;
 mod effect;
+mod errors;
 mod exec;
 mod expr;
 mod finally;
@@ -72,6 +73,7 @@ mod steps;
 mod stmt;
 mod tally;
 mod texts;
+mod then;
 mod tool_loop;
 mod tree;
 mod turn;
@@ -219,8 +221,18 @@ fn lower(
         true => Scoping::read(&parsed.program),
         false => Scoping::default(),
     };
-    let mut lowerer = Lowerer::new(source, atoms, (words, scoping), most);
-    let root = lowerer.module(&parsed.program);
+    let mut lowerer = Lowerer::new(source, atoms, (words.clone(), scoping), most);
+    let mut root = lowerer.module(&parsed.program);
+    if lowerer.errors.is_wanted && !lowerer.is_too_deep {
+        let scoping = match words.nesting <= MAX_SCOPING {
+            true => Scoping::read(&parsed.program),
+            false => Scoping::default(),
+        };
+        let errors = lowerer.errors.again();
+        lowerer = Lowerer::new(source, atoms, (words, scoping), most);
+        lowerer.errors = errors;
+        root = lowerer.module(&parsed.program);
+    }
     if lowerer.is_too_deep {
         return None;
     }

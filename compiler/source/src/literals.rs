@@ -41,6 +41,7 @@ impl<'a> Lowerer<'a> {
         }
         let holes: Vec<&Expression<'a>> = template.expressions.iter().collect();
         self.permit(&holes);
+        self.errors_as_texts(&holes);
         let values = self.exprs(&holes, out);
         let mut joined: Option<Value> = None;
         let mut texts = texts.into_iter();

@@ -51,6 +51,8 @@ pub(crate) enum What {
     Arguments,
     /// The error of a `catch`; programs see only its message.
     Caught,
+    /// An error that is an object: what a `catch` binds, or `new Error(...)` in a constant.
+    Error,
     /// A regular expression literal that replaces each use of its constant.
     Regex,
 }
@@ -229,6 +231,9 @@ pub(crate) struct Lowerer<'a> {
     pub(crate) regexes: HashMap<BindingId, &'a RegExpLiteral<'a>>,
     /// Whether each variable, by the offset of its declaration, may hold an error.
     pub(crate) kept_errors: HashMap<u32, bool>,
+    pub(crate) errors: crate::errors::Errors,
+    /// Ends of chains of `then` and `catch` that the source waits for.
+    pub(crate) awaited: HashSet<u32>,
     /// `exec` calls in loop conditions, by offset: all matches, and the variable that holds the
     /// index of the next match.
     pub(crate) stepped: HashMap<u32, (crate::value::Value, String)>,
@@ -292,6 +297,8 @@ impl<'a> Lowerer<'a> {
             places: HashSet::new(),
             regexes: HashMap::new(),
             kept_errors: HashMap::new(),
+            errors: crate::errors::Errors::default(),
+            awaited: HashSet::new(),
             stepped: HashMap::new(),
             argument_sorts: HashMap::new(),
             arguments: Vec::new(),
@@ -489,7 +496,7 @@ impl<'a> Lowerer<'a> {
             );
         }
         let name = self.name_for(js);
-        if matches!(what, What::Variable | What::Caught) {
+        if matches!(what, What::Variable | What::Caught | What::Error) {
             self.variables.insert(name.clone());
         }
         self.bindings.push(Binding {
