@@ -21,6 +21,7 @@
 
 #![warn(unreachable_pub)]
 
+mod after;
 mod asked;
 mod atom;
 mod bits;
@@ -41,6 +42,7 @@ mod finally;
 mod guard;
 mod heads;
 mod higher;
+mod holes;
 mod inline;
 mod instance;
 mod iterable;
@@ -50,6 +52,7 @@ mod keywords;
 mod known;
 mod leave;
 mod literals;
+mod locales;
 mod lower;
 mod maps;
 mod meant;

@@ -5,6 +5,7 @@
 //! in the same scope, functions become helpers, and captured variables become parameters of the
 //! helper.
 
+pub(crate) use crate::after::After;
 use crate::codes;
 use crate::higher::Copied;
 use crate::iterable::Iterable;
@@ -113,27 +114,6 @@ pub(crate) struct Function<'a> {
     pub(crate) has_copies: bool,
     /// True if it becomes no helper because programs call only its copies.
     pub(crate) is_dropped: bool,
-}
-
-/// Use that lowering makes of the value that a callback returns.
-#[derive(Clone, Debug)]
-pub(crate) enum After {
-    /// Discards the value.
-    Nothing,
-    /// Appends the value to this list.
-    Push(String),
-    /// Sets this variable to the value.
-    Set(String),
-    /// If the value is truthy (or falsy), sets the variable to the tree and ends the loop.
-    Found(bool, String, Box<Tree>),
-    /// If the value is truthy, appends the tree to the list.
-    Keep(String, Box<Tree>),
-    /// Appends the value's text to this variable.
-    Append(String),
-    /// Appends the item to the list that the object holds under the value as key.
-    Group(String, Box<Tree>),
-    /// Appends the value to this list in the form of `Promise.allSettled`.
-    Settled(String),
 }
 
 /// Construct that encloses the current statement and that `break`, `continue` or `return` may
@@ -248,7 +228,7 @@ pub(crate) struct Lowerer<'a> {
     pub(crate) types: HashMap<&'a str, crate::types::Named<'a>>,
     /// JSDoc comments by the offset of the declaration that follows.
     pub(crate) comments: HashMap<u32, String>,
-    next_temp: usize,
+    pub(crate) next_temp: usize,
     /// Current recursion depth of the inspection of expressions.
     pub(crate) looks: Cell<u32>,
     nesting: u32,
@@ -422,17 +402,6 @@ impl<'a> Lowerer<'a> {
     }
 
     /// Generates a variable whose name neither the source nor the program contains.
-    pub(crate) fn fresh(&mut self) -> String {
-        loop {
-            self.next_temp += 1;
-            let name = format!("_{}", self.next_temp);
-            if self.taken.insert(name.clone()) {
-                self.variables.insert(name.clone());
-                return name;
-            }
-        }
-    }
-
     pub(crate) fn push_scope(&mut self) {
         self.scopes.push(HashMap::new());
     }

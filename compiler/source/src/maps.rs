@@ -4,11 +4,12 @@ use crate::callback::Callback;
 use crate::codes;
 use crate::expr::Hint;
 use crate::iterable::Iterable;
-use crate::lower::{After, Lowerer, place, set};
+use crate::lower::{After, Around, Lowerer, place, set};
 use crate::pattern::{member_of, method, of};
 use crate::tree::Tree;
 use crate::value::Value;
-use oxc_ast::ast::{Argument, CallExpression, Expression};
+use oxc_ast::ast::{Argument, CallExpression, Expression, ObjectPropertyKind};
+use oxc_span::GetSpan as _;
 
 /// True if a source makes maps.
 pub(crate) fn has_maps(source: &str) -> bool {
@@ -23,6 +24,13 @@ pub(crate) fn has_maps(source: &str) -> bool {
     false
 }
 
+fn property_value<'a>(property: &'a ObjectPropertyKind<'a>) -> Option<&'a Expression<'a>> {
+    match property {
+        ObjectPropertyKind::ObjectProperty(property) => Some(&property.value),
+        ObjectPropertyKind::SpreadProperty(_) => None,
+    }
+}
+
 impl<'a> Lowerer<'a> {
     /// True if a value may be a map or a set, whose `forEach` hands over keys and not indexes.
     pub(crate) fn may_be_map(&self, object: &'a Expression<'a>) -> bool {
@@ -30,6 +38,32 @@ impl<'a> Lowerer<'a> {
             Iterable::Map | Iterable::Set => true,
             Iterable::Unknown => self.has_maps,
             _ => false,
+        }
+    }
+
+    /// Refuses a map in the result of the agent: as JSON it has no entries.
+    pub(crate) fn check_result(&mut self, value: &'a Expression<'a>) {
+        let is_result = self.current == 0
+            && !self
+                .around
+                .iter()
+                .any(|around| matches!(around, Around::Callback(..)));
+        if !is_result || !self.has_maps {
+            return;
+        }
+        let mut values = vec![value];
+        if let Expression::ObjectExpression(object) = value.get_inner_expression() {
+            values = object
+                .properties
+                .iter()
+                .filter_map(property_value)
+                .collect();
+        }
+        for value in values {
+            if self.sort_of(value) == Iterable::Map {
+                let help = "write `Object.fromEntries(map)`, or `[...map]`";
+                self.unsupported(value.span(), "a map in the result", help);
+            }
         }
     }
 

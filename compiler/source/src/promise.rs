@@ -40,8 +40,8 @@ impl<'a> Lowerer<'a> {
         let (Some(only), true) = (only, matches!(name, "all" | "allSettled" | "resolve")) else {
             let help = match name {
                 "race" | "any" => {
-                    "wait for all with `Promise.allSettled([...])` and take the first that \
-                     succeeded; the host limits the time of a call"
+                    "wait for all with `Promise.all([...])` or `Promise.allSettled([...])`, and \
+                     take the first; the host limits the time of a call"
                 }
                 _ => "there are `Promise.all([...])` and `Promise.allSettled([...])`",
             };

@@ -468,6 +468,7 @@ impl<'a> Lowerer<'a> {
     ) {
         if let Some(value) = value {
             self.awaits(value);
+            self.check_result(value);
         }
         let after = match self.returns_to() {
             ReturnTo::Callback(after, _, false) => after,

@@ -4,7 +4,7 @@ use super::arrays::Call;
 use super::meter::{Meter, pay};
 use super::strings::Args;
 use super::value::{OVal, Res, fail};
-use a99_core::costs::{READ, Sizes, WRITTEN};
+use a99_core::costs::{READ, Sizes, WRITTEN, read};
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -51,6 +51,7 @@ fn put(entries: &Entries, key: OVal, value: OVal) -> Res<()> {
 /// The keys, whose texts are paid for.
 pub(super) fn key_list(entries: &Entries) -> Res<Vec<OVal>> {
     let keys: Vec<OVal> = entries.borrow().iter().map(|(k, _)| k.clone()).collect();
+    pay(READ, Sizes::elements(keys.len()))?;
     for key in &keys {
         if let OVal::Str(s) = key {
             pay(READ, Sizes::units(s.len()))?;
@@ -122,13 +123,17 @@ pub(super) fn method(
             OVal::Undef
         }
         "keys" => OVal::array(key_list(entries)?),
-        "values" => OVal::array(entries.borrow().iter().map(|(_, v)| v.clone()).collect()),
+        "values" => {
+            pay(READ, Sizes::elements(entries.borrow().len()))?;
+            OVal::array(entries.borrow().iter().map(|(_, v)| v.clone()).collect())
+        }
         "entries" => OVal::array(entry_list(entries)?),
         "forEach" => {
             let f = args.get(0);
             if super::statics::as_function(&f).is_none() {
                 return fail("Map.prototype.forEach callback must be a function");
             }
+            pay(read(36), Sizes::elements(entries.borrow().len()))?;
             let keys = key_list(entries)?;
             let values: Vec<OVal> = entries.borrow().iter().map(|(_, v)| v.clone()).collect();
             for (key, value) in keys.into_iter().zip(values) {

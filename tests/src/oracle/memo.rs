@@ -128,7 +128,7 @@ fn pay_copied(value: &OVal, seen: &mut HashSet<usize>) -> Res<()> {
         OVal::Arr(r) | OVal::Set(r) => (Rc::as_ptr(r) as usize, r.borrow().len()),
         OVal::Obj(r) => (Rc::as_ptr(r) as usize, r.len()),
         OVal::Date(r) => (Rc::as_ptr(r) as usize, 0),
-        OVal::Map(r) => (Rc::as_ptr(r) as usize, r.borrow().len()),
+        OVal::Map(r) => (Rc::as_ptr(r) as usize, 0),
         _ => return Ok(()),
     };
     if !seen.insert(at) {
@@ -142,8 +142,22 @@ fn pay_copied(value: &OVal, seen: &mut HashSet<usize>) -> Res<()> {
         }
         OVal::Obj(r) => r.values().try_for_each(|v| pay_copied(&v, seen)),
         OVal::Map(r) => {
+            // The object and the list in it, and what each entry by identity is kept in.
             let entries = r.borrow().clone();
-            entries.iter().try_for_each(|(_, v)| pay_copied(v, seen))
+            let is_kept = |key: &OVal| {
+                use OVal::{Arr, Date, Map, Obj, Set};
+                matches!(key, Arr(_) | Obj(_) | Set(_) | Date(_) | Map(_))
+            };
+            let kept = entries.iter().filter(|(k, _)| is_kept(k)).count();
+            let mut sizes = vec![entries.len(), kept];
+            sizes.extend(std::iter::repeat_n(3, kept));
+            for len in sizes {
+                super::meter::pay_metered(READ.price(Sizes::elements(copied(len))))?;
+            }
+            entries.iter().try_for_each(|(k, v)| {
+                pay_copied(k, seen)?;
+                pay_copied(v, seen)
+            })
         }
         _ => Ok(()),
     }

@@ -10,7 +10,7 @@ use super::{arg, call_builtin_value, charge_list, is_callable};
 use crate::convert::temp;
 use crate::heap::{KeyId, MapParts, Ref, Val};
 use crate::native::{Cx, Fault};
-use a99_core::costs::{READ, Sizes, WRITTEN};
+use a99_core::costs::{READ, Sizes, WRITTEN, read};
 
 type Code = fn(&mut Cx<'_>, &[Val]) -> Result<Val, Fault>;
 type Method = fn(&mut Cx<'_>, Ref, &[Val]) -> Result<Val, Fault>;
@@ -234,6 +234,7 @@ fn clear(cx: &mut Cx<'_>, r: Ref, _: &[Val]) -> Result<Val, Fault> {
 /// are paid for.
 fn members(cx: &mut Cx<'_>, r: Ref, with_keys: bool) -> Result<Vec<(Val, Val)>, Fault> {
     let parts = parts(cx, r)?;
+    cx.charge(READ, Sizes::elements(cx.heap.len(parts.table)))?;
     let found = cx.members(parts.table)?;
     let mut out: Vec<(Val, Val)> = temp::with_room(cx.heap, found.len())?;
     for (key, held) in found {
@@ -333,6 +334,8 @@ fn for_each(cx: &mut Cx<'_>, r: Ref, args: &[Val]) -> Result<Val, Fault> {
             "Map.prototype.forEach callback must be a function",
         ));
     }
+    // The row pays for elements of receivers that are lists.
+    cx.charge(read(36), Sizes::elements(cx.heap.map_len(r)))?;
     for (key, value) in members(cx, r, true)? {
         cx.work(8)?;
         call_builtin_value(cx, f, &[value, key, Val::Map(r)])?;

@@ -430,8 +430,8 @@ pub fn copy_deep(cx: &mut Cx<'_>, v: Val) -> Result<Val, Fault> {
 /// Copies a cell, with the original values.
 fn shallow_copy(cx: &mut Cx<'_>, v: Val, r: Ref) -> Result<Val, Fault> {
     let len = match v {
-        Val::Date(_) => 0,
-        Val::Map(_) => cx.heap.map_len(r),
+        // The parts of a map pay for its entries.
+        Val::Date(_) | Val::Map(_) => 0,
         _ => cx.heap.len(r),
     };
     cx.pay_metered(READ.price(Sizes::elements(copied(len))))?;
