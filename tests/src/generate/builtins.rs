@@ -92,7 +92,6 @@ pub const FUNCTIONS: &[FunctionRow] = &[
     ("", "decodeURIComponent", &[Text]),
     ("", "filter", &[Any, Record]),
     ("", "Set", &[List]),
-    ("", "Date", &[Num]),
     ("", "Error", &[Text]),
     ("", "Number", &[Any]),
     ("", "String", &[Any]),
@@ -271,6 +270,7 @@ pub const MEMBERS: &[(Receiver, &str)] = &[
 pub const LEFT_OUT: &[(&str, &str)] = &[
     ("Math.random", "gives another number each time"),
     ("Date.now", "tells the time"),
+    ("Date", "tells the time if its argument is undefined"),
     ("Schema.object", PLAINER),
     ("Schema.array", PLAINER),
     ("Schema.record", PLAINER),
