@@ -69,6 +69,14 @@ impl<'a> Lowerer<'a> {
         if !is_link || !self.awaited.contains(&call.span.end) {
             return None;
         }
+        let mut first = object;
+        while let Some((before, ..)) = link(first) {
+            first = before;
+        }
+        // A variable may hold what is no promise.
+        if !matches!(first.get_inner_expression(), Expression::CallExpression(_)) {
+            return None;
+        }
         self.linked((object, name, call), hint, out)
     }
 
