@@ -546,8 +546,7 @@ fn forms_outside_are_refused_in_place() {
 #[test]
 fn one_finding_for_a_refused_pattern() {
     let atoms = a99_atoms::all_atoms();
-    for source in ["function agent({ a, ...others }) { return others.a }"] {
-        let found = a99_source::read(source, &atoms).expect_err(source);
-        assert_eq!(found.len(), 1, "{source}\n{found}");
-    }
+    let source = "function agent({ a, ...others }) { return others.a }";
+    let found = a99_source::read(source, &atoms).expect_err(source);
+    assert_eq!(found.len(), 1, "{source}\n{found}");
 }
