@@ -3,6 +3,7 @@
 
 mod control;
 mod forms;
+mod newer;
 mod values;
 
 use crate::numbers::Numbers;
@@ -73,7 +74,12 @@ struct Writer {
     function: Function,
     /// Lists that a loop iterates over.
     busy: Vec<String>,
+    /// True if newer forms occur.
+    is_newer: bool,
 }
+
+/// Seeds below this one have no newer forms, because their results are recorded.
+const NEWER: u64 = 400;
 
 /// The program of a seed.
 #[must_use]
@@ -91,6 +97,7 @@ pub fn source(seed: u64) -> String {
         labels: Vec::new(),
         function: Function::None,
         busy: Vec::new(),
+        is_newer: seed >= NEWER,
     };
     for _ in 0..writer.below(3) {
         writer.top_helper();
@@ -276,6 +283,9 @@ impl Writer {
     }
 
     fn statement(&mut self, depth: usize) {
+        if self.is_newer && self.one_in(6) {
+            return self.newer();
+        }
         match self.below(if depth == 0 { 12 } else { 27 }) {
             25 | 26 if self.has_apart() => self.handed(),
             20 => self.repeat_once(depth - 1),

@@ -102,7 +102,7 @@ fn to_number_slow(cx: &mut Cx<'_>, v: Val) -> Result<f64, Fault> {
             str_to_number(cx, text)?
         }
         // The text of these is never a number.
-        Val::Obj(_) | Val::Set(_) | Val::Date(_) | Val::Builtin(_) => f64::NAN,
+        Val::Obj(_) | Val::Set(_) | Val::Map(_) | Val::Date(_) | Val::Builtin(_) => f64::NAN,
     })
 }
 
@@ -159,7 +159,7 @@ fn scalar_text(heap: &Heap, v: Val, out: &mut Vec<u8>) -> Result<(), Fault> {
         Val::Null => out.extend_from_slice(b"null"),
         Val::Bool(b) => out.extend_from_slice(if b { b"true" } else { b"false" }),
         Val::Num(n) => number_text::write_number(out, n),
-        Val::Obj(_) | Val::Set(_) | Val::Str(_) | Val::Arr(_) => {
+        Val::Obj(_) | Val::Set(_) | Val::Map(_) | Val::Str(_) | Val::Arr(_) => {
             out.extend_from_slice(OBJECT_TEXT);
         }
         Val::Date(r) => {
@@ -323,7 +323,7 @@ fn check_nesting(stack: &[(Ref, usize)], inner: Ref) -> Result<(), Fault> {
 /// As [`to_str`].
 pub fn to_primitive(cx: &mut Cx<'_>, v: Val) -> Result<Val, Fault> {
     match v {
-        Val::Arr(_) | Val::Obj(_) | Val::Set(_) | Val::Date(_) | Val::Builtin(_) => {
+        Val::Arr(_) | Val::Obj(_) | Val::Set(_) | Val::Map(_) | Val::Date(_) | Val::Builtin(_) => {
             Ok(Val::Str(to_str(cx, v)?))
         }
         other => Ok(other),
@@ -341,6 +341,7 @@ fn same_thing(cx: &mut Cx<'_>, a: Val, b: Val, paid: Paid) -> Result<bool, Fault
         (Val::Arr(a), Val::Arr(b))
         | (Val::Obj(a), Val::Obj(b))
         | (Val::Set(a), Val::Set(b))
+        | (Val::Map(a), Val::Map(b))
         | (Val::Date(a), Val::Date(b)) => a == b,
         (a, b) => a.is_undefined() && b.is_undefined(),
     })

@@ -90,6 +90,12 @@ fn rejected(reason: impl std::fmt::Display) -> Fault {
     )
 }
 
+/// The refusal of a map at the boundary (D111): as JSON it would lose its entries.
+#[cold]
+fn is_map() -> Fault {
+    rejected("contains a Map; convert it with Object.fromEntries(map) or [...map]")
+}
+
 #[cold]
 pub(crate) fn too_large(limits: &BoundaryLimits) -> Fault {
     rejected(format_args!("exceeds the {}-byte limit", limits.max_bytes))

@@ -1,6 +1,6 @@
 //! Member access (language section 3.4).
 //!
-//! Objects have own members only (D16), strings and arrays `length` and indices, sets `size`,
+//! Objects have own members only (D16), strings and arrays `length` and indices, sets and maps `size`,
 //! dates their fields, namespaces their constants and functions. Other members, and all
 //! members of nullish values, are `undefined`. A forbidden name is refused before the lookup.
 
@@ -46,6 +46,7 @@ pub fn member_text(cx: &mut Cx<'_>, object: Val, key: &[u8]) -> Result<Val, Faul
                 None => Val::Undefined,
             },
         },
+        Val::Map(r) if key == b"size" => Val::Num(cx.heap.map_len(r) as f64),
         Val::Set(r) if key == b"size" => Val::Num(cx.heap.len(r) as f64),
         Val::Date(r) => {
             let ms = cx.heap.date_ms(r);

@@ -28,7 +28,7 @@ impl<'h> Guest<'h> {
 }
 
 impl<'h> Data<'h> for Guest<'h> {
-    /// Sets and dates are objects without own members.
+    /// Sets, dates and maps are objects without own members.
     fn view(self) -> View<'h> {
         match self.val {
             Val::Unbound | Val::Undefined | Val::Builtin(_) => View::Undefined,
@@ -38,7 +38,7 @@ impl<'h> Data<'h> for Guest<'h> {
             Val::Str(s) => View::Text(self.heap.bytes(s), Some(s.units())),
             Val::Arr(r) => View::Array(self.heap.len(r)),
             Val::Obj(r) => View::Object(self.heap.len(r)),
-            Val::Set(_) | Val::Date(_) => View::Object(0),
+            Val::Set(_) | Val::Date(_) | Val::Map(_) => View::Object(0),
         }
     }
 

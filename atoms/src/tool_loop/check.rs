@@ -29,7 +29,7 @@ fn kind(val: Val) -> &'static str {
         Val::Str(_) => "a text",
         Val::Arr(_) => "a list",
         Val::Undefined | Val::Unbound | Val::Builtin(_) => "nothing",
-        Val::Obj(_) | Val::Set(_) | Val::Date(_) => "an object",
+        Val::Obj(_) | Val::Set(_) | Val::Map(_) | Val::Date(_) => "an object",
     }
 }
 

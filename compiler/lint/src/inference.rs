@@ -269,9 +269,8 @@ impl<'a> Rules<'_, 'a> {
             return Holds::of_builtin(builtins::function_gives(&ns, name));
         }
         // On a set, some methods that return a list for a list return a set.
-        let of_sets = |row: &Method| {
-            row.on.len() > 1 && row.on.contains(&Receiver::Set) && row.gives.is_list()
-        };
+        let of_sets =
+            |row: &Method| row.calls && row.on.contains(&Receiver::Set) && row.gives.is_list();
         let row = builtins::method_row(name).filter(|row| !row.maybe_undefined && !of_sets(row));
         row.map_or(Holds::Any, |row| Holds::of_builtin(row.gives))
     }

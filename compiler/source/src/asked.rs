@@ -15,6 +15,12 @@ impl Speller<'_> {
         is_node && !matches!(known, None | Some(Global::Constant(_)))
     }
 
+    /// True if a node makes a map: `new Map(...)` in a source.
+    pub(crate) fn is_map(&self, node: NodeId) -> bool {
+        let is_made = self.str(node, "method") == Some(b"toMap");
+        self.is_script() && is_made && self.is_of(node, b"Array")
+    }
+
     /// True if a call of a method is `Date.parse`, which makes a date in a source.
     pub(crate) fn is_date(&self, node: NodeId) -> bool {
         let is_parse = self.str(node, "method") == Some(b"parse");

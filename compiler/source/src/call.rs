@@ -45,6 +45,9 @@ impl<'a> Lowerer<'a> {
             Expression::StaticMemberExpression(member) => {
                 let name = member.property.name.as_str();
                 if let Some(namespace) = self.free_name(member.object.get_inner_expression()) {
+                    if (namespace, name) == ("Map", "groupBy") {
+                        return self.map_groups(call, hint, out);
+                    }
                     if namespace == "Promise" {
                         return self.promise(name, call, hint, out);
                     }
@@ -134,6 +137,9 @@ impl<'a> Lowerer<'a> {
             "Number" | "String" | "Boolean" => {
                 let exprs = self.arguments(&call.arguments);
                 self.permit(&exprs);
+                if js == "String" {
+                    self.errors_as_texts(&exprs);
+                }
                 let mut values = self.exprs(&exprs, out);
                 if js == "Number" {
                     values = self.times(&exprs, values, out);
@@ -146,7 +152,7 @@ impl<'a> Lowerer<'a> {
                 }
             }
             "Array" => self.sized_array(&call.arguments, call.span, out),
-            "Date" | "Set" => {
+            "Date" | "Set" | "Map" => {
                 let help = format!("write `new {js}(...)`");
                 self.unsupported(call.span, "this call without `new`", help);
                 Value::undefined(&at)
@@ -387,16 +393,16 @@ impl<'a> Lowerer<'a> {
         if matches!(name, "push" | "unshift") && has_spread && !optional {
             return self.push_all(object, name, call, out);
         }
+        if let Some(value) = self.awaited_chain(call, object, name, hint, out) {
+            return value;
+        }
         self.check_method(name, call);
         if matches!(name, "then" | "catch" | "finally") {
             // A promise method is already refused; dropping the call drops its callbacks too.
             return self.expr(object, out);
         }
         self.check_group(name, call);
-        let name = match name {
-            "delete" => "remove",
-            name => utc(name).unwrap_or(name),
-        };
+        let name = utc(name).unwrap_or(name);
         let exprs = self.arguments(&call.arguments);
         let receiver = self.chained(object, out);
         let mut done = vec![match optional {
@@ -462,6 +468,12 @@ impl<'a> Lowerer<'a> {
                 }
             }
             "delete" => return,
+            "get" | "set" if self.has_maps => return,
+            "get" | "set" => {
+                let help = words::called_help(name).unwrap_or_default();
+                let message = format!("there is no method `{name}`");
+                return self.deny(codes::BAD_CALL, call.callee.span(), message, help);
+            }
             "localeCompare" if call.arguments.len() == 2 => {
                 let message = "`localeCompare` is the same in all locales here";
                 let help = "leave the locale out: `a.localeCompare(b)`";
@@ -511,8 +523,16 @@ impl<'a> Lowerer<'a> {
                 return Value::new(Kind::Map(Vec::new()), &at);
             }
             "Date" => "give a text, a number, or parts from the year to milliseconds",
-            "Map" => "use a plain object: `const counts = {}`",
-            "Error" => "write `throw new Error(message)`",
+            "Map" if new.arguments.len() < 2 => {
+                let exprs = self.arguments(&new.arguments);
+                let values = self.exprs(&exprs, out);
+                let values = values.into_iter().map(Value::operand).collect();
+                return Value::node(of("Array", "toMap", values, &at));
+            }
+            _ if self.is_error(&new.callee) => {
+                self.errors.is_wanted = true;
+                "write `throw new Error(message)`, or `const error = new Error(message)`"
+            }
             "Promise" => "call the atoms, and wait for several with `Promise.all`",
             "RegExp" => "write a literal: `/a+/`",
             _ => "only dates and sets are made with `new`; use plain objects and functions",

@@ -87,6 +87,10 @@ impl<'a> Lowerer<'a> {
         self.check_radix(name, callback, call);
         self.check_match(object, name, call.span);
         self.check_one_item(object, name, call.span);
+        if name == "forEach" && !optional && self.may_be_map(object) {
+            self.each_entry(object, callback, call, out);
+            return Some(Value::undefined(&at));
+        }
         let items = self.chained(object, out);
         let items = match optional {
             true => items,

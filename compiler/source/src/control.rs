@@ -15,7 +15,8 @@ use oxc_ast::ast::{
 use oxc_span::{GetSpan, Span};
 
 impl<'a> Lowerer<'a> {
-    /// Lowers a `switch` whose cases end with `break`, `return`, `throw` or `continue`.
+    /// Lowers a `switch`: to branches if each case ends with `break`, `return`, `throw` or
+    /// `continue`.
     pub(crate) fn switch(&mut self, statement: &'a SwitchStatement<'a>, out: &mut Vec<Tree>) {
         if statement.cases.len() > MAX_PARTS {
             let message = format!("a `switch` with more than {MAX_PARTS} cases");
@@ -24,6 +25,9 @@ impl<'a> Lowerer<'a> {
         }
         let on = self.expr(&statement.discriminant, out);
         let on = self.named(on, out);
+        if falls_through(statement) {
+            return self.falling_switch(statement, &on, out);
+        }
         // A `break` before the end of its case needs a loop of one turn.
         let mut cases = statement.cases.iter();
         let is_left = cases.any(|case| case_statements(&case.consequent).iter().any(breaks));
@@ -38,14 +42,7 @@ impl<'a> Lowerer<'a> {
         for (index, case) in statement.cases.iter().enumerate() {
             match &case.test {
                 Some(test) => {
-                    let mut steps = Vec::new();
-                    let value = self.expr(test, &mut steps);
-                    if !steps.is_empty() {
-                        let help = "compute the value into a constant before the `switch`";
-                        self.unsupported(test.span(), "a call in a `case`", help);
-                    }
-                    let (on, value) = (on.clone().operand(), value.operand());
-                    let test = Tree::binary("===", on, value, &place(case.span));
+                    let test = self.case_test(&on, test, case.span);
                     tests = Some(match tests.take() {
                         Some(other) => either(other, test),
                         None => test,
@@ -56,14 +53,9 @@ impl<'a> Lowerer<'a> {
             if case.consequent.is_empty() && index != last {
                 continue;
             }
-            if is_default && index != last {
-                let help = "put `default` last";
-                self.unsupported(case.span, "a `default` before other cases", help);
-            }
-            let statements = self.case(&case.consequent, index == last);
             self.push_scope();
             let mut steps = Vec::new();
-            self.block(statements, &mut steps);
+            self.block(case_statements(&case.consequent), &mut steps);
             self.pop_scope();
             let test = if is_default { None } else { tests.take() };
             tests = None;
@@ -84,21 +76,62 @@ impl<'a> Lowerer<'a> {
         self.leave_further(around, statement.span, out);
     }
 
-    /// Returns the statements of a case without the `break` at their end.
-    fn case(&mut self, statements: &'a [Statement<'a>], is_last: bool) -> &'a [Statement<'a>] {
-        let inner = case_statements(statements);
-        if let Some(end) = inner.last()
-            && !(is_last || ends(end))
-            && inner.len() == block_statements(statements).len()
-        {
-            let help = "end each `case` with `break` or `return`";
-            self.unsupported(end.span(), "a `case` that falls through", help);
+    /// Compares the value of a `switch` with that of a case.
+    fn case_test(&mut self, on: &Value, test: &'a Expression<'a>, span: Span) -> Tree {
+        let mut steps = Vec::new();
+        let value = self.expr(test, &mut steps);
+        if !steps.is_empty() {
+            let help = "compute the value into a constant before the `switch`";
+            self.unsupported(test.span(), "a call in a `case`", help);
         }
-        inner
+        Tree::binary("===", on.clone().operand(), value.operand(), &place(span))
+    }
+
+    /// Lowers a `switch` with a case that falls through, or with cases behind `default`: a
+    /// variable gets the number of the case that matches, and each case from there on runs in a
+    /// loop of one turn, which `break` leaves.
+    fn falling_switch(
+        &mut self,
+        statement: &'a SwitchStatement<'a>,
+        on: &Value,
+        out: &mut Vec<Tree>,
+    ) {
+        let at = place(statement.span);
+        let number = |index: usize| Tree::number(index as f64, &at);
+        let count = statement.cases.len();
+        let other = statement.cases.iter().position(|case| case.test.is_none());
+        let mut chosen = number(other.unwrap_or(count));
+        for (index, case) in statement.cases.iter().enumerate().rev() {
+            if let Some(test) = &case.test {
+                let test = self.case_test(on, test, case.span);
+                chosen = Tree::conditional(test, number(index), chosen, &at);
+            }
+        }
+        let first = self.fresh();
+        out.push(set(&first, chosen, &at));
+        self.around.push(Around::a_switch());
+        let mut turn = Vec::new();
+        for (index, case) in statement.cases.iter().enumerate() {
+            if case.consequent.is_empty() {
+                continue;
+            }
+            self.push_scope();
+            let mut steps = Vec::new();
+            self.block(block_statements(&case.consequent), &mut steps);
+            self.pop_scope();
+            let reached = Tree::binary("<=", Tree::ident(&first, &at), number(index), &at);
+            turn.push(branch(reached, steps, Vec::new(), &place(case.span)));
+        }
+        let around = self.around.pop();
+        out.extend(one_turn(turn, &at));
+        self.leave_further(around, statement.span, out);
     }
 
     pub(crate) fn throw(&mut self, value: &'a Expression<'a>, at: Span, out: &mut Vec<Tree>) {
         let at = place(at);
+        if self.throw_object(value, &at, out) {
+            return;
+        }
         let message = match value.get_inner_expression() {
             Expression::NewExpression(new) if self.is_error(&new.callee) => {
                 self.error_text(&new.arguments, new.span, out)
@@ -154,6 +187,7 @@ impl<'a> Lowerer<'a> {
                 None => Value::text("", &place(at)),
             },
             [_, other, ..] => {
+                self.errors.is_wanted = true;
                 let help = "put what belongs to the error into its message";
                 self.unsupported(other.span(), "an Error with options", help);
                 Value::text("", &place(at))
@@ -180,8 +214,11 @@ impl<'a> Lowerer<'a> {
         };
         let mut step = Tree::step("try", [("try", Tree::list(steps, &at))], &at);
         self.push_scope();
-        let name = self.caught(handler);
         let mut steps = Vec::new();
+        let name = match self.errors.is_on {
+            true => self.caught_object(handler, &mut steps),
+            false => self.caught(handler),
+        };
         self.push_scope();
         self.block(&handler.body.body, &mut steps);
         self.pop_scope();
@@ -192,6 +229,24 @@ impl<'a> Lowerer<'a> {
             step.put("catchParam", Tree::text(&name, &handled));
         }
         out.push(step);
+    }
+
+    /// Binds an error as an object, and returns the variable of its message.
+    fn caught_object(&mut self, handler: &'a CatchClause<'a>, out: &mut Vec<Tree>) -> String {
+        let message = self.fresh();
+        let at = place(handler.span);
+        let error = self.take_error(&message, &at, out);
+        match handler.param.as_ref().map(|param| &param.pattern) {
+            Some(BindingPattern::BindingIdentifier(id)) => {
+                let id = self.declare(id.name.as_str(), id.span, What::Error, true);
+                self.bindings[id].is_ready = true;
+                let name = self.bindings[id].name.clone();
+                out.push(set(&name, error.resolved(), &at));
+            }
+            Some(pattern) => self.bind_pattern(pattern, error, false, out),
+            None => {}
+        }
+        message
     }
 
     /// Declares the variable that a `catch` binds.
@@ -210,6 +265,7 @@ impl<'a> Lowerer<'a> {
                     name
                 }
                 None => {
+                    self.errors.is_wanted = true;
                     let help = "write `catch (e)`, and `e.message` for its text, or \
                                 `catch ({ message })`";
                     self.unsupported(pattern.span(), "this pattern in `catch`", help);
@@ -258,6 +314,24 @@ pub(crate) fn fail(message: Value, at: &Place) -> Vec<Tree> {
             vec![set("_", Tree::node("call", fields, at), at)]
         }
     }
+}
+
+/// True if the statements of a case may go on in the next one, or cases follow a `default` with
+/// statements of its own.
+fn falls_through(statement: &SwitchStatement<'_>) -> bool {
+    let Some((_, before)) = statement.cases.split_last() else {
+        return false;
+    };
+    let goes_on = |statements: &[Statement<'_>]| {
+        let inner = case_statements(statements);
+        let is_whole = inner.len() == block_statements(statements).len();
+        is_whole && !inner.last().is_some_and(ends)
+    };
+    let mut is_default = false;
+    before.iter().any(|case| {
+        is_default |= case.test.is_none();
+        !case.consequent.is_empty() && (is_default || goes_on(&case.consequent))
+    })
 }
 
 fn either(left: Tree, right: Tree) -> Tree {

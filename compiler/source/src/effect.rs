@@ -53,7 +53,10 @@ impl<'a> Lowerer<'a> {
                     self.effect(expr, out);
                 }
             }
-            Expression::AwaitExpression(inner) => self.effect(&inner.argument, out),
+            Expression::AwaitExpression(inner) => {
+                self.awaits(&inner.argument);
+                self.effect(&inner.argument, out);
+            }
             Expression::LogicalExpression(logical) => {
                 let left = self.expr(&logical.left, out);
                 let mut steps = Vec::new();
@@ -320,6 +323,7 @@ impl<'a> Lowerer<'a> {
                     let help = "use `splice`: `items.splice(n)`";
                     self.unsupported(target.span, "setting `length`", help);
                 }
+                self.error_object(&target.object, name);
                 let object = self.expr(&target.object, out);
                 let key = Value::text(name, &place(target.property.span));
                 member(self, vec![object, key], out)

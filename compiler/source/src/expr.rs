@@ -118,7 +118,10 @@ impl<'a> Lowerer<'a> {
                 self.conditional(conditional, hint, out)
             }
             Expression::UnaryExpression(unary) => self.unary(unary, out),
-            Expression::AwaitExpression(await_) => self.expr_to(&await_.argument, hint, out),
+            Expression::AwaitExpression(await_) => {
+                self.awaits(&await_.argument);
+                self.expr_to(&await_.argument, hint, out)
+            }
             Expression::ParenthesizedExpression(inner) => {
                 self.expr_to(&inner.expression, hint, out)
             }
@@ -244,7 +247,8 @@ impl<'a> Lowerer<'a> {
                 self.unsupported(span, REGEX_VALUE, REGEX_HELP);
                 Value::undefined(&at)
             }
-            What::Caught => {
+            What::Error if let Some(value) = self.error_value_of(id, span) => value,
+            What::Caught | What::Error => {
                 let help = format!(
                     "write `{js}.message`, the text of the error; `last = {js}` is there for \
                      variables that are only thrown, tested and asked for `last.message`"
@@ -289,6 +293,9 @@ impl<'a> Lowerer<'a> {
         };
         let sides = [&binary.left, &binary.right];
         self.permit(&sides);
+        if op == "+" {
+            self.errors_as_texts(&sides);
+        }
         let mut values = self.exprs(&sides, out);
         if matches!(op, "-" | "*" | "/" | "%" | "**" | "<" | "<=" | ">" | ">=") {
             values = self.times(&sides, values, out);
@@ -462,7 +469,9 @@ impl<'a> Lowerer<'a> {
                 Some(Value::ident(&name, &at))
             }
             What::Caught if name == "op" => Some(Value::ident("errorOp", &at)),
+            What::Error => Some(self.error_member(known, name, span)),
             What::Caught => {
+                self.errors.is_wanted |= name != "stack";
                 let help = "an error has `message`, and `op`, the atom that failed";
                 self.unsupported(span, "this member of an error", help);
                 Some(Value::undefined(&at))

@@ -40,7 +40,12 @@ impl<'a> Lowerer<'a> {
         }
         let (error, failed) = (self.fresh(), self.fresh());
         out.push(set(&failed, Tree::null(&at), &at));
-        let keep = vec![set(&failed, Tree::ident(&error, &at), &at)];
+        let mut keep = vec![set(&failed, Tree::ident(&error, &at), &at)];
+        let held = self.errors.is_on.then(|| self.fresh());
+        if let Some(held) = &held {
+            let taken = self.take_error(&error, &at, &mut keep);
+            keep.push(set(held, taken.resolved(), &at));
+        }
         let inputs = [
             ("try", Tree::list(steps, &at)),
             ("catch", Tree::list(keep, &at)),
@@ -54,7 +59,12 @@ impl<'a> Lowerer<'a> {
             return;
         }
         let test = Tree::binary("!==", Tree::ident(&failed, &at), Tree::null(&at), &at);
-        let again = fail(Value::ident(&failed, &at), &at);
+        let message = Value::ident(&failed, &at);
+        let mut again = match &held {
+            Some(held) => self.put_back(Value::ident(held, &at), message.clone(), &at),
+            None => Vec::new(),
+        };
+        again.extend(fail(message, &at));
         out.push(branch(test, again, Vec::new(), &at));
         for word in used {
             let mut steps = Vec::new();

@@ -70,6 +70,7 @@ struct Scan<'s> {
 }
 
 /// Names of a source and a bound of its nesting.
+#[derive(Clone)]
 pub(crate) struct Words<'s> {
     pub(crate) all: HashSet<&'s str>,
     /// Upper bound of the syntax tree's depth: brackets, nesting without brackets, and chains

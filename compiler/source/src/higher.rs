@@ -243,7 +243,7 @@ impl<'a> Lowerer<'a> {
             let own = self.bindings.iter().find(|own| {
                 let hides = |id: &usize| self.bindings[*id].name == own.name;
                 own.owner == id
-                    && matches!(own.what, What::Variable | What::Caught)
+                    && matches!(own.what, What::Variable | What::Caught | What::Error)
                     && captured.iter().any(hides)
             });
             let hidden = own.map(|own| (own.name.clone(), own.at));

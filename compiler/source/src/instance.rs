@@ -2,7 +2,7 @@
 
 use crate::lower::{Lowerer, What, place};
 use crate::pattern::of;
-use crate::state::Known;
+use crate::state::{Iterable, Known};
 use crate::tree::Tree;
 use crate::value::Value;
 use oxc_ast::ast::{BinaryExpression, Expression};
@@ -23,9 +23,19 @@ impl<'a> Lowerer<'a> {
                     return None;
                 };
                 let id = self.lookup(id.name.as_str())?;
-                matches!(self.bindings[id].what, What::Caught).then_some(true)
+                match self.bindings[id].what {
+                    What::Error if self.errors.throws_objects => None,
+                    What::Caught | What::Error => Some(true),
+                    _ => None,
+                }
             }
             "Date" => (self.known(&binary.left) == Known::Date).then_some(true),
+            class @ ("Map" | "Set") => match self.sort_of(&binary.left) {
+                Iterable::Unknown => None,
+                Iterable::Map => Some(class == "Map"),
+                Iterable::Set => Some(class == "Set"),
+                _ => Some(false),
+            },
             _ => None,
         }
     }
@@ -41,6 +51,11 @@ impl<'a> Lowerer<'a> {
         {
             let value = self.expr(&binary.left, out).operand();
             return Value::node(of("Array", "isArray", vec![value], &at));
+        }
+        if let Some(class) = self.free_name(&binary.right)
+            && let Some(value) = self.error_instance(&binary.left, class, binary.span)
+        {
+            return value;
         }
         let help = "use `typeof`, or `Array.isArray`; what is caught has `message`";
         self.unsupported(binary.span, "`instanceof`", help);

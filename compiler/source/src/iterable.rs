@@ -36,7 +36,7 @@ impl<'a> Lowerer<'a> {
         let list = |value: Value| of("Array", "from", vec![value.operand()], &at);
         match sort {
             Iterable::List => value,
-            Iterable::Text | Iterable::Set => Value::node(list(value)),
+            Iterable::Text | Iterable::Set | Iterable::Map => Value::node(list(value)),
             Iterable::Unknown | Iterable::Object => {
                 if sort == Iterable::Object {
                     self.check_iterated(expr);
@@ -67,7 +67,12 @@ impl<'a> Lowerer<'a> {
         let (None, [Some(index), Some(item)]) = (&pair.rest, &pair.elements[..]) else {
             return None;
         };
-        let fits = is_plain && !is_function && self.sort_of(object) != Iterable::Set;
+        let counts = match self.sort_of(object) {
+            Iterable::Set | Iterable::Map => false,
+            Iterable::Unknown => !self.has_maps,
+            _ => true,
+        };
+        let fits = is_plain && !is_function && counts;
         fits.then_some((object, index, item))
     }
 
@@ -77,7 +82,7 @@ impl<'a> Lowerer<'a> {
     }
 
     fn sort_within(&self, expr: &Expression<'a>) -> Iterable {
-        use Iterable::{List, Object, Set, Text, Unknown};
+        use Iterable::{List, Map, Object, Set, Text, Unknown};
         match expr {
             Expression::TSAsExpression(cast) => match self.sort_of_type(&cast.type_annotation, 0) {
                 Unknown => self.sort_of(&cast.expression),
@@ -95,6 +100,7 @@ impl<'a> Lowerer<'a> {
             },
             Expression::NewExpression(new) => match self.free_name(&new.callee) {
                 Some("Set") => Set,
+                Some("Map") => Map,
                 Some("Array") => List,
                 _ => Unknown,
             },
@@ -115,6 +121,9 @@ impl<'a> Lowerer<'a> {
                     };
                     match (namespace, name) {
                         ("Promise", "all" | "allSettled") => List,
+                        ("Map", "groupBy") => Map,
+                        ("", "set") if self.sort_of(&member.object) == Map => Map,
+                        ("", "add") if self.sort_of(&member.object) == Set => Set,
                         _ => match given {
                             Gives::Part | Gives::Joined => self.sort_of(&member.object),
                             Gives::List | Gives::Texts | Gives::Items => List,
@@ -147,6 +156,8 @@ impl<'a> Lowerer<'a> {
                         self.sort_of_type(ty, depth + 1)
                     }
                     ("Array" | "ReadonlyArray", None) => Iterable::List,
+                    ("Map" | "ReadonlyMap", None) => Iterable::Map,
+                    ("Set" | "ReadonlySet", None) => Iterable::Set,
                     _ => Iterable::Unknown,
                 }
             }

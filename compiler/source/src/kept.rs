@@ -24,6 +24,10 @@ impl<'a> Lowerer<'a> {
         let message = match value {
             Expression::Identifier(id) => {
                 let id = self.lookup(id.name.as_str())?;
+                if matches!(self.bindings[id].what, What::Error) && self.keeps_errors(js) {
+                    self.note_read(id);
+                    return Some(Value::ident(&self.bindings[id].name.clone(), &at));
+                }
                 if !matches!(self.bindings[id].what, What::Caught) || !self.keeps_errors(js) {
                     return None;
                 }
@@ -33,6 +37,9 @@ impl<'a> Lowerer<'a> {
             Expression::NewExpression(new)
                 if self.is_error(&new.callee) && self.keeps_errors(js) =>
             {
+                if self.errors.is_on {
+                    return self.error_made(value, out);
+                }
                 let text = self.error_text(&new.arguments, new.span, out);
                 self.named(text, out)
             }
@@ -52,6 +59,16 @@ impl<'a> Lowerer<'a> {
         let error = Value::ident(&self.bindings[id].name.clone(), &at);
         let key = Value::text("message", &at);
         Some(crate::pattern::member_of(error, key, &at))
+    }
+
+    /// Returns the variable of a held error, which is an object.
+    pub(crate) fn kept_object(&mut self, js: &str) -> Option<String> {
+        let id = self.lookup(js)?;
+        if !matches!(self.bindings[id].what, What::Variable) || !self.keeps_errors(js) {
+            return None;
+        }
+        self.note_read(id);
+        Some(self.bindings[id].name.clone())
     }
 
     fn keeps_errors(&mut self, js: &str) -> bool {

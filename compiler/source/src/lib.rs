@@ -36,11 +36,13 @@ mod control;
 mod dates;
 mod defined;
 mod effect;
+mod errors;
 mod exec;
 mod expr;
 mod finally;
 mod guard;
 mod higher;
+mod holes;
 mod indexes;
 mod inline;
 mod instance;
@@ -54,6 +56,7 @@ mod library;
 mod literals;
 mod locale;
 mod lower;
+mod maps;
 mod missing;
 mod missing_values;
 mod module;
@@ -74,6 +77,7 @@ mod state;
 mod steps;
 mod stmt;
 mod texts;
+mod then;
 mod tool_loop;
 mod tree;
 mod turn;
@@ -244,9 +248,20 @@ fn lower(
         true => Scoping::read(&parsed.program),
         false => Scoping::default(),
     };
-    let mut lowerer = Lowerer::new(source, atoms, (words, scoping), most);
+    let mut lowerer = Lowerer::new(source, atoms, (words.clone(), scoping), most);
     lowerer.end = end;
-    let root = lowerer.module(&parsed.program);
+    let mut root = lowerer.module(&parsed.program);
+    if lowerer.errors.is_wanted && !lowerer.is_too_deep {
+        let scoping = match words.nesting <= MAX_SCOPING {
+            true => Scoping::read(&parsed.program),
+            false => Scoping::default(),
+        };
+        let errors = lowerer.errors.again();
+        lowerer = Lowerer::new(source, atoms, (words, scoping), most);
+        lowerer.errors = errors;
+        lowerer.end = end;
+        root = lowerer.module(&parsed.program);
+    }
     if lowerer.is_too_deep {
         return None;
     }

@@ -45,6 +45,7 @@ impl<'a> Lowerer<'a> {
         }
         let holes: Vec<&Expression<'a>> = template.expressions.iter().collect();
         self.permit(&holes);
+        self.errors_as_texts(&holes);
         let values = self.exprs(&holes, out);
         let mut joined: Option<Value> = None;
         let mut texts = texts.into_iter();
@@ -108,7 +109,7 @@ impl<'a> Lowerer<'a> {
             } else {
                 if !matches!(
                     self.sort_of(expr),
-                    Iterable::List | Iterable::Text | Iterable::Set
+                    Iterable::List | Iterable::Text | Iterable::Set | Iterable::Map
                 ) && self.known(expr) != Known::Match
                 {
                     value = self.items_of(value);

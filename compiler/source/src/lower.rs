@@ -42,6 +42,8 @@ pub(crate) struct Lowerer<'a> {
     pub(crate) scoping: Scoping,
     /// True if the source may contain dates.
     pub(crate) has_dates: bool,
+    /// True if the source makes maps, so that values of unknown kind may be maps.
+    pub(crate) has_maps: bool,
     /// Offsets at which a date that setters change may be read, because nothing there keeps it.
     pub(crate) permitted: HashSet<u32>,
     /// Names of the variables in the program.
@@ -72,6 +74,9 @@ pub(crate) struct Lowerer<'a> {
     pub(crate) regexes: HashMap<BindingId, &'a RegExpLiteral<'a>>,
     /// Whether each variable, by the offset of its declaration, may hold an error.
     pub(crate) kept_errors: HashMap<u32, bool>,
+    pub(crate) errors: crate::errors::Errors,
+    /// Ends of chains of `then` and `catch` that the source waits for.
+    pub(crate) awaited: HashSet<u32>,
     /// `exec` calls in loop conditions, by offset: all matches, and the variable that holds the
     /// index of the next match.
     pub(crate) stepped: HashMap<u32, (crate::value::Value, String)>,
@@ -88,7 +93,7 @@ pub(crate) struct Lowerer<'a> {
     pub(crate) types: HashMap<&'a str, Named<'a>>,
     /// JSDoc comments by the offset of the declaration that follows.
     pub(crate) comments: HashMap<u32, String>,
-    next_temp: usize,
+    pub(crate) next_temp: usize,
     /// Current recursion depth of the inspection of expressions.
     pub(crate) looks: Cell<u32>,
     nesting: u32,
@@ -119,6 +124,7 @@ impl<'a> Lowerer<'a> {
             taken: names.all.into_iter().map(str::to_owned).collect(),
             scoping,
             has_dates: has_dates(source),
+            has_maps: crate::maps::has_maps(source),
             permitted: HashSet::new(),
             variables: HashSet::new(),
             bindings: Vec::new(),
@@ -136,6 +142,8 @@ impl<'a> Lowerer<'a> {
             places: HashSet::new(),
             regexes: HashMap::new(),
             kept_errors: HashMap::new(),
+            errors: crate::errors::Errors::default(),
+            awaited: HashSet::new(),
             stepped: HashMap::new(),
             argument_sorts: HashMap::new(),
             arguments: Vec::new(),
@@ -260,17 +268,6 @@ impl<'a> Lowerer<'a> {
     }
 
     /// Generates a variable whose name neither the source nor the program contains.
-    pub(crate) fn fresh(&mut self) -> String {
-        loop {
-            self.next_temp += 1;
-            let name = format!("_{}", self.next_temp);
-            if self.taken.insert(name.clone()) {
-                self.variables.insert(name.clone());
-                return name;
-            }
-        }
-    }
-
     pub(crate) fn push_scope(&mut self) {
         self.scopes.push(HashMap::new());
     }
@@ -334,7 +331,7 @@ impl<'a> Lowerer<'a> {
             );
         }
         let name = self.name_for(js);
-        if matches!(what, What::Variable | What::Caught) {
+        if matches!(what, What::Variable | What::Caught | What::Error) {
             self.variables.insert(name.clone());
         }
         self.bindings.push(Binding {
@@ -440,5 +437,17 @@ impl<'a> Lowerer<'a> {
             is_dropped: false,
         });
         self.functions.len() - 1
+    }
+
+    /// Makes a name that the source does not have.
+    pub(crate) fn fresh(&mut self) -> String {
+        loop {
+            self.next_temp += 1;
+            let name = format!("_{}", self.next_temp);
+            if self.taken.insert(name.clone()) {
+                self.variables.insert(name.clone());
+                return name;
+            }
+        }
     }
 }

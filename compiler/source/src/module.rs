@@ -69,6 +69,7 @@ impl<'a> Lowerer<'a> {
             }
         }
         let mut steps = Vec::new();
+        self.declare_box(&at, &mut steps);
         for statement in &program.body {
             self.top_statement(statement, &mut steps);
         }

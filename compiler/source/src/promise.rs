@@ -29,8 +29,22 @@ impl<'a> Lowerer<'a> {
             [only] => only.as_expression(),
             _ => None,
         };
+        match (name, only) {
+            ("resolve", None) if call.arguments.is_empty() => return Value::undefined(&at),
+            ("reject", Some(error)) => {
+                self.throw(error, call.span, out);
+                return Value::undefined(&at);
+            }
+            _ => {}
+        }
         let (Some(only), true) = (only, matches!(name, "all" | "allSettled" | "resolve")) else {
-            let help = "there are `Promise.all([...])` and `Promise.allSettled([...])`";
+            let help = match name {
+                "race" | "any" => {
+                    "wait for all with `Promise.all([...])` or `Promise.allSettled([...])`, and \
+                     take the first; the host limits the time of a call"
+                }
+                _ => "there are `Promise.all([...])` and `Promise.allSettled([...])`",
+            };
             self.unsupported(call.span, &format!("this `Promise.{name}`"), help);
             return Value::undefined(&at);
         };
@@ -210,14 +224,17 @@ impl<'a> Lowerer<'a> {
     /// Builds a `try` that appends the error of the steps to the outcomes.
     fn settling(&mut self, steps: Vec<Tree>, list: &str, at: &Place) -> Tree {
         let error = self.fresh();
-        let item = rejected(Value::ident(&error, at), at);
+        let mut caught = Vec::new();
+        let reason = match self.errors.is_on {
+            true => self.take_error(&error, at, &mut caught),
+            false => reason_of(Value::ident(&error, at), at),
+        };
+        let item = rejected(reason, at);
         let inputs = [("list", Tree::text(list, at)), ("item", item.resolved())];
+        caught.push(Tree::step("push", inputs, at));
         let inputs = [
             ("try", Tree::list(steps, at)),
-            (
-                "catch",
-                Tree::list(vec![Tree::step("push", inputs, at)], at),
-            ),
+            ("catch", Tree::list(caught, at)),
             ("catchParam", Tree::text(&error, at)),
         ];
         Tree::step("try", inputs, at)
@@ -395,7 +412,7 @@ impl<'a> Lowerer<'a> {
     fn settled(&mut self, answers: &str, at: &Place, hint: Hint<'_>, out: &mut Vec<Tree>) -> Value {
         let answer = self.fresh();
         let of_answer = |key: &str| member_of(Value::ident(&answer, at), Value::text(key, at), at);
-        let rejected = rejected(of_answer("error"), at);
+        let rejected = rejected(reason_of(of_answer("error"), at), at);
         let fulfilled = fulfilled(of_answer("value"), at);
         let test = has_error(&answer, at);
         let value = Tree::conditional(test, rejected.operand(), fulfilled.operand(), at);
@@ -438,9 +455,13 @@ pub(crate) fn fulfilled(value: Value, at: &Place) -> Value {
     )
 }
 
-/// Builds the outcome of `Promise.allSettled` for an error with this message.
-fn rejected(message: Value, at: &Place) -> Value {
-    let reason = Value::new(Kind::Map(vec![(b"message".to_vec(), message)]), at);
+/// Builds the reason of a call that failed with this message.
+fn reason_of(message: Value, at: &Place) -> Value {
+    Value::new(Kind::Map(vec![(b"message".to_vec(), message)]), at)
+}
+
+/// Builds the outcome of `Promise.allSettled` for an error.
+fn rejected(reason: Value, at: &Place) -> Value {
     object(
         [("status", Value::text("rejected", at)), ("reason", reason)],
         at,

@@ -21,7 +21,7 @@ const MAX_SOURCE: u32 = 1 << 20;
 const MAX_LEVELS: u16 = 600;
 
 /// Precedence levels: the ternary, `||` and `??`, ..., members and names.
-const TERNARY: u8 = 0;
+pub(crate) const TERNARY: u8 = 0;
 const OR: u8 = 1;
 const AND: u8 = 2;
 const EQUALITY: u8 = 6;
@@ -431,7 +431,10 @@ impl<'d> Speller<'d> {
                     }
                 }
             }
-            b"binary" | b"logical" => self.infix(node, text("op"), names, out),
+            b"binary" | b"logical" => match self.holes_of(node) {
+                Some(operands) if self.is_script() => self.template(&operands, names, out),
+                _ => self.infix(node, text("op"), names, out),
+            },
             b"unary" => self.prefix(node, text("op"), names, out),
             b"conditional" => {
                 self.field(node, "test", OR, names, out);
@@ -470,6 +473,10 @@ impl<'d> Speller<'d> {
                 }
             }
             _ if self.bit_operator(node).is_some() => self.bits(node, names, out),
+            _ if self.is_map(node) => {
+                out.extend(b"new Map");
+                self.arguments(node, names, out);
+            }
             _ if self.is_date(node) => {
                 out.extend(b"new Date");
                 self.arguments(node, names, out);

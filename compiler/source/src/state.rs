@@ -23,6 +23,8 @@ pub(crate) enum What {
     Arguments,
     /// The error of a `catch`; programs see only its message.
     Caught,
+    /// An error that is an object: what a `catch` binds, or `new Error(...)` in a constant.
+    Error,
     /// A regular expression literal that replaces each use of its constant.
     Regex,
 }
@@ -268,6 +270,7 @@ pub(crate) enum Iterable {
     List,
     Text,
     Set,
+    Map,
     /// An object, which is not iterable.
     Object,
     Unknown,

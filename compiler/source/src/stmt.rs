@@ -350,6 +350,7 @@ impl<'a> Lowerer<'a> {
             if self.arguments_pattern(&one.id, init, is_const, out) {
                 return;
             }
+            self.error_object(init, "");
             let value = self.expr(init, out);
             let known = match self.sort_of(init) {
                 Iterable::List => Known::Pair,
@@ -377,6 +378,9 @@ impl<'a> Lowerer<'a> {
                 self.bindings[binding].is_ready = true;
                 self.regexes.insert(binding, regex);
             }
+            Some(init)
+                if (is_const || !self.scoping.is_set(id.span.start))
+                    && self.error_constant(js, init, id.span, out) => {}
             Some(init) => {
                 let binding = self.declare(js, id.span, What::Variable, is_const);
                 let name = self.bindings[binding].name.clone();
@@ -453,6 +457,10 @@ impl<'a> Lowerer<'a> {
         is_last: bool,
         out: &mut Vec<Tree>,
     ) {
+        if let Some(value) = value {
+            self.awaits(value);
+            self.check_result(value);
+        }
         let after = match self.returns_to() {
             ReturnTo::Callback(after, _, false) => after,
             ReturnTo::Callback(After::Nothing, index, true) => {

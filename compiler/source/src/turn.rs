@@ -188,6 +188,7 @@ impl<'a> Lowerer<'a> {
         match turn.callback {
             Callback::Code(code) => {
                 let expr = only_expression(code)?;
+                self.awaits(expr);
                 Some(self.expr(expr, out))
             }
             Callback::Helper(function) => {

@@ -25,10 +25,7 @@ const GLOBALS: &[(&[&str], &str)] = &[
         &["Promise"],
         "write `await Promise.all([a(...), b(...)])`, or await each call",
     ),
-    (
-        &["Map"],
-        "write an object, `{}`, with `o[key] = value`, or `new Set(list)`",
-    ),
+    (&["Map"], "write `new Map(entries)`"),
     (&["eval", "Function"], "write the code itself"),
     (
         &["Symbol", "Proxy", "Reflect", "WeakMap", "WeakSet"],
@@ -516,11 +513,13 @@ mod tests {
     #[test]
     fn what_helps_is_no_method_that_is_there() {
         for (names, help) in CALLED {
-            // A set has `has`, `add` and `remove`, and lists and objects do not.
-            for name in names
-                .iter()
-                .filter(|name| !matches!(**name, "has" | "add" | "remove" | "union"))
-            {
+            // Sets and maps have these, and lists and objects do not.
+            for name in names.iter().filter(|name| {
+                !matches!(
+                    **name,
+                    "has" | "add" | "remove" | "union" | "get" | "set" | "delete"
+                )
+            }) {
                 assert!(a99_core::builtins::method(name).is_none(), "{name}: {help}");
             }
         }

@@ -225,7 +225,10 @@ fn op_of_library(name: &str) -> Option<String> {
              `{{\"$expr\": \"ident\", \"name\": \"{space}\"}}`"
         ));
     }
-    if builtins::method(last).is_some() && !matches!(last, "map" | "filter" | "find" | "reduce") {
+    let is_loop = matches!(last, "map" | "filter" | "find" | "reduce");
+    // Of maps, and of much else by these names.
+    let is_of_maps = matches!(last, "get" | "set" | "delete");
+    if builtins::method(last).is_some() && !is_loop && !is_of_maps {
         return Some(format!(
             "use the method `{last}` in an expression node `methodCall`"
         ));

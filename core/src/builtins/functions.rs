@@ -190,4 +190,5 @@ pub static FUNCTIONS: &[BuiltinFunction] = &[
     f("", "structuredClone", FREE, First, Unknown, "A copy that shares no list, set, object or date with the value.").takes(1, 1),
     f("", "btoa", both(4), First, Text, "The base64 text of a text whose units are bytes.").takes(1, 1),
     f("", "atob", BOTH, First, Text, "The text whose units are the bytes of a base64 text.").takes(1, 1),
+    f("Array", "toMap", Formula::Keys(24), First, Unknown, "A map of arrays of key and value, or a copy of a map.").takes(0, 1),
 ];

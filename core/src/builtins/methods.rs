@@ -2,7 +2,7 @@
 
 use super::Gives::{self, Bool, Index, Item, Items, Itself, Joined, List, Part, Texts, Unknown};
 use super::Reads::{self, All, Count};
-use super::Receiver::{self, Any, Array, Date, Number, Set, Text};
+use super::Receiver::{self, Any, Array, Date, Map, Number, Set, Text};
 use super::{CallContext, EVERYWHERE, NOT_IN_CONDITIONS, Takes};
 use crate::costs::{BOTH, FREE, Formula, JOIN, READ, SPLIT, WRITTEN, both, read};
 
@@ -164,7 +164,7 @@ pub static METHODS: &[Method] = &[
     m("sub", &[Text], BOTH, All, Gives::Text, "The text in an HTML `sub` element.").not_in_conditions(),
     m("sup", &[Text], BOTH, All, Gives::Text, "The text in an HTML `sup` element.").not_in_conditions(),
     m("copyWithin", &[Array], READ, All, List, "Copies a part of the array over another part of it.").mutates(),
-    m("entries", &[Array], both(6), All, List, "Arrays of index and element."),
+    m("entries", &[Array, Set, Map], both(6), All, List, "Arrays of index and element, of a set's member twice, or of key and value."),
     m("every", &[Array], read(36), All, Bool, "Whether a function gives true for every element.").calls_function(),
     m("fill", &[Array], READ, All, List, "Puts a value into a part of the array.").mutates(),
     m("filter", &[Array, Set], both(36), All, Items, "The elements for which a function gives true.").calls_function(),
@@ -174,9 +174,9 @@ pub static METHODS: &[Method] = &[
     m("findLastIndex", &[Array], read(36), All, Index, "The index of the last element for which a function gives true.").calls_function(),
     m("flat", &[Array], both(3), All, List, "The elements, with nested arrays flattened to a depth.").takes(0, 1, 0),
     m("flatMap", &[Array], both(36), All, List, "The results of a function for each element, with arrays flattened.").calls_function(),
-    m("forEach", &[Array, Set], read(36), All, Unknown, "Calls a function for each element.").calls_function(),
+    m("forEach", &[Array, Set, Map], read(36), All, Unknown, "Calls a function for each element.").calls_function(),
     m("join", &[Array], JOIN, All, Gives::Text, "The elements as one text with a separator.").takes(0, 1, 0),
-    m("keys", &[Array], WRITTEN, All, List, "The indexes of the array."),
+    m("keys", &[Array, Set, Map], WRITTEN, All, List, "The indexes of the array, the members of the set, the keys of the map."),
     m("map", &[Array, Set], both(36), All, List, "The results of a function for each element.").calls_function(),
     m("pop", &[Array], FREE, All, Item, "Removes the last element and returns it.").takes(0, 0, 0).mutates(),
     m("push", &[Array], READ, Count, Gives::Number, "Appends elements and returns the new length.").mutates(),
@@ -191,7 +191,7 @@ pub static METHODS: &[Method] = &[
     m("toSorted", &[Array], Formula::Sort, All, Items, "A copy that is sorted by text, or by a function.").calls_function(),
     m("toSpliced", &[Array], BOTH, All, List, "A copy with a part replaced by elements."),
     m("unshift", &[Array], both(2), All, Gives::Number, "Inserts elements at the front and returns the new length.").mutates(),
-    m("values", &[Array], WRITTEN, All, List, "A copy of the array."),
+    m("values", &[Array, Set, Map], WRITTEN, All, List, "The elements, members or values as a new array."),
     m("with", &[Array], BOTH, All, List, "A copy with the element at an index replaced."),
     m("toLocaleString", &[Number, Array, Date, Any], both(20), All, Gives::Text, "The receiver as text for people; the same in every locale."),
     m("toFixed", &[Number], FREE, All, Gives::Text, "The number with the given number of decimals.").takes(0, 1, 1),
@@ -199,8 +199,8 @@ pub static METHODS: &[Method] = &[
     m("toPrecision", &[Number], FREE, All, Gives::Text, "The number with the given number of digits.").takes(0, 1, 1),
     m("add", &[Set, Date], READ, All, Unknown, "The set with a member; the date moved by years, months, days and smaller units.").mutates(),
     m("remove", &[Set], READ, All, Unknown, "The set without a member.").mutates(),
-    m("clear", &[Set], FREE, All, Unknown, "Removes all members.").takes(0, 0, 0).mutates(),
-    m("has", &[Set], READ, All, Bool, "Whether a value is a member.").takes(1, 1, 0),
+    m("clear", &[Set, Map], FREE, All, Unknown, "Removes all members.").takes(0, 0, 0).mutates(),
+    m("has", &[Set, Map], READ, All, Bool, "Whether a value is a member, or a key of the map.").takes(1, 1, 0),
     m("toArray", &[Set], BOTH, All, List, "The members as an array.").takes(0, 0, 0),
     m("union", &[Set], both(16), All, Gives::Set, "The members of either set."),
     m("intersection", &[Set], both(16), All, Gives::Set, "The members of both sets."),
@@ -226,4 +226,12 @@ pub static METHODS: &[Method] = &[
     m("toLocaleTimeString", &[Date], BOTH, All, Gives::Text, "The time in en-US, with options for fields and time zone.").takes(0, 2, 0),
     m("toUTCString", &[Date], BOTH, All, Gives::Text, "The date as in `Fri, 05 Jan 2024 09:05:09 GMT`.").takes(0, 0, 0),
     m("toDateString", &[Date], BOTH, All, Gives::Text, "The date as in `Fri Jan 05 2024`.").takes(0, 0, 0),
+    m("get", &[Map], READ, Count, Unknown, "The value of a key, or undefined.").takes(1, 1, 0).maybe_undefined(),
+    m("set", &[Map], READ, Count, Unknown, "The map with a value under a key.").takes(2, 2, 0).mutates(),
+    m("delete", &[Set, Map], READ, All, Bool, "Removes a member or a key and returns whether it was there.").takes(1, 1, 0).mutates(),
+    m("difference", &[Set], both(16), All, Gives::Set, "The members that another set lacks.").takes(1, 1, 0),
+    m("symmetricDifference", &[Set], both(16), All, Gives::Set, "The members of exactly one of both sets.").takes(1, 1, 0),
+    m("isSubsetOf", &[Set], read(16), All, Bool, "Whether another set has all members.").takes(1, 1, 0),
+    m("isSupersetOf", &[Set], read(16), All, Bool, "Whether the set has all members of another.").takes(1, 1, 0),
+    m("isDisjointFrom", &[Set], read(16), All, Bool, "Whether another set has none of the members.").takes(1, 1, 0),
 ];

@@ -57,6 +57,8 @@ pub enum Receiver {
     Set,
     /// Dates.
     Date,
+    /// Maps.
+    Map,
     /// Every value except null and undefined. A kind listed next to it has its own behaviour.
     Any,
 }
@@ -69,6 +71,7 @@ impl Receiver {
         Receiver::Array,
         Receiver::Set,
         Receiver::Date,
+        Receiver::Map,
         Receiver::Any,
     ];
 
@@ -81,6 +84,7 @@ impl Receiver {
             Receiver::Array => "array",
             Receiver::Set => "set",
             Receiver::Date => "date",
+            Receiver::Map => "map",
             Receiver::Any => "any value",
         }
     }
@@ -298,6 +302,7 @@ pub static MEMBERS: &[(Receiver, &str, &str)] = &[
     (Receiver::Date, "minutes", "The minute of the hour."),
     (Receiver::Date, "seconds", "The second of the minute."),
     (Receiver::Date, "dayOfWeek", "The day of the week, 0 for Sunday."),
+    (Receiver::Map, "size", "The number of its entries."),
 ];
 
 /// Value of a number constant of a namespace.

@@ -144,7 +144,7 @@ fn kind_of(receiver: Receiver, choice: usize) -> Kind {
         Receiver::Text => Kind::Text,
         Receiver::Number => Kind::Number,
         Receiver::Array => Kind::List,
-        Receiver::Set => Kind::Set,
+        Receiver::Set | Receiver::Map => Kind::Set,
         Receiver::Date => Kind::Date,
         Receiver::Any => [Kind::Text, Kind::List, Kind::Object, Kind::Number][choice % 4],
     }

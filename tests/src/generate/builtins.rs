@@ -92,7 +92,6 @@ pub const FUNCTIONS: &[FunctionRow] = &[
     ("", "decodeURIComponent", &[Text]),
     ("", "filter", &[Any, Record]),
     ("", "Set", &[List]),
-    ("", "Date", &[Num]),
     ("", "Error", &[Text]),
     ("", "Number", &[Any]),
     ("", "String", &[Any]),
@@ -111,6 +110,7 @@ pub const FUNCTIONS: &[FunctionRow] = &[
     ("", "structuredClone", &[Any]),
     ("", "btoa", &[Text]),
     ("", "atob", &[Text]),
+    ("Array", "toMap", &[List]),
 ];
 
 /// The methods that programs of the generator call, for each kind of receiver.
@@ -245,6 +245,24 @@ pub const METHODS: &[MethodRow] = &[
     (Receiver::Date, "isAfter", &[Text]),
     (Receiver::Set, "toJSON", &[]),
     (Receiver::Date, "toJSON", &[]),
+    (Receiver::Set, "delete", &[Any]),
+    (Receiver::Set, "entries", &[]),
+    (Receiver::Set, "keys", &[]),
+    (Receiver::Set, "values", &[]),
+    (Receiver::Set, "difference", &[Any]),
+    (Receiver::Set, "symmetricDifference", &[Any]),
+    (Receiver::Set, "isSubsetOf", &[Any]),
+    (Receiver::Set, "isSupersetOf", &[Any]),
+    (Receiver::Set, "isDisjointFrom", &[Any]),
+    (Receiver::Map, "get", &[Any]),
+    (Receiver::Map, "set", &[Any, Any]),
+    (Receiver::Map, "has", &[Any]),
+    (Receiver::Map, "delete", &[Any]),
+    (Receiver::Map, "clear", &[]),
+    (Receiver::Map, "entries", &[]),
+    (Receiver::Map, "keys", &[]),
+    (Receiver::Map, "values", &[]),
+    (Receiver::Map, "forEach", &[Bool]),
     (Receiver::Any, "isPrototypeOf", &[Any]),
 ];
 
@@ -253,6 +271,7 @@ pub const MEMBERS: &[(Receiver, &str)] = &[
     (Receiver::Text, "length"),
     (Receiver::Array, "length"),
     (Receiver::Set, "size"),
+    (Receiver::Map, "size"),
     (Receiver::Date, "value"),
     (Receiver::Date, "timestamp"),
     (Receiver::Date, "year"),
@@ -268,6 +287,7 @@ pub const MEMBERS: &[(Receiver, &str)] = &[
 pub const LEFT_OUT: &[(&str, &str)] = &[
     ("Math.random", "gives another number each time"),
     ("Date.now", "tells the time"),
+    ("Date", "tells the time if its argument is undefined"),
     ("Schema.object", PLAINER),
     ("Schema.array", PLAINER),
     ("Schema.record", PLAINER),
@@ -299,6 +319,15 @@ const KEY: &str = "the oracle does not pay for the text of a key that is none";
 
 /// Why schema builders are left out; `vm/src/builtins/schemas/tests.rs` tests them.
 const PLAINER: &str = "the oracle builds a plainer schema";
+
+/// Methods whose argument is a set or a map.
+const SET_OPERATIONS: &[&str] = &[
+    "difference",
+    "symmetricDifference",
+    "isSubsetOf",
+    "isSupersetOf",
+    "isDisjointFrom",
+];
 
 /// Methods with callbacks, here builtin functions.
 const CALLED_BACK: &[&str] = &[
@@ -337,12 +366,18 @@ impl Generator<'_> {
             _ => {
                 let (receiver, name, kinds) = *self.pick(METHODS);
                 let object = self.receiver(receiver);
-                let arguments = self.arguments_of(kinds);
+                let arguments = match SET_OPERATIONS.contains(&name) {
+                    true => {
+                        let other = *self.pick(&[Receiver::Set, Receiver::Map]);
+                        vec![self.receiver(other)]
+                    }
+                    false => self.arguments_of(kinds),
+                };
                 let call = json!({"$expr": "methodCall", "object": object, "method": name,
                                   "arguments": arguments});
                 match receiver {
                     // The result as text: results cannot hold sets and dates.
-                    Receiver::Set | Receiver::Date => {
+                    Receiver::Set | Receiver::Date | Receiver::Map => {
                         self.call_static("JSON", "stringify", vec![call])
                     }
                     _ => call,
@@ -372,6 +407,18 @@ impl Generator<'_> {
             Receiver::Array => self.expr(List),
             Receiver::Set => {
                 json!({"$expr": "call", "callee": "Set", "arguments": [self.expr(List)]})
+            }
+            Receiver::Map => {
+                let size = self.choices.below(4);
+                let entries: Vec<Json> = (0..size)
+                    .map(|_| {
+                        let kinds = [*self.pick(&[Num, Text, List, Record, Bool]), Any];
+                        let parts = kinds.map(|kind| self.expr(kind));
+                        json!({"$expr": "array", "elements": parts})
+                    })
+                    .collect();
+                let entries = json!({"$expr": "array", "elements": entries});
+                self.call_static("Array", "toMap", vec![entries])
             }
             Receiver::Date => {
                 let start = *self.pick(DATES);

@@ -363,6 +363,7 @@ pub(super) fn iterate(value: &OVal) -> Res<Vec<OVal>> {
     match value {
         OVal::Arr(items) | OVal::Set(items) => Ok(items.borrow().clone()),
         OVal::Str(s) => Ok(super::strings::characters(s)),
+        OVal::Map(entries) => super::maps::entry_list(entries),
         OVal::Undef | OVal::Null => fail(format!(
             "{} is not iterable",
             super::value::lossy(&to_str(value)?)
@@ -410,7 +411,7 @@ pub(super) fn from(m: &mut Meter, args: &Args<'_>, call: &mut Call<'_>) -> Res<O
             let item = |i: usize| obj.member(&js(&i.to_string()));
             (0..n as usize).map(item).collect()
         }
-        v @ (OVal::Arr(_) | OVal::Set(_) | OVal::Str(_)) => {
+        v @ (OVal::Arr(_) | OVal::Set(_) | OVal::Map(_) | OVal::Str(_)) => {
             let list = iterate(&v)?;
             m.charge(WRITTEN, Sizes::default().out_elements(list.len()))?;
             list
@@ -439,7 +440,9 @@ fn operand(value: &OVal) -> Res<Vec<OVal>> {
 
 /// Names of set methods, implemented below.
 pub(super) const SET_METHODS: &str = "\
-    add remove clear has toArray union intersection diff map filter forEach toString toJSON";
+    add remove clear has toArray union intersection diff map filter forEach toString toJSON \
+    delete keys values entries difference symmetricDifference isSubsetOf isSupersetOf \
+    isDisjointFrom";
 
 /// Calls a set method; `None` if sets have no such method.
 pub(super) fn set_method(
@@ -476,7 +479,42 @@ pub(super) fn set_method(
             pay_search(&list, &args.get(0))?;
             OVal::Bool(has(&list, &args.get(0)))
         }
-        "toArray" | "toJSON" => OVal::array(list),
+        "delete" => {
+            pay_search(&list, &args.get(0))?;
+            let found = has(&list, &args.get(0));
+            items
+                .borrow_mut()
+                .retain(|o| !o.same_value_zero(&args.get(0)));
+            OVal::Bool(found)
+        }
+        "entries" => {
+            let pairs = list.iter().map(|v| OVal::array(vec![v.clone(), v.clone()]));
+            OVal::array(pairs.collect())
+        }
+        "difference" | "symmetricDifference" | "isSubsetOf" | "isSupersetOf" | "isDisjointFrom" => {
+            let other = match args.get(0) {
+                OVal::Set(items) => items.borrow().clone(),
+                OVal::Map(entries) => super::maps::key_list(&entries)?,
+                _ => return fail("a set operation needs a set: new Set(list)"),
+            };
+            let pick = |from: &[OVal], of: &[OVal], wanted: bool| -> Res<Vec<OVal>> {
+                pay_texts(of).and_then(|()| pay_texts(from))?;
+                let kept = from.iter().filter(|v| has(of, v) == wanted);
+                Ok(kept.cloned().collect())
+            };
+            match name {
+                "difference" => OVal::set(distinct(pick(&list, &other, false)?)),
+                "symmetricDifference" => {
+                    let mut kept = pick(&list, &other, false)?;
+                    kept.extend(pick(&other, &list, false)?);
+                    OVal::set(distinct(kept))
+                }
+                "isSubsetOf" => OVal::Bool(pick(&list, &other, false)?.is_empty()),
+                "isSupersetOf" => OVal::Bool(pick(&other, &list, false)?.is_empty()),
+                _ => OVal::Bool(pick(&list, &other, true)?.is_empty()),
+            }
+        }
+        "toArray" | "toJSON" | "keys" | "values" => OVal::array(list),
         "union" => {
             let all: Vec<OVal> = list.into_iter().chain(operand(&args.get(0))?).collect();
             pay_texts(&all)?;

@@ -70,6 +70,7 @@ fn kind_of(value: &OVal) -> &'static str {
         OVal::Null => "null",
         OVal::Arr(_) | OVal::Set(_) => "a list",
         OVal::Date(_) => "a date",
+        OVal::Map(_) => "a map",
         other => other.type_of(),
     }
 }

@@ -37,7 +37,7 @@ fn str_within(value: &OVal, open: &mut Open) -> Res<JsStr> {
             pay(LIST_TEXT, Sizes::elements(items.borrow().len()))?;
             join_within(items, &[u16::from(b',')], open)?
         }
-        OVal::Obj(_) | OVal::Set(_) => js("[object Object]"),
+        OVal::Obj(_) | OVal::Set(_) | OVal::Map(_) => js("[object Object]"),
         OVal::Date(ms) => js(&super::dates::iso(**ms).ok_or_else(|| Fail::new("Invalid Date"))?),
         OVal::Fn(f) => js(&format!(
             "function {}() {{ [native code] }}",
@@ -94,7 +94,9 @@ pub(super) fn to_num(value: &OVal) -> Res<f64> {
         OVal::Str(s) => text_to_num(s)?,
         OVal::Arr(_) => text_to_num(&to_str(value)?)?,
         // The text of these never spells a number.
-        OVal::Obj(_) | OVal::Set(_) | OVal::Date(_) | OVal::Fn(_) | OVal::Ns(_) => f64::NAN,
+        OVal::Obj(_) | OVal::Set(_) | OVal::Map(_) | OVal::Date(_) | OVal::Fn(_) | OVal::Ns(_) => {
+            f64::NAN
+        }
     })
 }
 

@@ -7,7 +7,7 @@ use super::meter;
 use super::value::{
     Fail, JsStr, OVal, Obj, Res, array_index, fail, from_value, from_wtf8, js, lossy,
 };
-use super::{arrays, dates, statics, strings};
+use super::{arrays, dates, maps, statics, strings};
 use a99_core::builtins::{self, Constant, Global, METHODS, NAMESPACES, Reads};
 use a99_core::costs;
 use a99_core::value::{Map, Value};
@@ -111,6 +111,7 @@ pub(super) fn member(value: &OVal, key: &[u16]) -> Res<OVal> {
         }
         OVal::Obj(obj) => obj.member(key),
         OVal::Set(items) if *key == *js("size") => OVal::Num(items.borrow().len() as f64),
+        OVal::Map(entries) if *key == *js("size") => OVal::Num(entries.borrow().len() as f64),
         OVal::Date(ms) => dates::member(**ms, &lossy(key))?.unwrap_or(OVal::Undef),
         OVal::Ns(ns) => {
             let (ns, name) = (NAMESPACES[*ns as usize], lossy(key));
@@ -144,6 +145,7 @@ fn has_method(value: &OVal, name: &str) -> bool {
         OVal::Bool(_) => statics::OBJECT_METHODS,
         OVal::Set(_) => arrays::SET_METHODS,
         OVal::Date(_) => dates::METHODS,
+        OVal::Map(_) => maps::METHODS,
         OVal::Obj(obj) => match obj.get(&js(name)) {
             Some(own) => return matches!(own, OVal::Fn(_)),
             None => statics::OBJECT_METHODS,
@@ -424,7 +426,12 @@ impl Machine<'_> {
                     }
                     return fail("Property key must be a string or number");
                 }
-                OVal::Obj(_) | OVal::Set(_) | OVal::Date(_) | OVal::Fn(_) | OVal::Ns(_) => {
+                OVal::Obj(_)
+                | OVal::Set(_)
+                | OVal::Map(_)
+                | OVal::Date(_)
+                | OVal::Fn(_)
+                | OVal::Ns(_) => {
                     return fail("Property key must be a string or number");
                 }
                 key => to_str(&key)?,
@@ -543,6 +550,7 @@ impl Machine<'_> {
             OVal::Arr(items) => arrays::method(m, items, name, args, &mut call)?,
             OVal::Set(items) => arrays::set_method(m, items, name, args, &mut call)?,
             OVal::Date(ms) => dates::method(**ms, name, args)?,
+            OVal::Map(entries) => maps::method(m, entries, name, args, &mut call)?,
             OVal::Obj(obj) => statics::object_method(obj, name, args)?,
             other => statics::number_method(other, name, args)?,
         };

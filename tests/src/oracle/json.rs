@@ -287,7 +287,7 @@ fn write(value: &OVal, style: &Style, open: &mut Vec<usize>, out: &mut Vec<u16>)
             }
             None => return fail("Invalid Date"),
         },
-        OVal::Ns(_) => put("{}"),
+        OVal::Ns(_) | OVal::Map(_) => put("{}"),
         OVal::Arr(items) | OVal::Set(items) => {
             let items = items.borrow();
             style.container(json_list(items.len()))?;

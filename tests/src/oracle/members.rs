@@ -91,6 +91,7 @@ fn kind_of(value: &OVal) -> &'static str {
         OVal::Null => "null",
         OVal::Arr(_) => "a list",
         OVal::Set(_) => "a set",
+        OVal::Map(_) => "a map",
         OVal::Date(_) => "a date",
         other => other.type_of(),
     }

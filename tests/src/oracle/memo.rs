@@ -128,6 +128,7 @@ pub(super) fn pay_copied(value: &OVal, seen: &mut HashSet<usize>) -> Res<()> {
         OVal::Arr(r) | OVal::Set(r) => (Rc::as_ptr(r) as usize, r.borrow().len()),
         OVal::Obj(r) => (Rc::as_ptr(r) as usize, r.len()),
         OVal::Date(r) => (Rc::as_ptr(r) as usize, 0),
+        OVal::Map(r) => (Rc::as_ptr(r) as usize, 0),
         _ => return Ok(()),
     };
     if !seen.insert(at) {
@@ -140,6 +141,24 @@ pub(super) fn pay_copied(value: &OVal, seen: &mut HashSet<usize>) -> Res<()> {
             items.iter().try_for_each(|v| pay_copied(v, seen))
         }
         OVal::Obj(r) => r.values().try_for_each(|v| pay_copied(&v, seen)),
+        OVal::Map(r) => {
+            // The object and the list in it, and what each entry by identity is kept in.
+            let entries = r.borrow().clone();
+            let is_kept = |key: &OVal| {
+                use OVal::{Arr, Date, Map, Obj, Set};
+                matches!(key, Arr(_) | Obj(_) | Set(_) | Date(_) | Map(_))
+            };
+            let kept = entries.iter().filter(|(k, _)| is_kept(k)).count();
+            let mut sizes = vec![entries.len(), kept];
+            sizes.extend(std::iter::repeat_n(3, kept));
+            for len in sizes {
+                super::meter::pay_metered(READ.price(Sizes::elements(copied(len))))?;
+            }
+            entries.iter().try_for_each(|(k, v)| {
+                pay_copied(k, seen)?;
+                pay_copied(v, seen)
+            })
+        }
         _ => Ok(()),
     }
 }
@@ -236,7 +255,9 @@ impl Machine<'_> {
         };
         let digested = match &given {
             OVal::Str(_) => key.len() - 5,
-            OVal::Arr(_) | OVal::Obj(_) | OVal::Set(_) | OVal::Date(_) => key.len() - 6,
+            OVal::Arr(_) | OVal::Obj(_) | OVal::Set(_) | OVal::Date(_) | OVal::Map(_) => {
+                key.len() - 6
+            }
             _ => 0,
         };
         let digested = match super::value::to_wtf8(&key[key.len() - digested..]).len() {

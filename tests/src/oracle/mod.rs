@@ -27,6 +27,7 @@ mod host;
 mod io;
 mod json;
 mod machine;
+mod maps;
 mod members;
 mod memo;
 mod meter;

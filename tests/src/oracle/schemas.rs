@@ -148,7 +148,7 @@ pub(super) fn validate(value: &OVal, schema: &OVal, path: &str) -> Result<(), St
         ("", _) => true,
         ("integer", OVal::Num(n)) => n.is_finite() && n.fract() == 0.0,
         ("array", OVal::Arr(_)) => true,
-        ("object", OVal::Obj(_) | OVal::Set(_) | OVal::Date(_)) => true,
+        ("object", OVal::Obj(_) | OVal::Set(_) | OVal::Date(_) | OVal::Map(_)) => true,
         ("string", OVal::Str(_)) | ("number", OVal::Num(_)) | ("boolean", OVal::Bool(_)) => true,
         _ => false,
     };

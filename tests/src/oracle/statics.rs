@@ -67,6 +67,7 @@ fn dispatch(m: &mut Meter, ns: &str, name: &str, arguments: &[OVal]) -> Res<OVal
             "isArray" => Ok(OVal::Bool(matches!(args.get(0), OVal::Arr(_)))),
             "of" => Ok(OVal::array(arguments.to_vec())),
             "items" => items(m, &args),
+            "toMap" => super::maps::to_map(&args),
             "from" => arrays::from(m, &args, &mut |m, f, a| call_value(m, f, a)),
             _ => unknown(ns, name),
         },

@@ -381,7 +381,12 @@ impl Machine<'_> {
             let value = self.resolve(node.get("value"), scope)?;
             let kind = match &value {
                 OVal::Arr(_) => Some("array"),
-                OVal::Obj(_) | OVal::Set(_) | OVal::Date(_) | OVal::Undef | OVal::Null => None,
+                OVal::Obj(_)
+                | OVal::Set(_)
+                | OVal::Map(_)
+                | OVal::Date(_)
+                | OVal::Undef
+                | OVal::Null => None,
                 other => Some(other.type_of()),
             };
             let is_checked = self.frame.helper_depth == 0 && !self.frame.version_4;

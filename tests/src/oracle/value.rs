@@ -105,6 +105,8 @@ pub(super) enum OVal {
     Set(Rc<RefCell<Vec<OVal>>>),
     /// A date in milliseconds since the epoch (decision D34).
     Date(Rc<f64>),
+    /// A map (decision D111), by reference.
+    Map(super::maps::Entries),
     /// A builtin function, by its row in `builtins::FUNCTIONS` (decision D35).
     Fn(u16),
     /// A builtin namespace, by its row in `builtins::NAMESPACES`.
@@ -304,6 +306,7 @@ impl OVal {
             (OVal::Arr(a), OVal::Arr(b)) | (OVal::Set(a), OVal::Set(b)) => Rc::ptr_eq(a, b),
             (OVal::Obj(a), OVal::Obj(b)) => Rc::ptr_eq(a, b),
             (OVal::Date(a), OVal::Date(b)) => Rc::ptr_eq(a, b),
+            (OVal::Map(a), OVal::Map(b)) => Rc::ptr_eq(a, b),
             (OVal::Fn(a), OVal::Fn(b)) => a == b,
             (OVal::Ns(a), OVal::Ns(b)) => a == b,
             _ => false,
@@ -398,6 +401,7 @@ pub(super) fn to_value(value: &OVal, max_depth: usize) -> Res<Value> {
             Value::Object(map)
         }
         OVal::Date(ms) => super::dates::iso(**ms).map_or(Value::Null, |s| Value::String(s.into())),
+        OVal::Map(_) => return Err(Fail::coded(ErrorCode::Boundary, "value contains a Map")),
     })
 }
 
@@ -421,6 +425,13 @@ pub(super) fn deep_copy(value: &OVal, max_depth: usize) -> Res<OVal> {
         OVal::Arr(a) => OVal::array(items(a)?),
         OVal::Set(s) => OVal::set(items(s)?),
         OVal::Date(ms) => OVal::date(**ms),
+        OVal::Map(entries) => {
+            let copy = |(k, v): &(OVal, OVal)| {
+                Ok((deep_copy(k, max_depth - 1)?, deep_copy(v, max_depth - 1)?))
+            };
+            let entries = entries.borrow().iter().map(copy).collect::<Res<_>>()?;
+            OVal::Map(Rc::new(RefCell::new(entries)))
+        }
         OVal::Obj(obj) => OVal::object(
             obj.iter()
                 .map(|(k, v)| Ok((k, deep_copy(&v, max_depth - 1)?)))

@@ -146,6 +146,10 @@ fn receivers(on: &[Receiver]) -> Vec<(&'static str, &'static str)> {
         r#"{"$expr":"call","callee":"Date","arguments":[]}"#,
         "dates.rs",
     );
+    let map = (
+        r#"{"$expr":"methodCall","object":{"$expr":"ident","name":"Array"},"method":"toMap","arguments":[]}"#,
+        "maps.rs",
+    );
     on.iter()
         .flat_map(|on| match on {
             Receiver::Text => vec![text],
@@ -153,6 +157,7 @@ fn receivers(on: &[Receiver]) -> Vec<(&'static str, &'static str)> {
             Receiver::Number => vec![number],
             Receiver::Set => vec![set],
             Receiver::Date => vec![date],
+            Receiver::Map => vec![map],
             Receiver::Any => vec![text, number],
         })
         .collect()

@@ -127,6 +127,7 @@ fn kind_of(value: Val) -> &'static str {
     match value {
         Val::Null => "null",
         Val::Date(_) => "a date",
+        Val::Map(_) => "a map",
         Val::Arr(_) | Val::Set(_) => "a list",
         other => coerce::type_of(other),
     }

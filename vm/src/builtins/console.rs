@@ -75,6 +75,10 @@ fn show(heap: &Heap, val: Val, depth: usize, out: &mut Vec<u8>) {
         }
         Val::Date(r) => out.extend_from_slice(a99_ecma::date::to_iso(heap.date_ms(r)).as_bytes()),
         Val::Builtin(_) => out.extend_from_slice(b"[function]"),
+        Val::Map(r) => {
+            let text = format!("Map({})", heap.map_len(r));
+            out.extend_from_slice(text.as_bytes());
+        }
         Val::Arr(_) | Val::Set(_) | Val::Obj(_) if depth == 0 => {
             out.extend_from_slice("…".as_bytes());
         }

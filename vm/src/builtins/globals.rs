@@ -231,7 +231,7 @@ fn has_member(cx: &mut Cx<'_>, v: Val, name: Str) -> Result<bool, Fault> {
     Ok(match v {
         Val::Arr(r) => name == b"length" || indexed(heap.len(r)),
         Val::Str(s) => name == b"length" || indexed(s.units()),
-        Val::Set(_) => name == b"size",
+        Val::Set(_) | Val::Map(_) => name == b"size",
         _ => false,
     })
 }

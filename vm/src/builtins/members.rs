@@ -16,6 +16,7 @@ fn kind_of(value: Val) -> &'static str {
         Val::Null => "null",
         Val::Date(_) => "a date",
         Val::Set(_) => "a set",
+        Val::Map(_) => "a map",
         Val::Arr(_) => "a list",
         other => coerce::type_of(other),
     }

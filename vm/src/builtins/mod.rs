@@ -18,6 +18,7 @@ mod dates;
 mod dates_locale;
 mod globals;
 mod html;
+mod maps;
 mod math;
 pub mod members;
 mod numbers;
@@ -53,7 +54,7 @@ type FunctionFn = fn(&mut Cx<'_>, &[Val]) -> Result<Val, Fault>;
 type StrFn = fn(&mut Cx<'_>, Str, &[Val]) -> Result<Val, Fault>;
 /// Code of a number method.
 type NumFn = fn(&mut Cx<'_>, f64, &[Val]) -> Result<Val, Fault>;
-/// Code of a method of an array, a set or a date.
+/// Code of a method of an array, a set, a date or a map.
 type RefFn = fn(&mut Cx<'_>, Ref, &[Val]) -> Result<Val, Fault>;
 /// Code of a method that every kind of value has.
 type AnyFn = fn(&mut Cx<'_>, Val, &[Val]) -> Result<Val, Fault>;
@@ -67,6 +68,7 @@ struct Tables {
     arrays: Vec<Option<RefFn>>,
     sets: Vec<Option<RefFn>>,
     dates: Vec<Option<RefFn>>,
+    maps: Vec<Option<RefFn>>,
     any: Vec<Option<AnyFn>>,
     statics: Vec<[Option<u16>; NAMESPACES.len()]>,
 }
@@ -87,6 +89,7 @@ static TABLES: LazyLock<Tables> = LazyLock::new(|| Tables {
     arrays: methods(arrays::METHODS),
     sets: methods(sets::METHODS),
     dates: methods(&[dates::METHODS, dates_locale::METHODS].concat()),
+    maps: methods(maps::METHODS),
     any: methods(globals::ANY_METHODS),
     statics: statics(),
 });
@@ -109,6 +112,7 @@ fn functions() -> Vec<Option<FunctionFn>> {
         crate::json::FUNCTIONS,
         objects::FUNCTIONS,
         sets::FUNCTIONS,
+        maps::FUNCTIONS,
         dates::FUNCTIONS,
         dates_locale::FUNCTIONS,
         schemas::FUNCTIONS,
@@ -234,6 +238,7 @@ fn find(cx: &Cx<'_>, recv: Val, method: u16) -> bool {
         Val::Arr(_) => has_row(&t.arrays, at),
         Val::Set(_) => has_row(&t.sets, at),
         Val::Date(_) => has_row(&t.dates, at),
+        Val::Map(_) => has_row(&t.maps, at),
     };
     has || has_row(&t.any, at)
 }
@@ -298,10 +303,11 @@ pub fn call_method(cx: &mut Cx<'_>, recv: Val, method: u16, args: &[Val]) -> Res
                 return code(cx, n, args);
             }
         }
-        Val::Arr(r) | Val::Set(r) | Val::Date(r) => {
+        Val::Arr(r) | Val::Set(r) | Val::Date(r) | Val::Map(r) => {
             let table = match recv {
                 Val::Arr(_) => &t.arrays,
                 Val::Set(_) => &t.sets,
+                Val::Map(_) => &t.maps,
                 _ => &t.dates,
             };
             if let Some(Some(code)) = table.get(at) {

@@ -26,16 +26,25 @@ pub(super) const FUNCTIONS: &[(&str, &str, Code)] = &[("", "Set", set)];
 pub(super) const METHODS: &[(&str, Method)] = &[
     ("add", add),
     ("clear", clear),
+    ("delete", delete),
     ("diff", diff),
+    ("difference", difference),
+    ("entries", entries),
     ("filter", filter),
     ("forEach", for_each),
     ("has", has),
     ("intersection", intersection),
+    ("isDisjointFrom", is_disjoint_from),
+    ("isSubsetOf", is_subset_of),
+    ("isSupersetOf", is_superset_of),
+    ("keys", to_array),
     ("map", map),
     ("remove", remove),
+    ("symmetricDifference", symmetric_difference),
     ("toArray", to_array),
     ("toJSON", to_array),
     ("union", union),
+    ("values", to_array),
 ];
 
 /// `Set(items)`; further arguments are ignored.
@@ -123,7 +132,9 @@ impl Distinct {
                 hasher.finish()
             }
             Val::Builtin(n) => tagged(5, u64::from(n)),
-            Val::Arr(r) | Val::Obj(r) | Val::Set(r) | Val::Date(r) => self.state.hash_one(r),
+            Val::Arr(r) | Val::Obj(r) | Val::Set(r) | Val::Date(r) | Val::Map(r) => {
+                self.state.hash_one(r)
+            }
         })
     }
 
@@ -193,6 +204,29 @@ fn remove(cx: &mut Cx<'_>, r: Ref, args: &[Val]) -> Result<Val, Fault> {
         cx.heap.truncate(r, len);
     }
     Ok(Val::Set(r))
+}
+
+/// `delete`, which returns whether the member was there.
+fn delete(cx: &mut Cx<'_>, r: Ref, args: &[Val]) -> Result<Val, Fault> {
+    let len = cx.heap.len(r);
+    remove(cx, r, args)?;
+    Ok(Val::Bool(cx.heap.len(r) < len))
+}
+
+/// Arrays of each member twice, as `Map` has key and value.
+fn entries(cx: &mut Cx<'_>, r: Ref, _: &[Val]) -> Result<Val, Fault> {
+    /// Values per pair, with its header.
+    const PAIR: usize = 4;
+    let len = cx.heap.len(r);
+    charge_list(cx, len)?;
+    arrays::check_room(cx.heap, len.saturating_mul(PAIR))?;
+    let mut out = temp::with_room(cx.heap, len)?;
+    for at in 0..len {
+        cx.work(4)?;
+        let item = cx.heap.items(r)[at];
+        out.push(Val::Arr(cx.heap.alloc_arr(&[item, item])?));
+    }
+    Ok(Val::Arr(cx.list(&out)?))
 }
 
 fn clear(cx: &mut Cx<'_>, r: Ref, _: &[Val]) -> Result<Val, Fault> {
@@ -278,6 +312,69 @@ fn intersection(cx: &mut Cx<'_>, r: Ref, args: &[Val]) -> Result<Val, Fault> {
 
 fn diff(cx: &mut Cx<'_>, r: Ref, args: &[Val]) -> Result<Val, Fault> {
     select(cx, r, arg(args, 0), false)
+}
+
+/// The members of another set, or the keys of a map. JavaScript's set operations refuse lists.
+fn members_of(cx: &mut Cx<'_>, other: Val) -> Result<Vec<Val>, Fault> {
+    match other {
+        Val::Set(_) => iterate(cx, other),
+        Val::Map(r) => super::maps::key_list(cx, r),
+        _ => Err(Fault::throw("a set operation needs a set: new Set(list)")),
+    }
+}
+
+/// The items of a list that are in another, or those that are not.
+fn filtered(cx: &mut Cx<'_>, items: &[Val], of: &[Val], wanted: bool) -> Result<Vec<Val>, Fault> {
+    let mut table = Distinct::new(cx, of.len())?;
+    for item in of {
+        table.add(cx, *item)?;
+    }
+    let mut kept = temp::with_room(cx.heap, items.len())?;
+    for item in items {
+        if table.has(cx, *item)? == wanted {
+            kept.push(without_sign(*item));
+        }
+    }
+    Ok(kept)
+}
+
+fn difference(cx: &mut Cx<'_>, r: Ref, args: &[Val]) -> Result<Val, Fault> {
+    let items = iterate(cx, Val::Set(r))?;
+    let others = members_of(cx, arg(args, 0))?;
+    let kept = filtered(cx, &items, &others, false)?;
+    charge_list(cx, kept.len())?;
+    Ok(Val::Set(cx.set_of(&kept)?))
+}
+
+fn symmetric_difference(cx: &mut Cx<'_>, r: Ref, args: &[Val]) -> Result<Val, Fault> {
+    let items = iterate(cx, Val::Set(r))?;
+    let others = members_of(cx, arg(args, 0))?;
+    let mut kept = filtered(cx, &items, &others, false)?;
+    let new = filtered(cx, &others, &items, false)?;
+    temp::extend(cx.heap, &mut kept, &new)?;
+    charge_list(cx, kept.len())?;
+    Ok(Val::Set(cx.set_of(&kept)?))
+}
+
+fn is_subset_of(cx: &mut Cx<'_>, r: Ref, args: &[Val]) -> Result<Val, Fault> {
+    let items = iterate(cx, Val::Set(r))?;
+    let others = members_of(cx, arg(args, 0))?;
+    let kept = filtered(cx, &items, &others, false)?;
+    Ok(Val::Bool(kept.is_empty()))
+}
+
+fn is_superset_of(cx: &mut Cx<'_>, r: Ref, args: &[Val]) -> Result<Val, Fault> {
+    let items = iterate(cx, Val::Set(r))?;
+    let others = members_of(cx, arg(args, 0))?;
+    let kept = filtered(cx, &others, &items, false)?;
+    Ok(Val::Bool(kept.is_empty()))
+}
+
+fn is_disjoint_from(cx: &mut Cx<'_>, r: Ref, args: &[Val]) -> Result<Val, Fault> {
+    let items = iterate(cx, Val::Set(r))?;
+    let others = members_of(cx, arg(args, 0))?;
+    let kept = filtered(cx, &items, &others, true)?;
+    Ok(Val::Bool(kept.is_empty()))
 }
 
 /// The results of a callback on each item.

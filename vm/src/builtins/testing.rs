@@ -99,6 +99,7 @@ pub(crate) fn show(cx: &mut Cx<'_>, v: Val) -> String {
         Val::Bool(b) => b.to_string(),
         Val::Null => "null".to_owned(),
         Val::Undefined | Val::Unbound => "undefined".to_owned(),
+        Val::Map(r) => format!("Map({})", cx.heap.map_len(r)),
         Val::Date(r) => format!("Date({})", cx.heap.date_ms(r)),
         Val::Builtin(n) => format!("Builtin({n})"),
     }

@@ -23,6 +23,7 @@ fn every_row_has_code() {
         (Receiver::Array, rows(&t.arrays)),
         (Receiver::Set, rows(&t.sets)),
         (Receiver::Date, rows(&t.dates)),
+        (Receiver::Map, rows(&t.maps)),
         (Receiver::Any, rows(&t.any)),
     ];
     for (receiver, has) in lists {
@@ -49,6 +50,7 @@ fn every_row_has_code() {
         .chain(arrays::METHODS.iter().map(|row| row.0))
         .chain(sets::METHODS.iter().map(|row| row.0))
         .chain(dates::METHODS.iter().map(|row| row.0))
+        .chain(maps::METHODS.iter().map(|row| row.0))
         .chain(globals::ANY_METHODS.iter().map(|row| row.0));
     for name in names {
         assert!(

@@ -385,6 +385,7 @@ fn plain_scalar(
             count.add(4)?;
             return Ok(Val::Undefined);
         }
+        Val::Map(_) => return Err(super::is_map()),
         _ => count.add(4)?,
     }
     Ok(v)
@@ -430,7 +431,8 @@ pub fn copy_deep(cx: &mut Cx<'_>, v: Val) -> Result<Val, Fault> {
 /// Copies a cell, with the original values.
 fn shallow_copy(cx: &mut Cx<'_>, v: Val, r: Ref) -> Result<Val, Fault> {
     let len = match v {
-        Val::Date(_) => 0,
+        // The parts of a map pay for its entries.
+        Val::Date(_) | Val::Map(_) => 0,
         _ => cx.heap.len(r),
     };
     cx.pay_metered(READ.price(Sizes::elements(copied(len))))?;
@@ -444,6 +446,7 @@ fn shallow_copy(cx: &mut Cx<'_>, v: Val, r: Ref) -> Result<Val, Fault> {
         Val::Arr(_) => Val::Arr(cx.list(&items)?),
         Val::Set(_) => Val::Set(cx.set_of(&items)?),
         Val::Date(_) => Val::Date(cx.heap.alloc_date(cx.heap.date_ms(r))?),
+        Val::Map(_) => Val::Map(cx.heap.map_of_slots(&items)?),
         Val::Obj(_) => {
             let (heap, mut clock) = cx.split();
             Val::Obj(heap.object_like(r, &items, &mut clock)?)

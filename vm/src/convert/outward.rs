@@ -352,6 +352,7 @@ impl Parts<'_> {
                 self.take(TEXT_BYTES + iso.len())?;
                 Value::from(iso)
             }
+            Val::Map(_) => return Err(super::is_map()),
             Val::Arr(_) | Val::Set(_) | Val::Obj(_) => return Ok(None),
         }))
     }

@@ -92,7 +92,9 @@ impl Heap {
             // An empty view must not keep its old offset.
             Val::Str(s) if s.is_empty() => *s = Str::EMPTY,
             Val::Str(s) => *s = text.moved(*s),
-            Val::Arr(r) | Val::Obj(r) | Val::Set(r) | Val::Date(r) => r.0 = cell_ids[r.0 as usize],
+            Val::Arr(r) | Val::Obj(r) | Val::Set(r) | Val::Date(r) | Val::Map(r) => {
+                r.0 = cell_ids[r.0 as usize];
+            }
             _ => {}
         };
         for part in self.slots.chunks_mut(PIECE) {
@@ -229,7 +231,7 @@ impl Marks {
     fn visit(&mut self, val: Val, watch: &mut Watch<'_>) -> Result<(), StopReason> {
         match val {
             Val::Str(s) if !s.is_static() && !s.is_empty() => self.text.add(s, watch)?,
-            Val::Arr(r) | Val::Obj(r) | Val::Set(r) | Val::Date(r) => {
+            Val::Arr(r) | Val::Obj(r) | Val::Set(r) | Val::Date(r) | Val::Map(r) => {
                 let seen = &mut self.cells[r.0 as usize];
                 if !*seen {
                     *seen = true;

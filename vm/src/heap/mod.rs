@@ -1,7 +1,7 @@
 //! The arena of one run: text, arrays and objects, counted exactly.
 //!
 //! Three growing buffers hold all data: `bytes` (text), `slots` (the values of arrays and
-//! objects) and `cells` (one header for each array, object, set or date). Values are never
+//! objects) and `cells` (one header for each array, object, set, date or map). Values are never
 //! freed individually. A run's heap is dropped or reused whole, and `Heap::compact` removes
 //! garbage between two instructions, when every live value is reachable from its roots.
 //!
@@ -16,6 +16,7 @@ mod hash;
 mod ids;
 mod lists;
 mod live_text;
+mod maps;
 mod members;
 pub(crate) mod paced;
 mod pieces;
@@ -35,6 +36,7 @@ mod val;
 
 pub(crate) use a99_core::value::array_index;
 pub(crate) use compact::Visit;
+pub(crate) use maps::MapParts;
 pub use shape::{KeyId, ShapeId, Shapes, StaticShapes};
 pub use text::StrMark;
 pub use val::{Ref, Str, Val};
@@ -56,6 +58,7 @@ enum CellKind {
     Obj,
     Set,
     Date,
+    Map,
 }
 
 #[derive(Copy, Clone, Debug)]

@@ -279,7 +279,7 @@ impl Heap {
 
     /// Makes room for one more value in a list.
     #[inline]
-    pub(super) fn room_for_one(&mut self, r: Ref, clock: &mut Clock<'_>) -> Result<(), Fault> {
+    pub(crate) fn room_for_one(&mut self, r: Ref, clock: &mut Clock<'_>) -> Result<(), Fault> {
         let c = self.cell(r);
         if c.len < c.cap {
             return Ok(());

@@ -168,6 +168,7 @@ impl ValCheck<'_> {
             Val::Obj(r) => is(r, CellKind::Obj),
             Val::Set(r) => is(r, CellKind::Set),
             Val::Date(r) => is(r, CellKind::Date),
+            Val::Map(r) => is(r, CellKind::Map),
             Val::Builtin(n) => super::builtin::is_known(n),
             Val::Unbound | Val::Undefined | Val::Null | Val::Bool(_) | Val::Num(_) => true,
         }
@@ -225,6 +226,7 @@ pub(crate) fn put_val(w: &mut Writer, val: Val) {
         Val::Obj(r) => cell(w, 9, r),
         Val::Set(r) => cell(w, 10, r),
         Val::Date(r) => cell(w, 11, r),
+        Val::Map(r) => cell(w, 13, r),
         Val::Builtin(n) => {
             w.u8(12);
             w.u16(n);
@@ -261,6 +263,7 @@ fn raw_val(r: &mut Reader<'_>) -> Taken<Val> {
         10 => Val::Set(Ref(r.u32()?)),
         11 => Val::Date(Ref(r.u32()?)),
         12 => Val::Builtin(r.u16()?),
+        13 => Val::Map(Ref(r.u32()?)),
         _ => return r.wrong("a value is of no kind"),
     })
 }
@@ -335,6 +338,7 @@ impl Heap {
             1 => CellKind::Obj,
             2 => CellKind::Set,
             3 => CellKind::Date,
+            4 => CellKind::Map,
             _ => return r.wrong("a cell is of no kind"),
         };
         let mut shape = ShapeId(0);
@@ -349,6 +353,7 @@ impl Heap {
             CellKind::Arr | CellKind::Set => true,
             CellKind::Obj => self.shapes.keys(shape).len() == len as usize,
             CellKind::Date => len == 1,
+            CellKind::Map => len == super::maps::SLOTS,
         };
         if !fits || len > cap || off.checked_add(cap).is_none() {
             return r.wrong("a cell has the wrong number of values");

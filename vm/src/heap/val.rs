@@ -107,7 +107,7 @@ impl Str {
     }
 }
 
-/// A heap cell: array, object, set or date. References are identical if their ids are equal.
+/// A heap cell: array, object, set, date or map. References are identical if their ids are equal.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Ref(pub(crate) u32);
 
@@ -136,6 +136,8 @@ pub enum Val {
     Set(Ref),
     /// A `Date` of the builtin (D34), UTC.
     Date(Ref),
+    /// A map of keys of any kind to values (D111).
+    Map(Ref),
     /// A builtin namespace or function (D35): callable and passable as a callback,
     /// `undefined` outside the run.
     Builtin(u16),
@@ -173,7 +175,7 @@ impl Val {
     #[inline]
     pub fn as_ref(self) -> Option<Ref> {
         match self {
-            Val::Arr(r) | Val::Obj(r) | Val::Set(r) | Val::Date(r) => Some(r),
+            Val::Arr(r) | Val::Obj(r) | Val::Set(r) | Val::Date(r) | Val::Map(r) => Some(r),
             _ => None,
         }
     }

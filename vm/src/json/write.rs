@@ -282,6 +282,11 @@ impl<'c, 'h, 's> Writer<'c, 'h, 's> {
                 }
                 self.open(r, false)
             }
+            Val::Map(_) if canonical => Err(Fault::throw(
+                "a Map has no canonical text: use Object.fromEntries",
+            )),
+            // A map has no members of its own (D111).
+            Val::Map(_) => self.out.push(self.cx, b"{}"),
             Val::Arr(r) => self.open(r, false),
             Val::Obj(r) => self.open(r, true),
         }

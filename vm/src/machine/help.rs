@@ -61,6 +61,7 @@ impl Machine {
             Val::Obj(_) => "an object".to_owned(),
             Val::Set(_) => "a set".to_owned(),
             Val::Date(_) => "a date".to_owned(),
+            Val::Map(_) => "a map".to_owned(),
             Val::Builtin(_) => "a function".to_owned(),
         }
     }
@@ -256,6 +257,7 @@ impl Machine {
             Val::Num(_) => Some(Receiver::Number),
             Val::Set(_) => Some(Receiver::Set),
             Val::Date(_) => Some(Receiver::Date),
+            Val::Map(_) => Some(Receiver::Map),
             _ => None,
         };
         let own = METHODS
@@ -333,7 +335,7 @@ fn fits(input: &AtomInput, val: Val) -> bool {
         Val::Str(_) | Val::Date(_) => JsonKinds::STRING,
         Val::Arr(_) | Val::Set(_) => JsonKinds::ARRAY,
         Val::Obj(_) => JsonKinds::OBJECT,
-        Val::Builtin(_) => return false,
+        Val::Builtin(_) | Val::Map(_) => return false,
     };
     input.kinds == JsonKinds::NONE || input.kinds.contains(kind)
 }

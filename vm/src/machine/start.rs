@@ -398,7 +398,7 @@ fn memo_text(c: &mut Cx<'_>, key: Val) -> Result<Box<[u8]>, Fault> {
             (b'S', digest::sha256_hex_of(c, s)?.into_bytes())
         }
         Val::Str(s) => (b's', c.bytes(s).to_vec()),
-        Val::Arr(_) | Val::Obj(_) | Val::Set(_) | Val::Date(_) => {
+        Val::Arr(_) | Val::Obj(_) | Val::Set(_) | Val::Date(_) | Val::Map(_) => {
             let mut text = Vec::new();
             digest::canonical_json(c, key, &mut text)?;
             match text.len() > MAX_KEY_TEXT {

@@ -80,6 +80,7 @@ fn plural(receiver: Receiver) -> &'static str {
         Receiver::Array => "arrays",
         Receiver::Set => "sets",
         Receiver::Date => "dates",
+        Receiver::Map => "maps",
         Receiver::Any => "every value",
     }
 }

@@ -30,7 +30,7 @@ pub(super) fn from(cx: &mut Cx<'_>, args: &[Val]) -> Result<Val, Fault> {
             ));
         }
         Val::Obj(r) => array_like(cx, r)?,
-        list @ (Val::Arr(_) | Val::Set(_) | Val::Str(_)) => {
+        list @ (Val::Arr(_) | Val::Set(_) | Val::Map(_) | Val::Str(_)) => {
             let items = iterate(cx, list)?;
             charge_list(cx, items.len())?;
             items
@@ -55,7 +55,7 @@ pub(super) fn items(cx: &mut Cx<'_>, args: &[Val]) -> Result<Val, Fault> {
     match source {
         Val::Arr(_) => Ok(source),
         Val::Obj(r) if !is_match(cx, r) => Err(not_iterable(cx, arg(args, 1))),
-        Val::Set(_) | Val::Str(_) | Val::Obj(_) => {
+        Val::Set(_) | Val::Map(_) | Val::Str(_) | Val::Obj(_) => {
             charge_reads(cx, AS_FROM, Reads::First, None, args)?;
             from(cx, &[source])
         }
@@ -119,6 +119,7 @@ pub(in crate::builtins) fn iterate(cx: &mut Cx<'_>, v: Val) -> Result<Vec<Val>, 
             cx.copy_out(r, 0..len)
         }
         Val::Str(s) => code_points(cx, s),
+        Val::Map(r) => super::super::maps::entry_list(cx, r),
         _ => Err(Fault::throw("Type error")),
     }
 }

@@ -111,6 +111,7 @@ fn convert(cx: &mut Cx<'_>, example: Val, depth: u32, accept_schemas: bool) -> M
     }
     match example {
         Val::Undefined | Val::Unbound | Val::Builtin(_) => map(cx, &[]),
+        Val::Map(_) => typed(cx, "object"),
         Val::Null => typed(cx, "null"),
         Val::Bool(_) => typed(cx, "boolean"),
         Val::Str(_) => typed(cx, "string"),
