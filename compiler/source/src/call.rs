@@ -101,6 +101,9 @@ impl<'a> Lowerer<'a> {
         out: &mut Vec<Tree>,
     ) -> Value {
         let at = place(call.span);
+        if let Some(value) = self.dispatched(js, call, hint, out) {
+            return value;
+        }
         if let Some(id) = self.lookup(js) {
             return match self.bindings[id].what {
                 What::Function(function) => {

@@ -28,11 +28,13 @@ mod bodies;
 mod call;
 mod callback;
 mod chars;
+mod closures;
 mod code;
 pub mod codes;
 mod control;
 mod dates;
 mod defined;
+mod dispatch;
 mod effect;
 mod exec;
 mod expr;
@@ -214,12 +216,73 @@ fn lower(
     }
     // The count of nesting leaves a margin. Beyond the limit every variable counts as set,
     // because resolving names might overflow the stack.
-    let scoping = match words.nesting <= MAX_SCOPING {
+    let is_shallow = words.nesting <= MAX_SCOPING;
+    let scoping = match is_shallow {
         true => Scoping::read(&parsed.program),
         false => Scoping::default(),
     };
+    let names: Vec<&str> = words.all.iter().copied().collect();
     let mut lowerer = Lowerer::new(source, atoms, (words, scoping), most);
-    let root = lowerer.module(&parsed.program);
+    let found = match finish(&mut lowerer, &parsed.program)? {
+        Err(found) if is_shallow => found,
+        done => return Some(done),
+    };
+    // Sources without closures never come here, so that their programs stay the same.
+    let Some(agent) = lowerer.agent_at else {
+        return Some(Err(found));
+    };
+    match closures::rewrite(source, &parsed.program, agent, &names) {
+        None => Some(Err(found)),
+        Some(Err(found)) => Some(Err(found)),
+        Some(Ok(rewritten)) => again(&rewritten, source, atoms, most),
+    }
+}
+
+/// Lowers a source in which closures are rewritten; places are those of the source as written.
+fn again(
+    rewritten: &closures::Rewritten,
+    source: &str,
+    atoms: &(dyn Signatures + Sync),
+    most: u32,
+) -> Option<Result<Program, Diagnostics>> {
+    let text = rewritten.text();
+    let words = match guard::names(text) {
+        Ok(words) => words,
+        Err(found) => return Some(Err(rewritten.original((*found).into(), source))),
+    };
+    let allocator = Allocator::default();
+    let options = ParseOptions {
+        preserve_parens: false,
+        enable_ident_hashes: false,
+        ..ParseOptions::default()
+    };
+    let parsed = Parser::new(&allocator, text, SourceType::ts())
+        .with_options(options)
+        .parse();
+    if parsed.panicked || parsed.diagnostics.has_errors() {
+        let found = refused(text, &parsed.diagnostics);
+        return Some(Err(rewritten.original(found, source)));
+    }
+    if words.nesting > MAX_SCOPING {
+        return Some(Err(unread("it nests too deep")));
+    }
+    let scoping = Scoping::read(&parsed.program);
+    let mut lowerer = Lowerer::new(text, atoms, (words, scoping), most);
+    lowerer.dispatches.clone_from(rewritten.dispatches());
+    lowerer.agent_at = Some(rewritten.agent());
+    let done = finish(&mut lowerer, &parsed.program)?;
+    Some(match done {
+        Err(found) => Err(rewritten.original(found, source)),
+        Ok(program) => Ok(rewritten.original_program(program, source)),
+    })
+}
+
+/// Lowers a parsed source; `None` if it nests too deep for the current stack.
+fn finish<'a>(
+    lowerer: &mut Lowerer<'a>,
+    program: &'a oxc_ast::ast::Program<'a>,
+) -> Option<Result<Program, Diagnostics>> {
+    let root = lowerer.module(program);
     if lowerer.is_too_deep {
         return None;
     }
@@ -227,7 +290,8 @@ fn lower(
     lowerer.check_calls(&captures);
     lowerer.check_copies(&captures);
     let (Some(root), false) = (root, lowerer.is_denied()) else {
-        return Some(Err(Diagnostics(lowerer.found)));
+        let found = std::mem::take(&mut lowerer.found);
+        return Some(Err(Diagnostics(found)));
     };
     let captured = |ids: &Vec<usize>| {
         let names = ids.iter().map(|id| lowerer.bindings[*id].name.clone());
@@ -250,8 +314,8 @@ fn lower(
         return Some(Err(Diagnostic::error(codes::TOO_LARGE, message, "").into()));
     }
     let required = lowerer.required_arguments();
-    let mut warnings = Diagnostics(lowerer.found);
-    warnings.locate(source.as_bytes());
+    let mut warnings = Diagnostics(std::mem::take(&mut lowerer.found));
+    warnings.locate(lowerer.source.as_bytes());
     Some(Ok(Program {
         json,
         places,

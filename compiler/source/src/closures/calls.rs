@@ -1,0 +1,565 @@
+//! Reads calls into a model, with what builtins do with functions and lists.
+
+use super::flow::{Call, Made, Node, PLAIN};
+use super::model::{Calls, Declared, Model, Place, Sink, Site, Used};
+use crate::atom::code_of;
+use oxc_ast::ast::{Argument, CallExpression, Expression, NewExpression};
+use oxc_span::GetSpan;
+
+/// Methods that give a new list of the receiver's items.
+const LISTS: &[&str] = &[
+    "filter", "slice", "concat", "toSorted", "sort", "reverse", "toReversed", "splice",
+    "toSpliced", "with", "flat", "fill", "copyWithin", "values", "keys", "union", "intersection",
+    "difference", "symmetricDifference",
+];
+
+/// Methods that give an item of the receiver.
+const ITEMS: &[&str] = &["find", "findLast", "at", "pop", "shift", "get"];
+
+/// Methods whose arguments become items of the receiver.
+const ADDS: &[&str] = &["push", "unshift", "add", "set", "fill", "splice", "with", "toSpliced"];
+
+/// Methods that give the receiver.
+const SAME: &[&str] = &["add", "set", "sort", "reverse", "fill", "copyWithin"];
+
+/// Methods that compare their arguments with the items.
+const COMPARES: &[&str] = &["includes", "indexOf", "lastIndexOf", "has", "delete"];
+
+impl<'a> Model<'a> {
+    /// Reads a call and returns the node of its value.
+    pub(crate) fn call(&mut self, call: &'a CallExpression<'a>) -> Node {
+        let result = self.flow.node();
+        let span = call.span;
+        let id = self.sites.len();
+        self.sites.push(Site {
+            span,
+            calls: Calls::Other,
+            call: Some(call),
+            args: &call.arguments,
+            target: self.plain,
+            member: None,
+            name: "",
+            fun: self.current,
+            slot: None,
+            result,
+        });
+        let callee = call.callee.get_inner_expression();
+        match callee {
+            Expression::Identifier(name) => match self.lookup(name.name.as_str()) {
+                Some(symbol) => {
+                    let target = self.name(name.name.as_str(), name.span, Place::Callee, false);
+                    self.sites[id].calls = Calls::Name(symbol);
+                    self.sites[id].target = target;
+                    self.flow_call(id, target, None, result);
+                }
+                None => {
+                    self.sites[id].calls = Calls::Global;
+                    self.sites[id].name = name.name.as_str();
+                    self.global_call(id, name.name.as_str(), result);
+                }
+            },
+            Expression::StaticMemberExpression(member) => {
+                let name = member.property.name.as_str();
+                self.sites[id].name = name;
+                if let Expression::Identifier(object) = member.object.get_inner_expression()
+                    && self.lookup(object.name.as_str()).is_none()
+                {
+                    self.sites[id].calls = Calls::Namespace;
+                    self.namespace_call(id, object.name.as_str(), name, result);
+                } else {
+                    let receiver = self.owner(&member.object);
+                    self.method(id, receiver, result);
+                }
+            }
+            Expression::PrivateFieldExpression(member) => {
+                let receiver = self.owner(&member.object);
+                self.sites[id].name = self.private_name(member.field.span);
+                self.method(id, receiver, result);
+            }
+            Expression::ComputedMemberExpression(member) => {
+                // The member may use `this`, as a method does.
+                let receiver = self.expr(&member.object, Place::Value);
+                let key = self.expr(&member.expression, Place::Value);
+                self.sinks.push((key, member.expression.span(), Sink::Operand));
+                let target = self.flow.load(receiver, super::flow::Key::Any);
+                let at = callee.span();
+                self.nodes.insert((at.start, at.end), target);
+                self.sites[id].target = target;
+                self.flow_call(id, target, Some(receiver), result);
+            }
+            callee => {
+                let code = code_of(callee);
+                let takes = |code: crate::lower::Code<'a>| {
+                    let params = code.params();
+                    !params.items.is_empty() || params.rest.is_some()
+                };
+                let target = self.expr(callee, Place::Callee);
+                if let Some(code) = code
+                    && !takes(code)
+                    && call.arguments.is_empty()
+                    && let Some(fun) = self.funs.iter().position(|fun| fun.span == code.span())
+                {
+                    self.funs[fun].is_inline = true;
+                }
+                self.sites[id].target = target;
+                self.flow_call(id, target, None, result);
+            }
+        }
+        result
+    }
+
+    /// Reads the arguments of a call.
+    fn args(&mut self, id: usize) -> Vec<(Node, bool)> {
+        let args = self.sites[id].args;
+        let slot = self.sites[id].slot;
+        let mut nodes = Vec::with_capacity(args.len());
+        for (index, argument) in args.iter().enumerate() {
+            let node = match argument {
+                Argument::SpreadElement(spread) => (self.expr(&spread.argument, Place::Value), true),
+                argument => match argument.as_expression() {
+                    Some(expr) => {
+                        let node = self.expr(expr, Place::Argument(id, index));
+                        if slot.is_some_and(|slot| slot.0 == index)
+                            && let Some(code) = code_of(expr)
+                            && let Some(fun) = self.funs.iter().position(|fun| fun.span == code.span())
+                        {
+                            self.funs[fun].slot = Some(id);
+                        }
+                        (node, false)
+                    }
+                    None => (self.plain, false),
+                },
+            };
+            nodes.push(node);
+        }
+        nodes
+    }
+
+    fn flow_call(&mut self, id: usize, target: Node, this: Option<Node>, result: Node) {
+        let args = self.args(id);
+        let call = Call {
+            args,
+            this,
+            name: String::new(),
+            result,
+        };
+        self.flow.call(target, call);
+    }
+
+    /// Calls a callback with these values and returns the node of its results.
+    fn callback(&mut self, callback: Node, args: &[Node]) -> Node {
+        let result = self.flow.node();
+        let args = args.iter().map(|node| (*node, false)).collect();
+        let call = Call {
+            args,
+            result,
+            ..Call::default()
+        };
+        self.flow.call(callback, call);
+        result
+    }
+
+    fn sink_args(&mut self, id: usize, nodes: &[(Node, bool)], sink: Sink) {
+        for (argument, (node, _)) in self.sites[id].args.iter().zip(nodes) {
+            self.sinks.push((*node, argument.span(), sink));
+        }
+    }
+
+    /// Reads the call of an atom or of a builtin function.
+    fn global_call(&mut self, id: usize, name: &str, result: Node) {
+        let is_builtin = a99_core::builtins::global(name).is_some();
+        let before = self.uses.len();
+        let args = self.args(id);
+        if is_builtin {
+            self.flow.put(result, PLAIN);
+            let sink = match name {
+                "Boolean" => return,
+                "structuredClone" => Sink::Copied,
+                _ => Sink::Operand,
+            };
+            if name == "structuredClone"
+                && let Some((node, _)) = args.first()
+            {
+                self.flow.edge(*node, result);
+            }
+            return self.sink_args(id, &args, sink);
+        }
+        // Functions in the argument of an atom are steps of it.
+        let data = self.data;
+        self.flow.edge(data, result);
+        let mut steps = Vec::new();
+        for index in before..self.uses.len() {
+            let one = self.uses[index];
+            let is_function = match one.of {
+                Used::Literal(_) => true,
+                Used::Symbol(symbol) => {
+                    matches!(self.symbols[symbol].declared, Declared::Function(_))
+                }
+            };
+            if is_function && one.fun == self.current && one.place == Place::Value {
+                self.uses[index].place = Place::Atom;
+                if let Used::Literal(fun) = one.of {
+                    self.funs[fun].is_inline = true;
+                    steps.push(fun);
+                }
+            }
+        }
+        for fun in steps {
+            let callee = self.flow.callees[fun].clone();
+            for param in callee.params {
+                self.flow.edge(data, param);
+            }
+            self.flow.edge(callee.result, result);
+        }
+        let sites = self.sites[id].args.iter().zip(&args);
+        let sinks: Vec<_> = sites.map(|(argument, (node, _))| (*node, argument.span())).collect();
+        for (node, at) in sinks {
+            self.sinks.push((node, at, Sink::Atom));
+        }
+    }
+
+    fn namespace_call(&mut self, id: usize, namespace: &str, name: &str, result: Node) {
+        let slot = match (namespace, name) {
+            ("Array", "from") => Some((1, 2)),
+            ("Object" | "Map", "groupBy") => Some((1, 2)),
+            ("JSON", "parse" | "stringify") => Some((1, 2)),
+            _ => None,
+        };
+        self.sites[id].slot = slot;
+        let args = self.args(id);
+        let first = args.first().map_or(self.plain, |(node, is_spread)| match is_spread {
+            true => self.flow.items(*node),
+            false => *node,
+        });
+        let second = args.get(1).map(|(node, _)| *node);
+        let plain = self.plain;
+        match (namespace, name) {
+            ("Object", "keys") => {
+                self.sink_args(id, &args, Sink::Keys);
+                let list = self.flow.list(plain);
+                self.flow.edge(list, result);
+            }
+            ("Object", "values" | "entries") => {
+                self.sink_args(id, &args, Sink::Keys);
+                let mut item = self.flow.load(first, super::flow::Key::Any);
+                if name == "entries" {
+                    item = self.flow.list(item);
+                }
+                let list = self.flow.list(item);
+                self.flow.edge(list, result);
+            }
+            ("Object", "assign") => {
+                self.flow.edge(first, result);
+                for (node, _) in args.iter().skip(1) {
+                    let all = self.flow.load(*node, super::flow::Key::Any);
+                    self.flow.store(first, super::flow::Key::Any, all);
+                }
+                self.sink_args(id, &args, Sink::Keys);
+            }
+            ("Object", "fromEntries") => {
+                let pair = self.flow.items(first);
+                let value = self.flow.items(pair);
+                let site = self.flow.object(Made::Object);
+                let object = self.flow.holding(site);
+                self.flow.store(object, super::flow::Key::Any, value);
+                self.flow.edge(object, result);
+            }
+            ("Object", "freeze" | "seal") | ("Promise", "resolve") => {
+                self.flow.edge(first, result);
+            }
+            ("Object", "hasOwn") => {
+                self.flow.put(result, PLAIN);
+                self.sink_args(id, &args, Sink::Keys);
+            }
+            ("Object" | "Map", "groupBy") => {
+                let item = self.flow.items(first);
+                if let Some(callback) = second {
+                    self.callback(callback, &[item, plain]);
+                }
+                let list = self.flow.list(item);
+                let made = match namespace {
+                    "Map" => Made::Map,
+                    _ => Made::Object,
+                };
+                let site = self.flow.object(made);
+                let object = self.flow.holding(site);
+                self.flow.store(object, super::flow::Key::Any, list);
+                self.flow.edge(object, result);
+            }
+            ("Array", "from") => {
+                let mut item = self.flow.items(first);
+                let is_sized = self.flow.node();
+                self.flow.put(is_sized, PLAIN);
+                self.flow.edge(is_sized, item);
+                if let Some(callback) = second {
+                    item = self.callback(callback, &[item, plain]);
+                }
+                let list = self.flow.list(item);
+                self.flow.edge(list, result);
+            }
+            ("Array", "of") => {
+                let list = self.flow.list(first);
+                for (node, _) in args.iter().skip(1) {
+                    self.flow.store_item(list, *node);
+                }
+                self.flow.edge(list, result);
+            }
+            ("Array", "isArray") => self.flow.put(result, PLAIN),
+            ("Promise", "all" | "allSettled" | "race" | "any") => {
+                let item = self.flow.items(first);
+                let item = match name {
+                    "allSettled" => {
+                        let site = self.flow.object(Made::Object);
+                        let object = self.flow.holding(site);
+                        self.flow.store(object, super::flow::Key::Any, item);
+                        object
+                    }
+                    _ => item,
+                };
+                match name {
+                    "race" | "any" => self.flow.edge(item, result),
+                    _ => {
+                        let list = self.flow.list(item);
+                        self.flow.edge(list, result);
+                    }
+                }
+            }
+            ("JSON", "parse") => {
+                let data = self.data;
+                self.flow.edge(data, result);
+                if let Some(callback) = second {
+                    let given = self.callback(callback, &[plain, data]);
+                    self.flow.edge(given, result);
+                }
+                self.sinks.push((first, self.sites[id].span, Sink::Operand));
+            }
+            ("JSON", _) => {
+                self.flow.put(result, PLAIN);
+                if let Some(callback) = second {
+                    let data = self.data;
+                    self.callback(callback, &[plain, data]);
+                }
+                self.sinks.push((first, self.sites[id].span, Sink::Json));
+            }
+            ("console", _) => {
+                self.flow.put(result, PLAIN);
+                self.sink_args(id, &args, Sink::Text);
+            }
+            _ => {
+                self.flow.put(result, PLAIN);
+                self.sink_args(id, &args, Sink::Operand);
+            }
+        }
+    }
+
+    /// Reads the call of a method.
+    fn method(&mut self, id: usize, receiver: Node, result: Node) {
+        let name = self.sites[id].name;
+        let member = self.flow.load(receiver, super::flow::Key::Name(name.to_owned()));
+        self.sites[id].calls = Calls::Method;
+        self.sites[id].target = receiver;
+        self.sites[id].member = Some(member);
+        let takes = crate::callback::takes_callback(name);
+        self.sites[id].slot = match name {
+            "replace" | "replaceAll" => Some((1, usize::MAX)),
+            "reduce" | "reduceRight" => Some((0, 4)),
+            "sort" | "toSorted" => Some((0, 2)),
+            "then" | "catch" | "finally" => Some((0, 1)),
+            _ if takes => Some((0, 3)),
+            _ => None,
+        };
+        let args = self.args(id);
+        let call = Call {
+            args: args.clone(),
+            this: Some(receiver),
+            name: name.to_owned(),
+            result,
+        };
+        self.flow.call_method(receiver, call);
+        let given = self.builtin_method(id, receiver, &args);
+        self.flow.builtin(receiver, given, result);
+    }
+
+    /// The value of a builtin method of this name.
+    fn builtin_method(&mut self, id: usize, receiver: Node, args: &[(Node, bool)]) -> Node {
+        let name = self.sites[id].name;
+        let given = self.flow.node();
+        let plain = self.plain;
+        let item = self.flow.items(receiver);
+        let first = args.first().map(|(node, _)| *node);
+        if LISTS.contains(&name) {
+            let all = self.flow.node();
+            self.flow.edge(item, all);
+            for (node, is_spread) in args {
+                let items = self.flow.items(*node);
+                self.flow.edge(items, all);
+                if !is_spread && name != "filter" && name != "sort" && name != "toSorted" {
+                    self.flow.edge(*node, all);
+                }
+            }
+            if name == "flat" {
+                let inner = self.flow.items(item);
+                self.flow.edge(inner, all);
+            }
+            let list = self.flow.list(all);
+            self.flow.edge(list, given);
+        }
+        if name == "entries" {
+            let pair = self.flow.list(item);
+            let list = self.flow.list(pair);
+            self.flow.edge(list, given);
+        }
+        if ITEMS.contains(&name) {
+            let value = self.flow.load(receiver, super::flow::Key::Any);
+            self.flow.edge(value, given);
+            self.flow.put(given, PLAIN);
+        }
+        if ADDS.contains(&name) {
+            for (node, is_spread) in args {
+                let value = match is_spread {
+                    true => self.flow.items(*node),
+                    false => *node,
+                };
+                self.flow.store_item(receiver, value);
+            }
+        }
+        if SAME.contains(&name) {
+            self.flow.edge(receiver, given);
+        }
+        if COMPARES.contains(&name) {
+            for (node, _) in args {
+                self.equals.push((item, *node, self.sites[id].span));
+            }
+        }
+        match (name, first) {
+            ("map", Some(callback)) => {
+                let value = self.callback(callback, &[item, plain, receiver]);
+                let list = self.flow.list(value);
+                self.flow.edge(list, given);
+            }
+            ("flatMap", Some(callback)) => {
+                let value = self.callback(callback, &[item, plain, receiver]);
+                let inner = self.flow.items(value);
+                self.flow.edge(value, inner);
+                let list = self.flow.list(inner);
+                self.flow.edge(list, given);
+            }
+            ("reduce" | "reduceRight", Some(callback)) => {
+                let total = self.flow.node();
+                match args.get(1) {
+                    Some((initial, _)) => self.flow.edge(*initial, total),
+                    None => self.flow.edge(item, total),
+                }
+                let value = self.callback(callback, &[total, item, plain, receiver]);
+                self.flow.edge(value, total);
+                self.flow.edge(total, given);
+            }
+            ("sort" | "toSorted", Some(callback)) => {
+                self.callback(callback, &[item, item]);
+            }
+            ("replace" | "replaceAll", _) => {
+                if let Some((callback, _)) = args.get(1) {
+                    self.callback(*callback, &[plain, plain, plain]);
+                }
+                self.flow.put(given, PLAIN);
+            }
+            ("then" | "catch" | "finally", Some(callback)) => {
+                let value = self.callback(callback, &[receiver]);
+                self.flow.edge(value, given);
+                self.flow.edge(receiver, given);
+            }
+            (_, Some(callback)) if self.sites[id].slot.is_some() => {
+                self.callback(callback, &[item, plain, receiver]);
+            }
+            _ => {}
+        }
+        let is_known = [LISTS, ITEMS, ADDS, COMPARES].iter().any(|names| names.contains(&name))
+            || self.sites[id].slot.is_some();
+        if !is_known {
+            self.flow.put(given, PLAIN);
+            if name == "join" {
+                self.sinks.push((item, self.sites[id].span, Sink::Text));
+            }
+            self.unknown_args.push(id);
+        }
+        if matches!(name, "slice" | "concat" | "at" | "with") || COMPARES.contains(&name) {
+            self.flow.put(given, PLAIN);
+        }
+        given
+    }
+
+    pub(crate) fn new_object(&mut self, new: &'a NewExpression<'a>) -> Node {
+        let result = self.flow.node();
+        let id = self.sites.len();
+        self.sites.push(Site {
+            span: new.span,
+            calls: Calls::Global,
+            call: None,
+            args: &new.arguments,
+            target: self.plain,
+            member: None,
+            name: "",
+            fun: self.current,
+            slot: None,
+            result,
+        });
+        let Expression::Identifier(name) = new.callee.get_inner_expression() else {
+            self.is_foreign = true;
+            return result;
+        };
+        let js = name.name.as_str();
+        if let Some(symbol) = self.lookup(js) {
+            let Declared::Class(class) = self.symbols[symbol].declared else {
+                self.is_foreign = true;
+                return result;
+            };
+            self.sites[id].calls = Calls::New(class);
+            let args = self.args(id);
+            let (constructor, instance) =
+                (self.classes[class].constructor, self.classes[class].instance);
+            if let Some(constructor) = constructor {
+                let site = self.flow.function_site(constructor);
+                let node = self.flow.holding(site);
+                let ignored = self.flow.node();
+                let call = Call {
+                    args,
+                    result: ignored,
+                    ..Call::default()
+                };
+                self.flow.call(node, call);
+            }
+            self.flow.put(result, instance);
+            return result;
+        }
+        let args = self.args(id);
+        let first = args.first().map(|(node, _)| *node);
+        match js {
+            "Map" | "Set" | "WeakMap" | "WeakSet" | "Array" => {
+                let is_map = js.ends_with("Map");
+                let made = match is_map {
+                    true => Made::Map,
+                    false => Made::Items,
+                };
+                let site = self.flow.object(made);
+                let object = self.flow.holding(site);
+                if let Some(first) = first {
+                    let mut item = self.flow.items(first);
+                    if is_map {
+                        item = self.flow.items(item);
+                    }
+                    self.flow.store_item(object, item);
+                }
+                self.flow.edge(object, result);
+            }
+            _ => {
+                self.flow.put(result, PLAIN);
+                let sink = match js {
+                    "Error" => Sink::Thrown,
+                    _ => Sink::Operand,
+                };
+                self.sink_args(id, &args, sink);
+            }
+        }
+        result
+    }
+}

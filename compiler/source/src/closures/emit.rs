@@ -1,0 +1,662 @@
+//! Writes a source without closures: functions at the top, whose values are objects with a number
+//! and the variables that they need.
+
+use super::model::{Calls, Declared, Kind, Model, Place, Use, Used};
+use super::plan::Plan;
+use super::text::{Changed, Edits, Piece};
+use crate::dispatch::{Arm, Dispatch, Target};
+use crate::lower::Code;
+use hashbrown::{HashMap, HashSet};
+use oxc_ast::ast::{ArrowFunctionBody, ClassElement, Expression};
+use oxc_span::{GetSpan, Span};
+
+/// A source without closures, with what its calls of values call.
+pub(crate) struct Rewritten {
+    pub(crate) changed: Changed,
+    pub(crate) dispatches: HashMap<String, Dispatch>,
+}
+
+pub(crate) struct Emitter<'m, 'a> {
+    pub(crate) model: &'m Model<'a>,
+    pub(crate) plan: &'m Plan,
+    pub(crate) taken: HashSet<String>,
+    pub(crate) edits: Edits,
+    pub(crate) appended: Vec<(Span, Vec<Piece>)>,
+    /// Final name of each variable.
+    pub(crate) names: Vec<String>,
+    /// Name at the top of each moved function.
+    pub(crate) tops: HashMap<usize, String>,
+    /// Statements at the start of each function, and of loop bodies.
+    prologues: HashMap<usize, String>,
+    pub(crate) dispatches: HashMap<String, Dispatch>,
+    /// Member that holds the number of a function value.
+    pub(crate) tag: String,
+    /// Member that holds the number of a class.
+    pub(crate) class_tag: String,
+}
+
+impl<'m, 'a> Emitter<'m, 'a> {
+    pub(crate) fn new(model: &'m Model<'a>, plan: &'m Plan, taken: HashSet<String>) -> Self {
+        let mut emitter = Emitter {
+            model,
+            plan,
+            taken,
+            edits: Edits::default(),
+            appended: Vec::new(),
+            names: model.symbols.iter().map(|symbol| symbol.name.to_owned()).collect(),
+            tops: HashMap::new(),
+            prologues: HashMap::new(),
+            dispatches: HashMap::new(),
+            tag: String::new(),
+            class_tag: String::new(),
+        };
+        emitter.tag = emitter.fresh("$fn");
+        emitter.class_tag = emitter.fresh("$class");
+        emitter
+    }
+
+    /// A name that the source does not contain.
+    pub(crate) fn fresh(&mut self, base: &str) -> String {
+        let mut name = base.to_owned();
+        let mut number = 2;
+        while !self.taken.insert(name.clone()) {
+            name = format!("{base}_{number}");
+            number += 1;
+        }
+        name
+    }
+
+    pub(crate) fn write(mut self) -> Rewritten {
+        self.name_all();
+        self.symbols();
+        self.refs();
+        self.uses();
+        self.calls();
+        self.tests();
+        self.members();
+        let mut moved: Vec<usize> = self.plan.moved.iter().copied().collect();
+        moved.sort_unstable();
+        for fun in moved {
+            if self.model.funs[fun].kind != Kind::Constructor {
+                self.move_function(fun);
+            }
+        }
+        for class in 0..self.model.classes.len() {
+            self.class(class);
+        }
+        self.write_prologues();
+        Rewritten {
+            changed: self.edits.write(self.model.source, &self.appended),
+            dispatches: self.dispatches,
+        }
+    }
+
+    fn name_all(&mut self) {
+        let model = self.model;
+        let captured: HashSet<usize> = self.plan.captures.iter().flatten().copied().collect();
+        let this: HashSet<usize> = model.this_symbols.values().copied().collect();
+        for (id, symbol) in model.symbols.iter().enumerate() {
+            let is_twice = || {
+                let mut others = model.symbols.iter().enumerate();
+                others.any(|(other, known)| other != id && known.name == symbol.name)
+            };
+            let is_bound = |plan: &Plan| {
+                let is_cell = plan.cells.contains(&id)
+                    && !matches!(symbol.declared, Declared::Declarator { .. });
+                is_cell || plan.copies.contains(&id)
+            };
+            let renames = this.contains(&id) || is_bound(self.plan) || (captured.contains(&id) && is_twice());
+            if renames {
+                self.names[id] = self.fresh(symbol.name);
+            }
+        }
+        let mut moved: Vec<usize> = self.plan.moved.iter().copied().collect();
+        moved.sort_unstable();
+        for fun in moved {
+            let base = match model.funs[fun].symbol {
+                Some(symbol) => model.symbols[symbol].name.to_owned(),
+                None => self.base_of(fun),
+            };
+            let name = self.fresh(&base);
+            self.tops.insert(fun, name);
+        }
+    }
+
+    /// A name for a function without one.
+    fn base_of(&self, fun: usize) -> String {
+        let classes = self.model.classes.iter();
+        for class in classes {
+            if class.constructor == Some(fun) || class.fields == fun {
+                return format!("{}_new", class.name);
+            }
+            let element = class.node.body.body.iter().find_map(|element| match element {
+                ClassElement::MethodDefinition(method) if method.value.span == self.model.funs[fun].span => {
+                    Some(method)
+                }
+                _ => None,
+            });
+            if let Some(method) = element {
+                let key = self.model.text_of(method.key.span());
+                let key: String = key.chars().filter(|c| c.is_alphanumeric() || *c == '_').collect();
+                return format!("{}_{key}", class.name);
+            }
+        }
+        match self.model.funs[fun].key {
+            Some(key) if self.model.text_of(key).chars().all(|c| c.is_alphanumeric() || c == '_') => {
+                self.model.text_of(key).to_owned()
+            }
+            _ => "closure".to_owned(),
+        }
+    }
+
+    /// Text that reads a variable.
+    pub(crate) fn read(&self, symbol: usize) -> String {
+        match self.plan.cells.contains(&symbol) {
+            true => format!("{}.v", self.names[symbol]),
+            false => self.names[symbol].clone(),
+        }
+    }
+
+    fn symbols(&mut self) {
+        for (id, symbol) in self.model.symbols.iter().enumerate() {
+            let is_cell = self.plan.cells.contains(&id);
+            let is_copy = self.plan.copies.contains(&id);
+            let name = self.names[id].clone();
+            if let (Declared::Declarator { init, end }, true) = (symbol.declared, is_cell) {
+                let at = Span::new(symbol.at.start, end);
+                match init {
+                    Some(init) => {
+                        self.edits.replace(at, vec![name.into()]);
+                        self.edits.insert(init.start, "{ v: (");
+                        self.edits.insert(init.end, ") }");
+                    }
+                    None => {
+                        let text = format!("{name} = {{ v: undefined }}");
+                        self.edits.replace(at, vec![text.into()]);
+                    }
+                }
+                continue;
+            }
+            if symbol.at.is_empty() {
+                continue;
+            }
+            let (bound, statement) = match (is_cell, is_copy) {
+                (true, _) => (symbol.name.to_owned(), format!(" const {name} = {{ v: {} }};", symbol.name)),
+                (_, true) => (symbol.name.to_owned(), format!(" const {name} = {};", symbol.name)),
+                _ => (name.clone(), String::new()),
+            };
+            if bound != symbol.name {
+                let text = match symbol.is_short {
+                    true => format!("{}: {bound}", symbol.name),
+                    false => bound,
+                };
+                self.edits.replace(symbol.at, vec![text.into()]);
+            }
+            if statement.is_empty() {
+                continue;
+            }
+            match symbol.declared {
+                Declared::Pattern { end } => self.edits.insert(end, format!(";{statement}")),
+                Declared::Param(fun) => {
+                    self.prologues.entry(fun).or_default().push_str(&statement);
+                }
+                Declared::Head(body) | Declared::Each(body) => self.start_of(body, &statement),
+                _ => {}
+            }
+        }
+    }
+
+    /// Puts a statement at the start of a loop's body.
+    fn start_of(&mut self, body: Span, statement: &str) {
+        match self.model.text_of(body).starts_with('{') {
+            true => self.edits.insert(body.start + 1, statement),
+            false => {
+                let pieces = vec![format!("{{{statement} ").into(), Piece::Inner(body), " }".into()];
+                self.edits.replace(body, pieces);
+            }
+        }
+    }
+
+    fn refs(&mut self) {
+        for one in &self.model.refs {
+            let symbol = &self.model.symbols[one.symbol];
+            if let Declared::Head(body) = symbol.declared
+                && self.plan.copies.contains(&one.symbol)
+                && (one.at.start < body.start || one.at.end > body.end)
+            {
+                continue;
+            }
+            if matches!(symbol.declared, Declared::Function(_) | Declared::Class(_)) {
+                continue;
+            }
+            let text = self.read(one.symbol);
+            if text != symbol.name || symbol.at.is_empty() {
+                let text = match one.is_short {
+                    true => format!("{}: {text}", symbol.name),
+                    false => text,
+                };
+                self.edits.replace(one.at, vec![text.into()]);
+            }
+        }
+    }
+
+    /// Text of a function's value in the code of `fun`.
+    fn value(&self, fun: usize) -> String {
+        let mut text = format!("{{ {}: {fun}", self.tag);
+        for symbol in &self.plan.captures[fun] {
+            let name = &self.names[*symbol];
+            text.push_str(&format!(", {name}: {name}"));
+        }
+        text.push_str(" }");
+        text
+    }
+
+    /// Names of the variables that a moved function takes first.
+    pub(crate) fn captured(&self, fun: usize) -> Vec<String> {
+        let captures = self.plan.captures[fun].iter();
+        captures.map(|symbol| self.names[*symbol].clone()).collect()
+    }
+
+    /// True if the constant that names a function holds its value there.
+    fn sees_value(&self, one: &Use, fun: usize) -> bool {
+        let owner = self.model.funs[fun].parent;
+        self.plan.moved.contains(&fun)
+            && self.model.is_constant(fun)
+            && !self.model.leaves(&self.plan.moved, one.fun, owner)
+            && !self.model.is_within(one.fun, fun)
+    }
+
+    fn uses(&mut self) {
+        let mut kept = HashSet::new();
+        for one in &self.model.uses {
+            let Some(fun) = self.model.function_of(one.of) else {
+                continue;
+            };
+            let is_known = self.model.is_known_place(self.plan, one.place);
+            let is_literal = matches!(one.of, Used::Literal(_));
+            if is_known {
+                // A moved function is passed under its name at the top.
+                if !is_literal && self.plan.moved.contains(&fun) && one.place != Place::Callee {
+                    let pieces = self.passed(fun);
+                    self.edits.replace(one.span, vec![pieces.into()]);
+                }
+                continue;
+            }
+            if !is_literal && self.sees_value(one, fun) {
+                kept.insert(fun);
+                continue;
+            }
+            let value = self.value(fun);
+            let key = match (one.is_short, one.of) {
+                (true, Used::Symbol(symbol)) => Some(self.model.symbols[symbol].name),
+                (true, Used::Literal(_)) => self.model.funs[fun].key.map(|key| self.model.text_of(key)),
+                _ => None,
+            };
+            let text = match key {
+                Some(key) => format!("{key}: {value}"),
+                None => value,
+            };
+            self.edits.replace(one.span, vec![text.into()]);
+        }
+        let mut moved: Vec<usize> = self.plan.moved.iter().copied().collect();
+        moved.sort_unstable();
+        for fun in moved {
+            let info = &self.model.funs[fun];
+            if info.symbol.is_none() || info.kind != Kind::Plain {
+                continue;
+            }
+            match kept.contains(&fun) {
+                true => {
+                    let text = self.value(fun);
+                    self.edits.replace(info.span, vec![text.into()]);
+                }
+                false => match self.model.text_of(info.whole).starts_with("export") {
+                    true => self.edits.replace(info.span, vec!["null".into()]),
+                    false => self.remove(info.whole, info.span),
+                },
+            }
+        }
+    }
+
+    /// Removes a declaration; one of several in a statement keeps its name.
+    fn remove(&mut self, whole: Span, literal: Span) {
+        let text = self.model.text_of(whole);
+        match text.starts_with("const") || text.starts_with("function") || text.starts_with("async") {
+            true => self.edits.replace(whole, Vec::new()),
+            false => self.edits.replace(literal, vec!["null".into()]),
+        }
+    }
+
+    /// Text of a moved function as a callback.
+    fn passed(&self, fun: usize) -> String {
+        let name = &self.tops[&fun];
+        let captured = self.captured(fun);
+        if captured.is_empty() {
+            return name.clone();
+        }
+        let params = self.model.funs[fun].code.map(Code::params);
+        let count = params.map_or(0, |params| params.items.len());
+        let has_rest = params.is_some_and(|params| params.rest.is_some());
+        let mut own: Vec<String> = (1..=count).map(|number| format!("_a{number}")).collect();
+        if has_rest {
+            own.push("..._rest".to_owned());
+        }
+        let given = [captured, own.clone()].concat();
+        format!("({}) => {name}({})", own.join(", "), given.join(", "))
+    }
+
+    /// Registers a dispatch and returns the name that calls it.
+    pub(crate) fn dispatch(&mut self, dispatch: Dispatch) -> String {
+        let known = self.dispatches.iter().find(|(_, known)| **known == dispatch);
+        if let Some((name, _)) = known {
+            return name.clone();
+        }
+        let name = self.fresh("$call");
+        self.dispatches.insert(name.clone(), dispatch);
+        name
+    }
+
+    /// What a call of one of these functions by its value does.
+    fn by_value(&self, functions: &[usize], node: usize, text: Span, is_optional: bool) -> Dispatch {
+        let arms = functions.iter().map(|fun| {
+            let symbol = self.model.funs[*fun].symbol;
+            let own = symbol.map(|symbol| self.model.symbols[symbol].name.to_owned());
+            let name = self.tops.get(fun).cloned().or(own);
+            Arm {
+                tag: *fun,
+                helper: name.unwrap_or_default(),
+                captures: self.captured(*fun),
+                target: match self.model.takes_this(*fun) {
+                    true => Target::This,
+                    false => Target::None,
+                },
+            }
+        });
+        Dispatch {
+            arms: arms.collect(),
+            key: self.tag.clone(),
+            takes_this: functions.iter().any(|fun| self.model.takes_this(*fun)),
+            is_checked: self.model.may_lack(node) || !self.model.flow.instances_in(node).is_empty(),
+            is_optional,
+            text: self.model.text_of(text).to_owned(),
+        }
+    }
+
+    /// The range of a call's arguments, without the parentheses.
+    pub(crate) fn args_of(&self, span: Span, after: u32) -> Option<Span> {
+        let rest = self.model.text_of(Span::new(after, span.end));
+        let open = rest.find('(')?;
+        let args = Span::new(after + open as u32 + 1, span.end - 1);
+        let is_empty = self.model.text_of(args).trim().is_empty();
+        (!is_empty).then_some(args)
+    }
+
+    fn calls(&mut self) {
+        for id in 0..self.model.sites.len() {
+            let site = &self.model.sites[id];
+            if let Some((expr, node)) = self.model.slot_value(self.plan, id) {
+                self.slot(id, expr, node);
+            }
+            if let Calls::New(class) = site.calls {
+                self.new_call(id, class);
+                continue;
+            }
+            let Some(call) = site.call else {
+                continue;
+            };
+            let callee = &call.callee;
+            let types = call.type_arguments.as_ref().map(|types| types.span.end);
+            let after = types.unwrap_or(callee.span().end);
+            let args = self.args_of(site.span, after);
+            let with = |first: Vec<Piece>, args: Option<Span>| {
+                let mut pieces = first;
+                if let Some(args) = args {
+                    if !matches!(pieces.last(), Some(Piece::New(text)) if text.ends_with('(')) {
+                        pieces.push(", ".into());
+                    }
+                    pieces.push(args.into());
+                }
+                pieces.push(")".into());
+                pieces
+            };
+            // A function that moved, by its name.
+            if let Some(fun) = self.model.called(id)
+                && let Some(name) = self.tops.get(&fun)
+            {
+                let captured = self.captured(fun).join(", ");
+                let mut first = vec![format!("{name}(").into()];
+                if !captured.is_empty() {
+                    first.push(captured.into());
+                }
+                let pieces = with(first, args);
+                self.edits.replace(site.span, pieces);
+                continue;
+            }
+            if let Some(fun) = self.model.statics_of(id)
+                && let Some(name) = self.tops.get(&fun)
+            {
+                let pieces = with(vec![format!("{name}(").into()], args);
+                self.edits.replace(site.span, pieces);
+                continue;
+            }
+            let classes = self.model.classes_of(id);
+            if !classes.is_empty() {
+                self.method_call(id, &classes, args, &with);
+                continue;
+            }
+            let functions = self.model.candidates(self.plan, id);
+            if functions.is_empty() {
+                continue;
+            }
+            let node = self.model.callee_node(id);
+            let callee = callee.span();
+            let dispatch = self.by_value(&functions, node, callee, call.optional);
+            let takes_this = dispatch.takes_this;
+            let name = self.dispatch(dispatch);
+            let mut first = vec![format!("{name}(").into(), callee.into()];
+            if takes_this {
+                let object = match call.callee.get_inner_expression() {
+                    Expression::StaticMemberExpression(member) => Some(member.object.span()),
+                    Expression::ComputedMemberExpression(member) => Some(member.object.span()),
+                    _ => None,
+                };
+                first.push(", ".into());
+                first.push(object.map_or("undefined".into(), Piece::from));
+            }
+            self.edits.replace(site.span, with(first, args));
+        }
+    }
+
+    /// Writes a callback that is a value as a function that calls the value.
+    fn slot(&mut self, id: usize, expr: &'a Expression<'a>, node: usize) {
+        let site = &self.model.sites[id];
+        let most = site.slot.map_or(0, |slot| slot.1);
+        let functions = self.model.flow.functions_in(node);
+        let count = functions.iter().map(|fun| {
+            let params = self.model.funs[*fun].code.map(Code::params);
+            params.map_or(0, |params| match params.rest {
+                Some(_) => most.min(3),
+                None => params.items.len(),
+            })
+        });
+        let count = count.max().unwrap_or(0).min(most);
+        let names: Vec<String> = (1..=count).map(|number| format!("_a{number}")).collect();
+        let text = expr.span();
+        let dispatch = self.by_value(&functions, node, text, false);
+        let name = self.dispatch(dispatch);
+        let given: String = names.iter().map(|name| format!(", {name}")).collect();
+        let head = format!("({}) => {name}(", names.join(", "));
+        if Model::is_simple(expr) {
+            let pieces = vec![head.into(), Piece::Inner(text), format!("{given})").into()];
+            return self.edits.replace(text, pieces);
+        }
+        // The callback is evaluated once, before the loop.
+        let held = self.fresh("callback");
+        self.edits.replace(text, vec![format!("{head}{held}{given})").into()]);
+        let waits = self.model.text_of(site.span).contains("await");
+        let (start, end) = match waits {
+            true => ("await (async (", ") => "),
+            false => ("((", ") => "),
+        };
+        let pieces = vec![
+            format!("{start}{held}{end}").into(),
+            Piece::Inner(site.span),
+            ")(".into(),
+            Piece::Inner(text),
+            ")".into(),
+        ];
+        self.edits.replace(site.span, pieces);
+    }
+
+    fn tests(&mut self) {
+        for test in &self.model.type_tests {
+            let functions = self.model.flow.functions_in(test.node);
+            if functions.is_empty() {
+                continue;
+            }
+            let argument = test.argument.span();
+            let is_only = self.model.flow.sets[test.node].len() == functions.len();
+            let pieces = match is_only {
+                true => vec!["'function'".into()],
+                false => vec![
+                    "(".into(),
+                    argument.into(),
+                    format!(".{} === undefined ? typeof ", self.tag).into(),
+                    argument.into(),
+                    " : 'function')".into(),
+                ],
+            };
+            self.edits.replace(test.span, pieces);
+        }
+        for test in &self.model.instance_tests {
+            let classes = self.model.flow.instances_in(test.node);
+            let lacks = self.model.may_lack(test.node);
+            let pieces = match (classes.contains(&test.class), classes.len(), lacks) {
+                (false, ..) => vec!["false".into()],
+                (true, 1, false) => vec!["true".into()],
+                (true, 1, true) if !self.model.flow.has_objects(test.node) => {
+                    vec!["(typeof ".into(), test.left.into(), " === 'object' && ".into(), test.left.into(), " !== null)".into()]
+                }
+                _ => vec![
+                    "(".into(),
+                    test.left.into(),
+                    format!(")?.{} === {}", self.class_tag, test.class).into(),
+                ],
+            };
+            self.edits.replace(test.span, pieces);
+        }
+    }
+
+    /// Writes the code of a function that moves to the top.
+    fn move_function(&mut self, fun: usize) {
+        let info = &self.model.funs[fun];
+        let Some(code) = info.code else {
+            return;
+        };
+        let mut first = self.captured(fun);
+        let takes_this = info.uses_this || (info.kind == Kind::Method && !self.is_static(fun));
+        if takes_this {
+            let symbol = self.model.this_symbols.get(&fun);
+            first.push(symbol.map_or("self".to_owned(), |symbol| self.names[*symbol].clone()));
+        }
+        let name = self.tops.get(&fun).cloned().unwrap_or_default();
+        let pieces = self.function_pieces(fun, code, &name, &first);
+        self.appended.push((info.span, pieces));
+    }
+
+    fn is_static(&self, fun: usize) -> bool {
+        let classes = &self.model.flow.classes;
+        classes.iter().any(|class| class.statics.values().any(|known| *known == fun))
+    }
+
+    fn function_pieces(&mut self, fun: usize, code: Code<'a>, name: &str, first: &[String]) -> Vec<Piece> {
+        let (is_async, types) = match code {
+            Code::Function(function) => (function.r#async, function.type_parameters.as_ref()),
+            Code::Arrow(arrow) => (arrow.r#async, arrow.type_parameters.as_ref()),
+        };
+        let word = match is_async {
+            true => "async function ",
+            false => "function ",
+        };
+        let mut pieces: Vec<Piece> = vec![format!("{word}{name}").into()];
+        if let Some(types) = types {
+            pieces.push(types.span.into());
+        }
+        pieces.push(format!("({}", first.join(", ")).into());
+        let params = code.params().span;
+        let params = match self.model.text_of(params).starts_with('(') {
+            true => Span::new(params.start + 1, params.end - 1),
+            false => params,
+        };
+        if !self.model.text_of(params).trim().is_empty() {
+            if !first.is_empty() {
+                pieces.push(", ".into());
+            }
+            pieces.push(params.into());
+        }
+        let prologue = self.prologues.remove(&fun).unwrap_or_default();
+        pieces.push(format!(") {{{prologue}").into());
+        match code {
+            Code::Arrow(arrow) => match &arrow.body {
+                ArrowFunctionBody::FunctionBody(body) => pieces.push(inside(body.span).into()),
+                body => {
+                    pieces.push(" return ".into());
+                    pieces.push(body.span().into());
+                }
+            },
+            Code::Function(function) => {
+                if let Some(body) = &function.body {
+                    pieces.push(inside(body.span).into());
+                }
+            }
+        }
+        pieces.push(" }".into());
+        pieces
+    }
+
+    /// Puts statements at the start of functions that stay where they are.
+    fn write_prologues(&mut self) {
+        let prologues = std::mem::take(&mut self.prologues);
+        for (fun, text) in prologues {
+            let model = self.model;
+            let Some(code) = self.code_of(fun) else {
+                continue;
+            };
+            let body = match code {
+                Code::Function(function) => function.body.as_ref().map(|body| body.span),
+                Code::Arrow(arrow) => match &arrow.body {
+                    ArrowFunctionBody::FunctionBody(body) => Some(body.span),
+                    body => {
+                        let params = arrow.return_type.as_ref().map_or(arrow.params.span, |ty| ty.span);
+                        let between = model.text_of(Span::new(params.end, body.span().start));
+                        let arrow_at = between.find("=>").map_or(0, |at| at as u32 + 2);
+                        let whole = Span::new(params.end + arrow_at, arrow.span.end);
+                        let pieces = vec![format!(" {{{text} return ").into(), body.span().into(), " }".into()];
+                        self.edits.replace(whole, pieces);
+                        None
+                    }
+                },
+            };
+            if let Some(body) = body {
+                self.edits.insert(body.start + 1, text);
+            }
+        }
+    }
+
+    pub(crate) fn take_prologue(&mut self, fun: usize) -> String {
+        self.prologues.remove(&fun).unwrap_or_default()
+    }
+
+    /// The code of a function; of 0 that of the agent.
+    fn code_of(&self, fun: usize) -> Option<Code<'a>> {
+        match fun {
+            0 => self.model.agent_code,
+            fun => self.model.funs[fun].code,
+        }
+    }
+}
+
+/// The range within the braces of a block.
+pub(crate) fn inside(block: Span) -> Span {
+    Span::new(block.start + 1, block.end - 1)
+}

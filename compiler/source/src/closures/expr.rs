@@ -1,0 +1,603 @@
+//! Reads the expressions of a source into a model.
+
+use super::flow::{Key, Made, Node, PLAIN};
+use super::model::{Access, InstanceTest, Kind, Model, Place, Ref, Sink, Store, TypeTest, Use, Used};
+use crate::atom::code_of;
+use crate::lower::Code;
+use oxc_ast::ast::{
+    ArrayExpressionElement, AssignmentExpression, AssignmentTarget, AssignmentTargetMaybeDefault,
+    AssignmentTargetProperty, BinaryExpression, ChainElement, Expression, ObjectExpression,
+    ObjectPropertyKind, PropertyKind, SimpleAssignmentTarget,
+};
+use oxc_span::{GetSpan, Span};
+use oxc_syntax::operator::{AssignmentOperator, BinaryOperator, UnaryOperator};
+
+impl<'a> Model<'a> {
+    /// Reads an expression and returns its node.
+    pub(crate) fn expr(&mut self, expr: &'a Expression<'a>, place: Place) -> Node {
+        let node = self.expr_node(expr, place);
+        let span = expr.span();
+        self.nodes.insert((span.start, span.end), node);
+        node
+    }
+
+    fn both(&mut self, nodes: [Node; 2]) -> Node {
+        let both = self.flow.node();
+        for node in nodes {
+            self.flow.edge(node, both);
+        }
+        both
+    }
+
+    fn expr_node(&mut self, expr: &'a Expression<'a>, place: Place) -> Node {
+        match expr {
+            Expression::BooleanLiteral(_)
+            | Expression::NullLiteral(_)
+            | Expression::NumericLiteral(_)
+            | Expression::StringLiteral(_)
+            | Expression::BigIntLiteral(_)
+            | Expression::RegExpLiteral(_) => self.plain,
+            Expression::TemplateLiteral(template) => {
+                for part in &template.expressions {
+                    let node = self.expr(part, Place::Value);
+                    self.sinks.push((node, part.span(), Sink::Text));
+                }
+                self.plain
+            }
+            Expression::Identifier(id) => self.name(id.name.as_str(), id.span, place, false),
+            Expression::ArrayExpression(array) => {
+                let item = self.flow.node();
+                for element in &array.elements {
+                    let node = match element {
+                        ArrayExpressionElement::SpreadElement(spread) => {
+                            let list = self.expr(&spread.argument, Place::Value);
+                            self.flow.items(list)
+                        }
+                        element => match element.as_expression() {
+                            Some(expr) => self.expr(expr, Place::Value),
+                            None => self.plain,
+                        },
+                    };
+                    self.flow.edge(node, item);
+                }
+                self.flow.list(item)
+            }
+            Expression::ObjectExpression(object) => self.object(object),
+            Expression::ArrowFunctionExpression(_) | Expression::FunctionExpression(_) => {
+                match code_of(expr) {
+                    Some(code) => self.literal(code, place),
+                    None => self.plain,
+                }
+            }
+            Expression::BinaryExpression(binary) => self.binary(binary),
+            Expression::LogicalExpression(logical) => {
+                let left = self.expr(&logical.left, Place::Value);
+                let right = self.expr(&logical.right, Place::Value);
+                self.both([left, right])
+            }
+            Expression::ConditionalExpression(conditional) => {
+                self.expr(&conditional.test, Place::Value);
+                let yes = self.expr(&conditional.consequent, Place::Value);
+                let no = self.expr(&conditional.alternate, Place::Value);
+                self.both([yes, no])
+            }
+            Expression::UnaryExpression(unary) => {
+                if unary.operator == UnaryOperator::Delete {
+                    self.access_parts(&unary.argument);
+                    return self.plain;
+                }
+                let node = self.expr(&unary.argument, Place::Value);
+                match unary.operator {
+                    UnaryOperator::Typeof => self.type_tests.push(TypeTest {
+                        span: unary.span,
+                        argument: &unary.argument,
+                        node,
+                    }),
+                    UnaryOperator::LogicalNot | UnaryOperator::Void => {}
+                    _ => self.sinks.push((node, unary.argument.span(), Sink::Operand)),
+                }
+                self.plain
+            }
+            Expression::UpdateExpression(update) => {
+                let node = self.plain;
+                self.simple_target(&update.argument, node, None);
+                self.plain
+            }
+            Expression::AwaitExpression(inner) => {
+                self.awaits.insert(inner.span.start);
+                self.expr(&inner.argument, Place::Value)
+            }
+            Expression::ParenthesizedExpression(inner) => self.expr(&inner.expression, place),
+            Expression::TSAsExpression(inner) => self.expr(&inner.expression, place),
+            Expression::TSSatisfiesExpression(inner) => self.expr(&inner.expression, place),
+            Expression::TSNonNullExpression(inner) => self.expr(&inner.expression, place),
+            Expression::StaticMemberExpression(_)
+            | Expression::ComputedMemberExpression(_)
+            | Expression::PrivateFieldExpression(_) => self.member(expr, false),
+            Expression::CallExpression(call) => self.call(call),
+            Expression::ChainExpression(chain) => match &chain.expression {
+                ChainElement::CallExpression(call) => {
+                    let node = self.call(call);
+                    self.nodes.insert((call.span.start, call.span.end), node);
+                    self.flow.put(node, PLAIN);
+                    node
+                }
+                ChainElement::TSNonNullExpression(inner) => self.expr(&inner.expression, place),
+                ChainElement::StaticMemberExpression(inner) => {
+                    let object = self.expr(&inner.object, Place::Value);
+                    let name = inner.property.name.as_str();
+                    self.static_member(inner.span, inner.object.span(), object, name, (false, inner.optional))
+                }
+                ChainElement::ComputedMemberExpression(inner) => {
+                    let object = self.expr(&inner.object, Place::Value);
+                    self.computed(object, &inner.expression)
+                }
+                ChainElement::PrivateFieldExpression(inner) => {
+                    let object = self.expr(&inner.object, Place::Value);
+                    let name = self.private_name(inner.field.span);
+                    self.static_member(inner.span, inner.object.span(), object, name, (false, inner.optional))
+                }
+            },
+            Expression::NewExpression(new) => self.new_object(new),
+            Expression::AssignmentExpression(assignment) => self.assignment(assignment),
+            Expression::SequenceExpression(sequence) => {
+                let mut last = self.plain;
+                for expr in &sequence.expressions {
+                    last = self.expr(expr, Place::Value);
+                }
+                last
+            }
+            Expression::ThisExpression(this) => match self.this_of {
+                Some(fun) => {
+                    let symbol = self.this_symbol(fun);
+                    self.refs.push(Ref {
+                        symbol,
+                        at: this.span,
+                        fun: self.current,
+                        sets: false,
+                        is_short: false,
+                    });
+                    self.funs[fun].uses_this = true;
+                    self.flow.callees[fun].this
+                }
+                None => {
+                    self.is_foreign = true;
+                    self.plain
+                }
+            },
+            _ => {
+                self.is_foreign = true;
+                self.plain
+            }
+        }
+    }
+
+    /// Reads a name.
+    pub(crate) fn name(&mut self, name: &'a str, span: Span, place: Place, is_short: bool) -> Node {
+        let Some(symbol) = self.refer(name, span, false, is_short) else {
+            return self.plain;
+        };
+        self.uses.push(Use {
+            span,
+            place,
+            fun: self.current,
+            of: Used::Symbol(symbol),
+            is_short,
+        });
+        self.symbols[symbol].node
+    }
+
+    /// Reads a function literal.
+    pub(crate) fn literal(&mut self, code: Code<'a>, place: Place) -> Node {
+        let known = match place {
+            Place::Definition => {
+                let mut known = self.funs.iter();
+                known.position(|fun| fun.code.is_some_and(|other| other.span() == code.span()))
+            }
+            _ => None,
+        };
+        if place == Place::Definition && known.is_none() && self.agent_at == Some(code.span().start) {
+            self.body(0, code);
+            return self.plain;
+        }
+        let fun = match known {
+            Some(fun) => fun,
+            None => self.new_fun(Some(code), code.span(), self.current),
+        };
+        if let Code::Function(function) = code
+            && function.id.is_some()
+        {
+            // The name of a function expression is visible in it only.
+            self.is_foreign = true;
+        }
+        if place != Place::Definition {
+            self.funs[fun].whole = code.span();
+        }
+        self.uses.push(Use {
+            span: code.span(),
+            place,
+            fun: self.current,
+            of: Used::Literal(fun),
+            is_short: false,
+        });
+        self.body(fun, code);
+        let site = self.flow.function_site(fun);
+        self.flow.holding(site)
+    }
+
+    fn object(&mut self, object: &'a ObjectExpression<'a>) -> Node {
+        let site = self.flow.object(Made::Object);
+        let holder = self.flow.holding(site);
+        for property in &object.properties {
+            match property {
+                ObjectPropertyKind::SpreadProperty(spread) => {
+                    let node = self.expr(&spread.argument, Place::Value);
+                    self.sinks.push((node, spread.argument.span(), Sink::Keys));
+                    self.flow.copy(node, site);
+                }
+                ObjectPropertyKind::ObjectProperty(property) => {
+                    if property.kind != PropertyKind::Init {
+                        self.is_foreign = true;
+                        continue;
+                    }
+                    let name = match property.computed {
+                        true => None,
+                        false => property.key.static_name().map(|name| name.to_string()),
+                    };
+                    if name.is_none()
+                        && let Some(key) = property.key.as_expression()
+                    {
+                        let key_node = self.expr(key, Place::Value);
+                        self.sinks.push((key_node, key.span(), Sink::Operand));
+                    }
+                    let value = match &property.value {
+                        Expression::Identifier(id) if property.shorthand => {
+                            let node = self.name(id.name.as_str(), id.span, Place::Value, true);
+                            self.nodes.insert((id.span.start, id.span.end), node);
+                            node
+                        }
+                        Expression::FunctionExpression(function) if property.method => {
+                            self.is_foreign |= property.computed;
+                            let node = self.literal(Code::Function(function), Place::Value);
+                            let uses = self.uses.iter_mut().rev();
+                            if let Some(one) = uses.into_iter().find(|one| one.span == function.span) {
+                                one.is_short = true;
+                                one.span = property.span;
+                                if let Used::Literal(fun) = one.of {
+                                    self.funs[fun].key = Some(property.key.span());
+                                }
+                            }
+                            node
+                        }
+                        value => self.expr(value, Place::Value),
+                    };
+                    match name {
+                        Some(name) => {
+                            let field = self.flow.field(site, &name);
+                            self.flow.edge(value, field);
+                            self.flow.give(site, &name);
+                        }
+                        None => self.flow.store(holder, Key::Any, value),
+                    }
+                }
+            }
+        }
+        holder
+    }
+
+    fn binary(&mut self, binary: &'a BinaryExpression<'a>) -> Node {
+        if binary.operator == BinaryOperator::Instanceof
+            && let Expression::Identifier(id) = binary.right.get_inner_expression()
+            && let Some(symbol) = self.lookup(id.name.as_str())
+            && let super::model::Declared::Class(class) = self.symbols[symbol].declared
+        {
+            let node = self.expr(&binary.left, Place::Value);
+            self.instance_tests.push(InstanceTest {
+                span: binary.span,
+                left: binary.left.span(),
+                node,
+                class,
+            });
+            return self.plain;
+        }
+        let left = self.expr(&binary.left, Place::Value);
+        let right = self.expr(&binary.right, Place::Value);
+        if binary.operator.is_equality() {
+            self.equals.push((left, right, binary.span));
+        } else if binary.operator == BinaryOperator::In {
+            self.sinks.push((left, binary.left.span(), Sink::Operand));
+            self.sinks.push((right, binary.right.span(), Sink::Keys));
+        } else if binary.operator != BinaryOperator::Instanceof {
+            self.sinks.push((left, binary.left.span(), Sink::Operand));
+            self.sinks.push((right, binary.right.span(), Sink::Operand));
+        }
+        self.plain
+    }
+
+    /// Reads a member that is read.
+    pub(crate) fn member(&mut self, expr: &'a Expression<'a>, is_callee: bool) -> Node {
+        match expr {
+            Expression::StaticMemberExpression(member) => {
+                if self.is_global_name(&member.object) {
+                    return self.plain;
+                }
+                let object = self.owner(&member.object);
+                let name = member.property.name.as_str();
+                let how = (is_callee, member.optional);
+                self.static_member(member.span, member.object.span(), object, name, how)
+            }
+            Expression::PrivateFieldExpression(member) => {
+                let object = self.owner(&member.object);
+                let name = self.private_name(member.field.span);
+                let how = (is_callee, member.optional);
+                self.static_member(member.span, member.object.span(), object, name, how)
+            }
+            Expression::ComputedMemberExpression(member) => {
+                let object = self.expr(&member.object, Place::Value);
+                self.computed(object, &member.expression)
+            }
+            _ => self.plain,
+        }
+    }
+
+    /// Reads the object of a member or method.
+    pub(crate) fn owner(&mut self, object: &'a Expression<'a>) -> Node {
+        self.owners.insert(object.span().start);
+        self.expr(object, Place::Value)
+    }
+
+    /// The name of a private member with its sign.
+    pub(crate) fn private_name(&self, span: Span) -> &'a str {
+        let name = self.source.get(span.start as usize..span.end as usize);
+        name.unwrap_or_default()
+    }
+
+    /// True for a name that the source does not declare.
+    pub(crate) fn is_global_name(&self, expr: &Expression<'a>) -> bool {
+        match expr.get_inner_expression() {
+            Expression::Identifier(id) => self.lookup(id.name.as_str()).is_none(),
+            _ => false,
+        }
+    }
+
+    fn static_member(
+        &mut self,
+        span: Span,
+        object: Span,
+        target: Node,
+        name: &'a str,
+        (is_callee, is_optional): (bool, bool),
+    ) -> Node {
+        self.accesses.push(Access {
+            span,
+            object,
+            target,
+            name,
+            is_callee,
+            is_optional,
+        });
+        self.flow.load(target, Key::Name(name.to_owned()))
+    }
+
+    fn computed(&mut self, object: Node, key: &'a Expression<'a>) -> Node {
+        let node = self.expr(key, Place::Value);
+        self.sinks.push((node, key.span(), Sink::Operand));
+        match key.get_inner_expression() {
+            Expression::StringLiteral(text) => {
+                let name = Key::Name(text.value.to_string());
+                self.flow.load(object, name)
+            }
+            _ => self.flow.load(object, Key::Any),
+        }
+    }
+
+    /// Reads the parts of a member without reading the member.
+    fn access_parts(&mut self, expr: &'a Expression<'a>) {
+        match expr.get_inner_expression() {
+            Expression::StaticMemberExpression(member) => {
+                self.expr(&member.object, Place::Value);
+            }
+            Expression::ComputedMemberExpression(member) => {
+                self.expr(&member.object, Place::Value);
+                self.expr(&member.expression, Place::Value);
+            }
+            other => {
+                self.expr(other, Place::Value);
+            }
+        }
+    }
+
+    fn assignment(&mut self, assignment: &'a AssignmentExpression<'a>) -> Node {
+        let right = self.expr(&assignment.right, Place::Value);
+        let is_plain = assignment.operator == AssignmentOperator::Assign;
+        let whole = is_plain.then(|| (assignment.span, assignment.right.span()));
+        if !is_plain && !assignment.operator.is_logical() {
+            self.sinks.push((right, assignment.right.span(), Sink::Operand));
+            let node = self.plain;
+            self.assign(&assignment.left, node, None);
+            return self.plain;
+        }
+        self.assign(&assignment.left, right, whole);
+        if is_plain {
+            return right;
+        }
+        // The old value stays if the operator does not assign.
+        let old = match &assignment.left {
+            AssignmentTarget::AssignmentTargetIdentifier(id) => {
+                let symbol = self.lookup(id.name.as_str());
+                symbol.map(|symbol| self.symbols[symbol].node)
+            }
+            AssignmentTarget::StaticMemberExpression(member) => {
+                let span = member.object.span();
+                let object = self.nodes.get(&(span.start, span.end)).copied();
+                let key = Key::Name(member.property.name.to_string());
+                object.map(|object| self.flow.load(object, key))
+            }
+            AssignmentTarget::ComputedMemberExpression(member) => {
+                let span = member.object.span();
+                let object = self.nodes.get(&(span.start, span.end)).copied();
+                object.map(|object| self.flow.load(object, Key::Any))
+            }
+            _ => None,
+        };
+        let old = old.unwrap_or(self.plain);
+        self.both([old, right])
+    }
+
+    /// Adds the flow of a value to an assignment's target.
+    pub(crate) fn assign(
+        &mut self,
+        target: &'a AssignmentTarget<'a>,
+        value: Node,
+        whole: Option<(Span, Span)>,
+    ) {
+        match target {
+            AssignmentTarget::ArrayAssignmentTarget(array) => {
+                let item = self.flow.items(value);
+                self.flow.put(item, PLAIN);
+                for element in array.elements.iter().flatten() {
+                    self.assign_default(element, item);
+                }
+                if let Some(rest) = &array.rest {
+                    let list = self.flow.list(item);
+                    self.assign(&rest.target, list, None);
+                }
+            }
+            AssignmentTarget::ObjectAssignmentTarget(object) => {
+                for property in &object.properties {
+                    match property {
+                        AssignmentTargetProperty::AssignmentTargetPropertyIdentifier(property) => {
+                            let id = &property.binding;
+                            let key = Key::Name(id.name.to_string());
+                            self.pattern_access(id.span, value, &key);
+                            let member = self.flow.load(value, key);
+                            if let Some(init) = &property.init {
+                                let default = self.expr(init, Place::Value);
+                                self.flow.edge(default, member);
+                            }
+                            if let Some(symbol) = self.refer(id.name.as_str(), id.span, true, true) {
+                                let node = self.symbols[symbol].node;
+                                self.flow.edge(member, node);
+                            }
+                        }
+                        AssignmentTargetProperty::AssignmentTargetPropertyProperty(property) => {
+                            let key = match property.name.static_name() {
+                                Some(name) if !property.computed => Key::Name(name.to_string()),
+                                _ => {
+                                    if let Some(key) = property.name.as_expression() {
+                                        self.expr(key, Place::Value);
+                                    }
+                                    Key::Any
+                                }
+                            };
+                            self.pattern_access(property.name.span(), value, &key);
+                            let member = self.flow.load(value, key);
+                            self.assign_default(&property.binding, member);
+                        }
+                    }
+                }
+                if let Some(rest) = &object.rest {
+                    let site = self.flow.object(Made::Object);
+                    self.flow.copy(value, site);
+                    let node = self.flow.holding(site);
+                    self.assign(&rest.target, node, None);
+                }
+            }
+            target => {
+                if let Some(simple) = target.as_simple_assignment_target() {
+                    self.simple_target(simple, value, whole);
+                }
+            }
+        }
+    }
+
+    fn assign_default(&mut self, target: &'a AssignmentTargetMaybeDefault<'a>, value: Node) {
+        match target {
+            AssignmentTargetMaybeDefault::AssignmentTargetWithDefault(inner) => {
+                let default = self.expr(&inner.init, Place::Value);
+                let both = self.both([value, default]);
+                self.assign(&inner.binding, both, None);
+            }
+            target => {
+                if let Some(target) = target.as_assignment_target() {
+                    self.assign(target, value, None);
+                }
+            }
+        }
+    }
+
+    fn simple_target(
+        &mut self,
+        target: &'a SimpleAssignmentTarget<'a>,
+        value: Node,
+        whole: Option<(Span, Span)>,
+    ) {
+        match target {
+            SimpleAssignmentTarget::AssignmentTargetIdentifier(id) => {
+                if let Some(symbol) = self.refer(id.name.as_str(), id.span, true, false) {
+                    let node = self.symbols[symbol].node;
+                    self.flow.edge(value, node);
+                }
+            }
+            SimpleAssignmentTarget::StaticMemberExpression(member) => {
+                let name = member.property.name.as_str();
+                self.store_to(member.span, &member.object, name, value, whole);
+            }
+            SimpleAssignmentTarget::PrivateFieldExpression(member) => {
+                let name = self.private_name(member.field.span);
+                self.store_to(member.span, &member.object, name, value, whole);
+            }
+            SimpleAssignmentTarget::ComputedMemberExpression(member) => {
+                let object = self.expr(&member.object, Place::Value);
+                let key = self.expr(&member.expression, Place::Value);
+                self.sinks.push((key, member.expression.span(), Sink::Operand));
+                self.flow.store(object, Key::Any, value);
+                self.flow.store_item(object, value);
+            }
+            SimpleAssignmentTarget::TSAsExpression(_)
+            | SimpleAssignmentTarget::TSSatisfiesExpression(_)
+            | SimpleAssignmentTarget::TSNonNullExpression(_)
+            | SimpleAssignmentTarget::TSTypeAssertion(_) => self.is_foreign = true,
+        }
+    }
+
+    fn store_to(
+        &mut self,
+        span: Span,
+        object: &'a Expression<'a>,
+        name: &'a str,
+        value: Node,
+        whole: Option<(Span, Span)>,
+    ) {
+        let target = self.owner(object);
+        self.stores.push(Store {
+            whole,
+            member: span,
+            object: object.span(),
+            target,
+            name,
+            is_plain: whole.is_some(),
+        });
+        self.flow.store(target, Key::Name(name.to_owned()), value);
+    }
+
+    /// Records a member that a pattern reads: a pattern calls no getter.
+    pub(crate) fn pattern_access(&mut self, span: Span, target: Node, key: &Key) {
+        if let Key::Name(_) = key {
+            let name = self.source.get(span.start as usize..span.end as usize);
+            self.accesses.push(Access {
+                span: Span::new(span.start, span.start),
+                object: span,
+                target,
+                name: name.unwrap_or_default(),
+                is_callee: false,
+                is_optional: false,
+            });
+        }
+    }
+
+    /// The kind of a function, which a class sets.
+    pub(crate) fn set_kind(&mut self, fun: usize, kind: Kind) {
+        self.funs[fun].kind = kind;
+    }
+}

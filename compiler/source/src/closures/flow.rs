@@ -1,0 +1,615 @@
+//! Computes which functions, classes and objects each expression of a source may give.
+//!
+//! The whole program is known, so a function value comes from an expression of the source. Each
+//! expression and variable is a node, which holds a set of values; constraints between nodes are
+//! solved by a worklist. The sets are upper bounds: statements run in any order, and all objects
+//! of one literal are one object.
+
+use hashbrown::{HashMap, HashSet};
+
+/// An expression, variable, parameter or member.
+pub(crate) type Node = usize;
+
+/// Index of a value in `Flow::values`.
+pub(crate) type Site = usize;
+
+/// Data of unknown structure from outside: arguments of the run and answers of atoms. It contains
+/// no functions.
+pub(crate) const DATA: Site = 0;
+
+/// A value without members that could be functions: `undefined`, `null`, texts, numbers.
+pub(crate) const PLAIN: Site = 1;
+
+/// Maximum steps of the worklist.
+const MAX_WORK: usize = 2_000_000;
+
+/// Kind of an object that the source creates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Made {
+    Object,
+    /// A list, set or map, whose items are `Object::any`.
+    Items,
+    /// A map, whose iteration gives pairs.
+    Map,
+    /// An instance of a class.
+    Instance(usize),
+}
+
+/// An object that the source creates.
+pub(crate) struct Object {
+    pub(crate) made: Made,
+    pub(crate) fields: HashMap<String, Node>,
+    /// Fields that a literal gives, so that they are never missing.
+    pub(crate) given: HashSet<String>,
+    /// Members under keys that are not known, and items.
+    any: Node,
+    /// All members.
+    pub(crate) all: Node,
+    /// Objects that get a copy of all members.
+    copies: Vec<Site>,
+}
+
+pub(crate) enum What {
+    Data,
+    Plain,
+    Function(usize),
+    Class(usize),
+    Object(Object),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Key {
+    Name(String),
+    Any,
+}
+
+/// Reaction of a node to a new value.
+#[derive(Clone, Debug)]
+enum Rule {
+    To(Node),
+    Load(Key, Node),
+    Store(Key, Node),
+    /// Stores items into lists, sets and maps.
+    Item(Node),
+    /// The items of a list, set or map.
+    Items(Node),
+    /// Copies all members to an object.
+    Copy(Site),
+    /// The builtin result for a receiver that is no instance.
+    Builtin(Node, Node),
+    /// Calls the value.
+    Call(usize),
+    /// Calls a method of the value.
+    Method(usize),
+}
+
+/// A function as calls see it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Callee {
+    pub(crate) params: Vec<Node>,
+    /// List of the remaining arguments.
+    pub(crate) rest: Option<Node>,
+    pub(crate) this: Node,
+    pub(crate) result: Node,
+}
+
+/// A class as calls and member accesses see it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Members {
+    pub(crate) methods: HashMap<String, usize>,
+    pub(crate) getters: HashMap<String, usize>,
+    pub(crate) setters: HashMap<String, usize>,
+    pub(crate) statics: HashMap<String, usize>,
+    /// Static fields.
+    pub(crate) fields: HashMap<String, Node>,
+}
+
+/// A call by its nodes.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Call {
+    /// Arguments; true for a spread list.
+    pub(crate) args: Vec<(Node, bool)>,
+    pub(crate) this: Option<Node>,
+    pub(crate) name: String,
+    pub(crate) result: Node,
+}
+
+pub(crate) struct Flow {
+    pub(crate) values: Vec<What>,
+    pub(crate) sets: Vec<HashSet<Site>>,
+    rules: Vec<Vec<Rule>>,
+    todo: Vec<(Node, Site)>,
+    pub(crate) callees: Vec<Callee>,
+    pub(crate) classes: Vec<Members>,
+    pub(crate) calls: Vec<Call>,
+    /// Nodes whose values go into data from outside.
+    pub(crate) into_data: Vec<Node>,
+    functions: HashMap<usize, Site>,
+    class_sites: HashMap<usize, Site>,
+}
+
+impl Flow {
+    pub(crate) fn new() -> Flow {
+        Flow {
+            values: vec![What::Data, What::Plain],
+            sets: Vec::new(),
+            rules: Vec::new(),
+            todo: Vec::new(),
+            callees: Vec::new(),
+            classes: Vec::new(),
+            calls: Vec::new(),
+            into_data: Vec::new(),
+            functions: HashMap::new(),
+            class_sites: HashMap::new(),
+        }
+    }
+
+    pub(crate) fn node(&mut self) -> Node {
+        self.sets.push(HashSet::new());
+        self.rules.push(Vec::new());
+        self.sets.len() - 1
+    }
+
+    /// A node that holds one value.
+    pub(crate) fn holding(&mut self, site: Site) -> Node {
+        let node = self.node();
+        self.add(node, site);
+        node
+    }
+
+    pub(crate) fn function_site(&mut self, function: usize) -> Site {
+        let next = self.values.len();
+        let site = *self.functions.entry(function).or_insert(next);
+        if site == next {
+            self.values.push(What::Function(function));
+        }
+        site
+    }
+
+    pub(crate) fn class_site(&mut self, class: usize) -> Site {
+        let next = self.values.len();
+        let site = *self.class_sites.entry(class).or_insert(next);
+        if site == next {
+            self.values.push(What::Class(class));
+        }
+        site
+    }
+
+    pub(crate) fn object(&mut self, made: Made) -> Site {
+        let any = self.node();
+        let all = self.node();
+        self.edge(any, all);
+        self.values.push(What::Object(Object {
+            made,
+            fields: HashMap::new(),
+            given: HashSet::new(),
+            any,
+            all,
+            copies: Vec::new(),
+        }));
+        self.values.len() - 1
+    }
+
+    /// A list of these items.
+    pub(crate) fn list(&mut self, items: Node) -> Node {
+        let site = self.object(Made::Items);
+        let any = self.any(site);
+        self.edge(items, any);
+        self.holding(site)
+    }
+
+    fn any(&self, site: Site) -> Node {
+        match &self.values[site] {
+            What::Object(object) => object.any,
+            _ => 0,
+        }
+    }
+
+    /// The node of an object's member.
+    pub(crate) fn field(&mut self, site: Site, name: &str) -> Node {
+        if let What::Object(object) = &self.values[site]
+            && let Some(node) = object.fields.get(name)
+        {
+            return *node;
+        }
+        let node = self.node();
+        let mut copies = Vec::new();
+        let mut all = None;
+        if let What::Object(object) = &mut self.values[site] {
+            object.fields.insert(name.to_owned(), node);
+            copies.clone_from(&object.copies);
+            all = Some(object.all);
+        }
+        if let Some(all) = all {
+            self.edge(node, all);
+        }
+        for copy in copies {
+            let to = self.field(copy, name);
+            self.edge(node, to);
+        }
+        node
+    }
+
+    /// Marks a member as given by a literal.
+    pub(crate) fn give(&mut self, site: Site, name: &str) {
+        if let What::Object(object) = &mut self.values[site] {
+            object.given.insert(name.to_owned());
+        }
+    }
+
+    fn add(&mut self, node: Node, site: Site) {
+        if self.sets[node].insert(site) {
+            self.todo.push((node, site));
+        }
+    }
+
+    pub(crate) fn put(&mut self, node: Node, site: Site) {
+        self.add(node, site);
+    }
+
+    fn rule(&mut self, node: Node, rule: Rule) {
+        let known: Vec<Site> = self.sets[node].iter().copied().collect();
+        self.rules[node].push(rule.clone());
+        for site in known {
+            // Values still on the worklist get the rule from there; again changes nothing.
+            self.apply(&rule, site);
+        }
+    }
+
+    pub(crate) fn edge(&mut self, from: Node, to: Node) {
+        if from != to {
+            self.rule(from, Rule::To(to));
+        }
+    }
+
+    pub(crate) fn load(&mut self, object: Node, key: Key) -> Node {
+        let out = self.node();
+        self.rule(object, Rule::Load(key, out));
+        out
+    }
+
+    pub(crate) fn store(&mut self, object: Node, key: Key, value: Node) {
+        self.rule(object, Rule::Store(key, value));
+    }
+
+    pub(crate) fn store_item(&mut self, list: Node, value: Node) {
+        self.rule(list, Rule::Item(value));
+    }
+
+    /// The items of lists, sets and maps; of maps also the pairs.
+    pub(crate) fn items(&mut self, list: Node) -> Node {
+        let out = self.node();
+        self.rule(list, Rule::Items(out));
+        out
+    }
+
+    pub(crate) fn copy(&mut self, from: Node, to: Site) {
+        self.rule(from, Rule::Copy(to));
+    }
+
+    /// Adds what a builtin method gives, unless the receiver is an instance.
+    pub(crate) fn builtin(&mut self, receiver: Node, given: Node, result: Node) {
+        self.rule(receiver, Rule::Builtin(given, result));
+    }
+
+    pub(crate) fn call(&mut self, callee: Node, call: Call) -> usize {
+        self.calls.push(call);
+        let id = self.calls.len() - 1;
+        self.rule(callee, Rule::Call(id));
+        id
+    }
+
+    pub(crate) fn call_method(&mut self, receiver: Node, call: Call) -> usize {
+        self.calls.push(call);
+        let id = self.calls.len() - 1;
+        self.rule(receiver, Rule::Method(id));
+        id
+    }
+
+    /// Solves all constraints; false if that takes too much work.
+    pub(crate) fn solve(&mut self) -> bool {
+        let mut work = 0;
+        while let Some((node, site)) = self.todo.pop() {
+            let mut index = 0;
+            while let Some(rule) = self.rules[node].get(index).cloned() {
+                self.apply(&rule, site);
+                index += 1;
+                work += 1;
+            }
+            if work > MAX_WORK {
+                return false;
+            }
+        }
+        true
+    }
+
+    fn apply(&mut self, rule: &Rule, site: Site) {
+        match rule {
+            Rule::To(to) => self.add(*to, site),
+            Rule::Load(key, out) => self.apply_load(key, *out, site),
+            Rule::Store(key, value) => match &self.values[site] {
+                What::Object(object) => {
+                    let setter = match (object.made, key) {
+                        (Made::Instance(class), Key::Name(name)) => {
+                            self.classes[class].setters.get(name).copied()
+                        }
+                        _ => None,
+                    };
+                    let to = match (setter, key) {
+                        (Some(setter), _) => self.callees[setter].params.first().copied(),
+                        (None, Key::Name(name)) => Some(self.field(site, name)),
+                        (None, Key::Any) => Some(object.any),
+                    };
+                    if let Some(to) = to {
+                        self.edge_once(*value, to);
+                    }
+                }
+                What::Class(class) => {
+                    if let Key::Name(name) = key
+                        && let Some(field) = self.classes[*class].fields.get(name).copied()
+                    {
+                        self.edge_once(*value, field);
+                    }
+                }
+                _ => self.into_data.push(*value),
+            },
+            Rule::Item(value) => match &self.values[site] {
+                What::Object(object) if matches!(object.made, Made::Items | Made::Map) => {
+                    let to = object.any;
+                    self.edge_once(*value, to);
+                }
+                What::Data => self.into_data.push(*value),
+                _ => {}
+            },
+            Rule::Items(out) => match &self.values[site] {
+                What::Object(object) if object.made == Made::Items => {
+                    let from = object.any;
+                    self.edge_once(from, *out);
+                }
+                What::Object(object) if object.made == Made::Map => {
+                    let from = object.any;
+                    let pair = self.list(from);
+                    self.edge_once(pair, *out);
+                }
+                What::Data | What::Plain => self.add(*out, site),
+                _ => {}
+            },
+            Rule::Copy(to) => match &mut self.values[site] {
+                What::Object(object) => {
+                    if site == *to || object.copies.contains(to) {
+                        return;
+                    }
+                    object.copies.push(*to);
+                    let any = object.any;
+                    let fields: Vec<(String, Node)> = object
+                        .fields
+                        .iter()
+                        .map(|(name, node)| (name.clone(), *node))
+                        .collect();
+                    let to_any = self.any(*to);
+                    self.edge_once(any, to_any);
+                    for (name, node) in fields {
+                        let field = self.field(*to, &name);
+                        self.edge_once(node, field);
+                    }
+                }
+                What::Data => {
+                    let any = self.any(*to);
+                    self.add(any, DATA);
+                }
+                _ => {}
+            },
+            Rule::Builtin(given, result) => {
+                let has_builtins = match &self.values[site] {
+                    What::Object(object) => matches!(object.made, Made::Items | Made::Map),
+                    What::Data | What::Plain => true,
+                    What::Function(_) | What::Class(_) => false,
+                };
+                if has_builtins {
+                    self.edge_once(*given, *result);
+                }
+            }
+            Rule::Call(call) => {
+                if let What::Function(function) = self.values[site] {
+                    self.bind(*call, function);
+                } else if site == DATA {
+                    let result = self.calls[*call].result;
+                    self.add(result, DATA);
+                }
+            }
+            Rule::Method(call) => self.apply_method(*call, site),
+        }
+    }
+
+    fn apply_load(&mut self, key: &Key, out: Node, site: Site) {
+        match &self.values[site] {
+            What::Data => self.add(out, DATA),
+            What::Plain | What::Function(_) => self.add(out, PLAIN),
+            What::Class(class) => {
+                if let Key::Name(name) = key {
+                    let members = &self.classes[*class];
+                    let field = members.fields.get(name).copied();
+                    let function = members.statics.get(name).copied();
+                    match (field, function) {
+                        (Some(field), _) => self.edge_once(field, out),
+                        (None, Some(function)) => {
+                            let site = self.function_site(function);
+                            self.add(out, site);
+                        }
+                        (None, None) => self.add(out, PLAIN),
+                    }
+                }
+            }
+            What::Object(object) => match key {
+                Key::Any => {
+                    let all = object.all;
+                    self.edge_once(all, out);
+                    self.add(out, PLAIN);
+                }
+                Key::Name(name) => {
+                    let any = object.any;
+                    let is_given = object.given.contains(name);
+                    let getter = match object.made {
+                        Made::Instance(class) => self.classes[class].getters.get(name).copied(),
+                        _ => None,
+                    };
+                    if let Some(getter) = getter {
+                        let result = self.callees[getter].result;
+                        return self.edge_once(result, out);
+                    }
+                    let field = self.field(site, name);
+                    self.edge_once(field, out);
+                    self.edge_once(any, out);
+                    if !is_given {
+                        self.add(out, PLAIN);
+                    }
+                }
+            },
+        }
+    }
+
+    fn apply_method(&mut self, id: usize, site: Site) {
+        let name = self.calls[id].name.clone();
+        match &self.values[site] {
+            What::Data => {
+                let result = self.calls[id].result;
+                self.add(result, DATA);
+            }
+            What::Plain | What::Function(_) => {
+                let result = self.calls[id].result;
+                self.add(result, PLAIN);
+            }
+            What::Class(class) => {
+                let members = &self.classes[*class];
+                if let Some(function) = members.statics.get(&name).copied() {
+                    self.bind(id, function);
+                } else if let Some(field) = members.fields.get(&name).copied() {
+                    self.rule(field, Rule::Call(id));
+                }
+            }
+            What::Object(object) => {
+                let any = object.any;
+                if let Made::Instance(class) = object.made
+                    && let Some(function) = self.classes[class].methods.get(&name).copied()
+                {
+                    return self.bind(id, function);
+                }
+                if matches!(object.made, Made::Items | Made::Map) {
+                    return;
+                }
+                let field = self.field(site, &name);
+                self.rule(field, Rule::Call(id));
+                self.rule(any, Rule::Call(id));
+            }
+        }
+    }
+
+    /// Adds an edge once.
+    fn edge_once(&mut self, from: Node, to: Node) {
+        let is_there = |rule: &Rule| matches!(rule, Rule::To(other) if *other == to);
+        if from != to && !self.rules[from].iter().any(is_there) {
+            self.rule(from, Rule::To(to));
+        }
+    }
+
+    /// Passes the arguments of a call to a function.
+    fn bind(&mut self, call: usize, function: usize) {
+        let call = self.calls[call].clone();
+        let callee = self.callees[function].clone();
+        let mut index = 0;
+        let mut is_spread = false;
+        for (node, spread) in call.args {
+            let given = match spread {
+                true => self.items(node),
+                false => node,
+            };
+            is_spread |= spread;
+            let to = match is_spread {
+                // A spread list fills any of the parameters from here on.
+                true => callee.params.get(index..).unwrap_or_default(),
+                false => callee.params.get(index..=index).unwrap_or_default(),
+            };
+            for param in to {
+                self.edge_once(given, *param);
+            }
+            if let Some(rest) = callee.rest
+                && (is_spread || index >= callee.params.len())
+            {
+                self.edge_once(given, rest);
+            }
+            if !spread {
+                index += 1;
+            }
+        }
+        for param in callee.params.iter().skip(index) {
+            self.add(*param, PLAIN);
+        }
+        if let Some(this) = call.this {
+            self.edge_once(this, callee.this);
+        }
+        self.edge_once(callee.result, call.result);
+    }
+
+    /// Functions that a node may hold, in order.
+    pub(crate) fn functions_in(&self, node: Node) -> Vec<usize> {
+        let found = self.sets[node].iter().filter_map(|site| match self.values[*site] {
+            What::Function(function) => Some(function),
+            _ => None,
+        });
+        let mut found: Vec<usize> = found.collect();
+        found.sort_unstable();
+        found
+    }
+
+    /// Classes of the instances that a node may hold, in order.
+    pub(crate) fn instances_in(&self, node: Node) -> Vec<usize> {
+        let found = self.sets[node].iter().filter_map(|site| match &self.values[*site] {
+            What::Object(object) => match object.made {
+                Made::Instance(class) => Some(class),
+                _ => None,
+            },
+            _ => None,
+        });
+        let mut found: Vec<usize> = found.collect();
+        found.sort_unstable();
+        found
+    }
+
+    pub(crate) fn has(&self, node: Node, site: Site) -> bool {
+        self.sets[node].contains(&site)
+    }
+
+    /// True if a node may hold an object other than an instance of a class.
+    pub(crate) fn has_objects(&self, node: Node) -> bool {
+        self.sets[node].iter().any(|site| match &self.values[*site] {
+            What::Object(object) => !matches!(object.made, Made::Instance(_)),
+            _ => false,
+        })
+    }
+
+    /// The first function, or instance for which `is_hidden` holds, that is in a value of a node
+    /// at any depth.
+    pub(crate) fn reaches(&self, node: Node, is_hidden: &dyn Fn(usize) -> bool) -> Option<Site> {
+        let mut seen: HashSet<Site> = HashSet::new();
+        let mut todo: Vec<Site> = self.sets[node].iter().copied().collect();
+        todo.sort_unstable();
+        while let Some(site) = todo.pop() {
+            if !seen.insert(site) {
+                continue;
+            }
+            match &self.values[site] {
+                What::Function(_) | What::Class(_) => return Some(site),
+                What::Object(object) => {
+                    if let Made::Instance(class) = object.made
+                        && is_hidden(class)
+                    {
+                        return Some(site);
+                    }
+                    todo.extend(self.sets[object.all].iter().copied());
+                }
+                What::Data | What::Plain => {}
+            }
+        }
+        None
+    }
+}
