@@ -19,6 +19,9 @@ const ITEMS: &[&str] = &["find", "findLast", "at", "pop", "shift", "get"];
 /// Methods whose arguments become items of the receiver.
 const ADDS: &[&str] = &["push", "unshift", "add", "set", "fill", "splice", "with", "toSpliced"];
 
+/// Methods that move items of the receiver.
+const MIXES: &[&str] = &["sort", "reverse", "splice", "shift", "unshift", "copyWithin", "fill"];
+
 /// Methods that give the receiver.
 const SAME: &[&str] = &["add", "set", "sort", "reverse", "fill", "copyWithin"];
 
@@ -243,7 +246,7 @@ impl<'a> Model<'a> {
                 self.sink_args(id, &args, Sink::Keys);
                 let mut item = self.flow.load(first, super::flow::Key::Any);
                 if name == "entries" {
-                    item = self.flow.list(item);
+                    item = self.flow.pair(plain, item);
                 }
                 let list = self.flow.list(item);
                 self.flow.edge(list, result);
@@ -258,7 +261,7 @@ impl<'a> Model<'a> {
             }
             ("Object", "fromEntries") => {
                 let pair = self.flow.items(first);
-                let value = self.flow.items(pair);
+                let value = self.flow.load(pair, super::flow::Key::Name("1".to_owned()));
                 let site = self.flow.object(Made::Object);
                 let object = self.flow.holding(site);
                 self.flow.store(object, super::flow::Key::Any, value);
@@ -389,7 +392,14 @@ impl<'a> Model<'a> {
         let first = args.first().map(|(node, _)| *node);
         if LISTS.contains(&name) {
             let all = self.flow.node();
-            self.flow.edge(item, all);
+            match name {
+                "values" => {
+                    let value = self.flow.load(receiver, super::flow::Key::Any);
+                    self.flow.edge(value, all);
+                }
+                "keys" => self.flow.put(all, PLAIN),
+                _ => self.flow.edge(item, all),
+            }
             for (node, is_spread) in args {
                 let items = self.flow.items(*node);
                 self.flow.edge(items, all);
@@ -405,7 +415,8 @@ impl<'a> Model<'a> {
             self.flow.edge(list, given);
         }
         if name == "entries" {
-            let pair = self.flow.list(item);
+            let value = self.flow.load(receiver, super::flow::Key::Any);
+            let pair = self.flow.pair(plain, value);
             let list = self.flow.list(pair);
             self.flow.edge(list, given);
         }
@@ -415,13 +426,23 @@ impl<'a> Model<'a> {
             self.flow.put(given, PLAIN);
         }
         if ADDS.contains(&name) {
-            for (node, is_spread) in args {
+            let skipped = usize::from(name == "set");
+            for (node, is_spread) in args.iter().skip(skipped) {
                 let value = match is_spread {
                     true => self.flow.items(*node),
                     false => *node,
                 };
                 self.flow.store_item(receiver, value);
             }
+        }
+        if name == "set"
+            && let Some((key, _)) = args.first()
+        {
+            let at = self.sites[id].args[0].span();
+            self.sinks.push((*key, at, Sink::Operand));
+        }
+        if MIXES.contains(&name) {
+            self.flow.mix(receiver);
         }
         if SAME.contains(&name) {
             self.flow.edge(receiver, given);
@@ -467,6 +488,10 @@ impl<'a> Model<'a> {
                 let value = self.callback(callback, &[receiver]);
                 self.flow.edge(value, given);
                 self.flow.edge(receiver, given);
+            }
+            ("forEach", Some(callback)) => {
+                let value = self.flow.load(receiver, super::flow::Key::Any);
+                self.callback(callback, &[value, plain, receiver]);
             }
             (_, Some(callback)) if self.sites[id].slot.is_some() => {
                 self.callback(callback, &[item, plain, receiver]);
@@ -545,7 +570,7 @@ impl<'a> Model<'a> {
                 if let Some(first) = first {
                     let mut item = self.flow.items(first);
                     if is_map {
-                        item = self.flow.items(item);
+                        item = self.flow.load(item, super::flow::Key::Name("1".to_owned()));
                     }
                     self.flow.store_item(object, item);
                 }

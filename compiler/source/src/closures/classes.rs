@@ -200,6 +200,15 @@ impl<'a> Model<'a> {
         match expr.get_inner_expression() {
             Expression::Identifier(_) | Expression::ThisExpression(_) => true,
             Expression::StaticMemberExpression(member) => Self::is_simple(&member.object),
+            Expression::ComputedMemberExpression(member) => {
+                let is_plain = matches!(
+                    member.expression.get_inner_expression(),
+                    Expression::Identifier(_)
+                        | Expression::StringLiteral(_)
+                        | Expression::NumericLiteral(_)
+                );
+                is_plain && Self::is_simple(&member.object)
+            }
             _ => false,
         }
     }

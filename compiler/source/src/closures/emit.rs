@@ -242,12 +242,12 @@ impl<'m, 'a> Emitter<'m, 'a> {
 
     /// Text of a function's value in the code of `fun`.
     fn value(&self, fun: usize) -> String {
-        let mut text = format!("{{ {}: {fun}", self.tag);
+        let mut text = format!("({{ {}: {fun}", self.tag);
         for symbol in &self.plan.captures[fun] {
             let name = &self.names[*symbol];
             text.push_str(&format!(", {name}: {name}"));
         }
-        text.push_str(" }");
+        text.push_str(" })");
         text
     }
 
@@ -376,7 +376,7 @@ impl<'m, 'a> Emitter<'m, 'a> {
             arms: arms.collect(),
             key: self.tag.clone(),
             takes_this: functions.iter().any(|fun| self.model.takes_this(*fun)),
-            is_checked: self.model.may_lack(node) || !self.model.flow.instances_in(node).is_empty(),
+            is_checked: functions.is_empty() || self.model.may_lack(node) || !self.model.flow.instances_in(node).is_empty(),
             is_optional,
             text: self.model.text_of(text).to_owned(),
         }
@@ -445,7 +445,7 @@ impl<'m, 'a> Emitter<'m, 'a> {
                 continue;
             }
             let functions = self.model.candidates(self.plan, id);
-            if functions.is_empty() {
+            if functions.is_empty() && !self.model.calls_nothing(self.plan, id) {
                 continue;
             }
             let node = self.model.callee_node(id);

@@ -1,7 +1,7 @@
 //! Reads the expressions of a source into a model.
 
 use super::flow::{Key, Made, Node, PLAIN};
-use super::model::{Access, InstanceTest, Kind, Model, Place, Ref, Sink, Store, TypeTest, Use, Used};
+use super::model::{Access, InstanceTest, Model, Place, Ref, Sink, Store, TypeTest, Use, Used};
 use crate::atom::code_of;
 use crate::lower::Code;
 use oxc_ast::ast::{
@@ -10,7 +10,8 @@ use oxc_ast::ast::{
     ObjectPropertyKind, PropertyKind, SimpleAssignmentTarget,
 };
 use oxc_span::{GetSpan, Span};
-use oxc_syntax::operator::{AssignmentOperator, BinaryOperator, UnaryOperator};
+use std::rc::Rc;
+use oxc_syntax::operator::{AssignmentOperator, BinaryOperator, LogicalOperator, UnaryOperator};
 
 impl<'a> Model<'a> {
     /// Reads an expression and returns its node.
@@ -46,8 +47,11 @@ impl<'a> Model<'a> {
             }
             Expression::Identifier(id) => self.name(id.name.as_str(), id.span, place, false),
             Expression::ArrayExpression(array) => {
-                let item = self.flow.node();
-                for element in &array.elements {
+                let site = self.flow.object(Made::Items);
+                let list = self.flow.holding(site);
+                let mut is_spread = false;
+                for (index, element) in array.elements.iter().enumerate() {
+                    is_spread |= matches!(element, ArrayExpressionElement::SpreadElement(_));
                     let node = match element {
                         ArrayExpressionElement::SpreadElement(spread) => {
                             let list = self.expr(&spread.argument, Place::Value);
@@ -58,9 +62,16 @@ impl<'a> Model<'a> {
                             None => self.plain,
                         },
                     };
-                    self.flow.edge(node, item);
+                    if is_spread {
+                        self.flow.store_item(list, node);
+                        continue;
+                    }
+                    let name = index.to_string();
+                    let field = self.flow.field(site, &name);
+                    self.flow.edge(node, field);
+                    self.flow.give(site, &name);
                 }
-                self.flow.list(item)
+                list
             }
             Expression::ObjectExpression(object) => self.object(object),
             Expression::ArrowFunctionExpression(_) | Expression::FunctionExpression(_) => {
@@ -72,13 +83,25 @@ impl<'a> Model<'a> {
             Expression::BinaryExpression(binary) => self.binary(binary),
             Expression::LogicalExpression(logical) => {
                 let left = self.expr(&logical.left, Place::Value);
+                let narrowed = self.narrowed(&logical.left);
+                let outer = match logical.operator {
+                    LogicalOperator::And => self.narrow(narrowed, true),
+                    LogicalOperator::Or => self.narrow(narrowed, false),
+                    LogicalOperator::Coalesce => self.narrowings.len(),
+                };
                 let right = self.expr(&logical.right, Place::Value);
+                self.narrowings.truncate(outer);
                 self.both([left, right])
             }
             Expression::ConditionalExpression(conditional) => {
                 self.expr(&conditional.test, Place::Value);
+                let narrowed = self.narrowed(&conditional.test);
+                let outer = self.narrow(narrowed, true);
                 let yes = self.expr(&conditional.consequent, Place::Value);
+                self.narrowings.truncate(outer);
+                self.narrow(narrowed, false);
                 let no = self.expr(&conditional.alternate, Place::Value);
+                self.narrowings.truncate(outer);
                 self.both([yes, no])
             }
             Expression::UnaryExpression(unary) => {
@@ -113,7 +136,7 @@ impl<'a> Model<'a> {
             Expression::TSNonNullExpression(inner) => self.expr(&inner.expression, place),
             Expression::StaticMemberExpression(_)
             | Expression::ComputedMemberExpression(_)
-            | Expression::PrivateFieldExpression(_) => self.member(expr, false),
+            | Expression::PrivateFieldExpression(_) => self.member(expr),
             Expression::CallExpression(call) => self.call(call),
             Expression::ChainExpression(chain) => match &chain.expression {
                 ChainElement::CallExpression(call) => {
@@ -126,7 +149,7 @@ impl<'a> Model<'a> {
                 ChainElement::StaticMemberExpression(inner) => {
                     let object = self.expr(&inner.object, Place::Value);
                     let name = inner.property.name.as_str();
-                    self.static_member(inner.span, inner.object.span(), object, name, (false, inner.optional))
+                    self.static_member(inner.span, inner.object.span(), object, name, inner.optional)
                 }
                 ChainElement::ComputedMemberExpression(inner) => {
                     let object = self.expr(&inner.object, Place::Value);
@@ -135,7 +158,7 @@ impl<'a> Model<'a> {
                 ChainElement::PrivateFieldExpression(inner) => {
                     let object = self.expr(&inner.object, Place::Value);
                     let name = self.private_name(inner.field.span);
-                    self.static_member(inner.span, inner.object.span(), object, name, (false, inner.optional))
+                    self.static_member(inner.span, inner.object.span(), object, name, inner.optional)
                 }
             },
             Expression::NewExpression(new) => self.new_object(new),
@@ -184,7 +207,45 @@ impl<'a> Model<'a> {
             of: Used::Symbol(symbol),
             is_short,
         });
-        self.symbols[symbol].node
+        let node = self.symbols[symbol].node;
+        let narrowed = self.narrowings.iter().rev().find(|one| one.0 == symbol).copied();
+        match narrowed {
+            Some((_, is_function)) => self.flow.only(node, is_function),
+            None => node,
+        }
+    }
+
+    /// The variable whose type a test tests: whether it is a function if the test holds.
+    pub(crate) fn narrowed(&self, test: &Expression<'a>) -> Option<(usize, bool)> {
+        let Expression::BinaryExpression(binary) = test.get_inner_expression() else {
+            return None;
+        };
+        let Expression::UnaryExpression(unary) = binary.left.get_inner_expression() else {
+            return None;
+        };
+        let (Expression::Identifier(id), Expression::StringLiteral(text)) =
+            (unary.argument.get_inner_expression(), binary.right.get_inner_expression())
+        else {
+            return None;
+        };
+        let is_equal = match binary.operator {
+            BinaryOperator::StrictEquality | BinaryOperator::Equality => true,
+            BinaryOperator::StrictInequality | BinaryOperator::Inequality => false,
+            _ => return None,
+        };
+        let symbol = self.lookup(id.name.as_str())?;
+        let is_set = self.scoping.is_set(self.symbols[symbol].at.start);
+        let is_typeof = unary.operator == UnaryOperator::Typeof && text.value == "function";
+        (is_typeof && !is_set).then_some((symbol, is_equal))
+    }
+
+    /// Notes a variable's type in the code that is read next; returns the notes before.
+    pub(crate) fn narrow(&mut self, narrowed: Option<(usize, bool)>, holds: bool) -> usize {
+        let outer = self.narrowings.len();
+        if let Some((symbol, is_function)) = narrowed {
+            self.narrowings.push((symbol, is_function == holds));
+        }
+        outer
     }
 
     /// Reads a function literal.
@@ -228,12 +289,18 @@ impl<'a> Model<'a> {
     fn object(&mut self, object: &'a ObjectExpression<'a>) -> Node {
         let site = self.flow.object(Made::Object);
         let holder = self.flow.holding(site);
-        for property in &object.properties {
+        for (index, property) in object.properties.iter().enumerate() {
             match property {
                 ObjectPropertyKind::SpreadProperty(spread) => {
                     let node = self.expr(&spread.argument, Place::Value);
                     self.sinks.push((node, spread.argument.span(), Sink::Keys));
-                    self.flow.copy(node, site);
+                    let later = object.properties[index..].iter().filter_map(|later| match later {
+                        ObjectPropertyKind::ObjectProperty(later) if !later.computed => {
+                            later.key.static_name().map(|name| name.to_string())
+                        }
+                        _ => None,
+                    });
+                    self.flow.copy(node, site, Rc::new(later.collect()));
                 }
                 ObjectPropertyKind::ObjectProperty(property) => {
                     if property.kind != PropertyKind::Init {
@@ -315,7 +382,7 @@ impl<'a> Model<'a> {
     }
 
     /// Reads a member that is read.
-    pub(crate) fn member(&mut self, expr: &'a Expression<'a>, is_callee: bool) -> Node {
+    pub(crate) fn member(&mut self, expr: &'a Expression<'a>) -> Node {
         match expr {
             Expression::StaticMemberExpression(member) => {
                 if self.is_global_name(&member.object) {
@@ -323,13 +390,13 @@ impl<'a> Model<'a> {
                 }
                 let object = self.owner(&member.object);
                 let name = member.property.name.as_str();
-                let how = (is_callee, member.optional);
+                let how = member.optional;
                 self.static_member(member.span, member.object.span(), object, name, how)
             }
             Expression::PrivateFieldExpression(member) => {
                 let object = self.owner(&member.object);
                 let name = self.private_name(member.field.span);
-                let how = (is_callee, member.optional);
+                let how = member.optional;
                 self.static_member(member.span, member.object.span(), object, name, how)
             }
             Expression::ComputedMemberExpression(member) => {
@@ -366,14 +433,13 @@ impl<'a> Model<'a> {
         object: Span,
         target: Node,
         name: &'a str,
-        (is_callee, is_optional): (bool, bool),
+        is_optional: bool,
     ) -> Node {
         self.accesses.push(Access {
             span,
             object,
             target,
             name,
-            is_callee,
             is_optional,
         });
         self.flow.load(target, Key::Name(name.to_owned()))
@@ -386,6 +452,9 @@ impl<'a> Model<'a> {
             Expression::StringLiteral(text) => {
                 let name = Key::Name(text.value.to_string());
                 self.flow.load(object, name)
+            }
+            Expression::NumericLiteral(number) if number.value.fract() == 0.0 => {
+                self.flow.load(object, Key::Name(number.value.to_string()))
             }
             _ => self.flow.load(object, Key::Any),
         }
@@ -453,12 +522,14 @@ impl<'a> Model<'a> {
     ) {
         match target {
             AssignmentTarget::ArrayAssignmentTarget(array) => {
-                let item = self.flow.items(value);
-                self.flow.put(item, PLAIN);
-                for element in array.elements.iter().flatten() {
-                    self.assign_default(element, item);
+                for (index, element) in array.elements.iter().enumerate() {
+                    if let Some(element) = element {
+                        let item = self.position(value, index);
+                        self.assign_default(element, item);
+                    }
                 }
                 if let Some(rest) = &array.rest {
+                    let item = self.flow.items(value);
                     let list = self.flow.list(item);
                     self.assign(&rest.target, list, None);
                 }
@@ -498,7 +569,15 @@ impl<'a> Model<'a> {
                 }
                 if let Some(rest) = &object.rest {
                     let site = self.flow.object(Made::Object);
-                    self.flow.copy(value, site);
+                    let named = object.properties.iter().filter_map(|property| match property {
+                        AssignmentTargetProperty::AssignmentTargetPropertyIdentifier(property) => {
+                            Some(property.binding.name.to_string())
+                        }
+                        AssignmentTargetProperty::AssignmentTargetPropertyProperty(property) => {
+                            property.name.static_name().map(|name| name.to_string())
+                        }
+                    });
+                    self.flow.copy(value, site, Rc::new(named.collect()));
                     let node = self.flow.holding(site);
                     self.assign(&rest.target, node, None);
                 }
@@ -581,6 +660,14 @@ impl<'a> Model<'a> {
         self.flow.store(target, Key::Name(name.to_owned()), value);
     }
 
+    /// The item at a position of what a pattern takes apart.
+    pub(crate) fn position(&mut self, value: Node, index: usize) -> Node {
+        let item = self.flow.load(value, Key::Name(index.to_string()));
+        let pairs = self.flow.map_pairs(value);
+        self.flow.edge(pairs, item);
+        item
+    }
+
     /// Records a member that a pattern reads: a pattern calls no getter.
     pub(crate) fn pattern_access(&mut self, span: Span, target: Node, key: &Key) {
         if let Key::Name(_) = key {
@@ -590,14 +677,9 @@ impl<'a> Model<'a> {
                 object: span,
                 target,
                 name: name.unwrap_or_default(),
-                is_callee: false,
-                is_optional: false,
+                                is_optional: false,
             });
         }
     }
 
-    /// The kind of a function, which a class sets.
-    pub(crate) fn set_kind(&mut self, fun: usize, kind: Kind) {
-        self.funs[fun].kind = kind;
-    }
 }

@@ -20,6 +20,9 @@ pub(crate) const DATA: Site = 0;
 /// A value without members that could be functions: `undefined`, `null`, texts, numbers.
 pub(crate) const PLAIN: Site = 1;
 
+/// Names of members that a copy leaves out.
+pub(crate) type Names = std::rc::Rc<HashSet<String>>;
+
 /// Maximum steps of the worklist.
 const MAX_WORK: usize = 2_000_000;
 
@@ -46,7 +49,7 @@ pub(crate) struct Object {
     /// All members.
     pub(crate) all: Node,
     /// Objects that get a copy of all members.
-    copies: Vec<Site>,
+    copies: Vec<(Site, Names)>,
 }
 
 pub(crate) enum What {
@@ -73,8 +76,14 @@ enum Rule {
     Item(Node),
     /// The items of a list, set or map.
     Items(Node),
-    /// Copies all members to an object.
-    Copy(Site),
+    /// Copies all members but these to an object.
+    Copy(Site, Names),
+    /// Passes functions only, or all but functions.
+    Only(bool, Node),
+    /// Mixes the items of a list.
+    Mix,
+    /// The pairs of a map.
+    Pairs(Node),
     /// The builtin result for a receiver that is no instance.
     Builtin(Node, Node),
     /// Calls the value.
@@ -223,9 +232,11 @@ impl Flow {
         if let Some(all) = all {
             self.edge(node, all);
         }
-        for copy in copies {
-            let to = self.field(copy, name);
-            self.edge(node, to);
+        for (copy, without) in copies {
+            if !without.contains(name) {
+                let to = self.field(copy, name);
+                self.edge(node, to);
+            }
         }
         node
     }
@@ -283,8 +294,38 @@ impl Flow {
         out
     }
 
-    pub(crate) fn copy(&mut self, from: Node, to: Site) {
-        self.rule(from, Rule::Copy(to));
+    pub(crate) fn copy(&mut self, from: Node, to: Site, without: Names) {
+        self.rule(from, Rule::Copy(to, without));
+    }
+
+    /// The functions of a node, or its other values.
+    pub(crate) fn only(&mut self, node: Node, is_function: bool) -> Node {
+        let out = self.node();
+        self.rule(node, Rule::Only(is_function, out));
+        out
+    }
+
+    /// Lets each item of a list be at each position.
+    pub(crate) fn mix(&mut self, list: Node) {
+        self.rule(list, Rule::Mix);
+    }
+
+    /// The pairs of maps.
+    pub(crate) fn map_pairs(&mut self, value: Node) -> Node {
+        let out = self.node();
+        self.rule(value, Rule::Pairs(out));
+        out
+    }
+
+    /// A list of two.
+    pub(crate) fn pair(&mut self, first: Node, second: Node) -> Node {
+        let site = self.object(Made::Items);
+        for (name, value) in [("0", first), ("1", second)] {
+            let field = self.field(site, name);
+            self.edge(value, field);
+            self.give(site, name);
+        }
+        self.holding(site)
     }
 
     /// Adds what a builtin method gives, unless the receiver is an instance.
@@ -363,23 +404,46 @@ impl Flow {
             },
             Rule::Items(out) => match &self.values[site] {
                 What::Object(object) if object.made == Made::Items => {
-                    let from = object.any;
+                    let from = object.all;
                     self.edge_once(from, *out);
                 }
                 What::Object(object) if object.made == Made::Map => {
                     let from = object.any;
-                    let pair = self.list(from);
+                    let plain = self.holding(PLAIN);
+                    let pair = self.pair(plain, from);
                     self.edge_once(pair, *out);
                 }
                 What::Data | What::Plain => self.add(*out, site),
                 _ => {}
             },
-            Rule::Copy(to) => match &mut self.values[site] {
+            Rule::Only(is_function, to) => {
+                if matches!(self.values[site], What::Function(_)) == *is_function {
+                    self.add(*to, site);
+                }
+            }
+            Rule::Pairs(out) => {
+                if let What::Object(object) = &self.values[site]
+                    && object.made == Made::Map
+                {
+                    let from = object.any;
+                    let plain = self.holding(PLAIN);
+                    let pair = self.pair(plain, from);
+                    self.edge_once(pair, *out);
+                }
+            }
+            Rule::Mix => {
+                if let What::Object(object) = &self.values[site] {
+                    let (all, any) = (object.all, object.any);
+                    self.edge_once(all, any);
+                }
+            }
+            Rule::Copy(to, without) => match &mut self.values[site] {
                 What::Object(object) => {
-                    if site == *to || object.copies.contains(to) {
+                    let copy = (*to, without.clone());
+                    if site == *to || object.copies.contains(&copy) {
                         return;
                     }
-                    object.copies.push(*to);
+                    object.copies.push(copy);
                     let any = object.any;
                     let fields: Vec<(String, Node)> = object
                         .fields
@@ -389,8 +453,10 @@ impl Flow {
                     let to_any = self.any(*to);
                     self.edge_once(any, to_any);
                     for (name, node) in fields {
-                        let field = self.field(*to, &name);
-                        self.edge_once(node, field);
+                        if !without.contains(&name) {
+                            let field = self.field(*to, &name);
+                            self.edge_once(node, field);
+                        }
                     }
                 }
                 What::Data => {
@@ -449,6 +515,10 @@ impl Flow {
                 Key::Name(name) => {
                     let any = object.any;
                     let is_given = object.given.contains(name);
+                    let is_item = name.starts_with(|c: char| c.is_ascii_digit());
+                    if !is_item && matches!(object.made, Made::Items | Made::Map) {
+                        return self.add(out, PLAIN);
+                    }
                     let getter = match object.made {
                         Made::Instance(class) => self.classes[class].getters.get(name).copied(),
                         _ => None,

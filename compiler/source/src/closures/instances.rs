@@ -211,7 +211,7 @@ impl<'a> Emitter<'_, 'a> {
         if let Some(body) = body {
             pieces.push(body.into());
         }
-        pieces.push(format!(" return {this} }}").into());
+        pieces.push(format!("\n return {this} }}").into());
         self.appended.push((class.whole, pieces));
         let declared = match statics.is_empty() {
             true => Vec::new(),

@@ -153,7 +153,6 @@ pub(crate) struct Access<'a> {
     pub(crate) object: Span,
     pub(crate) target: Node,
     pub(crate) name: &'a str,
-    pub(crate) is_callee: bool,
     pub(crate) is_optional: bool,
 }
 
@@ -248,8 +247,6 @@ pub(crate) struct Model<'a> {
     pub(crate) data: Node,
     pub(crate) agent_at: Option<u32>,
     pub(crate) agent_code: Option<Code<'a>>,
-    /// End of the statement that is read.
-    pub(crate) statement_end: u32,
     /// Start of the expression statement that is read.
     pub(crate) awaits: HashSet<u32>,
     /// True if the source has a form that closures do not know.
@@ -257,6 +254,9 @@ pub(crate) struct Model<'a> {
     /// Calls of methods of which nothing is known; their arguments become data unless the method
     /// is of the source.
     pub(crate) unknown_args: Vec<usize>,
+    /// Variables that are known to be functions, or not, in the code that is read.
+    pub(crate) narrowings: Vec<(usize, bool)>,
+    pub(crate) scoping: crate::scoping::Scoping,
     pub(crate) problems: Vec<(Span, String, String)>,
 }
 

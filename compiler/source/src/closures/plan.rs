@@ -368,6 +368,32 @@ impl<'a> Model<'a> {
         }
     }
 
+    /// True if a call calls a variable or member that never holds a function.
+    pub(crate) fn calls_nothing(&self, plan: &Plan, id: usize) -> bool {
+        let site = &self.sites[id];
+        let only = |node: usize| {
+            let mut sites = self.flow.sets[node].iter();
+            sites.all(|site| *site == PLAIN)
+        };
+        match site.calls {
+            Calls::Name(symbol) => {
+                let is_variable = !matches!(
+                    self.symbols[symbol].declared,
+                    Declared::Function(_) | Declared::Class(_)
+                );
+                is_variable && !plan.fixed.contains(&symbol) && only(site.target)
+            }
+            Calls::Method => {
+                let mut sites = self.flow.sets[site.target].iter();
+                let is_object = !self.flow.sets[site.target].is_empty()
+                    && sites.all(|site| matches!(&self.flow.values[*site],
+                        What::Object(object) if object.made == Made::Object));
+                is_object && site.member.is_some_and(only)
+            }
+            _ => false,
+        }
+    }
+
     /// The static function that a call calls.
     pub(crate) fn statics_of(&self, id: usize) -> Option<usize> {
         let site = &self.sites[id];

@@ -51,10 +51,11 @@ impl<'a> Model<'a> {
             data,
             agent_at: Some(agent),
             agent_code: None,
-            statement_end: 0,
             awaits: HashSet::new(),
             is_foreign: false,
             unknown_args: Vec::new(),
+            narrowings: Vec::new(),
+            scoping: crate::scoping::Scoping::read(program),
             problems: Vec::new(),
         };
         model.new_fun(None, program.span, 0);
@@ -156,9 +157,11 @@ impl<'a> Model<'a> {
                 }
             }
         }
+        let outer = self.narrowings.len();
         for statement in body {
             self.statement(statement);
         }
+        self.narrowings.truncate(outer);
     }
 
     fn is_agent(&self, code: Code<'a>) -> bool {
@@ -291,18 +294,23 @@ impl<'a> Model<'a> {
                 }
                 if let Some(rest) = &object.rest {
                     let site = self.flow.object(super::flow::Made::Object);
-                    self.flow.copy(value, site);
+                    let named = object.properties.iter();
+                    let named = named.filter_map(|property| property.key.static_name());
+                    let named = named.map(|name| name.to_string()).collect();
+                    self.flow.copy(value, site, std::rc::Rc::new(named));
                     let node = self.flow.holding(site);
                     self.bind(&rest.argument, node);
                 }
             }
             BindingPattern::ArrayPattern(array) => {
-                let item = self.flow.items(value);
-                self.flow.put(item, PLAIN);
-                for element in array.elements.iter().flatten() {
-                    self.bind(element, item);
+                for (index, element) in array.elements.iter().enumerate() {
+                    if let Some(element) = element {
+                        let item = self.position(value, index);
+                        self.bind(element, item);
+                    }
                 }
                 if let Some(rest) = &array.rest {
+                    let item = self.flow.items(value);
                     let list = self.flow.list(item);
                     self.bind(&rest.argument, list);
                 }
@@ -346,10 +354,18 @@ impl<'a> Model<'a> {
             }
             Statement::IfStatement(branch) => {
                 self.expr(&branch.test, Place::Value);
+                let narrowed = self.narrowed(&branch.test);
+                let outer = self.narrow(narrowed, true);
                 self.scoped(&[&branch.consequent]);
+                self.narrowings.truncate(outer);
+                self.narrow(narrowed, false);
                 if let Some(other) = &branch.alternate {
                     self.scoped(&[other]);
+                    self.narrowings.truncate(outer);
+                } else if !ends(&branch.consequent) {
+                    self.narrowings.truncate(outer);
                 }
+                // Otherwise the rest of the block runs only if the test fails.
             }
             Statement::WhileStatement(inner) => {
                 self.expr(&inner.test, Place::Value);
