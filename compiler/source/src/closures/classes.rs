@@ -20,6 +20,7 @@ impl<'a> Model<'a> {
             owner: fun,
             is_top: false,
             is_const: true,
+            is_outermost: false,
             is_short: false,
             node: self.flow.callees[fun].this,
         });

@@ -162,8 +162,26 @@ impl<'m, 'a> Emitter<'m, 'a> {
             let is_cell = self.plan.cells.contains(&id);
             let is_copy = self.plan.copies.contains(&id);
             let name = self.names[id].clone();
-            if let (Declared::Declarator { init, end }, true) = (symbol.declared, is_cell) {
+            if let (Declared::Declarator { init, end, start }, true) = (symbol.declared, is_cell) {
                 let at = Span::new(symbol.at.start, end);
+                if self.plan.late.contains(&id) {
+                    // The object is there before the functions that read it.
+                    let made = format!("{name} = {{ v: undefined }};");
+                    let (at, text) = match (symbol.is_outermost, start) {
+                        (true, Some(start)) => {
+                            let prologue = self.prologues.entry(symbol.owner).or_default();
+                            prologue.push_str(&format!(" const {made}"));
+                            (Span::new(start, end), format!("{name}.v"))
+                        }
+                        _ => (at, format!("{made} {name}.v")),
+                    };
+                    let text = match init {
+                        Some(_) => text,
+                        None => format!("{text} = undefined"),
+                    };
+                    self.edits.replace(at, vec![text.into()]);
+                    continue;
+                }
                 match init {
                     Some(init) => {
                         self.edits.replace(at, vec![name.into()]);
@@ -212,7 +230,7 @@ impl<'m, 'a> Emitter<'m, 'a> {
             true => self.edits.insert(body.start + 1, statement),
             false => {
                 let pieces = vec![format!("{{{statement} ").into(), Piece::Inner(body), " }".into()];
-                self.edits.replace(body, pieces);
+                self.edits.wrap(body, pieces);
             }
         }
     }
@@ -488,11 +506,11 @@ impl<'m, 'a> Emitter<'m, 'a> {
         let head = format!("({}) => {name}(", names.join(", "));
         if Model::is_simple(expr) {
             let pieces = vec![head.into(), Piece::Inner(text), format!("{given})").into()];
-            return self.edits.replace(text, pieces);
+            return self.edits.wrap(text, pieces);
         }
         // The callback is evaluated once, before the loop.
         let held = self.fresh("callback");
-        self.edits.replace(text, vec![format!("{head}{held}{given})").into()]);
+        self.edits.wrap(text, vec![format!("{head}{held}{given})").into()]);
         let waits = self.model.text_of(site.span).contains("await");
         let (start, end) = match waits {
             true => ("await (async (", ") => "),
@@ -505,7 +523,7 @@ impl<'m, 'a> Emitter<'m, 'a> {
             Piece::Inner(text),
             ")".into(),
         ];
-        self.edits.replace(site.span, pieces);
+        self.edits.wrap(site.span, pieces);
     }
 
     fn tests(&mut self) {

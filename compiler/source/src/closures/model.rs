@@ -17,6 +17,8 @@ pub(crate) enum Declared {
     Declarator {
         init: Option<Span>,
         end: u32,
+        /// Start of the statement if it declares nothing else.
+        start: Option<u32>,
     },
     /// A name in a pattern of a declaration statement, with the statement's end.
     Pattern { end: u32 },
@@ -41,6 +43,8 @@ pub(crate) struct Symbol<'a> {
     /// True if it is declared outside of all functions.
     pub(crate) is_top: bool,
     pub(crate) is_const: bool,
+    /// True if it is declared in the outermost block of its function.
+    pub(crate) is_outermost: bool,
     /// True for a name that stands for its key, too, as in `{ a }`.
     pub(crate) is_short: bool,
     pub(crate) node: Node,
@@ -255,6 +259,8 @@ pub(crate) struct Model<'a> {
     /// is of the source.
     pub(crate) unknown_args: Vec<usize>,
     /// Variables that are known to be functions, or not, in the code that is read.
+    /// Number of scopes around the statements of the function that is read.
+    pub(crate) depth: usize,
     pub(crate) narrowings: Vec<(usize, bool)>,
     pub(crate) scoping: crate::scoping::Scoping,
     pub(crate) problems: Vec<(Span, String, String)>,

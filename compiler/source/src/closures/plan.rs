@@ -28,6 +28,8 @@ pub(crate) struct Plan {
     pub(crate) cells: HashSet<usize>,
     /// Variables of loop heads of which each turn has a copy.
     pub(crate) copies: HashSet<usize>,
+    /// Cells that functions read which are values before the declaration is complete.
+    pub(crate) late: HashSet<usize>,
     /// Classes whose instances carry their class.
     pub(crate) tagged: HashSet<usize>,
 }
@@ -109,6 +111,7 @@ impl<'a> Model<'a> {
         }
         plan.captures = self.captured(&plan);
         self.find_cells(&mut plan);
+        self.find_late(&mut plan);
         self.find_tagged(&mut plan);
         self.check(&plan);
         Some(plan)
@@ -297,6 +300,33 @@ impl<'a> Model<'a> {
         for at in refused {
             let help = "set a variable that is declared within the loop";
             self.refuse(at, "a loop's variable that the loop's body sets, and functions read", help);
+        }
+    }
+
+    /// Finds variables that a function value needs before their declaration is complete.
+    fn find_late(&self, plan: &mut Plan) {
+        for one in &self.uses {
+            let Some(fun) = self.function_of(one.of).filter(|fun| plan.moved.contains(fun)) else {
+                continue;
+            };
+            let is_value = plan.values.contains(&fun) && one.place == Place::Definition;
+            if !is_value && self.is_known_place(plan, one.place) {
+                continue;
+            }
+            for id in &plan.captures[fun] {
+                let symbol = &self.symbols[*id];
+                let Declared::Declarator { init, end, start } = symbol.declared else {
+                    continue;
+                };
+                let done = init.map_or(end, |init| init.end);
+                let in_init = one.span.start >= symbol.at.start;
+                let is_here = self.home(one.fun) == self.home(symbol.owner);
+                let can = start.is_some() && (symbol.is_outermost || in_init);
+                if one.span.start < done && is_here && can {
+                    plan.late.insert(*id);
+                    plan.cells.insert(*id);
+                }
+            }
         }
     }
 

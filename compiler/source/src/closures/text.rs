@@ -9,7 +9,7 @@ pub(crate) enum Piece {
     New(String),
     /// A range of the source, with the edits inside.
     Old(Span),
-    /// A range of the source, with the edits inside that do not replace all of it.
+    /// A range of the source without the edits that wrap it.
     Inner(Span),
 }
 
@@ -35,6 +35,8 @@ impl From<Span> for Piece {
 struct Edit {
     span: Span,
     pieces: Vec<Piece>,
+    /// True for an edit that writes its range as a part, which another edit may replace.
+    wraps: bool,
 }
 
 /// Edits of a source. Ranges nest or are disjoint; an edit replaces those inside, except in the
@@ -61,7 +63,20 @@ pub(crate) struct Changed {
 
 impl Edits {
     pub(crate) fn replace(&mut self, span: Span, pieces: Vec<Piece>) {
-        self.all.push(Edit { span, pieces });
+        self.all.push(Edit {
+            span,
+            pieces,
+            wraps: false,
+        });
+    }
+
+    /// Writes something around a range, which may have edits of its own.
+    pub(crate) fn wrap(&mut self, span: Span, pieces: Vec<Piece>) {
+        self.all.push(Edit {
+            span,
+            pieces,
+            wraps: true,
+        });
     }
 
     pub(crate) fn insert(&mut self, at: u32, text: impl Into<String>) {
@@ -74,7 +89,7 @@ impl Edits {
         // an outer range precedes those inside.
         self.all.sort_by_key(|edit| {
             let len = edit.span.size();
-            (edit.span.start, len > 0, std::cmp::Reverse(len))
+            (edit.span.start, len > 0, std::cmp::Reverse(len), !edit.wraps)
         });
         let mut writer = Writer {
             source,
@@ -114,7 +129,7 @@ impl Writer<'_> {
             if start > span.end || (start == span.end && !is_all) {
                 break;
             }
-            if is_inner && edit.span == span {
+            if is_inner && edit.wraps && edit.span == span {
                 continue;
             }
             if start < at || edit.span.end > span.end || self.active.contains(&index) {

@@ -55,6 +55,7 @@ impl<'a> Model<'a> {
             is_foreign: false,
             unknown_args: Vec::new(),
             narrowings: Vec::new(),
+            depth: 0,
             scoping: crate::scoping::Scoping::read(program),
             problems: Vec::new(),
         };
@@ -95,6 +96,7 @@ impl<'a> Model<'a> {
             owner: self.current,
             is_top: self.scopes.len() == 1,
             is_const: false,
+            is_outermost: self.scopes.len() == self.depth,
             is_short: false,
             node,
         });
@@ -215,6 +217,7 @@ impl<'a> Model<'a> {
                         BindingPattern::BindingIdentifier(id) => Declared::Declarator {
                             init: one.init.as_ref().map(GetSpan::span),
                             end: one.type_annotation.as_ref().map_or(id.span.end, |ty| ty.span.end),
+                            start: (variables.declarations.len() == 1).then_some(whole.start),
                         },
                         _ => Declared::Pattern { end: whole.end },
                     };
@@ -547,6 +550,7 @@ impl<'a> Model<'a> {
             self.this_of = Some(fun);
         }
         self.scopes.push(HashMap::new());
+        let depth = std::mem::replace(&mut self.depth, self.scopes.len() + 1);
         self.params(fun, code.params());
         match code {
             Code::Arrow(arrow) => match &arrow.body {
@@ -574,6 +578,7 @@ impl<'a> Model<'a> {
             self.flow.put(result, PLAIN);
         }
         self.scopes.pop();
+        self.depth = depth;
         self.current = outer;
         self.this_of = this;
     }
