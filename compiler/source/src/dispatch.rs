@@ -79,6 +79,9 @@ impl<'a> Lowerer<'a> {
         let mut done = self.exprs(&first, out);
         let result = match hint {
             Hint::Drop => None,
+            Hint::Set(name) if !dispatch.is_optional && self.all_give(&dispatch) => {
+                Some(name.to_owned())
+            }
             hint => Some(self.target(hint)),
         };
         if !dispatch.is_optional {
@@ -104,6 +107,14 @@ impl<'a> Lowerer<'a> {
         Some(match result {
             Some(result) => Value::ident(&result, &at),
             None => Value::undefined(&at),
+        })
+    }
+
+    /// True if no function of a dispatch returns `undefined`.
+    fn all_give(&self, dispatch: &Dispatch) -> bool {
+        dispatch.arms.iter().all(|arm| {
+            let what = self.lookup(&arm.helper).map(|id| &self.bindings[id].what);
+            matches!(what, Some(What::Function(function)) if self.functions[*function].gives_value)
         })
     }
 

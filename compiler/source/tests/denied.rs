@@ -5,18 +5,12 @@ use a99_source::codes::*;
 
 /// Statements of an agent with `a`, `items` and a function `f`: the code, the reported text, and
 /// a part of the help.
-const DENIED: [(&str, &str, &str, &str); 121] = [
+const DENIED: [(&str, &str, &str, &str); 119] = [
     (
         "const g = (n, k) => (n > 0 ? g(n - 1, (x) => k(x)) : k(0)); return g(a, (x) => x)",
         TOO_DEEP,
         "g(n - 1, (x) => k(x))",
         "by its name",
-    ),
-    (
-        "let n = 0; const g = (k) => k(1); g((x) => { n = x })",
-        BAD_BINDING,
-        "n",
-        "keep it in an object",
     ),
     (
         "let last; try { f(a) } catch (e) { last = e } return { last }",
@@ -31,16 +25,10 @@ const DENIED: [(&str, &str, &str, &str); 121] = [
         "matchAll",
     ),
     (
-        "let n = 0; ((k) => { n = k })(a); return n",
-        BAD_BINDING,
-        "n",
-        "keep it in an object",
-    ),
-    (
         "const g = (k) => k(1); return [g((x) => x), g(a)]",
         UNSUPPORTED,
         "k(1)",
-        "declare it",
+        "apart from data",
     ),
     (
         "return a.replace(/\\B(?=(\\d{3})+$)/g, ',')",
@@ -144,7 +132,8 @@ const DENIED: [(&str, &str, &str, &str); 121] = [
         "a.localeCompare(items, 'en', { numeric: true })",
         "no options",
     ),
-    ("class A {}", UNSUPPORTED, "class A {}", "plain objects"),
+    ("class A extends f {}", UNSUPPORTED, "f", "no inheritance"),
+    ("const A = class {}", UNSUPPORTED, "class {}", "plain objects"),
     ("return this", UNSUPPORTED, "this", "parameters"),
     ("return new Map()", UNSUPPORTED, "new Map()", "plain object"),
     (
@@ -242,8 +231,8 @@ const DENIED: [(&str, &str, &str, &str); 121] = [
         "getFullYear",
     ),
     ("return sleep(5)", UNKNOWN_NAME, "sleep", "remove it"),
-    ("return (x) => x", UNSUPPORTED, "(x) => x", "name it"),
-    ("return f", UNSUPPORTED, "f", "call it"),
+    ("return (x) => x", UNSUPPORTED, "(x) => x", "no data"),
+    ("return f", UNSUPPORTED, "f", "no data"),
     ("return Math", UNSUPPORTED, "Math", "call it"),
     ("return a & 1", UNSUPPORTED, "a & 1", "Math.trunc"),
     ("return ~a", UNSUPPORTED, "~a", "-Math.trunc(a) - 1"),
@@ -261,8 +250,8 @@ const DENIED: [(&str, &str, &str, &str); 121] = [
     (
         "return { x() { return 1 } }",
         UNSUPPORTED,
-        "x() { return 1 }",
-        "plain members",
+        "{ x() { return 1 } }",
+        "no data",
     ),
     (
         "return { __proto__: a }",
@@ -354,12 +343,6 @@ const DENIED: [(&str, &str, &str, &str); 121] = [
     ("const b = 1; b = 2", BAD_BINDING, "b", "`let`"),
     ("let b = 1; let b = 2", BAD_BINDING, "b", "another name"),
     ("f = 1", BAD_BINDING, "f", "another name"),
-    (
-        "let n = 0; const g = () => { n = 1 }; g()",
-        BAD_BINDING,
-        "n",
-        "return the new value",
-    ),
     (
         "const g = () => n; g(); const n = 1",
         BAD_BINDING,

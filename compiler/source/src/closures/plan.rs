@@ -82,7 +82,8 @@ impl<'a> Model<'a> {
     pub(crate) fn plan(&mut self) -> Option<Plan> {
         let mut plan = Plan::default();
         let work = self.funs.len().saturating_mul(self.refs.len() + self.uses.len() + 1);
-        if work > MAX_WORK {
+        let sets_constant = |one: &super::model::Ref| one.sets && self.symbols[one.symbol].is_const;
+        if work > MAX_WORK || self.refs.iter().any(sets_constant) {
             return None;
         }
         for (id, symbol) in self.symbols.iter().enumerate() {
