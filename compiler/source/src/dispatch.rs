@@ -44,6 +44,8 @@ pub(crate) struct Dispatch {
     pub(crate) is_checked: bool,
     /// True if a missing value skips the call.
     pub(crate) is_optional: bool,
+    /// Member that holds the function, if the first argument is the object of the call.
+    pub(crate) member: Option<String>,
     /// The callee in the source.
     pub(crate) text: String,
 }
@@ -75,8 +77,15 @@ impl<'a> Lowerer<'a> {
         let is_spread = |argument: &Argument<'a>| argument.as_expression().is_none();
         let own = 1 + usize::from(dispatch.takes_this);
         let (first, rest) = call.arguments.split_at_checked(own)?;
-        let first: Vec<&'a Expression<'a>> = first.iter().filter_map(Argument::as_expression).collect();
+        let first: Vec<&'a Expression<'a>> =
+            first.iter().filter_map(Argument::as_expression).collect();
         let mut done = self.exprs(&first, out);
+        if let Some(member) = &dispatch.member {
+            let object = done.remove(0);
+            let object = self.once(object, out);
+            done.push(member_of(object.clone(), Value::text(member, &at), &at));
+            done.push(object);
+        }
         let result = match hint {
             Hint::Drop => None,
             Hint::Set(name) if !dispatch.is_optional && self.all_give(&dispatch) => {
@@ -94,7 +103,13 @@ impl<'a> Lowerer<'a> {
             let value = self.named(value, out);
             done.insert(0, value.clone());
             let mut steps = Vec::new();
-            let ready = self.ready(&dispatch, call, done, rest.iter().any(is_spread), &mut steps);
+            let ready = self.ready(
+                &dispatch,
+                call,
+                done,
+                rest.iter().any(is_spread),
+                &mut steps,
+            );
             let mut arms = self.arms(&ready, 0..ready.dispatch.arms.len(), result.as_deref());
             steps.append(&mut arms);
             let skip = match &result {
@@ -128,7 +143,7 @@ impl<'a> Lowerer<'a> {
         out: &mut Vec<Tree>,
     ) -> Ready<'a, 'd> {
         let at = place(call.span);
-        let own = done.len();
+        let own = 1 + usize::from(dispatch.takes_this);
         let rest = call.arguments.get(own..).unwrap_or_default();
         let is_single = dispatch.arms.len() == 1;
         let mut spread = None;
@@ -143,7 +158,8 @@ impl<'a> Lowerer<'a> {
             let all = self.elements(&elements, &at, &mut steps);
             spread = Some(self.named(all, &mut steps));
         } else {
-            let exprs: Vec<&'a Expression<'a>> = rest.iter().filter_map(Argument::as_expression).collect();
+            let exprs: Vec<&'a Expression<'a>> =
+                rest.iter().filter_map(Argument::as_expression).collect();
             self.permit(&exprs);
             args = self.exprs(&exprs, &mut steps);
         }
@@ -180,8 +196,7 @@ impl<'a> Lowerer<'a> {
 
     /// True if a call calls a method of the one class that the value may have.
     fn is_instance(&self, dispatch: &Dispatch) -> bool {
-        dispatch.arms.iter().all(|arm| arm.target == Target::Value)
-            && dispatch.arms.len() == 1
+        dispatch.arms.iter().all(|arm| arm.target == Target::Value) && dispatch.arms.len() == 1
     }
 
     /// Keeps a value in a variable unless it is one, or a constant.
@@ -249,7 +264,9 @@ impl<'a> Lowerer<'a> {
     fn arm(&mut self, ready: &Ready<'a, '_>, arm: &Arm, result: Option<&str>) -> Vec<Tree> {
         let at = place(ready.call.span);
         let mut steps = Vec::new();
-        let function = self.lookup(&arm.helper).map(|id| self.bindings[id].what.clone());
+        let function = self
+            .lookup(&arm.helper)
+            .map(|id| self.bindings[id].what.clone());
         let Some(What::Function(function)) = function else {
             let span = Span::new(ready.call.span.start, ready.call.span.end);
             self.unsupported(span, "a call of this function", "call it by its name");
@@ -265,17 +282,20 @@ impl<'a> Lowerer<'a> {
         match &ready.spread {
             None => args.extend(ready.args.iter().cloned()),
             Some(all) => {
-                let (arity, has_rest) =
-                    (self.functions[function].arity, self.functions[function].has_rest);
+                let (arity, has_rest) = (
+                    self.functions[function].arity,
+                    self.functions[function].has_rest,
+                );
                 let own = arity.saturating_sub(args.len());
-                let item = |index: usize| {
-                    member_of(all.clone(), Value::number(index as f64, &at), &at)
-                };
+                let item =
+                    |index: usize| member_of(all.clone(), Value::number(index as f64, &at), &at);
                 args.extend((0..own).map(item));
                 if has_rest {
                     let start = vec![Tree::number(own as f64, &at)];
                     let list = all.clone().operand();
-                    args.push(Value::node(crate::pattern::method(list, "slice", start, &at)));
+                    args.push(Value::node(crate::pattern::method(
+                        list, "slice", start, &at,
+                    )));
                 }
             }
         }

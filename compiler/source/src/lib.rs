@@ -246,7 +246,6 @@ fn again(
     most: u32,
 ) -> Option<Result<Program, Diagnostics>> {
     let text = rewritten.text();
-    if std::env::var_os("REWRITTEN").is_some() { eprintln!("{text}"); } // XXX
     let words = match guard::names(text) {
         Ok(words) => words,
         Err(found) => return Some(Err(rewritten.original((*found).into(), source))),

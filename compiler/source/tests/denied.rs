@@ -133,7 +133,12 @@ const DENIED: [(&str, &str, &str, &str); 119] = [
         "no options",
     ),
     ("class A extends f {}", UNSUPPORTED, "f", "no inheritance"),
-    ("const A = class {}", UNSUPPORTED, "class {}", "plain objects"),
+    (
+        "const A = class {}",
+        UNSUPPORTED,
+        "class {}",
+        "plain objects",
+    ),
     ("return this", UNSUPPORTED, "this", "parameters"),
     ("return new Map()", UNSUPPORTED, "new Map()", "plain object"),
     (

@@ -8,19 +8,52 @@ use oxc_span::GetSpan;
 
 /// Methods that give a new list of the receiver's items.
 const LISTS: &[&str] = &[
-    "filter", "slice", "concat", "toSorted", "sort", "reverse", "toReversed", "splice",
-    "toSpliced", "with", "flat", "fill", "copyWithin", "values", "keys", "union", "intersection",
-    "difference", "symmetricDifference",
+    "filter",
+    "slice",
+    "concat",
+    "toSorted",
+    "sort",
+    "reverse",
+    "toReversed",
+    "splice",
+    "toSpliced",
+    "with",
+    "flat",
+    "fill",
+    "copyWithin",
+    "values",
+    "keys",
+    "union",
+    "intersection",
+    "difference",
+    "symmetricDifference",
 ];
 
 /// Methods that give an item of the receiver.
 const ITEMS: &[&str] = &["find", "findLast", "at", "pop", "shift", "get"];
 
 /// Methods whose arguments become items of the receiver.
-const ADDS: &[&str] = &["push", "unshift", "add", "set", "fill", "splice", "with", "toSpliced"];
+const ADDS: &[&str] = &[
+    "push",
+    "unshift",
+    "add",
+    "set",
+    "fill",
+    "splice",
+    "with",
+    "toSpliced",
+];
 
 /// Methods that move items of the receiver.
-const MIXES: &[&str] = &["sort", "reverse", "splice", "shift", "unshift", "copyWithin", "fill"];
+const MIXES: &[&str] = &[
+    "sort",
+    "reverse",
+    "splice",
+    "shift",
+    "unshift",
+    "copyWithin",
+    "fill",
+];
 
 /// Methods that give the receiver.
 const SAME: &[&str] = &["add", "set", "sort", "reverse", "fill", "copyWithin"];
@@ -44,7 +77,6 @@ impl<'a> Model<'a> {
             name: "",
             fun: self.current,
             slot: None,
-            result,
         });
         let callee = call.callee.get_inner_expression();
         match callee {
@@ -83,7 +115,8 @@ impl<'a> Model<'a> {
                 // The member may use `this`, as a method does.
                 let receiver = self.expr(&member.object, Place::Value);
                 let key = self.expr(&member.expression, Place::Value);
-                self.sinks.push((key, member.expression.span(), Sink::Operand));
+                self.sinks
+                    .push((key, member.expression.span(), Sink::Operand));
                 let target = self.flow.load(receiver, super::flow::Key::Any);
                 let at = callee.span();
                 self.nodes.insert((at.start, at.end), target);
@@ -112,19 +145,22 @@ impl<'a> Model<'a> {
     }
 
     /// Reads the arguments of a call.
-    fn args(&mut self, id: usize) -> Vec<(Node, bool)> {
+    pub(super) fn args(&mut self, id: usize) -> Vec<(Node, bool)> {
         let args = self.sites[id].args;
         let slot = self.sites[id].slot;
         let mut nodes = Vec::with_capacity(args.len());
         for (index, argument) in args.iter().enumerate() {
             let node = match argument {
-                Argument::SpreadElement(spread) => (self.expr(&spread.argument, Place::Value), true),
+                Argument::SpreadElement(spread) => {
+                    (self.expr(&spread.argument, Place::Value), true)
+                }
                 argument => match argument.as_expression() {
                     Some(expr) => {
                         let node = self.expr(expr, Place::Argument(id, index));
                         if slot.is_some_and(|slot| slot.0 == index)
                             && let Some(code) = code_of(expr)
-                            && let Some(fun) = self.funs.iter().position(|fun| fun.span == code.span())
+                            && let Some(fun) =
+                                self.funs.iter().position(|fun| fun.span == code.span())
                         {
                             self.funs[fun].slot = Some(id);
                         }
@@ -150,7 +186,7 @@ impl<'a> Model<'a> {
     }
 
     /// Calls a callback with these values and returns the node of its results.
-    fn callback(&mut self, callback: Node, args: &[Node]) -> Node {
+    pub(super) fn callback(&mut self, callback: Node, args: &[Node]) -> Node {
         let result = self.flow.node();
         let args = args.iter().map(|node| (*node, false)).collect();
         let call = Call {
@@ -162,7 +198,7 @@ impl<'a> Model<'a> {
         result
     }
 
-    fn sink_args(&mut self, id: usize, nodes: &[(Node, bool)], sink: Sink) {
+    pub(super) fn sink_args(&mut self, id: usize, nodes: &[(Node, bool)], sink: Sink) {
         for (argument, (node, _)) in self.sites[id].args.iter().zip(nodes) {
             self.sinks.push((*node, argument.span(), sink));
         }
@@ -215,150 +251,20 @@ impl<'a> Model<'a> {
             self.flow.edge(callee.result, result);
         }
         let sites = self.sites[id].args.iter().zip(&args);
-        let sinks: Vec<_> = sites.map(|(argument, (node, _))| (*node, argument.span())).collect();
+        let sinks: Vec<_> = sites
+            .map(|(argument, (node, _))| (*node, argument.span()))
+            .collect();
         for (node, at) in sinks {
             self.sinks.push((node, at, Sink::Atom));
-        }
-    }
-
-    fn namespace_call(&mut self, id: usize, namespace: &str, name: &str, result: Node) {
-        let slot = match (namespace, name) {
-            ("Array", "from") => Some((1, 2)),
-            ("Object" | "Map", "groupBy") => Some((1, 2)),
-            ("JSON", "parse" | "stringify") => Some((1, 2)),
-            _ => None,
-        };
-        self.sites[id].slot = slot;
-        let args = self.args(id);
-        let first = args.first().map_or(self.plain, |(node, is_spread)| match is_spread {
-            true => self.flow.items(*node),
-            false => *node,
-        });
-        let second = args.get(1).map(|(node, _)| *node);
-        let plain = self.plain;
-        match (namespace, name) {
-            ("Object", "keys") => {
-                self.sink_args(id, &args, Sink::Keys);
-                let list = self.flow.list(plain);
-                self.flow.edge(list, result);
-            }
-            ("Object", "values" | "entries") => {
-                self.sink_args(id, &args, Sink::Keys);
-                let mut item = self.flow.load(first, super::flow::Key::Any);
-                if name == "entries" {
-                    item = self.flow.pair(plain, item);
-                }
-                let list = self.flow.list(item);
-                self.flow.edge(list, result);
-            }
-            ("Object", "assign") => {
-                self.flow.edge(first, result);
-                for (node, _) in args.iter().skip(1) {
-                    let all = self.flow.load(*node, super::flow::Key::Any);
-                    self.flow.store(first, super::flow::Key::Any, all);
-                }
-                self.sink_args(id, &args, Sink::Keys);
-            }
-            ("Object", "fromEntries") => {
-                let pair = self.flow.items(first);
-                let value = self.flow.load(pair, super::flow::Key::Name("1".to_owned()));
-                let site = self.flow.object(Made::Object);
-                let object = self.flow.holding(site);
-                self.flow.store(object, super::flow::Key::Any, value);
-                self.flow.edge(object, result);
-            }
-            ("Object", "freeze" | "seal") | ("Promise", "resolve") => {
-                self.flow.edge(first, result);
-            }
-            ("Object", "hasOwn") => {
-                self.flow.put(result, PLAIN);
-                self.sink_args(id, &args, Sink::Keys);
-            }
-            ("Object" | "Map", "groupBy") => {
-                let item = self.flow.items(first);
-                if let Some(callback) = second {
-                    self.callback(callback, &[item, plain]);
-                }
-                let list = self.flow.list(item);
-                let made = match namespace {
-                    "Map" => Made::Map,
-                    _ => Made::Object,
-                };
-                let site = self.flow.object(made);
-                let object = self.flow.holding(site);
-                self.flow.store(object, super::flow::Key::Any, list);
-                self.flow.edge(object, result);
-            }
-            ("Array", "from") => {
-                let mut item = self.flow.items(first);
-                let is_sized = self.flow.node();
-                self.flow.put(is_sized, PLAIN);
-                self.flow.edge(is_sized, item);
-                if let Some(callback) = second {
-                    item = self.callback(callback, &[item, plain]);
-                }
-                let list = self.flow.list(item);
-                self.flow.edge(list, result);
-            }
-            ("Array", "of") => {
-                let list = self.flow.list(first);
-                for (node, _) in args.iter().skip(1) {
-                    self.flow.store_item(list, *node);
-                }
-                self.flow.edge(list, result);
-            }
-            ("Array", "isArray") => self.flow.put(result, PLAIN),
-            ("Promise", "all" | "allSettled" | "race" | "any") => {
-                let item = self.flow.items(first);
-                let item = match name {
-                    "allSettled" => {
-                        let site = self.flow.object(Made::Object);
-                        let object = self.flow.holding(site);
-                        self.flow.store(object, super::flow::Key::Any, item);
-                        object
-                    }
-                    _ => item,
-                };
-                match name {
-                    "race" | "any" => self.flow.edge(item, result),
-                    _ => {
-                        let list = self.flow.list(item);
-                        self.flow.edge(list, result);
-                    }
-                }
-            }
-            ("JSON", "parse") => {
-                let data = self.data;
-                self.flow.edge(data, result);
-                if let Some(callback) = second {
-                    let given = self.callback(callback, &[plain, data]);
-                    self.flow.edge(given, result);
-                }
-                self.sinks.push((first, self.sites[id].span, Sink::Operand));
-            }
-            ("JSON", _) => {
-                self.flow.put(result, PLAIN);
-                if let Some(callback) = second {
-                    let data = self.data;
-                    self.callback(callback, &[plain, data]);
-                }
-                self.sinks.push((first, self.sites[id].span, Sink::Json));
-            }
-            ("console", _) => {
-                self.flow.put(result, PLAIN);
-                self.sink_args(id, &args, Sink::Text);
-            }
-            _ => {
-                self.flow.put(result, PLAIN);
-                self.sink_args(id, &args, Sink::Operand);
-            }
         }
     }
 
     /// Reads the call of a method.
     fn method(&mut self, id: usize, receiver: Node, result: Node) {
         let name = self.sites[id].name;
-        let member = self.flow.load(receiver, super::flow::Key::Name(name.to_owned()));
+        let member = self
+            .flow
+            .load(receiver, super::flow::Key::Name(name.to_owned()));
         self.sites[id].calls = Calls::Method;
         self.sites[id].target = receiver;
         self.sites[id].member = Some(member);
@@ -394,7 +300,7 @@ impl<'a> Model<'a> {
             let all = self.flow.node();
             match name {
                 "values" => {
-                    let value = self.flow.load(receiver, super::flow::Key::Any);
+                    let value = self.flow.values_of(receiver);
                     self.flow.edge(value, all);
                 }
                 "keys" => self.flow.put(all, PLAIN),
@@ -415,13 +321,13 @@ impl<'a> Model<'a> {
             self.flow.edge(list, given);
         }
         if name == "entries" {
-            let value = self.flow.load(receiver, super::flow::Key::Any);
+            let value = self.flow.values_of(receiver);
             let pair = self.flow.pair(plain, value);
             let list = self.flow.list(pair);
             self.flow.edge(list, given);
         }
         if ITEMS.contains(&name) {
-            let value = self.flow.load(receiver, super::flow::Key::Any);
+            let value = self.flow.values_of(receiver);
             self.flow.edge(value, given);
             self.flow.put(given, PLAIN);
         }
@@ -490,7 +396,7 @@ impl<'a> Model<'a> {
                 self.flow.edge(receiver, given);
             }
             ("forEach", Some(callback)) => {
-                let value = self.flow.load(receiver, super::flow::Key::Any);
+                let value = self.flow.values_of(receiver);
                 self.callback(callback, &[value, plain, receiver]);
             }
             (_, Some(callback)) if self.sites[id].slot.is_some() => {
@@ -498,7 +404,9 @@ impl<'a> Model<'a> {
             }
             _ => {}
         }
-        let is_known = [LISTS, ITEMS, ADDS, COMPARES].iter().any(|names| names.contains(&name))
+        let is_known = [LISTS, ITEMS, ADDS, COMPARES]
+            .iter()
+            .any(|names| names.contains(&name))
             || self.sites[id].slot.is_some();
         if !is_known {
             self.flow.put(given, PLAIN);
@@ -526,7 +434,6 @@ impl<'a> Model<'a> {
             name: "",
             fun: self.current,
             slot: None,
-            result,
         });
         let Expression::Identifier(name) = new.callee.get_inner_expression() else {
             self.is_foreign = true;
@@ -540,8 +447,10 @@ impl<'a> Model<'a> {
             };
             self.sites[id].calls = Calls::New(class);
             let args = self.args(id);
-            let (constructor, instance) =
-                (self.classes[class].constructor, self.classes[class].instance);
+            let (constructor, instance) = (
+                self.classes[class].constructor,
+                self.classes[class].instance,
+            );
             if let Some(constructor) = constructor {
                 let site = self.flow.function_site(constructor);
                 let node = self.flow.holding(site);

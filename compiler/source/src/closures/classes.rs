@@ -101,7 +101,9 @@ impl<'a> Model<'a> {
                     known.insert(name, fun);
                 }
                 ClassElement::PropertyDefinition(property) => {
-                    let name = self.member_name(&property.key).filter(|_| !property.computed);
+                    let name = self
+                        .member_name(&property.key)
+                        .filter(|_| !property.computed);
                     let Some(name) = name else {
                         let help = "give the field a name";
                         self.refuse(property.span, "a field with a computed name", help);
@@ -131,9 +133,7 @@ impl<'a> Model<'a> {
         self.classes.push(ClassInfo {
             node: class,
             name,
-            symbol,
             whole,
-            fun: self.current,
             constructor,
             fields,
             functions,
@@ -146,7 +146,10 @@ impl<'a> Model<'a> {
     /// Reads the code in a class.
     pub(crate) fn class_body(&mut self, class: &'a Class<'a>) {
         let known = self.classes.iter();
-        let Some(number) = known.into_iter().position(|known| known.node.span == class.span) else {
+        let Some(number) = known
+            .into_iter()
+            .position(|known| known.node.span == class.span)
+        else {
             self.is_foreign = true;
             return;
         };
@@ -180,7 +183,9 @@ impl<'a> Model<'a> {
                 }
                 ClassElement::MethodDefinition(method) => {
                     let functions = &self.classes[number].functions;
-                    let known = functions.iter().find(|known| known.0.span == method.value.span);
+                    let known = functions
+                        .iter()
+                        .find(|known| known.0.span == method.value.span);
                     let Some((_, fun)) = known.copied() else {
                         continue;
                     };

@@ -1,13 +1,13 @@
 //! Writes a source without closures: functions at the top, whose values are objects with a number
 //! and the variables that they need.
 
-use super::model::{Calls, Declared, Kind, Model, Place, Use, Used};
+use super::model::{Declared, Kind, Model, Place, Use, Used};
 use super::plan::Plan;
 use super::text::{Changed, Edits, Piece};
-use crate::dispatch::{Arm, Dispatch, Target};
+use crate::dispatch::Dispatch;
 use crate::lower::Code;
 use hashbrown::{HashMap, HashSet};
-use oxc_ast::ast::{ArrowFunctionBody, ClassElement, Expression};
+use oxc_ast::ast::{ArrowFunctionBody, ClassElement};
 use oxc_span::{GetSpan, Span};
 
 /// A source without closures, with what its calls of values call.
@@ -43,7 +43,11 @@ impl<'m, 'a> Emitter<'m, 'a> {
             taken,
             edits: Edits::default(),
             appended: Vec::new(),
-            names: model.symbols.iter().map(|symbol| symbol.name.to_owned()).collect(),
+            names: model
+                .symbols
+                .iter()
+                .map(|symbol| symbol.name.to_owned())
+                .collect(),
             tops: HashMap::new(),
             prologues: HashMap::new(),
             dispatches: HashMap::new(),
@@ -105,7 +109,8 @@ impl<'m, 'a> Emitter<'m, 'a> {
                     && !matches!(symbol.declared, Declared::Declarator { .. });
                 is_cell || plan.copies.contains(&id)
             };
-            let renames = this.contains(&id) || is_bound(self.plan) || (captured.contains(&id) && is_twice());
+            let renames =
+                this.contains(&id) || is_bound(self.plan) || (captured.contains(&id) && is_twice());
             if renames {
                 self.names[id] = self.fresh(symbol.name);
             }
@@ -129,20 +134,39 @@ impl<'m, 'a> Emitter<'m, 'a> {
             if class.constructor == Some(fun) || class.fields == fun {
                 return format!("{}_new", class.name);
             }
-            let element = class.node.body.body.iter().find_map(|element| match element {
-                ClassElement::MethodDefinition(method) if method.value.span == self.model.funs[fun].span => {
-                    Some(method)
-                }
-                _ => None,
-            });
+            let element = class
+                .node
+                .body
+                .body
+                .iter()
+                .find_map(|element| match element {
+                    ClassElement::MethodDefinition(method)
+                        if method.value.span == self.model.funs[fun].span =>
+                    {
+                        Some(method)
+                    }
+                    _ => None,
+                });
             if let Some(method) = element {
                 let key = self.model.text_of(method.key.span());
-                let key: String = key.chars().filter(|c| c.is_alphanumeric() || *c == '_').collect();
+                let key: String = key
+                    .chars()
+                    .filter(|c| c.is_alphanumeric() || *c == '_')
+                    .collect();
                 return format!("{}_{key}", class.name);
             }
         }
+        if let Some(builtin) = self.model.funs[fun].builtin {
+            return builtin.replace('.', "_");
+        }
         match self.model.funs[fun].key {
-            Some(key) if self.model.text_of(key).chars().all(|c| c.is_alphanumeric() || c == '_') => {
+            Some(key)
+                if self
+                    .model
+                    .text_of(key)
+                    .chars()
+                    .all(|c| c.is_alphanumeric() || c == '_') =>
+            {
                 self.model.text_of(key).to_owned()
             }
             _ => "closure".to_owned(),
@@ -199,8 +223,14 @@ impl<'m, 'a> Emitter<'m, 'a> {
                 continue;
             }
             let (bound, statement) = match (is_cell, is_copy) {
-                (true, _) => (symbol.name.to_owned(), format!(" const {name} = {{ v: {} }};", symbol.name)),
-                (_, true) => (symbol.name.to_owned(), format!(" const {name} = {};", symbol.name)),
+                (true, _) => (
+                    symbol.name.to_owned(),
+                    format!(" const {name} = {{ v: {} }};", symbol.name),
+                ),
+                (_, true) => (
+                    symbol.name.to_owned(),
+                    format!(" const {name} = {};", symbol.name),
+                ),
                 _ => (name.clone(), String::new()),
             };
             if bound != symbol.name {
@@ -229,7 +259,11 @@ impl<'m, 'a> Emitter<'m, 'a> {
         match self.model.text_of(body).starts_with('{') {
             true => self.edits.insert(body.start + 1, statement),
             false => {
-                let pieces = vec![format!("{{{statement} ").into(), Piece::Inner(body), " }".into()];
+                let pieces = vec![
+                    format!("{{{statement} ").into(),
+                    Piece::Inner(body),
+                    " }".into(),
+                ];
                 self.edits.wrap(body, pieces);
             }
         }
@@ -307,7 +341,9 @@ impl<'m, 'a> Emitter<'m, 'a> {
             let value = self.value(fun);
             let key = match (one.is_short, one.of) {
                 (true, Used::Symbol(symbol)) => Some(self.model.symbols[symbol].name),
-                (true, Used::Literal(_)) => self.model.funs[fun].key.map(|key| self.model.text_of(key)),
+                (true, Used::Literal(_)) => {
+                    self.model.funs[fun].key.map(|key| self.model.text_of(key))
+                }
                 _ => None,
             };
             let text = match key {
@@ -339,7 +375,8 @@ impl<'m, 'a> Emitter<'m, 'a> {
     /// Removes a declaration; one of several in a statement keeps its name.
     fn remove(&mut self, whole: Span, literal: Span) {
         let text = self.model.text_of(whole);
-        match text.starts_with("const") || text.starts_with("function") || text.starts_with("async") {
+        match text.starts_with("const") || text.starts_with("function") || text.starts_with("async")
+        {
             true => self.edits.replace(whole, Vec::new()),
             false => self.edits.replace(literal, vec!["null".into()]),
         }
@@ -363,211 +400,19 @@ impl<'m, 'a> Emitter<'m, 'a> {
         format!("({}) => {name}({})", own.join(", "), given.join(", "))
     }
 
-    /// Registers a dispatch and returns the name that calls it.
-    pub(crate) fn dispatch(&mut self, dispatch: Dispatch) -> String {
-        let known = self.dispatches.iter().find(|(_, known)| **known == dispatch);
-        if let Some((name, _)) = known {
-            return name.clone();
-        }
-        let name = self.fresh("$call");
-        self.dispatches.insert(name.clone(), dispatch);
-        name
-    }
-
-    /// What a call of one of these functions by its value does.
-    fn by_value(&self, functions: &[usize], node: usize, text: Span, is_optional: bool) -> Dispatch {
-        let arms = functions.iter().map(|fun| {
-            let symbol = self.model.funs[*fun].symbol;
-            let own = symbol.map(|symbol| self.model.symbols[symbol].name.to_owned());
-            let name = self.tops.get(fun).cloned().or(own);
-            Arm {
-                tag: *fun,
-                helper: name.unwrap_or_default(),
-                captures: self.captured(*fun),
-                target: match self.model.takes_this(*fun) {
-                    true => Target::This,
-                    false => Target::None,
-                },
-            }
-        });
-        Dispatch {
-            arms: arms.collect(),
-            key: self.tag.clone(),
-            takes_this: functions.iter().any(|fun| self.model.takes_this(*fun)),
-            is_checked: functions.is_empty() || self.model.may_lack(node) || !self.model.flow.instances_in(node).is_empty(),
-            is_optional,
-            text: self.model.text_of(text).to_owned(),
-        }
-    }
-
-    /// The range of a call's arguments, without the parentheses.
-    pub(crate) fn args_of(&self, span: Span, after: u32) -> Option<Span> {
-        let rest = self.model.text_of(Span::new(after, span.end));
-        let open = rest.find('(')?;
-        let args = Span::new(after + open as u32 + 1, span.end - 1);
-        let is_empty = self.model.text_of(args).trim().is_empty();
-        (!is_empty).then_some(args)
-    }
-
-    fn calls(&mut self) {
-        for id in 0..self.model.sites.len() {
-            let site = &self.model.sites[id];
-            if let Some((expr, node)) = self.model.slot_value(self.plan, id) {
-                self.slot(id, expr, node);
-            }
-            if let Calls::New(class) = site.calls {
-                self.new_call(id, class);
-                continue;
-            }
-            let Some(call) = site.call else {
-                continue;
-            };
-            let callee = &call.callee;
-            let types = call.type_arguments.as_ref().map(|types| types.span.end);
-            let after = types.unwrap_or(callee.span().end);
-            let args = self.args_of(site.span, after);
-            let with = |first: Vec<Piece>, args: Option<Span>| {
-                let mut pieces = first;
-                if let Some(args) = args {
-                    if !matches!(pieces.last(), Some(Piece::New(text)) if text.ends_with('(')) {
-                        pieces.push(", ".into());
-                    }
-                    pieces.push(args.into());
-                }
-                pieces.push(")".into());
-                pieces
-            };
-            // A function that moved, by its name.
-            if let Some(fun) = self.model.called(id)
-                && let Some(name) = self.tops.get(&fun)
-            {
-                let captured = self.captured(fun).join(", ");
-                let mut first = vec![format!("{name}(").into()];
-                if !captured.is_empty() {
-                    first.push(captured.into());
-                }
-                let pieces = with(first, args);
-                self.edits.replace(site.span, pieces);
-                continue;
-            }
-            if let Some(fun) = self.model.statics_of(id)
-                && let Some(name) = self.tops.get(&fun)
-            {
-                let pieces = with(vec![format!("{name}(").into()], args);
-                self.edits.replace(site.span, pieces);
-                continue;
-            }
-            let classes = self.model.classes_of(id);
-            if !classes.is_empty() {
-                self.method_call(id, &classes, args, &with);
-                continue;
-            }
-            let functions = self.model.candidates(self.plan, id);
-            if functions.is_empty() && !self.model.calls_nothing(self.plan, id) {
-                continue;
-            }
-            let node = self.model.callee_node(id);
-            let callee = callee.span();
-            let dispatch = self.by_value(&functions, node, callee, call.optional);
-            let takes_this = dispatch.takes_this;
-            let name = self.dispatch(dispatch);
-            let mut first = vec![format!("{name}(").into(), callee.into()];
-            if takes_this {
-                let object = match call.callee.get_inner_expression() {
-                    Expression::StaticMemberExpression(member) => Some(member.object.span()),
-                    Expression::ComputedMemberExpression(member) => Some(member.object.span()),
-                    _ => None,
-                };
-                first.push(", ".into());
-                first.push(object.map_or("undefined".into(), Piece::from));
-            }
-            self.edits.replace(site.span, with(first, args));
-        }
-    }
-
-    /// Writes a callback that is a value as a function that calls the value.
-    fn slot(&mut self, id: usize, expr: &'a Expression<'a>, node: usize) {
-        let site = &self.model.sites[id];
-        let most = site.slot.map_or(0, |slot| slot.1);
-        let functions = self.model.flow.functions_in(node);
-        let count = functions.iter().map(|fun| {
-            let params = self.model.funs[*fun].code.map(Code::params);
-            params.map_or(0, |params| match params.rest {
-                Some(_) => most.min(3),
-                None => params.items.len(),
-            })
-        });
-        let count = count.max().unwrap_or(0).min(most);
-        let names: Vec<String> = (1..=count).map(|number| format!("_a{number}")).collect();
-        let text = expr.span();
-        let dispatch = self.by_value(&functions, node, text, false);
-        let name = self.dispatch(dispatch);
-        let given: String = names.iter().map(|name| format!(", {name}")).collect();
-        let head = format!("({}) => {name}(", names.join(", "));
-        if Model::is_simple(expr) {
-            let pieces = vec![head.into(), Piece::Inner(text), format!("{given})").into()];
-            return self.edits.wrap(text, pieces);
-        }
-        // The callback is evaluated once, before the loop.
-        let held = self.fresh("callback");
-        self.edits.wrap(text, vec![format!("{head}{held}{given})").into()]);
-        let waits = self.model.text_of(site.span).contains("await");
-        let (start, end) = match waits {
-            true => ("await (async (", ") => "),
-            false => ("((", ") => "),
-        };
-        let pieces = vec![
-            format!("{start}{held}{end}").into(),
-            Piece::Inner(site.span),
-            ")(".into(),
-            Piece::Inner(text),
-            ")".into(),
-        ];
-        self.edits.wrap(site.span, pieces);
-    }
-
-    fn tests(&mut self) {
-        for test in &self.model.type_tests {
-            let functions = self.model.flow.functions_in(test.node);
-            if functions.is_empty() {
-                continue;
-            }
-            let argument = test.argument.span();
-            let is_only = self.model.flow.sets[test.node].len() == functions.len();
-            let pieces = match is_only {
-                true => vec!["'function'".into()],
-                false => vec![
-                    "(".into(),
-                    argument.into(),
-                    format!(".{} === undefined ? typeof ", self.tag).into(),
-                    argument.into(),
-                    " : 'function')".into(),
-                ],
-            };
-            self.edits.replace(test.span, pieces);
-        }
-        for test in &self.model.instance_tests {
-            let classes = self.model.flow.instances_in(test.node);
-            let lacks = self.model.may_lack(test.node);
-            let pieces = match (classes.contains(&test.class), classes.len(), lacks) {
-                (false, ..) => vec!["false".into()],
-                (true, 1, false) => vec!["true".into()],
-                (true, 1, true) if !self.model.flow.has_objects(test.node) => {
-                    vec!["(typeof ".into(), test.left.into(), " === 'object' && ".into(), test.left.into(), " !== null)".into()]
-                }
-                _ => vec![
-                    "(".into(),
-                    test.left.into(),
-                    format!(")?.{} === {}", self.class_tag, test.class).into(),
-                ],
-            };
-            self.edits.replace(test.span, pieces);
-        }
-    }
-
     /// Writes the code of a function that moves to the top.
     fn move_function(&mut self, fun: usize) {
         let info = &self.model.funs[fun];
+        if let Some(builtin) = info.builtin {
+            let name = self.tops.get(&fun).cloned().unwrap_or_default();
+            let params = match builtin {
+                "Math.max" | "Math.min" => "...xs",
+                "parseInt" | "Math.pow" | "Math.atan2" => "x, y",
+                _ => "x",
+            };
+            let text = format!("function {name}({params}) {{ return {builtin}({params}) }}");
+            return self.appended.push((info.span, vec![text.into()]));
+        }
         let Some(code) = info.code else {
             return;
         };
@@ -584,10 +429,18 @@ impl<'m, 'a> Emitter<'m, 'a> {
 
     fn is_static(&self, fun: usize) -> bool {
         let classes = &self.model.flow.classes;
-        classes.iter().any(|class| class.statics.values().any(|known| *known == fun))
+        classes
+            .iter()
+            .any(|class| class.statics.values().any(|known| *known == fun))
     }
 
-    fn function_pieces(&mut self, fun: usize, code: Code<'a>, name: &str, first: &[String]) -> Vec<Piece> {
+    fn function_pieces(
+        &mut self,
+        fun: usize,
+        code: Code<'a>,
+        name: &str,
+        first: &[String],
+    ) -> Vec<Piece> {
         let (is_async, types) = match code {
             Code::Function(function) => (function.r#async, function.type_parameters.as_ref()),
             Code::Arrow(arrow) => (arrow.r#async, arrow.type_parameters.as_ref()),
@@ -645,11 +498,18 @@ impl<'m, 'a> Emitter<'m, 'a> {
                 Code::Arrow(arrow) => match &arrow.body {
                     ArrowFunctionBody::FunctionBody(body) => Some(body.span),
                     body => {
-                        let params = arrow.return_type.as_ref().map_or(arrow.params.span, |ty| ty.span);
+                        let params = arrow
+                            .return_type
+                            .as_ref()
+                            .map_or(arrow.params.span, |ty| ty.span);
                         let between = model.text_of(Span::new(params.end, body.span().start));
                         let arrow_at = between.find("=>").map_or(0, |at| at as u32 + 2);
                         let whole = Span::new(params.end + arrow_at, arrow.span.end);
-                        let pieces = vec![format!(" {{{text} return ").into(), body.span().into(), " }".into()];
+                        let pieces = vec![
+                            format!(" {{{text} return ").into(),
+                            body.span().into(),
+                            " }".into(),
+                        ];
                         self.edits.replace(whole, pieces);
                         None
                     }

@@ -1,17 +1,29 @@
 //! Reads the expressions of a source into a model.
 
 use super::flow::{Key, Made, Node, PLAIN};
-use super::model::{Access, InstanceTest, Model, Place, Ref, Sink, Store, TypeTest, Use, Used};
+use super::model::{Access, InstanceTest, Model, Place, Ref, Sink, TypeTest, Use, Used};
 use crate::atom::code_of;
 use crate::lower::Code;
 use oxc_ast::ast::{
-    ArrayExpressionElement, AssignmentExpression, AssignmentTarget, AssignmentTargetMaybeDefault,
-    AssignmentTargetProperty, BinaryExpression, ChainElement, Expression, ObjectExpression,
-    ObjectPropertyKind, PropertyKind, SimpleAssignmentTarget,
+    ArrayExpressionElement, BinaryExpression, ChainElement, Expression, ObjectExpression,
+    ObjectPropertyKind, PropertyKind,
 };
 use oxc_span::{GetSpan, Span};
+use oxc_syntax::operator::{BinaryOperator, LogicalOperator, UnaryOperator};
 use std::rc::Rc;
-use oxc_syntax::operator::{AssignmentOperator, BinaryOperator, LogicalOperator, UnaryOperator};
+
+/// Builtin functions that can be values.
+const BUILTINS: &[&str] = &[
+    "Number",
+    "String",
+    "Boolean",
+    "parseInt",
+    "parseFloat",
+    "isNaN",
+    "isFinite",
+    "encodeURIComponent",
+    "decodeURIComponent",
+];
 
 impl<'a> Model<'a> {
     /// Reads an expression and returns its node.
@@ -22,7 +34,7 @@ impl<'a> Model<'a> {
         node
     }
 
-    fn both(&mut self, nodes: [Node; 2]) -> Node {
+    pub(crate) fn both(&mut self, nodes: [Node; 2]) -> Node {
         let both = self.flow.node();
         for node in nodes {
             self.flow.edge(node, both);
@@ -117,7 +129,9 @@ impl<'a> Model<'a> {
                         node,
                     }),
                     UnaryOperator::LogicalNot | UnaryOperator::Void => {}
-                    _ => self.sinks.push((node, unary.argument.span(), Sink::Operand)),
+                    _ => self
+                        .sinks
+                        .push((node, unary.argument.span(), Sink::Operand)),
                 }
                 self.plain
             }
@@ -136,7 +150,7 @@ impl<'a> Model<'a> {
             Expression::TSNonNullExpression(inner) => self.expr(&inner.expression, place),
             Expression::StaticMemberExpression(_)
             | Expression::ComputedMemberExpression(_)
-            | Expression::PrivateFieldExpression(_) => self.member(expr),
+            | Expression::PrivateFieldExpression(_) => self.member(expr, place),
             Expression::CallExpression(call) => self.call(call),
             Expression::ChainExpression(chain) => match &chain.expression {
                 ChainElement::CallExpression(call) => {
@@ -149,7 +163,13 @@ impl<'a> Model<'a> {
                 ChainElement::StaticMemberExpression(inner) => {
                     let object = self.expr(&inner.object, Place::Value);
                     let name = inner.property.name.as_str();
-                    self.static_member(inner.span, inner.object.span(), object, name, inner.optional)
+                    self.static_member(
+                        inner.span,
+                        inner.object.span(),
+                        object,
+                        name,
+                        inner.optional,
+                    )
                 }
                 ChainElement::ComputedMemberExpression(inner) => {
                     let object = self.expr(&inner.object, Place::Value);
@@ -158,7 +178,13 @@ impl<'a> Model<'a> {
                 ChainElement::PrivateFieldExpression(inner) => {
                     let object = self.expr(&inner.object, Place::Value);
                     let name = self.private_name(inner.field.span);
-                    self.static_member(inner.span, inner.object.span(), object, name, inner.optional)
+                    self.static_member(
+                        inner.span,
+                        inner.object.span(),
+                        object,
+                        name,
+                        inner.optional,
+                    )
                 }
             },
             Expression::NewExpression(new) => self.new_object(new),
@@ -198,7 +224,10 @@ impl<'a> Model<'a> {
     /// Reads a name.
     pub(crate) fn name(&mut self, name: &'a str, span: Span, place: Place, is_short: bool) -> Node {
         let Some(symbol) = self.refer(name, span, false, is_short) else {
-            return self.plain;
+            return match place {
+                Place::Callee | Place::Definition => self.plain,
+                place => self.builtin_value(name, span, place, is_short),
+            };
         };
         self.uses.push(Use {
             span,
@@ -208,11 +237,55 @@ impl<'a> Model<'a> {
             is_short,
         });
         let node = self.symbols[symbol].node;
-        let narrowed = self.narrowings.iter().rev().find(|one| one.0 == symbol).copied();
+        let narrowed = self
+            .narrowings
+            .iter()
+            .rev()
+            .find(|one| one.0 == symbol)
+            .copied();
         match narrowed {
             Some((_, is_function)) => self.flow.only(node, is_function),
             None => node,
         }
+    }
+
+    /// Reads the name of a builtin function that gives no functions as a value.
+    fn builtin_value(&mut self, name: &'a str, span: Span, place: Place, is_short: bool) -> Node {
+        let is_known = BUILTINS.contains(&name)
+            || name
+                .strip_prefix("Math.")
+                .is_some_and(|name| a99_core::builtins::function("Math", name).is_some());
+        if !is_known {
+            return self.plain;
+        }
+        let known = self.funs.iter().position(|fun| fun.builtin == Some(name));
+        let fun = match known {
+            Some(fun) => fun,
+            None => {
+                let fun = self.new_fun(None, span, 0);
+                self.funs[fun].builtin = Some(name);
+                let param = self.flow.node();
+                self.sinks.push((param, span, Sink::Operand));
+                let callee = &mut self.flow.callees[fun];
+                callee.params = vec![param];
+                callee.rest = Some(param);
+                let result = callee.result;
+                self.flow.put(result, PLAIN);
+                fun
+            }
+        };
+        self.uses.push(Use {
+            span,
+            place,
+            fun: self.current,
+            of: Used::Literal(fun),
+            is_short,
+        });
+        if is_short {
+            self.funs[fun].key = Some(span);
+        }
+        let site = self.flow.function_site(fun);
+        self.flow.holding(site)
     }
 
     /// The variable whose type a test tests: whether it is a function if the test holds.
@@ -223,9 +296,10 @@ impl<'a> Model<'a> {
         let Expression::UnaryExpression(unary) = binary.left.get_inner_expression() else {
             return None;
         };
-        let (Expression::Identifier(id), Expression::StringLiteral(text)) =
-            (unary.argument.get_inner_expression(), binary.right.get_inner_expression())
-        else {
+        let (Expression::Identifier(id), Expression::StringLiteral(text)) = (
+            unary.argument.get_inner_expression(),
+            binary.right.get_inner_expression(),
+        ) else {
             return None;
         };
         let is_equal = match binary.operator {
@@ -257,7 +331,8 @@ impl<'a> Model<'a> {
             }
             _ => None,
         };
-        if place == Place::Definition && known.is_none() && self.agent_at == Some(code.span().start) {
+        if place == Place::Definition && known.is_none() && self.agent_at == Some(code.span().start)
+        {
             self.body(0, code);
             return self.plain;
         }
@@ -294,12 +369,14 @@ impl<'a> Model<'a> {
                 ObjectPropertyKind::SpreadProperty(spread) => {
                     let node = self.expr(&spread.argument, Place::Value);
                     self.sinks.push((node, spread.argument.span(), Sink::Keys));
-                    let later = object.properties[index..].iter().filter_map(|later| match later {
-                        ObjectPropertyKind::ObjectProperty(later) if !later.computed => {
-                            later.key.static_name().map(|name| name.to_string())
-                        }
-                        _ => None,
-                    });
+                    let later = object.properties[index..]
+                        .iter()
+                        .filter_map(|later| match later {
+                            ObjectPropertyKind::ObjectProperty(later) if !later.computed => {
+                                later.key.static_name().map(|name| name.to_string())
+                            }
+                            _ => None,
+                        });
                     self.flow.copy(node, site, Rc::new(later.collect()));
                 }
                 ObjectPropertyKind::ObjectProperty(property) => {
@@ -327,7 +404,9 @@ impl<'a> Model<'a> {
                             self.is_foreign |= property.computed;
                             let node = self.literal(Code::Function(function), Place::Value);
                             let uses = self.uses.iter_mut().rev();
-                            if let Some(one) = uses.into_iter().find(|one| one.span == function.span) {
+                            if let Some(one) =
+                                uses.into_iter().find(|one| one.span == function.span)
+                            {
                                 one.is_short = true;
                                 one.span = property.span;
                                 if let Used::Literal(fun) = one.of {
@@ -382,11 +461,12 @@ impl<'a> Model<'a> {
     }
 
     /// Reads a member that is read.
-    pub(crate) fn member(&mut self, expr: &'a Expression<'a>) -> Node {
+    pub(crate) fn member(&mut self, expr: &'a Expression<'a>, place: Place) -> Node {
         match expr {
             Expression::StaticMemberExpression(member) => {
                 if self.is_global_name(&member.object) {
-                    return self.plain;
+                    let name = self.private_name(member.span);
+                    return self.builtin_value(name, member.span, place, false);
                 }
                 let object = self.owner(&member.object);
                 let name = member.property.name.as_str();
@@ -459,227 +539,4 @@ impl<'a> Model<'a> {
             _ => self.flow.load(object, Key::Any),
         }
     }
-
-    /// Reads the parts of a member without reading the member.
-    fn access_parts(&mut self, expr: &'a Expression<'a>) {
-        match expr.get_inner_expression() {
-            Expression::StaticMemberExpression(member) => {
-                self.expr(&member.object, Place::Value);
-            }
-            Expression::ComputedMemberExpression(member) => {
-                self.expr(&member.object, Place::Value);
-                self.expr(&member.expression, Place::Value);
-            }
-            other => {
-                self.expr(other, Place::Value);
-            }
-        }
-    }
-
-    fn assignment(&mut self, assignment: &'a AssignmentExpression<'a>) -> Node {
-        let right = self.expr(&assignment.right, Place::Value);
-        let is_plain = assignment.operator == AssignmentOperator::Assign;
-        let whole = is_plain.then(|| (assignment.span, assignment.right.span()));
-        if !is_plain && !assignment.operator.is_logical() {
-            self.sinks.push((right, assignment.right.span(), Sink::Operand));
-            let node = self.plain;
-            self.assign(&assignment.left, node, None);
-            return self.plain;
-        }
-        self.assign(&assignment.left, right, whole);
-        if is_plain {
-            return right;
-        }
-        // The old value stays if the operator does not assign.
-        let old = match &assignment.left {
-            AssignmentTarget::AssignmentTargetIdentifier(id) => {
-                let symbol = self.lookup(id.name.as_str());
-                symbol.map(|symbol| self.symbols[symbol].node)
-            }
-            AssignmentTarget::StaticMemberExpression(member) => {
-                let span = member.object.span();
-                let object = self.nodes.get(&(span.start, span.end)).copied();
-                let key = Key::Name(member.property.name.to_string());
-                object.map(|object| self.flow.load(object, key))
-            }
-            AssignmentTarget::ComputedMemberExpression(member) => {
-                let span = member.object.span();
-                let object = self.nodes.get(&(span.start, span.end)).copied();
-                object.map(|object| self.flow.load(object, Key::Any))
-            }
-            _ => None,
-        };
-        let old = old.unwrap_or(self.plain);
-        self.both([old, right])
-    }
-
-    /// Adds the flow of a value to an assignment's target.
-    pub(crate) fn assign(
-        &mut self,
-        target: &'a AssignmentTarget<'a>,
-        value: Node,
-        whole: Option<(Span, Span)>,
-    ) {
-        match target {
-            AssignmentTarget::ArrayAssignmentTarget(array) => {
-                for (index, element) in array.elements.iter().enumerate() {
-                    if let Some(element) = element {
-                        let item = self.position(value, index);
-                        self.assign_default(element, item);
-                    }
-                }
-                if let Some(rest) = &array.rest {
-                    let item = self.flow.items(value);
-                    let list = self.flow.list(item);
-                    self.assign(&rest.target, list, None);
-                }
-            }
-            AssignmentTarget::ObjectAssignmentTarget(object) => {
-                for property in &object.properties {
-                    match property {
-                        AssignmentTargetProperty::AssignmentTargetPropertyIdentifier(property) => {
-                            let id = &property.binding;
-                            let key = Key::Name(id.name.to_string());
-                            self.pattern_access(id.span, value, &key);
-                            let member = self.flow.load(value, key);
-                            if let Some(init) = &property.init {
-                                let default = self.expr(init, Place::Value);
-                                self.flow.edge(default, member);
-                            }
-                            if let Some(symbol) = self.refer(id.name.as_str(), id.span, true, true) {
-                                let node = self.symbols[symbol].node;
-                                self.flow.edge(member, node);
-                            }
-                        }
-                        AssignmentTargetProperty::AssignmentTargetPropertyProperty(property) => {
-                            let key = match property.name.static_name() {
-                                Some(name) if !property.computed => Key::Name(name.to_string()),
-                                _ => {
-                                    if let Some(key) = property.name.as_expression() {
-                                        self.expr(key, Place::Value);
-                                    }
-                                    Key::Any
-                                }
-                            };
-                            self.pattern_access(property.name.span(), value, &key);
-                            let member = self.flow.load(value, key);
-                            self.assign_default(&property.binding, member);
-                        }
-                    }
-                }
-                if let Some(rest) = &object.rest {
-                    let site = self.flow.object(Made::Object);
-                    let named = object.properties.iter().filter_map(|property| match property {
-                        AssignmentTargetProperty::AssignmentTargetPropertyIdentifier(property) => {
-                            Some(property.binding.name.to_string())
-                        }
-                        AssignmentTargetProperty::AssignmentTargetPropertyProperty(property) => {
-                            property.name.static_name().map(|name| name.to_string())
-                        }
-                    });
-                    self.flow.copy(value, site, Rc::new(named.collect()));
-                    let node = self.flow.holding(site);
-                    self.assign(&rest.target, node, None);
-                }
-            }
-            target => {
-                if let Some(simple) = target.as_simple_assignment_target() {
-                    self.simple_target(simple, value, whole);
-                }
-            }
-        }
-    }
-
-    fn assign_default(&mut self, target: &'a AssignmentTargetMaybeDefault<'a>, value: Node) {
-        match target {
-            AssignmentTargetMaybeDefault::AssignmentTargetWithDefault(inner) => {
-                let default = self.expr(&inner.init, Place::Value);
-                let both = self.both([value, default]);
-                self.assign(&inner.binding, both, None);
-            }
-            target => {
-                if let Some(target) = target.as_assignment_target() {
-                    self.assign(target, value, None);
-                }
-            }
-        }
-    }
-
-    fn simple_target(
-        &mut self,
-        target: &'a SimpleAssignmentTarget<'a>,
-        value: Node,
-        whole: Option<(Span, Span)>,
-    ) {
-        match target {
-            SimpleAssignmentTarget::AssignmentTargetIdentifier(id) => {
-                if let Some(symbol) = self.refer(id.name.as_str(), id.span, true, false) {
-                    let node = self.symbols[symbol].node;
-                    self.flow.edge(value, node);
-                }
-            }
-            SimpleAssignmentTarget::StaticMemberExpression(member) => {
-                let name = member.property.name.as_str();
-                self.store_to(member.span, &member.object, name, value, whole);
-            }
-            SimpleAssignmentTarget::PrivateFieldExpression(member) => {
-                let name = self.private_name(member.field.span);
-                self.store_to(member.span, &member.object, name, value, whole);
-            }
-            SimpleAssignmentTarget::ComputedMemberExpression(member) => {
-                let object = self.expr(&member.object, Place::Value);
-                let key = self.expr(&member.expression, Place::Value);
-                self.sinks.push((key, member.expression.span(), Sink::Operand));
-                self.flow.store(object, Key::Any, value);
-                self.flow.store_item(object, value);
-            }
-            SimpleAssignmentTarget::TSAsExpression(_)
-            | SimpleAssignmentTarget::TSSatisfiesExpression(_)
-            | SimpleAssignmentTarget::TSNonNullExpression(_)
-            | SimpleAssignmentTarget::TSTypeAssertion(_) => self.is_foreign = true,
-        }
-    }
-
-    fn store_to(
-        &mut self,
-        span: Span,
-        object: &'a Expression<'a>,
-        name: &'a str,
-        value: Node,
-        whole: Option<(Span, Span)>,
-    ) {
-        let target = self.owner(object);
-        self.stores.push(Store {
-            whole,
-            member: span,
-            object: object.span(),
-            target,
-            name,
-            is_plain: whole.is_some(),
-        });
-        self.flow.store(target, Key::Name(name.to_owned()), value);
-    }
-
-    /// The item at a position of what a pattern takes apart.
-    pub(crate) fn position(&mut self, value: Node, index: usize) -> Node {
-        let item = self.flow.load(value, Key::Name(index.to_string()));
-        let pairs = self.flow.map_pairs(value);
-        self.flow.edge(pairs, item);
-        item
-    }
-
-    /// Records a member that a pattern reads: a pattern calls no getter.
-    pub(crate) fn pattern_access(&mut self, span: Span, target: Node, key: &Key) {
-        if let Key::Name(_) = key {
-            let name = self.source.get(span.start as usize..span.end as usize);
-            self.accesses.push(Access {
-                span: Span::new(span.start, span.start),
-                object: span,
-                target,
-                name: name.unwrap_or_default(),
-                                is_optional: false,
-            });
-        }
-    }
-
 }

@@ -45,7 +45,7 @@ pub(crate) struct Object {
     /// Fields that a literal gives, so that they are never missing.
     pub(crate) given: HashSet<String>,
     /// Members under keys that are not known, and items.
-    any: Node,
+    pub(super) any: Node,
     /// All members.
     pub(crate) all: Node,
     /// Objects that get a copy of all members.
@@ -68,7 +68,7 @@ pub(crate) enum Key {
 
 /// Reaction of a node to a new value.
 #[derive(Clone, Debug)]
-enum Rule {
+pub(super) enum Rule {
     To(Node),
     Load(Key, Node),
     Store(Key, Node),
@@ -84,6 +84,8 @@ enum Rule {
     Mix,
     /// The pairs of a map.
     Pairs(Node),
+    /// The items of a list and the values of a map.
+    Values(Node),
     /// The builtin result for a receiver that is no instance.
     Builtin(Node, Node),
     /// Calls the value.
@@ -207,7 +209,7 @@ impl Flow {
         self.holding(site)
     }
 
-    fn any(&self, site: Site) -> Node {
+    pub(super) fn any(&self, site: Site) -> Node {
         match &self.values[site] {
             What::Object(object) => object.any,
             _ => 0,
@@ -248,7 +250,7 @@ impl Flow {
         }
     }
 
-    fn add(&mut self, node: Node, site: Site) {
+    pub(super) fn add(&mut self, node: Node, site: Site) {
         if self.sets[node].insert(site) {
             self.todo.push((node, site));
         }
@@ -258,7 +260,7 @@ impl Flow {
         self.add(node, site);
     }
 
-    fn rule(&mut self, node: Node, rule: Rule) {
+    pub(super) fn rule(&mut self, node: Node, rule: Rule) {
         let known: Vec<Site> = self.sets[node].iter().copied().collect();
         self.rules[node].push(rule.clone());
         for site in known {
@@ -308,6 +310,13 @@ impl Flow {
     /// Lets each item of a list be at each position.
     pub(crate) fn mix(&mut self, list: Node) {
         self.rule(list, Rule::Mix);
+    }
+
+    /// The items of lists and sets, and the values of maps.
+    pub(crate) fn values_of(&mut self, list: Node) -> Node {
+        let out = self.node();
+        self.rule(list, Rule::Values(out));
+        out
     }
 
     /// The pairs of maps.
@@ -364,7 +373,7 @@ impl Flow {
         true
     }
 
-    fn apply(&mut self, rule: &Rule, site: Site) {
+    pub(super) fn apply(&mut self, rule: &Rule, site: Site) {
         match rule {
             Rule::To(to) => self.add(*to, site),
             Rule::Load(key, out) => self.apply_load(key, *out, site),
@@ -431,6 +440,14 @@ impl Flow {
                     self.edge_once(pair, *out);
                 }
             }
+            Rule::Values(out) => match &self.values[site] {
+                What::Object(object) if matches!(object.made, Made::Items | Made::Map) => {
+                    let all = object.all;
+                    self.edge_once(all, *out);
+                }
+                What::Data => self.add(*out, DATA),
+                _ => {}
+            },
             Rule::Mix => {
                 if let What::Object(object) = &self.values[site] {
                     let (all, any) = (object.all, object.any);
@@ -487,199 +504,11 @@ impl Flow {
         }
     }
 
-    fn apply_load(&mut self, key: &Key, out: Node, site: Site) {
-        match &self.values[site] {
-            What::Data => self.add(out, DATA),
-            What::Plain | What::Function(_) => self.add(out, PLAIN),
-            What::Class(class) => {
-                if let Key::Name(name) = key {
-                    let members = &self.classes[*class];
-                    let field = members.fields.get(name).copied();
-                    let function = members.statics.get(name).copied();
-                    match (field, function) {
-                        (Some(field), _) => self.edge_once(field, out),
-                        (None, Some(function)) => {
-                            let site = self.function_site(function);
-                            self.add(out, site);
-                        }
-                        (None, None) => self.add(out, PLAIN),
-                    }
-                }
-            }
-            What::Object(object) => match key {
-                Key::Any => {
-                    let all = object.all;
-                    self.edge_once(all, out);
-                    self.add(out, PLAIN);
-                }
-                Key::Name(name) => {
-                    let any = object.any;
-                    let is_given = object.given.contains(name);
-                    let is_item = name.starts_with(|c: char| c.is_ascii_digit());
-                    if !is_item && matches!(object.made, Made::Items | Made::Map) {
-                        return self.add(out, PLAIN);
-                    }
-                    let getter = match object.made {
-                        Made::Instance(class) => self.classes[class].getters.get(name).copied(),
-                        _ => None,
-                    };
-                    if let Some(getter) = getter {
-                        let result = self.callees[getter].result;
-                        return self.edge_once(result, out);
-                    }
-                    let field = self.field(site, name);
-                    self.edge_once(field, out);
-                    self.edge_once(any, out);
-                    if !is_given {
-                        self.add(out, PLAIN);
-                    }
-                }
-            },
-        }
-    }
-
-    fn apply_method(&mut self, id: usize, site: Site) {
-        let name = self.calls[id].name.clone();
-        match &self.values[site] {
-            What::Data => {
-                let result = self.calls[id].result;
-                self.add(result, DATA);
-            }
-            What::Plain | What::Function(_) => {
-                let result = self.calls[id].result;
-                self.add(result, PLAIN);
-            }
-            What::Class(class) => {
-                let members = &self.classes[*class];
-                if let Some(function) = members.statics.get(&name).copied() {
-                    self.bind(id, function);
-                } else if let Some(field) = members.fields.get(&name).copied() {
-                    self.rule(field, Rule::Call(id));
-                }
-            }
-            What::Object(object) => {
-                let any = object.any;
-                if let Made::Instance(class) = object.made
-                    && let Some(function) = self.classes[class].methods.get(&name).copied()
-                {
-                    return self.bind(id, function);
-                }
-                if matches!(object.made, Made::Items | Made::Map) {
-                    return;
-                }
-                let field = self.field(site, &name);
-                self.rule(field, Rule::Call(id));
-                self.rule(any, Rule::Call(id));
-            }
-        }
-    }
-
     /// Adds an edge once.
-    fn edge_once(&mut self, from: Node, to: Node) {
+    pub(super) fn edge_once(&mut self, from: Node, to: Node) {
         let is_there = |rule: &Rule| matches!(rule, Rule::To(other) if *other == to);
         if from != to && !self.rules[from].iter().any(is_there) {
             self.rule(from, Rule::To(to));
         }
-    }
-
-    /// Passes the arguments of a call to a function.
-    fn bind(&mut self, call: usize, function: usize) {
-        let call = self.calls[call].clone();
-        let callee = self.callees[function].clone();
-        let mut index = 0;
-        let mut is_spread = false;
-        for (node, spread) in call.args {
-            let given = match spread {
-                true => self.items(node),
-                false => node,
-            };
-            is_spread |= spread;
-            let to = match is_spread {
-                // A spread list fills any of the parameters from here on.
-                true => callee.params.get(index..).unwrap_or_default(),
-                false => callee.params.get(index..=index).unwrap_or_default(),
-            };
-            for param in to {
-                self.edge_once(given, *param);
-            }
-            if let Some(rest) = callee.rest
-                && (is_spread || index >= callee.params.len())
-            {
-                self.edge_once(given, rest);
-            }
-            if !spread {
-                index += 1;
-            }
-        }
-        for param in callee.params.iter().skip(index) {
-            self.add(*param, PLAIN);
-        }
-        if let Some(this) = call.this {
-            self.edge_once(this, callee.this);
-        }
-        self.edge_once(callee.result, call.result);
-    }
-
-    /// Functions that a node may hold, in order.
-    pub(crate) fn functions_in(&self, node: Node) -> Vec<usize> {
-        let found = self.sets[node].iter().filter_map(|site| match self.values[*site] {
-            What::Function(function) => Some(function),
-            _ => None,
-        });
-        let mut found: Vec<usize> = found.collect();
-        found.sort_unstable();
-        found
-    }
-
-    /// Classes of the instances that a node may hold, in order.
-    pub(crate) fn instances_in(&self, node: Node) -> Vec<usize> {
-        let found = self.sets[node].iter().filter_map(|site| match &self.values[*site] {
-            What::Object(object) => match object.made {
-                Made::Instance(class) => Some(class),
-                _ => None,
-            },
-            _ => None,
-        });
-        let mut found: Vec<usize> = found.collect();
-        found.sort_unstable();
-        found
-    }
-
-    pub(crate) fn has(&self, node: Node, site: Site) -> bool {
-        self.sets[node].contains(&site)
-    }
-
-    /// True if a node may hold an object other than an instance of a class.
-    pub(crate) fn has_objects(&self, node: Node) -> bool {
-        self.sets[node].iter().any(|site| match &self.values[*site] {
-            What::Object(object) => !matches!(object.made, Made::Instance(_)),
-            _ => false,
-        })
-    }
-
-    /// The first function, or instance for which `is_hidden` holds, that is in a value of a node
-    /// at any depth.
-    pub(crate) fn reaches(&self, node: Node, is_hidden: &dyn Fn(usize) -> bool) -> Option<Site> {
-        let mut seen: HashSet<Site> = HashSet::new();
-        let mut todo: Vec<Site> = self.sets[node].iter().copied().collect();
-        todo.sort_unstable();
-        while let Some(site) = todo.pop() {
-            if !seen.insert(site) {
-                continue;
-            }
-            match &self.values[site] {
-                What::Function(_) | What::Class(_) => return Some(site),
-                What::Object(object) => {
-                    if let Made::Instance(class) = object.made
-                        && is_hidden(class)
-                    {
-                        return Some(site);
-                    }
-                    todo.extend(self.sets[object.all].iter().copied());
-                }
-                What::Data | What::Plain => {}
-            }
-        }
-        None
     }
 }

@@ -55,6 +55,7 @@ impl<'a> Emitter<'_, 'a> {
             takes_this: false,
             is_checked: self.model.may_lack(node),
             is_optional,
+            member: None,
             text: self.model.text_of(text).to_owned(),
         }
     }
@@ -80,7 +81,13 @@ impl<'a> Emitter<'_, 'a> {
             Expression::PrivateFieldExpression(member) => (member.object.span(), member.optional),
             _ => return,
         };
-        let dispatch = self.by_class(classes, &methods, site.target, call.callee.span(), is_optional);
+        let dispatch = self.by_class(
+            classes,
+            &methods,
+            site.target,
+            call.callee.span(),
+            is_optional,
+        );
         let name = match (&dispatch.arms[..], dispatch.is_checked) {
             ([only], false) => only.helper.clone(),
             _ => self.dispatch(dispatch),
@@ -95,12 +102,22 @@ impl<'a> Emitter<'_, 'a> {
             let classes = self.model.flow.instances_in(access.target);
             let getters: Option<Vec<usize>> = classes
                 .iter()
-                .map(|class| self.model.flow.classes[*class].getters.get(access.name).copied())
+                .map(|class| {
+                    self.model.flow.classes[*class]
+                        .getters
+                        .get(access.name)
+                        .copied()
+                })
                 .collect();
             match getters.filter(|getters| !getters.is_empty() && !access.span.is_empty()) {
                 Some(getters) => {
-                    let dispatch =
-                        self.by_class(&classes, &getters, access.target, access.span, access.is_optional);
+                    let dispatch = self.by_class(
+                        &classes,
+                        &getters,
+                        access.target,
+                        access.span,
+                        access.is_optional,
+                    );
                     let name = match (&dispatch.arms[..], dispatch.is_checked) {
                         ([only], false) => only.helper.clone(),
                         _ => self.dispatch(dispatch),
@@ -138,7 +155,8 @@ impl<'a> Emitter<'_, 'a> {
     fn private(&mut self, member: Span, name: &str) {
         let start = member.end - name.len() as u32;
         let text = private_key(name);
-        self.edits.replace(Span::new(start, member.end), vec![text.into()]);
+        self.edits
+            .replace(Span::new(start, member.end), vec![text.into()]);
     }
 
     pub(crate) fn class(&mut self, number: usize) {
@@ -183,7 +201,9 @@ impl<'a> Emitter<'_, 'a> {
         let mut params: Option<Span> = None;
         for element in &class.node.body.body {
             if let ClassElement::MethodDefinition(method) = element
-                && class.constructor.is_some_and(|fun| self.model.funs[fun].span == method.value.span)
+                && class
+                    .constructor
+                    .is_some_and(|fun| self.model.funs[fun].span == method.value.span)
             {
                 params = Some(inside(method.value.params.span));
                 body = method.value.body.as_ref().map(|body| inside(body.span));
@@ -204,7 +224,8 @@ impl<'a> Emitter<'_, 'a> {
             pieces.push(self.take_prologue(fun).into());
             for (at, of, _) in &self.model.returns {
                 if *of == fun {
-                    self.edits.replace(*at, vec![format!("return {this};").into()]);
+                    self.edits
+                        .replace(*at, vec![format!("return {this};").into()]);
                 }
             }
         }

@@ -6,21 +6,28 @@
 //! object with its number and these variables. A variable that several functions share and set
 //! becomes an object. An instance of a class is an object, and its methods are functions.
 
+mod apply;
+mod assign;
 mod calls;
+mod check;
 mod classes;
 mod emit;
+mod emit_calls;
 mod expr;
 mod flow;
 mod instances;
 mod model;
+mod namespaces;
 mod plan;
+mod queries;
+mod sites;
 mod text;
 mod walk;
 
+use crate::Program;
 use crate::codes;
 use crate::dispatch::Dispatch;
 use crate::lower::{MAX_FINDINGS, place};
-use crate::Program;
 use a99_core::diag::{Diagnostic, Diagnostics, excerpt};
 use emit::Emitter;
 use hashbrown::HashMap;
@@ -57,7 +64,9 @@ pub(crate) fn rewrite<'a>(
         });
         let mut all: Vec<Diagnostic> = Vec::new();
         for one in found {
-            let is_known = all.iter().any(|known| known.span == one.span && known.message == one.message);
+            let is_known = all
+                .iter()
+                .any(|known| known.span == one.span && known.message == one.message);
             if !is_known && all.len() < MAX_FINDINGS {
                 all.push(one);
             }
@@ -72,7 +81,11 @@ pub(crate) fn rewrite<'a>(
 
 fn finding(source: &str, at: Span, message: String, help: String) -> Diagnostic {
     let written = source.get(at.start as usize..at.end as usize);
-    let line = written.unwrap_or_default().lines().next().unwrap_or_default();
+    let line = written
+        .unwrap_or_default()
+        .lines()
+        .next()
+        .unwrap_or_default();
     Diagnostic::error(codes::UNSUPPORTED, message, "")
         .with_span(place(at))
         .with_offending(excerpt(line))
@@ -100,7 +113,10 @@ impl Rewritten {
                 let (start, end) = self.inner.changed.origin((span.start, span.end));
                 let written = source.get(start as usize..end as usize).unwrap_or_default();
                 let line = written.lines().next().unwrap_or_default();
-                let of = one.clone().with_span(start..end).with_offending(excerpt(line));
+                let of = one
+                    .clone()
+                    .with_span(start..end)
+                    .with_offending(excerpt(line));
                 *one = of;
             }
         }

@@ -21,7 +21,9 @@ pub(crate) enum Declared {
         start: Option<u32>,
     },
     /// A name in a pattern of a declaration statement, with the statement's end.
-    Pattern { end: u32 },
+    Pattern {
+        end: u32,
+    },
     /// A parameter of a function.
     Param(usize),
     /// A variable in the head of `for (let i = 0; ...)`, with the body.
@@ -82,6 +84,8 @@ pub(crate) struct Fun<'a> {
     pub(crate) uses_this: bool,
     /// Statement that declares it, or the literal.
     pub(crate) whole: Span,
+    /// A builtin function by its name, which a function calls.
+    pub(crate) builtin: Option<&'a str>,
     /// Key of a method of an object literal.
     pub(crate) key: Option<Span>,
 }
@@ -147,7 +151,6 @@ pub(crate) struct Site<'a> {
     /// Position of the callback among the arguments and how many arguments it gets, if the name is
     /// that of a method with a callback.
     pub(crate) slot: Option<(usize, usize)>,
-    pub(crate) result: Node,
 }
 
 /// A member that is read or set, or tested by `in`.
@@ -188,9 +191,7 @@ pub(crate) enum Sink {
 pub(crate) struct ClassInfo<'a> {
     pub(crate) node: &'a Class<'a>,
     pub(crate) name: &'a str,
-    pub(crate) symbol: usize,
     pub(crate) whole: Span,
-    pub(crate) fun: usize,
     pub(crate) constructor: Option<usize>,
     /// Function in which the field initialisers run.
     pub(crate) fields: usize,
@@ -272,12 +273,7 @@ impl Model<'_> {
         text.unwrap_or_default()
     }
 
-    pub(crate) fn refuse(
-        &mut self,
-        at: Span,
-        message: impl Into<String>,
-        help: impl Into<String>,
-    ) {
+    pub(crate) fn refuse(&mut self, at: Span, message: impl Into<String>, help: impl Into<String>) {
         self.problems.push((at, message.into(), help.into()));
     }
 

@@ -89,7 +89,12 @@ impl Edits {
         // an outer range precedes those inside.
         self.all.sort_by_key(|edit| {
             let len = edit.span.size();
-            (edit.span.start, len > 0, std::cmp::Reverse(len), !edit.wraps)
+            (
+                edit.span.start,
+                len > 0,
+                std::cmp::Reverse(len),
+                !edit.wraps,
+            )
         });
         let mut writer = Writer {
             source,
@@ -195,7 +200,8 @@ impl Changed {
     /// Returns the offset in the text of a byte of the source.
     pub(crate) fn destination(&self, at: u32) -> Option<u32> {
         let mut parts = self.segments.iter();
-        let part = parts.find(|part| !part.is_new && part.from.start <= at && at < part.from.end)?;
+        let part =
+            parts.find(|part| !part.is_new && part.from.start <= at && at < part.from.end)?;
         Some(part.start + (at - part.from.start))
     }
 

@@ -1,7 +1,7 @@
 //! Reads the statements of a source into a model: names by the scoping rules of JavaScript, and
 //! the constraints on what each variable may hold.
 
-use super::flow::{Callee, Flow, Key, Node, PLAIN};
+use super::flow::{Callee, Flow, Node, PLAIN};
 use super::model::{Declared, Fun, Kind, Model, Place, Ref, Sink, Symbol};
 use crate::atom::code_of;
 use crate::code::statements;
@@ -9,18 +9,14 @@ use crate::control::ends;
 use crate::lower::Code;
 use hashbrown::{HashMap, HashSet};
 use oxc_ast::ast::{
-    ArrowFunctionBody, BindingPattern, Declaration, ExportDefaultDeclarationKind, Expression,
-    ForStatementInit, ForStatementLeft, FormalParameters, Program, Statement,
-    VariableDeclaration, VariableDeclarationKind,
+    ArrowFunctionBody, BindingPattern, Declaration, ExportDefaultDeclarationKind, ForStatementInit,
+    ForStatementLeft, FormalParameters, Program, Statement, VariableDeclaration,
+    VariableDeclarationKind,
 };
 use oxc_span::{GetSpan, Span};
 
 impl<'a> Model<'a> {
-    pub(crate) fn read(
-        source: &'a str,
-        program: &'a Program<'a>,
-        agent: u32,
-    ) -> Model<'a> {
+    pub(crate) fn read(source: &'a str, program: &'a Program<'a>, agent: u32) -> Model<'a> {
         let mut flow = Flow::new();
         let plain = flow.holding(PLAIN);
         let data = flow.holding(super::flow::DATA);
@@ -82,6 +78,7 @@ impl<'a> Model<'a> {
             is_inline: false,
             uses_this: false,
             whole: span,
+            builtin: None,
             key: None,
         });
         self.funs.len() - 1
@@ -113,7 +110,13 @@ impl<'a> Model<'a> {
         scopes.find_map(|scope| scope.get(name).copied())
     }
 
-    pub(crate) fn refer(&mut self, name: &str, at: Span, sets: bool, is_short: bool) -> Option<usize> {
+    pub(crate) fn refer(
+        &mut self,
+        name: &str,
+        at: Span,
+        sets: bool,
+        is_short: bool,
+    ) -> Option<usize> {
         let symbol = self.lookup(name)?;
         self.refs.push(Ref {
             symbol,
@@ -149,7 +152,12 @@ impl<'a> Model<'a> {
                         &export.declaration
                         && let Some(id) = &function.id
                     {
-                        self.named_function(id.name.as_str(), id.span, Code::Function(function), statement.span());
+                        self.named_function(
+                            id.name.as_str(),
+                            id.span,
+                            Code::Function(function),
+                            statement.span(),
+                        );
                     }
                 }
                 statement => {
@@ -216,7 +224,10 @@ impl<'a> Model<'a> {
                     let declared = match &one.id {
                         BindingPattern::BindingIdentifier(id) => Declared::Declarator {
                             init: one.init.as_ref().map(GetSpan::span),
-                            end: one.type_annotation.as_ref().map_or(id.span.end, |ty| ty.span.end),
+                            end: one
+                                .type_annotation
+                                .as_ref()
+                                .map_or(id.span.end, |ty| ty.span.end),
                             start: (variables.declarations.len() == 1).then_some(whole.start),
                         },
                         _ => Declared::Pattern { end: whole.end },
@@ -267,63 +278,6 @@ impl<'a> Model<'a> {
             }
             BindingPattern::AssignmentPattern(inner) => {
                 self.pattern_names(&inner.left, within(declared), is_const);
-            }
-        }
-    }
-
-    /// Adds the flow of a value into the names of a pattern.
-    pub(crate) fn bind(&mut self, pattern: &'a BindingPattern<'a>, value: Node) {
-        match pattern {
-            BindingPattern::BindingIdentifier(id) => {
-                if let Some(symbol) = self.declared.get(&id.span.start).copied() {
-                    let node = self.symbols[symbol].node;
-                    self.flow.edge(value, node);
-                }
-            }
-            BindingPattern::ObjectPattern(object) => {
-                for property in &object.properties {
-                    let key = match property.key.static_name() {
-                        Some(name) if !property.computed => Key::Name(name.to_string()),
-                        _ => {
-                            if let Some(key) = property.key.as_expression() {
-                                self.expr(key, Place::Value);
-                            }
-                            Key::Any
-                        }
-                    };
-                    self.pattern_access(property.key.span(), value, &key);
-                    let member = self.flow.load(value, key);
-                    self.bind(&property.value, member);
-                }
-                if let Some(rest) = &object.rest {
-                    let site = self.flow.object(super::flow::Made::Object);
-                    let named = object.properties.iter();
-                    let named = named.filter_map(|property| property.key.static_name());
-                    let named = named.map(|name| name.to_string()).collect();
-                    self.flow.copy(value, site, std::rc::Rc::new(named));
-                    let node = self.flow.holding(site);
-                    self.bind(&rest.argument, node);
-                }
-            }
-            BindingPattern::ArrayPattern(array) => {
-                for (index, element) in array.elements.iter().enumerate() {
-                    if let Some(element) = element {
-                        let item = self.position(value, index);
-                        self.bind(element, item);
-                    }
-                }
-                if let Some(rest) = &array.rest {
-                    let item = self.flow.items(value);
-                    let list = self.flow.list(item);
-                    self.bind(&rest.argument, list);
-                }
-            }
-            BindingPattern::AssignmentPattern(inner) => {
-                let default = self.expr(&inner.right, Place::Value);
-                let both = self.flow.node();
-                self.flow.edge(value, both);
-                self.flow.edge(default, both);
-                self.bind(&inner.left, both);
             }
         }
     }
@@ -415,13 +369,22 @@ impl<'a> Model<'a> {
                     Some(value) => self.expr(value, Place::Value),
                     None => self.plain,
                 };
-                self.returned(value, inner.argument.as_ref().map(GetSpan::span), inner.span);
+                self.returned(
+                    value,
+                    inner.argument.as_ref().map(GetSpan::span),
+                    inner.span,
+                );
             }
             Statement::SwitchStatement(inner) => {
                 let value = self.expr(&inner.discriminant, Place::Value);
-                self.sinks.push((value, inner.discriminant.span(), Sink::Operand));
+                self.sinks
+                    .push((value, inner.discriminant.span(), Sink::Operand));
                 self.scopes.push(HashMap::new());
-                let body: Vec<_> = inner.cases.iter().flat_map(|case| &case.consequent).collect();
+                let body: Vec<_> = inner
+                    .cases
+                    .iter()
+                    .flat_map(|case| &case.consequent)
+                    .collect();
                 for case in &inner.cases {
                     if let Some(test) = &case.test {
                         self.expr(test, Place::Value);
@@ -432,7 +395,8 @@ impl<'a> Model<'a> {
             }
             Statement::ThrowStatement(inner) => {
                 let value = self.expr(&inner.argument, Place::Value);
-                self.sinks.push((value, inner.argument.span(), Sink::Thrown));
+                self.sinks
+                    .push((value, inner.argument.span(), Sink::Thrown));
             }
             Statement::TryStatement(inner) => {
                 self.list(&inner.block.body);
@@ -526,9 +490,10 @@ impl<'a> Model<'a> {
 
     /// Reads the body of a declared function.
     pub(crate) fn function_body(&mut self, code: Code<'a>) {
-        let known = self.funs.iter().position(|fun| {
-            fun.code.is_some_and(|other| other.span() == code.span())
-        });
+        let known = self
+            .funs
+            .iter()
+            .position(|fun| fun.code.is_some_and(|other| other.span() == code.span()));
         match known {
             Some(fun) => self.body(fun, code),
             None if self.is_agent(code) => self.body(0, code),
