@@ -1,9 +1,12 @@
 //! Random programs in the source form, for the comparison with JavaScript. Their values are
 //! typed, so that most operations are meaningful, and their loops end.
 
+mod closures;
 mod control;
 mod forms;
 mod values;
+
+pub use closures::closures;
 
 use crate::numbers::Numbers;
 use std::fmt::Write as _;

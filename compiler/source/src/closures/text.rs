@@ -134,6 +134,10 @@ impl Writer<'_> {
             if start > span.end || (start == span.end && !is_all) {
                 break;
             }
+            // What stands before a part is written with the whole.
+            if edit.span.is_empty() && start == span.start && start > 0 {
+                continue;
+            }
             if is_inner && edit.wraps && edit.span == span {
                 continue;
             }
