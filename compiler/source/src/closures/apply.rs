@@ -30,7 +30,9 @@ impl Flow {
                 }
                 Key::Name(name) => {
                     let any = object.any;
-                    let is_given = object.given.contains(name);
+                    // Items may be removed.
+                    let is_given = object.given.contains(name)
+                        && !matches!(object.made, Made::Items | Made::Map);
                     let is_item = name.starts_with(|c: char| c.is_ascii_digit());
                     if !is_item && matches!(object.made, Made::Items | Made::Map) {
                         return self.add(out, PLAIN);

@@ -11,15 +11,19 @@ use oxc_syntax::operator::AssignmentOperator;
 use std::rc::Rc;
 
 impl<'a> Model<'a> {
-    /// Reads the parts of a member without reading the member.
-    pub(super) fn access_parts(&mut self, expr: &'a Expression<'a>) {
+    /// Reads a member that is deleted: from then on it is missing.
+    pub(super) fn deleted(&mut self, expr: &'a Expression<'a>) {
+        let plain = self.plain;
         match expr.get_inner_expression() {
             Expression::StaticMemberExpression(member) => {
-                self.expr(&member.object, Place::Value);
+                let object = self.owner(&member.object);
+                let key = Key::Name(member.property.name.to_string());
+                self.flow.store(object, key, plain);
             }
             Expression::ComputedMemberExpression(member) => {
-                self.expr(&member.object, Place::Value);
+                let object = self.expr(&member.object, Place::Value);
                 self.expr(&member.expression, Place::Value);
+                self.flow.store(object, Key::Any, plain);
             }
             other => {
                 self.expr(other, Place::Value);
@@ -133,7 +137,9 @@ impl<'a> Model<'a> {
                                 property,
                             ) => property.name.static_name().map(|name| name.to_string()),
                         });
-                    self.flow.copy(value, site, Rc::new(named.collect()));
+                    let named = Rc::new(named.collect());
+                    self.sinks.push((value, object.span, Sink::Keys));
+                    self.flow.copy(value, site, named);
                     let node = self.flow.holding(site);
                     self.assign(&rest.target, node, None);
                 }
@@ -272,6 +278,7 @@ impl<'a> Model<'a> {
                     let named = object.properties.iter();
                     let named = named.filter_map(|property| property.key.static_name());
                     let named = named.map(|name| name.to_string()).collect();
+                    self.sinks.push((value, object.span, Sink::Keys));
                     self.flow.copy(value, site, Rc::new(named));
                     let node = self.flow.holding(site);
                     self.bind(&rest.argument, node);

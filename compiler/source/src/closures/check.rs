@@ -9,6 +9,9 @@ use oxc_span::{GetSpan, Span};
 const AS_DATA: &str = "a function is no data: return what it gives, or keep it out of the value: \
                        `const { run, ...data } = x`";
 
+/// Methods that JavaScript calls to convert an object.
+const CONVERTS: [&str; 2] = ["toString", "valueOf"];
+
 impl Model<'_> {
     pub(super) fn check(&mut self, plan: &Plan) {
         self.check_sinks(plan);
@@ -75,7 +78,10 @@ impl Model<'_> {
         }
         sinks.sort_by_key(|sink| (sink.1.start, sink.1.end));
         let hidden: HashSet<usize> = (0..self.classes.len())
-            .filter(|class| self.classes[*class].has_private || plan.tagged.contains(class))
+            .filter(|class| {
+                let is_other = self.flow.classes[*class].methods.contains_key("toJSON");
+                is_other || self.classes[*class].has_private || plan.tagged.contains(class)
+            })
             .collect();
         let is_hidden = |class: usize| hidden.contains(&class);
         for (node, at, sink) in sinks {
@@ -88,8 +94,14 @@ impl Model<'_> {
                     sites.find(|site| match &self.flow.values[*site] {
                         What::Function(_) | What::Class(_) => true,
                         What::Object(object) => match object.made {
-                            Made::Instance(class) => sink == Sink::Keys && is_hidden(class),
-                            _ => false,
+                            Made::Instance(class) if sink == Sink::Keys => is_hidden(class),
+                            Made::Instance(class) => CONVERTS
+                                .iter()
+                                .any(|name| self.flow.classes[class].methods.contains_key(*name)),
+                            _ => CONVERTS.iter().any(|name| {
+                                let member = object.fields.get(*name);
+                                member.is_some_and(|node| !self.flow.functions_in(*node).is_empty())
+                            }),
                         },
                         _ => false,
                     })
@@ -103,6 +115,9 @@ impl Model<'_> {
                 continue;
             }
             let message = match (is_function, sink) {
+                (false, Sink::Text | Sink::Operand) => {
+                    "an object that a method converts".to_owned()
+                }
                 (false, _) => "an instance with parts that are no data".to_owned(),
                 (true, Sink::Returned) => "a function in the agent's result".to_owned(),
                 (true, Sink::Json) => "a function in `JSON.stringify`, which drops it".to_owned(),
@@ -117,6 +132,9 @@ impl Model<'_> {
             };
             let help = match is_function {
                 true => AS_DATA,
+                false if matches!(sink, Sink::Text | Sink::Operand) => {
+                    "call the method: `x.toString()`"
+                }
                 false => "return its members: `{ total: cart.total }`",
             };
             self.refuse(at, message, help);

@@ -153,6 +153,22 @@ impl<'a> Model<'a> {
             self.is_foreign = true;
             return;
         };
+        let declares = |method: &oxc_ast::ast::MethodDefinition<'a>| {
+            let mut params = method.value.params.items.iter();
+            params.any(|param| param.accessibility.is_some() || param.readonly)
+        };
+        for element in &class.body.body {
+            if let ClassElement::MethodDefinition(method) = element
+                && declares(method)
+            {
+                let help = "declare the field, and set it: `this.x = x`";
+                self.refuse(
+                    method.value.params.span,
+                    "a parameter that declares a field",
+                    help,
+                );
+            }
+        }
         if !class.decorators.is_empty() || class.r#abstract {
             self.is_foreign = true;
         }

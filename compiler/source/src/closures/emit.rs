@@ -29,6 +29,8 @@ pub(crate) struct Emitter<'m, 'a> {
     /// Statements at the start of each function, and of loop bodies.
     prologues: HashMap<usize, String>,
     pub(crate) dispatches: HashMap<String, Dispatch>,
+    /// Start of the names of parameters of callbacks.
+    pub(crate) param: String,
     /// Member that holds the number of a function value.
     pub(crate) tag: String,
     /// Member that holds the number of a class.
@@ -51,9 +53,17 @@ impl<'m, 'a> Emitter<'m, 'a> {
             tops: HashMap::new(),
             prologues: HashMap::new(),
             dispatches: HashMap::new(),
+            param: "_a".to_owned(),
             tag: String::new(),
             class_tag: String::new(),
         };
+        while emitter
+            .taken
+            .iter()
+            .any(|name| name.starts_with(&emitter.param))
+        {
+            emitter.param.push('a');
+        }
         emitter.tag = emitter.fresh("$fn");
         emitter.class_tag = emitter.fresh("$class");
         emitter
@@ -210,10 +220,17 @@ impl<'m, 'a> Emitter<'m, 'a> {
                     Some(init) => {
                         self.edits.replace(at, vec![name.into()]);
                         self.edits.insert(init.start, "{ v: (");
-                        self.edits.insert(init.end, ") }");
+                        let end = match self.ends_line(init.end) {
+                            true => ") };",
+                            false => ") }",
+                        };
+                        self.edits.insert(init.end, end);
                     }
                     None => {
-                        let text = format!("{name} = {{ v: undefined }}");
+                        let mut text = format!("{name} = {{ v: undefined }}");
+                        if self.ends_line(end) {
+                            text.push(';');
+                        }
                         self.edits.replace(at, vec![text.into()]);
                     }
                 }
@@ -346,10 +363,13 @@ impl<'m, 'a> Emitter<'m, 'a> {
                 }
                 _ => None,
             };
-            let text = match key {
+            let mut text = match key {
                 Some(key) => format!("{key}: {value}"),
                 None => value,
             };
+            if is_literal && self.is_block(fun) && self.ends_line(one.span.end) {
+                text.push(';');
+            }
             self.edits.replace(one.span, vec![text.into()]);
         }
         let mut moved: Vec<usize> = self.plan.moved.iter().copied().collect();
@@ -361,7 +381,10 @@ impl<'m, 'a> Emitter<'m, 'a> {
             }
             match kept.contains(&fun) {
                 true => {
-                    let text = self.value(fun);
+                    let mut text = self.value(fun);
+                    if self.is_block(fun) && self.ends_line(info.span.end) {
+                        text.push(';');
+                    }
                     self.edits.replace(info.span, vec![text.into()]);
                 }
                 false => match self.model.text_of(info.whole).starts_with("export") {
@@ -377,9 +400,32 @@ impl<'m, 'a> Emitter<'m, 'a> {
         let text = self.model.text_of(whole);
         match text.starts_with("const") || text.starts_with("function") || text.starts_with("async")
         {
-            true => self.edits.replace(whole, Vec::new()),
+            true => self.edits.replace(whole, vec![";".into()]),
             false => self.edits.replace(literal, vec!["null".into()]),
         }
+    }
+
+    /// True if a statement without a semicolon ends here before a token that could continue what
+    /// replaces it.
+    fn ends_line(&self, at: u32) -> bool {
+        let rest = self.model.source.get(at as usize..).unwrap_or_default();
+        let blank = &rest[..rest.len() - rest.trim_start().len()];
+        let next = rest.trim_start().chars().next();
+        blank.contains('\n') && next.is_some_and(|next| "([`+-/*".contains(next))
+    }
+
+    /// True for an arrow function with a block, which no operator can follow, unless a cell holds
+    /// it.
+    fn is_block(&self, fun: usize) -> bool {
+        let end = self.model.funs[fun].span.end;
+        let is_cell = self.plan.cells.iter().any(|cell| {
+            matches!(self.model.symbols[*cell].declared,
+                Declared::Declarator { init: Some(init), .. } if init.end == end)
+                && !self.plan.late.contains(cell)
+        });
+        !is_cell
+            && matches!(self.model.funs[fun].code, Some(Code::Arrow(arrow))
+                if matches!(arrow.body, ArrowFunctionBody::FunctionBody(_)))
     }
 
     /// Text of a moved function as a callback.
@@ -392,9 +438,11 @@ impl<'m, 'a> Emitter<'m, 'a> {
         let params = self.model.funs[fun].code.map(Code::params);
         let count = params.map_or(0, |params| params.items.len());
         let has_rest = params.is_some_and(|params| params.rest.is_some());
-        let mut own: Vec<String> = (1..=count).map(|number| format!("_a{number}")).collect();
+        let mut own: Vec<String> = (1..=count)
+            .map(|number| format!("{}{number}", self.param))
+            .collect();
         if has_rest {
-            own.push("..._rest".to_owned());
+            own.push(format!("...{}", self.param));
         }
         let given = [captured, own.clone()].concat();
         format!("({}) => {name}({})", own.join(", "), given.join(", "))

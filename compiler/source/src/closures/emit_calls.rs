@@ -139,6 +139,10 @@ impl<'a> Emitter<'_, 'a> {
                 self.edits.replace(site.span, with(first, args));
                 continue;
             }
+            if let Calls::Name(symbol) = site.calls {
+                // It may be called before its value is there.
+                dispatch.is_checked |= self.plan.late.contains(&symbol);
+            }
             let takes_this = dispatch.takes_this;
             let name = self.dispatch(dispatch);
             let mut first = vec![format!("{name}(").into(), callee.into()];
@@ -168,7 +172,9 @@ impl<'a> Emitter<'_, 'a> {
             })
         });
         let count = count.max().unwrap_or(0).min(most);
-        let names: Vec<String> = (1..=count).map(|number| format!("_a{number}")).collect();
+        let names: Vec<String> = (1..=count)
+            .map(|number| format!("{}{number}", self.param))
+            .collect();
         let text = expr.span();
         let dispatch = self.by_value(&functions, node, text, false);
         let name = self.dispatch(dispatch);
@@ -185,6 +191,8 @@ impl<'a> Emitter<'_, 'a> {
         let waits = self.model.text_of(site.span).contains("await");
         let (start, end) = match waits {
             true => ("await (async (", ") => "),
+            // A parenthesis at the start of a statement would continue the one before.
+            false if self.model.starts.contains(&site.span.start) => ("!((", ") => "),
             false => ("((", ") => "),
         };
         let pieces = vec![

@@ -118,7 +118,7 @@ impl<'a> Model<'a> {
             }
             Expression::UnaryExpression(unary) => {
                 if unary.operator == UnaryOperator::Delete {
-                    self.access_parts(&unary.argument);
+                    self.deleted(&unary.argument);
                     return self.plain;
                 }
                 let node = self.expr(&unary.argument, Place::Value);
@@ -140,10 +140,7 @@ impl<'a> Model<'a> {
                 self.simple_target(&update.argument, node, None);
                 self.plain
             }
-            Expression::AwaitExpression(inner) => {
-                self.awaits.insert(inner.span.start);
-                self.expr(&inner.argument, Place::Value)
-            }
+            Expression::AwaitExpression(inner) => self.expr(&inner.argument, Place::Value),
             Expression::ParenthesizedExpression(inner) => self.expr(&inner.expression, place),
             Expression::TSAsExpression(inner) => self.expr(&inner.expression, place),
             Expression::TSSatisfiesExpression(inner) => self.expr(&inner.expression, place),

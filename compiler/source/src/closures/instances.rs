@@ -235,7 +235,7 @@ impl<'a> Emitter<'_, 'a> {
         pieces.push(format!("\n return {this} }}").into());
         self.appended.push((class.whole, pieces));
         let declared = match statics.is_empty() {
-            true => Vec::new(),
+            true => vec![";".into()],
             false => {
                 let mut all: Vec<Piece> = vec![format!("const {} = {{ ", class.name).into()];
                 all.append(&mut statics);

@@ -252,8 +252,8 @@ pub(crate) struct Model<'a> {
     pub(crate) data: Node,
     pub(crate) agent_at: Option<u32>,
     pub(crate) agent_code: Option<Code<'a>>,
-    /// Start of the expression statement that is read.
-    pub(crate) awaits: HashSet<u32>,
+    /// Offsets at which statements of an expression start.
+    pub(crate) starts: HashSet<u32>,
     /// True if the source has a form that closures do not know.
     pub(crate) is_foreign: bool,
     /// Calls of methods of which nothing is known; their arguments become data unless the method

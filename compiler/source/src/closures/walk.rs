@@ -47,11 +47,11 @@ impl<'a> Model<'a> {
             data,
             agent_at: Some(agent),
             agent_code: None,
-            awaits: HashSet::new(),
             is_foreign: false,
             unknown_args: Vec::new(),
             narrowings: Vec::new(),
             depth: 0,
+            starts: HashSet::new(),
             scoping: crate::scoping::Scoping::read(program),
             problems: Vec::new(),
         };
@@ -307,6 +307,7 @@ impl<'a> Model<'a> {
         match statement {
             Statement::BlockStatement(block) => self.list(&block.body),
             Statement::ExpressionStatement(statement) => {
+                self.starts.insert(statement.span.start);
                 self.expr(&statement.expression, Place::Value);
             }
             Statement::IfStatement(branch) => {
@@ -359,7 +360,8 @@ impl<'a> Model<'a> {
                 self.each(&inner.left, item, &inner.body);
             }
             Statement::ForInStatement(inner) => {
-                self.expr(&inner.right, Place::Value);
+                let object = self.expr(&inner.right, Place::Value);
+                self.sinks.push((object, inner.right.span(), Sink::Keys));
                 let node = self.plain;
                 self.each(&inner.left, node, &inner.body);
             }
