@@ -1,9 +1,10 @@
 //! Random sources with closures and classes give what JavaScript gives.
 
-use super::source::{in_javascript, read, root};
+use super::source::{in_javascript, read, root, run};
 use super::source_random::{difference, program, report};
 use a99_testkit::sources::closures;
 use agent99::Engine;
+use serde_json::{Value as Json, json};
 
 /// Programs whose answers by Node are kept.
 const KEPT: u64 = 300;
@@ -41,4 +42,63 @@ fn random_closures_give_what_node_gives() {
         wrong.extend(answers.filter_map(|(source, answer)| difference(&engine, source, answer)));
     }
     report(&wrong, count);
+}
+
+/// The programs of `tests/source/closures.txt`.
+fn bodies() -> Vec<String> {
+    let bodies = read("tests/source/closures.txt");
+    let bodies = bodies.lines();
+    bodies
+        .map(|body| format!("export default function agent({{}}) {{\n{body}\n}}"))
+        .collect()
+}
+
+/// They give what JavaScript gives, also after they are printed without closures and read again.
+#[test]
+fn closures_give_what_javascript_gives() {
+    let engine = Engine::new();
+    let recorded = read("tests/source/closures-results.jsonl");
+    let recorded: Vec<&str> = recorded.lines().collect();
+    let sources = bodies();
+    assert_eq!(sources.len(), recorded.len());
+    let mut wrong = Vec::new();
+    for (source, expected) in sources.iter().zip(recorded) {
+        let expected: Json = serde_json::from_str(expected).expect("JSON");
+        let agent = match engine.compile_source(source.as_str()) {
+            Ok(agent) => agent,
+            Err(found) => {
+                wrong.push(found.render(Some(("a.ajs", source.as_bytes()))));
+                continue;
+            }
+        };
+        let printed = engine.print_source(&agent).expect(source);
+        let again = engine.compile_source(printed.as_str()).expect(&printed);
+        for agent in [&agent, &again] {
+            let outcome = run(&engine, agent, &json!({}), &json!({}));
+            let result = outcome.result.to_json();
+            if outcome.error.is_some() || result != expected["result"] {
+                wrong.push(format!(
+                    "{source}\n{expected}\n{:?} {result}\n{printed}",
+                    outcome.error
+                ));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+}
+
+/// `BLESS=1` records.
+#[test]
+#[ignore = "needs Node"]
+fn node_gives_what_is_recorded_of_closures() {
+    let programs: Vec<String> = bodies()
+        .into_iter()
+        .map(|source| Json::from(source).to_string())
+        .collect();
+    let answers = in_javascript(&programs);
+    let text: String = answers.iter().map(|answer| format!("{answer}\n")).collect();
+    if std::env::var_os("BLESS").is_some() {
+        std::fs::write(root().join("tests/source/closures-results.jsonl"), &text).expect("written");
+    }
+    assert_eq!(read("tests/source/closures-results.jsonl"), text);
 }

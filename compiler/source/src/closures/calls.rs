@@ -133,7 +133,7 @@ impl<'a> Model<'a> {
                 if let Some(code) = code
                     && !takes(code)
                     && call.arguments.is_empty()
-                    && let Some(fun) = self.funs.iter().position(|fun| fun.span == code.span())
+                    && let Some(fun) = self.fun_at(code)
                 {
                     self.funs[fun].is_inline = true;
                 }
@@ -159,8 +159,7 @@ impl<'a> Model<'a> {
                         let node = self.expr(expr, Place::Argument(id, index));
                         if slot.is_some_and(|slot| slot.0 == index)
                             && let Some(code) = code_of(expr)
-                            && let Some(fun) =
-                                self.funs.iter().position(|fun| fun.span == code.span())
+                            && let Some(fun) = self.fun_at(code)
                         {
                             self.funs[fun].slot = Some(id);
                         }
@@ -206,9 +205,14 @@ impl<'a> Model<'a> {
 
     /// Reads the call of an atom or of a builtin function.
     fn global_call(&mut self, id: usize, name: &str, result: Node) {
-        let is_builtin = a99_core::builtins::global(name).is_some();
+        let known = a99_core::builtins::global(name);
+        let is_builtin = known.is_some();
         let before = self.uses.len();
         let args = self.args(id);
+        if matches!(known, Some(a99_core::builtins::Global::Refused(_))) {
+            // Lowering says what to write for the name.
+            return self.flow.put(result, PLAIN);
+        }
         if is_builtin {
             self.flow.put(result, PLAIN);
             let sink = match name {
@@ -354,6 +358,10 @@ impl<'a> Model<'a> {
             self.flow.edge(receiver, given);
         }
         if COMPARES.contains(&name) {
+            // No list contains a new function: another method is meant.
+            let written = self.sites[id].args.iter();
+            let mut written = written.filter_map(|arg| arg.as_expression());
+            self.is_foreign |= written.any(|arg| code_of(arg).is_some());
             for (node, _) in args {
                 self.equals.push((item, *node, self.sites[id].span));
             }

@@ -109,11 +109,12 @@ impl<'m, 'a> Emitter<'m, 'a> {
         let model = self.model;
         let captured: HashSet<usize> = self.plan.captures.iter().flatten().copied().collect();
         let this: HashSet<usize> = model.this_symbols.values().copied().collect();
+        let mut counts: HashMap<&str, usize> = HashMap::new();
+        for symbol in &model.symbols {
+            *counts.entry(symbol.name).or_default() += 1;
+        }
         for (id, symbol) in model.symbols.iter().enumerate() {
-            let is_twice = || {
-                let mut others = model.symbols.iter().enumerate();
-                others.any(|(other, known)| other != id && known.name == symbol.name)
-            };
+            let is_twice = || counts.get(symbol.name).is_some_and(|count| *count > 1);
             let is_bound = |plan: &Plan| {
                 let is_cell = plan.cells.contains(&id)
                     && !matches!(symbol.declared, Declared::Declarator { .. });

@@ -42,6 +42,12 @@ impl<'a> Model<'a> {
         both
     }
 
+    /// Reads an expression that is tested. A function there is a mistake that lowering explains.
+    pub(crate) fn test(&mut self, expr: &'a Expression<'a>) -> Node {
+        self.is_foreign |= code_of(expr).is_some();
+        self.expr(expr, Place::Value)
+    }
+
     fn expr_node(&mut self, expr: &'a Expression<'a>, place: Place) -> Node {
         match expr {
             Expression::BooleanLiteral(_)
@@ -94,7 +100,7 @@ impl<'a> Model<'a> {
             }
             Expression::BinaryExpression(binary) => self.binary(binary),
             Expression::LogicalExpression(logical) => {
-                let left = self.expr(&logical.left, Place::Value);
+                let left = self.test(&logical.left);
                 let narrowed = self.narrowed(&logical.left);
                 let outer = match logical.operator {
                     LogicalOperator::And => self.narrow(narrowed, true),
@@ -106,7 +112,7 @@ impl<'a> Model<'a> {
                 self.both([left, right])
             }
             Expression::ConditionalExpression(conditional) => {
-                self.expr(&conditional.test, Place::Value);
+                self.test(&conditional.test);
                 let narrowed = self.narrowed(&conditional.test);
                 let outer = self.narrow(narrowed, true);
                 let yes = self.expr(&conditional.consequent, Place::Value);
@@ -128,7 +134,10 @@ impl<'a> Model<'a> {
                         argument: &unary.argument,
                         node,
                     }),
-                    UnaryOperator::LogicalNot | UnaryOperator::Void => {}
+                    UnaryOperator::LogicalNot => {
+                        self.is_foreign |= code_of(&unary.argument).is_some();
+                    }
+                    UnaryOperator::Void => {}
                     _ => self
                         .sinks
                         .push((node, unary.argument.span(), Sink::Operand)),
@@ -322,10 +331,7 @@ impl<'a> Model<'a> {
     /// Reads a function literal.
     pub(crate) fn literal(&mut self, code: Code<'a>, place: Place) -> Node {
         let known = match place {
-            Place::Definition => {
-                let mut known = self.funs.iter();
-                known.position(|fun| fun.code.is_some_and(|other| other.span() == code.span()))
-            }
+            Place::Definition => self.fun_at(code),
             _ => None,
         };
         if place == Place::Definition && known.is_none() && self.agent_at == Some(code.span().start)

@@ -35,6 +35,10 @@ use model::Model;
 use oxc_ast::ast::Program as Syntax;
 use oxc_span::Span;
 
+/// Maximum bytes of a source whose closures are rewritten: the analysis takes more than linear
+/// time.
+const MAX_SOURCE: usize = 128 << 10;
+
 /// A source without closures.
 pub(crate) struct Rewritten {
     inner: emit::Rewritten,
@@ -48,6 +52,9 @@ pub(crate) fn rewrite<'a>(
     agent: u32,
     names: &[&str],
 ) -> Option<Result<Rewritten, Diagnostics>> {
+    if source.len() > MAX_SOURCE {
+        return None;
+    }
     let mut model = Model::read(source, program, agent);
     if model.is_foreign || !model.flow.solve() {
         return None;

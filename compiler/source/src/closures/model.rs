@@ -239,6 +239,8 @@ pub(crate) struct Model<'a> {
     pub(crate) owners: HashSet<u32>,
     pub(crate) returns: Vec<(Span, usize, bool)>,
     pub(crate) classes: Vec<ClassInfo<'a>>,
+    /// Function of each code.
+    pub(crate) fun_spans: HashMap<(u32, u32), usize>,
     /// Node of each expression.
     pub(crate) nodes: HashMap<(u32, u32), Node>,
     /// Names of atoms are calls of global names that are no builtin functions.

@@ -39,6 +39,7 @@ impl<'a> Model<'a> {
             returns: Vec::new(),
             classes: Vec::new(),
             nodes: HashMap::new(),
+            fun_spans: HashMap::new(),
             scopes: vec![HashMap::new()],
             declared: HashMap::new(),
             current: 0,
@@ -68,6 +69,11 @@ impl<'a> Model<'a> {
             result,
             ..Callee::default()
         });
+        if let Some(code) = code {
+            let span = code.span();
+            self.fun_spans
+                .insert((span.start, span.end), self.funs.len());
+        }
         self.funs.push(Fun {
             code,
             span,
@@ -82,6 +88,12 @@ impl<'a> Model<'a> {
             key: None,
         });
         self.funs.len() - 1
+    }
+
+    /// The function of this code.
+    pub(crate) fn fun_at(&self, code: Code<'a>) -> Option<usize> {
+        let span = code.span();
+        self.fun_spans.get(&(span.start, span.end)).copied()
     }
 
     pub(crate) fn declare(&mut self, name: &'a str, at: Span, declared: Declared) -> usize {
@@ -311,7 +323,7 @@ impl<'a> Model<'a> {
                 self.expr(&statement.expression, Place::Value);
             }
             Statement::IfStatement(branch) => {
-                self.expr(&branch.test, Place::Value);
+                self.test(&branch.test);
                 let narrowed = self.narrowed(&branch.test);
                 let outer = self.narrow(narrowed, true);
                 self.scoped(&[&branch.consequent]);
@@ -326,12 +338,12 @@ impl<'a> Model<'a> {
                 // Otherwise the rest of the block runs only if the test fails.
             }
             Statement::WhileStatement(inner) => {
-                self.expr(&inner.test, Place::Value);
+                self.test(&inner.test);
                 self.scoped(&[&inner.body]);
             }
             Statement::DoWhileStatement(inner) => {
                 self.scoped(&[&inner.body]);
-                self.expr(&inner.test, Place::Value);
+                self.test(&inner.test);
             }
             Statement::ForStatement(inner) => {
                 self.scopes.push(HashMap::new());
@@ -492,10 +504,7 @@ impl<'a> Model<'a> {
 
     /// Reads the body of a declared function.
     pub(crate) fn function_body(&mut self, code: Code<'a>) {
-        let known = self
-            .funs
-            .iter()
-            .position(|fun| fun.code.is_some_and(|other| other.span() == code.span()));
+        let known = self.fun_at(code);
         match known {
             Some(fun) => self.body(fun, code),
             None if self.is_agent(code) => self.body(0, code),
