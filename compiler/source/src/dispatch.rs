@@ -7,6 +7,7 @@ use crate::lower::{Lowerer, What, branch, place, set};
 use crate::pattern::{is_missing, member_of};
 use crate::tree::{Place, Tree};
 use crate::value::Value;
+use hashbrown::HashMap;
 use oxc_ast::ast::{Argument, CallExpression, Expression};
 use oxc_span::Span;
 
@@ -50,6 +51,15 @@ pub(crate) struct Dispatch {
     pub(crate) text: String,
 }
 
+/// Facts about a rewritten source.
+#[derive(Default)]
+pub(crate) struct ByValue {
+    /// Names under which calls of function values stand, and the functions that they call.
+    pub(crate) dispatches: HashMap<String, Dispatch>,
+    /// Offset of the agent's function.
+    pub(crate) agent_at: Option<u32>,
+}
+
 /// A call with its arguments in variables or constants.
 struct Ready<'a, 'd> {
     call: &'a CallExpression<'a>,
@@ -72,7 +82,7 @@ impl<'a> Lowerer<'a> {
         hint: Hint<'_>,
         out: &mut Vec<Tree>,
     ) -> Option<Value> {
-        let dispatch = self.dispatches.get(name)?.clone();
+        let dispatch = self.by_value.dispatches.get(name)?.clone();
         let at = place(call.span);
         let is_spread = |argument: &Argument<'a>| argument.as_expression().is_none();
         let own = 1 + usize::from(dispatch.takes_this);

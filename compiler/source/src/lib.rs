@@ -228,7 +228,7 @@ fn lower(
         done => return Some(done),
     };
     // Sources without closures never come here, so that their programs stay the same.
-    let Some(agent) = lowerer.agent_at else {
+    let Some(agent) = lowerer.by_value.agent_at else {
         return Some(Err(found));
     };
     match closures::rewrite(source, &parsed.program, agent, &names) {
@@ -268,8 +268,11 @@ fn again(
     }
     let scoping = Scoping::read(&parsed.program);
     let mut lowerer = Lowerer::new(text, atoms, (words, scoping), most);
-    lowerer.dispatches.clone_from(rewritten.dispatches());
-    lowerer.agent_at = Some(rewritten.agent());
+    lowerer
+        .by_value
+        .dispatches
+        .clone_from(rewritten.dispatches());
+    lowerer.by_value.agent_at = Some(rewritten.agent());
     let done = finish(&mut lowerer, &parsed.program)?;
     Some(match done {
         Err(found) => Err(rewritten.original(found, source)),

@@ -230,10 +230,8 @@ pub(crate) struct Lowerer<'a> {
     /// `exec` calls in loop conditions, by offset: all matches, and the variable that holds the
     /// index of the next match.
     pub(crate) stepped: HashMap<u32, (crate::value::Value, String)>,
-    /// Names under which calls of function values stand, and the functions that they call.
-    pub(crate) dispatches: HashMap<String, crate::dispatch::Dispatch>,
-    /// Offset of the agent's function if the source was rewritten.
-    pub(crate) agent_at: Option<u32>,
+    /// What a rewritten source calls by values.
+    pub(crate) by_value: crate::dispatch::ByValue,
     /// Kind of iterable that the argument types declare for each argument.
     pub(crate) argument_sorts: HashMap<String, Iterable>,
     /// Arguments of the run that became variables: argument name and variable.
@@ -294,8 +292,7 @@ impl<'a> Lowerer<'a> {
             regexes: HashMap::new(),
             kept_errors: HashMap::new(),
             stepped: HashMap::new(),
-            dispatches: HashMap::new(),
-            agent_at: None,
+            by_value: crate::dispatch::ByValue::default(),
             argument_sorts: HashMap::new(),
             arguments: Vec::new(),
             named_arguments: Vec::new(),

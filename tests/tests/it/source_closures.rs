@@ -71,14 +71,17 @@ fn closures_give_what_javascript_gives() {
                 continue;
             }
         };
-        let printed = engine.print_source(&agent).expect(source);
-        let again = engine.compile_source(printed.as_str()).expect(&printed);
-        for agent in [&agent, &again] {
+        let mut agents = vec![agent];
+        match engine.print_source(&agents[0]) {
+            Ok(printed) => agents.push(engine.compile_source(printed.as_str()).expect(&printed)),
+            Err(found) => assert!(found.to_string().contains("source.unsayable"), "{found}"),
+        }
+        for agent in &agents {
             let outcome = run(&engine, agent, &json!({}), &json!({}));
             let result = outcome.result.to_json();
             if outcome.error.is_some() || result != expected["result"] {
                 wrong.push(format!(
-                    "{source}\n{expected}\n{:?} {result}\n{printed}",
+                    "{source}\n{expected}\n{:?} {result}",
                     outcome.error
                 ));
             }

@@ -1,10 +1,12 @@
 //! Reads assignments and patterns into a model.
 
 use super::flow::{Key, Made, Node};
-use super::model::{Access, Model, Place, Sink, Store};
+use super::model::{Access, Declared, Model, Place, Sink, Store};
+use hashbrown::HashMap;
 use oxc_ast::ast::{
     AssignmentExpression, AssignmentTarget, AssignmentTargetMaybeDefault, AssignmentTargetProperty,
-    BindingPattern, Expression, SimpleAssignmentTarget,
+    BindingPattern, Expression, ForStatementLeft, SimpleAssignmentTarget, Statement,
+    VariableDeclaration, VariableDeclarationKind,
 };
 use oxc_span::{GetSpan, Span};
 use oxc_syntax::operator::AssignmentOperator;
@@ -305,5 +307,37 @@ impl<'a> Model<'a> {
                 self.bind(&inner.left, both);
             }
         }
+    }
+
+    pub(super) fn head(&mut self, variables: &'a VariableDeclaration<'a>, declared: Declared) {
+        let is_const = variables.kind == VariableDeclarationKind::Const;
+        self.is_foreign |= variables.kind == VariableDeclarationKind::Var;
+        for one in &variables.declarations {
+            self.pattern_names(&one.id, declared, is_const);
+        }
+    }
+
+    pub(super) fn each(
+        &mut self,
+        left: &'a ForStatementLeft<'a>,
+        item: Node,
+        body: &'a Statement<'a>,
+    ) {
+        self.scopes.push(HashMap::new());
+        match left {
+            ForStatementLeft::VariableDeclaration(variables) => {
+                self.head(variables, Declared::Each(body.span()));
+                if let Some(one) = variables.declarations.first() {
+                    self.bind(&one.id, item);
+                }
+            }
+            left => {
+                if let Some(target) = left.as_assignment_target() {
+                    self.assign(target, item, None);
+                }
+            }
+        }
+        self.scoped(&[body]);
+        self.scopes.pop();
     }
 }

@@ -109,6 +109,11 @@ impl<'a> Model<'a> {
                 };
                 let right = self.expr(&logical.right, Place::Value);
                 self.narrowings.truncate(outer);
+                // A function is true, so that `&&` does not give it.
+                let left = match logical.operator {
+                    LogicalOperator::And => self.flow.only(left, false),
+                    _ => left,
+                };
                 self.both([left, right])
             }
             Expression::ConditionalExpression(conditional) => {

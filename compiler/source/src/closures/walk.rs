@@ -10,8 +10,7 @@ use crate::lower::Code;
 use hashbrown::{HashMap, HashSet};
 use oxc_ast::ast::{
     ArrowFunctionBody, BindingPattern, Declaration, ExportDefaultDeclarationKind, ForStatementInit,
-    ForStatementLeft, FormalParameters, Program, Statement, VariableDeclaration,
-    VariableDeclarationKind,
+    FormalParameters, Program, Statement, VariableDeclaration, VariableDeclarationKind,
 };
 use oxc_span::{GetSpan, Span};
 
@@ -140,7 +139,7 @@ impl<'a> Model<'a> {
         Some(symbol)
     }
 
-    fn scoped(&mut self, body: &[&'a Statement<'a>]) {
+    pub(super) fn scoped(&mut self, body: &[&'a Statement<'a>]) {
         self.scopes.push(HashMap::new());
         self.block(body);
         self.scopes.pop();
@@ -294,7 +293,7 @@ impl<'a> Model<'a> {
         }
     }
 
-    fn variables(&mut self, variables: &'a VariableDeclaration<'a>) {
+    pub(super) fn variables(&mut self, variables: &'a VariableDeclaration<'a>) {
         for one in &variables.declarations {
             let Some(init) = &one.init else {
                 let node = self.plain;
@@ -451,33 +450,6 @@ impl<'a> Model<'a> {
                 None => self.is_foreign = true,
             },
         }
-    }
-
-    fn head(&mut self, variables: &'a VariableDeclaration<'a>, declared: Declared) {
-        let is_const = variables.kind == VariableDeclarationKind::Const;
-        self.is_foreign |= variables.kind == VariableDeclarationKind::Var;
-        for one in &variables.declarations {
-            self.pattern_names(&one.id, declared, is_const);
-        }
-    }
-
-    fn each(&mut self, left: &'a ForStatementLeft<'a>, item: Node, body: &'a Statement<'a>) {
-        self.scopes.push(HashMap::new());
-        match left {
-            ForStatementLeft::VariableDeclaration(variables) => {
-                self.head(variables, Declared::Each(body.span()));
-                if let Some(one) = variables.declarations.first() {
-                    self.bind(&one.id, item);
-                }
-            }
-            left => {
-                if let Some(target) = left.as_assignment_target() {
-                    self.assign(target, item, None);
-                }
-            }
-        }
-        self.scoped(&[body]);
-        self.scopes.pop();
     }
 
     fn declaration(&mut self, declaration: &'a Declaration<'a>) {
