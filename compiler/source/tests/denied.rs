@@ -141,12 +141,7 @@ const DENIED: [(&str, &str, &str, &str); 118] = [
         "new RegExp(a)",
         "literal",
     ),
-    (
-        "return new Foo()",
-        UNSUPPORTED,
-        "new Foo()",
-        "dates and sets",
-    ),
+    ("return new Foo()", UNSUPPORTED, "new Foo()", "dates, sets"),
     (
         "return new Date(1, 2, 3, 4, 5, 6, 7, 8)",
         UNSUPPORTED,
