@@ -1,10 +1,13 @@
 //! Random programs in the source form, for the comparison with JavaScript. Their values are
 //! typed, so that most operations are meaningful, and their loops end.
 
+mod closures;
 mod control;
 mod forms;
 mod newer;
 mod values;
+
+pub use closures::closures;
 
 use crate::numbers::Numbers;
 use std::fmt::Write as _;

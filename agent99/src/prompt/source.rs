@@ -15,13 +15,13 @@ for...of, for...in, labels, break, continue, switch with `break`, try/catch/fina
 `throw new Error(text)`. Of a caught `e` there is `e.message` only.
 - MEMBERS.
 - map, filter, find, findIndex, some, every, forEach, reduce, flatMap, sort, replace and \
-Array.from take arrow functions or names of functions; arrow functions there may set outer \
-variables, other functions only change outer objects and lists. Own \
-functions may take functions; elsewhere functions and regular expressions are no values. \
-Calls nest at most 256 deep.
+Array.from take functions. Functions are values: in variables, lists and objects, as arguments \
+and results; they may set outer variables. They are no data: the agent returns none, atoms and \
+JSON take none. Classes have fields, methods, getters and statics, no `extends`. \
+Regular expressions are no values. Calls nest at most 256 deep.
 - Texts, lists, numbers, Math, JSON, Object, dates (UTC), `new Set(list)` and regular \
 expression literals (no look-around) work as in JavaScript. Differences: a member of undefined is undefined; a match is an object, `[...m]` its list.
-- There is no class, this, Map (use objects), RegExp, Intl (use \
+- There is no Map (use objects), RegExp, Intl (use \
 toLocaleString), var, generator, Promise but for all and allSettled, setTimeout, fetch, import or bit operator.
 - The world is reached by atoms, functions of one object: \
 `const page = await httpFetch({ url })`. They throw when they fail. Several at once: \

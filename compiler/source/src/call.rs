@@ -1,5 +1,6 @@
 //! Lowers calls of functions, builtins and methods, and `new`.
 
+use crate::code::is_chain;
 use crate::codes;
 use crate::expr::Hint;
 use crate::known::{parsed, utc};
@@ -105,6 +106,9 @@ impl<'a> Lowerer<'a> {
         out: &mut Vec<Tree>,
     ) -> Value {
         let at = place(call.span);
+        if let Some(value) = self.dispatched(js, call, hint, out) {
+            return value;
+        }
         if let Some(id) = self.lookup(js) {
             return match self.bindings[id].what {
                 What::Function(function) => {
@@ -535,7 +539,9 @@ impl<'a> Lowerer<'a> {
             }
             "Promise" => "call the atoms, and wait for several with `Promise.all`",
             "RegExp" => "write a literal: `/a+/`",
-            _ => "only dates and sets are made with `new`; use plain objects and functions",
+            _ => {
+                "only dates, sets and classes of the source are made with `new`; use plain objects and functions"
+            }
         };
         if !help.is_empty() {
             self.unsupported(new.span, "this `new`", help);
@@ -581,20 +587,4 @@ pub(crate) fn convert(to: &str, value: Value, at: &Place) -> Value {
         ),
         _ => not(not(value)),
     })
-}
-
-/// True if an expression has a `?.` before its last member or call.
-pub(crate) fn is_chain(expr: &Expression<'_>) -> bool {
-    let mut expr = expr.get_inner_expression();
-    loop {
-        expr = match expr {
-            Expression::StaticMemberExpression(member) if member.optional => return true,
-            Expression::ComputedMemberExpression(member) if member.optional => return true,
-            Expression::StaticMemberExpression(member) => &member.object,
-            Expression::ComputedMemberExpression(member) => &member.object,
-            Expression::CallExpression(call) => &call.callee,
-            _ => return false,
-        };
-        expr = expr.get_inner_expression();
-    }
 }

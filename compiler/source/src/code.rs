@@ -47,3 +47,19 @@ pub(crate) fn ends(statements: &[Statement<'_>]) -> bool {
         _ => false,
     }
 }
+
+/// True if an expression has a `?.` before its last member or call.
+pub(crate) fn is_chain(expr: &Expression<'_>) -> bool {
+    let mut expr = expr.get_inner_expression();
+    loop {
+        expr = match expr {
+            Expression::StaticMemberExpression(member) if member.optional => return true,
+            Expression::ComputedMemberExpression(member) if member.optional => return true,
+            Expression::StaticMemberExpression(member) => &member.object,
+            Expression::ComputedMemberExpression(member) => &member.object,
+            Expression::CallExpression(call) => &call.callee,
+            _ => return false,
+        };
+        expr = expr.get_inner_expression();
+    }
+}

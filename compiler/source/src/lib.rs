@@ -28,6 +28,7 @@ mod bodies;
 mod call;
 mod callback;
 mod chars;
+mod closures;
 mod code;
 pub mod codes;
 mod common;
@@ -35,6 +36,7 @@ mod conditions;
 mod control;
 mod dates;
 mod defined;
+mod dispatch;
 mod effect;
 mod errors;
 mod exec;
@@ -97,7 +99,7 @@ use oxc_parser::{ParseOptions, Parser};
 use oxc_span::SourceType;
 use scoping::Scoping;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use tree::Names;
+use tree::{Names, Tree};
 
 pub use atom::form_of;
 pub use guard::{MAX_BYTES, MAX_DEPTH};
@@ -212,17 +214,8 @@ fn lower(
     most: u32,
 ) -> Option<Result<Program, Diagnostics>> {
     let allocator = Allocator::default();
-    let parse = |text| {
-        let options = ParseOptions {
-            preserve_parens: false,
-            enable_ident_hashes: false,
-            ..ParseOptions::default()
-        };
-        let parser = Parser::new(&allocator, text, SourceType::ts());
-        parser.with_options(options).parse()
-    };
     let end = source.len() as u32;
-    let mut parsed = parse(source);
+    let mut parsed = parse(&allocator, source);
     let (mut source, mut words, mut behind) = (source, words, None);
     if !parsed.panicked
         && !parsed.diagnostics.has_errors()
@@ -232,7 +225,7 @@ fn lower(
         && let Some((code, call)) = library::needed(&parsed.program)
     {
         source = allocator.alloc_str(&format!("{source}{code}"));
-        parsed = parse(source);
+        parsed = parse(&allocator, source);
         behind = Some(call);
         words = match guard::names(source) {
             Ok(words) => words,
@@ -242,37 +235,123 @@ fn lower(
     if parsed.panicked || parsed.diagnostics.has_errors() {
         return Some(Err(refused(source, &parsed.diagnostics)));
     }
+    let is_shallow = words.nesting <= MAX_SCOPING;
+    let names: Vec<&str> = words.all.iter().copied().collect();
+    let set_up = |lowerer: &mut Lowerer<'_>| (lowerer.end, lowerer.behind) = (end, behind);
+    let (lowerer, done) = attempt(source, atoms, words, &parsed.program, most, &set_up)?;
+    let found = match done {
+        Err(found) if is_shallow => found,
+        done => return Some(done),
+    };
+    // Sources without closures never come here, so that their programs stay the same.
+    let Some(agent) = lowerer.by_value.agent_at else {
+        return Some(Err(found));
+    };
+    let mut done = match closures::rewrite(source, &parsed.program, agent, &names) {
+        None => return Some(Err(found)),
+        Some(Err(found)) => Err(found),
+        Some(Ok(rewritten)) => again(&rewritten, source, atoms, most)?,
+    };
+    if let Some(call) = behind {
+        match &mut done {
+            Ok(program) => {
+                library::placed(&mut program.places, end, call);
+                library::moved(&mut program.warnings.0, end, call);
+            }
+            Err(found) => library::moved(&mut found.0, end, call),
+        }
+    }
+    Some(done)
+}
+
+fn parse<'a>(allocator: &'a Allocator, text: &'a str) -> oxc_parser::ParserReturn<'a> {
+    let options = ParseOptions {
+        preserve_parens: false,
+        enable_ident_hashes: false,
+        ..ParseOptions::default()
+    };
+    let parser = Parser::new(allocator, text, SourceType::ts());
+    parser.with_options(options).parse()
+}
+
+/// Lowers a source in which closures are rewritten; places are those of the source as written.
+fn again(
+    rewritten: &closures::Rewritten,
+    source: &str,
+    atoms: &(dyn Signatures + Sync),
+    most: u32,
+) -> Option<Result<Program, Diagnostics>> {
+    let text = rewritten.text();
+    let words = match guard::names(text) {
+        Ok(words) => words,
+        Err(found) => return Some(Err(rewritten.original((*found).into(), source))),
+    };
+    let allocator = Allocator::default();
+    let parsed = parse(&allocator, text);
+    if parsed.panicked || parsed.diagnostics.has_errors() {
+        let found = refused(text, &parsed.diagnostics);
+        return Some(Err(rewritten.original(found, source)));
+    }
+    if words.nesting > MAX_SCOPING {
+        return Some(Err(unread("it nests too deep")));
+    }
+    let set_up = |lowerer: &mut Lowerer<'_>| {
+        lowerer.end = text.len() as u32;
+        let by_value = &mut lowerer.by_value;
+        by_value.dispatches.clone_from(rewritten.dispatches());
+        by_value.agent_at = Some(rewritten.agent());
+    };
+    let (_, done) = attempt(text, atoms, words, &parsed.program, most, &set_up)?;
+    Some(match done {
+        Err(found) => Err(rewritten.original(found, source)),
+        Ok(program) => Ok(rewritten.original_program(program, source)),
+    })
+}
+
+/// Lowers a parsed source, once more if it needs errors as objects; `None` if it nests too deep for
+/// the current stack.
+fn attempt<'a>(
+    source: &'a str,
+    atoms: &'a (dyn Signatures + Sync),
+    words: Words<'a>,
+    program: &'a oxc_ast::ast::Program<'a>,
+    most: u32,
+    set_up: &dyn Fn(&mut Lowerer<'a>),
+) -> Option<(Lowerer<'a>, Result<Program, Diagnostics>)> {
     // The count of nesting leaves a margin. Beyond the limit every variable counts as set,
     // because resolving names might overflow the stack.
-    let scoping = match words.nesting <= MAX_SCOPING {
-        true => Scoping::read(&parsed.program),
+    let scoping = || match words.nesting <= MAX_SCOPING {
+        true => Scoping::read(program),
         false => Scoping::default(),
     };
-    let mut lowerer = Lowerer::new(source, atoms, (words.clone(), scoping), most);
-    lowerer.end = end;
-    let mut root = lowerer.module(&parsed.program);
+    let mut lowerer = Lowerer::new(source, atoms, (words.clone(), scoping()), most);
+    set_up(&mut lowerer);
+    let mut root = lowerer.module(program);
     if lowerer.errors.is_wanted && !lowerer.is_too_deep {
-        let scoping = match words.nesting <= MAX_SCOPING {
-            true => Scoping::read(&parsed.program),
-            false => Scoping::default(),
-        };
         let errors = lowerer.errors.again();
-        lowerer = Lowerer::new(source, atoms, (words, scoping), most);
+        lowerer = Lowerer::new(source, atoms, (words.clone(), scoping()), most);
+        set_up(&mut lowerer);
         lowerer.errors = errors;
-        lowerer.end = end;
-        root = lowerer.module(&parsed.program);
+        root = lowerer.module(program);
     }
     if lowerer.is_too_deep {
         return None;
     }
+    let done = finish(&mut lowerer, root);
+    Some((lowerer, done))
+}
+
+/// The program of a lowered source.
+fn finish(lowerer: &mut Lowerer<'_>, root: Option<Tree>) -> Result<Program, Diagnostics> {
     let captures = lowerer.captures();
     lowerer.check_calls(&captures);
     lowerer.check_copies(&captures);
-    if let Some(call) = behind {
+    let end = lowerer.end;
+    if let Some(call) = lowerer.behind {
         library::moved(&mut lowerer.found, end, call);
     }
     let (Some(root), false) = (root, lowerer.is_denied()) else {
-        return Some(Err(Diagnostics(lowerer.found)));
+        return Err(Diagnostics(std::mem::take(&mut lowerer.found)));
     };
     let captured = |ids: &Vec<usize>| {
         let names = ids.iter().map(|id| lowerer.bindings[*id].name.clone());
@@ -290,23 +369,22 @@ fn lower(
         max: MAX_PROGRAM,
     };
     let (json, mut places) = tree::write(&root, &names);
-    if let Some(call) = behind {
-        let behind = places.iter_mut().filter(|place| place.0 >= end);
-        behind.for_each(|place| *place = (call.start, call.end));
+    if let Some(call) = lowerer.behind {
+        library::placed(&mut places, end, call);
     }
     if json.len() > MAX_PROGRAM {
         let message = format!("the program is larger than {MAX_PROGRAM} bytes");
-        return Some(Err(Diagnostic::error(codes::TOO_LARGE, message, "").into()));
+        return Err(Diagnostic::error(codes::TOO_LARGE, message, "").into());
     }
     let required = lowerer.required_arguments();
-    let mut warnings = Diagnostics(lowerer.found);
-    warnings.locate(source.as_bytes());
-    Some(Ok(Program {
+    let mut warnings = Diagnostics(std::mem::take(&mut lowerer.found));
+    warnings.locate(lowerer.source.as_bytes());
+    Ok(Program {
         json,
         places,
         warnings,
         required,
-    }))
+    })
 }
 
 /// Reports a source that the parser rejects; a text in another format gets one specific finding.

@@ -73,6 +73,12 @@ pub(crate) fn needed(program: &Program<'_>) -> Option<(String, Span)> {
     Some((code, first))
 }
 
+/// Gives the nodes of library code the place of the first call.
+pub(crate) fn placed(places: &mut [(u32, u32)], end: u32, call: Span) {
+    let behind = places.iter_mut().filter(|place| place.0 >= end);
+    behind.for_each(|place| *place = (call.start, call.end));
+}
+
 /// Moves what lies in the functions behind a source of this length to the call that needs them.
 pub(crate) fn moved(found: &mut [Diagnostic], end: u32, call: Span) {
     for one in found {

@@ -80,6 +80,8 @@ pub(crate) struct Lowerer<'a> {
     /// `exec` calls in loop conditions, by offset: all matches, and the variable that holds the
     /// index of the next match.
     pub(crate) stepped: HashMap<u32, (crate::value::Value, String)>,
+    /// What a rewritten source calls by values.
+    pub(crate) by_value: crate::dispatch::ByValue,
     /// Kind of iterable that the argument types declare for each argument.
     pub(crate) argument_sorts: HashMap<String, Iterable>,
     /// Arguments of the run that became variables: argument name and variable.
@@ -88,6 +90,8 @@ pub(crate) struct Lowerer<'a> {
     pub(crate) named_arguments: Vec<(String, u32)>,
     /// End of the source, behind which functions of `library` stand.
     pub(crate) end: u32,
+    /// The first call of a function of `library`.
+    pub(crate) behind: Option<Span>,
     /// Method whose callback is lowered next, and the known type of its items.
     pub(crate) given: (&'a str, Known),
     pub(crate) types: HashMap<&'a str, Named<'a>>,
@@ -145,10 +149,12 @@ impl<'a> Lowerer<'a> {
             errors: crate::errors::Errors::default(),
             awaited: HashSet::new(),
             stepped: HashMap::new(),
+            by_value: crate::dispatch::ByValue::default(),
             argument_sorts: HashMap::new(),
             arguments: Vec::new(),
             named_arguments: Vec::new(),
             end: source.len() as u32,
+            behind: None,
             given: ("", Known::Nothing),
             types: HashMap::new(),
             comments: HashMap::new(),

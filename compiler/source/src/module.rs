@@ -33,6 +33,7 @@ impl<'a> Lowerer<'a> {
         self.note_comments(program);
         let tops = self.tops(program);
         let agent = self.choose(&tops, program.span)?;
+        self.by_value.agent_at = Some(tops[agent].code.span().start);
         let at = place(tops[agent].span);
         self.functions.push(Function {
             name: String::new(),
@@ -239,7 +240,8 @@ impl<'a> Lowerer<'a> {
             let first = found.next()?;
             found.next().is_none().then_some(first)
         };
-        let chosen = only(&|top| top.is_default)
+        let chosen = only(&|top| Some(top.code.span().start) == self.by_value.agent_at)
+            .or_else(|| only(&|top| top.is_default))
             .or_else(|| only(&|top| top.name == Some("agent")))
             .or_else(|| only(&|top| top.is_exported))
             .or_else(|| only(&|_| true));

@@ -166,7 +166,10 @@ impl<'a> Lowerer<'a> {
 
     fn other_statement(&mut self, statement: &'a Statement<'a>, at: Span) {
         let (what, help) = match statement {
-            Statement::ClassDeclaration(_) => ("`class`", "use plain objects and functions"),
+            Statement::ClassDeclaration(_) => (
+                "this `class`",
+                "write fields, a constructor, methods, getters and setters; the rest are functions",
+            ),
             Statement::WithStatement(_) => ("`with`", "name the object"),
             Statement::DebuggerStatement(_) => ("`debugger`", "use `a99 run --trace`"),
             Statement::ImportDeclaration(_) => {

@@ -5,19 +5,7 @@ use a99_source::codes::*;
 
 /// Statements of an agent with `a`, `items` and a function `f`: the code, the reported text, and
 /// a part of the help.
-const DENIED: [(&str, &str, &str, &str); 116] = [
-    (
-        "const g = (n, k) => (n > 0 ? g(n - 1, (x) => k(x)) : k(0)); return g(a, (x) => x)",
-        TOO_DEEP,
-        "g(n - 1, (x) => k(x))",
-        "by its name",
-    ),
-    (
-        "let n = 0; const g = (k) => k(1); g((x) => { n = x })",
-        BAD_BINDING,
-        "n",
-        "keep it in an object",
-    ),
+const DENIED: [(&str, &str, &str, &str); 113] = [
     (
         "let last; try { f(a) } catch (e) { last = e } return { last }",
         UNSUPPORTED,
@@ -31,16 +19,10 @@ const DENIED: [(&str, &str, &str, &str); 116] = [
         "matchAll",
     ),
     (
-        "let n = 0; ((k) => { n = k })(a); return n",
-        BAD_BINDING,
-        "n",
-        "keep it in an object",
-    ),
-    (
         "const g = (k) => k(1); return [g((x) => x), g(a)]",
         UNSUPPORTED,
         "k(1)",
-        "declare it",
+        "apart from data",
     ),
     (
         "return a.replace(/\\B(?=(\\d{3})+$)/g, ',')",
@@ -144,7 +126,13 @@ const DENIED: [(&str, &str, &str, &str); 116] = [
         "a.localeCompare(items, 'en', { numeric: true })",
         "no options",
     ),
-    ("class A {}", UNSUPPORTED, "class A {}", "plain objects"),
+    ("class A extends f {}", UNSUPPORTED, "f", "no inheritance"),
+    (
+        "const A = class {}",
+        UNSUPPORTED,
+        "class {}",
+        "plain objects",
+    ),
     ("return this", UNSUPPORTED, "this", "parameters"),
     ("return new Map()", UNSUPPORTED, "new Map()", "fromEntries"),
     (
@@ -153,12 +141,7 @@ const DENIED: [(&str, &str, &str, &str); 116] = [
         "new RegExp(a)",
         "literal",
     ),
-    (
-        "return new Foo()",
-        UNSUPPORTED,
-        "new Foo()",
-        "dates and sets",
-    ),
+    ("return new Foo()", UNSUPPORTED, "new Foo()", "dates, sets"),
     (
         "return new Date(1, 2, 3, 4, 5, 6, 7, 8)",
         UNSUPPORTED,
@@ -260,8 +243,8 @@ const DENIED: [(&str, &str, &str, &str); 116] = [
         "getFullYear",
     ),
     ("return sleep(5)", UNKNOWN_NAME, "sleep", "remove it"),
-    ("return (x) => x", UNSUPPORTED, "(x) => x", "name it"),
-    ("return f", UNSUPPORTED, "f", "call it"),
+    ("return (x) => x", UNSUPPORTED, "(x) => x", "no data"),
+    ("return f", UNSUPPORTED, "f", "no data"),
     ("return Math", UNSUPPORTED, "Math", "call it"),
     ("return 10n", UNSUPPORTED, "10n", "2 ** 53"),
     ("return /a/", UNSUPPORTED, "/a/", ".test(text)"),
@@ -276,8 +259,8 @@ const DENIED: [(&str, &str, &str, &str); 116] = [
     (
         "return { x() { return 1 } }",
         UNSUPPORTED,
-        "x() { return 1 }",
-        "plain members",
+        "{ x() { return 1 } }",
+        "no data",
     ),
     (
         "return { __proto__: a }",
@@ -344,12 +327,6 @@ const DENIED: [(&str, &str, &str, &str); 116] = [
     ("const b = 1; b = 2", BAD_BINDING, "b", "`let`"),
     ("let b = 1; let b = 2", BAD_BINDING, "b", "another name"),
     ("f = 1", BAD_BINDING, "f", "another name"),
-    (
-        "let n = 0; const g = () => { n = 1 }; g()",
-        BAD_BINDING,
-        "n",
-        "return the new value",
-    ),
     (
         "const g = () => n; g(); const n = 1",
         BAD_BINDING,

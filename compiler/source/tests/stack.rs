@@ -8,7 +8,7 @@ const STACK: usize = 1 << 20;
 
 /// Parts of a nested source: prefix, opening part (repeated), centre, closing part (repeated),
 /// suffix.
-const NESTED: [[&str; 5]; 24] = [
+const NESTED: [[&str; 5]; 28] = [
     ["function agent({ a }) { return ", "(", "a", ")", " }"],
     ["function agent({ a }) { return ", "[", "a", "]", " }"],
     ["function agent({ a }) { return ", "{ b: ", "a", " }", " }"],
@@ -92,6 +92,34 @@ const NESTED: [[&str; 5]; 24] = [
         "a",
         ")",
         " }",
+    ],
+    [
+        "const g = (k) => k\nfunction agent({ a }) { return ",
+        "g(() => ",
+        "a",
+        ")",
+        "() }",
+    ],
+    [
+        "function agent({ a }) { const f = ",
+        "() => ",
+        "a",
+        "",
+        "\n return f().length }",
+    ],
+    [
+        "function agent({ a }) { const o = ",
+        "{ b: (x) => ",
+        "a",
+        " }",
+        "\n return o.b(1).length }",
+    ],
+    [
+        "class A { b = 1; c(x) { return ",
+        "[this.c(",
+        "this.b",
+        ")]",
+        " } }\nfunction agent({ a }) { return new A().b }",
     ],
 ];
 

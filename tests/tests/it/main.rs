@@ -39,6 +39,7 @@ mod security_stops;
 mod shell;
 mod snapshots;
 mod source;
+mod source_closures;
 mod source_help;
 mod source_printed;
 mod source_random;
