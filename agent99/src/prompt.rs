@@ -21,7 +21,7 @@ pub enum PromptForm {
     Short,
     /// All atoms with their inputs described, and all builtins.
     Full,
-    /// The source form, a subset of JavaScript, and the most used atoms; at most 700 tokens
+    /// The source form, a subset of JavaScript, and the most used atoms; at most 800 tokens
     /// without atoms of the host. Pass the model's answer to `Engine::compile_source`
     /// (feature `source`).
     Source,

@@ -167,7 +167,7 @@ mod tests {
             name: "s.json".to_owned(),
             bytes: json.as_bytes().to_vec(),
         });
-        match script.and_then(|script| script.engine(&Settings::default())) {
+        match script.and_then(|script| script.engine_builder(&Settings::default())) {
             Err(failure) => failure.message(),
             Ok(_) => panic!("it is taken"),
         }

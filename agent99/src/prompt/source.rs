@@ -11,18 +11,19 @@ Write the agent as one module in a subset of JavaScript; what is outside of it i
 - `export default async function agent({ a, b = 1 }) { ... return { result } }`: its \
 argument is one object. Other functions may stand beside it. TypeScript types are allowed.
 - There are let, const, destructuring, `...`, templates, `?.`, `??`, `? :`, if, while, do, for, \
-for...of, for...in, labels, break, continue, switch with `break`, try/catch/finally, \
-`throw new Error(text)`. Of a caught `e` there is `e.message` only.
+for...of, for...in, labels, break, continue, switch, bit operators, try/catch/finally, \
+`throw new Error(text)`. A caught `e` has message, name, code, cause, no stack.
 - MEMBERS.
 - map, filter, find, findIndex, some, every, forEach, reduce, flatMap, sort, replace and \
 Array.from take functions. Functions are values: in variables, lists and objects, as arguments \
 and results; they may set outer variables. They are no data: the agent returns none, atoms and \
 JSON take none. Classes have fields, methods, getters and statics, no `extends`. \
 Regular expressions are no values. Calls nest at most 256 deep.
-- Texts, lists, numbers, Math, JSON, Object, dates (UTC), `new Set(list)` and regular \
-expression literals (no look-around) work as in JavaScript. Differences: a member of undefined is undefined; a match is an object, `[...m]` its list.
-- There is no Map (use objects), RegExp, Intl (use \
-toLocaleString), var, generator, Promise but for all and allSettled, setTimeout, fetch, import or bit operator.
+- Texts, lists, numbers, Math, JSON, Object, dates (UTC), Set, Map, Intl formatters (en-US) and \
+regular expression literals (no look-around) work as in JavaScript; return maps as \
+`Object.fromEntries(map)`. Differences: a member of undefined is undefined; a match is an object, `[...m]` its list.
+- There is no `new RegExp`, URL, var, generator, Promise.race, setTimeout, fetch or import. \
+`context('user.id')` reads the request context, if the host allows that part.
 - The world is reached by atoms, functions of one object: \
 `const page = await httpFetch({ url })`. They throw when they fail. Several at once: \
 `await Promise.all(urls.map((url) => httpFetch({ url })))`.
