@@ -139,12 +139,6 @@ const REFUSED: &[(&str, &str, &str, &str)] = &[
         "`let`",
     ),
     (
-        "const f = [() => 1]; return f[0]() | 1",
-        UNSUPPORTED,
-        "f[0]() | 1",
-        "",
-    ),
-    (
         "const f = [() => nothing]; return f[0]()",
         a99_source::codes::UNKNOWN_NAME,
         "nothing",
