@@ -192,7 +192,7 @@ impl Profiler {
 
     fn finish(self, time: Duration) -> Profile {
         let mut stacks: Vec<_> = self.stacks.into_iter().collect();
-        stacks.sort_by(|(_, a), (_, b)| b.fuel.micro().cmp(&a.fuel.micro()));
+        stacks.sort_by_key(|(_, spent)| std::cmp::Reverse(spent.fuel.micro()));
         Profile {
             stacks,
             calls: self.calls,

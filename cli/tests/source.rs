@@ -94,7 +94,10 @@ fn sources_are_checked_inspected_and_compiled() {
     assert_eq!((done["result"].clone(), done["fuel_used"].clone()), source);
 
     folder.write("bad.ts", "function agent({ n }) {\n  return n +\n}");
-    folder.write("worse.mjs", "export default ({ n }) => {\n  class A extends n {}\n}");
+    folder.write(
+        "worse.mjs",
+        "export default ({ n }) => {\n  class A extends n {}\n}",
+    );
     let done = folder.run(&["check", "bad.ts", "worse.mjs"]);
     assert_eq!(done.code, 3, "{done:?}");
     assert!(done.err.contains("error[source.syntax]"), "{}", done.err);

@@ -1,6 +1,6 @@
 //! The stages of `test`, `slow` and `bless`.
 
-use crate::shell::{Failed, cargo, metadata, output, run};
+use crate::shell::{Failed, cargo, metadata, output, run, works};
 use crate::stage::{Outcome, Progress, Stages};
 use crate::{bench, cosim, deny, docs, fuzz, guest, power, tidy};
 use serde_json::Value;
@@ -125,7 +125,7 @@ pub(crate) fn sources(args: &[&str]) -> Result<(), Failed> {
 /// Node, Python, PostgreSQL, valgrind, QEMU, wasmtime or the guest's image, which is built if
 /// missing.
 pub(crate) fn slow() -> Result<(), Failed> {
-    let mut stages = Stages::of(16);
+    let mut stages = Stages::of(17);
     stages.run("dependencies", |_| deny::deny());
     stages.run("without default features", |_| without_default_features());
     stages.run("fuzz targets", |_| fuzz::check());
@@ -137,7 +137,17 @@ pub(crate) fn slow() -> Result<(), Failed> {
     stages.run("code of pages in other languages", |progress| {
         let mut test = cargo("test");
         test.args(guest::WITHOUT_WASMTIME);
-        progress.tests(test.args(["--test", "pages", "--test", "types", "--", "--ignored"]))
+        progress.tests(test.args(["--test", "pages", "--", "--ignored"]))
+    });
+    stages.attempt("types of the examples", |progress| {
+        if !works(Command::new("npx").arg("--version")) {
+            let missing = "npx is missing: Debian's package `nodejs` lacks it";
+            return Ok(Outcome::Skipped(missing.to_owned()));
+        }
+        let mut test = cargo("test");
+        test.args(guest::WITHOUT_WASMTIME);
+        test.args(["--test", "types", "--", "--ignored"]);
+        progress.tests(&mut test).map(|()| Outcome::Passed)
     });
     stages.run("the source form beside Node", |progress| {
         progress.tests(&mut beside_node(SOURCES_OF_CI))
