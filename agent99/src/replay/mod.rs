@@ -1,9 +1,9 @@
 //! Recording of runs, and replay without the world.
 //!
-//! [`Engine::record`] writes what a run got from its host: arguments, seed and time, and the
-//! answer of each call, one line of JSON each. [`Engine::replay`] runs the same or another program
-//! with these answers, without capabilities, and reports the first call that departs from the
-//! recording.
+//! [`Engine::record`](crate::Engine::record) writes what a run got from its host: arguments, seed and
+//! time, and the answer of each call, one line of JSON each.
+//! [`Engine::replay`](crate::Engine::replay) runs the same or another program with these answers,
+//! without capabilities, and reports the first call that departs from the recording.
 //!
 //! A recorded program sees time as it was at its start or at its last answer, so that a replay
 //! sees the same.

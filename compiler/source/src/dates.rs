@@ -418,7 +418,8 @@ fn is_time(expr: &Expression<'_>) -> bool {
 
 /// Maps a two-digit year in a call to the twentieth century.
 fn full_year(year: f64) -> f64 {
-    match (0.0..100.0).contains(&year) {
+    // The year is truncated before (ECMA-262 §21.4.1.27, MakeFullYear).
+    match year > -1.0 && year < 100.0 {
         true => 1900.0 + year.trunc(),
         false => year,
     }

@@ -443,11 +443,19 @@ impl<'a> Model<'a> {
             fun: self.current,
             slot: None,
         });
-        let Expression::Identifier(name) = new.callee.get_inner_expression() else {
+        let js = match new.callee.get_inner_expression() {
+            Expression::Identifier(name) => name.name.as_str(),
+            // A formatter.
+            Expression::StaticMemberExpression(member) => match &member.object {
+                Expression::Identifier(name) => name.name.as_str(),
+                _ => "",
+            },
+            _ => "",
+        };
+        if js.is_empty() {
             self.is_foreign = true;
             return result;
-        };
-        let js = name.name.as_str();
+        }
         if let Some(symbol) = self.lookup(js) {
             let Declared::Class(class) = self.symbols[symbol].declared else {
                 self.is_foreign = true;

@@ -63,6 +63,13 @@ impl<'a> Model<'a> {
                 }
                 self.plain
             }
+            Expression::TaggedTemplateExpression(tagged) => {
+                for part in &tagged.quasi.expressions {
+                    let node = self.expr(part, Place::Value);
+                    self.sinks.push((node, part.span(), Sink::Text));
+                }
+                self.plain
+            }
             Expression::Identifier(id) => self.name(id.name.as_str(), id.span, place, false),
             Expression::ArrayExpression(array) => {
                 let site = self.flow.object(Made::Items);
