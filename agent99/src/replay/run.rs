@@ -100,7 +100,7 @@ impl Engine {
         recording: &Recording,
         options: RunOptions,
     ) -> Replayed {
-        let granted = stand_ins(&recording.granted);
+        let granted = stand_ins(recording);
         let own = OwnState::of(&granted);
         let mut driven = Driven::start(self, agent, recording, options, granted);
         let mut answered = 0;
@@ -149,22 +149,24 @@ impl Engine {
 }
 
 /// Capabilities that are there and answer nothing: the recording answers every call.
-fn stand_ins(granted: &[String]) -> Capabilities {
+fn stand_ins(recording: &Recording) -> Capabilities {
     const NO_TEXTS: [&str; 0] = [];
     let absent = |_: &Value, _, _: &AgentCall| Err(CapabilityError::new("not recorded"));
-    granted
-        .iter()
-        .fold(Capabilities::none(), |all, name| match name.as_str() {
-            "store" => all.with_store(MemoryStore::new()),
-            "embedder" => all.with_embedder(HashEmbedder::new(1)),
-            "llm" => all.with_llm(ScriptedLlm::replies(NO_TEXTS)),
-            "llm_battery" => all.with_llm_battery(ScriptedLlmBattery::replies(NO_TEXTS)),
-            "ai" => all.with_ai(ScriptedAi::replies(NO_TEXTS)),
-            "agent" => all.with_agent(FnAgentRunner::new(absent)),
-            "xml" => all.with_xml(ScriptedXml::new()),
-            "procedures" => all.with_procedures(MemoryProcedures::new(ProcedureLimits::default())),
-            _ => all,
-        })
+    let random = Arc::new(RunEnvironment::new(&recording.seed, "", recording.began));
+    let table = MemoryProcedures::with_random(ProcedureLimits::default(), random);
+    let table = Arc::new(table);
+    let names = recording.granted.iter();
+    names.fold(Capabilities::none(), |all, name| match name.as_str() {
+        "store" => all.with_store(MemoryStore::new()),
+        "embedder" => all.with_embedder(HashEmbedder::new(1)),
+        "llm" => all.with_llm(ScriptedLlm::replies(NO_TEXTS)),
+        "llm_battery" => all.with_llm_battery(ScriptedLlmBattery::replies(NO_TEXTS)),
+        "ai" => all.with_ai(ScriptedAi::replies(NO_TEXTS)),
+        "agent" => all.with_agent(FnAgentRunner::new(absent)),
+        "xml" => all.with_xml(ScriptedXml::new()),
+        "procedures" => all.with_procedures(Arc::clone(&table)),
+        _ => all,
+    })
 }
 
 /// The recorded call that is the same as this one.

@@ -440,7 +440,7 @@ fn another_users_process_is_refused() {
         // With a single write: a refused client is disconnected, perhaps before it has written
         // anything.
         let request = Envelope::Request(1, "status".to_owned(), Some(4));
-        let frame = encode(request, None::<&()>, b"").unwrap();
+        let frame = encode(request, Some(&()), b"").unwrap();
         let _ = stream.write_all(&frame);
         let mut answer = Vec::new();
         let wait = Some(Duration::from_secs(2));
