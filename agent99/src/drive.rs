@@ -86,16 +86,3 @@ impl<T> Calls<T> {
         .collect()
     }
 }
-
-/// Yields to other tasks.
-pub(crate) async fn pause() {
-    let mut was_asked = false;
-    std::future::poll_fn(|context| match std::mem::replace(&mut was_asked, true) {
-        true => Poll::Ready(()),
-        false => {
-            context.waker().wake_by_ref();
-            Poll::Pending
-        }
-    })
-    .await;
-}

@@ -4,7 +4,7 @@
 //! fuel and time since the last look to it. Looks are close together at first and rarer later, so
 //! that a short run has many and a long run pays little.
 
-use crate::drive::{Calls, pause};
+use crate::drive::Calls;
 use crate::{Agent, Engine};
 use a99_capabilities::Capabilities;
 use a99_core::fuel::Fuel;
@@ -84,14 +84,10 @@ impl Engine {
             ..Profiler::default()
         };
         let mut calls: Calls<Option<usize>> = Calls::new();
-        let mut slices = SLICES.iter().peekable();
         loop {
             let now = calls.elapsed();
-            while let Some((work, _)) = slices.next_if(|(_, until)| profiler.since >= *until) {
+            if let Some((work, _)) = SLICES.iter().find(|(_, until)| now < *until) {
                 run.set_slice(*work);
-            }
-            if profiler.looks == 0 {
-                run.set_slice(SLICES[0].0);
             }
             let next = run.next(now);
             let stack = run.stack();
@@ -107,7 +103,7 @@ impl Engine {
                     let at = profiler.begin(id, atom, stack, calls.elapsed());
                     calls.begin(*call, |call, deadline| (call.start(deadline), at));
                 }
-                Next::Pause => pause().await,
+                Next::Pause => tokio::task::yield_now().await,
                 Next::Wait(until) => {
                     for (call, result) in calls.wait(until).await {
                         profiler.end(call.kept, result.is_err(), calls.elapsed());

@@ -1,7 +1,7 @@
 //! Drives a run whose calls are recorded, or answered from a recording.
 
 use super::{Answered, OwnState, RecordedCall, Recording, RunEnvironment, encode};
-use crate::drive::{Calls, UnderWay, pause};
+use crate::drive::{Calls, UnderWay};
 use crate::{Agent, Engine};
 use a99_capabilities::{
     AgentCall, Capabilities, CapabilityError, FnAgentRunner, HashEmbedder, MemoryProcedures,
@@ -74,7 +74,7 @@ impl Engine {
         loop {
             match driven.run.next(driven.calls.elapsed()) {
                 Next::Call(call) => driven.begin(*call, own),
-                Next::Pause => pause().await,
+                Next::Pause => tokio::task::yield_now().await,
                 Next::Wait(until) => {
                     for (call, result) in driven.calls.wait(until).await {
                         let written = driven.finish(call, result, environment.now_ms(), to);
@@ -126,7 +126,7 @@ impl Engine {
                         }
                     }
                 }
-                Next::Pause => pause().await,
+                Next::Pause => tokio::task::yield_now().await,
                 Next::Wait(until) => {
                     for (call, result) in driven.calls.wait(until).await {
                         let _ = driven.run.answer(&call.id, result);
