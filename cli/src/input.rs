@@ -104,7 +104,7 @@ impl Source {
         extension.is_some_and(|extension| extension == "a99b") && first != Some(&b'{')
     }
 
-    /// Whether the extension is that of JavaScript, or if there is none, the content: standard
+    /// Whether the extension is that of JavaScript, or without one, the content: standard
     /// input has no extension.
     pub(crate) fn is_script(&self) -> bool {
         let path = Path::new(&self.name);
@@ -203,11 +203,12 @@ pub(crate) fn agent_in(
     if source.is_artifact() {
         return Ok((source.load(engine)?, source));
     }
-    if source.is_script() && !lenient {
-        return compiled(engine.compile_source(source.bytes.clone()), source);
-    }
     if source.is_script() {
-        return compiled(engine.compile_source_answer(source.bytes.clone()), source);
+        let agent = match lenient {
+            true => engine.compile_source_answer(source.bytes.clone()),
+            false => engine.compile_source(source.bytes.clone()),
+        };
+        return compiled(agent, source);
     }
     let answer = || engine.compile_answer(source.bytes.clone());
     if lenient {

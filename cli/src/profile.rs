@@ -70,9 +70,7 @@ fn names(stack: &[StackFrame], name: &str) -> Vec<String> {
         .map(|frame| frame.helper().unwrap_or_else(|| name.to_owned()));
     let mut names: Vec<String> = helpers.collect();
     if let Some(last) = stack.last() {
-        let line = last
-            .line_col()
-            .map_or(String::new(), |(line, _)| format!(" line {line}"));
+        let line = line_of(stack).map_or(String::new(), |line| format!(" line {line}"));
         names.push(format!("{}{line}", last.op().unwrap_or_default()));
     }
     if names.is_empty() {
@@ -164,21 +162,22 @@ fn speedscope(shown: &Shown<'_>) -> Json {
 
 fn call_json(call: &ProfiledCall) -> Json {
     let ms = |time: Duration| time.as_secs_f64() * 1e3;
-    let line = call
-        .stack
-        .last()
-        .and_then(StackFrame::line_col)
-        .map(|(line, _)| line);
+    let line = line_of(&call.stack);
     json!({"id": call.id, "atom": call.atom, "line": line, "began_ms": ms(call.began),
         "ended_ms": call.ended.map(ms), "failed": call.is_failed})
+}
+
+/// The line of a stack: that of the step of the innermost frame.
+fn line_of(stack: &[StackFrame]) -> Option<u32> {
+    let place = stack.last().and_then(StackFrame::line_col);
+    place.map(|(line, _)| line)
 }
 
 /// Fuel and time of each line, by the step of the innermost frame.
 fn lines(profile: &Profile) -> BTreeMap<u32, (i64, Duration)> {
     let mut lines: BTreeMap<u32, (i64, Duration)> = BTreeMap::new();
     for (stack, spent) in &profile.stacks {
-        let line = stack.last().and_then(StackFrame::line_col);
-        let of = lines.entry(line.map_or(0, |(line, _)| line)).or_default();
+        let of = lines.entry(line_of(stack).unwrap_or(0)).or_default();
         *of = (of.0 + spent.fuel.micro(), of.1 + spent.time);
     }
     lines

@@ -288,7 +288,7 @@ events! {
     on_wrote(name: &[u8], node: NodeId, value: Option<NodeId>);
     /// A variable became a constant.
     on_constant(id: VarId);
-    /// A variable is declared that so many steps of its scope bind.
+    /// A variable is declared; `writes` steps of its scope bind it.
     on_expect_writes(id: VarId, writes: u32);
     /// A name holds this value.
     on_holds_value(name: &[u8], value: Option<NodeId>);
@@ -324,7 +324,7 @@ events! {
     on_returned_value(value: NodeId);
     /// A `return` gives this variable, by its schema.
     on_returned(schema: NodeId, name: &[u8]);
-    /// A step calls a helper with so many arguments.
+    /// A step calls a helper with `given` arguments of `wanted`.
     on_arity(step: NodeId, name: &str, given: usize, wanted: usize);
     /// The same, of a helper that exists.
     on_helper_call(step: NodeId, name: &'a [u8]);

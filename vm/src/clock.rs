@@ -35,7 +35,7 @@ impl RunClock for Duration {
     }
 }
 
-/// The system's clock; `None` if there is none, as in WebAssembly without a system.
+/// The system's clock; `None` on targets without one, such as WebAssembly without a system.
 pub(crate) fn wall_clock() -> Option<Instant> {
     match cfg!(all(target_family = "wasm", target_os = "unknown")) {
         true => None,

@@ -324,7 +324,7 @@ impl<W: Write> Server<'_, W> {
                 };
                 let changes = params["contentChanges"].as_array();
                 for change in changes.into_iter().flatten() {
-                    // A change that is none leaves the text as it is.
+                    // An empty change leaves the text as it is.
                     let _ = changed.text.apply(change);
                 }
                 changed.version = document["version"].clone();
@@ -341,7 +341,7 @@ impl<W: Write> Server<'_, W> {
         Ok(())
     }
 
-    /// Publishes the findings of a document that has changed; false if there is none. Those of a
+    /// Publishes the findings of a document that has changed; false if no document has. Those of a
     /// text that is outdated by then are dropped.
     fn publish_next(&mut self) -> io::Result<bool> {
         let (engine, queue) = (self.engine, &self.queue);

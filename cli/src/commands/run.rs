@@ -178,10 +178,8 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit, Failure> {
     }
     runtime.block_on(computer.stop());
     if let (Some((name, file)), Some(form), Some(found)) = (profile, form, &profiled) {
-        let usage = outcome
-            .usage
-            .is_some()
-            .then(|| outcome.to_json().to_json()["usage"].clone());
+        let usage = outcome.usage.as_ref().filter(|usage| !usage.is_plain());
+        let usage = usage.map(|usage| usage.to_json().to_json());
         let shown = profile::Shown {
             name: &source.name,
             text: &source.bytes,

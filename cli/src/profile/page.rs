@@ -1,6 +1,6 @@
 //! A profile as a page that needs nothing else.
 
-use super::{Node, Shown, call_json, escaped, lines, svg, time_text};
+use super::{Node, Shown, escaped, line_of, lines, svg, time_text};
 use a99_core::costs::MICRO;
 use agent99::Agent;
 use agent99::artifact::MAGIC;
@@ -90,8 +90,7 @@ fn calls(shown: &Shown<'_>, out: &mut String) {
     for call in profile.calls.iter().take(MAX_CALLS) {
         let ended = call.ended.unwrap_or(profile.time);
         let took = ended.saturating_sub(call.began);
-        let line = call_json(call)["line"].as_u64();
-        let line = line.map_or(String::new(), |line| format!(" line {line}"));
+        let line = line_of(&call.stack).map_or(String::new(), |line| format!(" line {line}"));
         let state = match (call.is_failed, call.ended) {
             (true, _) => " failed",
             (false, None) => " unanswered",

@@ -5,6 +5,7 @@ use crate::lower::{Lowerer, place};
 use crate::pattern::{method, of};
 use crate::tree::Tree;
 use crate::value::{Kind, Value};
+use a99_ecma::date::locale::OPTIONS;
 use oxc_ast::ast::{Argument, CallExpression, Expression, NewExpression, ObjectPropertyKind};
 
 /// Options of numbers (D89).
@@ -17,20 +18,7 @@ const NUMBERS: &[&str] = &[
 ];
 
 /// Options of dates (D114).
-const DATES: &[&str] = &[
-    "weekday",
-    "year",
-    "month",
-    "day",
-    "hour",
-    "minute",
-    "second",
-    "hour12",
-    "hourCycle",
-    "timeZone",
-    "dateStyle",
-    "timeStyle",
-];
+const DATES: &[&str] = &OPTIONS;
 
 const LOCALE: &str = "there is one locale: write `'en-US'`, or nothing";
 
