@@ -101,7 +101,7 @@ impl<'a> Lowerer<'a> {
     fn put(&mut self, key: &str, value: Value, at: &Place) -> Tree {
         let inputs = [
             ("object", self.the_box(at).resolved()),
-            ("key", Tree::text(key, at)),
+            ("key", Value::text(key, at).resolved()),
             ("value", value.resolved()),
         ];
         Tree::step("memberSet", inputs, at)
