@@ -19,11 +19,15 @@ const MAX_STACKS: usize = 10_000;
 const MAX_CALLS: usize = 10_000;
 
 /// Work of a slice in units of about a nanosecond, until this much time of the run.
-const SLICES: [(u32, Duration); 3] = [
+const SLICES: [(u32, Duration); 4] = [
     (64, Duration::from_micros(500)),
     (1024, Duration::from_millis(20)),
-    (8192, Duration::MAX),
+    (8192, Duration::from_millis(100)),
+    (32_768, Duration::MAX),
 ];
+
+/// Time between two returns to the executor, about that of a slice of an unprofiled run.
+const YIELD_AFTER: Duration = Duration::from_micros(100);
 
 /// A stack, outermost first.
 type Stack = Vec<StackFrame>;
@@ -84,6 +88,7 @@ impl Engine {
             ..Profiler::default()
         };
         let mut calls: Calls<Option<usize>> = Calls::new();
+        let mut yielded = Duration::ZERO;
         loop {
             let now = calls.elapsed();
             if let Some((work, _)) = SLICES.iter().find(|(_, until)| now < *until) {
@@ -96,14 +101,18 @@ impl Engine {
                 Next::Done(outcome) => minus(outcome.fuel_used, profiler.used),
                 _ => minus(profiler.fuel, left),
             };
-            profiler.look(&stack, spent, left, calls.elapsed());
+            profiler.look(stack, spent, left, calls.elapsed());
             match next {
                 Next::Call(call) => {
                     let (id, atom) = (call.id.to_string(), call.atom.to_string());
-                    let at = profiler.begin(id, atom, stack, calls.elapsed());
+                    let at = profiler.begin(id, atom, calls.elapsed());
                     calls.begin(*call, |call, deadline| (call.start(deadline), at));
                 }
-                Next::Pause => tokio::task::yield_now().await,
+                Next::Pause if now.saturating_sub(yielded) < YIELD_AFTER => {}
+                Next::Pause => {
+                    yielded = now;
+                    tokio::task::yield_now().await;
+                }
                 Next::Wait(until) => {
                     for (call, result) in calls.wait(until).await {
                         profiler.end(call.kept, result.is_err(), calls.elapsed());
@@ -136,35 +145,34 @@ struct Profiler {
     used: Fuel,
     since: Duration,
     looks: u64,
-    /// The last stack that was not empty: the end of a run belongs to it.
+    /// The stack of the last look, or the one before the end of the run, which has no stack.
     last: Stack,
 }
 
 impl Profiler {
-    fn look(&mut self, stack: &Stack, fuel: Fuel, left: Fuel, now: Duration) {
-        let at = match stack.is_empty() {
-            true => &self.last,
-            false => stack,
-        };
+    fn look(&mut self, stack: Stack, fuel: Fuel, left: Fuel, now: Duration) {
+        if !stack.is_empty() {
+            self.last = stack;
+        }
         let time = now.saturating_sub(self.since);
-        let is_full = self.stacks.len() >= MAX_STACKS && !self.stacks.contains_key(at);
-        let at = match is_full {
-            true => at.iter().take(1).cloned().collect(),
-            false => at.clone(),
+        let is_full = self.stacks.len() >= MAX_STACKS;
+        let spent = match self.stacks.get_mut(&self.last) {
+            Some(spent) => spent,
+            None if is_full => {
+                let body = self.last.iter().take(1).cloned().collect();
+                self.stacks.entry(body).or_default()
+            }
+            None => self.stacks.entry(self.last.clone()).or_default(),
         };
-        let spent = self.stacks.entry(at).or_default();
         spent.fuel = plus(spent.fuel, fuel);
         spent.time += time;
         self.used = plus(self.used, fuel);
         (self.fuel, self.since) = (left, now);
         self.looks += 1;
-        if !stack.is_empty() && self.last != *stack {
-            self.last.clone_from(stack);
-        }
     }
 
     /// Keeps a call, and returns its number.
-    fn begin(&mut self, id: String, atom: String, stack: Stack, now: Duration) -> Option<usize> {
+    fn begin(&mut self, id: String, atom: String, now: Duration) -> Option<usize> {
         if self.calls.len() >= MAX_CALLS {
             self.more_calls += 1;
             return None;
@@ -172,7 +180,7 @@ impl Profiler {
         self.calls.push(ProfiledCall {
             id,
             atom,
-            stack,
+            stack: self.last.clone(),
             began: now,
             ended: None,
             is_failed: false,

@@ -2,7 +2,7 @@
 //! loops, rows of objects, text, and one short agent in a fresh context.
 
 use a99_benches::{compiled, engine, limits, programs, run};
-use agent99::{CostModel, Value, json};
+use agent99::{Capabilities, CostModel, Value, json};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 
 /// Turns of the loops.
@@ -114,5 +114,49 @@ fn rows(c: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, loops, flat, fresh, rows);
+/// The same runs with and without a profile: a flat loop, and 64 frames.
+fn profiled(c: &mut Criterion) {
+    let engine = engine();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build()
+        .expect("a runtime");
+    let deep = r#"{"op": "seq", "helpers": {"deep": {"paramNames": ["n"], "steps": [
+        {"op": "if", "condition": "n < 1", "then": [{"op": "return", "value": 0}]},
+        {"op": "callLocal", "name": "deep", "result": "d", "args": [
+            {"$expr": "binary", "op": "-", "left": {"$expr": "ident", "name": "n"}, "right": 1}]},
+        {"op": "return", "value": "d"}]}},
+        "steps": [{"op": "varsImport", "keys": ["n"]},
+        {"op": "varSet", "key": "i", "value": 0},
+        {"op": "while", "condition": "i < n", "body": [
+            {"op": "callLocal", "name": "deep", "args": [64], "result": "d"},
+            {"op": "mathCalc", "expr": "i + 1", "result": "i"}]}]}"#;
+    let loops = programs::sum_of_remainders();
+    for (name, text, args) in [
+        (
+            "a million turns",
+            loops.as_str(),
+            programs::turns(1_000_000),
+        ),
+        ("64 frames", deep, programs::turns(20_000)),
+    ] {
+        let agent = compiled(&engine, text);
+        let mut group = c.benchmark_group(format!("run/profile of {name}"));
+        group.bench_function("plain", |b| {
+            b.iter(|| runtime.block_on(engine.run(&agent, args.clone(), limits(), none())));
+        });
+        group.bench_function("profiled", |b| {
+            b.iter(|| {
+                runtime.block_on(engine.run_profiled(&agent, args.clone(), limits(), none()))
+            });
+        });
+        group.finish();
+    }
+}
+
+fn none() -> Capabilities {
+    Capabilities::none()
+}
+
+criterion_group!(benches, loops, flat, fresh, rows, profiled);
 criterion_main!(benches);

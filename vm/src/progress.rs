@@ -52,7 +52,7 @@ pub struct Progress {
     pub op: Option<String>,
     /// JSON pointer of the step in the program, as in an error.
     pub pointer: Option<String>,
-    /// Line and column in the original text, if that text is not JSON.
+    /// Line and column of the step in the text that was compiled.
     pub line_col: Option<(u32, u32)>,
     /// The calls in progress: id, atom, start time.
     pub under_way: Vec<(CallId, String, Option<Instant>)>,

@@ -133,6 +133,13 @@ impl Source {
         Some(document.line_col(span.start))
     }
 
+    /// Line and column of a node in the text that was compiled, JSON or not; both from 1.
+    #[must_use]
+    pub fn text_line_col(&self, node: NodeId) -> Option<(u32, u32)> {
+        let document = self.document()?;
+        Some(document.line_col(document.span(node)?.start))
+    }
+
     /// Line and column of the node at an RFC 6901 pointer; see [`line_col`](Self::line_col).
     #[must_use]
     pub fn line_col_at(&self, pointer: &str) -> Option<(u32, u32)> {

@@ -43,9 +43,7 @@ impl CodePlace {
     pub(crate) fn op(&self) -> Option<String> {
         let program = self.exe.program();
         let function = program.functions.get(self.function as usize)?;
-        let step = function
-            .steps
-            .get(Program::step_at(function, self.pc)? as usize)?;
+        let step = function.steps.get(self.step()? as usize)?;
         let name = program.text(program.ops[step.op as usize].name);
         Some(a99_core::text::wtf8_to_string_lossy(name).into_owned())
     }
@@ -54,10 +52,10 @@ impl CodePlace {
         self.function
     }
 
-    /// The number of the step in its function.
+    /// The number of the step in its function. What a function does first belongs to its first.
     pub(crate) fn step(&self) -> Option<u32> {
         let function = self.exe.program().functions.get(self.function as usize)?;
-        Program::step_at(function, self.pc)
+        Program::step_at(function, self.pc).or(Some(0).filter(|_| !function.steps.is_empty()))
     }
 
     /// The name of the function, if it is a helper.
@@ -73,8 +71,11 @@ impl CodePlace {
     pub(crate) fn line_col(&self) -> Option<(u32, u32)> {
         let program = self.exe.program();
         let function = program.functions.get(self.function as usize)?;
-        let place = Program::place_at(function, self.pc)?;
-        program.source.line_col(place.node)
+        let node = match Program::place_at(function, self.pc) {
+            Some(place) => place.node,
+            None => function.steps.first()?.node,
+        };
+        program.source.text_line_col(node)
     }
 
     /// The atom of a call by this program.
