@@ -3,7 +3,7 @@
 use a99_builder::Builder;
 use a99_core::artifact::{ArtifactError, EncodeOptions};
 use a99_core::diag::Diagnostics;
-use a99_core::disasm::disassemble;
+use a99_core::disasm::{Listing, listing};
 use a99_core::text::Text;
 use a99_core::value::Value;
 use a99_core::verify::Artifact;
@@ -121,7 +121,12 @@ impl Agent {
 
     /// Disassembly: instructions, fuel of each block, source places.
     pub fn disassemble(&self) -> String {
-        disassemble(self.exe.program())
+        self.listing().text
+    }
+
+    /// Disassembly with the source line and the price of each line.
+    pub fn listing(&self) -> Listing {
+        listing(self.exe.program())
     }
 
     /// Encodes the program as an `.a99b` file without a signature, for

@@ -113,7 +113,7 @@ pub(crate) enum Command {
     Verify(VerifyArgs),
     /// Print the bytecode of a program with the fuel of each block, and the other
     /// contents of an artifact
-    Inspect(ProgramArgs),
+    Inspect(InspectArgs),
     /// Create keys that sign artifacts
     Keys(KeysArgs),
     /// Import the embedding model for `a99 run --embed`, and show prices of models
@@ -177,7 +177,7 @@ impl Command {
         let json = match self {
             Command::Run(args) => args.program.json,
             Command::Check(args) => args.form() == FindingsForm::Json,
-            Command::Inspect(args) => args.json,
+            Command::Inspect(args) => args.program.json,
             Command::Compile(args) => args.program.json,
             Command::Verify(args) => args.program.json,
             Command::Keys(args) => match &args.command {
@@ -227,6 +227,16 @@ pub(crate) struct ProgramArgs {
     /// Print everything, including errors, as one line of JSON on standard output
     #[arg(long)]
     pub json: bool,
+}
+
+/// Options of `inspect`.
+#[derive(Debug, Args)]
+pub(crate) struct InspectArgs {
+    #[command(flatten)]
+    pub program: ProgramArgs,
+    /// Write a page with the source beside its bytecode and prices, instead of the text
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub html: Option<PathBuf>,
 }
 
 /// Options of `check`.

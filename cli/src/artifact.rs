@@ -15,11 +15,16 @@ use agent99::artifact::{
 use agent99::{Artifact, Map, Value};
 use std::fmt::Write as _;
 
+/// Decodes and verifies.
+pub(crate) fn decode(source: &Source) -> Result<Artifact, Failure> {
+    Artifact::from_bytes(&source.bytes, &DecodeOptions::default())
+        .map_err(|error| Failure::artifact(&source.name, error))
+}
+
 pub(crate) fn show(source: &Source, json: bool) -> Result<Exit, Failure> {
-    let refused = |error| Failure::artifact(&source.name, error);
-    let options = DecodeOptions::default();
-    let head = header(&source.bytes, &options).map_err(refused)?;
-    let artifact = Artifact::from_bytes(&source.bytes, &options).map_err(refused)?;
+    let head = header(&source.bytes, &DecodeOptions::default())
+        .map_err(|error| Failure::artifact(&source.name, error))?;
+    let artifact = decode(source)?;
     let program = artifact.program();
     if json {
         output::json(&to_json(&head, program));

@@ -1,6 +1,6 @@
 //! `a99 run --profile FILE`: writes the profile of a run as a page, a picture or JSON.
 
-mod page;
+pub(crate) mod page;
 mod svg;
 
 use crate::failure::Failure;
@@ -184,7 +184,7 @@ fn lines(profile: &Profile) -> BTreeMap<u32, (i64, Duration)> {
 }
 
 /// Text for HTML and SVG.
-fn escaped(text: &str) -> String {
+pub(crate) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

@@ -11,7 +11,7 @@ use crate::builtins::{FUNCTIONS, method_name};
 use crate::fuel::Fuel;
 use crate::json::NodeId;
 use crate::program::{
-    Charge, ChargeKind, Const, Flag, Function, LitOp, Op, OperandKind, Program, SourceLocation,
+    self, Charge, ChargeKind, Const, Flag, LitOp, Op, OperandKind, Program, SourceLocation,
     TextRange,
 };
 use crate::text::{Text, wtf8_to_string_lossy};
@@ -29,11 +29,21 @@ const NOWHERE: &str = "?";
 /// Disassembles a program.
 #[must_use]
 pub fn disassemble(program: &Program) -> String {
-    let mut out = String::new();
+    listing(program).text
+}
+
+/// Disassembles a program, and keeps what each line belongs to.
+#[must_use]
+pub fn listing(program: &Program) -> Listing {
+    let mut out = Listing::default();
     // Writing to a String cannot fail, here and below.
     let _ = write_header(program, &mut out);
     for (number, f) in program.functions.iter().enumerate() {
-        let _ = Listing {
+        out.source = None;
+        if let Some(step) = f.steps.first() {
+            out.at(program, step.node);
+        }
+        let _ = Function {
             p: program,
             f,
             charges: 0,
@@ -44,7 +54,38 @@ pub fn disassemble(program: &Program) -> String {
     out
 }
 
-fn write_header(p: &Program, out: &mut String) -> std::fmt::Result {
+/// A disassembly with the source line and the price of each of its lines.
+#[derive(Debug, Default)]
+pub struct Listing {
+    /// The text of [`disassemble`].
+    pub text: String,
+    /// For each line of the text: the line of the source, from 1, if there is one, and the default
+    /// price of a charge in micro-units of fuel, or 0.
+    pub lines: Vec<(Option<u32>, i64)>,
+    source: Option<u32>,
+    price: i64,
+}
+
+impl std::fmt::Write for Listing {
+    fn write_str(&mut self, text: &str) -> std::fmt::Result {
+        for _ in text.bytes().filter(|byte| *byte == b'\n') {
+            self.lines
+                .push((self.source, std::mem::take(&mut self.price)));
+        }
+        self.text.push_str(text);
+        Ok(())
+    }
+}
+
+impl Listing {
+    /// What follows belongs to the source line of a node, if the program has the text.
+    fn at(&mut self, p: &Program, node: NodeId) {
+        let place = p.source.text_line_col(node);
+        self.source = place.map(|(line, _)| line).or(self.source);
+    }
+}
+
+fn write_header(p: &Program, out: &mut Listing) -> std::fmt::Result {
     write!(out, "program  ")?;
     let counts = [
         ("functions", p.functions.len()),
@@ -68,15 +109,15 @@ fn write_header(p: &Program, out: &mut String) -> std::fmt::Result {
 }
 
 /// A function being listed, with positions in its tables.
-struct Listing<'a> {
+struct Function<'a> {
     p: &'a Program,
-    f: &'a Function,
+    f: &'a program::Function,
     charges: usize,
     places: usize,
 }
 
-impl Listing<'_> {
-    fn write(&mut self, number: usize, out: &mut String) -> std::fmt::Result {
+impl Function<'_> {
+    fn write(&mut self, number: usize, out: &mut Listing) -> std::fmt::Result {
         let f = self.f;
         let name = quoted(self.p_const_text(f.name));
         writeln!(
@@ -107,6 +148,7 @@ impl Listing<'_> {
             while let Some((n, step)) = steps.next_if(|(_, s)| s.start <= pc) {
                 let op = self.op_name(step.op);
                 let at = pointer(self.p, step.node);
+                out.at(self.p, step.node);
                 let implicit = if step.implicit { " implicit" } else { "" };
                 writeln!(
                     out,
@@ -120,7 +162,7 @@ impl Listing<'_> {
         Ok(())
     }
 
-    fn write_charges(&mut self, pc: u32, out: &mut String) -> std::fmt::Result {
+    fn write_charges(&mut self, pc: u32, out: &mut Listing) -> std::fmt::Result {
         while let Some(charge) = self.f.charges.get(self.charges).filter(|c| c.pc <= pc) {
             self.charges += 1;
             let what = match charge.kind {
@@ -133,22 +175,27 @@ impl Listing<'_> {
                 ChargeKind::CacheStore => "cache store".to_owned(),
             };
             let price = self.price(charge);
+            if let Some(step) = self.f.steps.get(charge.step as usize) {
+                out.at(self.p, step.node);
+            }
+            out.price = price.map_or(0, Fuel::micro);
+            let price = price.map_or_else(|| NOWHERE.to_owned(), |price| price.to_string());
             writeln!(out, "    + {price}  {what}  (step {})", charge.step)?;
         }
         Ok(())
     }
 
     /// The default price of a charge; the program may be unverified.
-    fn price(&self, charge: &Charge) -> String {
+    fn price(&self, charge: &Charge) -> Option<Fuel> {
         let step = self.f.steps.get(charge.step as usize);
         let exists = step.is_some_and(|s| (s.op as usize) < self.p.ops.len());
         if charge.kind == ChargeKind::Step && !exists {
-            return NOWHERE.to_owned();
+            return None;
         }
-        Fuel::from_micro(self.p.default_price(self.f, charge)).to_string()
+        Some(Fuel::from_micro(self.p.default_price(self.f, charge)))
     }
 
-    fn write_op(&mut self, pc: u32, op: Op, out: &mut String) -> std::fmt::Result {
+    fn write_op(&mut self, pc: u32, op: Op, out: &mut Listing) -> std::fmt::Result {
         let mut line = mnemonic(op).to_owned();
         let mut comments = Vec::new();
         for (at, (name, kind, value)) in op.operands().iter().enumerate() {
@@ -156,7 +203,7 @@ impl Listing<'_> {
             line.push_str(&self.operand(name, kind, value));
             comments.extend(self.meaning(op, kind, value));
         }
-        if let Some(place) = self.place(pc) {
+        if let Some(place) = self.place(pc, out) {
             comments.push(place);
         }
         if comments.is_empty() {
@@ -242,7 +289,7 @@ impl Listing<'_> {
     }
 
     /// The source place that begins at an instruction.
-    fn place(&mut self, pc: u32) -> Option<String> {
+    fn place(&mut self, pc: u32, out: &mut Listing) -> Option<String> {
         let mut last: Option<SourceLocation> = None;
         while let Some(place) = self
             .f
@@ -254,6 +301,7 @@ impl Listing<'_> {
             last = Some(*place);
         }
         let place = last?;
+        out.at(self.p, place.node);
         let at = pointer(self.p, place.node);
         let inner = place.inner.and_then(|(start, end)| {
             let text = self.p.source.document()?.str(place.node)?;
@@ -290,7 +338,7 @@ impl Listing<'_> {
 }
 
 fn mnemonic(op: Op) -> &'static str {
-    crate::program::ops::TABLE
+    program::ops::TABLE
         .get(usize::from(op.code()))
         .map_or(NOWHERE, |row| row.name)
 }

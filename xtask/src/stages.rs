@@ -125,7 +125,7 @@ pub(crate) fn sources(args: &[&str]) -> Result<(), Failed> {
 /// Node, Python, PostgreSQL, valgrind, QEMU, wasmtime or the guest's image, which is built if
 /// missing.
 pub(crate) fn slow() -> Result<(), Failed> {
-    let mut stages = Stages::of(17);
+    let mut stages = Stages::of(18);
     stages.run("dependencies", |_| deny::deny());
     stages.run("without default features", |_| without_default_features());
     stages.run("fuzz targets", |_| fuzz::check());
@@ -147,6 +147,16 @@ pub(crate) fn slow() -> Result<(), Failed> {
         let mut test = cargo("test");
         test.args(guest::WITHOUT_WASMTIME);
         test.args(["--test", "types", "--", "--ignored"]);
+        progress.tests(&mut test).map(|()| Outcome::Passed)
+    });
+    stages.attempt("pages in a browser", |progress| {
+        if !works(Command::new("chromium").arg("--version")) {
+            let missing = "chromium is missing: install Debian's package `chromium`";
+            return Ok(Outcome::Skipped(missing.to_owned()));
+        }
+        let mut test = cargo("test");
+        test.args(guest::WITHOUT_WASMTIME);
+        test.args(["--test", "browser", "--", "--ignored"]);
         progress.tests(&mut test).map(|()| Outcome::Passed)
     });
     stages.run("the source form beside Node", |progress| {

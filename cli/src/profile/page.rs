@@ -2,18 +2,20 @@
 
 use super::{Node, Shown, escaped, line_of, lines, svg, time_text};
 use a99_core::costs::MICRO;
+use a99_core::program::Program;
 use agent99::Agent;
 use agent99::artifact::MAGIC;
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::time::Duration;
 
 /// Lines of the source that are shown.
-const MAX_LINES: usize = 5_000;
+pub(crate) const MAX_LINES: usize = 5_000;
 
 /// Calls that are shown.
 const MAX_CALLS: usize = 500;
 
-const STYLE: &str = "\
+pub(crate) const STYLE: &str = "\
 :root{color-scheme:light dark;--bar:#f4a261;--line:#8884}\
 body{font:14px/1.45 system-ui,sans-serif;margin:1.5rem auto;max-width:1100px;padding:0 1rem}\
 h1{font-size:1.3rem}h2{font-size:1.05rem;margin-top:2rem}\
@@ -117,6 +119,21 @@ fn calls(shown: &Shown<'_>, out: &mut String) {
     }
 }
 
+/// The text of a program. An artifact has the text that it was compiled from.
+pub(crate) fn program_text<'a>(program: &'a Program, bytes: &'a [u8]) -> Cow<'a, str> {
+    let text = match bytes.starts_with(&MAGIC[..5]) {
+        true => match program.source.origin() {
+            Some((text, _)) => Cow::Borrowed(text),
+            None => program.source.text().unwrap_or_default(),
+        },
+        false => Cow::Borrowed(bytes),
+    };
+    match text {
+        Cow::Borrowed(text) => String::from_utf8_lossy(text),
+        Cow::Owned(text) => Cow::Owned(String::from_utf8_lossy(&text).into_owned()),
+    }
+}
+
 /// The source with fuel and time of each line.
 fn source(shown: &Shown<'_>, agent: &Agent, out: &mut String) {
     let lines = lines(shown.profile);
@@ -125,18 +142,7 @@ fn source(shown: &Shown<'_>, agent: &Agent, out: &mut String) {
         "<h2>Lines</h2>\n<table><tr><th>fuel</th><th>%</th><th>time</th><th>line</th>\
          <th class=\"t\"></th></tr>\n",
     );
-    // An artifact has the text that it was compiled from.
-    let text = match shown.text.starts_with(&MAGIC[..5]) {
-        true => {
-            let origin = agent.artifact().program().source.origin();
-            let source = origin.map(|(text, _)| text.to_vec());
-            source
-                .or_else(|| Some(agent.source()?.into_owned()))
-                .unwrap_or_default()
-        }
-        false => shown.text.to_vec(),
-    };
-    let text = String::from_utf8_lossy(&text);
+    let text = program_text(agent.artifact().program(), shown.text);
     for (number, line) in (1..).zip(text.lines()).take(MAX_LINES) {
         let (fuel, time) = lines.get(&number).copied().unwrap_or_default();
         let share = fuel as f64 / total as f64;
