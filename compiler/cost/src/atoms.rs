@@ -126,6 +126,7 @@ impl Builder<'_> {
                 self.node(Kind::Scalar)
             }
             "regexFind" | "regexFindAll" => self.found(&name, args),
+            "regexReplace" => self.replaced(args),
             name if HOST.contains(&name) => {
                 for node in args {
                     self.pay(1.0, What::Crossing(*node));
@@ -223,6 +224,26 @@ impl Builder<'_> {
             vec![one],
             Vec::new(),
         )
+    }
+
+    /// Replaces matches by a text of the program without references to groups.
+    fn replaced(&mut self, args: &[NodeId]) -> NodeId {
+        let [text, _, _, with, ..] = *args else {
+            return self.unknown(REGEX);
+        };
+        let Kind::Literal(k, units) = self.g.nodes[with as usize].kind else {
+            return self.unknown("a replacement that is computed");
+        };
+        if self.g.program.const_text(k).contains(&b'$') {
+            return self.unknown("a replacement that names groups");
+        }
+        // As all matches are found, of which none is made a value.
+        self.found("regexFindAll", args);
+        let units = f64::from(units);
+        self.pay(U * units, What::One);
+        self.pay(2.0 * 8.0 * E, What::Conv(text));
+        self.pay(2.0 * 8.0 * E, What::One);
+        self.written(vec![(1.0 + units, What::Conv(text)), (units, What::One)])
     }
 
     /// The tokens of a model's answer, by the options of the call.

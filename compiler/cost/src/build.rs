@@ -38,7 +38,8 @@ pub(crate) type State = Vec<NodeId>;
 /// The state around a block.
 #[derive(Clone, Default)]
 struct Around {
-    entry: State,
+    /// The phi nodes at its entry.
+    made: Vec<(usize, NodeId)>,
     exit: State,
     /// Where the first handler begins to apply.
     protected: State,
@@ -242,15 +243,34 @@ impl Builder<'_> {
                     state
                 }
                 None if block == 0 => return Err("its first block is a loop"),
-                None => (0..count)
-                    .map(|_| self.node(Kind::Phi(Vec::new(), Vec::new())))
-                    .collect(),
+                None => {
+                    let seen = !flow.handles[block]
+                        && flow.preds[block]
+                            .iter()
+                            .all(|pred| !around[*pred].exit.is_empty());
+                    let mut state = Vec::with_capacity(count);
+                    for at in 0..count {
+                        // Where all ways bring the same value, it is that.
+                        let mut values = flow.preds[block].iter().map(|p| around[*p].exit.get(at));
+                        let first = values.next().flatten().copied();
+                        state.push(match first {
+                            Some(node) if seen && values.all(|value| value == first.as_ref()) => {
+                                node
+                            }
+                            _ => {
+                                let node = self.node(Kind::Phi(Vec::new(), Vec::new()));
+                                around[block].made.push((at, node));
+                                node
+                            }
+                        });
+                    }
+                    state
+                }
             };
             fixed.iter().for_each(|(reg, node)| state[*reg] = *node);
             if self.g.nodes.len() > MAX_NODES {
                 return Err("the program is too large to analyse");
             }
-            around[block].entry.clone_from(&state);
             let end = f.blocks[block].end;
             let protected = f.handlers.iter().filter(|h| h.start < end && start < h.end);
             let protected = protected.map(|h| h.start.max(start)).min();
@@ -302,18 +322,14 @@ impl Builder<'_> {
     }
 
     /// Gives the phi nodes of blocks their operands.
-    pub(crate) fn join(&mut self, flow: &Flow, around: &[Around]) {
+    fn join(&mut self, flow: &Flow, around: &[Around]) {
         for &block in &flow.order {
             let handles = flow.handles[block];
             if block == 0 || (flow.preds[block].len() == 1 && !handles) {
                 continue;
             }
             let header = flow.loops.iter().find(|l| l.header == block);
-            for (at, node) in around[block].entry.iter().enumerate() {
-                // A constant is the same everywhere.
-                if !matches!(self.g.nodes[*node as usize].kind, Kind::Phi(..)) {
-                    continue;
-                }
+            for (at, node) in around[block].made.iter().copied() {
                 let (mut entry, mut back) = (Vec::new(), Vec::new());
                 for pred in &flow.preds[block] {
                     let from = &around[*pred];
@@ -333,7 +349,7 @@ impl Builder<'_> {
                     list.sort_unstable();
                     list.dedup();
                 }
-                self.g.nodes[*node as usize].kind = Kind::Phi(entry, back);
+                self.g.nodes[node as usize].kind = Kind::Phi(entry, back);
             }
         }
     }

@@ -203,7 +203,18 @@ impl<'g, 'p> Solver<'g, 'p> {
             let found = find(s);
             s.active.remove(&asked);
             match found {
-                Ok(poly) if poly.has(|factor| factor == own) => Err(GROWS),
+                Ok(poly) if poly.has(|factor| factor == own) => {
+                    if std::env::var_os("COST_DEBUG").is_some() {
+                        eprintln!(
+                            "DBG own {own:?} {asked:?} {:?} = {poly:?}",
+                            match asked {
+                                Asked::Node(_, n) => Some(s.g.nodes[n as usize].clone()),
+                                _ => None,
+                            }
+                        );
+                    }
+                    Err(GROWS)
+                }
                 found => found,
             }
         })
@@ -260,9 +271,6 @@ impl<'g, 'p> Solver<'g, 'p> {
         for node in entry {
             initial = most(initial, self.of(of, *node));
         }
-        if back.is_empty() {
-            return initial;
-        }
         let inside = self.g.nodes[node as usize].inside;
         let times = match inside {
             Some(inside) => self.turns(inside),
@@ -302,6 +310,13 @@ impl<'g, 'p> Solver<'g, 'p> {
     /// A size of what may be several values.
     pub(crate) fn spread(&mut self, of: Of, node: NodeId) -> Option<Bound> {
         match self.g.nodes[node as usize].kind.clone() {
+            // Cycles of values pass a loop's header.
+            Kind::Phi(entry, back) if back.is_empty() => {
+                Some(self.once(Asked::Node(of, node), |s| {
+                    let nodes = entry.iter();
+                    nodes.fold(Ok(Poly::zero()), |sum, node| most(sum, s.of(of, *node)))
+                }))
+            }
             Kind::Phi(entry, back) => {
                 Some(self.ask(Asked::Node(of, node), |s| s.phi(of, node, &entry, &back)))
             }
