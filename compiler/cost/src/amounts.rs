@@ -44,7 +44,7 @@ impl Solver<'_, '_> {
     }
 
     /// The price of a conversion to text, without the text.
-    pub(crate) fn to_text(&mut self, node: NodeId) -> Bound {
+    pub(crate) fn text_price(&mut self, node: NodeId) -> Bound {
         let kinds = self.kinds[node as usize].clone();
         let mut sum = Poly::zero();
         let is_list = |s: &Self, site: &SiteId| s.g.sites[*site as usize].list;
@@ -91,7 +91,7 @@ impl Solver<'_, '_> {
     }
 
     /// The price of a conversion to a number.
-    pub(crate) fn to_number(&mut self, node: NodeId) -> Bound {
+    pub(crate) fn number_price(&mut self, node: NodeId) -> Bound {
         let kinds = self.kinds[node as usize].clone();
         let mut sum = self.units(node)?.scale(2.0 * UNIT as f64);
         let lists = kinds
@@ -100,7 +100,7 @@ impl Solver<'_, '_> {
             .any(|site| self.g.sites[*site as usize].list);
         if lists || !kinds.places.is_empty() {
             // Only lists are written as texts first.
-            sum = sum.add(&self.to_text(node)?.scale(3.0));
+            sum = sum.add(&self.text_price(node)?.scale(3.0));
         }
         Ok(sum.checked()?)
     }
@@ -161,14 +161,14 @@ impl Solver<'_, '_> {
                 self.logs.push(len.clone());
                 Ok(len.times(&Poly::of(Factor::Log(self.logs.len() as u32 - 1)))?)
             }
-            What::ToNumber(node) => self.to_number(*node),
-            What::ToText(node) => self.to_text(*node),
+            What::ToNumber(node) => self.number_price(*node),
+            What::ToText(node) => self.text_price(*node),
             What::Added(node) => {
                 let Kind::Add(a, b) = self.g.nodes[*node as usize].kind else {
                     return Ok(Poly::zero());
                 };
                 let text = self.units(*node)?.scale(UNIT as f64);
-                plus(Ok(text), plus(self.to_text(a), self.to_text(b)))
+                plus(Ok(text), plus(self.text_price(a), self.text_price(b)))
             }
             What::Crossing(node) => self.crossing(*node),
             What::Json(node) => self.json(*node),

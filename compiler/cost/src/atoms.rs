@@ -62,13 +62,13 @@ impl Builder<'_> {
             }
             "template:fill" | "template:fillPaths" => self.filled(one, two, true),
             "memberSet" => {
-                self.to_texts(&[two]);
+                self.pay_texts(&[two]);
                 self.pay(U + 75.0, What::Conv(two));
                 self.store(one, Some(two), arg(2).unwrap_or(undefined));
                 one
             }
             "memberDelete" => {
-                self.to_texts(&[two]);
+                self.pay_texts(&[two]);
                 self.pay(U + 75.0, What::Conv(two));
                 self.node(Kind::Scalar)
             }
@@ -78,7 +78,7 @@ impl Builder<'_> {
             }
             "join" => {
                 self.reads(a99_core::costs::JOIN, Reads::All, Some(one), &args[1..]);
-                self.to_texts(&args[1..]);
+                self.pay_texts(&args[1..]);
                 self.joined(one, arg(1))
             }
             "merge" => {
@@ -119,7 +119,7 @@ impl Builder<'_> {
                 let Some((positions, _)) = self.positions(one) else {
                     return self.unknown(REGEX);
                 };
-                self.to_texts(&[one, two]);
+                self.pay_texts(&[one, two]);
                 self.pay(U, What::Conv(one));
                 self.pay(U + 200.0 * positions, What::Conv(two));
                 self.pay(2_000.0 * positions, What::One);
@@ -184,7 +184,7 @@ impl Builder<'_> {
         let Some((positions, groups)) = self.positions(pattern) else {
             return self.unknown(REGEX);
         };
-        self.to_texts(args);
+        self.pay_texts(args);
         let weight = 4.0 * positions * (groups + 8.0);
         let found = E * (groups * 24.0 + 60.0);
         self.pay(2_000.0 * positions + 3.0 * U * 1_000.0, What::One);

@@ -96,12 +96,12 @@ impl Builder<'_> {
         self.node(Kind::Phi(nodes.to_vec(), Vec::new()))
     }
 
-    pub(crate) fn to_numbers(&mut self, args: &[NodeId]) {
+    pub(crate) fn pay_numbers(&mut self, args: &[NodeId]) {
         args.iter()
             .for_each(|node| self.pay(1.0, What::ToNumber(*node)));
     }
 
-    pub(crate) fn to_texts(&mut self, args: &[NodeId]) {
+    pub(crate) fn pay_texts(&mut self, args: &[NodeId]) {
         args.iter()
             .for_each(|node| self.pay(1.0, What::ToText(*node)));
     }
@@ -162,15 +162,15 @@ impl Builder<'_> {
         let own = vec![(1.0, What::Units(recv))];
         match row.name {
             "at" | "charAt" => {
-                self.to_numbers(args);
+                self.pay_numbers(args);
                 any(self)
             }
             "charCodeAt" | "codePointAt" => {
-                self.to_numbers(args);
+                self.pay_numbers(args);
                 self.number(Num::Unknown)
             }
             "concat" => {
-                self.to_texts(args);
+                self.pay_texts(args);
                 let mut spec = own;
                 spec.extend(args.iter().map(|node| (1.0, What::Conv(*node))));
                 let text = self.written(spec);
@@ -185,8 +185,8 @@ impl Builder<'_> {
                 self.either(&[text, list])
             }
             "includes" | "indexOf" | "lastIndexOf" | "startsWith" | "endsWith" | "search" => {
-                self.to_texts(&args[..args.len().min(1)]);
-                self.to_numbers(args.get(1..).unwrap_or_default());
+                self.pay_texts(&args[..args.len().min(1)]);
+                self.pay_numbers(args.get(1..).unwrap_or_default());
                 // A text beyond ASCII is read again, more often if it may be searched for a half of
                 // a surrogate pair.
                 let ascii = args
@@ -204,7 +204,7 @@ impl Builder<'_> {
                 }
             }
             "localeCompare" => {
-                self.to_texts(args);
+                self.pay_texts(args);
                 self.pay(45.0 * U, What::Units(recv));
                 if let Some(other) = arg(0) {
                     self.pay(45.0 * U, What::Conv(other));
@@ -212,8 +212,8 @@ impl Builder<'_> {
                 self.number(Num::Unknown)
             }
             "padStart" | "padEnd" => {
-                self.to_numbers(&args[..args.len().min(1)]);
-                self.to_texts(args.get(1..).unwrap_or_default());
+                self.pay_numbers(&args[..args.len().min(1)]);
+                self.pay_texts(args.get(1..).unwrap_or_default());
                 let mut spec = own;
                 if let Some(length) = arg(0) {
                     spec.push((1.0, What::High(length)));
@@ -221,7 +221,7 @@ impl Builder<'_> {
                 self.written(spec)
             }
             "repeat" => {
-                self.to_numbers(args);
+                self.pay_numbers(args);
                 let times = arg(0).map_or(What::One, What::High);
                 self.written(vec![(
                     1.0,
@@ -229,7 +229,7 @@ impl Builder<'_> {
                 )])
             }
             "slice" | "substring" | "substr" => {
-                self.to_numbers(args);
+                self.pay_numbers(args);
                 let mut spec = own;
                 // A short part of a long text.
                 if let [from, to] = args
@@ -255,7 +255,7 @@ impl Builder<'_> {
                 if self.calls_back(args) {
                     return self.unknown("a function as an argument");
                 }
-                self.to_texts(args);
+                self.pay_texts(args);
                 self.pay(6.0 * U, What::Units(recv));
                 let literal = |b: &Self, at: usize| match args
                     .get(at)
@@ -288,7 +288,7 @@ impl Builder<'_> {
             "isWellFormed" => self.node(Kind::Scalar),
             "toWellFormed" => self.written(own),
             "toString" => {
-                self.to_numbers(args);
+                self.pay_numbers(args);
                 self.pay(1.0, What::ToText(recv));
                 if !args.is_empty() {
                     self.pay(MANY_DIGITS as f64, What::One);
@@ -297,7 +297,7 @@ impl Builder<'_> {
                 self.written(vec![(1.0, What::Conv(recv))])
             }
             "toFixed" | "toPrecision" | "toExponential" => {
-                self.to_numbers(args);
+                self.pay_numbers(args);
                 let digits = match arg(0).map(|node| &self.g.nodes[node as usize].kind) {
                     None => 0.0,
                     Some(Kind::Number(n)) => *n,
@@ -325,7 +325,7 @@ impl Builder<'_> {
                 self.list(vec![(1.0, What::Len(recv))], vec![pair], Vec::new())
             }
             "flat" => {
-                self.to_numbers(args);
+                self.pay_numbers(args);
                 for _ in 0..2 {
                     self.pay(E, What::Deep(Deep::Elements, recv));
                 }
@@ -342,7 +342,7 @@ impl Builder<'_> {
                 )
             }
             "join" => {
-                self.to_texts(args);
+                self.pay_texts(args);
                 let separator = args.first().copied();
                 self.joined(recv, separator)
             }
@@ -358,7 +358,7 @@ impl Builder<'_> {
             "values" | "toArray" | "toReversed" => self.copied(recv, false),
             "pop" | "shift" => any(self),
             "reverse" | "copyWithin" => {
-                self.to_numbers(args);
+                self.pay_numbers(args);
                 recv
             }
             "push" | "unshift" => {
@@ -366,14 +366,14 @@ impl Builder<'_> {
                 self.number(Num::Len(recv))
             }
             "fill" => {
-                self.to_numbers(args.get(1..).unwrap_or_default());
+                self.pay_numbers(args.get(1..).unwrap_or_default());
                 args.iter()
                     .take(1)
                     .for_each(|node| self.store(recv, None, *node));
                 recv
             }
             "splice" | "toSpliced" => {
-                self.to_numbers(&args[..args.len().min(2)]);
+                self.pay_numbers(&args[..args.len().min(2)]);
                 let inserted = args.get(2..).unwrap_or_default();
                 if row.name == "splice" {
                     inserted
@@ -387,7 +387,7 @@ impl Builder<'_> {
                 list
             }
             "with" => {
-                self.to_numbers(&args[..args.len().min(1)]);
+                self.pay_numbers(&args[..args.len().min(1)]);
                 self.pay(E, What::Len(recv));
                 self.list(
                     Vec::new(),
@@ -438,7 +438,7 @@ impl Builder<'_> {
                 self.node(Kind::Scalar)
             }
             "hasOwnProperty" | "propertyIsEnumerable" => {
-                self.to_texts(args);
+                self.pay_texts(args);
                 for node in args {
                     self.pay(75.0, What::Conv(*node));
                 }
@@ -452,8 +452,8 @@ impl Builder<'_> {
     }
 
     pub(crate) fn split(&mut self, text: NodeId, args: &[NodeId]) -> NodeId {
-        self.to_texts(&args[..args.len().min(1)]);
-        self.to_numbers(args.get(1..).unwrap_or_default());
+        self.pay_texts(&args[..args.len().min(1)]);
+        self.pay_numbers(args.get(1..).unwrap_or_default());
         // A text beyond ASCII.
         self.pay(5.0 * U, What::Units(text));
         self.pay(E, What::Units(text));
@@ -501,7 +501,7 @@ impl Builder<'_> {
     }
 
     pub(crate) fn pay_date(&mut self, args: &[NodeId]) {
-        self.to_texts(args);
+        self.pay_texts(args);
         args.iter()
             .for_each(|node| self.pay(3.0 * U, What::Conv(*node)));
     }

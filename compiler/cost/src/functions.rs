@@ -21,7 +21,7 @@ impl Builder<'_> {
         let calls_back = self.calls_back(args);
         match (row.ns, row.name) {
             ("Math", name) => {
-                self.to_numbers(args);
+                self.pay_numbers(args);
                 self.number(match (name, args) {
                     ("floor" | "trunc" | "abs", [n]) => Num::Floor(*n),
                     ("ceil" | "round", [n]) => Num::Ceil(*n),
@@ -104,28 +104,28 @@ impl Builder<'_> {
                 })
             }
             ("Object", "hasOwn") => {
-                self.to_texts(args.get(1..).unwrap_or_default());
+                self.pay_texts(args.get(1..).unwrap_or_default());
                 if let Some(name) = args.get(1) {
                     self.pay(75.0, What::Conv(*name));
                 }
                 self.node(Kind::Scalar)
             }
             ("String", "fromCharCode" | "fromCodePoint") => {
-                self.to_numbers(args);
+                self.pay_numbers(args);
                 self.text(vec![(2.0 * args.len() as f64, What::One)])
             }
             ("", "parseInt" | "parseFloat") | ("Number", "parseInt" | "parseFloat") => {
-                self.to_texts(&args[..args.len().min(1)]);
-                self.to_numbers(args.get(1..).unwrap_or_default());
+                self.pay_texts(&args[..args.len().min(1)]);
+                self.pay_numbers(args.get(1..).unwrap_or_default());
                 self.pay(2.0 * U, What::Conv(first));
                 self.number(Num::Unknown)
             }
             ("", "isNaN" | "isFinite") => {
-                self.to_numbers(args);
+                self.pay_numbers(args);
                 self.node(Kind::Scalar)
             }
             ("", "Number") => {
-                self.to_numbers(args);
+                self.pay_numbers(args);
                 self.number(Num::Unknown)
             }
             ("", "Boolean") => self.node(Kind::Scalar),

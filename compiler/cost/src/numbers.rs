@@ -50,7 +50,7 @@ impl Solver<'_, '_> {
                 }
                 Num::Max(list) => list
                     .iter()
-                    .fold(Ok(Poly::zero()), |sum, n| most(sum, s.high(*n))),
+                    .try_fold(Poly::zero(), |sum, n| most(Ok(sum), s.high(*n))),
                 _ => Err(UNKNOWN),
             }),
             _ => Err(UNKNOWN),

@@ -426,7 +426,8 @@ impl fmt::Display for Cost {
             _ => "/".to_owned(),
         };
         write!(f, "fuel    {}", self.fuel)?;
-        if !self.result.terms.is_empty() {
+        let fixed = self.result.terms.iter().all(|term| term.of.is_empty());
+        if !fixed || self.result.terms.iter().any(|term| term.times > 1.0) {
             write!(f, " + max(0, {} - 1)", self.result)?;
         }
         writeln!(f, "\ncalls   {}\ntokens  {}", self.calls, self.tokens)?;

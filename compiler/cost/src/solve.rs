@@ -203,18 +203,7 @@ impl<'g, 'p> Solver<'g, 'p> {
             let found = find(s);
             s.active.remove(&asked);
             match found {
-                Ok(poly) if poly.has(|factor| factor == own) => {
-                    if std::env::var_os("COST_DEBUG").is_some() {
-                        eprintln!(
-                            "DBG own {own:?} {asked:?} {:?} = {poly:?}",
-                            match asked {
-                                Asked::Node(_, n) => Some(s.g.nodes[n as usize].clone()),
-                                _ => None,
-                            }
-                        );
-                    }
-                    Err(GROWS)
-                }
+                Ok(poly) if poly.has(|factor| factor == own) => Err(GROWS),
                 found => found,
             }
         })
@@ -314,7 +303,9 @@ impl<'g, 'p> Solver<'g, 'p> {
             Kind::Phi(entry, back) if back.is_empty() => {
                 Some(self.once(Asked::Node(of, node), |s| {
                     let nodes = entry.iter();
-                    nodes.fold(Ok(Poly::zero()), |sum, node| most(sum, s.of(of, *node)))
+                    nodes
+                        .copied()
+                        .try_fold(Poly::zero(), |sum, node| most(Ok(sum), s.of(of, node)))
                 }))
             }
             Kind::Phi(entry, back) => {
