@@ -243,6 +243,7 @@
 mod agent;
 mod answer;
 pub mod capabilities;
+pub mod cost;
 #[cfg(feature = "source")]
 mod declarations;
 mod drive;

@@ -252,6 +252,10 @@ pub(crate) struct CheckArgs {
     /// Accept unknown names of atoms, functions and nodes
     #[arg(long)]
     pub allow_unknown: bool,
+    /// Also print the most fuel, calls and tokens that a run takes, as formulas over the sizes of
+    /// its inputs, and what has no bound
+    #[arg(long)]
+    pub cost: bool,
     /// Check the first program in a model's answer, after its thinking, in prose or in a
     /// Markdown fence; positions in messages are those of the answer
     #[arg(long)]

@@ -7,6 +7,7 @@ use crate::failure::{Exit, Failure};
 use crate::input::Source;
 use crate::{files, input, output};
 use a99_core::json::{Document, Limits};
+use agent99::cost::Cost;
 use agent99::{Diagnostics, Engine, Map, Value};
 use std::path::{Path, PathBuf};
 
@@ -39,6 +40,8 @@ pub(crate) enum Finding {
         warnings: Diagnostics,
         /// Why its warnings refuse it.
         refused: Option<&'static str>,
+        /// What its runs cost at most, if that was asked for.
+        cost: Option<Box<Cost>>,
     },
     Artifact {
         name: String,
@@ -110,10 +113,12 @@ fn check(engine: &Engine, path: &Path, named: bool, args: &CheckArgs) -> Result<
     } else {
         None
     };
+    let cost = args.cost.then(|| Box::new(engine.cost(&agent)));
     Ok(Finding::Program {
         source,
         warnings,
         refused,
+        cost,
     })
 }
 
@@ -146,6 +151,7 @@ fn show(report: &Report) {
             source,
             warnings,
             refused,
+            cost,
         }) => {
             super::show_findings(warnings, source);
             let found = match warnings.len() {
@@ -155,6 +161,9 @@ fn show(report: &Report) {
             };
             let word = refused.unwrap_or("ok");
             output::note(&source.name, &format!("{word}{found}"));
+            if let Some(cost) = cost {
+                output::out(&cost.to_string());
+            }
         }
     }
 }
@@ -169,8 +178,11 @@ fn to_json(report: &Report) -> Map {
     match &report.finding {
         Err(failure) => map.extend(failure.to_json()),
         Ok(Finding::Artifact { verified, .. }) => map.extend(verified.to_json()),
-        Ok(Finding::Program { warnings, .. }) => {
+        Ok(Finding::Program { warnings, cost, .. }) => {
             map.insert("diagnostics", warnings.to_json());
+            if let Some(cost) = cost {
+                map.insert("cost", cost.to_json());
+            }
         }
         Ok(Finding::Other) => {
             map.insert("left_out", true);
