@@ -419,7 +419,9 @@ impl Driven<'_> {
     /// Waits for the time of an answer, by the clock of the host.
     fn sleep(&mut self, call: &Call, answered: Answered) {
         let rest = answered.at - self.shared.clock.now_ms();
-        let rest = Duration::from_secs_f64(rest.max(0.0).min(MAX_SLEEP) / 1_000.0);
+        // A damaged journal may have no number.
+        let rest = if rest > 0.0 { rest.min(MAX_SLEEP) } else { 0.0 };
+        let rest = Duration::from_secs_f64(rest / 1_000.0);
         self.sleeping.push(Sleeping {
             at: tokio::time::Instant::now() + rest,
             id: call.id.clone(),
