@@ -270,7 +270,8 @@ mod thinking;
 mod tools;
 
 pub use a99_atoms::{
-    AtomSets, all_atoms, battery_atoms, browser_atoms, core_atoms, shell_atoms, turn_atoms,
+    AtomSets, all_atoms, battery_atoms, browser_atoms, core_atoms, shell_atoms, time_atoms,
+    turn_atoms,
 };
 pub use a99_builder::{self as builder, Builder, Operand};
 pub use a99_capabilities::Capabilities;

@@ -119,7 +119,13 @@ pub fn turn_atoms() -> AtomSet {
     collect([io::turn::atoms()])
 }
 
-/// Core, battery, browser, shell and turn atoms.
+/// `sleep`. The language's references do not have it.
+#[must_use]
+pub fn time_atoms() -> AtomSet {
+    collect([io::sleep::atoms()])
+}
+
+/// Core, battery, browser, shell, turn and time atoms.
 #[must_use]
 pub fn all_atoms() -> AtomSet {
     /// The definitions are shared with [`core_atoms`] if a host uses both.
@@ -130,6 +136,7 @@ pub fn all_atoms() -> AtomSet {
             browser::atoms(),
             io::shell::atoms(),
             io::turn::atoms(),
+            io::sleep::atoms(),
         ];
         extended(core_atoms(), others)
     });
@@ -178,8 +185,15 @@ mod tests {
     fn the_sets_are_complete() {
         let core = core_atoms();
         let all = all_atoms();
-        let (shell, turn) = (shell_atoms(), turn_atoms());
-        let sets = [&core, &battery_atoms(), &browser_atoms(), &shell, &turn];
+        let (shell, turn, time) = (shell_atoms(), turn_atoms(), time_atoms());
+        let sets = [
+            &core,
+            &battery_atoms(),
+            &browser_atoms(),
+            &shell,
+            &turn,
+            &time,
+        ];
         assert!(sets.iter().all(|set| set.iter().next().is_some()));
         let count = |set: &AtomSet| set.iter().count();
         assert_eq!(

@@ -105,6 +105,7 @@ impl Bench {
             depth: 0,
             cancelled: Cancelled::default(),
             now_ms: self.now_ms,
+            waited_ms: 0.0,
             deadline: None,
             id: Default::default(),
             events: self.events.clone(),

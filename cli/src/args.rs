@@ -12,7 +12,7 @@ pub(crate) use agent::{AgentArgs, AgentCommand};
 #[cfg(all(feature = "agent", unix))]
 pub(crate) use agent::{
     CallArgs, CheckpointArgs, DurabilityArg, HostArgs, InspectAgentArgs, LogsArgs, NewAgentArgs,
-    PlaceArgs, ReloadArgs, SendArgs,
+    PlaceArgs, ReloadArgs, ReplayTurnArgs, SendArgs,
 };
 pub(crate) use config::{ConfigArgs, CostModelArg, KEYS, Key, Settings};
 pub(crate) use dev::{DevArgs, DevCommand, ModelServerArgs};

@@ -51,9 +51,11 @@ pub(crate) fn outcome(replayed: Replayed, agent: &Agent) -> Outcome {
     outcome
 }
 
-fn departed(departure: &Departure, agent: &Agent) -> RunError {
-    let shown =
-        |(atom, inputs): &(String, Value)| format!("{atom} {}", excerpt(&inputs.to_json_string()));
+pub(crate) fn departed(departure: &Departure, agent: &Agent) -> RunError {
+    let shown = |(atom, inputs): &(String, Value)| match inputs {
+        Value::Undefined => format!("{atom} with other inputs"),
+        inputs => format!("{atom} {}", excerpt(&inputs.to_json_string())),
+    };
     let (op, message, help, pointer) = match departure {
         Departure::Call {
             id,

@@ -12,8 +12,13 @@ mod programs;
 mod raw;
 #[path = "agent/reloads.rs"]
 mod reloads;
+#[cfg(feature = "http")]
+#[path = "agent/replays.rs"]
+mod replays;
 #[path = "agent/sizes.rs"]
 mod sizes;
+#[path = "agent/sleeps.rs"]
+mod sleeps;
 #[path = "agent/tables.rs"]
 mod tables;
 #[path = "agent/waits.rs"]

@@ -395,6 +395,8 @@ pub struct CallParts {
     pub cancelled: Cancelled,
     /// Time of the call, in milliseconds since the Unix epoch.
     pub now_ms: f64,
+    /// Milliseconds since then, if a restored run makes the call again.
+    pub waited_ms: f64,
     /// Latest time of the answer: the timeout of the atom or the deadline of the run,
     /// whichever is earlier (D22).
     pub deadline: Option<Instant>,

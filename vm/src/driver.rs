@@ -7,7 +7,7 @@ mod admission;
 mod call_all;
 mod pool;
 
-use active::{ActiveCall, Listener};
+use active::{ActiveCall, Listener, no_timers, timer_of};
 use call_all::Calls;
 pub use pool::Pool;
 
@@ -25,6 +25,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 /// The future of a started session, ready when the run ends.
 ///
@@ -260,6 +261,16 @@ fn answer_now(request: Request, session: &Session, clock: &Stopwatch) -> Answere
             ))
         }
     }
+}
+
+/// Waits for an atom until a time has passed, without a thread.
+///
+/// # Errors
+/// The runtime has no timers.
+pub async fn sleep(op: &str, time: Duration) -> Result<(), AtomError> {
+    let sleep = timer_of(|| tokio::time::sleep(time)).map_err(|_| no_timers(op))?;
+    sleep.await;
+    Ok(())
 }
 
 fn cannot_wait(op: &str, why: &str) -> AtomError {

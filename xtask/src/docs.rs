@@ -9,7 +9,8 @@ use crate::reference::{
 };
 use crate::shell::{Failed, failed, root};
 use a99_atoms::{
-    all_atoms, battery_atoms, browser_atoms, core_atoms, is_internal, shell_atoms, turn_atoms,
+    all_atoms, battery_atoms, browser_atoms, core_atoms, is_internal, shell_atoms, time_atoms,
+    turn_atoms,
 };
 use serde_json::Value as Json;
 use std::fmt::Write as _;
@@ -54,6 +55,7 @@ fn atoms_page() -> String {
         ("Browser", browser_atoms()),
         ("Shell", shell_atoms()),
         ("Turn", turn_atoms()),
+        ("Time", time_atoms()),
     ];
     let families = sets.iter().map(|(title, set)| {
         let atoms = set.iter().map(|atom| &atom.sig);

@@ -43,7 +43,7 @@ mod run;
 pub use answer::{Answered, decode, encode, hex_bytes};
 pub use environment::RunEnvironment;
 pub use recording::{BadRecording, RecordedCall, Recording};
-pub use run::{Departure, Replayed};
+pub use run::{Departure, Replayed, inputs_digest, is_table};
 
 use a99_capabilities::Capabilities;
 use a99_core::sig::Capability;

@@ -29,6 +29,9 @@ pub struct Recording {
     pub calls: BTreeMap<String, RecordedCall>,
     /// The ids in the order of the answers.
     pub order: Vec<String>,
+    /// Whether calls have digests for inputs, as in a journal: a program may put into its inputs
+    /// what its host does not store.
+    pub has_digests: bool,
 }
 
 /// A call of a recording.
@@ -36,7 +39,7 @@ pub struct Recording {
 pub struct RecordedCall {
     /// The atom's name.
     pub atom: String,
-    /// The inputs by name.
+    /// The inputs by name, or their [digest](super::inputs_digest).
     pub inputs: Value,
     /// The answer.
     pub answered: Answered,
@@ -67,12 +70,8 @@ fn write_line(to: &mut dyn Write, value: &Value) -> io::Result<()> {
 
 impl Recording {
     /// A recording without calls.
-    pub(super) fn begin(
-        args: Value,
-        began: f64,
-        seed: [u8; 32],
-        granted: Vec<String>,
-    ) -> Recording {
+    #[must_use]
+    pub fn begin(args: Value, began: f64, seed: [u8; 32], granted: Vec<String>) -> Recording {
         Recording {
             args,
             began,
@@ -80,7 +79,24 @@ impl Recording {
             granted,
             calls: BTreeMap::new(),
             order: Vec::new(),
+            has_digests: false,
         }
+    }
+
+    /// Adds a call of a line ([`RecordedCall::line`]); false for another line.
+    #[must_use]
+    pub fn add(&mut self, line: &str) -> bool {
+        let Some(Value::Object(map)) = decode(line) else {
+            return false;
+        };
+        self.take(&map).is_some()
+    }
+
+    fn take(&mut self, map: &Map) -> Option<()> {
+        let (id, call) = call(map)?;
+        self.order.push(id.clone());
+        self.calls.insert(id, call);
+        Some(())
     }
 
     /// Writes the first line.
@@ -123,9 +139,7 @@ impl Recording {
             match &mut recording {
                 None => recording = Some(head(&map).ok_or_else(|| bad(NO_HEAD))?),
                 Some(recording) => {
-                    let (id, call) = call(&map).ok_or_else(|| bad(NO_CALL))?;
-                    recording.order.push(id.clone());
-                    recording.calls.insert(id, call);
+                    recording.take(&map).ok_or_else(|| bad(NO_CALL))?;
                 }
             }
         }
@@ -173,12 +187,20 @@ fn call(map: &Map) -> Option<(String, RecordedCall)> {
 impl RecordedCall {
     /// Writes the line of a call.
     pub(super) fn write(&self, id: &str, to: &mut dyn Write) -> io::Result<()> {
+        let line = self.line(id).map_err(io::Error::other)?;
+        writeln!(to, "{line}")
+    }
+
+    /// The line of a call, without its end.
+    ///
+    /// # Errors
+    /// The call is too large.
+    pub fn line(&self, id: &str) -> Result<String, String> {
         let mut line = Map::new();
         line.insert("call", id);
         line.insert("atom", self.atom.as_str());
         line.insert("inputs", self.inputs.clone());
-        let answer = self.answered.encode().map_err(io::Error::other)?;
-        line.insert("answer", answer);
-        write_line(to, &Value::Object(line))
+        line.insert("answer", self.answered.encode()?);
+        encode(&Value::Object(line))
     }
 }

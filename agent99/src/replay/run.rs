@@ -4,13 +4,16 @@ use super::{Answered, OwnState, RecordedCall, Recording, RunEnvironment, encode}
 use crate::drive::{Calls, UnderWay};
 use crate::{Agent, Engine};
 use a99_capabilities::{
-    AgentCall, Capabilities, CapabilityError, FnAgentRunner, HashEmbedder, MemoryProcedures,
-    MemoryStore, ProcedureLimits, ScriptedAi, ScriptedLlm, ScriptedLlmBattery, ScriptedXml,
+    AgentCall, AgentTurn, Capabilities, CapabilityError, FnAgentRunner, HashEmbedder,
+    MemoryProcedures, MemoryStore, ProcedureLimits, ScriptedAi, ScriptedLlm, ScriptedLlmBattery,
+    ScriptedXml,
 };
 use a99_core::fuel::Fuel;
+use a99_core::text::hex;
 use a99_core::value::Value;
 use a99_vm::atom::{AtomError, HostReply};
 use a99_vm::{Call, CallCharges, Next, Outcome, Run, RunOptions};
+use sha2::{Digest, Sha256};
 use std::io::{self, Write};
 use std::sync::Arc;
 
@@ -34,7 +37,8 @@ pub enum Departure {
         pointer: Option<String>,
         /// The atom and inputs of the run.
         made: (String, Value),
-        /// The atom and inputs of the recording; `None` if it has no such call.
+        /// The atom and inputs of the recording, `undefined` if it has their digest; `None` if
+        /// it has no such call.
         recorded: Option<(String, Value)>,
     },
     /// The run ended before it made this recorded call.
@@ -100,8 +104,22 @@ impl Engine {
         recording: &Recording,
         options: RunOptions,
     ) -> Replayed {
-        let granted = stand_ins(recording);
+        self.replay_turn(agent, recording, options, None).await
+    }
+
+    /// [`Engine::replay`] of a turn of a long-lived agent: its atoms act on `turn`, apart from
+    /// those of its tables, which the recording answers.
+    pub async fn replay_turn(
+        &self,
+        agent: &Agent,
+        recording: &Recording,
+        options: RunOptions,
+        turn: Option<Arc<dyn AgentTurn>>,
+    ) -> Replayed {
+        let mut granted = stand_ins(recording);
         let own = OwnState::of(&granted);
+        let acts = |call: &Call| turn.is_none() || !is_table(&call.atom);
+        granted.agent_turn.clone_from(&turn);
         let mut driven = Driven::start(self, agent, recording, options, granted);
         let mut answered = 0;
         let mut departure = None;
@@ -110,12 +128,13 @@ impl Engine {
                 Next::Call(call) => {
                     let id = call.id.to_string();
                     if own.has(&call.atom, call.args(), call.capability)
+                        && acts(&call)
                         && !recording.calls.contains_key(&id)
                     {
                         driven.begin(*call, own);
                         continue;
                     }
-                    match recorded(&call, recording.calls.get(&id)) {
+                    match recorded(&call, recording) {
                         Ok(found) => {
                             answered += 1;
                             driven.repeat(&call, found);
@@ -169,23 +188,42 @@ fn stand_ins(recording: &Recording) -> Capabilities {
     })
 }
 
+/// Whether an atom works on the tables of an agent.
+#[must_use]
+pub fn is_table(atom: &str) -> bool {
+    atom.starts_with("agentStorage")
+}
+
+/// A digest of a call's inputs.
+#[must_use]
+pub fn inputs_digest(inputs: &Value) -> Value {
+    let text = encode(inputs).unwrap_or_default();
+    hex(&Sha256::digest(text)).into()
+}
+
 /// The recorded call that is the same as this one.
-fn recorded<'r>(
-    call: &Call,
-    found: Option<&'r RecordedCall>,
-) -> Result<&'r RecordedCall, Box<Departure>> {
+fn recorded<'r>(call: &Call, recording: &'r Recording) -> Result<&'r RecordedCall, Box<Departure>> {
     let inputs = call.inputs();
+    let found = recording.calls.get(call.id.to_string().as_str());
+    let is_same = |found: &RecordedCall| match recording.has_digests {
+        true => found.inputs == inputs_digest(&inputs),
+        false => encode(&found.inputs) == encode(&inputs),
+    };
     if let Some(found) = found
         && found.atom == *call.atom
-        && encode(&found.inputs) == encode(&inputs)
+        && is_same(found)
     {
         return Ok(found);
     }
+    let shown = |found: &RecordedCall| match recording.has_digests {
+        true => Value::Undefined,
+        false => found.inputs.clone(),
+    };
     Err(Box::new(Departure::Call {
         id: call.id.to_string(),
         pointer: call.pointer(),
         made: (call.atom.to_string(), inputs),
-        recorded: found.map(|found| (found.atom.clone(), found.inputs.clone())),
+        recorded: found.map(|found| (found.atom.clone(), shown(found))),
     }))
 }
 

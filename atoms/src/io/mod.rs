@@ -10,6 +10,7 @@ mod llm;
 pub(crate) mod procedures;
 mod search;
 pub(crate) mod shell;
+pub(crate) mod sleep;
 pub(crate) mod store;
 pub(crate) mod turn;
 

@@ -9,12 +9,14 @@
 )]
 
 use a99_benches::turns::{AGENTS, Agent as Turns, STATE_BYTES, open, plain, plain_connection};
+use a99_runtime::program::ProgramAgent;
 use a99_runtime::{
     Agent, AgentKey, Body, Event, Host, HostOptions, Message, Policy, Publish, Sender, Turn,
     TurnOutcome, Uuid,
 };
 use a99_runtime_engine::{AgentStore, ChannelStore, NewEvent, Registration, derived};
 use a99_runtime_stores::{Durability, SqliteRuntime};
+use agent99::Engine;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::error::Error;
@@ -82,6 +84,16 @@ fn rows() -> Vec<Row> {
         ),
         ("single commits, power", "1/s", Goal::None, |at| {
             single(at, Durability::Power, 10)
+        }),
+        (
+            "turns of a program, each kept",
+            "1/s",
+            // A kept turn costs at most a tenth more.
+            Goal::Times(1.0 / 1.1, "turns of a program"),
+            |at| programs(at, 100),
+        ),
+        ("turns of a program", "1/s", Goal::None, |at| {
+            programs(at, 0)
         }),
         ("wake to first turn", "us", Goal::AtMost(1_000.0), wake),
         ("replay", "events/s", Goal::AtLeast(200_000.0), replay),
@@ -362,6 +374,49 @@ fn turns(
         let seconds = begin.elapsed().as_secs_f64();
         host.drain(Duration::from_secs(5)).await?;
         Ok((agents * each) as f64 / seconds)
+    })
+}
+
+/// Turns per second of a program that changes its state and sends a message.
+fn programs(folder: &Path, keep_turns: u32) -> Done<f64> {
+    const TURNS: usize = 5_000;
+    let path = folder.join("agents.db");
+    let engine = Engine::new();
+    let program = engine.compile(
+        r#"{"a99": 4, "op": "seq", "steps": [
+            {"op": "agentSetState", "state": {"n": {"=": "state.n + 1"}}},
+            {"op": "agentSend", "content": "counted"}
+        ]}"#,
+    )?;
+    let Value::Object(state) = serde_json::to_value(Counted::default())? else {
+        return Err("the state is no object".into());
+    };
+    let agent = ProgramAgent::builder(&engine, program)
+        .initial_state(state)
+        .build()?;
+    block_on(async {
+        let store = Arc::new(open(Durability::Process, &path));
+        filled(&store, 1, 1, TURNS).await?;
+        let options = HostOptions {
+            keep_turns,
+            ..HostOptions::default()
+        };
+        let begin = Instant::now();
+        let builder = Host::builder().options(options);
+        let host = builder
+            .agent("counter", move |_| agent.clone())
+            .start(store)
+            .await?;
+        if !host.settled(Duration::from_secs(300)).await {
+            return Err("the turns do not end".into());
+        }
+        let seconds = begin.elapsed().as_secs_f64();
+        let state = host.inspect(&key(0, 1)?).await?.state.unwrap_or_default();
+        if state["n"] != TURNS {
+            return Err(format!("{} turns", state["n"]).into());
+        }
+        host.drain(Duration::from_secs(5)).await?;
+        Ok(TURNS as f64 / seconds)
     })
 }
 

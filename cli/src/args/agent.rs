@@ -53,6 +53,16 @@ An agent whose checkpoint is after the end of its channel's log, as after a powe
 not start; `--set` to the end of the log lets it continue. If you set a checkpoint back, the
 agent handles the events after it again.";
 
+const REPLAY_EXAMPLE: &str = "\
+Example:
+  a99 agent replay echo --event 12
+  a99 agent replay echo --event 12 --program echo.ajs
+
+The program gets the event, state, time, randomness and answers of that turn; nothing is
+sent, changed or called. If the program calls something else than it did, the command names
+the first such call (replay.departed) and exits with 1. The store keeps the last 100 turns
+of an agent (`keep-turns` of agents.toml).";
+
 const RELOAD_EXAMPLE: &str = "\
 Example:
   a99 agent reload
@@ -66,6 +76,7 @@ agents.toml:
   [store]
   path = \"agents.db\"          the file, relative to this one
   durability = \"process\"      or power, relaxed: what a power cut may lose
+  keep-turns = 100            last turns of each agent that `replay` finds; 0: none
 
   [models]                    language models, as in agent99.toml
 
@@ -129,6 +140,9 @@ pub(crate) enum AgentCommand {
     /// Print or change an agent's checkpoint: the last handled event of its channel
     #[command(after_help = format!("{CHECKPOINT_EXAMPLE}\n\n{EXIT_CODES}"))]
     Checkpoint(CheckpointArgs),
+    /// Run one turn of an agent again without the world, and compare it with what was committed
+    #[command(after_help = format!("{REPLAY_EXAMPLE}\n\n{EXIT_CODES}"))]
+    Replay(ReplayTurnArgs),
     /// Make the host read agents.toml again, and update the agents whose entries changed
     #[command(after_help = format!("{RELOAD_EXAMPLE}\n\n{EXIT_CODES}"))]
     Reload(ReloadArgs),
@@ -145,6 +159,7 @@ impl AgentArgs {
             AgentCommand::Logs(args) => args.place.json,
             AgentCommand::Inspect(args) => args.place.json,
             AgentCommand::Checkpoint(args) => args.place.json,
+            AgentCommand::Replay(args) => args.place.json,
             AgentCommand::Reload(args) => args.place.json,
         }
     }
@@ -308,6 +323,23 @@ pub(crate) struct CheckpointArgs {
     /// Delete its dead letters
     #[arg(long)]
     pub forget_dead: bool,
+    /// Where the agents are.
+    #[command(flatten)]
+    pub place: PlaceArgs,
+}
+
+/// Options of `agent replay`.
+#[derive(Debug, Args)]
+pub(crate) struct ReplayTurnArgs {
+    /// The agent: AGENT/CHANNEL/HANDLE, or its name if it is on one channel
+    #[arg(value_name = "AGENT/CHANNEL/HANDLE")]
+    pub key: String,
+    /// The event of the turn: its sequence number in the channel's log
+    #[arg(long, value_name = "N")]
+    pub event: u64,
+    /// Run this program [default: the one that the turn ran]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub program: Option<PathBuf>,
     /// Where the agents are.
     #[command(flatten)]
     pub place: PlaceArgs,

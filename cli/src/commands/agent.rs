@@ -14,6 +14,7 @@ pub(crate) fn run(args: &AgentArgs) -> Result<Exit, Failure> {
         AgentCommand::Logs(args) => live::logs::run(args),
         AgentCommand::Inspect(args) => live::inspect::run(args),
         AgentCommand::Checkpoint(args) => live::checkpoint::run(args),
+        AgentCommand::Replay(args) => live::replay::run(args),
         AgentCommand::Reload(args) => live::reload::run(args),
     }
 }
@@ -29,6 +30,7 @@ pub(crate) fn run(args: &AgentArgs) -> Result<Exit, Failure> {
         AgentCommand::Logs(_) => "logs",
         AgentCommand::Inspect(_) => "inspect",
         AgentCommand::Checkpoint(_) => "checkpoint",
+        AgentCommand::Replay(_) => "replay",
         AgentCommand::Reload(_) => "reload",
     };
     Err(Failure::missing_feature(

@@ -11,7 +11,7 @@ use crate::failure::{Failure, USAGE};
 use crate::models::SECTION;
 use a99_runtime::program::ProgramMethod;
 use a99_runtime::{
-    AgentKey, Delivery, EventOptions, OnDead, Policy, Replay, Tables, next_occurrence,
+    AgentKey, Delivery, EventOptions, HostOptions, OnDead, Policy, Replay, Tables, next_occurrence,
 };
 use a99_runtime_stores::Durability;
 use fields::{At, Fields};
@@ -29,7 +29,7 @@ const STORE: &str = "agents.db";
 
 const TOP: &[&str] = &["include", "store", SECTION, "agent"];
 
-const OF_STORE: &[&str] = &["path", "durability"];
+const OF_STORE: &[&str] = &["path", "durability", "keep-turns"];
 
 /// Keys of an agent, in addition to settings of its runs.
 const OF_AGENT: &[&str] = &[
@@ -85,6 +85,8 @@ pub(super) struct AgentsFile {
     pub(super) store: PathBuf,
     /// Which commits a power cut may lose.
     pub(super) durability: Durability,
+    /// How many of each agent's last turns are kept.
+    pub(super) keep_turns: u32,
     /// All agents, including those of included files.
     pub(super) agents: Vec<Arc<AgentSpec>>,
 }
@@ -143,6 +145,7 @@ impl AgentsFile {
         Ok(AgentsFile {
             store: folder.join(file.store.unwrap_or_else(|| STORE.into())),
             durability: file.durability.unwrap_or(Durability::Process),
+            keep_turns: (file.keep_turns).unwrap_or(HostOptions::default().keep_turns),
             agents: file.agents.into_iter().map(Arc::new).collect(),
         })
     }
@@ -160,6 +163,7 @@ struct One {
     include: Vec<(String, String)>,
     store: Option<PathBuf>,
     durability: Option<Durability>,
+    keep_turns: Option<u32>,
     agents: Vec<AgentSpec>,
 }
 
@@ -188,6 +192,7 @@ fn read_one(path: &Path, named: bool, is_first: bool) -> Result<One, Failure> {
             .text("path", "\"agents.db\"")
             .map(|(_, path)| path.into());
         one.durability = fields.word("durability", DURABILITIES);
+        one.keep_turns = fields.count_or_none("keep-turns");
     }
     for key in ["include", "store"] {
         if let (false, Some(value)) = (is_first, top.get(key)) {

@@ -17,6 +17,8 @@ pub(crate) const BUSY: &str = "cli.busy";
 pub(crate) const UNKNOWN: &str = "cli.unknown_agent";
 /// A change of a checkpoint is invalid.
 pub(crate) const BAD_CHECKPOINT: &str = "cli.bad_checkpoint";
+/// The turn is not among the kept ones.
+pub(crate) const NOT_KEPT: &str = "cli.turn_not_kept";
 /// A turn became a dead letter.
 pub(crate) const GIVEN_UP: &str = "cli.given_up";
 /// An agent did not handle an event for it: it could not start, or stopped.
@@ -32,6 +34,7 @@ const KNOWN: &[&str] = &[
     BUSY,
     UNKNOWN,
     BAD_CHECKPOINT,
+    NOT_KEPT,
     GIVEN_UP,
     FAILED,
     NOT_DONE,
@@ -39,6 +42,7 @@ const KNOWN: &[&str] = &[
     "agent.not_registered",
     "handle-conflict",
     "host.stopping",
+    "program.missing",
     "provider-not-found",
     "store.changed_body",
     "store.conflict",

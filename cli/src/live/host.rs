@@ -12,7 +12,7 @@ use super::wire::{Change, Refusal};
 use crate::args::HostArgs;
 use crate::failure::{Exit, Failure};
 use crate::input::name_of;
-use a99_runtime::{AgentKey, Held, Host, LogEntry};
+use a99_runtime::{AgentKey, Held, Host, HostOptions, LogEntry};
 use a99_runtime_engine::{AgentStore as _, Registration, StoreCode};
 use a99_runtime_stores::{SqliteRuntime, StoreOptions};
 use serde_json::{Value as Json, json};
@@ -73,7 +73,7 @@ pub(crate) fn run(args: &HostArgs) -> Result<Exit, Failure> {
         let store = Arc::new(store.map_err(Refusal::failure)?);
         let listening = Listening::at(socket::beside(&path)).map_err(Refusal::failure)?;
         let signals = Signals::new()?;
-        let host = start(&store, &programs, report).await;
+        let host = start(&store, &programs, file.keep_turns, report).await;
         let host = host.map_err(Refusal::failure)?;
         let mut telling = Telling::default();
         let told = telling.hear(&host, &programs, report).await;
@@ -145,6 +145,7 @@ impl Signals {
 async fn start(
     store: &Arc<SqliteRuntime>,
     programs: &Programs,
+    keep_turns: u32,
     report: Report,
 ) -> Result<Host, Refusal> {
     let wanted: BTreeSet<&AgentKey> = programs.keys().map(|(key, _)| key).collect();
@@ -163,7 +164,12 @@ async fn start(
             store.register(registration).await?;
         }
     }
-    let builder = Host::builder().logger(move |entry: &LogEntry<'_>| report.entry(entry));
+    let options = HostOptions {
+        keep_turns,
+        ..HostOptions::default()
+    };
+    let builder = Host::builder().options(options);
+    let builder = builder.logger(move |entry: &LogEntry<'_>| report.entry(entry));
     let host = programs.add(builder).start(Arc::clone(store)).await?;
     for (key, spec) in programs.keys() {
         if !there.contains(key) {

@@ -17,6 +17,7 @@ pub(crate) mod new;
 mod place;
 mod program;
 pub(crate) mod reload;
+pub(crate) mod replay;
 mod report;
 pub(crate) mod send;
 mod serve;

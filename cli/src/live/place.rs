@@ -72,9 +72,18 @@ impl Place {
             }
             pause(attempt);
         }
+        self.reader().map(Reached::Store)
+    }
+
+    /// Opens the store for reading, also while a host runs.
+    ///
+    /// # Errors
+    /// Those of opening it.
+    pub(super) fn reader(&self) -> Result<Opened, Failure> {
         let store = SqliteRuntime::open_reader(&self.store, StoreOptions::default());
-        let store = store.map_err(|error| Refusal::from(error).failure())?;
-        Ok(Reached::Store(Opened(store)))
+        store
+            .map(Opened)
+            .map_err(|error| Refusal::from(error).failure())
     }
 
     /// Connects to the host, or opens the store for changes if no host runs. Waits for other

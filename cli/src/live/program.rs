@@ -9,7 +9,7 @@ use a99_runtime::{AgentKey, ConnectOptions, Host, HostBuilder};
 use a99_runtime_engine::digest;
 use agent99::account::Account;
 use agent99::capabilities::Capabilities;
-use agent99::{Engine, RunOptions, Value};
+use agent99::{Agent, Engine, RunOptions, Value};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -143,6 +143,29 @@ fn agent(spec: &Arc<AgentSpec>) -> Result<(ProgramAgent, store::Opened), Failure
     let agent = builder.build();
     let agent = agent.map_err(|error| Failure::about(&named, error))?;
     Ok((agent, opened))
+}
+
+/// The agent of a program for a replay: with the limits of its file, without its grants.
+///
+/// # Errors
+/// Limits that cannot be read.
+pub(super) fn replayed(
+    engine: &Engine,
+    program: Agent,
+    spec: Option<&Arc<AgentSpec>>,
+) -> Result<ProgramAgent, Failure> {
+    let mut builder = ProgramAgent::builder(engine, program);
+    if let Some(spec) = spec {
+        limits(&spec.run)?;
+        let context = with_env(None, &spec.run)?;
+        let of_run = Arc::clone(spec);
+        builder = builder.options(move || options(&of_run, context.clone()));
+        if let Some(time) = spec.time_of_run() {
+            builder = builder.deadline(time);
+        }
+    }
+    let agent = builder.build();
+    agent.map_err(|error| Failure::about("the program", error))
 }
 
 /// Options of a turn's run, built for each turn; the start has reported their mistakes.

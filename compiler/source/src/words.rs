@@ -178,10 +178,7 @@ const CALLED: &[(&[&str], &str)] = &[
         &["isinstance", "is_a"],
         "write `typeof x === 'number'`, or `Array.isArray(x)`",
     ),
-    (
-        &["sleep", "delay", "wait"],
-        "nothing waits for time to pass: remove it",
-    ),
+    (&["delay", "wait"], "write `await sleep({ ms })`"),
     (
         &["axios", "got", "request"],
         "write `await httpFetch({ url })`",

@@ -5,7 +5,7 @@ use a99_source::codes::*;
 
 /// Statements of an agent with `a`, `items` and a function `f`: the code, the reported text, and
 /// a part of the help.
-const DENIED: [(&str, &str, &str, &str); 113] = [
+const DENIED: [(&str, &str, &str, &str); 114] = [
     (
         "let last; try { f(a) } catch (e) { last = e } return { last }",
         UNSUPPORTED,
@@ -242,7 +242,18 @@ const DENIED: [(&str, &str, &str, &str); 113] = [
         "new Date(a).getYear",
         "getFullYear",
     ),
-    ("return sleep(5)", UNKNOWN_NAME, "sleep", "remove it"),
+    (
+        "return delay(5)",
+        UNKNOWN_NAME,
+        "delay",
+        "await sleep({ ms })",
+    ),
+    (
+        "return sleep(5)",
+        BAD_CALL,
+        "sleep(5)",
+        "sleep({ ms: value })",
+    ),
     ("return (x) => x", UNSUPPORTED, "(x) => x", "no data"),
     ("return f", UNSUPPORTED, "f", "no data"),
     ("return Math", UNSUPPORTED, "Math", "call it"),

@@ -21,7 +21,7 @@ const CALLEES: &[(&str, &str)] = &[
         "use the atom `httpFetch {url, method, headers, body, result}` in a step before",
     ),
     ("require", "nothing is imported: atoms are steps"),
-    ("setTimeout", "no atom waits for time to pass"),
+    ("setTimeout", "use the atom `sleep {ms}` in a step before"),
     ("range", "write a list, or count in a `while`"),
     (
         "sum",
@@ -71,7 +71,7 @@ const CALLEES: &[(&str, &str)] = &[
     ),
     ("getYear", "write `.getFullYear()`"),
     ("today", "write `Date()`, or `Date.now()` for milliseconds"),
-    ("sleep", "no atom waits for time to pass"),
+    ("sleep", "use the atom `sleep {ms}` in a step before"),
     ("avg", "use the atoms `sum` and `len`, and divide"),
     ("mean", "use the atoms `sum` and `len`, and divide"),
     ("average", "use the atoms `sum` and `len`, and divide"),

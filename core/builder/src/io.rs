@@ -154,6 +154,9 @@ chain! {
     /// `streamChunk`: sends data to the host while the program runs.
     stream_chunk = "streamChunk" (data);
 
+    /// `sleep`: waits until some milliseconds have passed.
+    sleep = "sleep" (ms);
+
     /// `storeProcedure`: stores a program and gives its token.
     store_procedure = "storeProcedure" (ast) + ProcedureOptions;
 

@@ -1,9 +1,9 @@
 //! Methods: operations that other participants of the channel may call.
 
 use crate::agent::Agent;
-use crate::error::AgentError;
+use crate::error::{AgentError, codes};
 use crate::turn::Turn;
-use a99_runtime_engine::{BoxFuture, Sender, Uuid};
+use a99_runtime_engine::{Body, BoxFuture, Sender, Uuid};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -144,5 +144,28 @@ impl<A: Agent> Methods<A> {
             told
         });
         Value::Array(told.collect())
+    }
+}
+
+/// The answer of a method: an error is an answer too.
+pub(crate) fn method_result(call_id: Uuid, result: Result<Option<Value>, AgentError>) -> Body {
+    let (content, is_error) = match result {
+        Ok(content) => (content, false),
+        Err(error) => {
+            let code = match error.code() {
+                codes::FAILED | codes::PANIC => codes::METHOD_FAILED,
+                codes::TIMEOUT => codes::CALL_TIMEOUT,
+                code => code,
+            };
+            let content = json!({"code": code, "error": error.to_string()});
+            (Some(content), true)
+        }
+    };
+    Body::MethodResult {
+        call_id,
+        content,
+        complete: true,
+        is_error,
+        progress: None,
     }
 }

@@ -6,12 +6,13 @@ use crate::activation::Kept;
 use crate::agent::{Agent, Identity};
 use crate::error::{AgentError, codes};
 use crate::hub::locked;
+use crate::program::TurnRecord;
 use crate::shared::Shared;
 use crate::step::Journal;
 use crate::tables::OwnTables;
 use a99_runtime_engine::{
-    AgentKey, Attachment, Body, Delivery, Fence, NewEvent, Sender, Seq, StoreError, TimerChange,
-    TimerRow, Trigger, Uuid, check_part, deep_merge_into,
+    AgentKey, Attachment, Body, Delivery, Fence, KeptTurn, NewEvent, Sender, Seq, StoreError,
+    TimerChange, TimerRow, Trigger, TurnCommit, Uuid, check_part, deep_merge_into,
 };
 use serde_json::Value;
 use std::collections::HashMap;
@@ -54,6 +55,8 @@ pub(crate) struct TurnInner {
     kept: Option<Kept>,
     is_over: AtomicBool,
     changes: Mutex<Changes>,
+    /// What a program got and did in it, if the host keeps turns.
+    pub(crate) record: Mutex<Option<TurnRecord>>,
 }
 
 /// The changes that a turn's commit will contain.
@@ -61,6 +64,8 @@ pub(crate) struct TurnInner {
 pub(crate) struct Changes {
     pub(crate) outbox: Vec<NewEvent>,
     pub(crate) timers: Vec<TimerChange>,
+    /// Events that were sent before the commit.
+    pub(crate) at_once: Vec<Uuid>,
     /// How often each kind of operation was requested.
     ordinals: HashMap<&'static str, u32>,
 }
@@ -131,7 +136,33 @@ impl TurnInner {
             replays,
             is_over: AtomicBool::new(false),
             changes: Mutex::default(),
+            record: Mutex::default(),
         }
+    }
+
+    /// How many turns of a program the host keeps. A process of agents has no store for them.
+    pub(crate) fn keeps(&self) -> u32 {
+        match self.shared.link {
+            Some(_) => 0,
+            None => self.shared.options.keep_turns,
+        }
+    }
+
+    /// The turn as the store keeps it, with the state that it began with.
+    pub(crate) fn kept(
+        &self,
+        (state, base): (&Arc<str>, u64),
+        commit: &TurnCommit,
+        at_once: Vec<Uuid>,
+    ) -> Option<KeptTurn> {
+        let record = locked(&self.record).take()?;
+        Some(KeptTurn {
+            trigger: self.trigger.clone(),
+            base,
+            state: Arc::clone(state),
+            record: record.text(commit, at_once)?,
+            keep: self.keeps(),
+        })
     }
 
     /// Ends the turn and takes its changes: leftover tasks of the handler cannot act for it.
@@ -267,7 +298,11 @@ impl TurnInner {
     /// A durable operation: with the commit, or immediately under at-least-once delivery.
     async fn durable(&self, event: NewEvent) -> Result<Option<Seq>, AgentError> {
         if self.delivery == Delivery::AtLeastOnce {
-            return self.immediate(event).await.map(Some);
+            let id = event.event.id;
+            let seq = self.immediate(event).await?;
+            return self
+                .change(|changes| changes.at_once.push(id))
+                .map(|()| Some(seq));
         }
         self.change(|changes| {
             let id = event.event.id;

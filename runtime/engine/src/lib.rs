@@ -37,8 +37,8 @@ pub use migrate::{Migrated, Migration, StateError, migrate};
 pub use retry::Retry;
 pub use store::{
     AgentRow, AgentStore, Appended, BoxFuture, ChannelStore, Damaged, DeadLetter, Fence,
-    JournalRow, JournalStatus, NewEvent, NewState, Receipt, Registration, StepClass, StoreCode,
-    StoreError, TimerChange, TimerRow, TurnCommit,
+    JournalRow, JournalStatus, KeptTurn, NewEvent, NewState, Receipt, Registration, StepClass,
+    StoreCode, StoreError, TimerChange, TimerRow, TurnCommit,
 };
 pub use tables::{Row, RunResult, Statement, StepCount, TableTurn};
 pub use uuid::Uuid;

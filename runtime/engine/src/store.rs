@@ -268,8 +268,25 @@ pub struct TurnCommit {
     /// The transaction of the agent's tables to commit with it
     /// ([`TableTurn::id`](crate::TableTurn::id)).
     pub tables: Option<u64>,
+    /// The turn as it can be replayed, if its agent keeps turns.
+    pub kept: Option<KeptTurn>,
     /// The current time.
     pub now: Millis,
+}
+
+/// A turn that ended, kept so that it can be replayed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeptTurn {
+    /// The trigger of the turn.
+    pub trigger: Trigger,
+    /// The revision of the state that it began with.
+    pub base: u64,
+    /// JSON text of that state.
+    pub state: Arc<str>,
+    /// What the turn got and did, in the form of its driver.
+    pub record: String,
+    /// How many of the agent's last turns the store keeps.
+    pub keep: u32,
 }
 
 impl TurnCommit {
@@ -288,6 +305,7 @@ impl TurnCommit {
             again: None,
             dead: None,
             tables: None,
+            kept: None,
             now,
         }
     }
@@ -475,6 +493,23 @@ pub trait AgentStore: Send + Sync {
 
     /// Finds a program by its hash.
     fn program(&self, hash: [u8; 32]) -> Reply<'_, Option<Vec<u8>>>;
+
+    /// The triggers of an agent's kept turns, oldest first.
+    fn kept_turns(&self, key: &AgentKey) -> Reply<'_, Vec<Trigger>> {
+        let _ = key;
+        Box::pin(std::future::ready(Ok(Vec::new())))
+    }
+
+    /// The last kept turn of a trigger, and the state that it left; `None` for a state that is
+    /// not kept, because the turn after it is not.
+    fn kept_turn(
+        &self,
+        key: &AgentKey,
+        trigger: &Trigger,
+    ) -> Reply<'_, Option<(KeptTurn, Option<String>)>> {
+        let _ = (key, trigger);
+        Box::pin(std::future::ready(Ok(None)))
+    }
 
     /// The epoch under which this handle owns an agent's shard.
     fn epoch(&self, key: &AgentKey) -> Epoch;

@@ -1,17 +1,18 @@
 //! Agents of a store: the operations of [`AgentStore`], each in one transaction.
 
-use crate::commit::{self, RowChange, kept, progress, put_row};
+use crate::commit::{self, RowChange, outgoing, progress, put_row};
 use crate::encoded::EncodedEvent;
 use crate::fault::{Fault, fault};
 use crate::journal;
+use crate::kept;
 use crate::log;
 use crate::rows::{Hash, agent_key, all, change, int, json, limit, one, readable, uint, uint32};
 use crate::runtime::{Cx, Reply, SqliteRuntime};
 use crate::timers;
 use a99_runtime_engine::{
     AgentKey, AgentRow, AgentStore, Damaged, DeadLetter, Epoch, Fence, JournalRow, JournalStatus,
-    Millis, NewEvent, NewState, Progress, Receipt, Registration, Seq, StoreCode, StoreError,
-    TableTurn, TimerRow, Trigger, TurnCommit, Uuid,
+    KeptTurn, Millis, NewEvent, NewState, Progress, Receipt, Registration, Seq, StoreCode,
+    StoreError, TableTurn, TimerRow, Trigger, TurnCommit, Uuid,
 };
 use a99_sqlite::rusqlite::{Row, params};
 use std::sync::Arc;
@@ -268,7 +269,7 @@ impl AgentStore for SqliteRuntime {
             let sql = "SELECT key, channel, event FROM agent_outbox ORDER BY n LIMIT ?1";
             all(cx, sql, [limit(most)], |row| {
                 let event: String = row.get(2)?;
-                Ok((agent_key(row, 0)?, kept(row.get(1)?, &event)?))
+                Ok((agent_key(row, 0)?, outgoing(row.get(1)?, &event)?))
             })
         })
     }
@@ -390,6 +391,24 @@ impl AgentStore for SqliteRuntime {
         self.read(move |cx| {
             let sql = "SELECT bytes FROM program WHERE hash = ?1";
             one(cx, sql, [hash], |row| row.get(0))
+        })
+    }
+
+    fn kept_turns(&self, key: &AgentKey) -> Reply<'_, Vec<Trigger>> {
+        let key = key.clone();
+        self.settled(key.clone(), |store| {
+            store.read(move |cx| kept::triggers(cx, &key))
+        })
+    }
+
+    fn kept_turn(
+        &self,
+        key: &AgentKey,
+        trigger: &Trigger,
+    ) -> Reply<'_, Option<(KeptTurn, Option<String>)>> {
+        let (key, trigger) = (key.clone(), trigger.clone());
+        self.settled(key.clone(), |store| {
+            store.read(move |cx| kept::find(cx, &key, &trigger))
         })
     }
 

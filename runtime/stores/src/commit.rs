@@ -3,6 +3,7 @@
 
 use crate::encoded::EncodedEvent;
 use crate::fault::{Fault, fault};
+use crate::kept;
 use crate::log;
 use crate::rows::{change, check_depth, int, one, uint};
 use crate::runtime::Cx;
@@ -18,7 +19,9 @@ pub(crate) fn size(commit: &TurnCommit, outbox: &[EncodedEvent]) -> usize {
     let state = commit.state.as_ref().map_or(0, |state| state.json.len());
     let settings = commit.settings.as_ref().map_or(0, String::len);
     let outbox: usize = outbox.iter().map(EncodedEvent::size).sum();
-    state + settings + outbox
+    let kept = commit.kept.as_ref();
+    let kept = kept.map_or(0, |kept| kept.state.len() + kept.record.len());
+    state + settings + outbox + kept
 }
 
 /// The columns of an agent that each commit reads.
@@ -230,6 +233,11 @@ pub(crate) fn commit(
     };
     let revision = put_row(cx, &commit.fence, &row, commit.now)?;
     timers::change_all(cx, key, &commit.timers)?;
+    if let Some(turn) = &commit.kept {
+        // A turn that changed nothing may end beside others that did.
+        let left = commit.state.as_ref().map_or(turn.base, |_| revision);
+        kept::keep(cx, key, turn, left)?;
+    }
     if let Some(dead) = &commit.dead {
         let sql = "INSERT INTO agent_dead (key, trigger, code, error, attempts, at)
                    VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
@@ -305,7 +313,7 @@ fn send(
 }
 
 /// Parses an event of the outbox.
-pub(crate) fn kept(channel: String, event: &str) -> Result<NewEvent, Fault> {
+pub(crate) fn outgoing(channel: String, event: &str) -> Result<NewEvent, Fault> {
     Ok(NewEvent {
         channel,
         event: serde_json::from_str(event)?,

@@ -37,6 +37,7 @@ mod encoded;
 mod fault;
 mod home;
 mod journal;
+mod kept;
 mod kill;
 mod lock;
 mod log;

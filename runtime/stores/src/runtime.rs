@@ -43,6 +43,7 @@ static RUNTIME: Component = Component {
         crate::home::HOME,
         crate::timers::SET_AT,
         token::TOKEN,
+        crate::kept::TURNS,
     ],
 };
 

@@ -178,6 +178,8 @@ const GUARDED: &[(&str, &[(&str, Kind)])] = &[
     ("transpileCode", &[("code", Text)]),
     ("releaseProcedure", &[("token", Any)]),
     ("clearExpiredProcedures", &[]),
+    // A number would wait.
+    ("sleep", &[("ms", Text)]),
     (
         "shellExec",
         &[("command", Any), ("cwd", Text), ("timeoutMs", Num)],

@@ -150,6 +150,18 @@ impl Machine<'_> {
                 };
                 self.wait(op, answer).map(|v| from_value(&v))
             }
+            "sleep" => {
+                let ms = self.inputs(&["ms"], node, scope)?;
+                let ms = match ms.first() {
+                    Some(OVal::Num(ms)) if (0.0..=86_400_000.0).contains(ms) => Ok(*ms),
+                    _ => Err("sleep: `ms` must be a number from 0 to 86400000, which is 24 hours"),
+                };
+                let answer = Answer {
+                    delay_ms: ms.unwrap_or_default(),
+                    result: ms.map(|_| Value::Null).map_err(Into::into),
+                };
+                self.wait(op, answer).map(|v| from_value(&v))
+            }
             "storeProcedure" => Err(self.not_judged(op)),
             // No judged run has stored a procedure.
             "releaseProcedure" => {

@@ -115,6 +115,7 @@ pub(super) fn of(op: &str) -> Option<(i64, f64)> {
         "agentSend" | "agentUpdate" | "agentFail" | "agentPublish" | "agentSetTimer"
         | "agentCancelTimer" | "agentStorageExec" | "agentStorageRun" | "agentStorageGet"
         | "agentStorageQuery" => (5 * ONE, SECOND),
+        "sleep" => (ONE, 0.0),
         "shellExec" => (5 * ONE, 0.0),
         "shellWriteFile" | "shellReadFile" => (5 * ONE, 30_000.0),
         _ => return None,

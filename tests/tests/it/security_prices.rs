@@ -143,6 +143,7 @@ fn call(op: &str, n: usize, answer: usize) -> Option<Call> {
                 "responseFormat": key}),
             json!({"llmBattery": [text(answer), text(answer)]}),
         ),
+        "sleep" => Call::scripted(json!({"ms": 0}), json!({})),
         "streamChunk" => Call::scripted(json!({"data": [key]}), json!({})),
         "agentRun" => Call::scripted(
             json!({"agentId": key, "input": {"a": key}}),

@@ -113,7 +113,7 @@ impl Drop for Listener {
 }
 
 /// The error of an atom that waits without timers.
-fn no_timers(op: &str) -> AtomError {
+pub(super) fn no_timers(op: &str) -> AtomError {
     cannot_wait(
         op,
         "run this program inside a tokio runtime whose time is enabled",
@@ -129,11 +129,16 @@ pub(super) type Sleep = Option<Pin<Box<tokio::time::Sleep>>>;
 /// Creates a timer, if there is a deadline; an error outside a runtime with timers.
 pub(super) fn timer(at: Option<Instant>) -> Result<Sleep, NoTimers> {
     let Some(at) = at else { return Ok(None) };
+    timer_of(|| tokio::time::sleep_until(at.into())).map(Some)
+}
+
+/// The timer that `make` creates; an error outside a runtime with timers.
+pub(super) fn timer_of(
+    make: impl FnOnce() -> tokio::time::Sleep + std::panic::UnwindSafe,
+) -> Result<Pin<Box<tokio::time::Sleep>>, NoTimers> {
     if tokio::runtime::Handle::try_current().is_err() {
         return Err(NoTimers);
     }
     // Tokio offers no query for timers: creating one panics if they are missing.
-    std::panic::catch_unwind(|| Box::pin(tokio::time::sleep_until(at.into())))
-        .map(Some)
-        .map_err(|_| NoTimers)
+    std::panic::catch_unwind(|| Box::pin(make())).map_err(|_| NoTimers)
 }

@@ -322,6 +322,7 @@ impl Machine {
                 depth: self.options.depth + self.frame().agent_depth,
                 cancelled,
                 now_ms,
+                waited_ms: 0.0,
                 deadline: None,
                 id: CallId::default(),
                 events: self.options.events.clone(),

@@ -147,11 +147,19 @@ impl<'a, 't> Fields<'a, 't> {
 
     /// A positive integer.
     pub(super) fn count(&self, key: &str) -> Option<u32> {
-        let kind = Kind("a whole number from 1", "3");
-        let read = self.read(key, &kind, |value| match value {
+        self.whole(key, &Kind("a whole number from 1", "3"), 1)
+    }
+
+    /// An integer, not negative.
+    pub(super) fn count_or_none(&self, key: &str) -> Option<u32> {
+        self.whole(key, &Kind("a whole number from 0", "100"), 0)
+    }
+
+    fn whole(&self, key: &str, kind: &Kind, least: u32) -> Option<u32> {
+        let read = self.read(key, kind, |value| match value {
             DeValue::Integer(number) => u32::from_str_radix(number.as_str(), number.radix())
                 .ok()
-                .filter(|n| *n > 0),
+                .filter(|n| *n >= least),
             _ => None,
         });
         read.map(|(_, count)| count)

@@ -136,6 +136,8 @@ impl GroupCommit {
         held.now = commit.now;
         held.progress = commit.progress.or(held.progress.take());
         held.state = commit.state.or(held.state.take());
+        // A turn of a program waits for the commit before it, so it is alone.
+        held.kept = commit.kept.or(held.kept.take());
         held.outbox.extend(commit.outbox);
         held.timers.extend(commit.timers);
     }

@@ -7,7 +7,7 @@ use crate::agent::Alarm;
 use crate::calls::RunningCall;
 use crate::error::{AgentError, codes};
 use crate::kill;
-use crate::methods::MethodCall;
+use crate::methods::{MethodCall, method_result};
 use crate::runner::{AnyState, Output, Work};
 use crate::shared::Shared;
 use crate::turn::{Changes, TurnClient, TurnInner};
@@ -16,7 +16,7 @@ use a99_runtime_engine::{
     StoreCode, StoreError, Trigger, TurnCommit, TurnEnd, TurnId, Uuid, deep_merge,
 };
 use futures_util::FutureExt;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
@@ -256,35 +256,23 @@ impl Activation {
                 return result;
             };
             // A method's error is its answer.
-            let (output, content, is_error) = match result {
+            let (output, answer) = match result {
                 Ok(output) => {
-                    let content = output.answer.clone();
-                    (output, content, false)
+                    let answer = output.answer.clone();
+                    (output, Ok(answer))
                 }
                 Err(error) => {
                     client.0.give_up();
-                    let code = match error.code() {
-                        codes::FAILED | codes::PANIC => codes::METHOD_FAILED,
-                        codes::TIMEOUT => codes::CALL_TIMEOUT,
-                        code => code,
-                    };
-                    let content = json!({"code": code, "error": error.to_string()});
                     let output = Output {
                         state: unchanged.0,
                         json: unchanged.1.to_string(),
                         settings: None,
                         answer: None,
                     };
-                    (output, Some(content), true)
+                    (output, Err(error))
                 }
             };
-            client.0.answer(Body::MethodResult {
-                call_id,
-                content,
-                complete: true,
-                is_error,
-                progress: None,
-            });
+            client.0.answer(method_result(call_id, answer));
             Ok(output)
         }
     }
@@ -401,6 +389,8 @@ impl Activation {
                 let version = self.runner.version();
                 let revision = kept.unwrap_or(running.revision);
                 commit.state = changed(output, &running.base, version, revision);
+                let client = &running.client.0;
+                commit.kept = client.kept((&running.base, revision), &commit, changes.at_once);
             }
             TurnEnd::Dead {
                 code,
@@ -418,6 +408,10 @@ impl Activation {
                     attempts,
                     at: now,
                 });
+                if let Some(running) = self.running.get(&turn) {
+                    let began = (&running.base, kept.unwrap_or(running.revision));
+                    commit.kept = running.client.0.kept(began, &commit, Vec::new());
+                }
             }
             TurnEnd::Lost => commit.dead = lost_letter(trigger, now),
         }
@@ -550,6 +544,8 @@ impl Activation {
         commit.trigger = Some(trigger.clone());
         kill::point("hook.before");
         let settings = output.settings.as_ref();
+        let began = (&self.json, self.revision);
+        commit.kept = client.0.kept(began, &commit, changes.at_once);
         let receipt = write(&self.shared, commit.clone(), settings).await?;
         kill::point("hook.after");
         self.shared.hub().tell(&receipt.appended);

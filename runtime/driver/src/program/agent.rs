@@ -3,8 +3,9 @@
 use super::builder::{ProgramAgentBuilder, ProgramConfig};
 use super::journal::TurnJournal;
 use super::kept::Kept;
+use super::record::TurnRecord;
 use super::stream;
-use super::turn::{self, HostTurn};
+use super::turn::{self, Changed, HostTurn};
 use super::{AgentProgram, ProgramArgs, ProgramEnd, ProgramError, ProgramTurn, lock, turn_result};
 use crate::agent::{Agent, Alarm, ConnectOptions, Identity, TurnOutcome};
 use crate::error::{AgentError, codes};
@@ -16,7 +17,8 @@ use a99_capabilities::AgentTurn;
 use a99_runtime_engine::{
     AgentKey, AgentStore, Event, EventOptions, Policy, Seq, StoreError, Trigger, TurnResult,
 };
-use agent99::{Engine, Value, event_channel};
+use agent99::{Engine, RunOptions, Value, event_channel};
+use serde::Serialize;
 use serde_json::{Map, Value as Json, json};
 use std::fmt;
 use std::sync::{Arc, Mutex, Weak};
@@ -151,8 +153,6 @@ impl ProgramAgent {
         is_answer: bool,
     ) -> Result<Json, AgentError> {
         let settled = &self.0.settled;
-        let is_state = settled.is_state_of_result && !is_answer;
-        let takes_result = is_state || is_answer;
         let client = turn.client();
         let store = Arc::clone(client.0.shared.agents());
         self.keep(&store).await?;
@@ -169,9 +169,14 @@ impl ProgramAgent {
             settings: Value::from(&settings),
             identity: Value::from(&turn::identity(&client)),
         };
-        let kept = Kept::of(turn.state(), &settings);
-        let mut options = handler.run_options();
-        let room = kept.room(&mut options);
+        let (mut options, sizes) = self.sized_options(turn.state(), &settings);
+        let keeps = client.0.keeps() > 0;
+        let mut record = keeps.then(|| TurnRecord {
+            kind: event["kind"].clone(),
+            settings: settings.clone(),
+            replays: client.0.replays,
+            ..TurnRecord::default()
+        });
         let acts = HostTurn::new(client.clone(), began, turn.state().clone(), settings);
         let acts = Arc::new(acts);
         let program_turn = ProgramTurn {
@@ -180,42 +185,75 @@ impl ProgramAgent {
             turn: Some(Arc::clone(&acts) as Arc<dyn AgentTurn>),
         };
         let end = match start {
-            Ok(start) if settled.is_streaming => {
-                let (sink, events) = event_channel(stream::WAITING);
-                let options = options.events(sink);
-                let run = handler.handle_from(start, program, program_turn, options);
-                tokio::join!(run, stream::show(&client, events)).0
-            }
             Ok(start) => {
-                handler
-                    .handle_from(start, program, program_turn, options)
-                    .await
+                let events = settled.is_streaming.then(|| {
+                    let (sink, events) = event_channel(stream::WAITING);
+                    options = std::mem::take(&mut options).events(sink);
+                    events
+                });
+                let to = record.as_mut();
+                let run = handler.handle_from(start, program, program_turn, options, to);
+                match events {
+                    Some(events) => tokio::join!(run, stream::show(&client, events)).0,
+                    None => run.await,
+                }
             }
             Err(error) => Err(error),
         };
         self.tell(&client, &end);
+        let ended = self.ended(end, &acts, sizes, is_answer);
+        if let Some(mut record) = record {
+            record.handles = acts.handles();
+            let changed = ended.as_ref().ok();
+            record.laid = changed.and_then(|(changed, _)| changed.laid.clone());
+            *lock(&client.0.record) = Some(record);
+        }
+        let (changed, result) = ended?;
+        if let Json::Object(state) = changed.state {
+            *turn.state_mut() = state;
+        }
+        if let Some(laid) = changed.laid {
+            turn.update_settings(&laid)?;
+        }
+        Ok(result)
+    }
+
+    /// Options of a run, and the limit of what its agent keeps.
+    pub(super) fn sized_options(
+        &self,
+        state: &impl Serialize,
+        settings: &Json,
+    ) -> (RunOptions, (Kept, usize)) {
+        let mut options = self.0.settled.handler.run_options();
+        let kept = Kept::of(state, settings);
+        let room = kept.room(&mut options);
+        (options, (kept, room))
+    }
+
+    /// What a run changed, and its result where it is the state or an answer.
+    pub(super) fn ended(
+        &self,
+        end: Result<ProgramEnd, ProgramError>,
+        acts: &HostTurn,
+        (kept, room): (Kept, usize),
+        is_answer: bool,
+    ) -> Result<(Changed, Json), AgentError> {
+        let is_state = self.0.settled.is_state_of_result && !is_answer;
         match turn_result(&end) {
             TurnResult::Done => {
                 let mut changed = acts.end();
                 let result = match end {
-                    Ok(end) if takes_result => {
-                        turn::json_of(&end.outcome.result).map_err(|error| {
+                    Ok(end) if is_state || is_answer => turn::json_of(&end.outcome.result)
+                        .map_err(|error| {
                             AgentError::new(codes::BAD_VALUE, error.to_string()).fatal()
-                        })?
-                    }
+                        })?,
                     _ => Json::Null,
                 };
                 if is_state && result.is_object() {
                     changed.state.clone_from(&result);
                 }
                 kept.check(&changed.state, &changed.settings, room)?;
-                if let Json::Object(state) = changed.state {
-                    *turn.state_mut() = state;
-                }
-                if let Some(laid) = changed.laid {
-                    turn.update_settings(&laid)?;
-                }
-                Ok(result)
+                Ok((changed, result))
             }
             TurnResult::Failed {
                 code,
@@ -227,6 +265,15 @@ impl ProgramAgent {
             }
             TurnResult::Cancelled => Err(AgentError::new(codes::TIMEOUT, "the run was cancelled")),
         }
+    }
+
+    /// The arguments of a run.
+    pub(super) fn args(&self, args: ProgramArgs) -> Value {
+        (self.0.settled.args)(args)
+    }
+
+    pub(super) fn engine(&self) -> &Engine {
+        &self.0.settled.handler.engine
     }
 
     fn tell(&self, client: &TurnClient, end: &Result<ProgramEnd, ProgramError>) {

@@ -11,6 +11,8 @@ mod class;
 mod error;
 mod journal;
 mod kept;
+mod record;
+mod replay;
 mod run;
 mod start;
 mod stream;
@@ -21,6 +23,8 @@ pub use builder::{ProgramAgentBuilder, ProgramMethod};
 pub use class::CallClass;
 pub use error::{ProgramCode, ProgramEnd, ProgramError, turn_result};
 pub use journal::{AGAIN, CallJournal, CallRow, FAILED, MemoryJournal, START_ROW, StoreJournal};
+pub(crate) use record::TurnRecord;
+pub use replay::{TurnDone, TurnReplay, program_of};
 pub use start::{AgentProgram, ProgramSource};
 pub use stream::{PARTIAL, STREAM_CHUNK};
 
@@ -205,7 +209,7 @@ impl ProgramHandler {
     ) -> Result<ProgramEnd, ProgramError> {
         let start = self.start(program, &*turn.journal).await?;
         let options = (self.options)();
-        self.handle_from(start, program, turn, options).await
+        self.handle_from(start, program, turn, options, None).await
     }
 
     fn run_options(&self) -> RunOptions {
@@ -227,6 +231,7 @@ impl ProgramHandler {
         program: &AgentProgram,
         turn: ProgramTurn,
         options: RunOptions,
+        record: Option<&mut TurnRecord>,
     ) -> Result<ProgramEnd, ProgramError> {
         let older = match start.program == *program.hash() {
             true => None,
@@ -240,6 +245,7 @@ impl ProgramHandler {
             self.on_unknown,
             self.clock.clone(),
             self.agents.is_some(),
+            record.is_some(),
         ));
         let mut granted = self.granted.clone();
         if let Some(turn) = turn.turn {
@@ -248,8 +254,13 @@ impl ProgramHandler {
         if let Some(agents) = &self.agents {
             granted = granted.with_agent(agents.driven_by(shared.clone()));
         }
+        let names = record.is_some().then(|| granted.granted());
         let run = shared.run(&self.engine, agent, turn.args, options, granted, start.now);
-        run.await
+        let end = run.await;
+        if let (Some(record), Some(names)) = (record, names) {
+            record.ran(&start, names, shared.calls(), &end);
+        }
+        end
     }
 }
 

@@ -8,7 +8,7 @@ use super::{OnUnknown, lock};
 use crate::kill;
 use a99_capabilities::{Capabilities, Clock, MemoryProcedures, ProcedureLimits, StoredValue};
 use a99_runtime_engine::{BoxFuture, JournalStatus, StepClass};
-use agent99::replay::{Answered, RunEnvironment};
+use agent99::replay::{Answered, RecordedCall, RunEnvironment, inputs_digest, is_table};
 use agent99::{
     Agent, Answer, AtomError, Call, CallCharges, CallId, Engine, ErrorCode, Fuel, HostReply, Next,
     Outcome, Run, RunDriver, RunError, RunOptions, Value,
@@ -28,6 +28,8 @@ pub(super) struct Shared {
     on_unknown: OnUnknown,
     clock: Arc<dyn Clock>,
     drives_agents: bool,
+    /// The calls of the turn's own run, if the host keeps them.
+    calls: Option<Mutex<Calls>>,
     /// The error that stopped a run of the turn; it ends the other runs too.
     fault: Mutex<Option<ProgramError>>,
     /// Start times of pending sub-agent calls.
@@ -42,6 +44,7 @@ impl Shared {
         on_unknown: OnUnknown,
         clock: Arc<dyn Clock>,
         drives_agents: bool,
+        keeps_calls: bool,
     ) -> Shared {
         Shared {
             journal,
@@ -50,6 +53,7 @@ impl Shared {
             on_unknown,
             clock,
             drives_agents,
+            calls: keeps_calls.then(Mutex::default),
             fault: Mutex::default(),
             callers: Mutex::default(),
         }
@@ -67,6 +71,7 @@ impl Shared {
     ) -> Result<ProgramEnd, ProgramError> {
         let parent = options.parent.as_ref().map(|id| id.to_string());
         let name = parent.unwrap_or_default();
+        let keeps_calls = self.calls.is_some() && name.is_empty();
         let environment = Arc::new(RunEnvironment::new(&self.seed, &name, now));
         let classes = Classes::of(&self.classes, &granted, self.drives_agents);
         if granted.procedures.is_none() {
@@ -79,14 +84,22 @@ impl Shared {
             shared: self,
             environment,
             classes,
+            keeps_calls,
             run: engine.start(agent, args, options, granted),
             began: Instant::now(),
             under_way: Vec::new(),
+            sleeping: Vec::new(),
             step: None,
             failed: Vec::new(),
             is_unknown: false,
         };
         driven.drive().await
+    }
+
+    /// The kept calls as lines; `None` if they are not kept, or are too large.
+    pub(super) fn calls(&self) -> Option<String> {
+        let calls = lock(self.calls.as_ref()?);
+        (!calls.are_too_large).then(|| calls.lines.clone())
     }
 
     /// Fails if another run of the turn was stopped.
@@ -136,6 +149,16 @@ fn stopped() -> Outcome {
     }
 }
 
+/// Maximum bytes of the kept calls of a turn.
+const MAX_CALLS: usize = 16 << 20;
+
+/// Answered calls as lines of a recording.
+#[derive(Default)]
+struct Calls {
+    lines: String,
+    are_too_large: bool,
+}
+
 /// A pending call.
 struct UnderWay {
     id: CallId,
@@ -143,8 +166,32 @@ struct UnderWay {
     /// When the call times out, in time of the run.
     deadline: Option<Duration>,
     answer: Answer,
+    /// The digest of its inputs, if the call is kept.
+    inputs: Value,
+    /// Its charges, if they are journaled or kept.
+    charges: Option<CallCharges>,
     /// The journal row; `None` for calls that are not journaled.
-    journaled: Option<(CallRow, CallCharges)>,
+    row: Option<CallRow>,
+}
+
+/// A call that timed out: its identity, atom and digest of inputs, its row and its answer.
+type Late = ((CallId, String, Value), Option<CallRow>, Answered);
+
+/// Maximum milliseconds of `sleep`.
+const MAX_SLEEP: f64 = 86_400_000.0;
+
+/// A call of `sleep` that waits for the time of its journaled answer.
+struct Sleeping {
+    at: tokio::time::Instant,
+    id: CallId,
+    inputs: Value,
+    answered: Answered,
+}
+
+/// The milliseconds of a call of `sleep`; `None` for another call, and for one that fails.
+fn slept(call: &Call) -> Option<f64> {
+    let ms = call.args().first().and_then(Value::as_f64);
+    ms.filter(|ms| &*call.atom == "sleep" && (0.0..=MAX_SLEEP).contains(ms))
 }
 
 /// A run in progress.
@@ -152,9 +199,11 @@ struct Driven<'a> {
     shared: &'a Shared,
     environment: Arc<RunEnvironment>,
     classes: Classes,
+    keeps_calls: bool,
     run: Run,
     began: Instant,
     under_way: Vec<UnderWay>,
+    sleeping: Vec<Sleeping>,
     /// The last step, and its failed calls.
     step: Option<u64>,
     failed: Vec<CallRow>,
@@ -172,8 +221,11 @@ impl Driven<'_> {
             let is_stop = matches!(&next, Next::Done(end) if ProgramEnd::is_stop(end));
             if !is_stop {
                 // The machine timed these calls out; journal that before anything that follows.
-                for (row, answered) in late {
-                    self.keep(row, &answered).await?;
+                for (call, row, answered) in late {
+                    self.note(&call.0, call.1, call.2, &answered);
+                    if let Some(row) = row {
+                        self.keep(row, &answered).await?;
+                    }
                 }
             }
             match next {
@@ -183,6 +235,7 @@ impl Driven<'_> {
                     if let Some((call, result)) = self.wait(until).await {
                         self.finish(call, result).await?;
                     }
+                    self.wake();
                 }
                 Next::Done(outcome) => return self.end(*outcome).await,
             }
@@ -190,13 +243,13 @@ impl Driven<'_> {
     }
 
     /// Takes the calls that timed out, with their charges.
-    fn take_late(&mut self, now: Duration) -> Vec<(CallRow, Answered)> {
+    fn take_late(&mut self, now: Duration) -> Vec<Late> {
         let mut late = Vec::new();
         let is_late = |call: &mut UnderWay| call.deadline.is_some_and(|at| at <= now);
         for call in self.under_way.extract_if(.., is_late) {
             drop(call.answer);
             lock(&self.shared.callers).remove(&call.id);
-            let Some((row, charges)) = call.journaled else {
+            let Some(charges) = call.charges else {
                 continue;
             };
             let text = format!("Atom '{}' timed out", call.atom);
@@ -205,9 +258,37 @@ impl Driven<'_> {
                 charged: charges.settle(),
                 at: agent99::Environment::now_ms(&*self.environment),
             };
-            late.push((row, answered));
+            late.push(((call.id, call.atom, call.inputs), call.row, answered));
         }
         late
+    }
+
+    /// Keeps a call for a replay of the turn.
+    fn note(&self, id: &CallId, atom: String, inputs: Value, answered: &Answered) {
+        let Some(calls) = self.shared.calls.as_ref().filter(|_| self.keeps_calls) else {
+            return;
+        };
+        let mut calls = lock(calls);
+        let call = RecordedCall {
+            atom,
+            inputs,
+            answered: answered.clone(),
+        };
+        match call.line(&id.to_string()) {
+            Ok(line) if calls.lines.len() + line.len() < MAX_CALLS => {
+                calls.lines.push_str(&line);
+                calls.lines.push('\n');
+            }
+            _ => calls.are_too_large = true,
+        }
+    }
+
+    /// The digest of a call's inputs, if the call is kept.
+    fn inputs(&self, call: &Call) -> Value {
+        match self.keeps_calls {
+            true => inputs_digest(&call.inputs()),
+            false => Value::Undefined,
+        }
     }
 
     /// Answers a call from the journal, or makes it.
@@ -219,15 +300,16 @@ impl Driven<'_> {
             self.is_unknown = false;
         }
         let CallClass::Journaled(class) = self.classes.class(&call) else {
-            let (id, atom, deadline) = (call.id.clone(), call.atom.to_string(), call.deadline);
-            let answer = call.start(self.moment(deadline));
-            self.under_way.push(UnderWay {
-                id,
-                atom,
-                deadline,
-                answer,
-                journaled: None,
-            });
+            // A replay has no tables.
+            match self.keeps_calls && is_table(&call.atom) {
+                true => self.make(call, None),
+                false => self.start(
+                    call,
+                    |call, at| (call.start(at), None),
+                    Value::Undefined,
+                    None,
+                ),
+            }
             return Ok(());
         };
         let mut row = CallRow {
@@ -248,8 +330,14 @@ impl Driven<'_> {
                     let Some(answered) = Answered::decode(text) else {
                         return Err(ProgramError::Unreadable(row.name));
                     };
+                    if slept(&call).is_some() {
+                        self.sleep(&call, answered);
+                        return Ok(());
+                    }
                     call.charge(answered.charged);
                     self.environment.advance(answered.at);
+                    let inputs = self.inputs(&call);
+                    self.note(&call.id, call.atom.to_string(), inputs, &answered);
                     let id = call.id.clone();
                     self.answer(&id, row, answered.result);
                     return Ok(());
@@ -262,34 +350,95 @@ impl Driven<'_> {
                         call.atom
                     );
                     self.is_unknown = true;
+                    let answered = Answered {
+                        result: Err(AtomError::new(text)),
+                        charged: Fuel::ZERO,
+                        at: agent99::Environment::now_ms(&*self.environment),
+                    };
+                    let inputs = self.inputs(&call);
+                    self.note(&call.id, call.atom.to_string(), inputs, &answered);
                     // The run ignores an answer to a call that timed out.
-                    let _ = self.run.answer(&call.id, Err(AtomError::new(text)));
+                    let _ = self.run.answer(&call.id, answered.result);
                     return Ok(());
                 }
                 JournalStatus::Started => {}
             }
         }
+        if let Some(ms) = slept(&call) {
+            // The end is journaled first: a retry waits for the rest.
+            let answered = Answered {
+                result: Ok(Value::Null.into()),
+                charged: Fuel::ZERO,
+                at: self.shared.clock.now_ms() + ms,
+            };
+            self.keep(row, &answered).await?;
+            self.sleep(&call, answered);
+            return Ok(());
+        }
         if class == StepClass::Unsafe {
             row.status = JournalStatus::Started;
             self.shared.journal.record(row.clone()).await?;
         }
-        self.make(call, row);
+        self.make(call, Some(row));
         Ok(())
     }
 
-    fn make(&mut self, call: Call, row: CallRow) {
-        let (id, atom, deadline) = (call.id.clone(), call.atom.to_string(), call.deadline);
-        if atom == "agentRun" {
-            lock(&self.shared.callers).insert(id.clone(), call.now_ms());
+    /// Makes a call whose charges are journaled or kept.
+    fn make(&mut self, call: Call, row: Option<CallRow>) {
+        if &*call.atom == "agentRun" {
+            lock(&self.shared.callers).insert(call.id.clone(), call.now_ms());
         }
-        let (answer, charges) = call.start_measured(self.moment(deadline));
+        let inputs = self.inputs(&call);
+        let start = |call: Call, at| {
+            let (answer, charges) = call.start_measured(at);
+            (answer, Some(charges))
+        };
+        self.start(call, start, inputs, row);
+    }
+
+    fn start(
+        &mut self,
+        call: Call,
+        start: impl FnOnce(Call, Option<Instant>) -> (Answer, Option<CallCharges>),
+        inputs: Value,
+        row: Option<CallRow>,
+    ) {
+        let (id, atom, deadline) = (call.id.clone(), call.atom.to_string(), call.deadline);
+        let (answer, charges) = start(call, self.moment(deadline));
         self.under_way.push(UnderWay {
             id,
             atom,
             deadline,
             answer,
-            journaled: Some((row, charges)),
+            inputs,
+            charges,
+            row,
         });
+    }
+
+    /// Waits for the time of an answer, by the clock of the host.
+    fn sleep(&mut self, call: &Call, answered: Answered) {
+        let rest = answered.at - self.shared.clock.now_ms();
+        // A damaged journal may have no number.
+        let rest = if rest > 0.0 { rest.min(MAX_SLEEP) } else { 0.0 };
+        let rest = Duration::from_secs_f64(rest / 1_000.0);
+        self.sleeping.push(Sleeping {
+            at: tokio::time::Instant::now() + rest,
+            id: call.id.clone(),
+            inputs: self.inputs(call),
+            answered,
+        });
+    }
+
+    /// Answers the calls of `sleep` whose time has come.
+    fn wake(&mut self) {
+        let now = tokio::time::Instant::now();
+        let woken = self.sleeping.extract_if(.., |one| one.at <= now);
+        for one in woken.collect::<Vec<_>>() {
+            self.note(&one.id, "sleep".to_owned(), one.inputs, &one.answered);
+            self.environment.advance(one.answered.at);
+            let _ = self.run.answer(&one.id, one.answered.result);
+        }
     }
 
     /// Converts a time of the run to the system's clock.
@@ -302,8 +451,10 @@ impl Driven<'_> {
         &mut self,
         until: Option<Duration>,
     ) -> Option<(UnderWay, Result<HostReply, AtomError>)> {
-        let until = self.moment(until);
-        let mut timer = until.map(|at| Box::pin(tokio::time::sleep_until(at.into())));
+        let until = self.moment(until).map(tokio::time::Instant::from);
+        let woken = self.sleeping.iter().map(|one| one.at);
+        let until = until.into_iter().chain(woken).min();
+        let mut timer = until.map(|at| Box::pin(tokio::time::sleep_until(at)));
         let calls = &mut self.under_way;
         let ready = std::future::poll_fn(|context| {
             for (at, call) in calls.iter_mut().enumerate() {
@@ -328,16 +479,26 @@ impl Driven<'_> {
     ) -> Result<(), ProgramError> {
         // A stopped sub-agent has no answer.
         self.shared.check()?;
-        let UnderWay { id, journaled, .. } = call;
+        let UnderWay { id, charges, .. } = call;
         lock(&self.shared.callers).remove(&id);
-        let Some((row, charges)) = journaled else {
+        let Some(charges) = charges else {
             let _ = self.run.answer(&id, result);
             return Ok(());
+        };
+        // A call that is not journaled does not move the clock: a retry would not find its time.
+        let at = match &call.row {
+            Some(_) => self.shared.clock.now_ms(),
+            None => agent99::Environment::now_ms(&*self.environment),
         };
         let answered = Answered {
             result,
             charged: charges.settle(),
-            at: self.shared.clock.now_ms(),
+            at,
+        };
+        self.note(&id, call.atom, call.inputs, &answered);
+        let Some(row) = call.row else {
+            let _ = self.run.answer(&id, answered.result);
+            return Ok(());
         };
         let row = self.keep(row, &answered).await?;
         self.environment.advance(answered.at);

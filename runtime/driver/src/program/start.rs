@@ -83,7 +83,7 @@ pub(super) struct Start {
 }
 
 impl Start {
-    fn encode(&self) -> Result<String, String> {
+    pub(super) fn encode(&self) -> Result<String, String> {
         let mut map = Map::new();
         map.insert("now", self.now);
         map.insert("seed", hex(&self.seed));
@@ -91,7 +91,7 @@ impl Start {
         encode(&Value::Object(map))
     }
 
-    fn decode(text: &str) -> Option<Start> {
+    pub(super) fn decode(text: &str) -> Option<Start> {
         let value = decode(text)?;
         let bytes = |name: &str| {
             let bytes = hex_bytes(value.get(name)?.as_str()?)?;

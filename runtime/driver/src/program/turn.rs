@@ -15,6 +15,7 @@ use a99_runtime_engine::{
 };
 use agent99::Value;
 use serde_json::{Map, Value as Json, json};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 /// A host's turn, as its program may act on it.
@@ -24,6 +25,8 @@ pub(super) struct HostTurn {
     /// the same time at every retry.
     began: u64,
     changed: Mutex<Changed>,
+    /// The participants that it found by their handles.
+    handles: Mutex<BTreeMap<String, Uuid>>,
 }
 
 /// A program's changes of its agent.
@@ -157,7 +160,13 @@ impl HostTurn {
                 settings,
                 laid: None,
             }),
+            handles: Mutex::default(),
         }
+    }
+
+    /// The participants that the program found by their handles.
+    pub(super) fn handles(&self) -> BTreeMap<String, Uuid> {
+        lock(&self.handles).clone()
     }
 
     fn changed(&self) -> MutexGuard<'_, Changed> {
@@ -178,7 +187,9 @@ impl HostTurn {
                 Err(_) => {
                     let ids = self.client.resolve_handles(&[&*text]).map_err(refused)?;
                     let none = || CapabilityError::new("agentSend: nobody is called so");
-                    ids.first().copied().ok_or_else(none)
+                    let id = ids.first().copied().ok_or_else(none)?;
+                    lock(&self.handles).insert(text.into_owned(), id);
+                    Ok(id)
                 }
             }
         });

@@ -14,6 +14,7 @@ mod kept;
 #[cfg(unix)]
 mod process;
 mod programs;
+mod replayed;
 mod run;
 mod script;
 mod splice;

@@ -1,7 +1,7 @@
 //! Rules of journals, one by one.
 
 use crate::world::{CutJournal, Moment, World, block_on, engine, handler, shown, turn};
-use a99_capabilities::{AgentTurn, MemoryTurn, SystemClock, SystemRandom, TurnChange};
+use a99_capabilities::{AgentTurn, FixedClock, MemoryTurn, SystemClock, SystemRandom, TurnChange};
 use a99_runtime::program::{
     AgentProgram, CallJournal, MemoryJournal, OnUnknown, ProgramEnd, ProgramError, ProgramHandler,
     ProgramSource, ProgramTurn, turn_result,
@@ -9,6 +9,7 @@ use a99_runtime::program::{
 use a99_runtime_engine::{BoxFuture, StoreError, TurnResult};
 use agent99::{AtomTimeout, Engine, RunOptions, Value, json};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 fn program(engine: &Engine, text: &str) -> AgentProgram {
     let agent = engine.compile(text).expect("a program");
@@ -61,7 +62,7 @@ fn time_and_chance_are_those_of_the_first_start() {
     let program = program(&engine, text);
     let journal = Arc::new(MemoryJournal::new());
     let first = run(&handler, &program, journal.clone()).expect("an end");
-    std::thread::sleep(std::time::Duration::from_millis(5));
+    std::thread::sleep(Duration::from_millis(5));
     let again = run(&handler, &program, journal).expect("an end");
     assert_eq!(first.outcome.error, None);
     assert_eq!(shown(&first), shown(&again));
@@ -195,7 +196,7 @@ fn a_call_that_was_late_is_late_again() {
         first.outcome.result.to_json(),
         json!("Atom 'host' timed out")
     );
-    let began = std::time::Instant::now();
+    let began = Instant::now();
     let again = run(&handler, &program, journal).expect("an end");
     assert!(began.elapsed().as_millis() < 25);
     assert_eq!(shown(&first), shown(&again));
@@ -256,4 +257,37 @@ fn a_turn_ends_on_the_program_that_it_began_with() {
     let handler = handler(&engine).programs(source);
     assert_eq!(result(run(&handler, &new, journal)), json!(1));
     assert_eq!(world.made().values().sum::<u32>(), 1);
+}
+
+#[test]
+fn a_sleep_ends_at_the_time_of_its_first_start() {
+    let engine = Engine::new();
+    let program = program(
+        &engine,
+        r#"{"a99": 4, "op": "seq", "steps": [
+            {"op": "sleep", "ms": 3600000},
+            {"op": "return", "value": {"=": "Date.now()"}}
+        ]}"#,
+    );
+    let clock = Arc::new(FixedClock::new(1_000.0));
+    let handler = ProgramHandler::new(engine, Arc::clone(&clock) as _, Arc::new(SystemRandom));
+    let journal = Arc::new(MemoryJournal::new());
+    let once = || handler.handle(&program, turn(json!({}).into(), journal.clone()));
+    // It is cut off while it sleeps, and its process starts again 50 ms before the end.
+    block_on(async {
+        let cut = tokio::time::timeout(Duration::from_millis(30), once()).await;
+        assert!(cut.is_err(), "{cut:?}");
+    });
+    clock.set(3_600_950.0);
+    let began = Instant::now();
+    assert_eq!(result(block_on(once())), json!(3_601_000));
+    let took = began.elapsed();
+    assert!(
+        took >= Duration::from_millis(50) && took < Duration::from_secs(20),
+        "{took:?}"
+    );
+    // A time that has passed is not waited for.
+    clock.set(9_000_000.0);
+    assert_eq!(result(block_on(once())), json!(3_601_000));
+    assert_eq!(journal.rows().len(), 2);
 }

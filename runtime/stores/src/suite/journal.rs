@@ -2,7 +2,8 @@
 
 use super::{Check, Fixture, Outcome, fence, key, refused, same, state, turn};
 use a99_runtime_engine::{
-    AgentStore, JournalRow, JournalStatus, Progress, StepClass, StoreCode, Trigger,
+    AgentStore, Fence, JournalRow, JournalStatus, KeptTurn, Progress, StepClass, StoreCode,
+    Trigger, TurnCommit,
 };
 
 pub(super) fn checks<F: Fixture>() -> Vec<Check<F>> {
@@ -10,6 +11,10 @@ pub(super) fn checks<F: Fixture>() -> Vec<Check<F>> {
         ("starts are written ahead", |f| Box::pin(starts(f))),
         ("steps are kept by name", |f| Box::pin(steps(f))),
         ("turns of one commit end together", |f| Box::pin(joined(f))),
+        ("the last turns are kept", |f| Box::pin(kept(f))),
+        ("kept turns have a limit of bytes", |f| {
+            Box::pin(kept_bytes(f))
+        }),
     ]
 }
 
@@ -44,6 +49,104 @@ async fn starts<F: Fixture>(fixture: &F) -> Outcome {
     let row = store.load(&a).await?;
     let found = row.map(|row| (row.progress, row.revision));
     same(&found, &Some((done, 1)), "an agent that runs a turn once")
+}
+
+/// The commit of the `n`th turn, which is kept.
+fn kept_turn(me: &Fence, n: u64, keep: u32, record: String) -> TurnCommit {
+    let mut commit = turn(me.clone(), n);
+    let before = if n == 1 {
+        "{}".to_owned()
+    } else {
+        state(n - 1)
+    };
+    commit.kept = Some(KeptTurn {
+        trigger: Trigger::Event(n),
+        base: n - 1,
+        state: before.into(),
+        record,
+        keep,
+    });
+    commit
+}
+
+async fn kept<F: Fixture>(fixture: &F) -> Outcome {
+    const KEEP: u64 = 16;
+    let (store, a, b) = (fixture.open()?, key("a")?, key("b")?);
+    let (me, other) = (fence(&store, &a), fence(&store, &b));
+    store
+        .commit(kept_turn(&other, 1, 1, "b1".to_owned()))
+        .await?;
+    for n in 1..=100 {
+        let receipt = store.commit(kept_turn(&me, n, 16, format!("a{n}"))).await?;
+        same(&receipt.revision, &n, "the revision")?;
+        let found = store.kept_turns(&a).await?;
+        let newest: Vec<Trigger> = (n.saturating_sub(KEEP) + 1..=n)
+            .map(Trigger::Event)
+            .collect();
+        same(&found.ends_with(&newest), &true, "the last turns")?;
+        same(
+            &(found.len() as u64 <= KEEP + KEEP / 8),
+            &true,
+            "the number of turns",
+        )?;
+    }
+    let found = store.kept_turn(&a, &Trigger::Event(95)).await?;
+    let found = found.map(|(turn, after)| (turn.base, turn.state.to_string(), turn.record, after));
+    let expected = (94, state(94), "a95".to_owned(), Some(state(95)));
+    same(
+        &found,
+        &Some(expected),
+        "a kept turn and the state after it",
+    )?;
+    let last = store.kept_turn(&a, &Trigger::Event(100)).await?;
+    let last = last.and_then(|(_, after)| after);
+    same(&last, &Some(state(100)), "the state after the last turn")?;
+    // A turn that changes nothing leaves the state that it had.
+    let mut idle = kept_turn(&me, 101, 16, String::new());
+    (idle.state, idle.outbox) = (None, Vec::new());
+    store.commit(idle).await?;
+    let idle = store.kept_turn(&a, &Trigger::Event(101)).await?;
+    let idle = idle.and_then(|(_, after)| after);
+    same(
+        &idle,
+        &Some(state(100)),
+        "the state after a turn that changed nothing",
+    )?;
+    let gone = store.kept_turn(&a, &Trigger::Event(1)).await?;
+    same(&gone, &None, "a turn of long ago")?;
+    let others = store.kept_turns(&b).await?;
+    same(
+        &others,
+        &vec![Trigger::Event(1)],
+        "the turns of another agent",
+    )
+}
+
+async fn kept_bytes<F: Fixture>(fixture: &F) -> Outcome {
+    const MIB: usize = 1 << 20;
+    let (store, a) = (fixture.open()?, key("a")?);
+    let me = fence(&store, &a);
+    for n in 1..=20 {
+        store
+            .commit(kept_turn(&me, n, 100, "r".repeat(2 * MIB)))
+            .await?;
+    }
+    let found = store.kept_turns(&a).await?;
+    let expected: Vec<Trigger> = (14..=20).map(Trigger::Event).collect();
+    same(&found, &expected, "turns of two mebibytes")?;
+    store
+        .commit(kept_turn(&me, 21, 100, "r".repeat(17 * MIB)))
+        .await?;
+    let found = store.kept_turn(&a, &Trigger::Event(21)).await?;
+    same(&found, &None, "a turn beyond the limit")?;
+    // Its state is that before the turn after it.
+    let before = store.kept_turn(&a, &Trigger::Event(20)).await?;
+    let before = before.and_then(|(_, after)| after);
+    same(
+        &before,
+        &None,
+        "the state after a turn before one that is not kept",
+    )
 }
 
 async fn joined<F: Fixture>(fixture: &F) -> Outcome {

@@ -1,7 +1,7 @@
 //! File of a store: opened, closed, and opened again.
 
 use crate::{block_on, event, fence, key, open, turn};
-use a99_runtime_engine::{AgentStore, ChannelStore, NewState, StoreCode};
+use a99_runtime_engine::{AgentStore, ChannelStore, KeptTurn, NewState, StoreCode, Trigger};
 use a99_runtime_stores::{SqliteRuntime, StoreOptions};
 
 #[test]
@@ -116,6 +116,37 @@ fn files_that_are_no_stores_are_told() {
     raise.wait().unwrap();
     newer.close().unwrap();
     assert_eq!(code("newer"), StoreCode::Unreadable);
+}
+
+#[test]
+fn a_store_from_before_turns_were_kept_is_read_and_keeps_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.db");
+    let a = key("echo/general/a");
+    let store = open(&path);
+    block_on(store.commit(turn(fence(&store, &a), 1))).unwrap();
+    let lower = store.database().write(|tx| {
+        tx.execute("DROP TABLE agent_turn", [])?;
+        let sql = "UPDATE a99_component SET version = 7 WHERE name = 'runtime'";
+        Ok(tx.execute(sql, [])?)
+    });
+    assert_eq!(lower.wait(), Ok(1));
+    store.close().unwrap();
+    let reader = SqliteRuntime::open_reader(&path, StoreOptions::default());
+    assert_eq!(reader.unwrap_err().code(), StoreCode::Unreadable);
+    let store = open(&path);
+    let mut commit = turn(fence(&store, &a), 2);
+    commit.kept = Some(KeptTurn {
+        trigger: Trigger::Event(2),
+        base: 1,
+        state: "{\"n\":1}".into(),
+        record: String::new(),
+        keep: 1,
+    });
+    block_on(store.commit(commit)).unwrap();
+    let kept = block_on(store.kept_turn(&a, &Trigger::Event(2))).unwrap();
+    assert_eq!(kept.unwrap().1.as_deref(), Some("{\"n\":2}"));
+    store.close().unwrap();
 }
 
 #[test]

@@ -197,6 +197,7 @@ impl Run {
         );
         let mut request = session.machine.call_again(r, &host)?;
         request.call.id = CallId::new(session.parent.clone(), step, 0);
+        request.call.waited_ms = (host.environment.now_ms() - request.call.now_ms).max(0.0);
         let mut waiting = Outstanding::of(&request, still(session, &request, saved));
         waiting.answer = answer;
         waiting.again = waiting.answer.is_none().then(|| Arc::new(request));
@@ -228,7 +229,9 @@ impl Run {
                 0 => State::Queued,
                 1 => {
                     let saved = load_moment(session, r)?;
-                    let request = &several.calls[number].request;
+                    let request = &mut several.calls[number].request;
+                    let call = &mut Arc::make_mut(request).call;
+                    call.waited_ms = (host.environment.now_ms() - call.now_ms).max(0.0);
                     let mut waiting = Outstanding::of(request, still(session, request, saved));
                     waiting.again = Some(request.clone());
                     State::UnderWay(waiting)
