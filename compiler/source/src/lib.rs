@@ -247,7 +247,7 @@ fn lower(
     let Some(agent) = lowerer.by_value.agent_at else {
         return Some(Err(found));
     };
-    let mut done = match closures::rewrite(source, &parsed.program, agent, &names) {
+    let mut done = match closures::rewrite(source, &parsed.program, (agent, end), &names, &found) {
         None => return Some(Err(found)),
         Some(Err(found)) => Err(found),
         Some(Ok(rewritten)) => again(&rewritten, source, atoms, most)?,

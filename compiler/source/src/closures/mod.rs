@@ -45,23 +45,28 @@ pub(crate) struct Rewritten {
     agent: u32,
 }
 
-/// Rewrites the closures of a source. `None` if it has none, or a form that only lowering knows.
+/// Rewrites the closures of a source, which could not be lowered for these findings. `None` if it
+/// has none.
 pub(crate) fn rewrite<'a>(
     source: &'a str,
     program: &'a Syntax<'a>,
-    agent: u32,
+    (agent, end): (u32, u32),
     names: &[&str],
+    found: &Diagnostics,
 ) -> Option<Result<Rewritten, Diagnostics>> {
     if source.len() > MAX_SOURCE {
         return None;
     }
-    let mut model = Model::read(source, program, agent);
-    if model.is_foreign || !model.flow.solve() {
+    let mut model = Model::read(source, program, (agent, end));
+    if !model.flow.solve() {
         return None;
     }
     let plan = model.plan()?;
     if model.is_plain(&plan) {
         return None;
+    }
+    if let Some(at) = model.foreign {
+        return Some(Err(unknown_form(source, at, found)));
     }
     if !model.problems.is_empty() {
         let problems = std::mem::take(&mut model.problems);
@@ -84,6 +89,22 @@ pub(crate) fn rewrite<'a>(
     let inner = Emitter::new(&model, &plan, taken).write();
     let agent = inner.changed.destination(agent)?;
     Some(Ok(Rewritten { inner, agent }))
+}
+
+/// The findings about a form that closures do not know. Lowering, which knows no closures, may have
+/// said what to write for it; the rest of what it found is about closures.
+fn unknown_form(source: &str, at: Span, found: &Diagnostics) -> Diagnostics {
+    let is_there = |one: &&Diagnostic| {
+        let span = one.span.as_ref();
+        span.is_some_and(|span| span.start < at.end && at.start < span.end)
+    };
+    let there: Vec<Diagnostic> = found.iter().filter(is_there).cloned().collect();
+    if !there.is_empty() {
+        return Diagnostics(there);
+    }
+    let message = "this form is outside of the subset beside functions as values and classes";
+    let help = "write it without the form, or without functions that are values";
+    finding(source, at, message.to_owned(), help.to_owned()).into()
 }
 
 fn finding(source: &str, at: Span, message: String, help: String) -> Diagnostic {
