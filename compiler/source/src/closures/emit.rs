@@ -3,8 +3,8 @@
 
 use super::model::{Declared, Kind, Model, Place, Use, Used};
 use super::plan::Plan;
-use super::text::{Changed, Edits, Piece};
 use crate::dispatch::Dispatch;
+use crate::edits::{Changed, Edits, Piece};
 use crate::lower::Code;
 use hashbrown::{HashMap, HashSet};
 use oxc_ast::ast::{ArrowFunctionBody, ClassElement};
