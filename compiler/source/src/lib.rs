@@ -336,7 +336,7 @@ fn again(
     })
 }
 
-/// Lowers a parsed source, once more if it needs errors as objects; `None` if it nests too deep for
+/// Lowers a parsed source, once more if it needs errors as objects or all arguments; `None` if it nests too deep for
 /// the current stack.
 fn attempt<'a>(
     source: &'a str,
@@ -355,11 +355,13 @@ fn attempt<'a>(
     let mut lowerer = Lowerer::new(source, atoms, (words.clone(), scoping()), most);
     set_up(&mut lowerer);
     let mut root = lowerer.module(program);
-    if lowerer.errors.is_wanted && !lowerer.is_too_deep {
-        let errors = lowerer.errors.again();
+    if (lowerer.errors.is_wanted || lowerer.wants_all_arguments) && !lowerer.is_too_deep {
+        let errors = lowerer.errors.is_wanted.then(|| lowerer.errors.again());
+        let wants_all_arguments = lowerer.wants_all_arguments;
         lowerer = Lowerer::new(source, atoms, (words.clone(), scoping()), most);
         set_up(&mut lowerer);
-        lowerer.errors = errors;
+        lowerer.errors = errors.unwrap_or_default();
+        lowerer.wants_all_arguments = wants_all_arguments;
         root = lowerer.module(program);
     }
     if lowerer.is_too_deep {

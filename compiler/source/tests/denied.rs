@@ -532,12 +532,3 @@ fn forms_outside_are_refused_in_place() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
-
-/// The names that a refused pattern declares are not reported again as unknown.
-#[test]
-fn one_finding_for_a_refused_pattern() {
-    let atoms = a99_atoms::all_atoms();
-    let source = "function agent({ a, ...others }) { return others.a }";
-    let found = a99_source::read(source, &atoms).expect_err(source);
-    assert_eq!(found.len(), 1, "{source}\n{found}");
-}

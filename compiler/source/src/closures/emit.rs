@@ -266,6 +266,9 @@ impl<'m, 'a> Emitter<'m, 'a> {
                 Declared::Param(fun) => {
                     self.prologues.entry(fun).or_default().push_str(&statement);
                 }
+                Declared::Arguments => {
+                    self.prologues.entry(0).or_default().push_str(&statement);
+                }
                 Declared::Head(body) | Declared::Each(body) => self.start_of(body, &statement),
                 _ => {}
             }
