@@ -63,8 +63,18 @@ impl<'a> Rules<'_, 'a> {
             .filter(|(id, _)| usage.read.get(*id).is_none());
         let mut unread: Vec<NodeId> = unread.map(|(_, node)| *node).collect();
         unread.sort();
-        for node in unread {
-            self.found_unused(node);
+        // A parameter before one that is used holds its position.
+        let holds_position = |node: NodeId| {
+            let list = doc
+                .parent(node)
+                .filter(|list| doc.kind(*list) == Kind::Array);
+            let later = list.map(|list| doc.elements(list).skip_while(move |one| *one != node));
+            later.is_some_and(|mut later| later.any(|one| unread.binary_search(&one).is_err()))
+        };
+        for node in &unread {
+            if !holds_position(*node) {
+                self.found_unused(*node);
+            }
         }
     }
 

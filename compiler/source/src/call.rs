@@ -484,8 +484,8 @@ impl<'a> Lowerer<'a> {
                 return self.differs(call.span, message, help);
             }
             "localeCompare" if call.arguments.len() > 2 => {
-                "there are no options: compare `a.toLowerCase()` and `b.toLowerCase()`, or \
-                 numbers by `-`"
+                "the options `{ numeric: true, sensitivity: 'base' }` are there, with the locale \
+                 `undefined` or `'en'`"
             }
             _ if utc(name).is_some() => return,
             _ if builtins::method(name).is_some() => return,

@@ -83,16 +83,20 @@ impl<'a> Lowerer<'a> {
         let at = place(call.span);
         match (name, &call.arguments[..]) {
             // No code that works writes a frozen value.
-            ("freeze", [argument]) => {
+            ("freeze" | "seal" | "preventExtensions", [argument]) => {
                 let value = argument.as_expression()?;
                 self.permit(&[value]);
                 Some(self.expr(value, out))
             }
-            ("isFrozen", [argument]) => {
+            ("isFrozen" | "isSealed", [argument]) => {
                 let value = argument.as_expression()?;
-                (self.known(value) == Known::Frozen).then(|| {
+                let is_new = matches!(
+                    value,
+                    Expression::ObjectExpression(_) | Expression::ArrayExpression(_)
+                );
+                (is_new || self.known(value) == Known::Frozen).then(|| {
                     self.effect(value, out);
-                    Value::bool(true, &at)
+                    Value::bool(!is_new, &at)
                 })
             }
             ("create", [Argument::NullLiteral(_)]) => Some(Value::new(Kind::Map(Vec::new()), &at)),

@@ -239,8 +239,8 @@ impl<'a> Lowerer<'a> {
                 Value::undefined(&at)
             }
             What::Arguments => {
-                let help = "read its members, or write `function agent({ a, b })`";
-                self.unsupported(span, "the arguments as one value", help);
+                // The source is lowered again, with a variable for them.
+                self.wants_all_arguments = true;
                 Value::undefined(&at)
             }
             What::Regex => {

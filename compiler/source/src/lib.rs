@@ -36,7 +36,9 @@ mod conditions;
 mod control;
 mod dates;
 mod defined;
+mod desugar;
 mod dispatch;
+mod edits;
 mod effect;
 mod errors;
 mod exec;
@@ -213,8 +215,34 @@ fn lower(
     words: Words<'_>,
     most: u32,
 ) -> Option<Result<Program, Diagnostics>> {
-    let allocator = Allocator::default();
     let end = source.len() as u32;
+    let is_shallow = words.nesting <= MAX_SCOPING;
+    let found = match lower_as_is(source, atoms, words, (most, end))? {
+        Err(found) if is_shallow => found,
+        done => return Some(done),
+    };
+    // Sources without sugar are lowered once, so that their programs stay the same.
+    let Some(changed) = desugar::rewrite(source) else {
+        return Some(Err(found));
+    };
+    let done = match guard::names(&changed.text) {
+        Ok(words) => lower_as_is(&changed.text, atoms, words, (most, changed.end))?,
+        Err(found) => Err((*found).into()),
+    };
+    Some(match done {
+        Err(found) => Err(changed.original(found, source)),
+        Ok(program) => Ok(changed.original_program(program, source)),
+    })
+}
+
+/// Lowers a source without removing sugar. Functions after `end` are none that it has written.
+fn lower_as_is(
+    source: &str,
+    atoms: &(dyn Signatures + Sync),
+    words: Words<'_>,
+    (most, end): (u32, u32),
+) -> Option<Result<Program, Diagnostics>> {
+    let allocator = Allocator::default();
     let mut parsed = parse(&allocator, source);
     let (mut source, mut words, mut behind) = (source, words, None);
     if !parsed.panicked
@@ -247,7 +275,7 @@ fn lower(
     let Some(agent) = lowerer.by_value.agent_at else {
         return Some(Err(found));
     };
-    let mut done = match closures::rewrite(source, &parsed.program, agent, &names) {
+    let mut done = match closures::rewrite(source, &parsed.program, (agent, end), &names, &found) {
         None => return Some(Err(found)),
         Some(Err(found)) => Err(found),
         Some(Ok(rewritten)) => again(&rewritten, source, atoms, most)?,
@@ -281,16 +309,16 @@ fn again(
     atoms: &(dyn Signatures + Sync),
     most: u32,
 ) -> Option<Result<Program, Diagnostics>> {
-    let text = rewritten.text();
+    let (changed, text) = (rewritten.changed(), &rewritten.changed().text);
     let words = match guard::names(text) {
         Ok(words) => words,
-        Err(found) => return Some(Err(rewritten.original((*found).into(), source))),
+        Err(found) => return Some(Err(changed.original((*found).into(), source))),
     };
     let allocator = Allocator::default();
     let parsed = parse(&allocator, text);
     if parsed.panicked || parsed.diagnostics.has_errors() {
         let found = refused(text, &parsed.diagnostics);
-        return Some(Err(rewritten.original(found, source)));
+        return Some(Err(changed.original(found, source)));
     }
     if words.nesting > MAX_SCOPING {
         return Some(Err(unread("it nests too deep")));
@@ -303,12 +331,12 @@ fn again(
     };
     let (_, done) = attempt(text, atoms, words, &parsed.program, most, &set_up)?;
     Some(match done {
-        Err(found) => Err(rewritten.original(found, source)),
-        Ok(program) => Ok(rewritten.original_program(program, source)),
+        Err(found) => Err(changed.original(found, source)),
+        Ok(program) => Ok(changed.original_program(program, source)),
     })
 }
 
-/// Lowers a parsed source, once more if it needs errors as objects; `None` if it nests too deep for
+/// Lowers a parsed source, once more if it needs errors as objects or all arguments; `None` if it nests too deep for
 /// the current stack.
 fn attempt<'a>(
     source: &'a str,
@@ -327,11 +355,13 @@ fn attempt<'a>(
     let mut lowerer = Lowerer::new(source, atoms, (words.clone(), scoping()), most);
     set_up(&mut lowerer);
     let mut root = lowerer.module(program);
-    if lowerer.errors.is_wanted && !lowerer.is_too_deep {
-        let errors = lowerer.errors.again();
+    if (lowerer.errors.is_wanted || lowerer.wants_all_arguments) && !lowerer.is_too_deep {
+        let errors = lowerer.errors.is_wanted.then(|| lowerer.errors.again());
+        let wants_all_arguments = lowerer.wants_all_arguments;
         lowerer = Lowerer::new(source, atoms, (words.clone(), scoping()), most);
         set_up(&mut lowerer);
-        lowerer.errors = errors;
+        lowerer.errors = errors.unwrap_or_default();
+        lowerer.wants_all_arguments = wants_all_arguments;
         root = lowerer.module(program);
     }
     if lowerer.is_too_deep {

@@ -164,8 +164,17 @@ impl<'a> Lowerer<'a> {
                 }
                 ObjectPropertyKind::ObjectProperty(property) => {
                     if property.kind != PropertyKind::Init || property.method {
-                        let help = "use plain members, and functions beside the object";
-                        self.unsupported(property.span, "a method of an object", help);
+                        let (what, help) = match property.kind {
+                            PropertyKind::Init => (
+                                "a method of an object",
+                                "use plain members, and functions beside the object",
+                            ),
+                            _ => (
+                                "a getter or setter of an object",
+                                "write a method and call it: `full() { ... }`, `o.full()`",
+                            ),
+                        };
+                        self.unsupported(property.span, what, help);
                         continue;
                     }
                     let Some(key) = self.key(&property.key, property.computed, &mut steps) else {

@@ -75,6 +75,8 @@ pub(crate) struct Lowerer<'a> {
     /// Whether each variable, by the offset of its declaration, may hold an error.
     pub(crate) kept_errors: HashMap<u32, bool>,
     pub(crate) errors: crate::errors::Errors,
+    /// True if the source uses the arguments as one value.
+    pub(crate) wants_all_arguments: bool,
     /// Ends of chains of `then` and `catch` that the source waits for.
     pub(crate) awaited: HashSet<u32>,
     /// `exec` calls in loop conditions, by offset: all matches, and the variable that holds the
@@ -147,6 +149,7 @@ impl<'a> Lowerer<'a> {
             regexes: HashMap::new(),
             kept_errors: HashMap::new(),
             errors: crate::errors::Errors::default(),
+            wants_all_arguments: false,
             awaited: HashSet::new(),
             stepped: HashMap::new(),
             by_value: crate::dispatch::ByValue::default(),

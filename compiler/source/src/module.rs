@@ -2,7 +2,8 @@
 
 use crate::codes;
 use crate::iterable::sorts_of;
-use crate::lower::{BindingId, Code, Function, Lowerer, What, place};
+use crate::lower::{BindingId, Code, Function, Lowerer, What, place, set};
+use crate::pattern::all_arguments;
 use crate::state::Named;
 use crate::tree::{Data, Place, Tree};
 use hashbrown::HashMap;
@@ -369,6 +370,13 @@ impl<'a> Lowerer<'a> {
             }
             match &param.pattern {
                 BindingPattern::ObjectPattern(object) => self.import_pattern(object, false, out),
+                BindingPattern::BindingIdentifier(id) if self.wants_all_arguments => {
+                    let (js, at) = (id.name.as_str(), place(id.span));
+                    let name = self.variable(js, id.span, false);
+                    out.push(set(&name, all_arguments(&at), &at));
+                    self.note_type(js, param.type_annotation.as_deref());
+                    self.note_known_type(js, param.type_annotation.as_deref());
+                }
                 BindingPattern::BindingIdentifier(id) => {
                     let id = self.declare(id.name.as_str(), id.span, What::Arguments, true);
                     self.bindings[id].is_ready = true;

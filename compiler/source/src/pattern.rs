@@ -1,6 +1,5 @@
 //! Lowers parameters and destructuring patterns.
 
-use crate::codes;
 use crate::lower::{Code, Lowerer, What, place, set};
 use crate::state::{Iterable, Known};
 use crate::tree::{Place, Tree};
@@ -340,6 +339,8 @@ impl<'a> Lowerer<'a> {
         if !known.is_some_and(|id| matches!(self.bindings[id].what, What::Arguments)) {
             return false;
         }
+        // The members of a rest are those that the arguments have.
+        self.wants_all_arguments |= object.rest.is_some();
         self.import_pattern(object, is_const, out);
         true
     }
@@ -351,12 +352,6 @@ impl<'a> Lowerer<'a> {
         is_const: bool,
         out: &mut Vec<Tree>,
     ) {
-        if let Some(rest) = &object.rest {
-            let help = "name the arguments";
-            self.unsupported(rest.span, "`...` of the arguments", help);
-            let nothing = Value::undefined(&place(rest.span));
-            self.bind_pattern(&rest.argument, nothing, is_const, out);
-        }
         for property in &object.properties {
             let at = place(property.span);
             let mut steps = Vec::new();
@@ -397,6 +392,24 @@ impl<'a> Lowerer<'a> {
                 }
             }
         }
+        let Some(rest) = &object.rest else {
+            return;
+        };
+        let at = place(rest.span);
+        let BindingPattern::BindingIdentifier(id) = &rest.argument else {
+            return self.unsupported(rest.span, "a pattern behind `...`", "name the rest");
+        };
+        let names = object.properties.iter();
+        let names = names.filter_map(|property| property.key.static_name());
+        let names = names.map(|name| Tree::text(&name, &at)).collect();
+        let inputs = [
+            ("obj", all_arguments(&at)),
+            ("keys", Tree::list(names, &at)),
+        ];
+        let mut step = Tree::step("omit", inputs, &at);
+        let name = self.variable(id.name.as_str(), id.span, is_const);
+        step.put("result", Tree::text(&name, &at));
+        out.push(step);
     }
 
     /// Reads a member of the agent's arguments.
@@ -410,13 +423,19 @@ impl<'a> Lowerer<'a> {
                 name
             }
         };
-        if self.current != 0 {
-            let message = "the arguments of the agent are not visible in other functions";
-            let help = "hand them over as parameters";
-            self.deny(codes::UNSUPPORTED, at, message, help);
-        }
+        // Other functions read the variable that holds all of them.
+        self.wants_all_arguments |= self.current != 0;
         Value::ident(&name, &place(at))
     }
+}
+
+/// Builds the value of all arguments (D118).
+pub(crate) fn all_arguments(at: &Place) -> Tree {
+    let tags = [
+        ("$kind", Tree::text("arg", at)),
+        ("path", Tree::text("", at)),
+    ];
+    Tree::map(tags, at)
 }
 
 /// Builds a test for `undefined`.

@@ -39,9 +39,13 @@ impl<'a> Lowerer<'a> {
         }
         let (Some(only), true) = (only, matches!(name, "all" | "allSettled" | "resolve")) else {
             let help = match name {
-                "race" | "any" => {
+                "race" => {
                     "wait for all with `Promise.all([...])` or `Promise.allSettled([...])`, and \
                      take the first; the host limits the time of a call"
+                }
+                "any" => {
+                    "wait for all with `Promise.allSettled([...])`, and take the first in the list \
+                     whose `status` is `'fulfilled'`"
                 }
                 _ => "there are `Promise.all([...])` and `Promise.allSettled([...])`",
             };

@@ -280,6 +280,9 @@ impl Writer<'_> {
             Data::Null => self.out.extend(b"null"),
             Data::Bool(true) => self.out.extend(b"true"),
             Data::Bool(false) => self.out.extend(b"false"),
+            Data::Number(number) if *number == 0.0 && number.is_sign_negative() => {
+                self.out.extend(b"-0");
+            }
             Data::Number(number) => write_json_number(*number, &mut self.out),
             Data::Text(text) => write_json_string(text, &mut self.out),
             Data::List(items) => self.list(items),

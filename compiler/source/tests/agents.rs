@@ -13,8 +13,6 @@ fn sources_without_an_agent_are_refused() {
         ("f()\nfunction agent() {}", UNSUPPORTED),
         ("import x from 'x'\nfunction agent() {}", UNSUPPORTED),
         ("function agent(a, b) {}", UNSUPPORTED),
-        ("function agent(name) { return name }", UNSUPPORTED),
-        ("function agent({ ...all }) {}", UNSUPPORTED),
         ("function* agent() {}", UNSUPPORTED),
         ("function agent(x: () => void) {}", UNSUPPORTED),
         ("interface T { t: T }\nfunction agent(x: T) {}", UNSUPPORTED),

@@ -5,7 +5,7 @@ use a99_source::codes::*;
 
 /// Statements of an agent with `a`, `items` and a function `f`: the code, the reported text, and
 /// a part of the help.
-const DENIED: [(&str, &str, &str, &str); 114] = [
+const DENIED: [(&str, &str, &str, &str); 113] = [
     (
         "let last; try { f(a) } catch (e) { last = e } return { last }",
         UNSUPPORTED,
@@ -121,10 +121,10 @@ const DENIED: [(&str, &str, &str, &str); 114] = [
         "...target",
     ),
     (
-        "return a.localeCompare(items, 'en', { numeric: true })",
+        "return a.localeCompare(items, 'de', { numeric: true })",
         UNSUPPORTED,
-        "a.localeCompare(items, 'en', { numeric: true })",
-        "no options",
+        "a.localeCompare(items, 'de', { numeric: true })",
+        "sensitivity",
     ),
     ("class A extends f {}", UNSUPPORTED, "f", "no inheritance"),
     (
@@ -191,9 +191,9 @@ const DENIED: [(&str, &str, &str, &str); 114] = [
         "'en-US'",
     ),
     (
-        "return new Intl.NumberFormat('en-US', { notation: 'compact' }).format(a)",
+        "return new Intl.NumberFormat('en-US', { notation: 'scientific' }).format(a)",
         UNSUPPORTED,
-        "new Intl.NumberFormat('en-US', { notation: 'compact' })",
+        "new Intl.NumberFormat('en-US', { notation: 'scientific' })",
         "`useGrouping`",
     ),
     (
@@ -208,7 +208,6 @@ const DENIED: [(&str, &str, &str, &str); 114] = [
         "l.push(2)",
         "...frozen",
     ),
-    ("var x = 1", UNSUPPORTED, "var x = 1", "`let`"),
     (
         "return function* () {}",
         UNSUPPORTED,
@@ -265,7 +264,7 @@ const DENIED: [(&str, &str, &str, &str); 114] = [
         "return { get x() { return 1 } }",
         UNSUPPORTED,
         "get x() { return 1 }",
-        "plain members",
+        "call it",
     ),
     (
         "return { x() { return 1 } }",
@@ -543,13 +542,4 @@ fn forms_outside_are_refused_in_place() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-}
-
-/// The names that a refused pattern declares are not reported again as unknown.
-#[test]
-fn one_finding_for_a_refused_pattern() {
-    let atoms = a99_atoms::all_atoms();
-    let source = "function agent({ a, ...others }) { return others.a }";
-    let found = a99_source::read(source, &atoms).expect_err(source);
-    assert_eq!(found.len(), 1, "{source}\n{found}");
 }

@@ -12,6 +12,9 @@ use a99_core::text::wtf8_to_string_lossy;
 /// Number of the first namespace among builtin values, as in the VM.
 const NAMESPACE: u16 = 0x8000;
 
+/// Kind of the argument key that reads all arguments.
+const ALL: u8 = 4;
+
 impl<'a> Lower<'_, 'a> {
     /// The register of a variable; a variable in a slot is loaded.
     fn var_reg(&mut self, id: VarId) -> Reg {
@@ -228,6 +231,30 @@ impl<'a> Lower<'_, 'a> {
     pub(super) fn flat_arg(&mut self, key: &[u8]) -> Reg {
         let dst = self.temp();
         self.load_arg(dst, key, false, ArgFallback::Undefined);
+        dst
+    }
+
+    /// Reads all arguments as one value (D118).
+    pub(super) fn all_args(&mut self) -> Reg {
+        let dst = self.temp();
+        let flat = self.s.pool.range(b"");
+        let arg = match self.s.arg_ids.get(&(flat, ALL)) {
+            Some(arg) => *arg,
+            None => {
+                let arg = self.s.args.len() as u32;
+                self.s.args.push(ArgKey {
+                    flat,
+                    path: Some(Box::default()),
+                    fallback: ArgFallback::Undefined,
+                });
+                self.s.arg_ids.insert((flat, ALL), arg);
+                arg
+            }
+        };
+        self.e.emit(Op::LoadArg {
+            dst,
+            arg: ArgIdx(arg),
+        });
         dst
     }
 

@@ -102,6 +102,9 @@ impl<'a> Lower<'_, 'a> {
     fn arg_node(&mut self, node: NodeId) -> Reg {
         let doc = self.s.doc;
         let path = crate::ir::key_text(doc, doc.get(node, "path"), self.s.arena);
+        if path.is_empty() && self.s.version_4 {
+            return self.all_args();
+        }
         self.on_argument(path);
         self.arg(path, ArgFallback::Undefined)
     }

@@ -69,10 +69,18 @@ pub enum ArgFallback {
 pub struct ArgKey {
     /// The flat key, which is tried first.
     pub flat: TextRange,
-    /// Segments of the dotted path, which is tried if the flat key is absent.
+    /// Segments of the dotted path, which is tried if the flat key is absent. A path without
+    /// segments is all arguments as one value (D118).
     pub path: Option<Box<[TextRange]>>,
     /// Fallback if both are absent.
     pub fallback: ArgFallback,
+}
+
+impl ArgKey {
+    /// True for all arguments as one value.
+    pub fn is_all(&self) -> bool {
+        self.path.as_deref().is_some_and(<[TextRange]>::is_empty)
+    }
 }
 
 /// Kind of a charge.

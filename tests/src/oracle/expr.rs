@@ -250,6 +250,9 @@ impl Machine<'_> {
     /// An argument by flat key, then by dotted path (decision D15).
     pub(super) fn arg(&self, path: &[u16]) -> Res<OVal> {
         let args = &self.frame.args;
+        if path.is_empty() && self.frame.version_4 {
+            return Ok(self.frame.all_args.clone());
+        }
         if matches!(args, OVal::Obj(obj) if obj.contains_key(path)) {
             return Ok(self.flat_arg(path));
         }

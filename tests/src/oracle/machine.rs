@@ -3,7 +3,7 @@
 use super::host::OracleHost;
 use super::meter::Meter;
 use super::options::{OracleOptions, OracleOutcome, Rejected, TraceEvent};
-use super::value::{Fail, JsStr, OVal, Res, from_value, js, to_value};
+use super::value::{Fail, JsStr, OVal, Obj, Res, from_value, js, to_value};
 use a99_core::error::{ErrorCode, RunError};
 use a99_core::fuel::Fuel;
 use a99_core::json::Document;
@@ -148,8 +148,10 @@ pub(super) enum Flow {
 /// State of one program, helper or sub-agent.
 #[derive(Clone)]
 pub(super) struct Frame {
-    /// The arguments.
+    /// The arguments at the start, by name.
     pub args: OVal,
+    /// All arguments as one value.
+    pub all_args: OVal,
     /// The root's `helpers`.
     pub helpers: Rc<Value>,
     /// Whether nested texts in literals are names (`a99: 3`, decision D13).
@@ -299,8 +301,18 @@ pub(super) fn frame(root: &Value, args: OVal) -> Frame {
     let text = super::json::stringify(&from_value(root), &style)
         .ok()
         .flatten();
+    let all_args = args.clone();
+    let args = match &args {
+        OVal::Obj(all) => {
+            let named = Obj::new();
+            named.extend(all.iter());
+            OVal::object(named)
+        }
+        _ => args,
+    };
     Frame {
         args,
+        all_args,
         helpers: Rc::new(root.get("helpers").cloned().unwrap_or(Value::Null)),
         names_nested: root.get("a99").and_then(Value::as_f64) == Some(3.0),
         version_4: root.get("a99").and_then(Value::as_f64) == Some(4.0),

@@ -38,6 +38,10 @@ pub(super) fn host_args(
     args: &Value,
     limits: &BoundaryLimits,
 ) -> Result<Vec<Val>, Fault> {
+    if program.args.iter().any(ArgKey::is_all) {
+        let all = convert::from_value(cx, args, limits)?;
+        return guest_args(cx, program, all);
+    }
     let mut roots = ProgramRoots::default();
     let mut out = Vec::with_capacity(program.args.len());
     for key in &program.args {
@@ -90,6 +94,10 @@ impl<'p> ProgramRoots<'p> {
 pub(super) fn guest_args(cx: &mut Cx<'_>, program: &Program, args: Val) -> Result<Vec<Val>, Fault> {
     let mut out = Vec::with_capacity(program.args.len());
     for key in &program.args {
+        if key.is_all() {
+            out.push(args);
+            continue;
+        }
         out.push(arg_value(cx, program, key, &mut |cx, name| {
             Ok(match args {
                 Val::Obj(r) => cx.heap.get_text(r, program.text(name)),

@@ -8,7 +8,7 @@ use crate::heap::Val;
 use crate::json::{self, NotRead, Place};
 use crate::link::Executable;
 use crate::native::{Cx, Fault};
-use a99_core::program::Program;
+use a99_core::program::{ArgKey, Program};
 use smallvec::SmallVec;
 use std::collections::HashMap;
 
@@ -35,7 +35,7 @@ pub(super) fn text_args(
         }
     });
     scanned.map_err(|why| refused(cx, bytes, why))?;
-    if exe.input_schema.is_some() {
+    if exe.input_schema.is_some() || program.args.iter().any(ArgKey::is_all) {
         return tree_args(cx, exe, bytes, limits);
     }
     let mut out = Vec::with_capacity(program.args.len());
@@ -56,7 +56,7 @@ pub(super) fn text_args(
     Ok(out)
 }
 
-/// Converts the text to a tree, for a program with an input schema.
+/// Converts the text to a tree, for a program with an input schema, or one that uses all arguments.
 #[cold]
 fn tree_args(
     cx: &mut Cx<'_>,

@@ -205,7 +205,7 @@ impl<'a> Model<'a> {
             SimpleAssignmentTarget::TSAsExpression(_)
             | SimpleAssignmentTarget::TSSatisfiesExpression(_)
             | SimpleAssignmentTarget::TSNonNullExpression(_)
-            | SimpleAssignmentTarget::TSTypeAssertion(_) => self.is_foreign = true,
+            | SimpleAssignmentTarget::TSTypeAssertion(_) => self.foreign(target.span()),
         }
     }
 
@@ -311,7 +311,9 @@ impl<'a> Model<'a> {
 
     pub(super) fn head(&mut self, variables: &'a VariableDeclaration<'a>, declared: Declared) {
         let is_const = variables.kind == VariableDeclarationKind::Const;
-        self.is_foreign |= variables.kind == VariableDeclarationKind::Var;
+        if variables.kind == VariableDeclarationKind::Var {
+            self.foreign(variables.span);
+        }
         for one in &variables.declarations {
             self.pattern_names(&one.id, declared, is_const);
         }

@@ -361,7 +361,9 @@ impl<'a> Model<'a> {
             // No list contains a new function: another method is meant.
             let written = self.sites[id].args.iter();
             let mut written = written.filter_map(|arg| arg.as_expression());
-            self.is_foreign |= written.any(|arg| code_of(arg).is_some());
+            if let Some(code) = written.find_map(|arg| code_of(arg)) {
+                self.foreign(code.span());
+            }
             for (node, _) in args {
                 self.equals.push((item, *node, self.sites[id].span));
             }
@@ -453,12 +455,12 @@ impl<'a> Model<'a> {
             _ => "",
         };
         if js.is_empty() {
-            self.is_foreign = true;
+            self.foreign(new.span);
             return result;
         }
         if let Some(symbol) = self.lookup(js) {
             let Declared::Class(class) = self.symbols[symbol].declared else {
-                self.is_foreign = true;
+                self.foreign(new.span);
                 return result;
             };
             self.sites[id].calls = Calls::New(class);

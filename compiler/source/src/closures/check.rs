@@ -26,10 +26,6 @@ impl Model<'_> {
                                     e.message`";
                         self.refuse(at, "an error that a function reads later", help);
                     }
-                    Declared::Arguments => {
-                        let help = "write `function agent({ a, b })`";
-                        self.refuse(at, "the arguments as one value in a function", help);
-                    }
                     _ if self.funs[fun].kind != Kind::Plain => {
                         let help = "hand it to the constructor, and keep it in a field";
                         let name = format!("`{}` in a class", symbol.name);

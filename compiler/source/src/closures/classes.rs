@@ -40,7 +40,7 @@ impl<'a> Model<'a> {
     /// Declares a class with its functions.
     pub(crate) fn class_name(&mut self, class: &'a Class<'a>, whole: Span) {
         let Some(id) = &class.id else {
-            self.is_foreign = true;
+            self.foreign(class.span);
             return;
         };
         let name = id.name.as_str();
@@ -150,7 +150,7 @@ impl<'a> Model<'a> {
             .into_iter()
             .position(|known| known.node.span == class.span)
         else {
-            self.is_foreign = true;
+            self.foreign(class.span);
             return;
         };
         let declares = |method: &oxc_ast::ast::MethodDefinition<'a>| {
@@ -170,7 +170,7 @@ impl<'a> Model<'a> {
             }
         }
         if !class.decorators.is_empty() || class.r#abstract {
-            self.is_foreign = true;
+            self.foreign(class.span);
         }
         let fields = self.classes[number].fields;
         let instance = self.classes[number].instance;

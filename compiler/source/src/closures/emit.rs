@@ -3,8 +3,8 @@
 
 use super::model::{Declared, Kind, Model, Place, Use, Used};
 use super::plan::Plan;
-use super::text::{Changed, Edits, Piece};
 use crate::dispatch::Dispatch;
+use crate::edits::{Changed, Edits, Piece};
 use crate::lower::Code;
 use hashbrown::{HashMap, HashSet};
 use oxc_ast::ast::{ArrowFunctionBody, ClassElement};
@@ -265,6 +265,9 @@ impl<'m, 'a> Emitter<'m, 'a> {
                 Declared::Pattern { end } => self.edits.insert(end, format!(";{statement}")),
                 Declared::Param(fun) => {
                     self.prologues.entry(fun).or_default().push_str(&statement);
+                }
+                Declared::Arguments => {
+                    self.prologues.entry(0).or_default().push_str(&statement);
                 }
                 Declared::Head(body) | Declared::Each(body) => self.start_of(body, &statement),
                 _ => {}

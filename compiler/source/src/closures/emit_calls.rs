@@ -2,8 +2,8 @@
 
 use super::emit::Emitter;
 use super::model::{Calls, Model};
-use super::text::Piece;
 use crate::dispatch::{Arm, Dispatch, Target};
+use crate::edits::Piece;
 use crate::lower::Code;
 use oxc_ast::ast::Expression;
 use oxc_span::{GetSpan, Span};

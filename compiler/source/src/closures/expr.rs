@@ -44,7 +44,9 @@ impl<'a> Model<'a> {
 
     /// Reads an expression that is tested. A function there is a mistake that lowering explains.
     pub(crate) fn test(&mut self, expr: &'a Expression<'a>) -> Node {
-        self.is_foreign |= code_of(expr).is_some();
+        if code_of(expr).is_some() {
+            self.foreign(expr.span());
+        }
         self.expr(expr, Place::Value)
     }
 
@@ -147,7 +149,9 @@ impl<'a> Model<'a> {
                         node,
                     }),
                     UnaryOperator::LogicalNot => {
-                        self.is_foreign |= code_of(&unary.argument).is_some();
+                        if code_of(&unary.argument).is_some() {
+                            self.foreign(unary.span);
+                        }
                     }
                     UnaryOperator::Void => {}
                     _ => self
@@ -228,12 +232,12 @@ impl<'a> Model<'a> {
                     self.flow.callees[fun].this
                 }
                 None => {
-                    self.is_foreign = true;
+                    self.foreign(this.span);
                     self.plain
                 }
             },
             _ => {
-                self.is_foreign = true;
+                self.foreign(expr.span());
                 self.plain
             }
         }
@@ -359,7 +363,7 @@ impl<'a> Model<'a> {
             && function.id.is_some()
         {
             // The name of a function expression is visible in it only.
-            self.is_foreign = true;
+            self.foreign(code.span());
         }
         if place != Place::Definition {
             self.funs[fun].whole = code.span();
@@ -396,7 +400,7 @@ impl<'a> Model<'a> {
                 }
                 ObjectPropertyKind::ObjectProperty(property) => {
                     if property.kind != PropertyKind::Init {
-                        self.is_foreign = true;
+                        self.foreign(property.span);
                         continue;
                     }
                     let name = match property.computed {
@@ -416,7 +420,9 @@ impl<'a> Model<'a> {
                             node
                         }
                         Expression::FunctionExpression(function) if property.method => {
-                            self.is_foreign |= property.computed;
+                            if property.computed {
+                                self.foreign(property.span);
+                            }
                             let node = self.literal(Code::Function(function), Place::Value);
                             let uses = self.uses.iter_mut().rev();
                             if let Some(one) =

@@ -1,8 +1,8 @@
 //! Writes classes as functions: one that makes an instance, and one for each method.
 
 use super::emit::{Emitter, inside};
-use super::text::Piece;
 use crate::dispatch::{Arm, Dispatch, Target};
+use crate::edits::Piece;
 use oxc_ast::ast::{ClassElement, Expression, PropertyKey};
 use oxc_span::{GetSpan, Span};
 

@@ -21,12 +21,11 @@ mod namespaces;
 mod plan;
 mod queries;
 mod sites;
-mod text;
 mod walk;
 
-use crate::Program;
 use crate::codes;
 use crate::dispatch::Dispatch;
+use crate::edits::Changed;
 use crate::lower::{MAX_FINDINGS, place};
 use a99_core::diag::{Diagnostic, Diagnostics, excerpt};
 use emit::Emitter;
@@ -45,23 +44,28 @@ pub(crate) struct Rewritten {
     agent: u32,
 }
 
-/// Rewrites the closures of a source. `None` if it has none, or a form that only lowering knows.
+/// Rewrites the closures of a source, which could not be lowered for these findings. `None` if it
+/// has none.
 pub(crate) fn rewrite<'a>(
     source: &'a str,
     program: &'a Syntax<'a>,
-    agent: u32,
+    (agent, end): (u32, u32),
     names: &[&str],
+    found: &Diagnostics,
 ) -> Option<Result<Rewritten, Diagnostics>> {
     if source.len() > MAX_SOURCE {
         return None;
     }
-    let mut model = Model::read(source, program, agent);
-    if model.is_foreign || !model.flow.solve() {
+    let mut model = Model::read(source, program, (agent, end));
+    if !model.flow.solve() {
         return None;
     }
     let plan = model.plan()?;
     if model.is_plain(&plan) {
         return None;
+    }
+    if let Some(at) = model.foreign {
+        return Some(Err(unknown_form(source, at, found)));
     }
     if !model.problems.is_empty() {
         let problems = std::mem::take(&mut model.problems);
@@ -86,6 +90,22 @@ pub(crate) fn rewrite<'a>(
     Some(Ok(Rewritten { inner, agent }))
 }
 
+/// The findings about a form that closures do not know. Lowering, which knows no closures, may have
+/// said what to write for it; the rest of what it found is about closures.
+fn unknown_form(source: &str, at: Span, found: &Diagnostics) -> Diagnostics {
+    let is_there = |one: &&Diagnostic| {
+        let span = one.span.as_ref();
+        span.is_some_and(|span| span.start < at.end && at.start < span.end)
+    };
+    let there: Vec<Diagnostic> = found.iter().filter(is_there).cloned().collect();
+    if !there.is_empty() {
+        return Diagnostics(there);
+    }
+    let message = "this form is outside of the subset beside functions as values and classes";
+    let help = "write it without the form, or without functions that are values";
+    finding(source, at, message.to_owned(), help.to_owned()).into()
+}
+
 fn finding(source: &str, at: Span, message: String, help: String) -> Diagnostic {
     let written = source.get(at.start as usize..at.end as usize);
     let line = written
@@ -100,8 +120,8 @@ fn finding(source: &str, at: Span, message: String, help: String) -> Diagnostic 
 }
 
 impl Rewritten {
-    pub(crate) fn text(&self) -> &str {
-        &self.inner.changed.text
+    pub(crate) fn changed(&self) -> &Changed {
+        &self.inner.changed
     }
 
     pub(crate) fn dispatches(&self) -> &HashMap<String, Dispatch> {
@@ -111,39 +131,5 @@ impl Rewritten {
     /// Offset of the agent's function in the text.
     pub(crate) fn agent(&self) -> u32 {
         self.agent
-    }
-
-    /// Gives findings about the text their places in the source.
-    pub(crate) fn original(&self, mut found: Diagnostics, source: &str) -> Diagnostics {
-        for one in &mut found.0 {
-            if let Some(span) = one.span.clone() {
-                let (start, end) = self.inner.changed.origin((span.start, span.end));
-                let written = source.get(start as usize..end as usize).unwrap_or_default();
-                let line = written.lines().next().unwrap_or_default();
-                let of = one
-                    .clone()
-                    .with_span(start..end)
-                    .with_offending(excerpt(line));
-                *one = of;
-            }
-        }
-        found
-    }
-
-    /// Gives the parts of a program their places in the source.
-    pub(crate) fn original_program(&self, program: Program, source: &str) -> Program {
-        let origin = |span| self.inner.changed.origin(span);
-        let mut warnings = self.original(program.warnings, source);
-        warnings.locate(source.as_bytes());
-        Program {
-            json: program.json,
-            places: program.places.into_iter().map(origin).collect(),
-            warnings,
-            required: program
-                .required
-                .into_iter()
-                .map(|(name, at)| (name, origin((at, at + 1)).0))
-                .collect(),
-        }
     }
 }

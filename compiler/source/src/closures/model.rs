@@ -256,8 +256,8 @@ pub(crate) struct Model<'a> {
     pub(crate) agent_code: Option<Code<'a>>,
     /// Offsets at which statements of an expression start.
     pub(crate) starts: HashSet<u32>,
-    /// True if the source has a form that closures do not know.
-    pub(crate) is_foreign: bool,
+    /// The first form that closures do not know.
+    pub(crate) foreign: Option<Span>,
     /// Calls of methods of which nothing is known; their arguments become data unless the method
     /// is of the source.
     pub(crate) unknown_args: Vec<usize>,
@@ -273,6 +273,11 @@ impl Model<'_> {
     pub(crate) fn text_of(&self, at: Span) -> &str {
         let text = self.source.get(at.start as usize..at.end as usize);
         text.unwrap_or_default()
+    }
+
+    /// Notes a form that closures do not know.
+    pub(crate) fn foreign(&mut self, at: Span) {
+        self.foreign.get_or_insert(at);
     }
 
     pub(crate) fn refuse(&mut self, at: Span, message: impl Into<String>, help: impl Into<String>) {

@@ -231,10 +231,7 @@ impl<'a> Model<'a> {
                         }
                     }
                 }
-                Declared::Function(_)
-                | Declared::Class(_)
-                | Declared::Caught
-                | Declared::Arguments => {}
+                Declared::Function(_) | Declared::Class(_) | Declared::Caught => {}
                 _ => {
                     plan.cells.insert(id);
                 }

@@ -15,7 +15,12 @@ use oxc_ast::ast::{
 use oxc_span::{GetSpan, Span};
 
 impl<'a> Model<'a> {
-    pub(crate) fn read(source: &'a str, program: &'a Program<'a>, agent: u32) -> Model<'a> {
+    /// Reads a source up to `end`; the functions behind it have nothing to rewrite.
+    pub(crate) fn read(
+        source: &'a str,
+        program: &'a Program<'a>,
+        (agent, end): (u32, u32),
+    ) -> Model<'a> {
         let mut flow = Flow::new();
         let plain = flow.holding(PLAIN);
         let data = flow.holding(super::flow::DATA);
@@ -47,7 +52,7 @@ impl<'a> Model<'a> {
             data,
             agent_at: Some(agent),
             agent_code: None,
-            is_foreign: false,
+            foreign: None,
             unknown_args: Vec::new(),
             narrowings: Vec::new(),
             depth: 0,
@@ -56,7 +61,8 @@ impl<'a> Model<'a> {
             problems: Vec::new(),
         };
         model.new_fun(None, program.span, 0);
-        let body: Vec<&'a Statement<'a>> = program.body.iter().collect();
+        let body = program.body.iter();
+        let body: Vec<&'a Statement<'a>> = body.filter(|one| one.span().start < end).collect();
         model.block(&body);
         model
     }
@@ -217,7 +223,7 @@ impl<'a> Model<'a> {
             }
             Declaration::VariableDeclaration(variables) => {
                 if variables.kind == VariableDeclarationKind::Var {
-                    self.is_foreign = true;
+                    self.foreign(variables.span);
                 }
                 let is_const = variables.kind == VariableDeclarationKind::Const;
                 for one in &variables.declarations {
@@ -436,7 +442,7 @@ impl<'a> Model<'a> {
                     if let Some(expr) = declaration.as_expression() {
                         match code_of(expr).filter(|code| self.is_agent(*code)) {
                             Some(code) => self.function_body(code),
-                            None => self.is_foreign = true,
+                            None => self.foreign(expr.span()),
                         }
                     }
                 }
@@ -447,7 +453,7 @@ impl<'a> Model<'a> {
             | Statement::ImportDeclaration(_) => {}
             statement => match statement.as_declaration() {
                 Some(declaration) => self.declaration(declaration),
-                None => self.is_foreign = true,
+                None => self.foreign(statement.span()),
             },
         }
     }
@@ -460,7 +466,7 @@ impl<'a> Model<'a> {
             Declaration::VariableDeclaration(variables) => self.variables(variables),
             Declaration::ClassDeclaration(class) => self.class_body(class),
             Declaration::TSTypeAliasDeclaration(_) | Declaration::TSInterfaceDeclaration(_) => {}
-            _ => self.is_foreign = true,
+            _ => self.foreign(declaration.span()),
         }
     }
 
@@ -480,14 +486,16 @@ impl<'a> Model<'a> {
         match known {
             Some(fun) => self.body(fun, code),
             None if self.is_agent(code) => self.body(0, code),
-            None => self.is_foreign = true,
+            None => self.foreign(code.span()),
         }
     }
 
     /// Reads parameters and body of a function.
     pub(crate) fn body(&mut self, fun: usize, code: Code<'a>) {
-        if let Code::Function(function) = code {
-            self.is_foreign |= function.generator;
+        if let Code::Function(function) = code
+            && function.generator
+        {
+            self.foreign(function.span);
         }
         if fun == 0 {
             self.agent_code = Some(code);
