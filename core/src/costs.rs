@@ -54,7 +54,7 @@ pub const REGEX_WAYS: u64 = 8;
 /// groups. Ignoring case doubles them.
 pub const REGEX_BACK: u64 = 8;
 /// Positions that a `\p{...}` counts for when a regular expression is compiled.
-pub const REGEX_PROPERTY: u64 = 500;
+pub const REGEX_PROPERTY: u64 = 100;
 /// Price of a way.
 pub const REGEX_WAY: i64 = 65;
 /// Elements charged for a part that a regular expression splits off or puts into a replacement.

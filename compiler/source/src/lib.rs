@@ -66,6 +66,7 @@ mod outline;
 mod pattern;
 mod print;
 mod promise;
+mod provided;
 mod quote;
 mod reduce;
 mod regex;
@@ -247,11 +248,26 @@ fn lower(
     let Some(agent) = lowerer.by_value.agent_at else {
         return Some(Err(found));
     };
-    let mut done = match closures::rewrite(source, &parsed.program, agent, &names) {
-        None => return Some(Err(found)),
-        Some(Err(found)) => Err(found),
-        Some(Ok(rewritten)) => again(&rewritten, source, atoms, most)?,
-    };
+    // What a class of JavaScript stands behind is written out first.
+    let changed = provided::with_classes(source, &parsed.program, agent);
+    let mut done = match &changed {
+        None => closed(source, &parsed.program, (agent, &names), atoms, most)?,
+        Some(changed) => {
+            let text = &changed.text;
+            let (Ok(words), Some(agent)) = (guard::names(text), changed.destination(agent)) else {
+                return Some(Err(found));
+            };
+            let names: Vec<&str> = words.all.iter().copied().collect();
+            let allocator = Allocator::default();
+            let parsed = parse(&allocator, text);
+            let done = closed(text, &parsed.program, (agent, &names), atoms, most)?;
+            done.map(|done| match done {
+                Ok(program) => Ok(changed.original_program(program, source)),
+                Err(found) => Err(changed.original(found, source)),
+            })
+        }
+    }
+    .unwrap_or(Err(found));
     if let Some(call) = behind {
         match &mut done {
             Ok(program) => {
@@ -262,6 +278,22 @@ fn lower(
         }
     }
     Some(done)
+}
+
+/// Lowers a source without its closures; the inner `None` if it has none, or a form that only
+/// lowering knows, and the outer if it nests deeper than `most`.
+fn closed(
+    source: &str,
+    program: &oxc_ast::ast::Program<'_>,
+    (agent, names): (u32, &[&str]),
+    atoms: &(dyn Signatures + Sync),
+    most: u32,
+) -> Option<Option<Result<Program, Diagnostics>>> {
+    Some(match closures::rewrite(source, program, agent, names) {
+        None => None,
+        Some(Err(found)) => Some(Err(found)),
+        Some(Ok(rewritten)) => Some(again(&rewritten, source, atoms, most)?),
+    })
 }
 
 fn parse<'a>(allocator: &'a Allocator, text: &'a str) -> oxc_parser::ParserReturn<'a> {
@@ -284,13 +316,13 @@ fn again(
     let text = rewritten.text();
     let words = match guard::names(text) {
         Ok(words) => words,
-        Err(found) => return Some(Err(rewritten.original((*found).into(), source))),
+        Err(found) => return Some(Err(rewritten.changed().original((*found).into(), source))),
     };
     let allocator = Allocator::default();
     let parsed = parse(&allocator, text);
     if parsed.panicked || parsed.diagnostics.has_errors() {
         let found = refused(text, &parsed.diagnostics);
-        return Some(Err(rewritten.original(found, source)));
+        return Some(Err(rewritten.changed().original(found, source)));
     }
     if words.nesting > MAX_SCOPING {
         return Some(Err(unread("it nests too deep")));
@@ -303,8 +335,8 @@ fn again(
     };
     let (_, done) = attempt(text, atoms, words, &parsed.program, most, &set_up)?;
     Some(match done {
-        Err(found) => Err(rewritten.original(found, source)),
-        Ok(program) => Ok(rewritten.original_program(program, source)),
+        Err(found) => Err(rewritten.changed().original(found, source)),
+        Ok(program) => Ok(rewritten.changed().original_program(program, source)),
     })
 }
 

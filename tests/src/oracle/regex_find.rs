@@ -109,7 +109,7 @@ pub(super) struct Pattern {
 }
 
 /// All work before the first search.
-pub(super) fn prepare(pattern: &[u16], flags: &[u16], text: &[u16]) -> Res<Pattern> {
+pub(super) fn prepare(pattern: &[u16], flags: &[u16], text: &[u16], whole: bool) -> Res<Pattern> {
     for (units, max, what) in [
         (pattern.len(), MAX_PATTERN, "pattern"),
         (text.len(), MAX_TEXT, "input"),
@@ -120,7 +120,9 @@ pub(super) fn prepare(pattern: &[u16], flags: &[u16], text: &[u16]) -> Res<Patte
             )));
         }
     }
-    pay(READ, Sizes::units(pattern.len() + flags.len() + text.len()))?;
+    // A search from an index on pays for the units that it passes.
+    let passed = if whole { text.len() } else { 0 };
+    pay(READ, Sizes::units(pattern.len() + flags.len() + passed))?;
     let (mut known, mut global, mut sticky) = (Flags::default(), false, false);
     for c in String::from_utf16_lossy(flags).chars() {
         match c {
@@ -251,9 +253,22 @@ impl Pattern {
         Ok(self.in_units(&whole, all))
     }
 
-    pub(super) fn find_first(&self, text: &[u16]) -> Res<Vec<Places>> {
+    /// The first match from a unit on.
+    pub(super) fn find_first(&self, text: &[u16], from: usize) -> Res<Vec<Places>> {
         let whole = self.characters(text);
-        let found = self.find(&whole, 0, &mut { MAX_WEIGHT }, self.sticky)?;
+        if from > text.len() {
+            return Ok(Vec::new());
+        }
+        // The character that has the unit.
+        let (mut at, mut unit) = (0, 0);
+        while let Some(c) = whole.get(at) {
+            unit += if *c > 0xFFFF { 2 } else { 1 };
+            if unit > from {
+                break;
+            }
+            at += 1;
+        }
+        let found = self.find(&whole, at, &mut { MAX_WEIGHT }, self.sticky)?;
         Ok(self.in_units(&whole, found.into_iter().collect()))
     }
 

@@ -7,6 +7,7 @@ use super::meter::pay;
 use super::regex::Groups;
 use super::regex_find::{Pattern, Places, part, prepare};
 use super::steps::Node as Step;
+use super::strings::Args;
 use super::value::{JsStr, OVal, Res, from_wtf8, js};
 use a99_core::costs::{READ, REGEX_PART, Sizes, WRITTEN};
 use a99_core::value::Value;
@@ -96,7 +97,7 @@ fn parts(text: &[u16], pattern: &Pattern, limit: usize) -> Res<OVal> {
     let mut list = Vec::new();
     if text.is_empty() {
         // Splitting the empty text by a pattern that matches it leaves nothing.
-        let found = pattern.find_first(text)?;
+        let found = pattern.find_first(text, 0)?;
         list.extend(found.is_empty().then(|| OVal::units(Vec::new())));
     } else {
         let mut at = 0;
@@ -138,42 +139,79 @@ impl Machine<'_> {
         };
         let text = to_str(&text)?;
         match op {
-            "regexFind" => {
-                let pattern = prepare(&source, &flags, &text)?;
-                let found = pattern.find_first(&text)?;
-                pattern.pay_found(found.len())?;
-                let first = found.first();
-                Ok(first.map_or(OVal::Null, |places| pattern.shown(&text, places)))
-            }
-            "regexFindAll" => {
-                let pattern = prepare(&source, &flags, &text)?;
-                let found = pattern.find_all(&text)?;
-                pattern.pay_found(found.len())?;
-                let found = found.iter().map(|places| pattern.shown(&text, places));
-                Ok(OVal::array(found.collect()))
-            }
+            "regexFind" => find(&text, &source, &flags, None),
+            "regexFindAll" => find_all(&text, &source, &flags),
             "regexReplace" => {
                 let with = to_str(&with)?;
-                pay(READ, Sizes::units(with.len()))?;
-                let pattern = prepare(&source, &flags, &text)?;
                 let all = match option {
-                    OVal::Undef | OVal::Null => pattern.global,
-                    other => other.truthy(),
+                    OVal::Undef | OVal::Null => None,
+                    other => Some(other.truthy()),
                 };
-                let found = match all {
-                    true => pattern.find_all(&text)?,
-                    false => pattern.find_first(&text)?,
-                };
-                replaced(&text, &pattern, &found, &with)
+                replace(&text, &source, &flags, &with, all)
             }
             _ => {
                 let limit = match option {
                     OVal::Undef | OVal::Null => usize::MAX,
                     other => to_num(&other)? as usize,
                 };
-                let pattern = prepare(&source, &flags, &text)?;
+                let pattern = prepare(&source, &flags, &text, true)?;
                 parts(&text, &pattern, limit)
             }
+        }
+    }
+}
+
+fn find(text: &[u16], source: &[u16], flags: &[u16], from: Option<usize>) -> Res<OVal> {
+    let pattern = prepare(source, flags, text, from.is_none())?;
+    let found = pattern.find_first(text, from.unwrap_or(0))?;
+    pattern.pay_found(found.len())?;
+    let first = found.first();
+    Ok(first.map_or(OVal::Null, |places| pattern.shown(text, places)))
+}
+
+fn find_all(text: &[u16], source: &[u16], flags: &[u16]) -> Res<OVal> {
+    let pattern = prepare(source, flags, text, true)?;
+    let found = pattern.find_all(text)?;
+    pattern.pay_found(found.len())?;
+    let found = found.iter().map(|places| pattern.shown(text, places));
+    Ok(OVal::array(found.collect()))
+}
+
+fn replace(
+    text: &[u16],
+    source: &[u16],
+    flags: &[u16],
+    with: &[u16],
+    all: Option<bool>,
+) -> Res<OVal> {
+    pay(READ, Sizes::units(with.len()))?;
+    let pattern = prepare(source, flags, text, true)?;
+    let found = match all.unwrap_or(pattern.global) {
+        true => pattern.find_all(text)?,
+        false => pattern.find_first(text, 0)?,
+    };
+    replaced(text, &pattern, &found, with)
+}
+
+/// `String.findPattern` and the like.
+pub(super) fn call(name: &str, args: &Args<'_>) -> Res<OVal> {
+    let (text, source) = (args.text(0)?, args.text(1)?);
+    let flags = match args.get(2) {
+        OVal::Undef => js(""),
+        other => to_str(&other)?,
+    };
+    match name {
+        "findPattern" => {
+            let from = args.optional(3)?.unwrap_or(0.0).max(0.0);
+            find(&text, &source, &flags, Some(from as usize))
+        }
+        "findPatterns" => find_all(&text, &source, &flags),
+        "replacePattern" => replace(&text, &source, &flags, &args.text(3)?, None),
+        _ => {
+            let limit = args.optional(3)?;
+            let limit = limit.map_or(u32::MAX, a99_ecma::arith::to_uint32);
+            let pattern = prepare(&source, &flags, &text, true)?;
+            parts(&text, &pattern, limit as usize)
         }
     }
 }

@@ -179,7 +179,12 @@ fn pay(run: &mut Reading<'_>, size: u64) -> Result<(), Fault> {
 }
 
 /// Checks, pays and searches.
-fn matches(cx: &mut Cx<'_>, text: Str, pattern: Pattern, wanted: Wanted) -> Result<Matches, Fault> {
+fn matches(
+    cx: &mut Cx<'_>,
+    text: Str,
+    pattern: Pattern,
+    (wanted, from): (Wanted, Option<usize>),
+) -> Result<Matches, Fault> {
     for (units, max, what) in [
         (pattern.source.units(), MAX_PATTERN_UNITS, "pattern"),
         (text.units(), MAX_TEXT_UNITS, "input"),
@@ -190,8 +195,11 @@ fn matches(cx: &mut Cx<'_>, text: Str, pattern: Pattern, wanted: Wanted) -> Resu
             )));
         }
     }
-    let read = pattern.source.units() + pattern.flags.units() + text.units();
+    // A search from an index on pays for the units that it passes.
+    let whole = if from.is_none() { text.units() } else { 0 };
+    let read = pattern.source.units() + pattern.flags.units() + whole;
     cx.charge(READ, Sizes::units(read))?;
+    let from = from.unwrap_or(0);
     let compiled = compiled(&mut cx.reading(), pattern)?;
     let units = match text.is_ascii() {
         true => None,
@@ -216,15 +224,29 @@ fn matches(cx: &mut Cx<'_>, text: Str, pattern: Pattern, wanted: Wanted) -> Resu
                 start += 1 + u32::from(*point > u16::MAX.into());
             }
             starts.push(start);
-            collect(run, &compiled, &points, points.len(), wanted, &mut places)?;
+            // An index within a character is that of the character.
+            let after = starts.partition_point(|start| *start as usize <= from);
+            let inside = after.saturating_sub(1) + from.saturating_sub(units.len());
+            let len = points.len();
+            collect(
+                run,
+                &compiled,
+                (&points, len),
+                (wanted, inside),
+                &mut places,
+            )?;
             for place in places.iter_mut().filter(|place| **place != NONE) {
                 *place = starts[*place as usize];
             }
         }
-        Some(units) => collect(run, &compiled, units, units.len(), wanted, &mut places)?,
+        Some(units) => {
+            let whole = (units, units.len());
+            collect(run, &compiled, whole, (wanted, from), &mut places)?;
+        }
         None => {
             let ascii = run.heap().bytes(text);
-            collect(run, &compiled, &ascii, ascii.len(), wanted, &mut places)?;
+            let whole = (&ascii, ascii.len());
+            collect(run, &compiled, whole, (wanted, from), &mut places)?;
         }
     }
     cx.heap.copy(places.capacity() * size_of::<u32>())?;
@@ -239,9 +261,8 @@ fn matches(cx: &mut Cx<'_>, text: Str, pattern: Pattern, wanted: Wanted) -> Resu
 fn collect(
     run: &mut Reading<'_>,
     compiled: &Compiled,
-    text: &impl Units,
-    len: usize,
-    wanted: Wanted,
+    (text, len): (&impl Units, usize),
+    (wanted, mut from): (Wanted, usize),
     places: &mut Vec<u32>,
 ) -> Result<(), Fault> {
     let weight = compiled.weight;
@@ -258,7 +279,7 @@ fn collect(
     };
     // A split looks for the next match.
     let sticky = compiled.modes.sticky && borders.is_none();
-    let (mut from, mut last, mut found) = (0, 0, 0);
+    let (mut last, mut found) = (0, 0);
     // An empty text has no border, but the pattern is still matched (ECMA-262 §22.2.6.14).
     let ends = |from: usize| match borders {
         Some(_) => from >= len && len > 0,
@@ -394,8 +415,20 @@ fn pay_found(cx: &mut Cx<'_>, matches: &Matches) -> Result<(), Fault> {
 /// Fuel, memory, a stop. Text that is too long; a pattern that is too long, invalid, too
 /// large; unknown flags; the work limit of a call.
 pub fn find_first(cx: &mut Cx<'_>, text: Str, pattern: Pattern) -> Result<Val, Fault> {
+    first(cx, text, pattern, None)
+}
+
+/// The first match at or after an index, in the form of [`find_first`].
+///
+/// # Errors
+/// As of [`find_first`].
+pub fn find_from(cx: &mut Cx<'_>, text: Str, pattern: Pattern, from: usize) -> Result<Val, Fault> {
+    first(cx, text, pattern, Some(from))
+}
+
+fn first(cx: &mut Cx<'_>, text: Str, pattern: Pattern, from: Option<usize>) -> Result<Val, Fault> {
     counted(cx, |cx| {
-        let found = matches(cx, text, pattern, Wanted::First)?;
+        let found = matches(cx, text, pattern, (Wanted::First, from))?;
         pay_found(cx, &found)?;
         let keys = keys(cx, &found)?;
         match found.iter().next() {
@@ -411,7 +444,7 @@ pub fn find_first(cx: &mut Cx<'_>, text: Str, pattern: Pattern) -> Result<Val, F
 /// As of [`find_first`].
 pub fn find_all(cx: &mut Cx<'_>, text: Str, pattern: Pattern) -> Result<Val, Fault> {
     counted(cx, |cx| {
-        let found = matches(cx, text, pattern, Wanted::All)?;
+        let found = matches(cx, text, pattern, (Wanted::All, None))?;
         pay_found(cx, &found)?;
         let keys = keys(cx, &found)?;
         let list = cx.list_with_room(found.len())?;
@@ -430,7 +463,7 @@ pub fn find_all(cx: &mut Cx<'_>, text: Str, pattern: Pattern) -> Result<Val, Fau
 /// As of [`find_first`].
 pub fn split(cx: &mut Cx<'_>, text: Str, pattern: Pattern, limit: usize) -> Result<Val, Fault> {
     counted(cx, |cx| {
-        let found = matches(cx, text, pattern, Wanted::Borders(limit))?;
+        let found = matches(cx, text, pattern, (Wanted::Borders(limit), None))?;
         let per_match = 1 + found.groups() as usize;
         let all = match text.is_empty() && found.len() > 0 {
             true => 0,
@@ -480,7 +513,7 @@ pub fn replace(
     };
     counted(cx, |cx| {
         cx.charge(READ, Sizes::units(with.units()))?;
-        let found = matches(cx, text, pattern, wanted)?;
+        let found = matches(cx, text, pattern, (wanted, None))?;
         regex_template::write(cx, text, &found, with)
     })
 }

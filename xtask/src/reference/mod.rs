@@ -22,11 +22,11 @@ use a99_core::costs::{
     COMPILE_ELEMENT, COMPILE_UNIT, CROSSING_ELEMENT, CROSSING_MEMBER, CROSSING_RESULT,
     CROSSING_VALUE, CostModel, DATE_TEXT, DIGEST, ELEMENT, FEW_DIGITS, FEW_HOLES, FEW_RADIX_DIGITS,
     Formula, HOLE, JSON_LISTED, JSON_REPLACED, LIST_TEXT, MANY_DIGITS, MICROSECONDS_A_UNIT,
-    NODE_METERED, NUMERAL, PARSED_CONTAINER, PRICE_VERSION, READ, REGEX_PART, REGEX_POSITION,
-    REGEX_BACK, REGEX_PROPERTY, REGEX_STEP, REGEX_WAY, REGEX_WAYS, SCHEMA_ALLOWED, SCHEMA_NODE, SCHEMA_READ, SCHEMA_REQUIRED,
-    SHORT_TEXT, SORT_STEP, STORE_BYTE, Sizes, UNIT, WRITTEN, collated_units, comparator_steps,
-    copied, data_nodes, json_list, json_object, normalized_units, object_nodes, read, regex_found,
-    searched_units, taken_apart,
+    NODE_METERED, NUMERAL, PARSED_CONTAINER, PRICE_VERSION, READ, REGEX_BACK, REGEX_PART,
+    REGEX_POSITION, REGEX_PROPERTY, REGEX_STEP, REGEX_WAY, REGEX_WAYS, SCHEMA_ALLOWED, SCHEMA_NODE,
+    SCHEMA_READ, SCHEMA_REQUIRED, SHORT_TEXT, SORT_STEP, STORE_BYTE, Sizes, UNIT, WRITTEN,
+    collated_units, comparator_steps, copied, data_nodes, json_list, json_object, normalized_units,
+    object_nodes, read, regex_found, searched_units, taken_apart,
 };
 use a99_core::fuel::Fuel;
 use a99_core::program::ops::{OpInfo, TABLE};

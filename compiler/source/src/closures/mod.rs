@@ -21,7 +21,7 @@ mod namespaces;
 mod plan;
 mod queries;
 mod sites;
-mod text;
+pub(crate) mod text;
 mod walk;
 
 use crate::Program;
@@ -34,6 +34,7 @@ use hashbrown::HashMap;
 use model::Model;
 use oxc_ast::ast::Program as Syntax;
 use oxc_span::Span;
+use text::Changed;
 
 /// Maximum bytes of a source whose closures are rewritten: the analysis takes more than linear
 /// time.
@@ -99,25 +100,48 @@ fn finding(source: &str, at: Span, message: String, help: String) -> Diagnostic 
         .with_help(help)
 }
 
-impl Rewritten {
-    pub(crate) fn text(&self) -> &str {
-        &self.inner.changed.text
-    }
+/// What an expression may hold.
+#[derive(Default)]
+pub(crate) struct Holds<'a> {
+    /// Names of the classes of instances.
+    pub(crate) classes: Vec<&'a str>,
+    pub(crate) has_functions: bool,
+}
 
-    pub(crate) fn dispatches(&self) -> &HashMap<String, Dispatch> {
-        &self.inner.dispatches
+/// The expressions that may hold instances or functions, by their places; `None` if the source has
+/// a form that the analysis does not know.
+pub(crate) fn values<'a>(
+    source: &'a str,
+    program: &'a Syntax<'a>,
+    agent: u32,
+) -> Option<HashMap<(u32, u32), Holds<'a>>> {
+    let mut model = Model::read(source, program, agent);
+    if source.len() > MAX_SOURCE || model.is_foreign || !model.flow.solve() {
+        return None;
     }
-
-    /// Offset of the agent's function in the text.
-    pub(crate) fn agent(&self) -> u32 {
-        self.agent
+    let mut found = HashMap::new();
+    for (at, node) in &model.nodes {
+        let classes = model.flow.instances_in(*node);
+        let holds = Holds {
+            classes: classes
+                .iter()
+                .map(|class| model.classes[*class].name)
+                .collect(),
+            has_functions: !model.flow.functions_in(*node).is_empty(),
+        };
+        if holds.has_functions || !holds.classes.is_empty() {
+            found.insert(*at, holds);
+        }
     }
+    Some(found)
+}
 
+impl Changed {
     /// Gives findings about the text their places in the source.
     pub(crate) fn original(&self, mut found: Diagnostics, source: &str) -> Diagnostics {
         for one in &mut found.0 {
             if let Some(span) = one.span.clone() {
-                let (start, end) = self.inner.changed.origin((span.start, span.end));
+                let (start, end) = self.origin((span.start, span.end));
                 let written = source.get(start as usize..end as usize).unwrap_or_default();
                 let line = written.lines().next().unwrap_or_default();
                 let of = one
@@ -132,7 +156,7 @@ impl Rewritten {
 
     /// Gives the parts of a program their places in the source.
     pub(crate) fn original_program(&self, program: Program, source: &str) -> Program {
-        let origin = |span| self.inner.changed.origin(span);
+        let origin = |span| self.origin(span);
         let mut warnings = self.original(program.warnings, source);
         warnings.locate(source.as_bytes());
         Program {
@@ -145,5 +169,25 @@ impl Rewritten {
                 .map(|(name, at)| (name, origin((at, at + 1)).0))
                 .collect(),
         }
+    }
+}
+
+impl Rewritten {
+    pub(crate) fn text(&self) -> &str {
+        &self.inner.changed.text
+    }
+
+    pub(crate) fn dispatches(&self) -> &HashMap<String, Dispatch> {
+        &self.inner.dispatches
+    }
+
+    /// Offset of the agent's function in the text.
+    pub(crate) fn agent(&self) -> u32 {
+        self.agent
+    }
+
+    /// The text with the places of its parts.
+    pub(crate) fn changed(&self) -> &Changed {
+        &self.inner.changed
     }
 }
