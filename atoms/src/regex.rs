@@ -112,8 +112,9 @@ const PATTERN: Input = req(
 const FLAGS: Input = opt(
     "flags",
     Kind::Text,
-    "`i` for either case, `m` for `^` and `$` at lines, `s` for `.` to match line ends, `g` for \
-     all.",
+    "`i` for either case, `m` for `^` and `$` at lines, `s` for `.` to match line ends, `u` for \
+     code points and `\\p{...}`, `y` for matches that follow each other from the start on, `g` \
+     for all.",
 )
 .literal();
 
@@ -288,8 +289,8 @@ mod tests {
     #[test]
     fn flags_are_few() {
         assert_eq!(
-            fails("regexFind", r#"["a", "a", "u"]"#),
-            "Invalid regular expression flags: 'u' is none of g, i, m and s"
+            fails("regexFind", r#"["a", "a", "v"]"#),
+            "Invalid regular expression flags: 'v' is none of g, i, m, s, u and y"
         );
     }
 

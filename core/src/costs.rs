@@ -50,6 +50,11 @@ pub const REGEX_STEP: i64 = 200;
 /// Ways that a position counts for when it meets a unit, in a regular expression that captures
 /// groups. Each group adds one way.
 pub const REGEX_WAYS: u64 = 8;
+/// Ways of a step of backtracking, in a regular expression that looks around or refers back to
+/// groups. Ignoring case doubles them.
+pub const REGEX_BACK: u64 = 8;
+/// Positions that a `\p{...}` counts for when a regular expression is compiled.
+pub const REGEX_PROPERTY: u64 = 100;
 /// Price of a way.
 pub const REGEX_WAY: i64 = 65;
 /// Elements charged for a part that a regular expression splits off or puts into a replacement.

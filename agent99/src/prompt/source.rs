@@ -18,11 +18,11 @@ for...of, for...in, labels, break, continue, switch, bit operators, try/catch/fi
 Array.from take functions. Functions are values: in variables, lists and objects, as arguments \
 and results; they may set outer variables. They are no data: the agent returns none, atoms and \
 JSON take none. Classes have fields, methods, getters and statics, no `extends`. \
-Regular expressions are no values. Calls nest at most 256 deep.
-- Texts, lists, numbers, Math, JSON, Object, dates (UTC), Set, Map, Intl formatters (en-US) and \
-regular expression literals (no look-around) work as in JavaScript; return maps as \
+Calls nest at most 256 deep.
+- Texts, lists, numbers, Math, JSON, Object, dates (UTC), Set, Map, Intl formatters (en-US), \
+regular expressions, URL and URLSearchParams work as in JavaScript; return maps as \
 `Object.fromEntries(map)`. Differences: a member of undefined is undefined; a match is an object, `[...m]` its list.
-- There is no `new RegExp`, URL, var, generator, Promise.race, setTimeout, fetch or import. \
+- There is no var, generator, Promise.race, setTimeout, fetch or import. \
 `context('user.id')` reads the request context, if the host allows that part.
 - The world is reached by atoms, functions of one object: \
 `const page = await httpFetch({ url })`. They throw when they fail. Several at once: \

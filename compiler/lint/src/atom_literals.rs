@@ -235,7 +235,7 @@ impl<'a> Rules<'_, 'a> {
         let Some(text) = super::text_of(doc, node) else {
             return;
         };
-        if let Some((message, help)) = pattern_fault(&text) {
+        if let Some((message, help)) = pattern_fault(&text, doc.get(step, "text").is_none()) {
             return self.found(codes::BAD_PATTERN, node, message, &text, help);
         }
         if text.is_empty() && doc.get(step, "text").is_none() {

@@ -10,7 +10,7 @@ use a99_core::diag::{codes, excerpt};
 use a99_core::json::{Kind, NodeId};
 
 /// Supported flags of patterns.
-const FLAGS: &str = "gims";
+const FLAGS: &str = "gimsuy";
 
 /// The member that a function or a path of another language reads: `kind` of `r => r.kind`,
 /// `lambda r: r['kind']`, `-kind`.

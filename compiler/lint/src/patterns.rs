@@ -5,7 +5,7 @@ const LINEAR: &str = "patterns are matched in linear time, without looking aroun
                       two patterns, or compare texts in an expression";
 
 /// The certain syntax error of a pattern, and its help.
-pub(super) fn pattern_fault(pattern: &str) -> Option<(&'static str, &'static str)> {
+pub(super) fn pattern_fault(pattern: &str, linear: bool) -> Option<(&'static str, &'static str)> {
     let (mut groups, mut class) = (0usize, false);
     // Whether a repeatable item precedes.
     let mut item = false;
@@ -18,7 +18,7 @@ pub(super) fn pattern_fault(pattern: &str) -> Option<(&'static str, &'static str
                     let message = "a backslash at the end escapes nothing";
                     return Some((message, "remove it, or write it twice"));
                 }
-                Some('1'..='9') if !class => {
+                Some('1'..='9') if !class && linear => {
                     return Some(("a pattern cannot refer back to a group", LINEAR));
                 }
                 Some(_) => {}
@@ -36,7 +36,7 @@ pub(super) fn pattern_fault(pattern: &str) -> Option<(&'static str, &'static str
                 item = false;
                 let rest: String = chars.clone().take(3).collect();
                 let around = ["?=", "?!", "?<=", "?<!"];
-                if around.iter().any(|look| rest.starts_with(look)) {
+                if linear && around.iter().any(|look| rest.starts_with(look)) {
                     return Some(("a pattern cannot look around", LINEAR));
                 }
                 if chars.next_if_eq(&'?').is_some() {
@@ -162,13 +162,13 @@ mod tests {
         for bad in [
             "(a", "a)", "[a", "*a", "a|*", "(?=a)b", r"(a)\1", r"a\", "(*)", "(?<!a)b",
         ] {
-            assert!(pattern_fault(bad).is_some(), "{bad}");
+            assert!(pattern_fault(bad, true).is_some(), "{bad}");
         }
         for good in [
             "a+", "(a|b)*", "[)(]", r"\(a\)", "^a$", "(?:a)+", "(?i)a", "a{2,3}", "[^)]",
             "(?<n>a)", "", r"[\]]", "a*?",
         ] {
-            assert_eq!(pattern_fault(good), None, "{good}");
+            assert_eq!(pattern_fault(good, true), None, "{good}");
         }
     }
 }

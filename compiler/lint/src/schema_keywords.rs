@@ -441,7 +441,7 @@ impl<'a> Rules<'_, 'a> {
                     .strip_prefix('/')
                     .and_then(|rest| rest.rsplit_once('/'));
                 let flags = |flags: &str| flags.chars().all(|c| "dgimsuvy".contains(c));
-                if let Some((message, help)) = super::patterns::pattern_fault(&text) {
+                if let Some((message, help)) = super::patterns::pattern_fault(&text, true) {
                     self.found(codes::BAD_PATTERN, value, message, &text, help);
                 } else if let Some((pattern, _)) =
                     slashes.filter(|(pattern, rest)| !pattern.is_empty() && flags(rest))

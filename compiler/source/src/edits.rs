@@ -3,6 +3,7 @@
 use crate::Program;
 use a99_core::diag::{Diagnostics, excerpt};
 use oxc_span::Span;
+use std::ops::Range;
 
 /// A part of the text that replaces a range of the source.
 #[derive(Clone, Debug)]
@@ -251,6 +252,11 @@ impl Changed {
         let part =
             parts.find(|part| !part.is_new && part.from.start <= at && at < part.from.end)?;
         Some(part.start + (at - part.from.start))
+    }
+
+    /// Where the part of the source from `end` stands in the text.
+    pub(crate) fn library(&self, end: u32) -> Range<u32> {
+        self.destination(end).unwrap_or(self.end)..self.end
     }
 
     /// Returns the range of the source for one byte of the text: the byte, or the whole range

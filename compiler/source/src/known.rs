@@ -116,6 +116,10 @@ impl<'a> Lowerer<'a> {
 
     fn known_call(&self, call: &'a CallExpression<'a>) -> Known {
         let Expression::StaticMemberExpression(member) = call.callee.get_inner_expression() else {
+            // What the class behind a source gives (`provided`).
+            if matches!(&call.callee, Expression::Identifier(id) if id.name == "RegExp_exec") {
+                return Known::Match;
+            }
             return match self.free_name(&call.callee) {
                 Some(name) if function_gives("", name).is_number() => Known::Number,
                 _ => Known::Nothing,

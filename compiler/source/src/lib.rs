@@ -68,6 +68,7 @@ mod outline;
 mod pattern;
 mod print;
 mod promise;
+mod provided;
 mod quote;
 mod reduce;
 mod regex;
@@ -100,6 +101,7 @@ use oxc_allocator::Allocator;
 use oxc_parser::{ParseOptions, Parser};
 use oxc_span::SourceType;
 use scoping::Scoping;
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use tree::{Names, Tree};
 
@@ -275,11 +277,32 @@ fn lower_as_is(
     let Some(agent) = lowerer.by_value.agent_at else {
         return Some(Err(found));
     };
-    let mut done = match closures::rewrite(source, &parsed.program, (agent, end), &names, &found) {
-        None => return Some(Err(found)),
-        Some(Err(found)) => Err(found),
-        Some(Ok(rewritten)) => again(&rewritten, source, atoms, most)?,
-    };
+    // What a class of JavaScript stands behind is written out first.
+    let library = end..source.len() as u32;
+    let changed = provided::with_classes(source, &parsed.program, (agent, library.clone()));
+    let mut done = match &changed {
+        None => {
+            let of = (agent, library);
+            closed(source, &parsed.program, of, (&names, &found), atoms, most)?
+        }
+        Some(changed) => {
+            let text = &changed.text;
+            let (Ok(words), Some(agent)) = (guard::names(text), changed.destination(agent)) else {
+                return Some(Err(found));
+            };
+            let names: Vec<&str> = words.all.iter().copied().collect();
+            let allocator = Allocator::default();
+            let parsed = parse(&allocator, text);
+            let of = (agent, changed.library(end));
+            let unplaced = Diagnostics::default();
+            let done = closed(text, &parsed.program, of, (&names, &unplaced), atoms, most)?;
+            done.map(|done| match done {
+                Ok(program) => Ok(changed.original_program(program, source)),
+                Err(found) => Err(changed.original(found, source)),
+            })
+        }
+    }
+    .unwrap_or(Err(found));
     if let Some(call) = behind {
         match &mut done {
             Ok(program) => {
@@ -290,6 +313,23 @@ fn lower_as_is(
         }
     }
     Some(done)
+}
+
+/// Lowers a source without its closures; the inner `None` if it has none, and the outer if it nests
+/// deeper than `most`.
+fn closed(
+    source: &str,
+    program: &oxc_ast::ast::Program<'_>,
+    of: (u32, Range<u32>),
+    (names, found): (&[&str], &Diagnostics),
+    atoms: &(dyn Signatures + Sync),
+    most: u32,
+) -> Option<Option<Result<Program, Diagnostics>>> {
+    Some(match closures::rewrite(source, program, of, names, found) {
+        None => None,
+        Some(Err(found)) => Some(Err(found)),
+        Some(Ok(rewritten)) => Some(again(&rewritten, source, atoms, most)?),
+    })
 }
 
 fn parse<'a>(allocator: &'a Allocator, text: &'a str) -> oxc_parser::ParserReturn<'a> {

@@ -118,9 +118,6 @@ impl<'a> Lowerer<'a> {
     /// group names that are forbidden as members.
     pub(crate) fn bounded(&mut self, regex: &'a RegExpLiteral<'a>, op: &str) {
         let pattern = regex.regex.pattern.text.as_str();
-        if let Some((what, help)) = looks_elsewhere(pattern) {
-            self.unsupported(regex.span, &format!("{what} in a regular expression"), help);
-        }
         let groups = groups(pattern);
         self.repeat_work(pattern.len() / 16 + 4 * groups.len());
         let is_forbidden = |name: &&str| a99_core::builtins::is_forbidden(name.as_bytes());
@@ -146,17 +143,18 @@ impl<'a> Lowerer<'a> {
     /// Returns the flags that the atoms accept.
     pub(crate) fn flags(&mut self, regex: &'a RegExpLiteral<'a>, with_all: bool) -> String {
         let flags = regex.regex.flags;
-        let known = RegExpFlags::G | RegExpFlags::I | RegExpFlags::M | RegExpFlags::S;
-        if !(flags - known).is_empty() {
-            let help = "there are i, m, s and g; texts are matched by UTF-16 units";
-            self.unsupported(regex.span, "a flag of this regular expression", help);
-        }
         let taken = [
             (RegExpFlags::I, 'i'),
             (RegExpFlags::M, 'm'),
             (RegExpFlags::S, 's'),
+            (RegExpFlags::U, 'u'),
+            (RegExpFlags::Y, 'y'),
             (RegExpFlags::G, 'g'),
         ];
+        if taken.iter().fold(flags, |left, (flag, _)| left - *flag) != RegExpFlags::empty() {
+            let help = "there are g, i, m, s, u and y";
+            self.unsupported(regex.span, "a flag of this regular expression", help);
+        }
         let taken = taken
             .into_iter()
             .filter(|(flag, c)| flags.contains(*flag) && (*c != 'g' || with_all));
@@ -175,14 +173,12 @@ impl<'a> Lowerer<'a> {
             let help = "leave `g` out";
             self.unsupported(regex.span, "`test` with the flag `g`", help);
         }
-        if regex.regex.flags.is_empty() {
+        let pattern = regex.regex.pattern.text.as_str();
+        if regex.regex.flags.is_empty() && !looks_elsewhere(pattern) {
             // `regexReplace` returns no groups, so group names do not matter.
             self.bounded(regex, "regexReplace");
             let inputs = [
-                (
-                    "pattern",
-                    Tree::text(regex.regex.pattern.text.as_str(), &at),
-                ),
+                ("pattern", Tree::text(pattern, &at)),
                 ("value", text.resolved()),
             ];
             return self.result(Tree::step("regexMatch", inputs, &at), true, hint, out);
@@ -395,39 +391,33 @@ pub(crate) fn escaped(text: &str) -> String {
     pattern
 }
 
-/// Finds look-around and back-references in a pattern, with the advice for each: patterns are
-/// matched in linear time.
-fn looks_elsewhere(pattern: &str) -> Option<(&'static str, &'static str)> {
-    const AHEAD: &str = "thousands are set apart by `n.toLocaleString('en-US')`; else match what \
-                         follows, too, and put it back by `$1`, or test with two patterns";
-    const BEHIND: &str = "match what stands before, too, and put it back by `$1`";
-    const BACK: &str = "compare the texts of groups, or go over the characters";
+/// Whether a pattern has look-around or refers back to a group: `regexMatch` takes neither.
+fn looks_elsewhere(pattern: &str) -> bool {
     let mut class = false;
     let mut rest = pattern;
     while let Some(c) = rest.chars().next() {
-        let behind = &rest[c.len_utf8()..];
-        rest = behind;
+        rest = &rest[c.len_utf8()..];
         match c {
             '\\' => {
-                let of_group = behind.starts_with(|c: char| matches!(c, '1'..='9'));
-                if !class && (of_group || behind.starts_with("k<")) {
-                    return Some(("a reference back to a group", BACK));
+                let of_group = rest.starts_with(|c: char| matches!(c, '1'..='9' | 'k'));
+                if !class && of_group {
+                    return true;
                 }
-                let escaped = behind.chars().next();
-                rest = &behind[escaped.map_or(0, char::len_utf8)..];
+                let escaped = rest.chars().next();
+                rest = &rest[escaped.map_or(0, char::len_utf8)..];
             }
             '[' => class = true,
             ']' => class = false,
-            '(' if !class && (behind.starts_with("?=") || behind.starts_with("?!")) => {
-                return Some(("look-ahead", AHEAD));
-            }
-            '(' if !class && (behind.starts_with("?<=") || behind.starts_with("?<!")) => {
-                return Some(("look-behind", BEHIND));
+            '(' if !class => {
+                let signs = ["?=", "?!", "?<=", "?<!"];
+                if signs.iter().any(|sign| rest.starts_with(sign)) {
+                    return true;
+                }
             }
             _ => {}
         }
     }
-    None
+    false
 }
 
 /// Returns the names of a pattern's capturing groups in order.

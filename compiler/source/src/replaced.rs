@@ -3,22 +3,13 @@
 use crate::expr::Hint;
 use crate::lower::{After, Lowerer, branch, place, set};
 use crate::pattern::{is_there, member_of, method};
+use crate::provided::METHODS;
 use crate::regex::{escaped, groups};
 use crate::state::Iterable;
 use crate::tree::Tree;
 use crate::value::{Kind, Value};
 use oxc_ast::ast::{Argument, CallExpression, Expression, RegExpFlags};
 use oxc_span::GetSpan;
-
-/// Methods of texts that take regular expressions.
-const METHODS: [&str; 6] = [
-    "match",
-    "matchAll",
-    "search",
-    "replace",
-    "replaceAll",
-    "split",
-];
 
 impl<'a> Lowerer<'a> {
     /// Lowers the receiver of such a method, or checks one that is already evaluated. The atoms

@@ -5,7 +5,7 @@ use a99_source::codes::*;
 
 /// Statements of an agent with `a`, `items` and a function `f`: the code, the reported text, and
 /// a part of the help.
-const DENIED: [(&str, &str, &str, &str); 113] = [
+const DENIED: [(&str, &str, &str, &str); 105] = [
     (
         "let last; try { f(a) } catch (e) { last = e } return { last }",
         UNSUPPORTED,
@@ -13,46 +13,10 @@ const DENIED: [(&str, &str, &str, &str); 113] = [
         "asked for `last.message`",
     ),
     (
-        "let m; const word = /a/g; if (a) { while ((m = word.exec(a))) f(m) }",
-        UNSUPPORTED,
-        "word.exec(a)",
-        "matchAll",
-    ),
-    (
         "const g = (k) => k(1); return [g((x) => x), g(a)]",
         UNSUPPORTED,
         "k(1)",
         "apart from data",
-    ),
-    (
-        "return a.replace(/\\B(?=(\\d{3})+$)/g, ',')",
-        UNSUPPORTED,
-        "/\\B(?=(\\d{3})+$)/g",
-        "n.toLocaleString('en-US')",
-    ),
-    (
-        "return /[(?=]a(?!b)/.test(a)",
-        UNSUPPORTED,
-        "/[(?=]a(?!b)/",
-        "two patterns",
-    ),
-    (
-        "return a.replace(/(?<=€)\\d/, (d) => d + 1)",
-        UNSUPPORTED,
-        "/(?<=€)\\d/",
-        "put it back by `$1`",
-    ),
-    (
-        "return a.match(/(.)\\1+/g)",
-        UNSUPPORTED,
-        "/(.)\\1+/g",
-        "texts of groups",
-    ),
-    (
-        "return a.search(/(?<c>.)\\k<c>/)",
-        UNSUPPORTED,
-        "/(?<c>.)\\k<c>/",
-        "texts of groups",
     ),
     (
         "return a.toLocaleString('de-DE')",
@@ -139,7 +103,7 @@ const DENIED: [(&str, &str, &str, &str); 113] = [
         "return new RegExp(a)",
         UNSUPPORTED,
         "new RegExp(a)",
-        "literal",
+        "return its members",
     ),
     ("return new Foo()", UNSUPPORTED, "new Foo()", "dates, sets"),
     (
@@ -257,7 +221,7 @@ const DENIED: [(&str, &str, &str, &str); 113] = [
     ("return f", UNSUPPORTED, "f", "no data"),
     ("return Math", UNSUPPORTED, "Math", "call it"),
     ("return 10n", UNSUPPORTED, "10n", "2 ** 53"),
-    ("return /a/", UNSUPPORTED, "/a/", ".test(text)"),
+    ("return /a/", UNSUPPORTED, "/a/", "return its members"),
     ("return a`x`", UNSUPPORTED, "a`x`", "call a function"),
     ("return [1, , 2]", UNSUPPORTED, ",", "undefined"),
     (
@@ -307,20 +271,8 @@ const DENIED: [(&str, &str, &str, &str); 113] = [
     (
         "const re = /a/; return [re]",
         UNSUPPORTED,
-        "re",
-        ".test(text)",
-    ),
-    (
-        "const re = /a/g; return re.test(a)",
-        UNSUPPORTED,
-        "/a/g",
-        "leave `g` out",
-    ),
-    (
-        "let re = /a/; re = /b/; return re.test(a)",
-        UNSUPPORTED,
-        "/a/",
-        ".test(text)",
+        "[re]",
+        "return its members",
     ),
     ("const re = /a/; re = a", BAD_BINDING, "re", "another name"),
     (

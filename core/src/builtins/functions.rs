@@ -191,4 +191,8 @@ pub static FUNCTIONS: &[BuiltinFunction] = &[
     f("", "btoa", both(4), First, Text, "The base64 text of a text whose units are bytes.").takes(1, 1),
     f("", "atob", BOTH, First, Text, "The text whose units are the bytes of a base64 text.").takes(1, 1),
     f("Array", "toMap", Formula::Keys(24), First, Unknown, "A map of arrays of key and value, or a copy of a map.").takes(0, 1),
+    f("String", "findPattern", FREE, Count, Unknown, "The first match in a text of a regular expression, given by pattern and flags, from an index on: `match`, `index`, `groups` and `named`; null without one.").takes(2, 4),
+    f("String", "findPatterns", FREE, Count, List, "All matches in a text of a regular expression, given by pattern and flags.").takes(2, 3),
+    f("String", "replacePattern", FREE, Count, Text, "A text with the first match of a regular expression replaced, or with the flag `g` all matches: text, pattern, flags, replacement.").takes(4, 4),
+    f("String", "splitPattern", FREE, Count, Texts, "The parts of a text between the matches of a regular expression and the groups: text, pattern, flags, maximum number.").takes(2, 4),
 ];

@@ -111,6 +111,10 @@ pub const FUNCTIONS: &[FunctionRow] = &[
     ("", "btoa", &[Text]),
     ("", "atob", &[Text]),
     ("Array", "toMap", &[List]),
+    ("String", "findPattern", &[Text, Text, Text, Num]),
+    ("String", "findPatterns", &[Text, Text, Text]),
+    ("String", "replacePattern", &[Text, Text, Text, Text]),
+    ("String", "splitPattern", &[Text, Text, Text, Num]),
 ];
 
 /// The methods that programs of the generator call, for each kind of receiver.

@@ -59,6 +59,17 @@ const PARTS: &[&str] = &[
     "*+",
     "(?i)",
     "(?=a)",
+    "(?!b)",
+    "(?=(a|b)*)",
+    "(?<=a)",
+    "(?<!b|(a))",
+    "(?<=(.)*b)",
+    "\\2",
+    "\\k<n>",
+    "\\p{L}",
+    "[^\\P{L}b]",
+    "\\u{61}",
+    "\\u{1F44D}",
     "[b-a]",
     "[a",
     "\\",
@@ -350,7 +361,9 @@ impl Generator<'_> {
         };
         step.insert("text".into(), literal(json!(text)));
         step.insert("pattern".into(), json!(self.joined(PARTS, 5)));
-        let flags = *self.pick(&["g", "i", "gi", "m", "s", "gims", "x"]);
+        let flags = *self.pick(&[
+            "g", "i", "gi", "m", "s", "gims", "u", "gu", "giu", "y", "gy", "ugims", "x",
+        ]);
         if !self.choices.one_in(3) {
             step.insert("flags".into(), json!(flags));
         }

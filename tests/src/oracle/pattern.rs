@@ -18,7 +18,7 @@ pub(super) fn pay_match(pattern: &[u16], units: usize) -> Res<()> {
     if !super::regex::is_valid(pattern) {
         return Ok(());
     }
-    let positions = positions(pattern)?;
+    let (positions, _) = positions(pattern, false)?;
     if positions.saturating_mul(units as u64) > MAX_STEPS {
         return Err(Fail::new(format!(
             "Regex too costly for an input of this length ({positions} positions x {units} \
@@ -28,27 +28,38 @@ pub(super) fn pay_match(pattern: &[u16], units: usize) -> Res<()> {
     pay_metered(regex_price(positions, units as u64))
 }
 
-/// The positions of a valid pattern, or the error of too many.
-pub(super) fn positions(pattern: &[u16]) -> Res<u64> {
-    let mut reader = Reader { pattern, at: 0 };
+/// The positions of a valid pattern and its number of properties, or the error of too many.
+pub(super) fn positions(pattern: &[u16], unicode: bool) -> Res<(u64, u64)> {
+    let points = match unicode {
+        true => super::regex::points(pattern),
+        false => pattern.iter().map(|unit| u32::from(*unit)).collect(),
+    };
+    let mut reader = Reader {
+        pattern: &points,
+        at: 0,
+        unicode,
+        properties: 0,
+    };
     let positions = reader.group().unwrap_or(0).max(1);
     if positions > MAX_POSITIONS {
         return Err(Fail::new(
             "Invalid regular expression: regular expression too large",
         ));
     }
-    Ok(positions)
+    Ok((positions, reader.properties))
 }
 
 struct Reader<'a> {
-    pattern: &'a [u16],
+    pattern: &'a [u32],
     at: usize,
+    unicode: bool,
+    properties: u64,
 }
 
 impl Reader<'_> {
     fn peek(&self, ahead: usize) -> Option<char> {
         let unit = *self.pattern.get(self.at + ahead)?;
-        Some(char::from_u32(unit.into()).unwrap_or('\u{FFFD}'))
+        Some(char::from_u32(unit).unwrap_or('\u{FFFD}'))
     }
 
     fn next(&mut self) -> Option<char> {
@@ -79,7 +90,10 @@ impl Reader<'_> {
                 '(' => {
                     if self.peek(0) == Some('?') {
                         self.at += 2;
-                        if self.peek(0).is_some() && self.pattern[self.at - 1] == u16::from(b'<') {
+                        let named = self.pattern.get(self.at - 1) == Some(&u32::from(b'<'));
+                        if named && matches!(self.peek(0), Some('=' | '!')) {
+                            self.at += 1;
+                        } else if named {
                             while self.next()? != '>' {}
                         }
                     }
@@ -90,7 +104,10 @@ impl Reader<'_> {
                     loop {
                         match self.next()? {
                             ']' => break,
-                            '\\' => _ = self.next()?,
+                            '\\' => match self.next()? {
+                                'p' | 'P' if self.unicode => self.property(),
+                                _ => {}
+                            },
                             _ => {}
                         }
                     }
@@ -100,6 +117,18 @@ impl Reader<'_> {
                     'b' | 'B' => {
                         sum = sum.saturating_add(1);
                         continue;
+                    }
+                    'p' | 'P' if self.unicode => {
+                        self.property();
+                        1
+                    }
+                    'k' if self.peek(0) == Some('<') && self.refers() => {
+                        while self.next()? != '>' {}
+                        1
+                    }
+                    'u' if self.unicode => {
+                        self.code_point();
+                        1
                     }
                     'x' => {
                         self.hex(2);
@@ -117,6 +146,11 @@ impl Reader<'_> {
                         }
                         1
                     }
+                    // A reference to a group, or an octal escape.
+                    digit @ '1'..='9' if self.number_after(digit) <= self.groups() => {
+                        self.number();
+                        1
+                    }
                     digit @ '0'..='7' => {
                         self.octal(digit);
                         1
@@ -128,6 +162,79 @@ impl Reader<'_> {
             sum = sum.saturating_add(size.saturating_mul(self.copies()));
         }
         Some(sum)
+    }
+
+    /// The rest of `\p{...}`.
+    fn property(&mut self) {
+        self.properties += 1;
+        while self.next().is_some_and(|c| c != '}') {}
+    }
+
+    /// The decimal number that a digit begins.
+    fn number_after(&self, first: char) -> u64 {
+        let mut value = u64::from(first as u32 - '0' as u32);
+        let mut ahead = 0;
+        while let Some(digit) = self.peek(ahead).and_then(|c| c.to_digit(10)) {
+            value = value.saturating_mul(10).saturating_add(digit.into());
+            ahead += 1;
+        }
+        value
+    }
+
+    /// Number of capturing groups.
+    fn groups(&self) -> u64 {
+        let c = |at: usize| self.pattern.get(at).and_then(|unit| char::from_u32(*unit));
+        let (mut groups, mut in_class, mut at) = (0, false, 0);
+        while let Some(found) = c(at) {
+            match found {
+                '\\' => at += 1,
+                '[' => in_class = true,
+                ']' => in_class = false,
+                '(' if !in_class => {
+                    let named = c(at + 1) == Some('?') && c(at + 2) == Some('<');
+                    let named = named && !matches!(c(at + 3), Some('=' | '!'));
+                    groups += u64::from(named || c(at + 1) != Some('?'));
+                }
+                _ => {}
+            }
+            at += 1;
+        }
+        groups
+    }
+
+    /// True if `\k` refers to a group, as it does with the flag `u` and where groups have names.
+    fn refers(&self) -> bool {
+        let named = |three: &[u32]| {
+            three[0] == u32::from(b'(')
+                && three[1] == u32::from(b'?')
+                && three[2] == u32::from(b'<')
+        };
+        self.unicode
+            || self
+                .pattern
+                .windows(4)
+                .any(|four| named(four) && four[3] != u32::from(b'=') && four[3] != u32::from(b'!'))
+    }
+
+    /// The rest of `\u`: braces, or one or two surrogates.
+    fn code_point(&mut self) {
+        if self.peek(0) == Some('{') {
+            while self.next().is_some_and(|c| c != '}') {}
+            return;
+        }
+        let value = |reader: &Self, from: usize| -> Option<u32> {
+            let mut digits = (from..from + 4).map(|n| reader.peek(n)?.to_digit(16));
+            digits.try_fold(0, |value, digit| Some(value * 16 + digit?))
+        };
+        let high = value(self, 0);
+        self.hex(4);
+        if high.is_some_and(|high| (0xD800..0xDC00).contains(&high))
+            && self.peek(0) == Some('\\')
+            && self.peek(1) == Some('u')
+            && value(self, 2).is_some_and(|low| (0xDC00..0xE000).contains(&low))
+        {
+            self.at += 6;
+        }
     }
 
     /// The rest of an octal escape, below 256.

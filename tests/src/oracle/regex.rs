@@ -1,12 +1,14 @@
 //! Regular expressions (ECMA-262 §22.2 with annex §B.1.2) as a matching test, for `regexMatch`
 //! and schemas (decision D39); `regex_find` finds.
 //!
+//! Look-around and back-references are for `regex_find` only.
+//!
 //! A recursive-descent parser builds a tree over UTF-16 units. The tree is not compiled: each
 //! node maps the set of its start places to the set of its end places, so that alternatives and
 //! repetitions are unions, each place is visited once, and no pattern is catastrophic. A
 //! pattern matches if the final set is not empty.
 
-use super::regex_set::{DIGITS, LINE_ENDS, Member, SPACES, Set, WORDS};
+use super::regex_set::{LINE_ENDS, Set, WORDS, WORDS_FOLDED};
 
 /// Longest pattern in UTF-16 units.
 const MAX_PATTERN: usize = 1_000;
@@ -23,15 +25,16 @@ pub(super) fn is_match(pattern: &[u16], input: &[u16]) -> Result<bool, String> {
         let units = input.len();
         return Err(format!("Regex input too long ({units} > {MAX_INPUT})"));
     }
-    let tree =
-        parse(pattern, Flags::default()).map_err(|e| format!("Invalid regular expression: {e}"))?;
+    let tree = parse(pattern, LINEAR).map_err(|e| format!("Invalid regular expression: {e}"))?;
+    let input: Vec<u32> = input.iter().map(|unit| u32::from(*unit)).collect();
+    let input = &input[..];
     let everywhere = (0..=input.len()).collect();
     Ok(!ends(&tree, &everywhere, input).is_empty())
 }
 
 /// True if a pattern is valid.
 pub(super) fn is_valid(pattern: &[u16]) -> bool {
-    parse(pattern, Flags::default()).is_ok()
+    parse(pattern, LINEAR).is_ok()
 }
 
 /// Places in a text, in ascending order.
@@ -48,8 +51,8 @@ pub(super) enum Node {
     LineStart,
     /// The end of a line.
     LineEnd,
-    /// A word boundary, or the negated assertion.
-    Boundary(bool),
+    /// A word boundary, or the negated assertion; with more letters.
+    Boundary(bool, bool),
     /// Nodes in sequence.
     Sequence(Vec<Node>),
     /// Alternatives.
@@ -58,6 +61,11 @@ pub(super) enum Node {
     Repeat(Box<Node>, u64, Option<u64>, Turns),
     /// A capturing group, by its number from 1 on.
     Group(usize, Box<Node>),
+    /// The text of a group again; of a group with this name.
+    Again(usize),
+    AgainNamed(String),
+    /// Look-around: backwards, negated.
+    Look(bool, bool, Box<Node>),
 }
 
 /// Data of a repetition for `regex_find`.
@@ -73,11 +81,42 @@ pub(super) struct Flags {
     pub(super) ignore_case: bool,
     pub(super) multiline: bool,
     pub(super) dot_all: bool,
+    pub(super) unicode: bool,
+    /// Whether look-around and back-references are refused.
+    linear: bool,
 }
 
-pub(super) fn is_word(unit: Option<&u16>) -> bool {
-    let byte = unit.and_then(|u| u8::try_from(*u).ok());
-    byte.is_some_and(|b| b.is_ascii_alphanumeric() || b == b'_')
+const LINEAR: Flags = Flags {
+    ignore_case: false,
+    multiline: false,
+    dot_all: false,
+    unicode: false,
+    linear: true,
+};
+
+pub(super) fn is_word(unit: Option<&u32>, folds: bool) -> bool {
+    let lists = |list: &[(u32, u32)]| {
+        unit.is_some_and(|unit| list.iter().any(|(a, b)| (a..=b).contains(&unit)))
+    };
+    lists(WORDS) || folds && lists(WORDS_FOLDED)
+}
+
+/// The code points of units.
+pub(super) fn points(units: &[u16]) -> Vec<u32> {
+    let mut points: Vec<u32> = Vec::new();
+    let mut high = None;
+    for unit in units {
+        let unit = u32::from(*unit);
+        match (high.take(), unit) {
+            (Some(before), 0xDC00..=0xDFFF) => {
+                points.pop();
+                points.push(0x10000_u32 + ((before - 0xD800) << 10) + (unit - 0xDC00));
+            }
+            _ => points.push(unit),
+        }
+        high = (0xD800..0xDC00).contains(&unit).then_some(unit);
+    }
+    points
 }
 
 fn merged(mut places: Places) -> Places {
@@ -87,7 +126,7 @@ fn merged(mut places: Places) -> Places {
 }
 
 /// The end places of a node for its start places.
-fn ends(node: &Node, starts: &Places, text: &[u16]) -> Places {
+fn ends(node: &Node, starts: &Places, text: &[u32]) -> Places {
     let at = |keep: &dyn Fn(usize) -> bool| starts.iter().copied().filter(|p| keep(*p)).collect();
     match node {
         Node::Unit(set) => {
@@ -97,10 +136,12 @@ fn ends(node: &Node, starts: &Places, text: &[u16]) -> Places {
         Node::Start => at(&|p| p == 0),
         Node::End => at(&|p| p == text.len()),
         Node::LineStart | Node::LineEnd => at(&|p| at_line(node, p, text)),
-        Node::Boundary(wanted) => at(&|p| {
+        Node::Boundary(wanted, folds) => at(&|p| {
             let before = p.checked_sub(1).and_then(|p| text.get(p));
-            (is_word(before) != is_word(text.get(p))) == *wanted
+            (is_word(before, *folds) != is_word(text.get(p), *folds)) == *wanted
         }),
+        // Refused by the parser.
+        Node::Again(_) | Node::AgainNamed(_) | Node::Look(..) => Vec::new(),
         Node::Sequence(parts) => {
             let mut places = starts.clone();
             for part in parts {
@@ -115,15 +156,15 @@ fn ends(node: &Node, starts: &Places, text: &[u16]) -> Places {
 }
 
 /// True if a line starts or ends at a place.
-pub(super) fn at_line(node: &Node, place: usize, text: &[u16]) -> bool {
-    let ends = |unit: &u16| LINE_ENDS.iter().any(|(a, b)| (a..=b).contains(&unit));
+pub(super) fn at_line(node: &Node, place: usize, text: &[u32]) -> bool {
+    let ends = |unit: &u32| LINE_ENDS.iter().any(|(a, b)| (a..=b).contains(&unit));
     match node {
         Node::LineStart => place == 0 || ends(&text[place - 1]),
         _ => text.get(place).is_none_or(ends),
     }
 }
 
-fn repeated(inner: &Node, least: u64, most: Option<u64>, starts: &Places, text: &[u16]) -> Places {
+fn repeated(inner: &Node, least: u64, most: Option<u64>, starts: &Places, text: &[u32]) -> Places {
     let mut places = starts.clone();
     for _ in 0..least {
         let next = ends(inner, &places, text);
@@ -147,13 +188,13 @@ fn repeated(inner: &Node, least: u64, most: Option<u64>, starts: &Places, text: 
     merged(places)
 }
 
-struct Parser<'p> {
-    units: &'p [u16],
-    at: usize,
-    groups: u64,
-    named: bool,
+pub(super) struct Parser {
+    pub(super) units: Vec<u32>,
+    pub(super) at: usize,
+    pub(super) groups: u64,
+    pub(super) named: bool,
     names: Vec<(String, usize)>,
-    flags: Flags,
+    pub(super) flags: Flags,
     opened: usize,
     /// True if the last quantifier was lazy.
     lazy: bool,
@@ -172,7 +213,10 @@ pub(super) struct Groups {
 /// Parses a pattern.
 pub(super) fn read(units: &[u16], flags: Flags) -> Result<(Node, Groups), String> {
     let mut parser = Parser {
-        units,
+        units: match flags.unicode {
+            true => points(units),
+            false => units.iter().map(|unit| u32::from(*unit)).collect(),
+        },
         at: 0,
         groups: 0,
         named: false,
@@ -182,7 +226,8 @@ pub(super) fn read(units: &[u16], flags: Flags) -> Result<(Node, Groups), String
         lazy: false,
     };
     parser.survey();
-    let tree = parser.alternatives()?;
+    let mut tree = parser.alternatives()?;
+    resolve(&mut tree, &parser.names)?;
     match parser.peek() {
         None => {
             let count = parser.opened;
@@ -193,7 +238,26 @@ pub(super) fn read(units: &[u16], flags: Flags) -> Result<(Node, Groups), String
     }
 }
 
-impl Parser<'_> {
+/// Gives references by name the numbers of their groups.
+fn resolve(node: &mut Node, names: &[(String, usize)]) -> Result<(), String> {
+    match node {
+        Node::AgainNamed(name) => {
+            let group = names.iter().find(|(known, _)| known == name);
+            let (_, group) = group.ok_or("invalid named capture referenced")?;
+            *node = Node::Again(*group);
+            Ok(())
+        }
+        Node::Sequence(parts) | Node::Either(parts) => {
+            parts.iter_mut().try_for_each(|part| resolve(part, names))
+        }
+        Node::Repeat(inner, ..) | Node::Group(_, inner) | Node::Look(.., inner) => {
+            resolve(inner, names)
+        }
+        _ => Ok(()),
+    }
+}
+
+impl Parser {
     /// Counts the capturing groups of the whole pattern.
     fn survey(&mut self) {
         let text: Vec<char> = self.units.iter().map(|u| ascii(*u)).collect();
@@ -216,17 +280,17 @@ impl Parser<'_> {
         }
     }
 
-    fn peek(&self) -> Option<char> {
+    pub(super) fn peek(&self) -> Option<char> {
         self.units.get(self.at).map(|u| ascii(*u))
     }
 
-    fn next(&mut self) -> Option<u16> {
+    pub(super) fn next(&mut self) -> Option<u32> {
         let unit = self.units.get(self.at).copied();
         self.at += usize::from(unit.is_some());
         unit
     }
 
-    fn accept(&mut self, text: &str) -> bool {
+    pub(super) fn accept(&mut self, text: &str) -> bool {
         let matches = text
             .chars()
             .enumerate()
@@ -266,10 +330,25 @@ impl Parser<'_> {
         Ok(Node::Sequence(parts))
     }
 
+    /// The highest unit.
+    pub(super) fn most(&self) -> u32 {
+        if self.flags.unicode {
+            0x10_FFFF
+        } else {
+            0xFFFF
+        }
+    }
+
     /// A term, and true if it can be repeated.
     fn term(&mut self, first: char) -> Result<(Node, bool), String> {
         if matches!(first, '*' | '+' | '?' | '{') && self.quantifier()?.is_some() {
             return Err("nothing to repeat".into());
+        }
+        if self.flags.unicode && matches!(first, '{' | '}' | ']') {
+            return Err(match first {
+                '{' => "nothing to repeat".into(),
+                _ => "raw bracket is not allowed".into(),
+            });
         }
         self.at += 1;
         Ok(match first {
@@ -279,7 +358,7 @@ impl Parser<'_> {
             '$' => (Node::End, false),
             '.' if self.flags.dot_all => (self.unit(Set::of(Vec::new(), true)), true),
             '.' => (self.unit(Set::of(LINE_ENDS.to_vec(), true)), true),
-            '(' => (self.group()?, true),
+            '(' => return self.group(),
             '[' => {
                 let mut set = self.class()?;
                 set.class = true;
@@ -290,9 +369,13 @@ impl Parser<'_> {
         })
     }
 
-    fn unit(&self, set: Set) -> Node {
-        let folds = self.flags.ignore_case;
-        Node::Unit(Set { folds, ..set })
+    pub(super) fn unit(&self, set: Set) -> Node {
+        let (folds, unicode) = (self.flags.ignore_case, self.flags.unicode);
+        Node::Unit(Set {
+            folds,
+            unicode,
+            ..set
+        })
     }
 
     /// `*`, `+`, `?` or braces with numbers, possibly lazy.
@@ -337,16 +420,33 @@ impl Parser<'_> {
         Some(found)
     }
 
-    fn group(&mut self) -> Result<Node, String> {
-        let refused = [
-            ("?=", "look-ahead (?=...)"),
-            ("?!", "look-ahead (?!...)"),
-            ("?<=", "look-behind (?<=...)"),
-            ("?<!", "look-behind (?<!...)"),
+    /// Notes a form that is not linear.
+    pub(super) fn not_linear(&self, what: &str) -> Result<(), String> {
+        match self.flags.linear {
+            true => Err(nonlinear(what)),
+            false => Ok(()),
+        }
+    }
+
+    /// A group or look-around, and true if it can be repeated.
+    fn group(&mut self) -> Result<(Node, bool), String> {
+        let looks = [
+            ("?=", "look-ahead (?=...)", false, false),
+            ("?!", "look-ahead (?!...)", false, true),
+            ("?<=", "look-behind (?<=...)", true, false),
+            ("?<!", "look-behind (?<!...)", true, true),
         ];
-        for (text, what) in refused {
+        for (text, what, behind, negated) in looks {
             if self.accept(text) {
-                return Err(nonlinear(what));
+                self.not_linear(what)?;
+                let inner = Box::new(self.alternatives()?);
+                return match self.accept(")") {
+                    true => Ok((
+                        Node::Look(behind, negated, inner),
+                        !behind && !self.flags.unicode,
+                    )),
+                    false => Err("missing )".into()),
+                };
             }
         }
         let mut number = Some(self.opened + 1);
@@ -364,18 +464,21 @@ impl Parser<'_> {
         self.opened += usize::from(number.is_some());
         let inner = self.alternatives()?;
         match self.accept(")") {
-            true => Ok(match number {
-                Some(number) => Node::Group(number, Box::new(inner)),
-                None => inner,
-            }),
+            true => Ok((
+                match number {
+                    Some(number) => Node::Group(number, Box::new(inner)),
+                    None => inner,
+                },
+                true,
+            )),
             false => Err("missing )".into()),
         }
     }
 
     /// An identifier with its closing bracket.
-    fn name(&mut self) -> Option<String> {
+    pub(super) fn name(&mut self) -> Option<String> {
         let length = self.units[self.at..].iter().position(|u| *u == 62)?;
-        let name = String::from_utf16(&self.units[self.at..self.at + length]).ok()?;
+        let name = text_of(&self.units[self.at..self.at + length])?;
         let begins = |c: char| c.is_alphabetic() || matches!(c, '$' | '_');
         let follows =
             |c: char| begins(c) || c.is_alphanumeric() || matches!(c, '\u{200C}' | '\u{200D}');
@@ -385,174 +488,26 @@ impl Parser<'_> {
         self.at += length + 1;
         Some(name)
     }
-
-    fn escape(&mut self) -> Result<(Node, bool), String> {
-        let Some(c) = self.peek() else {
-            return Err("\\ at end of pattern".into());
-        };
-        match c {
-            'b' | 'B' => {
-                self.at += 1;
-                Ok((Node::Boundary(c == 'b'), false))
-            }
-            'k' if self.named => {
-                self.at += 1;
-                let name = if self.accept("<") { self.name() } else { None };
-                let name = name.ok_or("invalid \\k named reference")?;
-                Err(nonlinear(&format!("back-reference \\k<{name}>")))
-            }
-            '1'..='9' => {
-                let digits: String = self.units[self.at..]
-                    .iter()
-                    .map(|u| ascii(*u))
-                    .take_while(char::is_ascii_digit)
-                    .collect();
-                match digits.parse::<u64>() {
-                    Ok(number) if number <= self.groups => {
-                        Err(nonlinear(&format!("back-reference \\{number}")))
-                    }
-                    _ => {
-                        let set = Set::one(self.character());
-                        Ok((self.unit(set), true))
-                    }
-                }
-            }
-            _ => {
-                let set = match self.kind() {
-                    Some(set) => set,
-                    None => Set::one(self.character()),
-                };
-                Ok((self.unit(set), true))
-            }
-        }
-    }
-
-    /// `\d` and the like, after the backslash.
-    fn kind(&mut self) -> Option<Set> {
-        let c = self.peek()?;
-        let ranges = match c.to_ascii_lowercase() {
-            'd' => DIGITS,
-            'w' => WORDS,
-            's' => SPACES,
-            _ => return None,
-        };
-        self.at += 1;
-        Some(Set::of(ranges.to_vec(), c.is_ascii_uppercase()))
-    }
-
-    /// The unit of an escape, after the backslash.
-    fn character(&mut self) -> u16 {
-        let Some(unit) = self.next() else { return 92 };
-        let octal = |c: Option<char>| c.and_then(|c| c.to_digit(8)).map(|d| d as u16);
-        match ascii(unit) {
-            't' => 9,
-            'n' => 10,
-            'v' => 11,
-            'f' => 12,
-            'r' => 13,
-            'c' => match self.peek().filter(char::is_ascii_alphabetic) {
-                Some(letter) => {
-                    self.at += 1;
-                    letter as u16 % 32
-                }
-                // The backslash is a character, and the letter the next one.
-                None => {
-                    self.at -= 1;
-                    92
-                }
-            },
-            'x' => self.hexadecimal(2).unwrap_or(unit),
-            'u' => self.hexadecimal(4).unwrap_or(unit),
-            '0'..='7' => {
-                let mut value = unit - 48;
-                // Up to \377: three digits only if the first is below 4.
-                let more = if value < 4 { 2 } else { 1 };
-                for _ in 0..more {
-                    let Some(digit) = octal(self.peek()) else {
-                        break;
-                    };
-                    self.at += 1;
-                    value = value * 8 + digit;
-                }
-                value
-            }
-            _ => unit,
-        }
-    }
-
-    fn hexadecimal(&mut self, digits: usize) -> Option<u16> {
-        let text = self.units.get(self.at..self.at + digits)?;
-        let text: String = text.iter().map(|u| ascii(*u)).collect();
-        let all = text.chars().all(|c| c.is_ascii_hexdigit());
-        let value = u16::from_str_radix(&text, 16).ok().filter(|_| all)?;
-        self.at += digits;
-        Some(value)
-    }
-
-    /// A class, after its opening bracket.
-    fn class(&mut self) -> Result<Set, String> {
-        let negated = self.accept("^");
-        let mut ranges = Vec::new();
-        while let Some(first) = self.member()? {
-            let dash =
-                self.peek() == Some('-') && self.units.get(self.at + 1).is_none_or(|u| *u != 93);
-            if !dash {
-                ranges.extend(first.spread());
-                continue;
-            }
-            self.at += 1;
-            let Some(last) = self.member()? else { break };
-            match (&first, &last) {
-                (Member::Unit(a), Member::Unit(b)) if a > b => {
-                    return Err("range out of order in character class".into());
-                }
-                (Member::Unit(a), Member::Unit(b)) => ranges.push((*a, *b)),
-                _ => {
-                    ranges.extend(first.spread());
-                    ranges.push((45, 45));
-                    ranges.extend(last.spread());
-                }
-            }
-        }
-        Ok(Set::of(ranges, negated))
-    }
-
-    fn member(&mut self) -> Result<Option<Member>, String> {
-        let Some(unit) = self.next() else {
-            return Err("missing terminating ] for character class".into());
-        };
-        match ascii(unit) {
-            ']' => return Ok(None),
-            '\\' => {}
-            _ => return Ok(Some(Member::Unit(unit))),
-        }
-        if self.peek().is_none() {
-            return Err("\\ at end of pattern".into());
-        }
-        if let Some(set) = self.kind() {
-            return Ok(Some(Member::Set(set)));
-        }
-        if self.accept("b") {
-            return Ok(Some(Member::Unit(8)));
-        }
-        // Inside a class, \c accepts digits and the underscore too.
-        if self.peek() == Some('c')
-            && let Some(&next) = self.units.get(self.at + 1)
-            && matches!(ascii(next), '0'..='9' | '_')
-        {
-            self.at += 2;
-            return Ok(Some(Member::Unit(next % 32)));
-        }
-        Ok(Some(Member::Unit(self.character())))
-    }
 }
 
 /// An ASCII unit as a character, any other as a meaningless one.
-fn ascii(unit: u16) -> char {
+pub(super) fn ascii(unit: u32) -> char {
     match u8::try_from(unit) {
         Ok(byte) if byte < 128 => char::from(byte),
         _ => '\u{FFFD}',
     }
+}
+
+/// Units or code points as text.
+pub(super) fn text_of(units: &[u32]) -> Option<String> {
+    let mut text = Vec::new();
+    for unit in units {
+        match u16::try_from(*unit) {
+            Ok(unit) => text.push(unit),
+            Err(_) => text.extend_from_slice(char::from_u32(*unit)?.encode_utf16(&mut [0; 2])),
+        }
+    }
+    String::from_utf16(&text).ok()
 }
 
 fn nonlinear(what: &str) -> String {

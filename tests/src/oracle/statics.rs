@@ -72,6 +72,7 @@ fn dispatch(m: &mut Meter, ns: &str, name: &str, arguments: &[OVal]) -> Res<OVal
             _ => unknown(ns, name),
         },
         "Object" => object(name, &args),
+        "String" if name.contains("Pattern") => super::regex_output::call(name, &args),
         "String" => string(name, &args),
         "Number" => number(name, &args),
         "Date" if name == "now" => Ok(OVal::Num(now())),

@@ -133,6 +133,18 @@ fn c02_finding_is_linear() {
 }
 
 #[test]
+fn c02_backtracking_is_paid() {
+    let args = json!({"text": format!("{}b", "a".repeat(20_000))});
+    for pattern in ["(a+)+\\1$", "(?=(a+)+$)a", "(?:(a?){90}){90}\\1c"] {
+        let step = json!({"op": "regexFind", "pattern": pattern, "text": "args.text"});
+        let run = |options| within(8_000, || run_with(json!([step]), args.clone(), options));
+        let paid = run(RunOptions::new().fuel(1_000.0).unwrap());
+        stopped(&paid, ErrorCode::OutOfFuel);
+        assert!(run(rich()).error.is_some(), "the limit of a call");
+    }
+}
+
+#[test]
 fn c02_replacements_are_paid() {
     for (pattern, with, text) in [
         ("a(b)?", "$1".repeat(10_000), "a".repeat(5_000)),

@@ -23,6 +23,7 @@ mod math;
 pub mod members;
 mod numbers;
 mod objects;
+mod patterns;
 pub mod regex_find;
 mod regex_template;
 mod schemas;
@@ -117,6 +118,7 @@ fn functions() -> Vec<Option<FunctionFn>> {
         dates_locale::FUNCTIONS,
         schemas::FUNCTIONS,
         web::FUNCTIONS,
+        patterns::FUNCTIONS,
     ];
     let mut table = vec![None; FUNCTIONS.len()];
     for (ns, name, code) in lists.concat() {

@@ -1,5 +1,5 @@
-//! Regular expression search: matches with groups, replacement and splitting, in linear time
-//! per match (D72).
+//! Regular expression search: matches with groups, replacement and splitting (D72). A match
+//! takes linear time, except by a pattern that looks around or refers back to groups (D125).
 //!
 //! Patterns are parsed as by [`crate::regex`], with flags. A search pays for each unit that
 //! it reads, up to the farthest that its result depends on. Units at which no match can begin
@@ -15,12 +15,11 @@ use crate::native::{Cx, Fault, Reading};
 use crate::regex::captures::{NONE, Program};
 use crate::regex::machine::{Halt, Machine, Units};
 use crate::regex::parse::Flags;
-use crate::regex::{MAX_PATTERN_UNITS, Recent, parsed};
+use crate::regex::{MAX_PATTERN_UNITS, Recent, parsed, points};
 use a99_core::costs::{
-    READ, REGEX_PART, REGEX_POSITION, Sizes, WRITTEN, regex_found, regex_ways, regex_weight,
-    taken_apart,
+    READ, REGEX_PART, REGEX_POSITION, REGEX_PROPERTY, Sizes, WRITTEN, regex_found, regex_ways,
+    regex_weight, taken_apart,
 };
-use a99_ecma::wtf8;
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -43,13 +42,22 @@ pub struct Pattern {
 #[derive(Debug)]
 struct Compiled {
     program: Program,
-    positions: u64,
+    /// Positions that are paid for.
+    size: u64,
     /// The weight of a unit.
     weight: u64,
     groups: u32,
     names: Vec<(Vec<u8>, u32)>,
+    modes: Modes,
+}
+
+/// How matches follow each other.
+#[derive(Copy, Clone, Debug, Default)]
+struct Modes {
     /// `g`
     global: bool,
+    /// `y`
+    sticky: bool,
 }
 
 /// Cache key: pattern and flags.
@@ -106,45 +114,49 @@ impl Matches {
     }
 }
 
-/// Parses flags; also returns whether `g` is among them.
-fn flags(text: &[u8]) -> Result<(Flags, bool), String> {
-    let (mut flags, mut global) = (Flags::default(), false);
+/// Parses flags.
+fn flags(text: &[u8]) -> Result<(Flags, Modes), String> {
+    let (mut flags, mut modes) = (Flags::default(), Modes::default());
     for c in String::from_utf8_lossy(text).chars() {
-        match c {
-            'g' => global = true,
-            'i' => flags.ignore_case = true,
-            'm' => flags.multiline = true,
-            's' => flags.dot_all = true,
+        let flag = match c {
+            'g' => &mut modes.global,
+            'y' => &mut modes.sticky,
+            'i' => &mut flags.ignore_case,
+            'm' => &mut flags.multiline,
+            's' => &mut flags.dot_all,
+            'u' => &mut flags.unicode,
             other => {
                 return Err(format!(
-                    "Invalid regular expression flags: '{other}' is none of g, i, m and s"
+                    "Invalid regular expression flags: '{other}' is none of g, i, m, s, u and y"
                 ));
             }
-        }
+        };
+        *flag = true;
     }
-    Ok((flags, global))
+    Ok((flags, modes))
 }
 
 /// The compiled form of a pattern, after paying for it.
 fn compiled(run: &mut Reading<'_>, pattern: Pattern) -> Result<Rc<Compiled>, Fault> {
     let heap = run.heap();
     let (source, flag_text) = (heap.bytes(pattern.source), heap.bytes(pattern.flags));
-    let (flags, global) = flags(flag_text).map_err(Fault::throw)?;
+    let (flags, modes) = flags(flag_text).map_err(Fault::throw)?;
     let is = |key: &CacheKey| *key.0 == *source && *key.1 == *flag_text;
     if let Some(found) = CACHE.with_borrow_mut(|recent| recent.find(is)) {
-        pay(run, found.positions)?;
+        pay(run, found.size)?;
         return Ok(found);
     }
     let parsed = parsed(run, source, flags)?.map_err(Fault::throw)?;
     let (positions, groups) = (parsed.positions, parsed.groups);
-    pay(run, positions)?;
+    let size = positions + parsed.properties * REGEX_PROPERTY;
+    pay(run, size)?;
     let names = parsed.names.iter();
     let names = names
-        .map(|(name, group)| (wtf8::from_utf16(name), *group))
+        .map(|(name, group)| (name.clone().into_bytes(), *group))
         .collect();
-    let program = Program::compile(run, parsed, flags.ignore_case)?;
+    let program = Program::compile(run, parsed, flags)?;
     let new = Rc::new(Compiled {
-        positions,
+        size,
         weight: regex_weight(
             positions,
             groups.into(),
@@ -154,7 +166,7 @@ fn compiled(run: &mut Reading<'_>, pattern: Pattern) -> Result<Rc<Compiled>, Fau
         program,
         groups,
         names,
-        global,
+        modes,
     });
     let key = || (source.into(), flag_text.into());
     let len = new.program.len();
@@ -162,12 +174,17 @@ fn compiled(run: &mut Reading<'_>, pattern: Pattern) -> Result<Rc<Compiled>, Fau
     Ok(new)
 }
 
-fn pay(run: &mut Reading<'_>, positions: u64) -> Result<(), Fault> {
-    run.pay_metered((positions as i64).saturating_mul(REGEX_POSITION))
+fn pay(run: &mut Reading<'_>, size: u64) -> Result<(), Fault> {
+    run.pay_metered((size as i64).saturating_mul(REGEX_POSITION))
 }
 
 /// Checks, pays and searches.
-fn matches(cx: &mut Cx<'_>, text: Str, pattern: Pattern, wanted: Wanted) -> Result<Matches, Fault> {
+fn matches(
+    cx: &mut Cx<'_>,
+    text: Str,
+    pattern: Pattern,
+    (wanted, from): (Wanted, Option<usize>),
+) -> Result<Matches, Fault> {
     for (units, max, what) in [
         (pattern.source.units(), MAX_PATTERN_UNITS, "pattern"),
         (text.units(), MAX_TEXT_UNITS, "input"),
@@ -178,8 +195,11 @@ fn matches(cx: &mut Cx<'_>, text: Str, pattern: Pattern, wanted: Wanted) -> Resu
             )));
         }
     }
-    let read = pattern.source.units() + pattern.flags.units() + text.units();
+    // A search from an index on pays for the units that it passes.
+    let whole = if from.is_none() { text.units() } else { 0 };
+    let read = pattern.source.units() + pattern.flags.units() + whole;
     cx.charge(READ, Sizes::units(read))?;
+    let from = from.unwrap_or(0);
     let compiled = compiled(&mut cx.reading(), pattern)?;
     let units = match text.is_ascii() {
         true => None,
@@ -190,12 +210,43 @@ fn matches(cx: &mut Cx<'_>, text: Str, pattern: Pattern, wanted: Wanted) -> Resu
         }
     };
     let mut places = Vec::new();
+    let unicode = compiled.program.unicode();
     let run = &mut cx.reading();
     match &units {
-        Some(units) => collect(run, &compiled, units, units.len(), wanted, &mut places)?,
+        Some(units) if unicode => {
+            run.heap().check(units.len() * 2 * size_of::<u32>())?;
+            run.work(units.len() as i64 * 4)?;
+            let points = points(units.iter().copied());
+            let mut starts = Vec::with_capacity(points.len() + 1);
+            let mut start = 0;
+            for point in &points {
+                starts.push(start);
+                start += 1 + u32::from(*point > u16::MAX.into());
+            }
+            starts.push(start);
+            // An index within a character is that of the character.
+            let after = starts.partition_point(|start| *start as usize <= from);
+            let inside = after.saturating_sub(1) + from.saturating_sub(units.len());
+            let len = points.len();
+            collect(
+                run,
+                &compiled,
+                (&points, len),
+                (wanted, inside),
+                &mut places,
+            )?;
+            for place in places.iter_mut().filter(|place| **place != NONE) {
+                *place = starts[*place as usize];
+            }
+        }
+        Some(units) => {
+            let whole = (units, units.len());
+            collect(run, &compiled, whole, (wanted, from), &mut places)?;
+        }
         None => {
             let ascii = run.heap().bytes(text);
-            collect(run, &compiled, &ascii, ascii.len(), wanted, &mut places)?;
+            let whole = (&ascii, ascii.len());
+            collect(run, &compiled, whole, (wanted, from), &mut places)?;
         }
     }
     cx.heap.copy(places.capacity() * size_of::<u32>())?;
@@ -210,9 +261,8 @@ fn matches(cx: &mut Cx<'_>, text: Str, pattern: Pattern, wanted: Wanted) -> Resu
 fn collect(
     run: &mut Reading<'_>,
     compiled: &Compiled,
-    text: &impl Units,
-    len: usize,
-    wanted: Wanted,
+    (text, len): (&impl Units, usize),
+    (wanted, mut from): (Wanted, usize),
     places: &mut Vec<u32>,
 ) -> Result<(), Fault> {
     let weight = compiled.weight;
@@ -220,21 +270,23 @@ fn collect(
     let mut machine = Machine::new(run, &compiled.program, (price, weight, MAX_WEIGHT))?;
     let one = match wanted {
         Wanted::First => true,
-        Wanted::ByFlag => !compiled.global,
+        Wanted::ByFlag => !compiled.modes.global,
         Wanted::All | Wanted::Borders(_) => false,
     };
     let borders = match wanted {
         Wanted::Borders(parts) => Some(parts),
         _ => None,
     };
-    let (mut from, mut last, mut found) = (0, 0, 0);
+    // A split looks for the next match.
+    let sticky = compiled.modes.sticky && borders.is_none();
+    let (mut last, mut found) = (0, 0);
     // An empty text has no border, but the pattern is still matched (ECMA-262 §22.2.6.14).
     let ends = |from: usize| match borders {
         Some(_) => from >= len && len > 0,
         None => from > len,
     };
     while !ends(from) && borders.is_none_or(|parts| found < parts || len == 0) {
-        if !find(run, &mut machine, text, from)? {
+        if !find(run, &mut machine, text, from, sticky)? {
             break;
         }
         let (start, end) = (machine.found[0] as usize, machine.found[1] as usize);
@@ -267,13 +319,16 @@ fn find(
     machine: &mut Machine<'_>,
     text: &impl Units,
     from: usize,
+    sticky: bool,
 ) -> Result<bool, Fault> {
-    machine.find(run, text, from).map_err(|halt| match halt {
-        Halt::Fault(fault) => fault,
-        Halt::TooCostly => {
-            Fault::throw("Regex too costly: one call may look at 160000000 ways through its text")
-        }
-    })
+    machine
+        .find(run, text, from, sticky)
+        .map_err(|halt| match halt {
+            Halt::Fault(fault) => fault,
+            Halt::TooCostly => Fault::throw(
+                "Regex too costly: one call may look at 160000000 ways through its text",
+            ),
+        })
 }
 
 /// Runs a function with the copies outside the heap counted.
@@ -358,10 +413,22 @@ fn pay_found(cx: &mut Cx<'_>, matches: &Matches) -> Result<(), Fault> {
 ///
 /// # Errors
 /// Fuel, memory, a stop. Text that is too long; a pattern that is too long, invalid, too
-/// large or not matchable in linear time; unknown flags; the work limit of a call.
+/// large; unknown flags; the work limit of a call.
 pub fn find_first(cx: &mut Cx<'_>, text: Str, pattern: Pattern) -> Result<Val, Fault> {
+    first(cx, text, pattern, None)
+}
+
+/// The first match at or after an index, in the form of [`find_first`].
+///
+/// # Errors
+/// As of [`find_first`].
+pub fn find_from(cx: &mut Cx<'_>, text: Str, pattern: Pattern, from: usize) -> Result<Val, Fault> {
+    first(cx, text, pattern, Some(from))
+}
+
+fn first(cx: &mut Cx<'_>, text: Str, pattern: Pattern, from: Option<usize>) -> Result<Val, Fault> {
     counted(cx, |cx| {
-        let found = matches(cx, text, pattern, Wanted::First)?;
+        let found = matches(cx, text, pattern, (Wanted::First, from))?;
         pay_found(cx, &found)?;
         let keys = keys(cx, &found)?;
         match found.iter().next() {
@@ -377,7 +444,7 @@ pub fn find_first(cx: &mut Cx<'_>, text: Str, pattern: Pattern) -> Result<Val, F
 /// As of [`find_first`].
 pub fn find_all(cx: &mut Cx<'_>, text: Str, pattern: Pattern) -> Result<Val, Fault> {
     counted(cx, |cx| {
-        let found = matches(cx, text, pattern, Wanted::All)?;
+        let found = matches(cx, text, pattern, (Wanted::All, None))?;
         pay_found(cx, &found)?;
         let keys = keys(cx, &found)?;
         let list = cx.list_with_room(found.len())?;
@@ -396,7 +463,7 @@ pub fn find_all(cx: &mut Cx<'_>, text: Str, pattern: Pattern) -> Result<Val, Fau
 /// As of [`find_first`].
 pub fn split(cx: &mut Cx<'_>, text: Str, pattern: Pattern, limit: usize) -> Result<Val, Fault> {
     counted(cx, |cx| {
-        let found = matches(cx, text, pattern, Wanted::Borders(limit))?;
+        let found = matches(cx, text, pattern, (Wanted::Borders(limit), None))?;
         let per_match = 1 + found.groups() as usize;
         let all = match text.is_empty() && found.len() > 0 {
             true => 0,
@@ -446,7 +513,7 @@ pub fn replace(
     };
     counted(cx, |cx| {
         cx.charge(READ, Sizes::units(with.units()))?;
-        let found = matches(cx, text, pattern, wanted)?;
+        let found = matches(cx, text, pattern, (wanted, None))?;
         regex_template::write(cx, text, &found, with)
     })
 }

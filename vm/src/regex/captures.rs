@@ -1,7 +1,7 @@
 //! Regular expressions as programs with capture groups; `machine` runs them.
 
-use super::fold;
-use super::parse::{Assertion, Greed, Node, NodeId, Parsed};
+use super::fold::{self, Folded};
+use super::parse::{Assertion, Flags, Greed, Look, Node, NodeId, Parsed};
 use super::program::{First, write};
 use super::set::Set;
 use crate::native::{Fault, Reading};
@@ -12,8 +12,8 @@ pub(crate) const NONE: u32 = u32::MAX;
 /// An instruction; execution falls through to the next one.
 #[derive(Copy, Clone, Debug)]
 pub(crate) enum Inst {
-    /// Consumes this unit; in upper case if case is ignored.
-    Unit(u16),
+    /// Consumes this unit; its common form if case is ignored.
+    Unit(u32),
     /// Consumes a unit of this set.
     Set(u32),
     /// Continues if an assertion holds.
@@ -26,10 +26,18 @@ pub(crate) enum Inst {
     Save(u32),
     /// Clears these saved positions.
     Reset(u32, u32),
-    /// Begins an iteration that must consume a unit.
-    Enter,
-    /// Continues if the iteration consumed a unit.
-    Progress,
+    /// Begins an iteration that must consume a unit; its nesting depth.
+    Enter(u32),
+    /// Continues if that iteration consumed a unit.
+    Progress(u32),
+    /// Goes back by a unit.
+    Back,
+    /// Consumes the text of a group; backwards if the flag is set.
+    Reference(u32, bool),
+    /// Begins to look around; looking around ends before the target.
+    Look(Look, u32),
+    /// Looking around has matched.
+    Seen,
     /// The pattern matches.
     Match,
 }
@@ -40,18 +48,27 @@ pub(crate) struct Program {
     pub(crate) code: Vec<Inst>,
     pub(super) sets: Vec<Set>,
     pub(crate) ignore_case: bool,
+    pub(super) unicode: bool,
+    /// Whether matching takes backtracking.
+    pub(super) backtracks: bool,
     /// Whether states depend on an iteration's progress.
     pub(crate) has_turns: bool,
     /// The units that a match can begin with; `None` if it can be empty.
     pub(super) first: Option<First>,
     /// Number of saved positions: two for the whole match and for each group.
     pub(crate) slots: usize,
+    /// Depth of iterations that must consume a unit.
+    pub(super) depth: u32,
 }
 
 /// Generates a program.
 struct ProgramWriter<'p, 'r, 'm> {
     parsed: &'p Parsed,
-    ignore_case: bool,
+    flags: Flags,
+    /// Whether the text is matched backwards here.
+    behind: bool,
+    /// The depth of iterations here, and the largest.
+    depth: (u32, u32),
     /// Whether each node can match the empty string.
     empty: Vec<bool>,
     /// The groups in each node: the first, and one past the last.
@@ -71,7 +88,8 @@ impl ProgramWriter<'_, '_, '_> {
             };
             let (empty, groups) = match node {
                 Node::Unit(_) | Node::Set(_) => (false, (0, 0)),
-                Node::Assert(_) => (true, (0, 0)),
+                Node::Assert(_) | Node::Reference(_) => (true, (0, 0)),
+                Node::Look(part, _) => (true, self.groups[*part]),
                 Node::Concat(parts) => (parts.iter().all(|p| self.empty[*p]), all(parts)),
                 Node::Alt(parts) => (parts.iter().any(|p| self.empty[*p]), all(parts)),
                 Node::Repeat(part, min, ..) => (*min == 0 || self.empty[*part], self.groups[*part]),
@@ -106,7 +124,7 @@ impl ProgramWriter<'_, '_, '_> {
     fn ends_here(&mut self, at: usize) {
         let here = self.here();
         match &mut self.code[at] {
-            Inst::Split(to, _) | Inst::Jump(to) if *to == NONE => *to = here,
+            Inst::Split(to, _) | Inst::Jump(to) | Inst::Look(_, to) if *to == NONE => *to = here,
             Inst::Split(_, to) => *to = here,
             _ => {}
         }
@@ -116,27 +134,47 @@ impl ProgramWriter<'_, '_, '_> {
     fn node(&mut self, id: NodeId) -> Result<(), Fault> {
         let parsed = self.parsed;
         match &parsed.nodes[id] {
-            Node::Unit(unit) => {
-                let unit = match self.ignore_case {
-                    true => fold::upper(*unit),
-                    false => *unit,
-                };
-                self.put(Inst::Unit(unit))?;
-            }
-            Node::Set(set) => _ = self.put(Inst::Set(*set as u32))?,
+            Node::Unit(unit) => self.unit(Inst::Unit(match self.flags.ignore_case {
+                true => fold::common(*unit, self.flags.unicode),
+                false => *unit,
+            }))?,
+            Node::Set(set) => self.unit(Inst::Set(*set as u32))?,
             Node::Assert(assertion) => _ = self.put(Inst::Assert(*assertion))?,
             Node::Concat(parts) => {
-                for part in parts {
-                    self.node(*part)?;
+                for n in 0..parts.len() {
+                    let n = if self.behind { parts.len() - 1 - n } else { n };
+                    self.node(parts[n])?;
                 }
             }
             Node::Alt(parts) => self.either(parts)?,
             Node::Repeat(part, min, max, greed) => self.repeat(*part, *min, *max, *greed)?,
             Node::Group(part, n) => {
-                self.put(Inst::Save(2 * n))?;
+                let behind = u32::from(self.behind);
+                self.put(Inst::Save(2 * n + behind))?;
                 self.node(*part)?;
-                self.put(Inst::Save(2 * n + 1))?;
+                self.put(Inst::Save(2 * n + 1 - behind))?;
             }
+            Node::Reference(n) => _ = self.put(Inst::Reference(*n, self.behind))?,
+            Node::Look(part, look) => {
+                let outside = std::mem::replace(&mut self.behind, look.behind);
+                let start = self.put(Inst::Look(*look, NONE))?;
+                self.node(*part)?;
+                self.put(Inst::Seen)?;
+                self.ends_here(start);
+                self.behind = outside;
+            }
+        }
+        Ok(())
+    }
+
+    /// Generates what consumes a unit. Backwards that is the unit before.
+    fn unit(&mut self, inst: Inst) -> Result<(), Fault> {
+        if self.behind {
+            self.put(Inst::Back)?;
+        }
+        self.put(inst)?;
+        if self.behind {
+            self.put(Inst::Back)?;
         }
         Ok(())
     }
@@ -169,11 +207,14 @@ impl ProgramWriter<'_, '_, '_> {
         let checked = !needed && self.empty[part];
         if checked {
             self.has_turns = true;
-            self.put(Inst::Enter)?;
+            self.put(Inst::Enter(self.depth.0))?;
+            self.depth.0 += 1;
+            self.depth.1 = self.depth.1.max(self.depth.0);
         }
         self.node(part)?;
         if checked {
-            self.put(Inst::Progress)?;
+            self.depth.0 -= 1;
+            self.put(Inst::Progress(self.depth.0))?;
         }
         Ok(())
     }
@@ -224,11 +265,13 @@ impl Program {
     pub(crate) fn compile(
         run: &mut Reading<'_>,
         parsed: Parsed,
-        ignore_case: bool,
+        flags: Flags,
     ) -> Result<Program, Fault> {
         let mut writer = ProgramWriter {
             parsed: &parsed,
-            ignore_case,
+            flags,
+            behind: false,
+            depth: (0, 0),
             empty: Vec::with_capacity(parsed.nodes.len()),
             groups: Vec::with_capacity(parsed.nodes.len()),
             code: Vec::new(),
@@ -240,17 +283,25 @@ impl Program {
             writer.node(whole)?;
         }
         writer.put(Inst::Match)?;
-        let (code, has_turns) = (writer.code, writer.has_turns);
+        let (code, has_turns, depth) = (writer.code, writer.has_turns, writer.depth.1);
         let mut program = Program {
             code,
             sets: parsed.sets,
-            ignore_case,
+            ignore_case: flags.ignore_case,
+            unicode: flags.unicode,
+            backtracks: parsed.backtracks,
             has_turns,
+            depth,
             first: None,
             slots: 2 * (parsed.groups as usize + 1),
         };
         program.first = program.begins();
         Ok(program)
+    }
+
+    /// Whether the text is matched by code points.
+    pub(crate) fn unicode(&self) -> bool {
+        self.unicode
     }
 
     /// Number of instructions.
@@ -271,14 +322,19 @@ impl Program {
                 Inst::Unit(unit @ 0..0x80) => {
                     first.add(unit);
                     if self.ignore_case {
-                        first.add(u16::from((unit as u8).to_ascii_lowercase()));
+                        first.add(u32::from((unit as u8).to_ascii_lowercase()));
+                        // A letter of ASCII may be alike to one beyond.
+                        if self.unicode && Folded::of(unit, true).iter().any(|unit| *unit >= 0x80) {
+                            first.add(0x80);
+                        }
                     }
                 }
                 Inst::Unit(unit) => first.add(unit),
                 Inst::Set(set) => first.add_set(&self.sets[set as usize]),
                 Inst::Split(a, b) => todo.extend([a as usize, b as usize]),
                 Inst::Jump(to) => todo.push(to as usize),
-                Inst::Match => return None,
+                Inst::Match | Inst::Reference(..) => return None,
+                Inst::Look(_, behind) => todo.push(behind as usize),
                 _ => todo.push(at + 1),
             }
         }

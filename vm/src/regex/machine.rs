@@ -6,6 +6,7 @@
 //! empty string (ECMA-262 §22.2.2.3.1): whether a thread consumed a unit since its iteration
 //! began is part of its state.
 
+use super::back::Trail;
 use super::captures::{Inst, NONE, Program};
 use super::fold::{self, Folded};
 use super::program::holds;
@@ -19,22 +20,30 @@ const LOOK_WORK: i64 = 4;
 /// Units skipped between two yield points.
 const SKIPPED: usize = 4 << 10;
 
-/// The units of a text.
+/// The units of a text, or its code points.
 pub(crate) trait Units {
     /// The unit at a position.
-    fn at(&self, place: usize) -> Option<u16>;
+    fn at(&self, place: usize) -> Option<u32>;
 }
 
 impl Units for &[u8] {
     #[inline]
-    fn at(&self, place: usize) -> Option<u16> {
-        self.get(place).map(|byte| u16::from(*byte))
+    fn at(&self, place: usize) -> Option<u32> {
+        self.get(place).map(|byte| u32::from(*byte))
     }
 }
 
 impl Units for Vec<u16> {
     #[inline]
-    fn at(&self, place: usize) -> Option<u16> {
+    fn at(&self, place: usize) -> Option<u32> {
+        self.get(place).map(|unit| u32::from(*unit))
+    }
+}
+
+/// Code points, for the flag `u`.
+impl Units for Vec<u32> {
+    #[inline]
+    fn at(&self, place: usize) -> Option<u32> {
         self.get(place).copied()
     }
 }
@@ -52,10 +61,10 @@ enum Frame {
 #[derive(Copy, Clone)]
 struct Here {
     place: usize,
-    before: Option<u16>,
-    unit: Option<u16>,
-    /// Its upper case, if case is ignored.
-    upper: u16,
+    before: Option<u32>,
+    unit: Option<u32>,
+    /// Its common form, if case is ignored.
+    common: u32,
     alike: Folded,
 }
 
@@ -68,12 +77,12 @@ struct Ways {
 
 /// The state shared by all searches of a text.
 pub(crate) struct Machine<'p> {
-    program: &'p Program,
+    pub(super) program: &'p Program,
     /// Price of a unit that is not skipped, in micro-units.
     price: i64,
     /// Weight of a unit, and the work left.
     weight: u64,
-    left: u64,
+    pub(super) left: u64,
     now: Ways,
     next: Ways,
     /// The last step at which each state was visited.
@@ -81,7 +90,9 @@ pub(crate) struct Machine<'p> {
     step: u32,
     todo: Vec<Frame>,
     /// Saved positions of the current thread.
-    notes: Vec<u32>,
+    pub(super) notes: Vec<u32>,
+    /// Ways back of the backtracking matcher.
+    pub(super) trail: Trail,
     /// Saved positions of the best match.
     pub(crate) found: Vec<u32>,
     looks: i64,
@@ -121,13 +132,15 @@ impl<'p> Machine<'p> {
             seen: vec![0; states],
             step: 0,
             todo: Vec::new(),
-            notes: vec![NONE; program.slots],
+            notes: vec![NONE; program.slots + program.depth as usize],
+            trail: Trail::default(),
             found: vec![NONE; program.slots],
             looks: 0,
         })
     }
 
-    /// Finds the first match that begins at or after `from`, and saves its positions.
+    /// Finds the first match that begins at or after `from`, or just there with the flag `y`,
+    /// and saves its positions.
     ///
     /// # Errors
     /// Fuel, memory, a stop; the work limit.
@@ -136,24 +149,31 @@ impl<'p> Machine<'p> {
         run: &mut Reading<'_>,
         text: &impl Units,
         from: usize,
+        sticky: bool,
     ) -> Result<bool, Halt> {
+        if self.program.backtracks {
+            return self.find_back(run, text, from, sticky);
+        }
         self.now.states.clear();
         self.now.notes.clear();
         let mut place = from;
         let mut found = false;
         loop {
             if self.now.states.is_empty() {
-                if found {
-                    return Ok(true);
+                if found || sticky && place > from {
+                    return Ok(found);
                 }
-                place = self.pass(run, text, place)?;
+                if !sticky {
+                    place = self.pass(run, text, place)?;
+                }
             }
             let unit = text.at(place);
             if unit.is_some() {
                 self.left = self.left.checked_sub(self.weight).ok_or(Halt::TooCostly)?;
                 run.pay_metered(self.price)?;
             }
-            found |= self.advance(run, text, place, !found)?;
+            let begin = !found && (!sticky || place == from);
+            found |= self.advance(run, text, place, begin)?;
             run.work(std::mem::take(&mut self.looks) * LOOK_WORK)?;
             if unit.is_none() {
                 return Ok(found);
@@ -166,7 +186,7 @@ impl<'p> Machine<'p> {
     }
 
     /// Skips units at which no match can begin.
-    fn pass(
+    pub(super) fn pass(
         &mut self,
         run: &mut Reading<'_>,
         text: &impl Units,
@@ -207,14 +227,18 @@ impl<'p> Machine<'p> {
     ) -> Result<bool, Fault> {
         let unit = text.at(place);
         let code = unit.unwrap_or(0);
-        let folds = self.program.ignore_case;
+        let (folds, unicode) = (self.program.ignore_case, self.program.unicode);
         let here = Here {
             place,
             before: place.checked_sub(1).and_then(|before| text.at(before)),
             unit,
-            upper: if folds { fold::upper(code) } else { code },
+            common: if folds {
+                fold::common(code, unicode)
+            } else {
+                code
+            },
             alike: match folds {
-                true => fold::folded(code),
+                true => Folded::of(code, unicode),
                 false => Folded::only(code),
             },
         };
@@ -222,8 +246,7 @@ impl<'p> Machine<'p> {
         let slots = self.program.slots;
         for way in 0..self.now.states.len() {
             let from = way * slots;
-            self.notes
-                .copy_from_slice(&self.now.notes[from..from + slots]);
+            self.notes[..slots].copy_from_slice(&self.now.notes[from..from + slots]);
             let (at, took) = self.now.states[way];
             if self.explore(run, (at, took), &here)? {
                 return Ok(true);
@@ -266,7 +289,7 @@ impl<'p> Machine<'p> {
                 self.looks += 1;
                 match program.code[at as usize] {
                     Inst::Unit(wanted) => {
-                        if here.unit.is_some() && here.upper == wanted {
+                        if here.unit.is_some() && here.common == wanted {
                             self.take(run, at + 1)?;
                         }
                         break;
@@ -306,19 +329,21 @@ impl<'p> Machine<'p> {
                         }
                         at += 1;
                     }
-                    Inst::Enter => {
+                    Inst::Enter(_) => {
                         took = false;
                         at += 1;
                     }
-                    Inst::Progress => {
+                    Inst::Progress(_) => {
                         if !took {
                             break;
                         }
                         at += 1;
                     }
+                    // Programs with these backtrack.
+                    Inst::Back | Inst::Reference(..) | Inst::Look(..) | Inst::Seen => break,
                     Inst::Match => {
                         self.notes[1] = here.place as u32;
-                        self.found.copy_from_slice(&self.notes);
+                        self.found.copy_from_slice(&self.notes[..program.slots]);
                         self.todo.clear();
                         return Ok(true);
                     }
@@ -351,14 +376,14 @@ impl<'p> Machine<'p> {
                 .try_reserve(more)
                 .map_err(|_| Oom { wanted })?;
         }
-        self.next.notes.extend_from_slice(&self.notes);
+        self.next.notes.extend_from_slice(&self.notes[..slots]);
         Ok(())
     }
 }
 
 /// Appends to a list outside the heap.
 #[inline]
-fn push<T>(run: &Reading<'_>, list: &mut Vec<T>, item: T) -> Result<(), Fault> {
+pub(super) fn push<T>(run: &Reading<'_>, list: &mut Vec<T>, item: T) -> Result<(), Fault> {
     if list.len() == list.capacity() {
         grow(run, list)?;
     }

@@ -3,17 +3,21 @@
 //!
 //! Patterns use JavaScript's syntax without flags (`parse`) and match UTF-16 units, as
 //! in JavaScript without the `u` flag. Look-around and back-references cannot be matched in
-//! linear time and are refused by name.
+//! linear time and are refused by name here. The atoms that find take them, and the flag `u`:
+//! `back` matches them by backtracking, and each step pays.
 //!
 //! Compilation is charged by the positions of a pattern (its size with repetitions expanded),
 //! whether or not a thread has cached the program. Matching is charged by positions times the
 //! units of the text. Both can be stopped at any point.
 
+mod back;
 pub(crate) mod captures;
+mod escape;
 mod fold;
 pub(crate) mod machine;
 pub(crate) mod parse;
 mod program;
+mod property;
 mod set;
 
 use self::parse::{Flags, Parsed};
@@ -23,6 +27,7 @@ use crate::native::{Cx, Fault, Reading};
 use a99_core::costs::{READ, Sizes, regex_price};
 use a99_ecma::wtf8;
 use std::cell::RefCell;
+use std::char::DecodeUtf16Error;
 use std::rc::Rc;
 
 /// Maximum pattern length in UTF-16 units; the third generation's limit.
@@ -80,7 +85,10 @@ pub(crate) fn parsed(
     flags: Flags,
 ) -> Result<Result<Parsed, String>, Fault> {
     run.work(PARSE_WORK * pattern.len() as i64)?;
-    let units: Vec<u16> = wtf8::units(pattern).collect();
+    let units = match flags.unicode {
+        true => points(wtf8::units(pattern)),
+        false => wtf8::units(pattern).map(u32::from).collect(),
+    };
     let parsed = match parse::parse(&units, flags) {
         Ok(parsed) if parsed.positions > MAX_POSITIONS => {
             Err("regular expression too large".to_owned())
@@ -88,6 +96,15 @@ pub(crate) fn parsed(
         read => read,
     };
     Ok(parsed.map_err(|why| format!("Invalid regular expression: {why}")))
+}
+
+/// The code points of units; a lone surrogate stands for itself.
+pub(crate) fn points(units: impl Iterator<Item = u16>) -> Vec<u32> {
+    let point = |found: Result<char, DecodeUtf16Error>| match found {
+        Ok(c) => c.into(),
+        Err(lone) => lone.unpaired_surrogate().into(),
+    };
+    char::decode_utf16(units).map(point).collect()
 }
 
 /// A compiled pattern.
@@ -165,7 +182,11 @@ fn compiled(
             Err(why) => Err(why),
         });
     }
-    let parsed = match parsed(run, pattern, Flags::default())? {
+    let flags = Flags {
+        linear: true,
+        ..Flags::default()
+    };
+    let parsed = match parsed(run, pattern, flags)? {
         Ok(parsed) => parsed,
         Err(why) => return Ok(Err(why)),
     };

@@ -1,10 +1,10 @@
 //! Parser for JavaScript's regular expressions.
 //!
-//! It parses the grammar of patterns without the flags `u` and `v` (ECMA-262 §22.2.1 with
-//! annex §B.1.2), unit by unit, into a tree. Errors have the messages of JavaScriptCore. It
-//! does not match.
+//! It parses the grammar of ECMA-262 §22.2.1 into a tree: with the flag `u` by code points,
+//! else with annex §B.1.2 and unit by unit. Errors have the messages of JavaScriptCore. It does
+//! not match. [`escape`](super::escape) parses escapes and classes.
 
-use super::set::{ClassAtom, DIGIT, LINE_END, Ranges, SPACE, Set, WORD, outside};
+use super::set::{LINE_END, Ranges, Set, outside};
 
 /// A pattern as a tree.
 #[derive(Debug)]
@@ -19,7 +19,11 @@ pub(crate) struct Parsed {
     /// Number of capturing groups.
     pub(crate) groups: u32,
     /// The names of groups, with their numbers from 1 on.
-    pub(crate) names: Vec<(Vec<u16>, u32)>,
+    pub(crate) names: Vec<(String, u32)>,
+    /// Number of `\p{...}`, whose tables are read.
+    pub(crate) properties: u64,
+    /// Whether it looks around or refers back, which takes a backtracking matcher.
+    pub(crate) backtracks: bool,
 }
 
 /// The flags that affect parsing.
@@ -31,6 +35,10 @@ pub(crate) struct Flags {
     pub(crate) multiline: bool,
     /// `s`: `.` matches the ends of lines too.
     pub(crate) dot_all: bool,
+    /// `u`: characters are code points.
+    pub(crate) unicode: bool,
+    /// Whether look-around and back-references are refused.
+    pub(crate) linear: bool,
 }
 
 /// The index of a node.
@@ -39,8 +47,8 @@ pub(crate) type NodeId = usize;
 /// A part of a pattern.
 #[derive(Debug)]
 pub(crate) enum Node {
-    /// One unit.
-    Unit(u16),
+    /// One unit, or one code point with the flag `u`.
+    Unit(u32),
     /// One unit of a set.
     Set(usize),
     /// An assertion.
@@ -53,6 +61,19 @@ pub(crate) enum Node {
     Repeat(NodeId, u64, Option<u64>, Greed),
     /// A capturing group, by its number from 1 on.
     Group(NodeId, u32),
+    /// The text of a group again.
+    Reference(u32),
+    /// Look-around.
+    Look(NodeId, Look),
+}
+
+/// How look-around looks.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Look {
+    /// Backwards.
+    pub(crate) behind: bool,
+    /// Whether it must not match.
+    pub(crate) negated: bool,
 }
 
 /// Which repetition count is tried first.
@@ -71,21 +92,19 @@ pub(crate) enum Assertion {
     Start,
     /// `$`
     End,
-    /// `\b`
-    Word,
-    /// `\B`
-    NotWord,
+    /// `\b` (wanted) or `\B`; with the flags `i` and `u` two more letters are of words.
+    Border { wanted: bool, folds: bool },
     /// `^` with the flag `m`
     LineStart,
     /// `$` with the flag `m`
     LineEnd,
 }
 
-/// Parses the UTF-16 units of a pattern.
+/// Parses the units of a pattern, or its code points with the flag `u`.
 ///
 /// # Errors
-/// The pattern is invalid or cannot be matched in linear time.
-pub(crate) fn parse(pattern: &[u16], flags: Flags) -> Result<Parsed, String> {
+/// The pattern is invalid, or cannot be matched in linear time and must.
+pub(crate) fn parse(pattern: &[u32], flags: Flags) -> Result<Parsed, String> {
     let (groups, named) = count_groups(pattern);
     let mut t = Parser {
         pattern,
@@ -96,12 +115,20 @@ pub(crate) fn parse(pattern: &[u16], flags: Flags) -> Result<Parsed, String> {
         groups,
         named,
         names: Vec::new(),
+        references: Vec::new(),
+        properties: 0,
+        backtracks: false,
         opened: 0,
         open: Vec::new(),
         level: GroupLevel::default(),
         last: Last::None,
     };
     t.run()?;
+    for (node, name) in std::mem::take(&mut t.references) {
+        let group = t.names.iter().find(|(known, _)| *known == name);
+        let (_, group) = group.ok_or("invalid named capture referenced")?;
+        t.nodes[node] = Node::Reference(*group);
+    }
     let level = std::mem::take(&mut t.level);
     let positions = level.sum.max(1);
     t.close(level);
@@ -111,6 +138,8 @@ pub(crate) fn parse(pattern: &[u16], flags: Flags) -> Result<Parsed, String> {
         positions,
         groups,
         names: t.names,
+        properties: t.properties,
+        backtracks: t.backtracks,
     })
 }
 
@@ -125,28 +154,34 @@ struct GroupLevel {
     sum: u64,
     /// The number of a capturing group.
     capture: Option<u32>,
+    /// Look-around.
+    look: Option<Look>,
 }
 
 /// The item before a quantifier.
 #[derive(Copy, Clone)]
-enum Last {
+pub(super) enum Last {
     /// No repeatable item.
     None,
     /// An atom with this many positions.
     Atom(u64),
 }
 
-struct Parser<'a> {
-    pattern: &'a [u16],
-    flags: Flags,
-    at: usize,
-    nodes: Vec<Node>,
+pub(super) struct Parser<'a> {
+    pub(super) pattern: &'a [u32],
+    pub(super) flags: Flags,
+    pub(super) at: usize,
+    pub(super) nodes: Vec<Node>,
     sets: Vec<Set>,
     /// Number of capturing groups in the whole pattern.
-    groups: u32,
+    pub(super) groups: u32,
     /// Whether a group has a name, which makes `\k` a back-reference.
-    named: bool,
-    names: Vec<(Vec<u16>, u32)>,
+    pub(super) named: bool,
+    names: Vec<(String, u32)>,
+    /// References to groups by name, which may follow.
+    pub(super) references: Vec<(NodeId, String)>,
+    pub(super) properties: u64,
+    pub(super) backtracks: bool,
     /// Number of capturing groups that have begun.
     opened: u32,
     /// The enclosing groups.
@@ -157,9 +192,9 @@ struct Parser<'a> {
 }
 
 /// Counts capturing groups; also returns whether one is named.
-fn count_groups(p: &[u16]) -> (u32, bool) {
+fn count_groups(p: &[u32]) -> (u32, bool) {
     let (mut groups, mut named, mut class, mut i) = (0, false, false, 0);
-    let is = |i: usize, c: u8| p.get(i).copied() == Some(u16::from(c));
+    let is = |i: usize, c: u8| p.get(i).copied() == Some(u32::from(c));
     while i < p.len() {
         if is(i, b'\\') {
             i += 1;
@@ -193,15 +228,19 @@ impl Parser<'_> {
                 b'^' => self.assertion(Assertion::Start),
                 b'$' if self.flags.multiline => self.assertion(Assertion::LineEnd),
                 b'$' => self.assertion(Assertion::End),
-                b'.' if self.flags.dot_all => self.set(vec![(0, u16::MAX)], false),
-                b'.' => self.complement(LINE_END),
+                b'.' if self.flags.dot_all => self.set(vec![(0, self.most())], false),
+                b'.' => self.complement(&LINE_END.into()),
                 b'*' => self.quantifier(0, None)?,
                 b'+' => self.quantifier(1, None)?,
                 b'?' => self.quantifier(0, Some(1))?,
                 b'{' => match self.braces()? {
                     Some((min, max)) => self.quantifier(min, max)?,
+                    None if self.flags.unicode => return Err("nothing to repeat".to_owned()),
                     None => self.unit(unit),
                 },
+                b']' | b'}' if self.flags.unicode => {
+                    return Err("raw bracket is not allowed".to_owned());
+                }
                 _ => self.unit(unit),
             }
         }
@@ -212,24 +251,32 @@ impl Parser<'_> {
         }
     }
 
-    fn next(&mut self) -> Option<u16> {
+    pub(super) fn next(&mut self) -> Option<u32> {
         let unit = self.pattern.get(self.at).copied()?;
         self.at += 1;
         Some(unit)
     }
 
-    fn peek(&self) -> Option<u8> {
+    /// The highest unit.
+    pub(super) fn most(&self) -> u32 {
+        match self.flags.unicode {
+            true => char::MAX.into(),
+            false => u16::MAX.into(),
+        }
+    }
+
+    pub(super) fn peek(&self) -> Option<u8> {
         self.pattern
             .get(self.at)
             .and_then(|u| u8::try_from(*u).ok())
     }
 
     /// Consumes `text` if it comes next.
-    fn take(&mut self, text: &str) -> bool {
+    pub(super) fn take(&mut self, text: &str) -> bool {
         let found = self.pattern[self.at..]
             .iter()
             .zip(text.bytes())
-            .all(|(u, b)| *u == u16::from(b));
+            .all(|(u, b)| *u == u32::from(b));
         let found = found && self.pattern.len() - self.at >= text.len();
         if found {
             self.at += text.len();
@@ -243,31 +290,32 @@ impl Parser<'_> {
     }
 
     /// Adds a node that matches one unit.
-    fn atom(&mut self, node: Node) {
+    pub(super) fn atom(&mut self, node: Node) {
         self.push(node);
         self.level.sum = self.level.sum.saturating_add(1);
         self.last = Last::Atom(1);
     }
 
     /// Adds a set of ranges, or its complement.
-    fn set(&mut self, ranges: Vec<(u16, u16)>, negated: bool) {
+    pub(super) fn set(&mut self, ranges: Vec<(u32, u32)>, negated: bool) {
+        let most = self.most();
         self.sets.push(match self.flags.ignore_case {
-            true => Set::folded(ranges, negated),
-            false => Set::new(ranges, negated),
+            true => Set::folded(ranges, negated, most),
+            false => Set::new(ranges, negated, most),
         });
         self.atom(Node::Set(self.sets.len() - 1));
     }
 
     /// Adds the complement of ranges. If case is ignored, that is a separate set, not the
     /// complement of one (§22.2.2.9).
-    fn complement(&mut self, ranges: Ranges) {
+    pub(super) fn complement(&mut self, ranges: &Ranges) {
         match self.flags.ignore_case {
-            true => self.set(outside(ranges), false),
+            true => self.set(outside(ranges, self.most()), false),
             false => self.set(ranges.to_vec(), true),
         }
     }
 
-    fn assertion(&mut self, assertion: Assertion) {
+    pub(super) fn assertion(&mut self, assertion: Assertion) {
         self.push(Node::Assert(assertion));
         self.level.sum = self.level.sum.saturating_add(1);
         self.last = Last::None;
@@ -293,30 +341,28 @@ impl Parser<'_> {
         if let Some(number) = level.capture {
             self.nodes.push(Node::Group(self.nodes.len() - 1, number));
         }
+        if let Some(look) = level.look {
+            self.nodes.push(Node::Look(self.nodes.len() - 1, look));
+        }
         self.nodes.len() - 1
     }
 
     /// Adds a literal unit.
-    fn unit(&mut self, unit: u16) {
+    pub(super) fn unit(&mut self, unit: u32) {
         self.atom(Node::Unit(unit));
     }
 
     fn open_group(&mut self) -> Result<(), String> {
-        let mut captures = true;
+        let (mut captures, mut looks) = (true, None);
         if self.take("?") {
-            if self.take("=") {
-                return Err(unsupported("look-ahead (?=...)"));
-            } else if self.take("!") {
-                return Err(unsupported("look-ahead (?!...)"));
-            } else if self.take("<=") {
-                return Err(unsupported("look-behind (?<=...)"));
-            } else if self.take("<!") {
-                return Err(unsupported("look-behind (?<!...)"));
+            captures = false;
+            looks = LOOKS.iter().find(|(sign, ..)| self.take(sign));
+            if let Some((_, what, _)) = looks {
+                self.backtrack(what)?;
             } else if self.take("<") {
                 self.group_name()?;
-            } else if self.take(":") {
-                captures = false;
-            } else {
+                captures = true;
+            } else if !self.take(":") {
                 return Err("unrecognized character after (?".to_owned());
             }
         }
@@ -325,8 +371,18 @@ impl Parser<'_> {
             self.opened += 1;
             self.level.capture = Some(self.opened);
         }
+        self.level.look = looks.map(|(.., look)| *look);
         self.last = Last::None;
         Ok(())
+    }
+
+    /// Notes a form that takes backtracking.
+    pub(super) fn backtrack(&mut self, what: &str) -> Result<(), String> {
+        self.backtracks = true;
+        match self.flags.linear {
+            true => Err(unsupported(what)),
+            false => Ok(()),
+        }
     }
 
     fn group_name(&mut self) -> Result<(), String> {
@@ -339,12 +395,11 @@ impl Parser<'_> {
     }
 
     /// Parses the rest of `<name>`, if it is an identifier.
-    fn name(&mut self) -> Option<Vec<u16>> {
+    pub(super) fn name(&mut self) -> Option<String> {
         let len = self.pattern[self.at..]
             .iter()
-            .position(|u| *u == u16::from(b'>'))?;
-        let name = self.pattern[self.at..self.at + len].to_vec();
-        let text = String::from_utf16(&name).ok()?;
+            .position(|u| *u == u32::from(b'>'))?;
+        let text = text_of(&self.pattern[self.at..self.at + len])?;
         let mut chars = text.chars();
         let starts = |c: char| c.is_alphabetic() || c == '$' || c == '_';
         let goes_on =
@@ -353,17 +408,24 @@ impl Parser<'_> {
             return None;
         }
         self.at += len + 1;
-        Some(name)
+        Some(text)
     }
 
     fn close_group(&mut self) -> Result<(), String> {
         let outside = self.open.pop().ok_or("unmatched parentheses")?;
         let group = std::mem::replace(&mut self.level, outside);
         let inside = group.sum.saturating_add(1);
+        // Annex B repeats look-ahead, but not look-behind.
+        let repeats = group
+            .look
+            .is_none_or(|look| !look.behind && !self.flags.unicode);
         let node = self.close(group);
         self.level.parts.push(node);
         self.level.sum = self.level.sum.saturating_add(inside);
-        self.last = Last::Atom(inside);
+        self.last = match repeats {
+            true => Last::Atom(inside),
+            false => Last::None,
+        };
         Ok(())
     }
 
@@ -405,7 +467,7 @@ impl Parser<'_> {
         Ok(None)
     }
 
-    fn number(&mut self) -> Option<u64> {
+    pub(super) fn number(&mut self) -> Option<u64> {
         let mut n = None;
         while let Some(b) = self.peek().filter(u8::is_ascii_digit) {
             n = Some(
@@ -417,180 +479,30 @@ impl Parser<'_> {
         }
         n
     }
+}
 
-    /// Parses an escape outside of classes.
-    fn escape(&mut self) -> Result<(), String> {
-        let start = self.at;
-        let Some(unit) = self.next() else {
-            return Err("\\ at end of pattern".to_owned());
-        };
-        match u8::try_from(unit).unwrap_or(0) {
-            b'b' => self.assertion(Assertion::Word),
-            b'B' => self.assertion(Assertion::NotWord),
-            b'k' if self.named => {
-                let name = if self.take("<") { self.name() } else { None };
-                let name = name.ok_or("invalid \\k named reference")?;
-                let name = String::from_utf16_lossy(&name);
-                return Err(unsupported(&format!("back-reference \\k<{name}>")));
-            }
-            b'1'..=b'9' => {
-                self.at = start;
-                let number = self.number().unwrap_or(0);
-                if number <= u64::from(self.groups) {
-                    return Err(unsupported(&format!("back-reference \\{number}")));
-                }
-                self.at = start;
-                let unit = self.character_escape();
-                self.unit(unit);
-            }
-            _ => {
-                self.at = start;
-                match self.set_escape() {
-                    Some((ranges, true)) => self.complement(ranges),
-                    Some((ranges, false)) => self.set(ranges.to_vec(), false),
-                    None => {
-                        let unit = self.character_escape();
-                        self.unit(unit);
-                    }
-                }
-            }
-        }
-        Ok(())
-    }
+/// The forms of look-around: sign, description, meaning.
+const LOOKS: [(&str, &str, Look); 4] = [
+    ("=", "look-ahead (?=...)", look(false, false)),
+    ("!", "look-ahead (?!...)", look(false, true)),
+    ("<=", "look-behind (?<=...)", look(true, false)),
+    ("<!", "look-behind (?<!...)", look(true, true)),
+];
 
-    /// Parses `\d` and similar sets, after the backslash.
-    fn set_escape(&mut self) -> Option<(Ranges, bool)> {
-        let set = match self.peek()? {
-            b'd' => (DIGIT, false),
-            b'D' => (DIGIT, true),
-            b'w' => (WORD, false),
-            b'W' => (WORD, true),
-            b's' => (SPACE, false),
-            b'S' => (SPACE, true),
-            _ => return None,
-        };
-        self.at += 1;
-        Some(set)
-    }
+const fn look(behind: bool, negated: bool) -> Look {
+    Look { behind, negated }
+}
 
-    /// Parses an escape of one unit, after the backslash. An unknown escape is a literal
-    /// (§B.1.2).
-    fn character_escape(&mut self) -> u16 {
-        let Some(unit) = self.next() else {
-            return u16::from(b'\\');
-        };
-        match u8::try_from(unit).unwrap_or(0) {
-            b't' => 0x09,
-            b'n' => 0x0A,
-            b'v' => 0x0B,
-            b'f' => 0x0C,
-            b'r' => 0x0D,
-            b'c' => match self.peek().filter(u8::is_ascii_alphabetic) {
-                Some(letter) => {
-                    self.at += 1;
-                    u16::from(letter % 32)
-                }
-                None => {
-                    // The backslash is a literal and the `c` comes next.
-                    self.at -= 1;
-                    u16::from(b'\\')
-                }
-            },
-            b'x' => self.hex(2).unwrap_or(unit),
-            b'u' => self.hex(4).unwrap_or(unit),
-            b'0'..=b'7' => self.octal(unit - u16::from(b'0')),
-            _ => unit,
+/// The text of units or code points.
+pub(super) fn text_of(units: &[u32]) -> Option<String> {
+    let mut text = Vec::with_capacity(units.len());
+    for unit in units {
+        match u16::try_from(*unit) {
+            Ok(unit) => text.push(unit),
+            Err(_) => text.extend(char::from_u32(*unit)?.encode_utf16(&mut [0; 2]).iter()),
         }
     }
-
-    fn hex(&mut self, digits: usize) -> Option<u16> {
-        let mut n = 0;
-        for unit in self.pattern.get(self.at..self.at + digits)? {
-            n = n * 16 + char::from_u32(u32::from(*unit))?.to_digit(16)? as u16;
-        }
-        self.at += digits;
-        Some(n)
-    }
-
-    /// Parses the rest of a legacy octal escape: at most three digits, below 256.
-    fn octal(&mut self, first: u16) -> u16 {
-        let mut n = first;
-        for _ in 0..2 {
-            match self.peek() {
-                Some(digit @ b'0'..=b'7') if n * 8 + u16::from(digit - b'0') < 256 => {
-                    n = n * 8 + u16::from(digit - b'0');
-                    self.at += 1;
-                }
-                _ => break,
-            }
-        }
-        n
-    }
-
-    /// Parses a character class, after its bracket.
-    fn class(&mut self) -> Result<(), String> {
-        let negated = self.take("^");
-        let mut body = Vec::new();
-        while let Some(from) = self.class_atom()? {
-            let dash = self.pattern[self.at..].first() == Some(&u16::from(b'-'))
-                && self.pattern.get(self.at + 1) != Some(&u16::from(b']'));
-            if !dash {
-                from.push(&mut body);
-                continue;
-            }
-            self.at += 1;
-            let Some(to) = self.class_atom()? else { break };
-            match (from, to) {
-                (ClassAtom::Unit(a), ClassAtom::Unit(b)) if a > b => {
-                    return Err("range out of order in character class".to_owned());
-                }
-                (ClassAtom::Unit(a), ClassAtom::Unit(b)) => body.push((a, b)),
-                // With a set at either end the dash is a literal (§B.1.2).
-                (from, to) => {
-                    from.push(&mut body);
-                    ClassAtom::Unit(u16::from(b'-')).push(&mut body);
-                    to.push(&mut body);
-                }
-            }
-        }
-        self.set(body, negated);
-        Ok(())
-    }
-
-    /// Parses the next member of a class; `None` at its end, which is consumed.
-    fn class_atom(&mut self) -> Result<Option<ClassAtom>, String> {
-        let unterminated = || "missing terminating ] for character class".to_owned();
-        let unit = self.next().ok_or_else(unterminated)?;
-        if unit == u16::from(b']') {
-            return Ok(None);
-        }
-        if unit != u16::from(b'\\') {
-            return Ok(Some(ClassAtom::Unit(unit)));
-        }
-        if let Some((ranges, negated)) = self.set_escape() {
-            return Ok(Some(ClassAtom::Set(ranges, negated)));
-        }
-        if self.at == self.pattern.len() {
-            return Err("\\ at end of pattern".to_owned());
-        }
-        if self.take("b") {
-            return Ok(Some(ClassAtom::Unit(0x08)));
-        }
-        Ok(Some(ClassAtom::Unit(self.class_character_escape())))
-    }
-
-    /// As [`Parser::character_escape`]; in classes `\c` also accepts digits and the
-    /// underscore.
-    fn class_character_escape(&mut self) -> u16 {
-        if self.peek() == Some(b'c')
-            && let Some(next) = self.pattern.get(self.at + 1)
-            && let Ok(digit @ (b'0'..=b'9' | b'_')) = u8::try_from(*next)
-        {
-            self.at += 2;
-            return u16::from(digit % 32);
-        }
-        self.character_escape()
-    }
+    String::from_utf16(&text).ok()
 }
 
 fn unsupported(what: &str) -> String {

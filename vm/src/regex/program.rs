@@ -21,7 +21,7 @@ const SKIPPED: usize = 4 << 10;
 #[derive(Copy, Clone, Debug)]
 enum Inst {
     /// Consumes this unit.
-    Unit(u16),
+    Unit(u32),
     /// Consumes a unit of this set.
     Set(u32),
     /// Continues if an assertion holds.
@@ -54,7 +54,7 @@ pub(super) struct First {
 
 impl First {
     /// Adds a unit.
-    pub(super) fn add(&mut self, unit: u16) {
+    pub(super) fn add(&mut self, unit: u32) {
         match unit {
             0..0x80 => self.ascii |= 1 << unit,
             _ => self.others = true,
@@ -69,7 +69,7 @@ impl First {
 
     /// Whether the set may contain a unit.
     #[inline]
-    pub(super) fn has(self, unit: u16) -> bool {
+    pub(super) fn has(self, unit: u32) -> bool {
         match unit {
             0..0x80 => self.ascii >> unit & 1 == 1,
             _ => self.others,
@@ -143,6 +143,8 @@ impl ProgramWriter<'_, '_, '_> {
             Node::Repeat(part, min, max, _) => self.repeat(*part, *min, *max)?,
             // Captures are not needed here.
             Node::Group(part, _) => self.node(*part)?,
+            // The parser has refused them.
+            Node::Reference(_) | Node::Look(..) => {}
         }
         Ok(())
     }
@@ -233,15 +235,15 @@ impl Program {
     /// Memory; a stop.
     pub(super) fn search(&self, run: &mut Reading<'_>, text: &[u8]) -> Result<bool, Fault> {
         match text.is_ascii() {
-            true => self.step(run, text.iter().map(|byte| u16::from(*byte))),
-            false => self.step(run, wtf8::units(text)),
+            true => self.step(run, text.iter().map(|byte| u32::from(*byte))),
+            false => self.step(run, wtf8::units(text).map(u32::from)),
         }
     }
 
     fn step(
         &self,
         run: &mut Reading<'_>,
-        mut units: impl Iterator<Item = u16>,
+        mut units: impl Iterator<Item = u32>,
     ) -> Result<bool, Fault> {
         let n = self.code.len();
         let wanted = n * 4 * size_of::<u32>();
@@ -320,19 +322,20 @@ impl Program {
 }
 
 /// Whether an assertion holds between two units.
-pub(super) fn holds(assertion: Assertion, before: Option<u16>, after: Option<u16>) -> bool {
-    let border = || before.is_some_and(is_word) != after.is_some_and(is_word);
+pub(super) fn holds(assertion: Assertion, before: Option<u32>, after: Option<u32>) -> bool {
+    let is_word = |unit: Option<u32>, folds| unit.is_some_and(|unit| is_word(unit, folds));
     match assertion {
         Assertion::Start => before.is_none(),
         Assertion::End => after.is_none(),
-        Assertion::Word => border(),
-        Assertion::NotWord => !border(),
+        Assertion::Border { wanted, folds } => {
+            (is_word(before, folds) != is_word(after, folds)) == wanted
+        }
         Assertion::LineStart => before.is_none_or(ends_line),
         Assertion::LineEnd => after.is_none_or(ends_line),
     }
 }
 
-fn ends_line(unit: u16) -> bool {
+fn ends_line(unit: u32) -> bool {
     LINE_END
         .iter()
         .any(|(from, to)| (*from..=*to).contains(&unit))

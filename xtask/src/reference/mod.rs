@@ -22,11 +22,11 @@ use a99_core::costs::{
     COMPILE_ELEMENT, COMPILE_UNIT, CROSSING_ELEMENT, CROSSING_MEMBER, CROSSING_RESULT,
     CROSSING_VALUE, CostModel, DATE_TEXT, DIGEST, ELEMENT, FEW_DIGITS, FEW_HOLES, FEW_RADIX_DIGITS,
     Formula, HOLE, JSON_LISTED, JSON_REPLACED, LIST_TEXT, MANY_DIGITS, MICROSECONDS_A_UNIT,
-    NODE_METERED, NUMERAL, PARSED_CONTAINER, PRICE_VERSION, READ, REGEX_PART, REGEX_POSITION,
-    REGEX_STEP, REGEX_WAY, REGEX_WAYS, SCHEMA_ALLOWED, SCHEMA_NODE, SCHEMA_READ, SCHEMA_REQUIRED,
-    SHORT_TEXT, SORT_STEP, STORE_BYTE, Sizes, UNIT, WRITTEN, collated_units, comparator_steps,
-    copied, data_nodes, json_list, json_object, normalized_units, object_nodes, read, regex_found,
-    searched_units, taken_apart,
+    NODE_METERED, NUMERAL, PARSED_CONTAINER, PRICE_VERSION, READ, REGEX_BACK, REGEX_PART,
+    REGEX_POSITION, REGEX_PROPERTY, REGEX_STEP, REGEX_WAY, REGEX_WAYS, SCHEMA_ALLOWED, SCHEMA_NODE,
+    SCHEMA_READ, SCHEMA_REQUIRED, SHORT_TEXT, SORT_STEP, STORE_BYTE, Sizes, UNIT, WRITTEN,
+    collated_units, comparator_steps, copied, data_nodes, json_list, json_object, normalized_units,
+    object_nodes, read, regex_found, searched_units, taken_apart,
 };
 use a99_core::fuel::Fuel;
 use a99_core::program::ops::{OpInfo, TABLE};
@@ -223,6 +223,8 @@ fn write_rates(out: &mut String) {
     let (node, position) = (price(SCHEMA_NODE), price(REGEX_POSITION));
     let step = price(REGEX_STEP);
     let (way, ways) = (price(REGEX_WAY), REGEX_WAYS);
+    let back = price(REGEX_BACK as i64 * REGEX_WAY);
+    let property = price(REGEX_PROPERTY as i64 * REGEX_POSITION);
     let found = price(ELEMENT * regex_found(0, 0) as i64);
     let in_group = price(ELEMENT * (regex_found(1, 0) - regex_found(0, 0)) as i64);
     let in_name = price(ELEMENT * (regex_found(0, 1) - regex_found(0, 0)) as i64);
@@ -385,7 +387,9 @@ fn write_rates(out: &mut String) {
          times and once more for each group, twice that with the flag `i`, and twice if a \
          repeated part may be empty. They pay for the units that a search reads. A unit that \
          begins no match costs {unit} while no match is in progress. A text beyond ASCII adds \
-         {apart} a unit. The value of a match costs {found}, {in_group} for each group and \
+         {apart} a unit. A pattern that looks around or refers back to groups pays {back} for each \
+         step of backtracking, twice that with the flag `i`. A `\\p{{...}}` adds {property} when it \
+         is compiled. The value of a match costs {found}, {in_group} for each group and \
          {in_name} for each name; a split-off part, a dollar of a replacement, and a \
          piece of it for each match {part}.\n\
          * An operation that finds too little memory: {compaction} for each microsecond of the \

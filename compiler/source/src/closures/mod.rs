@@ -33,6 +33,7 @@ use hashbrown::HashMap;
 use model::Model;
 use oxc_ast::ast::Program as Syntax;
 use oxc_span::Span;
+use std::ops::Range;
 
 /// Maximum bytes of a source whose closures are rewritten: the analysis takes more than linear
 /// time.
@@ -49,14 +50,14 @@ pub(crate) struct Rewritten {
 pub(crate) fn rewrite<'a>(
     source: &'a str,
     program: &'a Syntax<'a>,
-    (agent, end): (u32, u32),
+    (agent, library): (u32, Range<u32>),
     names: &[&str],
     found: &Diagnostics,
 ) -> Option<Result<Rewritten, Diagnostics>> {
     if source.len() > MAX_SOURCE {
         return None;
     }
-    let mut model = Model::read(source, program, (agent, end));
+    let mut model = Model::read(source, program, (agent, library));
     if !model.flow.solve() {
         return None;
     }
@@ -117,6 +118,45 @@ fn finding(source: &str, at: Span, message: String, help: String) -> Diagnostic 
         .with_span(place(at))
         .with_offending(excerpt(line))
         .with_help(help)
+}
+
+/// What an expression may hold.
+#[derive(Default)]
+pub(crate) struct Holds<'a> {
+    /// Names of the classes of instances.
+    pub(crate) classes: Vec<&'a str>,
+    pub(crate) has_functions: bool,
+}
+
+/// The expressions that may hold instances or functions, by their places; `None` if the source has
+/// a form that the analysis does not know.
+pub(crate) fn values<'a>(
+    source: &'a str,
+    program: &'a Syntax<'a>,
+    (agent, library): (u32, Range<u32>),
+) -> Option<HashMap<(u32, u32), Holds<'a>>> {
+    if source.len() > MAX_SOURCE {
+        return None;
+    }
+    let mut model = Model::read(source, program, (agent, library));
+    if model.foreign.is_some() || !model.flow.solve() {
+        return None;
+    }
+    let mut found = HashMap::new();
+    for (at, node) in &model.nodes {
+        let classes = model.flow.instances_in(*node);
+        let holds = Holds {
+            classes: classes
+                .iter()
+                .map(|class| model.classes[*class].name)
+                .collect(),
+            has_functions: !model.flow.functions_in(*node).is_empty(),
+        };
+        if holds.has_functions || !holds.classes.is_empty() {
+            found.insert(*at, holds);
+        }
+    }
+    Some(found)
 }
 
 impl Rewritten {

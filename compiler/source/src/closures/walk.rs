@@ -13,13 +13,14 @@ use oxc_ast::ast::{
     FormalParameters, Program, Statement, VariableDeclaration, VariableDeclarationKind,
 };
 use oxc_span::{GetSpan, Span};
+use std::ops::Range;
 
 impl<'a> Model<'a> {
-    /// Reads a source up to `end`; the functions behind it have nothing to rewrite.
+    /// Reads a source without its library, whose functions have nothing to rewrite.
     pub(crate) fn read(
         source: &'a str,
         program: &'a Program<'a>,
-        (agent, end): (u32, u32),
+        (agent, library): (u32, Range<u32>),
     ) -> Model<'a> {
         let mut flow = Flow::new();
         let plain = flow.holding(PLAIN);
@@ -62,7 +63,9 @@ impl<'a> Model<'a> {
         };
         model.new_fun(None, program.span, 0);
         let body = program.body.iter();
-        let body: Vec<&'a Statement<'a>> = body.filter(|one| one.span().start < end).collect();
+        let body: Vec<&'a Statement<'a>> = body
+            .filter(|one| !library.contains(&one.span().start))
+            .collect();
         model.block(&body);
         model
     }
