@@ -121,6 +121,7 @@ impl<'a> Lowerer<'a> {
                         return value;
                     }
                     self.check_arity(function, call);
+                    self.check_error_call(call, function);
                     let arguments = self.spread_arguments(function, call, out);
                     self.helper_call(function, arguments, call.span, hint, out)
                 }

@@ -36,6 +36,7 @@ mod conditions;
 mod control;
 mod dates;
 mod defined;
+mod desugar;
 mod dispatch;
 mod effect;
 mod errors;
@@ -58,6 +59,7 @@ mod library;
 mod literals;
 mod locale;
 mod lower;
+mod made;
 mod maps;
 mod missing;
 mod missing_values;
@@ -120,6 +122,9 @@ const SHALLOW: u32 = 32;
 /// Maximum nesting of a source whose names are resolved.
 const MAX_SCOPING: u32 = 2 * MAX_NESTING;
 
+/// Maximum bytes of a source whose classes are copied.
+const MAX_DESUGARED: usize = 128 << 10;
+
 /// Maximum bytes of the program's JSON.
 const MAX_PROGRAM: usize = 16 << 20;
 
@@ -166,7 +171,7 @@ pub fn read(
 fn guarded(source: &str, atoms: &(dyn Signatures + Sync)) -> Result<Program, Diagnostics> {
     let words = guard::names(source).map_err(|found| *found)?;
     if words.nesting <= SHALLOW {
-        let read = || lower(source, atoms, words, SHALLOW);
+        let read = || rewritten(source, atoms, words, SHALLOW);
         match catch_unwind(AssertUnwindSafe(read)) {
             Ok(Some(read)) => return read,
             Ok(None) => {}
@@ -202,20 +207,55 @@ fn on_stack(source: &str, atoms: &(dyn Signatures + Sync)) -> Result<Program, Di
 
 fn whole(source: &str, atoms: &(dyn Signatures + Sync)) -> Result<Program, Diagnostics> {
     let words = guard::names(source).map_err(|found| *found)?;
-    let read = lower(source, atoms, words, MAX_NESTING);
+    let read = rewritten(source, atoms, words, MAX_NESTING);
     read.unwrap_or_else(|| Err(unread("it nests too deep")))
 }
 
-/// Lowers a source; `None` if it nests deeper than `most`.
-fn lower(
+/// Lowers a source whose enums and classes are rewritten first; `None` if it nests deeper than
+/// `most`.
+fn rewritten(
     source: &str,
     atoms: &(dyn Signatures + Sync),
     words: Words<'_>,
     most: u32,
 ) -> Option<Result<Program, Diagnostics>> {
     let allocator = Allocator::default();
-    let end = source.len() as u32;
-    let mut parsed = parse(&allocator, source);
+    let parsed = parse(&allocator, source);
+    let can = !parsed.panicked
+        && !parsed.diagnostics.has_errors()
+        && words.nesting <= MAX_SCOPING
+        && source.len() <= MAX_DESUGARED;
+    let changed = match can {
+        true => desugar::desugar(source, &parsed.program),
+        false => None,
+    };
+    let Some(changed) = changed else {
+        let end = source.len() as u32;
+        return lower(source, end, parsed, &allocator, atoms, words, most);
+    };
+    let words = match guard::names(&changed.text) {
+        Ok(words) => words,
+        Err(found) => return Some(Err(changed.original((*found).into(), source))),
+    };
+    let allocator = Allocator::default();
+    let parsed = parse(&allocator, &changed.text);
+    let done = lower(&changed.text, changed.end, parsed, &allocator, atoms, words, most)?;
+    Some(match done {
+        Err(found) => Err(changed.original(found, source)),
+        Ok(program) => Ok(changed.original_program(program, source)),
+    })
+}
+
+/// Lowers a parsed source, of which the functions behind `end` are generated.
+fn lower<'a>(
+    source: &'a str,
+    end: u32,
+    mut parsed: oxc_parser::ParserReturn<'a>,
+    allocator: &'a Allocator,
+    atoms: &(dyn Signatures + Sync),
+    words: Words<'a>,
+    most: u32,
+) -> Option<Result<Program, Diagnostics>> {
     let (mut source, mut words, mut behind) = (source, words, None);
     if !parsed.panicked
         && !parsed.diagnostics.has_errors()
@@ -225,7 +265,7 @@ fn lower(
         && let Some((code, call)) = library::needed(&parsed.program)
     {
         source = allocator.alloc_str(&format!("{source}{code}"));
-        parsed = parse(&allocator, source);
+        parsed = parse(allocator, source);
         behind = Some(call);
         words = match guard::names(source) {
             Ok(words) => words,
@@ -284,13 +324,13 @@ fn again(
     let text = rewritten.text();
     let words = match guard::names(text) {
         Ok(words) => words,
-        Err(found) => return Some(Err(rewritten.original((*found).into(), source))),
+        Err(found) => return Some(Err(rewritten.changed().original((*found).into(), source))),
     };
     let allocator = Allocator::default();
     let parsed = parse(&allocator, text);
     if parsed.panicked || parsed.diagnostics.has_errors() {
         let found = refused(text, &parsed.diagnostics);
-        return Some(Err(rewritten.original(found, source)));
+        return Some(Err(rewritten.changed().original(found, source)));
     }
     if words.nesting > MAX_SCOPING {
         return Some(Err(unread("it nests too deep")));
@@ -303,8 +343,8 @@ fn again(
     };
     let (_, done) = attempt(text, atoms, words, &parsed.program, most, &set_up)?;
     Some(match done {
-        Err(found) => Err(rewritten.original(found, source)),
-        Ok(program) => Ok(rewritten.original_program(program, source)),
+        Err(found) => Err(rewritten.changed().original(found, source)),
+        Ok(program) => Ok(rewritten.changed().original_program(program, source)),
     })
 }
 

@@ -479,7 +479,10 @@ impl<'a> Lowerer<'a> {
                         // `return` is the last use of the value, so it may be a date that setters
                         // change.
                         self.permit(&[value]);
-                        self.expr(value, out)
+                        match self.returned_error(value, out) {
+                            Some(error) => error,
+                            None => self.expr(value, out),
+                        }
                     }
                     None => Value::undefined(&place(at)),
                 };

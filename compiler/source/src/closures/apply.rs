@@ -124,7 +124,8 @@ impl Flow {
         for param in callee.params.iter().skip(index) {
             self.add(*param, PLAIN);
         }
-        if let Some(this) = call.this {
+        // A method is found by the class of the object, which is known.
+        if let Some(this) = call.this.filter(|_| !callee.is_method) {
             self.edge_once(this, callee.this);
         }
         self.edge_once(callee.result, call.result);

@@ -76,6 +76,7 @@ impl<'a> Model<'a> {
                     functions.push((&*method.value, fun));
                     let this = self.flow.callees[fun].this;
                     if !method.r#static {
+                        self.flow.callees[fun].is_method = true;
                         self.flow.put(this, instance);
                     }
                     let known = match method.kind {

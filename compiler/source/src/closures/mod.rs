@@ -21,10 +21,9 @@ mod namespaces;
 mod plan;
 mod queries;
 mod sites;
-mod text;
+pub(crate) mod text;
 mod walk;
 
-use crate::Program;
 use crate::codes;
 use crate::dispatch::Dispatch;
 use crate::lower::{MAX_FINDINGS, place};
@@ -113,37 +112,8 @@ impl Rewritten {
         self.agent
     }
 
-    /// Gives findings about the text their places in the source.
-    pub(crate) fn original(&self, mut found: Diagnostics, source: &str) -> Diagnostics {
-        for one in &mut found.0 {
-            if let Some(span) = one.span.clone() {
-                let (start, end) = self.inner.changed.origin((span.start, span.end));
-                let written = source.get(start as usize..end as usize).unwrap_or_default();
-                let line = written.lines().next().unwrap_or_default();
-                let of = one
-                    .clone()
-                    .with_span(start..end)
-                    .with_offending(excerpt(line));
-                *one = of;
-            }
-        }
-        found
-    }
-
-    /// Gives the parts of a program their places in the source.
-    pub(crate) fn original_program(&self, program: Program, source: &str) -> Program {
-        let origin = |span| self.inner.changed.origin(span);
-        let mut warnings = self.original(program.warnings, source);
-        warnings.locate(source.as_bytes());
-        Program {
-            json: program.json,
-            places: program.places.into_iter().map(origin).collect(),
-            warnings,
-            required: program
-                .required
-                .into_iter()
-                .map(|(name, at)| (name, origin((at, at + 1)).0))
-                .collect(),
-        }
+    /// The text, with the places of its parts in the source.
+    pub(crate) fn changed(&self) -> &text::Changed {
+        &self.inner.changed
     }
 }

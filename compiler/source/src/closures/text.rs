@@ -1,5 +1,7 @@
 //! Writes a changed source together with the place of each part in the original.
 
+use crate::Program;
+use a99_core::diag::{Diagnostics, excerpt};
 use oxc_span::Span;
 
 /// A part of the text that replaces a range of the source.
@@ -58,6 +60,8 @@ struct Segment {
 /// A changed source, and where its parts come from.
 pub(crate) struct Changed {
     pub(crate) text: String,
+    /// Offset of the parts after the source.
+    pub(crate) end: u32,
     segments: Vec<Segment>,
 }
 
@@ -102,10 +106,12 @@ impl Edits {
             active: Vec::new(),
             changed: Changed {
                 text: String::with_capacity(source.len() * 2),
+                end: 0,
                 segments: Vec::new(),
             },
         };
         writer.range(Span::new(0, source.len() as u32), false);
+        writer.changed.end = writer.changed.text.len() as u32;
         for (span, pieces) in appended {
             writer.new_text("\n", *span);
             writer.pieces(pieces, *span);
@@ -188,6 +194,40 @@ impl Writer<'_> {
 }
 
 impl Changed {
+    /// Gives findings about the text their places in the source.
+    pub(crate) fn original(&self, mut found: Diagnostics, source: &str) -> Diagnostics {
+        for one in &mut found.0 {
+            if let Some(span) = one.span.clone() {
+                let (start, end) = self.origin((span.start, span.end));
+                let written = source.get(start as usize..end as usize).unwrap_or_default();
+                let line = written.lines().next().unwrap_or_default();
+                let of = one
+                    .clone()
+                    .with_span(start..end)
+                    .with_offending(excerpt(line));
+                *one = of;
+            }
+        }
+        found
+    }
+
+    /// Gives the parts of a program their places in the source.
+    pub(crate) fn original_program(&self, program: Program, source: &str) -> Program {
+        let origin = |span| self.origin(span);
+        let mut warnings = self.original(program.warnings, source);
+        warnings.locate(source.as_bytes());
+        Program {
+            json: program.json,
+            places: program.places.into_iter().map(origin).collect(),
+            warnings,
+            required: program
+                .required
+                .into_iter()
+                .map(|(name, at)| (name, origin((at, at + 1)).0))
+                .collect(),
+        }
+    }
+
     /// Returns the range of the source that a range of the changed text comes from.
     pub(crate) fn origin(&self, span: (u32, u32)) -> (u32, u32) {
         let first = self.place(span.0);
