@@ -538,6 +538,7 @@ impl<'a> Lowerer<'a> {
                 self.errors.is_wanted = true;
                 "write `throw new Error(message)`, or `const error = new Error(message)`"
             }
+            "Promise" if self.text_of(new.span).contains("setTimeout") => words::TIMER,
             "Promise" => "call the atoms, and wait for several with `Promise.all`",
             "RegExp" => "write a literal: `/a+/`",
             _ => {

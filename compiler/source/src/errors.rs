@@ -352,9 +352,7 @@ impl<'a> Lowerer<'a> {
             Some((class, arguments)) => {
                 arguments.len() < 2 && (class == "Error" || !self.errors.is_on)
             }
-            None => {
-                !is_plain && !self.makes_error(value) && self.error_named(inner).is_none()
-            }
+            None => !is_plain && !self.makes_error(value) && self.error_named(inner).is_none(),
         };
         let kept = match inner {
             Expression::Identifier(id) if self.errors.is_on => self.kept_object(id.name.as_str()),

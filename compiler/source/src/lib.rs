@@ -239,7 +239,15 @@ fn rewritten(
     };
     let allocator = Allocator::default();
     let parsed = parse(&allocator, &changed.text);
-    let done = lower(&changed.text, changed.end, parsed, &allocator, atoms, words, most)?;
+    let done = lower(
+        &changed.text,
+        changed.end,
+        parsed,
+        &allocator,
+        atoms,
+        words,
+        most,
+    )?;
     Some(match done {
         Err(found) => Err(changed.original(found, source)),
         Ok(program) => Ok(changed.original_program(program, source)),
@@ -391,6 +399,14 @@ fn finish(lowerer: &mut Lowerer<'_>, root: Option<Tree>) -> Result<Program, Diag
         library::moved(&mut lowerer.found, end, call);
     }
     let (Some(root), false) = (root, lowerer.is_denied()) else {
+        let causes = std::mem::take(&mut lowerer.causes);
+        let is_cause = |one: &Diagnostic| {
+            let at = one.span.as_ref().map(|span| span.start);
+            at.is_some_and(|at| causes.contains(&at))
+        };
+        if lowerer.found.iter().any(is_cause) {
+            lowerer.found.retain(is_cause);
+        }
         return Err(Diagnostics(std::mem::take(&mut lowerer.found)));
     };
     let captured = |ids: &Vec<usize>| {

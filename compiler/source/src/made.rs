@@ -54,7 +54,11 @@ impl<'a> Lowerer<'a> {
         let is_it = |binding: &crate::lower::Binding| matches!(binding.what, What::Function(one) if one == function);
         let code = self.functions[function].whole;
         code.is_some_and(|code| self.makes_errors(code, MAX_DEPTH))
-            && self.bindings.iter().position(is_it).is_some_and(|binding| self.is_maker(function, binding, MAX_DEPTH))
+            && self
+                .bindings
+                .iter()
+                .position(is_it)
+                .is_some_and(|binding| self.is_maker(function, binding, MAX_DEPTH))
     }
 
     fn makes_errors(&self, code: Code<'a>, depth: usize) -> bool {
@@ -135,11 +139,15 @@ impl<'a> Lowerer<'a> {
         let Expression::Identifier(id) = &call.callee else {
             return false;
         };
-        let function = self.lookup(id.name.as_str()).map(|id| &self.bindings[id].what);
+        let function = self
+            .lookup(id.name.as_str())
+            .map(|id| &self.bindings[id].what);
         let Some(What::Function(function)) = function else {
             return false;
         };
-        let param = self.functions[*function].whole.and_then(|code| code.params().items.get(index));
+        let param = self.functions[*function]
+            .whole
+            .and_then(|code| code.params().items.get(index));
         let Some(BindingPattern::BindingIdentifier(id)) = param.map(|param| &param.pattern) else {
             return false;
         };
@@ -149,18 +157,33 @@ impl<'a> Lowerer<'a> {
             let mut others = variable.places.iter().filter(|place| **place != at);
             others.all(|place| {
                 let place = *place as usize;
-                let (before, behind) = (self.source.get(..place), self.source.get(place + name.len()..));
-                let (before, behind) = (before.unwrap_or_default().trim_end(), behind.unwrap_or_default().trim_start());
+                let (before, behind) = (
+                    self.source.get(..place),
+                    self.source.get(place + name.len()..),
+                );
+                let (before, behind) = (
+                    before.unwrap_or_default().trim_end(),
+                    behind.unwrap_or_default().trim_start(),
+                );
                 let is_short = name == "cause" && before.ends_with('{') && behind.starts_with('}');
-                let is_set = before.strip_suffix('=').is_some_and(|before| before.trim_end().ends_with(".cause"));
-                is_short || is_set || before.ends_with("cause:") || behind.starts_with('.') || behind.starts_with("?.")
+                let is_set = before
+                    .strip_suffix('=')
+                    .is_some_and(|before| before.trim_end().ends_with(".cause"));
+                is_short
+                    || is_set
+                    || before.ends_with("cause:")
+                    || behind.starts_with('.')
+                    || behind.starts_with("?.")
             })
         })
     }
 
     /// Refuses a call of a function that makes an error where errors are no values.
     pub(crate) fn check_error_call(&mut self, call: &'a CallExpression<'a>, function: usize) {
-        if self.errors.is_on && !self.errors.made.contains(&call.span.start) && self.gives_error(function) {
+        if self.errors.is_on
+            && !self.errors.made.contains(&call.span.start)
+            && self.gives_error(function)
+        {
             let help = "throw it, or keep it in a constant that is thrown: `const error = make()`";
             self.unsupported(call.span, "an error as a value", help);
         }
@@ -178,7 +201,10 @@ impl<'a> Lowerer<'a> {
         self.errors.is_wanted = true;
         if let Some(id) = self.error_named(value) {
             self.note_read(id);
-            return Some(Value::ident(&self.bindings[id].name.clone(), &place(value.span())));
+            return Some(Value::ident(
+                &self.bindings[id].name.clone(),
+                &place(value.span()),
+            ));
         }
         self.error_made(value, out)
     }

@@ -8,7 +8,8 @@ use crate::tree::{Data, Place, Tree};
 use hashbrown::HashMap;
 use oxc_ast::ast::{
     BindingPattern, Declaration, ExportDefaultDeclarationKind, Expression, FormalParameters,
-    Program, Statement, TSType, TSTypeParameterDeclaration, VariableDeclaration, VariableDeclarationKind,
+    Program, Statement, TSType, TSTypeParameterDeclaration, VariableDeclaration,
+    VariableDeclarationKind,
 };
 use oxc_span::{GetSpan, Span};
 use std::borrow::Cow;
@@ -235,7 +236,9 @@ impl<'a> Lowerer<'a> {
 
     fn type_parameters(&mut self, all: Option<&'a TSTypeParameterDeclaration<'a>>) {
         for one in all.iter().flat_map(|all| &all.params) {
-            self.types.entry(one.name.name.as_str()).or_insert(Named::Parameter);
+            self.types
+                .entry(one.name.name.as_str())
+                .or_insert(Named::Parameter);
         }
     }
 

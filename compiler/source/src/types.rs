@@ -3,7 +3,9 @@
 use crate::lower::{Lowerer, place};
 use crate::state::Named;
 use crate::tree::{Data, Place, Tree};
-use oxc_ast::ast::{Expression, PropertyKey, TSLiteral, TSSignature, TSType, TSTypeName, TSTypeOperatorOperator};
+use oxc_ast::ast::{
+    Expression, PropertyKey, TSLiteral, TSSignature, TSType, TSTypeName, TSTypeOperatorOperator,
+};
 use oxc_span::{GetSpan, Span};
 use std::borrow::Cow;
 
@@ -105,7 +107,9 @@ impl<'a> Lowerer<'a> {
             ("Partial" | "Required", [inner]) => {
                 let mut schema = self.schema(inner, depth + 1);
                 let all = match (name, schema.get("properties").map(|all| &all.data)) {
-                    ("Required", Some(Data::Map(all))) => all.iter().map(|one| text(&one.0, &at)).collect(),
+                    ("Required", Some(Data::Map(all))) => {
+                        all.iter().map(|one| text(&one.0, &at)).collect()
+                    }
                     _ => Vec::new(),
                 };
                 require(&mut schema, all, &at);
@@ -299,7 +303,10 @@ fn picked(mut schema: Tree, keys: &[&str], keeps: bool, at: &Place) -> Tree {
     let mut required = Vec::new();
     if let Some(Data::List(names)) = schema.get("required").map(|names| &names.data) {
         let names = names.iter();
-        required = names.filter(|name| is_kept(name.as_str().unwrap_or_default().as_bytes())).cloned().collect();
+        required = names
+            .filter(|name| is_kept(name.as_str().unwrap_or_default().as_bytes()))
+            .cloned()
+            .collect();
     }
     if let Data::Map(members) = &mut schema.data {
         for (key, value) in members {

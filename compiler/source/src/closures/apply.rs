@@ -59,6 +59,8 @@ impl Flow {
     pub(super) fn apply_method(&mut self, id: usize, site: Site) {
         let name = self.calls[id].name.clone();
         match &self.values[site] {
+            // Data has the methods of lists only, which give what the callback gives.
+            What::Data if matches!(&*name, "map" | "flatMap" | "reduce" | "reduceRight") => {}
             What::Data => {
                 let result = self.calls[id].result;
                 self.add(result, DATA);

@@ -481,6 +481,16 @@ impl<'a> Model<'a> {
             self.flow.put(result, instance);
             return result;
         }
+        if js == "Promise" {
+            let help = match self.text_of(new.span).contains("setTimeout") {
+                true => crate::words::TIMER,
+                false => {
+                    "a call waits where it stands: write an `async` function that returns the value"
+                }
+            };
+            self.refuse(new.span, "`new Promise`", help);
+            return result;
+        }
         let args = self.args(id);
         let first = args.first().map(|(node, _)| *node);
         match js {

@@ -29,6 +29,19 @@ impl Desugar<'_> {
                 self.class(class, &chains[class], &chains);
             }
         }
+        for class in 0..count {
+            // The class is known where no other shares the code.
+            if errors[class].is_none()
+                && chains[class].len() == 1
+                && !self.is_parent(class)
+                && self.read.classes[class].parent.is_none()
+            {
+                let name = format!("'{}'", self.read.classes[class].name);
+                for at in std::mem::take(&mut self.read.classes[class].names) {
+                    self.replace(at, vec![name.clone().into()]);
+                }
+            }
+        }
         self.errors(&errors);
         self.class_values(&can, &chains, &errors);
     }
@@ -53,15 +66,25 @@ impl Desugar<'_> {
     }
 
     fn can_write(&self, chain: &[usize]) -> bool {
-        let classes: Vec<&Class> = chain.iter().map(|class| &self.read.classes[*class]).collect();
+        let classes: Vec<&Class> = chain
+            .iter()
+            .map(|class| &self.read.classes[*class])
+            .collect();
         let Some(root) = classes.last() else {
             return false;
         };
         if classes.len() == 1 {
-            let has_fields = root.constructor.as_ref().is_some_and(|one| !one.fields.is_empty());
-            return root.parent.is_none() && (root.is_abstract || has_fields || self.is_parent(chain[0]));
+            let has_fields = root
+                .constructor
+                .as_ref()
+                .is_some_and(|one| !one.fields.is_empty());
+            return root.parent.is_none()
+                && (root.is_abstract || has_fields || self.is_parent(chain[0]));
         }
-        if root.parent.is_some() || classes.len() > MAX_CHAIN || !classes.iter().all(|class| class.is_top) {
+        if root.parent.is_some()
+            || classes.len() > MAX_CHAIN
+            || !classes.iter().all(|class| class.is_top)
+        {
             return false;
         }
         let mut kinds: Vec<(&str, bool)> = Vec::new();
@@ -70,14 +93,21 @@ impl Desugar<'_> {
                 return false;
             }
             let is_root = depth + 1 == classes.len();
-            let called = class.constructor.as_ref().map(|one| usize::from(one.call.is_some()));
+            let called = class
+                .constructor
+                .as_ref()
+                .map(|one| usize::from(one.call.is_some()));
             let wanted = usize::from(!is_root);
             if called.is_some_and(|called| called != wanted || class.calls != wanted) {
                 return false;
             }
             // A member of `super` is a method or getter of a class above.
             let above = &chain[depth + 1..];
-            if class.supers.iter().any(|one| self.above(above, &one.1).is_none()) {
+            if class
+                .supers
+                .iter()
+                .any(|one| self.above(above, &one.1).is_none())
+            {
                 return false;
             }
             for element in class.elements.iter().filter(|element| !element.is_static) {
@@ -85,7 +115,8 @@ impl Desugar<'_> {
                 // Each class has its own private members.
                 let is_private = element.name.starts_with('#');
                 let is_other = |other: &&Class| {
-                    other.id != class.id && other.elements.iter().any(|one| one.name == element.name)
+                    other.id != class.id
+                        && other.elements.iter().any(|one| one.name == element.name)
                 };
                 if is_private && classes.iter().any(|other| is_other(&other)) {
                     return false;
@@ -101,8 +132,14 @@ impl Desugar<'_> {
         }
         // Static members are not inherited here.
         !self.read.members.iter().any(|(at, name)| {
-            let own = |class: &Class| class.elements.iter().any(|one| one.is_static && one.name == *name);
-            self.class_at(at.start) == Some(chain[0]) && !own(classes[0])
+            let own = |class: &Class| {
+                class
+                    .elements
+                    .iter()
+                    .any(|one| one.is_static && one.name == *name)
+            };
+            self.class_at(at.start) == Some(chain[0])
+                && !own(classes[0])
                 && classes.iter().any(|class| own(class))
         })
     }
@@ -115,7 +152,9 @@ impl Desugar<'_> {
     fn above(&self, classes: &[usize], name: &str) -> Option<usize> {
         classes.iter().copied().find(|class| {
             let elements = &self.read.classes[*class].elements;
-            elements.iter().any(|one| !one.is_static && one.sort != Sort::Field && one.name == *name)
+            elements
+                .iter()
+                .any(|one| !one.is_static && one.sort != Sort::Field && one.name == *name)
         })
     }
 
@@ -146,9 +185,10 @@ impl Desugar<'_> {
     /// Replaces `super(...)` in the constructor of a class that extends another.
     fn super_call(&mut self, class: usize) {
         let one = &self.read.classes[class];
-        let (Some(parent), Some((at, args))) =
-            (self.parents[class], one.constructor.as_ref().and_then(|one| one.call))
-        else {
+        let (Some(parent), Some((at, args))) = (
+            self.parents[class],
+            one.constructor.as_ref().and_then(|one| one.call),
+        ) else {
             return;
         };
         let mut pieces: Vec<Piece> = vec![format!("this.{}(", self.init(parent)).into()];
@@ -160,8 +200,11 @@ impl Desugar<'_> {
 
     /// The constructor of a class that has none: the names of its parameters, and its body.
     fn default_constructor(&self, class: usize, chain: &[usize]) -> (String, Vec<Piece>) {
-        let known = chain.iter().find_map(|one| self.read.classes[*one].constructor.as_ref());
-        let (count, has_rest) = known.map_or((0, false), |one: &Constructor| (one.count, one.has_rest));
+        let known = chain
+            .iter()
+            .find_map(|one| self.read.classes[*one].constructor.as_ref());
+        let (count, has_rest) =
+            known.map_or((0, false), |one: &Constructor| (one.count, one.has_rest));
         let mut names: Vec<String> = (0..count).map(|n| format!("value{n}")).collect();
         if has_rest {
             names.push("...others".to_owned());
@@ -185,8 +228,18 @@ impl Desugar<'_> {
             self.replace(Span::new(span.start, at), Vec::new());
         }
         let class = &self.read.classes[number];
-        let modifiers: Vec<Span> = class.constructor.iter().flat_map(|one| &one.fields).map(|field| field.1).collect();
-        let names: Vec<String> = class.constructor.iter().flat_map(|one| &one.fields).map(|field| field.0.clone()).collect();
+        let modifiers: Vec<Span> = class
+            .constructor
+            .iter()
+            .flat_map(|one| &one.fields)
+            .map(|field| field.1)
+            .collect();
+        let names: Vec<String> = class
+            .constructor
+            .iter()
+            .flat_map(|one| &one.fields)
+            .map(|field| field.0.clone())
+            .collect();
         for at in modifiers {
             self.replace(at, Vec::new());
         }
@@ -206,7 +259,10 @@ impl Desugar<'_> {
                 && !names.is_empty()
             {
                 let at = constructor.body.start;
-                let sets: Vec<String> = names.iter().map(|name| format!(" this.{name} = {name};")).collect();
+                let sets: Vec<String> = names
+                    .iter()
+                    .map(|name| format!(" this.{name} = {name};"))
+                    .collect();
                 let fields: Vec<String> = names.iter().map(|name| format!(" {name};")).collect();
                 self.is_changed = true;
                 self.edits.insert(at, sets.concat());
@@ -230,7 +286,12 @@ impl Desugar<'_> {
         let mut appended: Vec<Piece> = Vec::new();
         let class = &self.read.classes[number];
         let own = |element: &&Element| element.sort == Sort::Field && !element.is_static;
-        let moved: Vec<(Span, String)> = class.elements.iter().filter(own).map(|one| (one.span, one.name.clone())).collect();
+        let moved: Vec<(Span, String)> = class
+            .elements
+            .iter()
+            .filter(own)
+            .map(|one| (one.span, one.name.clone()))
+            .collect();
         let has_constructor = class.constructor.is_some();
         for (at, name) in moved {
             // A private name is declared, and set in the constructor.
@@ -318,7 +379,12 @@ impl Desugar<'_> {
     }
 
     /// Rewrites `x instanceof C` for a class that others extend.
-    fn tests(&mut self, chains: &[Vec<usize>], can: &[bool], errors: &[Option<super::errors::Root>]) {
+    fn tests(
+        &mut self,
+        chains: &[Vec<usize>],
+        can: &[bool],
+        errors: &[Option<super::errors::Root>],
+    ) {
         for (span, left, class) in std::mem::take(&mut self.read.tests) {
             let Some(class) = self.class_at(class.start) else {
                 continue;
@@ -326,7 +392,10 @@ impl Desugar<'_> {
             if errors[class].is_some() {
                 let mark = self.mark(class);
                 if let Some(left) = left
-                    && self.scoping.variable(left.start).is_some_and(|one| one.is_caught)
+                    && self
+                        .scoping
+                        .variable(left.start)
+                        .is_some_and(|one| one.is_caught)
                 {
                     let pieces = vec!["(".into(), left.into(), format!(".{mark} === true)").into()];
                     self.replace(span, pieces);
@@ -356,7 +425,12 @@ impl Desugar<'_> {
     }
 
     /// Rewrites classes that are values to functions that make an instance.
-    fn class_values(&mut self, can: &[bool], chains: &[Vec<usize>], errors: &[Option<super::errors::Root>]) {
+    fn class_values(
+        &mut self,
+        can: &[bool],
+        chains: &[Vec<usize>],
+        errors: &[Option<super::errors::Root>],
+    ) {
         let mut made: Vec<usize> = Vec::new();
         for (at, is_short) in std::mem::take(&mut self.read.values) {
             let Some(class) = self.class_at(at.start) else {
@@ -364,7 +438,8 @@ impl Desugar<'_> {
             };
             let one = &self.read.classes[class];
             let is_plain = one.parent.is_none() || can[class];
-            if errors[class].is_some() || !one.is_top || !is_plain || one.is_odd || one.is_abstract {
+            if errors[class].is_some() || !one.is_top || !is_plain || one.is_odd || one.is_abstract
+            {
                 continue;
             }
             let maker = self.maker(class);
@@ -384,7 +459,11 @@ impl Desugar<'_> {
         for class in made {
             let (names, _) = self.default_constructor(class, &chains[class]);
             let one = &self.read.classes[class];
-            let code = format!("function {}({names}) {{ return new {}({names}) }}", self.maker(class), one.name);
+            let code = format!(
+                "function {}({names}) {{ return new {}({names}) }}",
+                self.maker(class),
+                one.name
+            );
             self.behind.push((one.id, vec![code.into()]));
         }
         for (span, callee) in std::mem::take(&mut self.read.news) {

@@ -83,7 +83,8 @@ fn constant(expr: &Expression<'_>, of: &str, known: &[(String, Constant)]) -> Op
             let left = constant(&binary.left, of, known)?.ok()?;
             let right = constant(&binary.right, of, known)?.ok()?;
             // Operands of bits that are small and whole have the same value in any language.
-            let is_small = |number: f64| number.fract() == 0.0 && (0.0..2_147_483_648.0).contains(&number);
+            let is_small =
+                |number: f64| number.fract() == 0.0 && (0.0..2_147_483_648.0).contains(&number);
             let bits = (is_small(left) && is_small(right)).then_some((left as i64, right as i64));
             let number = match (binary.operator, bits) {
                 (BinaryOperator::Addition, _) => left + right,
@@ -115,7 +116,11 @@ impl Desugar<'_> {
         let names: Vec<&str> = all.iter().map(|one| one.name.as_str()).collect();
         // Declarations of one name are one enum.
         let is_twice = |name: &&&str| names.iter().filter(|other| other == name).count() > 1;
-        let twice: Vec<String> = names.iter().filter(is_twice).map(|name| (*name).to_owned()).collect();
+        let twice: Vec<String> = names
+            .iter()
+            .filter(is_twice)
+            .map(|name| (*name).to_owned())
+            .collect();
         for one in all {
             let Some(members) = one.members.as_ref().filter(|_| !twice.contains(&one.name)) else {
                 continue;

@@ -27,14 +27,22 @@ impl Desugar<'_> {
             let root = match self.class_at(parent.start) {
                 Some(other) => found[other].map(|_| Root::Class(other)),
                 None if self.scoping.variable(parent.start).is_some() => None,
-                None => BUILTIN.contains(&self.text(parent)).then_some(Root::Builtin),
+                None => BUILTIN
+                    .contains(&self.text(parent))
+                    .then_some(Root::Builtin),
             };
             let is_field = |one: &super::read::Element| {
                 one.sort == Sort::Field && !one.is_static && !one.name.starts_with('#')
             };
             let constructor = class.constructor.as_ref();
             let calls = constructor.map_or(0, |_| 1);
+            let is_name = |at: &Span| {
+                self.text(Span::new(0, at.start))
+                    .trim_end()
+                    .ends_with("this.name =")
+            };
             let can = class.is_top
+                && class.names.iter().all(is_name)
                 && !class.is_odd
                 && class.elements.iter().all(is_field)
                 && class.supers.is_empty()
@@ -56,8 +64,17 @@ impl Desugar<'_> {
             let Some(root) = root else {
                 continue;
             };
-            for at in self.read.classes[number].this.clone() {
+            let class = &self.read.classes[number];
+            let (all, noise) = (class.this.clone(), class.noise.clone());
+            let (names, name) = (class.names.clone(), format!("'{}'", class.name));
+            for at in all {
                 self.replace(at, vec![this.clone().into()]);
+            }
+            for at in noise {
+                self.replace(at, Vec::new());
+            }
+            for at in names {
+                self.replace(at, vec![name.clone().into()]);
             }
             let class = &self.read.classes[number];
             let made = match root {
@@ -92,11 +109,29 @@ impl Desugar<'_> {
             pieces.push(made.into());
             pieces.extend(args);
             pieces.push(format!("); {this}.{} = true;", self.mark(number)).into());
+            // A constructor above that reads the name of the class means this one.
+            let mut above = root;
+            while let Root::Class(other) = above {
+                let other = *other;
+                if !self.read.classes[other].names.is_empty() {
+                    pieces.push(format!(" {this}.name = {name};").into());
+                    break;
+                }
+                let Some(next) = &roots[other] else {
+                    break;
+                };
+                above = next;
+            }
             pieces.extend(self.fields(class, &this));
             pieces.push(rest.into());
             pieces.push(format!("; return {this} }}").into());
             let (whole, id) = (class.whole, class.id);
-            let modifiers: Vec<Span> = class.constructor.iter().flat_map(|one| &one.fields).map(|one| one.1).collect();
+            let modifiers: Vec<Span> = class
+                .constructor
+                .iter()
+                .flat_map(|one| &one.fields)
+                .map(|one| one.1)
+                .collect();
             for at in modifiers {
                 self.replace(at, Vec::new());
             }
@@ -104,14 +139,21 @@ impl Desugar<'_> {
             self.behind.push((id, pieces));
         }
         for (span, callee) in &self.read.news.clone() {
-            if self.class_at(callee.start).is_some_and(|class| roots[class].is_some()) {
+            if self
+                .class_at(callee.start)
+                .is_some_and(|class| roots[class].is_some())
+            {
                 self.replace(Span::new(span.start, callee.start), Vec::new());
             }
         }
     }
 
     /// Parameters of a class of errors without a constructor.
-    fn default_constructor_of_error(&self, number: usize, roots: &[Option<Root>]) -> (String, String) {
+    fn default_constructor_of_error(
+        &self,
+        number: usize,
+        roots: &[Option<Root>],
+    ) -> (String, String) {
         let mut at = number;
         loop {
             if let Some(one) = &self.read.classes[at].constructor {

@@ -2,10 +2,11 @@
 
 use oxc_ast::ast::{
     AssignmentTargetPropertyIdentifier, BinaryExpression, BindingPattern, Class as ClassNode,
-    ClassElement, ClassType, Expression, Function, FunctionType, IdentifierReference,
-    MethodDefinitionKind, MethodDefinitionType, NewExpression, ObjectProperty, Program,
-    PropertyDefinitionType, PropertyKey, Statement, StaticMemberExpression, TSClassImplements,
-    TSEnumDeclaration, TSInterfaceDeclaration, TSType, TSTypeAliasDeclaration, ThisExpression,
+    ClassElement, ClassType, Expression, ExpressionStatement, Function, FunctionType,
+    IdentifierReference, IfStatement, MethodDefinitionKind, MethodDefinitionType, NewExpression,
+    ObjectProperty, Program, PropertyDefinitionType, PropertyKey, Statement,
+    StaticMemberExpression, TSClassImplements, TSEnumDeclaration, TSInterfaceDeclaration, TSType,
+    TSTypeAliasDeclaration, ThisExpression,
 };
 use oxc_ast_visit::{Visit, walk};
 use oxc_span::{GetSpan as _, Span};
@@ -61,6 +62,10 @@ pub(super) struct Class {
     /// Members of `super`: the member, its name.
     pub(super) supers: Vec<(Span, String)>,
     pub(super) this: Vec<Span>,
+    /// `this.constructor.name` and `new.target.name`.
+    pub(super) names: Vec<Span>,
+    /// Statements that only matter for prototypes and stacks of errors.
+    pub(super) noise: Vec<Span>,
     /// True if it has a part that is not rewritten.
     pub(super) is_odd: bool,
 }
@@ -172,7 +177,10 @@ impl Reader {
                 _ => is_odd = true,
             }
         }
-        let parent = class.heritage.as_ref().map(|parent| parent.expression.span());
+        let parent = class
+            .heritage
+            .as_ref()
+            .map(|parent| parent.expression.span());
         let types = class.type_parameters.as_ref();
         let whole = self.whole.filter(|whole| whole.end >= class.span.end);
         self.classes.push(Class {
@@ -190,9 +198,26 @@ impl Reader {
             calls: 0,
             supers: Vec::new(),
             this: Vec::new(),
+            names: Vec::new(),
+            noise: Vec::new(),
             is_odd,
         });
     }
+}
+
+/// True for `Error.captureStackTrace` and `Object.setPrototypeOf`.
+fn is_of_stacks(expr: &Expression<'_>) -> bool {
+    let Expression::StaticMemberExpression(member) = expr.get_inner_expression() else {
+        return false;
+    };
+    let Expression::Identifier(id) = &member.object else {
+        return false;
+    };
+    let parts = (id.name.as_str(), member.property.name.as_str());
+    matches!(
+        parts,
+        ("Error", "captureStackTrace") | ("Object", "setPrototypeOf")
+    )
 }
 
 fn name_of(key: &PropertyKey<'_>) -> Option<String> {
@@ -211,7 +236,10 @@ fn read_constructor(function: &Function<'_>, span: Span) -> Option<Constructor> 
             let BindingPattern::BindingIdentifier(id) = &param.pattern else {
                 return None;
             };
-            fields.push((id.name.to_string(), Span::new(param.span.start, id.span.start)));
+            fields.push((
+                id.name.to_string(),
+                Span::new(param.span.start, id.span.start),
+            ));
         }
     }
     let call = body.statements.iter().find_map(|statement| {
@@ -315,8 +343,42 @@ impl<'a> Visit<'a> for Reader {
         walk::walk_call_expression(self, it);
     }
 
+    fn visit_expression_statement(&mut self, it: &ExpressionStatement<'a>) {
+        if let Expression::CallExpression(call) = it.expression.get_inner_expression()
+            && is_of_stacks(&call.callee)
+            && let Some(class) = self.class()
+        {
+            class.noise.push(it.span);
+        }
+        walk::walk_expression_statement(self, it);
+    }
+
+    fn visit_if_statement(&mut self, it: &IfStatement<'a>) {
+        if is_of_stacks(&it.test)
+            && it.alternate.is_none()
+            && let Some(class) = self.class()
+        {
+            class.noise.push(it.span);
+        }
+        walk::walk_if_statement(self, it);
+    }
+
     fn visit_static_member_expression(&mut self, it: &StaticMemberExpression<'a>) {
         let name = it.property.name.to_string();
+        let is_class = match &it.object {
+            Expression::StaticMemberExpression(inner) => {
+                matches!(inner.object, Expression::ThisExpression(_))
+                    && inner.property.name == "constructor"
+            }
+            Expression::NewTarget(_) => true,
+            _ => false,
+        };
+        if name == "name"
+            && is_class
+            && let Some(class) = self.class()
+        {
+            class.names.push(it.span);
+        }
         match &it.object {
             Expression::Super(_) => {
                 if let Some(class) = self.class() {
