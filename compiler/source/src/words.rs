@@ -3,10 +3,10 @@
 pub(crate) const TIMER: &str = "there is no timer: a call waits where it stands; leave the delay out: `const pause = async () => \
      {}`; the host limits the time of a run";
 
-pub(crate) const ERROR_CLASS: &str = "a class of errors stands at the top and has fields, and a constructor that calls \
+pub(crate) const ERROR_CLASS: &str = "a class of errors has fields, and a constructor that calls \
      `super(message)`; what else it does is a function that takes the parts of the error";
 
-pub(crate) const EXTENDS: &str = "both classes stand at the top, the constructor calls `super(...)` once, `super.method()` is a \
+pub(crate) const EXTENDS: &str = "both classes stand in one block, the constructor calls `super(...)` once, `super.method()` is a \
      method of the other class, and no field has the name of a method; else keep the other object \
      in a field, and call its methods";
 
@@ -17,7 +17,10 @@ const GLOBALS: &[(&[&str], &str)] = &[
         "nothing is imported: atoms are functions that are there, as in `await httpFetch({ url })`",
     ),
     (&["fetch"], "write `await httpFetch({ url })`"),
-    (&["setTimeout", "setInterval"], TIMER),
+    (
+        &["setTimeout", "setInterval"],
+        "nothing waits for time to pass: remove it; the host limits the time of a run",
+    ),
     (
         &["process"],
         "there is no environment: take it as an argument, or read `context('env.NAME')`, which the \

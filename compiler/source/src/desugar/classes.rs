@@ -83,7 +83,7 @@ impl Desugar<'_> {
         }
         if root.parent.is_some()
             || classes.len() > MAX_CHAIN
-            || !classes.iter().all(|class| class.is_top)
+            || !classes.iter().all(|class| class.scope == root.scope)
         {
             return false;
         }
@@ -130,17 +130,21 @@ impl Desugar<'_> {
         if kinds.iter().any(is_both) {
             return false;
         }
-        // Static members are not inherited here.
+        // Static fields are not inherited here.
         !self.read.members.iter().any(|(at, name)| {
-            let own = |class: &Class| {
-                class
-                    .elements
-                    .iter()
-                    .any(|one| one.is_static && one.name == *name)
-            };
             self.class_at(at.start) == Some(chain[0])
-                && !own(classes[0])
-                && classes.iter().any(|class| own(class))
+                && self
+                    .static_in(chain, name)
+                    .is_some_and(|(class, sort)| class != chain[0] && sort != Sort::Method)
+        })
+    }
+
+    /// The nearest of these classes that has a static member of this name.
+    fn static_in(&self, chain: &[usize], name: &str) -> Option<(usize, Sort)> {
+        chain.iter().find_map(|class| {
+            let mut elements = self.read.classes[*class].elements.iter();
+            let found = elements.find(|one| one.is_static && one.name == *name)?;
+            Some((*class, found.sort))
         })
     }
 
@@ -282,6 +286,15 @@ impl Desugar<'_> {
         }
         if self.read.classes[number].is_abstract {
             return;
+        }
+        for (at, name) in self.read.members.clone() {
+            if self.class_at(at.start) == Some(number)
+                && let Some((above, _)) = self.static_in(chain, &name)
+                && above != number
+            {
+                let above = self.read.classes[above].name.clone();
+                self.replace(at, vec![above.into()]);
+            }
         }
         let mut appended: Vec<Piece> = Vec::new();
         let class = &self.read.classes[number];
@@ -438,8 +451,7 @@ impl Desugar<'_> {
             };
             let one = &self.read.classes[class];
             let is_plain = one.parent.is_none() || can[class];
-            if errors[class].is_some() || !one.is_top || !is_plain || one.is_odd || one.is_abstract
-            {
+            if errors[class].is_some() || !is_plain || one.is_odd || one.is_abstract {
                 continue;
             }
             let maker = self.maker(class);
@@ -464,7 +476,11 @@ impl Desugar<'_> {
                 self.maker(class),
                 one.name
             );
-            self.behind.push((one.id, vec![code.into()]));
+            let (id, end) = (one.id, one.whole.end);
+            match one.scope {
+                1 => self.behind.push((id, vec![code.into()])),
+                _ => self.edits.insert(end, format!("\n{code}")),
+            }
         }
         for (span, callee) in std::mem::take(&mut self.read.news) {
             let is_variable = self.scoping.variable(callee.start).is_some();

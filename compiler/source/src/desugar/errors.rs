@@ -41,7 +41,11 @@ impl Desugar<'_> {
                     .trim_end()
                     .ends_with("this.name =")
             };
-            let can = class.is_top
+            let is_near = match root {
+                Some(Root::Class(other)) => classes[other].scope == class.scope,
+                _ => true,
+            };
+            let can = is_near
                 && class.names.iter().all(is_name)
                 && !class.is_odd
                 && class.elements.iter().all(is_field)
@@ -125,7 +129,7 @@ impl Desugar<'_> {
             pieces.extend(self.fields(class, &this));
             pieces.push(rest.into());
             pieces.push(format!("; return {this} }}").into());
-            let (whole, id) = (class.whole, class.id);
+            let (whole, id, class_scope) = (class.whole, class.id, class.scope);
             let modifiers: Vec<Span> = class
                 .constructor
                 .iter()
@@ -135,8 +139,14 @@ impl Desugar<'_> {
             for at in modifiers {
                 self.replace(at, Vec::new());
             }
-            self.replace(whole, Vec::new());
-            self.behind.push((id, pieces));
+            match class_scope {
+                // A function that is declared at the top could be the agent.
+                1 => {
+                    self.replace(whole, Vec::new());
+                    self.behind.push((id, pieces));
+                }
+                _ => self.replace(whole, pieces),
+            }
         }
         for (span, callee) in &self.read.news.clone() {
             if self

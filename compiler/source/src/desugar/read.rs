@@ -54,7 +54,8 @@ pub(super) struct Class {
     pub(super) head: u32,
     pub(super) body: Span,
     pub(super) is_abstract: bool,
-    pub(super) is_top: bool,
+    /// Number of the scope that declares it; 1 for the top.
+    pub(super) scope: usize,
     pub(super) constructor: Option<Constructor>,
     pub(super) elements: Vec<Element>,
     /// Calls of `super(...)`, in any place.
@@ -100,7 +101,8 @@ pub(super) struct Reader {
     pub(super) members: Vec<(Span, String)>,
     /// Classes around, or a function in which `this` is another object.
     around: Vec<Option<usize>>,
-    depth: usize,
+    scopes: Vec<usize>,
+    count: usize,
     whole: Option<Span>,
 }
 
@@ -192,7 +194,7 @@ impl Reader {
             head: types.map_or(id.span.end, |types| types.span.end),
             body: class.body.span,
             is_abstract: class.r#abstract,
-            is_top: self.depth == 1,
+            scope: self.scopes.last().copied().unwrap_or_default(),
             constructor,
             elements,
             calls: 0,
@@ -270,11 +272,12 @@ fn read_constructor(function: &Function<'_>, span: Span) -> Option<Constructor> 
 
 impl<'a> Visit<'a> for Reader {
     fn enter_scope(&mut self, _: ScopeFlags, _: &Cell<Option<ScopeId>>) {
-        self.depth += 1;
+        self.count += 1;
+        self.scopes.push(self.count);
     }
 
     fn leave_scope(&mut self) {
-        self.depth = self.depth.saturating_sub(1);
+        self.scopes.pop();
     }
 
     fn visit_statement(&mut self, it: &Statement<'a>) {
