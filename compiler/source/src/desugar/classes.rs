@@ -15,7 +15,7 @@ impl Desugar<'_> {
         self.parents = (0..count).map(|class| self.parent(class)).collect();
         let chains: Vec<Vec<usize>> = (0..count).map(|class| self.chain(class)).collect();
         let mut can: Vec<bool> = (0..count)
-            .map(|class| !errors[class].is_some() && self.can_write(&chains[class]))
+            .map(|class| errors[class].is_none() && self.can_write(&chains[class]))
             .collect();
         // A class and those that it extends are written together.
         let all = 0..count;
@@ -118,7 +118,7 @@ impl Desugar<'_> {
                     other.id != class.id
                         && other.elements.iter().any(|one| one.name == element.name)
                 };
-                if is_private && classes.iter().any(|other| is_other(&other)) {
+                if is_private && classes.iter().any(is_other) {
                     return false;
                 }
             }
@@ -405,10 +405,7 @@ impl Desugar<'_> {
             if errors[class].is_some() {
                 let mark = self.mark(class);
                 if let Some(left) = left
-                    && self
-                        .scoping
-                        .variable(left.start)
-                        .is_some_and(|one| one.is_caught)
+                    && self.is_caught(left.start)
                 {
                     let pieces = vec!["(".into(), left.into(), format!(".{mark} === true)").into()];
                     self.replace(span, pieces);
@@ -435,6 +432,16 @@ impl Desugar<'_> {
             pieces.push(")".into());
             self.replace(span, pieces);
         }
+    }
+
+    /// True for a name of what a `catch` or the callback of `.catch(...)` gets.
+    fn is_caught(&self, at: u32) -> bool {
+        self.scoping.variable(at).is_some_and(|variable| {
+            let declared = variable.places.first().copied().unwrap_or_default();
+            let before = self.text(Span::new(0, declared)).trim_end();
+            let before = before.trim_end_matches('(').trim_end();
+            variable.is_caught || before.ends_with(".catch")
+        })
     }
 
     /// Rewrites classes that are values to functions that make an instance.
