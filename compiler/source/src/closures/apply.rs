@@ -60,7 +60,7 @@ impl Flow {
         let name = self.calls[id].name.clone();
         match &self.values[site] {
             // Data has the methods of lists only, which give what the callback gives.
-            What::Data if matches!(&*name, "map" | "flatMap" | "reduce" | "reduceRight") => {}
+            What::Data if super::calls::gives_results(&name) => {}
             What::Data => {
                 let result = self.calls[id].result;
                 self.add(result, DATA);

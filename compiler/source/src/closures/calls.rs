@@ -61,6 +61,11 @@ const SAME: &[&str] = &["add", "set", "sort", "reverse", "fill", "copyWithin"];
 /// Methods that compare their arguments with the items.
 const COMPARES: &[&str] = &["includes", "indexOf", "lastIndexOf", "has", "delete"];
 
+/// True for a method that gives only what its callback gives.
+pub(super) fn gives_results(name: &str) -> bool {
+    matches!(name, "map" | "flatMap" | "reduce" | "reduceRight")
+}
+
 impl<'a> Model<'a> {
     /// Reads a call and returns the node of its value.
     pub(crate) fn call(&mut self, call: &'a CallExpression<'a>) -> Node {
