@@ -126,7 +126,7 @@ const DENIED: [(&str, &str, &str, &str); 113] = [
         "a.localeCompare(items, 'en', { numeric: true })",
         "no options",
     ),
-    ("class A extends f {}", UNSUPPORTED, "f", "no inheritance"),
+    ("class A extends f {}", UNSUPPORTED, "f", "both classes"),
     (
         "const A = class {}",
         UNSUPPORTED,
