@@ -36,7 +36,7 @@ mod conditions;
 mod control;
 mod dates;
 mod defined;
-mod desugar;
+mod declared;
 mod dispatch;
 mod effect;
 mod errors;
@@ -226,7 +226,7 @@ fn rewritten(
         && words.nesting <= MAX_SCOPING
         && source.len() <= MAX_DESUGARED;
     let changed = match can {
-        true => desugar::desugar(source, &parsed.program),
+        true => declared::rewrite(source, &parsed.program),
         false => None,
     };
     let Some(changed) = changed else {

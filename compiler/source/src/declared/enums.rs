@@ -110,7 +110,7 @@ fn quoted(text: &str) -> String {
     String::from_utf8_lossy(&out).into_owned()
 }
 
-impl Desugar<'_> {
+impl Declared<'_> {
     pub(super) fn enums(&mut self) {
         let all = std::mem::take(&mut self.read.enums);
         let names: Vec<&str> = all.iter().map(|one| one.name.as_str()).collect();

@@ -11,7 +11,7 @@ use oxc_ast::ast::Program;
 use oxc_span::Span;
 use read::{Class, Reader};
 
-struct Desugar<'s> {
+struct Declared<'s> {
     source: &'s str,
     read: Reader,
     scoping: crate::scoping::Scoping,
@@ -23,7 +23,7 @@ struct Desugar<'s> {
 }
 
 /// Rewrites a source; `None` if it has none of the forms.
-pub(crate) fn desugar(source: &str, program: &Program<'_>) -> Option<Changed> {
+pub(crate) fn rewrite(source: &str, program: &Program<'_>) -> Option<Changed> {
     let words = ["class", "enum", "declare", "function"];
     if !words.iter().any(|word| source.contains(word)) {
         return None;
@@ -32,7 +32,7 @@ pub(crate) fn desugar(source: &str, program: &Program<'_>) -> Option<Changed> {
     if read.classes.is_empty() && read.enums.is_empty() && read.dropped.is_empty() {
         return None;
     }
-    let mut this = Desugar {
+    let mut this = Declared {
         source,
         read,
         scoping: crate::scoping::Scoping::read(program),
@@ -53,7 +53,7 @@ pub(crate) fn desugar(source: &str, program: &Program<'_>) -> Option<Changed> {
     Some(changed)
 }
 
-impl Desugar<'_> {
+impl Declared<'_> {
     fn replace(&mut self, span: Span, pieces: Vec<Piece>) {
         self.is_changed = true;
         self.edits.replace(span, pieces);

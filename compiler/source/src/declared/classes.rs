@@ -8,7 +8,7 @@ use oxc_span::Span;
 /// Maximum classes in a chain; each copies what the others have.
 const MAX_CHAIN: usize = 8;
 
-impl Desugar<'_> {
+impl Declared<'_> {
     pub(super) fn classes(&mut self) {
         let count = self.read.classes.len();
         let errors = self.error_classes();

@@ -14,7 +14,7 @@ pub(super) enum Root {
 
 const BUILTIN: [&str; 4] = ["Error", "TypeError", "RangeError", "SyntaxError"];
 
-impl Desugar<'_> {
+impl Declared<'_> {
     /// What each class extends, if it is a class of errors.
     pub(super) fn error_classes(&self) -> Vec<Option<Root>> {
         let classes = &self.read.classes;
