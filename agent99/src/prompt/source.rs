@@ -17,7 +17,7 @@ for...of, for...in, labels, break, continue, switch, bit operators, try/catch/fi
 - map, filter, find, findIndex, some, every, forEach, reduce, flatMap, sort, replace and \
 Array.from take functions. Functions are values: in variables, lists and objects, as arguments \
 and results; they may set outer variables. They are no data: the agent returns none, atoms and \
-JSON take none. Classes have fields, methods, getters and statics, no `extends`. \
+JSON take none. Classes have fields, methods, getters, statics and `extends`. \
 Calls nest at most 256 deep.
 - Texts, lists, numbers, Math, JSON, Object, dates (UTC), Set, Map, Intl formatters (en-US), \
 regular expressions, URL and URLSearchParams work as in JavaScript; return maps as \

@@ -121,6 +121,7 @@ impl<'a> Lowerer<'a> {
                         return value;
                     }
                     self.check_arity(function, call);
+                    self.check_error_call(call, function);
                     let arguments = self.spread_arguments(function, call, out);
                     self.helper_call(function, arguments, call.span, hint, out)
                 }
@@ -537,6 +538,7 @@ impl<'a> Lowerer<'a> {
                 self.errors.is_wanted = true;
                 "write `throw new Error(message)`, or `const error = new Error(message)`"
             }
+            "Promise" if self.text_of(new.span).contains("setTimeout") => words::TIMER,
             "Promise" => "call the atoms, and wait for several with `Promise.all`",
             "RegExp" => "write a literal: `/a+/`",
             _ => {

@@ -46,6 +46,9 @@ impl<'a> Lowerer<'a> {
             let values = values.into_iter().map(Value::operand).collect();
             return Some(Value::node(of("Object", "hasOwn", values, &at)));
         }
+        if name == "call" && self.is_of_prototype(object, "toString") {
+            return Some(self.kind_text(call, out));
+        }
         if let Some(value) = self.formatted(object, name, call, out) {
             return Some(value);
         }
@@ -57,10 +60,60 @@ impl<'a> Lowerer<'a> {
 
     /// True for `Object.prototype.hasOwnProperty` and `{}.hasOwnProperty`.
     fn is_own_property_check(&self, expr: &Expression<'a>) -> bool {
+        self.is_of_prototype(expr, "hasOwnProperty")
+    }
+
+    /// Lowers `Object.prototype.toString.call(value)`: `[object Array]` and the like.
+    fn kind_text(&mut self, call: &'a CallExpression<'a>, out: &mut Vec<Tree>) -> Value {
+        let at = place(call.span);
+        let [argument] = &call.arguments[..] else {
+            let help = "give it the value";
+            self.unsupported(call.span, "this `toString.call`", help);
+            return Value::undefined(&at);
+        };
+        let others = ["Map", "Set", "Symbol", "Promise"];
+        if self.has_dates || others.iter().any(|name| self.source.contains(name)) {
+            let help = "write `typeof value`, `Array.isArray(value)` or `value === null`";
+            self.unsupported(
+                call.span,
+                "the kind of what may be a date, set or map",
+                help,
+            );
+        }
+        let Some(value) = argument.as_expression() else {
+            return Value::undefined(&at);
+        };
+        let value = self.expr(value, out);
+        let value = self.named(value, out);
+        let given = || value.clone().operand();
+        let text = |text: &str| Tree::text(text, &at);
+        let kind = || Tree::unary("typeof", given(), &at);
+        let is = |name: &str| Tree::binary("===", kind(), text(name), &at);
+        let mut result = text("[object Undefined]");
+        for (name, shown) in [
+            ("object", "[object Object]"),
+            ("boolean", "[object Boolean]"),
+            ("number", "[object Number]"),
+            ("string", "[object String]"),
+        ] {
+            result = Tree::conditional(is(name), text(shown), result, &at);
+        }
+        let is_null = Tree::binary("===", given(), Tree::null(&at), &at);
+        result = Tree::conditional(is_null, text("[object Null]"), result, &at);
+        let is_list = of("Array", "isArray", vec![given()], &at);
+        Value::node(Tree::conditional(
+            is_list,
+            text("[object Array]"),
+            result,
+            &at,
+        ))
+    }
+
+    fn is_of_prototype(&self, expr: &Expression<'a>, name: &str) -> bool {
         let Expression::StaticMemberExpression(member) = expr else {
             return false;
         };
-        if member.property.name != "hasOwnProperty" {
+        if member.property.name != name {
             return false;
         }
         match member.object.get_inner_expression() {

@@ -35,12 +35,17 @@ fn always_ends(statements: &[Statement<'_>]) -> bool {
 
 /// True if each `return` inside has a value.
 fn returns_values(statements: &[Statement<'_>]) -> bool {
-    let mut todo: Vec<&Statement<'_>> = statements.iter().collect();
+    let all = returned(statements);
+    all.into_iter().all(|value| value.is_some_and(is_value))
+}
+
+/// The values of each `return` inside.
+pub(crate) fn returned<'s, 'a>(statements: &'s [Statement<'a>]) -> Vec<Option<&'s Expression<'a>>> {
+    let mut found = Vec::new();
+    let mut todo: Vec<&'s Statement<'a>> = statements.iter().collect();
     while let Some(statement) = todo.pop() {
         match statement {
-            Statement::ReturnStatement(end) if !end.argument.as_ref().is_some_and(is_value) => {
-                return false;
-            }
+            Statement::ReturnStatement(end) => found.push(end.argument.as_ref()),
             Statement::BlockStatement(block) => todo.extend(&block.body),
             Statement::IfStatement(branch) => {
                 todo.push(&branch.consequent);
@@ -63,7 +68,7 @@ fn returns_values(statements: &[Statement<'_>]) -> bool {
             _ => {}
         }
     }
-    true
+    found
 }
 
 /// True if an expression cannot be `undefined`, judged by its form.

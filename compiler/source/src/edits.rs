@@ -254,8 +254,8 @@ impl Changed {
         Some(part.start + (at - part.from.start))
     }
 
-    /// Where the part of the source from `end` stands in the text.
-    pub(crate) fn library(&self, end: u32) -> Range<u32> {
+    /// Where the part of the source behind `end` stands in the text.
+    pub(crate) fn behind(&self, end: u32) -> Range<u32> {
         self.destination(end).unwrap_or(self.end)..self.end
     }
 

@@ -11,11 +11,12 @@ use crate::lower::{Binding, BindingId, Lowerer, What, place, set};
 use crate::pattern::{member_of, of};
 use crate::tree::{Place, Tree};
 use crate::value::{Kind, Value};
-use hashbrown::HashSet;
+use hashbrown::{HashMap, HashSet};
 use oxc_ast::ast::{
     Argument, CallExpression, Expression, ObjectExpression, ObjectPropertyKind, PropertyKey,
 };
 use oxc_span::{GetSpan, Span};
+use std::cell::RefCell;
 
 /// Name of the box in the scopes; no source can use it.
 const BOX: &str = "#thrown";
@@ -35,6 +36,10 @@ pub(crate) struct Errors {
     texts: HashSet<u32>,
     /// Offsets of names of errors whose members are set.
     objects: HashSet<u32>,
+    /// Offsets of calls that make an error where one may stand.
+    pub(crate) made: HashSet<u32>,
+    /// Whether each function makes an error and returns it.
+    pub(crate) makers: RefCell<HashMap<usize, bool>>,
 }
 
 impl Errors {
@@ -101,6 +106,7 @@ impl<'a> Lowerer<'a> {
     fn put(&mut self, key: &str, value: Value, at: &Place) -> Tree {
         let inputs = [
             ("object", self.the_box(at).resolved()),
+            // A variable may have the name of the key.
             ("key", Value::text(key, at).resolved()),
             ("value", value.resolved()),
         ];
@@ -217,6 +223,11 @@ impl<'a> Lowerer<'a> {
 
     /// True if an expression makes an error.
     pub(crate) fn makes_error(&self, expr: &'a Expression<'a>) -> bool {
+        self.makes_new_error(expr) || self.error_call(expr).is_some()
+    }
+
+    /// True if an expression makes an error without a call of a function of the source.
+    pub(crate) fn makes_new_error(&self, expr: &'a Expression<'a>) -> bool {
         self.class_of(expr).is_some() || self.assigned(expr).is_some()
     }
 
@@ -229,6 +240,9 @@ impl<'a> Lowerer<'a> {
         let at = place(expr.span());
         if let Some((class, arguments)) = self.class_of(expr) {
             return Some(self.new_error(class, arguments, &at, out));
+        }
+        if let Some(call) = self.error_call(expr) {
+            return Some(self.error_from_call(call, expr, out));
         }
         let call = self.assigned(expr)?;
         let (first, others) = call.arguments.split_first()?;
@@ -338,9 +352,7 @@ impl<'a> Lowerer<'a> {
             Some((class, arguments)) => {
                 arguments.len() < 2 && (class == "Error" || !self.errors.is_on)
             }
-            None => {
-                !is_plain && self.assigned(value).is_none() && self.error_named(inner).is_none()
-            }
+            None => !is_plain && !self.makes_error(value) && self.error_named(inner).is_none(),
         };
         let kept = match inner {
             Expression::Identifier(id) if self.errors.is_on => self.kept_object(id.name.as_str()),
@@ -421,7 +433,7 @@ impl<'a> Lowerer<'a> {
         class: &str,
         span: Span,
     ) -> Option<Value> {
-        if !matches!(class, "TypeError" | "RangeError") || !self.is_caught(left) {
+        if !matches!(class, "TypeError" | "RangeError" | "SyntaxError") || !self.is_caught(left) {
             return None;
         }
         self.errors.is_wanted = true;

@@ -35,6 +35,7 @@ mod common;
 mod conditions;
 mod control;
 mod dates;
+mod declared;
 mod defined;
 mod desugar;
 mod dispatch;
@@ -60,6 +61,7 @@ mod library;
 mod literals;
 mod locale;
 mod lower;
+mod made;
 mod maps;
 mod missing;
 mod missing_values;
@@ -124,6 +126,9 @@ const SHALLOW: u32 = 32;
 /// Maximum nesting of a source whose names are resolved.
 const MAX_SCOPING: u32 = 2 * MAX_NESTING;
 
+/// Maximum bytes of a source whose classes are copied.
+const MAX_DECLARED: usize = 128 << 10;
+
 /// Maximum bytes of the program's JSON.
 const MAX_PROGRAM: usize = 16 << 20;
 
@@ -170,7 +175,7 @@ pub fn read(
 fn guarded(source: &str, atoms: &(dyn Signatures + Sync)) -> Result<Program, Diagnostics> {
     let words = guard::names(source).map_err(|found| *found)?;
     if words.nesting <= SHALLOW {
-        let read = || lower(source, atoms, words, SHALLOW);
+        let read = || rewritten(source, atoms, words, SHALLOW);
         match catch_unwind(AssertUnwindSafe(read)) {
             Ok(Some(read)) => return read,
             Ok(None) => {}
@@ -206,20 +211,79 @@ fn on_stack(source: &str, atoms: &(dyn Signatures + Sync)) -> Result<Program, Di
 
 fn whole(source: &str, atoms: &(dyn Signatures + Sync)) -> Result<Program, Diagnostics> {
     let words = guard::names(source).map_err(|found| *found)?;
-    let read = lower(source, atoms, words, MAX_NESTING);
+    let read = rewritten(source, atoms, words, MAX_NESTING);
     read.unwrap_or_else(|| Err(unread("it nests too deep")))
 }
 
-/// Lowers a source; `None` if it nests deeper than `most`.
-fn lower(
+/// Lowers a source whose enums and classes are rewritten first; `None` if it nests deeper than
+/// `most`.
+fn rewritten(
     source: &str,
     atoms: &(dyn Signatures + Sync),
     words: Words<'_>,
     most: u32,
 ) -> Option<Result<Program, Diagnostics>> {
-    let end = source.len() as u32;
-    let is_shallow = words.nesting <= MAX_SCOPING;
-    let found = match lower_as_is(source, atoms, words, (most, end))? {
+    let allocator = Allocator::default();
+    let parsed = parse(&allocator, source);
+    let can = !parsed.panicked
+        && !parsed.diagnostics.has_errors()
+        && words.nesting <= MAX_SCOPING
+        && source.len() <= MAX_DECLARED;
+    let changed = match can {
+        true => declared::rewrite(source, &parsed.program),
+        false => None,
+    };
+    let Some(changed) = changed else {
+        let parsed = Parsed {
+            end: source.len() as u32,
+            source,
+            words,
+            allocator: &allocator,
+            parsed,
+        };
+        return lower(parsed, atoms, most);
+    };
+    let words = match guard::names(&changed.text) {
+        Ok(words) => words,
+        Err(found) => return Some(Err(changed.original((*found).into(), source))),
+    };
+    let allocator = Allocator::default();
+    let done = lower(
+        Parsed {
+            end: changed.end,
+            source: &changed.text,
+            words,
+            allocator: &allocator,
+            parsed: parse(&allocator, &changed.text),
+        },
+        atoms,
+        most,
+    )?;
+    Some(match done {
+        Err(found) => Err(changed.original(found, source)),
+        Ok(program) => Ok(changed.original_program(program, source)),
+    })
+}
+
+/// A source that is parsed.
+struct Parsed<'a> {
+    source: &'a str,
+    /// The functions behind this are generated.
+    end: u32,
+    words: Words<'a>,
+    allocator: &'a Allocator,
+    parsed: oxc_parser::ParserReturn<'a>,
+}
+
+/// Lowers a source, without its sugar if it cannot be lowered as it is.
+fn lower(
+    of: Parsed<'_>,
+    atoms: &(dyn Signatures + Sync),
+    most: u32,
+) -> Option<Result<Program, Diagnostics>> {
+    let (source, end) = (of.source, of.end);
+    let is_shallow = of.words.nesting <= MAX_SCOPING;
+    let found = match lower_as_is(of, atoms, most)? {
         Err(found) if is_shallow => found,
         done => return Some(done),
     };
@@ -227,8 +291,19 @@ fn lower(
     let Some(changed) = desugar::rewrite(source) else {
         return Some(Err(found));
     };
+    let allocator = Allocator::default();
     let done = match guard::names(&changed.text) {
-        Ok(words) => lower_as_is(&changed.text, atoms, words, (most, changed.end))?,
+        Ok(words) => lower_as_is(
+            Parsed {
+                source: &changed.text,
+                end: changed.behind(end).start,
+                words,
+                allocator: &allocator,
+                parsed: parse(&allocator, &changed.text),
+            },
+            atoms,
+            most,
+        )?,
         Err(found) => Err((*found).into()),
     };
     Some(match done {
@@ -237,15 +312,20 @@ fn lower(
     })
 }
 
-/// Lowers a source without removing sugar. Functions after `end` are none that it has written.
+/// Lowers a source without removing sugar.
 fn lower_as_is(
-    source: &str,
+    of: Parsed<'_>,
     atoms: &(dyn Signatures + Sync),
-    words: Words<'_>,
-    (most, end): (u32, u32),
+    most: u32,
 ) -> Option<Result<Program, Diagnostics>> {
-    let allocator = Allocator::default();
-    let mut parsed = parse(&allocator, source);
+    let Parsed {
+        source,
+        end,
+        words,
+        allocator,
+        mut parsed,
+    } = of;
+    let written = source.len() as u32;
     let (mut source, mut words, mut behind) = (source, words, None);
     if !parsed.panicked
         && !parsed.diagnostics.has_errors()
@@ -255,7 +335,7 @@ fn lower_as_is(
         && let Some((code, call)) = library::needed(&parsed.program)
     {
         source = allocator.alloc_str(&format!("{source}{code}"));
-        parsed = parse(&allocator, source);
+        parsed = parse(allocator, source);
         behind = Some(call);
         words = match guard::names(source) {
             Ok(words) => words,
@@ -278,7 +358,7 @@ fn lower_as_is(
         return Some(Err(found));
     };
     // What a class of JavaScript stands behind is written out first.
-    let library = end..source.len() as u32;
+    let library = written..source.len() as u32;
     let changed = provided::with_classes(source, &parsed.program, (agent, library.clone()));
     let mut done = match &changed {
         None => {
@@ -293,7 +373,7 @@ fn lower_as_is(
             let names: Vec<&str> = words.all.iter().copied().collect();
             let allocator = Allocator::default();
             let parsed = parse(&allocator, text);
-            let of = (agent, changed.library(end));
+            let of = (agent, changed.behind(written));
             let unplaced = Diagnostics::default();
             let done = closed(text, &parsed.program, of, (&names, &unplaced), atoms, most)?;
             done.map(|done| match done {
@@ -421,6 +501,14 @@ fn finish(lowerer: &mut Lowerer<'_>, root: Option<Tree>) -> Result<Program, Diag
         library::moved(&mut lowerer.found, end, call);
     }
     let (Some(root), false) = (root, lowerer.is_denied()) else {
+        let causes = std::mem::take(&mut lowerer.causes);
+        let is_cause = |one: &Diagnostic| {
+            let at = one.span.as_ref().map(|span| span.start);
+            at.is_some_and(|at| causes.contains(&at))
+        };
+        if lowerer.found.iter().any(is_cause) {
+            lowerer.found.retain(is_cause);
+        }
         return Err(Diagnostics(std::mem::take(&mut lowerer.found)));
     };
     let captured = |ids: &Vec<usize>| {

@@ -34,6 +34,8 @@ pub(crate) struct Lowerer<'a> {
     pub(crate) source: &'a str,
     pub(crate) ops: &'a (dyn Signatures + Sync),
     pub(crate) found: Vec<Diagnostic>,
+    /// Starts of declarations that are refused; other findings may follow from them.
+    pub(crate) causes: Vec<u32>,
     /// Function in which each finding of `found` was made.
     pub(crate) found_in: Vec<usize>,
     /// Names in the source and names that lowering has generated.
@@ -126,6 +128,7 @@ impl<'a> Lowerer<'a> {
             source,
             ops,
             found: Vec::new(),
+            causes: Vec::new(),
             found_in: Vec::new(),
             taken: names.all.into_iter().map(str::to_owned).collect(),
             scoping,

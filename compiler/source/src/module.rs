@@ -9,7 +9,8 @@ use crate::tree::{Data, Place, Tree};
 use hashbrown::HashMap;
 use oxc_ast::ast::{
     BindingPattern, Declaration, ExportDefaultDeclarationKind, Expression, FormalParameters,
-    Program, Statement, TSType, VariableDeclaration, VariableDeclarationKind,
+    Program, Statement, TSType, TSTypeParameterDeclaration, VariableDeclaration,
+    VariableDeclarationKind,
 };
 use oxc_span::{GetSpan, Span};
 use std::borrow::Cow;
@@ -221,14 +222,24 @@ impl<'a> Lowerer<'a> {
                 }
             }
             Declaration::TSTypeAliasDeclaration(alias) => {
+                self.type_parameters(alias.type_parameters.as_deref());
                 let named = Named::Alias(&alias.type_annotation);
                 self.types.insert(alias.id.name.as_str(), named);
             }
             Declaration::TSInterfaceDeclaration(interface) => {
+                self.type_parameters(interface.type_parameters.as_deref());
                 let named = Named::Interface(interface);
                 self.types.insert(interface.id.name.as_str(), named);
             }
             _ => {}
+        }
+    }
+
+    fn type_parameters(&mut self, all: Option<&'a TSTypeParameterDeclaration<'a>>) {
+        for one in all.iter().flat_map(|all| &all.params) {
+            self.types
+                .entry(one.name.name.as_str())
+                .or_insert(Named::Parameter);
         }
     }
 

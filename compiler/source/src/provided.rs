@@ -104,7 +104,7 @@ pub(crate) fn with_classes<'a>(
     if parsed.panicked || parsed.diagnostics.has_errors() {
         return None;
     }
-    let of = (first.destination(agent)?, first.library(library.start));
+    let of = (first.destination(agent)?, first.behind(library.start));
     let known = closures::values(&first.text, &parsed.program, of)?;
     let known = known.into_iter();
     let known = known.map(|(at, holds)| (first.origin(at), holds));

@@ -281,6 +281,8 @@ pub(crate) enum Iterable {
 pub(crate) enum Named<'a> {
     Alias(&'a TSType<'a>),
     Interface(&'a TSInterfaceDeclaration<'a>),
+    /// A parameter of another type, which stands for any type.
+    Parameter,
 }
 
 /// True if a source makes dates or declares a value as one. Functions of `Date` alone return

@@ -8,7 +8,7 @@ use crate::steps::not;
 use crate::tree::{Place, Tree};
 use crate::value::{Kind, Value};
 use oxc_ast::ast::{
-    BindingPattern, Declaration, Expression, ForOfStatement, ForStatement, ForStatementInit,
+    BindingPattern, Class, Declaration, Expression, ForOfStatement, ForStatement, ForStatementInit,
     ForStatementLeft, Statement, VariableDeclaration, VariableDeclarationKind, VariableDeclarator,
 };
 use oxc_span::{GetSpan, Span};
@@ -166,10 +166,7 @@ impl<'a> Lowerer<'a> {
 
     fn other_statement(&mut self, statement: &'a Statement<'a>, at: Span) {
         let (what, help) = match statement {
-            Statement::ClassDeclaration(_) => (
-                "this `class`",
-                "write fields, a constructor, methods, getters and setters; the rest are functions",
-            ),
+            Statement::ClassDeclaration(class) => return self.refused_class(class),
             Statement::WithStatement(_) => ("`with`", "name the object"),
             Statement::DebuggerStatement(_) => ("`debugger`", "use `a99 run --trace`"),
             Statement::ImportDeclaration(_) => {
@@ -479,7 +476,10 @@ impl<'a> Lowerer<'a> {
                         // `return` is the last use of the value, so it may be a date that setters
                         // change.
                         self.permit(&[value]);
-                        self.expr(value, out)
+                        match self.returned_error(value, out) {
+                            Some(error) => error,
+                            None => self.expr(value, out),
+                        }
                     }
                     None => Value::undefined(&place(at)),
                 };
@@ -535,11 +535,41 @@ impl<'a> Lowerer<'a> {
             Declaration::FunctionDeclaration(_)
             | Declaration::TSTypeAliasDeclaration(_)
             | Declaration::TSInterfaceDeclaration(_) => {}
+            Declaration::ClassDeclaration(class) => self.refused_class(class),
+            Declaration::TSEnumDeclaration(other) => {
+                self.causes.push(other.span.start);
+                let help =
+                    "give the members constants, or write an object: `const Level = { low: 0 }`";
+                self.unsupported(other.span, "an enum with computed values", help);
+            }
             other => {
                 let help = "use constants, functions, types and interfaces";
                 self.unsupported(other.span(), "this declaration", help);
             }
         }
+    }
+
+    /// Refuses a class that could not be rewritten.
+    fn refused_class(&mut self, class: &'a Class<'a>) {
+        let (at, what, help) = match &class.heritage {
+            Some(parent) if self.is_error(&parent.expression) => (
+                parent.expression.span(),
+                "`extends` of this class",
+                crate::words::ERROR_CLASS,
+            ),
+            Some(parent) => (
+                parent.expression.span(),
+                "`extends` of this class",
+                crate::words::EXTENDS,
+            ),
+            None => (
+                class.span,
+                "this `class`",
+                "write fields, a constructor, methods, getters and setters; the rest are functions",
+            ),
+        };
+        self.causes.push(at.start);
+        self.unsupported(at, what, help);
     }
 }
 

@@ -3,7 +3,9 @@
 use crate::lower::{Lowerer, place};
 use crate::state::Named;
 use crate::tree::{Data, Place, Tree};
-use oxc_ast::ast::{Expression, PropertyKey, TSLiteral, TSSignature, TSType, TSTypeName};
+use oxc_ast::ast::{
+    Expression, PropertyKey, TSLiteral, TSSignature, TSType, TSTypeName, TSTypeOperatorOperator,
+};
 use oxc_span::{GetSpan, Span};
 use std::borrow::Cow;
 
@@ -35,7 +37,10 @@ impl<'a> Lowerer<'a> {
             TSType::TSObjectKeyword(_) => of_type("object", at),
             TSType::TSAnyKeyword(_) | TSType::TSUnknownKeyword(_) => empty(at),
             TSType::TSParenthesizedType(inner) => self.schema(&inner.type_annotation, depth + 1),
-            TSType::TSTypeOperatorType(inner) => self.schema(&inner.type_annotation, depth + 1),
+            TSType::TSTypeOperatorType(inner) => match inner.operator {
+                TSTypeOperatorOperator::Keyof => empty(at),
+                _ => self.schema(&inner.type_annotation, depth + 1),
+            },
             TSType::TSArrayType(list) => {
                 let items = self.schema(&list.element_type, depth + 1);
                 list_of(items, at)
@@ -46,9 +51,23 @@ impl<'a> Lowerer<'a> {
                 None => self.no_schema(ty.span()),
             },
             TSType::TSUnionType(union) => self.union(&union.types, depth, at),
+            TSType::TSIntersectionType(all) => {
+                let all = all.types.iter();
+                let parts = all.map(|ty| self.schema(ty, depth + 1)).collect();
+                merged(parts, at)
+            }
+            TSType::TSTupleType(_) => of_type("array", at),
+            TSType::TSTemplateLiteralType(_) => of_type("string", at),
+            // What these give is not computed, and any value is accepted.
+            TSType::TSMappedType(_)
+            | TSType::TSConditionalType(_)
+            | TSType::TSIndexedAccessType(_)
+            | TSType::TSTypeQuery(_)
+            | TSType::TSNeverKeyword(_) => empty(at),
             TSType::TSTypeReference(reference) => {
+                // A member of an enum, or a type of a namespace.
                 let TSTypeName::IdentifierReference(name) = &reference.type_name else {
-                    return self.no_schema(ty.span());
+                    return empty(at);
                 };
                 let arguments = reference.type_arguments.as_ref();
                 let arguments = arguments.map_or(&[][..], |arguments| &arguments.params);
@@ -84,16 +103,45 @@ impl<'a> Lowerer<'a> {
                 schema.put("additionalProperties", value);
                 schema
             }
-            ("Readonly" | "Promise", [inner]) => self.schema(inner, depth + 1),
+            ("Readonly" | "Promise" | "NonNullable", [inner]) => self.schema(inner, depth + 1),
+            ("Partial" | "Required", [inner]) => {
+                let mut schema = self.schema(inner, depth + 1);
+                let all = match (name, schema.get("properties").map(|all| &all.data)) {
+                    ("Required", Some(Data::Map(all))) => {
+                        all.iter().map(|one| text(&one.0, &at)).collect()
+                    }
+                    _ => Vec::new(),
+                };
+                require(&mut schema, all, &at);
+                schema
+            }
+            ("Pick" | "Omit", [inner, keys]) => {
+                let schema = self.schema(inner, depth + 1);
+                match keys_of(keys) {
+                    Some(keys) => picked(schema, &keys, name == "Pick", &at),
+                    None => of_type("object", &at),
+                }
+            }
             _ => match self.types.get(name).copied() {
                 Some(Named::Alias(ty)) => self.schema(ty, depth + 1),
                 Some(Named::Interface(interface)) => {
-                    if let Some(base) = interface.extends.first() {
-                        let help = "write all members";
-                        self.unsupported(base.span, "`extends` of an interface", help);
+                    let own = self.members(&interface.body.body, depth + 1, &at);
+                    let mut parts: Vec<Tree> = Vec::new();
+                    for base in &interface.extends {
+                        if let TSTypeName::IdentifierReference(name) = &base.type_name {
+                            let arguments = base.type_arguments.as_ref();
+                            let arguments = arguments.map_or(&[][..], |all| &all.params);
+                            let name = name.name.as_str();
+                            parts.push(self.reference(name, arguments, depth + 1, base.span));
+                        }
                     }
-                    self.members(&interface.body.body, depth + 1, &at)
+                    if parts.is_empty() {
+                        return own;
+                    }
+                    parts.push(own);
+                    merged(parts, &at)
                 }
+                Some(Named::Parameter) => empty(&at),
                 None => {
                     let help = "declare it in the same source";
                     self.unsupported(span, &format!("the type `{name}`"), help);
@@ -173,6 +221,102 @@ impl<'a> Lowerer<'a> {
 
 fn empty(at: &Place) -> Tree {
     Tree::map([], at)
+}
+
+/// Merges the schemas of objects; a value of all these types is checked as an object otherwise.
+fn merged(parts: Vec<Tree>, at: &Place) -> Tree {
+    let (mut properties, mut required, mut others) = (Vec::new(), Vec::new(), None);
+    for part in parts {
+        let is_object = part.get("type").and_then(Tree::as_str) == Some("object");
+        if !is_object {
+            return empty(at);
+        }
+        let Data::Map(members) = part.data else {
+            continue;
+        };
+        for (key, value) in members {
+            match (&*key, value.data) {
+                (b"properties", Data::Map(all)) => {
+                    for (name, schema) in all {
+                        properties.retain(|known: &(Cow<'static, [u8]>, Tree)| known.0 != name);
+                        properties.push((name, schema));
+                    }
+                }
+                (b"required", Data::List(names)) => {
+                    let is_new = |name: &Tree, known: &[Tree]| {
+                        !known.iter().any(|known| known.as_str() == name.as_str())
+                    };
+                    for name in names {
+                        if is_new(&name, &required) {
+                            required.push(name);
+                        }
+                    }
+                }
+                (b"additionalProperties", data) => others = Some(Tree::new(data, at)),
+                _ => {}
+            }
+        }
+    }
+    let mut schema = of_type("object", at);
+    schema.put("properties", Tree::new(Data::Map(properties), at));
+    if !required.is_empty() {
+        schema.put("required", Tree::list(required, at));
+    }
+    if let Some(others) = others {
+        schema.put("additionalProperties", others);
+    }
+    schema
+}
+
+fn text(text: &[u8], at: &Place) -> Tree {
+    Tree::new(Data::Text(Cow::Owned(text.to_vec())), at)
+}
+
+/// Sets which members an object must have.
+fn require(schema: &mut Tree, names: Vec<Tree>, at: &Place) {
+    if let Data::Map(members) = &mut schema.data {
+        members.retain(|member| *member.0 != *b"required");
+        if !names.is_empty() {
+            schema.put("required", Tree::list(names, at));
+        }
+    }
+}
+
+/// The texts of `'a' | 'b'`.
+fn keys_of<'a>(ty: &'a TSType<'a>) -> Option<Vec<&'a str>> {
+    match ty {
+        TSType::TSLiteralType(literal) => match &literal.literal {
+            TSLiteral::StringLiteral(text) => Some(vec![text.value.as_str()]),
+            _ => None,
+        },
+        TSType::TSUnionType(union) => {
+            let all: Option<Vec<_>> = union.types.iter().map(keys_of).collect();
+            Some(all?.concat())
+        }
+        _ => None,
+    }
+}
+
+/// Keeps these members of an object, or the others.
+fn picked(mut schema: Tree, keys: &[&str], keeps: bool, at: &Place) -> Tree {
+    let is_kept = |name: &[u8]| keys.iter().any(|key| key.as_bytes() == name) == keeps;
+    let mut required = Vec::new();
+    if let Some(Data::List(names)) = schema.get("required").map(|names| &names.data) {
+        let names = names.iter();
+        required = names
+            .filter(|name| is_kept(name.as_str().unwrap_or_default().as_bytes()))
+            .cloned()
+            .collect();
+    }
+    if let Data::Map(members) = &mut schema.data {
+        for (key, value) in members {
+            if let (b"properties", Data::Map(all)) = (&**key, &mut value.data) {
+                all.retain(|member| is_kept(&member.0));
+            }
+        }
+    }
+    require(&mut schema, required, at);
+    schema
 }
 
 fn of_type(name: &'static str, at: &Place) -> Tree {

@@ -1,5 +1,15 @@
 //! Advice for words of other languages and libraries: the form that works in a source.
 
+pub(crate) const TIMER: &str = "there is no timer: a call waits where it stands; leave the delay out: `const pause = async () => \
+     {}`; the host limits the time of a run";
+
+pub(crate) const ERROR_CLASS: &str = "a class of errors has fields, and a constructor that calls \
+     `super(message)`; what else it does is a function that takes the parts of the error";
+
+pub(crate) const EXTENDS: &str = "both classes stand in one block, the constructor calls `super(...)` once, `super.method()` is a \
+     method of the other class, and no field has the name of a method; else keep the other object \
+     in a field, and call its methods";
+
 /// Globals that programs lack.
 const GLOBALS: &[(&[&str], &str)] = &[
     (

@@ -90,7 +90,7 @@ const DENIED: [(&str, &str, &str, &str); 105] = [
         "a.localeCompare(items, 'de', { numeric: true })",
         "sensitivity",
     ),
-    ("class A extends f {}", UNSUPPORTED, "f", "no inheritance"),
+    ("class A extends f {}", UNSUPPORTED, "f", "both classes"),
     (
         "const A = class {}",
         UNSUPPORTED,

@@ -59,6 +59,8 @@ impl Flow {
     pub(super) fn apply_method(&mut self, id: usize, site: Site) {
         let name = self.calls[id].name.clone();
         match &self.values[site] {
+            // Data has the methods of lists only, which give what the callback gives.
+            What::Data if super::calls::gives_results(&name) => {}
             What::Data => {
                 let result = self.calls[id].result;
                 self.add(result, DATA);
@@ -124,7 +126,8 @@ impl Flow {
         for param in callee.params.iter().skip(index) {
             self.add(*param, PLAIN);
         }
-        if let Some(this) = call.this {
+        // A method is found by the class of the object, which is known.
+        if let Some(this) = call.this.filter(|_| !callee.is_method) {
             self.edge_once(this, callee.this);
         }
         self.edge_once(callee.result, call.result);

@@ -61,6 +61,11 @@ const SAME: &[&str] = &["add", "set", "sort", "reverse", "fill", "copyWithin"];
 /// Methods that compare their arguments with the items.
 const COMPARES: &[&str] = &["includes", "indexOf", "lastIndexOf", "has", "delete"];
 
+/// True for a method that gives only what its callback gives.
+pub(super) fn gives_results(name: &str) -> bool {
+    matches!(name, "map" | "flatMap" | "reduce" | "reduceRight")
+}
+
 impl<'a> Model<'a> {
     /// Reads a call and returns the node of its value.
     pub(crate) fn call(&mut self, call: &'a CallExpression<'a>) -> Node {
@@ -481,6 +486,16 @@ impl<'a> Model<'a> {
                 self.flow.call(node, call);
             }
             self.flow.put(result, instance);
+            return result;
+        }
+        if js == "Promise" {
+            let help = match self.text_of(new.span).contains("setTimeout") {
+                true => crate::words::TIMER,
+                false => {
+                    "a call waits where it stands: write an `async` function that returns the value"
+                }
+            };
+            self.refuse(new.span, "`new Promise`", help);
             return result;
         }
         let args = self.args(id);

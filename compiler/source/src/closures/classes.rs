@@ -76,6 +76,7 @@ impl<'a> Model<'a> {
                     functions.push((&*method.value, fun));
                     let this = self.flow.callees[fun].this;
                     if !method.r#static {
+                        self.flow.callees[fun].is_method = true;
                         self.flow.put(this, instance);
                     }
                     let known = match method.kind {
@@ -125,9 +126,12 @@ impl<'a> Model<'a> {
             }
         }
         if let Some(parent) = &class.heritage {
-            let help = "there is no inheritance: keep the other object in a field, and call its \
-                        methods; what both share is a function";
-            self.refuse(parent.expression.span(), "`extends`", help);
+            let is_error = self.text_of(parent.expression.span()).ends_with("Error");
+            let help = match is_error {
+                true => crate::words::ERROR_CLASS,
+                false => crate::words::EXTENDS,
+            };
+            self.refuse(parent.expression.span(), "`extends` of this class", help);
         }
         self.flow.classes.push(members);
         self.classes.push(ClassInfo {

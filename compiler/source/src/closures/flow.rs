@@ -102,6 +102,8 @@ pub(crate) struct Callee {
     pub(crate) rest: Option<Node>,
     pub(crate) this: Node,
     pub(crate) result: Node,
+    /// True for a method of instances.
+    pub(crate) is_method: bool,
 }
 
 /// A class as calls and member accesses see it.

@@ -147,6 +147,11 @@ impl<'a> Emitter<'_, 'a> {
                     self.edits.replace(whole, pieces);
                 }
                 _ if store.name.starts_with('#') => self.private(store.member, store.name),
+                // Only lists have a `length` of which the items depend.
+                _ if store.name == "length" && self.model.is_instance(store.target) => {
+                    let name = Span::new(store.object.end, store.member.end);
+                    self.edits.replace(name, vec!["['length']".into()]);
+                }
                 _ => {}
             }
         }

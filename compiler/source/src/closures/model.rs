@@ -302,6 +302,15 @@ impl Model<'_> {
         site.calls == Calls::Method && (classes.iter().any(has_method) || in_member || is_static)
     }
 
+    /// True if a value is an instance of a class of the source.
+    pub(crate) fn is_instance(&self, node: Node) -> bool {
+        let is_other = |site: &usize| {
+            !matches!(&self.flow.values[*site], super::flow::What::Object(object)
+                if matches!(object.made, super::flow::Made::Instance(_)))
+        };
+        !self.flow.sets[node].is_empty() && !self.flow.sets[node].iter().any(is_other)
+    }
+
     /// True if the code of a function becomes part of the enclosing function.
     pub(crate) fn is_inline(&self, fun: usize) -> bool {
         let fun = &self.funs[fun];

@@ -1,0 +1,82 @@
+//! Rewrites enums, fields that parameters declare, classes that extend others, and classes of
+//! errors to forms that lowering knows, before the source is read.
+
+mod classes;
+mod enums;
+mod errors;
+mod read;
+
+use crate::edits::{Changed, Edits, Piece};
+use oxc_ast::ast::Program;
+use oxc_span::Span;
+use read::{Class, Reader};
+
+struct Declared<'s> {
+    source: &'s str,
+    read: Reader,
+    scoping: crate::scoping::Scoping,
+    edits: Edits,
+    behind: Vec<(Span, Vec<Piece>)>,
+    /// Parent of each class that extends a class of the source.
+    parents: Vec<Option<usize>>,
+    is_changed: bool,
+}
+
+/// Rewrites a source; `None` if it has none of the forms.
+pub(crate) fn rewrite(source: &str, program: &Program<'_>) -> Option<Changed> {
+    let words = ["class", "enum", "declare", "function"];
+    if !words.iter().any(|word| source.contains(word)) {
+        return None;
+    }
+    let read = Reader::read(program);
+    if read.classes.is_empty() && read.enums.is_empty() && read.dropped.is_empty() {
+        return None;
+    }
+    let mut this = Declared {
+        source,
+        read,
+        scoping: crate::scoping::Scoping::read(program),
+        edits: Edits::default(),
+        behind: Vec::new(),
+        parents: Vec::new(),
+        is_changed: false,
+    };
+    this.enums();
+    this.classes();
+    for span in std::mem::take(&mut this.read.dropped) {
+        this.replace(span, Vec::new());
+    }
+    if !this.is_changed {
+        return None;
+    }
+    let changed = this.edits.write(source, &this.behind);
+    Some(changed)
+}
+
+impl Declared<'_> {
+    fn replace(&mut self, span: Span, pieces: Vec<Piece>) {
+        self.is_changed = true;
+        self.edits.replace(span, pieces);
+    }
+
+    fn text(&self, span: Span) -> &str {
+        let text = self.source.get(span.start as usize..span.end as usize);
+        text.unwrap_or_default()
+    }
+
+    /// A name that the source does not contain.
+    fn fresh(&self, base: &str) -> String {
+        let mut name = base.to_owned();
+        while self.source.contains(&name) {
+            name.push('_');
+        }
+        name
+    }
+
+    /// The class that a name at this offset stands for.
+    fn class_at(&self, at: u32) -> Option<usize> {
+        let places = &self.scoping.variable(at)?.places;
+        let is_it = |class: &Class| places.binary_search(&class.id.start).is_ok();
+        self.read.classes.iter().position(is_it)
+    }
+}
