@@ -9,7 +9,7 @@ const RULES: &str = "\
 Write the agent as one module in a subset of JavaScript; what is outside of it is refused.
 
 - `export default async function agent({ a, b = 1 }) { ... return { result } }`: its \
-argument is one object. Other functions may stand beside it. TypeScript types are allowed.
+argument is one object. Other functions and constants may stand beside it. TypeScript types are allowed.
 - There are let, const, destructuring, `...`, templates, `?.`, `??`, `? :`, if, while, do, for, \
 for...of, for...in, labels, break, continue, switch, bit operators, try/catch/finally, \
 `throw new Error(text)`. A caught `e` has message, name, code, cause, no stack.
@@ -22,7 +22,7 @@ Calls nest at most 256 deep.
 - Texts, lists, numbers, Math, JSON, Object, dates (UTC), Set, Map, Intl formatters (en-US), \
 regular expressions, URL and URLSearchParams work as in JavaScript; return maps as \
 `Object.fromEntries(map)`. Differences: a member of undefined is undefined; a match is an object, `[...m]` its list.
-- There is no var, generator, Promise.race, setTimeout, fetch or import. \
+- There is no generator, Promise.race, setTimeout (`await sleep({ ms })` waits), fetch or import. \
 `context('user.id')` reads the request context, if the host allows that part.
 - The world is reached by atoms, functions of one object: \
 `const page = await httpFetch({ url })`. They throw when they fail. Several at once: \

@@ -1,7 +1,7 @@
 //! Advice for words of other languages and libraries: the form that works in a source.
 
-pub(crate) const TIMER: &str = "there is no timer: a call waits where it stands; leave the delay out: `const pause = async () => \
-     {}`; the host limits the time of a run";
+pub(crate) const TIMER: &str = "write `await sleep({ ms: 500 })`, which waits at most a day; it counts against the timeout of the \
+     run";
 
 pub(crate) const ERROR_CLASS: &str = "a class of errors has fields, and a constructor that calls \
      `super(message)`; what else it does is a function that takes the parts of the error";

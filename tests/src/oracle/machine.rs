@@ -329,7 +329,7 @@ fn run_here(
     host: &mut (dyn OracleHost + Send),
 ) -> OracleOutcome {
     let args = match args {
-        Value::Undefined => OVal::object(super::value::Obj::new()),
+        Value::Undefined => OVal::object(Obj::new()),
         other => from_value(other),
     };
     let mut machine = Machine {
