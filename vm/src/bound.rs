@@ -17,7 +17,7 @@ use crate::run::Session;
 use crate::vm::Vm;
 use a99_core::error::{ErrorCode, RunError};
 use a99_core::fuel::Fuel;
-use a99_core::program::TextRange;
+use a99_core::program::{ArgKey, TextRange};
 use a99_core::text::{Text, wtf8_to_string_lossy};
 use a99_core::value::{Map, Value};
 use smallvec::SmallVec;
@@ -144,6 +144,9 @@ pub struct Bound {
     places: Box<[(TextRange, usize)]>,
     /// For each argument that the program asks for, the position of its whole name.
     whole: Box<[Option<Whole>]>,
+    /// Whether a call needs its arguments as one value: the program uses all, or has an input
+    /// schema.
+    is_named: bool,
     options: Arc<RunOptions>,
 }
 
@@ -209,6 +212,7 @@ impl Vm {
         };
         Ok(Bound {
             whole: program.args.iter().map(|key| whole(key.flat)).collect(),
+            is_named: exe.input_schema.is_some() || program.args.iter().any(ArgKey::is_all),
             places: places.into(),
             vm: Arc::clone(self),
             exe: Arc::clone(exe),
@@ -222,7 +226,8 @@ impl Bound {
     /// Whether the program reads the argument at this position.
     #[must_use]
     pub fn is_read(&self, place: usize) -> bool {
-        self.places.iter().any(|(_, bound)| *bound == place)
+        let all = self.exe.program().args.iter().any(ArgKey::is_all);
+        all || self.places.iter().any(|(_, bound)| *bound == place)
     }
 
     /// Resolves the name of a result's member.
@@ -307,7 +312,7 @@ impl Caller {
         if !bound.options.quotas.is_empty() {
             session.machine.set_options(bound.options.for_a_run());
         }
-        let whole = bound.exe.input_schema.as_ref().map(|_| bound.named(args));
+        let whole = bound.is_named.then(|| bound.named(args));
         session.begin_bound(&bound.vm, clock, |machine, host| {
             machine.start_bound(bound, args, whole.as_ref(), host);
         });

@@ -43,7 +43,7 @@ variable x, else it is lost.",
     Rule {
         needs: &["map", "reduce", "while", "forEach", "break"],
         text: "Loops: map, filter, find, reduce; what a turn's steps leave in variable `result` is \
-map's new item, reduce's new accumulator, all else is lost. forEach and while, with break and \
+map's item, reduce's accumulator, all else is lost. forEach and while, with break and \
 continue, share the variables around, as if and try do.",
     },
     Rule {

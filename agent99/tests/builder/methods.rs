@@ -251,6 +251,7 @@ fn data() -> Vec<Row> {
             new().json_stringify("o"),
             r#"{"op":"jsonStringify","value":"o"}"#,
         ),
+        (new().sleep(5), r#"{"op":"sleep","ms":5}"#),
         (new().random(RandomOptions::default()), r#"{"op":"random"}"#),
         (
             new().random(RandomOptions {

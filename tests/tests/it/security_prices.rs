@@ -29,6 +29,7 @@ static ENGINE: LazyLock<Engine> = LazyLock::new(|| Engine::builder().atoms(all_a
 const LEFT_OUT: &[(&str, &str)] = &[
     ("cache:get", "part of `cache`: vector metered-cache"),
     ("cache:put", "part of `cache`: vector metered-cache"),
+    ("sleep", "waits for a timer: vectors own-sleep"),
 ];
 
 /// A call of an atom.

@@ -1,6 +1,6 @@
 //! Bound calls on the machine of one caller, which reuses the state of the previous call.
 
-use super::args::{arg_value, check_args};
+use super::args::{arg_value, check_args, host_args};
 use super::{End, LoadedProgram, Machine, cx, prices};
 use crate::bound::{Arg, Bound, Given};
 use crate::clock::RunClock;
@@ -8,6 +8,7 @@ use crate::heap::{Heap, Val};
 use crate::options::RunOptions;
 use crate::pace::{Fault, Host};
 use a99_core::error::RunError;
+use a99_core::program::ArgKey;
 use a99_core::value::Value;
 use std::sync::Arc;
 
@@ -62,6 +63,10 @@ impl Machine {
         let limits = &self.options.limits.boundary;
         let values = &mut self.programs[0].args;
         values.clear();
+        if let Some(whole) = whole.filter(|_| program.args.iter().any(ArgKey::is_all)) {
+            *values = host_args(&mut cx, program, whole, limits)?;
+            return self.enter_main(program);
+        }
         let mut given = Given::new(bound, args);
         for (asked, key) in program.args.iter().enumerate() {
             if let Some(val) = given.plain(asked) {

@@ -36,7 +36,9 @@ impl Folded {
         let common = common(unit, unicode);
         add(common);
         let ascii = u8::try_from(common).ok().filter(u8::is_ascii);
-        add(ascii.map_or(common, |byte| byte.to_ascii_lowercase().into()));
+        if let Some(byte) = ascii {
+            add(byte.to_ascii_lowercase().into());
+        }
         if !unicode && ascii.is_some() {
             return found;
         }
