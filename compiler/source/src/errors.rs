@@ -433,7 +433,7 @@ impl<'a> Lowerer<'a> {
         class: &str,
         span: Span,
     ) -> Option<Value> {
-        if !matches!(class, "TypeError" | "RangeError" | "SyntaxError") || !self.is_caught(left) {
+        if class == "Error" || !crate::words::ERRORS.contains(&class) || !self.is_caught(left) {
             return None;
         }
         self.errors.is_wanted = true;

@@ -14,8 +14,6 @@ fn sources_without_an_agent_are_refused() {
         ("import x from 'x'\nfunction agent() {}", UNSUPPORTED),
         ("function agent(a, b) {}", UNSUPPORTED),
         ("function* agent() {}", UNSUPPORTED),
-        ("function agent(x: () => void) {}", UNSUPPORTED),
-        ("interface T { t: T }\nfunction agent(x: T) {}", UNSUPPORTED),
         ("function agent( {", SYNTAX),
         ("function agent() { return 1 +* 2 }", SYNTAX),
         ("function agent() { ) }", SYNTAX),
@@ -45,6 +43,8 @@ fn the_agent_is_found() {
         "export function main({ n }) { return help(n) }\nfunction help(n) { return n }",
         "export const main = async ({ n }) => n\nconst help = (n) => n",
         "function agent(input: { n: number }) { return input.n }",
+        "interface T { n?: T }\nfunction agent({ n }: T) { return n }",
+        "function agent({ n }: { n?: () => void, f(): Date }) { return n }",
         "function agent(input) { const { n } = input\n return n }",
     ] {
         let read = a99_source::read(source, &atoms);
