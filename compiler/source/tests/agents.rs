@@ -38,6 +38,8 @@ fn the_agent_is_found() {
         "export default ({ n }) => n",
         "export default async ({ n }) => { return n }",
         "function agent({ n }) { return n }",
+        "function other() {}\nfunction main({ n }) { return n }\nexport default main",
+        "const main = async ({ n }) => n\nconst other = () => 1\nexport default main;",
         "const agent = ({ n }) => n",
         "function other({ n }) { return n }",
         "export function main({ n }) { return help(n) }\nfunction help(n) { return n }",
