@@ -56,4 +56,14 @@ impl<'a> Lowerer<'a> {
         let message = format!("`{js}` is not declared");
         self.deny(codes::UNKNOWN_NAME, span, message, help);
     }
+
+    /// True if a line of the source declares a method of this name.
+    pub(crate) fn has_method(&self, name: &str) -> bool {
+        self.source.lines().any(|line| {
+            let line = line.trim();
+            let line = line.strip_prefix("async ").unwrap_or(line);
+            let rest = line.strip_prefix(name);
+            line.ends_with('{') && rest.is_some_and(|rest| rest.starts_with('('))
+        })
+    }
 }
