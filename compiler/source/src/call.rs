@@ -495,6 +495,12 @@ impl<'a> Lowerer<'a> {
                 // The edit distance from `toUpper` to `toUpperCase` exceeds that of a typo.
                 let longer = |like: &&str| name.len() > 3 && like.starts_with(name);
                 let near = a99_core::diag::suggest(name, names());
+                if self.has_method(name) {
+                    let message = format!("there is no method `{name}` of what may be any value");
+                    let help = "call it on a constant that holds the instance, or write a function \
+                                that takes the object";
+                    return self.deny(codes::BAD_CALL, call.callee.span(), message, help);
+                }
                 if let Some(help) = words::called_help(name) {
                     let message = format!("there is no method `{name}`");
                     return self.deny(codes::BAD_CALL, call.callee.span(), message, help);

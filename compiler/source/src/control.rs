@@ -168,9 +168,8 @@ impl<'a> Lowerer<'a> {
     }
 
     pub(crate) fn is_error(&self, callee: &Expression<'a>) -> bool {
-        let names = ["Error", "TypeError", "RangeError", "SyntaxError"];
         self.free_name(callee)
-            .is_some_and(|name| names.contains(&name))
+            .is_some_and(|name| crate::words::ERRORS.contains(&name))
     }
 
     /// Lowers the message of a new error.

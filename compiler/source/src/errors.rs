@@ -8,7 +8,7 @@
 use crate::control::fail;
 use crate::expr::Hint;
 use crate::lower::{Binding, BindingId, Lowerer, What, place, set};
-use crate::pattern::{member_of, of};
+use crate::pattern::{member_of, method, of};
 use crate::tree::{Place, Tree};
 use crate::value::{Kind, Value};
 use hashbrown::{HashMap, HashSet};
@@ -17,6 +17,12 @@ use oxc_ast::ast::{
 };
 use oxc_span::{GetSpan, Span};
 use std::cell::RefCell;
+
+/// Builtins whose errors have a class, how their messages start, and the class.
+const BUILTINS: [(&str, &str, &str); 2] = [
+    ("JSON.parse", "JSON Parse error: ", "SyntaxError"),
+    ("decodeURI", "URI error", "URIError"),
+];
 
 /// Name of the box in the scopes; no source can use it.
 const BOX: &str = "#thrown";
@@ -394,9 +400,17 @@ impl<'a> Lowerer<'a> {
     pub(crate) fn take_error(&mut self, message: &str, at: &Place, out: &mut Vec<Tree>) -> Value {
         let text = || Value::ident(message, at);
         let error = self.fresh();
+        let mut name = Tree::text("Error", at);
+        for (call, start, class) in BUILTINS {
+            if self.source.contains(call) {
+                let start = Tree::text(start, at);
+                let test = method(text().operand(), "startsWith", vec![start], at);
+                name = Tree::conditional(test, Tree::text(class, at), name, at);
+            }
+        }
         let made = members(
             vec![
-                ("name", Value::text("Error", at)),
+                ("name", Value::node(name)),
                 ("message", text()),
                 ("op", Value::ident("errorOp", at)),
             ],
@@ -433,7 +447,7 @@ impl<'a> Lowerer<'a> {
         class: &str,
         span: Span,
     ) -> Option<Value> {
-        if !matches!(class, "TypeError" | "RangeError" | "SyntaxError") || !self.is_caught(left) {
+        if class == "Error" || !crate::words::ERRORS.contains(&class) || !self.is_caught(left) {
             return None;
         }
         self.errors.is_wanted = true;

@@ -1,9 +1,9 @@
 //! Lowers `instanceof` if the form decides the result.
 
 use crate::lower::{Lowerer, What, place};
-use crate::pattern::of;
+use crate::pattern::{member_of, of};
 use crate::state::{Iterable, Known};
-use crate::tree::Tree;
+use crate::tree::{Place, Tree};
 use crate::value::Value;
 use oxc_ast::ast::{BinaryExpression, Expression};
 use oxc_syntax::operator::BinaryOperator;
@@ -52,6 +52,11 @@ impl<'a> Lowerer<'a> {
             let value = self.expr(&binary.left, out).operand();
             return Value::node(of("Array", "isArray", vec![value], &at));
         }
+        if self.free_name(&binary.right) == Some("Date") {
+            let value = self.expr(&binary.left, out);
+            let value = self.named(value, out);
+            return self.is_date(value, &at);
+        }
         if let Some(class) = self.free_name(&binary.right)
             && let Some(value) = self.error_instance(&binary.left, class, binary.span)
         {
@@ -60,5 +65,21 @@ impl<'a> Lowerer<'a> {
         let help = "use `typeof`, or `Array.isArray`; what is caught has `message`";
         self.unsupported(binary.span, "`instanceof`", help);
         Value::undefined(&at)
+    }
+
+    /// Tests for a date: only dates have a `timestamp` that is no member of theirs.
+    fn is_date(&self, value: Value, at: &Place) -> Value {
+        let name = || Value::text("timestamp", at);
+        let time = member_of(value.clone(), name(), at).operand();
+        let kind = Tree::unary("typeof", time, at);
+        let is_number = Tree::binary("===", kind, Tree::text("number", at), at);
+        let own = of(
+            "Object",
+            "hasOwn",
+            vec![value.operand(), name().operand()],
+            at,
+        );
+        let is_other = Tree::unary("!", own, at);
+        Value::node(Tree::logical("&&", is_number, is_other, at))
     }
 }

@@ -160,10 +160,9 @@ fn error_or_nothing(caught: &dyn Fn(&str) -> bool, value: &str) -> Option<bool> 
         "null" | "undefined" if ends => Some(false),
         "new" => {
             let class = rest.trim_start();
-            let classes = ["Error(", "TypeError(", "RangeError("];
-            classes
-                .iter()
-                .any(|one| class.starts_with(one))
+            let class = class.split('(').next();
+            crate::words::ERRORS
+                .contains(&class.unwrap_or_default())
                 .then_some(true)
         }
         "" => None,

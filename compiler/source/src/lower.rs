@@ -99,6 +99,8 @@ pub(crate) struct Lowerer<'a> {
     /// Method whose callback is lowered next, and the known type of its items.
     pub(crate) given: (&'a str, Known),
     pub(crate) types: HashMap<&'a str, Named<'a>>,
+    /// Names of types around the one that is converted.
+    pub(crate) open_types: Vec<&'a str>,
     /// JSDoc comments by the offset of the declaration that follows.
     pub(crate) comments: HashMap<u32, String>,
     pub(crate) next_temp: usize,
@@ -163,6 +165,7 @@ impl<'a> Lowerer<'a> {
             behind: None,
             given: ("", Known::Nothing),
             types: HashMap::new(),
+            open_types: Vec::new(),
             comments: HashMap::new(),
             next_temp: 0,
             looks: Cell::new(0),

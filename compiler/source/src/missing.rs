@@ -56,4 +56,15 @@ impl<'a> Lowerer<'a> {
         let message = format!("`{js}` is not declared");
         self.deny(codes::UNKNOWN_NAME, span, message, help);
     }
+
+    /// True if the source declares a method of this name; that of a class is a function by now.
+    pub(crate) fn has_method(&self, name: &str) -> bool {
+        let is_it = |line: &str| {
+            let line = line.trim();
+            let line = line.strip_prefix("async ").unwrap_or(line);
+            let rest = line.strip_prefix(name);
+            line.ends_with('{') && rest.is_some_and(|rest| rest.starts_with('('))
+        };
+        self.source.contains(&format!("_{name}(")) || self.source.lines().any(is_it)
+    }
 }

@@ -224,12 +224,14 @@ impl<'a> Lowerer<'a> {
             Declaration::TSTypeAliasDeclaration(alias) => {
                 self.type_parameters(alias.type_parameters.as_deref());
                 let named = Named::Alias(&alias.type_annotation);
-                self.types.insert(alias.id.name.as_str(), named);
+                self.types.entry(alias.id.name.as_str()).or_insert(named);
             }
             Declaration::TSInterfaceDeclaration(interface) => {
                 self.type_parameters(interface.type_parameters.as_deref());
                 let named = Named::Interface(interface);
-                self.types.insert(interface.id.name.as_str(), named);
+                self.types
+                    .entry(interface.id.name.as_str())
+                    .or_insert(named);
             }
             _ => {}
         }
@@ -237,9 +239,7 @@ impl<'a> Lowerer<'a> {
 
     fn type_parameters(&mut self, all: Option<&'a TSTypeParameterDeclaration<'a>>) {
         for one in all.iter().flat_map(|all| &all.params) {
-            self.types
-                .entry(one.name.name.as_str())
-                .or_insert(Named::Parameter);
+            self.types.insert(one.name.name.as_str(), Named::Parameter);
         }
     }
 

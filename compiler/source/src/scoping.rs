@@ -58,6 +58,19 @@ impl Scoping {
         self.variables.get(*self.at.get(&at)?)
     }
 
+    /// True if one variable alone has this name.
+    pub(crate) fn is_only(&self, source: &str, name: &str) -> bool {
+        let is_it = |variable: &&Variable| {
+            let at = variable.places.first().map(|at| *at as usize);
+            let text = at.and_then(|at| source.get(at..)).unwrap_or_default();
+            let rest = text.strip_prefix(name);
+            rest.is_some_and(|rest| {
+                !rest.starts_with(|c: char| c.is_alphanumeric() || c == '_' || c == '$')
+            })
+        };
+        self.variables.iter().filter(is_it).count() == 1
+    }
+
     /// True if the source tests the variable that is declared here: in a condition, a comparison,
     /// a default, or a check by a function.
     pub(crate) fn is_asked(&self, at: u32) -> bool {

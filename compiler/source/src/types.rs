@@ -4,7 +4,8 @@ use crate::lower::{Lowerer, place};
 use crate::state::Named;
 use crate::tree::{Data, Place, Tree};
 use oxc_ast::ast::{
-    Expression, PropertyKey, TSLiteral, TSSignature, TSType, TSTypeName, TSTypeOperatorOperator,
+    Expression, PropertyKey, TSIndexSignature, TSLiteral, TSSignature, TSType, TSTypeName,
+    TSTypeOperatorOperator,
 };
 use oxc_span::{GetSpan, Span};
 use std::borrow::Cow;
@@ -12,15 +13,26 @@ use std::borrow::Cow;
 /// Maximum nesting of types, named types included.
 const MAX_TYPES: u32 = 64;
 
+/// Types without a declaration that `undefined` is not of.
+const NEVER_MISSING: [&str; 11] = [
+    "Array",
+    "Date",
+    "NonNullable",
+    "Omit",
+    "Partial",
+    "Pick",
+    "Promise",
+    "Readonly",
+    "ReadonlyArray",
+    "Record",
+    "Required",
+];
+
 impl<'a> Lowerer<'a> {
     /// Converts a type to its schema.
     pub(crate) fn schema(&mut self, ty: &'a TSType<'a>, depth: u32) -> Tree {
         let at = place(ty.span());
         if depth > MAX_TYPES || !self.enter(ty.span()) {
-            if depth > MAX_TYPES {
-                let help = "write `unknown` where the type begins anew";
-                self.unsupported(ty.span(), "a type that contains itself", help);
-            }
             return empty(&at);
         }
         let schema = self.schema_within(ty, depth, &at);
@@ -48,7 +60,7 @@ impl<'a> Lowerer<'a> {
             TSType::TSTypeLiteral(literal) => self.members(&literal.members, depth, at),
             TSType::TSLiteralType(literal) => match literal_of(&literal.literal) {
                 Some(value) => Tree::map([("const", value)], at),
-                None => self.no_schema(ty.span()),
+                None => empty(at),
             },
             TSType::TSUnionType(union) => self.union(&union.types, depth, at),
             TSType::TSIntersectionType(all) => {
@@ -58,12 +70,6 @@ impl<'a> Lowerer<'a> {
             }
             TSType::TSTupleType(_) => of_type("array", at),
             TSType::TSTemplateLiteralType(_) => of_type("string", at),
-            // What these give is not computed, and any value is accepted.
-            TSType::TSMappedType(_)
-            | TSType::TSConditionalType(_)
-            | TSType::TSIndexedAccessType(_)
-            | TSType::TSTypeQuery(_)
-            | TSType::TSNeverKeyword(_) => empty(at),
             TSType::TSTypeReference(reference) => {
                 // A member of an enum, or a type of a namespace.
                 let TSTypeName::IdentifierReference(name) = &reference.type_name else {
@@ -73,25 +79,28 @@ impl<'a> Lowerer<'a> {
                 let arguments = arguments.map_or(&[][..], |arguments| &arguments.params);
                 self.reference(name.name.as_str(), arguments, depth, ty.span())
             }
-            _ => self.no_schema(ty.span()),
+            // What other types give is not computed, and any value is accepted.
+            _ => empty(at),
         }
-    }
-
-    fn no_schema(&mut self, span: Span) -> Tree {
-        let help = "use string, number, boolean, null, unknown, T[], Record<string, T>, unions, \
-                    interfaces and object types";
-        self.unsupported(span, "this type of an argument", help);
-        empty(&place(span))
     }
 
     fn reference(
         &mut self,
-        name: &str,
+        name: &'a str,
         arguments: &'a [TSType<'a>],
         depth: u32,
         span: Span,
     ) -> Tree {
         let at = place(span);
+        if let Some(named) = self.types.get(name).copied() {
+            if self.open_types.contains(&name) {
+                return empty(&at);
+            }
+            self.open_types.push(name);
+            let schema = self.declared(named, depth, &at);
+            self.open_types.pop();
+            return schema;
+        }
         match (name, arguments) {
             ("Array" | "ReadonlyArray", [item]) => {
                 let items = self.schema(item, depth + 1);
@@ -103,51 +112,80 @@ impl<'a> Lowerer<'a> {
                 schema.put("additionalProperties", value);
                 schema
             }
-            ("Readonly" | "Promise" | "NonNullable", [inner]) => self.schema(inner, depth + 1),
-            ("Partial" | "Required", [inner]) => {
+            ("Readonly" | "Promise" | "Awaited" | "NonNullable", [inner]) => {
+                self.schema(inner, depth + 1)
+            }
+            ("Partial" | "Required" | "Pick" | "Omit", [inner, rest @ ..]) => {
                 let mut schema = self.schema(inner, depth + 1);
-                let all = match (name, schema.get("properties").map(|all| &all.data)) {
-                    ("Required", Some(Data::Map(all))) => {
-                        all.iter().map(|one| text(&one.0, &at)).collect()
+                if !is_object(&schema) {
+                    return empty(&at);
+                }
+                match (name, rest) {
+                    ("Pick" | "Omit", [keys]) => {
+                        return match keys_of(keys) {
+                            Some(keys) => picked(schema, &keys, name == "Pick", &at),
+                            None => of_type("object", &at),
+                        };
                     }
-                    _ => Vec::new(),
-                };
-                require(&mut schema, all, &at);
+                    ("Required", _) => {
+                        let all = match schema.get("properties").map(|all| &all.data) {
+                            Some(Data::Map(all)) => {
+                                all.iter().map(|one| text(&one.0, &at)).collect()
+                            }
+                            _ => Vec::new(),
+                        };
+                        require(&mut schema, all, &at);
+                    }
+                    _ => require(&mut schema, Vec::new(), &at),
+                }
                 schema
             }
-            ("Pick" | "Omit", [inner, keys]) => {
-                let schema = self.schema(inner, depth + 1);
-                match keys_of(keys) {
-                    Some(keys) => picked(schema, &keys, name == "Pick", &at),
-                    None => of_type("object", &at),
-                }
+            _ => empty(&at),
+        }
+    }
+
+    fn declared(&mut self, named: Named<'a>, depth: u32, at: &Place) -> Tree {
+        let interface = match named {
+            Named::Alias(ty) => return self.schema(ty, depth + 1),
+            Named::Parameter => return empty(at),
+            Named::Interface(interface) => interface,
+        };
+        let own = self.members(&interface.body.body, depth + 1, at);
+        let mut parts: Vec<Tree> = Vec::new();
+        for base in &interface.extends {
+            if let TSTypeName::IdentifierReference(name) = &base.type_name {
+                let arguments = base.type_arguments.as_ref();
+                let arguments = arguments.map_or(&[][..], |all| &all.params);
+                parts.push(self.reference(name.name.as_str(), arguments, depth + 1, base.span));
+            } else {
+                return empty(at);
             }
-            _ => match self.types.get(name).copied() {
-                Some(Named::Alias(ty)) => self.schema(ty, depth + 1),
-                Some(Named::Interface(interface)) => {
-                    let own = self.members(&interface.body.body, depth + 1, &at);
-                    let mut parts: Vec<Tree> = Vec::new();
-                    for base in &interface.extends {
-                        if let TSTypeName::IdentifierReference(name) = &base.type_name {
-                            let arguments = base.type_arguments.as_ref();
-                            let arguments = arguments.map_or(&[][..], |all| &all.params);
-                            let name = name.name.as_str();
-                            parts.push(self.reference(name, arguments, depth + 1, base.span));
-                        }
-                    }
-                    if parts.is_empty() {
-                        return own;
-                    }
-                    parts.push(own);
-                    merged(parts, &at)
-                }
-                Some(Named::Parameter) => empty(&at),
-                None => {
-                    let help = "declare it in the same source";
-                    self.unsupported(span, &format!("the type `{name}`"), help);
-                    empty(&at)
-                }
+        }
+        if parts.is_empty() {
+            return own;
+        }
+        parts.push(own);
+        merged(parts, at)
+    }
+
+    /// True if a member of a type may be missing in JSON.
+    fn may_miss(&self, ty: &TSType<'a>, depth: u32) -> bool {
+        match ty {
+            TSType::TSUndefinedKeyword(_) | TSType::TSVoidKeyword(_) => true,
+            TSType::TSFunctionType(_) => true,
+            TSType::TSUnionType(union) => union.types.iter().any(|ty| self.may_miss(ty, depth)),
+            TSType::TSParenthesizedType(inner) => self.may_miss(&inner.type_annotation, depth),
+            TSType::TSTypeReference(reference) => match &reference.type_name {
+                TSTypeName::IdentifierReference(name) => match self.types.get(name.name.as_str()) {
+                    Some(Named::Alias(ty)) if depth < MAX_TYPES => self.may_miss(ty, depth + 1),
+                    Some(Named::Parameter) => true,
+                    Some(_) => false,
+                    None => !NEVER_MISSING.contains(&name.name.as_str()),
+                },
+                _ => false,
             },
+            TSType::TSIndexedAccessType(_) | TSType::TSConditionalType(_) => true,
+            _ => false,
         }
     }
 
@@ -161,10 +199,7 @@ impl<'a> Lowerer<'a> {
                     let key = match &property.key {
                         PropertyKey::StaticIdentifier(id) => id.name.as_str(),
                         PropertyKey::StringLiteral(text) => text.value.as_str(),
-                        key => {
-                            self.no_schema(key.span());
-                            continue;
-                        }
+                        _ => continue,
                     };
                     let mut schema = match &property.type_annotation {
                         Some(ty) => self.schema(&ty.type_annotation, depth + 1),
@@ -173,17 +208,17 @@ impl<'a> Lowerer<'a> {
                     if let Some(docs) = self.docs_before(property.span.start) {
                         schema.put("description", Tree::text(&docs, &place(property.span)));
                     }
-                    if !property.optional {
+                    let ty = property.type_annotation.as_ref();
+                    let may_miss = ty.is_some_and(|ty| self.may_miss(&ty.type_annotation, 0));
+                    if !property.optional && !may_miss {
                         required.push(Tree::text(key, &place(property.span)));
                     }
                     properties.put_owned(Cow::Owned(key.as_bytes().to_vec()), schema);
                 }
-                TSSignature::TSIndexSignature(index) => {
+                TSSignature::TSIndexSignature(index) if is_text(index) => {
                     others = Some(self.schema(&index.type_annotation.type_annotation, depth + 1));
                 }
-                other => {
-                    self.no_schema(other.span());
-                }
+                _ => {}
             }
         }
         let mut schema = of_type("object", at);
@@ -223,12 +258,23 @@ fn empty(at: &Place) -> Tree {
     Tree::map([], at)
 }
 
+/// True if a signature describes members of any name.
+fn is_text(index: &TSIndexSignature<'_>) -> bool {
+    matches!(
+        index.parameter.type_annotation.type_annotation,
+        TSType::TSStringKeyword(_)
+    )
+}
+
+fn is_object(schema: &Tree) -> bool {
+    schema.get("type").and_then(Tree::as_str) == Some("object")
+}
+
 /// Merges the schemas of objects; a value of all these types is checked as an object otherwise.
 fn merged(parts: Vec<Tree>, at: &Place) -> Tree {
     let (mut properties, mut required, mut others) = (Vec::new(), Vec::new(), None);
     for part in parts {
-        let is_object = part.get("type").and_then(Tree::as_str) == Some("object");
-        if !is_object {
+        if !is_object(&part) {
             return empty(at);
         }
         let Data::Map(members) = part.data else {

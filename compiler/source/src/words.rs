@@ -6,6 +6,17 @@ pub(crate) const TIMER: &str = "write `await sleep({ ms: 500 })`, which waits at
 pub(crate) const ERROR_CLASS: &str = "a class of errors has fields, and a constructor that calls \
      `super(message)`; what else it does is a function that takes the parts of the error";
 
+/// Classes of errors whose constructors take a message and options.
+pub(crate) const ERRORS: [&str; 7] = [
+    "Error",
+    "TypeError",
+    "RangeError",
+    "SyntaxError",
+    "ReferenceError",
+    "EvalError",
+    "URIError",
+];
+
 pub(crate) const EXTENDS: &str = "both classes stand in one block, the constructor calls `super(...)` once, `super.method()` is a \
      method of the other class, and no field has the name of a method; else keep the other object \
      in a field, and call its methods";

@@ -384,9 +384,9 @@ const DENIED: [(&str, &str, &str, &str); 105] = [
         "new Date",
     ),
     (
-        "return a instanceof Date",
+        "return a instanceof Map",
         UNSUPPORTED,
-        "a instanceof Date",
+        "a instanceof Map",
         "typeof",
     ),
     (

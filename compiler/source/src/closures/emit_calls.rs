@@ -125,6 +125,10 @@ impl<'a> Emitter<'_, 'a> {
                 continue;
             }
             let node = self.model.callee_node(id);
+            if let Expression::PrivateFieldExpression(member) = callee.get_inner_expression() {
+                let name = self.model.sites[id].name;
+                self.private(member.span, name);
+            }
             let callee = callee.span();
             let mut dispatch = self.by_value(&functions, node, callee, call.optional);
             if let Expression::StaticMemberExpression(member) = call.callee.get_inner_expression()

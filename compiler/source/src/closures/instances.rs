@@ -157,7 +157,7 @@ impl<'a> Emitter<'_, 'a> {
         }
     }
 
-    fn private(&mut self, member: Span, name: &str) {
+    pub(super) fn private(&mut self, member: Span, name: &str) {
         let start = member.end - name.len() as u32;
         let text = private_key(name);
         self.edits

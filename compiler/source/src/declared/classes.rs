@@ -40,6 +40,12 @@ impl Declared<'_> {
                 for at in std::mem::take(&mut self.read.classes[class].names) {
                     self.replace(at, vec![name.clone().into()]);
                 }
+                let name = self.read.classes[class].name.clone();
+                if self.scoping.is_only(self.source, &name) {
+                    for at in std::mem::take(&mut self.read.classes[class].makers) {
+                        self.replace(at, vec![name.clone().into()]);
+                    }
+                }
             }
         }
         self.errors(&errors);

@@ -152,7 +152,12 @@ impl Declared<'_> {
                     pieces.push(format!("\"{number}\": {}, ", quoted(&member.name)).into());
                 }
             }
-            let values: Vec<String> = members.iter().map(value).collect();
+            // Members of numbers may be combined: `Flags.A | Flags.B`.
+            let ty = |member: &Member| match &member.value {
+                Ok(_) => "number".to_owned(),
+                Err(_) => value(member),
+            };
+            let values: Vec<String> = members.iter().map(ty).collect();
             let ty = match values.is_empty() {
                 true => "never".to_owned(),
                 false => values.join(" | "),

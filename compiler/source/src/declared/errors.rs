@@ -12,8 +12,6 @@ pub(super) enum Root {
     Class(usize),
 }
 
-const BUILTIN: [&str; 4] = ["Error", "TypeError", "RangeError", "SyntaxError"];
-
 impl Declared<'_> {
     /// What each class extends, if it is a class of errors.
     pub(super) fn error_classes(&self) -> Vec<Option<Root>> {
@@ -27,7 +25,7 @@ impl Declared<'_> {
             let root = match self.class_at(parent.start) {
                 Some(other) => found[other].map(|_| Root::Class(other)),
                 None if self.scoping.variable(parent.start).is_some() => None,
-                None => BUILTIN
+                None => crate::words::ERRORS
                     .contains(&self.text(parent))
                     .then_some(Root::Builtin),
             };

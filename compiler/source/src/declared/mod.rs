@@ -7,7 +7,7 @@ mod errors;
 mod read;
 
 use crate::edits::{Changed, Edits, Piece};
-use oxc_ast::ast::Program;
+use oxc_ast::ast::{ExportDefaultDeclarationKind, Program, Statement, VariableDeclarationKind};
 use oxc_span::Span;
 use read::{Class, Reader};
 
@@ -24,12 +24,14 @@ struct Declared<'s> {
 
 /// Rewrites a source; `None` if it has none of the forms.
 pub(crate) fn rewrite(source: &str, program: &Program<'_>) -> Option<Changed> {
-    let words = ["class", "enum", "declare", "function"];
+    let words = ["class", "enum", "declare", "function", "export default"];
     if !words.iter().any(|word| source.contains(word)) {
         return None;
     }
     let read = Reader::read(program);
-    if read.classes.is_empty() && read.enums.is_empty() && read.dropped.is_empty() {
+    let default = default_export(program);
+    let has_declared = !read.classes.is_empty() || !read.enums.is_empty();
+    if !has_declared && read.dropped.is_empty() && default.is_none() {
         return None;
     }
     let mut this = Declared {
@@ -41,6 +43,10 @@ pub(crate) fn rewrite(source: &str, program: &Program<'_>) -> Option<Changed> {
         parents: Vec::new(),
         is_changed: false,
     };
+    if let Some((export, at, word)) = default {
+        this.replace(export, Vec::new());
+        this.replace(Span::new(at, at), vec![word.into()]);
+    }
     this.enums();
     this.classes();
     for span in std::mem::take(&mut this.read.dropped) {
@@ -51,6 +57,33 @@ pub(crate) fn rewrite(source: &str, program: &Program<'_>) -> Option<Changed> {
     }
     let changed = this.edits.write(source, &this.behind);
     Some(changed)
+}
+
+/// An `export default name` of a function at the top: its range, where the function is declared,
+/// and what stands there to export it.
+fn default_export(program: &Program<'_>) -> Option<(Span, u32, &'static str)> {
+    let (export, name) = program.body.iter().find_map(|statement| match statement {
+        Statement::ExportDefaultDeclaration(export) => match &export.declaration {
+            ExportDefaultDeclarationKind::Identifier(id) => Some((export.span, id.name)),
+            _ => None,
+        },
+        _ => None,
+    })?;
+    program.body.iter().find_map(|statement| match statement {
+        Statement::FunctionDeclaration(function) => {
+            let is_it = function.id.as_ref().is_some_and(|id| id.name == name);
+            is_it.then_some((export, function.span.start, "export default "))
+        }
+        Statement::VariableDeclaration(variables) => match &variables.declarations[..] {
+            [one] if one.id.get_identifier_name() == Some(name) => {
+                one.init.as_ref().and_then(crate::atom::code_of)?;
+                let is_const = variables.kind == VariableDeclarationKind::Const;
+                is_const.then_some((export, variables.span.start, "export "))
+            }
+            _ => None,
+        },
+        _ => None,
+    })
 }
 
 impl Declared<'_> {

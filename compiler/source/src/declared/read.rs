@@ -63,6 +63,8 @@ pub(super) struct Class {
     /// Members of `super`: the member, its name.
     pub(super) supers: Vec<(Span, String)>,
     pub(super) this: Vec<Span>,
+    /// `this` in `new this(...)` of a static method, and `this.constructor` in `new`.
+    pub(super) makers: Vec<Span>,
     /// `this.constructor.name` and `new.target.name`.
     pub(super) names: Vec<Span>,
     /// Statements that only matter for prototypes and stacks of errors.
@@ -101,6 +103,7 @@ pub(super) struct Reader {
     pub(super) members: Vec<(Span, String)>,
     /// Classes around, or a function in which `this` is another object.
     around: Vec<Option<usize>>,
+    is_static: bool,
     scopes: Vec<usize>,
     count: usize,
     whole: Option<Span>,
@@ -200,6 +203,7 @@ impl Reader {
             calls: 0,
             supers: Vec::new(),
             this: Vec::new(),
+            makers: Vec::new(),
             names: Vec::new(),
             noise: Vec::new(),
             is_odd,
@@ -317,7 +321,9 @@ impl<'a> Visit<'a> for Reader {
         if it.computed {
             self.visit_property_key(&it.key);
         }
+        let outer = std::mem::replace(&mut self.is_static, it.r#static);
         walk::walk_function(self, &it.value, ScopeFlags::Function);
+        self.is_static = outer;
     }
 
     fn visit_function(&mut self, it: &Function<'a>, flags: ScopeFlags) {
@@ -406,6 +412,17 @@ impl<'a> Visit<'a> for Reader {
     }
 
     fn visit_new_expression(&mut self, it: &NewExpression<'a>) {
+        let is_own = match &it.callee {
+            Expression::ThisExpression(_) => self.is_static,
+            Expression::StaticMemberExpression(member) => {
+                let is_this = matches!(member.object, Expression::ThisExpression(_));
+                is_this && member.property.name == "constructor" && !self.is_static
+            }
+            _ => false,
+        };
+        if is_own && let Some(class) = self.class() {
+            class.makers.push(it.callee.span());
+        }
         match &it.callee {
             Expression::Identifier(id) => self.news.push((it.span, id.span)),
             callee => self.visit_expression(callee),

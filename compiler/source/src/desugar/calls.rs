@@ -318,8 +318,7 @@ impl<'a> Sugar<'_, 'a> {
             Expression::CallExpression(call) => (&call.callee, &call.arguments),
             _ => return,
         };
-        let classes = ["Error", "TypeError", "RangeError", "SyntaxError"];
-        let mut classes = classes.iter();
+        let mut classes = crate::words::ERRORS.iter();
         let Some(class) = classes.find(|class| self.facts.is_free(callee, class)) else {
             return;
         };

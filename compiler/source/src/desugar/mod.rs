@@ -16,13 +16,15 @@ use facts::Facts;
 use hashbrown::{HashMap, HashSet};
 use oxc_allocator::Allocator;
 use oxc_ast::ast::{
-    ArrowFunctionBody, ArrowFunctionExpression, BlockStatement, CallExpression, DoWhileStatement,
-    ForInStatement, ForOfStatement, ForStatement, ForStatementInit, ForStatementLeft, Function,
-    FunctionBody, IdentifierReference, Program, Statement, StaticMemberExpression, SwitchStatement,
-    VariableDeclaration, VariableDeclarationKind, VariableDeclarator, WhileStatement,
+    ArrowFunctionBody, ArrowFunctionExpression, BinaryExpression, BlockStatement, CallExpression,
+    DoWhileStatement, ForInStatement, ForOfStatement, ForStatement, ForStatementInit,
+    ForStatementLeft, Function, FunctionBody, IdentifierReference, Program, Statement,
+    StaticMemberExpression, SwitchStatement, VariableDeclaration, VariableDeclarationKind,
+    VariableDeclarator, WhileStatement,
 };
 use oxc_ast_visit::{Visit, walk};
 use oxc_span::{GetSpan as _, Span};
+use oxc_syntax::operator::BinaryOperator;
 use oxc_syntax::scope::{ScopeFlags, ScopeId};
 use std::cell::Cell;
 
@@ -321,6 +323,15 @@ impl<'a> Visit<'a> for Sugar<'_, 'a> {
     fn visit_call_expression(&mut self, it: &CallExpression<'a>) {
         self.call(it);
         walk::walk_call_expression(self, it);
+    }
+
+    fn visit_binary_expression(&mut self, it: &BinaryExpression<'a>) {
+        if it.operator == BinaryOperator::Instanceof && self.facts.is_free(&it.right, "Function") {
+            let left = it.left.span().into();
+            let pieces = vec!["(typeof (".into(), left, ") === 'function')".into()];
+            self.edits.replace(it.span, pieces);
+        }
+        walk::walk_binary_expression(self, it);
     }
 
     fn visit_static_member_expression(&mut self, it: &StaticMemberExpression<'a>) {

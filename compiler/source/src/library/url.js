@@ -161,8 +161,31 @@ class URL {
   get hostname() {
     return this.#url.host ?? ''
   }
+  set hostname(given) {
+    const url = this.#url
+    if (url.scheme === 'file') throw new Error('setting the hostname of a file is not supported')
+    const isSpecial = urlPort_(url.scheme) !== undefined
+    const text = String(given).replace(/[\t\n\r]/g, '').replace(/[?#/].*$/s, '').split(isSpecial ? '\\' : '/')[0]
+    const isKept = text === '' && (isSpecial || url.host === null || url.user !== '' || url.password !== '' || url.port !== '')
+    if (url.isOpaque || isKept || (!text.startsWith('[') && text.includes(':'))) return
+    try {
+      url.host = text === '' ? '' : urlDomain_(text, isSpecial)
+    } catch (error) {
+      if (!error.message.startsWith('Invalid URL')) throw error
+    }
+  }
   get port() {
     return this.#url.port
+  }
+  set port(given) {
+    const url = this.#url
+    if (url.host === null || url.host === '' || url.scheme === 'file') return
+    const text = String(given).replace(/[\t\n\r]/g, '')
+    const number = text === '' ? -1 : parseInt(text, 10)
+    if (text === '') url.port = ''
+    else if (/^[0-9]/.test(text) && number <= 65535) {
+      url.port = String(number) === urlPort_(url.scheme) ? '' : String(number)
+    }
   }
   get pathname() {
     return this.#url.path
