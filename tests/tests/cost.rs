@@ -226,3 +226,20 @@ fn examples_have_close_bounds() {
     println!("ratios {ratios:.2?}, median {median:.2}");
     assert!(median <= 2.0, "{median}");
 }
+
+/// The work of an analysis is bounded, whatever the program.
+#[test]
+fn programs_that_are_too_large_have_no_bound() {
+    use std::fmt::Write as _;
+    let mut source = "export default function agent({ a, b }) {\n  let x = ''\n".to_owned();
+    for n in 0..4_000 {
+        let _ = writeln!(source, "if (a.f > {n}) {{ x = `${{x}}${{b.g{n}}}` }}");
+    }
+    source.push_str("return { x }\n}\n");
+    let engine = Engine::new();
+    let agent = engine.compile_source(source).expect("a program");
+    let cost: Cost = engine.cost(&agent);
+    assert_eq!(cost.unbounded.len(), 1, "{cost}");
+    assert!(cost.to_string().contains("too large to analyse"), "{cost}");
+    assert!(cost.to_string().contains("no bound"), "{cost}");
+}

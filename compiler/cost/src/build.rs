@@ -194,7 +194,7 @@ impl Builder<'_> {
         let before = self.now.clone();
         let f = &program.functions[function as usize];
         self.now.at = At { function, pc: 0 };
-        let flow = Rc::new(Flow::of(f).ok_or("its loops have several entries")?);
+        let flow = Rc::new(Flow::of(f).ok_or("its loops have several entries, or are too many")?);
         let first = self.g.loops.len() as LoopId;
         for found in &flow.loops {
             let parent = found.parent.map(|at| first + at as u32).or(before.inside);

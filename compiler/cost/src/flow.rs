@@ -30,11 +30,15 @@ pub(crate) struct Flow {
     position: Vec<usize>,
 }
 
+/// Most loops of a function times its blocks.
+const MAX_LOOP_BLOCKS: usize = 10_000_000;
+
 /// Not in the order.
 const NONE: usize = usize::MAX;
 
 impl Flow {
-    /// The flow; `None` if a loop has several entries or a block several exits inside.
+    /// The flow; `None` if a loop has several entries or a block several exits
+    /// inside, and if there are too many loops.
     pub(crate) fn of(f: &Function) -> Option<Flow> {
         let count = f.blocks.len();
         let block_at = |pc: u32| {
@@ -108,6 +112,9 @@ impl Flow {
                     continue;
                 }
                 if !self.dominates(to, block) {
+                    return false;
+                }
+                if (self.loops.len() + 1).saturating_mul(self.succs.len()) > MAX_LOOP_BLOCKS {
                     return false;
                 }
                 let known = self.loops.iter().position(|l| l.header == to);

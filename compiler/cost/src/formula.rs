@@ -1,6 +1,27 @@
 //! Formulas: sums of products of sizes, with coefficients that are never negative.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
+
+/// Terms that one analysis may write: they are its time and memory.
+const MAX_WRITTEN: usize = 2_000_000;
+
+thread_local! {
+    /// Terms that the analysis of this thread has written.
+    static WRITTEN: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Counts terms and kinds that are written; false if there were too many. The formulas are then
+/// too low, and the analysis gives up.
+pub(crate) fn may_write(terms: usize) -> bool {
+    WRITTEN.set(WRITTEN.get().saturating_add(terms));
+    !is_exhausted()
+}
+
+/// Whether the analysis of this thread has written too many terms.
+pub(crate) fn is_exhausted() -> bool {
+    WRITTEN.get() > MAX_WRITTEN
+}
 
 /// Most terms of a formula. Beyond it, an analysis gives up.
 const MAX_TERMS: usize = 400;
@@ -33,6 +54,8 @@ pub enum Measure {
     Elements,
     /// The members of all objects.
     Members,
+    /// The units of the whole value as JSON, at least all of the others but `Value`.
+    Json,
 }
 
 impl Measure {
@@ -50,6 +73,7 @@ impl Measure {
             Measure::Objects => "objects",
             Measure::Elements => "elements",
             Measure::Members => "members",
+            Measure::Json => "size",
         }
     }
 }
@@ -112,6 +136,9 @@ impl Poly {
     }
 
     pub(crate) fn add(mut self, other: &Poly) -> Poly {
+        if !may_write(other.0.len()) {
+            return self;
+        }
         for (factors, times) in &other.0 {
             *self.0.entry(factors.clone()).or_default() += times;
         }
@@ -128,6 +155,9 @@ impl Poly {
 
     /// At least the larger one of both: the larger coefficient of each term.
     pub(crate) fn max(mut self, other: &Poly) -> Poly {
+        if !may_write(other.0.len()) {
+            return self;
+        }
         for (factors, times) in &other.0 {
             let mine = self.0.entry(factors.clone()).or_default();
             *mine = mine.max(*times);
@@ -136,6 +166,9 @@ impl Poly {
     }
 
     pub(crate) fn times(&self, other: &Poly) -> Result<Poly, TooLarge> {
+        if !may_write(self.0.len().saturating_mul(other.0.len())) {
+            return Err(TooLarge);
+        }
         let mut product = Poly::zero();
         for (a, x) in &self.0 {
             for (b, y) in &other.0 {
@@ -153,7 +186,7 @@ impl Poly {
     }
 
     pub(crate) fn checked(self) -> Result<Poly, TooLarge> {
-        match self.0.len() > MAX_TERMS {
+        match self.0.len() > MAX_TERMS || !may_write(self.0.len()) {
             true => Err(TooLarge),
             false => Ok(self),
         }

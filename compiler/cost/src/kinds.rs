@@ -1,7 +1,8 @@
 //! What nodes may be: kinds, and the lists and objects that are made or come from outside.
 
+use crate::formula::may_write;
 use crate::graph::{Key, Kind, NodeId, SiteId, Why};
-use crate::solve::{Kinds, Solver, is_length};
+use crate::solve::{Kinds, Solver, TOO_LARGE_PROGRAM, is_length};
 use std::collections::BTreeSet;
 
 impl Solver<'_, '_> {
@@ -18,6 +19,9 @@ impl Solver<'_, '_> {
             for node in 0..self.g.nodes.len() as NodeId {
                 let mut new = self.kinds[node as usize].clone();
                 self.kinds_of(node, &mut new);
+                if !may_write(new.places.len() + new.text_if.len() + new.sites.len()) {
+                    return Err(TOO_LARGE_PROGRAM);
+                }
                 if new != self.kinds[node as usize] {
                     self.kinds[node as usize] = new;
                     changed = true;

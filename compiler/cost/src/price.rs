@@ -3,6 +3,7 @@
 use crate::formula::{Factor, Poly};
 use crate::graph::{At, Charge, Frame, Tokens, What, Why};
 use crate::solve::{Bound, Solver};
+use std::collections::HashMap;
 use std::rc::Rc;
 
 /// Fuel, calls, tokens.
@@ -122,18 +123,17 @@ impl Pricer<'_, '_, '_> {
         let mut before = vec![None::<Prices>; cost.len()];
         before[from] = Some(none());
         let order = flow.order.iter().copied().filter(|block| inside(*block));
-        for block in order
-            .clone()
-            .filter(|block| rep(flow, done, *block) == *block)
-        {
+        let order: Vec<(usize, usize)> = order.map(|b| (b, rep(flow, done, b))).collect();
+        let mut members: HashMap<usize, Vec<usize>> = HashMap::new();
+        for (block, of) in &order {
+            members.entry(*of).or_default().push(*block);
+        }
+        for block in order.iter().filter(|(b, of)| b == of).map(|(b, _)| *b) {
             let Some(start) = before[block].take() else {
                 continue;
             };
             far[block] = add(&start, &cost[block]);
-            for member in order
-                .clone()
-                .filter(|member| rep(flow, done, *member) == block)
-            {
+            for member in members.get(&block).into_iter().flatten().copied() {
                 for &to in flow.succs[member]
                     .iter()
                     .filter(|to| inside(**to) && **to != from)

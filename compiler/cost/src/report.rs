@@ -1,16 +1,17 @@
 //! The result of an analysis.
 
 use crate::build::build;
-use crate::formula::{Factor, Measure, Poly};
+use crate::formula::{Factor, Measure, Poly, is_exhausted};
 use crate::graph::{At, Graph, Place, Root};
 use crate::price::Pricer;
 use crate::sizes;
-use crate::solve::Solver;
+use crate::solve::{Solver, TOO_LARGE_PROGRAM};
 use a99_core::costs::{CROSSING_RESULT, MICRO};
 use a99_core::program::Program;
 use a99_core::sig::Signatures;
 use a99_core::value::{Map, Value};
 use a99_core::verify::Artifact;
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// A size in a formula.
@@ -164,6 +165,11 @@ fn analyse(program: &Program, sigs: &dyn Signatures) -> Cost {
     };
     let [fuel, calls, tokens] = pricer.frame(0);
     let result = pricer.result();
+    if is_exhausted() {
+        let whole = At { function: 0, pc: 0 };
+        refused(&mut cost, whole, TOO_LARGE_PROGRAM);
+        return cost;
+    }
     let failures = pricer.failures;
     let (logs, endless) = (solver.logs.clone(), solver.endless.clone());
     let mut loops = Vec::new();
@@ -425,12 +431,28 @@ impl fmt::Display for Cost {
             (None, Some(pointer)) if !pointer.is_empty() => pointer.clone(),
             _ => "/".to_owned(),
         };
-        write!(f, "fuel    {}", self.fuel)?;
+        let is_long = [&self.fuel, &self.result, &self.calls, &self.tokens]
+            .iter()
+            .any(|formula| formula.terms.len() > MAX_SHOWN);
+        let partial = self
+            .unbounded
+            .iter()
+            .any(|one| !one.is_loop && !one.only_tokens);
+        let no_bound = if partial {
+            "no bound; what is known: "
+        } else {
+            ""
+        };
+        write!(f, "fuel    {no_bound}{}", self.fuel.shown())?;
         let fixed = self.result.terms.iter().all(|term| term.of.is_empty());
         if !fixed || self.result.terms.iter().any(|term| term.times > 1.0) {
-            write!(f, " + max(0, {} - 1)", self.result)?;
+            write!(f, " + max(0, {} - 1)", self.result.shown())?;
         }
-        writeln!(f, "\ncalls   {}\ntokens  {}", self.calls, self.tokens)?;
+        let (calls, tokens) = (self.calls.shown(), self.tokens.shown());
+        writeln!(f, "\ncalls   {calls}\ntokens  {tokens}")?;
+        if is_long {
+            f.write_str("size(x) is the length of x as JSON; --json has the closer formulas\n")?;
+        }
         for one in &self.answers {
             writeln!(f, "{}  at {}", one.name, at(&one.pointer, one.line))?;
         }
@@ -447,7 +469,52 @@ impl fmt::Display for Cost {
     }
 }
 
+/// Most terms that people are shown.
+const MAX_SHOWN: usize = 12;
+
+/// The value of which a place is a part.
+fn root(place: &str) -> &str {
+    match place.split(['[', '.']).next() {
+        None | Some("") => "args",
+        Some(root) => root,
+    }
+}
+
 impl Formula {
+    /// The formula for people: a long one in the sizes of whole values, which is larger.
+    fn shown(&self) -> Formula {
+        if self.terms.len() <= MAX_SHOWN {
+            return self.clone();
+        }
+        let mut sums: BTreeMap<(usize, String), Term> = BTreeMap::new();
+        for term in &self.terms {
+            let of = term.of.iter().filter(|size| {
+                // It is 1 at most.
+                !matches!(size, Size::Of { measure, .. } if *measure == Measure::Text)
+            });
+            let mut of: Vec<Size> = of
+                .map(|size| match size {
+                    Size::Of { measure, place } if *measure != Measure::Value => Size::Of {
+                        measure: Measure::Json,
+                        place: root(place).to_owned(),
+                    },
+                    Size::Log(formula) => Size::Log(Box::new(formula.shown())),
+                    other => other.clone(),
+                })
+                .collect();
+            of.sort_by_key(ToString::to_string);
+            let key: Vec<String> = of.iter().map(ToString::to_string).collect();
+            let sum = sums
+                .entry((of.len(), key.join("·")))
+                .or_insert_with(|| Term { times: 0.0, of });
+            sum.times += term.times;
+        }
+        Formula {
+            terms: sums.into_values().collect(),
+            factors: Vec::new(),
+        }
+    }
+
     fn to_json(&self) -> Value {
         let terms = self.terms.iter().map(|term| {
             let mut map = Map::new();

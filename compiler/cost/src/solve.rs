@@ -1,7 +1,7 @@
 //! Sizes and prices of the graph as formulas.
 
 use crate::builtins::SCALAR;
-use crate::formula::{Factor, Measure, Poly, TooLarge};
+use crate::formula::{Factor, Measure, Poly, TooLarge, is_exhausted};
 use crate::graph::{Deep, Graph, Key, Kind, LoopId, NodeId, Root, SiteId, Why};
 use std::collections::{BTreeSet, HashMap};
 
@@ -83,6 +83,7 @@ pub(crate) struct Solver<'g, 'p> {
     pub(crate) depth: usize,
 }
 
+pub(crate) const TOO_LARGE_PROGRAM: Why = "the program is too large to analyse";
 const TOO_LARGE: Why = "the formula is too large";
 pub(crate) const GROWS: Why = "a value grows by more than a fixed size in each turn of a loop";
 pub(crate) const CIRCULAR: Why = "a list or object grows by what depends on its own size";
@@ -163,12 +164,15 @@ impl<'g, 'p> Solver<'g, 'p> {
 
     /// A bound that is computed once.
     pub(crate) fn once(&mut self, asked: Asked, find: impl FnOnce(&mut Self) -> Bound) -> Bound {
+        if is_exhausted() {
+            return Err(TOO_LARGE_PROGRAM);
+        }
         if let Some(known) = self.memo.get(&asked) {
             return known.clone();
         }
         self.work += 1;
         if self.work > MAX_WORK {
-            return Err("the program is too large to analyse");
+            return Err(TOO_LARGE_PROGRAM);
         }
         if self.depth > MAX_DEPTH {
             return Err("values depend on each other too deeply");
