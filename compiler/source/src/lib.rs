@@ -5,6 +5,11 @@
 //! places in the source. Findings about forms outside of the subset name the place and an
 //! alternative.
 //!
+//! A source without newer forms is lowered once. Else it is rewritten first, as text whose parts
+//! keep their places (`edits`): `declared` writes enums and inheritance plainly. What is refused
+//! then gets the classes that stand behind it (`provided`) and loses its closures (`closures`); if
+//! that is refused, too, `desugar` removes sugar such as `var`, and the rest begins again.
+//!
 //! ```
 //! use a99_source::read;
 //! # struct None;
