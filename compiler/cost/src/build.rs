@@ -47,7 +47,8 @@ struct Around {
     written: Vec<(usize, NodeId)>,
 }
 
-const NOWHERE: At = At { function: 0, pc: 0 };
+/// The place of what concerns the whole program.
+pub(crate) const NOWHERE: At = At { function: 0, pc: 0 };
 
 fn no_charge(at: At) -> Charge {
     Charge {

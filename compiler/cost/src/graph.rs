@@ -147,7 +147,7 @@ pub(crate) enum What {
     SortSteps(NodeId),
     /// The price of its conversion to a number.
     ToNumber(NodeId),
-    /// The price of its conversion to text, without the text if it is none.
+    /// The price of its conversion to text, beyond that of the text.
     ToText(NodeId),
     /// The price of an addition.
     Added(NodeId),

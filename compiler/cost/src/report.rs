@@ -1,6 +1,6 @@
 //! The result of an analysis.
 
-use crate::build::build;
+use crate::build::{NOWHERE, build};
 use crate::formula::{Factor, Measure, Poly, is_exhausted};
 use crate::graph::{At, Graph, Place, Root};
 use crate::price::Pricer;
@@ -155,7 +155,7 @@ fn analyse(program: &Program, sigs: &dyn Signatures) -> Cost {
     let mut solver = match Solver::new(&mut graph) {
         Ok(solver) => solver,
         Err(why) => {
-            refused(&mut cost, At { function: 0, pc: 0 }, why);
+            refused(&mut cost, NOWHERE, why);
             return cost;
         }
     };
@@ -166,8 +166,7 @@ fn analyse(program: &Program, sigs: &dyn Signatures) -> Cost {
     let [fuel, calls, tokens] = pricer.frame(0);
     let result = pricer.result();
     if is_exhausted() {
-        let whole = At { function: 0, pc: 0 };
-        refused(&mut cost, whole, TOO_LARGE_PROGRAM);
+        refused(&mut cost, NOWHERE, TOO_LARGE_PROGRAM);
         return cost;
     }
     let failures = pricer.failures;
@@ -302,7 +301,7 @@ impl Namer<'_, '_> {
                 )
             }
             Root::Error(at) => (*at, "error".to_owned()),
-            Root::Args => (At { function: 0, pc: 0 }, "args".to_owned()),
+            Root::Args => (NOWHERE, "args".to_owned()),
         };
         let (pointer, line) = source_of(program, at);
         Answer {
@@ -321,7 +320,7 @@ impl Cost {
     }
 
     /// The bound of the fuel for these arguments, where every value from outside is at most as
-    /// large as one of `outside`; `None` if there is none.
+    /// large as one of `outside`; `None` without one.
     #[must_use]
     pub fn fuel_for(&self, args: &Value, outside: &[Value]) -> Option<f64> {
         let result =

@@ -5,6 +5,10 @@ use a99_core::diag::{Diagnostics, excerpt};
 use oxc_span::Span;
 use std::ops::Range;
 
+/// Maximum bytes of a source that is rewritten: the analysis of closures takes more than linear
+/// time.
+pub(crate) const MAX_SOURCE: usize = 128 << 10;
+
 /// A part of the text that replaces a range of the source.
 #[derive(Clone, Debug)]
 pub(crate) enum Piece {
@@ -229,8 +233,20 @@ impl Changed {
         found
     }
 
+    /// Gives what was made of the text its places in the source.
+    pub(crate) fn original_result(
+        &self,
+        done: Result<Program, Diagnostics>,
+        source: &str,
+    ) -> Result<Program, Diagnostics> {
+        match done {
+            Err(found) => Err(self.original(found, source)),
+            Ok(program) => Ok(self.original_program(program, source)),
+        }
+    }
+
     /// Gives the parts of a program their places in the source.
-    pub(crate) fn original_program(&self, program: Program, source: &str) -> Program {
+    fn original_program(&self, program: Program, source: &str) -> Program {
         let origin = |span| self.origin(span);
         let mut warnings = self.original(program.warnings, source);
         warnings.locate(source.as_bytes());

@@ -131,9 +131,6 @@ const SHALLOW: u32 = 32;
 /// Maximum nesting of a source whose names are resolved.
 const MAX_SCOPING: u32 = 2 * MAX_NESTING;
 
-/// Maximum bytes of a source whose classes are copied.
-const MAX_DECLARED: usize = 128 << 10;
-
 /// Maximum bytes of the program's JSON.
 const MAX_PROGRAM: usize = 16 << 20;
 
@@ -233,7 +230,7 @@ fn rewritten(
     let can = !parsed.panicked
         && !parsed.diagnostics.has_errors()
         && words.nesting <= MAX_SCOPING
-        && source.len() <= MAX_DECLARED;
+        && source.len() <= edits::MAX_SOURCE;
     let changed = match can {
         true => declared::rewrite(source, &parsed.program),
         false => None,
@@ -264,10 +261,7 @@ fn rewritten(
         atoms,
         most,
     )?;
-    Some(match done {
-        Err(found) => Err(changed.original(found, source)),
-        Ok(program) => Ok(changed.original_program(program, source)),
-    })
+    Some(changed.original_result(done, source))
 }
 
 /// A source that is parsed.
@@ -311,10 +305,7 @@ fn lower(
         )?,
         Err(found) => Err((*found).into()),
     };
-    Some(match done {
-        Err(found) => Err(changed.original(found, source)),
-        Ok(program) => Ok(changed.original_program(program, source)),
-    })
+    Some(changed.original_result(done, source))
 }
 
 /// Lowers a source without removing sugar.
@@ -381,10 +372,7 @@ fn lower_as_is(
             let of = (agent, changed.behind(written));
             let unplaced = Diagnostics::default();
             let done = closed(text, &parsed.program, of, (&names, &unplaced), atoms, most)?;
-            done.map(|done| match done {
-                Ok(program) => Ok(changed.original_program(program, source)),
-                Err(found) => Err(changed.original(found, source)),
-            })
+            done.map(|done| changed.original_result(done, source))
         }
     }
     .unwrap_or(Err(found));
@@ -455,14 +443,11 @@ fn again(
         by_value.agent_at = Some(rewritten.agent());
     };
     let (_, done) = attempt(text, atoms, words, &parsed.program, most, &set_up)?;
-    Some(match done {
-        Err(found) => Err(changed.original(found, source)),
-        Ok(program) => Ok(changed.original_program(program, source)),
-    })
+    Some(changed.original_result(done, source))
 }
 
-/// Lowers a parsed source, once more if it needs errors as objects or all arguments; `None` if it nests too deep for
-/// the current stack.
+/// Lowers a parsed source, once more if it needs errors as objects or all arguments; `None` if it
+/// nests too deep for the current stack.
 fn attempt<'a>(
     source: &'a str,
     atoms: &'a (dyn Signatures + Sync),

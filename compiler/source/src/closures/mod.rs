@@ -25,7 +25,7 @@ mod walk;
 
 use crate::codes;
 use crate::dispatch::Dispatch;
-use crate::edits::Changed;
+use crate::edits::{Changed, MAX_SOURCE};
 use crate::lower::{MAX_FINDINGS, place};
 use a99_core::diag::{Diagnostic, Diagnostics, excerpt};
 use emit::Emitter;
@@ -34,10 +34,6 @@ use model::Model;
 use oxc_ast::ast::Program as Syntax;
 use oxc_span::Span;
 use std::ops::Range;
-
-/// Maximum bytes of a source whose closures are rewritten: the analysis takes more than linear
-/// time.
-const MAX_SOURCE: usize = 128 << 10;
 
 /// A source without closures.
 pub(crate) struct Rewritten {

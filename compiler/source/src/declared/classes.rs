@@ -228,6 +228,15 @@ impl Declared<'_> {
         (names, body)
     }
 
+    /// Leaves plain parameters of those that declare fields.
+    pub(super) fn drop_modifiers(&mut self, class: usize) {
+        let constructor = self.read.classes[class].constructor.iter();
+        let fields = constructor.flat_map(|one| &one.fields);
+        for at in fields.map(|field| field.1).collect::<Vec<Span>>() {
+            self.replace(at, Vec::new());
+        }
+    }
+
     fn class(&mut self, number: usize, chain: &[usize], chains: &[Vec<usize>]) {
         let class = &self.read.classes[number];
         let (span, head, body) = (class.span, class.head, class.body);
@@ -238,21 +247,13 @@ impl Declared<'_> {
             self.replace(Span::new(span.start, at), Vec::new());
         }
         let class = &self.read.classes[number];
-        let modifiers: Vec<Span> = class
-            .constructor
-            .iter()
-            .flat_map(|one| &one.fields)
-            .map(|field| field.1)
-            .collect();
         let names: Vec<String> = class
             .constructor
             .iter()
             .flat_map(|one| &one.fields)
             .map(|field| field.0.clone())
             .collect();
-        for at in modifiers {
-            self.replace(at, Vec::new());
-        }
+        self.drop_modifiers(number);
         if self.read.classes[number].is_abstract {
             // It has no instances, and its methods may call what it lacks.
             let class = &self.read.classes[number];

@@ -128,15 +128,7 @@ impl Declared<'_> {
             pieces.push(rest.into());
             pieces.push(format!("; return {this} }}").into());
             let (whole, id, class_scope) = (class.whole, class.id, class.scope);
-            let modifiers: Vec<Span> = class
-                .constructor
-                .iter()
-                .flat_map(|one| &one.fields)
-                .map(|one| one.1)
-                .collect();
-            for at in modifiers {
-                self.replace(at, Vec::new());
-            }
+            self.drop_modifiers(number);
             match class_scope {
                 // A function that is declared at the top could be the agent.
                 1 => {

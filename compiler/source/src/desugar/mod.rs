@@ -10,7 +10,7 @@ mod format;
 mod functions;
 mod vars;
 
-use crate::edits::{Changed, Edits, Piece};
+use crate::edits::{Changed, Edits, MAX_SOURCE, Piece};
 use crate::scoping::Scoping;
 use facts::Facts;
 use hashbrown::{HashMap, HashSet};
@@ -27,9 +27,6 @@ use oxc_span::{GetSpan as _, Span};
 use oxc_syntax::operator::BinaryOperator;
 use oxc_syntax::scope::{ScopeFlags, ScopeId};
 use std::cell::Cell;
-
-/// Maximum bytes of a source from which sugar is removed.
-const MAX_SOURCE: usize = 128 << 10;
 
 /// A function whose code is read; the first is the top of the source.
 struct Frame {
