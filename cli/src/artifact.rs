@@ -21,10 +21,9 @@ pub(crate) fn decode(source: &Source) -> Result<Artifact, Failure> {
         .map_err(|error| Failure::artifact(&source.name, error))
 }
 
-pub(crate) fn show(source: &Source, json: bool) -> Result<Exit, Failure> {
+pub(crate) fn show(source: &Source, artifact: &Artifact, json: bool) -> Result<Exit, Failure> {
     let head = header(&source.bytes, &DecodeOptions::default())
         .map_err(|error| Failure::artifact(&source.name, error))?;
-    let artifact = decode(source)?;
     let program = artifact.program();
     if json {
         output::json(&to_json(&head, program));

@@ -121,6 +121,14 @@ pub(crate) fn sources(args: &[&str]) -> Result<(), Failed> {
     Progress::default().tests(&mut beside_node(count))
 }
 
+/// The tests of a test program that need more than the toolchain.
+fn ignored(test: &str) -> Command {
+    let mut command = cargo("test");
+    command.args(guest::WITHOUT_WASMTIME);
+    command.args(["--test", test, "--", "--ignored"]);
+    command
+}
+
 /// Runs slow checks that seldom fail: dependencies, features, documentation, and tests that need
 /// Node, Python, PostgreSQL, valgrind, QEMU, wasmtime or the guest's image, which is built if
 /// missing.
@@ -135,29 +143,25 @@ pub(crate) fn slow() -> Result<(), Failed> {
         run(doc.env("RUSTDOCFLAGS", "-D warnings"))
     });
     stages.run("code of pages in other languages", |progress| {
-        let mut test = cargo("test");
-        test.args(guest::WITHOUT_WASMTIME);
-        progress.tests(test.args(["--test", "pages", "--", "--ignored"]))
+        progress.tests(&mut ignored("pages"))
     });
     stages.attempt("types of the examples", |progress| {
         if !works(Command::new("npx").arg("--version")) {
             let missing = "npx is missing: Debian's package `nodejs` lacks it";
             return Ok(Outcome::Skipped(missing.to_owned()));
         }
-        let mut test = cargo("test");
-        test.args(guest::WITHOUT_WASMTIME);
-        test.args(["--test", "types", "--", "--ignored"]);
-        progress.tests(&mut test).map(|()| Outcome::Passed)
+        progress
+            .tests(&mut ignored("types"))
+            .map(|()| Outcome::Passed)
     });
     stages.attempt("pages in a browser", |progress| {
         if !works(Command::new("chromium").arg("--version")) {
             let missing = "chromium is missing: install Debian's package `chromium`";
             return Ok(Outcome::Skipped(missing.to_owned()));
         }
-        let mut test = cargo("test");
-        test.args(guest::WITHOUT_WASMTIME);
-        test.args(["--test", "browser", "--", "--ignored"]);
-        progress.tests(&mut test).map(|()| Outcome::Passed)
+        progress
+            .tests(&mut ignored("browser"))
+            .map(|()| Outcome::Passed)
     });
     stages.run("the source form beside Node", |progress| {
         progress.tests(&mut beside_node(SOURCES_OF_CI))

@@ -27,7 +27,7 @@ pub(crate) fn run(args: &InspectArgs) -> Result<Exit, Failure> {
         written(artifact.program(), &source)?;
         return match is_page_only {
             true => Ok(Exit::Ok),
-            false => artifact::show(&source, args.json),
+            false => artifact::show(&source, &artifact, args.json),
         };
     }
     let (agent, source) = input::agent_of(&Engine::new(), source)?;

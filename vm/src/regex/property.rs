@@ -26,7 +26,7 @@ pub(super) fn ranges(text: &str) -> Option<Vec<(u32, u32)>> {
         "Cs" | "Surrogate" => Vec::new(),
         _ => table(query)?,
     };
-    // The tables are of characters, and surrogates are none.
+    // The tables are of characters, which surrogates are not.
     if matches!(category, "Cs" | "Surrogate" | "C" | "Other") || matches!(query, "Any" | "Assigned")
     {
         found.push(SURROGATES);
