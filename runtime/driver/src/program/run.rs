@@ -230,7 +230,7 @@ impl Driven<'_> {
             }
             match next {
                 Next::Call(call) => self.begin(*call).await?,
-                Next::Pause => pause().await,
+                Next::Pause => tokio::task::yield_now().await,
                 Next::Wait(until) => {
                     if let Some((call, result)) = self.wait(until).await {
                         self.finish(call, result).await?;
@@ -569,17 +569,4 @@ fn digest(call: &Call) -> Result<u64, ProgramError> {
     let bytes: [u8; 32] = hash.finalize().into();
     let (first, _) = bytes.split_first_chunk().unwrap_or((&[0; 8], &[]));
     Ok(u64::from_le_bytes(*first))
-}
-
-/// Yields to other tasks.
-async fn pause() {
-    let mut was_asked = false;
-    std::future::poll_fn(|context| match std::mem::replace(&mut was_asked, true) {
-        true => Poll::Ready(()),
-        false => {
-            context.waker().wake_by_ref();
-            Poll::Pending
-        }
-    })
-    .await;
 }
