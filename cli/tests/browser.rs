@@ -52,6 +52,9 @@ fn shown(folder: &Sandbox, page: &str, width: u32, is_dark: bool) -> Json {
     };
     let done = Command::new("chromium")
         .args(["--headless", "--no-sandbox", "--disable-gpu", "--dump-dom"])
+        // Containers often have little shared memory, and a home that cannot be written.
+        .args(["--disable-dev-shm-usage", "--disable-breakpad"])
+        .env("HOME", folder.path("home"))
         .args([scheme, &format!("--window-size={width},900")])
         .arg(format!("--user-data-dir={}", folder.path("chromium")))
         .arg(format!("file://{path}"))
