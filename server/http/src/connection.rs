@@ -1,0 +1,267 @@
+//! One connection: its slot, its timers, and what it counts.
+
+use bytes::Bytes;
+use hyper::body::{Body, Frame, SizeHint};
+use std::collections::HashMap;
+use std::io;
+use std::net::IpAddr;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Sleep, sleep};
+
+/// Open connections, altogether and of each address.
+pub(crate) struct Slots {
+    all: Arc<Semaphore>,
+    per_address: Option<usize>,
+    addresses: Mutex<HashMap<IpAddr, usize>>,
+}
+
+/// The right to have a connection, until it is dropped.
+pub(crate) struct Slot {
+    slots: Arc<Slots>,
+    address: IpAddr,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Slots {
+    pub(crate) fn new(all: usize, per_address: Option<usize>) -> Arc<Slots> {
+        Arc::new(Slots {
+            all: Arc::new(Semaphore::new(all)),
+            per_address,
+            addresses: Mutex::default(),
+        })
+    }
+
+    /// A slot, if there is one for this address.
+    pub(crate) fn take(self: &Arc<Slots>, address: IpAddr) -> Option<Slot> {
+        let permit = Arc::clone(&self.all).try_acquire_owned().ok()?;
+        let address = address.to_canonical();
+        if let Some(most) = self.per_address {
+            let mut addresses = self.addresses();
+            let count = addresses.entry(address).or_default();
+            if *count >= most {
+                return None;
+            }
+            *count += 1;
+        }
+        Some(Slot {
+            slots: Arc::clone(self),
+            address,
+            _permit: permit,
+        })
+    }
+
+    /// Waits until all of this number are free again.
+    pub(crate) async fn all_free(&self, all: usize) {
+        // Nothing closes the semaphore.
+        let _ = self
+            .all
+            .acquire_many(u32::try_from(all).unwrap_or(u32::MAX))
+            .await;
+    }
+
+    fn addresses(&self) -> MutexGuard<'_, HashMap<IpAddr, usize>> {
+        self.addresses
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        if self.slots.per_address.is_some() {
+            let mut addresses = self.slots.addresses();
+            if let Some(count) = addresses.get_mut(&self.address) {
+                *count -= 1;
+                if *count == 0 {
+                    addresses.remove(&self.address);
+                }
+            }
+        }
+    }
+}
+
+/// What a connection does.
+#[derive(Clone, Default)]
+pub(crate) struct Phase(Arc<AtomicU8>);
+
+impl Phase {
+    /// Waits for the rest of a head, or for the first one.
+    const HEAD: u8 = 0;
+    /// Serves a request, or is upgraded.
+    const BUSY: u8 = 1;
+    /// Waits for the next request.
+    const IDLE: u8 = 2;
+
+    pub(crate) fn is_head(&self) -> bool {
+        self.get() == Phase::HEAD
+    }
+
+    /// A request has arrived.
+    pub(crate) fn begin(&self) {
+        self.0.store(Phase::BUSY, Ordering::Release);
+    }
+
+    fn get(&self) -> u8 {
+        self.0.load(Ordering::Acquire)
+    }
+}
+
+/// The body of a response, which ends the request when it is dropped.
+pub(crate) struct Answer {
+    inner: axum::body::Body,
+    phase: Option<Phase>,
+}
+
+impl Answer {
+    /// The body, and the phase that it ends unless the connection is upgraded.
+    pub(crate) fn new(inner: axum::body::Body, phase: Option<Phase>) -> Answer {
+        Answer { inner, phase }
+    }
+}
+
+impl Drop for Answer {
+    fn drop(&mut self) {
+        if let Some(phase) = &self.phase {
+            phase.0.store(Phase::IDLE, Ordering::Release);
+        }
+    }
+}
+
+impl Body for Answer {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.inner).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.inner.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.inner.size_hint()
+    }
+}
+
+/// A socket that fails when a head is slow or its peer takes nothing. An upgraded connection keeps
+/// it, and with it the slot.
+pub(crate) struct Socket<S> {
+    inner: S,
+    phase: Phase,
+    header_timeout: Duration,
+    /// Runs while a head arrives.
+    head: Option<Pin<Box<Sleep>>>,
+    idle: Duration,
+    /// Runs while the peer takes nothing.
+    stall: Option<Pin<Box<Sleep>>>,
+    _slot: Slot,
+}
+
+impl<S> Socket<S> {
+    pub(crate) fn new(
+        inner: S,
+        phase: Phase,
+        times: (Duration, Duration),
+        slot: Slot,
+    ) -> Socket<S> {
+        let (header_timeout, idle) = times;
+        Socket {
+            inner,
+            phase,
+            header_timeout,
+            head: None,
+            idle,
+            stall: None,
+            _slot: slot,
+        }
+    }
+
+    /// Passes what a write gave, and fails if writes wait too long.
+    fn written<T>(
+        &mut self,
+        cx: &mut Context<'_>,
+        poll: Poll<io::Result<T>>,
+    ) -> Poll<io::Result<T>> {
+        if poll.is_ready() {
+            self.stall = None;
+            return poll;
+        }
+        let idle = self.idle;
+        let stall = self.stall.get_or_insert_with(|| Box::pin(sleep(idle)));
+        ready!(stall.as_mut().poll(cx));
+        Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Socket<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = &mut *self;
+        let before = buf.filled().len();
+        let poll = Pin::new(&mut this.inner).poll_read(cx, buf);
+        match this.phase.get() {
+            Phase::HEAD => {}
+            Phase::IDLE if buf.filled().len() > before => {
+                this.phase.0.store(Phase::HEAD, Ordering::Release);
+                this.head = None;
+            }
+            _ => {
+                this.head = None;
+                return poll;
+            }
+        }
+        let time = this.header_timeout;
+        let head = this.head.get_or_insert_with(|| Box::pin(sleep(time)));
+        match (poll, head.as_mut().poll(cx)) {
+            (Poll::Pending, Poll::Ready(())) => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
+            (poll, _) => poll,
+        }
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Socket<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let poll = Pin::new(&mut self.inner).poll_write(cx, bytes);
+        self.written(cx, poll)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let poll = Pin::new(&mut self.inner).poll_write_vectored(cx, bytes);
+        self.written(cx, poll)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.inner.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let poll = Pin::new(&mut self.inner).poll_flush(cx);
+        self.written(cx, poll)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let poll = Pin::new(&mut self.inner).poll_shutdown(cx);
+        self.written(cx, poll)
+    }
+}

@@ -1,0 +1,213 @@
+//! Errors of listeners and tokens, and their form in responses.
+
+use axum::response::{IntoResponse, Response};
+use http::{HeaderValue, StatusCode, header};
+use std::error::Error;
+use std::fmt;
+
+/// The kind of an error. The text of a code never changes.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub enum ServerCode {
+    /// The request has no token, or one that is not valid.
+    Unauthorized,
+    /// The token is not valid for this action on this channel.
+    Forbidden,
+    /// The token has expired.
+    TokenExpired,
+    /// A token stands in the URL, which logs keep.
+    TokenInUrl,
+    /// The file of tokens is damaged, or others may read it.
+    BadTokensFile,
+    /// The file of tokens cannot be read or written.
+    TokensFile,
+    /// No token has this id.
+    UnknownToken,
+    /// A scope or a name of a token is invalid.
+    BadScope,
+    /// The address is reachable from other machines, and nothing encrypts.
+    UnsafeAddress,
+    /// A name of a host or an origin among the options is invalid.
+    BadOption,
+    /// The listener cannot take its address.
+    Bind,
+    /// The certificate or its key cannot be used.
+    BadCertificate,
+    /// The `Host` of the request does not name this listener.
+    WrongHost,
+    /// A page of another origin sent the request.
+    WrongOrigin,
+    /// The request's body is too large.
+    BodyTooLarge,
+    /// The request's body did not arrive in time.
+    BodyTimeout,
+    /// The server has too many connections.
+    Busy,
+}
+
+impl ServerCode {
+    /// The code as text, for machines.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            ServerCode::Unauthorized => "server.unauthorized",
+            ServerCode::Forbidden => "server.forbidden",
+            ServerCode::TokenExpired => "server.token_expired",
+            ServerCode::TokenInUrl => "server.token_in_url",
+            ServerCode::BadTokensFile => "server.bad_tokens_file",
+            ServerCode::TokensFile => "server.tokens_file",
+            ServerCode::UnknownToken => "server.unknown_token",
+            ServerCode::BadScope => "server.bad_scope",
+            ServerCode::UnsafeAddress => "server.unsafe_address",
+            ServerCode::BadOption => "server.bad_option",
+            ServerCode::Bind => "server.bind",
+            ServerCode::BadCertificate => "server.bad_certificate",
+            ServerCode::WrongHost => "server.wrong_host",
+            ServerCode::WrongOrigin => "server.wrong_origin",
+            ServerCode::BodyTooLarge => "server.body_too_large",
+            ServerCode::BodyTimeout => "server.body_timeout",
+            ServerCode::Busy => "server.busy",
+        }
+    }
+
+    /// The status of a response with this error.
+    #[must_use]
+    pub const fn status(self) -> StatusCode {
+        match self {
+            ServerCode::Unauthorized | ServerCode::TokenExpired => StatusCode::UNAUTHORIZED,
+            ServerCode::Forbidden | ServerCode::WrongOrigin => StatusCode::FORBIDDEN,
+            ServerCode::TokenInUrl | ServerCode::BadScope => StatusCode::BAD_REQUEST,
+            ServerCode::UnknownToken => StatusCode::NOT_FOUND,
+            ServerCode::WrongHost => StatusCode::MISDIRECTED_REQUEST,
+            ServerCode::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            ServerCode::BodyTimeout => StatusCode::REQUEST_TIMEOUT,
+            ServerCode::Busy | ServerCode::BadTokensFile | ServerCode::TokensFile => {
+                StatusCode::SERVICE_UNAVAILABLE
+            }
+            ServerCode::UnsafeAddress
+            | ServerCode::BadOption
+            | ServerCode::Bind
+            | ServerCode::BadCertificate => StatusCode::INTERNAL_SERVER_ERROR,
+        }
+    }
+}
+
+/// Why a listener, a token or a request was refused. Its text has no secret.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerError {
+    code: ServerCode,
+    message: String,
+    help: String,
+}
+
+impl ServerError {
+    pub(crate) fn new(
+        code: ServerCode,
+        message: impl Into<String>,
+        help: impl Into<String>,
+    ) -> ServerError {
+        ServerError {
+            code,
+            message: message.into(),
+            help: help.into(),
+        }
+    }
+
+    /// The grant does not allow it.
+    #[must_use]
+    pub fn forbidden(action: crate::Action, channel: &str) -> ServerError {
+        let shown: String = channel.chars().take(40).collect();
+        ServerError::new(
+            ServerCode::Forbidden,
+            format!("the token has no scope `{action}` for the channel {shown:?}"),
+            "use a token with that scope: `a99 token new --scope ACTION:CHANNEL` creates one",
+        )
+    }
+
+    /// The kind.
+    #[must_use]
+    pub const fn code(&self) -> ServerCode {
+        self.code
+    }
+
+    /// What mends it.
+    #[must_use]
+    pub fn help(&self) -> &str {
+        &self.help
+    }
+}
+
+impl fmt::Display for ServerError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl Error for ServerError {}
+
+/// An error as a response: `{"error":{"code","message","help"}}`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ApiError {
+    /// The status of the response.
+    pub status: StatusCode,
+    /// The stable code.
+    pub code: &'static str,
+    /// The error in one sentence.
+    pub message: String,
+    /// What mends it; may be empty.
+    pub help: String,
+}
+
+impl ApiError {
+    /// An error of any crate.
+    pub fn new(
+        status: StatusCode,
+        code: &'static str,
+        message: impl Into<String>,
+        help: impl Into<String>,
+    ) -> ApiError {
+        ApiError {
+            status,
+            code,
+            message: message.into(),
+            help: help.into(),
+        }
+    }
+}
+
+impl From<ServerError> for ApiError {
+    fn from(error: ServerError) -> ApiError {
+        let (status, code) = (error.code.status(), error.code.name());
+        match error.code {
+            // The text has a path of this machine, which clients need not know.
+            ServerCode::BadTokensFile | ServerCode::TokensFile => ApiError::new(
+                status,
+                code,
+                "the server cannot read its tokens",
+                "ask who runs the server to look at its file of tokens",
+            ),
+            _ => ApiError::new(status, code, error.message, error.help),
+        }
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let body = serde_json::json!({
+            "error": { "code": self.code, "message": self.message, "help": self.help }
+        });
+        let mut response = (self.status, axum::Json(body)).into_response();
+        if self.status == StatusCode::UNAUTHORIZED {
+            let scheme = HeaderValue::from_static("Bearer");
+            response
+                .headers_mut()
+                .insert(header::WWW_AUTHENTICATE, scheme);
+        }
+        response
+    }
+}
+
+impl IntoResponse for ServerError {
+    fn into_response(self) -> Response {
+        ApiError::from(self).into_response()
+    }
+}

@@ -1,0 +1,36 @@
+//! What every HTTP listener of Agent99 stands on.
+//!
+//! [`Listener`] accepts connections under [`Limits`], over TLS if it has files for it, and hands
+//! requests to an [`axum::Router`] that passed these checks:
+//!
+//! - The `Host` header names this listener, so that a page whose name resolves to this machine
+//!   (DNS rebinding) reaches nothing.
+//! - An `Origin`, which browsers send, is the listener's own or one that the options name.
+//! - No token stands in the query: logs and histories keep URLs.
+//! - Head and body arrive in time and within their sizes.
+//!
+//! A listener beyond the loopback needs TLS, or the word that a proxy in front of it has TLS.
+//!
+//! [`Authority`] knows the tokens of a file, which `a99 token` writes: [`bearer`] finds a
+//! request's token, [`Authority::check`] makes it a [`Grant`], and [`Grant::allows`] says for what.
+//! A server spawns [`Authority::watch_file`], so that a revoked token ends within a second, and
+//! asks [`Authority::is_valid`] again for grants of long connections when [`Authority::changed`]
+//! reports a new state of the file.
+
+mod authority;
+mod body;
+mod connection;
+mod error;
+mod file;
+mod guard;
+mod listener;
+mod options;
+mod scope;
+mod tls;
+
+pub use authority::{Authority, DEFAULT_LIFETIME, Grant, NewToken, bearer};
+pub use error::{ApiError, ServerCode, ServerError};
+pub use file::TokenRow;
+pub use listener::Listener;
+pub use options::{Limits, ListenOptions, TlsFiles};
+pub use scope::{Action, Scope, Scopes};

@@ -1,0 +1,5 @@
+//! Tests of the listener over real sockets, and of tokens in real files.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod client;
+mod plain;
