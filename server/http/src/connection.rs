@@ -14,6 +14,9 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Sleep, sleep};
 
+/// How long the rest of a refused request is dropped before the connection is closed.
+const LINGER_TIME: Duration = Duration::from_secs(1);
+
 /// Open connections, altogether and of each address.
 pub(crate) struct Slots {
     all: Arc<Semaphore>,
@@ -94,9 +97,11 @@ impl Phase {
     /// Waits for the rest of a head, or for the first one.
     const HEAD: u8 = 0;
     /// Serves a request, or is upgraded.
-    const BUSY: u8 = 1;
+    pub(crate) const BUSY: u8 = 1;
     /// Waits for the next request.
-    const IDLE: u8 = 2;
+    pub(crate) const IDLE: u8 = 2;
+    /// Has refused a request, and reads no other.
+    pub(crate) const CLOSING: u8 = 3;
 
     pub(crate) fn is_head(&self) -> bool {
         self.get() == Phase::HEAD
@@ -112,24 +117,22 @@ impl Phase {
     }
 }
 
-/// The body of a response, which ends the request when it is dropped.
+/// The body of a response. When it is dropped, the request has ended.
 pub(crate) struct Answer {
     inner: axum::body::Body,
-    phase: Option<Phase>,
+    phase: Phase,
+    next: u8,
 }
 
 impl Answer {
-    /// The body, and the phase that it ends unless the connection is upgraded.
-    pub(crate) fn new(inner: axum::body::Body, phase: Option<Phase>) -> Answer {
-        Answer { inner, phase }
+    pub(crate) fn new(inner: axum::body::Body, phase: Phase, next: u8) -> Answer {
+        Answer { inner, phase, next }
     }
 }
 
 impl Drop for Answer {
     fn drop(&mut self) {
-        if let Some(phase) = &self.phase {
-            phase.0.store(Phase::IDLE, Ordering::Release);
-        }
+        self.phase.0.store(self.next, Ordering::Release);
     }
 }
 
@@ -164,6 +167,8 @@ pub(crate) struct Socket<S> {
     idle: Duration,
     /// Runs while the peer takes nothing.
     stall: Option<Pin<Box<Sleep>>>,
+    /// Runs while the peer still sends what is not read.
+    linger: Option<Pin<Box<Sleep>>>,
     _slot: Slot,
 }
 
@@ -182,6 +187,7 @@ impl<S> Socket<S> {
             head: None,
             idle,
             stall: None,
+            linger: None,
             _slot: slot,
         }
     }
@@ -232,7 +238,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Socket<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Socket<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Socket<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -261,7 +267,25 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Socket<S> {
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let poll = Pin::new(&mut self.inner).poll_shutdown(cx);
-        self.written(cx, poll)
+        let this = &mut *self;
+        let poll = Pin::new(&mut this.inner).poll_shutdown(cx);
+        ready!(this.written(cx, poll))?;
+        if this.phase.get() != Phase::CLOSING {
+            return Poll::Ready(Ok(()));
+        }
+        // To close a socket with bytes in it resets the connection, and the client may lose the
+        // response that says why its request was refused.
+        let linger = this
+            .linger
+            .get_or_insert_with(|| Box::pin(sleep(LINGER_TIME)));
+        while linger.as_mut().poll(cx).is_pending() {
+            let mut bytes = [0; 4096];
+            let mut buf = ReadBuf::new(&mut bytes);
+            let read = ready!(Pin::new(&mut this.inner).poll_read(cx, &mut buf));
+            if read.is_err() || buf.filled().is_empty() {
+                break;
+            }
+        }
+        Poll::Ready(Ok(()))
     }
 }

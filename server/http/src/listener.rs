@@ -284,16 +284,20 @@ impl Connection {
             true => Err(busy()),
             false => self.server.respond(request, local, self.peer).await,
         };
-        let response = answer.unwrap_or_else(|error| {
-            let mut response = error.into_response();
-            // The rest of a refused body is not read.
-            let close = HeaderValue::from_static("close");
-            response.headers_mut().insert(header::CONNECTION, close);
-            response
-        });
-        let is_upgraded = response.status() == StatusCode::SWITCHING_PROTOCOLS;
-        let phase = (!is_upgraded).then_some(phase);
-        Ok(response.map(|body| Answer::new(body, phase)))
+        let (response, next) = match answer {
+            Ok(response) if response.status() == StatusCode::SWITCHING_PROTOCOLS => {
+                (response, Phase::BUSY)
+            }
+            Ok(response) => (response, Phase::IDLE),
+            Err(error) => {
+                let mut response = error.into_response();
+                // The rest of a refused body is not read.
+                let close = HeaderValue::from_static("close");
+                response.headers_mut().insert(header::CONNECTION, close);
+                (response, Phase::CLOSING)
+            }
+        };
+        Ok(response.map(|body| Answer::new(body, phase, next)))
     }
 }
 

@@ -64,7 +64,7 @@ impl Running {
     pub(crate) fn request(&self, head: &str, body: &str) -> String {
         let (line, more) = head.split_once('\n').unwrap_or((head, ""));
         let more: String = more.lines().map(|line| format!("{line}\r\n")).collect();
-        let host = match more.to_ascii_lowercase().contains("host:") {
+        let host = match more.lines().any(|line| line.starts_with("Host:")) {
             true => String::new(),
             false => format!("Host: {}\r\n", self.address),
         };
@@ -98,7 +98,6 @@ pub(crate) fn status(response: &str) -> u16 {
 }
 
 /// The code of an error.
-#[allow(dead_code, reason = "for the next tests")]
 pub(crate) fn code(response: &str) -> String {
     let body = response.split("\r\n\r\n").nth(1).unwrap_or_default();
     let body: serde_json::Value =

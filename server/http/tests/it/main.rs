@@ -2,4 +2,11 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod client;
+mod heads;
+mod limits;
 mod plain;
+mod scopes;
+mod stop;
+mod tls;
+mod tokens;
+mod upgrades;
