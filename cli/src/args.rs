@@ -6,6 +6,7 @@ mod dev;
 mod run;
 mod store;
 mod sub_agent;
+mod token;
 mod write;
 
 pub(crate) use agent::{AgentArgs, AgentCommand};
@@ -19,6 +20,9 @@ pub(crate) use dev::{DevArgs, DevCommand, ModelServerArgs};
 pub(crate) use run::RunArgs;
 pub(crate) use store::{ServerUrl, StorePlace};
 pub(crate) use sub_agent::AgentArg;
+pub(crate) use token::TokenArgs;
+#[cfg(feature = "server")]
+pub(crate) use token::{NewTokenArgs, TokenCommand, TokenPlaceArgs};
 pub(crate) use write::{
     DocsArgs, ExplainArgs, FmtArgs, FormArg, LspArgs, ManArgs, NewArgs, ReplArgs, TemplateArg,
     TypesArgs, WatchArgs, WatchCommand,
@@ -116,6 +120,8 @@ pub(crate) enum Command {
     Inspect(InspectArgs),
     /// Create keys that sign artifacts
     Keys(KeysArgs),
+    /// Create, list and revoke tokens, by which clients may use servers
+    Token(TokenArgs),
     /// Import the embedding model for `a99 run --embed`, and show prices of models
     Model(ModelArgs),
     /// List the atoms as functions that a model can call
@@ -183,6 +189,7 @@ impl Command {
             Command::Keys(args) => match &args.command {
                 KeysCommand::New(args) => args.json,
             },
+            Command::Token(args) => args.json(),
             Command::Model(args) => match &args.command {
                 ModelCommand::Import(args) => args.json,
                 ModelCommand::Prices(args) => args.json,

@@ -26,6 +26,7 @@ const REJECTED: &str = "program.rejected";
     feature = "embed",
     feature = "http",
     feature = "sandbox",
+    feature = "server",
     feature = "sqlite"
 )))]
 /// The command or option needs a feature that this binary lacks; the message shows how to
@@ -186,6 +187,7 @@ impl Failure {
         feature = "lsp",
         feature = "models",
         feature = "sandbox",
+        feature = "server",
         feature = "sqlite"
     )))]
     pub(crate) fn missing_feature(what: &str, feature: &str) -> Failure {

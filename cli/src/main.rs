@@ -117,6 +117,10 @@ fn dispatch(command: &Command) -> Exit {
         Command::Compile(args) => commands::compile::run(args),
         Command::Verify(args) => commands::verify::run(args),
         Command::Keys(args) => commands::keys::run(args),
+        #[cfg(feature = "server")]
+        Command::Token(args) => commands::token::run(args),
+        #[cfg(not(feature = "server"))]
+        Command::Token(_) => Err(Failure::missing_feature("`a99 token`", "server")),
         Command::Model(args) => commands::model::run(args),
         Command::Agent(args) => commands::agent::run(args),
         Command::Dev(args) => commands::dev::run(args),

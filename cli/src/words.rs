@@ -36,6 +36,7 @@ const COMMANDS: &[(&[&str], &str)] = &[
     (&["language-server", "langserver"], "lsp"),
     (&["settings"], "config"),
     (&["key", "keygen", "sign"], "keys"),
+    (&["tokens", "auth", "login"], "token"),
     (&["serve"], "watch"),
 ];
 

@@ -155,6 +155,7 @@ const OTHER_FAMILIES: &[&str] = &[
     "postgres.",
     "process.",
     "sandbox.",
+    "server.",
     "shell.",
     "source.",
     "sqlite.",

@@ -95,6 +95,12 @@ const SECTIONS: &[(&str, &str, &[List])] = &[
         &[("runtime/engine/src/store.rs", "StoreCode")],
     ),
     (
+        "Listeners",
+        "A listener cannot start, refuses a request, or a token is not valid. Responses have it \
+         as `error` with `code`, `message` and `help`.",
+        &[("server/http/src/error.rs", "ServerCode")],
+    ),
+    (
         "XML",
         "`XmlParser` could not read a document. Programs see the message.",
         &[("host/xml/src/error.rs", "XmlCode")],

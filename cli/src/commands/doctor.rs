@@ -18,6 +18,7 @@ const FEATURES: &[(&str, bool, &str)] = &[
         cfg!(feature = "postgres"),
         "`--store postgres://...`",
     ),
+    ("server", cfg!(feature = "server"), "`a99 token`"),
     ("lsp", cfg!(feature = "lsp"), "`a99 lsp`"),
     ("xml", cfg!(feature = "xml"), "the atom `xmlParse`"),
     ("sandbox", cfg!(feature = "sandbox"), "`a99 sandbox`"),

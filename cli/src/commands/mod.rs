@@ -29,6 +29,8 @@ pub(crate) mod sandbox_doctor;
 pub(crate) mod sandbox_image;
 mod sarif;
 pub(crate) mod schema;
+#[cfg(feature = "server")]
+pub(crate) mod token;
 pub(crate) mod tools;
 pub(crate) mod types;
 pub(crate) mod verify;

@@ -2,7 +2,7 @@
 
 use crate::error::{ServerCode, ServerError};
 use crate::options::Limits;
-use bytes::Bytes;
+use axum::body::Bytes;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};

@@ -1,6 +1,6 @@
 //! One connection: its slot, its timers, and what it counts.
 
-use bytes::Bytes;
+use axum::body::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 use std::collections::HashMap;
 use std::io;
