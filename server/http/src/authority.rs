@@ -162,7 +162,7 @@ impl Authority {
 
     /// Reads the file again whenever it changes; never ends. If the file becomes unusable, no
     /// token is valid until it is mended.
-    pub fn watch_file(&self) -> impl Future<Output = ()> + Send + 'static {
+    pub fn watch_file(&self) -> impl Future<Output = ()> + Send + use<> {
         let authority = self.clone();
         async move {
             loop {

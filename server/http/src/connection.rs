@@ -109,7 +109,11 @@ impl Phase {
 
     /// A request has arrived.
     pub(crate) fn begin(&self) {
-        self.0.store(Phase::BUSY, Ordering::Release);
+        self.set(Phase::BUSY);
+    }
+
+    fn set(&self, phase: u8) {
+        self.0.store(phase, Ordering::Release);
     }
 
     fn get(&self) -> u8 {
@@ -132,7 +136,7 @@ impl Answer {
 
 impl Drop for Answer {
     fn drop(&mut self) {
-        self.phase.0.store(self.next, Ordering::Release);
+        self.phase.set(self.next);
     }
 }
 
@@ -162,8 +166,8 @@ pub(crate) struct Socket<S> {
     inner: S,
     phase: Phase,
     header_timeout: Duration,
-    /// Runs while a head arrives.
-    head: Option<Pin<Box<Sleep>>>,
+    /// Runs while a head arrives or the next request is awaited.
+    wait: Option<(u8, Pin<Box<Sleep>>)>,
     idle: Duration,
     /// Runs while the peer takes nothing.
     stall: Option<Pin<Box<Sleep>>>,
@@ -184,7 +188,7 @@ impl<S> Socket<S> {
             inner,
             phase,
             header_timeout,
-            head: None,
+            wait: None,
             idle,
             stall: None,
             linger: None,
@@ -218,20 +222,25 @@ impl<S: AsyncRead + Unpin> AsyncRead for Socket<S> {
         let this = &mut *self;
         let before = buf.filled().len();
         let poll = Pin::new(&mut this.inner).poll_read(cx, buf);
-        match this.phase.get() {
-            Phase::HEAD => {}
-            Phase::IDLE if buf.filled().len() > before => {
-                this.phase.0.store(Phase::HEAD, Ordering::Release);
-                this.head = None;
-            }
+        let mut phase = this.phase.get();
+        if phase == Phase::IDLE && buf.filled().len() > before {
+            phase = Phase::HEAD;
+            this.phase.set(phase);
+            this.wait = None;
+        }
+        let time = match phase {
+            Phase::HEAD => this.header_timeout,
+            Phase::IDLE => this.idle,
             _ => {
-                this.head = None;
+                this.wait = None;
                 return poll;
             }
-        }
-        let time = this.header_timeout;
-        let head = this.head.get_or_insert_with(|| Box::pin(sleep(time)));
-        match (poll, head.as_mut().poll(cx)) {
+        };
+        let wait = match &mut this.wait {
+            Some((of, wait)) if *of == phase => wait,
+            other => &mut other.insert((phase, Box::pin(sleep(time)))).1,
+        };
+        match (poll, wait.as_mut().poll(cx)) {
             (Poll::Pending, Poll::Ready(())) => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
             (poll, _) => poll,
         }

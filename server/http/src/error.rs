@@ -48,45 +48,34 @@ impl ServerCode {
     /// The code as text, for machines.
     #[must_use]
     pub const fn name(self) -> &'static str {
-        match self {
-            ServerCode::Unauthorized => "server.unauthorized",
-            ServerCode::Forbidden => "server.forbidden",
-            ServerCode::TokenExpired => "server.token_expired",
-            ServerCode::TokenInUrl => "server.token_in_url",
-            ServerCode::BadTokensFile => "server.bad_tokens_file",
-            ServerCode::TokensFile => "server.tokens_file",
-            ServerCode::UnknownToken => "server.unknown_token",
-            ServerCode::BadScope => "server.bad_scope",
-            ServerCode::UnsafeAddress => "server.unsafe_address",
-            ServerCode::BadOption => "server.bad_option",
-            ServerCode::Bind => "server.bind",
-            ServerCode::BadCertificate => "server.bad_certificate",
-            ServerCode::WrongHost => "server.wrong_host",
-            ServerCode::WrongOrigin => "server.wrong_origin",
-            ServerCode::BodyTooLarge => "server.body_too_large",
-            ServerCode::BodyTimeout => "server.body_timeout",
-            ServerCode::Busy => "server.busy",
-        }
+        self.row().0
     }
 
     /// The status of a response with this error.
     #[must_use]
     pub const fn status(self) -> StatusCode {
+        self.row().1
+    }
+
+    const fn row(self) -> (&'static str, StatusCode) {
         match self {
-            ServerCode::Unauthorized | ServerCode::TokenExpired => StatusCode::UNAUTHORIZED,
-            ServerCode::Forbidden | ServerCode::WrongOrigin => StatusCode::FORBIDDEN,
-            ServerCode::TokenInUrl | ServerCode::BadScope => StatusCode::BAD_REQUEST,
-            ServerCode::UnknownToken => StatusCode::NOT_FOUND,
-            ServerCode::WrongHost => StatusCode::MISDIRECTED_REQUEST,
-            ServerCode::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
-            ServerCode::BodyTimeout => StatusCode::REQUEST_TIMEOUT,
-            ServerCode::Busy | ServerCode::BadTokensFile | ServerCode::TokensFile => {
-                StatusCode::SERVICE_UNAVAILABLE
-            }
-            ServerCode::UnsafeAddress
-            | ServerCode::BadOption
-            | ServerCode::Bind
-            | ServerCode::BadCertificate => StatusCode::INTERNAL_SERVER_ERROR,
+            Self::Unauthorized => ("server.unauthorized", StatusCode::UNAUTHORIZED),
+            Self::Forbidden => ("server.forbidden", StatusCode::FORBIDDEN),
+            Self::TokenExpired => ("server.token_expired", StatusCode::UNAUTHORIZED),
+            Self::TokenInUrl => ("server.token_in_url", StatusCode::BAD_REQUEST),
+            Self::BadTokensFile => ("server.bad_tokens_file", StatusCode::SERVICE_UNAVAILABLE),
+            Self::TokensFile => ("server.tokens_file", StatusCode::SERVICE_UNAVAILABLE),
+            Self::UnknownToken => ("server.unknown_token", StatusCode::NOT_FOUND),
+            Self::BadScope => ("server.bad_scope", StatusCode::BAD_REQUEST),
+            Self::UnsafeAddress => ("server.unsafe_address", StatusCode::INTERNAL_SERVER_ERROR),
+            Self::BadOption => ("server.bad_option", StatusCode::INTERNAL_SERVER_ERROR),
+            Self::Bind => ("server.bind", StatusCode::INTERNAL_SERVER_ERROR),
+            Self::BadCertificate => ("server.bad_certificate", StatusCode::INTERNAL_SERVER_ERROR),
+            Self::WrongHost => ("server.wrong_host", StatusCode::MISDIRECTED_REQUEST),
+            Self::WrongOrigin => ("server.wrong_origin", StatusCode::FORBIDDEN),
+            Self::BodyTooLarge => ("server.body_too_large", StatusCode::PAYLOAD_TOO_LARGE),
+            Self::BodyTimeout => ("server.body_timeout", StatusCode::REQUEST_TIMEOUT),
+            Self::Busy => ("server.busy", StatusCode::SERVICE_UNAVAILABLE),
         }
     }
 }

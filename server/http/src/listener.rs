@@ -252,8 +252,9 @@ impl Connection {
         let service = service_fn(|request| self.answer(request, local, phase.clone()));
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
-            // hyper's time begins when the connection is idle; the socket has that of the head.
-            .header_read_timeout(head.max(idle))
+            // The socket has exact times. With one of its own hyper reads on when it is idle, so
+            // that they run.
+            .header_read_timeout(head.saturating_add(idle))
             .max_buf_size(self.server.limits.max_header_bytes)
             .serve_connection(TokioIo::new(socket), service)
             .with_upgrades();

@@ -299,3 +299,21 @@ async fn the_server_survives_garbage_and_half_open_clients() {
     assert_eq!(running.ask("GET /panics", "").await, "");
     works(&running).await;
 }
+
+#[tokio::test]
+async fn idle_connections_may_have_less_time_than_heads() {
+    let running = limited(Limits {
+        header_timeout: ms(10_000),
+        idle: ms(300),
+        ..limits()
+    })
+    .await;
+    let mut stream = running.open().await;
+    let again = running
+        .request("GET /", "")
+        .replace("Connection: close\r\n", "");
+    let begin = Instant::now();
+    stream.write_all(again.as_bytes()).await.unwrap();
+    assert_eq!(status(&rest(&mut stream).await), 200);
+    assert!(begin.elapsed() < ms(5000), "{:?}", begin.elapsed());
+}
