@@ -12,7 +12,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::{Sleep, sleep};
+use tokio::time::{Instant, Sleep, sleep};
 
 /// How long the rest of a refused request is dropped before the connection is closed.
 const LINGER_TIME: Duration = Duration::from_secs(1);
@@ -196,6 +196,13 @@ impl<S> Socket<S> {
         }
     }
 
+    /// After its body has ended a response is still being written: the idle time begins again.
+    fn moved(&mut self, poll: &Poll<io::Result<usize>>) {
+        if let (Poll::Ready(Ok(_)), Some((Phase::IDLE, wait))) = (poll, &mut self.wait) {
+            wait.as_mut().reset(Instant::now() + self.idle);
+        }
+    }
+
     /// Passes what a write gave, and fails if writes wait too long.
     fn written<T>(
         &mut self,
@@ -254,6 +261,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Socket<S> {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let poll = Pin::new(&mut self.inner).poll_write(cx, bytes);
+        self.moved(&poll);
         self.written(cx, poll)
     }
 
@@ -263,6 +271,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Socket<S> {
         bytes: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let poll = Pin::new(&mut self.inner).poll_write_vectored(cx, bytes);
+        self.moved(&poll);
         self.written(cx, poll)
     }
 

@@ -34,6 +34,9 @@ const STOP_TIME: Duration = Duration::from_secs(5);
 /// How long a connection without a request stays after the stop, so that bytes on their way arrive.
 const LAST_BYTES_TIME: Duration = Duration::from_millis(100);
 
+/// Longer than any connection.
+const NO_TIMEOUT: Duration = Duration::from_secs(30 * 86_400);
+
 /// The pause after a failed accept: file descriptors may have run out.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
@@ -89,6 +92,10 @@ impl Listener {
         let mut limits = options.limits;
         limits.connections = limits.connections.clamp(1, MAX_CONNECTIONS);
         limits.max_header_bytes = limits.max_header_bytes.max(MIN_HEADER_BYTES);
+        // What is beyond would overflow a clock.
+        limits.header_timeout = limits.header_timeout.min(NO_TIMEOUT);
+        limits.body_timeout = limits.body_timeout.min(NO_TIMEOUT);
+        limits.idle = limits.idle.min(NO_TIMEOUT);
         Ok(Listener {
             tcp,
             address,
@@ -252,9 +259,9 @@ impl Connection {
         let service = service_fn(|request| self.answer(request, local, phase.clone()));
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
-            // The socket has exact times. With one of its own hyper reads on when it is idle, so
-            // that they run.
-            .header_read_timeout(head.saturating_add(idle))
+            // The socket has exact times. With any time hyper reads on when it is idle, so that
+            // they run; its own would also cut a long response that is being written.
+            .header_read_timeout(NO_TIMEOUT)
             .max_buf_size(self.server.limits.max_header_bytes)
             .serve_connection(TokioIo::new(socket), service)
             .with_upgrades();

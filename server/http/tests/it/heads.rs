@@ -91,6 +91,8 @@ async fn pages_of_other_origins_are_refused() {
         format!("https://{own}"),
         format!("http://localhost:{}", own.port()),
         "http://127.0.0.1".to_owned(),
+        "http://agents.example.com".to_owned(),
+        "http://pinned.example.com:8443".to_owned(),
         "http://app.example.com".to_owned(),
         "https://app.example.com.evil.com".to_owned(),
         "null".to_owned(),

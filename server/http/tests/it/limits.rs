@@ -6,6 +6,10 @@ use a99_server::{Limits, ListenOptions};
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::routing::get;
+use hyper::body::Frame;
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -229,36 +233,103 @@ async fn too_many_connections_end_with_503() {
     }
 }
 
-#[tokio::test]
-async fn a_client_that_takes_nothing_is_closed() {
-    let chunk = Bytes::from(vec![b'x'; 64 << 20]);
-    let large = Router::new().route("/", get(async || Body::from(chunk)));
+/// A body without end.
+struct Endless;
+
+impl hyper::body::Body for Endless {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let chunk = Bytes::from_static(&[b'x'; 64 << 10]);
+        Poll::Ready(Some(Ok(Frame::data(chunk))))
+    }
+}
+
+const LARGE: usize = 32 << 20;
+
+/// A server with one slot, of long responses.
+async fn large() -> Running {
+    let chunk = Bytes::from(vec![b'x'; LARGE]);
+    let app = Router::new()
+        .route("/", get(async || Body::from(chunk)))
+        .route("/endless", get(async || Body::new(Endless)));
     let limits = Limits {
         connections: 1,
-        idle: ms(300),
+        idle: ms(500),
         ..limits()
     };
-    let options = ListenOptions {
-        limits,
-        ..ListenOptions::default()
-    };
-    let running = start(options, large).await;
+    start(
+        ListenOptions {
+            limits,
+            ..ListenOptions::default()
+        },
+        app,
+    )
+    .await
+}
+
+#[tokio::test]
+async fn a_client_that_takes_nothing_is_closed() {
+    for path in ["/", "/endless"] {
+        let running = large().await;
+        let mut stream = running.open().await;
+        let request = running.request(&format!("GET {path}"), "");
+        stream.write_all(request.as_bytes()).await.unwrap();
+        sleep(ms(100)).await;
+        assert_eq!(status(&running.ask("GET /", "").await), 503);
+        sleep(ms(1500)).await;
+        // The only slot is free again.
+        assert_eq!(status(&running.ask("GET /", "").await), 200, "{path}");
+        let cut = rest(&mut stream).await;
+        assert!(cut.len() < LARGE, "{}", cut.len());
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_takes_a_long_response_slowly_gets_all() {
+    let running = large().await;
+    for connection in ["keep-alive", "close"] {
+        let request = running.request("GET /", "");
+        let request = request.replace("close", connection);
+        let mut stream = running.open().await;
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut buf = vec![0; 1 << 20];
+        let mut got = 0;
+        let begin = Instant::now();
+        while got < LARGE {
+            // All together takes longer than an idle connection may stay.
+            let read = stream.read(&mut buf).await.unwrap();
+            assert!(read > 0, "cut after {got} bytes and {:?}", begin.elapsed());
+            got += read;
+            sleep(ms(50).mul_f64(read as f64 / buf.len() as f64)).await;
+        }
+        assert!(begin.elapsed() > ms(1200), "{:?}", begin.elapsed());
+        drop(stream);
+        sleep(ms(100)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_long_response_ends_after_the_stop() {
+    let running = large().await;
     let mut stream = running.open().await;
-    stream
-        .write_all(running.request("GET /", "").as_bytes())
-        .await
-        .unwrap();
-    sleep(ms(100)).await;
-    assert_eq!(status(&running.ask("GET /", "").await), 503);
-    sleep(ms(900)).await;
-    // The only slot is free again.
-    let mut next = running.open().await;
-    next.write_all(running.request("GET /", "").as_bytes())
-        .await
-        .unwrap();
-    assert_eq!(status(&rest(&mut next).await), 200);
-    let cut = rest(&mut stream).await;
-    assert!(cut.len() < 64 << 20, "{}", cut.len());
+    let request = running.request("GET /", "").replace("close", "keep-alive");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    sleep(ms(200)).await;
+    let (response, ()) = tokio::join!(
+        async {
+            // The stop comes first.
+            sleep(ms(200)).await;
+            rest(&mut stream).await
+        },
+        running.stop()
+    );
+    let body = response.split("\r\n\r\n").nth(1).unwrap();
+    assert_eq!(body.len(), LARGE);
 }
 
 #[tokio::test]
@@ -298,6 +369,30 @@ async fn the_server_survives_garbage_and_half_open_clients() {
     }
     assert_eq!(running.ask("GET /panics", "").await, "");
     works(&running).await;
+}
+
+#[tokio::test]
+async fn extreme_limits_are_limits_nevertheless() {
+    let most = Duration::MAX;
+    let running = limited(Limits {
+        connections: usize::MAX,
+        per_address: Some(usize::MAX),
+        header_timeout: most,
+        body_timeout: most,
+        max_body_bytes: usize::MAX,
+        max_header_bytes: usize::MAX,
+        idle: most,
+    })
+    .await;
+    works(&running).await;
+    running.stop().await;
+    let least = limited(Limits {
+        connections: 0,
+        max_header_bytes: 0,
+        ..limits()
+    })
+    .await;
+    works(&least).await;
 }
 
 #[tokio::test]

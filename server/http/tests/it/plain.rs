@@ -14,6 +14,9 @@ async fn requests_are_served_until_the_stop() {
     );
     let response = running.ask("POST /count", "12345").await;
     assert!(response.ends_with("\r\n\r\n5"), "{response}");
+    // More than axum takes by default.
+    let response = running.ask("POST /count", &"x".repeat(3 << 20)).await;
+    assert!(response.ends_with("\r\n\r\n3145728"), "{response}");
     assert_eq!(status(&running.ask("GET /absent", "").await), 404);
     let address = running.address;
     running.stop().await;

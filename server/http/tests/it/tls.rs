@@ -52,10 +52,14 @@ fn files(folder: &Path) -> TlsFiles {
 }
 
 async fn encrypted(folder: &Path) -> Running {
+    encrypted_within(folder, Duration::from_millis(400)).await
+}
+
+async fn encrypted_within(folder: &Path, header_timeout: Duration) -> Running {
     let options = ListenOptions {
         tls: Some(files(folder)),
         limits: Limits {
-            header_timeout: Duration::from_millis(400),
+            header_timeout,
             ..Limits::default()
         },
         ..ListenOptions::default()
@@ -113,6 +117,22 @@ async fn a_plain_client_gets_no_answer_over_tls() {
     let running = encrypted(made.folder.path()).await;
     assert!(!running.ask("GET /", "").await.contains("HTTP"));
     assert_eq!(status(&ask(&running, &made, "GET /").await), 200);
+}
+
+#[tokio::test]
+async fn a_handshake_does_not_delay_the_stop() {
+    let made = certified();
+    let running = encrypted_within(made.folder.path(), Duration::from_secs(60)).await;
+    let mut silent = running.open().await;
+    assert_eq!(status(&ask(&running, &made, "GET /").await), 200);
+    let begin = Instant::now();
+    running.stop().await;
+    assert!(
+        begin.elapsed() < Duration::from_secs(2),
+        "{:?}",
+        begin.elapsed()
+    );
+    assert_eq!(rest(&mut silent).await, "");
 }
 
 #[tokio::test]

@@ -61,6 +61,10 @@ fn the_file_is_private_and_has_no_secret() {
         .collect();
     // The file and its lock.
     assert_eq!(names.len(), 2, "{names:?}");
+    // What a crash left does not stop the next change.
+    fs::write(path.with_file_name(".tokens.json.partial"), "{").unwrap();
+    authority.issue(&new("next")).unwrap();
+    assert_eq!(Authority::open(&path).unwrap().list().unwrap().len(), 2);
 }
 
 #[test]
@@ -236,6 +240,14 @@ async fn a_server_learns_of_changes_within_a_second() {
         ServerCode::BadTokensFile
     );
     fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
+    timeout(second, changed.changed()).await.unwrap().unwrap();
+    assert!(server.is_valid(&grant));
+    // So does a change of the scopes: who had more may not keep it.
+    let text = fs::read_to_string(&path).unwrap();
+    fs::write(&path, text.replace("read:*", "read:general")).unwrap();
+    timeout(second, changed.changed()).await.unwrap().unwrap();
+    assert!(!server.is_valid(&grant) && server.check(&token).is_ok());
+    fs::write(&path, text).unwrap();
     timeout(second, changed.changed()).await.unwrap().unwrap();
     assert!(server.is_valid(&grant));
     // A removed file revokes all.
