@@ -118,6 +118,12 @@ impl MethodCallHandle {
         self.call_id
     }
 
+    /// The channel's name.
+    #[must_use]
+    pub fn channel(&self) -> &str {
+        self.results.channel()
+    }
+
     /// Whether the last part of the answer has arrived.
     #[must_use]
     pub fn is_complete(&self) -> bool {
@@ -282,4 +288,7 @@ pub struct CallOptions {
     /// A name that identifies the operation in its turn; by default its position among the
     /// turn's calls.
     pub name: Option<String>,
+    /// The call's identity, of callers that are not agents: calling again under it gives the
+    /// answer of the first call. By default a new one.
+    pub id: Option<Uuid>,
 }

@@ -2,6 +2,7 @@
 
 mod builder;
 mod calls;
+mod channels;
 mod handled;
 mod hold;
 mod inner;
@@ -199,7 +200,15 @@ impl Host {
         let is_new = locked(&self.0.slots).add(key.clone(), config, false);
         if is_new {
             locked(&self.0.slots).give(key, made);
-            self.0.wake(key);
+        }
+        match self.0.join_remote(key).await {
+            Ok(()) if is_new => self.0.wake(key),
+            Err(error) if is_new => {
+                locked(&self.0.slots).remove(key);
+                self.0.shared.agents().unregister(key).await?;
+                return Err(error);
+            }
+            joined => joined?,
         }
         Ok(())
     }
@@ -211,6 +220,9 @@ impl Host {
     pub async fn remove(&self, key: &AgentKey) -> Result<bool, AgentError> {
         let _gate = self.0.membership.lock().await;
         let was_there = self.0.shared.agents().unregister(key).await?;
+        if let Some(remote) = self.0.shared.hub().remote() {
+            remote.transport.leave(key).await?;
+        }
         let signals = locked(&self.0.slots).remove(key);
         if let Some(signals) = signals {
             // The activation may already have ended.
@@ -285,7 +297,7 @@ impl Host {
             );
             return Err(AgentError::new(codes::HANDLE_CONFLICT, message).fatal());
         }
-        self.present(channel, &joining, PresenceAction::Join)
+        self.announce(channel, &joining, PresenceAction::Join, None)
             .await?;
         locked(&self.0.slots).join(channel, joining);
         Ok(())
@@ -296,48 +308,7 @@ impl Host {
     /// # Errors
     /// Errors of the store.
     pub async fn leave(&self, channel: &str, id: Uuid) -> Result<bool, AgentError> {
-        let left = locked(&self.0.slots).leave(channel, id);
-        match left {
-            Some(left) => {
-                self.present(channel, &left, PresenceAction::Leave).await?;
-                Ok(true)
-            }
-            None => Ok(false),
-        }
-    }
-
-    async fn present(
-        &self,
-        channel: &str,
-        who: &Participant,
-        action: PresenceAction,
-    ) -> Result<(), AgentError> {
-        let mut metadata = who.metadata.clone();
-        for (name, value) in [
-            ("name", &who.name),
-            ("type", &who.kind),
-            ("handle", &who.handle),
-        ] {
-            metadata.insert(name.to_owned(), Value::from(value.as_str()));
-        }
-        let sender = Sender {
-            id: who.id,
-            name: Some(who.name.clone()),
-            kind: Some(who.kind.clone()),
-            handle: Some(who.handle.clone()),
-        };
-        let leave_reason = (action == PresenceAction::Leave).then(|| "graceful".to_owned());
-        let publish = Publish {
-            body: Body::Presence {
-                action,
-                leave_reason,
-                metadata,
-            },
-            sender,
-            key: None,
-            attachments: Vec::new(),
-        };
-        self.publish(channel, publish).await.map(drop)
+        self.leave_because(channel, id, "graceful").await
     }
 
     /// Changes an agent's settings from outside; they override configuration and defaults.
@@ -471,6 +442,11 @@ impl Host {
         #[cfg(unix)]
         for process in &self.0.processes {
             process.stop().await;
+        }
+        if let Some(remote) = self.0.shared.hub().remote() {
+            // What cannot be sent now is sent after the next start.
+            let drained = remote.drain();
+            drop(tokio::time::timeout(deadline, drained).await);
         }
         self.0.shared.agents().flush().await?;
         Ok(cut)

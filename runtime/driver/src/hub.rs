@@ -3,13 +3,17 @@
 //! A reader has a cursor and asks for the events after it. The newest events come from memory,
 //! older ones from the store, without gap or overlap. A slow reader delays no other.
 
+use crate::bus::Participant;
 use crate::kill;
+use crate::transport::{Passing, Remote, Transport};
 use a99_runtime_engine::{
     Appended, ChannelStore, Event, EventKind, Fence, Millis, NewEvent, Seq, StoreCode, StoreError,
 };
+use futures_util::StreamExt;
 use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::{broadcast, watch};
 
@@ -24,6 +28,12 @@ const UNREAD_BYTES: usize = 4 << 10;
 
 /// Ephemeral events that wait for a reader; beyond it the reader loses the oldest.
 const EPHEMERAL: usize = 256;
+
+/// Pause before a channel that a transport watches is watched again.
+const WATCH_PAUSE: Duration = Duration::from_millis(500);
+
+/// How often a quiet watch looks whether the host is gone.
+const WATCH_LOOK: Duration = Duration::from_secs(5);
 
 /// Locks a mutex whose data stays valid whatever a panicking holder did.
 pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -41,6 +51,8 @@ pub(crate) struct Hub {
     bytes: Arc<AtomicUsize>,
     listener: Listener,
     runtime: Handle,
+    /// Where the channels are, if another process has them.
+    remote: Option<Arc<Remote>>,
 }
 
 /// A channel's state in memory.
@@ -48,6 +60,9 @@ pub(crate) struct Channel {
     head: watch::Sender<Seq>,
     recent: Mutex<Recent>,
     passing: broadcast::Sender<Ephemeral>,
+    /// Participants of all hosts, and whether a transport watches the channel.
+    roster: Mutex<Vec<Participant>>,
+    is_watched: AtomicBool,
 }
 
 /// The newest events, without gaps.
@@ -131,6 +146,8 @@ impl Channel {
                 ..Recent::default()
             }),
             passing: broadcast::Sender::new(EPHEMERAL),
+            roster: Mutex::default(),
+            is_watched: AtomicBool::new(false),
         }
     }
 
@@ -245,8 +262,13 @@ impl Drop for Reader {
 }
 
 impl Hub {
-    pub(crate) fn new(store: Arc<dyn ChannelStore>, listener: Listener) -> Hub {
+    pub(crate) fn new(
+        store: Arc<dyn ChannelStore>,
+        remote: Option<Arc<Remote>>,
+        listener: Listener,
+    ) -> Hub {
         Hub {
+            remote,
             store,
             channels: Mutex::default(),
             bytes: Arc::default(),
@@ -259,8 +281,18 @@ impl Hub {
         &self.store
     }
 
+    pub(crate) fn remote(&self) -> Option<&Arc<Remote>> {
+        self.remote.as_ref()
+    }
+
+    /// The participants of a channel on all hosts, as the transport reported them last.
+    pub(crate) fn remote_roster(&self, name: &str) -> Vec<Participant> {
+        let channel = locked(&self.channels).get(name).cloned();
+        channel.map_or_else(Vec::new, |channel| locked(&channel.roster).clone())
+    }
+
     /// A channel; its first use reads the head from the store.
-    pub(crate) async fn channel(&self, name: &str) -> Result<Arc<Channel>, StoreError> {
+    pub(crate) async fn channel(self: &Arc<Hub>, name: &str) -> Result<Arc<Channel>, StoreError> {
         let channel = {
             let mut channels = locked(&self.channels);
             match channels.get(name) {
@@ -275,6 +307,14 @@ impl Hub {
         if !locked(&channel.recent).is_known {
             channel.know(self.store.head(name).await?);
         }
+        if let Some(remote) = &self.remote
+            && !channel.is_watched.swap(true, Ordering::AcqRel)
+        {
+            let (hub, transport) = (Arc::downgrade(self), Arc::clone(&remote.transport));
+            let (name, channel) = (name.to_owned(), Arc::clone(&channel));
+            self.runtime
+                .spawn(watch_channel(hub, transport, name, channel));
+        }
         Ok(channel)
     }
 
@@ -288,6 +328,10 @@ impl Hub {
     ) -> Result<Vec<Appended>, StoreError> {
         let hub = Arc::clone(self);
         let work = self.runtime.spawn(async move {
+            if let Some(remote) = &hub.remote {
+                // What earlier turns sent comes first.
+                remote.drain().await?;
+            }
             kill::point("append.before");
             let appended = hub.store.append(events, fence, now).await?;
             kill::point("append.after");
@@ -299,7 +343,7 @@ impl Hub {
     }
 
     /// Reads a channel's head again after an append whose outcome is in doubt.
-    pub(crate) async fn look_again(&self, name: &str) -> Result<(), StoreError> {
+    pub(crate) async fn look_again(self: &Arc<Hub>, name: &str) -> Result<(), StoreError> {
         let channel = self.channel(name).await?;
         channel.know(self.store.head(name).await?);
         Ok(())
@@ -316,6 +360,9 @@ impl Hub {
 
     /// Announces the events that a commit appended.
     pub(crate) fn tell(&self, appended: &[Appended]) {
+        if let Some(remote) = &self.remote {
+            remote.committed();
+        }
         for one in appended.iter().filter(|one| one.is_new) {
             let channel = locked(&self.channels).get(&one.channel).cloned();
             if let Some(channel) = channel {
@@ -326,21 +373,57 @@ impl Hub {
     }
 
     /// Sends an ephemeral event.
-    pub(crate) async fn pass(&self, channel: &str, event: Event) -> Result<(), StoreError> {
+    pub(crate) async fn pass(
+        self: &Arc<Hub>,
+        channel: &str,
+        event: Event,
+    ) -> Result<(), StoreError> {
         let event = Arc::new(Event {
             kind: EventKind::Ephemeral,
             seq: None,
             ..event
         });
+        if let Some(remote) = &self.remote {
+            // It comes back with those of others.
+            let event = Event::clone(&event);
+            let passing = NewEvent {
+                channel: channel.to_owned(),
+                event,
+            };
+            return remote.transport.pass(passing).await.map_err(|error| {
+                let code = match error.is_final() {
+                    true => StoreCode::Input,
+                    false => StoreCode::Unavailable,
+                };
+                StoreError::new(code, error.to_string())
+            });
+        }
         let there = self.channel(channel).await?;
+        self.present(channel, &there, event);
+        Ok(())
+    }
+
+    /// Gives an ephemeral event to the readers of a channel.
+    fn present(&self, name: &str, channel: &Channel, event: Arc<Event>) {
         // Without receivers the event is dropped.
         let passing = Ephemeral {
-            after: there.head(),
+            after: channel.head(),
             event: Arc::clone(&event),
         };
-        drop(there.passing.send(passing));
-        (self.listener)(channel, &event);
-        Ok(())
+        drop(channel.passing.send(passing));
+        (self.listener)(name, &event);
+    }
+
+    /// Takes what a transport reports of a channel.
+    fn report(&self, name: &str, channel: &Channel, passing: Passing) {
+        match passing {
+            Passing::Event(event) if event.seq.is_some() => {
+                channel.take(Arc::clone(&event));
+                (self.listener)(name, &event);
+            }
+            Passing::Event(event) => self.present(name, channel, event),
+            Passing::Roster(roster) => *locked(&channel.roster) = roster,
+        }
     }
 
     /// Events after a sequence number, in order and without gaps; empty at the head.
@@ -358,6 +441,30 @@ impl Hub {
             Some(events) => Ok(events),
             None => self.store.read(name, after, most.min(500)).await,
         }
+    }
+}
+
+/// Watches a channel until the host is gone.
+async fn watch_channel(
+    hub: Weak<Hub>,
+    transport: Arc<dyn Transport>,
+    name: String,
+    channel: Arc<Channel>,
+) {
+    while hub.strong_count() > 0 {
+        if let Ok(mut passing) = transport.watch(&name, channel.head()).await {
+            while hub.strong_count() > 0 {
+                match tokio::time::timeout(WATCH_LOOK, passing.next()).await {
+                    Ok(Some(passing)) => {
+                        let Some(hub) = hub.upgrade() else { return };
+                        hub.report(&name, &channel, passing);
+                    }
+                    Ok(None) => break,
+                    Err(_) => {}
+                }
+            }
+        }
+        tokio::time::sleep(WATCH_PAUSE).await;
     }
 }
 

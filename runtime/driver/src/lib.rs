@@ -30,6 +30,7 @@ mod shared;
 mod step;
 mod subscription;
 mod tables;
+mod transport;
 mod turn;
 
 pub use a99_runtime_engine::{
@@ -60,6 +61,7 @@ pub use process::{AgentProcess, MAX_FRAME_BYTES, Process};
 pub use step::Step;
 pub use subscription::Subscription;
 pub use tables::{Storage, Tables};
+pub use transport::{Passing, Transport};
 pub use turn::{SendOptions, Sent, Turn, TurnClient};
 
 /// Compiles and runs the Rust examples of the guide.

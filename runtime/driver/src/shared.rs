@@ -6,6 +6,7 @@ use crate::context::{EMBEDDED, PROCESS};
 use crate::error::AgentError;
 use crate::hub::{Hub, Listener};
 use crate::options::HostOptions;
+use crate::transport::Remote;
 use a99_capabilities::{AiProvider, Clock, Random};
 use a99_runtime_engine::{
     AgentKey, AgentStore, BoxFuture, ChannelStore, Millis, NewEvent, StoreCode, StoreError, Uuid,
@@ -69,6 +70,7 @@ impl Shared {
     pub(crate) fn new(
         agents: Arc<dyn AgentStore>,
         channels: Arc<dyn ChannelStore>,
+        remote: Option<Arc<Remote>>,
         listener: Listener,
         clock: Arc<dyn Clock>,
         random: Arc<dyn Random>,
@@ -79,7 +81,7 @@ impl Shared {
     ) -> Shared {
         Shared {
             agents,
-            hub: Arc::new(Hub::new(channels, listener)),
+            hub: Arc::new(Hub::new(channels, remote, listener)),
             clock,
             random,
             ai,
@@ -104,9 +106,10 @@ impl Shared {
 
     /// The name of the target that turns run in.
     pub(crate) fn mode(&self) -> &'static str {
-        match self.link {
-            Some(_) => PROCESS,
-            None => EMBEDDED,
+        match (&self.link, self.hub.remote()) {
+            (Some(_), _) => PROCESS,
+            (None, Some(remote)) => remote.transport.mode(),
+            (None, None) => EMBEDDED,
         }
     }
 
@@ -137,14 +140,9 @@ impl Shared {
         Ok((gate, deep_merge(&saved, changes).to_string()))
     }
 
-    /// The current time; a clock that gives NaN yields 0.
-    #[allow(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "casts saturate, and NaN is 0"
-    )]
+    /// The current time.
     pub(crate) fn now(&self) -> Millis {
-        self.clock.now_ms() as Millis
+        now(&*self.clock)
     }
 
     /// A new random identity (RFC 9562, version 4).
@@ -153,4 +151,14 @@ impl Shared {
         self.random.fill(&mut bytes);
         unique(bytes)
     }
+}
+
+/// The time of a clock; one that gives NaN yields 0.
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "casts saturate, and NaN is 0"
+)]
+pub(crate) fn now(clock: &dyn Clock) -> Millis {
+    clock.now_ms() as Millis
 }

@@ -64,6 +64,12 @@ impl Subscription {
         self.cursor - self.ready.len() as Seq
     }
 
+    /// The sequence number of the channel's last event.
+    #[must_use]
+    pub fn head(&self) -> Seq {
+        self.reader.channel.head()
+    }
+
     /// Waits for the next event. Cancel-safe: dropping the future loses no event.
     ///
     /// # Errors

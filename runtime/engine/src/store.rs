@@ -53,6 +53,28 @@ pub enum StoreCode {
 }
 
 impl StoreCode {
+    const ALL: [StoreCode; 13] = [
+        StoreCode::Fenced,
+        StoreCode::Conflict,
+        StoreCode::ChangedBody,
+        StoreCode::TooLarge,
+        StoreCode::NotFound,
+        StoreCode::Unavailable,
+        StoreCode::InDoubt,
+        StoreCode::Unreadable,
+        StoreCode::Input,
+        StoreCode::Constraint,
+        StoreCode::Interrupted,
+        StoreCode::Locked,
+        StoreCode::Copied,
+    ];
+
+    /// The code of a text.
+    #[must_use]
+    pub fn of(name: &str) -> Option<StoreCode> {
+        StoreCode::ALL.into_iter().find(|code| code.name() == name)
+    }
+
     /// The code as text, for machines.
     #[must_use]
     pub const fn name(self) -> &'static str {

@@ -9,6 +9,7 @@ use crate::log::{AgentLogger, Log, LogLevel};
 use crate::options::HostOptions;
 use crate::runner::Typed;
 use crate::shared::Shared;
+use crate::transport::{Remote, Transport};
 use a99_capabilities::{AiProvider, Clock};
 use a99_runtime_engine::{AgentStore, ChannelStore, Damaged, StoreCode};
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -89,15 +90,50 @@ impl HostBuilder {
     where
         S: AgentStore + ChannelStore + 'static,
     {
-        let registrations = store.registrations().await?;
         let agents: Arc<dyn AgentStore> = Arc::clone(&store) as Arc<dyn AgentStore>;
+        self.start_on(agents, store, None).await
+    }
+
+    /// Starts the host of agents whose channels another process has: `agents` keeps their states
+    /// and what they sent until the transport has it. The store is one without channels.
+    ///
+    /// # Errors
+    /// Errors of reading the store and of the transport.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    pub async fn start_over<S>(
+        self,
+        agents: Arc<S>,
+        transport: Arc<dyn Transport>,
+    ) -> Result<Host, AgentError>
+    where
+        S: AgentStore + 'static,
+    {
+        let channels: Arc<dyn ChannelStore> = Arc::clone(&transport) as Arc<dyn ChannelStore>;
+        self.start_on(agents, channels, Some(transport)).await
+    }
+
+    async fn start_on(
+        self,
+        agents: Arc<dyn AgentStore>,
+        channels: Arc<dyn ChannelStore>,
+        transport: Option<Arc<dyn Transport>>,
+    ) -> Result<Host, AgentError> {
+        let registrations = agents.registrations().await?;
+        let remote = transport.map(|transport| {
+            let log = self.log.clone();
+            let (agents, clock) = (Arc::clone(&agents), Arc::clone(&self.clock));
+            Arc::new(Remote::new(transport, agents, clock, log))
+        });
         let runtime = Handle::current();
         let inner = Arc::new_cyclic(|weak: &Weak<Inner>| {
             let (listener, present) = (weak.clone(), weak.clone());
             Inner {
                 shared: Arc::new(Shared::new(
                     agents,
-                    store,
+                    channels,
+                    remote,
                     Box::new(move |channel, event| {
                         if let Some(inner) = listener.upgrade() {
                             inner.heard(channel, event);
@@ -140,6 +176,7 @@ impl HostBuilder {
             let code = StoreCode::Copied.name();
             inner.shared.log.say(LogLevel::Warn, None, code, &why);
         }
+        inner.connect().await?;
         inner.catch_up().await?;
         timers::spawn(&inner);
         Ok(Host(inner))

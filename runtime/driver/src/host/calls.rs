@@ -1,9 +1,9 @@
 //! Calls of agents' methods by callers that are not agents.
 
-use super::{Host, Publish};
-use crate::bus::MethodCallHandle;
+use super::Host;
+use super::channels::of;
+use crate::bus::{CallOptions, MethodCallHandle};
 use crate::error::{AgentError, codes};
-use crate::subscription::Subscription;
 use a99_runtime_engine::{AgentKey, Body, Sender};
 use serde_json::Value;
 use std::time::Duration;
@@ -31,31 +31,14 @@ impl Host {
             let message = format!("{key} is on no channel of this host");
             AgentError::new(codes::NOT_REGISTERED, message)
         })?;
-        let advertised = provider.check_method(method)?;
-        let call_id = self.0.shared.fresh();
-        let body = Body::MethodCall {
-            call_id,
-            method_name: method.to_owned(),
-            provider_id: provider.id,
-            args,
+        let options = CallOptions {
+            timeout,
+            ..CallOptions::default()
         };
-        let publish = Publish {
-            body,
-            sender: caller,
-            key: None,
-            attachments: Vec::new(),
-        };
-        let seq = self.publish(channel, publish).await?.event.seq;
-        let results = Subscription::new(self.0.shared.hub(), channel, seq, false).await?;
-        let limits = [timeout, advertised];
-        Ok(MethodCallHandle::new(
-            call_id,
-            provider.id,
-            results,
-            limits,
-            None,
-        ))
+        self.call_of(channel, caller, provider, method, args, options)
+            .await
     }
+
     /// Cancels a call that [`Host::call_method`] made for the same caller: a method that has
     /// not ended is aborted and answers with `cancelled`.
     ///
@@ -66,15 +49,10 @@ impl Host {
         caller: Sender,
         call: MethodCallHandle,
     ) -> Result<(), AgentError> {
-        let publish = Publish {
-            body: Body::MethodCancel {
-                call_id: call.call_id,
-            },
-            sender: caller,
-            key: None,
-            attachments: Vec::new(),
+        let body = Body::MethodCancel {
+            call_id: call.call_id,
         };
         let channel = call.results.channel().to_owned();
-        self.publish(&channel, publish).await.map(drop)
+        self.publish(&channel, of(body, caller)).await.map(drop)
     }
 }

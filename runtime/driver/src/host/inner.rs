@@ -37,7 +37,11 @@ impl Presence for Present {
 
     fn is_solo(&self, channel: &str, me: Uuid) -> bool {
         let inner = self.0.upgrade();
-        inner.is_some_and(|inner| locked(&inner.slots).is_solo(channel, me))
+        inner.is_some_and(|inner| {
+            let elsewhere = inner.shared.hub().remote_roster(channel);
+            let mut others = elsewhere.iter().filter(|who| who.id != me);
+            others.all(|who| who.kind == "panel") && locked(&inner.slots).is_solo(channel, me)
+        })
     }
 
     fn known(&self) -> Vec<String> {
@@ -58,6 +62,7 @@ impl Inner {
     /// The participants of a channel: agents, awake or asleep, and those that joined.
     pub(super) fn roster(&self, channel: &str) -> Vec<Participant> {
         let (identities, mut roster) = locked(&self.slots).present(channel);
+        let elsewhere = self.shared.hub().remote_roster(channel);
         for identity in identities {
             let Some(factory) = self.factory(identity.key.agent()) else {
                 continue;
@@ -81,6 +86,8 @@ impl Inner {
                 metadata: connect.extra_metadata,
             });
         }
+        let here: Vec<Uuid> = roster.iter().map(|who| who.id).collect();
+        roster.extend(elsewhere.into_iter().filter(|who| !here.contains(&who.id)));
         roster
     }
 
@@ -154,7 +161,53 @@ impl Inner {
         for key in self.shared.agents().behind().await? {
             self.wake(&key);
         }
+        if self.shared.hub().remote().is_none() {
+            return Ok(());
+        }
+        // Another store has the logs: it is read, as this one cannot say who is behind.
+        let keys = locked(&self.slots).keys();
+        for key in keys {
+            let row = self.shared.agents().load(&key).await?;
+            let checkpoint = row.map_or(0, |row| row.progress.checkpoint);
+            if self.has_news(&key, checkpoint).await {
+                self.wake(&key);
+            }
+        }
         Ok(())
+    }
+
+    /// Makes the agents participants of their channels over the transport, if there is one.
+    pub(super) async fn connect(&self) -> Result<(), AgentError> {
+        let hub = self.shared.hub();
+        let Some(remote) = hub.remote() else {
+            return Ok(());
+        };
+        self.runtime.spawn(remote.keep_drained());
+        let keys = locked(&self.slots).keys();
+        for key in keys {
+            if let Err(error) = self.join_remote(&key).await {
+                let message = format!("{key} is not on its channel: {error}");
+                let log = &self.shared.log;
+                log.say(LogLevel::Error, Some(&key), error.code(), &message);
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes an agent a participant of its channel over the transport, if there is one.
+    pub(super) async fn join_remote(&self, key: &AgentKey) -> Result<(), AgentError> {
+        let hub = self.shared.hub();
+        let Some(remote) = hub.remote() else {
+            return Ok(());
+        };
+        // From now on its events arrive.
+        hub.channel(key.channel()).await?;
+        let roster = self.roster(key.channel()).into_iter();
+        let mut roster = roster.filter(|who| who.agent.as_ref() == Some(key));
+        match roster.next() {
+            Some(who) => remote.transport.join(who).await,
+            None => Ok(()),
+        }
     }
 
     /// Wakes the sleeping agents that may want an event.

@@ -375,6 +375,7 @@ fn shared(turn: &Arc<RemoteTurn>, has_ai: bool, has_log: bool, now: u64) -> Shar
     let mut shared = Shared::new(
         Arc::clone(&store) as Arc<dyn a99_runtime_engine::AgentStore>,
         store,
+        None,
         Box::new(|_, _| ()),
         Arc::new(clock),
         Arc::new(SystemRandom),

@@ -60,29 +60,12 @@ impl Clock for HostClock {
 
 /// Converts an error of the host to a store error.
 fn store_error(error: &AgentError) -> StoreError {
-    const ALL: [StoreCode; 12] = [
-        StoreCode::Fenced,
-        StoreCode::Conflict,
-        StoreCode::ChangedBody,
-        StoreCode::TooLarge,
-        StoreCode::NotFound,
-        StoreCode::Unavailable,
-        StoreCode::InDoubt,
-        StoreCode::Unreadable,
-        StoreCode::Input,
-        StoreCode::Constraint,
-        StoreCode::Interrupted,
-        StoreCode::Locked,
-    ];
     let code = match error.code() {
         codes::OVER => StoreCode::Fenced,
         codes::CHANGED_BODY => StoreCode::ChangedBody,
         codes::MESSAGE_TOO_LARGE => StoreCode::TooLarge,
         codes::BAD_MESSAGE | codes::UNKNOWN_CALL | codes::NO_STORAGE => StoreCode::Input,
-        code => {
-            let known = ALL.into_iter().find(|known| known.name() == code);
-            known.unwrap_or(StoreCode::Unavailable)
-        }
+        code => StoreCode::of(code).unwrap_or(StoreCode::Unavailable),
     };
     StoreError::new(code, error.to_string())
 }

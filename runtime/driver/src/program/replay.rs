@@ -288,6 +288,7 @@ where
     let shared = Shared::new(
         Arc::clone(store) as Arc<dyn AgentStore>,
         Arc::clone(store) as Arc<dyn ChannelStore>,
+        None,
         Box::new(|_, _| ()),
         Arc::new(Standing(start.now)),
         Arc::new(SystemRandom),
