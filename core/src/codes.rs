@@ -142,6 +142,7 @@ const OTHER_FAMILIES: &[&str] = &[
     "ai.",
     "boundary.",
     "call.",
+    "channels.",
     "cli.",
     "config.",
     "egress.",

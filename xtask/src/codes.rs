@@ -95,6 +95,12 @@ const SECTIONS: &[(&str, &str, &[List])] = &[
         &[("runtime/engine/src/store.rs", "StoreCode")],
     ),
     (
+        "Channels of a server",
+        "A channel server refused a request, or a client cannot reach it \
+         ([channels](channels.md)).",
+        &[("server/channels/src/codes.rs", "")],
+    ),
+    (
         "Listeners",
         "A listener cannot start, refuses a request, or a token is not valid. Responses have it \
          as `error` with `code`, `message` and `help`.",

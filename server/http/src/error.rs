@@ -2,6 +2,7 @@
 
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
+use std::borrow::Cow;
 use std::error::Error;
 use std::fmt;
 
@@ -139,7 +140,7 @@ pub struct ApiError {
     /// The status of the response.
     pub status: StatusCode,
     /// The stable code.
-    pub code: &'static str,
+    pub code: Cow<'static, str>,
     /// The error in one sentence.
     pub message: String,
     /// What mends it; may be empty.
@@ -150,13 +151,13 @@ impl ApiError {
     /// An error of any crate.
     pub fn new(
         status: StatusCode,
-        code: &'static str,
+        code: impl Into<Cow<'static, str>>,
         message: impl Into<String>,
         help: impl Into<String>,
     ) -> ApiError {
         ApiError {
             status,
-            code,
+            code: code.into(),
             message: message.into(),
             help: help.into(),
         }

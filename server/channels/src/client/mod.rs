@@ -1,0 +1,423 @@
+//! Client of a channel server. It reconnects by itself: requests that were not answered are sent
+//! again, which is safe because each names what it writes; participants join again, and
+//! subscriptions continue after the last event.
+
+mod link;
+mod socket;
+mod transport;
+
+pub use transport::{ChannelTransport, WEBSOCKET};
+
+use crate::codes::{BAD_SERVER, LATE, LOST};
+use crate::message;
+use crate::wire::{
+    Append, Call, Events as Found, Join, Joined, OfParticipant, Publish, Published, Subscribe,
+    Subscribed, methods, whole,
+};
+use a99_frame::Body as Content;
+use a99_runtime::{AgentError, Attachment, Event, Participant, Seq, Uuid};
+use link::{Command, Link, Shared, Subscriber};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot, watch};
+
+/// Events that a subscription takes before its reader has read them.
+pub(crate) const CREDIT: u32 = 256;
+
+/// Options of a client.
+#[derive(Clone)]
+pub struct ClientOptions {
+    /// The token.
+    pub token: String,
+    /// The first pause before connecting again; each is twice as long as the one before.
+    pub first_pause: Duration,
+    /// The longest pause.
+    pub max_pause: Duration,
+    /// How long a request may take, reconnecting included. A call has its own time.
+    pub timeout: Duration,
+    /// Certificates of authorities in PEM, beside those of the system.
+    pub authorities: Vec<u8>,
+    /// Whether the token may go to another machine without TLS.
+    pub allows_plaintext: bool,
+}
+
+impl ClientOptions {
+    /// Options with a token.
+    #[must_use]
+    pub fn new(token: impl Into<String>) -> ClientOptions {
+        ClientOptions {
+            token: token.into(),
+            first_pause: Duration::from_millis(100),
+            max_pause: Duration::from_secs(10),
+            timeout: Duration::from_secs(30),
+            authorities: Vec::new(),
+            allows_plaintext: false,
+        }
+    }
+}
+
+impl fmt::Debug for ClientOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClientOptions")
+            .field("timeout", &self.timeout)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The state of a client's connection.
+#[derive(Clone, Debug)]
+pub enum Status {
+    /// It is connected.
+    Connected,
+    /// It reconnects: why the last connection ended.
+    Reconnecting(AgentError),
+    /// It has ended and does not reconnect.
+    Closed(AgentError),
+}
+
+/// A client of a channel server. Clones share the connection, which ends with the last clone and
+/// the last subscription.
+#[derive(Clone)]
+pub struct Client(Arc<Handle>);
+
+pub(crate) struct Handle {
+    shared: Arc<Shared>,
+    next: AtomicU64,
+    timeout: Duration,
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut out = f.debug_struct("Client");
+        out.field("status", &*self.0.shared.status.borrow());
+        out.finish_non_exhaustive()
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        // The link may have ended.
+        drop(self.shared.commands.send(Command::Close));
+    }
+}
+
+/// A request that waits. Dropping it forgets the request, and cancels a call.
+struct Waiting<'a> {
+    handle: &'a Handle,
+    id: u64,
+    is_call: bool,
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        let forget = Command::Forget(self.id, self.is_call);
+        drop(self.handle.shared.commands.send(forget));
+    }
+}
+
+impl Client {
+    /// Connects to a server: `ws://`, `wss://`, `http://` or `https://`, a host and a port.
+    ///
+    /// # Errors
+    /// `channels.bad_server` for an address that is no server's; `channels.lost` if no connection
+    /// comes about; `server.unauthorized`; `channels.protocol`.
+    pub async fn connect(address: &str, options: ClientOptions) -> Result<Client, AgentError> {
+        let place = socket::Place::parse(address, &options)?;
+        let timeout = options.timeout;
+        let (link, shared) = Link::new(place, options);
+        let connected = link.start().await?;
+        tokio::spawn(connected);
+        Ok(Client(Arc::new(Handle {
+            shared,
+            next: AtomicU64::new(link::FIRST_ID),
+            timeout,
+        })))
+    }
+
+    /// The state of the connection.
+    #[must_use]
+    pub fn status(&self) -> watch::Receiver<Status> {
+        self.0.shared.status.subscribe()
+    }
+
+    /// Sends a request, and waits for its answer.
+    ///
+    /// # Errors
+    /// Those of the server; `channels.late`; `channels.lost` once the client is closed.
+    pub async fn request<T: DeserializeOwned>(
+        &self,
+        method: &str,
+        params: &impl Serialize,
+    ) -> Result<T, AgentError> {
+        let content = self.send(method, params, &[], Some(self.0.timeout)).await?;
+        parsed(&content, method)
+    }
+
+    async fn send(
+        &self,
+        method: &str,
+        params: &impl Serialize,
+        bytes: &[u8],
+        limit: Option<Duration>,
+    ) -> Result<Content, AgentError> {
+        let id = self.0.next.fetch_add(1, Ordering::Relaxed);
+        let message = message::request(id, method, params, bytes)?;
+        let (reply, answer) = oneshot::channel();
+        let command = Command::Request { id, message, reply };
+        let commands = &self.0.shared.commands;
+        commands.send(command).map_err(|_| self.closed())?;
+        let _waiting = Waiting {
+            handle: &self.0,
+            id,
+            is_call: method == methods::CALL,
+        };
+        let answered = match limit {
+            Some(limit) => match tokio::time::timeout(limit, answer).await {
+                Ok(answered) => answered,
+                Err(_) => {
+                    let why = match &*self.0.shared.status.borrow() {
+                        Status::Connected => String::new(),
+                        Status::Reconnecting(error) | Status::Closed(error) => {
+                            format!(": {error}")
+                        }
+                    };
+                    let message = format!("`{method}` was not answered within {limit:?}{why}");
+                    return Err(AgentError::new(LATE, message));
+                }
+            },
+            None => answer.await,
+        };
+        answered.map_err(|_| self.closed())?
+    }
+
+    fn closed(&self) -> AgentError {
+        match &*self.0.shared.status.borrow() {
+            Status::Closed(error) => error.clone(),
+            _ => AgentError::new(LOST, "the client is closed"),
+        }
+    }
+
+    /// Joins a channel as a participant, until [`Client::leave`]; also on later connections.
+    ///
+    /// # Errors
+    /// `handle-conflict`; `server.forbidden`; those of [`Client::request`].
+    pub async fn join(&self, join: Join) -> Result<Joined, AgentError> {
+        let joined: Joined = self.request(methods::JOIN, &join).await?;
+        let command = Command::Joined(joined.participant, Box::new(join));
+        self.0
+            .shared
+            .commands
+            .send(command)
+            .map_err(|_| self.closed())?;
+        Ok(joined)
+    }
+
+    /// Leaves a channel.
+    ///
+    /// # Errors
+    /// `channels.not_joined`; those of [`Client::request`].
+    pub async fn leave(&self, channel: &str, participant: Uuid) -> Result<(), AgentError> {
+        let left = Command::Left(participant);
+        self.0
+            .shared
+            .commands
+            .send(left)
+            .map_err(|_| self.closed())?;
+        let params = OfParticipant {
+            channel: channel.to_owned(),
+            participant,
+            metadata: serde_json::Map::new(),
+        };
+        self.request::<Value>(methods::LEAVE, &params)
+            .await
+            .map(drop)
+    }
+
+    /// Subscribes to a channel: the events after `after` and then new ones, each once and in
+    /// order, also across connections. Without `after` it gives new ones only.
+    ///
+    /// # Errors
+    /// `server.forbidden`; `channels.beyond_head` if the channel ends before `after`; those of
+    /// [`Client::request`].
+    pub async fn subscribe(
+        &self,
+        channel: &str,
+        after: Option<Seq>,
+        ephemeral: bool,
+    ) -> Result<Events, AgentError> {
+        let asked = Subscribe {
+            subscription: self.0.next.fetch_add(1, Ordering::Relaxed),
+            channel: channel.to_owned(),
+            after,
+            ephemeral,
+            roster: true,
+            credit: Some(CREDIT),
+        };
+        let number = asked.subscription;
+        let (queue, items) = mpsc::unbounded_channel();
+        let roster = watch::Sender::new(Vec::new());
+        let (watched, subscriber) = (roster.subscribe(), Subscriber::new(asked, queue, roster));
+        let (reply, answer) = oneshot::channel();
+        let subscribe = Command::Subscribe(Box::new(subscriber), reply);
+        let commands = &self.0.shared.commands;
+        commands.send(subscribe).map_err(|_| self.closed())?;
+        let answered = tokio::time::timeout(self.0.timeout, answer).await;
+        let answered = answered.map_err(|_| {
+            drop(commands.send(Command::Unsubscribe(number)));
+            AgentError::new(LATE, "`subscribe` was not answered in time")
+        })?;
+        let Subscribed { after, .. } = answered.map_err(|_| self.closed())??;
+        Ok(Events {
+            number,
+            items,
+            cursor: after,
+            read: 0,
+            roster: watched,
+            client: self.clone(),
+        })
+    }
+
+    /// Publishes an event. Without a key of its own it gets one, so that it is in the log once
+    /// even if the connection breaks before the answer.
+    ///
+    /// # Errors
+    /// `server.forbidden`; `store.changed_body`; those of [`Client::request`].
+    pub async fn publish(
+        &self,
+        mut publish: Publish,
+        attachments: Vec<Attachment>,
+    ) -> Result<Published, AgentError> {
+        if publish.persist && publish.key.is_none() {
+            publish.key = Some(link::fresh()?.to_string());
+        }
+        let mut bytes = Vec::new();
+        publish.attachments = crate::wire::detached(attachments, &mut bytes);
+        let limit = Some(self.0.timeout);
+        let content = self.send(methods::PUBLISH, &publish, &bytes, limit).await?;
+        parsed(&content, methods::PUBLISH)
+    }
+
+    /// Appends events of an agent.
+    pub(crate) async fn append<T: DeserializeOwned>(
+        &self,
+        append: &Append,
+        bytes: &[u8],
+    ) -> Result<T, AgentError> {
+        let limit = Some(self.0.timeout);
+        let content = self.send(methods::APPEND, append, bytes, limit).await?;
+        parsed(&content, methods::APPEND)
+    }
+
+    /// Calls a method, and waits for its answer. Dropping the future cancels the call.
+    ///
+    /// # Errors
+    /// The method's; `provider-not-found`; `method-not-found`; `timeout`; those of
+    /// [`Client::request`]. A call during which the connection breaks is asked again, with the
+    /// first answer if the method ran.
+    pub async fn call(&self, mut call: Call) -> Result<Value, AgentError> {
+        if call.call_id.is_none() {
+            call.call_id = Some(link::fresh()?);
+        }
+        let content = self.send(methods::CALL, &call, &[], None).await?;
+        parsed(&content, methods::CALL)
+    }
+
+    /// Reads events: the answer of `read`, `history` and `find`.
+    pub(crate) async fn events(
+        &self,
+        method: &str,
+        params: &impl Serialize,
+    ) -> Result<Vec<Arc<Event>>, AgentError> {
+        let content = self.send(method, params, &[], Some(self.0.timeout)).await?;
+        let found: Found = parsed(&content, method)?;
+        let mut bytes = content.bytes();
+        let events = found.events.into_iter().map(|sent| whole(sent, &mut bytes));
+        Ok(events.collect::<Result<_, _>>()?)
+    }
+}
+
+/// What arrives for a subscription.
+pub(crate) type Item = Result<Arc<Event>, AgentError>;
+
+/// Events of a channel, in order.
+pub struct Events {
+    number: u64,
+    items: mpsc::UnboundedReceiver<Item>,
+    cursor: Seq,
+    /// Events that were read since the server was granted more.
+    read: u32,
+    roster: watch::Receiver<Vec<Participant>>,
+    client: Client,
+}
+
+impl fmt::Debug for Events {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut out = f.debug_struct("Events");
+        out.field("cursor", &self.cursor);
+        out.finish_non_exhaustive()
+    }
+}
+
+impl Drop for Events {
+    fn drop(&mut self) {
+        let commands = &self.client.0.shared.commands;
+        drop(commands.send(Command::Unsubscribe(self.number)));
+    }
+}
+
+impl Events {
+    /// The sequence number of the last event that was read.
+    #[must_use]
+    pub fn cursor(&self) -> Seq {
+        self.cursor
+    }
+
+    /// The participants of the channel, as the server said last.
+    #[must_use]
+    pub fn roster(&self) -> watch::Receiver<Vec<Participant>> {
+        self.roster.clone()
+    }
+
+    /// Waits for the next event. Cancel-safe: dropping the future loses no event.
+    ///
+    /// # Errors
+    /// The subscription's; it has ended then.
+    pub async fn next(&mut self) -> Result<Arc<Event>, AgentError> {
+        let item = self.items.recv().await;
+        let event = item.ok_or_else(|| self.client.closed())??;
+        if let Some(seq) = event.seq {
+            self.cursor = seq;
+        }
+        self.read += 1;
+        if self.read >= CREDIT / 2 {
+            let commands = &self.client.0.shared.commands;
+            drop(commands.send(Command::Credit(self.number, self.read)));
+            self.read = 0;
+        }
+        Ok(event)
+    }
+}
+
+/// Parses the answer to a request.
+pub(crate) fn parsed<T: DeserializeOwned>(
+    content: &Content,
+    method: &str,
+) -> Result<T, AgentError> {
+    content.json().map_err(|error| {
+        let message = format!("the answer to `{method}`: {error}");
+        AgentError::new(BAD_SERVER, message).fatal()
+    })
+}
+
+/// Takes an event from a notification.
+pub(crate) fn delivered(content: &Content) -> Result<(u64, Arc<Event>), AgentError> {
+    let delivered: crate::wire::Delivered = parsed(content, "event")?;
+    let mut bytes = content.bytes();
+    let event = whole(delivered.sent, &mut bytes)?;
+    Ok((delivered.subscription, event))
+}

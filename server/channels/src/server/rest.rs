@@ -1,0 +1,357 @@
+//! Requests over HTTP, for clients without a socket, and events as a stream (SSE).
+
+use super::error::Refusal;
+use super::requests::{action_of, agents, allow, anonymous, answered, publish, read};
+use super::{ChannelServer, Inner};
+use crate::wire::{Agents, Call, Publish, Published, Read};
+use a99_runtime::{Body, Event, Message, Participant, Seq, Uuid};
+use a99_server::{Action, Grant};
+use axum::extract::{DefaultBodyLimit, FromRequestParts, Query, State};
+use axum::response::sse::{KeepAlive, Sse};
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use futures_util::Stream;
+use http::HeaderMap;
+use http::request::Parts;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::convert::Infallible;
+use std::sync::Arc;
+
+/// Name and place of the sequence number that an interrupted stream continues after.
+const LAST_EVENT_ID: &str = "last-event-id";
+
+pub(super) fn routes() -> Router<ChannelServer> {
+    Router::new()
+        .route("/v1/send", post(send))
+        .route("/v1/update", post(update))
+        .route("/v1/publish", post(publish_event))
+        .route("/v1/call", post(call))
+        .route("/v1/events", get(events))
+        .route("/v1/history", get(history))
+        .route("/v1/roster", get(roster))
+        .route("/v1/agents", get(agents_of))
+        .route("/v1/config", get(config))
+        // The listener limits bodies; axum's own limit of 2 MB would come before.
+        .layer(DefaultBodyLimit::disable())
+}
+
+/// The token of a request.
+struct Token(Grant);
+
+impl FromRequestParts<ChannelServer> for Token {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(
+        parts: &mut Parts,
+        server: &ChannelServer,
+    ) -> Result<Token, Refusal> {
+        let grant = server.0.granted(&parts.headers)?;
+        grant.map(Token).ok_or_else(Refusal::no_token)
+    }
+}
+
+/// A request's body: JSON, with errors of the form of all others.
+struct JsonBody<T>(T);
+
+impl<T: serde::de::DeserializeOwned> axum::extract::FromRequest<ChannelServer> for JsonBody<T> {
+    type Rejection = Refusal;
+
+    async fn from_request(
+        request: axum::extract::Request,
+        server: &ChannelServer,
+    ) -> Result<JsonBody<T>, Refusal> {
+        let most = server.0.limits.max_message_bytes;
+        let bytes = axum::body::to_bytes(request.into_body(), most).await;
+        let bytes = bytes.map_err(|error| Refusal::bad(format!("the body: {error}")))?;
+        let parsed = serde_json::from_slice(&bytes);
+        parsed
+            .map(JsonBody)
+            .map_err(|error| Refusal::bad(format!("the body: {error}")))
+    }
+}
+
+/// Parameters of `/send`.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Send {
+    channel: String,
+    content: String,
+    #[serde(default)]
+    reply_to: Option<Uuid>,
+    #[serde(default)]
+    content_type: Option<String>,
+    /// Addressees: handles.
+    #[serde(default)]
+    at: Vec<String>,
+    #[serde(default)]
+    metadata: Option<Value>,
+    #[serde(default)]
+    key: Option<String>,
+    #[serde(default = "persisted")]
+    persist: bool,
+}
+
+fn persisted() -> bool {
+    true
+}
+
+/// Parameters of `/update`.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Update {
+    channel: String,
+    id: Uuid,
+    #[serde(default)]
+    content: Option<String>,
+    #[serde(default)]
+    complete: bool,
+    #[serde(default)]
+    content_type: Option<String>,
+    #[serde(default)]
+    key: Option<String>,
+    #[serde(default = "persisted")]
+    persist: bool,
+}
+
+async fn published(
+    server: &Inner,
+    grant: &Grant,
+    asked: Publish,
+) -> Result<Json<Published>, Refusal> {
+    allow(grant, action_of(&asked.body)?, &asked.channel)?;
+    if !asked.attachments.is_empty() {
+        let message = "attachments need a socket: their bytes follow the message";
+        return Err(Refusal::bad(message));
+    }
+    let sender = anonymous(grant);
+    Ok(Json(publish(server, sender, asked, Vec::new()).await?))
+}
+
+async fn send(
+    State(server): State<ChannelServer>,
+    Token(grant): Token,
+    JsonBody(asked): JsonBody<Send>,
+) -> Result<Json<Published>, Refusal> {
+    allow(&grant, Action::Write, &asked.channel)?;
+    let at = match asked.at.is_empty() {
+        true => Vec::new(),
+        false => resolve(&server.0.host.roster(&asked.channel), &asked)?,
+    };
+    let message = Message {
+        id: Uuid::nil(),
+        content: asked.content,
+        reply_to: asked.reply_to,
+        content_type: asked.content_type,
+        at,
+        metadata: asked.metadata,
+    };
+    let publish = Publish {
+        channel: asked.channel,
+        body: Body::Message(message),
+        participant: None,
+        key: asked.key,
+        persist: asked.persist,
+        attachments: Vec::new(),
+    };
+    published(&server.0, &grant, publish).await
+}
+
+/// The identities of the addressees. An unknown handle is an error: without it the message
+/// would go to everybody.
+fn resolve(roster: &[Participant], asked: &Send) -> Result<Vec<Uuid>, Refusal> {
+    let ids = asked.at.iter().map(|handle| {
+        let written = handle.trim_start_matches('@');
+        let found = roster
+            .iter()
+            .find(|who| who.handle.eq_ignore_ascii_case(written));
+        found.map(|who| who.id).ok_or_else(|| {
+            let handles: Vec<_> = roster
+                .iter()
+                .map(|who| format!("@{}", who.handle))
+                .collect();
+            let message = format!("@{written} is not on the channel {}", asked.channel);
+            Refusal::new("provider-not-found", message)
+                .help(format!("its participants are: {}", handles.join(", ")))
+        })
+    });
+    ids.collect()
+}
+
+async fn update(
+    State(server): State<ChannelServer>,
+    Token(grant): Token,
+    JsonBody(asked): JsonBody<Update>,
+) -> Result<Json<Published>, Refusal> {
+    let publish = Publish {
+        channel: asked.channel,
+        body: Body::UpdateMessage {
+            id: asked.id,
+            content: asked.content,
+            complete: asked.complete,
+            content_type: asked.content_type,
+        },
+        participant: None,
+        key: asked.key,
+        persist: asked.persist,
+        attachments: Vec::new(),
+    };
+    published(&server.0, &grant, publish).await
+}
+
+async fn publish_event(
+    State(server): State<ChannelServer>,
+    Token(grant): Token,
+    JsonBody(asked): JsonBody<Publish>,
+) -> Result<Json<Published>, Refusal> {
+    published(&server.0, &grant, asked).await
+}
+
+/// The result of `/call`.
+#[derive(Serialize)]
+struct Answer {
+    answer: Value,
+}
+
+async fn call(
+    State(server): State<ChannelServer>,
+    Token(grant): Token,
+    JsonBody(asked): JsonBody<Call>,
+) -> Result<Json<Answer>, Refusal> {
+    allow(&grant, Action::Call, &asked.channel)?;
+    let sender = anonymous(&grant);
+    let answer = answered(Arc::clone(&server.0), sender, asked, Arc::default()).await?;
+    Ok(Json(Answer { answer }))
+}
+
+/// Parameters of the routes that read.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Asked {
+    channel: String,
+    #[serde(default)]
+    after: Option<Seq>,
+    #[serde(default)]
+    before: Option<Seq>,
+    #[serde(default)]
+    limit: Option<usize>,
+    #[serde(default)]
+    ephemeral: bool,
+}
+
+/// Parameters in the address, with errors of the form of all others.
+struct Parameters(Asked);
+
+impl FromRequestParts<ChannelServer> for Parameters {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(
+        parts: &mut Parts,
+        server: &ChannelServer,
+    ) -> Result<Parameters, Refusal> {
+        let query = Query::<Asked>::from_request_parts(parts, server).await;
+        let Query(asked) = query.map_err(|error| Refusal::bad(error.body_text()))?;
+        Ok(Parameters(asked))
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct History {
+    events: Vec<Arc<Event>>,
+    has_more: bool,
+}
+
+/// Events before a sequence number or after one, oldest first.
+async fn history(
+    State(server): State<ChannelServer>,
+    Token(grant): Token,
+    Parameters(asked): Parameters,
+) -> Result<Json<History>, Refusal> {
+    allow(&grant, Action::Read, &asked.channel)?;
+    let is_history = asked.after.is_none();
+    let asked = Read {
+        channel: asked.channel,
+        at: asked.after.or(asked.before),
+        limit: asked.limit.unwrap_or(100),
+    };
+    let (mut events, has_more) = read(&server.0, &asked, is_history).await?;
+    if is_history {
+        events.reverse();
+    }
+    Ok(Json(History { events, has_more }))
+}
+
+async fn roster(
+    State(server): State<ChannelServer>,
+    Token(grant): Token,
+    Parameters(asked): Parameters,
+) -> Result<Json<Vec<Participant>>, Refusal> {
+    allow(&grant, Action::Read, &asked.channel)?;
+    Ok(Json(server.0.host.roster(&asked.channel)))
+}
+
+async fn agents_of(
+    State(server): State<ChannelServer>,
+    Token(grant): Token,
+    Parameters(asked): Parameters,
+) -> Result<Json<Agents>, Refusal> {
+    allow(&grant, Action::Read, &asked.channel)?;
+    Ok(Json(agents(&server.0, &asked.channel)))
+}
+
+async fn config(
+    State(server): State<ChannelServer>,
+    Token(grant): Token,
+    Parameters(asked): Parameters,
+) -> Result<Json<Value>, Refusal> {
+    allow(&grant, Action::Read, &asked.channel)?;
+    let store = server.0.host.channel_store();
+    Ok(Json(store.channel_config(&asked.channel).await?))
+}
+
+/// Events as a stream. Each has its sequence number as id, so that a browser continues after
+/// the last one it got.
+async fn events(
+    State(server): State<ChannelServer>,
+    Token(grant): Token,
+    headers: HeaderMap,
+    Parameters(asked): Parameters,
+) -> Result<Sse<impl Stream<Item = Result<axum::response::sse::Event, Infallible>>>, Refusal> {
+    allow(&grant, Action::Read, &asked.channel)?;
+    let last = headers.get(LAST_EVENT_ID).map(|last| {
+        let last = last.to_str().ok().and_then(|last| last.parse().ok());
+        last.ok_or_else(|| Refusal::bad(format!("{LAST_EVENT_ID} is a sequence number")))
+    });
+    let after = last.transpose()?.or(asked.after);
+    let host = &server.0.host;
+    let events = host
+        .subscribe(&asked.channel, after, asked.ephemeral)
+        .await?;
+    let stopping = server.0.stopping.subscribe();
+    let authority = server.0.authority.clone();
+    let changed = authority.changed();
+    let state = (events, stopping, authority, changed, grant);
+    let stream = futures_util::stream::unfold(state, |mut state| async move {
+        let (events, stopping, authority, changed, grant) = &mut state;
+        loop {
+            let event = tokio::select! {
+                event = events.next() => event.ok()?,
+                _ = stopping.wait_for(|is| *is) => return None,
+                Ok(()) = changed.changed() => match authority.is_valid(grant) {
+                    true => continue,
+                    false => return None,
+                },
+            };
+            let Ok(text) = serde_json::to_string(&event) else {
+                continue;
+            };
+            let mut sse = axum::response::sse::Event::default().data(text);
+            if let Some(seq) = event.seq {
+                sse = sse.id(seq.to_string());
+            }
+            return Some((Ok(sse), state));
+        }
+    });
+    Ok(Sse::new(stream).keep_alive(KeepAlive::default()))
+}

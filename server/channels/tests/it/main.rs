@@ -1,0 +1,8 @@
+//! Server and client over loopback: what they promise while connections break.
+
+mod abuse;
+mod client;
+mod harness;
+mod hosts;
+mod rest;
+mod schema;
