@@ -1,6 +1,7 @@
 //! Command-line arguments.
 
 mod agent;
+mod channels;
 mod config;
 mod dev;
 mod run;
@@ -14,6 +15,12 @@ pub(crate) use agent::{AgentArgs, AgentCommand};
 pub(crate) use agent::{
     CallArgs, CheckpointArgs, DurabilityArg, HostArgs, InspectAgentArgs, LogsArgs, NewAgentArgs,
     PlaceArgs, ReloadArgs, ReplayTurnArgs, SendArgs,
+};
+pub(crate) use channels::ChannelsArgs;
+#[cfg(all(feature = "server", unix))]
+pub(crate) use channels::{
+    ChannelCallArgs, ChannelLogsArgs, ChannelSendArgs, ChannelsCommand, ListenArgs, ServeArgs,
+    TokenOfArgs,
 };
 pub(crate) use config::{ConfigArgs, CostModelArg, KEYS, Key, Settings};
 pub(crate) use dev::{DevArgs, DevCommand, ModelServerArgs};
@@ -120,6 +127,8 @@ pub(crate) enum Command {
     Inspect(InspectArgs),
     /// Create keys that sign artifacts
     Keys(KeysArgs),
+    /// Serve channels over the network, and reach those of a server
+    Channels(ChannelsArgs),
     /// Create, list and revoke tokens, by which clients may use servers
     Token(TokenArgs),
     /// Import the embedding model for `a99 run --embed`, and show prices of models
@@ -189,6 +198,7 @@ impl Command {
             Command::Keys(args) => match &args.command {
                 KeysCommand::New(args) => args.json,
             },
+            Command::Channels(args) => args.json(),
             Command::Token(args) => args.json(),
             Command::Model(args) => match &args.command {
                 ModelCommand::Import(args) => args.json,

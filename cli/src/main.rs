@@ -117,6 +117,10 @@ fn dispatch(command: &Command) -> Exit {
         Command::Compile(args) => commands::compile::run(args),
         Command::Verify(args) => commands::verify::run(args),
         Command::Keys(args) => commands::keys::run(args),
+        #[cfg(all(feature = "server", unix))]
+        Command::Channels(args) => live::channels::run(args),
+        #[cfg(not(all(feature = "server", unix)))]
+        Command::Channels(_) => Err(Failure::missing_feature("`a99 channels`", "server")),
         #[cfg(feature = "server")]
         Command::Token(args) => commands::token::run(args),
         #[cfg(not(feature = "server"))]

@@ -18,7 +18,11 @@ fn token(folder: &Path, args: &[&str]) -> Done {
 }
 
 fn mode(path: &Path) -> u32 {
-    path.metadata().unwrap().permissions().mode() & 0o777
+    path.metadata()
+        .expect("the file exists")
+        .permissions()
+        .mode()
+        & 0o777
 }
 
 #[test]

@@ -1,9 +1,11 @@
 //! Arguments of `agent`.
 
 use super::EXIT_CODES;
+use super::channels::{ListenArgs, TokenOfArgs};
 use crate::duration::time;
 use crate::input::JsonArg;
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -223,6 +225,18 @@ pub(crate) struct HostArgs {
     /// Time for running turns to end when the host ends or their agent changes
     #[arg(long, value_name = "TIME", value_parser = time, default_value = "30s", allow_hyphen_values = true)]
     pub drain: Duration,
+    /// The server that has the channels, as ws://127.0.0.1:7420; the store keeps only the agents
+    #[arg(long, value_name = "SERVER", conflicts_with = "listen")]
+    pub channels: Option<String>,
+    /// The token for it, which needs the scopes `read` and `host` of the agents' channels.
+    #[command(flatten)]
+    pub token: TokenOfArgs,
+    /// Also serve the channels over WebSocket and HTTP at this address
+    #[arg(long, value_name = "ADDRESS")]
+    pub listen: Option<SocketAddr>,
+    /// How to listen.
+    #[command(flatten)]
+    pub listening: ListenArgs,
     /// Print all events, including errors, as lines of JSON on standard output
     #[arg(long)]
     pub json: bool,

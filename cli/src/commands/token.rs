@@ -25,7 +25,7 @@ pub(crate) fn run(args: &TokenArgs) -> Result<Exit, Failure> {
 }
 
 /// The file of tokens: the named one, or that of the user.
-fn tokens_file(named: Option<&Path>) -> Result<PathBuf, Failure> {
+pub(crate) fn tokens_file(named: Option<&Path>) -> Result<PathBuf, Failure> {
     let home = || Some(PathBuf::from(std::env::var_os("HOME")?).join(".config"));
     let config = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from);
     // The specification of these folders ignores relative ones.
@@ -37,7 +37,7 @@ fn tokens_file(named: Option<&Path>) -> Result<PathBuf, Failure> {
     })
 }
 
-fn failure(error: ServerError) -> Failure {
+pub(crate) fn failure(error: ServerError) -> Failure {
     Failure::coded(error.code().name(), error.to_string(), error.help())
 }
 

@@ -37,7 +37,7 @@ pub(crate) fn run(args: &CheckpointArgs) -> Result<Exit, Failure> {
         Reached::Store(opened) => opened.with(async |store| {
             let key = known::resolve(&known::keys(store).await?, &agent)?;
             match change {
-                Some(change) => known::change(store, &key, change).await,
+                Some(change) => known::change(store, store, &key, change).await,
                 None => Ok(inspect::told(&known::info(store, &key).await?)),
             }
         })?,

@@ -55,6 +55,23 @@ const KNOWN: &[&str] = &[
     "store.too_large",
     "store.unavailable",
     "store.unreadable",
+    "channels.bad_frame",
+    "channels.bad_request",
+    "channels.bad_server",
+    "channels.beyond_head",
+    "channels.event_too_large",
+    "channels.late",
+    "channels.lost",
+    "channels.not_joined",
+    "channels.protocol",
+    "channels.too_many",
+    "execution-error",
+    "method-not-found",
+    "server.forbidden",
+    "server.token_expired",
+    "server.unauthorized",
+    "server.wrong_host",
+    "timeout",
     "config.syntax",
     "config.unknown_key",
     "config.bad_value",
@@ -109,6 +126,10 @@ fn help(code: &str) -> &'static str {
         "store.changed_body" => "give another `--key`: this one names another message",
         "store.not_found" => "make the folder first, or name another file with `--store FILE`",
         "store.unavailable" => "see that the disk has room and the file may be written",
+        "channels.lost" | "channels.late" => "see that the server runs: `a99 channels serve`",
+        "server.unauthorized" | "server.token_expired" | "server.forbidden" => {
+            "`a99 token list` shows what tokens allow, `a99 token new` makes one"
+        }
         _ => "see `a99 agent --help`",
     }
 }

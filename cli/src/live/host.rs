@@ -2,6 +2,7 @@
 
 use super::config::{AgentsFile, FILE};
 use super::known;
+use super::net;
 use super::place::{Place, resolved};
 use super::program::Programs;
 use super::report::Report;
@@ -12,8 +13,8 @@ use super::wire::{Change, Refusal};
 use crate::args::HostArgs;
 use crate::failure::{Exit, Failure};
 use crate::input::name_of;
-use a99_runtime::{AgentKey, Held, Host, HostOptions, LogEntry};
-use a99_runtime_engine::{AgentStore as _, Registration, StoreCode};
+use a99_runtime::{AgentKey, Held, Host, HostOptions, LogEntry, Transport};
+use a99_runtime_engine::{AgentStore as _, ChannelStore, Registration, StoreCode};
 use a99_runtime_stores::{SqliteRuntime, StoreOptions};
 use serde_json::{Value as Json, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,7 +26,7 @@ use tokio::sync::Mutex;
 use tokio::task::{AbortHandle, JoinSet};
 
 /// How often a host checks that it still owns the store.
-const LOOK: Duration = Duration::from_millis(250);
+pub(super) const LOOK: Duration = Duration::from_millis(250);
 
 /// How long a host that lost its store waits for its turns to be cut off.
 const LOST_TIME: Duration = Duration::from_secs(5);
@@ -60,6 +61,7 @@ pub(crate) fn run(args: &HostArgs) -> Result<Exit, Failure> {
     let options = StoreOptions {
         durability,
         refuses_copies: !args.moved,
+        has_channels: args.channels.is_none(),
         ..StoreOptions::default()
     };
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -73,7 +75,9 @@ pub(crate) fn run(args: &HostArgs) -> Result<Exit, Failure> {
         let store = Arc::new(store.map_err(Refusal::failure)?);
         let listening = Listening::at(socket::beside(&path)).map_err(Refusal::failure)?;
         let signals = Signals::new()?;
-        let host = start(&store, &programs, file.keep_turns, report).await;
+        let transport = net::transport(args).await?;
+        let network = net::Network::of(args).await?;
+        let host = start(&store, transport, &programs, file.keep_turns, report).await;
         let host = host.map_err(Refusal::failure)?;
         let mut telling = Telling::default();
         let told = telling.hear(&host, &programs, report).await;
@@ -95,7 +99,10 @@ pub(crate) fn run(args: &HostArgs) -> Result<Exit, Failure> {
             ("agents", live.host.agents().len().into()),
         ];
         report.did("started", &members);
-        live.until_end(listening, signals).await
+        let served = network.serve(&live.host, report);
+        let ended = live.until_end(listening, signals).await;
+        served.stop().await;
+        ended
     })
 }
 
@@ -113,14 +120,14 @@ pub(super) fn warn(file: &AgentsFile, report: Report) {
 }
 
 /// The signals that a host handles.
-struct Signals {
+pub(super) struct Signals {
     interrupt: Signal,
     terminate: Signal,
     hang_up: Signal,
 }
 
 impl Signals {
-    fn new() -> Result<Signals, Failure> {
+    pub(super) fn new() -> Result<Signals, Failure> {
         let hear = |kind| {
             let heard = signal(kind);
             heard.map_err(|error| Failure::about("cannot listen for signals", error))
@@ -133,7 +140,7 @@ impl Signals {
     }
 
     /// Waits for a signal that ends the process.
-    async fn end(&mut self) {
+    pub(super) async fn end(&mut self) {
         tokio::select! {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}
@@ -144,17 +151,22 @@ impl Signals {
 /// Starts a host on a store: agents of the file join their channels, all others leave.
 async fn start(
     store: &Arc<SqliteRuntime>,
+    transport: Option<Arc<dyn Transport>>,
     programs: &Programs,
     keep_turns: u32,
     report: Report,
 ) -> Result<Host, Refusal> {
+    let channels: &dyn ChannelStore = match &transport {
+        Some(transport) => &**transport,
+        None => &**store,
+    };
     let wanted: BTreeSet<&AgentKey> = programs.keys().map(|(key, _)| key).collect();
     let there = known::keys(store).await?;
     for key in there.iter().filter(|key| !wanted.contains(key)) {
         store.unregister(key).await?;
     }
     for (key, spec) in programs.keys() {
-        timers::set(store, key, spec).await?;
+        timers::set(store, channels, key, spec).await?;
         if there.contains(key) {
             let registration = Registration {
                 key: key.clone(),
@@ -170,7 +182,11 @@ async fn start(
     };
     let builder = Host::builder().options(options);
     let builder = builder.logger(move |entry: &LogEntry<'_>| report.entry(entry));
-    let host = programs.add(builder).start(Arc::clone(store)).await?;
+    let builder = programs.add(builder);
+    let host = match transport {
+        Some(transport) => builder.start_over(Arc::clone(store), transport).await?,
+        None => builder.start(Arc::clone(store)).await?,
+    };
     for (key, spec) in programs.keys() {
         if !there.contains(key) {
             host.invite(key, spec.config.clone()).await?;
@@ -320,7 +336,7 @@ impl Live {
     /// Those of the change.
     pub(super) async fn change(&self, key: &AgentKey, change: Change) -> Result<Json, Refusal> {
         let _held = self.hold(key).await?;
-        known::change(&self.store, key, change).await
+        known::change(&self.store, &**self.host.channel_store(), key, change).await
     }
 }
 

@@ -228,10 +228,11 @@ pub(super) async fn info(store: &SqliteRuntime, key: &AgentKey) -> Result<AgentI
 /// A checkpoint after the end of the log, no dead letter to retry, those of the store.
 pub(super) async fn change(
     store: &SqliteRuntime,
+    channels: &dyn ChannelStore,
     key: &AgentKey,
     change: Change,
 ) -> Result<Json, Refusal> {
-    let head = store.head(key.channel()).await?;
+    let head = channels.head(key.channel()).await?;
     let dead = store.dead_letters(key).await?;
     match change {
         Change::Set(seq) if seq > head => {

@@ -4,6 +4,8 @@
 //! requests to the host ([`wire`]); without a host they open the store themselves.
 
 pub(crate) mod call;
+#[cfg(feature = "server")]
+pub(crate) mod channels;
 pub(crate) mod checkpoint;
 mod client;
 mod clients;
@@ -13,6 +15,8 @@ pub(crate) mod host;
 pub(crate) mod inspect;
 mod known;
 pub(crate) mod logs;
+#[cfg_attr(not(feature = "server"), path = "no_net.rs")]
+mod net;
 pub(crate) mod new;
 mod place;
 mod program;

@@ -51,7 +51,7 @@ pub(crate) fn run(args: &SendArgs) -> Result<Exit, Failure> {
 }
 
 /// Reads the text of the message.
-fn text(text: &str) -> Result<String, Failure> {
+pub(super) fn text(text: &str) -> Result<String, Failure> {
     if text != input::STDIN {
         return Ok(text.to_owned());
     }

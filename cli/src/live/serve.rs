@@ -10,7 +10,7 @@ use super::{inspect, known};
 use crate::local::invalid;
 use a99_frame::{Envelope, Frame, Incoming, Step, answer, notice};
 use a99_runtime::{AgentKey, DeadLetter, Event, Handling, HostOptions, Publish, Seq};
-use a99_runtime_engine::{AgentStore as _, ChannelStore as _};
+use a99_runtime_engine::AgentStore as _;
 use serde_json::{Value as Json, json};
 use std::io;
 use std::sync::Arc;
@@ -279,7 +279,7 @@ impl Connection {
             }
         };
         // Forward the events of the last turn, too.
-        let head = live.store.head(channel).await?;
+        let head = live.host.channel_store().head(channel).await?;
         while events.cursor() < head {
             let event = events.next().await?;
             self.event(&event).await?;
@@ -294,12 +294,12 @@ impl Connection {
             let help = "end some of them: `a99 agent logs CHANNEL` ends by itself";
             return Err(Refusal::new(BUSY, text).helped(help).into());
         }
-        let channels = live.store.channels().await?;
+        let channels = live.host.channel_store().channels().await?;
         let keys = live.host.agents();
         let names = channels.iter().map(|(name, _)| name.as_str());
         let names = names.chain(keys.iter().map(AgentKey::channel));
         known_channel(names, &call.channel)?;
-        let head = live.store.head(&call.channel).await?;
+        let head = live.host.channel_store().head(&call.channel).await?;
         let subscribed = live
             .host
             .subscribe(&call.channel, Some(call.after), call.follow);
@@ -367,7 +367,7 @@ async fn beyond_hops(
     let max = HostOptions::default().max_hops;
     let (mut after, mut count) = (seq, 0_usize);
     loop {
-        let events = live.store.read(channel, after, PAGE).await?;
+        let events = live.host.channel_store().read(channel, after, PAGE).await?;
         let Some(last) = events.last().and_then(|event| event.seq) else {
             break;
         };

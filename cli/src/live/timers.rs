@@ -19,11 +19,12 @@ const NOTE: &str = "a99.timers";
 /// Those of the store.
 pub(super) async fn set(
     store: &SqliteRuntime,
+    channels: &dyn ChannelStore,
     key: &AgentKey,
     spec: &AgentSpec,
 ) -> Result<(), Refusal> {
     let there = store.timers(key).await?;
-    let noted = store.channel_config(key.channel()).await?;
+    let noted = channels.channel_config(key.channel()).await?;
     let before = noted[NOTE][key.as_str()].as_array();
     let before = before.into_iter().flatten().filter_map(Json::as_str);
     let mut changes: Vec<TimerChange> = before
@@ -58,7 +59,7 @@ pub(super) async fn set(
         all = json!({});
     }
     all[key.as_str()] = json!(names);
-    store
+    channels
         .update_channel_config(key.channel(), json!({NOTE: all}))
         .await?;
     let fence = Fence {

@@ -133,7 +133,7 @@ impl Live {
                 continue;
             }
             let invited = async {
-                timers::set(&self.store, key, spec).await?;
+                timers::set(&self.store, &**self.host.channel_store(), key, spec).await?;
                 Ok(self.host.invite(key, spec.config.clone()).await?)
             };
             first.of(invited.await);
@@ -182,7 +182,7 @@ impl Live {
     /// Gives held agents the timers and settings of their file.
     async fn settle(&self, keys: &[AgentKey], spec: &AgentSpec) -> Result<(), Refusal> {
         for key in keys {
-            timers::set(&self.store, key, spec).await?;
+            timers::set(&self.store, &**self.host.channel_store(), key, spec).await?;
             self.host.invite(key, spec.config.clone()).await?;
         }
         Ok(())

@@ -1,0 +1,172 @@
+//! Arguments of `channels`, and of commands that listen on the network or reach a server.
+
+use super::EXIT_CODES;
+use super::agent::DurabilityArg;
+use crate::duration::time;
+use clap::{Args, Subcommand, ValueHint};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+const SERVE_EXAMPLE: &str = "\
+Example:
+  export A99_TOKEN=$(a99 token new --name me --scope admin)
+  a99 channels serve &
+  a99 channels send ws://127.0.0.1:7420 general 'hello'
+  a99 channels logs ws://127.0.0.1:7420 general
+
+Hosts of agents use it with `a99 agent host --channels ws://127.0.0.1:7420`.";
+
+/// Options of `channels`.
+#[derive(Debug, Args)]
+pub(crate) struct ChannelsArgs {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: ChannelsCommand,
+}
+
+impl ChannelsArgs {
+    pub(crate) fn json(&self) -> bool {
+        match &self.command {
+            ChannelsCommand::Serve(args) => args.json,
+            ChannelsCommand::Send(args) => args.server.json,
+            ChannelsCommand::Logs(args) => args.server.json,
+            ChannelsCommand::Call(args) => args.server.json,
+        }
+    }
+}
+
+/// What to do with channels.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ChannelsCommand {
+    /// Serve channels over WebSocket and HTTP until a signal
+    #[command(after_help = format!("{SERVE_EXAMPLE}\n\n{EXIT_CODES}"))]
+    Serve(Box<ServeArgs>),
+    /// Send a message to a channel of a server
+    #[command(after_help = EXIT_CODES)]
+    Send(ChannelSendArgs),
+    /// Print the log of a channel of a server
+    #[command(after_help = EXIT_CODES)]
+    Logs(ChannelLogsArgs),
+    /// Call a method of a participant and print its answer
+    #[command(after_help = EXIT_CODES)]
+    Call(ChannelCallArgs),
+}
+
+/// Options of `channels serve`.
+#[derive(Debug, Args)]
+pub(crate) struct ServeArgs {
+    /// The store's file
+    #[arg(long, value_name = "FILE", default_value = "channels.db", value_hint = ValueHint::FilePath)]
+    pub store: PathBuf,
+    /// Where to listen
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7420")]
+    pub listen: SocketAddr,
+    /// How to listen.
+    #[command(flatten)]
+    pub listening: ListenArgs,
+    /// What a power cut may lose
+    #[arg(long, value_name = "WHAT", value_enum, default_value = "process")]
+    pub durability: DurabilityArg,
+    /// Accept a store whose file was moved to another disk, restored or copied
+    #[arg(long)]
+    pub moved: bool,
+    /// Print all events, including errors, as lines of JSON on standard output
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// How to listen on the network.
+#[derive(Debug, Args)]
+pub(crate) struct ListenArgs {
+    /// Certificate chain in PEM; beyond this machine it is needed, or --behind-proxy
+    #[arg(long, value_name = "FILE", requires = "tls_key", value_hint = ValueHint::FilePath)]
+    pub tls_cert: Option<PathBuf>,
+    /// Key of the certificate in PEM
+    #[arg(long, value_name = "FILE", requires = "tls_cert", value_hint = ValueHint::FilePath)]
+    pub tls_key: Option<PathBuf>,
+    /// A proxy in front encrypts what leaves this machine or its network
+    #[arg(long)]
+    pub behind_proxy: bool,
+    /// A further name of this server, as clients write it in addresses
+    #[arg(long = "name", value_name = "HOST")]
+    pub names: Vec<String>,
+    /// An origin whose pages may use this server, as https://app.example.com
+    #[arg(long = "origin", value_name = "ORIGIN")]
+    pub origins: Vec<String>,
+    /// File of the tokens [default: that of `a99 token`]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub tokens: Option<PathBuf>,
+}
+
+/// A server, and how to speak with it.
+#[derive(Debug, Args)]
+pub(crate) struct ChannelServerArgs {
+    /// The server, as ws://127.0.0.1:7420 or wss://channels.example.com
+    #[arg(value_name = "SERVER")]
+    pub address: String,
+    /// The channel
+    pub channel: String,
+    /// How to present the token.
+    #[command(flatten)]
+    pub token: TokenOfArgs,
+    /// Print everything, including errors, as lines of JSON on standard output
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Where the token for a server is.
+#[derive(Debug, Args)]
+pub(crate) struct TokenOfArgs {
+    /// File with the token for the server [default: the variable A99_TOKEN]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub token_file: Option<PathBuf>,
+    /// File with certificates in PEM of authorities that this machine does not know
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub authorities: Option<PathBuf>,
+}
+
+/// Options of `channels send`.
+#[derive(Debug, Args)]
+pub(crate) struct ChannelSendArgs {
+    /// The server.
+    #[command(flatten)]
+    pub server: ChannelServerArgs,
+    /// The message, or `-` for standard input
+    pub text: String,
+    /// Idempotency key: a message sent again under the same key is delivered once
+    #[arg(long, value_name = "KEY")]
+    pub key: Option<String>,
+}
+
+/// Options of `channels logs`.
+#[derive(Debug, Args)]
+pub(crate) struct ChannelLogsArgs {
+    /// The server.
+    #[command(flatten)]
+    pub server: ChannelServerArgs,
+    /// Print the events after this sequence number
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub after: u64,
+    /// Print new events as they come, until interrupted
+    #[arg(long, short)]
+    pub follow: bool,
+}
+
+/// Options of `channels call`.
+#[derive(Debug, Args)]
+pub(crate) struct ChannelCallArgs {
+    /// The server.
+    #[command(flatten)]
+    pub server: ChannelServerArgs,
+    /// The participant's handle
+    pub handle: String,
+    /// The method
+    pub method: String,
+    /// The arguments as JSON
+    #[arg(default_value = "{}")]
+    pub args: String,
+    /// How long to wait [default: the method's time, or one minute]
+    #[arg(long, value_name = "TIME", value_parser = time, allow_hyphen_values = true)]
+    pub timeout: Option<Duration>,
+}

@@ -1,0 +1,149 @@
+//! Network of hosts: listeners for clients, and channels on a server.
+
+use super::report::Report;
+use crate::args::{HostArgs, ListenArgs, TokenOfArgs};
+use crate::commands::token;
+use crate::failure::Failure;
+use a99_channels::client::{ChannelTransport, Client, ClientOptions};
+use a99_channels::server::{ChannelServer, Limits};
+use a99_runtime::{Host, Transport};
+use a99_server::{Authority, ListenOptions, Listener, ServerCode, TlsFiles};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+/// The variable with the token for a server.
+const TOKEN: &str = "A99_TOKEN";
+
+/// How long clients may take to disconnect when the server stops.
+const STOPPING: Duration = Duration::from_secs(6);
+
+/// Reads a file, with its name in the error.
+fn read(path: &Path) -> Result<Vec<u8>, Failure> {
+    let bytes = std::fs::read(path);
+    bytes.map_err(|error| Failure::of_file("cannot be read", path, &error))
+}
+
+/// Connects to a channel server.
+///
+/// # Errors
+/// No token; those of the client.
+pub(super) async fn connect(address: &str, args: &TokenOfArgs) -> Result<Client, Failure> {
+    let token = match &args.token_file {
+        Some(path) => String::from_utf8_lossy(&read(path)?).trim().to_owned(),
+        None => std::env::var(TOKEN).unwrap_or_default(),
+    };
+    if token.is_empty() {
+        let text = format!("the server {address} needs a token");
+        let help =
+            format!("set {TOKEN}, or name a file with `--token-file`; `a99 token new` makes one");
+        return Err(Failure::coded("server.unauthorized", text, help));
+    }
+    let mut options = ClientOptions::new(token);
+    if let Some(path) = &args.authorities {
+        options.authorities = read(path)?;
+    }
+    let client = Client::connect(address, options).await;
+    client.map_err(|error| super::wire::Refusal::from(error).failure())
+}
+
+/// The channels of a server, if the options name one.
+///
+/// # Errors
+/// Those of [`connect`].
+pub(super) async fn transport(args: &HostArgs) -> Result<Option<Arc<dyn Transport>>, Failure> {
+    let Some(address) = &args.channels else {
+        return Ok(None);
+    };
+    let client = connect(address, &args.token).await?;
+    Ok(Some(Arc::new(ChannelTransport::new(client))))
+}
+
+/// A listener that has its address, if the options name one.
+pub(super) struct Network(Option<(Listener, Authority)>);
+
+/// A listener that serves.
+pub(super) struct Served(Option<(ChannelServer, oneshot::Sender<()>, JoinHandle<()>)>);
+
+impl Network {
+    /// # Errors
+    /// An unsafe or taken address; invalid tokens or certificates.
+    pub(super) async fn of(args: &HostArgs) -> Result<Network, Failure> {
+        match args.listen {
+            Some(address) => Network::at(address, &args.listening).await,
+            None => Ok(Network(None)),
+        }
+    }
+
+    /// # Errors
+    /// An unsafe or taken address; invalid tokens or certificates.
+    pub(super) async fn at(address: SocketAddr, args: &ListenArgs) -> Result<Network, Failure> {
+        let path = token::tokens_file(args.tokens.as_deref())?;
+        let authority = Authority::open(path).map_err(token::failure)?;
+        let tls = args.tls_cert.clone().zip(args.tls_key.clone());
+        let limits = Limits::default();
+        let options = ListenOptions {
+            address,
+            tls: tls.map(|(certificate, key)| TlsFiles { certificate, key }),
+            behind_proxy: args.behind_proxy,
+            hosts: args.names.clone(),
+            origins: args.origins.clone(),
+            limits: a99_server::Limits {
+                connections: limits.connections + 1_024,
+                max_body_bytes: limits.max_message_bytes,
+                ..a99_server::Limits::default()
+            },
+        };
+        let listener = Listener::bind(options)
+            .await
+            .map_err(|error| match error.code() {
+                ServerCode::UnsafeAddress => {
+                    let help = "name a certificate with `--tls-cert` and `--tls-key`; or write \
+                            `--behind-proxy` if a proxy in front of it encrypts; or listen on \
+                            127.0.0.1";
+                    Failure::coded(error.code().name(), error.to_string(), help)
+                }
+                _ => token::failure(error),
+            })?;
+        Ok(Network(Some((listener, authority))))
+    }
+
+    /// Serves the channels of a host.
+    pub(super) fn serve(self, host: &Host, report: Report) -> Served {
+        let Some((listener, authority)) = self.0 else {
+            return Served(None);
+        };
+        report.did("listening", &[("address", listener.url().into())]);
+        tokio::spawn(authority.watch_file());
+        let server = ChannelServer::new(host.clone(), authority, Limits::default());
+        let (stop, stopped) = oneshot::channel::<()>();
+        let serving = listener.serve(server.router(), async {
+            // Dropping the sender stops it too.
+            drop(stopped.await);
+        });
+        let task = tokio::spawn(async move {
+            if let Err(error) = serving.await {
+                let members = [
+                    ("code", error.code().name().into()),
+                    ("message", error.to_string().into()),
+                ];
+                report.did("refused", &members);
+            }
+        });
+        Served(Some((server, stop, task)))
+    }
+}
+
+impl Served {
+    /// Disconnects the clients.
+    pub(super) async fn stop(self) {
+        if let Some((server, stop, task)) = self.0 {
+            server.stop();
+            drop(stop);
+            drop(tokio::time::timeout(STOPPING, task).await);
+        }
+    }
+}
