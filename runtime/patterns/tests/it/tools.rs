@@ -1,0 +1,121 @@
+//! Tools: methods of the roster and standard tools, called by a model.
+
+use crate::support::{Files, Script, builder, host, invite, join, kept, settle, text};
+use a99_capabilities::ai::ToolUse;
+use a99_core::value::Value as AiValue;
+use a99_runtime::{AgentError, Body, EventBus, Method, Methods};
+use a99_runtime_patterns::{
+    SET_TITLE, TODO_WRITE, call_standard_tool, roster_to_tools, tool_result, with_standard_tools,
+};
+use serde_json::{Value, json};
+
+fn till() -> Script {
+    let pay = Method::new("Pays.", |_: &Script, _, call| {
+        Box::pin(async move {
+            match call.args["amount"].as_u64() {
+                Some(13) => Err(AgentError::new("store.fenced", "no luck")),
+                amount => Ok(json!({"paid": amount})),
+            }
+        })
+    });
+    let amount = json!({"type": "object", "properties": {"amount": {"type": "number"}},
+        "required": ["amount"]});
+    Script::offering(Methods::none().with("pay", pay.parameters(amount)))
+}
+
+/// Calls the tool that a message names, with an input in JSON, and notes its outcome.
+fn caller() -> Script {
+    Script::new(|turn, event| {
+        Box::pin(async move {
+            let words = text(&event).and_then(|words| words.split_once(' '));
+            let Some((name, input)) = words else {
+                return Ok(());
+            };
+            let input: Value = serde_json::from_str(input)?;
+            let used = ToolUse {
+                id: "u1".to_owned(),
+                name: name.to_owned(),
+                input: AiValue::from(input),
+            };
+            let client = turn.client();
+            let tools = roster_to_tools(&client.roster(), client.client_id(), &[SET_TITLE]);
+            let outcome = match call_standard_tool(&client, &used).await? {
+                Some(outcome) => outcome,
+                None => tools.call(&client, &used).await?,
+            };
+            let part = tool_result(&used, outcome);
+            turn.state_mut().notes.push(format!("{part:?}"));
+            Ok(())
+        })
+    })
+}
+
+#[tokio::test]
+async fn models_call_methods_and_standard_tools() {
+    let files = Files::new();
+    let builder = builder().agent("till", |_| till());
+    let host = host(&files, builder, &caller()).await;
+    invite(&host, "till").await;
+    join(&host, "ann", json!([])).await;
+    for (call, outcome) in [
+        (
+            r#"till_pay {"amount": 3}"#,
+            r#"content: "{\"paid\":3}", is_error: false"#,
+        ),
+        // A callee's code is not taken for an error of the caller's turn.
+        (
+            r#"till_pay {"amount": 13}"#,
+            r#"content: "store.fenced: no luck", is_error: true"#,
+        ),
+        (r#"till_pay {}"#, r#"content: "validation-error: "#),
+        (r#"till_steal {}"#, r#"content: "tool.unknown: "#),
+        (r#"bot_pay {}"#, r#"content: "tool.unknown: "#),
+        (
+            r#"set_title {"title": "Till"}"#,
+            r#"content: "{\"title\":\"Till\"}", is_error: false"#,
+        ),
+        (
+            r#"set_title {"title": ""}"#,
+            r#"content: "validation-error: "#,
+        ),
+        (
+            r#"todo_write {"todos": [{"content": "Pay", "active_form": "Paying", "status": "pending"}]}"#,
+            r#"content: "{\"todos\":1}", is_error: false"#,
+        ),
+    ] {
+        settle(&host, "ann", call).await;
+        let notes = kept(&host).await.notes;
+        let last = notes.last().map(String::as_str).unwrap_or_default();
+        assert!(last.contains(outcome), "{call}: {last}");
+    }
+    assert_eq!(kept(&host).await.notes.len(), 8);
+    let log = crate::support::sent_by(&host, "bot").await;
+    let published = log.iter().filter_map(|event| match &event.body {
+        Body::Custom { name, payload } => Some((name.as_str(), payload.clone())),
+        _ => None,
+    });
+    let todo = json!({"content": "Pay", "active_form": "Paying", "status": "pending"});
+    let expected = [
+        (a99_runtime::CHANNEL_CONFIG, json!({"title": "Till"})),
+        (TODO_WRITE, json!({"todos": [todo]})),
+    ];
+    assert_eq!(published.collect::<Vec<_>>(), expected);
+}
+
+#[tokio::test]
+async fn standard_tools_are_methods_too() {
+    let files = Files::new();
+    let script = Script::offering(with_standard_tools(Methods::none()));
+    let host = host(&files, builder(), &script).await;
+    let call = async |method: &str, args: Value| {
+        let (who, bot) = (crate::support::person("ann"), crate::support::key("bot"));
+        let call = host.call_method(who, &bot, method, args, None).await;
+        call.expect("called").result().await
+    };
+    let titled = call(SET_TITLE, json!({"title": "Shop"})).await;
+    assert_eq!(titled, Ok(json!({"title": "Shop"})));
+    let refused = call(SET_TITLE, json!({"title": "x".repeat(201)})).await;
+    assert_eq!(refused.expect_err("refused").code(), "validation-error");
+    let todos = call(TODO_WRITE, json!({"todos": []})).await;
+    assert_eq!(todos, Ok(json!({"todos": 0})));
+}
