@@ -110,6 +110,12 @@ impl RosterTools {
         self.0.iter().find(|one| one.tool.name == name)
     }
 
+    /// The tool with this [`RosterTool::grant_key`].
+    #[must_use]
+    pub fn find_granted(&self, grant_key: &str) -> Option<&RosterTool> {
+        self.0.iter().find(|one| one.grant_key() == grant_key)
+    }
+
     /// Executes a model's tool call by calling the method. The outcome is the method's answer
     /// or its error, which the model may mend: `tool.unknown` for a tool that was not offered,
     /// `provider-not-found` if the participant has left, or the callee's own.
