@@ -6,7 +6,7 @@ use crate::text::cut;
 use a99_capabilities::ai::{Part, Tool, ToolUse};
 use a99_core::value::Value as AiValue;
 use a99_runtime::codes::{NO_METHOD, NOBODY, WOULD_DEADLOCK};
-use a99_runtime::{AgentError, CallOptions, Participant, TurnClient, Uuid};
+use a99_runtime::{AgentError, CallOptions, EventBus, Participant, TurnClient, Uuid};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
@@ -132,8 +132,8 @@ impl RosterTools {
             return Ok(Err(AgentError::new(codes::UNKNOWN_TOOL, message)));
         };
         // Another participant may have taken the handle.
-        let mut roster = client.roster().into_iter();
-        if !roster.any(|who| who.id == found.provider && who.handle == found.handle) {
+        let holder = client.participant_by_handle(&found.handle);
+        if holder.is_none_or(|who| who.id != found.provider) {
             let message = format!("@{} has left the channel", found.handle);
             return Ok(Err(AgentError::new(NOBODY, message)));
         }

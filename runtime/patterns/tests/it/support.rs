@@ -9,7 +9,7 @@ use a99_runtime_stores::{SqliteRuntime, StoreOptions};
 use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
@@ -22,6 +22,10 @@ pub(crate) struct Files(TempDir);
 impl Files {
     pub(crate) fn new() -> Files {
         Files(tempfile::tempdir().expect("a folder"))
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        self.0.path()
     }
 
     pub(crate) fn store(&self) -> Arc<SqliteRuntime> {
@@ -147,9 +151,8 @@ pub(crate) fn person(handle: &str) -> Sender {
     }
 }
 
-/// Lets a person join the channel, with methods.
-pub(crate) async fn join(host: &Host, handle: &str, methods: Value) {
-    let joining = Participant {
+pub(crate) fn participant(handle: &str, methods: Value) -> Participant {
+    Participant {
         id: person(handle).id,
         handle: handle.to_owned(),
         name: handle.to_owned(),
@@ -157,8 +160,13 @@ pub(crate) async fn join(host: &Host, handle: &str, methods: Value) {
         methods,
         agent: None,
         metadata: Map::new(),
-    };
-    host.join("c", joining).await.expect("joined");
+    }
+}
+
+/// Lets a person join the channel, with methods.
+pub(crate) async fn join(host: &Host, handle: &str, methods: Value) {
+    let joined = host.join("c", participant(handle, methods)).await;
+    joined.expect("joined");
 }
 
 pub(crate) async fn publish(host: &Host, handle: &str, body: Body) {

@@ -1,13 +1,17 @@
 //! Tools: methods of the roster and standard tools, called by a model.
 
-use crate::support::{Files, Script, builder, host, invite, join, kept, settle, text};
+use crate::support::{
+    Files, LONG, Script, builder, host, invite, join, kept, participant, person, say, settle, text,
+};
 use a99_capabilities::ai::ToolUse;
 use a99_core::value::Value as AiValue;
-use a99_runtime::{AgentError, Body, EventBus, Method, Methods};
+use a99_runtime::{AgentError, Body, EventBus, Method, Methods, Participant, Uuid};
 use a99_runtime_patterns::{
     SET_TITLE, TODO_WRITE, call_standard_tool, roster_to_tools, tool_result, with_standard_tools,
 };
 use serde_json::{Value, json};
+use std::sync::Arc;
+use tokio::sync::Semaphore;
 
 fn till() -> Script {
     let pay = Method::new("Pays.", |_: &Script, _, call| {
@@ -103,12 +107,53 @@ async fn models_call_methods_and_standard_tools() {
 }
 
 #[tokio::test]
+async fn a_tool_does_not_reach_another_participant_of_the_same_handle() {
+    let (files, gate) = (Files::new(), Arc::new(Semaphore::new(0)));
+    let (began, opens) = (Arc::new(Semaphore::new(0)), Arc::clone(&gate));
+    let begins = Arc::clone(&began);
+    let script = Script::new(move |turn, event| {
+        let (began, gate) = (Arc::clone(&begins), Arc::clone(&opens));
+        Box::pin(async move {
+            if text(&event).is_none() {
+                return Ok(());
+            }
+            let client = turn.client();
+            let tools = roster_to_tools(&client.roster(), client.client_id(), &[]);
+            began.add_permits(1);
+            gate.acquire().await.expect("open").forget();
+            let used = ToolUse {
+                id: "u1".to_owned(),
+                name: "carl_ping".to_owned(),
+                input: AiValue::Null,
+            };
+            let outcome = tools.call(&client, &used).await?;
+            let note = outcome.map_or_else(|error| error.code().to_owned(), |v| v.to_string());
+            turn.state_mut().notes.push(note);
+            Ok(())
+        })
+    });
+    let host = host(&files, builder(), &script).await;
+    join(&host, "carl", json!([{"name": "ping"}])).await;
+    say(&host, "ann", "go").await;
+    began.acquire().await.expect("open").forget();
+    assert_eq!(host.leave("c", person("carl").id).await, Ok(true));
+    let other = Participant {
+        id: Uuid::from_u128(1),
+        ..participant("carl", json!([{"name": "ping"}]))
+    };
+    host.join("c", other).await.expect("joined");
+    gate.add_permits(1);
+    assert!(host.settled(LONG).await);
+    assert_eq!(kept(&host).await.notes, ["provider-not-found"]);
+}
+
+#[tokio::test]
 async fn standard_tools_are_methods_too() {
     let files = Files::new();
     let script = Script::offering(with_standard_tools(Methods::none()));
     let host = host(&files, builder(), &script).await;
     let call = async |method: &str, args: Value| {
-        let (who, bot) = (crate::support::person("ann"), crate::support::key("bot"));
+        let (who, bot) = (person("ann"), crate::support::key("bot"));
         let call = host.call_method(who, &bot, method, args, None).await;
         call.expect("called").result().await
     };

@@ -1,6 +1,8 @@
 //! Trackers: what the channel shows when guards end in each way.
 
-use crate::support::{Files, Script, builder, host, lines, say, sent_by, settle, text};
+use crate::support::{
+    Files, LONG, Script, builder, host, invite, lines, say, sent_by, settle, text,
+};
 use a99_runtime::{AgentError, Body, Delivery, EventKind, Turn, TurnOutcome};
 use a99_runtime_patterns::TrackerManager;
 use std::time::Duration;
@@ -110,6 +112,41 @@ async fn typing_is_ephemeral_and_stops() {
         panic!("no end: {:?}", seen[1]);
     };
     assert_eq!(*id, typing.id);
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn guards_of_an_agent_in_another_process_complete() {
+    use a99_runtime::{AgentProcess, Process};
+    let files = Files::new();
+    let sockets = files.folder().join("agents");
+    let process = Process::attached(&sockets);
+    let builder = builder().process(process, ["bot"]);
+    let host = builder.start(files.store()).await.expect("a host");
+    let agents = tokio::spawn(async move {
+        while !sockets.join("token").exists() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        let bot = worker(Delivery::default(), 0);
+        let process = AgentProcess::new().agent("bot", move |_| bot.clone());
+        process.attach(sockets).await
+    });
+    invite(&host, "bot").await;
+    let mut events = host.subscribe("c", None, true).await.expect("a channel");
+    settle(&host, "ann", "go").await;
+    let told = lines(&sent_by(&host, "bot").await);
+    assert_eq!(told[4..], ["update !", "update !"], "{told:?}");
+    let mut passing = Vec::new();
+    while passing.len() < 2 {
+        let event = tokio::time::timeout(Duration::from_secs(10), events.next()).await;
+        let event = event.expect("in time").expect("an event");
+        if event.kind == EventKind::Ephemeral {
+            passing.push((*event).clone());
+        }
+    }
+    assert_eq!(lines(&passing), ["typing ", "update !"]);
+    host.drain(LONG).await.expect("drained");
+    agents.await.expect("no panic").expect("ended");
 }
 
 #[tokio::test]
