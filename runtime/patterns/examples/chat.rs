@@ -14,8 +14,8 @@ use a99_runtime::{
 };
 use a99_runtime_patterns::{
     Approvals, ContextUsage, Decision, InterruptController, MAX_CHARS, MissedContext,
-    ResponseManager, RosterTools, SET_TITLE, SettingsManager, TODO_WRITE, ToolOutcome,
-    TrackerManager, call_standard_tool, codes, roster_to_tools, standard_tools, tool_result,
+    ResponseManager, RosterTools, SET_TITLE, SettingsManager, ToolOutcome, TrackerManager,
+    WRITE_TASKS, call_standard_tool, codes, roster_to_tools, standard_tools, tool_result,
 };
 use a99_runtime_stores::{SqliteRuntime, StoreOptions};
 use serde::{Deserialize, Serialize};
@@ -110,12 +110,12 @@ impl Agent for Chat {
 
 /// Tools that the channel offers.
 fn offered(client: &TurnClient) -> RosterTools {
-    let taken = [SET_TITLE, TODO_WRITE];
+    let taken = [SET_TITLE, WRITE_TASKS];
     roster_to_tools(&client.roster(), client.client_id(), &taken)
 }
 
 fn denied() -> AgentError {
-    AgentError::new("tool.denied", "a person denied it")
+    AgentError::new("chat.denied", "a person denied it")
 }
 
 impl Chat {

@@ -107,8 +107,8 @@ impl Approvals {
     /// [`RosterTool::grant_key`](crate::RosterTool::grant_key).
     ///
     /// # Errors
-    /// `provider-not-found`; `approval.too_many` while 100 questions wait;
-    /// `approval.too_long` for an input beyond 20,000 characters; those of
+    /// `provider-not-found`; `agent.too_many_questions` while 100 questions wait;
+    /// `agent.input_too_long` for an input beyond 20,000 characters; those of
     /// [`TurnClient::call_method`] and [`TurnClient::send_with`].
     pub async fn ask(
         &mut self,

@@ -27,7 +27,7 @@ pub use response::{Answer, ResponseManager};
 pub use roster::{RosterTool, RosterTools, ToolOutcome, roster_to_tools, tool_result};
 pub use settings::SettingsManager;
 pub use standard::{
-    MAX_TITLE_CHARS, MAX_TODOS, SET_TITLE, TODO_WRITE, Todo, TodoStatus, call_standard_tool,
+    MAX_TASKS, MAX_TITLE_CHARS, SET_TITLE, Todo, TodoStatus, WRITE_TASKS, call_standard_tool,
     standard_tools, with_standard_tools,
 };
 pub use trackers::{Action, Thinking, TrackerManager, Typing};

@@ -163,7 +163,7 @@ impl<T: Send + 'static> MessageQueue<T> {
     /// A queue that processes each item by `on_process`.
     ///
     /// # Errors
-    /// `queue.no_runtime` outside of a tokio runtime.
+    /// `host.no_runtime` outside of a tokio runtime.
     pub fn new<F, R>(options: QueueOptions, on_process: F) -> Result<MessageQueue<T>, AgentError>
     where
         F: Fn(T) -> R + Send + Sync + 'static,
@@ -206,7 +206,7 @@ impl<T: Send + 'static> MessageQueue<T> {
     /// Waits until no item waits or is being processed.
     ///
     /// # Errors
-    /// `queue.paused` if the queue is paused while items wait, or becomes so: the wait would
+    /// `agent.queue_paused` if the queue is paused while items wait, or becomes so: the wait would
     /// last until another task resumes it.
     pub async fn drain(&self) -> Result<(), AgentError> {
         let mut changed = self.0.changed.subscribe();
@@ -287,8 +287,8 @@ mod tests {
     }
 
     async fn drained(queue: &MessageQueue<&'static str>) {
-        let drained = tokio::time::timeout(Duration::from_secs(10), queue.drain()).await;
-        drained.expect("in time").expect("drained");
+        let ended = tokio::time::timeout(Duration::from_secs(10), queue.drain()).await;
+        ended.expect("in time").expect("drained");
     }
 
     fn seen(seen: &Seen) -> Vec<String> {
@@ -372,8 +372,8 @@ mod tests {
         tokio::task::yield_now().await;
         queue.pause();
         gate.add_permits(9);
-        let drained = tokio::time::timeout(Duration::from_secs(5), drain).await;
-        let error = drained.expect("in time").expect("no panic");
+        let ended = tokio::time::timeout(Duration::from_secs(5), drain).await;
+        let error = ended.expect("in time").expect("no panic");
         assert_eq!(error.expect_err("paused").code(), codes::QUEUE_PAUSED);
         assert_eq!(seen(&done), ["a"]);
         queue.resume();

@@ -117,7 +117,7 @@ impl RosterTools {
     }
 
     /// Executes a model's tool call by calling the method. The outcome is the method's answer
-    /// or its error, which the model may mend: `tool.unknown` for a tool that was not offered,
+    /// or its error, which the model may mend: `call.unknown_tool` for a tool that was not offered,
     /// `provider-not-found` if the participant has left, or the callee's own.
     ///
     /// # Errors

@@ -68,7 +68,7 @@ impl<S: Serialize + DeserializeOwned + Default> SettingsManager<S> {
     /// Reads the settings when the agent wakes. The first call keeps the configuration; later
     /// ones do not replace it ([`SettingsManager::reconfigure`] does).
     ///
-    /// Gives `settings.unreadable` if a layer does not fit `S`. [`SettingsManager::get`] then
+    /// Gives `agent.bad_settings` if a layer does not fit `S`. [`SettingsManager::get`] then
     /// omits it, and the stored value stays for a version that can read it.
     #[must_use = "the error of settings that cannot be read"]
     pub fn load(&mut self, configuration: &Value) -> Option<AgentError> {
@@ -193,7 +193,7 @@ mod tests {
         let mut settings = Settings::default();
         settings.update(&json!({"name": "u"})).expect("changed");
         let error = settings.load(&json!({"level": "high"})).expect("an error");
-        assert_eq!(error.code(), "settings.unreadable");
+        assert_eq!(error.code(), "agent.bad_settings");
         assert!(error.to_string().contains("configuration"), "{error}");
         assert_eq!(
             (settings.get().name.as_str(), settings.get().level),

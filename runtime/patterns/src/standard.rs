@@ -12,16 +12,16 @@ pub const SET_TITLE: &str = "set_title";
 
 /// The tool and method that replaces the list of work to do. Its call publishes an event of
 /// this type with the whole list.
-pub const TODO_WRITE: &str = "todo_write";
+pub const WRITE_TASKS: &str = "todo_write";
 
 /// Maximum characters of a title.
 pub const MAX_TITLE_CHARS: usize = 200;
 
 /// Maximum entries of a list.
-pub const MAX_TODOS: usize = 100;
+pub const MAX_TASKS: usize = 100;
 
 /// Maximum characters of an entry's texts.
-const MAX_TODO_CHARS: usize = 1_000;
+const MAX_TASK_CHARS: usize = 1_000;
 
 /// The status of an entry.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -61,7 +61,7 @@ struct Todos {
 }
 
 fn descriptions() -> [(&'static str, &'static str, Value); 2] {
-    let text = json!({"type": "string", "minLength": 1, "maxLength": MAX_TODO_CHARS});
+    let text = json!({"type": "string", "minLength": 1, "maxLength": MAX_TASK_CHARS});
     let title = json!({
         "type": "object",
         "properties": {"title": {"type": "string", "minLength": 1, "maxLength": MAX_TITLE_CHARS}},
@@ -72,7 +72,7 @@ fn descriptions() -> [(&'static str, &'static str, Value); 2] {
         "type": "object",
         "properties": {"todos": {
             "type": "array",
-            "maxItems": MAX_TODOS,
+            "maxItems": MAX_TASKS,
             "items": {
                 "type": "object",
                 "properties": {
@@ -90,7 +90,7 @@ fn descriptions() -> [(&'static str, &'static str, Value); 2] {
     [
         (SET_TITLE, "Sets the title of the conversation.", title),
         (
-            TODO_WRITE,
+            WRITE_TASKS,
             "Replaces the list of work to do. At most one entry is in_progress.",
             todos,
         ),
@@ -131,7 +131,7 @@ pub async fn call_standard_tool(
     client: &TurnClient,
     used: &ToolUse,
 ) -> Result<Option<ToolOutcome>, AgentError> {
-    let mut names = [SET_TITLE, TODO_WRITE].into_iter();
+    let mut names = [SET_TITLE, WRITE_TASKS].into_iter();
     let Some(name) = names.find(|name| used.name == *name) else {
         return Ok(None);
     };
@@ -151,7 +151,7 @@ async fn run(client: &TurnClient, name: &str, args: Value) -> Result<Value, Agen
         _ => {
             let todos = todos_of(args)?;
             let payload = json!({"todos": todos});
-            client.publish(TODO_WRITE, payload, true).await?;
+            client.publish(WRITE_TASKS, payload, true).await?;
             Ok(json!({"todos": todos.len()}))
         }
     }
@@ -177,12 +177,12 @@ fn within(what: &str, text: String, most: usize) -> Result<String, AgentError> {
 fn todos_of(args: Value) -> Result<Vec<Todo>, AgentError> {
     let read = serde_json::from_value(args);
     let Todos { mut todos } = read.map_err(|error| refused(format!("work to do: {error}")))?;
-    if todos.len() > MAX_TODOS {
-        return Err(refused(format!("a list has at most {MAX_TODOS} entries")));
+    if todos.len() > MAX_TASKS {
+        return Err(refused(format!("a list has at most {MAX_TASKS} entries")));
     }
     for todo in &mut todos {
         for text in [&mut todo.content, &mut todo.active_form] {
-            *text = within("an entry's text", std::mem::take(text), MAX_TODO_CHARS)?;
+            *text = within("an entry's text", std::mem::take(text), MAX_TASK_CHARS)?;
         }
     }
     Ok(todos)
@@ -190,7 +190,7 @@ fn todos_of(args: Value) -> Result<Vec<Todo>, AgentError> {
 
 #[cfg(test)]
 mod tests {
-    use super::{MAX_TODOS, TodoStatus, standard_tools, title_of, todos_of};
+    use super::{MAX_TASKS, TodoStatus, standard_tools, title_of, todos_of};
     use a99_capabilities::ai::TextRequest;
     use a99_core::schema::{Schema, validate};
     use a99_core::value::Value as AiValue;
@@ -234,7 +234,7 @@ mod tests {
             (1, json!({"todos": [{"content": "Run"}]}), false),
             (
                 1,
-                json!({"todos": vec![todo("pending"); MAX_TODOS + 1]}),
+                json!({"todos": vec![todo("pending"); MAX_TASKS + 1]}),
                 false,
             ),
         ] {

@@ -228,7 +228,7 @@ impl Thinking {
     /// Appends text.
     ///
     /// # Errors
-    /// `tracker.ended` after [`TrackerManager::cleanup_all`]; those of [`TurnClient::update`].
+    /// `turn.message_ended` after [`TrackerManager::cleanup_all`]; those of [`TurnClient::update`].
     pub async fn append(&self, text: impl Into<String>) -> Result<(), AgentError> {
         self.0.check()?;
         self.0.client.update(self.0.id, text).await
@@ -274,7 +274,7 @@ impl Action {
     /// and begins another one.
     ///
     /// # Errors
-    /// `tracker.ended` after [`TrackerManager::cleanup_all`]; those of
+    /// `turn.message_ended` after [`TrackerManager::cleanup_all`]; those of
     /// [`TurnClient::send_with`].
     pub async fn update(
         &mut self,

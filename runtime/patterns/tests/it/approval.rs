@@ -173,8 +173,8 @@ async fn questions_that_cannot_be_asked_are_refused() {
     settle(&host, "ann", "go").await;
     let expected = [
         "provider-not-found",
-        "approval.too_long",
-        "approval.too_many",
+        "agent.input_too_long",
+        "agent.too_many_questions",
         "Granted",
     ];
     assert_eq!(kept(&host).await.notes, expected);

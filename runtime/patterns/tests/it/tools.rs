@@ -7,7 +7,7 @@ use a99_capabilities::ai::ToolUse;
 use a99_core::value::Value as AiValue;
 use a99_runtime::{AgentError, Body, EventBus, Method, Methods, Participant, Uuid};
 use a99_runtime_patterns::{
-    SET_TITLE, TODO_WRITE, call_standard_tool, roster_to_tools, tool_result, with_standard_tools,
+    SET_TITLE, WRITE_TASKS, call_standard_tool, roster_to_tools, tool_result, with_standard_tools,
 };
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -72,8 +72,8 @@ async fn models_call_methods_and_standard_tools() {
             r#"content: "store.fenced: no luck", is_error: true"#,
         ),
         (r#"till_pay {}"#, r#"content: "validation-error: "#),
-        (r#"till_steal {}"#, r#"content: "tool.unknown: "#),
-        (r#"bot_pay {}"#, r#"content: "tool.unknown: "#),
+        (r#"till_steal {}"#, r#"content: "call.unknown_tool: "#),
+        (r#"bot_pay {}"#, r#"content: "call.unknown_tool: "#),
         (
             r#"set_title {"title": "Till"}"#,
             r#"content: "{\"title\":\"Till\"}", is_error: false"#,
@@ -101,7 +101,7 @@ async fn models_call_methods_and_standard_tools() {
     let todo = json!({"content": "Pay", "active_form": "Paying", "status": "pending"});
     let expected = [
         (a99_runtime::CHANNEL_CONFIG, json!({"title": "Till"})),
-        (TODO_WRITE, json!({"todos": [todo]})),
+        (WRITE_TASKS, json!({"todos": [todo]})),
     ];
     assert_eq!(published.collect::<Vec<_>>(), expected);
 }
@@ -161,6 +161,6 @@ async fn standard_tools_are_methods_too() {
     assert_eq!(titled, Ok(json!({"title": "Shop"})));
     let refused = call(SET_TITLE, json!({"title": "x".repeat(201)})).await;
     assert_eq!(refused.expect_err("refused").code(), "validation-error");
-    let todos = call(TODO_WRITE, json!({"todos": []})).await;
+    let todos = call(WRITE_TASKS, json!({"todos": []})).await;
     assert_eq!(todos, Ok(json!({"todos": 0})));
 }

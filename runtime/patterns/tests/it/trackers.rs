@@ -193,7 +193,7 @@ async fn guards_end_as_they_are_asked_to() {
             "error exit code 1",
             "thinking ",
             "update !",
-            "text 2 tracker.ended",
+            "text 2 turn.message_ended",
         ]
     );
 }
