@@ -7,7 +7,7 @@ use futures_util::future::BoxFuture;
 use std::collections::VecDeque;
 use std::fmt;
 use std::num::NonZeroUsize;
-use std::panic::AssertUnwindSafe;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
@@ -26,7 +26,7 @@ pub struct QueueOptions {
     pub concurrency: NonZeroUsize,
     /// Maximum items that wait; further ones are rejected.
     pub max_queued: usize,
-    /// Receives the error of each item that failed or panicked. It must not panic.
+    /// Receives the error of each item that failed or panicked.
     pub on_error: Option<OnError>,
 }
 
@@ -90,7 +90,8 @@ struct Inner<T> {
 
 /// A bounded queue whose items are processed first in, first out. Clones share one queue.
 ///
-/// Items are processed by tasks of the runtime in which the queue was created. Tasks that
+/// Items are processed by tasks of the runtime in which the queue was created; a runtime that has
+/// ended drops them. Tasks that
 /// outlast a turn can no longer act for it (`turn.over`): a handler that uses a queue for its
 /// turn awaits [`MessageQueue::drain`]. When all clones are dropped, items that wait are still
 /// processed, unless the queue is paused.
@@ -114,40 +115,64 @@ impl<T: Send + 'static> Inner<T> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Starts items while there is room for them.
+    /// Starts workers while there are items and room for them.
     fn start(self: &Arc<Inner<T>>) {
-        let mut waiting = self.waiting();
-        while !waiting.paused && waiting.processing < self.options.concurrency.get() {
+        loop {
+            let mut waiting = self.waiting();
+            let is_full = waiting.processing >= self.options.concurrency.get();
+            if waiting.paused || is_full {
+                return;
+            }
             let Some(item) = waiting.items.pop_front() else {
-                break;
+                return;
             };
             waiting.processing += 1;
-            self.runtime.spawn(Arc::clone(self).process(item));
+            drop(waiting);
+            // A runtime that has ended drops the worker here.
+            let worker = Worker(Arc::clone(self));
+            self.runtime.spawn(async move { worker.run(item).await });
         }
     }
 
-    async fn process(self: Arc<Inner<T>>, item: T) {
-        // Counts the item as ended, also if the runtime cancels the task.
-        let ending = Ending(&self);
-        // The closure itself may panic too.
+    async fn process(&self, item: T) {
+        // The closures themselves may panic, too.
         let work = AssertUnwindSafe(async { (self.process)(item).await });
         let error = match work.catch_unwind().await {
             Ok(result) => result.err(),
             Err(panic) => Some(panicked(&*panic)),
         };
         if let (Some(error), Some(on_error)) = (error, &self.options.on_error) {
-            on_error(error);
+            drop(catch_unwind(AssertUnwindSafe(|| on_error(error))));
         }
-        drop(ending);
     }
 }
 
-struct Ending<'a, T: Send + 'static>(&'a Arc<Inner<T>>);
+/// A task that processes items. It counts as one that is being processed until it is dropped.
+struct Worker<T: Send + 'static>(Arc<Inner<T>>);
 
-impl<T: Send + 'static> Drop for Ending<'_, T> {
+impl<T: Send + 'static> Worker<T> {
+    async fn run(self, first: T) {
+        let mut next = Some(first);
+        while let Some(item) = next {
+            self.0.process(item).await;
+            // Items that are ready at once must not keep the thread from other tasks.
+            tokio::task::yield_now().await;
+            let mut waiting = self.0.waiting();
+            next = match waiting.paused {
+                true => None,
+                false => waiting.items.pop_front(),
+            };
+        }
+        // An item may have come while this worker still counted.
+        let queue = Arc::clone(&self.0);
+        drop(self);
+        queue.start();
+    }
+}
+
+impl<T: Send + 'static> Drop for Worker<T> {
     fn drop(&mut self) {
         self.0.waiting().processing -= 1;
-        self.0.start();
         self.0.changed.send_replace(());
     }
 }
@@ -381,6 +406,26 @@ mod tests {
         assert_eq!(seen(&done), ["a", "b"]);
         queue.pause();
         drained(&queue).await;
+    }
+
+    #[test]
+    fn a_runtime_that_has_ended_loses_items_and_hangs_nobody() {
+        let runtime = || {
+            let mut builder = tokio::runtime::Builder::new_current_thread();
+            builder.enable_time().build().expect("a runtime")
+        };
+        let first = runtime();
+        let gate = Arc::new(Semaphore::new(0));
+        let (queue, done) = first.block_on(async { queue(QueueOptions::default(), &gate) });
+        first.block_on(async {
+            queue.enqueue("a").expect("room");
+            tokio::task::yield_now().await;
+        });
+        drop(first);
+        queue.enqueue("b").expect("room");
+        runtime().block_on(drained(&queue));
+        assert_eq!(queue.stats().processing, 0);
+        assert!(seen(&done).is_empty());
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Responses: answers of language models as messages.
 
+use crate::codes;
 use crate::trackers::Typing;
 use a99_capabilities::AiProvider;
 use a99_capabilities::ai::{
@@ -157,8 +158,11 @@ impl ResponseManager {
     /// Begins the message, and stops the typing indicator; no effect if it has begun.
     ///
     /// # Errors
-    /// Those of [`TurnClient::send_now`].
+    /// `turn.message_ended` after the message's end; those of [`TurnClient::send_now`].
     pub async fn start(&mut self) -> Result<Uuid, AgentError> {
+        if self.is_ended {
+            return Err(AgentError::new(codes::ENDED, "the message is complete"));
+        }
         if let Some(typing) = self.typing.take() {
             typing.stop().await?;
         }
@@ -179,7 +183,7 @@ impl ResponseManager {
     /// Appends text.
     ///
     /// # Errors
-    /// Those of [`TurnClient::update`].
+    /// Those of [`ResponseManager::start`] and [`TurnClient::update`].
     pub async fn append(&mut self, text: impl Into<String>) -> Result<(), AgentError> {
         let id = self.start().await?;
         self.client.update(id, text).await

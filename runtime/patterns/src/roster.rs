@@ -13,6 +13,9 @@ use std::collections::BTreeSet;
 /// Maximum characters of a tool's name: what model services accept.
 const MAX_NAME: usize = 64;
 
+/// Maximum characters of a tool's description: what model services accept.
+const MAX_DESCRIPTION: usize = 1_024;
+
 /// Maximum tools of one roster: what model services accept.
 const MAX_TOOLS: usize = 128;
 
@@ -70,7 +73,10 @@ pub fn roster_to_tools(roster: &[Participant], me: Uuid, taken: &[&str]) -> Rost
         RosterTool {
             tool: Tool {
                 name: unique(&mut names, &format!("{}_{name}", who.handle)),
-                description: Some(format!("@{}: {described}", who.handle)),
+                description: Some(cut(
+                    &format!("@{}: {described}", who.handle),
+                    MAX_DESCRIPTION,
+                )),
                 input_schema: schema,
             },
             provider: who.id,

@@ -31,6 +31,12 @@ struct Tracked {
     kind: Kind,
 }
 
+impl fmt::Debug for Tracked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Tracked").field(&self.id).finish()
+    }
+}
+
 impl Tracked {
     /// Takes the message out of the open ones; false if it is complete.
     fn close(&self) -> bool {
@@ -201,6 +207,7 @@ impl TrackerManager {
 }
 
 /// A typing indicator. Dropping it stops it.
+#[derive(Debug)]
 #[must_use = "an indicator that is dropped has stopped"]
 pub struct Typing(Tracked);
 
@@ -215,6 +222,7 @@ impl Typing {
 }
 
 /// A message with reasoning, which others see with the turn's commit. Dropping it completes it.
+#[derive(Debug)]
 #[must_use = "a message that is dropped is complete"]
 pub struct Thinking(Tracked);
 
@@ -256,6 +264,7 @@ struct Shown {
 }
 
 /// A message that shows what the agent does. Dropping it completes it.
+#[derive(Debug)]
 #[must_use = "a message that is dropped is complete"]
 pub struct Action {
     tracked: Tracked,
@@ -318,21 +327,4 @@ impl Action {
             .error(self.tracked.id, error.to_string(), code);
         failed.await
     }
-}
-
-macro_rules! shows_its_message {
-    ($($guard:ident: $id:expr;)*) => {$(
-        impl fmt::Debug for $guard {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                let id: fn(&$guard) -> Uuid = $id;
-                f.debug_tuple(stringify!($guard)).field(&id(self)).finish()
-            }
-        }
-    )*};
-}
-
-shows_its_message! {
-    Typing: |guard| guard.0.id;
-    Thinking: |guard| guard.0.id;
-    Action: |guard| guard.tracked.id;
 }

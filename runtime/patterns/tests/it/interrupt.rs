@@ -1,6 +1,8 @@
 //! Interrupts: calls of `pause` reach the agent that they are aimed at, and no other.
 
-use crate::support::{Files, LONG, Script, builder, host, invite, key, person, say, sent_by, text};
+use crate::support::{
+    Files, LONG, Script, builder, host, invite, key, lines, person, remote, say, sent_by, text,
+};
 use a99_runtime::{Body, Host, Methods, PauseStatus};
 use a99_runtime_patterns::InterruptController;
 use serde_json::json;
@@ -8,38 +10,39 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Semaphore;
 
-/// A host with the agents `bot` and `other`. Each works on a message until `gate` opens.
+/// An agent that works on a message until `gate` opens.
+fn working(gate: &Arc<Semaphore>, controller: &InterruptController) -> Script {
+    let (gate, own) = (Arc::clone(gate), controller.clone());
+    let script = Script::new(move |turn, event| {
+        let (gate, own) = (Arc::clone(&gate), own.clone());
+        Box::pin(async move {
+            if text(&event).is_none() {
+                return Ok(());
+            }
+            let client = turn.client();
+            let work = async {
+                gate.acquire().await.expect("open").forget();
+                Ok(())
+            };
+            let said = match own.run(&client, event.id, work).await {
+                Ok(()) => "done".to_owned(),
+                Err(error) => format!("{}: {error}", error.code()),
+            };
+            turn.send(said).await.map(drop)
+        })
+    });
+    Script {
+        methods: controller.with_methods(Methods::none()),
+        ..script
+    }
+}
+
+/// A host with the agents `bot` and `other`.
 async fn two(files: &Files, gate: &Arc<Semaphore>) -> (Host, InterruptController) {
     let controller = InterruptController::new();
-    let working = |controller: &InterruptController| {
-        let (gate, own) = (Arc::clone(gate), controller.clone());
-        let script = Script::new(move |turn, event| {
-            let (gate, own) = (Arc::clone(&gate), own.clone());
-            Box::pin(async move {
-                if text(&event).is_none() {
-                    return Ok(());
-                }
-                let client = turn.client();
-                let work = async {
-                    gate.acquire().await.expect("open").forget();
-                    Ok(())
-                };
-                let said = match own.run(&client, event.id, work).await {
-                    Ok(()) => "done".to_owned(),
-                    Err(error) => format!("{}: {error}", error.code()),
-                };
-                turn.send(said).await.map(drop)
-            })
-        });
-        Script {
-            methods: controller.with_methods(Methods::none()),
-            ..script
-        }
-    };
-    let other = working(&InterruptController::new());
-    let bot = working(&controller);
+    let other = working(gate, &InterruptController::new());
     let builder = builder().agent("other", move |_| other.clone());
-    let host = host(files, builder, &bot).await;
+    let host = host(files, builder, &working(gate, &controller)).await;
     invite(&host, "other").await;
     (host, controller)
 }
@@ -51,9 +54,12 @@ async fn pause(host: &Host, name: &str) {
     assert_eq!(answer, Ok(json!({"paused": true})));
 }
 
-fn texts(events: &[a99_runtime::Event]) -> Vec<String> {
-    crate::support::lines(events)
-}
+/// What an agent sends that is paused while it works.
+const INTERRUPTED: [&str; 3] = [
+    "execution-pause",
+    "text turn.paused: lunch",
+    "method-result",
+];
 
 #[tokio::test]
 async fn a_pause_interrupts_its_agent_and_is_announced() {
@@ -64,12 +70,7 @@ async fn a_pause_interrupts_its_agent_and_is_announced() {
     pause(&host, "bot").await;
     assert!(controller.is_paused());
     let events = sent_by(&host, "bot").await;
-    let said = [
-        "execution-pause",
-        "text turn.paused: lunch",
-        "method-result",
-    ];
-    assert_eq!(texts(&events), said);
+    assert_eq!(lines(&events), INTERRUPTED);
     let mut log = host.subscribe("c", Some(0), false).await.expect("a log");
     let asked = loop {
         let event = log.next().await.expect("an event");
@@ -102,5 +103,20 @@ async fn a_pause_of_another_agent_does_nothing() {
     assert!(!controller.is_paused());
     gate.add_permits(1);
     assert!(host.settled(LONG).await);
-    assert_eq!(texts(&sent_by(&host, "bot").await), ["text done"]);
+    assert_eq!(lines(&sent_by(&host, "bot").await), ["text done"]);
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn an_agent_in_another_process_is_interrupted() {
+    let (files, gate) = (Files::new(), Arc::new(Semaphore::new(0)));
+    let (process, agents) = remote(&files, working(&gate, &InterruptController::new()));
+    let builder = builder().process(process, ["bot"]);
+    let host = builder.start(files.store()).await.expect("a host");
+    invite(&host, "bot").await;
+    say(&host, "ann", "work").await;
+    pause(&host, "bot").await;
+    assert_eq!(lines(&sent_by(&host, "bot").await), INTERRUPTED);
+    host.drain(LONG).await.expect("drained");
+    agents.await.expect("no panic").expect("ended");
 }

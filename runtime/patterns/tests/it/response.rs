@@ -30,6 +30,11 @@ fn answering(fails: u32) -> Script {
                 return Err(AgentError::from("again"));
             }
             let note = match answer {
+                // A failed message cannot go on.
+                Err(_) if response.message_id().is_some() => {
+                    let refused = response.append("more").await.expect_err("it failed");
+                    refused.code().to_owned()
+                }
                 Ok(answer) => {
                     let usage = answer.usage();
                     turn.state_mut().usage.record(usage, None);
@@ -145,7 +150,7 @@ async fn an_error_of_the_model_marks_the_message() {
     assert_eq!(log[..2], ["text ", "update par"]);
     assert!(log[2].starts_with("error ai."), "{log:?}");
     let notes = kept(&host).await.notes;
-    assert!(notes.len() == 2 && notes[0] == notes[1], "{notes:?}");
+    assert_eq!(notes, ["turn.message_ended", "ai.malformed"]);
 }
 
 #[tokio::test]

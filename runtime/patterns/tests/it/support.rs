@@ -4,15 +4,19 @@ use a99_runtime::{
     Agent, AgentKey, Body, Delivery, Event, EventOptions, Host, HostBuilder, HostOptions, Message,
     Methods, Participant, Policy, Publish, Retry, Sender, Turn, TurnOutcome, Uuid,
 };
+#[cfg(unix)]
+use a99_runtime::{AgentError, AgentProcess, Process};
 use a99_runtime_patterns::{Approvals, ContextUsage, MissedContext, SettingsManager};
 use a99_runtime_stores::{SqliteRuntime, StoreOptions};
 use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
+#[cfg(unix)]
+use tokio::task::JoinHandle;
 
 pub(crate) const LONG: Duration = Duration::from_secs(20);
 
@@ -22,10 +26,6 @@ pub(crate) struct Files(TempDir);
 impl Files {
     pub(crate) fn new() -> Files {
         Files(tempfile::tempdir().expect("a folder"))
-    }
-
-    pub(crate) fn folder(&self) -> &Path {
-        self.0.path()
     }
 
     pub(crate) fn store(&self) -> Arc<SqliteRuntime> {
@@ -122,6 +122,21 @@ pub(crate) async fn host(files: &Files, builder: HostBuilder, script: &Script) -
     let host = builder.start(files.store()).await.expect("a host");
     invite(&host, "bot").await;
     host
+}
+
+/// The agent `bot` in another process, for which a task stands.
+#[cfg(unix)]
+pub(crate) fn remote(files: &Files, bot: Script) -> (Process, JoinHandle<Result<(), AgentError>>) {
+    let sockets = files.0.path().join("agents");
+    let process = Process::attached(&sockets);
+    let agents = tokio::spawn(async move {
+        while !sockets.join("token").exists() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        let agents = AgentProcess::new().agent("bot", move |_| bot.clone());
+        agents.attach(sockets).await
+    });
+    (process, agents)
 }
 
 pub(crate) async fn invite(host: &Host, name: &str) {

@@ -1,7 +1,7 @@
 //! Trackers: what the channel shows when guards end in each way.
 
 use crate::support::{
-    Files, LONG, Script, builder, host, invite, lines, say, sent_by, settle, text,
+    Files, LONG, Script, builder, host, invite, lines, remote, say, sent_by, settle, text,
 };
 use a99_runtime::{AgentError, Body, Delivery, EventKind, Turn, TurnOutcome};
 use a99_runtime_patterns::TrackerManager;
@@ -117,20 +117,10 @@ async fn typing_is_ephemeral_and_stops() {
 #[cfg(unix)]
 #[tokio::test]
 async fn guards_of_an_agent_in_another_process_complete() {
-    use a99_runtime::{AgentProcess, Process};
     let files = Files::new();
-    let sockets = files.folder().join("agents");
-    let process = Process::attached(&sockets);
+    let (process, agents) = remote(&files, worker(Delivery::default(), 0));
     let builder = builder().process(process, ["bot"]);
     let host = builder.start(files.store()).await.expect("a host");
-    let agents = tokio::spawn(async move {
-        while !sockets.join("token").exists() {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-        let bot = worker(Delivery::default(), 0);
-        let process = AgentProcess::new().agent("bot", move |_| bot.clone());
-        process.attach(sockets).await
-    });
     invite(&host, "bot").await;
     let mut events = host.subscribe("c", None, true).await.expect("a channel");
     settle(&host, "ann", "go").await;
