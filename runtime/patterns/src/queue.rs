@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn a_runtime_that_has_ended_loses_items_and_hangs_nobody() {
+    fn a_runtime_that_has_ended_loses_items_and_never_hangs() {
         let runtime = || {
             let mut builder = tokio::runtime::Builder::new_current_thread();
             builder.enable_time().build().expect("a runtime")

@@ -81,7 +81,7 @@ async fn a_reply_decides_after_a_restart() {
     reply(&host, "eve", question.id, "always").await;
     reply(&host, "ann", question.id, "let me think").await;
     reply(&host, "ann", Uuid::from_u128(5), "once").await;
-    assert_eq!(waiting(&host).await, [question.id], "nobody decided");
+    assert_eq!(waiting(&host).await, [question.id], "the question stays");
     reply(&host, "ann", question.id, "Once.").await;
     assert!(waiting(&host).await.is_empty());
     // An answer counts once.
@@ -147,7 +147,7 @@ async fn questions_that_cannot_be_asked_are_refused() {
             }
             let client = turn.client();
             let mut approvals = turn.state().approvals.clone();
-            let nobody = approvals.ask(&client, "zoe", "pay", json!(1)).await;
+            let absent = approvals.ask(&client, "zoe", "pay", json!(1)).await;
             let long = json!("x".repeat(30_000));
             let long = approvals.ask(&client, "ann", "pay", long).await;
             for n in 0..100 {
@@ -162,7 +162,7 @@ async fn questions_that_cannot_be_asked_are_refused() {
                 Ok(decision) => format!("{decision:?}"),
                 Err(error) => error.code().to_owned(),
             };
-            let notes = [nobody, long, many, granted].map(code);
+            let notes = [absent, long, many, granted].map(code);
             turn.state_mut().notes.extend(notes);
             assert_eq!(forgotten, Some(json!(0)));
             Ok(())

@@ -42,9 +42,9 @@ async fn each_event_is_missed_once_across_restarts() {
     let running = host(&files, builder(), &asked()).await;
     settle(&running, "bob", "four").await;
     settle(&running, "ann", "ask").await;
-    let told = lines(&sent_by(&running, "bot").await);
+    let shown = lines(&sent_by(&running, "bot").await);
     let missed = |at: usize| {
-        let (elided, text) = told[at].split_once('|').expect("a count");
+        let (elided, text) = shown[at].split_once('|').expect("a count");
         assert_eq!(elided, "text 0");
         let said = text.lines().map(|line| match line.split_once(": ") {
             Some((head, said)) => {
@@ -69,8 +69,8 @@ async fn many_events_are_elided_from_the_oldest() {
         settle(&host, "ann", &format!("word {n}")).await;
     }
     settle(&host, "ann", "ask briefly").await;
-    let told = lines(&sent_by(&host, "bot").await);
-    let (elided, text) = told[0].split_once('|').expect("a count");
+    let shown = lines(&sent_by(&host, "bot").await);
+    let (elided, text) = shown[0].split_once('|').expect("a count");
     assert_eq!(elided, "text 7");
     assert!(text.chars().count() <= 80, "{text}");
     assert!(

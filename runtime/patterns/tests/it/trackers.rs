@@ -50,14 +50,14 @@ async fn dropped_guards_complete_in_every_delivery_mode() {
         settle(&host, "ann", "go").await;
         let events = sent_by(&host, "bot").await;
         let action = format!("action {ACTION}");
-        let mut told = lines(&events);
+        let mut shown = lines(&events);
         // Guards end in reverse order, both after the message that was sent last.
         assert_eq!(
-            told.split_off(4),
+            shown.split_off(4),
             ["update !", "update !"],
-            "{delivery:?}: {told:?}"
+            "{delivery:?}: {shown:?}"
         );
-        assert_eq!(told, ["thinking ", "update hm", &action, "text done"]);
+        assert_eq!(shown, ["thinking ", "update hm", &action, "text done"]);
         let ids = [0, 2].map(|at: usize| events[at].id);
         let ended: Vec<_> = events[4..]
             .iter()
@@ -80,10 +80,10 @@ async fn a_retried_turn_completes_each_message_once() {
         let files = Files::new();
         let host = host(&files, builder(), &worker(delivery, 2)).await;
         settle(&host, "ann", "go").await;
-        let told = lines(&sent_by(&host, "bot").await);
-        assert_eq!(told.len(), count, "{delivery:?}: {told:?}");
-        let ends = told.iter().filter(|line| *line == "update !").count();
-        assert_eq!(ends, 2, "{delivery:?}: {told:?}");
+        let shown = lines(&sent_by(&host, "bot").await);
+        assert_eq!(shown.len(), count, "{delivery:?}: {shown:?}");
+        let ends = shown.iter().filter(|line| *line == "update !").count();
+        assert_eq!(ends, 2, "{delivery:?}: {shown:?}");
     }
 }
 
@@ -124,8 +124,8 @@ async fn guards_of_an_agent_in_another_process_complete() {
     invite(&host, "bot").await;
     let mut events = host.subscribe("c", None, true).await.expect("a channel");
     settle(&host, "ann", "go").await;
-    let told = lines(&sent_by(&host, "bot").await);
-    assert_eq!(told[4..], ["update !", "update !"], "{told:?}");
+    let shown = lines(&sent_by(&host, "bot").await);
+    assert_eq!(shown[4..], ["update !", "update !"], "{shown:?}");
     let mut passing = Vec::new();
     while passing.len() < 2 {
         let event = tokio::time::timeout(Duration::from_secs(10), events.next()).await;
