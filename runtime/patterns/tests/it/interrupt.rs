@@ -112,7 +112,7 @@ async fn an_agent_in_another_process_is_interrupted() {
     let (files, gate) = (Files::new(), Arc::new(Semaphore::new(0)));
     let (process, agents) = remote(&files, working(&gate, &InterruptController::new()));
     let builder = builder().process(process, ["bot"]);
-    let host = builder.start(files.store()).await.expect("a host");
+    let host = builder.start(files.store().await).await.expect("a host");
     invite(&host, "bot").await;
     say(&host, "ann", "work").await;
     pause(&host, "bot").await;

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tempfile::TempDir;
 #[cfg(unix)]
 use tokio::task::JoinHandle;
@@ -28,9 +28,17 @@ impl Files {
         Files(tempfile::tempdir().expect("a folder"))
     }
 
-    pub(crate) fn store(&self) -> Arc<SqliteRuntime> {
+    /// The store, when an earlier host has released it.
+    pub(crate) async fn store(&self) -> Arc<SqliteRuntime> {
         let path: PathBuf = self.0.path().join("agents.db");
-        Arc::new(SqliteRuntime::open(path, StoreOptions::default()).expect("a store"))
+        let began = Instant::now();
+        loop {
+            match SqliteRuntime::open(&path, StoreOptions::default()) {
+                Ok(store) => return Arc::new(store),
+                Err(error) => assert!(began.elapsed() < LONG, "{error}"),
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
     }
 }
 
@@ -119,7 +127,7 @@ pub(crate) fn builder() -> HostBuilder {
 pub(crate) async fn host(files: &Files, builder: HostBuilder, script: &Script) -> Host {
     let script = script.clone();
     let builder = builder.agent("bot", move |_| script.clone());
-    let host = builder.start(files.store()).await.expect("a host");
+    let host = builder.start(files.store().await).await.expect("a host");
     invite(&host, "bot").await;
     host
 }
@@ -144,12 +152,9 @@ pub(crate) async fn invite(host: &Host, name: &str) {
     invited.expect("invited");
 }
 
-/// Ends a host and gives back the store's file.
+/// Ends a host.
 pub(crate) async fn closed(host: Host) {
     host.drain(LONG).await.expect("drained");
-    drop(host);
-    // The host's tasks release the store.
-    tokio::time::sleep(Duration::from_millis(100)).await;
 }
 
 pub(crate) fn key(name: &str) -> AgentKey {
@@ -206,11 +211,12 @@ pub(crate) async fn settle(host: &Host, handle: &str, text: &str) {
 
 /// The events of the log that an agent sent.
 pub(crate) async fn sent_by(host: &Host, name: &str) -> Vec<Event> {
+    let info = host.inspect(&key("bot")).await.expect("an agent");
+    let head = info.checkpoint + info.lag;
     let mut events = host.subscribe("c", Some(0), false).await.expect("a log");
     let mut found = Vec::new();
-    let wait = Duration::from_millis(200);
-    while let Ok(event) = tokio::time::timeout(wait, events.next()).await {
-        let event = event.expect("an event");
+    while events.cursor() < head {
+        let event = events.next().await.expect("an event");
         let is_own = event.sender.id == key(name).participant();
         if is_own && !matches!(event.body, Body::Presence { .. }) {
             found.push(Event::clone(&event));

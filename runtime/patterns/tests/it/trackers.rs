@@ -120,7 +120,7 @@ async fn guards_of_an_agent_in_another_process_complete() {
     let files = Files::new();
     let (process, agents) = remote(&files, worker(Delivery::default(), 0));
     let builder = builder().process(process, ["bot"]);
-    let host = builder.start(files.store()).await.expect("a host");
+    let host = builder.start(files.store().await).await.expect("a host");
     invite(&host, "bot").await;
     let mut events = host.subscribe("c", None, true).await.expect("a channel");
     settle(&host, "ann", "go").await;
