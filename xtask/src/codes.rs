@@ -48,6 +48,7 @@ const SECTIONS: &[(&str, &str, &[List])] = &[
             ("runtime/driver/src/error.rs", ""),
             ("runtime/engine/src/codes.rs", ""),
             ("runtime/driver/src/program/journal.rs", ""),
+            ("runtime/patterns/src/codes.rs", ""),
         ],
     ),
     (

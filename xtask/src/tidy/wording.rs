@@ -18,7 +18,12 @@ const WORN: [&str; 9] = [
     "tells",
 ];
 
-const PUBLIC: [&str; 3] = ["agent99/src/", "runtime/driver/src/", "sandbox/api/src/"];
+const PUBLIC: [&str; 4] = [
+    "agent99/src/",
+    "runtime/driver/src/",
+    "runtime/patterns/src/",
+    "sandbox/api/src/",
+];
 
 /// Diagnostics about worn-out phrases of a file.
 pub(crate) fn diagnostics(path: &str, text: &str) -> Vec<String> {

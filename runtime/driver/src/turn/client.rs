@@ -9,7 +9,8 @@ use crate::step::Step;
 use crate::subscription::Subscription;
 use a99_capabilities::AiProvider;
 use a99_runtime_engine::{
-    Body, Event, Message, Millis, NewEvent, Seq, TimerChange, TimerRow, Trigger, Uuid, derived,
+    Body, Event, Message, Millis, NewEvent, PauseStatus, Seq, TimerChange, TimerRow, Trigger, Uuid,
+    derived,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -31,6 +32,16 @@ fn nobody(written: &str, roster: &[Participant]) -> AgentError {
         codes::NOBODY,
         format!("nobody on the channel is called {shown:?}: {there}"),
     )
+}
+
+/// The end of a message.
+fn completed(id: Uuid) -> Body {
+    Body::UpdateMessage {
+        id,
+        content: None,
+        complete: true,
+        content_type: None,
+    }
 }
 
 impl TurnClient {
@@ -183,6 +194,17 @@ impl TurnClient {
         self.0.durable(event).await.map(drop)
     }
 
+    /// Marks a message as complete with the turn's commit, under every delivery guarantee. It
+    /// does not wait, so a destructor may call it.
+    ///
+    /// # Errors
+    /// `turn.over`
+    pub fn complete_with_commit(&self, id: Uuid) -> Result<(), AgentError> {
+        let operation = self.0.operation("update", None)?;
+        let event = self.0.event(operation, completed(id), Vec::new());
+        self.0.change(|changes| changes.outbox.push(event))
+    }
+
     /// Appends ephemeral text to a message for present participants, outside of the log.
     ///
     /// # Errors
@@ -200,6 +222,45 @@ impl TurnClient {
             content_type: None,
         };
         self.pass(self.0.event(operation, body, Vec::new())).await
+    }
+
+    /// Marks an ephemeral message as complete for present participants.
+    ///
+    /// # Errors
+    /// `turn.over`
+    pub async fn complete_ephemeral(&self, id: Uuid) -> Result<(), AgentError> {
+        let operation = self.0.operation("ephemeral", None)?;
+        let event = self.0.event(operation, completed(id), Vec::new());
+        self.pass(event).await
+    }
+
+    /// Announces immediately that work on a message is paused, resumed or cancelled.
+    ///
+    /// # Errors
+    /// Those of [`TurnClient::send_now`].
+    pub async fn announce_pause(
+        &self,
+        message_id: Uuid,
+        status: PauseStatus,
+        reason: Option<String>,
+    ) -> Result<Seq, AgentError> {
+        let body = Body::ExecutionPause {
+            message_id,
+            status,
+            reason,
+        };
+        self.0.at_once("execution-pause", body).await
+    }
+
+    /// Subscribes to the agent's channel: the events after `after`, then live events. A turn
+    /// that waits for something else can watch for calls meanwhile.
+    ///
+    /// # Errors
+    /// `turn.over`; errors of the store.
+    pub async fn subscribe(&self, after: Option<Seq>) -> Result<Subscription, AgentError> {
+        self.0.settled().await?;
+        let (hub, channel) = (self.0.shared.hub(), self.0.fence.key.channel());
+        Ok(Subscription::new(hub, channel, after, false).await?)
     }
 
     /// Marks a message as failed.
