@@ -14,8 +14,14 @@ const OPTIONS: [(&str, &str); 5] = [
 
 pub(crate) fn test(args: &[&str], progress: &Progress) -> Result<(), Failed> {
     let mut test = cargo("test");
-    test.args(["--package", "a99-runtime", "--profile", "bench"]);
-    test.args(["--test", "crash", "--", "--ignored", "long_"]);
+    // Agents on several hosts, with the server of their channels.
+    let is_network = args.windows(2).any(|pair| pair == ["--mode", "network"]);
+    let (package, target) = match is_network {
+        true => ("a99-channels", "kills"),
+        false => ("a99-runtime", "crash"),
+    };
+    test.args(["--package", package, "--profile", "bench"]);
+    test.args(["--test", target, "--", "--ignored", "long_"]);
     test.args(["--nocapture", "--test-threads=1"]);
     let usage = "[--kills N] [--programs N] [--mode MODE] [--seconds N] [--seed S]";
     set_options(&mut test, args, &OPTIONS, usage)?;

@@ -100,13 +100,15 @@ Usage: cargo xtask TASK
   kills [CRATE]              300 kills of processes that write to each store, and a
                              minute of four that count together (PostgreSQL)
   crash [--kills N] [--programs N] [--seed S] [--seconds N]
-        [--mode at-most-once|at-least-once|exactly-once-state|joined|programs|soak]
+        [--mode at-most-once|at-least-once|exactly-once-state|joined|programs|soak|network]
                              kill processes that host agents at random moments and
                              between all durable actions, 1,000 times in each mode
                              of delivery by default (bench profile); those of all
                              examples and 100 random programs at each suspension
                              point; soak: a thousand agents for an hour, a tenth
-                             of them taken away each minute, and five kills
+                             of them taken away each minute, and five kills;
+                             network: a channel server, two hosts of agents and a
+                             writer, killed in turn for ten minutes
   power [--turns N] [--each N]
                              cut the power at each write of a store of agents, or at
                              one in N (strace)
