@@ -28,7 +28,7 @@ mod options;
 mod scope;
 mod tls;
 
-pub use authority::{Authority, DEFAULT_LIFETIME, Grant, NewToken, bearer};
+pub use authority::{Authority, Grant, NewToken, bearer};
 pub use error::{ApiError, ServerCode, ServerError};
 pub use file::TokenRow;
 pub use listener::Listener;
