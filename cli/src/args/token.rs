@@ -92,6 +92,9 @@ pub(crate) struct Lifetime(pub Option<Duration>);
 fn lifetime(text: &str) -> Result<Lifetime, String> {
     match text {
         "never" => Ok(Lifetime(None)),
-        time => duration::time(time).map(|time| Lifetime(Some(time))),
+        time => match duration::time(time) {
+            Ok(time) => Ok(Lifetime(Some(time))),
+            Err(_) => Err("expected at most a year, as in 12h, 30d; or `never`".to_owned()),
+        },
     }
 }

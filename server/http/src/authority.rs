@@ -9,14 +9,11 @@ use http::{HeaderMap, header};
 use sha2::{Digest as _, Sha256};
 use std::collections::HashMap;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use subtle::ConstantTimeEq as _;
 use tokio::sync::watch;
-
-/// How long a token is valid unless its creator says otherwise: 90 days.
-pub const DEFAULT_LIFETIME: Duration = Duration::from_secs(90 * 86_400);
 
 /// What a token begins with, for scanners of leaked secrets.
 const PREFIX: &str = "a99t_";
@@ -73,26 +70,15 @@ struct Inner {
 /// The file as it was last read. A file that became unusable allows nothing.
 struct Tokens {
     rows: Result<HashMap<String, TokenRow>, ServerError>,
-    stamp: Result<Stamp, ServerError>,
+    stamp: Stamp,
 }
 
 impl Tokens {
-    fn of(
-        read: Result<(Vec<TokenRow>, Stamp), ServerError>,
-        stamp: Result<Stamp, ServerError>,
-    ) -> Tokens {
-        let rows =
-            |rows: Vec<TokenRow>| rows.into_iter().map(|row| (row.id.clone(), row)).collect();
-        match read {
-            Ok((found, stamp)) => Tokens {
-                rows: Ok(rows(found)),
-                stamp: Ok(stamp),
-            },
-            Err(error) => Tokens {
-                rows: Err(error),
-                stamp,
-            },
-        }
+    /// Reads the file, which has or had this stamp: a newer file is read again.
+    fn read(path: &Path, stamp: Stamp) -> Tokens {
+        let by_id = |row: TokenRow| (row.id.clone(), row);
+        let rows = file::read(path).map(|rows| rows.into_iter().map(by_id).collect());
+        Tokens { rows, stamp }
     }
 }
 
@@ -104,7 +90,8 @@ impl Authority {
     /// `server.tokens_file` if it cannot be read. A missing file is no error.
     pub fn open(path: impl Into<PathBuf>) -> Result<Authority, ServerError> {
         let path = path.into();
-        let tokens = Tokens::of(Ok(file::read(&path)?), Ok(None));
+        let tokens = Tokens::read(&path, file::stamp(&path));
+        tokens.rows.as_ref().map_err(Clone::clone)?;
         Ok(Authority(Arc::new(Inner {
             path,
             tokens: RwLock::new(tokens),
@@ -251,7 +238,7 @@ impl Authority {
         if self.tokens().stamp == stamp {
             return;
         }
-        let found = Tokens::of(file::read(&self.0.path), stamp);
+        let found = Tokens::read(&self.0.path, stamp);
         let mut tokens = self
             .0
             .tokens

@@ -61,26 +61,18 @@ struct Page {
 pub(crate) type Stamp = Option<(u64, i64, i64, u64)>;
 
 /// The stamp of the file now.
-///
-/// # Errors
-/// `server.tokens_file`.
-pub(crate) fn stamp(path: &Path) -> Result<Stamp, ServerError> {
-    match path.metadata() {
-        Ok(metadata) => Ok(stamp_of(&metadata)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(unusable(path, "cannot be read", &error)),
-    }
-}
-
 #[cfg(unix)]
-fn stamp_of(metadata: &Metadata) -> Stamp {
+pub(crate) fn stamp(path: &Path) -> Stamp {
     use std::os::unix::fs::MetadataExt as _;
+    let metadata = path.metadata().ok()?;
     let (inode, second) = (metadata.ino(), metadata.ctime());
     Some((inode, second, metadata.ctime_nsec(), metadata.len()))
 }
 
+/// The stamp of the file now.
 #[cfg(not(unix))]
-fn stamp_of(metadata: &Metadata) -> Stamp {
+pub(crate) fn stamp(path: &Path) -> Stamp {
+    let metadata = path.metadata().ok()?;
     let changed = metadata.modified().ok();
     let since = changed.and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok());
     let since = since.unwrap_or_default();
@@ -93,19 +85,17 @@ fn stamp_of(metadata: &Metadata) -> Stamp {
 /// # Errors
 /// `server.bad_tokens_file` if it is damaged or others may use it, `server.tokens_file` if it
 /// cannot be read.
-pub(crate) fn read(path: &Path) -> Result<(Vec<TokenRow>, Stamp), ServerError> {
+pub(crate) fn read(path: &Path) -> Result<Vec<TokenRow>, ServerError> {
     let cannot = |error| unusable(path, "cannot be read", &error);
     // Opening a pipe would block.
     match path.metadata() {
         Ok(found) if !found.is_file() => return Err(damaged(path, "is no regular file")),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((Vec::new(), None)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         _ => {}
     }
     let file = File::open(path).map_err(cannot)?;
-    let metadata = file.metadata().map_err(cannot)?;
-    check_private(path, &metadata)?;
+    check_private(path, &file.metadata().map_err(cannot)?)?;
     let mut bytes = Vec::new();
-    let stamp = stamp_of(&metadata);
     file.take(MAX_BYTES + 1)
         .read_to_end(&mut bytes)
         .map_err(cannot)?;
@@ -125,7 +115,7 @@ pub(crate) fn read(path: &Path) -> Result<(Vec<TokenRow>, Stamp), ServerError> {
     if let Some(twice) = page.tokens.iter().find(|row| !ids.insert(&row.id)) {
         return Err(damaged(path, format!("has the token {:?} twice", twice.id)));
     }
-    Ok((page.tokens, stamp))
+    Ok(page.tokens)
 }
 
 /// Changes the tokens of the file, which is created with its folder if there is none.
@@ -145,7 +135,7 @@ pub(crate) fn update<T>(
     // Beside the file, because the file is replaced. The lock ends with this handle.
     let lock = private(&beside(path, "lock"), OpenOptions::new().create(true)).map_err(cannot)?;
     take(&lock).map_err(cannot)?;
-    let (mut tokens, _) = read(path)?;
+    let mut tokens = read(path)?;
     let done = change(&mut tokens)?;
     if tokens.len() > MAX_TOKENS {
         let why = format!("would have more than {MAX_TOKENS} tokens");

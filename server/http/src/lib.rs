@@ -16,6 +16,32 @@
 //! A server spawns [`Authority::watch_file`], so that a revoked token ends within a second, and
 //! asks [`Authority::is_valid`] again for grants of long connections when [`Authority::changed`]
 //! reports a new state of the file.
+//!
+//! ```
+//! use a99_server::{Action, Authority, ListenOptions, Listener, ServerError, bearer};
+//! use axum::{Router, extract::State, http::HeaderMap, routing::get};
+//!
+//! async fn page(State(tokens): State<Authority>, headers: HeaderMap) -> Result<String, ServerError> {
+//!     let grant = tokens.check(bearer(&headers).unwrap_or_default())?;
+//!     match grant.allows(Action::Read, "general") {
+//!         true => Ok(format!("hello, {}", grant.name)),
+//!         false => Err(ServerError::forbidden(Action::Read, "general")),
+//!     }
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), ServerError> {
+//! # let folder = tempfile::tempdir().unwrap();
+//! # let path = folder.path().join("tokens.json");
+//! let tokens = Authority::open(path)?;
+//! tokio::spawn(tokens.watch_file());
+//! let app = Router::new().route("/", get(page)).with_state(tokens);
+//! let listener = Listener::bind(ListenOptions::default()).await?;
+//! println!("listening on {}", listener.url());
+//! # let interrupt = async {};
+//! listener.serve(app, interrupt).await
+//! # }
+//! ```
 
 mod authority;
 mod body;
@@ -28,7 +54,7 @@ mod options;
 mod scope;
 mod tls;
 
-pub use authority::{Authority, DEFAULT_LIFETIME, Grant, NewToken, bearer};
+pub use authority::{Authority, Grant, NewToken, bearer};
 pub use error::{ApiError, ServerCode, ServerError};
 pub use file::TokenRow;
 pub use listener::Listener;

@@ -73,8 +73,7 @@ enum Channels {
 /// CHANNEL is the exact name of a channel, or the begin of names and a `*`. Names are compared
 /// byte by byte. A prefix ends where it ends: `team-*` includes `team-x-1`. Where several tenants
 /// share a server, end their prefixes with a character that no tenant's name has, as in `acme.*`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scope {
     action: Action,
     channels: Channels,
@@ -161,23 +160,9 @@ impl fmt::Display for Scope {
     }
 }
 
-impl TryFrom<String> for Scope {
-    type Error = ServerError;
-
-    fn try_from(text: String) -> Result<Scope, ServerError> {
-        text.parse()
-    }
-}
-
-impl From<Scope> for String {
-    fn from(scope: Scope) -> String {
-        scope.to_string()
-    }
-}
-
 /// The scopes of a token: one at least, 64 at most.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "Vec<Scope>", into = "Vec<Scope>")]
+#[serde(try_from = "Vec<String>", into = "Vec<String>")]
 pub struct Scopes(Vec<Scope>);
 
 impl Scopes {
@@ -186,9 +171,15 @@ impl Scopes {
     /// # Errors
     /// `server.bad_scope`.
     pub fn parse<T: AsRef<str>>(texts: &[T]) -> Result<Scopes, ServerError> {
-        let scopes: Result<Vec<Scope>, _> =
-            texts.iter().map(|text| text.as_ref().parse()).collect();
-        Scopes::try_from(scopes?)
+        let scopes = texts.iter().map(|text| text.as_ref().parse());
+        match texts.len() {
+            1..=MAX_SCOPES => Ok(Scopes(scopes.collect::<Result<_, _>>()?)),
+            n => Err(ServerError::new(
+                ServerCode::BadScope,
+                format!("a token has 1 to {MAX_SCOPES} scopes, not {n}"),
+                "give each use its token, or a prefix such as `read:team-*`",
+            )),
+        }
     }
 
     /// Whether one of them allows this; never for a name that no channel may have.
@@ -210,23 +201,16 @@ impl Scopes {
     }
 }
 
-impl TryFrom<Vec<Scope>> for Scopes {
+impl TryFrom<Vec<String>> for Scopes {
     type Error = ServerError;
 
-    fn try_from(scopes: Vec<Scope>) -> Result<Scopes, ServerError> {
-        match scopes.len() {
-            1..=MAX_SCOPES => Ok(Scopes(scopes)),
-            n => Err(ServerError::new(
-                ServerCode::BadScope,
-                format!("a token has 1 to {MAX_SCOPES} scopes, not {n}"),
-                "give each use its token, or a prefix such as `read:team-*`",
-            )),
-        }
+    fn try_from(texts: Vec<String>) -> Result<Scopes, ServerError> {
+        Scopes::parse(&texts)
     }
 }
 
-impl From<Scopes> for Vec<Scope> {
-    fn from(scopes: Scopes) -> Vec<Scope> {
-        scopes.0
+impl From<Scopes> for Vec<String> {
+    fn from(scopes: Scopes) -> Vec<String> {
+        scopes.iter().map(Scope::to_string).collect()
     }
 }

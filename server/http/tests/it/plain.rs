@@ -1,8 +1,15 @@
 //! The plain case: requests, and tokens.
 
-use crate::client::{app, start, status};
-use a99_server::{Action, Authority, ListenOptions, Listener, NewToken, Scopes, bearer};
+use crate::client::{app, code, rest, start, status};
+use a99_server::{
+    Action, ApiError, Authority, ListenOptions, Listener, NewToken, Scopes, ServerError, bearer,
+};
+use axum::Router;
+use axum::extract::ConnectInfo;
+use axum::routing::get;
 use http::HeaderMap;
+use std::net::SocketAddr;
+use tokio::io::AsyncWriteExt as _;
 
 #[tokio::test]
 async fn requests_are_served_until_the_stop() {
@@ -21,6 +28,46 @@ async fn requests_are_served_until_the_stop() {
     let address = running.address;
     running.stop().await;
     assert!(tokio::net::TcpStream::connect(address).await.is_err());
+}
+
+#[tokio::test]
+async fn handlers_see_the_address_of_the_peer_and_errors_are_json() {
+    let peer = get(async |ConnectInfo(peer): ConnectInfo<SocketAddr>| peer.to_string());
+    let refused = async || ServerError::forbidden(Action::Write, "general");
+    let app = Router::new()
+        .route("/peer", peer)
+        .route("/refused", get(refused));
+    let running = start(ListenOptions::default(), app).await;
+    let mut stream = running.open().await;
+    let own = stream.local_addr().unwrap().to_string();
+    let request = running.request("GET /peer", "");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let response = rest(&mut stream).await;
+    assert!(response.ends_with(&format!("\r\n\r\n{own}")), "{response}");
+    let response = running.ask("GET /refused", "").await;
+    assert_eq!(
+        (status(&response), code(&response)),
+        (403, "server.forbidden".to_owned())
+    );
+    assert!(
+        response.contains("content-type: application/json"),
+        "{response}"
+    );
+}
+
+#[test]
+fn errors_of_the_file_do_not_name_it_to_clients() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("tokens.json");
+    std::fs::write(&path, "{").unwrap();
+    let error = Authority::open(&path).unwrap_err();
+    assert!(error.to_string().contains("tokens.json"), "{error}");
+    let shown = ApiError::from(error);
+    assert_eq!(
+        (shown.status.as_u16(), shown.code),
+        (503, "server.bad_tokens_file")
+    );
+    assert!(!format!("{shown:?}").contains("tokens.json"), "{shown:?}");
 }
 
 #[tokio::test]
