@@ -29,6 +29,9 @@ const UNREAD_BYTES: usize = 4 << 10;
 /// Ephemeral events that wait for a reader; beyond it the reader loses the oldest.
 const EPHEMERAL: usize = 256;
 
+/// Channels without readers that stay in memory; clients may ask for any name.
+const UNUSED: usize = 1_024;
+
 /// Pause before a channel that a transport watches is watched again.
 const WATCH_PAUSE: Duration = Duration::from_millis(500);
 
@@ -47,6 +50,8 @@ pub(crate) type Listener = Box<dyn Fn(&str, &Arc<Event>) + Send + Sync>;
 pub(crate) struct Hub {
     store: Arc<dyn ChannelStore>,
     channels: Mutex<HashMap<String, Arc<Channel>>>,
+    /// Number of channels at which unused ones are forgotten.
+    sweep_at: AtomicUsize,
     /// Approximate bytes of the newest events of all channels.
     bytes: Arc<AtomicUsize>,
     listener: Listener,
@@ -271,6 +276,7 @@ impl Hub {
             remote,
             store,
             channels: Mutex::default(),
+            sweep_at: AtomicUsize::new(UNUSED),
             bytes: Arc::default(),
             listener,
             runtime: Handle::current(),
@@ -298,6 +304,11 @@ impl Hub {
             match channels.get(name) {
                 Some(channel) => Arc::clone(channel),
                 None => {
+                    if channels.len() >= self.sweep_at.load(Ordering::Relaxed) {
+                        forget_unused(&mut channels);
+                        let next = (channels.len() * 2).max(UNUSED);
+                        self.sweep_at.store(next, Ordering::Relaxed);
+                    }
                     let channel = Arc::new(Channel::new(&self.bytes));
                     channels.insert(name.to_owned(), Arc::clone(&channel));
                     channel
@@ -444,6 +455,18 @@ impl Hub {
     }
 }
 
+/// Forgets channels that no reader has. The store still has them; clones are made under the lock
+/// of the map, so that a channel with one owner is unused.
+fn forget_unused(channels: &mut HashMap<String, Arc<Channel>>) {
+    channels.retain(|_, channel| {
+        let is_used = Arc::strong_count(channel) > 1;
+        if !is_used {
+            locked(&channel.recent).clear();
+        }
+        is_used
+    });
+}
+
 /// Watches a channel until the host is gone.
 async fn watch_channel(
     hub: Weak<Hub>,
@@ -502,6 +525,20 @@ mod tests {
         assert!(bytes.load(Ordering::Relaxed) > 100_000);
         drop(reader);
         assert!(bytes.load(Ordering::Relaxed) <= UNREAD_BYTES);
+    }
+
+    #[test]
+    fn channels_without_readers_are_forgotten() {
+        let bytes = Arc::default();
+        let mut channels = HashMap::new();
+        channels.insert("unused".to_owned(), told(&bytes, 3));
+        channels.insert("read".to_owned(), told(&bytes, 3));
+        let reader = channels["read"].reader();
+        forget_unused(&mut channels);
+        assert_eq!(channels.keys().collect::<Vec<_>>(), ["read"]);
+        drop(reader);
+        forget_unused(&mut channels);
+        assert_eq!((channels.len(), bytes.load(Ordering::Relaxed)), (0, 0));
     }
 
     #[test]
