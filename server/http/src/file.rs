@@ -118,7 +118,7 @@ pub(crate) fn read(path: &Path) -> Result<Vec<TokenRow>, ServerError> {
     Ok(page.tokens)
 }
 
-/// Changes the tokens of the file, which is created with its folder if there is none.
+/// Changes the tokens of the file, which is created with its folder if it is missing.
 ///
 /// # Errors
 /// Those of [`read`] and of `change`, and `server.tokens_file` if the file cannot be written.

@@ -259,8 +259,8 @@ impl Connection {
         let service = service_fn(|request| self.answer(request, local, phase.clone()));
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
-            // The socket has the times; with any of its own hyper reads on when it is idle, so
-            // that they run.
+            // The socket has the times. hyper reads on when it is idle, so that they run, only if
+            // it has one too.
             .header_read_timeout(NO_TIMEOUT)
             .max_buf_size(self.server.limits.max_header_bytes)
             .serve_connection(TokioIo::new(socket), service)

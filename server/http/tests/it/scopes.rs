@@ -29,7 +29,7 @@ fn scopes_allow_what_they_name() {
         (Action::Write, "team-a", true),
         (Action::Write, "team", false),
         (Action::Write, "TEAM-a", false),
-        (Action::Call, "any:thing *", true),
+        (Action::Call, "any:one *", true),
         // No channel has these names.
         (Action::Call, "", false),
         (Action::Call, "a/b", false),
