@@ -1,5 +1,8 @@
 //! Long-lived agents: created, hosted, sent messages, killed and restarted.
 
+#[cfg(feature = "server")]
+#[path = "agent/channels.rs"]
+mod channels;
 #[path = "agent/doors.rs"]
 mod doors;
 mod harness;

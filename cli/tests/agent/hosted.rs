@@ -83,6 +83,12 @@ impl Hosted {
         Hosted::of(spawn(&[&["agent", "host", "--json"], place].concat()))
     }
 
+    /// Starts another command that runs until it is ended.
+    #[cfg(feature = "server")]
+    pub fn run(args: &[&str]) -> Hosted {
+        Hosted::of(spawn(args))
+    }
+
     /// Starts a host whose files may have at most this many blocks.
     pub fn limited(place: &[&str], blocks: u32) -> Hosted {
         let script = format!("ulimit -f {blocks} && exec \"$@\"");
