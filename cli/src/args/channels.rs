@@ -94,6 +94,9 @@ pub(crate) struct ListenArgs {
     /// An origin whose pages may use this server, as https://app.example.com
     #[arg(long = "origin", value_name = "ORIGIN")]
     pub origins: Vec<String>,
+    /// Give /metrics without a token; only on this machine, without a proxy
+    #[arg(long, conflicts_with = "behind_proxy")]
+    pub metrics_open: bool,
     /// File of the tokens [default: that of `a99 token`]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub tokens: Option<PathBuf>,

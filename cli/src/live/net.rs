@@ -63,7 +63,7 @@ pub(super) async fn transport(args: &HostArgs) -> Result<Option<Arc<dyn Transpor
 }
 
 /// A listener that has its address, if the options name one.
-pub(super) struct Network(Option<(Listener, Authority)>);
+pub(super) struct Network(Option<(Listener, Authority, bool)>);
 
 /// A listener that serves.
 pub(super) struct Served(Option<(ChannelServer, oneshot::Sender<()>, JoinHandle<()>)>);
@@ -81,6 +81,12 @@ impl Network {
     /// # Errors
     /// An unsafe or taken address; invalid tokens or certificates.
     pub(super) async fn at(address: SocketAddr, args: &ListenArgs) -> Result<Network, Failure> {
+        if args.metrics_open && !address.ip().is_loopback() {
+            let text =
+                format!("`--metrics-open` would give the metrics to all that reach {address}");
+            let help = "leave it out, and read them with a token: `a99 token new --scope 'read:*'`";
+            return Err(Failure::coded("server.unsafe_address", text, help));
+        }
         let path = token::tokens_file(args.tokens.as_deref())?;
         let authority = Authority::open(path).map_err(token::failure)?;
         let tls = args.tls_cert.clone().zip(args.tls_key.clone());
@@ -108,19 +114,20 @@ impl Network {
                 }
                 _ => token::failure(error),
             })?;
-        Ok(Network(Some((listener, authority))))
+        Ok(Network(Some((listener, authority, args.metrics_open))))
     }
 
     /// Serves the channels of a host.
     pub(super) fn serve(self, host: &Host, report: Report) -> Served {
-        let Some((listener, authority)) = self.0 else {
+        let Some((listener, authority, metrics_open)) = self.0 else {
             return Served(None);
         };
         report.did("listening", &[("address", listener.url().into())]);
         tokio::spawn(authority.watch_file());
         let server = ChannelServer::new(host.clone(), authority, Limits::default());
         let (stop, stopped) = oneshot::channel::<()>();
-        let serving = listener.serve(server.router(), async {
+        let router = server.router().merge(server.metrics_router(metrics_open));
+        let serving = listener.serve(router, async {
             // Dropping the sender stops it too.
             drop(stopped.await);
         });

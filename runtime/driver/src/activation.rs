@@ -14,6 +14,7 @@ use crate::agent::Identity;
 use crate::error::AgentError;
 use crate::hub::{Ephemeral, Reader};
 use crate::kill;
+use crate::metrics::OfAgent;
 use crate::runner::{AnyState, Output, Runner, Work};
 use crate::shared::Shared;
 use crate::turn::{Changes, TurnClient};
@@ -81,6 +82,7 @@ pub(crate) struct Status {
 struct Running {
     trigger: Trigger,
     attempt: u32,
+    began: Instant,
     client: TurnClient,
     /// The state at its beginning, and that state's revision.
     base: Arc<str>,
@@ -157,6 +159,7 @@ pub(crate) struct Activation {
     /// Whether the agent declares tables.
     has_tables: bool,
     group_commit: group_commit::GroupCommit,
+    counts: Arc<OfAgent>,
     is_draining: bool,
     /// True once all senders of signals are gone.
     is_disconnected: bool,

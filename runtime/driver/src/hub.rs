@@ -5,6 +5,7 @@
 
 use crate::bus::Participant;
 use crate::kill;
+use crate::metrics::Metrics;
 use crate::transport::{Passing, Remote, Transport};
 use a99_runtime_engine::{
     Appended, ChannelStore, Event, EventKind, Fence, Millis, NewEvent, Seq, StoreCode, StoreError,
@@ -58,6 +59,7 @@ pub(crate) struct Hub {
     runtime: Handle,
     /// Where the channels are, if another process has them.
     remote: Option<Arc<Remote>>,
+    metrics: Arc<Metrics>,
 }
 
 /// A channel's state in memory.
@@ -271,8 +273,10 @@ impl Hub {
         store: Arc<dyn ChannelStore>,
         remote: Option<Arc<Remote>>,
         listener: Listener,
+        metrics: Arc<Metrics>,
     ) -> Hub {
         Hub {
+            metrics,
             remote,
             store,
             channels: Mutex::default(),
@@ -281,6 +285,11 @@ impl Hub {
             listener,
             runtime: Handle::current(),
         }
+    }
+
+    /// The head of a channel that is in memory.
+    pub(crate) fn known_head(&self, name: &str) -> Option<Seq> {
+        locked(&self.channels).get(name).map(|there| there.head())
     }
 
     pub(crate) fn store(&self) -> &Arc<dyn ChannelStore> {
@@ -374,6 +383,7 @@ impl Hub {
         if let Some(remote) = &self.remote {
             remote.committed();
         }
+        self.metrics.appended(appended);
         for one in appended.iter().filter(|one| one.is_new) {
             let channel = locked(&self.channels).get(&one.channel).cloned();
             if let Some(channel) = channel {

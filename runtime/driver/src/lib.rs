@@ -21,6 +21,7 @@ mod hub;
 mod kill;
 mod log;
 mod methods;
+pub mod metrics;
 mod options;
 #[cfg(unix)]
 mod process;
@@ -30,6 +31,7 @@ mod shared;
 mod step;
 mod subscription;
 mod tables;
+mod trace;
 mod transport;
 mod turn;
 
@@ -68,3 +70,8 @@ pub use turn::{SendOptions, Sent, Turn, TurnClient};
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/runtime.md")]
 struct Guide;
+
+/// Compiles the Rust examples of the page about metrics.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/observability.md")]
+struct Observability;

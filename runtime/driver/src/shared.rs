@@ -5,6 +5,7 @@ use crate::calls::Calls;
 use crate::context::{EMBEDDED, PROCESS};
 use crate::error::AgentError;
 use crate::hub::{Hub, Listener};
+use crate::metrics::{Metered, Metrics};
 use crate::options::HostOptions;
 use crate::transport::Remote;
 use a99_capabilities::{AiProvider, Clock, Random};
@@ -22,6 +23,7 @@ pub(crate) struct Shared {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) random: Arc<dyn Random>,
     pub(crate) ai: Option<Arc<dyn AiProvider>>,
+    pub(crate) metrics: Arc<Metrics>,
     pub(crate) log: crate::log::Log,
     pub(crate) options: HostOptions,
     pub(crate) waits: Arc<Waits>,
@@ -79,9 +81,15 @@ impl Shared {
         options: HostOptions,
         presence: Box<dyn Presence>,
     ) -> Shared {
+        let metrics: Arc<Metrics> = remote
+            .as_ref()
+            .map_or_else(Arc::default, |remote| Arc::clone(&remote.metrics));
+        let ai = ai.map(|ai| Metered::over(ai, &metrics));
+        let counts = Arc::clone(&metrics);
         Shared {
             agents,
-            hub: Arc::new(Hub::new(channels, remote, listener)),
+            hub: Arc::new(Hub::new(channels, remote, listener, counts)),
+            metrics,
             clock,
             random,
             ai,

@@ -7,6 +7,7 @@ use crate::bus::Participant;
 use crate::error::AgentError;
 use crate::kill;
 use crate::log::{Log, LogLevel};
+use crate::metrics::Metrics;
 use crate::shared::now;
 use a99_capabilities::Clock;
 use a99_runtime_engine::{
@@ -64,6 +65,7 @@ pub trait Transport: ChannelStore {
 /// The channels of a host over a transport, and its outbox.
 pub(crate) struct Remote {
     pub(crate) transport: Arc<dyn Transport>,
+    pub(crate) metrics: Arc<Metrics>,
     agents: Arc<dyn AgentStore>,
     clock: Arc<dyn Clock>,
     log: Log,
@@ -82,6 +84,7 @@ impl Remote {
     ) -> Remote {
         Remote {
             transport,
+            metrics: Arc::default(),
             agents,
             clock,
             log,
@@ -172,7 +175,9 @@ impl Remote {
         now: Millis,
     ) -> Result<(), StoreError> {
         let append = self.transport.append(events, Some(fence.clone()), now);
-        append.await.map(drop)
+        let appended = append.await?;
+        self.metrics.appended(&appended);
+        Ok(())
     }
 
     /// Records an event that the channel server will never take.
@@ -195,7 +200,10 @@ impl Remote {
             attempts: 1,
             at: now,
         });
-        self.agents.commit(commit).await.map(drop)
+        self.agents.commit(commit).await?;
+        let counts = self.metrics.of(fence.key.agent());
+        counts.dead_letters.inc();
+        Ok(())
     }
 
     /// Empties the outbox after each commit, until the host is gone.

@@ -45,6 +45,8 @@ pub(crate) struct TurnInner {
     pub(crate) attempt: u32,
     /// The hop count of the events that the turn sends.
     pub(crate) hops: u8,
+    /// The trace context of the event, for the messages that the turn sends.
+    pub(crate) trace: Option<Arc<str>>,
     pub(crate) checkpoint: Seq,
     /// [`AgentRow::replays`](a99_runtime_engine::AgentRow::replays)
     pub(crate) replays: u64,
@@ -132,6 +134,7 @@ impl TurnInner {
             trigger,
             attempt,
             hops,
+            trace: None,
             checkpoint,
             replays,
             is_over: AtomicBool::new(false),
@@ -288,7 +291,10 @@ impl TurnInner {
         }
     }
 
-    pub(crate) fn event(&self, id: Uuid, body: Body, attachments: Vec<Attachment>) -> NewEvent {
+    pub(crate) fn event(&self, id: Uuid, mut body: Body, attachments: Vec<Attachment>) -> NewEvent {
+        if let Some(parent) = &self.trace {
+            crate::trace::put(parent, &mut body);
+        }
         let (channel, sender) = (self.fence.key.channel(), Arc::clone(&self.sender));
         let mut new = NewEvent::new(channel, id, sender, self.hops, body);
         new.event.attachments = attachments;

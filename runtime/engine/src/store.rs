@@ -466,6 +466,11 @@ pub trait AgentStore: Send + Sync {
     /// Events of the outbox to append to another store, each with its agent.
     fn outbox(&self, most: usize) -> Reply<'_, Vec<(AgentKey, NewEvent)>>;
 
+    /// Number of events in the outbox.
+    fn outbox_len(&self) -> Reply<'_, u64> {
+        Box::pin(async move { Ok(self.outbox(usize::MAX).await?.len() as u64) })
+    }
+
     /// Removes forwarded events from the outbox.
     fn outbox_done(&self, ids: Vec<Uuid>) -> Reply<'_, ()>;
 

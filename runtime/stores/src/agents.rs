@@ -274,6 +274,13 @@ impl AgentStore for SqliteRuntime {
         })
     }
 
+    fn outbox_len(&self) -> Reply<'_, u64> {
+        self.read(|cx| {
+            let sql = "SELECT COUNT(*) FROM agent_outbox";
+            uint(one(cx, sql, [], |row| row.get(0))?.unwrap_or(0))
+        })
+    }
+
     fn outbox_done(&self, ids: Vec<Uuid>) -> Reply<'_, ()> {
         self.write(move |cx| {
             cx.own(0)?;

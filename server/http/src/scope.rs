@@ -188,6 +188,19 @@ impl Scopes {
         check_channel(channel).is_ok() && self.0.iter().any(|scope| scope.allows(action, channel))
     }
 
+    /// Whether they allow this on all channels.
+    #[must_use]
+    pub fn allow_on_all(&self, action: Action) -> bool {
+        self.0.iter().any(|scope| {
+            let of = scope.action == action || scope.action == Action::Admin;
+            of && match &scope.channels {
+                Channels::Everything => true,
+                Channels::Prefix(prefix) => prefix.is_empty(),
+                Channels::One(_) => false,
+            }
+        })
+    }
+
     /// Whether they have `admin`, which allows also what belongs to no channel.
     #[must_use]
     pub fn allow_everything(&self) -> bool {

@@ -10,6 +10,7 @@ use super::faults::fault;
 use super::{Activation, Happened, Running};
 use crate::error::AgentError;
 use crate::kill;
+use crate::metrics::Attempt;
 use a99_runtime_engine::{
     Command, CommitFault, Policy, StopReason, StoreCode, StoreError, Trigger, TurnCommit, TurnEnd,
     TurnId,
@@ -183,8 +184,12 @@ impl Activation {
             return;
         };
         let Running {
-            trigger, output, ..
+            trigger,
+            output,
+            began,
+            ..
         } = running;
+        self.counts.attempt(Attempt::Done, began.elapsed());
         self.forget(&trigger);
         if let (Some(output), true) = (output, commit.state.is_some()) {
             self.take_state(output.state, output.json);

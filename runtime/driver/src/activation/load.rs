@@ -172,6 +172,7 @@ impl Loading {
             timers_changed: self.timers_changed,
             has_tables,
             group_commit,
+            counts: self.shared.metrics.of(key.agent()),
             is_draining: false,
             is_disconnected: false,
             fence,

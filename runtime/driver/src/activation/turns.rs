@@ -8,8 +8,10 @@ use crate::calls::RunningCall;
 use crate::error::{AgentError, codes};
 use crate::kill;
 use crate::methods::{MethodCall, method_result};
+use crate::metrics::Attempt;
 use crate::runner::{AnyState, Output, Work};
 use crate::shared::Shared;
+use crate::trace;
 use crate::turn::{Changes, TurnClient, TurnInner};
 use a99_runtime_engine::{
     Body, CommitFault, DeadLetter, Event, Input, NewEvent, NewState, Progress, Receipt, StopReason,
@@ -22,6 +24,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 /// How long a turn that crashed the process before may wait to run alone.
 const MAX_ISOLATION_WAIT: Duration = Duration::from_secs(60);
@@ -67,7 +70,7 @@ fn changed(output: &Output, began: &str, version: u32, base: u64) -> Option<NewS
 
 impl Activation {
     pub(super) fn client(&self, trigger: Trigger, attempt: u32, hops: u8) -> TurnClient {
-        TurnClient(Arc::new(TurnInner::new(
+        let mut inner = TurnInner::new(
             Arc::clone(&self.shared),
             Arc::clone(&self.identity),
             Arc::clone(&self.sender),
@@ -79,7 +82,11 @@ impl Activation {
             self.replays,
             self.has_tables,
             self.group_commit.wait(),
-        )))
+        );
+        if let Some(Subject::Event(event)) = self.subjects.get(&inner.trigger) {
+            inner.trace = trace::parent(event);
+        }
+        TurnClient(Arc::new(inner))
     }
 
     pub(super) fn record(
@@ -162,9 +169,13 @@ impl Activation {
         let (work, hops) = self.subject(&trigger);
         let client = self.client(trigger.clone(), attempt, hops);
         let (cancel, cancelled) = oneshot::channel();
+        if attempt > 1 {
+            self.counts.redeliveries.inc();
+        }
         let running = Running {
             trigger,
             attempt,
+            began: Instant::now(),
             client: client.clone(),
             base: Arc::clone(&self.json),
             revision: self.revision,
@@ -296,6 +307,11 @@ impl Activation {
                 running.output = Some(output);
             }
             Err(error) => {
+                let outcome = match was_cancelled {
+                    true => Attempt::Cancelled,
+                    false => Attempt::Failed,
+                };
+                self.counts.attempt(outcome, running.began.elapsed());
                 running.client.0.give_up();
                 self.suspect = None;
                 self.status.send_modify(|status| {
@@ -449,6 +465,7 @@ impl Activation {
                 self.suspect = None;
                 self.group_commit.committed();
                 if let Some(running) = self.running.remove(&turn) {
+                    self.count(&running);
                     self.forget(&running.trigger);
                     self.keep(running, &receipt);
                 } else {
@@ -472,6 +489,17 @@ impl Activation {
                     running.client.0.abandon_tables();
                 }
                 self.input(Input::NotCommitted(turn, fault))
+            }
+        }
+    }
+
+    /// Counts a committed turn.
+    fn count(&self, running: &Running) {
+        match &running.commit {
+            Some(commit) if commit.dead.is_some() => self.counts.dead_letters.inc(),
+            _ => {
+                let took = running.began.elapsed();
+                self.counts.attempt(Attempt::Done, took);
             }
         }
     }
@@ -552,6 +580,7 @@ impl Activation {
         let running = Running {
             trigger,
             attempt: 1,
+            began: Instant::now(),
             client,
             base: Arc::clone(&self.json),
             revision: self.revision,

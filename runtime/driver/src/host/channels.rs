@@ -5,6 +5,7 @@ use crate::bus::{CallOptions, MethodCallHandle, Participant, is_handle};
 use crate::error::{AgentError, codes};
 use crate::event_bus::CHANNEL_CONFIG;
 use crate::hub::locked;
+use crate::metrics::Exposition;
 use crate::subscription::Subscription;
 use a99_runtime_engine::{
     AgentStore, Appended, Body, ChannelStore, Event, EventKind, Fence, NewEvent, PresenceAction,
@@ -14,6 +15,22 @@ use serde_json::{Map, Value};
 use std::sync::Arc;
 
 impl Host {
+    /// Writes the host's metrics ([`metrics::FAMILIES`](crate::metrics::FAMILIES)).
+    ///
+    /// # Errors
+    /// Errors of the store.
+    pub async fn metrics(&self, to: &mut Exposition) -> Result<(), AgentError> {
+        let shared = &self.0.shared;
+        let hub = shared.hub();
+        let outbox = match hub.remote() {
+            Some(_) => shared.agents().outbox_len().await?,
+            None => 0,
+        };
+        let looked = locked(&self.0.slots).looked(|channel| hub.known_head(channel));
+        shared.metrics.write(looked, outbox, to);
+        Ok(())
+    }
+
     /// The store of the channels, for reads.
     #[must_use]
     pub fn channel_store(&self) -> &Arc<dyn ChannelStore> {

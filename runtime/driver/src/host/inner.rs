@@ -288,7 +288,10 @@ impl Inner {
             Ended::Stopped(StopReason::Drained) => (Phase::Asleep, Some(0)),
             Ended::Stopped(reason) => {
                 let code = match reason {
-                    StopReason::Fenced => "store.fenced",
+                    StopReason::Fenced => {
+                        self.shared.metrics.fenced.inc();
+                        "store.fenced"
+                    }
                     _ => a99_runtime_engine::codes::DEAD,
                 };
                 let why = locked(&self.slots).look(key).1.last_error;

@@ -5,6 +5,7 @@ use crate::activation::{Signal, Status};
 use crate::agent::Identity;
 use crate::bus::{Participant, is_handle};
 use crate::error::{AgentError, codes};
+use crate::metrics::Looked;
 use crate::runner::Runner;
 use a99_runtime_engine::{AgentKey, Body, Event, Seq, Uuid};
 use serde_json::Value;
@@ -445,6 +446,29 @@ impl Slots {
             }
         };
         (word, status)
+    }
+
+    /// State and lag of each agent, by the heads that the host knows. An agent that is asleep, or
+    /// was not awake since the host started, has no lag.
+    pub(crate) fn looked(&self, head: impl Fn(&str) -> Option<Seq>) -> Vec<Looked> {
+        let looked = self.by_key.iter().map(|(key, slot)| {
+            let (state, at) = match &slot.phase {
+                Phase::Asleep => ("asleep", None),
+                Phase::Awake(awake) => {
+                    let status = awake.status.borrow();
+                    ("awake", status.is_up.then_some(status.checkpoint))
+                }
+                Phase::Failed(_) => ("failed", slot.last.as_ref().map(|last| last.checkpoint)),
+                Phase::Stopped(_) => ("stopped", slot.last.as_ref().map(|last| last.checkpoint)),
+            };
+            let lag = at.and_then(|at| Some(head(key.channel())?.saturating_sub(at)));
+            Looked {
+                key: key.to_string(),
+                state,
+                lag,
+            }
+        });
+        looked.collect()
     }
 
     /// For each agent: whether it is awake, whether it stopped permanently, and its checkpoint.

@@ -29,6 +29,7 @@ pub use start::{AgentProgram, ProgramSource};
 pub use stream::{PARTIAL, STREAM_CHUNK};
 
 use crate::hub::locked as lock;
+use crate::metrics::Metered;
 use crate::shared::Shared as HostShared;
 use a99_capabilities::{AgentTurn, Capabilities, Clock, Random};
 use agent99::{AgentRegistry, Engine, RunOptions, Value};
@@ -193,6 +194,8 @@ impl ProgramHandler {
         let mut handler = self.clone();
         handler.clock = Arc::clone(clock.unwrap_or(&host.clock));
         handler.random = Arc::clone(random.unwrap_or(&host.random));
+        let ai = handler.granted.ai.take();
+        handler.granted.ai = ai.map(|ai| Metered::over(ai, &host.metrics));
         handler.programs(Arc::new(start::KeptIn(Arc::clone(host.agents()))))
     }
 

@@ -305,7 +305,7 @@ where
         key: key.clone(),
         epoch: store.epoch(key),
     };
-    Ok(TurnClient(Arc::new(TurnInner::new(
+    let mut inner = TurnInner::new(
         Arc::new(shared),
         Arc::new(identity),
         Arc::new(Sender::agent(key)),
@@ -318,5 +318,7 @@ where
         record.replays,
         false,
         None,
-    ))))
+    );
+    inner.trace = crate::trace::parent(event);
+    Ok(TurnClient(Arc::new(inner)))
 }

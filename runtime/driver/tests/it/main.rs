@@ -11,6 +11,7 @@ mod hold;
 mod hooks;
 mod joined;
 mod kept;
+mod metrics;
 #[cfg(unix)]
 mod process;
 mod programs;

@@ -1,5 +1,6 @@
 //! Refusals: why a request has no result.
 
+use super::metrics::RefusedCode;
 use crate::codes::{BAD_REQUEST, TOO_LARGE, TOO_MANY};
 use a99_frame::{FrameError, WireError};
 use a99_runtime::AgentError;
@@ -93,6 +94,10 @@ impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
         let status = self.status();
         let help = self.0.help.unwrap_or_default();
-        ApiError::new(status, self.0.code, self.0.message, help).into_response()
+        let code = RefusedCode(self.0.code.clone());
+        let error = ApiError::new(status, self.0.code, self.0.message, help);
+        let mut response = error.into_response();
+        response.extensions_mut().insert(code);
+        response
     }
 }

@@ -4,11 +4,14 @@
 
 mod error;
 mod members;
+mod metrics;
 mod outgoing;
 mod requests;
 mod rest;
 mod session;
 mod subscriptions;
+
+pub use metrics::FAMILIES;
 
 use a99_runtime::{Host, Uuid};
 use a99_server::{Authority, Grant};
@@ -20,6 +23,7 @@ use axum::routing::get;
 use error::Refusal;
 use http::HeaderMap;
 use members::Members;
+use metrics::Metrics;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Semaphore, watch};
@@ -76,6 +80,7 @@ pub(crate) struct Inner {
     authority: Authority,
     limits: Limits,
     members: Members,
+    metrics: Arc<Metrics>,
     room: Arc<Semaphore>,
     stopping: watch::Sender<bool>,
 }
@@ -92,6 +97,7 @@ impl ChannelServer {
     pub fn new(host: Host, authority: Authority, limits: Limits) -> ChannelServer {
         ChannelServer(Arc::new(Inner {
             members: Members::default(),
+            metrics: Arc::default(),
             room: Arc::new(Semaphore::new(limits.connections)),
             host,
             authority,
@@ -104,8 +110,19 @@ impl ChannelServer {
     pub fn router(&self) -> Router {
         Router::new()
             .route(crate::wire::SOCKET_PATH, get(socket))
-            .merge(rest::routes())
+            .merge(rest::routes(self))
             .with_state(self.clone())
+    }
+
+    /// The route `/metrics`, in the text format of Prometheus, for tokens that may read all
+    /// channels; open to all that reach the address if `is_open`.
+    pub fn metrics_router(&self, is_open: bool) -> Router {
+        let route = match is_open {
+            true => get(metrics::open),
+            false => get(metrics::guarded),
+        };
+        let router = Router::new().route("/metrics", route);
+        router.with_state(self.clone())
     }
 
     /// Sockets that are open.

@@ -1,6 +1,7 @@
 //! Outgoing messages of a connection: a queue bounded by bytes, and the task that writes it.
 
 use super::error::Refusal;
+use super::metrics::Metrics;
 use crate::message::{Encoded, failed, notice};
 use axum::extract::ws::{CloseFrame, Message, WebSocket};
 use futures_util::SinkExt;
@@ -51,6 +52,7 @@ impl Outgoing {
         max_bytes: usize,
         silence: Duration,
         sink: SplitSink<WebSocket, Message>,
+        metrics: Arc<Metrics>,
     ) -> (Outgoing, impl Future<Output = ()>) {
         let (items, queue) = mpsc::channel(MESSAGES);
         let outgoing = Outgoing {
@@ -58,7 +60,7 @@ impl Outgoing {
             bytes: Arc::new(Semaphore::new(max_bytes)),
             max_bytes,
         };
-        (outgoing, write(queue, silence, sink))
+        (outgoing, write(queue, silence, sink, metrics))
     }
 
     /// Queues a message; waits for room.
@@ -110,10 +112,12 @@ async fn write(
     mut queue: mpsc::Receiver<Item>,
     silence: Duration,
     mut sink: SplitSink<WebSocket, Message>,
+    metrics: Arc<Metrics>,
 ) {
     while let Some(item) = queue.recv().await {
         let (message, is_last) = match item {
             Item::Message(message, permit) => {
+                metrics.bytes_out.add(message.len() as u64);
                 let message = match message {
                     Encoded::Text(text) => Message::Text(text.into()),
                     Encoded::Binary(bytes) => Message::Binary(bytes.into()),
@@ -126,6 +130,9 @@ async fn write(
             Item::Close(code, reason) => (Message::Close(Some(closing(code, reason))), true),
         };
         let written = tokio::time::timeout(silence, sink.send(message)).await;
+        if written.is_err() {
+            metrics.slow.inc();
+        }
         if is_last || !matches!(written, Ok(Ok(()))) {
             break;
         }

@@ -124,6 +124,7 @@ pub(super) async fn publish(
             is_new: true,
         }
     };
+    server.metrics.published.inc();
     let id = match &event.event.body {
         Body::Message(message) => message.id,
         _ => event.event.id,
@@ -433,6 +434,7 @@ impl Session {
                 is_new: true,
             });
         }
+        self.server.metrics.published.add(placed.len() as u64);
         Ok(placed)
     }
 

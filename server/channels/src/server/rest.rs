@@ -1,12 +1,14 @@
 //! Requests over HTTP, for clients without a socket, and events as a stream (SSE).
 
 use super::error::Refusal;
+use super::metrics::observed;
 use super::requests::{action_of, agents, allow, anonymous, answered, publish, read};
 use super::{ChannelServer, Inner};
 use crate::wire::{Agents, Call, Publish, Published, Read};
 use a99_runtime::{Body, Event, Message, Participant, Seq, Uuid};
 use a99_server::{Action, Grant};
 use axum::extract::{DefaultBodyLimit, FromRequestParts, Query, State};
+use axum::middleware::from_fn_with_state;
 use axum::response::sse::{KeepAlive, Sse};
 use axum::routing::{get, post};
 use axum::{Json, Router};
@@ -21,7 +23,12 @@ use std::sync::Arc;
 /// Name and place of the sequence number that an interrupted stream continues after.
 const LAST_EVENT_ID: &str = "last-event-id";
 
-pub(super) fn routes() -> Router<ChannelServer> {
+/// The paths below `/v1/`.
+pub(super) const PATHS: [&str; 9] = [
+    "send", "update", "publish", "call", "events", "history", "roster", "agents", "config",
+];
+
+pub(super) fn routes(server: &ChannelServer) -> Router<ChannelServer> {
     Router::new()
         .route("/v1/send", post(send))
         .route("/v1/update", post(update))
@@ -34,6 +41,7 @@ pub(super) fn routes() -> Router<ChannelServer> {
         .route("/v1/config", get(config))
         // The listener limits bodies; axum's own limit of 2 MB would come before.
         .layer(DefaultBodyLimit::disable())
+        .layer(from_fn_with_state(server.clone(), observed))
 }
 
 /// The token of a request.
@@ -331,26 +339,32 @@ async fn events(
     let stopping = server.0.stopping.subscribe();
     let authority = server.0.authority.clone();
     let changed = authority.changed();
-    let state = (events, stopping, authority, changed, grant);
-    let stream = futures_util::stream::unfold(state, |mut state| async move {
-        let (events, stopping, authority, changed, grant) = &mut state;
-        loop {
-            let event = tokio::select! {
-                event = events.next() => event.ok()?,
-                _ = stopping.wait_for(|is| *is) => return None,
-                Ok(()) = changed.changed() => match authority.is_valid(grant) {
-                    true => continue,
-                    false => return None,
-                },
-            };
-            let Ok(text) = serde_json::to_string(&event) else {
-                continue;
-            };
-            let mut sse = axum::response::sse::Event::default().data(text);
-            if let Some(seq) = event.seq {
-                sse = sse.id(seq.to_string());
+    let counted = server.0.metrics.subscribed();
+    let state = (events, stopping, authority, changed, grant, counted);
+    let metrics = Arc::clone(&server.0.metrics);
+    let stream = futures_util::stream::unfold(state, move |mut state| {
+        let metrics = Arc::clone(&metrics);
+        async move {
+            let (events, stopping, authority, changed, grant, _) = &mut state;
+            loop {
+                let event = tokio::select! {
+                    event = events.next() => event.ok()?,
+                    _ = stopping.wait_for(|is| *is) => return None,
+                    Ok(()) = changed.changed() => match authority.is_valid(grant) {
+                        true => continue,
+                        false => return None,
+                    },
+                };
+                let Ok(text) = serde_json::to_string(&event) else {
+                    continue;
+                };
+                let mut sse = axum::response::sse::Event::default().data(text);
+                if let Some(seq) = event.seq {
+                    sse = sse.id(seq.to_string());
+                }
+                metrics.delivered.inc();
+                return Some((Ok(sse), state));
             }
-            return Some((Ok(sse), state));
         }
     });
     Ok(Sse::new(stream).keep_alive(KeepAlive::default()))

@@ -3,6 +3,7 @@
 
 use super::error::Refusal;
 use super::members::{DISCONNECT, GRACEFUL};
+use super::metrics::Metrics;
 use super::outgoing::{Gone, Outgoing, close};
 use super::subscriptions::Subscriptions;
 use super::{Inner, holder};
@@ -29,7 +30,13 @@ const LAST: Duration = Duration::from_secs(5);
 pub(super) async fn run(server: Arc<Inner>, socket: WebSocket, grant: Option<Grant>) {
     let (sink, stream) = socket.split();
     let limits = &server.limits;
-    let (out, writing) = Outgoing::new(limits.max_queued_bytes, limits.silence, sink);
+    let (out, writing) = Outgoing::new(
+        limits.max_queued_bytes,
+        limits.silence,
+        sink,
+        Arc::clone(&server.metrics),
+    );
+    server.metrics.opened.inc();
     let writing = tokio::spawn(writing);
     let ended = match greet(&server, &out, stream, grant).await {
         Ok((stream, grant)) => {
@@ -65,7 +72,10 @@ impl From<Gone> for End {
 }
 
 /// The next frame. Any message shows that the client is alive.
-async fn next(stream: &mut SplitStream<WebSocket>) -> Result<Option<Frame>, End> {
+async fn next(
+    stream: &mut SplitStream<WebSocket>,
+    metrics: &Metrics,
+) -> Result<Option<Frame>, End> {
     let content = match stream.next().await {
         Some(Ok(Message::Text(text))) => text.as_bytes().to_vec(),
         Some(Ok(Message::Binary(bytes))) => bytes.into(),
@@ -73,6 +83,7 @@ async fn next(stream: &mut SplitStream<WebSocket>) -> Result<Option<Frame>, End>
         Some(Ok(Message::Close(_))) | None => return Err(End::Gone),
         Some(Err(error)) => return Err(End::Closed(close::BAD_FRAME, error.to_string())),
     };
+    metrics.bytes_in.add(content.len() as u64);
     let frame = decode(content);
     let frame = frame.map_err(|error| End::Closed(close::BAD_FRAME, error.to_string()))?;
     Ok(Some(frame))
@@ -87,7 +98,7 @@ async fn greet(
 ) -> Result<(SplitStream<WebSocket>, Grant), End> {
     let first = async {
         loop {
-            if let Some(frame) = next(&mut stream).await? {
+            if let Some(frame) = next(&mut stream, &server.metrics).await? {
                 return Ok::<Frame, End>(frame);
             }
         }
@@ -104,7 +115,13 @@ async fn greet(
         let reason = "the first message is a request, `hello`".to_owned();
         return Err(End::Closed(close::BAD_FRAME, reason));
     };
-    let (code, refusal) = match hello(server, &method, &frame.body, grant) {
+    let began = Instant::now();
+    let greeted = hello(server, &method, &frame.body, grant);
+    let refusal = greeted.as_ref().err().map(|(_, refusal)| refusal);
+    server
+        .metrics
+        .requested(methods::HELLO, began.elapsed(), refusal);
+    let (code, refusal) = match greeted {
         Ok(grant) => {
             let welcome = Welcome {
                 protocol: PROTOCOL,
@@ -209,7 +226,7 @@ impl Session {
         let mut heard = Instant::now();
         loop {
             let frame = tokio::select! {
-                frame = next(&mut stream) => frame,
+                frame = next(&mut stream, &server.metrics) => frame,
                 _ = stopping.wait_for(|is| *is) => return stopped(),
                 Ok(()) = authority.changed() => match server.authority.is_valid(&self.grant) {
                     true => continue,
@@ -261,11 +278,19 @@ impl Session {
             Envelope::Request(id, method, _) if method == methods::CALL => {
                 match self.call(id, &frame.body) {
                     Ok(()) => Ok(()),
-                    Err(refusal) => Ok(self.out.answer(id, Err(refusal)).await?),
+                    Err(refusal) => {
+                        let metrics = &self.server.metrics;
+                        metrics.requested(&method, Duration::ZERO, Some(&refusal));
+                        Ok(self.out.answer(id, Err(refusal)).await?)
+                    }
                 }
             }
             Envelope::Request(id, method, _) => {
+                let began = Instant::now();
                 let answer = self.request(id, &method, &frame.body).await;
+                let refusal = answer.as_ref().err();
+                let metrics = &self.server.metrics;
+                metrics.requested(&method, began.elapsed(), refusal);
                 self.out.answer(id, answer).await?;
                 if method == methods::SUBSCRIBE {
                     self.subscriptions.start();
@@ -311,10 +336,13 @@ impl Session {
             return Err(Refusal::busy(message));
         }
         let calling = self.calling(body)?;
-        let out = self.out.clone();
+        let (out, began) = (self.out.clone(), Instant::now());
+        let metrics = Arc::clone(&self.server.metrics);
         let task = self.calls.spawn(async move {
             let result = calling.await;
             let encoded = result.and_then(|value| Ok(answer(id, &value, &[])?));
+            let refusal = encoded.as_ref().err();
+            metrics.requested(methods::CALL, began.elapsed(), refusal);
             // The connection may have ended.
             drop(out.answer(id, encoded).await);
             id

@@ -3,6 +3,7 @@
 
 use super::Inner;
 use super::error::Refusal;
+use super::metrics::Counted;
 use super::outgoing::{Gone, Outgoing};
 use crate::codes::{BEYOND_HEAD, TOO_LARGE, TOO_MANY};
 use crate::message::notice;
@@ -23,6 +24,7 @@ pub(super) struct Subscriptions {
 }
 
 struct Running {
+    _counted: Counted,
     task: Option<AbortHandle>,
     credit: Option<Arc<Semaphore>>,
 }
@@ -76,6 +78,7 @@ impl Subscriptions {
             head: head.max(events.cursor()),
         };
         let running = Running {
+            _counted: server.metrics.subscribed(),
             task: None,
             credit: credit.clone(),
         };
@@ -178,7 +181,11 @@ impl Forward {
             sent: detach(event, &mut bytes),
         };
         match notice(notices::EVENT, &delivered, &bytes) {
-            Ok(message) => self.out.send(message).await.map_err(|Gone| None),
+            Ok(message) => {
+                self.out.send(message).await.map_err(|Gone| None)?;
+                self.server.metrics.delivered.inc();
+                Ok(())
+            }
             Err(FrameError::TooLarge(size)) => {
                 let seq = event.seq.unwrap_or_default();
                 let message = format!(

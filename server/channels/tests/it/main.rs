@@ -4,5 +4,6 @@ mod abuse;
 mod client;
 mod harness;
 mod hosts;
+mod metrics;
 mod rest;
 mod schema;
