@@ -196,7 +196,7 @@ impl Activation {
             if idle && self.machine.progress().checkpoint != self.status.borrow().checkpoint {
                 self.show();
             }
-            if !idle {
+            if self.is_active() {
                 idle_since = Instant::now();
             }
             let alarm = self.alarm();
@@ -228,6 +228,13 @@ impl Activation {
                 () = ready(()), if !self.group_commit.is_empty() => {}
             }
         }
+    }
+
+    /// Whether the agent has work that keeps it awake: news of who came and left does not.
+    fn is_active(&self) -> bool {
+        let mut subjects = self.subjects.values();
+        !self.group_commit.is_empty()
+            || subjects.any(|it| !matches!(it, Subject::Event(event) if !event.body.wakes()))
     }
 
     /// Ends the activation: runs the last hook if it drained.

@@ -44,6 +44,8 @@ pub mod codes {
     pub const METHOD_FAILED: &str = "execution-error";
     /// A call was cancelled.
     pub const CANCELLED: &str = "cancelled";
+    /// The connection to the channels is lost or closed.
+    pub const CONNECTION: &str = "connection-error";
     /// A call took longer than it may.
     pub const CALL_TIMEOUT: &str = "timeout";
     /// The chain of calls already holds the callee, which would wait for itself.

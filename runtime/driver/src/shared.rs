@@ -2,6 +2,7 @@
 
 use crate::bus::{Participant, Waiting, Waits};
 use crate::calls::Calls;
+use crate::connection::Connection;
 use crate::context::{EMBEDDED, PROCESS};
 use crate::error::AgentError;
 use crate::hub::{Hub, Listener};
@@ -33,6 +34,8 @@ pub(crate) struct Shared {
     pub(crate) presence: Box<dyn Presence>,
     /// The connection to the host, if the host is another process.
     pub(crate) link: Option<Arc<dyn HostLink>>,
+    /// Whether the channels can be reached. The transport of a target sets it.
+    pub(crate) connection: Connection,
 }
 
 /// Requests of a turn to a host in another process, beyond its stores.
@@ -59,6 +62,14 @@ pub(crate) trait Presence: Send + Sync {
 
     /// [`Host::remove`](crate::Host::remove).
     fn remove(&self, key: AgentKey) -> BoxFuture<'_, Result<bool, AgentError>>;
+
+    /// Lets an agent sleep once its running turns have ended.
+    fn close(&self, key: AgentKey) -> BoxFuture<'_, Result<(), AgentError>>;
+
+    /// Reads the roster again where it is a copy.
+    fn refresh(&self) -> BoxFuture<'_, Result<(), AgentError>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
 }
 
 impl Shared {
@@ -91,6 +102,7 @@ impl Shared {
             crash_isolation: Arc::new(Semaphore::new(1)),
             presence,
             link: None,
+            connection: Connection::default(),
         }
     }
 

@@ -1,5 +1,6 @@
 //! Turns: one event, the handler's changes, and the operations of the turn.
 
+mod channel;
 mod client;
 
 use crate::activation::Kept;
@@ -17,7 +18,7 @@ use a99_runtime_engine::{
 use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 /// A turn of an agent: its state, its settings and its operations.
 ///
@@ -26,8 +27,6 @@ pub struct Turn<'a, A: Agent> {
     client: &'a TurnClient,
     state: A::State,
     settings: A::Settings,
-    /// The users' settings, if this turn changed them.
-    saved: Option<Value>,
 }
 
 /// The operations of a turn, for other tasks of its handler. After the turn they fail with
@@ -54,6 +53,10 @@ pub(crate) struct TurnInner {
     /// The group commit that must be durable before the turn acts outside of its commit.
     kept: Option<Kept>,
     is_over: AtomicBool,
+    /// Whether the handler closed its bus.
+    is_closed: AtomicBool,
+    /// The effective settings that the turn began with.
+    pub(crate) settings: OnceLock<Arc<Value>>,
     changes: Mutex<Changes>,
     /// What a program got and did in it, if the host keeps turns.
     pub(crate) record: Mutex<Option<TurnRecord>>,
@@ -66,6 +69,8 @@ pub(crate) struct Changes {
     pub(crate) timers: Vec<TimerChange>,
     /// Events that were sent before the commit.
     pub(crate) at_once: Vec<Uuid>,
+    /// Changes of the users' settings.
+    pub(crate) settings: Option<Value>,
     /// How often each kind of operation was requested.
     ordinals: HashMap<&'static str, u32>,
 }
@@ -135,6 +140,8 @@ impl TurnInner {
             checkpoint,
             replays,
             is_over: AtomicBool::new(false),
+            is_closed: AtomicBool::new(false),
+            settings: OnceLock::new(),
             changes: Mutex::default(),
             record: Mutex::default(),
         }
@@ -297,6 +304,7 @@ impl TurnInner {
 
     /// A durable operation: with the commit, or immediately under at-least-once delivery.
     async fn durable(&self, event: NewEvent) -> Result<Option<Seq>, AgentError> {
+        self.check_open()?;
         if self.delivery == Delivery::AtLeastOnce {
             let id = event.event.id;
             let seq = self.immediate(event).await?;
@@ -340,8 +348,20 @@ impl TurnInner {
         self.immediate(self.event(id, body, Vec::new())).await
     }
 
+    /// Refuses operations after the handler closed its bus.
+    fn check_open(&self) -> Result<(), AgentError> {
+        match self.is_closed.load(Ordering::Acquire) {
+            false => Ok(()),
+            true => {
+                let message = "the turn closed its event bus";
+                Err(AgentError::new(codes::CONNECTION, message).fatal())
+            }
+        }
+    }
+
     /// Performs an operation immediately, under the same identity at every retry.
     pub(crate) async fn immediate(&self, event: NewEvent) -> Result<Seq, AgentError> {
+        self.check_open()?;
         self.settled().await?;
         let (fence, now) = (Some(self.fence.clone()), self.shared.now());
         let appended = self.shared.hub().append(vec![event], fence, now).await;
@@ -361,12 +381,11 @@ impl<'a, A: Agent> Turn<'a, A> {
             client,
             state,
             settings,
-            saved: None,
         }
     }
 
-    pub(crate) fn into_parts(self) -> (A::State, Option<Value>) {
-        (self.state, self.saved)
+    pub(crate) fn into_state(self) -> A::State {
+        self.state
     }
 
     /// The state.
@@ -420,11 +439,7 @@ impl<'a, A: Agent> Turn<'a, A> {
         let mut merged = serde_json::to_value(&self.settings)?;
         deep_merge_into(&mut merged, partial);
         self.settings = serde_json::from_value(merged)?;
-        let saved = self
-            .saved
-            .get_or_insert_with(|| Value::Object(serde_json::Map::new()));
-        deep_merge_into(saved, partial);
-        Ok(())
+        self.client.change_settings(partial)
     }
 
     /// The agent's key.

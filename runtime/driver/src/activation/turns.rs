@@ -290,9 +290,10 @@ impl Activation {
             .filter(|running| running.attempt == attempt)?;
         let told = told(&result, was_cancelled);
         match result {
-            Ok(output) => {
+            Ok(mut output) => {
                 // Operations of the handler's leftover tasks are refused from here.
                 running.changes = running.client.0.end();
+                output.change_settings(running.changes.settings.take());
                 running.output = Some(output);
             }
             Err(error) => {
@@ -523,11 +524,12 @@ impl Activation {
                 let message = format!("the hook took longer than {limit:?}");
                 Err(AgentError::new(codes::TIMEOUT, message))
             });
-        let changes = client.0.end();
+        let mut changes = client.0.end();
         if output.is_err() {
             client.0.abandon_tables();
         }
-        let output = output?;
+        let mut output = output?;
+        output.change_settings(changes.settings.take());
         let mut commit = TurnCommit::new(self.fence.clone(), self.shared.now());
         (commit.outbox, commit.timers) = (changes.outbox, changes.timers);
         commit.state = changed(&output, &self.json, self.runner.version(), self.revision);

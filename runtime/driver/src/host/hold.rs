@@ -125,7 +125,7 @@ impl Inner {
     }
 
     /// Whether the store has work that an agent did not handle.
-    async fn is_behind(&self, key: &AgentKey) -> bool {
+    pub(super) async fn is_behind(&self, key: &AgentKey) -> bool {
         match self.shared.agents().load(key).await {
             Ok(Some(row)) => {
                 !row.started.is_empty() || self.has_news(key, row.progress.checkpoint).await

@@ -96,6 +96,10 @@ impl Presence for Found {
     fn remove(&self, _: AgentKey) -> BoxFuture<'_, Result<bool, AgentError>> {
         Box::pin(std::future::ready(Err(no_world())))
     }
+
+    fn close(&self, _: AgentKey) -> BoxFuture<'_, Result<(), AgentError>> {
+        Box::pin(std::future::ready(Err(no_world())))
+    }
 }
 
 fn no_world() -> AgentError {

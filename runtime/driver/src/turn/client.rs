@@ -140,6 +140,7 @@ impl TurnClient {
     }
 
     pub(crate) async fn pass(&self, event: NewEvent) -> Result<(), AgentError> {
+        self.0.check_open()?;
         self.0.settled().await?;
         if let Some(link) = &self.0.shared.link {
             return link.pass(event).await;
