@@ -3,6 +3,7 @@
 
 mod alarm;
 mod faults;
+mod filter;
 mod group_commit;
 mod load;
 pub(crate) mod turns;
@@ -17,12 +18,11 @@ use crate::kill;
 use crate::runner::{AnyState, Output, Runner, Work};
 use crate::shared::Shared;
 use crate::turn::{Changes, TurnClient};
-use a99_runtime_engine::{Body, EventKind, EventOptions, Progress};
 use a99_runtime_engine::{
-    Command, CommitFault, Delivery, Event, Fence, FilterContext, Input, Machine, Millis, Receipt,
-    Sender, Seq, StopReason, StoreError, TimerRow, Trigger, TurnCommit, TurnId, TurnResult,
-    deep_merge_into, should_yield_event,
+    Command, CommitFault, Delivery, Event, Fence, Input, Machine, Millis, Receipt, Sender, Seq,
+    StopReason, StoreError, TimerRow, Trigger, TurnCommit, TurnId, TurnResult, deep_merge_into,
 };
+use a99_runtime_engine::{EventKind, EventOptions, Progress};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
@@ -126,6 +126,8 @@ pub(crate) struct Activation {
     machine: Machine,
     state: AnyState,
     json: Arc<str>,
+    /// The state of the last commit.
+    committed: Arc<str>,
     revision: u64,
     replays: u64,
     /// The effective settings, and the users' changes.
@@ -228,13 +230,6 @@ impl Activation {
                 () = ready(()), if !self.group_commit.is_empty() => {}
             }
         }
-    }
-
-    /// Whether the agent has work that keeps it awake: news of who came and left does not.
-    fn is_active(&self) -> bool {
-        let mut subjects = self.subjects.values();
-        !self.group_commit.is_empty()
-            || subjects.any(|it| !matches!(it, Subject::Event(event) if !event.body.wakes()))
     }
 
     /// Ends the activation: runs the last hook if it drained.
@@ -403,55 +398,6 @@ impl Activation {
             }
         }
         Ok(())
-    }
-
-    /// Whether the agent gets an event. It relies on the host's record of the sender, not on
-    /// the sender's claims.
-    fn wants(&self, event: &Event) -> bool {
-        let is_wanted = self.passes_filter(event);
-        let max = self.shared.options.max_hops;
-        if is_wanted && event.hops > max {
-            self.warn_hop_limit(event, max);
-        }
-        is_wanted && event.hops <= max
-    }
-
-    /// Warns that an event passed through too many agents: the agents answer each other.
-    fn warn_hop_limit(&self, event: &Event, max: u8) {
-        let (key, sender) = (&self.fence.key, &event.sender);
-        let who = sender.handle.as_deref().or(sender.name.as_deref());
-        let message = format!(
-            "event {} of @{} came through {} agents, of at most {max}: it is not handled; agents \
-             on `{}` answer each other",
-            event.seq.unwrap_or_default(),
-            who.unwrap_or("unknown"),
-            event.hops,
-            key.channel(),
-        );
-        let log = &self.shared.log;
-        log.say(
-            crate::log::LogLevel::Warn,
-            Some(key),
-            crate::error::codes::HOP_LIMIT,
-            &message,
-        );
-        self.status.send_modify(|status| status.hop_limited += 1);
-    }
-
-    fn passes_filter(&self, event: &Event) -> bool {
-        let me = self.sender.id;
-        if let Body::MethodCall { provider_id, .. } = &event.body
-            && !self.filter.observe_calls
-        {
-            return *provider_id == me;
-        }
-        let is_solo = self.filter.respond_when_solo
-            && self.shared.presence.is_solo(self.fence.key.channel(), me);
-        let context = FilterContext {
-            self_id: Some(me),
-            is_solo,
-        };
-        should_yield_event(event, self.filter, context)
     }
 
     /// Executes the machine's commands.

@@ -6,7 +6,7 @@ use crate::connection::{ConnectionStatus, Reports};
 use crate::error::AgentError;
 use crate::roster::{RosterChange, ToolRoleConflict};
 use crate::turn::{SendOptions, Sent, TurnClient};
-use a99_runtime_engine::{AgentKey, Body, BoxFuture, Event, Seq, Uuid};
+use a99_runtime_engine::{AgentKey, Attachment, Body, BoxFuture, Event, Seq, Uuid};
 use serde_json::{Map, Value, json};
 use std::future::ready;
 use std::sync::Arc;
@@ -25,6 +25,8 @@ pub struct MethodResult {
     pub is_error: bool,
     /// Progress of the method, 0 to 100.
     pub progress: Option<f64>,
+    /// Attached bytes.
+    pub attachments: Vec<Attachment>,
 }
 
 /// An agent's operations on its channel. [`TurnClient`] implements it for this process; another
@@ -306,7 +308,9 @@ impl EventBus for TurnClient {
                 is_error: result.is_error,
                 progress: result.progress,
             };
-            self.0.at_once("result", body).await.map(drop)
+            let id = self.0.operation("result", None)?;
+            let event = self.0.event(id, body, result.attachments);
+            self.0.immediate(event).await.map(drop)
         })
     }
 

@@ -26,6 +26,7 @@ use crate::roster::{
 };
 use crate::runner::Runner;
 use crate::shared::Shared;
+use crate::states::{StateChange, StateSubscription};
 use crate::subscription::Subscription;
 use a99_capabilities::{AiProvider, Clock, Random, SystemClock, SystemRandom};
 use a99_runtime_engine::{
@@ -331,6 +332,17 @@ impl Host {
             let roster = inner.map_or_else(Vec::new, |inner| inner.roster(&channel));
             Box::pin(std::future::ready(Ok(roster)))
         })
+    }
+
+    /// Calls `listener` after each commit that changes an agent's state, until the subscription
+    /// is dropped. It must not block: the agent waits for it. A listener that panics harms no
+    /// other. Turns of one group commit are one change.
+    pub fn subscribe_state(
+        &self,
+        key: &AgentKey,
+        listener: impl Fn(&StateChange) + Send + Sync + 'static,
+    ) -> StateSubscription {
+        self.0.shared.states.subscribe(key, listener)
     }
 
     /// Adds a participant that is not an agent of this host, until [`Host::leave`]. The log

@@ -30,6 +30,7 @@ pub mod program;
 mod roster;
 mod runner;
 mod shared;
+mod states;
 mod step;
 mod subscription;
 mod tables;
@@ -42,12 +43,11 @@ pub use a99_runtime_engine::{
     should_yield_event,
 };
 pub use agent::{Agent, Alarm, ConnectOptions, Identity, Replay, TurnOutcome};
-pub use bus::{CallOptions, Chunk, MethodCallHandle, Participant};
+pub use bus::{CallOptions, Chunk, MethodAnswer, MethodCallHandle, Participant};
 pub use changes::Changes;
 pub use connection::{ConnectionStatus, Reports};
 pub use context::{
-    ContextParts, EMBEDDED, OnAdvance, PROCESS, RuntimeContext, RuntimeFactory, StorageApi,
-    create_runtime_context,
+    ContextParts, EMBEDDED, OnAdvance, PROCESS, RuntimeContext, StorageApi, create_runtime_context,
 };
 pub use conversation::{Said, Speaker, conversation};
 pub use cron::next as next_occurrence;
@@ -65,9 +65,10 @@ pub use options::HostOptions;
 #[cfg(unix)]
 pub use process::{AgentProcess, MAX_FRAME_BYTES, Process};
 pub use roster::{RosterChange, ToolRoleConflict};
+pub use states::{StateChange, StateSubscription};
 pub use step::Step;
 pub use subscription::Subscription;
-pub use tables::{Storage, Tables};
+pub use tables::{Storage, SyncStorage, Tables};
 pub use turn::{SendOptions, Sent, Turn, TurnClient};
 
 /// Compiles and runs the Rust examples of the guide.

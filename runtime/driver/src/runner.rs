@@ -103,6 +103,9 @@ pub(crate) trait Runner: Send + Sync {
         Ok(())
     }
 
+    /// [`Agent::on_filtered`]; a panic has no effect.
+    fn on_filtered(&self, event: &Event);
+
     /// Settings by default.
     fn default_settings(&self) -> Result<Value, AgentError>;
 
@@ -233,6 +236,11 @@ impl<A: Agent> Runner for Typed<A> {
         Box::pin(async move { self.agent.init(identity) })
     }
 
+    fn on_filtered(&self, event: &Event) {
+        let call = std::panic::AssertUnwindSafe(|| self.agent.on_filtered(event));
+        drop(std::panic::catch_unwind(call));
+    }
+
     fn read<'a>(
         &'a self,
         json: &'a str,
@@ -304,7 +312,7 @@ impl<A: Agent> Runner for Typed<A> {
                 Value::Null => A::Settings::default(),
                 settings => serde_json::from_value(settings.clone())?,
             };
-            let mut turn = Turn::new(&client, state.clone(), settings);
+            let mut turn = Turn::new(&client, &self.agent, state, settings);
             let answer = self.handle(work, &mut turn).await?;
             let mut output = Self::output(turn.into_state())?;
             if client.has_new_settings() {

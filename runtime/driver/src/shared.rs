@@ -7,6 +7,7 @@ use crate::context::{EMBEDDED, PROCESS};
 use crate::error::AgentError;
 use crate::hub::{Hub, Listener};
 use crate::options::HostOptions;
+use crate::states::States;
 use a99_capabilities::{AiProvider, Clock, Random};
 use a99_runtime_engine::{
     AgentKey, AgentStore, BoxFuture, ChannelStore, Millis, NewEvent, StoreCode, StoreError, Uuid,
@@ -25,6 +26,8 @@ pub(crate) struct Shared {
     pub(crate) log: crate::log::Log,
     pub(crate) options: HostOptions,
     pub(crate) waits: Arc<Waits>,
+    /// Listeners of agents' states.
+    pub(crate) states: States,
     /// Running method calls of agents on this host.
     pub(crate) calls: Calls,
     /// Serialises the read-modify-write of settings by turns and hosts.
@@ -98,6 +101,7 @@ impl Shared {
             options,
             waits: Arc::default(),
             calls: Calls::default(),
+            states: States::default(),
             settings_gate: tokio::sync::Mutex::const_new(()),
             crash_isolation: Arc::new(Semaphore::new(1)),
             presence,

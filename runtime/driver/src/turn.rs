@@ -25,6 +25,9 @@ use std::sync::{Arc, Mutex, OnceLock};
 /// The changes commit together when the handler succeeds. If it fails, none of them is kept.
 pub struct Turn<'a, A: Agent> {
     client: &'a TurnClient,
+    agent: &'a A,
+    /// The state that the turn began with.
+    began: &'a A::State,
     state: A::State,
     settings: A::Settings,
 }
@@ -71,6 +74,8 @@ pub(crate) struct Changes {
     pub(crate) at_once: Vec<Uuid>,
     /// Changes of the users' settings.
     pub(crate) settings: Option<Value>,
+    /// Attachments of the method's answer.
+    pub(crate) attachments: Vec<Attachment>,
     /// How often each kind of operation was requested.
     ordinals: HashMap<&'static str, u32>,
 }
@@ -240,8 +245,14 @@ impl TurnInner {
     /// Queues the answer of a method. It commits whether or not the handler succeeded.
     pub(crate) fn answer(&self, body: Body) {
         let id = self.identify("answer");
-        let event = self.event(id, body, Vec::new());
-        locked(&self.changes).outbox.push(event);
+        let mut changes = locked(&self.changes);
+        let attachments = std::mem::take(&mut changes.attachments);
+        changes.outbox.push(self.event(id, body, attachments));
+    }
+
+    /// Attaches bytes to the answer of the method that runs.
+    pub(crate) fn attach(&self, attachments: Vec<Attachment>) -> Result<(), AgentError> {
+        self.change(|changes| changes.attachments = attachments)
     }
 
     pub(crate) fn going_on(&self) -> Result<(), AgentError> {
@@ -280,7 +291,11 @@ impl TurnInner {
     }
 
     /// The identity of an operation: from its name, or its position among those of its kind.
-    fn operation(&self, kind: &'static str, name: Option<&str>) -> Result<Uuid, AgentError> {
+    pub(crate) fn operation(
+        &self,
+        kind: &'static str,
+        name: Option<&str>,
+    ) -> Result<Uuid, AgentError> {
         match name {
             Some(name) => {
                 self.going_on()?;
@@ -374,12 +389,15 @@ impl TurnInner {
 impl<'a, A: Agent> Turn<'a, A> {
     pub(crate) fn new(
         client: &'a TurnClient,
-        state: A::State,
+        agent: &'a A,
+        began: &'a A::State,
         settings: A::Settings,
     ) -> Turn<'a, A> {
         Turn {
             client,
-            state,
+            agent,
+            began,
+            state: began.clone(),
             settings,
         }
     }
@@ -397,6 +415,20 @@ impl<'a, A: Agent> Turn<'a, A> {
     /// The state, for changes.
     pub fn state_mut(&mut self) -> &mut A::State {
         &mut self.state
+    }
+
+    /// Whether the state differs from that of the last commit.
+    ///
+    /// # Errors
+    /// `turn.bad_value` for a state that cannot be stored.
+    pub fn is_dirty(&self) -> Result<bool, AgentError> {
+        Ok(serde_json::to_value(self.began)? != serde_json::to_value(&self.state)?)
+    }
+
+    /// Replaces the state by that of a new agent. The checkpoint moves on as after any turn;
+    /// [`Held::reset`](crate::Held::reset) clears it too.
+    pub fn reset_state(&mut self) {
+        self.state = self.agent.initial_state();
     }
 
     /// Merges members into the state, at every depth ([`deep_merge`](crate::deep_merge)).

@@ -491,11 +491,19 @@ impl Activation {
         if commit.state.is_some() {
             self.revision = receipt.revision;
             self.take_state(output.state, output.json);
+            self.tell_state();
         }
         if let Some(changed) = output.settings {
             self.saved_settings = deep_merge(&self.saved_settings, &changed);
             self.settle_settings();
         }
+    }
+
+    /// Calls the listeners of the state after a commit.
+    pub(super) fn tell_state(&mut self) {
+        let before = std::mem::replace(&mut self.committed, Arc::clone(&self.json));
+        let (shared, key) = (&self.shared, &self.fence.key);
+        shared.states.tell(key, &before, &self.json, &shared.log);
     }
 
     /// Sets the agent's state.

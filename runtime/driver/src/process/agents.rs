@@ -19,7 +19,7 @@ use crate::runner::{Runner, Typed};
 use crate::shared::{HostLink, Shared};
 use crate::turn::{TurnClient, TurnInner};
 use a99_capabilities::{AiProvider, SystemRandom};
-use a99_runtime_engine::{BoxFuture, Fence, Seq, Uuid};
+use a99_runtime_engine::{BoxFuture, Event, Fence, Seq, Uuid};
 use futures_util::FutureExt;
 use std::collections::{BTreeMap, HashMap};
 use std::panic::AssertUnwindSafe;
@@ -237,6 +237,13 @@ impl Serve for Agents {
                 drop(made);
                 Ok(())
             }
+            "agent.filtered" => {
+                let (agent, event): (u64, Event) = parsed(params, method)?;
+                if let Ok(made) = self.0.made(agent) {
+                    made.runner.on_filtered(&event);
+                }
+                Ok(())
+            }
             "bye" => Err(AgentError::new(codes::STOPPING, "the host stops")),
             _ => Err(unknown(method)),
         }
@@ -348,6 +355,7 @@ impl Running {
             state: output.json,
             settings: output.settings,
             answer: output.answer,
+            attachments: changes.attachments,
             outbox: outbox.collect(),
             timers: changes.timers,
         })

@@ -1,15 +1,17 @@
 //! A host with an agent whose turns do what a test says.
 
 use crate::support::{Counter, Files, LONG, ann, builder, key, quick, say, store};
+use a99_capabilities::AiProvider;
+use a99_capabilities::ai::{AiError, ScriptedAi, StreamHandle, StreamSink, TextRequest};
 use a99_runtime::{
-    Agent, AgentKey, Body, ConnectOptions, Delivery, Event, EventBus, Host, HostBuilder, Identity,
-    Method, Methods, Participant, Policy, Publish, Sender, Tables, Turn, TurnClient, TurnOutcome,
-    Uuid,
+    Agent, AgentKey, Attachment, Body, ConnectOptions, Delivery, Event, EventBus, Host,
+    HostBuilder, Identity, Method, MethodResult, Methods, Participant, Policy, Publish, Sender,
+    Tables, Turn, TurnClient, TurnOutcome, Uuid,
 };
 use a99_runtime_engine::BoxFuture;
 use a99_runtime_stores::SqliteRuntime;
 use serde_json::{Map, Value, json};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
 use tokio::sync::oneshot;
 
@@ -42,7 +44,26 @@ impl Agent for Actor {
         let echo = Method::new("Gives its arguments.", |_, _, call| {
             Box::pin(async move { Ok(call.args) })
         });
-        Methods::none().with("echo", echo)
+        let draw = Method::new("Draws, and fails if it is told to.", |_, turn, call| {
+            Box::pin(async move {
+                let part = MethodResult {
+                    content: Some(json!("sketch")),
+                    progress: Some(50.0),
+                    attachments: vec![picture("sketch")],
+                    ..MethodResult::default()
+                };
+                turn.context()
+                    .event_bus
+                    .send_method_result(call.call_id, part)
+                    .await?;
+                let result = turn.result_with_attachments(json!("whole"), vec![picture("whole")]);
+                match call.args["fails"] == true {
+                    true => Err("out of ink".into()),
+                    false => result,
+                }
+            })
+        });
+        Methods::none().with("echo", echo).with("draw", draw)
     }
 
     fn tables(&self) -> Option<Tables> {
@@ -59,6 +80,26 @@ impl Agent for Actor {
             job(turn.client()).await;
         }
         Ok(())
+    }
+}
+
+/// Answers `Blue.`, except `stall`, which it never answers.
+#[derive(Default)]
+struct Model(Mutex<Vec<StreamSink>>);
+
+impl AiProvider for Model {
+    fn list_roles(&self) -> BoxFuture<'_, Result<BTreeMap<String, String>, AiError>> {
+        let roles = BTreeMap::from([("default".to_owned(), "painter".to_owned())]);
+        Box::pin(std::future::ready(Ok(roles)))
+    }
+
+    fn stream_text(&self, request: TextRequest) -> StreamHandle {
+        if !format!("{request:?}").contains("stall") {
+            return ScriptedAi::replies(["Blue."]).stream_text(request);
+        }
+        let (sink, stream) = StreamHandle::new("stalled");
+        self.0.lock().expect("sinks").push(sink);
+        stream
     }
 }
 
@@ -108,7 +149,7 @@ impl Stage {
         define: impl FnOnce(HostBuilder, &Files) -> HostBuilder,
     ) -> Stage {
         let b = Actor::default();
-        let host = define(builder(), &files)
+        let host = define(builder().ai(Model::default()), &files)
             .agent("b", move |_| b.clone())
             .agent("counter", |_| Counter::default());
         let store = store(&files.path());
@@ -216,6 +257,16 @@ pub(crate) fn a() -> AgentKey {
 
 pub(crate) fn b() -> AgentKey {
     key("b/c/b")
+}
+
+/// An attachment with its name as bytes.
+pub(crate) fn picture(name: &str) -> Attachment {
+    Attachment {
+        id: name.to_owned(),
+        mime_type: "image/png".to_owned(),
+        name: None,
+        data: name.as_bytes().to_vec(),
+    }
 }
 
 /// A person.

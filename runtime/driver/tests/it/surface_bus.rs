@@ -1,6 +1,6 @@
 //! The names of the event bus, one test each: docs/runtime.md lists them.
 
-use crate::stage::{Stage, a, b, bus, map, person, provides};
+use crate::stage::{Stage, a, b, bus, map, person, picture, provides};
 use crate::support::LONG;
 use a99_runtime::{
     Body, CallOptions, EventKind, MethodResult, PresenceAction, SendOptions, ToolRoleConflict, Uuid,
@@ -173,8 +173,8 @@ async fn discover_method_defs() {
     let defs = stage
         .turn(async |turn| bus(&turn).discover_method_defs())
         .await;
-    assert_eq!(defs.len(), 1, "its own are left out: {defs:?}");
-    assert_eq!(defs[0]["name"], "echo");
+    let names: Vec<_> = defs.iter().map(|def| &def["name"]).collect();
+    assert_eq!(names, ["draw", "echo"], "its own are left out");
     assert_eq!(defs[0]["providerId"], json!(b().participant()));
 }
 
@@ -186,7 +186,7 @@ async fn discover_method_defs_from() {
         let bus = bus(&turn);
         [of_b, of_none].map(|id| bus.discover_method_defs_from(id).len())
     });
-    assert_eq!(defs.await, [1, 0]);
+    assert_eq!(defs.await, [2, 0]);
 }
 
 #[tokio::test]
@@ -451,4 +451,33 @@ async fn announce_tool_role_handoff() {
         stage.last().await.body,
         Body::ToolRoleHandoff { group, from, to }
     );
+}
+
+#[tokio::test]
+async fn result_with_attachments() {
+    let stage = Stage::new().await;
+    let answers = stage.turn(async |turn| {
+        let bus = bus(&turn);
+        let draw = |args| bus.call_method("b", "draw", args, CallOptions::default());
+        let mut call = draw(json!({})).await.expect("a call");
+        let mut parts = Vec::new();
+        while let Some(part) = call.next().await.expect("a part") {
+            parts.push((part.content, part.complete, part.attachments));
+        }
+        let whole = draw(json!({})).await.expect("a call").answer().await;
+        let failed = draw(json!({"fails": true})).await.expect("a call");
+        (parts, whole.expect("an answer"), failed.answer().await)
+    });
+    let (parts, whole, failed) = answers.await;
+    let part = |name: &str, complete| (Some(json!(name)), complete, vec![picture(name)]);
+    assert_eq!(parts, [part("sketch", false), part("whole", true)]);
+    assert_eq!(whole.content, json!("whole"));
+    assert_eq!(whole.attachments, [picture("whole")]);
+    assert_eq!(failed.expect_err("it fails").code(), "execution-error");
+    // An error takes no attachments with it.
+    let log = stage.log().await.into_iter();
+    let errors =
+        log.filter(|event| matches!(event.body, Body::MethodResult { is_error: true, .. }));
+    let attached: Vec<_> = errors.map(|event| event.attachments.len()).collect();
+    assert_eq!(attached, [0]);
 }
