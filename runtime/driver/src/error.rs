@@ -58,6 +58,8 @@ pub mod codes {
     pub const BAD_POLICY: &str = "agent.bad_policy";
     /// No agent with this name exists.
     pub const UNKNOWN_AGENT: &str = "agent.unknown";
+    /// The host does not let the agent do this.
+    pub const NOT_ALLOWED: &str = "agent.not_allowed";
     /// The agent is on no channel.
     pub const NOT_REGISTERED: &str = "agent.not_registered";
     /// An event came through more agents than the host allows.

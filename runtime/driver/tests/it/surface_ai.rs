@@ -85,3 +85,14 @@ async fn done() {
     });
     assert_eq!(whole.await.expect("an answer").text, "Blue.");
 }
+
+#[tokio::test]
+async fn next() {
+    let stage = Stage::new().await;
+    let last = stage.turn(async |turn| {
+        let mut stream = ai(&turn).stream_text(TextRequest::new("x"));
+        while stream.next().await.is_some() {}
+        stream.next().await.is_none()
+    });
+    assert!(last.await, "after its end there is nothing");
+}

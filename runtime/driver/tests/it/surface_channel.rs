@@ -227,6 +227,39 @@ async fn history() {
 }
 
 #[tokio::test]
+async fn conversation() {
+    let stage = Stage::new().await;
+    say(&stage.host, "c", "How far?").await;
+    let said = stage.turn(async |turn| {
+        let whole = turn.send_now("Ten miles.", SendOptions::default()).await;
+        let open = turn.send_now("hm", SendOptions::default()).await;
+        let open = open.expect("sent").message_id;
+        bus(&turn)
+            .update(open, " ...".to_owned())
+            .await
+            .expect("updated");
+        whole.expect("sent");
+        turn.settled().await.expect("going on");
+        let history = bus(&turn).history(None, 10).await.expect("events");
+        a99_runtime::conversation(&history)
+    });
+    let said = said.await;
+    let said: Vec<_> = said
+        .iter()
+        .map(|one| (one.speaker, &*one.content))
+        .collect();
+    let user = a99_runtime::Speaker::User;
+    let agent = a99_runtime::Speaker::Assistant;
+    let expected = [
+        (user, "How far?"),
+        (user, "act"),
+        (agent, "Ten miles."),
+        (agent, "hm"),
+    ];
+    assert_eq!(said, expected);
+}
+
+#[tokio::test]
 async fn get_messages_before() {
     let stage = Stage::new().await;
     for n in 0..8 {
