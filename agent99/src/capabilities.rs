@@ -87,8 +87,8 @@ pub use a99_capabilities::{
     ScriptError, ScriptedAi, ScriptedFetch, ScriptedLlm, ScriptedLlmBattery, ScriptedTranspiler,
     ScriptedXml, Secret, SeededRandom, Selection, Shell, ShellCommand, ShellError, ShellErrorKind,
     ShellOutput, ShellReply, ShellRequest, Store, StoreMethod, StoredKey, StoredValue, TimerDue,
-    Transpiler, TurnChange, TurnEvent, TurnMessage, TurnQuery, TurnTimer, Xml, check_path,
-    merge_state, timer_name, uuid_v4, value_bytes,
+    Transpiler, TurnCall, TurnChange, TurnEvent, TurnGuest, TurnMessage, TurnPart, TurnQuery,
+    TurnTimer, Xml, check_path, merge_state, timer_name, uuid_v4, value_bytes,
 };
 #[cfg(feature = "testing")]
 pub use a99_capabilities::{SuiteResult, suite};

@@ -72,7 +72,8 @@ mod xml;
 pub use agent::{AgentCall, AgentOutcome, AgentReply, AgentRunner, FnAgentRunner};
 pub use agent_turn::{
     AgentTurn, Done, MAX_STATE_DEPTH, MemoryTurn, MessageFailure, MessageUpdate, TimerDue,
-    TurnChange, TurnEvent, TurnMessage, TurnQuery, TurnTimer, merge_state, timer_name,
+    TurnCall, TurnChange, TurnEvent, TurnGuest, TurnMessage, TurnPart, TurnQuery, TurnTimer,
+    merge_state, timer_name,
 };
 pub use ai::{AiCode, AiError, AiProvider, ScriptedAi};
 #[cfg(not(all(target_family = "wasm", target_os = "unknown")))]

@@ -268,7 +268,7 @@ fn turns_that_were_given_up_are_tried_again() {
         b"",
     );
     assert_eq!(again.code, 0, "{again:?}");
-    assert_eq!(again.json()["again"], serde_json::json!([1]));
+    assert_eq!(again.json()["again"], serde_json::json!([2]));
     let sent = a99(
         &[&["agent", "send", "c", "two", "--wait"], &place[..]].concat(),
         b"",

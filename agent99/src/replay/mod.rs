@@ -43,7 +43,7 @@ mod run;
 pub use answer::{Answered, decode, encode, hex_bytes};
 pub use environment::RunEnvironment;
 pub use recording::{BadRecording, RecordedCall, Recording};
-pub use run::{Departure, Replayed, inputs_digest, is_table};
+pub use run::{Departure, Replayed, inputs_digest, is_kept_for_replay, is_table};
 
 use a99_capabilities::Capabilities;
 use a99_core::sig::Capability;
@@ -80,8 +80,10 @@ impl OwnState {
             _ => match capability {
                 Some(Capability::Store | Capability::Vectors) => self.store,
                 Some(Capability::Procedures) => self.procedures,
-                // Such atoms act on the turn (D91).
-                Some(Capability::AgentTurn) => true,
+                // Such atoms act on the turn (D91), unless they act on others.
+                Some(Capability::AgentTurn) => {
+                    !matches!(atom, "agentRoster" | "agentInvite" | "agentRemove")
+                }
                 _ => false,
             },
         }

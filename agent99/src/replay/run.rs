@@ -108,7 +108,7 @@ impl Engine {
     }
 
     /// [`Engine::replay`] of a turn of a long-lived agent: its atoms act on `turn`, apart from
-    /// those of its tables, which the recording answers.
+    /// those of its tables and of methods, which the recording answers.
     pub async fn replay_turn(
         &self,
         agent: &Agent,
@@ -118,7 +118,7 @@ impl Engine {
     ) -> Replayed {
         let mut granted = stand_ins(recording);
         let own = OwnState::of(&granted);
-        let acts = |call: &Call| turn.is_none() || !is_table(&call.atom);
+        let acts = |call: &Call| turn.is_none() || !is_kept_for_replay(&call.atom);
         granted.agent_turn.clone_from(&turn);
         let mut driven = Driven::start(self, agent, recording, options, granted);
         let mut answered = 0;
@@ -192,6 +192,13 @@ fn stand_ins(recording: &Recording) -> Capabilities {
 #[must_use]
 pub fn is_table(atom: &str) -> bool {
     atom.starts_with("agentStorage")
+}
+
+/// Whether an atom of a turn reads or changes what a replay of the turn lacks: the agent's tables
+/// and the methods of others. It runs again with the turn; its answer is kept for replays only.
+#[must_use]
+pub fn is_kept_for_replay(atom: &str) -> bool {
+    is_table(atom) || matches!(atom, "agentCallMethod" | "agentMethodResult")
 }
 
 /// A digest of a call's inputs.

@@ -1,7 +1,9 @@
 //! The methods of a turn, each with its output.
 
 use crate::methods::{Row, new};
-use agent99::builder::{Operand, PublishOptions, SendOptions, TimerOptions, UpdateOptions};
+use agent99::builder::{
+    CallMethodOptions, Operand, PublishOptions, SendOptions, TimerOptions, UpdateOptions,
+};
 
 pub(crate) fn rows() -> Vec<Row> {
     let absent = Operand::absent;
@@ -71,6 +73,30 @@ pub(crate) fn rows() -> Vec<Row> {
         (
             new().agent_cancel_timer("t"),
             r#"{"op":"agentCancelTimer","name":"t"}"#,
+        ),
+        (new().agent_roster(), r#"{"op":"agentRoster"}"#),
+        (
+            new().agent_call_method(
+                "b",
+                "add",
+                CallMethodOptions {
+                    args: [("n", 1)].into(),
+                    timeout_ms: 5.into(),
+                },
+            ),
+            r#"{"op":"agentCallMethod","to":"b","method":"add","args":{"n":1},"timeoutMs":5}"#,
+        ),
+        (
+            new().agent_method_result("c", "half", 50),
+            r#"{"op":"agentMethodResult","callId":"c","content":"half","progress":50}"#,
+        ),
+        (
+            new().agent_invite("helper", "h", [("n", 1)]),
+            r#"{"op":"agentInvite","agent":"helper","handle":"h","config":{"n":1}}"#,
+        ),
+        (
+            new().agent_remove("helper", "h"),
+            r#"{"op":"agentRemove","agent":"helper","handle":"h"}"#,
         ),
         (
             new().agent_storage_exec("DELETE FROM t"),

@@ -17,6 +17,9 @@ use std::sync::Arc;
 /// Price of a write to the turn's commit or a call to the agent's tables.
 const CALL: i64 = 5 * MICRO;
 
+/// Time limit of a call of a method, in milliseconds; the call itself waits a minute.
+const CALL_MS: u64 = 600_000;
+
 const ID: Input = req("id", Kind::Text, "Identity of the message.");
 const CONTENT_TYPE: Input = opt(
     "contentType",
@@ -27,6 +30,12 @@ const TIMER: Input = req(
     "name",
     Kind::Text,
     "Name of the timer, unique for the agent, of at most 128 bytes.",
+);
+const AGENT: Input = req("agent", Kind::Text, "Name of the agent.");
+const HANDLE: Input = opt(
+    "handle",
+    Kind::Text,
+    "Handle of the agent on the channel; by default its name.",
 );
 const SQL: Input = req("sql", Kind::Text, "An SQL statement.");
 const PARAMS: Input = opt(
@@ -40,6 +49,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
     all.extend(messages());
     all.extend(timers());
     all.extend(storage());
+    all.extend(channel());
     unlisted(all_need(Capability::AgentTurn, all))
 }
 
@@ -252,6 +262,81 @@ fn storage() -> [AtomDef; 4] {
     ]
 }
 
+fn channel() -> [AtomDef; 5] {
+    [
+        host(
+            "agentRoster",
+            "The participants of the agent's channel: {id, handle, name, type, methods, agent, \
+             metadata}.",
+            CALL,
+            &[],
+            |call| Box::pin(async move { reply(turn(&call)?.roster().await) }),
+        )
+        .effect(Effect::Read)
+        .gives(Gives::always(JsonKinds::ARRAY)),
+        host(
+            "agentCallMethod",
+            "Calls a method of a participant of the channel and waits for its answer.",
+            CALL,
+            &[
+                req("to", Kind::Text, "Handle or identity of the participant."),
+                req("method", Kind::Text, "Name of the method."),
+                opt("args", Kind::Record, "Arguments of the method."),
+                opt(
+                    "timeoutMs",
+                    Kind::Number,
+                    "Milliseconds to wait for the answer; by default those of the method, or a \
+                     minute.",
+                ),
+            ],
+            call_method,
+        )
+        .timeout_ms(CALL_MS),
+        host(
+            "agentMethodResult",
+            "Sends a part of the answer to a method call at once; the result of the turn is the \
+             last part.",
+            CALL,
+            &[
+                req(
+                    "callId",
+                    Kind::Text,
+                    "Identity of the call (`event.callId`).",
+                ),
+                opt("content", Kind::Any, "The part."),
+                opt(
+                    "progress",
+                    Kind::Number,
+                    "Progress of the method, 0 to 100.",
+                ),
+            ],
+            method_result,
+        ),
+        host(
+            "agentInvite",
+            "Invites an agent to the channel, or changes its configuration. Returns its identity.",
+            CALL,
+            &[
+                AGENT,
+                HANDLE,
+                opt("config", Kind::Record, "Configuration of the agent."),
+            ],
+            invite,
+        )
+        .effect(Effect::Idempotent)
+        .gives(Gives::always(JsonKinds::STRING)),
+        host(
+            "agentRemove",
+            "Removes an agent from the channel. Returns whether it was there.",
+            CALL,
+            &[AGENT, HANDLE],
+            remove,
+        )
+        .effect(Effect::Idempotent)
+        .gives(Gives::always(JsonKinds::BOOLEAN)),
+    ]
+}
+
 fn turn(call: &HostCall) -> Result<Arc<dyn AgentTurn>, AtomError> {
     required(call, |c| &c.agent_turn, "Capability 'agentTurn' missing")
 }
@@ -341,6 +426,47 @@ fn cancel_timer(mut call: HostCall) -> Answer {
     })
 }
 
+fn call_method(mut call: HostCall) -> Answer {
+    Box::pin(async move {
+        let [to, method, args, timeout] = inputs(&mut call);
+        let asked = present([
+            ("to", to),
+            ("method", method),
+            ("args", args),
+            ("timeoutMs", timeout),
+        ]);
+        reply(turn(&call)?.call_method(asked).await)
+    })
+}
+
+fn method_result(mut call: HostCall) -> Answer {
+    Box::pin(async move {
+        let [call_id, content, progress] = inputs(&mut call);
+        let part = present([
+            ("callId", call_id),
+            ("content", content),
+            ("progress", progress),
+        ]);
+        done(turn(&call)?.method_result(part)).await
+    })
+}
+
+fn invite(mut call: HostCall) -> Answer {
+    Box::pin(async move {
+        let [agent, handle, config] = inputs(&mut call);
+        let guest = present([("agent", agent), ("handle", handle), ("config", config)]);
+        reply(turn(&call)?.invite(guest).await)
+    })
+}
+
+fn remove(mut call: HostCall) -> Answer {
+    Box::pin(async move {
+        let [agent, handle] = inputs(&mut call);
+        let guest = present([("agent", agent), ("handle", handle)]);
+        reply(turn(&call)?.remove(guest).await)
+    })
+}
+
 fn ask(mut call: HostCall, how: TurnQuery) -> Answer {
     Box::pin(async move {
         let [sql, params] = inputs(&mut call);
@@ -376,6 +502,32 @@ mod tests {
             .call("agentStorageGet", r#"["SELECT 1"]"#)
             .unwrap_err();
         assert_eq!(none, "Capability 'agentTurn.storage' missing");
+    }
+
+    #[test]
+    fn the_channel_of_a_turn() {
+        let turn = MemoryTurn::new()
+            .with_roster(serde_json::json!([{"handle": "b"}]).into())
+            .with_methods(serde_json::json!({"add": 3}).into());
+        let turn = Arc::new(turn);
+        let bench = Bench::with(Capabilities::none().with_agent_turn(turn.clone()));
+        let roster = bench.call("agentRoster", "[]").unwrap();
+        assert_eq!(roster, r#"[{"handle":"b"}]"#);
+        let call = |method: &str| bench.call("agentCallMethod", &format!(r#"["b", "{method}"]"#));
+        assert_eq!(call("add").unwrap(), "3");
+        assert_eq!(
+            call("sing").unwrap_err(),
+            "method-not-found: no such method"
+        );
+        let key = bench.call("agentInvite", r#"["helper", "h"]"#).unwrap();
+        assert_eq!(key, r#""helper/channel/h""#);
+        for was_there in ["true", "false"] {
+            let removed = bench.call("agentRemove", r#"["helper", "h"]"#).unwrap();
+            assert_eq!(removed, was_there);
+        }
+        let part = bench.call("agentMethodResult", r#"["c", "half", 50]"#);
+        part.expect("sent");
+        assert_eq!(turn.changes().len(), 5);
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! In-memory turn, which records a program's changes.
 
 use super::requests::{
-    MessageFailure, MessageUpdate, TurnEvent, TurnMessage, TurnTimer, merge_state, timer_name,
+    MessageFailure, MessageUpdate, TurnCall, TurnEvent, TurnGuest, TurnMessage, TurnPart,
+    TurnTimer, merge_state, timer_name,
 };
 use super::{AgentTurn, Done, TurnQuery};
 use crate::error::{CapabilityError, Reply, ready};
@@ -29,6 +30,14 @@ pub enum TurnChange {
     TimerSet(TurnTimer),
     /// A timer that was removed.
     TimerCancelled(Text),
+    /// A method that was called.
+    Called(TurnCall),
+    /// A part of a method's answer.
+    Answered(TurnPart),
+    /// An agent that was invited.
+    Invited(TurnGuest),
+    /// An agent that was removed.
+    Removed(TurnGuest),
 }
 
 /// A turn in memory, for tests and scripts. Identities count up, and storage answers are
@@ -38,6 +47,8 @@ pub struct MemoryTurn {
     inner: Mutex<Inner>,
     identity: Value,
     storage: Option<Value>,
+    roster: Value,
+    methods: Value,
 }
 
 #[derive(Debug)]
@@ -94,6 +105,8 @@ impl MemoryTurn {
             inner: Mutex::default(),
             identity: Value::Object(identity.into_iter().collect()),
             storage: None,
+            roster: Value::Array(Vec::new()),
+            methods: Value::Object(Map::new()),
         }
     }
 
@@ -122,6 +135,21 @@ impl MemoryTurn {
     pub fn with_storage(self, answers: Value) -> MemoryTurn {
         MemoryTurn {
             storage: Some(answers),
+            ..self
+        }
+    }
+
+    /// The same turn with this roster, a list.
+    #[must_use]
+    pub fn with_roster(self, roster: Value) -> MemoryTurn {
+        MemoryTurn { roster, ..self }
+    }
+
+    /// The same turn with scripted answers of methods: an object with a member for each method.
+    #[must_use]
+    pub fn with_methods(self, answers: Value) -> MemoryTurn {
+        MemoryTurn {
+            methods: answers,
             ..self
         }
     }
@@ -229,6 +257,50 @@ impl AgentTurn for MemoryTurn {
     fn cancel_timer(&self, name: Value) -> Done<'_> {
         ready(self.change(&name, |_| {
             Ok((TurnChange::TimerCancelled(timer_name(&name)?), ()))
+        }))
+    }
+
+    fn roster(&self) -> Reply<'_> {
+        ready(Ok(self.roster.clone()))
+    }
+
+    fn call_method(&self, call: Value) -> Reply<'_> {
+        ready(self.change(&call, |_| {
+            let call = TurnCall::read(&call)?;
+            let method = call.method.to_string_lossy();
+            let answer = self.methods.get(&method).cloned();
+            let none = || CapabilityError::new("method-not-found: no such method");
+            Ok((TurnChange::Called(call.clone()), answer.ok_or_else(none)?))
+        }))
+    }
+
+    fn method_result(&self, part: Value) -> Done<'_> {
+        ready(self.change(&part, |_| {
+            Ok((TurnChange::Answered(TurnPart::read(&part)?), ()))
+        }))
+    }
+
+    fn invite(&self, guest: Value) -> Reply<'_> {
+        ready(self.change(&guest, |_| {
+            let guest = TurnGuest::read("agentInvite", &guest)?;
+            let [agent, handle] = [&guest.agent, &guest.handle].map(Text::to_string_lossy);
+            let key = Value::from(format!("{agent}/channel/{handle}"));
+            Ok((TurnChange::Invited(guest.clone()), key))
+        }))
+    }
+
+    fn remove(&self, guest: Value) -> Reply<'_> {
+        ready(self.change(&guest, |inner| {
+            let guest = TurnGuest::read("agentRemove", &guest)?;
+            let is_it = |change: &&TurnChange| match change {
+                TurnChange::Invited(other) | TurnChange::Removed(other) => {
+                    other.handle == guest.handle
+                }
+                _ => false,
+            };
+            let last = inner.changes.iter().rev().find(is_it);
+            let was_there = matches!(last, Some(TurnChange::Invited(_)));
+            Ok((TurnChange::Removed(guest), was_there.into()))
         }))
     }
 

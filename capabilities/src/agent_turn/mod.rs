@@ -11,8 +11,8 @@ pub(crate) mod suite;
 
 pub use memory::{MemoryTurn, TurnChange};
 pub use requests::{
-    MAX_STATE_DEPTH, MessageFailure, MessageUpdate, TimerDue, TurnEvent, TurnMessage, TurnTimer,
-    merge_state, timer_name,
+    MAX_STATE_DEPTH, MessageFailure, MessageUpdate, TimerDue, TurnCall, TurnEvent, TurnGuest,
+    TurnMessage, TurnPart, TurnTimer, merge_state, timer_name,
 };
 
 use crate::error::{BoxFuture, CapabilityError, Reply, ready};
@@ -70,6 +70,37 @@ pub trait AgentTurn: Send + Sync {
     /// Removes the timer of this name, if any.
     fn cancel_timer(&self, name: Value) -> Done<'_>;
 
+    /// The participants of the channel: a list of objects with `id`, `handle`, `name`, `type`,
+    /// `methods`, and `agent` and `metadata` if there are any.
+    fn roster(&self) -> Reply<'_> {
+        ready(Err(no_channel()))
+    }
+
+    /// Calls a method of a participant ([`TurnCall`]) and waits for its answer.
+    fn call_method(&self, call: Value) -> Reply<'_> {
+        let _ = call;
+        ready(Err(no_channel()))
+    }
+
+    /// Sends a part of the answer of a method ([`TurnPart`]); the result of the run is the last.
+    fn method_result(&self, part: Value) -> Done<'_> {
+        let _ = part;
+        ready(Err(no_channel()))
+    }
+
+    /// Invites an agent to the channel or changes its configuration ([`TurnGuest`]); gives its
+    /// identity, a text.
+    fn invite(&self, guest: Value) -> Reply<'_> {
+        let _ = guest;
+        ready(Err(no_channel()))
+    }
+
+    /// Removes an agent from the channel ([`TurnGuest`]); gives whether it was there.
+    fn remove(&self, guest: Value) -> Reply<'_> {
+        let _ = guest;
+        ready(Err(no_channel()))
+    }
+
     /// True if the agent has tables.
     fn has_storage(&self) -> bool {
         false
@@ -96,6 +127,10 @@ pub trait AgentTurn: Send + Sync {
         let _ = scanned;
         self.storage(how, sql, params)
     }
+}
+
+fn no_channel() -> CapabilityError {
+    CapabilityError::new("agentTurn: the agent has no channel")
 }
 
 /// Result of a method without a value.

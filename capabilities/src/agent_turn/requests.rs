@@ -56,6 +56,15 @@ impl<'a> Request<'a> {
         }
     }
 
+    fn object(&self, name: &str) -> Result<Option<Value>, CapabilityError> {
+        match self.get(name) {
+            Some(value) if value.as_object().is_none() => {
+                Err(wrong(self.op, &format!("{name} must be an object")))
+            }
+            value => Ok(value.cloned()),
+        }
+    }
+
     /// Payload of an event or a timer.
     fn payload(&self) -> Value {
         let payload = self.members.get("payload");
@@ -117,10 +126,7 @@ impl TurnMessage {
             }
             Some(_) => return Err(wrong(request.op, "at must be a text or a list of texts")),
         };
-        let metadata = request.get("metadata").cloned();
-        if metadata.as_ref().is_some_and(|m| m.as_object().is_none()) {
-            return Err(wrong(request.op, "metadata must be an object"));
-        }
+        let metadata = request.object("metadata")?;
         Ok(TurnMessage {
             content: request.needed("content")?,
             reply_to: request.text("replyTo")?,
@@ -210,6 +216,94 @@ impl TurnEvent {
             kind: request.named("type")?,
             payload: request.payload(),
             persist: request.flag("persist")?.unwrap_or(true),
+        })
+    }
+}
+
+/// A call of a participant's method.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TurnCall {
+    /// Handle or identity of the participant.
+    pub to: Text,
+    /// Name of the method.
+    pub method: Text,
+    /// Its arguments, an object.
+    pub args: Option<Value>,
+    /// Milliseconds to wait for the answer.
+    pub timeout_ms: Option<f64>,
+}
+
+impl TurnCall {
+    /// Reads a program's call.
+    ///
+    /// # Errors
+    /// A member has the wrong type.
+    pub fn read(value: &Value) -> Result<TurnCall, CapabilityError> {
+        let request = Request::of("agentCallMethod", value)?;
+        Ok(TurnCall {
+            to: request.named("to")?,
+            method: request.named("method")?,
+            args: request.object("args")?,
+            timeout_ms: request.number("timeoutMs")?,
+        })
+    }
+}
+
+/// A part of a method's answer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TurnPart {
+    /// Identity of the call.
+    pub call_id: Text,
+    /// The part.
+    pub content: Option<Value>,
+    /// Progress of the method, 0 to 100.
+    pub progress: Option<f64>,
+}
+
+impl TurnPart {
+    /// Reads a program's part of an answer.
+    ///
+    /// # Errors
+    /// A member has the wrong type.
+    pub fn read(value: &Value) -> Result<TurnPart, CapabilityError> {
+        let request = Request::of("agentMethodResult", value)?;
+        let progress = request.get("progress").map(Value::as_f64);
+        let progress = progress.map(|n| n.filter(|n| (0.0..=100.0).contains(n)));
+        if progress == Some(None) {
+            return Err(wrong(request.op, "progress must be a number from 0 to 100"));
+        }
+        Ok(TurnPart {
+            call_id: request.named("callId")?,
+            content: request.get("content").cloned(),
+            progress: progress.flatten(),
+        })
+    }
+}
+
+/// An agent to invite or remove.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TurnGuest {
+    /// Name of the agent.
+    pub agent: Text,
+    /// Its handle on the channel; its name by default.
+    pub handle: Text,
+    /// Its configuration, an object.
+    pub config: Option<Value>,
+}
+
+impl TurnGuest {
+    /// Reads a program's request for an agent.
+    ///
+    /// # Errors
+    /// A member has the wrong type.
+    pub fn read(op: &'static str, value: &Value) -> Result<TurnGuest, CapabilityError> {
+        let request = Request::of(op, value)?;
+        let agent = request.named("agent")?;
+        let handle = request.text("handle")?.filter(|handle| !handle.is_empty());
+        Ok(TurnGuest {
+            handle: handle.unwrap_or_else(|| agent.clone()),
+            agent,
+            config: request.object("config")?,
         })
     }
 }
@@ -418,5 +512,20 @@ mod tests {
             assert!(timer(json).is_err(), "{json}");
         }
         assert!(timer_name(&"x".repeat(129).into()).is_err());
+        let call = |json: &str| TurnCall::read(&value(json)).map_err(told);
+        let made = call(r#"{"to": "b", "method": "m", "timeoutMs": 5}"#).unwrap();
+        assert_eq!((made.timeout_ms, made.args), (Some(5.0), None));
+        for json in [
+            r#"{"to": "b"}"#,
+            r#"{"to": "b", "method": "m", "args": [1]}"#,
+            r#"{"to": "b", "method": "m", "timeoutMs": -1}"#,
+        ] {
+            assert!(call(json).unwrap_err().starts_with("agentCallMethod: "));
+        }
+        let guest = |json: &str| TurnGuest::read("agentInvite", &value(json)).map_err(told);
+        assert_eq!(guest(r#"{"agent": "x"}"#).unwrap().handle, "x");
+        assert!(guest(r#"{"agent": "x", "config": 1}"#).is_err());
+        let part = |json: &str| TurnPart::read(&value(json)).map_err(told);
+        assert!(part(r#"{"callId": "c", "progress": 101}"#).is_err());
     }
 }

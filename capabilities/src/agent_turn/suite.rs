@@ -21,6 +21,10 @@ pub async fn conformance(turn: &dyn AgentTurn) -> SuiteResult {
     }
     messages(turn).await?;
     timers(turn).await?;
+    refused(turn.call_method(object([])).await, "a call has a method")?;
+    refused(turn.method_result(object([])).await, "a part has its call")?;
+    refused(turn.invite(object([])).await, "a guest has a name")?;
+    refused(turn.remove(object([])).await, "a guest has a name")?;
     let row = turn
         .storage(TurnQuery::Get, Value::Null, Value::Undefined)
         .await;

@@ -93,6 +93,7 @@ agents.toml:
   retry = { attempts = 5, first = \"500ms\", most = \"30s\" }
   on-dead = \"continue\"        or stop: after a turn becomes a dead letter
   on-lost = false             true: with at-most-once, an event `lost` lists turns cut off
+  invites = [\"helper\"]        agents that the program may invite and remove; none by default
   max-deaths = 3              deaths of the process under a turn until it is a dead letter
   targeted-only = false       true: only messages that name the agent
   respond-when-solo = false   true: with targeted-only, all messages while it is alone

@@ -44,6 +44,7 @@ const OF_AGENT: &[&str] = &[
     "retry",
     "on-dead",
     "on-lost",
+    "invites",
     "max-deaths",
     "targeted-only",
     "respond-when-solo",
@@ -115,6 +116,8 @@ pub(super) struct AgentSpec {
     pub(super) is_streaming: bool,
     /// Whether its program gets an event about lost turns.
     pub(super) hears_lost: bool,
+    /// Names of the agents that its program may invite and remove.
+    pub(super) guests: Vec<String>,
     pub(super) tables: Option<Tables>,
     /// Limits and grants of its runs.
     pub(super) run: EffectiveConfig,
@@ -297,6 +300,7 @@ fn agent_of(
             "add `delivery = \"at-most-once\"`, or leave it out",
         );
     }
+    let guests = fields.texts("invites", "[\"helper\"]");
     let tables = tables(fields, folder, &policy);
     let keys = name
         .as_ref()
@@ -328,6 +332,7 @@ fn agent_of(
         methods,
         is_streaming: is_streaming.unwrap_or_default(),
         hears_lost,
+        guests: guests.into_iter().map(|(_, name)| name).collect(),
         tables,
         run: run?,
     })

@@ -124,6 +124,7 @@ fn agent(spec: &Arc<AgentSpec>) -> Result<(ProgramAgent, store::Opened), Failure
         .events(spec.events)
         .streaming(spec.is_streaming)
         .on_lost(spec.hears_lost)
+        .invites(spec.guests.clone())
         .connect(ConnectOptions {
             replay: spec.replay,
             ..ConnectOptions::default()
@@ -204,7 +205,7 @@ impl AgentSpec {
                 &self.replay,
                 &self.timers,
                 &self.methods,
-                (&self.is_streaming, &self.hears_lost),
+                (&self.is_streaming, &self.hears_lost, &self.guests),
                 &self.tables,
             ),
             (set, &self.run.models, &self.run.warnings),

@@ -308,14 +308,14 @@ fn t3_a_program_hears_of_turns_that_were_lost() {
     hangs.expect("it asks");
     host.kill();
     let mut host = Hosted::start(&place);
-    while host.wait_for("channel")["said"]["content"] != "lost 1" {}
+    while host.wait_for("channel")["said"]["content"] != "lost 2" {}
     host.end();
     let shown = a99(
         &[&["agent", "inspect", "a", "--json"], &place[..]].concat(),
         b"",
     )
     .json();
-    let lost = serde_json::json!([{"type": "event", "seq": 1}]);
+    let lost = serde_json::json!([{"type": "event", "seq": 2}]);
     assert_eq!(shown["state"]["lost"], lost, "{shown}");
     assert_eq!(shown["deadLetters"][0]["code"], "turn.lost", "{shown}");
     assert_eq!(server.seen("/second"), 1);

@@ -78,8 +78,8 @@ fn a_turn_is_replayed_beside_its_host_and_compared() {
         );
         assert_eq!(sent.code, 0, "{sent:?}");
     }
-    // The agent's answers are events too: its turns are those of 1, 3, 5 and 7.
-    let same = replay(7, &["--json"]);
+    // It joins at 1, and its answers are events too: its turns are those of 2, 4, 6 and 8.
+    let same = replay(8, &["--json"]);
     assert_eq!(same.code, 0, "{same:?}");
     let json = same.json();
     assert_eq!(
@@ -93,20 +93,20 @@ fn a_turn_is_replayed_beside_its_host_and_compared() {
     );
     assert_eq!(json["replayed"]["state"]["n"], 4);
 
-    let old = replay(1, &["--json"]);
+    let old = replay(2, &["--json"]);
     assert_eq!(
         (old.code, &old.json()["error"]["code"]),
         (2, &json!("cli.turn_not_kept"))
     );
     assert!(
-        old.out.contains("the oldest kept turn is that of event 3"),
+        old.out.contains("the oldest kept turn is that of event 4"),
         "{}",
         old.out
     );
 
     let new = program.replace("${n}: ${page}", "page: ${page}");
     let new = folder.file("new.ajs", &new);
-    let other = replay(5, &["--program", &new]);
+    let other = replay(6, &["--program", &new]);
     assert_eq!(other.code, 0, "{other:?}");
     let shown = "messages  differs\n  /0/body/content\n    committed  \"3: page 3\"\n    \
                  replayed   \"page: page 3\"\n";
@@ -114,7 +114,7 @@ fn a_turn_is_replayed_beside_its_host_and_compared() {
     assert!(other.out.contains("state     same\n"), "{}", other.out);
 
     folder.file("new.ajs", &program.replace("/${n}`", "/other`"));
-    let departs = replay(5, &["--program", &new]);
+    let departs = replay(6, &["--program", &new]);
     assert_eq!(
         (departs.code, departs.out.lines().count()),
         (1, 1),
@@ -125,7 +125,7 @@ fn a_turn_is_replayed_beside_its_host_and_compared() {
          {{\"url\":\"{url}/other\"}}, and the recording has httpFetch with other inputs"
     );
     assert!(departs.err.contains(&said), "{}", departs.err);
-    let departs = replay(5, &["--program", &new, "--json"]).json();
+    let departs = replay(6, &["--program", &new, "--json"]).json();
     assert_eq!(
         (&departs["replayed"], &departs["same"]),
         (&Json::Null, &json!(false))
@@ -134,7 +134,7 @@ fn a_turn_is_replayed_beside_its_host_and_compared() {
     host.kill();
 
     // Without a host, too; nothing was asked again, and no credential is kept.
-    assert_eq!(replay(7, &["--json"]).json()["same"], true);
+    assert_eq!(replay(8, &["--json"]).json()["same"], true);
     assert_eq!(asked.load(Ordering::SeqCst), 4);
     assert!(has(&folder, "page 4") && !has(&folder, "hunter2"));
     let mode = std::fs::metadata(folder.path("agents.db"))

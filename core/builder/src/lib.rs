@@ -55,7 +55,7 @@ pub use expr::{Expr, array, conditional, ident, keyed_object, literal, object};
 pub use io::{FetchOptions, PageOptions, ProcedureOptions, QueryOptions, VectorSearchOptions};
 pub use operand::{Operand, args, context, val};
 pub use shell::{ReadFileOptions, ShellOptions, WriteFileOptions};
-pub use turn::{PublishOptions, SendOptions, TimerOptions, UpdateOptions};
+pub use turn::{CallMethodOptions, PublishOptions, SendOptions, TimerOptions, UpdateOptions};
 
 use a99_core::diag::{Diagnostic, Diagnostics, codes};
 use a99_core::value::{Map, Value};

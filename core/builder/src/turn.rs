@@ -100,6 +100,36 @@ chain! {
     agent_publish = "agentPublish" (kind "type") + PublishOptions;
 }
 
+options! {
+    /// Optional inputs of [`Builder::agent_call_method`](crate::Builder::agent_call_method).
+    CallMethodOptions {
+        /// Arguments of the method, an object.
+        args,
+        /// Milliseconds to wait for the answer.
+        timeout_ms "timeoutMs",
+    }
+}
+
+chain! {
+    /// The participants of the agent's channel.
+    impl Builder;
+
+    /// `agentRoster`: the participants of the channel.
+    agent_roster = "agentRoster" ();
+
+    /// `agentCallMethod`: calls a method of a participant and gives its answer.
+    agent_call_method = "agentCallMethod" (to, method) + CallMethodOptions;
+
+    /// `agentMethodResult`: sends a part of the answer to a method call.
+    agent_method_result = "agentMethodResult" (call_id "callId", content, progress);
+
+    /// `agentInvite`: invites an agent and gives its identity.
+    agent_invite = "agentInvite" (agent, handle, config);
+
+    /// `agentRemove`: removes an agent and gives whether it was there.
+    agent_remove = "agentRemove" (agent, handle);
+}
+
 chain! {
     /// The agent's timers and tables.
     impl Builder;

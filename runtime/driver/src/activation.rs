@@ -3,6 +3,7 @@
 
 mod alarm;
 mod faults;
+mod filter;
 mod group_commit;
 mod load;
 pub(crate) mod turns;
@@ -18,12 +19,11 @@ use crate::metrics::OfAgent;
 use crate::runner::{AnyState, Output, Runner, Work};
 use crate::shared::Shared;
 use crate::turn::{Changes, TurnClient};
-use a99_runtime_engine::{Body, EventKind, EventOptions, Progress};
 use a99_runtime_engine::{
-    Command, CommitFault, Delivery, Event, Fence, FilterContext, Input, Machine, Millis, Receipt,
-    Sender, Seq, StopReason, StoreError, TimerRow, Trigger, TurnCommit, TurnId, TurnResult,
-    deep_merge_into, should_yield_event,
+    Command, CommitFault, Delivery, Event, Fence, Input, Machine, Millis, Receipt, Sender, Seq,
+    StopReason, StoreError, TimerRow, Trigger, TurnCommit, TurnId, TurnResult, deep_merge_into,
 };
+use a99_runtime_engine::{EventKind, EventOptions, Progress};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
@@ -128,6 +128,8 @@ pub(crate) struct Activation {
     machine: Machine,
     state: AnyState,
     json: Arc<str>,
+    /// The state of the last commit.
+    committed: Arc<str>,
     revision: u64,
     replays: u64,
     /// The effective settings, and the users' changes.
@@ -199,7 +201,7 @@ impl Activation {
             if idle && self.machine.progress().checkpoint != self.status.borrow().checkpoint {
                 self.show();
             }
-            if !idle {
+            if self.is_active() {
                 idle_since = Instant::now();
             }
             let alarm = self.alarm();
@@ -399,55 +401,6 @@ impl Activation {
             }
         }
         Ok(())
-    }
-
-    /// Whether the agent gets an event. It relies on the host's record of the sender, not on
-    /// the sender's claims.
-    fn wants(&self, event: &Event) -> bool {
-        let is_wanted = self.passes_filter(event);
-        let max = self.shared.options.max_hops;
-        if is_wanted && event.hops > max {
-            self.warn_hop_limit(event, max);
-        }
-        is_wanted && event.hops <= max
-    }
-
-    /// Warns that an event passed through too many agents: the agents answer each other.
-    fn warn_hop_limit(&self, event: &Event, max: u8) {
-        let (key, sender) = (&self.fence.key, &event.sender);
-        let who = sender.handle.as_deref().or(sender.name.as_deref());
-        let message = format!(
-            "event {} of @{} came through {} agents, of at most {max}: it is not handled; agents \
-             on `{}` answer each other",
-            event.seq.unwrap_or_default(),
-            who.unwrap_or("unknown"),
-            event.hops,
-            key.channel(),
-        );
-        let log = &self.shared.log;
-        log.say(
-            crate::log::LogLevel::Warn,
-            Some(key),
-            crate::error::codes::HOP_LIMIT,
-            &message,
-        );
-        self.status.send_modify(|status| status.hop_limited += 1);
-    }
-
-    fn passes_filter(&self, event: &Event) -> bool {
-        let me = self.sender.id;
-        if let Body::MethodCall { provider_id, .. } = &event.body
-            && !self.filter.observe_calls
-        {
-            return *provider_id == me;
-        }
-        let is_solo = self.filter.respond_when_solo
-            && self.shared.presence.is_solo(self.fence.key.channel(), me);
-        let context = FilterContext {
-            self_id: Some(me),
-            is_solo,
-        };
-        should_yield_event(event, self.filter, context)
     }
 
     /// Executes the machine's commands.

@@ -131,6 +131,13 @@ pub trait Agent: Send + Sync + Sized + 'static {
         event: Event,
     ) -> impl Future<Output = TurnOutcome> + Send;
 
+    /// Called with a message that [`EventOptions::targeted_only`] keeps from the agent. There is
+    /// no turn: it counts as handled, and after a crash may be given again. For an agent in
+    /// another process the call is lost if the connection has no room.
+    fn on_filtered(&self, event: &Event) {
+        let _ = event;
+    }
+
     /// Called when one of the agent's timers is due.
     fn on_alarm(
         &self,

@@ -2,7 +2,7 @@
 
 use crate::error::{AgentError, codes};
 use crate::subscription::Subscription;
-use a99_runtime_engine::{AgentKey, Body, Event, Uuid};
+use a99_runtime_engine::{AgentKey, Attachment, Body, Event, Uuid};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::HashMap;
@@ -76,6 +76,17 @@ pub struct Chunk {
     pub complete: bool,
     /// Progress of the method, 0 to 100.
     pub progress: Option<f64>,
+    /// Attached bytes.
+    pub attachments: Vec<Attachment>,
+}
+
+/// The whole answer of a method.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct MethodAnswer {
+    /// The content of the last part.
+    pub content: Value,
+    /// The bytes attached to the last part.
+    pub attachments: Vec<Attachment>,
 }
 
 /// A pending call of a method. The answer is in the channel's log: when the turn is retried, it
@@ -158,10 +169,21 @@ impl MethodCallHandle {
     ///
     /// # Errors
     /// Those of [`MethodCallHandle::next`]; `cancelled` if all parts were already taken.
-    pub async fn result(mut self) -> Result<Value, AgentError> {
+    pub async fn result(self) -> Result<Value, AgentError> {
+        Ok(self.answer().await?.content)
+    }
+
+    /// The whole answer with its attachments.
+    ///
+    /// # Errors
+    /// Those of [`MethodCallHandle::result`].
+    pub async fn answer(mut self) -> Result<MethodAnswer, AgentError> {
         while let Some(chunk) = self.next().await? {
             if chunk.complete {
-                return Ok(chunk.content.unwrap_or(Value::Null));
+                return Ok(MethodAnswer {
+                    content: chunk.content.unwrap_or(Value::Null),
+                    attachments: chunk.attachments,
+                });
             }
         }
         Err(AgentError::new(
@@ -212,6 +234,7 @@ fn chunk(event: &Event, call: Uuid) -> Option<Result<Chunk, AgentError>> {
         content: content.clone(),
         complete: *complete,
         progress: *progress,
+        attachments: event.attachments.clone(),
     }))
 }
 

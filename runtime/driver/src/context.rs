@@ -1,12 +1,13 @@
 //! Runtime context: an agent's services by name, independent of the target.
 //!
 //! A target is where agents run: `embedded` is this process. Another target provides storage,
-//! event bus, language model and a [`RuntimeFactory`]; agents do not notice the difference.
+//! event bus and language model to the context of a turn; agents do not notice the difference.
 
 use crate::agent::Identity;
 use crate::error::AgentError;
 use crate::event_bus::EventBus;
 use crate::log::AgentLogger;
+use crate::tables::SyncStorage;
 use crate::turn::TurnClient;
 use a99_capabilities::AiProvider;
 use a99_runtime_engine::{BoxFuture, Row, RunResult, Seq};
@@ -49,6 +50,12 @@ pub trait StorageApi: Send + Sync {
         sql: &'a str,
         params: Vec<Value>,
     ) -> BoxFuture<'a, Result<Vec<Row>, AgentError>>;
+
+    /// The same statements without waiting for a runtime, where the store is synchronous: in the
+    /// embedded target. A statement then blocks its thread.
+    fn synchronous(&self) -> Option<SyncStorage> {
+        None
+    }
 
     /// Waits until committed changes are durable. It does nothing during a turn, because the
     /// turn's single commit is still to come. To persist data before the handler ends, use a
@@ -102,16 +109,6 @@ pub struct ContextParts {
     pub on_checkpoint_advance: Option<OnAdvance>,
 }
 
-/// A target: creates contexts for its agents.
-pub trait RuntimeFactory: Send + Sync {
-    /// The target's name.
-    fn mode(&self) -> &'static str;
-
-    /// Creates the context of an agent.
-    fn context(&self, identity: Arc<Identity>)
-    -> BoxFuture<'_, Result<RuntimeContext, AgentError>>;
-}
-
 /// Creates a context from its parts.
 #[must_use]
 pub fn create_runtime_context(parts: ContextParts) -> RuntimeContext {
@@ -139,6 +136,30 @@ impl fmt::Debug for RuntimeContext {
 }
 
 impl RuntimeContext {
+    /// The agent's name.
+    #[must_use]
+    pub fn agent_id(&self) -> &str {
+        self.identity.key.agent()
+    }
+
+    /// The channel's name.
+    #[must_use]
+    pub fn channel(&self) -> &str {
+        self.identity.key.channel()
+    }
+
+    /// The agent's handle, without `@`.
+    #[must_use]
+    pub fn handle(&self) -> &str {
+        self.identity.key.handle()
+    }
+
+    /// The configuration that the host set.
+    #[must_use]
+    pub fn config(&self) -> &Value {
+        &self.identity.config
+    }
+
     /// The last sequence number that was processed.
     #[must_use]
     pub fn checkpoint(&self) -> Seq {

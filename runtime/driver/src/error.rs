@@ -44,6 +44,8 @@ pub mod codes {
     pub const METHOD_FAILED: &str = "execution-error";
     /// A call was cancelled.
     pub const CANCELLED: &str = "cancelled";
+    /// The connection to the channels is lost or closed.
+    pub const CONNECTION: &str = "connection-error";
     /// A call took longer than it may.
     pub const CALL_TIMEOUT: &str = "timeout";
     /// The chain of calls already holds the callee, which would wait for itself.
@@ -56,6 +58,8 @@ pub mod codes {
     pub const BAD_POLICY: &str = "agent.bad_policy";
     /// No agent with this name exists.
     pub const UNKNOWN_AGENT: &str = "agent.unknown";
+    /// The host does not let the agent do this.
+    pub const NOT_ALLOWED: &str = "agent.not_allowed";
     /// The agent is on no channel.
     pub const NOT_REGISTERED: &str = "agent.not_registered";
     /// An event came through more agents than the host allows.

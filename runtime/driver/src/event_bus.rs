@@ -1,10 +1,14 @@
 //! Event bus: an agent's operations on its channel, for any target.
 
 use crate::bus::{CallOptions, MethodCallHandle, Participant, is_handle};
+use crate::changes::Changes;
+use crate::connection::{ConnectionStatus, Reports};
 use crate::error::AgentError;
+use crate::roster::{RosterChange, ToolRoleConflict};
 use crate::turn::{SendOptions, Sent, TurnClient};
-use a99_runtime_engine::{AgentKey, Body, BoxFuture, Event, Seq, Uuid};
-use serde_json::{Value, json};
+use a99_runtime_engine::{AgentKey, Attachment, Body, BoxFuture, Event, Seq, Uuid};
+use serde_json::{Map, Value, json};
+use std::future::ready;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,6 +25,8 @@ pub struct MethodResult {
     pub is_error: bool,
     /// Progress of the method, 0 to 100.
     pub progress: Option<f64>,
+    /// Attached bytes.
+    pub attachments: Vec<Attachment>,
 }
 
 /// An agent's operations on its channel. [`TurnClient`] implements it for this process; another
@@ -69,6 +75,33 @@ pub trait EventBus: Send + Sync {
     /// The participants of the channel.
     fn roster(&self) -> Vec<Participant>;
 
+    /// The roster if anybody is there, then the roster after each change; a slow reader gets the
+    /// newest. Changes of others show while the turn runs; its own with its commit.
+    fn on_roster(&self) -> Reply<'_, Changes<RosterChange>>;
+
+    /// Replaces the metadata that the agent publishes. The roster has it with the commit, and a
+    /// presence event announces it. When the host starts again, the metadata is that of
+    /// [`ConnectOptions::extra_metadata`](crate::ConnectOptions::extra_metadata).
+    fn update_metadata(&self, metadata: Map<String, Value>) -> Reply<'_, ()>;
+
+    /// The effective settings with the changes of this turn.
+    fn get_settings(&self) -> Reply<'_, Value>;
+
+    /// Merges members into the users' settings at every depth, with the commit. Errors:
+    /// `turn.bad_value`.
+    fn update_settings(&self, partial: Value) -> Reply<'_, ()>;
+
+    /// Whether settings are kept between turns: always, because the store has them.
+    fn session_enabled(&self) -> bool {
+        true
+    }
+
+    /// The key of the agent's session: `CHANNEL:HANDLE`.
+    fn session_key(&self) -> Option<String> {
+        let key = || format!("{}:{}", self.channel(), self.handle());
+        self.session_enabled().then(key)
+    }
+
     /// Resolves handles to participants. Errors: `provider-not-found` with the unknown handles.
     fn resolve_handles(&self, handles: &[&str]) -> Result<Vec<Uuid>, AgentError>;
 
@@ -107,12 +140,26 @@ pub trait EventBus: Send + Sync {
     /// Announces that a group of tools moves to another provider.
     fn announce_tool_role_handoff(&self, group: String, from: Uuid, to: Uuid) -> Reply<'_, ()>;
 
+    /// The conflicts of tool roles that there are, then each new or changed one.
+    fn on_tool_role_conflict(&self) -> Reply<'_, Changes<ToolRoleConflict>>;
+
     /// Sets the channel's title (`title` of its configuration) immediately. The channel
     /// receives an event of the type [`CHANNEL_CONFIG`] whose payload is the change.
     fn set_channel_title(&self, title: String) -> Reply<'_, ()>;
 
+    /// The titles that the channel gets from now on.
+    fn on_title_change(&self) -> Reply<'_, Changes<String>>;
+
     /// The configuration of the channel.
     fn channel_config(&self) -> Reply<'_, Value>;
+
+    /// The identity of what the channel is about: `contextId` of its configuration.
+    fn context_id(&self) -> Reply<'_, Option<String>> {
+        Box::pin(async move {
+            let config = self.channel_config().await?;
+            Ok(config["contextId"].as_str().map(str::to_owned))
+        })
+    }
 
     /// The agents of the channel, awake or asleep.
     fn channel_agents(&self) -> Vec<AgentKey> {
@@ -137,6 +184,48 @@ pub trait EventBus: Send + Sync {
     /// at most [`HISTORY_EVENTS`]. [`conversation`](crate::conversation) turns them into a
     /// dialogue.
     fn history(&self, before: Option<Seq>, most: usize) -> Reply<'_, Vec<Arc<Event>>>;
+
+    /// A page of the events before a sequence number, oldest first: `limit` of them, at least
+    /// one and at most 500.
+    fn get_messages_before(&self, before: Seq, limit: usize) -> Reply<'_, HistoryPage>;
+
+    /// How many events the channel's log has.
+    fn total_message_count(&self) -> Reply<'_, u64>;
+
+    /// What others said after the event of this turn and the agent has not handled yet, oldest
+    /// first, of the next [`HISTORY_EVENTS`] events. The agent still gets each of them.
+    fn missed_messages(&self) -> Reply<'_, Vec<Arc<Event>>>;
+
+    /// Whether the channel can be reached: in the embedded target until the turn is over or
+    /// [`EventBus::close`].
+    fn connected(&self) -> bool;
+
+    /// Whether the connection is lost and its transport tries again; never in the embedded
+    /// target.
+    fn reconnecting(&self) -> bool;
+
+    /// Ends the use of the bus. Later operations of the turn fail with `connection-error`;
+    /// earlier ones commit. The agent sleeps when its running turns have ended, and wakes for
+    /// the next event.
+    fn close(&self) -> Reply<'_, ()>;
+
+    /// Reports each loss of the connection.
+    fn on_disconnect(&self) -> Reports<()>;
+
+    /// Reports each return of a lost connection.
+    fn on_reconnect(&self) -> Reports<()>;
+
+    /// Reports faults of the connection.
+    fn on_error(&self) -> Reports<AgentError>;
+}
+
+/// A page of a channel's history.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct HistoryPage {
+    /// The events, oldest first.
+    pub events: Vec<Arc<Event>>,
+    /// Whether there are earlier ones.
+    pub has_more: bool,
 }
 
 /// The type of events that announce a change of a channel's configuration.
@@ -219,7 +308,9 @@ impl EventBus for TurnClient {
                 is_error: result.is_error,
                 progress: result.progress,
             };
-            self.0.at_once("result", body).await.map(drop)
+            let id = self.0.operation("result", None)?;
+            let event = self.0.event(id, body, result.attachments);
+            self.0.immediate(event).await.map(drop)
         })
     }
 
@@ -229,6 +320,66 @@ impl EventBus for TurnClient {
 
     fn resolve_handles(&self, handles: &[&str]) -> Result<Vec<Uuid>, AgentError> {
         TurnClient::resolve_handles(self, handles)
+    }
+
+    fn on_roster(&self) -> Reply<'_, Changes<RosterChange>> {
+        Box::pin(self.roster_changes())
+    }
+
+    fn update_metadata(&self, metadata: Map<String, Value>) -> Reply<'_, ()> {
+        Box::pin(self.describe(metadata))
+    }
+
+    fn get_settings(&self) -> Reply<'_, Value> {
+        Box::pin(ready(self.settings_now()))
+    }
+
+    fn update_settings(&self, partial: Value) -> Reply<'_, ()> {
+        Box::pin(ready(self.change_settings(&partial)))
+    }
+
+    fn on_tool_role_conflict(&self) -> Reply<'_, Changes<ToolRoleConflict>> {
+        Box::pin(self.conflicts())
+    }
+
+    fn on_title_change(&self) -> Reply<'_, Changes<String>> {
+        Box::pin(self.titles())
+    }
+
+    fn get_messages_before(&self, before: Seq, limit: usize) -> Reply<'_, HistoryPage> {
+        Box::pin(self.page_before(before, limit))
+    }
+
+    fn total_message_count(&self) -> Reply<'_, u64> {
+        Box::pin(self.head())
+    }
+
+    fn missed_messages(&self) -> Reply<'_, Vec<Arc<Event>>> {
+        Box::pin(self.missed())
+    }
+
+    fn connected(&self) -> bool {
+        self.status() == ConnectionStatus::Connected
+    }
+
+    fn reconnecting(&self) -> bool {
+        self.status() == ConnectionStatus::Reconnecting
+    }
+
+    fn close(&self) -> Reply<'_, ()> {
+        Box::pin(self.close_bus())
+    }
+
+    fn on_disconnect(&self) -> Reports<()> {
+        self.0.shared.connection.lost()
+    }
+
+    fn on_reconnect(&self) -> Reports<()> {
+        self.0.shared.connection.back()
+    }
+
+    fn on_error(&self) -> Reports<AgentError> {
+        self.0.shared.connection.faults()
     }
 
     fn request_tool_role(&self, group: String) -> Reply<'_, ()> {

@@ -17,18 +17,22 @@ pub use run::{AgentRunEnd, RunAgentOptions, run_agent};
 use crate::activation::Signal;
 use crate::agent::Identity;
 use crate::bus::{Participant, is_handle};
+use crate::changes::Changes;
 use crate::error::{AgentError, codes};
 use crate::hub::locked;
 use crate::log::{Log, LogLevel};
 use crate::options::HostOptions;
+use crate::roster::{ReadRoster, RosterChange, ToolRoleConflict, conflict_changes, roster_changes};
 use crate::runner::Runner;
 use crate::shared::Shared;
+use crate::states::{StateChange, StateSubscription};
 use crate::subscription::Subscription;
 use a99_capabilities::{AiProvider, Clock, Random, SystemClock, SystemRandom};
 use a99_runtime_engine::{
     AgentKey, Attachment, Body, DeadLetter, Event, Fence, NewEvent, PresenceAction, Registration,
     Sender, Seq, TimerRow, TurnCommit, Uuid, check_part, published,
 };
+use inner::described;
 use serde::Serialize;
 use serde_json::Value;
 use slots::Slots;
@@ -164,9 +168,9 @@ impl Host {
         }
     }
 
-    /// Invites an agent to its channel and wakes it, or changes its configuration. The agent
-    /// also receives the events that the log already holds, unless
-    /// [`ConnectOptions::replay`](crate::ConnectOptions::replay) starts later.
+    /// Invites an agent to its channel and wakes it, or changes its configuration. The log
+    /// records that a new agent joins. The agent also receives the events that the log already
+    /// holds, unless [`ConnectOptions::replay`](crate::ConnectOptions::replay) starts later.
     ///
     /// # Errors
     /// `agent.unknown`; `handle-conflict` if another participant of the channel has the handle;
@@ -198,27 +202,54 @@ impl Host {
         };
         self.0.shared.agents().register(registration).await?;
         let is_new = locked(&self.0.slots).add(key.clone(), config, false);
-        if is_new {
-            locked(&self.0.slots).give(key, made);
+        if !is_new {
+            return self.0.join_remote(key).await;
         }
-        match self.0.join_remote(key).await {
-            Ok(()) if is_new => self.0.wake(key),
-            Err(error) if is_new => {
-                locked(&self.0.slots).remove(key);
-                self.0.shared.agents().unregister(key).await?;
-                return Err(error);
-            }
-            joined => joined?,
+        let identity = locked(&self.0.slots).identity(key);
+        let who = identity.zip(made.clone());
+        let who = who.map(|(identity, made)| described(&identity, || made));
+        locked(&self.0.slots).give(key, made);
+        if let Err(error) = self.0.join_remote(key).await {
+            locked(&self.0.slots).remove(key);
+            self.0.shared.agents().unregister(key).await?;
+            return Err(error);
         }
-        Ok(())
+        let told = match who.or_else(|| self.0.member(key)) {
+            Some(who) => self.came(key, &who, PresenceAction::Join).await,
+            None => Ok(()),
+        };
+        // It is registered, whether or not the log could record it.
+        self.0.wake(key);
+        told
     }
 
-    /// Removes an agent from its channel when its turns have ended; its state remains.
+    /// Records in the log that an agent joins or leaves.
+    async fn came(
+        &self,
+        key: &AgentKey,
+        who: &Participant,
+        action: PresenceAction,
+    ) -> Result<(), AgentError> {
+        if self.0.shared.hub().remote().is_some() {
+            // The server of the channels does.
+            return Ok(());
+        }
+        let channel = key.channel();
+        let head = self.0.shared.hub().store().head(channel).await?;
+        // The same history gives the same log.
+        let once = Some(format!("{action:?} after {head}"));
+        let reason = (action == PresenceAction::Leave).then_some("graceful");
+        self.announce(channel, who, action, reason, once).await
+    }
+
+    /// Removes an agent from its channel when its turns have ended; its state remains. The log
+    /// records that it leaves.
     ///
     /// # Errors
     /// Errors of the store.
     pub async fn remove(&self, key: &AgentKey) -> Result<bool, AgentError> {
         let _gate = self.0.membership.lock().await;
+        let who = self.0.member(key);
         let was_there = self.0.shared.agents().unregister(key).await?;
         if let Some(remote) = self.0.shared.hub().remote() {
             remote.transport.leave(key).await?;
@@ -227,6 +258,9 @@ impl Host {
         if let Some(signals) = signals {
             // The activation may already have ended.
             drop(signals.send(Signal::Drain));
+        }
+        if let Some(who) = who.filter(|_| was_there) {
+            self.came(key, &who, PresenceAction::Leave).await?;
         }
         Ok(was_there)
     }
@@ -274,10 +308,53 @@ impl Host {
         Ok(Subscription::new(self.0.shared.hub(), channel, after, ephemeral).await?)
     }
 
-    /// The participants of a channel: its agents, awake or asleep, and those that joined it.
+    /// The participants of a channel: its agents, awake or asleep, and those that joined it, in
+    /// the order in which this host first saw them.
     #[must_use]
     pub fn roster(&self, channel: &str) -> Vec<Participant> {
         self.0.roster(channel)
+    }
+
+    /// The roster of a channel if anybody is there, then the roster after each change.
+    ///
+    /// # Errors
+    /// Errors of the store.
+    pub async fn on_roster(&self, channel: &str) -> Result<Changes<RosterChange>, AgentError> {
+        let events = self.subscribe(channel, None, false).await?;
+        roster_changes(events, self.0.shared.now(), self.read_roster(channel)).await
+    }
+
+    /// The conflicts of tool roles on a channel: those that there are, then each new or changed
+    /// one.
+    ///
+    /// # Errors
+    /// Errors of the store.
+    pub async fn on_tool_role_conflict(
+        &self,
+        channel: &str,
+    ) -> Result<Changes<ToolRoleConflict>, AgentError> {
+        let events = self.subscribe(channel, None, false).await?;
+        conflict_changes(events, self.read_roster(channel)).await
+    }
+
+    fn read_roster(&self, channel: &str) -> ReadRoster {
+        let (weak, channel) = (self.0.weak.clone(), channel.to_owned());
+        Arc::new(move || {
+            let inner = weak.upgrade();
+            let roster = inner.map_or_else(Vec::new, |inner| inner.roster(&channel));
+            Box::pin(std::future::ready(Ok(roster)))
+        })
+    }
+
+    /// Calls `listener` after each commit that changes an agent's state, until the subscription
+    /// is dropped. It must not block: the agent waits for it. A listener that panics harms no
+    /// other. Turns of one group commit are one change.
+    pub fn subscribe_state(
+        &self,
+        key: &AgentKey,
+        listener: impl Fn(&StateChange) + Send + Sync + 'static,
+    ) -> StateSubscription {
+        self.0.shared.states.subscribe(key, listener)
     }
 
     /// Adds a participant that is not an agent of this host, until [`Host::leave`]. The log
@@ -297,10 +374,17 @@ impl Host {
             );
             return Err(AgentError::new(codes::HANDLE_CONFLICT, message).fatal());
         }
-        self.announce(channel, &joining, PresenceAction::Join, None)
-            .await?;
-        locked(&self.0.slots).join(channel, joining);
-        Ok(())
+        // First the roster, then the log: a reader of the event must find the participant.
+        let before = locked(&self.0.slots).join(channel, joining.clone());
+        let told = self
+            .announce(channel, &joining, PresenceAction::Join, None, None)
+            .await;
+        if told.is_err() {
+            let mut slots = locked(&self.0.slots);
+            slots.leave(channel, joining.id);
+            before.map(|before| slots.join(channel, before));
+        }
+        told
     }
 
     /// Removes a participant that joined. Gives whether it was present.

@@ -385,11 +385,19 @@ impl Hub {
         }
         self.metrics.appended(appended);
         for one in appended.iter().filter(|one| one.is_new) {
+            // A reader of news of a participant finds it in the roster.
+            let is_heard = !one.event.body.wakes();
+            if is_heard {
+                (self.listener)(&one.channel, &one.event);
+            }
             let channel = locked(&self.channels).get(&one.channel).cloned();
             if let Some(channel) = channel {
                 channel.take(Arc::clone(&one.event));
             }
-            (self.listener)(&one.channel, &one.event);
+            // A sleeping agent wakes after the event can be read.
+            if !is_heard {
+                (self.listener)(&one.channel, &one.event);
+            }
         }
     }
 

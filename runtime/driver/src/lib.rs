@@ -11,6 +11,8 @@ mod activation;
 mod agent;
 mod bus;
 mod calls;
+mod changes;
+mod connection;
 mod context;
 mod conversation;
 mod cron;
@@ -26,8 +28,10 @@ mod options;
 #[cfg(unix)]
 mod process;
 pub mod program;
+mod roster;
 mod runner;
 mod shared;
+mod states;
 mod step;
 mod subscription;
 mod tables;
@@ -42,15 +46,18 @@ pub use a99_runtime_engine::{
     should_yield_event,
 };
 pub use agent::{Agent, Alarm, ConnectOptions, Identity, Replay, TurnOutcome};
-pub use bus::{CallOptions, Chunk, MethodCallHandle, Participant};
+pub use bus::{CallOptions, Chunk, MethodAnswer, MethodCallHandle, Participant};
+pub use changes::Changes;
+pub use connection::{ConnectionStatus, Reports};
 pub use context::{
-    ContextParts, EMBEDDED, OnAdvance, PROCESS, RuntimeContext, RuntimeFactory, StorageApi,
-    create_runtime_context,
+    ContextParts, EMBEDDED, OnAdvance, PROCESS, RuntimeContext, StorageApi, create_runtime_context,
 };
 pub use conversation::{Said, Speaker, conversation};
 pub use cron::next as next_occurrence;
 pub use error::{AgentError, codes};
-pub use event_bus::{CHANNEL_CONFIG, EventBus, HISTORY_EVENTS, MethodResult, tool_role_winner};
+pub use event_bus::{
+    CHANNEL_CONFIG, EventBus, HISTORY_EVENTS, HistoryPage, MethodResult, tool_role_winner,
+};
 pub use host::{
     AgentInfo, AgentRunEnd, Handling, Held, Host, HostBuilder, Publish, Published, RunAgentOptions,
     run_agent,
@@ -60,9 +67,11 @@ pub use methods::{Method, MethodCall, Methods};
 pub use options::HostOptions;
 #[cfg(unix)]
 pub use process::{AgentProcess, MAX_FRAME_BYTES, Process};
+pub use roster::{RosterChange, ToolRoleConflict};
+pub use states::{StateChange, StateSubscription};
 pub use step::Step;
 pub use subscription::Subscription;
-pub use tables::{Storage, Tables};
+pub use tables::{Storage, SyncStorage, Tables};
 pub use transport::{Passing, Transport};
 pub use turn::{SendOptions, Sent, Turn, TurnClient};
 

@@ -8,7 +8,7 @@ use crate::turn::{Turn, TurnClient};
 use a99_core::schema::{Schema, validate};
 use a99_runtime_engine::{
     BoxFuture, Event, EventOptions, MAX_JSON_DEPTH, Policy, Seq, StateError, Trigger, deep_merge,
-    json_depth, migrate, restricted,
+    deep_merge_into, json_depth, migrate, restricted,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -41,6 +41,16 @@ pub(crate) struct Output {
     pub(crate) settings: Option<Value>,
     /// The answer of a method.
     pub(crate) answer: Option<Value>,
+}
+
+impl Output {
+    /// Adds changes of the settings.
+    pub(crate) fn change_settings(&mut self, changes: Option<Value>) {
+        match (&mut self.settings, changes) {
+            (Some(before), Some(changes)) => deep_merge_into(before, &changes),
+            (before, changes) => *before = before.take().or(changes),
+        }
+    }
 }
 
 /// A state of the agent's version, and the earlier states from which it was migrated, each with
@@ -92,6 +102,9 @@ pub(crate) trait Runner: Send + Sync {
         let _ = settings;
         Ok(())
     }
+
+    /// [`Agent::on_filtered`]; a panic has no effect.
+    fn on_filtered(&self, event: &Event);
 
     /// Settings by default.
     fn default_settings(&self) -> Result<Value, AgentError>;
@@ -223,6 +236,11 @@ impl<A: Agent> Runner for Typed<A> {
         Box::pin(async move { self.agent.init(identity) })
     }
 
+    fn on_filtered(&self, event: &Event) {
+        let call = std::panic::AssertUnwindSafe(|| self.agent.on_filtered(event));
+        drop(std::panic::catch_unwind(call));
+    }
+
     fn read<'a>(
         &'a self,
         json: &'a str,
@@ -289,15 +307,19 @@ impl<A: Agent> Runner for Typed<A> {
                 let message = "the state is of another type";
                 return Err(AgentError::new(codes::BAD_VALUE, message).fatal());
             };
+            client.0.settings.get_or_init(|| Arc::clone(&settings));
             let settings = match &*settings {
                 Value::Null => A::Settings::default(),
                 settings => serde_json::from_value(settings.clone())?,
             };
-            let mut turn = Turn::new(&client, state.clone(), settings);
+            let mut turn = Turn::new(&client, &self.agent, state, settings);
             let answer = self.handle(work, &mut turn).await?;
-            let (state, settings) = turn.into_parts();
-            let mut output = Self::output(state)?;
-            (output.settings, output.answer) = (settings, answer);
+            let mut output = Self::output(turn.into_state())?;
+            if client.has_new_settings() {
+                // The bus of the turn does not know their type.
+                let _: A::Settings = serde_json::from_value(client.settings_now()?)?;
+            }
+            output.answer = answer;
             Ok(output)
         })
     }

@@ -2,11 +2,13 @@
 
 use crate::bus::{Participant, Waiting, Waits};
 use crate::calls::Calls;
+use crate::connection::Connection;
 use crate::context::{EMBEDDED, PROCESS};
 use crate::error::AgentError;
 use crate::hub::{Hub, Listener};
 use crate::metrics::{Metered, Metrics};
 use crate::options::HostOptions;
+use crate::states::States;
 use crate::transport::Remote;
 use a99_capabilities::{AiProvider, Clock, Random};
 use a99_runtime_engine::{
@@ -27,6 +29,8 @@ pub(crate) struct Shared {
     pub(crate) log: crate::log::Log,
     pub(crate) options: HostOptions,
     pub(crate) waits: Arc<Waits>,
+    /// Listeners of agents' states.
+    pub(crate) states: States,
     /// Running method calls of agents on this host.
     pub(crate) calls: Calls,
     /// Serialises the read-modify-write of settings by turns and hosts.
@@ -36,6 +40,8 @@ pub(crate) struct Shared {
     pub(crate) presence: Box<dyn Presence>,
     /// The connection to the host, if the host is another process.
     pub(crate) link: Option<Arc<dyn HostLink>>,
+    /// Whether the channels can be reached. The transport of a target sets it.
+    pub(crate) connection: Connection,
 }
 
 /// Requests of a turn to a host in another process, beyond its stores.
@@ -62,6 +68,14 @@ pub(crate) trait Presence: Send + Sync {
 
     /// [`Host::remove`](crate::Host::remove).
     fn remove(&self, key: AgentKey) -> BoxFuture<'_, Result<bool, AgentError>>;
+
+    /// Lets an agent sleep once its running turns have ended.
+    fn close(&self, key: AgentKey) -> BoxFuture<'_, Result<(), AgentError>>;
+
+    /// Reads the roster again where it is a copy.
+    fn refresh(&self) -> BoxFuture<'_, Result<(), AgentError>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
 }
 
 impl Shared {
@@ -97,10 +111,12 @@ impl Shared {
             options,
             waits: Arc::default(),
             calls: Calls::default(),
+            states: States::default(),
             settings_gate: tokio::sync::Mutex::const_new(()),
             crash_isolation: Arc::new(Semaphore::new(1)),
             presence,
             link: None,
+            connection: Connection::default(),
         }
     }
 

@@ -3,6 +3,7 @@
 use crate::context::StorageApi;
 use crate::error::{AgentError, codes};
 use crate::turn::{TurnClient, TurnInner};
+use a99_capabilities::block_on;
 use a99_runtime_engine::{
     BoxFuture, Policy, Row, RunResult, Statement, StepCount, StoreError, TableTurn,
 };
@@ -231,7 +232,51 @@ impl Storage {
     }
 }
 
+/// [`Storage`] for code that does not wait: each statement blocks its thread until the store has
+/// run it. Errors are those of [`Storage`].
+#[derive(Clone)]
+pub struct SyncStorage(Storage);
+
+impl SyncStorage {
+    /// [`Storage::exec`]
+    ///
+    /// # Errors
+    /// Those of [`Storage`].
+    pub fn exec(&self, sql: &str) -> Result<(), AgentError> {
+        block_on(self.0.exec(sql))
+    }
+
+    /// [`Storage::run`]
+    ///
+    /// # Errors
+    /// Those of [`Storage`].
+    pub fn run(&self, sql: &str, params: Vec<Value>) -> Result<RunResult, AgentError> {
+        block_on(self.0.run(sql, params))
+    }
+
+    /// [`Storage::get`]
+    ///
+    /// # Errors
+    /// Those of [`Storage`].
+    pub fn get(&self, sql: &str, params: Vec<Value>) -> Result<Option<Row>, AgentError> {
+        block_on(self.0.get(sql, params))
+    }
+
+    /// [`Storage::query`]
+    ///
+    /// # Errors
+    /// Those of [`Storage`].
+    pub fn query(&self, sql: &str, params: Vec<Value>) -> Result<Vec<Row>, AgentError> {
+        block_on(self.0.query(sql, params))
+    }
+}
+
 impl StorageApi for Storage {
+    fn synchronous(&self) -> Option<SyncStorage> {
+        let store = self.client.0.shared.agents();
+        store.is_synchronous().then(|| SyncStorage(self.clone()))
+    }
+
     fn exec<'a>(&'a self, sql: &'a str) -> BoxFuture<'a, Result<(), AgentError>> {
         Box::pin(Storage::exec(self, sql))
     }

@@ -1,5 +1,6 @@
 //! Turns: one event, the handler's changes, and the operations of the turn.
 
+mod channel;
 mod client;
 
 use crate::activation::Kept;
@@ -17,17 +18,18 @@ use a99_runtime_engine::{
 use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 /// A turn of an agent: its state, its settings and its operations.
 ///
 /// The changes commit together when the handler succeeds. If it fails, none of them is kept.
 pub struct Turn<'a, A: Agent> {
     client: &'a TurnClient,
+    agent: &'a A,
+    /// The state that the turn began with.
+    began: &'a A::State,
     state: A::State,
     settings: A::Settings,
-    /// The users' settings, if this turn changed them.
-    saved: Option<Value>,
 }
 
 /// The operations of a turn, for other tasks of its handler. After the turn they fail with
@@ -56,6 +58,10 @@ pub(crate) struct TurnInner {
     /// The group commit that must be durable before the turn acts outside of its commit.
     kept: Option<Kept>,
     is_over: AtomicBool,
+    /// Whether the handler closed its bus.
+    is_closed: AtomicBool,
+    /// The effective settings that the turn began with.
+    pub(crate) settings: OnceLock<Arc<Value>>,
     changes: Mutex<Changes>,
     /// What a program got and did in it, if the host keeps turns.
     pub(crate) record: Mutex<Option<TurnRecord>>,
@@ -68,6 +74,10 @@ pub(crate) struct Changes {
     pub(crate) timers: Vec<TimerChange>,
     /// Events that were sent before the commit.
     pub(crate) at_once: Vec<Uuid>,
+    /// Changes of the users' settings.
+    pub(crate) settings: Option<Value>,
+    /// Attachments of the method's answer.
+    pub(crate) attachments: Vec<Attachment>,
     /// How often each kind of operation was requested.
     ordinals: HashMap<&'static str, u32>,
 }
@@ -138,6 +148,8 @@ impl TurnInner {
             checkpoint,
             replays,
             is_over: AtomicBool::new(false),
+            is_closed: AtomicBool::new(false),
+            settings: OnceLock::new(),
             changes: Mutex::default(),
             record: Mutex::default(),
         }
@@ -236,8 +248,14 @@ impl TurnInner {
     /// Queues the answer of a method. It commits whether or not the handler succeeded.
     pub(crate) fn answer(&self, body: Body) {
         let id = self.identify("answer");
-        let event = self.event(id, body, Vec::new());
-        locked(&self.changes).outbox.push(event);
+        let mut changes = locked(&self.changes);
+        let attachments = std::mem::take(&mut changes.attachments);
+        changes.outbox.push(self.event(id, body, attachments));
+    }
+
+    /// Attaches bytes to the answer of the method that runs.
+    pub(crate) fn attach(&self, attachments: Vec<Attachment>) -> Result<(), AgentError> {
+        self.change(|changes| changes.attachments = attachments)
     }
 
     pub(crate) fn going_on(&self) -> Result<(), AgentError> {
@@ -276,7 +294,11 @@ impl TurnInner {
     }
 
     /// The identity of an operation: from its name, or its position among those of its kind.
-    fn operation(&self, kind: &'static str, name: Option<&str>) -> Result<Uuid, AgentError> {
+    pub(crate) fn operation(
+        &self,
+        kind: &'static str,
+        name: Option<&str>,
+    ) -> Result<Uuid, AgentError> {
         match name {
             Some(name) => {
                 self.going_on()?;
@@ -303,6 +325,7 @@ impl TurnInner {
 
     /// A durable operation: with the commit, or immediately under at-least-once delivery.
     async fn durable(&self, event: NewEvent) -> Result<Option<Seq>, AgentError> {
+        self.check_open()?;
         if self.delivery == Delivery::AtLeastOnce {
             let id = event.event.id;
             let seq = self.immediate(event).await?;
@@ -346,8 +369,20 @@ impl TurnInner {
         self.immediate(self.event(id, body, Vec::new())).await
     }
 
+    /// Refuses operations after the handler closed its bus.
+    fn check_open(&self) -> Result<(), AgentError> {
+        match self.is_closed.load(Ordering::Acquire) {
+            false => Ok(()),
+            true => {
+                let message = "the turn closed its event bus";
+                Err(AgentError::new(codes::CONNECTION, message).fatal())
+            }
+        }
+    }
+
     /// Performs an operation immediately, under the same identity at every retry.
     pub(crate) async fn immediate(&self, event: NewEvent) -> Result<Seq, AgentError> {
+        self.check_open()?;
         self.settled().await?;
         let (fence, now) = (Some(self.fence.clone()), self.shared.now());
         let appended = self.shared.hub().append(vec![event], fence, now).await;
@@ -360,19 +395,21 @@ impl TurnInner {
 impl<'a, A: Agent> Turn<'a, A> {
     pub(crate) fn new(
         client: &'a TurnClient,
-        state: A::State,
+        agent: &'a A,
+        began: &'a A::State,
         settings: A::Settings,
     ) -> Turn<'a, A> {
         Turn {
             client,
-            state,
+            agent,
+            began,
+            state: began.clone(),
             settings,
-            saved: None,
         }
     }
 
-    pub(crate) fn into_parts(self) -> (A::State, Option<Value>) {
-        (self.state, self.saved)
+    pub(crate) fn into_state(self) -> A::State {
+        self.state
     }
 
     /// The state.
@@ -384,6 +421,20 @@ impl<'a, A: Agent> Turn<'a, A> {
     /// The state, for changes.
     pub fn state_mut(&mut self) -> &mut A::State {
         &mut self.state
+    }
+
+    /// Whether the state differs from that of the last commit.
+    ///
+    /// # Errors
+    /// `turn.bad_value` for a state that cannot be stored.
+    pub fn is_dirty(&self) -> Result<bool, AgentError> {
+        Ok(serde_json::to_value(self.began)? != serde_json::to_value(&self.state)?)
+    }
+
+    /// Replaces the state by that of a new agent. The checkpoint moves on as after any turn;
+    /// [`Held::reset`](crate::Held::reset) clears it too.
+    pub fn reset_state(&mut self) {
+        self.state = self.agent.initial_state();
     }
 
     /// Merges members into the state, at every depth ([`deep_merge`](crate::deep_merge)).
@@ -426,11 +477,7 @@ impl<'a, A: Agent> Turn<'a, A> {
         let mut merged = serde_json::to_value(&self.settings)?;
         deep_merge_into(&mut merged, partial);
         self.settings = serde_json::from_value(merged)?;
-        let saved = self
-            .saved
-            .get_or_insert_with(|| Value::Object(serde_json::Map::new()));
-        deep_merge_into(saved, partial);
-        Ok(())
+        self.client.change_settings(partial)
     }
 
     /// The agent's key.

@@ -335,4 +335,14 @@ mod tests {
         let read: Event = serde_json::from_value(json).expect("an event");
         assert_eq!(read.body, event.body);
     }
+
+    #[test]
+    fn fractions_are_read_as_they_were_written() {
+        for n in 1..20_000 {
+            let written = f64::from(n) / 9_973.0;
+            let text = serde_json::to_string(&written).expect("JSON");
+            let read: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+            assert_eq!(read.as_f64(), Some(written), "{text}");
+        }
+    }
 }

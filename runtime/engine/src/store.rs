@@ -549,6 +549,24 @@ pub trait AgentStore: Send + Sync {
         None
     }
 
+    /// Whether replies need no runtime of the caller, so that it may block its thread on them.
+    fn is_synchronous(&self) -> bool {
+        false
+    }
+
+    /// Clears the progress of an agent that is not awake: it handles its channel again from the
+    /// beginning, under new identities.
+    ///
+    /// Errors: [`StoreCode::NotFound`] if the store has no row of the agent;
+    /// [`StoreCode::Input`] for a store that cannot.
+    fn restart(&self, key: &AgentKey) -> Reply<'_, ()> {
+        let message = format!("the store of {key} does not set progress back");
+        Box::pin(std::future::ready(Err(StoreError::new(
+            StoreCode::Input,
+            message,
+        ))))
+    }
+
     /// Waits until everything acknowledged is durable.
     fn flush(&self) -> Reply<'_, ()>;
 }

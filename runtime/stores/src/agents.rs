@@ -363,6 +363,16 @@ impl AgentStore for SqliteRuntime {
         })
     }
 
+    /// Each file has threads of its own.
+    fn is_synchronous(&self) -> bool {
+        true
+    }
+
+    fn restart(&self, key: &AgentKey) -> Reply<'_, ()> {
+        let done = self.set_progress(key, Progress::default());
+        Box::pin(async move { done.await.map(drop) })
+    }
+
     fn tables(&self, fence: Fence) -> Reply<'_, Arc<dyn TableTurn>> {
         Box::pin(self.begin_tables(fence))
     }

@@ -74,6 +74,15 @@ fn row(op: &str) -> Option<Row> {
             TURN,
         ),
         "agentCancelTimer" => ("agentTurn.state", &["name"], TURN),
+        "agentRoster" => ("agentTurn.state", &[], TURN),
+        "agentCallMethod" => (
+            "agentTurn.state",
+            &["to", "method", "args", "timeoutMs"],
+            TURN,
+        ),
+        "agentMethodResult" => ("agentTurn.state", &["callId", "content", "progress"], TURN),
+        "agentInvite" => ("agentTurn.state", &["agent", "handle", "config"], TURN),
+        "agentRemove" => ("agentTurn.state", &["agent", "handle"], TURN),
         "agentStorageExec" => ("agentTurn.state", &["sql"], TURN),
         "agentStorageRun" | "agentStorageGet" | "agentStorageQuery" => {
             ("agentTurn.state", &["sql", "params"], TURN)

@@ -114,7 +114,9 @@ pub(super) fn of(op: &str) -> Option<(i64, f64)> {
         }
         "agentSend" | "agentUpdate" | "agentFail" | "agentPublish" | "agentSetTimer"
         | "agentCancelTimer" | "agentStorageExec" | "agentStorageRun" | "agentStorageGet"
-        | "agentStorageQuery" => (5 * ONE, SECOND),
+        | "agentStorageQuery" | "agentRoster" | "agentMethodResult" | "agentInvite"
+        | "agentRemove" => (5 * ONE, SECOND),
+        "agentCallMethod" => (5 * ONE, 600_000.0),
         "sleep" => (ONE, 0.0),
         "shellExec" => (5 * ONE, 0.0),
         "shellWriteFile" | "shellReadFile" => (5 * ONE, 30_000.0),

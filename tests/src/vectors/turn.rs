@@ -56,6 +56,26 @@ impl AgentTurn for Scripted {
         self.done("agentTurn.cancelTimer", vec![name])
     }
 
+    fn roster(&self) -> Answer<'_> {
+        self.reply("agentTurn.roster", vec![])
+    }
+
+    fn call_method(&self, call: Value) -> Answer<'_> {
+        self.reply("agentTurn.callMethod", vec![call])
+    }
+
+    fn method_result(&self, part: Value) -> Done<'_> {
+        self.done("agentTurn.methodResult", vec![part])
+    }
+
+    fn invite(&self, guest: Value) -> Answer<'_> {
+        self.reply("agentTurn.invite", vec![guest])
+    }
+
+    fn remove(&self, guest: Value) -> Answer<'_> {
+        self.reply("agentTurn.remove", vec![guest])
+    }
+
     fn has_storage(&self) -> bool {
         self.provides("agentTurn.storage")
     }

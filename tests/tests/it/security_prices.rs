@@ -113,6 +113,8 @@ fn call(op: &str, n: usize, answer: usize) -> Option<Call> {
         let rows = by_key(json!([text(answer)]));
         let turn = MemoryTurn::new().with_state(whole()).with_settings(whole());
         let turn = turn.with_identity(whole()).with_storage(rows.into());
+        let turn = turn.with_roster(json!([text(answer)]).into());
+        let turn = turn.with_methods(by_key(json!(text(answer))).into());
         Capabilities::none().with_agent_turn(turn)
     };
     let procedures = || Capabilities::none().with_procedures(MemoryProcedures::default());
@@ -268,6 +270,20 @@ fn call(op: &str, n: usize, answer: usize) -> Option<Call> {
             turn(),
         ),
         "agentCancelTimer" => Call::of(json!({"name": text(n.min(128))}), turn()),
+        "agentRoster" => Call::of(json!({}), turn()),
+        "agentCallMethod" => Call::of(
+            json!({"to": key, "method": key, "args": {"a": key}, "timeoutMs": 5}),
+            turn(),
+        ),
+        "agentMethodResult" => Call::of(
+            json!({"callId": key, "content": [key], "progress": 50}),
+            turn(),
+        ),
+        "agentInvite" => Call::of(
+            json!({"agent": key, "handle": key, "config": {"a": key}}),
+            turn(),
+        ),
+        "agentRemove" => Call::of(json!({"agent": key, "handle": key}), turn()),
         "agentStorageExec" => Call::of(json!({"sql": key}), turn()),
         "agentStorageRun" | "agentStorageGet" | "agentStorageQuery" => {
             Call::of(json!({"sql": key, "params": numbers(n)}), turn())

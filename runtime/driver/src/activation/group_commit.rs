@@ -222,6 +222,7 @@ impl Activation {
             Ok(receipt) => {
                 if has_state {
                     self.revision = receipt.revision;
+                    self.tell_state();
                 }
                 if has_timers {
                     self.timers_changed.notify_one();

@@ -143,13 +143,15 @@ impl Loading {
         let group_commit = GroupCommit::new(&policy, self.was_cut_off, commit_alone);
         self.status
             .send_modify(|status| status.commit_alone = false);
+        let json: Arc<str> = output.json.into();
         let mut activation = Activation {
             sender: Arc::new(sender),
             delivery: policy.delivery,
             filter,
             machine,
             state: output.state,
-            json: output.json.into(),
+            json: Arc::clone(&json),
+            committed: json,
             revision,
             replays: row.as_ref().map_or(0, |row| row.replays),
             settings: Arc::new(Value::Null),

@@ -301,9 +301,10 @@ impl Activation {
             .filter(|running| running.attempt == attempt)?;
         let told = told(&result, was_cancelled);
         match result {
-            Ok(output) => {
+            Ok(mut output) => {
                 // Operations of the handler's leftover tasks are refused from here.
                 running.changes = running.client.0.end();
+                output.change_settings(running.changes.settings.take());
                 running.output = Some(output);
             }
             Err(error) => {
@@ -518,11 +519,19 @@ impl Activation {
         if commit.state.is_some() {
             self.revision = receipt.revision;
             self.take_state(output.state, output.json);
+            self.tell_state();
         }
         if let Some(changed) = output.settings {
             self.saved_settings = deep_merge(&self.saved_settings, &changed);
             self.settle_settings();
         }
+    }
+
+    /// Calls the listeners of the state after a commit.
+    pub(super) fn tell_state(&mut self) {
+        let before = std::mem::replace(&mut self.committed, Arc::clone(&self.json));
+        let (shared, key) = (&self.shared, &self.fence.key);
+        shared.states.tell(key, &before, &self.json, &shared.log);
     }
 
     /// Sets the agent's state.
@@ -551,11 +560,12 @@ impl Activation {
                 let message = format!("the hook took longer than {limit:?}");
                 Err(AgentError::new(codes::TIMEOUT, message))
             });
-        let changes = client.0.end();
+        let mut changes = client.0.end();
         if output.is_err() {
             client.0.abandon_tables();
         }
-        let output = output?;
+        let mut output = output?;
+        output.change_settings(changes.settings.take());
         let mut commit = TurnCommit::new(self.fence.clone(), self.shared.now());
         (commit.outbox, commit.timers) = (changes.outbox, changes.timers);
         commit.state = changed(&output, &self.json, self.runner.version(), self.revision);

@@ -1,11 +1,13 @@
 //! Channels for clients that are not in this process: what a channel server needs of a host.
 
+use super::slots::Member;
 use super::{Host, Publish, Published};
 use crate::bus::{CallOptions, MethodCallHandle, Participant, is_handle};
 use crate::error::{AgentError, codes};
 use crate::event_bus::CHANNEL_CONFIG;
 use crate::hub::locked;
 use crate::metrics::Exposition;
+use crate::roster::announced;
 use crate::subscription::Subscription;
 use a99_runtime_engine::{
     AgentStore, Appended, Body, ChannelStore, Event, EventKind, Fence, NewEvent, PresenceAction,
@@ -157,8 +159,7 @@ impl Host {
         metadata: Map<String, Value>,
     ) -> Result<bool, AgentError> {
         let _gate = self.0.membership.lock().await;
-        let (_, joined) = locked(&self.0.slots).present(channel);
-        let Some(who) = joined.into_iter().find(|who| who.id == id) else {
+        let Some(who) = self.joined(channel, id) else {
             return Ok(false);
         };
         let who = Participant { metadata, ..who };
@@ -177,8 +178,7 @@ impl Host {
         who: Participant,
     ) -> Result<bool, AgentError> {
         let _gate = self.0.membership.lock().await;
-        let (_, joined) = locked(&self.0.slots).present(channel);
-        let Some(there) = joined.into_iter().find(|there| there.id == who.id) else {
+        let Some(there) = self.joined(channel, who.id) else {
             return Ok(false);
         };
         let who = Participant {
@@ -189,11 +189,21 @@ impl Host {
         Ok(true)
     }
 
+    /// A participant that joined.
+    fn joined(&self, channel: &str, id: Uuid) -> Option<Participant> {
+        let present = locked(&self.0.slots).present(channel).into_iter();
+        let mut joined = present.filter_map(|member| match member {
+            Member::Joined(who) => Some(who),
+            Member::Agent(..) => None,
+        });
+        joined.find(|who| who.id == id)
+    }
+
     async fn replace(&self, channel: &str, who: Participant) -> Result<(), AgentError> {
+        // First the roster, then the log: a reader of the event must find the change.
+        locked(&self.0.slots).join(channel, who.clone());
         let update = PresenceAction::Update;
-        self.announce(channel, &who, update, None).await?;
-        locked(&self.0.slots).join(channel, who);
-        Ok(())
+        self.announce(channel, &who, update, None, None).await
     }
 
     /// Removes a participant that joined, and records why: `graceful` or `disconnect`. Gives
@@ -211,34 +221,31 @@ impl Host {
         let left = locked(&self.0.slots).leave(channel, id);
         let Some(left) = left else { return Ok(false) };
         let leave = PresenceAction::Leave;
-        self.announce(channel, &left, leave, Some(reason)).await?;
+        self.announce(channel, &left, leave, Some(reason), None)
+            .await?;
         Ok(true)
     }
 
-    /// Publishes a presence event of a participant.
+    /// Publishes a presence event of a participant, under an idempotency key if there is one.
     pub(super) async fn announce(
         &self,
         channel: &str,
         who: &Participant,
         action: PresenceAction,
         reason: Option<&str>,
+        key: Option<String>,
     ) -> Result<(), AgentError> {
-        let mut metadata = who.metadata.clone();
-        for (name, value) in [
-            ("name", &who.name),
-            ("type", &who.kind),
-            ("handle", &who.handle),
-        ] {
-            metadata.insert(name.to_owned(), Value::from(value.as_str()));
-        }
+        let sender = who.sender();
         let body = Body::Presence {
             action,
             leave_reason: reason.map(str::to_owned),
-            metadata,
+            metadata: announced(who.metadata.clone(), &sender),
         };
-        self.publish(channel, of(body, who.sender()))
-            .await
-            .map(drop)
+        let publish = Publish {
+            key,
+            ..of(body, sender)
+        };
+        self.publish(channel, publish).await.map(drop)
     }
 
     /// Calls a method of any participant of a channel, found by its handle. The call is durable

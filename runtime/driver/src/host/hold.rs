@@ -3,11 +3,12 @@
 use super::slots::Slots;
 use super::{Factory, Host, Inner};
 use crate::activation::Signal;
+use crate::activation::turns::panicked;
 use crate::agent::{Agent, Identity};
 use crate::error::{AgentError, codes};
 use crate::hub::locked;
 use crate::runner::Typed;
-use a99_runtime_engine::AgentKey;
+use a99_runtime_engine::{AgentKey, Fence, NewState, TurnCommit};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,6 +27,45 @@ impl Held {
     #[must_use]
     pub fn was_cut(&self) -> bool {
         self.was_cut
+    }
+
+    /// Replaces the agent's state by that of a new agent and clears its checkpoint: it handles
+    /// the whole log again, under new identities. Settings, timers and tables remain. If it
+    /// fails half-way, the state is new and the checkpoint old; call it again.
+    ///
+    /// # Errors
+    /// `agent.unknown`; the agent's own error of making its first state; errors of the store.
+    pub async fn reset(&self) -> Result<(), AgentError> {
+        let inner = &self.host.0;
+        let agents = inner.shared.agents();
+        let Some(row) = agents.load(&self.key).await? else {
+            return Ok(());
+        };
+        let identity = locked(&inner.slots).identity(&self.key);
+        let made = identity.zip(inner.factory(self.key.agent()));
+        let (identity, factory) = made.ok_or_else(|| {
+            let message = format!("no agent is called '{}' here", self.key.agent());
+            AgentError::new(codes::UNKNOWN_AGENT, message)
+        })?;
+        let make = std::panic::AssertUnwindSafe(|| factory(&identity));
+        let runner = std::panic::catch_unwind(make).map_err(|panic| panicked(&*panic))?;
+        runner.prepare().await?;
+        let fence = Fence {
+            epoch: agents.epoch(&self.key),
+            key: self.key.clone(),
+        };
+        let mut commit = TurnCommit::new(fence, inner.shared.now());
+        let json = runner.initial()?.json;
+        commit.state = Some(NewState {
+            json: json.clone(),
+            version: runner.version(),
+            base: row.revision,
+        });
+        agents.commit(commit).await?;
+        agents.restart(&self.key).await?;
+        let (states, log) = (&inner.shared.states, &inner.shared.log);
+        states.tell(&self.key, &row.state, &json, log);
+        Ok(())
     }
 }
 
@@ -125,7 +165,7 @@ impl Inner {
     }
 
     /// Whether the store has work that an agent did not handle.
-    async fn is_behind(&self, key: &AgentKey) -> bool {
+    pub(super) async fn is_behind(&self, key: &AgentKey) -> bool {
         match self.shared.agents().load(key).await {
             Ok(Some(row)) => {
                 !row.started.is_empty() || self.has_news(key, row.progress.checkpoint).await

@@ -1,8 +1,8 @@
 //! Host internals: which agents wake, and the follow-up of activations that end.
 
-use super::slots::{Phase, Start};
+use super::slots::{Member, Phase, Start};
 use super::{Host, Inner};
-use crate::activation::{Ended, Loading};
+use crate::activation::{Ended, Loading, Signal};
 use crate::agent::Identity;
 use crate::bus::Participant;
 use crate::error::{AgentError, codes};
@@ -12,7 +12,7 @@ use crate::runner::{Runner, settled};
 use crate::shared::Presence;
 use crate::tables::check_policy;
 use a99_runtime_engine::{
-    AgentKey, Body, BoxFuture, Event, EventKind, Seq, StopReason, StoreCode, Uuid,
+    AgentKey, Body, BoxFuture, Event, EventKind, PresenceAction, Seq, StopReason, StoreCode, Uuid,
 };
 use serde_json::Value;
 use std::sync::atomic::Ordering;
@@ -56,39 +56,66 @@ impl Presence for Present {
     fn remove(&self, key: AgentKey) -> BoxFuture<'_, Result<bool, AgentError>> {
         Box::pin(async move { self.host()?.remove(&key).await })
     }
+
+    fn close(&self, key: AgentKey) -> BoxFuture<'_, Result<(), AgentError>> {
+        Box::pin(async move {
+            locked(&self.host()?.0.slots).signal(&key, Signal::Drain);
+            Ok(())
+        })
+    }
+}
+
+/// An agent as a participant of its channel.
+pub(super) fn described(
+    identity: &Identity,
+    make: impl FnOnce() -> Arc<dyn Runner>,
+) -> Participant {
+    let look = || {
+        let runner = make();
+        (runner.connect_options(identity, 0), runner.advertised())
+    };
+    // An agent whose value cannot be made is still a participant.
+    let looked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(look));
+    let (connect, methods) = looked.unwrap_or_default();
+    let key = &identity.key;
+    Participant {
+        id: key.participant(),
+        handle: key.handle().to_owned(),
+        name: connect.name.unwrap_or_else(|| key.agent().to_owned()),
+        kind: connect.kind.unwrap_or_else(|| "agent".to_owned()),
+        methods,
+        agent: Some(key.clone()),
+        metadata: connect.extra_metadata,
+    }
 }
 
 impl Inner {
     /// The participants of a channel: agents, awake or asleep, and those that joined.
     pub(super) fn roster(&self, channel: &str) -> Vec<Participant> {
-        let (identities, mut roster) = locked(&self.slots).present(channel);
+        let present = locked(&self.slots).present(channel).into_iter();
+        let mut roster: Vec<_> = present.filter_map(|who| self.participant(who)).collect();
         let elsewhere = self.shared.hub().remote_roster(channel);
-        for identity in identities {
-            let Some(factory) = self.factory(identity.key.agent()) else {
-                continue;
-            };
-            let look = || {
-                let runner = factory(&identity);
-                (runner.connect_options(&identity, 0), runner.advertised())
-            };
-            // An agent whose value cannot be made is still a participant.
-            let looked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(look));
-            let (connect, methods) = looked.unwrap_or_default();
-            roster.push(Participant {
-                id: identity.key.participant(),
-                handle: identity.key.handle().to_owned(),
-                name: connect
-                    .name
-                    .unwrap_or_else(|| identity.key.agent().to_owned()),
-                kind: connect.kind.unwrap_or_else(|| "agent".to_owned()),
-                methods,
-                agent: Some(identity.key.clone()),
-                metadata: connect.extra_metadata,
-            });
-        }
         let here: Vec<Uuid> = roster.iter().map(|who| who.id).collect();
         roster.extend(elsewhere.into_iter().filter(|who| !here.contains(&who.id)));
         roster
+    }
+
+    /// An agent of this host as a participant of its channel.
+    pub(super) fn member(&self, key: &AgentKey) -> Option<Participant> {
+        let member = locked(&self.slots).member(key)?;
+        self.participant(member)
+    }
+
+    /// A member of a channel as a participant; `None` for an agent without a definition.
+    pub(super) fn participant(&self, member: Member) -> Option<Participant> {
+        let (identity, metadata) = match member {
+            Member::Joined(who) => return Some(who),
+            Member::Agent(identity, metadata) => (identity, metadata),
+        };
+        let factory = self.factory(identity.key.agent())?;
+        let mut who = described(&identity, || factory(&identity));
+        who.metadata = metadata.unwrap_or(who.metadata);
+        Some(who)
     }
 
     /// Names of the agents that can be invited, sorted.
@@ -159,7 +186,10 @@ impl Inner {
     /// Wakes agents with pending work.
     pub(super) async fn catch_up(&self) -> Result<(), AgentError> {
         for key in self.shared.agents().behind().await? {
-            self.wake(&key);
+            // Its channel may only have news of who came and left.
+            if self.is_behind(&key).await {
+                self.wake(&key);
+            }
         }
         if self.shared.hub().remote().is_none() {
             return Ok(());
@@ -215,7 +245,18 @@ impl Inner {
         if let Body::MethodCancel { call_id } = &event.body {
             self.shared.calls.cancel(*call_id, event.sender.id);
         }
-        if event.kind == EventKind::Ephemeral || !event.body.wakes() {
+        if event.kind == EventKind::Ephemeral {
+            return;
+        }
+        if let Body::Presence {
+            action: PresenceAction::Update,
+            metadata,
+            ..
+        } = &event.body
+        {
+            locked(&self.slots).describe(channel, event.sender.id, metadata);
+        }
+        if !event.body.wakes() {
             return;
         }
         let asleep = locked(&self.slots).asleep_for(channel, event);

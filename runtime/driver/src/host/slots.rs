@@ -6,9 +6,10 @@ use crate::agent::Identity;
 use crate::bus::{Participant, is_handle};
 use crate::error::{AgentError, codes};
 use crate::metrics::Looked;
+use crate::roster::own_metadata;
 use crate::runner::Runner;
 use a99_runtime_engine::{AgentKey, Body, Event, Seq, Uuid};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
@@ -46,6 +47,10 @@ pub(crate) enum Standing {
 struct Slot {
     identity: Arc<Identity>,
     participant: Uuid,
+    /// Its place among the channel's participants.
+    seen: u64,
+    /// The metadata that the agent set; `None` for that of its connect options.
+    metadata: Option<Map<String, Value>>,
     phase: Phase,
     /// The host-wide number of this waking.
     generation: u64,
@@ -63,6 +68,13 @@ struct Slot {
     held: Option<bool>,
 }
 
+/// A participant of a channel.
+pub(super) enum Member {
+    /// An agent of this host, and the metadata that it set.
+    Agent(Arc<Identity>, Option<Map<String, Value>>),
+    Joined(Participant),
+}
+
 /// The parts of a slot that an activation needs.
 pub(crate) struct Start {
     pub(crate) identity: Arc<Identity>,
@@ -77,8 +89,10 @@ pub(crate) struct Start {
 pub(crate) struct Slots {
     by_key: BTreeMap<AgentKey, Slot>,
     by_channel: HashMap<String, Vec<AgentKey>>,
-    /// Participants that joined a channel and are not agents of this host.
-    joined: HashMap<String, Vec<Participant>>,
+    /// Participants that joined a channel and are not agents of this host, with their places.
+    joined: HashMap<String, Vec<(u64, Participant)>>,
+    /// Counts the participants of all channels, in the order in which they came.
+    seen: u64,
     /// Counts all wakings.
     generation: u64,
     /// Agents that were removed while awake and have not ended yet.
@@ -100,9 +114,12 @@ impl Slots {
         }
         let on_channel = self.by_channel.entry(key.channel().to_owned()).or_default();
         on_channel.push(key.clone());
+        self.seen += 1;
         let slot = Slot {
             identity,
             participant: key.participant(),
+            seen: self.seen,
+            metadata: None,
             phase: Phase::Asleep,
             generation: 0,
             failures: 0,
@@ -129,10 +146,10 @@ impl Slots {
         let mut agents = agents.filter(|other| *other != key);
         let mut joined = self.joined.get(key.channel()).into_iter().flatten();
         let agent = agents.find(|other| is_handle(other.handle(), key.handle()));
-        let joined = joined.find(|other| is_handle(&other.handle, key.handle()));
+        let joined = joined.find(|(_, other)| is_handle(&other.handle, key.handle()));
         let other = agent
             .map(ToString::to_string)
-            .or_else(|| joined.map(|other| other.name.clone()));
+            .or_else(|| joined.map(|(_, other)| other.name.clone()));
         match other {
             None => Ok(()),
             Some(other) => Err(AgentError::new(
@@ -358,27 +375,61 @@ impl Slots {
             self.by_key
                 .get(key)
                 .is_none_or(|slot| slot.participant == me)
-        }) && joined.all(|other| other.kind == "panel")
+        }) && joined.all(|(_, other)| other.kind == "panel")
     }
 
-    /// The agents of a channel, and the participants that joined it.
-    pub(crate) fn present(&self, channel: &str) -> (Vec<Arc<Identity>>, Vec<Participant>) {
+    /// An agent of a channel as its roster shows it.
+    pub(super) fn member(&self, key: &AgentKey) -> Option<Member> {
+        let slot = self.by_key.get(key)?;
+        Some(Member::Agent(
+            Arc::clone(&slot.identity),
+            slot.metadata.clone(),
+        ))
+    }
+
+    /// The participants of a channel, in the order in which they came.
+    pub(super) fn present(&self, channel: &str) -> Vec<Member> {
         let agents = self.by_channel.get(channel).into_iter().flatten();
-        let agents = agents.filter_map(|key| Some(Arc::clone(&self.by_key.get(key)?.identity)));
-        let joined = self.joined.get(channel).cloned().unwrap_or_default();
-        (agents.collect(), joined)
+        let agents = agents.filter_map(|key| Some((self.by_key.get(key)?.seen, self.member(key)?)));
+        let joined = self.joined.get(channel).into_iter().flatten();
+        let joined = joined.map(|(seen, who)| (*seen, Member::Joined(who.clone())));
+        let mut present: Vec<_> = agents.chain(joined).collect();
+        present.sort_by_key(|(seen, _)| *seen);
+        present.into_iter().map(|(_, member)| member).collect()
     }
 
-    pub(crate) fn join(&mut self, channel: &str, joining: Participant) {
+    /// Adds a participant. Gives the one of the same identity that it replaces.
+    pub(crate) fn join(&mut self, channel: &str, joining: Participant) -> Option<Participant> {
         let there = self.joined.entry(channel.to_owned()).or_default();
-        there.retain(|other| other.id != joining.id);
-        there.push(joining);
+        match there.iter_mut().find(|(_, other)| other.id == joining.id) {
+            Some((_, other)) => Some(std::mem::replace(other, joining)),
+            None => {
+                self.seen += 1;
+                there.push((self.seen, joining));
+                None
+            }
+        }
     }
 
     pub(crate) fn leave(&mut self, channel: &str, id: Uuid) -> Option<Participant> {
         let there = self.joined.get_mut(channel)?;
-        let at = there.iter().position(|other| other.id == id)?;
-        Some(there.remove(at))
+        let at = there.iter().position(|(_, other)| other.id == id)?;
+        Some(there.remove(at).1)
+    }
+
+    /// Replaces the metadata of a participant.
+    pub(super) fn describe(&mut self, channel: &str, id: Uuid, metadata: &Map<String, Value>) {
+        let metadata = own_metadata(metadata);
+        let mut agents = self.by_channel.get(channel).into_iter().flatten();
+        let is_it = |key: &&AgentKey| key.participant() == id;
+        if let Some(slot) = agents.find(is_it).and_then(|key| self.by_key.get_mut(key)) {
+            slot.metadata = Some(metadata);
+            return;
+        }
+        let mut joined = self.joined.get_mut(channel).into_iter().flatten();
+        if let Some((_, who)) = joined.find(|(_, who)| who.id == id) {
+            who.metadata = metadata;
+        }
     }
 
     /// The agents of a channel, with their participant identities.

@@ -10,6 +10,7 @@ use super::wire::{Declared, Head, Hello, Make, PROTOCOL, ReadState, RunTurn, Sen
 use super::{SOCKET, TOKEN};
 use crate::activation::turns::panicked;
 use crate::agent::{Agent, Identity};
+use crate::connection::ConnectionStatus;
 use crate::error::{AgentError, codes};
 use crate::hub::locked;
 use crate::log::{AgentLogger, Log};
@@ -18,7 +19,7 @@ use crate::runner::{Runner, Typed};
 use crate::shared::{HostLink, Shared};
 use crate::turn::{TurnClient, TurnInner};
 use a99_capabilities::{AiProvider, SystemRandom};
-use a99_runtime_engine::{BoxFuture, Fence, Seq, Uuid};
+use a99_runtime_engine::{BoxFuture, Event, Fence, Seq, Uuid};
 use futures_util::FutureExt;
 use std::collections::{BTreeMap, HashMap};
 use std::panic::AssertUnwindSafe;
@@ -144,6 +145,11 @@ impl AgentProcess {
         let running = Arc::clone(&agents.0);
         let why = peer.run(queue, stream.into_split(), agents).await;
         for turn in locked(&running.turns).values() {
+            let connection = &turn.client.0.shared.connection;
+            if why.code() != codes::STOPPING {
+                connection.fault(why.clone());
+            }
+            connection.set(ConnectionStatus::Closed);
             turn.client.0.give_up();
         }
         match why.code() {
@@ -229,6 +235,13 @@ impl Serve for Agents {
                 let agent: u64 = parsed(params, method)?;
                 let made = locked(&self.0.made).remove(&agent);
                 drop(made);
+                Ok(())
+            }
+            "agent.filtered" => {
+                let (agent, event): (u64, Event) = parsed(params, method)?;
+                if let Ok(made) = self.0.made(agent) {
+                    made.runner.on_filtered(&event);
+                }
                 Ok(())
             }
             "bye" => Err(AgentError::new(codes::STOPPING, "the host stops")),
@@ -327,8 +340,9 @@ impl Running {
         let handler =
             Arc::clone(&made.runner).run(run.work, client.clone(), state, Arc::new(run.settings));
         let ended = AssertUnwindSafe(handler).catch_unwind().await;
-        let changes = client.0.end();
-        let output = ended.unwrap_or_else(|panic| Err(panicked(&*panic)))?;
+        let mut changes = client.0.end();
+        let mut output = ended.unwrap_or_else(|panic| Err(panicked(&*panic)))?;
+        output.change_settings(changes.settings.take());
         if output.json != run.state {
             guarded(|| made.runner.check(&output.json))?;
         }
@@ -341,6 +355,7 @@ impl Running {
             state: output.json,
             settings: output.settings,
             answer: output.answer,
+            attachments: changes.attachments,
             outbox: outbox.collect(),
             timers: changes.timers,
         })

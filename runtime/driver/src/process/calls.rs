@@ -261,6 +261,17 @@ impl Call {
             "storage.run" => self.of(run).await,
             "storage.query" => self.of(query).await,
             "call.wait" => self.of(wait).await,
+            "channel.roster" => {
+                self.of(|served, ()| async move { Ok(present(&served.client)) })
+                    .await
+            }
+            "agents.sleep" => {
+                self.of(|served, ()| async move {
+                    let inner = &served.client.0;
+                    inner.shared.presence.close(inner.fence.key.clone()).await
+                })
+                .await
+            }
             "agents.invite" => self.of(invite).await,
             "agents.remove" => self.of(remove).await,
             "ai.roles" => {

@@ -343,6 +343,18 @@ impl Presence for RemotePresence {
             Ok(was_there)
         })
     }
+
+    fn close(&self, _: AgentKey) -> BoxFuture<'_, Result<(), AgentError>> {
+        Box::pin(self.0.call("agents.sleep", ()))
+    }
+
+    fn refresh(&self) -> BoxFuture<'_, Result<(), AgentError>> {
+        Box::pin(async move {
+            let present = self.0.call("channel.roster", ()).await?;
+            *locked(&self.0.present) = present;
+            Ok(())
+        })
+    }
 }
 
 impl HostLink for RemoteTurn {

@@ -8,7 +8,7 @@ use crate::error::{AgentError, codes};
 use crate::runner::{AnyState, Migrated, Output, Runner, Work};
 use crate::tables::Tables;
 use crate::turn::TurnClient;
-use a99_runtime_engine::{BoxFuture, EventOptions, Policy, Seq, TimerChange};
+use a99_runtime_engine::{BoxFuture, Event, EventOptions, Policy, Seq, TimerChange};
 use serde::de::IgnoredAny;
 use serde_json::Value;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -211,6 +211,17 @@ impl Runner for RemoteRunner {
         Ok(said.unwrap_or_default())
     }
 
+    /// Notifies the process if the connection has room.
+    fn on_filtered(&self, event: &Event) {
+        if let Ok(bound) = self.bound.try_lock()
+            && let Some(Bound { connection, agent }) = &*bound
+        {
+            let _has_room = connection
+                .peer
+                .try_notify("agent.filtered", &(agent, event));
+        }
+    }
+
     fn run(
         self: Arc<Self>,
         work: Work,
@@ -265,6 +276,7 @@ fn take(end: TurnEnd, client: &TurnClient) -> Result<Output, AgentError> {
         }
     }
     client.0.take_over(end.outbox, end.timers)?;
+    client.0.attach(end.attachments)?;
     let mut output = state(end.state)?;
     (output.settings, output.answer) = (end.settings, end.answer);
     Ok(output)

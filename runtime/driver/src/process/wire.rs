@@ -100,6 +100,9 @@ pub(crate) struct TurnEnd {
     pub(crate) state: String,
     pub(crate) settings: Option<Value>,
     pub(crate) answer: Option<Value>,
+    /// Attachments of the answer.
+    #[serde(default)]
+    pub(crate) attachments: Vec<Attachment>,
     pub(crate) outbox: Vec<Sending>,
     pub(crate) timers: Vec<TimerChange>,
 }

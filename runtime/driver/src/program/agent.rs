@@ -177,7 +177,9 @@ impl ProgramAgent {
             replays: client.0.replays,
             ..TurnRecord::default()
         });
-        let acts = HostTurn::new(client.clone(), began, turn.state().clone(), settings);
+        let guests = Arc::clone(&settled.guests);
+        let state = turn.state().clone();
+        let acts = HostTurn::new(client.clone(), began, state, settings, guests);
         let acts = Arc::new(acts);
         let program_turn = ProgramTurn {
             args: (settled.args)(args),

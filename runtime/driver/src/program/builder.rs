@@ -97,6 +97,7 @@ pub(super) struct ProgramConfig {
     pub(super) tables: Option<Tables>,
     pub(super) is_streaming: bool,
     pub(super) hears_lost: bool,
+    pub(super) guests: Arc<[String]>,
     pub(super) time_of_turn: Duration,
 }
 
@@ -152,6 +153,7 @@ pub struct ProgramAgentBuilder {
     tables: Option<Tables>,
     is_streaming: bool,
     hears_lost: bool,
+    guests: Arc<[String]>,
 }
 
 impl fmt::Debug for ProgramAgentBuilder {
@@ -186,6 +188,7 @@ impl ProgramAgentBuilder {
             tables: None,
             is_streaming: false,
             hears_lost: false,
+            guests: Arc::default(),
         }
     }
 
@@ -396,6 +399,19 @@ impl ProgramAgentBuilder {
         ProgramAgentBuilder { hears_lost, ..self }
     }
 
+    /// Names of the agents that the program may invite to its channel and remove from it
+    /// (`agentInvite`, `agentRemove`); none by default.
+    #[must_use]
+    pub fn invites<N: Into<String>>(
+        self,
+        names: impl IntoIterator<Item = N>,
+    ) -> ProgramAgentBuilder {
+        ProgramAgentBuilder {
+            guests: names.into_iter().map(Into::into).collect(),
+            ..self
+        }
+    }
+
     /// Gives the agent SQL tables, for `agentStorageRun` and related atoms.
     #[must_use]
     pub fn tables(self, tables: Tables) -> ProgramAgentBuilder {
@@ -440,6 +456,7 @@ impl ProgramAgentBuilder {
             tables: self.tables,
             is_streaming: self.is_streaming,
             hears_lost: self.hears_lost,
+            guests: self.guests,
             time_of_turn,
         };
         Ok(ProgramAgent::of(program, settled))

@@ -104,6 +104,10 @@ mod tests {
         let idempotent = CallClass::Journaled(StepClass::Idempotent);
         assert_eq!(class(&all, "storeSet", &[]), idempotent);
         assert_eq!(class(&all, "agentSend", &[]), CallClass::InPlace);
+        assert_eq!(class(&all, "agentCallMethod", &[]), CallClass::InPlace);
+        assert_eq!(class(&all, "agentInvite", &[]), idempotent);
+        let roster = CallClass::Journaled(StepClass::Read);
+        assert_eq!(class(&all, "agentRoster", &[]), roster);
         let get = ["u".into(), "get".into()];
         let read = CallClass::Journaled(StepClass::Read);
         assert_eq!(class(&none, "httpFetch", &get), read);

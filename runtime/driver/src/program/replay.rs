@@ -96,6 +96,10 @@ impl Presence for Found {
     fn remove(&self, _: AgentKey) -> BoxFuture<'_, Result<bool, AgentError>> {
         Box::pin(std::future::ready(Err(no_world())))
     }
+
+    fn close(&self, _: AgentKey) -> BoxFuture<'_, Result<(), AgentError>> {
+        Box::pin(std::future::ready(Err(no_world())))
+    }
 }
 
 fn no_world() -> AgentError {
@@ -164,7 +168,8 @@ impl ProgramAgent {
             settings: Value::from(&record.settings),
             identity: Value::from(&turn::identity(&client)),
         };
-        let acts = HostTurn::new(client.clone(), start.now, before, record.settings.clone());
+        let settings = record.settings.clone();
+        let acts = HostTurn::new(client.clone(), start.now, before, settings, Arc::default());
         let acts = Arc::new(acts);
         let granted = record.granted.clone();
         let mut recording = Recording::begin(self.args(args), start.now, start.seed, granted);

@@ -8,7 +8,7 @@ use super::{OnUnknown, lock};
 use crate::kill;
 use a99_capabilities::{Capabilities, Clock, MemoryProcedures, ProcedureLimits, StoredValue};
 use a99_runtime_engine::{BoxFuture, JournalStatus, StepClass};
-use agent99::replay::{Answered, RecordedCall, RunEnvironment, inputs_digest, is_table};
+use agent99::replay::{Answered, RecordedCall, RunEnvironment, inputs_digest, is_kept_for_replay};
 use agent99::{
     Agent, Answer, AtomError, Call, CallCharges, CallId, Engine, ErrorCode, Fuel, HostReply, Next,
     Outcome, Run, RunDriver, RunError, RunOptions, Value,
@@ -300,8 +300,7 @@ impl Driven<'_> {
             self.is_unknown = false;
         }
         let CallClass::Journaled(class) = self.classes.class(&call) else {
-            // A replay has no tables.
-            match self.keeps_calls && is_table(&call.atom) {
+            match self.keeps_calls && is_kept_for_replay(&call.atom) {
                 true => self.make(call, None),
                 false => self.start(
                     call,

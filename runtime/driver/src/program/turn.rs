@@ -1,12 +1,14 @@
 //! Turn of a program agent: maps the program's requests to the host's turn.
 
 use super::lock;
-use crate::error::AgentError;
+use crate::bus::CallOptions;
+use crate::error::{AgentError, codes};
+use crate::event_bus::EventBus;
 use crate::methods::MethodCall;
 use crate::turn::{SendOptions, TurnClient};
 use a99_capabilities::{
     AgentTurn, CapabilityError, Done, MessageFailure, MessageUpdate, Reply, ScanMeter, TimerDue,
-    TurnEvent, TurnMessage, TurnQuery, TurnTimer, timer_name,
+    TurnCall, TurnEvent, TurnGuest, TurnMessage, TurnPart, TurnQuery, TurnTimer, timer_name,
 };
 use a99_core::diag::excerpt;
 use a99_core::text::{Text, surrogate_at};
@@ -17,6 +19,7 @@ use agent99::Value;
 use serde_json::{Map, Value as Json, json};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 
 /// A host's turn, as its program may act on it.
 pub(super) struct HostTurn {
@@ -27,6 +30,10 @@ pub(super) struct HostTurn {
     changed: Mutex<Changed>,
     /// The participants that it found by their handles.
     handles: Mutex<BTreeMap<String, Uuid>>,
+    /// How often it made each operation that acts at once.
+    made: Mutex<BTreeMap<String, u32>>,
+    /// Names of the agents that it may invite and remove.
+    guests: Arc<[String]>,
 }
 
 /// A program's changes of its agent.
@@ -151,6 +158,7 @@ impl HostTurn {
         began: f64,
         state: Map<String, Json>,
         settings: Json,
+        guests: Arc<[String]>,
     ) -> HostTurn {
         HostTurn {
             began: millis(began),
@@ -161,6 +169,8 @@ impl HostTurn {
                 laid: None,
             }),
             handles: Mutex::default(),
+            made: Mutex::default(),
+            guests,
         }
     }
 
@@ -290,6 +300,90 @@ impl HostTurn {
         }
     }
 
+    /// A name for an operation that acts at once: the same whenever the turn runs, in whatever
+    /// order it makes several.
+    fn once(&self, what: &Json) -> String {
+        let text = what.to_string();
+        let mut made = lock(&self.made);
+        let n = made.entry(text.clone()).or_default();
+        *n += 1;
+        format!("{text} {n}")
+    }
+
+    /// The handle of a participant that is named by its handle or identity.
+    fn handle_of(&self, written: &Text) -> Result<String, CapabilityError> {
+        let written = written.to_string_lossy();
+        let Ok(id) = written.parse::<Uuid>() else {
+            return Ok(written.into_owned());
+        };
+        let found = self.client.roster().into_iter().find(|who| who.id == id);
+        let none = || CapabilityError::new(format!("{}: nobody has this identity", codes::NOBODY));
+        found.map(|who| who.handle).ok_or_else(none)
+    }
+
+    async fn called(&self, call: Value) -> Result<Value, CapabilityError> {
+        let call = TurnCall::read(&call)?;
+        let to = self.handle_of(&call.to)?;
+        let method = call.method.to_string_lossy().into_owned();
+        let args = call.args.as_ref().map(json_of).transpose()?;
+        let args = args.unwrap_or_else(|| json!({}));
+        let options = CallOptions {
+            timeout: call.timeout_ms.map(|ms| Duration::from_millis(millis(ms))),
+            name: Some(self.once(&json!([to, method, args]))),
+            ..CallOptions::default()
+        };
+        let call = self.client.call_method(&to, &method, args, options);
+        let answer = call.await.map_err(refused)?.result().await;
+        Ok(Value::from(&answer.map_err(refused)?))
+    }
+
+    async fn answered(&self, part: Value) -> Result<(), CapabilityError> {
+        let part = TurnPart::read(&part)?;
+        let call_id = id_of(&part.call_id.to_string_lossy())?;
+        let content = part.content.as_ref().map(json_of).transpose()?;
+        let name = self.once(&json!([call_id, content, part.progress]));
+        let inner = &self.client.0;
+        let id = inner.operation("result", Some(&name)).map_err(refused)?;
+        let body = Body::MethodResult {
+            call_id,
+            content,
+            complete: false,
+            is_error: false,
+            progress: part.progress,
+        };
+        let sent = inner.immediate(inner.event(id, body, Vec::new()));
+        sent.await.map(drop).map_err(refused)
+    }
+
+    /// An agent that the host lets the program invite and remove, with its handle.
+    fn guest(&self, guest: &TurnGuest) -> Result<[String; 2], CapabilityError> {
+        let [name, handle] = [&guest.agent, &guest.handle].map(|text| text.to_string_lossy());
+        if !self.guests.iter().any(|guest| *guest == name) {
+            let text = format!(
+                "{}: the host does not let this agent invite `{}`",
+                codes::NOT_ALLOWED,
+                excerpt(&name)
+            );
+            return Err(CapabilityError::new(text));
+        }
+        Ok([name.into_owned(), handle.into_owned()])
+    }
+
+    async fn invited(&self, guest: Value) -> Result<Value, CapabilityError> {
+        let guest = TurnGuest::read("agentInvite", &guest)?;
+        let [name, handle] = self.guest(&guest)?;
+        let config = guest.config.as_ref().map(json_of).transpose()?;
+        let config = config.unwrap_or_else(|| json!({}));
+        let key = self.client.invite_agent(&name, &handle, config).await;
+        Ok(Value::from(key.map_err(refused)?.as_str()))
+    }
+
+    async fn removed(&self, guest: Value) -> Result<Value, CapabilityError> {
+        let [name, handle] = self.guest(&TurnGuest::read("agentRemove", &guest)?)?;
+        let was_there = self.client.remove_agent(&name, &handle).await;
+        Ok(Value::from(was_there.map_err(refused)?))
+    }
+
     fn timer(&self, timer: &Value) -> Result<(), CapabilityError> {
         let timer = TurnTimer::read(timer)?;
         let name = timer.name.to_string_lossy().into_owned();
@@ -394,6 +488,28 @@ impl AgentTurn for HostTurn {
             let name = name.to_string_lossy().into_owned();
             self.client.cancel_timer(name).map_err(refused)
         }))
+    }
+
+    fn roster(&self) -> Reply<'_> {
+        let roster = serde_json::to_value(self.client.roster());
+        let roster = roster.map_err(|error| CapabilityError::new(error.to_string()));
+        now(roster.map(|roster| Value::from(&roster)))
+    }
+
+    fn call_method(&self, call: Value) -> Reply<'_> {
+        Box::pin(self.called(call))
+    }
+
+    fn method_result(&self, part: Value) -> Done<'_> {
+        Box::pin(self.answered(part))
+    }
+
+    fn invite(&self, guest: Value) -> Reply<'_> {
+        Box::pin(self.invited(guest))
+    }
+
+    fn remove(&self, guest: Value) -> Reply<'_> {
+        Box::pin(self.removed(guest))
     }
 
     fn has_storage(&self) -> bool {

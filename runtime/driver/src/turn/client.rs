@@ -9,8 +9,8 @@ use crate::step::Step;
 use crate::subscription::Subscription;
 use a99_capabilities::AiProvider;
 use a99_runtime_engine::{
-    Body, Event, Message, Millis, NewEvent, PauseStatus, Seq, TimerChange, TimerRow, Trigger, Uuid,
-    derived,
+    Attachment, Body, Event, Message, Millis, NewEvent, PauseStatus, Seq, TimerChange, TimerRow,
+    Trigger, Uuid, derived,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -151,6 +151,7 @@ impl TurnClient {
     }
 
     pub(crate) async fn pass(&self, event: NewEvent) -> Result<(), AgentError> {
+        self.0.check_open()?;
         self.0.settled().await?;
         if let Some(link) = &self.0.shared.link {
             return link.pass(event).await;
@@ -374,6 +375,19 @@ impl TurnClient {
             limits,
             waiting,
         ))
+    }
+
+    /// Gives the content of a method's answer, and attaches bytes to the answer. A method ends
+    /// with it: `turn.result_with_attachments(content, attachments)`.
+    ///
+    /// # Errors
+    /// `turn.over`
+    pub fn result_with_attachments(
+        &self,
+        content: Value,
+        attachments: Vec<Attachment>,
+    ) -> Result<Value, AgentError> {
+        self.0.attach(attachments).map(|()| content)
     }
 
     /// Cancels a call: a method that has not ended is aborted, changes nothing, and answers

@@ -54,6 +54,7 @@ impl Read {
                         self.cancelled += 1;
                         continue;
                     }
+                    Body::Presence { .. } if event.seq == Some(1) => continue,
                     _ => panic!("an event that nobody expects: {event:?}"),
                 };
                 let mut words = message.content.split(' ');

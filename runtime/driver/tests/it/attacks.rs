@@ -132,7 +132,9 @@ async fn h01_an_agent_that_hears_itself_comes_to_an_end() {
     let files = Files::new();
     let mut script = Script::new(|turn, call| {
         Box::pin(async move {
-            if let Call::Event(_) = &call {
+            if let Call::Event(event) = &call
+                && text(event).is_some()
+            {
                 turn.send("again").await?;
             }
             Ok(())

@@ -122,7 +122,7 @@ impl World {
             let replay = self.replay(&agent, event).await;
             assert_eq!(replay.departure, None, "event {event}");
             let failed = replay.committed.error.is_some();
-            let is_said = said.contains(&"fails") && event == 1;
+            let is_said = said.contains(&"fails") && event == 2;
             assert_eq!(
                 failed, is_said,
                 "event {event}: {:?}",
@@ -189,7 +189,7 @@ async fn turns_that_send_at_once_and_turns_that_fail_do_so_again() {
         .build()
         .expect("an agent");
     world.same(agent.clone(), &["fails", "well"]).await;
-    let failed = world.replay(&agent, 1).await;
+    let failed = world.replay(&agent, 2).await;
     let (code, text) = failed.replayed.error.expect("an error");
     assert_eq!((&*code, &*text), ("program.error", "the world is down"));
     assert_eq!(
@@ -229,7 +229,7 @@ async fn methods_tables_and_sub_agents_do_again_what_they_did() {
     world.same(agent.clone(), &["one", "two"]).await;
     let other = source.replace("ORDER BY x", "ORDER BY 1");
     let other = world.built(&other).build().expect("an agent");
-    let replay = world.replay(&other, 1).await;
+    let replay = world.replay(&other, 2).await;
     let Some(Departure::Call { made, recorded, .. }) = replay.departure else {
         panic!("{replay:?}");
     };

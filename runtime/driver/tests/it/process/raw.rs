@@ -210,7 +210,7 @@ async fn a_late_handler_of_an_earlier_attempt_is_refused() {
     assert_eq!(
         raw.ask("channel.append", &call(&first, &epoch, "one"))
             .await,
-        Ok(json!(2))
+        Ok(json!(3))
     );
     assert_eq!(
         raw.ask("no.such", "{}").await,
