@@ -93,7 +93,7 @@ const SECTIONS: &[(&str, &str, &[List])] = &[
     (
         "Stores of agents",
         "A store of agents and channels refused or failed a request.",
-        &[("runtime/engine/src/store.rs", "StoreCode")],
+        &[("runtime/engine/src/store/error.rs", "StoreCode")],
     ),
     (
         "Channels of a server",

@@ -5,6 +5,7 @@ mod alarm;
 mod faults;
 mod filter;
 mod group_commit;
+mod hook;
 mod load;
 pub(crate) mod turns;
 

@@ -46,7 +46,7 @@ async fn cancelled(call: &mut Option<(Uuid, RunningCall)>) {
 }
 
 /// Commits together with a change of the settings.
-async fn write(
+pub(super) async fn write(
     shared: &Shared,
     mut commit: TurnCommit,
     settings: Option<&Value>,
@@ -60,7 +60,7 @@ async fn write(
 }
 
 /// The state that a handler left, if it differs from the state at the beginning.
-fn changed(output: &Output, began: &str, version: u32, base: u64) -> Option<NewState> {
+pub(super) fn changed(output: &Output, began: &str, version: u32, base: u64) -> Option<NewState> {
     (output.json != began).then(|| NewState {
         json: output.json.clone(),
         version,
@@ -213,7 +213,7 @@ impl Activation {
     }
 
     /// Runs a handler with its timeout, catches panics, and builds a method's answer.
-    fn handler(
+    pub(super) fn handler(
         &self,
         work: Option<Work>,
         client: TurnClient,
@@ -506,7 +506,7 @@ impl Activation {
     }
 
     /// Applies a committed turn to the agent.
-    fn keep(&mut self, running: Running, receipt: &Receipt) {
+    pub(super) fn keep(&mut self, running: Running, receipt: &Receipt) {
         let Some(commit) = running.commit else { return };
         if !commit.timers.is_empty() || commit.again.is_some() {
             self.timers_changed.notify_one();
@@ -546,61 +546,5 @@ impl Activation {
                 .log
                 .say(crate::log::LogLevel::Warn, key, "state.large", &message);
         }
-    }
-
-    /// Runs a hook that is not a turn of an event, and commits its changes.
-    pub(super) async fn hook(&mut self, work: Work) -> Result<(), AgentError> {
-        let trigger = Trigger::Once(self.shared.fresh());
-        let client = self.client(trigger.clone(), 1, 1);
-        let handler = self.handler(Some(work), client.clone());
-        let limit = self.shared.options.hook_timeout;
-        let output = tokio::time::timeout(limit, handler)
-            .await
-            .unwrap_or_else(|_| {
-                let message = format!("the hook took longer than {limit:?}");
-                Err(AgentError::new(codes::TIMEOUT, message))
-            });
-        let mut changes = client.0.end();
-        if output.is_err() {
-            client.0.abandon_tables();
-        }
-        let mut output = output?;
-        output.change_settings(changes.settings.take());
-        let mut commit = TurnCommit::new(self.fence.clone(), self.shared.now());
-        (commit.outbox, commit.timers) = (changes.outbox, changes.timers);
-        commit.state = changed(&output, &self.json, self.runner.version(), self.revision);
-        commit.tables = client.0.tables_id();
-        let changes_nothing = commit.outbox.is_empty()
-            && commit.timers.is_empty()
-            && commit.state.is_none()
-            && commit.tables.is_none()
-            && output.settings.is_none()
-            && !client.0.journal.is_used();
-        if changes_nothing {
-            return Ok(());
-        }
-        commit.trigger = Some(trigger.clone());
-        kill::point("hook.before");
-        let settings = output.settings.as_ref();
-        let began = (&self.json, self.revision);
-        commit.kept = client.0.kept(began, &commit, changes.at_once);
-        let receipt = write(&self.shared, commit.clone(), settings).await?;
-        kill::point("hook.after");
-        self.shared.hub().tell(&receipt.appended);
-        let running = Running {
-            trigger,
-            attempt: 1,
-            began: Instant::now(),
-            client,
-            base: Arc::clone(&self.json),
-            revision: self.revision,
-            cancel: None,
-            output: Some(output),
-            changes: Changes::default(),
-            commit: Some(Box::new(commit)),
-        };
-        self.keep(running, &receipt);
-        self.show();
-        Ok(())
     }
 }
