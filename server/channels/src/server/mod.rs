@@ -3,6 +3,7 @@
 //! The host may have agents, or none: then it is the channel server of agents elsewhere.
 
 mod error;
+mod inspector;
 mod members;
 mod outgoing;
 mod requests;
@@ -19,6 +20,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use error::Refusal;
 use http::HeaderMap;
+pub use inspector::{DeadLetters, Inspector, Operator};
 use members::Members;
 use std::sync::Arc;
 use std::time::Duration;
@@ -77,6 +79,7 @@ pub(crate) struct Inner {
     limits: Limits,
     members: Members,
     room: Arc<Semaphore>,
+    inspector: Inspector,
     stopping: watch::Sender<bool>,
 }
 
@@ -96,6 +99,7 @@ impl ChannelServer {
             host,
             authority,
             limits,
+            inspector: Inspector::default(),
             stopping: watch::Sender::new(false),
         }))
     }
@@ -105,7 +109,14 @@ impl ChannelServer {
         Router::new()
             .route(crate::wire::SOCKET_PATH, get(socket))
             .merge(rest::routes())
+            .merge(inspector::routes())
             .with_state(self.clone())
+    }
+
+    /// The page of the server, which is off at first.
+    #[must_use]
+    pub fn inspector(&self) -> &Inspector {
+        &self.0.inspector
     }
 
     /// Sockets that are open.

@@ -4,5 +4,6 @@ mod abuse;
 mod client;
 mod harness;
 mod hosts;
+mod inspector;
 mod rest;
 mod schema;
