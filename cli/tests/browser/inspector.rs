@@ -14,13 +14,15 @@ keep-turns = 50
 name = 'echo'
 program = 'echo.ajs'
 channel = 'general'
+store = 'echo.db'
 retry = { attempts = 1 }
 ";
 
-/// Keeps the last text in its state, answers it, and fails if asked.
+/// Keeps the last text in its state and its length in a store, answers it, and fails if asked.
 const ECHO: &str = "async function agent({ event }) {
   if (event.type === 'message' && event.sender.type !== 'agent') {
     if (event.content === 'fail') throw new Error('<img src=x onerror=\"window.ran=3\">')
+    await storeSet({ key: 'last', value: event.content.length })
     await agentSetState({ state: { last: event.content } })
     await agentSend({ content: `heard ${event.content.length}` })
   }
@@ -244,9 +246,14 @@ fn hostile_texts_are_inert_and_the_inspector_stays_usable() {
         "(() => { const all = document.querySelector('#turns'); \
          all.selectedIndex = 1; all.dispatchEvent(new Event('change')) })()",
     );
-    page.wait_for_text("#turn", "agentSend");
+    page.wait_for_text("#turn", "storeSet");
     page.browser
-        .wait("document.querySelectorAll('#turn .lane span').length >= 2");
+        .wait("document.querySelectorAll('#turn .lane span').length === 1");
+
+    // The browser would refuse HTML made of texts, although the page makes none.
+    let made = "(() => { try { document.createElement('p').innerHTML = '<b>x</b>'; return 'made' } \
+                catch { return 'refused' } })()";
+    assert_eq!(page.browser.value(made), "refused");
 
     // Only `admin` changes dead letters.
     assert_eq!(

@@ -4,9 +4,8 @@ use super::record::TurnRecord;
 use super::start::Start;
 use a99_runtime_engine::KeptTurn;
 use agent99::Value;
-use agent99::replay::{Recording, encode};
+use agent99::replay::Recording;
 use serde::Serialize;
-use std::fmt::Display;
 
 /// Maximum calls of a time line.
 const MAX_CALLS: usize = 1_000;
@@ -58,8 +57,7 @@ pub struct TimelineCall {
 }
 
 /// The beginning of a text.
-fn beginning(text: &impl Display) -> String {
-    let text = text.to_string();
+fn beginning(text: String) -> String {
     match text.char_indices().nth(MAX_VALUE) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text,
@@ -96,11 +94,11 @@ pub fn timeline(turn: &KeptTurn) -> Option<TurnTimeline> {
                 let tokens = |name: &str| usage?.get(name)?.as_f64();
                 shown.input_tokens = tokens("inputTokens");
                 shown.output_tokens = tokens("outputTokens");
-                shown.value = beginning(&encode(value).unwrap_or_default());
+                shown.value = beginning(value.to_json_string());
             }
             Err(error) => {
                 let text = format!("{}: {}", error.code.as_str(), error.message);
-                shown.error = Some(beginning(&text));
+                shown.error = Some(beginning(text));
             }
         }
         Some(shown)

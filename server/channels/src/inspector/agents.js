@@ -102,7 +102,8 @@ async function showTurn(turn) {
     did.calls.forEach((call, at) => {
       const item = make('li');
       const head = make('div', undefined, 'meta');
-      head.append(make('bdi', label(call.atom, 80), 'who'), make('span', `answer after ${Math.round(ends[at])} ms`), make('span', `${call.fuel} fuel`));
+      head.append(make('bdi', label(call.atom, 80), 'who'), make('span', `answer after ${Math.round(ends[at])} ms`));
+      if (call.fuel) head.append(make('span', `${call.fuel} fuel`));
       if (call.inputTokens !== undefined) head.append(make('span', `${call.inputTokens} + ${call.outputTokens} tokens`));
       const lane = make('div', undefined, 'lane');
       const bar = make('span');

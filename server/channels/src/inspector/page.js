@@ -39,7 +39,7 @@ let pause = 1000;
 let channel = null;
 let oldest = null; // the first event of the log that is shown
 let newest = 0;
-let roster = [];
+const drawn = new WeakMap(); // what lists show
 
 // ---- Access
 
@@ -78,6 +78,13 @@ function door(message) {
   keep(null);
   link?.close();
   link = null;
+  // The next token may allow less.
+  [channel, newest] = [null, 0];
+  showAgent(null);
+  for (const list of ['channels', 'agents', 'roster', 'log']) {
+    $(list).replaceChildren();
+    drawn.delete($(list));
+  }
   $('desk').hidden = $('leave').hidden = true;
   $('door').hidden = false;
   $('status').textContent = 'not connected';
@@ -198,8 +205,6 @@ async function listChannels() {
   })), 'none yet');
   if (!channel && all.length) await follow(all[0][0]);
 }
-
-const drawn = new WeakMap();
 
 /** Fills a list with buttons, unless it has them: a click on one must not lose it. */
 function entries(list, all, none) {
@@ -328,7 +333,6 @@ function text(to, all) {
 }
 
 function showRoster(all) {
-  roster = all;
   $('roster').replaceChildren(...all.map((who) => {
     const item = make('li');
     item.append(make('bdi', label(`@${who.handle}`)), ' ', make('bdi', label(who.type, 40), 'dim'));
@@ -370,12 +374,7 @@ $('door').onsubmit = (event) => {
   refuse('');
   connect();
 };
-$('leave').onclick = () => {
-  [channel, newest] = [null, 0];
-  showAgent(null);
-  $('log').replaceChildren();
-  door();
-};
+$('leave').onclick = () => door();
 $('box').onsubmit = (event) => { event.preventDefault(); send(); };
 $('log').onscroll = ({ target: log }) => { follows = log.scrollHeight - log.scrollTop - log.clientHeight < 40; };
 new ResizeObserver(() => { if (follows) $('log').scrollTop = $('log').scrollHeight; }).observe($('log'));
