@@ -113,3 +113,65 @@ pub fn timeline(turn: &KeptTurn) -> Option<TurnTimeline> {
         error: record.dead,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use a99_runtime_engine::Trigger;
+
+    #[test]
+    fn calls_have_their_times_and_tokens() {
+        let start = Start {
+            now: 1_000.0,
+            seed: [7; 32],
+            program: [8; 32],
+        };
+        let record = TurnRecord {
+            start: start.encode().expect("a start"),
+            fuel: 2_500_000,
+            ..TurnRecord::default()
+        };
+        let head = serde_json::to_string(&record).expect("JSON");
+        let line = |id: &str, answer: serde_json::Value| {
+            let answer = answer.to_string();
+            let line =
+                serde_json::json!({"call": id, "atom": "llmChat", "inputs": "0", "answer": answer});
+            format!("{line}\n")
+        };
+        let long = "x".repeat(3_000);
+        let usage = serde_json::json!({"inputTokens": 11, "outputTokens": 3});
+        let said = serde_json::json!({"text": long, "usage": usage});
+        let first = line(
+            "a",
+            serde_json::json!({"at": 1_250, "charged": "500000", "value": said}),
+        );
+        let turn = |calls: &str| KeptTurn {
+            trigger: Trigger::Event(1),
+            base: 0,
+            state: "{}".into(),
+            record: format!("{head}\n{calls}"),
+            keep: 1,
+        };
+        let shown = timeline(&turn(&first)).expect("readable");
+        assert_eq!((shown.began, shown.fuel, shown.count), (1_000.0, 2.5, 1));
+        let call = &shown.calls[0];
+        assert_eq!((call.at, call.fuel), (1_250.0, 0.5));
+        assert_eq!(
+            (call.input_tokens, call.output_tokens),
+            (Some(11.0), Some(3.0))
+        );
+        assert_eq!(call.value.chars().count(), MAX_VALUE + 1);
+        assert_eq!(call.error, None);
+        let many: String = (0..MAX_CALLS + 5)
+            .map(|n| {
+                line(
+                    &n.to_string(),
+                    serde_json::json!({"at": n, "charged": "0", "value": n}),
+                )
+            })
+            .collect();
+        let shown = timeline(&turn(&many)).expect("readable");
+        assert_eq!((shown.count, shown.calls.len()), (MAX_CALLS + 5, MAX_CALLS));
+        assert_eq!(timeline(&turn("no call\n")), None);
+    }
+}

@@ -312,3 +312,23 @@ async fn dead_letters(
     let changed = changed.map_err(|error| Refusal::new("execution-error", error.to_string()))?;
     Ok(Json(changed.map_err(Refusal)?))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_code_ends_after_a_minute() {
+        let inspector = Inspector::default();
+        for (age, is_valid) in [(59, true), (61, false)] {
+            let path = inspector.link(false).expect("a link");
+            let mut link = inspector.link.lock().expect("no panic");
+            let until = &mut link.as_mut().expect("a link").until;
+            *until = until.checked_sub(Duration::from_secs(age)).expect("a time");
+            drop(link);
+            let code = path.split('=').next_back().expect("a code");
+            assert_eq!(inspector.take(code).is_some(), is_valid, "{age} s");
+            assert!(inspector.take(code).is_none());
+        }
+    }
+}

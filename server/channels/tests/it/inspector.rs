@@ -6,9 +6,11 @@ use a99_channels::server::{DeadLetters, Operator};
 use a99_frame::WireError;
 use a99_runtime::{AgentKey, Trigger};
 use a99_runtime_engine::BoxFuture;
+use a99_server::{NewToken, Scopes, ServerCode};
 use serde_json::{Value, json};
 use std::future::ready;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 const AGENT: &str = "/v1/agents/echo/general/echo";
 
@@ -199,5 +201,39 @@ async fn agents_are_shown_to_readers_and_changed_by_operators() {
     );
     let done = std::mem::take(&mut *noted.0.lock().expect("no panic"));
     assert_eq!(done, [DeadLetters::Retry, DeadLetters::Drop]);
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tokens_in_memory_expire_and_are_bounded() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let server = started(folder.path()).await;
+    let issue = |lifetime: Duration| {
+        let new = NewToken {
+            name: "tab".to_owned(),
+            scopes: Scopes::parse(&["read:*"]).expect("scopes"),
+            lifetime: Some(lifetime),
+        };
+        server.authority.issue_in_memory(&new).expect("a token")
+    };
+    let code = |token: &str| {
+        server
+            .authority
+            .check(token)
+            .err()
+            .map(|error| error.code())
+    };
+    let short = issue(Duration::ZERO);
+    assert_eq!(code(&short), Some(ServerCode::TokenExpired));
+    let first = issue(Duration::from_secs(60));
+    let grant = server.authority.check(&first).expect("valid");
+    assert!(server.authority.is_valid(&grant));
+    for _ in 0..63 {
+        issue(Duration::from_secs(60));
+    }
+    assert_eq!(code(&first), None);
+    issue(Duration::from_secs(60));
+    assert_eq!(code(&first), Some(ServerCode::Unauthorized));
+    assert!(!server.authority.is_valid(&grant));
     server.stop().await;
 }
