@@ -76,7 +76,7 @@ struct Door {
 #[derive(Copy, Clone)]
 struct Inspect {
     is_on: bool,
-    /// Whether its link has a code. Nobody beyond this machine reaches the server then.
+    /// Whether its link has a code: only if no other machine reaches the server.
     has_code: bool,
     may_write: bool,
 }

@@ -67,11 +67,11 @@ async function ask(path, body) {
     options.body = JSON.stringify(body);
   }
   const response = await fetch(path, options);
-  const told = await response.json().catch(() => ({}));
+  const answer = await response.json().catch(() => ({}));
   if (!response.ok) {
-    throw new Error(told.error ? `${told.error.message} (${told.error.code})` : `status ${response.status}`);
+    throw new Error(answer.error ? `${answer.error.message} (${answer.error.code})` : `status ${response.status}`);
   }
-  return told;
+  return answer;
 }
 
 function door(message) {
@@ -99,9 +99,9 @@ async function begin() {
     history.replaceState(null, '', location.pathname);
     const options = { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ code }) };
     const response = await fetch('/inspect/session', options);
-    const told = await response.json().catch(() => ({}));
-    if (!response.ok) return door(told.error?.message ?? `status ${response.status}`);
-    keep(told.token);
+    const answer = await response.json().catch(() => ({}));
+    if (!response.ok) return door(answer.error?.message ?? `status ${response.status}`);
+    keep(answer.token);
   } else {
     token = sessionStorage.getItem('token');
   }

@@ -250,11 +250,11 @@ async fn agent(
     allow(&grant, Action::Read, key.channel())?;
     let key = known(&server.0, key.as_str())?;
     let info = server.0.host.inspect(&key).await?;
-    let mut told = serde_json::to_value(info).unwrap_or_default();
+    let mut status = serde_json::to_value(info).unwrap_or_default();
     if let Some(operator) = server.0.inspector.operator.get() {
-        told["outbox"] = operator.outbox().await.map_err(Refusal)?.into();
+        status["outbox"] = operator.outbox().await.map_err(Refusal)?.into();
     }
-    Ok(Json(told))
+    Ok(Json(status))
 }
 
 /// Parameters of `/v1/turns`.

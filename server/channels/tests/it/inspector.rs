@@ -169,7 +169,7 @@ async fn agents_are_shown_to_readers_and_changed_by_operators() {
     }
     assert_eq!(get(&admin, "/v1/agents/none/general/none").await.0, 404);
     assert_eq!(get(&admin, "/v1/agents/none").await.0, 400);
-    // Without agents of a host there is nobody to ask.
+    // A server without agents has no operator.
     let change = async |token: &str, action: &str| {
         let body = json!({"agent": "echo/general/echo", "action": action});
         ask(&server, token, "POST", "/v1/dead-letters", &body)
