@@ -1,6 +1,16 @@
 //! The pages that the command writes, as a browser shows them.
 
+#[cfg(feature = "server")]
+#[path = "browser/driven.rs"]
+mod driven;
 mod harness;
+#[cfg(feature = "server")]
+#[allow(dead_code, reason = "the tests of hosts use the rest")]
+#[path = "agent/hosted.rs"]
+mod hosted;
+#[cfg(feature = "server")]
+#[path = "browser/inspector.rs"]
+mod inspector;
 
 use harness::{Sandbox, a99};
 use serde_json::Value as Json;

@@ -100,6 +100,12 @@ pub(crate) struct ListenArgs {
     /// File of the tokens [default: that of `a99 token`]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub tokens: Option<PathBuf>,
+    /// Serve no page at /inspect
+    #[arg(long)]
+    pub no_inspect: bool,
+    /// Who opens the printed link of the page may also send messages
+    #[arg(long, conflicts_with = "no_inspect")]
+    pub inspect_write: bool,
 }
 
 /// A server, and how to speak with it.

@@ -18,6 +18,8 @@ pub(crate) mod logs;
 #[cfg_attr(not(feature = "server"), path = "no_net.rs")]
 mod net;
 pub(crate) mod new;
+#[cfg(feature = "server")]
+mod operator;
 mod place;
 mod program;
 pub(crate) mod reload;

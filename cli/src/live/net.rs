@@ -1,11 +1,12 @@
 //! Network of hosts: listeners for clients, and channels on a server.
 
+use super::host::Live;
 use super::report::Report;
 use crate::args::{HostArgs, ListenArgs, TokenOfArgs};
 use crate::commands::token;
 use crate::failure::Failure;
 use a99_channels::client::{ChannelTransport, Client, ClientOptions};
-use a99_channels::server::{ChannelServer, Limits};
+use a99_channels::server::{ChannelServer, Limits, Operator};
 use a99_runtime::{Host, Transport};
 use a99_server::{Authority, ListenOptions, Listener, ServerCode, TlsFiles};
 use std::net::SocketAddr;
@@ -63,7 +64,23 @@ pub(super) async fn transport(args: &HostArgs) -> Result<Option<Arc<dyn Transpor
 }
 
 /// A listener that has its address, if the options name one.
-pub(super) struct Network(Option<(Listener, Authority, bool)>);
+pub(super) struct Network(Option<Door>);
+
+struct Door {
+    listener: Listener,
+    authority: Authority,
+    inspect: Inspect,
+    metrics_open: bool,
+}
+
+/// The page of the server.
+#[derive(Copy, Clone)]
+struct Inspect {
+    is_on: bool,
+    /// Whether its link has a code: only if no other machine reaches the server.
+    has_code: bool,
+    may_write: bool,
+}
 
 /// A listener that serves.
 pub(super) struct Served(Option<(ChannelServer, oneshot::Sender<()>, JoinHandle<()>)>);
@@ -114,19 +131,59 @@ impl Network {
                 }
                 _ => token::failure(error),
             })?;
-        Ok(Network(Some((listener, authority, args.metrics_open))))
+        let inspect = Inspect {
+            is_on: !args.no_inspect,
+            has_code: listener.address().ip().is_loopback() && !args.behind_proxy,
+            may_write: args.inspect_write,
+        };
+        Ok(Network(Some(Door {
+            listener,
+            authority,
+            inspect,
+            metrics_open: args.metrics_open,
+        })))
+    }
+
+    /// Serves the channels of a host of agents, and what only it knows.
+    pub(super) fn serve_live(self, live: &Arc<Live>) -> Served {
+        let operator = Arc::clone(live) as Arc<dyn Operator>;
+        self.open(&live.host, live.report, Some(operator))
     }
 
     /// Serves the channels of a host.
     pub(super) fn serve(self, host: &Host, report: Report) -> Served {
-        let Some((listener, authority, metrics_open)) = self.0 else {
+        self.open(host, report, None)
+    }
+
+    fn open(self, host: &Host, report: Report, operator: Option<Arc<dyn Operator>>) -> Served {
+        let Some(door) = self.0 else {
             return Served(None);
         };
-        report.did("listening", &[("address", listener.url().into())]);
+        let (listener, authority) = (door.listener, door.authority);
+        let url = listener.url();
+        report.did("listening", &[("address", url.as_str().into())]);
         tokio::spawn(authority.watch_file());
         let server = ChannelServer::new(host.clone(), authority, Limits::default());
+        if let Some(operator) = operator {
+            server.inspector().operate(operator);
+        }
+        if door.inspect.is_on {
+            let page = server.inspector();
+            page.turn_on();
+            let link = door
+                .inspect
+                .has_code
+                .then(|| page.link(door.inspect.may_write));
+            // Without randomness there is no code; the page then asks for a token.
+            let path = link
+                .and_then(Result::ok)
+                .unwrap_or_else(|| "/inspect".to_owned());
+            report.did("inspector", &[("link", format!("{url}{path}").into())]);
+        }
         let (stop, stopped) = oneshot::channel::<()>();
-        let router = server.router().merge(server.metrics_router(metrics_open));
+        let router = server
+            .router()
+            .merge(server.metrics_router(door.metrics_open));
         let serving = listener.serve(router, async {
             // Dropping the sender stops it too.
             drop(stopped.await);

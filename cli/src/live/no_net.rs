@@ -1,9 +1,9 @@
 //! Network of hosts, in a command built without it.
 
-use super::report::Report;
+use super::host::Live;
 use crate::args::HostArgs;
 use crate::failure::Failure;
-use a99_runtime::{Host, Transport};
+use a99_runtime::Transport;
 use std::sync::Arc;
 
 /// Refuses channels on a server.
@@ -31,7 +31,7 @@ impl Network {
         }
     }
 
-    pub(super) fn serve(self, _: &Host, _: Report) -> Network {
+    pub(super) fn serve_live(self, _: &Arc<Live>) -> Network {
         self
     }
 

@@ -24,6 +24,9 @@ const POLL: Duration = Duration::from_millis(300);
 /// Maximum bytes of a token's name.
 const MAX_NAME_BYTES: usize = 128;
 
+/// Maximum tokens in memory; another one replaces the oldest.
+const MAX_IN_MEMORY: usize = 64;
+
 /// What a token allows: a token that was checked, without its secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grant {
@@ -64,6 +67,8 @@ pub struct Authority(Arc<Inner>);
 struct Inner {
     path: PathBuf,
     tokens: RwLock<Tokens>,
+    /// Tokens that are in no file, the oldest first.
+    in_memory: RwLock<Vec<TokenRow>>,
     changes: watch::Sender<u64>,
 }
 
@@ -95,6 +100,7 @@ impl Authority {
         Ok(Authority(Arc::new(Inner {
             path,
             tokens: RwLock::new(tokens),
+            in_memory: RwLock::default(),
             changes: watch::Sender::new(0),
         })))
     }
@@ -109,7 +115,9 @@ impl Authority {
         let rows = tokens.rows.as_ref().map_err(Clone::clone)?;
         let (id, secret) = split(token).ok_or_else(unauthorized)?;
         let hash: [u8; 32] = Sha256::digest(secret).into();
-        let row = rows.get(id).ok_or_else(unauthorized)?;
+        let in_memory = self.in_memory();
+        let row = rows.get(id).or_else(|| find(&in_memory, id));
+        let row = row.ok_or_else(unauthorized)?;
         if !bool::from(row.hash.ct_eq(&hash)) {
             return Err(unauthorized());
         }
@@ -137,6 +145,8 @@ impl Authority {
             .as_ref()
             .ok()
             .and_then(|rows| rows.get(&grant.id));
+        let in_memory = self.in_memory();
+        let row = row.or_else(|| find(&in_memory, &grant.id));
         row.is_some_and(|row| row.scopes == grant.scopes && !is_past(row.expires))
     }
 
@@ -169,37 +179,29 @@ impl Authority {
     /// # Errors
     /// `server.bad_scope` for a bad name, and those of the file.
     pub fn issue(&self, new: &NewToken) -> Result<(String, TokenRow), ServerError> {
-        if new.name.is_empty()
-            || new.name.len() > MAX_NAME_BYTES
-            || new.name.chars().any(char::is_control)
-        {
-            return Err(ServerError::new(
-                ServerCode::BadScope,
-                "the name of a token has 1 to 128 bytes and no control characters",
-                "name the program or person that uses it, as in `ci`",
-            ));
-        }
-        let (id, secret) = (random::<6>()?, random::<32>()?);
-        let id: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
-        let secret = URL_SAFE_NO_PAD.encode(secret);
-        let created = now();
-        let lifetime = new
-            .lifetime
-            .map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
-        let row = TokenRow {
-            id,
-            name: new.name.clone(),
-            scopes: new.scopes.clone(),
-            created,
-            expires: lifetime.map(|time| created.saturating_add(time)),
-            hash: Sha256::digest(&secret).into(),
-        };
+        let (text, row) = created(new)?;
         file::update(&self.0.path, |rows| {
             rows.push(row.clone());
             Ok(())
         })?;
         self.reload();
-        Ok((format!("{PREFIX}{}_{secret}", row.id), row))
+        Ok((text, row))
+    }
+
+    /// Creates a token in memory: no file has it, and it ends with this process.
+    ///
+    /// # Errors
+    /// `server.bad_scope` for a bad name.
+    pub fn issue_in_memory(&self, new: &NewToken) -> Result<String, ServerError> {
+        let (text, row) = created(new)?;
+        let rows = self.0.in_memory.write();
+        let mut rows = rows.unwrap_or_else(PoisonError::into_inner);
+        rows.retain(|row| !is_past(row.expires));
+        if rows.len() >= MAX_IN_MEMORY {
+            rows.remove(0);
+        }
+        rows.push(row);
+        Ok(text)
     }
 
     /// Removes a token: it is valid nowhere any more.
@@ -226,6 +228,11 @@ impl Authority {
         let mut rows: Vec<TokenRow> = rows.values().cloned().collect();
         rows.sort_by(|a, b| (a.created, &a.id).cmp(&(b.created, &b.id)));
         Ok(rows)
+    }
+
+    fn in_memory(&self) -> RwLockReadGuard<'_, Vec<TokenRow>> {
+        let rows = self.0.in_memory.read();
+        rows.unwrap_or_else(PoisonError::into_inner)
     }
 
     fn tokens(&self) -> RwLockReadGuard<'_, Tokens> {
@@ -273,6 +280,40 @@ pub fn bearer(headers: &HeaderMap) -> Option<&str> {
 /// Id and secret of a token's text.
 fn split(token: &str) -> Option<(&str, &str)> {
     token.strip_prefix(PREFIX)?.split_once('_')
+}
+
+fn find<'r>(rows: &'r [TokenRow], id: &str) -> Option<&'r TokenRow> {
+    rows.iter().find(|row| row.id == id)
+}
+
+/// A new token: its text and its row.
+fn created(new: &NewToken) -> Result<(String, TokenRow), ServerError> {
+    if new.name.is_empty()
+        || new.name.len() > MAX_NAME_BYTES
+        || new.name.chars().any(char::is_control)
+    {
+        return Err(ServerError::new(
+            ServerCode::BadScope,
+            "the name of a token has 1 to 128 bytes and no control characters",
+            "name the program or person that uses it, as in `ci`",
+        ));
+    }
+    let (id, secret) = (random::<6>()?, random::<32>()?);
+    let id: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
+    let secret = URL_SAFE_NO_PAD.encode(secret);
+    let created = now();
+    let lifetime = new
+        .lifetime
+        .map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
+    let row = TokenRow {
+        id,
+        name: new.name.clone(),
+        scopes: new.scopes.clone(),
+        created,
+        expires: lifetime.map(|time| created.saturating_add(time)),
+        hash: Sha256::digest(&secret).into(),
+    };
+    Ok((format!("{PREFIX}{}_{secret}", row.id), row))
 }
 
 fn random<const N: usize>() -> Result<[u8; N], ServerError> {

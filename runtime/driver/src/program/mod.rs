@@ -16,6 +16,7 @@ mod replay;
 mod run;
 mod start;
 mod stream;
+mod timeline;
 mod turn;
 
 pub use agent::{ProgramAgent, TurnRun};
@@ -27,6 +28,7 @@ pub(crate) use record::TurnRecord;
 pub use replay::{TurnDone, TurnReplay, program_of};
 pub use start::{AgentProgram, ProgramSource};
 pub use stream::{PARTIAL, STREAM_CHUNK};
+pub use timeline::{TimelineCall, TurnTimeline, timeline};
 
 use crate::hub::locked as lock;
 use crate::metrics::Metered;

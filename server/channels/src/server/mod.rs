@@ -3,6 +3,7 @@
 //! The host may have agents, or none: then it is the channel server of agents elsewhere.
 
 mod error;
+mod inspector;
 mod members;
 mod metrics;
 mod outgoing;
@@ -22,6 +23,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use error::Refusal;
 use http::HeaderMap;
+pub use inspector::{DeadLetters, Inspector, Operator};
 use members::Members;
 use metrics::Metrics;
 use std::sync::Arc;
@@ -82,6 +84,7 @@ pub(crate) struct Inner {
     members: Members,
     metrics: Arc<Metrics>,
     room: Arc<Semaphore>,
+    inspector: Inspector,
     stopping: watch::Sender<bool>,
 }
 
@@ -102,6 +105,7 @@ impl ChannelServer {
             host,
             authority,
             limits,
+            inspector: Inspector::default(),
             stopping: watch::Sender::new(false),
         }))
     }
@@ -111,7 +115,14 @@ impl ChannelServer {
         Router::new()
             .route(crate::wire::SOCKET_PATH, get(socket))
             .merge(rest::routes(self))
+            .merge(inspector::routes())
             .with_state(self.clone())
+    }
+
+    /// The page of the server, which is off at first.
+    #[must_use]
+    pub fn inspector(&self) -> &Inspector {
+        &self.0.inspector
     }
 
     /// The route `/metrics`, in the text format of Prometheus, for tokens that may read all

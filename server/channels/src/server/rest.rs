@@ -45,7 +45,7 @@ pub(super) fn routes(server: &ChannelServer) -> Router<ChannelServer> {
 }
 
 /// The token of a request.
-struct Token(Grant);
+pub(super) struct Token(pub(super) Grant);
 
 impl FromRequestParts<ChannelServer> for Token {
     type Rejection = Refusal;
@@ -60,7 +60,7 @@ impl FromRequestParts<ChannelServer> for Token {
 }
 
 /// A request's body: JSON, with errors of the form of all others.
-struct JsonBody<T>(T);
+pub(super) struct JsonBody<T>(pub(super) T);
 
 impl<T: serde::de::DeserializeOwned> axum::extract::FromRequest<ChannelServer> for JsonBody<T> {
     type Rejection = Refusal;

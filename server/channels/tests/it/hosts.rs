@@ -4,8 +4,8 @@ use crate::harness::{Counted, Echo, Proxy, Server, WAIT, connect, say, text};
 use a99_channels::client::{ChannelTransport, Status};
 use a99_channels::wire::Call;
 use a99_runtime::{
-    Agent, AgentKey, AgentLogger, Alarm, Body, CallOptions, Event, Host, LogEntry, Message,
-    Participant, Sender, Turn, TurnOutcome, Uuid,
+    Agent, AgentKey, Alarm, Body, CallOptions, Event, Host, Message, Participant, Sender, Turn,
+    TurnOutcome, Uuid,
 };
 use a99_runtime_stores::{SqliteRuntime, StoreOptions};
 use serde_json::{Value, json};
@@ -42,15 +42,6 @@ impl Agent for Asker {
     }
 }
 
-/// Shows what a host logs when a test fails.
-struct Noted;
-
-impl AgentLogger for Noted {
-    fn log(&self, entry: &LogEntry<'_>) {
-        eprintln!("{entry:?}");
-    }
-}
-
 async fn host(file: &Path, server: SocketAddr, token: &str) -> Host {
     let options = StoreOptions {
         has_channels: false,
@@ -62,7 +53,6 @@ async fn host(file: &Path, server: SocketAddr, token: &str) -> Host {
     let store = Arc::new(open().expect("a store"));
     let transport = ChannelTransport::new(connect(server, token).await);
     let host = Host::builder()
-        .logger(Noted)
         .agent("echo", |_| Echo)
         .agent("asker", |_| Asker)
         .agent("clockwork", |_| Clockwork)

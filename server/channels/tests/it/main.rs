@@ -4,6 +4,7 @@ mod abuse;
 mod client;
 mod harness;
 mod hosts;
+mod inspector;
 mod metrics;
 mod rest;
 mod schema;

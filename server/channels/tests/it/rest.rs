@@ -6,7 +6,25 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::timeout;
 
 /// Sends a request on a connection of its own, and gives status and body.
-async fn ask(server: &Server, token: &str, method: &str, path: &str, body: &Value) -> (u16, Value) {
+pub(crate) async fn ask(
+    server: &Server,
+    token: &str,
+    method: &str,
+    path: &str,
+    body: &Value,
+) -> (u16, Value) {
+    let (status, _, body) = answered(server, token, method, path, body).await;
+    (status, serde_json::from_str(&body).unwrap_or_default())
+}
+
+/// Sends a request, and gives status, head and body.
+pub(crate) async fn answered(
+    server: &Server,
+    token: &str,
+    method: &str,
+    path: &str,
+    body: &Value,
+) -> (u16, String, String) {
     let body = match body {
         Value::Null => String::new(),
         body => body.to_string(),
@@ -28,11 +46,9 @@ async fn ask(server: &Server, token: &str, method: &str, path: &str, body: &Valu
         .split(' ')
         .nth(1)
         .and_then(|status| status.parse().ok());
-    let (_, body) = answer.split_once("\r\n\r\n").expect("a body");
-    (
-        status.expect("a status"),
-        serde_json::from_str(body).unwrap_or_default(),
-    )
+    let (head, body) = answer.split_once("\r\n\r\n").expect("a body");
+    let head = head.to_ascii_lowercase();
+    (status.expect("a status"), head, body.to_owned())
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -64,7 +64,7 @@ fn errors_of_the_file_do_not_name_it_to_clients() {
     assert!(error.to_string().contains("tokens.json"), "{error}");
     let shown = ApiError::from(error);
     assert_eq!(
-        (shown.status.as_u16(), shown.code),
+        (shown.status.as_u16(), &*shown.code),
         (503, "server.bad_tokens_file")
     );
     assert!(!format!("{shown:?}").contains("tokens.json"), "{shown:?}");
