@@ -3,6 +3,7 @@
 //! The host may have agents, or none: then it is the channel server of agents elsewhere.
 
 mod error;
+mod hosts;
 mod members;
 mod outgoing;
 mod requests;
@@ -105,6 +106,7 @@ impl ChannelServer {
         Router::new()
             .route(crate::wire::SOCKET_PATH, get(socket))
             .merge(rest::routes())
+            .merge(hosts::routes())
             .with_state(self.clone())
     }
 

@@ -37,7 +37,7 @@ pub(super) fn routes() -> Router<ChannelServer> {
 }
 
 /// The token of a request.
-struct Token(Grant);
+pub(super) struct Token(pub(super) Grant);
 
 impl FromRequestParts<ChannelServer> for Token {
     type Rejection = Refusal;
@@ -52,7 +52,7 @@ impl FromRequestParts<ChannelServer> for Token {
 }
 
 /// A request's body: JSON, with errors of the form of all others.
-struct JsonBody<T>(T);
+pub(super) struct JsonBody<T>(pub(super) T);
 
 impl<T: serde::de::DeserializeOwned> axum::extract::FromRequest<ChannelServer> for JsonBody<T> {
     type Rejection = Refusal;
@@ -227,8 +227,8 @@ async fn call(
 /// Parameters of the routes that read.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Asked {
-    channel: String,
+pub(super) struct Asked {
+    pub(super) channel: String,
     #[serde(default)]
     after: Option<Seq>,
     #[serde(default)]
@@ -240,7 +240,7 @@ struct Asked {
 }
 
 /// Parameters in the address, with errors of the form of all others.
-struct Parameters(Asked);
+pub(super) struct Parameters(pub(super) Asked);
 
 impl FromRequestParts<ChannelServer> for Parameters {
     type Rejection = Refusal;
