@@ -327,7 +327,10 @@ impl Inner {
         });
         let key = agent.key();
         let task = tokio::spawn(delivery::serve(self.weak.clone(), Arc::clone(&agent)));
-        locked(&self.agents).insert(key, (agent, task.abort_handle()));
+        let task = task.abort_handle();
+        if let Some((_, before)) = locked(&self.agents).insert(key, (agent, task)) {
+            before.abort();
+        }
         Ok(())
     }
 

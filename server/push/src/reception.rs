@@ -26,7 +26,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::sync::Mutex;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 /// Intervals at which the progress of an agent is looked at.
 const FIRST_LOOK: Duration = Duration::from_millis(2);
@@ -55,13 +55,14 @@ pub struct ReceptionOptions {
     /// How long the store stays open after a request. With zero it is closed before the answer,
     /// unless the work goes on.
     pub idle: Duration,
-    /// How long turns may still run when the store is to be closed.
+    /// How long turns may still run when the store is to be closed. Then they are cancelled, and
+    /// run again with the next request.
     pub drain: Duration,
 }
 
 impl ReceptionOptions {
     /// Requests of 25 seconds and 8 MiB; the store is closed after 30 quiet seconds, and turns
-    /// then have a minute.
+    /// then have five minutes, as long as a turn may take.
     pub fn new(store: impl Into<PathBuf>) -> ReceptionOptions {
         ReceptionOptions {
             store: store.into(),
@@ -69,7 +70,7 @@ impl ReceptionOptions {
             request_time: Duration::from_secs(25),
             max_body_bytes: 8 << 20,
             idle: Duration::from_secs(30),
-            drain: Duration::from_secs(60),
+            drain: Duration::from_secs(300),
         }
     }
 }
@@ -135,16 +136,17 @@ impl Reception {
         }
         let (inner, path) = (Arc::clone(&self.0), path.to_owned());
         let work = tokio::spawn(async move {
-            let reply = match inner.answer(&path, &body).await {
+            let until = Instant::now() + inner.options.request_time;
+            let reply = match inner.answer(&path, &body, until).await {
                 Ok(reply) => reply,
                 Err(refusal) => refusal.reply(),
             };
             if inner.options.idle.is_zero() {
                 let closing = Arc::clone(&inner);
-                let closing = async move { closing.close_unused().await };
-                match reply.status {
-                    202 => drop(tokio::spawn(closing)),
-                    _ => closing.await,
+                let closing = tokio::spawn(async move { closing.close_unused().await });
+                // The turns of other agents may go on.
+                if reply.status != 202 {
+                    drop(timeout_at(until, closing).await);
                 }
             }
             reply
@@ -228,8 +230,12 @@ fn parsed<T: DeserializeOwned>(body: &[u8]) -> Result<T, Refusal> {
 }
 
 impl Inner {
-    async fn answer(self: &Arc<Inner>, path: &str, body: &[u8]) -> Result<Reply, Refusal> {
-        let until = Instant::now() + self.options.request_time;
+    async fn answer(
+        self: &Arc<Inner>,
+        path: &str,
+        body: &[u8],
+        until: Instant,
+    ) -> Result<Reply, Refusal> {
         match path {
             INIT => self.init(parsed(body)?).await,
             EVENTS => self.events(parsed(body)?, until).await,

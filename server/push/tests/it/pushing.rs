@@ -246,10 +246,8 @@ async fn a_receiver_that_is_away_gets_a_dead_letter_and_delays_no_other() {
     };
     until("it is given up", async || of(&key()).await.dead.is_some()).await;
     let dead = of(&key()).await.dead.expect("a dead letter");
-    assert_eq!(
-        (dead.first, dead.attempts, &*dead.code),
-        (seq, 3, "push.bad_answer")
-    );
+    assert!((dead.first..=dead.last).contains(&seq), "{dead:?}");
+    assert_eq!((dead.attempts, &*dead.code), (3, "push.bad_answer"));
     until("the other has all", async || of(&live.agent).await.lag == 0).await;
     assert!(of(&live.agent).await.dead.is_none());
 
