@@ -21,6 +21,9 @@ const STORE_PAUSE: Duration = Duration::from_secs(1);
 const MIN_WAIT: Duration = Duration::from_millis(50);
 const MAX_WAIT: Duration = Duration::from_secs(3_600);
 
+/// The shortest pause before a request without events, in milliseconds.
+const CALL_PAUSE: u64 = 200;
+
 /// When an agent whose timers could not be fired is called again, in milliseconds.
 const CALL_AGAIN: u64 = 3_600_000;
 
@@ -204,7 +207,9 @@ impl Inner {
             row.acknowledged = row.acknowledged.max(last);
         }
         if let Some(answer) = answer {
-            row.wake_at = answer.wake_at;
+            // A receiver may not have itself called without a pause.
+            let soon = now().saturating_add(CALL_PAUSE);
+            row.wake_at = answer.wake_at.map(|at| at.max(soon));
         }
         self.changed.notify_one();
     }

@@ -114,7 +114,12 @@ pub(crate) struct Server {
 }
 
 fn listening() -> ListenOptions {
+    listening_at(SocketAddr::from(([127, 0, 0, 1], 0)))
+}
+
+pub(crate) fn listening_at(address: SocketAddr) -> ListenOptions {
     ListenOptions {
+        address,
         hosts: vec!["127.0.0.1".to_owned()],
         ..ListenOptions::default()
     }
@@ -186,11 +191,6 @@ impl Server {
         }
     }
 
-    pub(crate) fn transport(&self) -> HttpTransport {
-        let options = ServerOptions::new(format!("http://{}", self.address), &self.token);
-        HttpTransport::new(options).expect("a transport")
-    }
-
     /// A receiver whose store is closed after each request.
     pub(crate) fn reception(&self, folder: &Path) -> Reception {
         self.reception_with(ReceptionOptions {
@@ -200,12 +200,18 @@ impl Server {
     }
 
     pub(crate) fn reception_with(&self, options: ReceptionOptions) -> Reception {
-        let secret = Secret::parse(SECRET).expect("a secret");
-        let verifier = Verifier::new(vec![secret]).expect("a verifier");
-        Reception::new(options, self.transport(), verifier, || {
-            Host::builder().agent("counter", |_| Counter)
-        })
+        receiver(options, self.address, &self.token)
     }
+}
+
+pub(crate) fn receiver(options: ReceptionOptions, server: SocketAddr, token: &str) -> Reception {
+    let server = ServerOptions::new(format!("http://{server}"), token);
+    let transport = HttpTransport::new(server).expect("a transport");
+    let secret = Secret::parse(SECRET).expect("a secret");
+    let verifier = Verifier::new(vec![secret]).expect("a verifier");
+    Reception::new(options, transport, verifier, || {
+        Host::builder().agent("counter", |_| Counter)
+    })
 }
 
 pub(crate) async fn say(host: &Host, text: &str) -> Seq {

@@ -3,4 +3,5 @@
 
 mod by_hand;
 mod harness;
+mod killed;
 mod pushing;

@@ -252,9 +252,12 @@ async fn a_receiver_that_is_away_gets_a_dead_letter_and_delays_no_other() {
     assert!(of(&live.agent).await.dead.is_none());
 
     proxy.set(PASS);
-    assert!(pusher.retry(&key()));
     until("all arrive", async || {
         let status = of(&key()).await;
+        // The answer of the other agent is given up too, perhaps later.
+        if status.dead.is_some() {
+            assert!(pusher.retry(&key()));
+        }
         status.lag == 0 && status.dead.is_none()
     })
     .await;
