@@ -155,6 +155,7 @@ const OTHER_FAMILIES: &[&str] = &[
     "net.",
     "postgres.",
     "process.",
+    "push.",
     "sandbox.",
     "server.",
     "shell.",

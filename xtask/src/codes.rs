@@ -102,6 +102,12 @@ const SECTIONS: &[(&str, &str, &[List])] = &[
         &[("server/channels/src/codes.rs", "")],
     ),
     (
+        "Pushed events",
+        "A receiver refused a request of a pusher, or a pusher cannot use a registration \
+         ([push](push.md)).",
+        &[("server/push/src/codes.rs", "")],
+    ),
+    (
         "Listeners",
         "A listener cannot start, refuses a request, or a token is not valid. Responses have it \
          as `error` with `code`, `message` and `help`.",

@@ -502,8 +502,10 @@ pub(crate) fn whole(sent: Sent, bytes: &mut &[u8]) -> Result<Arc<Event>, FrameEr
 }
 
 impl AgentEvent {
-    /// An event of an agent as it is sent to a server.
-    pub(crate) fn of(new: NewEvent, persist: bool, bytes: &mut Vec<u8>) -> AgentEvent {
+    /// An event of an agent as it is sent to a server. The bytes of its attachments are appended
+    /// to `bytes`.
+    #[must_use]
+    pub fn of(new: NewEvent, persist: bool, bytes: &mut Vec<u8>) -> AgentEvent {
         let event = new.event;
         AgentEvent {
             channel: new.channel,

@@ -3,6 +3,7 @@
 //! The host may have agents, or none: then it is the channel server of agents elsewhere.
 
 mod error;
+mod hosts;
 mod inspector;
 mod members;
 mod metrics;
@@ -115,6 +116,7 @@ impl ChannelServer {
         Router::new()
             .route(crate::wire::SOCKET_PATH, get(socket))
             .merge(rest::routes(self))
+            .merge(hosts::routes())
             .merge(inspector::routes())
             .with_state(self.clone())
     }

@@ -231,7 +231,11 @@ impl Session {
                 let sender = self.sender(&asked.channel, asked.participant)?;
                 told(id, &publish(&server, sender, asked, attachments).await?)
             }
-            methods::APPEND => told(id, &self.append(of(body, method)?, body.bytes()).await?),
+            methods::APPEND => {
+                let asked = of(body, method)?;
+                let placed = append(&server, &self.grant, asked, body.bytes());
+                told(id, &placed.await?)
+            }
             methods::SUBSCRIBE => {
                 let asked: Subscribe = of(body, method)?;
                 allow(&self.grant, Action::Read, &asked.channel)?;
@@ -393,51 +397,6 @@ impl Session {
         })
     }
 
-    /// Appends events of an agent whose host is the client.
-    async fn append(&mut self, asked: Append, mut bytes: &[u8]) -> Result<Vec<Placed>, Refusal> {
-        let fence = asked.fence();
-        let sender = Arc::new(Sender::agent(&asked.agent));
-        let (mut logged, mut passing) = (Vec::new(), Vec::new());
-        for one in asked.events {
-            allow(&self.grant, Action::Host, &one.channel)?;
-            let attachments = attach(one.attachments, &mut bytes)?;
-            let mut new = NewEvent::new(
-                &one.channel,
-                one.id,
-                Arc::clone(&sender),
-                one.hops,
-                one.body,
-            );
-            new.event.attachments = attachments;
-            if one.persist {
-                logged.push(new);
-            } else {
-                new.event.kind = EventKind::Ephemeral;
-                passing.push(new);
-            }
-        }
-        let host = &self.server.host;
-        let mut placed = Vec::with_capacity(logged.len() + passing.len());
-        if !logged.is_empty() {
-            let appended = host.append_of(fence, logged).await?;
-            placed.extend(appended.into_iter().map(|one| Placed {
-                seq: one.event.seq,
-                ts: one.event.ts,
-                is_new: one.is_new,
-            }));
-        }
-        for new in passing {
-            let event = host.pass_of(new).await?;
-            placed.push(Placed {
-                seq: None,
-                ts: event.ts,
-                is_new: true,
-            });
-        }
-        self.server.metrics.published.add(placed.len() as u64);
-        Ok(placed)
-    }
-
     /// Begins a call; the future waits for its answer.
     pub(super) fn calling(
         &self,
@@ -450,6 +409,56 @@ impl Session {
         let has_ended = Arc::clone(&self.has_ended);
         Ok(async move { answered(server, sender, asked, has_ended).await })
     }
+}
+
+/// Appends events of an agent whose host is the client.
+pub(super) async fn append(
+    server: &Inner,
+    grant: &Grant,
+    asked: Append,
+    mut bytes: &[u8],
+) -> Result<Vec<Placed>, Refusal> {
+    let fence = asked.fence();
+    let sender = Arc::new(Sender::agent(&asked.agent));
+    let (mut logged, mut passing) = (Vec::new(), Vec::new());
+    for one in asked.events {
+        allow(grant, Action::Host, &one.channel)?;
+        let attachments = attach(one.attachments, &mut bytes)?;
+        let mut new = NewEvent::new(
+            &one.channel,
+            one.id,
+            Arc::clone(&sender),
+            one.hops,
+            one.body,
+        );
+        new.event.attachments = attachments;
+        if one.persist {
+            logged.push(new);
+        } else {
+            new.event.kind = EventKind::Ephemeral;
+            passing.push(new);
+        }
+    }
+    let host = &server.host;
+    let mut placed = Vec::with_capacity(logged.len() + passing.len());
+    if !logged.is_empty() {
+        let appended = host.append_of(fence, logged).await?;
+        placed.extend(appended.into_iter().map(|one| Placed {
+            seq: one.event.seq,
+            ts: one.event.ts,
+            is_new: one.is_new,
+        }));
+    }
+    for new in passing {
+        let event = host.pass_of(new).await?;
+        placed.push(Placed {
+            seq: None,
+            ts: event.ts,
+            is_new: true,
+        });
+    }
+    server.metrics.published.add(placed.len() as u64);
+    Ok(placed)
 }
 
 /// Calls a method and waits. Dropping the future cancels the call, unless the connection has

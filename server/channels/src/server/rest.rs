@@ -235,8 +235,8 @@ async fn call(
 /// Parameters of the routes that read.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Asked {
-    channel: String,
+pub(super) struct Asked {
+    pub(super) channel: String,
     #[serde(default)]
     after: Option<Seq>,
     #[serde(default)]
@@ -248,7 +248,7 @@ struct Asked {
 }
 
 /// Parameters in the address, with errors of the form of all others.
-struct Parameters(Asked);
+pub(super) struct Parameters(pub(super) Asked);
 
 impl FromRequestParts<ChannelServer> for Parameters {
     type Rejection = Refusal;

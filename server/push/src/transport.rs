@@ -1,0 +1,528 @@
+//! Transport: the channels of a server over HTTP, for hosts of agents that keep no connection.
+//! Events arrive by requests of a pusher; what agents send goes out by requests of ours.
+
+use crate::codes::BAD_ANSWER;
+use crate::fed::{Fed, Reader, is_presence, locked};
+use crate::request::send;
+use a99_capabilities::Secret;
+use a99_channels::codes as channels;
+use a99_channels::wire::{AgentEvent, Append, Configure, Find, Placed, Publish, Published};
+use a99_http::{HttpFetch, StreamRequest, rule_for};
+use a99_runtime::{
+    AgentError, AgentKey, Body, Event, Participant, Passing, Seq, Transport, Uuid, codes,
+};
+use a99_runtime_engine::{
+    Appended, BoxFuture, ChannelStore, Epoch, Fence, Millis, NewEvent, StoreCode, StoreError,
+};
+use futures_util::stream::{BoxStream, unfold};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// The mode of agents whose events arrive over HTTP.
+pub const HTTP: &str = "http";
+
+/// The longest pause between looks at a channel whose events are not pushed meanwhile.
+const MAX_LOOK: Duration = Duration::from_secs(10);
+
+type Reply<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
+
+/// Where a channel server is, and how to use it.
+#[derive(Clone, Debug)]
+pub struct ServerOptions {
+    /// Its address, such as `https://channels.example.com`.
+    pub address: String,
+    /// A token with the scopes `read` and `host` of the agents' channels.
+    pub token: String,
+    /// The certificate authorities, PEM; the system's without any.
+    pub authorities: Vec<u8>,
+    /// The limit of a request.
+    pub timeout: Duration,
+    /// How long a channel may be quiet before the server is asked: a turn that waits for an
+    /// answer of another agent gets it before the next push.
+    pub look: Duration,
+}
+
+impl ServerOptions {
+    /// Requests of at most ten seconds; a look after a quiet second.
+    pub fn new(address: impl Into<String>, token: impl Into<String>) -> ServerOptions {
+        ServerOptions {
+            address: address.into(),
+            token: token.into(),
+            authorities: Vec::new(),
+            timeout: Duration::from_secs(10),
+            look: Duration::from_secs(1),
+        }
+    }
+}
+
+/// The channels of a server for a host whose events are pushed.
+#[derive(Clone)]
+pub struct HttpTransport(Arc<Inner>);
+
+struct Inner {
+    address: String,
+    token: Secret,
+    fetch: HttpFetch,
+    timeout: Duration,
+    look: Duration,
+    fed: Fed,
+    /// The agents that joined.
+    agents: Mutex<HashMap<Uuid, Participant>>,
+}
+
+impl std::fmt::Debug for HttpTransport {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("HttpTransport").finish_non_exhaustive()
+    }
+}
+
+/// The form of errors of a server.
+#[derive(Deserialize)]
+struct Failed {
+    error: ErrorBody,
+}
+
+#[derive(Deserialize)]
+struct ErrorBody {
+    code: String,
+    message: String,
+}
+
+#[derive(Deserialize)]
+struct History {
+    events: Vec<Arc<Event>>,
+}
+
+fn failed(error: &AgentError) -> StoreError {
+    let code = match error.code() {
+        channels::TOO_LARGE => StoreCode::TooLarge,
+        code => StoreCode::of(code).unwrap_or(match error.is_final() {
+            true => StoreCode::Input,
+            false => StoreCode::Unavailable,
+        }),
+    };
+    StoreError::new(code, error.to_string())
+}
+
+impl HttpTransport {
+    /// A transport. It sends nothing yet.
+    ///
+    /// # Errors
+    /// `push.bad_registration` for an address or a token that cannot be used: an address beyond
+    /// the loopback needs `https`.
+    pub fn new(options: ServerOptions) -> Result<HttpTransport, AgentError> {
+        let bad = |error: &dyn std::fmt::Display| {
+            let message = format!("the channel server's address: {error}");
+            AgentError::new(crate::codes::BAD_REGISTRATION, message).fatal()
+        };
+        let address = options.address.trim_end_matches('/').to_owned();
+        let rule = rule_for(&address).map_err(|error| bad(&error))?;
+        let policy = format!("allow:{rule}");
+        let policy = policy.parse().map_err(|error| bad(&error))?;
+        let limits = a99_http::FetchLimits {
+            max_requests: None,
+            max_hosts: None,
+            max_body_bytes: 64 << 20,
+            ..a99_http::FetchLimits::default()
+        };
+        let mut builder = HttpFetch::builder().policy(policy).limits(limits);
+        if !options.authorities.is_empty() {
+            builder = builder.ca_pem(&options.authorities);
+        }
+        let fetch = builder.build().map_err(|error| bad(&error))?;
+        let token = Secret::new(format!("Bearer {}", options.token));
+        let probe = StreamRequest::get(&address).credential("authorization", token.clone());
+        probe.check().map_err(|error| bad(&error))?;
+        Ok(HttpTransport(Arc::new(Inner {
+            address,
+            token,
+            fetch,
+            timeout: options.timeout,
+            look: options.look,
+            fed: Fed::default(),
+            agents: Mutex::default(),
+        })))
+    }
+
+    /// Gives pushed events of a channel to the host.
+    pub fn feed(&self, channel: &str, events: &[Arc<Event>], ephemeral: &[Arc<Event>]) {
+        self.0.fed.feed(channel, events, ephemeral);
+    }
+
+    /// Forgets pushed events and the agents that joined, before another host uses this.
+    pub(crate) fn clear(&self) {
+        self.0.fed.clear();
+        locked(&self.0.agents).clear();
+    }
+
+    /// What an agent of the host is as a participant.
+    pub(crate) fn participant(&self, agent: &AgentKey) -> Option<Participant> {
+        locked(&self.0.agents).get(&agent.participant()).cloned()
+    }
+}
+
+impl Inner {
+    async fn send<T: DeserializeOwned>(&self, request: StreamRequest) -> Result<T, AgentError> {
+        let request = request.credential("authorization", self.token.clone());
+        let answer = send(&self.fetch, request, self.timeout).await;
+        let answer = answer.map_err(|lost| AgentError::new(channels::LOST, lost.to_string()))?;
+        let bad = |error: serde_json::Error| {
+            let message = format!("the channel server's answer: {error}");
+            AgentError::new(BAD_ANSWER, message)
+        };
+        if answer.status == 200 {
+            return serde_json::from_slice(&answer.body).map_err(bad);
+        }
+        let Ok(Failed { error }) = serde_json::from_slice(&answer.body) else {
+            let message = format!("the channel server answers with status {}", answer.status);
+            return Err(AgentError::new(BAD_ANSWER, message));
+        };
+        let made = AgentError::new(error.code, error.message);
+        // A token can be made valid again, and the events wait for it.
+        match answer.status {
+            400 | 404 | 409 | 413 | 422 => Err(made.fatal()),
+            _ => Err(made),
+        }
+    }
+
+    async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, AgentError> {
+        let url = format!("{}{path}", self.address);
+        self.send(StreamRequest::get(url)).await
+    }
+
+    async fn post<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        params: &impl Serialize,
+        bytes: &[u8],
+    ) -> Result<T, AgentError> {
+        let mut body = serde_json::to_vec(params)?;
+        body.extend_from_slice(bytes);
+        let url = format!("{}{path}", self.address);
+        let request = StreamRequest::post(url, body).header("content-type", "application/json");
+        self.send(request).await
+    }
+
+    async fn history(
+        &self,
+        channel: &str,
+        place: &str,
+        at: Seq,
+        most: usize,
+    ) -> Result<Vec<Arc<Event>>, AgentError> {
+        let path = format!(
+            "/v1/history?channel={}&{place}={at}&limit={}",
+            encoded(channel),
+            most.clamp(1, 500)
+        );
+        self.get(&path).await.map(|found: History| found.events)
+    }
+
+    /// Events after a sequence number: pushed ones, or those that the server has.
+    async fn read(
+        &self,
+        channel: &str,
+        after: Seq,
+        most: usize,
+    ) -> Result<Vec<Arc<Event>>, AgentError> {
+        let pushed = self.fed.after(channel, after, most);
+        match pushed.is_empty() {
+            false => Ok(pushed),
+            true => self.history(channel, "after", after, most).await,
+        }
+    }
+
+    async fn roster(&self, channel: &str) -> Result<Vec<Participant>, AgentError> {
+        let path = format!("/v1/roster?channel={}", encoded(channel));
+        self.get(&path).await
+    }
+
+    async fn append(
+        &self,
+        fence: Fence,
+        events: Vec<NewEvent>,
+        persist: bool,
+    ) -> Result<Vec<Appended>, AgentError> {
+        let mut bytes = Vec::new();
+        let append = Append {
+            agent: fence.key,
+            epoch: fence.epoch,
+            events: events
+                .iter()
+                .map(|new| AgentEvent::of(new.clone(), persist, &mut bytes))
+                .collect(),
+        };
+        let placed: Vec<Placed> = self.post("/v1/append", &append, &bytes).await?;
+        if placed.len() != events.len() {
+            let message = "the channel server answers with another number of events";
+            return Err(AgentError::new(BAD_ANSWER, message));
+        }
+        let appended = events.into_iter().zip(placed).map(|(new, placed)| {
+            let mut event = new.event;
+            (event.seq, event.ts) = (placed.seq, placed.ts);
+            Appended {
+                channel: new.channel,
+                event: Arc::new(event),
+                is_new: placed.is_new,
+            }
+        });
+        Ok(appended.collect())
+    }
+
+    /// Publishes an event as the holder of the token.
+    async fn publish(&self, new: NewEvent, persist: bool) -> Result<Appended, AgentError> {
+        let mut event = new.event;
+        let publish = Publish {
+            channel: new.channel.clone(),
+            body: event.body.clone(),
+            participant: None,
+            key: persist.then(|| event.id.to_string()),
+            persist,
+            attachments: Vec::new(),
+        };
+        let published: Published = self.post("/v1/publish", &publish, &[]).await?;
+        event.seq = published.seq;
+        if !matches!(event.body, Body::Message(_)) {
+            event.id = published.id;
+        }
+        Ok(Appended {
+            channel: new.channel,
+            event: Arc::new(event),
+            is_new: published.is_new,
+        })
+    }
+}
+
+/// A channel's name in a query.
+fn encoded(channel: &str) -> String {
+    let byte = |byte: u8| match byte {
+        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' => {
+            char::from(byte).to_string()
+        }
+        _ => format!("%{byte:02X}"),
+    };
+    channel.bytes().map(byte).collect()
+}
+
+impl ChannelStore for HttpTransport {
+    fn append(
+        &self,
+        events: Vec<NewEvent>,
+        fence: Option<Fence>,
+        _: Millis,
+    ) -> Reply<'_, Vec<Appended>> {
+        Box::pin(async move {
+            let appended = match fence {
+                Some(fence) => self.0.append(fence, events, true).await,
+                None => {
+                    let mut all = Vec::with_capacity(events.len());
+                    for new in events {
+                        let published = self.0.publish(new, true).await;
+                        all.push(published.map_err(|error| failed(&error))?);
+                    }
+                    Ok(all)
+                }
+            };
+            appended.map_err(|error| failed(&error))
+        })
+    }
+
+    fn read(&self, channel: &str, after: Seq, most: usize) -> Reply<'_, Vec<Arc<Event>>> {
+        let channel = channel.to_owned();
+        Box::pin(async move {
+            let read = self.0.read(&channel, after, most).await;
+            read.map_err(|error| failed(&error))
+        })
+    }
+
+    fn read_before(&self, channel: &str, before: Seq, most: usize) -> Reply<'_, Vec<Arc<Event>>> {
+        let channel = channel.to_owned();
+        Box::pin(async move {
+            let read = self.0.history(&channel, "before", before, most).await;
+            let mut events = read.map_err(|error| failed(&error))?;
+            events.reverse();
+            Ok(events)
+        })
+    }
+
+    fn find(&self, channel: &str, id: Uuid) -> Reply<'_, Option<Arc<Event>>> {
+        let channel = channel.to_owned();
+        Box::pin(async move {
+            let found = self.0.post("/v1/find", &Find { channel, id }, &[]).await;
+            found.map_err(|error| failed(&error))
+        })
+    }
+
+    /// What was pushed is the head: the rest of the log comes with later requests.
+    fn head(&self, channel: &str) -> Reply<'_, Seq> {
+        let channel = channel.to_owned();
+        Box::pin(async move {
+            if let Some(last) = self.0.fed.last(&channel) {
+                return Ok(last);
+            }
+            let path = format!("/v1/head?channel={}", encoded(&channel));
+            let head: Seq = self.0.get(&path).await.map_err(|error| failed(&error))?;
+            self.0.fed.know(&channel, head);
+            Ok(head)
+        })
+    }
+
+    fn channels(&self) -> Reply<'_, Vec<(String, Seq)>> {
+        Box::pin(async move {
+            let all = self.0.get("/v1/channels").await;
+            all.map_err(|error| failed(&error))
+        })
+    }
+
+    fn channel_config(&self, channel: &str) -> Reply<'_, Value> {
+        let path = format!("/v1/config?channel={}", encoded(channel));
+        Box::pin(async move { self.0.get(&path).await.map_err(|error| failed(&error)) })
+    }
+
+    fn update_channel_config(&self, channel: &str, changes: Value) -> Reply<'_, Value> {
+        let channel = channel.to_owned();
+        Box::pin(async move {
+            let Value::Object(changes) = changes else {
+                let message = "changes of a configuration are an object";
+                return Err(StoreError::new(StoreCode::Input, message));
+            };
+            let configure = Configure {
+                channel,
+                changes,
+                announce: false,
+            };
+            let changed = self.0.post("/v1/configure", &configure, &[]).await;
+            changed.map_err(|error| failed(&error))
+        })
+    }
+}
+
+/// A stream that watches a channel.
+struct Watching {
+    inner: Arc<Inner>,
+    channel: String,
+    cursor: Seq,
+    reader: Reader,
+    ready: VecDeque<Passing>,
+    look: Duration,
+}
+
+impl Watching {
+    /// The next report; `None` when the pushed events were forgotten.
+    async fn next(&mut self) -> Option<Passing> {
+        loop {
+            if let Some(passing) = self.ready.pop_front() {
+                if is_presence(&passing)
+                    && let Ok(roster) = self.inner.roster(&self.channel).await
+                {
+                    self.ready.push_front(Passing::Roster(roster));
+                }
+                return Some(passing);
+            }
+            if *self.reader.last.borrow_and_update() > self.cursor {
+                // A hole is read from the server.
+                self.read_on().await;
+                if self.ready.is_empty() {
+                    tokio::time::sleep(self.look).await;
+                }
+                continue;
+            }
+            tokio::select! {
+                changed = self.reader.last.changed() => changed.ok()?,
+                event = self.reader.passing.recv() => match event {
+                    Ok(event) => return Some(Passing::Event(event)),
+                    // A slow agent may miss ephemeral events.
+                    Err(tokio::sync::broadcast::error::RecvError::Lagged(_)) => {}
+                    Err(tokio::sync::broadcast::error::RecvError::Closed) => return None,
+                },
+                () = tokio::time::sleep(self.look) => {
+                    self.look = (self.look * 2).min(MAX_LOOK);
+                    self.read_on().await;
+                }
+            }
+        }
+    }
+
+    async fn read_on(&mut self) {
+        // Errors are temporary here: the next look tries again.
+        let read = self.inner.read(&self.channel, self.cursor, 500).await;
+        for event in read.unwrap_or_default() {
+            self.cursor = event.seq.unwrap_or(self.cursor);
+            self.ready.push_back(Passing::Event(event));
+        }
+        if !self.ready.is_empty() {
+            self.look = self.inner.look;
+        }
+    }
+}
+
+impl Transport for HttpTransport {
+    fn mode(&self) -> &'static str {
+        HTTP
+    }
+
+    fn watch(
+        &self,
+        channel: &str,
+        after: Seq,
+    ) -> BoxFuture<'_, Result<BoxStream<'static, Passing>, AgentError>> {
+        let channel = channel.to_owned();
+        Box::pin(async move {
+            let reader = self.0.fed.reader(&channel);
+            // Without the roster an agent is still on its channel.
+            let roster = self.0.roster(&channel).await.ok().map(Passing::Roster);
+            let watching = Watching {
+                inner: Arc::clone(&self.0),
+                channel,
+                cursor: after,
+                reader,
+                ready: roster.into_iter().collect(),
+                look: self.0.look,
+            };
+            let passing = unfold(watching, |mut watching| async move {
+                let passing = watching.next().await?;
+                Some((passing, watching))
+            });
+            Ok(Box::pin(passing) as BoxStream<'static, Passing>)
+        })
+    }
+
+    fn pass(&self, event: NewEvent) -> BoxFuture<'_, Result<(), AgentError>> {
+        Box::pin(async move {
+            let sender = event.event.sender.id;
+            let agent = locked(&self.0.agents).get(&sender).cloned();
+            match agent.and_then(|who| who.agent) {
+                Some(key) => {
+                    let epoch = Epoch::default();
+                    let fence = Fence { key, epoch };
+                    self.0.append(fence, vec![event], false).await.map(drop)
+                }
+                None => self.0.publish(event, false).await.map(drop),
+            }
+        })
+    }
+
+    /// The pusher makes the agent a participant, with what the answer of `init` says of it.
+    fn join(&self, agent: Participant) -> BoxFuture<'_, Result<(), AgentError>> {
+        let joined = match &agent.agent {
+            Some(_) => {
+                locked(&self.0.agents).insert(agent.id, agent);
+                Ok(())
+            }
+            None => {
+                let message = "a participant of a host is an agent";
+                Err(AgentError::new(codes::BAD_VALUE, message))
+            }
+        };
+        Box::pin(std::future::ready(joined))
+    }
+
+    fn leave(&self, agent: &AgentKey) -> BoxFuture<'_, Result<(), AgentError>> {
+        locked(&self.0.agents).remove(&agent.participant());
+        Box::pin(std::future::ready(Ok(())))
+    }
+}
