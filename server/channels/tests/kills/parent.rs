@@ -3,6 +3,7 @@
 use crate::check::{self, Reader};
 use crate::roles::{self, CHANNEL, FOLDER, ROLE, agent, connect};
 use a99_server::{Authority, NewToken, Scopes};
+use std::io::Write as _;
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -97,10 +98,12 @@ pub(crate) fn run(seconds: u64, seed: u64) {
     for role in ["a", "b"] {
         check::state(folder, role, &found);
     }
-    eprintln!(
+    let told = writeln!(
+        std::io::stderr(),
         "{CHANNEL}: {} messages acknowledged, {} events, kills {kills:?} of {ROLES:?}",
         acknowledged.len(),
         found.len()
     );
+    told.expect("a place for figures");
     assert!(kills.iter().sum::<u32>() as u64 > seconds, "{kills:?}");
 }
