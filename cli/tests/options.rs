@@ -125,7 +125,7 @@ fn times_are_written_with_units() {
                 .contains("--timeout")
         );
     }
-    for bad in ["0", "-1s", "5w", "soon", "nan"] {
+    for bad in ["0", "-1s", "5d", "soon", "nan"] {
         let joined = format!("--timeout={bad}");
         for line in [&["run", &joined][..], &["run", "--timeout", bad]] {
             let done = program(FOREVER, line);

@@ -193,6 +193,6 @@ mod tests {
         let timeout = |text| op_timeout(text).map(|(_, time)| time);
         assert_eq!(timeout("map=2s"), Ok(Some(Duration::from_secs(2))));
         assert_eq!(timeout("map=none"), Ok(None));
-        assert!(timeout("map=5w").is_err());
+        assert!(timeout("map=5d").is_err());
     }
 }

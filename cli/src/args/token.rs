@@ -90,11 +90,15 @@ pub(crate) struct RevokeArgs {
 pub(crate) struct Lifetime(pub Option<Duration>);
 
 fn lifetime(text: &str) -> Result<Lifetime, String> {
-    match text {
-        "never" => Ok(Lifetime(None)),
-        time => match duration::time(time) {
-            Ok(time) => Ok(Lifetime(Some(time))),
-            Err(_) => Err("expected at most a year, as in 12h, 30d; or `never`".to_owned()),
-        },
+    if text == "never" {
+        return Ok(Lifetime(None));
     }
+    // Times of other options have no days.
+    let time = match text.strip_suffix('d').map(str::parse::<u32>) {
+        Some(Ok(days @ 1..=366)) => Some(Duration::from_secs(u64::from(days) * 86_400)),
+        Some(_) => None,
+        None => duration::time(text).ok(),
+    };
+    let time = time.ok_or("expected at most a year, as in 12h, 30d; or `never`")?;
+    Ok(Lifetime(Some(time)))
 }

@@ -77,5 +77,8 @@ async fn many_events_are_elided_from_the_oldest() {
         text.starts_with("(7 earlier entries are left out)\n"),
         "{text}"
     );
-    assert!(text.ends_with("word 7\n- **@ann** (9): word 8\n"), "{text}");
+    assert!(
+        text.ends_with("word 7\n- **@ann** (10): word 8\n"),
+        "{text}"
+    );
 }
