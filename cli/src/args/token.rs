@@ -10,9 +10,9 @@ const TOKEN_EXAMPLE: &str = "\
 Example:
   a99 token new --name ci --scope read:general write:team-*
 
-A scope is ACTION:CHANNEL. ACTION is read, write, call, invite, host (speak as agents of the
-channel) or admin (all of these). CHANNEL is a name, or the begin of names and `*`. The scope
-`admin` alone allows all.";
+A scope is ACTION:CHANNEL. ACTION is read, write, call, invite, inspect (see what agents keep),
+host (speak as agents of the channel) or admin (all of these). CHANNEL is a name, or the begin of
+names and `*`. The scope `admin` alone allows all.";
 
 /// Options of `token`.
 #[derive(Debug, Args)]

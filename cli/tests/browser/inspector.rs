@@ -165,7 +165,7 @@ const HOSTILE_NAME: &str = "<b onclick=alert(1)>ann</b>\u{202e}";
 #[ignore = "needs chromium"]
 fn hostile_texts_are_inert_and_the_inspector_stays_usable() {
     let mut page = Inspected::start("inspector", &[]);
-    let token = page.token(&["read:*", "write:*"]);
+    let token = page.token(&["read:*", "inspect:*", "write:*"]);
     page.send(&token, HOSTILE);
     page.send(&token, "fail");
     page.send(&token, &format!("<b>{}", "x".repeat(1 << 20)));

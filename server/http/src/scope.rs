@@ -22,6 +22,8 @@ pub enum Action {
     Call,
     /// Brings agents onto the channel.
     Invite,
+    /// Sees what agents of the channel keep: state, settings, turns.
+    Inspect,
     /// Speaks as agents of the channel: for hosts of agents elsewhere.
     Host,
     /// All of these, and changes of the channel.
@@ -29,11 +31,12 @@ pub enum Action {
 }
 
 impl Action {
-    const ALL: [Action; 6] = [
+    const ALL: [Action; 7] = [
         Action::Read,
         Action::Write,
         Action::Call,
         Action::Invite,
+        Action::Inspect,
         Action::Host,
         Action::Admin,
     ];
@@ -46,6 +49,7 @@ impl Action {
             Action::Write => "write",
             Action::Call => "call",
             Action::Invite => "invite",
+            Action::Inspect => "inspect",
             Action::Host => "host",
             Action::Admin => "admin",
         }

@@ -135,8 +135,8 @@ impl Inspector {
         getrandom::fill(&mut random).map_err(|error| refused(error.to_string()))?;
         let code: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
         let scopes: &[&str] = match may_write {
-            true => &["read:*", "write:*"],
-            false => &["read:*"],
+            true => &["read:*", "inspect:*", "write:*"],
+            false => &["read:*", "inspect:*"],
         };
         let scopes = Scopes::parse(scopes).map_err(|error| refused(error.to_string()))?;
         let path = format!("{PATH}#code={code}");
@@ -247,7 +247,7 @@ async fn agent(
     Path(key): Path<String>,
 ) -> Result<Json<Value>, Refusal> {
     let key: AgentKey = key.parse()?;
-    allow(&grant, Action::Read, key.channel())?;
+    allow(&grant, Action::Inspect, key.channel())?;
     let key = known(&server.0, key.as_str())?;
     let info = server.0.host.inspect(&key).await?;
     let mut status = serde_json::to_value(info).unwrap_or_default();
@@ -273,7 +273,7 @@ async fn turns(
     asked: Result<Query<Turns>, axum::extract::rejection::QueryRejection>,
 ) -> Result<Json<Value>, Refusal> {
     let Query(asked) = asked.map_err(|error| Refusal::bad(error.body_text()))?;
-    allow(&grant, Action::Read, asked.agent.channel())?;
+    allow(&grant, Action::Inspect, asked.agent.channel())?;
     let key = known(&server.0, asked.agent.as_str())?;
     let operator = operator(&server.0)?;
     let Some(turn) = asked.turn else {

@@ -154,8 +154,10 @@ async fn agents_are_shown_to_readers_and_changed_by_operators() {
     let folder = tempfile::tempdir().expect("a folder");
     let server = started(folder.path()).await;
     let get = async |token: &str, path: &str| ask(&server, token, "GET", path, &Value::Null).await;
-    let reader = server.token(&["read:general"]);
-    let (other, admin) = (server.token(&["read:other"]), server.token(&["admin"]));
+    let reader = server.token(&["read:general", "inspect:general"]);
+    // Who reads a channel does not see what its agents keep.
+    let other = server.token(&["read:general", "inspect:other"]);
+    let admin = server.token(&["admin"]);
     let turns = "/v1/turns?agent=echo/general/echo";
     let (status, info) = get(&reader, AGENT).await;
     assert_eq!(

@@ -3,11 +3,12 @@
 use a99_server::{Action, Scopes, ServerCode};
 use proptest::prelude::*;
 
-const ACTIONS: [Action; 6] = [
+const ACTIONS: [Action; 7] = [
     Action::Read,
     Action::Write,
     Action::Call,
     Action::Invite,
+    Action::Inspect,
     Action::Host,
     Action::Admin,
 ];
