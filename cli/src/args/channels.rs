@@ -91,12 +91,18 @@ pub(crate) struct ListenArgs {
     /// A further name of this server, as clients write it in addresses
     #[arg(long = "name", value_name = "HOST")]
     pub names: Vec<String>,
-    /// An origin whose pages may use this server, as https://app.example.com
+    /// An origin whose pages may use this server, as `https://app.example.com`
     #[arg(long = "origin", value_name = "ORIGIN")]
     pub origins: Vec<String>,
     /// Give /metrics without a token; only on this machine, without a proxy
     #[arg(long, conflicts_with = "behind_proxy")]
     pub metrics_open: bool,
+    /// Push events to agents that sleep between requests; this file keeps their registrations
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub push: Option<PathBuf>,
+    /// Where pushed events may go, as in `--allow net:RULES` [default: public addresses]
+    #[arg(long, value_name = "RULES", requires = "push")]
+    pub push_to: Option<String>,
     /// File of the tokens [default: that of `a99 token`]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub tokens: Option<PathBuf>,

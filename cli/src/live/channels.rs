@@ -59,7 +59,7 @@ fn serve(args: &ServeArgs) -> Result<Exit, Failure> {
             ("pid", std::process::id().into()),
         ];
         report.did("started", &members);
-        let served = network.serve(&host, report);
+        let served = network.serve(&host, report)?;
         let lost = loop {
             tokio::select! {
                 () = signals.end() => break None,

@@ -99,7 +99,7 @@ pub(crate) fn run(args: &HostArgs) -> Result<Exit, Failure> {
             ("agents", live.host.agents().len().into()),
         ];
         report.did("started", &members);
-        let served = network.serve_live(&live);
+        let served = network.serve_live(&live)?;
         let ended = live.until_end(listening, signals).await;
         served.stop().await;
         ended

@@ -5,8 +5,10 @@ use super::report::Report;
 use crate::args::{HostArgs, ListenArgs, TokenOfArgs};
 use crate::commands::token;
 use crate::failure::Failure;
+use crate::grants::policy_of;
 use a99_channels::client::{ChannelTransport, Client, ClientOptions};
 use a99_channels::server::{ChannelServer, Limits, Operator};
+use a99_push::pusher::{Pusher, PusherOptions};
 use a99_runtime::{Host, Transport};
 use a99_server::{Authority, ListenOptions, Listener, ServerCode, TlsFiles};
 use std::net::SocketAddr;
@@ -71,6 +73,7 @@ struct Door {
     authority: Authority,
     inspect: Inspect,
     metrics_open: bool,
+    push: Option<PusherOptions>,
 }
 
 /// The page of the server.
@@ -83,7 +86,14 @@ struct Inspect {
 }
 
 /// A listener that serves.
-pub(super) struct Served(Option<(ChannelServer, oneshot::Sender<()>, JoinHandle<()>)>);
+pub(super) struct Served(Option<Serving>);
+
+struct Serving {
+    server: ChannelServer,
+    pusher: Option<Pusher>,
+    stop: oneshot::Sender<()>,
+    task: JoinHandle<()>,
+}
 
 impl Network {
     /// # Errors
@@ -104,6 +114,13 @@ impl Network {
             let help = "leave it out, and read them with a token: `a99 token new --scope 'read:*'`";
             return Err(Failure::coded("server.unsafe_address", text, help));
         }
+        let push = args.push.as_ref().map(PusherOptions::new);
+        let policy = args.push_to.as_deref().map(policy_of).transpose();
+        let policy = policy.map_err(|error| Failure::about("--push-to", error))?;
+        let push = push.map(|options| match policy {
+            Some(policy) => PusherOptions { policy, ..options },
+            None => options,
+        });
         let path = token::tokens_file(args.tokens.as_deref())?;
         let authority = Authority::open(path).map_err(token::failure)?;
         let tls = args.tls_cert.clone().zip(args.tls_key.clone());
@@ -141,28 +158,46 @@ impl Network {
             authority,
             inspect,
             metrics_open: args.metrics_open,
+            push,
         })))
     }
 
     /// Serves the channels of a host of agents, and what only it knows.
-    pub(super) fn serve_live(self, live: &Arc<Live>) -> Served {
+    ///
+    /// # Errors
+    /// The file of pushed agents cannot be used.
+    pub(super) fn serve_live(self, live: &Arc<Live>) -> Result<Served, Failure> {
         let operator = Arc::clone(live) as Arc<dyn Operator>;
         self.open(&live.host, live.report, Some(operator))
     }
 
     /// Serves the channels of a host.
-    pub(super) fn serve(self, host: &Host, report: Report) -> Served {
+    ///
+    /// # Errors
+    /// The file of pushed agents cannot be used.
+    pub(super) fn serve(self, host: &Host, report: Report) -> Result<Served, Failure> {
         self.open(host, report, None)
     }
 
-    fn open(self, host: &Host, report: Report, operator: Option<Arc<dyn Operator>>) -> Served {
+    fn open(
+        self,
+        host: &Host,
+        report: Report,
+        operator: Option<Arc<dyn Operator>>,
+    ) -> Result<Served, Failure> {
         let Some(door) = self.0 else {
-            return Served(None);
+            return Ok(Served(None));
         };
+        let pusher = door.push.map(|options| Pusher::open(host.clone(), options));
+        let pusher = pusher.transpose();
+        let pusher = pusher.map_err(|error| super::wire::Refusal::from(error).failure())?;
         let (listener, authority) = (door.listener, door.authority);
         let url = listener.url();
         report.did("listening", &[("address", url.as_str().into())]);
         tokio::spawn(authority.watch_file());
+        let admin = pusher
+            .as_ref()
+            .map(|pusher| pusher.router(authority.clone()));
         let server = ChannelServer::new(host.clone(), authority, Limits::default());
         if let Some(operator) = operator {
             server.inspector().operate(operator);
@@ -183,7 +218,8 @@ impl Network {
         let (stop, stopped) = oneshot::channel::<()>();
         let router = server
             .router()
-            .merge(server.metrics_router(door.metrics_open));
+            .merge(server.metrics_router(door.metrics_open))
+            .merge(admin.unwrap_or_default());
         let serving = listener.serve(router, async {
             // Dropping the sender stops it too.
             drop(stopped.await);
@@ -197,17 +233,25 @@ impl Network {
                 report.did("refused", &members);
             }
         });
-        Served(Some((server, stop, task)))
+        Ok(Served(Some(Serving {
+            server,
+            pusher,
+            stop,
+            task,
+        })))
     }
 }
 
 impl Served {
     /// Disconnects the clients.
     pub(super) async fn stop(self) {
-        if let Some((server, stop, task)) = self.0 {
-            server.stop();
-            drop(stop);
-            drop(tokio::time::timeout(STOPPING, task).await);
+        let Some(serving) = self.0 else { return };
+        if let Some(pusher) = serving.pusher {
+            // Its last checkpoints: without them some events come again, as duplicates.
+            drop(tokio::time::timeout(STOPPING, pusher.stop()).await);
         }
+        serving.server.stop();
+        drop(serving.stop);
+        drop(tokio::time::timeout(STOPPING, serving.task).await);
     }
 }

@@ -31,8 +31,9 @@ impl Network {
         }
     }
 
-    pub(super) fn serve_live(self, _: &Arc<Live>) -> Network {
-        self
+    #[allow(clippy::unnecessary_wraps, reason = "as with the feature")]
+    pub(super) fn serve_live(self, _: &Arc<Live>) -> Result<Network, Failure> {
+        Ok(self)
     }
 
     #[allow(clippy::unused_async, reason = "as with the feature")]

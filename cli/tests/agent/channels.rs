@@ -190,3 +190,87 @@ fn an_address_beyond_this_machine_needs_encryption() {
         "the store is not touched"
     );
 }
+
+/// Sends a request, and gives status and body.
+fn ask(address: &str, token: &str, method: &str, path: &str, body: &Json) -> (u16, Json) {
+    use std::io::{Read as _, Write as _};
+    let host = address.trim_start_matches("http://");
+    let body = body.to_string();
+    let request = format!(
+        "{method} {path} HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {token}\r\n\
+         Connection: close\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    let mut stream = std::net::TcpStream::connect(host).expect("connected");
+    stream.write_all(request.as_bytes()).expect("sent");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("an answer");
+    let status = answer
+        .split(' ')
+        .nth(1)
+        .and_then(|status| status.parse().ok());
+    let (_, body) = answer.split_once("\r\n\r\n").expect("a body");
+    (
+        status.expect("a status"),
+        serde_json::from_str(body).unwrap_or_default(),
+    )
+}
+
+#[test]
+fn agents_that_sleep_are_registered_over_http_and_outlast_the_server() {
+    let folder = Sandbox::new("channels-push");
+    let admin = token(&folder, "admin", "admin");
+    let admin = std::fs::read_to_string(admin).expect("a token");
+    let reader = token(&folder, "reader", "read:*");
+    let reader = std::fs::read_to_string(reader).expect("a token");
+    let file = folder.path("push.json");
+    let (store, tokens) = (folder.path("channels.db"), folder.path("tokens.json"));
+    let serve = || {
+        let args = [
+            "channels",
+            "serve",
+            "--json",
+            "--listen",
+            "127.0.0.1:0",
+            "--store",
+            &store,
+        ];
+        let mut server =
+            Hosted::run(&[&args[..], &["--tokens", &tokens, "--push", &file]].concat());
+        let address = server.wait_for("listening")["address"].clone();
+        (server, address.as_str().expect("an address").to_owned())
+    };
+    let (server, address) = serve();
+    let agent = serde_json::json!({"agent": "echo/general/echo", "url": "https://192.0.2.1",
+        "config": {}, "types": ["message"]});
+    let register = |token: &str| ask(&address, token, "POST", "/v1/push/register", &agent);
+    assert_eq!(register(&reader).0, 403);
+    let (status, registered) = register(&admin);
+    assert_eq!(status, 200, "{registered}");
+    assert!(
+        registered["secret"]
+            .as_str()
+            .expect("a secret")
+            .starts_with("whsec_")
+    );
+    server.end();
+    let (server, address) = serve();
+    let (_, agents) = ask(&address, &admin, "GET", "/v1/push/agents", &Json::Null);
+    assert_eq!(agents[0]["agent"], "echo/general/echo", "{agents}");
+    drop(server);
+    std::fs::write(&file, "{").expect("written");
+    let args = [
+        "channels",
+        "serve",
+        "--json",
+        "--listen",
+        "127.0.0.1:0",
+        "--store",
+        &store,
+    ];
+    let refused = a99(
+        &[&args[..], &["--tokens", &tokens, "--push", &file]].concat(),
+        b"",
+    );
+    assert_eq!(refused.code, 2, "{refused:?}");
+}
