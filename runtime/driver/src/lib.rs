@@ -84,3 +84,8 @@ struct Guide;
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/observability.md")]
 struct Observability;
+
+/// Compiles and runs the target of the page.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/targets.md")]
+struct Targets;
