@@ -51,6 +51,13 @@ async fn h05_the_earlier_of_two_owners_stops_and_changes_nothing() {
     })
     .await;
 
+    // Its own join is kept first: a later attempt to keep it would stop the agent, too.
+    until("the join is kept", async || {
+        let row = one.agent_store().load(&a).await;
+        row.is_ok_and(|row| row.is_some_and(|row| row.progress.checkpoint >= 1))
+    })
+    .await;
+
     // The other one takes the store over and does the same event.
     let second = past_lock(&files);
     let two = builder().agent("a", |_| Counter::default());
