@@ -8,6 +8,7 @@
 
 pub mod client;
 pub mod codes;
+pub mod forward;
 mod message;
 pub mod server;
 pub mod wire;

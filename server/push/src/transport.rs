@@ -6,11 +6,10 @@ use crate::fed::{Fed, Reader, is_presence, locked};
 use crate::request::send;
 use a99_capabilities::Secret;
 use a99_channels::codes as channels;
-use a99_channels::wire::{AgentEvent, Append, Configure, Find, Placed, Publish, Published};
+use a99_channels::forward::{self, store_error};
+use a99_channels::wire::{Configure, Find, Placed, Published};
 use a99_http::{HttpFetch, StreamRequest, rule_for};
-use a99_runtime::{
-    AgentError, AgentKey, Body, Event, Participant, Passing, Seq, Transport, Uuid, codes,
-};
+use a99_runtime::{AgentError, AgentKey, Event, Participant, Passing, Seq, Transport, Uuid, codes};
 use a99_runtime_engine::{
     Appended, BoxFuture, ChannelStore, Epoch, Fence, Millis, NewEvent, StoreCode, StoreError,
 };
@@ -95,17 +94,6 @@ struct ErrorBody {
 #[derive(Deserialize)]
 struct History {
     events: Vec<Arc<Event>>,
-}
-
-fn failed(error: &AgentError) -> StoreError {
-    let code = match error.code() {
-        channels::TOO_LARGE => StoreCode::TooLarge,
-        code => StoreCode::of(code).unwrap_or(match error.is_final() {
-            true => StoreCode::Input,
-            false => StoreCode::Unavailable,
-        }),
-    };
-    StoreError::new(code, error.to_string())
 }
 
 impl HttpTransport {
@@ -247,53 +235,19 @@ impl Inner {
         events: Vec<NewEvent>,
         persist: bool,
     ) -> Result<Vec<Appended>, AgentError> {
-        let mut bytes = Vec::new();
-        let append = Append {
-            agent: fence.key,
-            epoch: fence.epoch,
-            events: events
-                .iter()
-                .map(|new| AgentEvent::of(new.clone(), persist, &mut bytes))
-                .collect(),
-        };
+        let (append, bytes) = forward::append(fence, &events, persist);
         let placed: Vec<Placed> = self.post("/v1/append", &append, &bytes).await?;
-        if placed.len() != events.len() {
+        forward::appended(events, placed).ok_or_else(|| {
             let message = "the channel server answers with another number of events";
-            return Err(AgentError::new(BAD_ANSWER, message));
-        }
-        let appended = events.into_iter().zip(placed).map(|(new, placed)| {
-            let mut event = new.event;
-            (event.seq, event.ts) = (placed.seq, placed.ts);
-            Appended {
-                channel: new.channel,
-                event: Arc::new(event),
-                is_new: placed.is_new,
-            }
-        });
-        Ok(appended.collect())
+            AgentError::new(BAD_ANSWER, message)
+        })
     }
 
     /// Publishes an event as the holder of the token.
     async fn publish(&self, new: NewEvent, persist: bool) -> Result<Appended, AgentError> {
-        let mut event = new.event;
-        let publish = Publish {
-            channel: new.channel.clone(),
-            body: event.body.clone(),
-            participant: None,
-            key: persist.then(|| event.id.to_string()),
-            persist,
-            attachments: Vec::new(),
-        };
+        let publish = forward::publish(&new, persist);
         let published: Published = self.post("/v1/publish", &publish, &[]).await?;
-        event.seq = published.seq;
-        if !matches!(event.body, Body::Message(_)) {
-            event.id = published.id;
-        }
-        Ok(Appended {
-            channel: new.channel,
-            event: Arc::new(event),
-            is_new: published.is_new,
-        })
+        Ok(forward::published(new, &published))
     }
 }
 
@@ -322,12 +276,12 @@ impl ChannelStore for HttpTransport {
                     let mut all = Vec::with_capacity(events.len());
                     for new in events {
                         let published = self.0.publish(new, true).await;
-                        all.push(published.map_err(|error| failed(&error))?);
+                        all.push(published.map_err(|error| store_error(&error))?);
                     }
                     Ok(all)
                 }
             };
-            appended.map_err(|error| failed(&error))
+            appended.map_err(|error| store_error(&error))
         })
     }
 
@@ -335,7 +289,7 @@ impl ChannelStore for HttpTransport {
         let channel = channel.to_owned();
         Box::pin(async move {
             let read = self.0.read(&channel, after, most).await;
-            read.map_err(|error| failed(&error))
+            read.map_err(|error| store_error(&error))
         })
     }
 
@@ -343,7 +297,7 @@ impl ChannelStore for HttpTransport {
         let channel = channel.to_owned();
         Box::pin(async move {
             let read = self.0.history(&channel, "before", before, most).await;
-            let mut events = read.map_err(|error| failed(&error))?;
+            let mut events = read.map_err(|error| store_error(&error))?;
             events.reverse();
             Ok(events)
         })
@@ -353,7 +307,7 @@ impl ChannelStore for HttpTransport {
         let channel = channel.to_owned();
         Box::pin(async move {
             let found = self.0.post("/v1/find", &Find { channel, id }, &[]).await;
-            found.map_err(|error| failed(&error))
+            found.map_err(|error| store_error(&error))
         })
     }
 
@@ -365,7 +319,11 @@ impl ChannelStore for HttpTransport {
                 return Ok(last);
             }
             let path = format!("/v1/head?channel={}", encoded(&channel));
-            let head: Seq = self.0.get(&path).await.map_err(|error| failed(&error))?;
+            let head: Seq = self
+                .0
+                .get(&path)
+                .await
+                .map_err(|error| store_error(&error))?;
             self.0.fed.know(&channel, head);
             Ok(head)
         })
@@ -374,13 +332,13 @@ impl ChannelStore for HttpTransport {
     fn channels(&self) -> Reply<'_, Vec<(String, Seq)>> {
         Box::pin(async move {
             let all = self.0.get("/v1/channels").await;
-            all.map_err(|error| failed(&error))
+            all.map_err(|error| store_error(&error))
         })
     }
 
     fn channel_config(&self, channel: &str) -> Reply<'_, Value> {
         let path = format!("/v1/config?channel={}", encoded(channel));
-        Box::pin(async move { self.0.get(&path).await.map_err(|error| failed(&error)) })
+        Box::pin(async move { self.0.get(&path).await.map_err(|error| store_error(&error)) })
     }
 
     fn update_channel_config(&self, channel: &str, changes: Value) -> Reply<'_, Value> {
@@ -396,7 +354,7 @@ impl ChannelStore for HttpTransport {
                 announce: false,
             };
             let changed = self.0.post("/v1/configure", &configure, &[]).await;
-            changed.map_err(|error| failed(&error))
+            changed.map_err(|error| store_error(&error))
         })
     }
 }

@@ -1,12 +1,11 @@
 //! Transport: the channels of a server for a host of agents elsewhere.
 
 use super::Client;
-use crate::codes::{BAD_SERVER, TOO_LARGE};
-use crate::wire::{
-    AgentEvent, Append, Configure, Find, Join, OfChannel, Placed, Publish, Read, methods,
-};
+use crate::codes::BAD_SERVER;
+use crate::forward::{self, store_error};
+use crate::wire::{Configure, Find, Join, OfChannel, Placed, Read, methods};
 use a99_runtime::{
-    AgentError, AgentKey, Body, Event, Participant, Passing, Sender, Seq, Transport, Uuid, codes,
+    AgentError, AgentKey, Event, Participant, Passing, Sender, Seq, Transport, Uuid, codes,
 };
 use a99_runtime_engine::{
     Appended, BoxFuture, ChannelStore, Epoch, Fence, Millis, NewEvent, StoreCode, StoreError,
@@ -32,17 +31,6 @@ pub struct ChannelTransport {
     agents: Mutex<HashMap<Uuid, AgentKey>>,
 }
 
-fn failed(error: &AgentError) -> StoreError {
-    let code = match error.code() {
-        codes::MESSAGE_TOO_LARGE | TOO_LARGE => StoreCode::TooLarge,
-        code => StoreCode::of(code).unwrap_or(match error.is_final() {
-            true => StoreCode::Input,
-            false => StoreCode::Unavailable,
-        }),
-    };
-    StoreError::new(code, error.to_string())
-}
-
 impl ChannelTransport {
     /// A transport over a client.
     #[must_use]
@@ -65,7 +53,7 @@ impl ChannelTransport {
     ) -> Reply<'_, T> {
         Box::pin(async move {
             let answer = self.client.request(method, &params).await;
-            answer.map_err(|error| failed(&error))
+            answer.map_err(|error| store_error(&error))
         })
     }
 
@@ -76,7 +64,7 @@ impl ChannelTransport {
     ) -> Reply<'_, Vec<Arc<Event>>> {
         Box::pin(async move {
             let events = self.client.events(method, &params).await;
-            events.map_err(|error| failed(&error))
+            events.map_err(|error| store_error(&error))
         })
     }
 
@@ -87,56 +75,20 @@ impl ChannelTransport {
         events: Vec<NewEvent>,
         persist: bool,
     ) -> Result<Vec<Appended>, AgentError> {
-        let mut bytes = Vec::new();
-        let append = Append {
-            agent: fence.key,
-            epoch: fence.epoch,
-            events: events
-                .iter()
-                .map(|new| AgentEvent::of(new.clone(), persist, &mut bytes))
-                .collect(),
-        };
+        let (append, bytes) = forward::append(fence, &events, persist);
         let placed: Vec<Placed> = self.client.append(&append, &bytes).await?;
-        if placed.len() != events.len() {
+        forward::appended(events, placed).ok_or_else(|| {
             let message = "the server answers with another number of events";
-            return Err(AgentError::new(BAD_SERVER, message));
-        }
-        let appended = events.into_iter().zip(placed).map(|(new, placed)| {
-            let mut event = new.event;
-            (event.seq, event.ts) = (placed.seq, placed.ts);
-            Appended {
-                channel: new.channel,
-                event: Arc::new(event),
-                is_new: placed.is_new,
-            }
-        });
-        Ok(appended.collect())
+            AgentError::new(BAD_SERVER, message)
+        })
     }
 
     /// Publishes an event as the holder of the token.
     async fn publish(&self, new: NewEvent, persist: bool) -> Result<Appended, AgentError> {
-        let mut event = new.event;
-        let publish = Publish {
-            channel: new.channel.clone(),
-            body: event.body.clone(),
-            participant: None,
-            key: persist.then(|| event.id.to_string()),
-            persist,
-            attachments: Vec::new(),
-        };
-        let published = self
-            .client
-            .publish(publish, event.attachments.clone())
-            .await?;
-        event.seq = published.seq;
-        if !matches!(event.body, Body::Message(_)) {
-            event.id = published.id;
-        }
-        Ok(Appended {
-            channel: new.channel,
-            event: Arc::new(event),
-            is_new: published.is_new,
-        })
+        let attachments = new.event.attachments.clone();
+        let publish = forward::publish(&new, persist);
+        let published = self.client.publish(publish, attachments).await?;
+        Ok(forward::published(new, &published))
     }
 }
 
@@ -154,12 +106,12 @@ impl ChannelStore for ChannelTransport {
                     let mut all = Vec::with_capacity(events.len());
                     for new in events {
                         let published = self.publish(new, true).await;
-                        all.push(published.map_err(|error| failed(&error))?);
+                        all.push(published.map_err(|error| store_error(&error))?);
                     }
                     Ok(all)
                 }
             };
-            appended.map_err(|error| failed(&error))
+            appended.map_err(|error| store_error(&error))
         })
     }
 

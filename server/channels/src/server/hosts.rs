@@ -3,7 +3,7 @@
 
 use super::ChannelServer;
 use super::error::Refusal;
-use super::requests::{allow, append};
+use super::requests::{allow, allow_configure, append, readable};
 use super::rest::{JsonBody, Parameters, Token};
 use crate::wire::{Append, Configure, Find, Placed};
 use a99_runtime::{Event, Seq};
@@ -68,9 +68,7 @@ async fn channels(
     State(server): State<ChannelServer>,
     Token(grant): Token,
 ) -> Result<Json<Vec<(String, Seq)>>, Refusal> {
-    let mut all = server.0.host.channel_store().channels().await?;
-    all.retain(|(name, _)| grant.allows(Action::Read, name));
-    Ok(Json(all))
+    Ok(Json(readable(&server.0, &grant).await?))
 }
 
 /// Changes a configuration; no event announces it.
@@ -79,9 +77,7 @@ async fn configure(
     Token(grant): Token,
     JsonBody(asked): JsonBody<Configure>,
 ) -> Result<Json<Value>, Refusal> {
-    if !grant.allows(Action::Host, &asked.channel) {
-        allow(&grant, Action::Write, &asked.channel)?;
-    }
+    allow_configure(&grant, &asked.channel)?;
     if asked.announce {
         return Err(Refusal::bad("`announce` needs a socket: send it as false"));
     }

@@ -61,6 +61,21 @@ pub(super) fn allow(grant: &Grant, action: Action, channel: &str) -> Result<(), 
     }
 }
 
+/// Refuses a change of the configuration that a token does not allow. Hosts keep notes there.
+pub(super) fn allow_configure(grant: &Grant, channel: &str) -> Result<(), Refusal> {
+    match grant.allows(Action::Host, channel) {
+        true => Ok(()),
+        false => allow(grant, Action::Write, channel),
+    }
+}
+
+/// The channels that a token may read, with their heads.
+pub(super) async fn readable(server: &Inner, grant: &Grant) -> Result<Vec<(String, Seq)>, Refusal> {
+    let mut all = server.host.channel_store().channels().await?;
+    all.retain(|(name, _)| grant.allows(Action::Read, name));
+    Ok(all)
+}
+
 /// The sender of a token's holder that has not joined.
 pub(super) fn anonymous(grant: &Grant) -> Sender {
     Sender {
@@ -274,16 +289,10 @@ impl Session {
                 let found = host.channel_store().find(&asked.channel, asked.id).await?;
                 events(id, found.as_slice(), false)
             }
-            methods::CHANNELS => {
-                let mut all = host.channel_store().channels().await?;
-                all.retain(|(name, _)| self.grant.allows(Action::Read, name));
-                told(id, &all)
-            }
+            methods::CHANNELS => told(id, &readable(&server, &self.grant).await?),
             methods::CONFIGURE => {
                 let asked: Configure = of(body, method)?;
-                if !self.grant.allows(Action::Host, &asked.channel) {
-                    allow(&self.grant, Action::Write, &asked.channel)?;
-                }
+                allow_configure(&self.grant, &asked.channel)?;
                 if !asked.announce {
                     let changes = Value::Object(asked.changes);
                     let store = host.channel_store();
