@@ -70,7 +70,7 @@ async fn cancel() {
     let whole = stage.turn(async |turn| {
         let stream = ai(&turn).stream_text(TextRequest::new("stall"));
         stream.cancel();
-        // It settles at once, though the model is silent and nobody reads the stream.
+        // It settles at once, though the model is silent and the stream is not read.
         stream.done().await
     });
     assert!(whole.await.expect("an answer").cancelled);
@@ -80,7 +80,7 @@ async fn cancel() {
 async fn done() {
     let stage = Stage::new().await;
     let whole = stage.turn(async |turn| {
-        // It settles although nobody reads the stream.
+        // It settles although the stream is not read.
         ai(&turn).stream_text(TextRequest::new("x")).done().await
     });
     assert_eq!(whole.await.expect("an answer").text, "Blue.");

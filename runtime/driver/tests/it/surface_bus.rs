@@ -392,7 +392,7 @@ async fn on_tool_role_conflict() {
     stage.describes(&cid, provides(Some(2.0))).await;
     let seen = conflicts.next().await.expect("a conflict");
     assert_eq!(seen, conflict(&all, cid.id), "the lowest priority");
-    // Whoever listens later hears of what there is, and an agent may give way.
+    // A later listener hears of what there is, and an agent may give way.
     let within = stage.turn(async |turn| {
         let mut conflicts = bus(&turn).on_tool_role_conflict().await?;
         conflicts.next().await

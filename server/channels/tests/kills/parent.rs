@@ -1,4 +1,4 @@
-//! Starts the processes, kills them in turn, and checks what is left.
+//! Starts the processes, kills them in turn, and checks log and states.
 
 use crate::check::{self, Reader};
 use crate::roles::{self, CHANNEL, FOLDER, ROLE, agent, connect};
