@@ -187,9 +187,9 @@ impl Opened {
     /// finds it.
     fn close(self) -> Result<(), Failure> {
         use a99_runtime_engine::AgentStore as _;
-        match self.0.was_cut_off() {
-            true => Ok(()),
-            false => self
+        match self.0.was_cut_off().is_empty() {
+            false => Ok(()),
+            true => self
                 .0
                 .close()
                 .map_err(|error| Refusal::from(error).failure()),

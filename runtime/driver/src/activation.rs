@@ -46,6 +46,8 @@ pub(crate) enum Signal {
     Drain,
     /// Cancel the running turns.
     Halt,
+    /// Another host has the agent's shard: stop at once.
+    Lost,
 }
 
 /// The end of an activation.
@@ -301,6 +303,7 @@ impl Activation {
                 self.cancel_isolation = None;
                 self.input(Input::Halt)
             }
+            Signal::Lost => Some(StopReason::Fenced),
         }
     }
 

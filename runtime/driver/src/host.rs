@@ -7,12 +7,14 @@ mod handled;
 mod hold;
 mod inner;
 mod run;
+mod shards;
 mod slots;
 mod timers;
 
 pub use handled::Handling;
 pub use hold::Held;
 pub use run::{AgentRunEnd, RunAgentOptions, run_agent};
+pub use shards::HostShards;
 
 use crate::activation::Signal;
 use crate::agent::Identity;
@@ -30,7 +32,7 @@ use crate::subscription::Subscription;
 use a99_capabilities::{AiProvider, Clock, Random, SystemClock, SystemRandom};
 use a99_runtime_engine::{
     AgentKey, Attachment, Body, DeadLetter, Event, Fence, NewEvent, PresenceAction, Registration,
-    Sender, Seq, TimerRow, TurnCommit, Uuid, check_part, published,
+    Sender, Seq, Shards, TimerRow, TurnCommit, Uuid, check_part, published,
 };
 use inner::described;
 use serde::Serialize;
@@ -63,6 +65,8 @@ struct Inner {
     /// Changes whenever an agent ends.
     ended: watch::Sender<u64>,
     is_stopping: AtomicBool,
+    /// The shards of a host that shares its store.
+    holding: Option<Arc<shards::Holding>>,
     /// When timers were last checked, by the host's clock; initially later than any time.
     rang_at: AtomicU64,
     runtime: Handle,
@@ -80,6 +84,7 @@ pub struct HostBuilder {
     ai: Option<Arc<dyn AiProvider>>,
     log: Log,
     options: HostOptions,
+    shards: Option<HostShards>,
     #[cfg(unix)]
     processes: Vec<Arc<crate::process::Link>>,
 }
@@ -163,6 +168,7 @@ impl Host {
             ai: None,
             log: Log(None),
             options: HostOptions::default(),
+            shards: None,
             #[cfg(unix)]
             processes: Vec::new(),
         }
@@ -173,8 +179,8 @@ impl Host {
     /// holds, unless [`ConnectOptions::replay`](crate::ConnectOptions::replay) starts later.
     ///
     /// # Errors
-    /// `agent.unknown`; `handle-conflict` if another participant of the channel has the handle;
-    /// `agent.bad_policy` for an agent with tables that would run concurrent turns; errors of
+    /// `agent.unknown`; `shard.not_owned` for an agent of another host of the store;
+    /// `handle-conflict` if another participant of the channel has the handle; `agent.bad_policy` for an agent with tables that would run concurrent turns; errors of
     /// the store.
     pub async fn invite(&self, key: &AgentKey, config: Value) -> Result<(), AgentError> {
         self.0.going_on()?;
@@ -189,6 +195,7 @@ impl Host {
             ));
         }
         let _gate = self.0.membership.lock().await;
+        self.0.check_owned(key)?;
         locked(&self.0.slots).check_handle(key)?;
         let is_there = locked(&self.0.slots).contains(key);
         let made = match is_there {
@@ -246,9 +253,10 @@ impl Host {
     /// records that it leaves.
     ///
     /// # Errors
-    /// Errors of the store.
+    /// `shard.not_owned` for an agent of another host of the store; errors of the store.
     pub async fn remove(&self, key: &AgentKey) -> Result<bool, AgentError> {
         let _gate = self.0.membership.lock().await;
+        self.0.check_owned(key)?;
         let who = self.0.member(key);
         let was_there = self.0.shared.agents().unregister(key).await?;
         if let Some(remote) = self.0.shared.hub().remote() {
@@ -462,6 +470,12 @@ impl Host {
         })
     }
 
+    /// The shards whose agents this host runs.
+    #[must_use]
+    pub fn shards(&self) -> Shards {
+        self.0.shared.agents().owned()
+    }
+
     /// The keys of all agents on channels.
     #[must_use]
     pub fn agents(&self) -> Vec<AgentKey> {
@@ -500,8 +514,8 @@ impl Host {
     }
 
     /// Stops the host: no new turn begins, running turns may end until the deadline and are
-    /// then cancelled, agents run `on_sleep`, and everything acknowledged is durable. Gives the
-    /// agents whose turns were cancelled.
+    /// then cancelled, agents run `on_sleep`, and everything acknowledged is durable. A host that
+    /// shares its store releases its shards. Gives the agents whose turns were cancelled.
     ///
     /// # Errors
     /// Errors of the store.
@@ -533,6 +547,7 @@ impl Host {
             drop(tokio::time::timeout(deadline, drained).await);
         }
         self.0.shared.agents().flush().await?;
+        self.0.give_back().await?;
         Ok(cut)
     }
 }

@@ -370,7 +370,6 @@ impl Hub {
     }
 
     /// Records that another process appended to a channel.
-    #[cfg(unix)]
     pub(crate) fn goes_on(&self, name: &str, head: Seq) {
         let channel = locked(&self.channels).get(name).cloned();
         if let Some(channel) = channel {

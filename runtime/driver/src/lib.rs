@@ -42,7 +42,7 @@ mod turn;
 pub use a99_runtime_engine::{
     AgentKey, Attachment, Body, DeadLetter, Delivery, Event, EventKind, EventOptions, KeyError,
     Message, Migration, OnDead, PauseStatus, Policy, PresenceAction, Retry, Row, RunResult, Sender,
-    Seq, StepClass, StepCount, TimerRow, Trigger, Uuid, deep_merge, is_agent_debug_event,
+    Seq, Shards, StepClass, StepCount, TimerRow, Trigger, Uuid, deep_merge, is_agent_debug_event,
     should_yield_event,
 };
 pub use agent::{Agent, Alarm, ConnectOptions, Identity, Replay, TurnOutcome};
@@ -59,8 +59,8 @@ pub use event_bus::{
     CHANNEL_CONFIG, EventBus, HISTORY_EVENTS, HistoryPage, MethodResult, tool_role_winner,
 };
 pub use host::{
-    AgentInfo, AgentRunEnd, Handling, Held, Host, HostBuilder, Publish, Published, RunAgentOptions,
-    run_agent,
+    AgentInfo, AgentRunEnd, Handling, Held, Host, HostBuilder, HostShards, Publish, Published,
+    RunAgentOptions, run_agent,
 };
 pub use log::{AgentLogger, LogEntry, LogLevel};
 pub use methods::{Method, MethodCall, Methods};

@@ -21,7 +21,7 @@ pub type Seq = u64;
 pub type Millis = u64;
 
 /// Fencing token of a shard: the number of its ownership changes. Writes of earlier owners are
-/// refused.
+/// refused. 0 stands for a shard that the asked handle does not own.
 #[derive(
     Copy, Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]

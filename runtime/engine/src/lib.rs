@@ -16,6 +16,7 @@ mod key;
 mod merge;
 mod migrate;
 mod retry;
+mod shards;
 #[cfg(any(test, feature = "testing"))]
 pub mod sim;
 mod store;
@@ -35,6 +36,7 @@ pub use key::{
 pub use merge::{deep_merge, deep_merge_into, restricted};
 pub use migrate::{Migrated, Migration, StateError, migrate};
 pub use retry::Retry;
+pub use shards::{Claim, Shards, TakeOver};
 pub use store::{
     AgentRow, AgentStore, Appended, BoxFuture, ChannelStore, Damaged, DeadLetter, Fence,
     JournalRow, JournalStatus, KeptTurn, NewEvent, NewState, Receipt, Registration, StepClass,

@@ -1,12 +1,13 @@
 //! Stores of agents and channels: the durable data, and the transactions that change it.
 //!
-//! A store has one owner. Opening it increments the epoch of its shards, the fencing token.
+//! Each shard of a store has one owner. Acquiring it increments its epoch, the fencing token.
 //! Every write carries the epoch that it was begun under ([`Fence`]) and is refused if that is
-//! not the newest.
+//! not the newest. A handle lists agents, timers and outgoing events of its own shards only.
 
 use crate::delivery::Progress;
 use crate::event::{Body, Event, EventKind, Sender};
 use crate::key::{AgentKey, Epoch, Millis, Seq, Trigger};
+use crate::shards::{Claim, Shards};
 use crate::tables::TableTurn;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -344,13 +345,13 @@ pub trait AgentStore: Send + Sync {
     /// Errors: [`StoreCode::ChangedBody`] if the name belongs to a different step.
     fn record_step(&self, fence: Fence, row: JournalRow) -> Reply<'_, ()>;
 
-    /// Timers due at a time, with their agents, earliest first.
+    /// Timers of owned shards due at a time, with their agents, earliest first.
     fn timers_due(&self, until: Millis, most: usize) -> Reply<'_, Vec<(AgentKey, TimerRow)>>;
 
     /// All timers of an agent.
     fn timers(&self, key: &AgentKey) -> Reply<'_, Vec<TimerRow>>;
 
-    /// The earliest due time of all timers.
+    /// The earliest due time of all timers of owned shards.
     fn next_due(&self) -> Reply<'_, Option<Millis>>;
 
     /// Turns that were given up, oldest first.
@@ -359,10 +360,10 @@ pub trait AgentStore: Send + Sync {
     /// Deletes the dead letters, and gives their number.
     fn forget_dead(&self, key: &AgentKey) -> Reply<'_, u64>;
 
-    /// Events of the outbox to append to another store, each with its agent.
+    /// Events of owned shards in the outbox, to append to another store, each with its agent.
     fn outbox(&self, most: usize) -> Reply<'_, Vec<(AgentKey, NewEvent)>>;
 
-    /// Number of events in the outbox.
+    /// Number of these events.
     fn outbox_len(&self) -> Reply<'_, u64> {
         Box::pin(async move { Ok(self.outbox(usize::MAX).await?.len() as u64) })
     }
@@ -376,7 +377,7 @@ pub trait AgentStore: Send + Sync {
     /// Removes an agent from its channel; its state remains.
     fn unregister(&self, key: &AgentKey) -> Reply<'_, bool>;
 
-    /// All agents with readable rows, by key.
+    /// All agents of owned shards with readable rows, by key.
     fn registrations(&self) -> Reply<'_, Vec<Registration>>;
 
     /// Unreadable rows of agents and timers; they do not affect other rows.
@@ -384,8 +385,8 @@ pub trait AgentStore: Send + Sync {
         Box::pin(std::future::ready(Ok(Vec::new())))
     }
 
-    /// Registered agents with pending work: unprocessed events of their channel, or turns that
-    /// started and did not end.
+    /// Registered agents of owned shards with pending work: unprocessed events of their channel,
+    /// or turns that started and did not end.
     fn behind(&self) -> Reply<'_, Vec<AgentKey>>;
 
     /// Opens the tables of an agent for a turn; a missing file is created. A commit that an
@@ -434,11 +435,28 @@ pub trait AgentStore: Send + Sync {
         Box::pin(std::future::ready(Ok(None)))
     }
 
-    /// The epoch under which this handle owns an agent's shard.
+    /// The epoch under which this handle owns an agent's shard; 0 if it does not.
     fn epoch(&self, key: &AgentKey) -> Epoch;
 
-    /// Whether the last owner was interrupted before it closed the store.
-    fn was_cut_off(&self) -> bool;
+    /// Acquires the shards of a claim that it may take, and gives them. Each gets a new epoch.
+    /// Shards that this handle owns already are acquired anew.
+    ///
+    /// Errors: [`StoreCode::Input`] without an owner's name.
+    fn acquire(&self, claim: Claim) -> Reply<'_, Shards>;
+
+    /// Extends the lease of all owned shards, and gives those that others acquired meanwhile:
+    /// this handle has lost them. A lease that ended without another owner is extended.
+    fn renew(&self, until: Millis) -> Reply<'_, Shards>;
+
+    /// Gives shards back, so that others acquire them at once; those of other owners stay with
+    /// them. Running writes are refused from the call on, even if it fails.
+    fn release(&self, shards: Shards) -> Reply<'_, ()>;
+
+    /// The shards that this handle owns, as far as it knows.
+    fn owned(&self) -> Shards;
+
+    /// Owned shards whose last owner was interrupted before it released them.
+    fn was_cut_off(&self) -> Shards;
 
     /// Why the file is not the one that the last owner opened, if it differs.
     fn moved(&self) -> Option<String> {

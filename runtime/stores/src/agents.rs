@@ -6,13 +6,15 @@ use crate::fault::{Fault, fault};
 use crate::journal;
 use crate::kept;
 use crate::log;
-use crate::rows::{Hash, agent_key, all, change, int, json, limit, one, readable, uint, uint32};
+use crate::rows::{
+    Hash, agent_key, all, change, int, json, limit, one, readable, some, uint, uint32,
+};
 use crate::runtime::{Cx, Reply, SqliteRuntime};
 use crate::timers;
 use a99_runtime_engine::{
-    AgentKey, AgentRow, AgentStore, Damaged, DeadLetter, Epoch, Fence, JournalRow, JournalStatus,
-    KeptTurn, Millis, NewEvent, NewState, Progress, Receipt, Registration, Seq, StoreCode,
-    StoreError, TableTurn, TimerRow, Trigger, TurnCommit, Uuid,
+    AgentKey, AgentRow, AgentStore, Claim, Damaged, DeadLetter, Epoch, Fence, JournalRow,
+    JournalStatus, KeptTurn, Millis, NewEvent, NewState, Progress, Receipt, Registration, Seq,
+    Shards, StoreCode, StoreError, TableTurn, TimerRow, Trigger, TurnCommit, Uuid,
 };
 use a99_sqlite::rusqlite::{Row, params};
 use std::sync::Arc;
@@ -266,27 +268,35 @@ impl AgentStore for SqliteRuntime {
 
     fn outbox(&self, most: usize) -> Reply<'_, Vec<(AgentKey, NewEvent)>> {
         self.read(move |cx| {
-            let sql = "SELECT key, channel, event FROM agent_outbox ORDER BY n LIMIT ?1";
-            all(cx, sql, [limit(most)], |row| {
+            let sql = "SELECT key, channel, event FROM agent_outbox ORDER BY n";
+            some(cx, sql, [], most, |row| {
+                let key = agent_key(row, 0)?;
+                if !cx.lists(&key) {
+                    return Ok(None);
+                }
                 let event: String = row.get(2)?;
-                Ok((agent_key(row, 0)?, outgoing(row.get(1)?, &event)?))
+                Ok(Some((key, outgoing(row.get(1)?, &event)?)))
             })
         })
     }
 
     fn outbox_len(&self) -> Reply<'_, u64> {
         self.read(|cx| {
-            let sql = "SELECT COUNT(*) FROM agent_outbox";
-            uint(one(cx, sql, [], |row| row.get(0))?.unwrap_or(0))
+            let sql = "SELECT key FROM agent_outbox";
+            let keys = some(cx, sql, [], usize::MAX, |row| {
+                Ok(cx.lists(&agent_key(row, 0)?).then_some(()))
+            });
+            uint(limit(keys?.len()))
         })
     }
 
     fn outbox_done(&self, ids: Vec<Uuid>) -> Reply<'_, ()> {
         self.write(move |cx| {
-            cx.own(0)?;
+            let sql = "DELETE FROM agent_outbox WHERE id = ?1 RETURNING key";
             for id in ids {
-                let sql = "DELETE FROM agent_outbox WHERE id = ?1";
-                change(cx, sql, [id.as_bytes()])?;
+                for key in all(cx, sql, [id.as_bytes()], |row| agent_key(row, 0))? {
+                    cx.own(key.shard())?;
+                }
             }
             Ok(())
         })
@@ -320,7 +330,11 @@ impl AgentStore for SqliteRuntime {
     }
 
     fn registrations(&self) -> Reply<'_, Vec<Registration>> {
-        self.read(|cx| readable(cx, REGISTERED, [], registration))
+        self.read(|cx| {
+            let mut all = readable(cx, REGISTERED, [], registration)?;
+            all.retain(|registration| cx.lists(&registration.key));
+            Ok(all)
+        })
     }
 
     fn damaged(&self) -> Reply<'_, Vec<Damaged>> {
@@ -359,7 +373,9 @@ impl AgentStore for SqliteRuntime {
                           OR EXISTS (SELECT 1 FROM agent_inflight AS i
                                      WHERE i.key = channel_agent.key)
                        ORDER BY key";
-            readable(cx, sql, [], |row| agent_key(row, 0))
+            let mut keys = readable(cx, sql, [], |row| agent_key(row, 0))?;
+            keys.retain(|key| cx.lists(key));
+            Ok(keys)
         })
     }
 
@@ -383,7 +399,7 @@ impl AgentStore for SqliteRuntime {
 
     fn keep_program(&self, hash: Hash, bytes: Vec<u8>) -> Reply<'_, ()> {
         self.write(move |cx| {
-            cx.own(0)?;
+            cx.own_any()?;
             let most = cx.shared.options.limits.max_blob_bytes;
             if bytes.len() > most {
                 let message = format!("the program has {} bytes of at most {most}", bytes.len());
@@ -433,8 +449,24 @@ impl AgentStore for SqliteRuntime {
         self.epoch_of(key)
     }
 
-    fn was_cut_off(&self) -> bool {
-        self.shared().was_cut_off
+    fn acquire(&self, claim: Claim) -> Reply<'_, Shards> {
+        self.acquire_shards(claim)
+    }
+
+    fn renew(&self, until: Millis) -> Reply<'_, Shards> {
+        self.renew_shards(until)
+    }
+
+    fn release(&self, shards: Shards) -> Reply<'_, ()> {
+        self.release_shards(shards)
+    }
+
+    fn owned(&self) -> Shards {
+        self.shared().owned.shards()
+    }
+
+    fn was_cut_off(&self) -> Shards {
+        self.shared().owned.was_cut_off()
     }
 
     fn moved(&self) -> Option<String> {

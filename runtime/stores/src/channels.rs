@@ -52,7 +52,11 @@ impl ChannelStore for SqliteRuntime {
             Ok(events) => {
                 let bytes = events.iter().map(EncodedEvent::size).sum();
                 self.write_bytes(bytes, move |cx| {
-                    cx.own(0)?;
+                    match &fence {
+                        // Agents of another store have its epochs: whoever serves them owns all.
+                        Some(fence) => cx.own(fence.key.shard()).map(drop)?,
+                        None => cx.own_any()?,
+                    }
                     log::append(cx, events, fence.as_ref(), now)
                 })
             }
@@ -106,7 +110,7 @@ impl ChannelStore for SqliteRuntime {
             (Err(error), _) => return refused(error),
         };
         self.write(move |cx| {
-            cx.own(0)?;
+            cx.own_any()?;
             let mut merged = match config(cx, &channel)? {
                 Some(config) => config,
                 None => {

@@ -25,7 +25,8 @@
 //! One process owns a store, which locks on the file and on one beside it enforce. Each owner
 //! increments the epochs of all shards as a fencing token, so that late writes of an earlier
 //! owner are refused even if the locks fail. Any number of other processes can read meanwhile
-//! ([`SqliteRuntime::open_reader`]).
+//! ([`SqliteRuntime::open_reader`]). With [`StoreOptions::is_shared`] several processes open the
+//! file, and each acquires shards of its own.
 
 #![warn(unreachable_pub)]
 
@@ -45,6 +46,7 @@ mod options;
 mod place;
 mod rows;
 mod runtime;
+mod shards;
 #[cfg(feature = "testing")]
 pub mod suite;
 mod tables;

@@ -1,4 +1,4 @@
-//! Lock of a store: one process at a time owns its file, by any path.
+//! Lock of a store: one process at a time owns its file, by any path, or several share it.
 //!
 //! There are two locks. The one on `<file>.lock` carries the owner's process id, then the
 //! [tokens](crate::token) of the store, one a line, each after the inode of its file; versions
@@ -77,8 +77,12 @@ impl Drop for Locked {
 
 impl Locked {
     /// Locks a file; gives the file back if another process holds the lock.
-    fn take(path: &Path, file: File) -> Result<Result<Locked, File>, StoreError> {
-        match file.try_lock() {
+    fn take(path: &Path, file: File, is_shared: bool) -> Result<Result<Locked, File>, StoreError> {
+        let taken = match is_shared {
+            true => file.try_lock_shared(),
+            false => file.try_lock(),
+        };
+        match taken {
             Ok(()) => Ok(Ok(Locked(file))),
             Err(TryLockError::WouldBlock) => Ok(Err(file)),
             Err(TryLockError::Error(error)) => Err(failed(path, &error)),
@@ -100,19 +104,20 @@ pub(crate) struct FileLock {
 }
 
 impl FileLock {
-    /// Locks a store by its [canonical](canonical_path) path, and records the owner.
+    /// Locks a store by its [canonical](canonical_path) path, and records an owner that does not
+    /// share it.
     ///
     /// # Errors
     /// [`StoreCode::Locked`] with the owning process; [`StoreCode::Unavailable`] for a file
     /// with several names, and for disk errors.
-    pub(crate) fn take(store: &Path) -> Result<FileLock, StoreError> {
+    pub(crate) fn take(store: &Path, is_shared: bool) -> Result<FileLock, StoreError> {
         let path = beside(store, ".lock");
-        let note = match Locked::take(&path, open(&path)?)? {
+        let note = match Locked::take(&path, open(&path)?, is_shared)? {
             Ok(note) => note,
             Err(file) => return Err(is_locked(store, &holder(&file))),
         };
         #[cfg(target_os = "linux")]
-        let file = inode::Owned::take(store)?;
+        let file = inode::Owned::take(store, is_shared)?;
         check_names(store)?;
         let lock = FileLock {
             tokens: tokens(&text(&note.0)),
@@ -121,7 +126,9 @@ impl FileLock {
             #[cfg(target_os = "linux")]
             _file: file,
         };
-        lock.write()?;
+        if !is_shared {
+            lock.write()?;
+        }
         Ok(lock)
     }
 
@@ -181,8 +188,11 @@ fn tokens(text: &str) -> Vec<(u64, String)> {
     text.split_inclusive('\n').filter_map(token).collect()
 }
 
-/// The owner recorded in a lock file.
+/// The owner recorded in a lock file. Owners that share the store are not recorded.
 fn holder(file: &File) -> String {
+    if file.try_lock_shared().is_ok() {
+        return "another host, which shares it,".to_owned();
+    }
     let text = text(file);
     match text.lines().next().unwrap_or_default().parse::<u32>() {
         Ok(pid) => format!("process {pid}"),
@@ -227,7 +237,7 @@ mod inode {
     use super::{Locked, failed, is_locked, open};
     use crate::runtime::locked;
     use a99_runtime_engine::StoreError;
-    use std::collections::BTreeSet;
+    use std::collections::BTreeMap;
     use std::fs::{File, Metadata};
     use std::os::unix::fs::MetadataExt as _;
     use std::path::Path;
@@ -235,7 +245,14 @@ mod inode {
 
     /// Files that this process owns, by device and inode. They are not opened again, because
     /// closing a descriptor would drop SQLite's locks.
-    static OWNED: Mutex<BTreeSet<(u64, u64)>> = Mutex::new(BTreeSet::new());
+    static OWNED: Mutex<BTreeMap<(u64, u64), Held>> = Mutex::new(BTreeMap::new());
+
+    /// A file that this process owns; without a lock on network file systems.
+    struct Held {
+        _file: Option<Locked>,
+        /// Number of handles that share it; 0 for one that is alone.
+        sharing: usize,
+    }
 
     /// Network file systems whose clients turn a `flock` into a lock of the whole file at the
     /// server, where it conflicts with SQLite's `fcntl` locks. Numbers of `statfs(2)`: NFS,
@@ -258,46 +275,53 @@ mod inode {
     }
 
     #[derive(Debug)]
-    pub(super) struct Owned {
-        file: Option<Locked>,
-        inode: (u64, u64),
-    }
+    pub(super) struct Owned((u64, u64));
 
     impl Owned {
-        pub(super) fn take(store: &Path) -> Result<Owned, StoreError> {
+        pub(super) fn take(store: &Path, is_shared: bool) -> Result<Owned, StoreError> {
             let io = |error: std::io::Error| failed(store, &error);
             let mut owned = locked(&OWNED);
             if let Ok(found) = store.metadata()
-                && owned.contains(&of(&found))
+                && let Some(held) = owned.get_mut(&of(&found))
             {
+                if is_shared && held.sharing > 0 {
+                    held.sharing += 1;
+                    return Ok(Owned(of(&found)));
+                }
                 let own = format!("process {}", std::process::id());
                 return Err(is_locked(store, &own));
             }
             let file = open(store)?;
             let inode = of(&file.metadata().map_err(io)?);
-            if is_on_network(&file) {
-                // The lock file and the in-process list still protect the store.
-                owned.insert(inode);
-                return Ok(Owned { file: None, inode });
-            }
-            match Locked::take(store, file)? {
-                Ok(file) => {
-                    owned.insert(inode);
-                    Ok(Owned {
-                        file: Some(file),
-                        inode,
-                    })
-                }
-                Err(_) => Err(is_locked(store, "another process")),
-            }
+            // On a network the lock file and the in-process list still protect the store.
+            let file = match is_on_network(&file) {
+                true => None,
+                false => match Locked::take(store, file, is_shared)? {
+                    Ok(file) => Some(file),
+                    Err(_) => return Err(is_locked(store, "another process")),
+                },
+            };
+            let sharing = usize::from(is_shared);
+            owned.insert(
+                inode,
+                Held {
+                    _file: file,
+                    sharing,
+                },
+            );
+            Ok(Owned(inode))
         }
     }
 
     impl Drop for Owned {
         fn drop(&mut self) {
             let mut owned = locked(&OWNED);
-            drop(self.file.take());
-            owned.remove(&self.inode);
+            if let Some(held) = owned.get_mut(&self.0) {
+                held.sharing = held.sharing.saturating_sub(1);
+                if held.sharing == 0 {
+                    owned.remove(&self.0);
+                }
+            }
         }
     }
 

@@ -29,6 +29,11 @@ pub struct StoreOptions {
     /// another disk. Otherwise it is accepted, and the host logs it once. A renamed file is the
     /// same file.
     pub refuses_copies: bool,
+    /// Whether other owners may open the file meanwhile, in this process and in others of this
+    /// machine. Opening then acquires no shard
+    /// ([`acquire`](a99_runtime_engine::AgentStore::acquire)). An owner that does not share the
+    /// file waits for the end of those that do, and the reverse.
+    pub is_shared: bool,
 }
 
 impl Default for StoreOptions {
@@ -41,6 +46,7 @@ impl Default for StoreOptions {
             max_file_bytes: None,
             tables: TableLimits::default(),
             refuses_copies: false,
+            is_shared: false,
         }
     }
 }

@@ -69,13 +69,35 @@ pub(crate) fn all<T>(
     params: impl Params,
     mut f: impl FnMut(&Row<'_>) -> Result<T, Fault>,
 ) -> Result<Vec<T>, Fault> {
+    some(tx, sql, params, usize::MAX, |row| f(row).map(Some))
+}
+
+/// At most `most` rows of a query for which `f` gives a value.
+pub(crate) fn some<T>(
+    tx: &Tx<'_>,
+    sql: &str,
+    params: impl Params,
+    most: usize,
+    mut f: impl FnMut(&Row<'_>) -> Result<Option<T>, Fault>,
+) -> Result<Vec<T>, Fault> {
     let mut find = tx.prepare_cached(sql)?;
     let mut rows = find.query(params)?;
     let mut found = Vec::new();
-    while let Some(row) = rows.next()? {
-        found.push(f(row)?);
+    while found.len() < most
+        && let Some(row) = rows.next()?
+    {
+        found.extend(f(row)?);
     }
     Ok(found)
+}
+
+/// The value of a row; `None` for a damaged row.
+pub(crate) fn whole<T>(read: Result<T, Fault>) -> Result<Option<T>, Fault> {
+    match read {
+        Ok(found) => Ok(Some(found)),
+        Err(Fault::Store(error)) if error.code() == StoreCode::Unreadable => Ok(None),
+        Err(fault) => Err(fault),
+    }
 }
 
 /// The rows of a query that convert without error; a damaged row hides only itself.
@@ -85,12 +107,7 @@ pub(crate) fn readable<T>(
     params: impl Params,
     mut f: impl FnMut(&Row<'_>) -> Result<T, Fault>,
 ) -> Result<Vec<T>, Fault> {
-    let read = |row: &Row<'_>| match f(row) {
-        Ok(found) => Ok(Some(found)),
-        Err(Fault::Store(error)) if error.code() == StoreCode::Unreadable => Ok(None),
-        Err(fault) => Err(fault),
-    };
-    Ok(all(tx, sql, params, read)?.into_iter().flatten().collect())
+    some(tx, sql, params, usize::MAX, |row| whole(f(row)))
 }
 
 /// The only row of a query, if there is one.

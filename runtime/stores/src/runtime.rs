@@ -6,9 +6,10 @@ use crate::lock::{FileLock, canonical_path, check_names, failed};
 use crate::options::StoreOptions;
 use crate::place::Place;
 use crate::rows::{int, uint};
+use crate::shards::{self, Owned, Taken};
 use crate::tables::TableFiles;
 use crate::token;
-use a99_runtime_engine::{AgentKey, BoxFuture, Epoch, Fence, SHARDS, StoreCode, StoreError};
+use a99_runtime_engine::{AgentKey, BoxFuture, Epoch, Fence, StoreCode, StoreError};
 use a99_sqlite::{
     Component, Database, Durability, SqliteCode, SqliteError, SqliteOptions, Task, Tx,
 };
@@ -44,6 +45,7 @@ static RUNTIME: Component = Component {
         crate::timers::SET_AT,
         token::TOKEN,
         crate::kept::TURNS,
+        shards::OWNERS,
     ],
 };
 
@@ -73,12 +75,10 @@ struct Inner {
 /// The parts of the handle that work on the threads needs.
 pub(crate) struct Shared {
     pub(crate) options: StoreOptions,
-    /// The epoch of each shard at the opening.
-    epochs: Vec<u64>,
-    pub(crate) was_cut_off: bool,
+    pub(crate) owned: Owned,
     /// Why the file differs from the one that an owner had last.
     pub(crate) moved: Option<String>,
-    is_reader: bool,
+    pub(crate) is_reader: bool,
 }
 
 impl Drop for Inner {
@@ -113,14 +113,18 @@ impl<'a> Deref for Cx<'a> {
 }
 
 impl Cx<'_> {
-    /// Fails if the file was opened by a later owner.
+    /// Fails if this handle does not own a shard, or a later owner has it.
     ///
     /// # Errors
     /// [`StoreCode::Fenced`]
     pub(crate) fn own(&self, shard: u16) -> Result<u64, Fault> {
         let mut find = self.prepare_cached("SELECT epoch FROM shard WHERE id = ?1")?;
         let found = uint(find.query_row([shard], |row| row.get(0))?)?;
-        match self.shared.epoch(shard) {
+        match self.shared.owned.epoch(shard) {
+            0 => Err(fault(
+                StoreCode::Fenced,
+                format!("the shard {shard} is not this owner's"),
+            )),
             mine if mine == found => Ok(mine),
             mine => Err(fault(
                 StoreCode::Fenced,
@@ -129,8 +133,7 @@ impl Cx<'_> {
         }
     }
 
-    /// Fails if the file was opened by a later owner, or the activation began under another
-    /// epoch.
+    /// Fails if another owner has the agent's shard, or the activation began under another epoch.
     ///
     /// # Errors
     /// [`StoreCode::Fenced`]
@@ -149,19 +152,13 @@ impl Cx<'_> {
     }
 }
 
-impl Shared {
-    fn epoch(&self, shard: u16) -> u64 {
-        self.epochs
-            .get(usize::from(shard))
-            .copied()
-            .unwrap_or_default()
-    }
-}
-
 impl SqliteRuntime {
     /// Opens a file as its owner; a missing file is created, for this user alone. The file and
     /// `<path>.lock` beside it stay locked while it is open. Symbolic links are resolved first.
     /// Blocks for some milliseconds.
+    ///
+    /// It takes over all shards at once, whatever their leases say: the lock proves that no
+    /// earlier owner is left. With [`StoreOptions::is_shared`] it takes no shard.
     ///
     /// # Errors
     /// [`StoreCode::Locked`] with the process id if a process owns it, this one included;
@@ -175,7 +172,7 @@ impl SqliteRuntime {
     ) -> Result<SqliteRuntime, StoreError> {
         let path = path.as_ref();
         let path = canonical_path(path).map_err(|error| failed(path, &error))?;
-        let lock = FileLock::take(&path)?;
+        let lock = FileLock::take(&path, options.is_shared)?;
         SqliteRuntime::start(&path, options, Some(lock))
     }
 
@@ -209,8 +206,7 @@ impl SqliteRuntime {
         };
         let shared = Shared {
             options,
-            epochs: Vec::new(),
-            was_cut_off: false,
+            owned: Owned::of(&Taken::default()),
             moved: None,
             is_reader: true,
         };
@@ -243,11 +239,11 @@ impl SqliteRuntime {
         let sqlite = SqliteOptions {
             durability: options.durability,
             max_file_bytes: options.max_file_bytes,
-            is_exclusive: lock.is_some(),
+            is_exclusive: lock.is_some() && !options.is_shared,
             ..SqliteOptions::default()
         };
         let database = Database::open(path, sqlite).map_err(|error| of_file(&error))?;
-        let (moved, was_cut_off, epochs) = match take(&database, path, &options, lock.as_mut()) {
+        let (moved, taken) = match take(&database, path, &options, lock.as_mut()) {
             Ok(taken) => taken,
             Err(error) => {
                 // Close the file before the lock is released.
@@ -257,8 +253,7 @@ impl SqliteRuntime {
         };
         let shared = Shared {
             options,
-            epochs,
-            was_cut_off,
+            owned: Owned::of(&taken),
             moved,
             is_reader: false,
         };
@@ -269,7 +264,8 @@ impl SqliteRuntime {
             place: Place::of(path),
             lock: Mutex::new(lock),
         }));
-        store.know_tables()?;
+        let (owned, cut_off) = (&store.0.shared.owned, store.0.shared.owned.was_cut_off());
+        a99_sqlite::block_on(store.know_tables(owned.shards(), cut_off))?;
         Ok(store)
     }
 
@@ -277,10 +273,11 @@ impl SqliteRuntime {
     ///
     /// # Errors
     /// [`StoreCode::NotFound`] if the file, its write-ahead log or the log's index was deleted,
-    /// renamed or replaced; [`StoreCode::Fenced`] if there is another owner; those of reading.
+    /// renamed or replaced; [`StoreCode::Fenced`] if there is another owner and the file is not
+    /// shared; those of reading.
     pub async fn check_owned(&self) -> Result<(), StoreError> {
         self.check_place()?;
-        self.read(|cx| cx.own(0).map(drop)).await
+        self.read(|cx| cx.own_any()).await
     }
 
     /// The cheap part of [`SqliteRuntime::check_owned`], three `stat` calls: use it before data
@@ -292,8 +289,8 @@ impl SqliteRuntime {
         self.0.place.check()
     }
 
-    /// Completes the requested work, records a clean shutdown, ends the threads and releases
-    /// the lock. Later requests of other clones fail. Blocks meanwhile.
+    /// Completes the requested work, releases the shards, ends the threads and releases the
+    /// lock. Later requests of other clones fail. Blocks meanwhile.
     ///
     /// # Errors
     /// Those of writing; the file is then closed as after a crash.
@@ -302,14 +299,9 @@ impl SqliteRuntime {
             true => Ok(0),
             false => {
                 let mut lock = locked(&self.0.lock);
-                let durability = self.0.shared.options.durability;
                 let lock = lock.as_mut();
-                let lock = lock.filter(|_| durability != Durability::Relaxed);
-                let (work, fault) = self.work(|cx| {
-                    cx.own(0)?;
-                    let closed = "UPDATE agent_meta SET value = 1 WHERE name = 'is_closed'";
-                    Ok(cx.execute(closed, [])?)
-                });
+                let lock = lock.filter(|_| has_token(&self.0.shared.options));
+                let (work, fault) = self.work(shards::close);
                 let (database, home) = (&self.0.database, Home::of(self.0.database.path()));
                 let noted = token::renewed(database, home.as_ref(), lock, work);
                 Asked::ended(noted, &fault, of_write)
@@ -336,7 +328,7 @@ impl SqliteRuntime {
     }
 
     pub(crate) fn epoch_of(&self, key: &AgentKey) -> Epoch {
-        Epoch(self.0.shared.epoch(key.shard()))
+        Epoch(self.0.shared.owned.epoch(key.shard()))
     }
 
     /// Runs work in a write transaction.
@@ -477,14 +469,19 @@ fn reader(path: &Path) -> Result<Database, StoreError> {
     Err(StoreError::new(code, format!("{}: {text}", path.display())))
 }
 
-/// Creates the tables and takes ownership. Gives why the file differs from the last owner's,
-/// whether the last owner was interrupted, and the epochs of its shards.
+/// Whether openings and closings renew the token of a store.
+fn has_token(options: &StoreOptions) -> bool {
+    options.durability != Durability::Relaxed && !options.is_shared
+}
+
+/// Creates the tables, and takes the shards of a file that is not shared. Gives why the file
+/// differs from the last owner's, and the shards.
 fn take(
     database: &Database,
     path: &Path,
     options: &StoreOptions,
     lock: Option<&mut FileLock>,
-) -> Result<(Option<String>, bool, Vec<u64>), StoreError> {
+) -> Result<(Option<String>, Taken), StoreError> {
     let failed = |error: SqliteError| of_file(&error);
     database.migrate(&RUNTIME).wait().map_err(failed)?;
     let home = Home::of(path);
@@ -495,16 +492,20 @@ fn take(
     if let (Some(why), true) = (&moved, options.refuses_copies) {
         return Err(StoreError::new(StoreCode::Copied, why));
     }
-    let kept = home.clone();
-    let lock = lock.filter(|_| options.durability != Durability::Relaxed);
+    let (kept, is_shared) = (home.clone(), options.is_shared);
+    let lock = lock.filter(|_| has_token(options));
     let taken = token::renewed(database, home.as_ref(), lock, move |tx| {
         if let Some(home) = &kept {
             home.keep(tx)?;
         }
-        take_over(tx)
+        let nothing = Taken::default();
+        if is_shared {
+            return Ok(nothing);
+        }
+        let now = u64::try_from(present()).unwrap_or_default();
+        shards::take(tx, &shards::whole(now), &Owned::of(&nothing))
     });
-    let (was_cut_off, epochs) = taken.map_err(failed)?;
-    Ok((moved, was_cut_off, epochs))
+    Ok((moved, taken.map_err(failed)?))
 }
 
 /// Why the file differs from the one that an owner had last.
@@ -518,30 +519,6 @@ fn moved(
     match lock {
         Some(lock) if moved.is_none() => token::replaced(database, home, lock),
         _ => Ok(moved),
-    }
-}
-
-/// Takes all shards. Gives whether the last owner was interrupted, and the shards' epochs.
-fn take_over(tx: &Tx<'_>) -> Result<(bool, Vec<u64>), SqliteError> {
-    let owner = format!("process {}", std::process::id());
-    let raise = "UPDATE shard SET epoch = epoch + 1, owner = ?1, expires = NULL";
-    let is_whole = tx.execute(raise, [owner])? == usize::from(SHARDS);
-    let closed = "SELECT value FROM agent_meta WHERE name = 'is_closed'";
-    let is_closed: i64 = tx.query_row(closed, [], |row| row.get(0))?;
-    tx.execute(
-        "UPDATE agent_meta SET value = 0 WHERE name = 'is_closed'",
-        [],
-    )?;
-    let mut find = tx.prepare("SELECT epoch FROM shard ORDER BY id")?;
-    let epochs = find.query_map([], |row| row.get::<_, i64>(0))?;
-    let epochs: Vec<i64> = epochs.collect::<Result<_, _>>()?;
-    let epochs: Result<Vec<u64>, _> = epochs.into_iter().map(u64::try_from).collect();
-    match epochs {
-        Ok(epochs) if is_whole => Ok((is_closed == 0, epochs)),
-        _ => Err(SqliteError::new(
-            SqliteCode::Corrupt,
-            "its shards are not those of a store",
-        )),
     }
 }
 

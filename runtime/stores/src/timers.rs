@@ -1,7 +1,7 @@
 //! Timers of agents: set and removed with turns, each occurrence taken once.
 
 use crate::fault::{Fault, fault};
-use crate::rows::{agent_key, change, int, json, limit, one, readable, uint};
+use crate::rows::{agent_key, change, int, json, limit, one, readable, some, uint, whole};
 use crate::runtime::Cx;
 use a99_runtime_engine::{AgentKey, Millis, StoreCode, TimerChange, TimerRow};
 use a99_sqlite::rusqlite::{Row, params};
@@ -103,16 +103,19 @@ pub(crate) fn timer(row: &Row<'_>) -> Result<TimerRow, Fault> {
     })
 }
 
-/// Timers due at a time, earliest first.
+/// Timers of owned shards due at a time, earliest first.
 pub(crate) fn due(
     cx: &Cx<'_>,
     until: Millis,
     most: usize,
 ) -> Result<Vec<(AgentKey, TimerRow)>, Fault> {
     let sql = "SELECT key, name, due, cron, zone, payload, hops, set_at FROM agent_timers
-               WHERE due <= ?1 ORDER BY due, key, name LIMIT ?2";
-    readable(cx, sql, params![int(until), limit(most)], |row| {
-        Ok((agent_key(row, 0)?, timer(row)?))
+               WHERE due <= ?1 ORDER BY due, key, name";
+    some(cx, sql, [int(until)], most, |row| {
+        let Some(key) = whole(agent_key(row, 0))?.filter(|key| cx.lists(key)) else {
+            return Ok(None);
+        };
+        Ok(whole(timer(row))?.map(|timer| (key, timer)))
     })
 }
 
@@ -123,10 +126,8 @@ pub(crate) fn of_agent(cx: &Cx<'_>, key: &AgentKey) -> Result<Vec<TimerRow>, Fau
     readable(cx, sql, [key.as_str()], timer)
 }
 
-/// The earliest due time.
+/// The earliest due time of owned shards.
 pub(crate) fn next_due(cx: &Cx<'_>) -> Result<Option<Millis>, Fault> {
-    let due: Option<Option<i64>> = one(cx, "SELECT min(due) FROM agent_timers", [], |row| {
-        row.get(0)
-    })?;
-    due.flatten().map(uint).transpose()
+    let next = due(cx, Millis::MAX, 1)?.pop();
+    Ok(next.map(|(_, timer)| timer.due))
 }

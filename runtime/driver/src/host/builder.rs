@@ -1,7 +1,8 @@
 //! Builder of hosts: agent definitions and the capabilities that agents get.
 
 use super::inner::Present;
-use super::{Factory, Host, HostBuilder, Inner, timers};
+use super::shards::{Holding, HostShards};
+use super::{Factory, Host, HostBuilder, Inner, shards, timers};
 use crate::agent::{Agent, Identity};
 use crate::error::AgentError;
 use crate::hub::locked;
@@ -79,10 +80,22 @@ impl HostBuilder {
         self
     }
 
+    /// Gives the host a part of the agents of a store that it shares with other hosts. Without
+    /// this it runs all of them, and takes them over at once.
+    ///
+    /// The store is a handle of this host alone, opened as a shared one. Events of other agents
+    /// stay in the log for their hosts. When the host loses a shard, it stops its agents
+    /// (`shard.lost` in the log) and goes on with the others.
+    #[must_use]
+    pub fn shards(mut self, shards: HostShards) -> HostBuilder {
+        self.shards = Some(shards);
+        self
+    }
+
     /// Starts the host on a store: agents with pending work wake.
     ///
     /// # Errors
-    /// Errors of reading the store.
+    /// `shard.not_owned` for a shared store without [`HostBuilder::shards`]; errors of the store.
     ///
     /// # Panics
     /// Outside of a tokio runtime.
@@ -120,6 +133,7 @@ impl HostBuilder {
         channels: Arc<dyn ChannelStore>,
         transport: Option<Arc<dyn Transport>>,
     ) -> Result<Host, AgentError> {
+        let holding = Holding::start(self.shards, &*agents, &*self.clock).await?;
         let registrations = agents.registrations().await?;
         let remote = transport.map(|transport| {
             let log = self.log.clone();
@@ -152,6 +166,7 @@ impl HostBuilder {
                 timers_changed: Arc::default(),
                 ended: watch::Sender::new(0),
                 is_stopping: AtomicBool::new(false),
+                holding: holding.map(Arc::new),
                 rang_at: AtomicU64::new(u64::MAX),
                 runtime,
                 weak: weak.clone(),
@@ -159,10 +174,11 @@ impl HostBuilder {
                 processes: self.processes,
             }
         });
-        let was_cut_off = inner.shared.agents().was_cut_off();
+        let cut_off = inner.shared.agents().was_cut_off();
         {
             let mut slots = locked(&inner.slots);
             for registration in registrations {
+                let was_cut_off = cut_off.contains(registration.key.shard());
                 slots.add(registration.key, registration.config, was_cut_off);
             }
         }
@@ -179,6 +195,7 @@ impl HostBuilder {
         inner.connect().await?;
         inner.catch_up().await?;
         timers::spawn(&inner);
+        shards::spawn(&inner);
         Ok(Host(inner))
     }
 }

@@ -215,13 +215,18 @@ impl Inner {
         self.runtime.spawn(remote.keep_drained());
         let keys = locked(&self.slots).keys();
         for key in keys {
-            if let Err(error) = self.join_remote(&key).await {
-                let message = format!("{key} is not on its channel: {error}");
-                let log = &self.shared.log;
-                log.say(LogLevel::Error, Some(&key), error.code(), &message);
-            }
+            self.join_or_say(&key).await;
         }
         Ok(())
+    }
+
+    /// The same, with a log entry for an agent that cannot join.
+    pub(super) async fn join_or_say(&self, key: &AgentKey) {
+        if let Err(error) = self.join_remote(key).await {
+            let message = format!("{key} is not on its channel: {error}");
+            let log = &self.shared.log;
+            log.say(LogLevel::Error, Some(key), error.code(), &message);
+        }
     }
 
     /// Makes an agent a participant of its channel over the transport, if there is one.
@@ -330,6 +335,7 @@ impl Inner {
             Ended::Stopped(reason) => {
                 let code = match reason {
                     StopReason::Fenced => {
+                        self.holding.iter().for_each(|holding| holding.refused());
                         self.shared.metrics.fenced.inc();
                         "store.fenced"
                     }

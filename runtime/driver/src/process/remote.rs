@@ -13,9 +13,10 @@ use crate::shared::{HostLink, Presence};
 use crate::turn::TurnInner;
 use a99_capabilities::Clock;
 use a99_runtime_engine::{
-    AgentKey, AgentRow, AgentStore, Appended, BoxFuture, ChannelStore, DeadLetter, Epoch, Event,
-    Fence, JournalRow, Millis, NewEvent, NewState, Progress, Receipt, Registration, Row, RunResult,
-    Seq, Statement, StoreCode, StoreError, TableTurn, TimerRow, Trigger, TurnCommit, Uuid,
+    AgentKey, AgentRow, AgentStore, Appended, BoxFuture, ChannelStore, Claim, DeadLetter, Epoch,
+    Event, Fence, JournalRow, Millis, NewEvent, NewState, Progress, Receipt, Registration, Row,
+    RunResult, Seq, Shards, Statement, StoreCode, StoreError, TableTurn, TimerRow, Trigger,
+    TurnCommit, Uuid,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -196,6 +197,9 @@ impl AgentStore for RemoteStore {
         registrations() -> Vec<Registration>: "reading all agents";
         behind() -> Vec<AgentKey>: "reading all agents";
         flush() -> (): "waiting for the disk";
+        acquire(Claim) -> Shards: "acquiring shards";
+        renew(Millis) -> Shards: "renewing a lease";
+        release(Shards) -> (): "releasing shards";
     }
 
     fn tables(&self, _: Fence) -> Reply<'_, Arc<dyn TableTurn>> {
@@ -207,8 +211,12 @@ impl AgentStore for RemoteStore {
         self.0.epoch
     }
 
-    fn was_cut_off(&self) -> bool {
-        false
+    fn owned(&self) -> Shards {
+        Shards::NONE
+    }
+
+    fn was_cut_off(&self) -> Shards {
+        Shards::NONE
     }
 }
 

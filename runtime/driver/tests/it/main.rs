@@ -18,6 +18,7 @@ mod programs;
 mod replayed;
 mod run;
 mod script;
+mod shards;
 mod splice;
 mod stage;
 mod state;

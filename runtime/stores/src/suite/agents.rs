@@ -4,8 +4,8 @@ use super::{
     Check, Finding, Fixture, Outcome, fence, holds, key, refused, said, same, state, turn,
 };
 use a99_runtime_engine::{
-    AgentStore, ChannelStore, DeadLetter, NewState, Progress, Registration, StoreCode, TimerChange,
-    TimerRow, Trigger, TurnCommit,
+    AgentStore, ChannelStore, DeadLetter, NewState, Progress, Registration, Shards, StoreCode,
+    TimerChange, TimerRow, Trigger, TurnCommit,
 };
 use serde_json::{Value, json};
 
@@ -98,7 +98,8 @@ async fn fenced<F: Fixture>(fixture: &F) -> Outcome {
     first.commit(turn(old.clone(), 1)).await?;
     let second = fixture.open()?;
     holds(second.epoch(&a) > old.epoch, "epochs rise")?;
-    holds(second.was_cut_off(), "the first owner did not close it")?;
+    let cut_off = second.was_cut_off();
+    same(&cut_off, &Shards::ALL, "the first owner did not close it")?;
     let code = StoreCode::Fenced;
     let what = "what an owner of before writes";
     refused(first.commit(turn(old.clone(), 2)).await, code, what)?;
@@ -148,7 +149,7 @@ async fn any_order<F: Fixture>(fixture: &F) -> Outcome {
     )
 }
 
-fn timer(name: &str, due: u64) -> TimerRow {
+pub(super) fn timer(name: &str, due: u64) -> TimerRow {
     TimerRow {
         name: name.to_owned(),
         due,

@@ -5,6 +5,7 @@
 mod agents;
 mod channels;
 mod journal;
+mod shards;
 
 use a99_runtime_engine::{
     AgentKey, AgentStore, Attachment, Body, BoxFuture, ChannelStore, Fence, KeyError, Message,
@@ -20,12 +21,18 @@ pub trait Fixture: Send + Sync {
     /// The store under test.
     type Store: AgentStore + ChannelStore;
 
-    /// Opens the fixture's one store as a new owner, even if it is open already. It has
+    /// Opens the fixture's one store as a new owner of all shards, even if it is open already. It has
     /// [`StoreLimits::SMALL`](crate::StoreLimits::SMALL).
     ///
     /// # Errors
     /// Those of opening.
     fn open(&self) -> Result<Self::Store, StoreError>;
+
+    /// Opens the same store without any shard, beside other owners.
+    ///
+    /// # Errors
+    /// Those of opening.
+    fn share(&self) -> Result<Self::Store, StoreError>;
 }
 
 /// A violation that a check found.
@@ -64,6 +71,7 @@ pub fn checks<F: Fixture>() -> Vec<Check<F>> {
     let mut checks = agents::checks();
     checks.extend(journal::checks());
     checks.extend(channels::checks());
+    checks.extend(shards::checks());
     checks
 }
 

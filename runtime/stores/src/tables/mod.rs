@@ -57,12 +57,14 @@ mod values;
 
 use crate::commit;
 use crate::encoded::EncodedEvent;
-use crate::fault::{Fault, fault, of_file};
+use crate::fault::{Fault, fault};
 use crate::kill;
 use crate::options::StoreOptions;
-use crate::rows::{change, digest, int, one, uint};
+use crate::rows::{agent_key, change, digest, int, one, readable, uint};
 use crate::runtime::{Cx, Reply, SqliteRuntime, locked};
-use a99_runtime_engine::{AgentKey, Fence, Receipt, StoreCode, StoreError, TableTurn, TurnCommit};
+use a99_runtime_engine::{
+    AgentKey, Fence, Receipt, Shards, StoreCode, StoreError, TableTurn, TurnCommit,
+};
 use a99_sqlite::SqliteOptions;
 use a99_sqlite::rusqlite::params;
 use file::TableFile;
@@ -135,14 +137,27 @@ impl TableFiles {
         !inside.unsettled.contains(key) && pending.is_none_or(|(file, _)| !file.is_pending())
     }
 
-    /// Registers agents that have tables.
+    /// Registers agents that have tables and that the store acquired: another owner may have
+    /// changed them.
     pub(crate) fn know(&self, keys: impl IntoIterator<Item = AgentKey>) {
-        self.inside().unsettled.extend(keys);
+        let mut inside = self.inside();
+        for key in keys {
+            inside.open.remove(&key);
+            inside.unsettled.insert(key);
+        }
     }
 
-    /// Agents whose files were not closed cleanly.
-    pub(crate) fn left_open(&self) -> Vec<AgentKey> {
+    /// Closes the files of shards that the store lost or released.
+    pub(crate) fn leave(&self, shards: Shards) {
+        let mut inside = self.inside();
+        inside.open.retain(|key, _| !shards.contains(key.shard()));
+        inside.unsettled.retain(|key| !shards.contains(key.shard()));
+    }
+
+    /// Agents of shards whose files were not closed cleanly.
+    pub(crate) fn left_open(&self, shards: Shards) -> Vec<AgentKey> {
         let keys = self.inside().unsettled.clone().into_iter();
+        let keys = keys.filter(|key| shards.contains(key.shard()));
         let has_log = |key: &AgentKey| {
             let mut log = self.path(key).into_os_string();
             log.push("-wal");
@@ -473,23 +488,24 @@ impl SqliteRuntime {
         self.tables_of().path(key)
     }
 
-    /// Reads which agents have tables. After a crash it applies missing turns of files that
-    /// were open.
-    pub(crate) fn know_tables(&self) -> Result<(), StoreError> {
-        let keys = self.database().read(|tx| {
-            let mut find = tx.prepare("SELECT key FROM agent_tables")?;
-            let keys = find.query_map([], |row| row.get::<_, String>(0))?;
-            Ok(keys.collect::<Result<Vec<_>, _>>()?)
+    /// Reads which agents of acquired shards have tables. Where the last owner was cut off, it
+    /// applies missing turns of files that were open.
+    pub(crate) async fn know_tables(
+        &self,
+        shards: Shards,
+        cut_off: Shards,
+    ) -> Result<(), StoreError> {
+        let keys = self.read(|cx| {
+            // A damaged key belongs to no agent.
+            let sql = "SELECT key FROM agent_tables";
+            readable(cx, sql, [], |row| agent_key(row, 0))
         });
-        let keys = keys.wait().map_err(|error| of_file(&error))?;
-        // A damaged key belongs to no agent.
-        let keys = keys.iter().filter_map(|key| key.parse().ok());
+        let keys = keys.await?.into_iter();
+        let keys = keys.filter(|key| shards.contains(key.shard()));
         self.tables_of().know(keys);
-        if self.shared().was_cut_off {
-            for key in self.tables_of().left_open() {
-                // An error shows when the agent wakes.
-                drop(a99_sqlite::block_on(self.settle(&key)));
-            }
+        for key in self.tables_of().left_open(cut_off) {
+            // An error shows when the agent wakes.
+            drop(self.settle(&key).await);
         }
         Ok(())
     }

@@ -7,15 +7,26 @@ use a99_runtime_stores::{SqliteRuntime, StoreLimits, StoreOptions};
 
 struct File(tempfile::TempDir);
 
+impl File {
+    fn with(&self, is_shared: bool) -> Result<SqliteRuntime, StoreError> {
+        let options = StoreOptions {
+            limits: StoreLimits::SMALL,
+            is_shared,
+            ..StoreOptions::default()
+        };
+        SqliteRuntime::open_past_lock(self.0.path().join("a.db"), options)
+    }
+}
+
 impl Fixture for File {
     type Store = SqliteRuntime;
 
     fn open(&self) -> Result<SqliteRuntime, StoreError> {
-        let options = StoreOptions {
-            limits: StoreLimits::SMALL,
-            ..StoreOptions::default()
-        };
-        SqliteRuntime::open_past_lock(self.0.path().join("a.db"), options)
+        self.with(false)
+    }
+
+    fn share(&self) -> Result<SqliteRuntime, StoreError> {
+        self.with(true)
     }
 }
 

@@ -9,7 +9,7 @@ fn a_turn_is_kept_whole_and_found_again() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.db");
     let store = open(&path);
-    assert!(!store.was_cut_off());
+    assert!(store.was_cut_off().is_empty());
     let a = key("echo/general/a");
     assert_eq!(block_on(store.load(&a)), Ok(None));
     for n in 1..=3 {
@@ -19,7 +19,7 @@ fn a_turn_is_kept_whole_and_found_again() {
     }
     store.close().unwrap();
     let store = open(&path);
-    assert!(!store.was_cut_off());
+    assert!(store.was_cut_off().is_empty());
     let row = block_on(store.load(&a)).unwrap().unwrap();
     assert_eq!(
         (row.state.as_str(), row.progress.checkpoint),
@@ -29,7 +29,7 @@ fn a_turn_is_kept_whole_and_found_again() {
     assert_eq!(events.len(), 3);
     block_on(store.check()).unwrap();
     drop(store);
-    assert!(open(&path).was_cut_off());
+    assert!(!open(&path).was_cut_off().is_empty());
 }
 
 #[test]
@@ -127,6 +127,7 @@ fn a_store_from_before_turns_were_kept_is_read_and_keeps_them() {
     block_on(store.commit(turn(fence(&store, &a), 1))).unwrap();
     let lower = store.database().write(|tx| {
         tx.execute("DROP TABLE agent_turn", [])?;
+        tx.execute_batch(META)?;
         let sql = "UPDATE a99_component SET version = 7 WHERE name = 'runtime'";
         Ok(tx.execute(sql, [])?)
     });
@@ -147,6 +148,62 @@ fn a_store_from_before_turns_were_kept_is_read_and_keeps_them() {
     let kept = block_on(store.kept_turn(&a, &Trigger::Event(2))).unwrap();
     assert_eq!(kept.unwrap().1.as_deref(), Some("{\"n\":2}"));
     store.close().unwrap();
+}
+
+#[test]
+fn owners_share_a_file_or_have_it_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.db");
+    let sharing = StoreOptions {
+        is_shared: true,
+        ..StoreOptions::default()
+    };
+    let share = || SqliteRuntime::open(&path, sharing.clone());
+    let alone = || SqliteRuntime::open(&path, StoreOptions::default());
+    let (one, two) = (share().unwrap(), share().unwrap());
+    assert_eq!(alone().unwrap_err().code(), StoreCode::Locked);
+    drop(one);
+    let refused = alone().unwrap_err();
+    assert!(refused.to_string().contains("which shares it"), "{refused}");
+    // The first one gave no lock of SQLite up that the second one needs.
+    block_on(two.append(vec![event(&key("a/c/a"), "x", "x")], None, 1)).unwrap();
+    two.close().unwrap();
+    let whole = alone().unwrap();
+    let refused = share().unwrap_err();
+    assert_eq!(refused.code(), StoreCode::Locked);
+    let named = format!("process {} ", std::process::id());
+    assert!(refused.to_string().contains(&named), "{refused}");
+    whole.close().unwrap();
+    // What one left behind that had it alone is free.
+    drop(share().unwrap());
+    drop(alone().unwrap());
+}
+
+/// A table of versions that noted whether the owner closed the store, and not for each shard.
+const META: &str = "CREATE TABLE agent_meta (
+    name TEXT PRIMARY KEY,
+    value INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+INSERT INTO agent_meta VALUES ('is_closed', 1)";
+
+#[test]
+fn an_older_version_closed_all_shards_or_none() {
+    for is_closed in [true, false] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.db");
+        let store = open(&path);
+        let lower = store.database().write(move |tx| {
+            tx.execute_batch(META)?;
+            tx.execute("UPDATE agent_meta SET value = ?1", [is_closed])?;
+            let sql = "UPDATE a99_component SET version = 8 WHERE name = 'runtime'";
+            Ok(tx.execute(sql, [])?)
+        });
+        assert_eq!(lower.wait(), Ok(1));
+        // Its owner stays noted, as that version left it.
+        drop(store);
+        let cut_off = open(&path).was_cut_off();
+        assert_eq!(cut_off.is_empty(), is_closed);
+    }
 }
 
 #[test]
@@ -176,7 +233,7 @@ fn t4_readers_take_no_lock_and_raise_no_epoch() {
     assert_eq!(block_on(seen.registrations()), Ok(Vec::new()));
     seen.close().unwrap();
     assert_eq!(std::fs::read(&path).unwrap(), before);
-    assert!(open(&path).was_cut_off());
+    assert!(!open(&path).was_cut_off().is_empty());
 }
 
 #[cfg(unix)]

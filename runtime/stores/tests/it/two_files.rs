@@ -2,7 +2,7 @@
 
 use crate::tables::{begin, commit, exec, value};
 use crate::{block_on, counted, fence, key, open, turn};
-use a99_runtime_engine::{AgentStore, ChannelStore, StoreCode};
+use a99_runtime_engine::{AgentStore, ChannelStore, Claim, Shards, StoreCode, TakeOver};
 use a99_runtime_stores::{SqliteRuntime, StoreOptions};
 use std::fs;
 use std::path::Path;
@@ -224,4 +224,71 @@ fn files_of_two_times_are_told_and_can_be_accepted() {
         others.to_string().contains("tables of echo/other/b"),
         "{others}"
     );
+}
+
+fn sharing(path: &Path) -> SqliteRuntime {
+    let options = StoreOptions {
+        is_shared: true,
+        ..StoreOptions::default()
+    };
+    SqliteRuntime::open_past_lock(path, options).unwrap()
+}
+
+fn acquire(store: &SqliteRuntime, name: &str) {
+    let claim = Claim {
+        shards: [key("echo/general/a").shard()].into_iter().collect(),
+        owner: name.to_owned(),
+        until: None,
+        take_over: TakeOver::Always,
+        now: 1,
+    };
+    assert_eq!(block_on(store.acquire(claim)).unwrap().len(), 1);
+}
+
+#[test]
+fn tables_go_with_their_shard_from_owner_to_owner() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.db");
+    let a = key("echo/general/a");
+    let owners = [sharing(&path), sharing(&path)];
+    for n in 1..=6 {
+        let owner = &owners[usize::try_from(n % 2).unwrap()];
+        acquire(owner, &n.to_string());
+        let tables = begin(owner, &a);
+        exec(&*tables, "CREATE TABLE IF NOT EXISTS t (n)").unwrap();
+        exec(&*tables, "INSERT INTO t SELECT count(*) + 1 FROM t").unwrap();
+        commit(owner, &a, n, &*tables).unwrap();
+        assert_eq!(counted(owner, &a), n);
+        // The third and sixth owner are pushed aside.
+        if n % 3 > 0 {
+            block_on(owner.release(Shards::ALL)).unwrap();
+        }
+    }
+    let [last, before] = &owners;
+    assert_eq!(before.owned(), Shards::NONE);
+    let tables = begin(last, &a);
+    let all = value(&*tables, "SELECT group_concat(n) FROM t");
+    assert_eq!(all, "1,2,3,4,5,6");
+}
+
+#[test]
+fn who_acquires_a_shard_does_what_is_missing() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.db");
+    let (older, id) = between(&path);
+    let a = key("echo/general/a");
+    run(&older, "DROP TRIGGER deaf");
+    let newer = sharing(&path);
+    acquire(&newer, "newer");
+    assert_eq!(counted(&newer, &a), 2);
+    let tables = begin(&newer, &a);
+    exec(&*tables, "INSERT INTO t VALUES (3)").unwrap();
+    commit(&newer, &a, 3, &*tables).unwrap();
+    let mut again = turn(fence(&older, &a), 2);
+    again.tables = Some(id);
+    let fenced = block_on(older.commit(again)).unwrap_err();
+    assert_eq!(fenced.code(), StoreCode::Fenced, "{fenced}");
+    // What is lost is read as it stands, without a look at the tables.
+    assert_eq!(block_on(older.renew(9)).unwrap().len(), 1);
+    assert_eq!(counted(&older, &a), 3);
 }
