@@ -45,6 +45,9 @@ mod options;
 mod place;
 mod rows;
 mod runtime;
+#[cfg(feature = "postgres")]
+mod server;
+mod sql;
 #[cfg(feature = "testing")]
 pub mod suite;
 mod tables;
@@ -54,4 +57,6 @@ mod token;
 pub use a99_sqlite::Durability;
 pub use lock::canonical_path;
 pub use options::{StoreLimits, StoreOptions, TableLimits};
-pub use runtime::SqliteRuntime;
+pub use runtime::{RuntimeStore, SqliteRuntime};
+#[cfg(feature = "postgres")]
+pub use server::ConnectError;
