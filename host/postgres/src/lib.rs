@@ -65,6 +65,7 @@
 
 mod entries;
 mod error;
+mod hold;
 mod meter;
 mod options;
 mod pool;
@@ -76,6 +77,7 @@ mod transaction;
 
 pub use a99_capabilities::{StoreLimits, StoreUsage};
 pub use error::{PostgresCode, PostgresError};
+pub use hold::HeldLock;
 pub use options::PostgresOptions;
 pub use runtime::Task;
 pub use schema::Component;

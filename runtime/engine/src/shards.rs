@@ -55,6 +55,16 @@ impl Shards {
         (0..SHARDS).filter(move |shard| set.contains(*shard))
     }
 
+    /// The ranges of neighbours in the set, each with its first and last shard.
+    pub fn ranges(&self) -> impl Iterator<Item = (u16, u16)> {
+        let set = *self;
+        let first = set.iter().filter(move |shard| *shard == 0 || !set.contains(shard - 1));
+        first.map(move |first| {
+            let after = (first..SHARDS).find(|shard| !set.contains(*shard));
+            (first, after.unwrap_or(SHARDS) - 1)
+        })
+    }
+
     /// Number of shards in the set.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -112,14 +122,7 @@ impl fmt::Display for Shards {
     /// Writes ranges: `0-511,600`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut separator = "";
-        for first in self.iter() {
-            if first > 0 && self.contains(first - 1) {
-                continue;
-            }
-            let mut last = first;
-            while self.contains(last + 1) {
-                last += 1;
-            }
+        for (first, last) in self.ranges() {
             match last == first {
                 true => write!(f, "{separator}{first}")?,
                 false => write!(f, "{separator}{first}-{last}")?,

@@ -46,7 +46,10 @@ mod options;
 mod place;
 mod rows;
 mod runtime;
+#[cfg(feature = "postgres")]
+mod server;
 mod shards;
+mod sql;
 #[cfg(feature = "testing")]
 pub mod suite;
 mod tables;
@@ -56,4 +59,6 @@ mod token;
 pub use a99_sqlite::Durability;
 pub use lock::canonical_path;
 pub use options::{StoreLimits, StoreOptions, TableLimits};
-pub use runtime::SqliteRuntime;
+pub use runtime::{RuntimeStore, SqliteRuntime};
+#[cfg(feature = "postgres")]
+pub use server::ConnectError;

@@ -1,15 +1,15 @@
-//! Columns of rows: integers, keys, JSON and digests as SQLite stores them.
+//! Columns of rows: integers, keys, JSON and digests as stores keep them.
 
 use crate::fault::{Fault, unreadable};
+use crate::runtime::Cx;
+use crate::sql::{Params, Row};
 use a99_runtime_engine::{AgentKey, MAX_JSON_DEPTH, StoreCode, StoreError, json_depth};
-use a99_sqlite::rusqlite::{OptionalExtension, Params, Row};
-use a99_sqlite::{Tx, rusqlite};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 pub(crate) type Hash = [u8; 32];
 
-/// Converts to SQLite's signed integers, saturating; no valid value reaches the bound.
+/// Converts to the signed integers of SQL, saturating; no valid value reaches the bound.
 pub(crate) fn int(n: u64) -> i64 {
     i64::try_from(n).unwrap_or(i64::MAX)
 }
@@ -28,7 +28,7 @@ pub(crate) fn limit(most: usize) -> i64 {
 }
 
 pub(crate) fn agent_key(row: &Row<'_>, at: usize) -> Result<AgentKey, Fault> {
-    Ok(row.get_ref(at)?.as_str().map_err(unreadable)?.parse()?)
+    Ok(row.text(at)?.parse()?)
 }
 
 /// Encodes a value as JSON text.
@@ -64,31 +64,35 @@ pub(crate) fn digest(bytes: &[u8]) -> Hash {
 
 /// All rows of a query, each converted by `f`.
 pub(crate) fn all<T>(
-    tx: &Tx<'_>,
-    sql: &str,
+    cx: &Cx<'_>,
+    sql: &'static str,
     params: impl Params,
     mut f: impl FnMut(&Row<'_>) -> Result<T, Fault>,
 ) -> Result<Vec<T>, Fault> {
-    some(tx, sql, params, usize::MAX, |row| f(row).map(Some))
+    let mut found = Vec::new();
+    cx.db.each(sql, params, |row| {
+        found.push(f(row)?);
+        Ok(())
+    })?;
+    Ok(found)
 }
 
-/// At most `most` rows of a query for which `f` gives a value.
-pub(crate) fn some<T>(
-    tx: &Tx<'_>,
-    sql: &str,
-    params: impl Params,
+/// At most `most` rows of a query that may skip rows: `read` reads it up to a limit.
+pub(crate) fn paged<T>(
     most: usize,
-    mut f: impl FnMut(&Row<'_>) -> Result<Option<T>, Fault>,
+    mut read: impl FnMut(i64) -> Result<Vec<Option<T>>, Fault>,
 ) -> Result<Vec<T>, Fault> {
-    let mut find = tx.prepare_cached(sql)?;
-    let mut rows = find.query(params)?;
-    let mut found = Vec::new();
-    while found.len() < most
-        && let Some(row) = rows.next()?
-    {
-        found.extend(f(row)?);
+    let mut page = most;
+    loop {
+        let rows = read(limit(page))?;
+        let is_last = rows.len() < page;
+        let mut found: Vec<T> = rows.into_iter().flatten().collect();
+        if is_last || found.len() >= most {
+            found.truncate(most);
+            return Ok(found);
+        }
+        page = page.saturating_mul(4);
     }
-    Ok(found)
 }
 
 /// The value of a row; `None` for a damaged row.
@@ -102,25 +106,26 @@ pub(crate) fn whole<T>(read: Result<T, Fault>) -> Result<Option<T>, Fault> {
 
 /// The rows of a query that convert without error; a damaged row hides only itself.
 pub(crate) fn readable<T>(
-    tx: &Tx<'_>,
-    sql: &str,
+    cx: &Cx<'_>,
+    sql: &'static str,
     params: impl Params,
     mut f: impl FnMut(&Row<'_>) -> Result<T, Fault>,
 ) -> Result<Vec<T>, Fault> {
-    some(tx, sql, params, usize::MAX, |row| whole(f(row)))
+    let read = |row: &Row<'_>| whole(f(row));
+    Ok(all(cx, sql, params, read)?.into_iter().flatten().collect())
 }
 
 /// The only row of a query, if there is one.
 pub(crate) fn one<T>(
-    tx: &Tx<'_>,
-    sql: &str,
+    cx: &Cx<'_>,
+    sql: &'static str,
     params: impl Params,
-    f: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
+    f: impl FnMut(&Row<'_>) -> Result<T, Fault>,
 ) -> Result<Option<T>, Fault> {
-    Ok(tx.prepare_cached(sql)?.query_row(params, f).optional()?)
+    Ok(all(cx, sql, params, f)?.into_iter().next())
 }
 
 /// Changes rows, and gives their number.
-pub(crate) fn change(tx: &Tx<'_>, sql: &str, params: impl Params) -> Result<usize, Fault> {
-    Ok(tx.prepare_cached(sql)?.execute(params)?)
+pub(crate) fn change(cx: &Cx<'_>, sql: &'static str, params: impl Params) -> Result<usize, Fault> {
+    cx.db.execute(sql, params)
 }

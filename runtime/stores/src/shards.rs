@@ -1,11 +1,10 @@
 //! Shards of a file: which of them a handle owns, and under which epochs.
 
-use crate::fault::{Fault, fault};
-use crate::rows::int;
+use crate::fault::{Fault, fault, unreadable};
+use crate::rows::{int, uint};
 use crate::runtime::{Cx, Reply, SqliteRuntime, locked};
+use crate::sql::{Db, params};
 use a99_runtime_engine::{AgentKey, Claim, Millis, SHARDS, Shards, StoreCode, TakeOver};
-use a99_sqlite::rusqlite::params;
-use a99_sqlite::{SqliteCode, SqliteError, Tx};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -79,13 +78,18 @@ impl Owned {
         epochs.filter(|(_, epoch)| *epoch != 0).collect()
     }
 
+    /// Forgets all shards, when the handle is closed.
+    pub(crate) fn end(&self) -> Vec<(u16, u64)> {
+        self.drop(Shards::ALL)
+    }
+
     fn set(&self, shard: u16, epoch: u64) -> u64 {
         let place = self.epochs.get(usize::from(shard));
         place.map_or(0, |place| place.swap(epoch, Ordering::AcqRel))
     }
 }
 
-/// The claim of an owner that has the file alone.
+/// The claim of an owner that has the store alone.
 pub(crate) fn whole(now: Millis) -> Claim {
     Claim {
         shards: Shards::ALL,
@@ -103,51 +107,46 @@ struct Row {
     until: Option<Millis>,
 }
 
-/// The rows of all shards.
-fn rows(tx: &Tx<'_>) -> Result<Vec<Row>, SqliteError> {
-    let mut find = tx.prepare_cached("SELECT id, epoch, owner, expires FROM shard ORDER BY id")?;
-    let mut rows = find.query([])?;
+/// The rows of all shards, which stay as they are until the transaction ends.
+fn rows(db: &Db<'_>) -> Result<Vec<Row>, Fault> {
+    let sql = "SELECT id, epoch, owner, expires FROM shard ORDER BY id /*FOR UPDATE*/";
     let mut found = Vec::with_capacity(usize::from(SHARDS));
-    while let Some(row) = rows.next()? {
-        let (id, epoch): (i64, i64) = (row.get(0)?, row.get(1)?);
-        let until: Option<i64> = row.get(3)?;
-        let is_next = usize::try_from(id) == Ok(found.len());
-        let epoch = u64::try_from(epoch).ok().filter(|_| is_next);
+    db.each(sql, params![], |row| {
+        let (id, until): (i64, Option<i64>) = (row.get(0)?, row.get(3)?);
+        if usize::try_from(id) != Ok(found.len()) {
+            return Err(damaged());
+        }
         found.push(Row {
-            epoch: epoch.ok_or_else(damaged)?,
+            epoch: uint(row.get(1)?)?,
             owner: row.get(2)?,
             until: until.map(|until| Millis::try_from(until).unwrap_or_default()),
         });
-    }
+        Ok(())
+    })?;
     match found.len() == usize::from(SHARDS) {
         true => Ok(found),
         false => Err(damaged()),
     }
 }
 
-fn damaged() -> SqliteError {
-    SqliteError::new(SqliteCode::Corrupt, "its shards are not those of a store")
+/// What a table of shards is that cannot be read.
+pub(crate) const DAMAGED: &str = "its shards are not those of a store";
+
+fn damaged() -> Fault {
+    unreadable(DAMAGED)
 }
 
 /// Acquires the shards of a claim that it may take from their owners or that `owned` has.
-pub(crate) fn take(tx: &Tx<'_>, claim: &Claim, owned: &Owned) -> Result<Taken, SqliteError> {
-    let mut taken = Taken::default();
-    let mut raise =
-        tx.prepare_cached("UPDATE shard SET epoch = ?2, owner = ?3, expires = ?4 WHERE id = ?1")?;
-    for (shard, row) in (0..).zip(rows(tx)?) {
+pub(crate) fn take(db: &Db<'_>, claim: &Claim, owned: &Owned) -> Result<Taken, Fault> {
+    let (mut taken, mut shards) = (Taken::default(), Shards::NONE);
+    for (shard, row) in (0..).zip(rows(db)?) {
         let is_own = row.epoch != 0 && owned.epoch(shard) == row.epoch;
         let may_take = is_own || claim.takes_from(&row.owner, row.until);
         if !may_take || !claim.shards.contains(shard) {
             continue;
         }
-        let epoch = row.epoch + 1;
-        raise.execute(params![
-            shard,
-            int(epoch),
-            claim.owner,
-            claim.until.map(int)
-        ])?;
-        taken.epochs.insert(shard, epoch);
+        shards.insert(shard);
+        taken.epochs.insert(shard, row.epoch + 1);
         let was_cut_off = match is_own {
             true => owned.was_cut_off().contains(shard),
             false => !row.owner.is_empty(),
@@ -156,27 +155,40 @@ pub(crate) fn take(tx: &Tx<'_>, claim: &Claim, owned: &Owned) -> Result<Taken, S
             taken.cut_off.insert(shard);
         }
     }
+    let raise = "UPDATE shard SET epoch = epoch + 1, owner = ?3, expires = ?4
+                 WHERE id >= ?1 AND id <= ?2";
+    for (first, last) in shards.ranges() {
+        let until = claim.until.map(int);
+        db.execute(raise, params![first, last, claim.owner, until])?;
+    }
     Ok(taken)
 }
 
-/// Records that shards have no owner, unless a later one has them.
-fn free(tx: &Tx<'_>, shards: &[(u16, u64)]) -> Result<usize, Fault> {
-    let sql = "UPDATE shard SET owner = '', expires = NULL WHERE id = ?1 AND epoch = ?2";
-    let mut free = tx.prepare_cached(sql)?;
-    let mut freed = 0;
-    for (shard, epoch) in shards {
-        freed += free.execute(params![shard, int(*epoch)])?;
+/// Records that shards have no owner, unless a later one has them. Gives their number.
+fn free(cx: &Cx<'_>, owned: &[(u16, u64)]) -> Result<usize, Fault> {
+    if owned.is_empty() {
+        return Ok(0);
     }
-    Ok(freed)
+    let rows = rows(&cx.db)?;
+    let is_own = |shard: u16, epoch: u64| {
+        let row = rows.get(usize::from(shard));
+        row.is_some_and(|row| row.epoch == epoch)
+    };
+    let own = owned.iter().filter(|(shard, epoch)| is_own(*shard, *epoch));
+    let own: Shards = own.map(|(shard, _)| *shard).collect();
+    for (first, last) in own.ranges() {
+        let sql = "UPDATE shard SET owner = '', expires = NULL WHERE id >= ?1 AND id <= ?2";
+        cx.db.execute(sql, params![first, last])?;
+    }
+    Ok(own.len())
 }
 
 /// Frees the shards of a handle that is closed.
 ///
 /// # Errors
 /// [`StoreCode::Fenced`] if others have all of them.
-pub(crate) fn close(cx: &Cx<'_>) -> Result<usize, Fault> {
-    let owned = cx.shared.owned.drop(Shards::ALL);
-    match free(cx, &owned)? {
+pub(crate) fn close(cx: &Cx<'_>, owned: &[(u16, u64)]) -> Result<usize, Fault> {
+    match free(cx, owned)? {
         0 if !owned.is_empty() => Err(fault(StoreCode::Fenced, "another owner has the store")),
         freed => Ok(freed),
     }
@@ -205,14 +217,14 @@ impl Cx<'_> {
 
 impl SqliteRuntime {
     pub(crate) fn acquire_shards(&self, claim: Claim) -> Reply<'_, Shards> {
-        let taking = self.write_now(move |cx| {
+        let taking = self.write(move |cx| {
             if claim.owner.is_empty() {
                 return Err(fault(StoreCode::Input, "an owner of shards has a name"));
             }
-            Ok(take(cx, &claim, &cx.shared.owned)?)
+            take(&cx.db, &claim, &cx.shared.owned)
         });
         Box::pin(async move {
-            let taken = taking.answer().await?;
+            let taken = taking.await?;
             self.shared().owned.put(&taken);
             let shards = taken.epochs.into_keys().collect();
             self.know_tables(shards, taken.cut_off).await?;
@@ -221,22 +233,23 @@ impl SqliteRuntime {
     }
 
     pub(crate) fn renew_shards(&self, until: Millis) -> Reply<'_, Shards> {
-        let renewing = self.write_now(move |cx| {
-            let mut lost = Shards::NONE;
-            let mut renew = cx.prepare_cached("UPDATE shard SET expires = ?2 WHERE id = ?1")?;
-            for (shard, row) in (0..).zip(rows(cx)?) {
+        let renewing = self.write(move |cx| {
+            let (mut own, mut lost) = (Shards::NONE, Shards::NONE);
+            for (shard, row) in (0..).zip(rows(&cx.db)?) {
                 match cx.shared.owned.epoch(shard) {
                     0 => {}
-                    mine if mine == row.epoch => {
-                        renew.execute(params![shard, int(until)])?;
-                    }
+                    mine if mine == row.epoch => own.insert(shard),
                     _ => lost.insert(shard),
                 }
+            }
+            for (first, last) in own.ranges() {
+                let sql = "UPDATE shard SET expires = ?3 WHERE id >= ?1 AND id <= ?2";
+                cx.db.execute(sql, params![first, last, int(until)])?;
             }
             Ok(lost)
         });
         Box::pin(async move {
-            let lost = renewing.answer().await?;
+            let lost = renewing.await?;
             self.forget_shards(lost);
             Ok(lost)
         })
@@ -250,7 +263,9 @@ impl SqliteRuntime {
     /// Ends the ownership of shards as far as this handle knows.
     fn forget_shards(&self, shards: Shards) -> Vec<(u16, u64)> {
         let owned = self.shared().owned.drop(shards);
-        self.tables_of().leave(shards);
+        if let Some(files) = self.tables_of() {
+            files.leave(shards);
+        }
         owned
     }
 }

@@ -1,10 +1,12 @@
 //! Timers of agents: set and removed with turns, each occurrence taken once.
 
 use crate::fault::{Fault, fault};
-use crate::rows::{agent_key, change, int, json, limit, one, readable, some, uint, whole};
+use crate::rows::{
+    agent_key, all, change, int, json, limit, one, paged, readable, uint, whole,
+};
 use crate::runtime::Cx;
+use crate::sql::{Row, params};
 use a99_runtime_engine::{AgentKey, Millis, StoreCode, TimerChange, TimerRow};
-use a99_sqlite::rusqlite::{Row, params};
 
 /// The hop count of the turn that set the timer.
 pub(crate) const HOPS: &str = "ALTER TABLE agent_timers ADD COLUMN hops INTEGER NOT NULL DEFAULT 1";
@@ -54,6 +56,7 @@ pub(crate) fn change_all(
                 change(cx, sql, params![text, name])?;
             }
             TimerChange::Set(timer) => {
+                cx.check_name("timer", &timer.name)?;
                 let payload = json("payload of the timer", &timer.payload)?;
                 let most = cx.shared.options.limits.max_inline_bytes;
                 if payload.len() > most {
@@ -67,7 +70,7 @@ pub(crate) fn change_all(
                 let sql = "INSERT INTO agent_timers
                                (key, name, due, cron, zone, payload, hops, set_at)
                            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
-                           ON CONFLICT DO UPDATE SET due = excluded.due, cron = excluded.cron,
+                           ON CONFLICT (key, name) DO UPDATE SET due = excluded.due, cron = excluded.cron,
                                zone = excluded.zone, payload = excluded.payload,
                                hops = excluded.hops, set_at = excluded.set_at";
                 let (due, set_at) = (int(timer.due), timer.set_at.map(int));
@@ -97,9 +100,9 @@ pub(crate) fn timer(row: &Row<'_>) -> Result<TimerRow, Fault> {
         due: uint(row.get(2)?)?,
         cron: row.get(3)?,
         zone: row.get(4)?,
-        payload: serde_json::from_str(&row.get::<_, String>(5)?)?,
+        payload: serde_json::from_str(row.text(5)?)?,
         hops: row.get(6)?,
-        set_at: row.get::<_, Option<i64>>(7)?.map(uint).transpose()?,
+        set_at: row.get::<Option<i64>>(7)?.map(uint).transpose()?,
     })
 }
 
@@ -110,12 +113,14 @@ pub(crate) fn due(
     most: usize,
 ) -> Result<Vec<(AgentKey, TimerRow)>, Fault> {
     let sql = "SELECT key, name, due, cron, zone, payload, hops, set_at FROM agent_timers
-               WHERE due <= ?1 ORDER BY due, key, name";
-    some(cx, sql, [int(until)], most, |row| {
-        let Some(key) = whole(agent_key(row, 0))?.filter(|key| cx.lists(key)) else {
-            return Ok(None);
-        };
-        Ok(whole(timer(row))?.map(|timer| (key, timer)))
+               WHERE due <= ?1 ORDER BY due, key, name LIMIT ?2";
+    paged(most, |page| {
+        all(cx, sql, [int(until), page], |row| {
+            let Some(key) = whole(agent_key(row, 0))?.filter(|key| cx.lists(key)) else {
+                return Ok(None);
+            };
+            Ok(whole(timer(row))?.map(|timer| (key, timer)))
+        })
     })
 }
 

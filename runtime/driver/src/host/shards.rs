@@ -205,7 +205,8 @@ impl Inner {
             Err(error) => {
                 // Others may have the shards by now. This clock has no jumps.
                 if locked(&holding.renewed).elapsed() >= lease {
-                    drop(agents.release(agents.owned()));
+                    let releasing = agents.release(agents.owned());
+                    drop(tokio::time::timeout(MIN_LEASE, releasing).await);
                 }
                 return Err(error);
             }

@@ -265,7 +265,7 @@ async fn a_host_that_cannot_renew_its_lease_stops_its_agents() {
     one.invite(&x, json!({})).await.expect("invited");
     let before = store.epoch(&x);
     // Another program writes for longer than a lease.
-    let hangs = store.database().write(|_| {
+    let hangs = store.database().expect("a file").write(|_| {
         std::thread::sleep(LEASE * 3);
         Ok(())
     });

@@ -62,11 +62,11 @@ use crate::kill;
 use crate::options::StoreOptions;
 use crate::rows::{agent_key, change, digest, int, one, readable, uint};
 use crate::runtime::{Cx, Reply, SqliteRuntime, locked};
+use crate::sql::params;
 use a99_runtime_engine::{
     AgentKey, Fence, Receipt, Shards, StoreCode, StoreError, TableTurn, TurnCommit,
 };
 use a99_sqlite::SqliteOptions;
-use a99_sqlite::rusqlite::params;
 use file::TableFile;
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
@@ -303,7 +303,7 @@ impl SqliteRuntime {
         key: AgentKey,
         work: impl FnOnce(&'a SqliteRuntime) -> Reply<'a, T> + Send + 'a,
     ) -> Reply<'a, T> {
-        if self.tables_of().is_settled(&key) {
+        if self.tables_of().is_none_or(|files| files.is_settled(&key)) {
             return work(self);
         }
         Box::pin(async move {
@@ -314,7 +314,7 @@ impl SqliteRuntime {
 
     /// The file of an agent's tables, once the shared file has all of its turns.
     pub(crate) async fn settle(&self, key: &AgentKey) -> Result<Arc<TableFile>, StoreError> {
-        let files = self.tables_of();
+        let files = self.files()?;
         if files.is_settled(key)
             && let Some(file) = files.opened(key)
         {
@@ -398,7 +398,7 @@ impl SqliteRuntime {
             let text = format!("the turn of the tables of {key} is not there any more");
             StoreError::new(StoreCode::Interrupted, text)
         };
-        let file = self.tables_of().opened(&key).ok_or_else(gone)?;
+        let file = self.files()?.opened(&key).ok_or_else(gone)?;
         if file.ended(id).is_some() {
             // An earlier attempt failed in the shared file.
             self.settle(&key).await?;
@@ -444,7 +444,7 @@ impl SqliteRuntime {
             }
             Err(error) => {
                 if error.code() == StoreCode::InDoubt {
-                    self.tables_of().forget(&key);
+                    self.files()?.forget(&key);
                 }
                 Err(error)
             }
@@ -466,7 +466,7 @@ impl SqliteRuntime {
                 let text = format!("{key} has no tables");
                 return Err(StoreError::new(StoreCode::NotFound, text));
             }
-            let files = self.tables_of();
+            let files = self.files()?;
             let file = files.open(&key, self.epoch_of(&key).0, &self.shared().options)?;
             file.look().await?;
             let (n, named) = (file.last().0, key.clone());
@@ -482,10 +482,23 @@ impl SqliteRuntime {
         })
     }
 
-    /// The path of an agent's tables, for backups; the file may not exist.
+    /// The path of an agent's tables, for backups; the file may not exist. Empty for a store on
+    /// a server, which has no such tables.
     #[must_use]
     pub fn tables_path(&self, key: &AgentKey) -> PathBuf {
-        self.tables_of().path(key)
+        self.tables_of()
+            .map(|files| files.path(key))
+            .unwrap_or_default()
+    }
+
+    /// The files of tables.
+    ///
+    /// # Errors
+    /// [`StoreCode::Input`] for a store on a server.
+    fn files(&self) -> Result<&TableFiles, StoreError> {
+        let why = "a store on a server keeps no tables of agents";
+        self.tables_of()
+            .ok_or_else(|| StoreError::new(StoreCode::Input, why))
     }
 
     /// Reads which agents of acquired shards have tables. Where the last owner was cut off, it
@@ -495,15 +508,18 @@ impl SqliteRuntime {
         shards: Shards,
         cut_off: Shards,
     ) -> Result<(), StoreError> {
+        let Some(files) = self.tables_of() else {
+            return Ok(());
+        };
         let keys = self.read(|cx| {
             // A damaged key belongs to no agent.
             let sql = "SELECT key FROM agent_tables";
-            readable(cx, sql, [], |row| agent_key(row, 0))
+            readable(cx, sql, params![], |row| agent_key(row, 0))
         });
         let keys = keys.await?.into_iter();
         let keys = keys.filter(|key| shards.contains(key.shard()));
-        self.tables_of().know(keys);
-        for key in self.tables_of().left_open(cut_off) {
+        files.know(keys);
+        for key in files.left_open(cut_off) {
             // An error shows when the agent wakes.
             drop(self.settle(&key).await);
         }

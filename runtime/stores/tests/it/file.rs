@@ -109,7 +109,7 @@ fn files_that_are_no_stores_are_told() {
     assert_eq!(code("no/folder"), StoreCode::NotFound);
     let path = folder.path().join("newer");
     let newer = open(&path);
-    let raise = newer.database().write(|tx| {
+    let raise = newer.database().expect("a file").write(|tx| {
         let sql = "UPDATE a99_component SET version = 99 WHERE name = 'runtime'";
         Ok(tx.execute(sql, [])?)
     });
@@ -125,7 +125,7 @@ fn a_store_from_before_turns_were_kept_is_read_and_keeps_them() {
     let a = key("echo/general/a");
     let store = open(&path);
     block_on(store.commit(turn(fence(&store, &a), 1))).unwrap();
-    let lower = store.database().write(|tx| {
+    let lower = store.database().expect("a file").write(|tx| {
         tx.execute("DROP TABLE agent_turn", [])?;
         tx.execute_batch(META)?;
         let sql = "UPDATE a99_component SET version = 7 WHERE name = 'runtime'";
@@ -192,7 +192,7 @@ fn an_older_version_closed_all_shards_or_none() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.db");
         let store = open(&path);
-        let lower = store.database().write(move |tx| {
+        let lower = store.database().expect("a file").write(move |tx| {
             tx.execute_batch(META)?;
             tx.execute("UPDATE agent_meta SET value = ?1", [is_closed])?;
             let sql = "UPDATE a99_component SET version = 8 WHERE name = 'runtime'";
