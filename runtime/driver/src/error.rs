@@ -65,9 +65,9 @@ pub mod codes {
     /// An event came through more agents than the host allows.
     pub const HOP_LIMIT: &str = "agent.hop_limit";
     /// Another host of the store runs the agents of this shard.
-    pub const NOT_OWNED: &str = "shard.not_owned";
+    pub const NOT_OWNED: &str = "host.not_owner";
     /// The host lost a shard to another one: its agents do not run here any more.
-    pub const SHARD_LOST: &str = "shard.lost";
+    pub const SHARD_LOST: &str = "host.shard_lost";
     /// The host is stopping.
     pub const STOPPING: &str = "host.stopping";
     /// A participant has this handle on the channel already.

@@ -179,7 +179,7 @@ impl Host {
     /// holds, unless [`ConnectOptions::replay`](crate::ConnectOptions::replay) starts later.
     ///
     /// # Errors
-    /// `agent.unknown`; `shard.not_owned` for an agent of another host of the store;
+    /// `agent.unknown`; `host.not_owner` for an agent of another host of the store;
     /// `handle-conflict` if another participant of the channel has the handle; `agent.bad_policy` for an agent with tables that would run concurrent turns; errors of
     /// the store.
     pub async fn invite(&self, key: &AgentKey, config: Value) -> Result<(), AgentError> {
@@ -253,7 +253,7 @@ impl Host {
     /// records that it leaves.
     ///
     /// # Errors
-    /// `shard.not_owned` for an agent of another host of the store; errors of the store.
+    /// `host.not_owner` for an agent of another host of the store; errors of the store.
     pub async fn remove(&self, key: &AgentKey) -> Result<bool, AgentError> {
         let _gate = self.0.membership.lock().await;
         self.0.check_owned(key)?;

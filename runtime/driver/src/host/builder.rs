@@ -85,7 +85,7 @@ impl HostBuilder {
     ///
     /// The store is a handle of this host alone, opened as a shared one. Events of other agents
     /// stay in the log for their hosts. When the host loses a shard, it stops its agents
-    /// (`shard.lost` in the log) and goes on with the others.
+    /// (`host.shard_lost` in the log) and goes on with the others.
     #[must_use]
     pub fn shards(mut self, shards: HostShards) -> HostBuilder {
         self.shards = Some(shards);
@@ -95,7 +95,7 @@ impl HostBuilder {
     /// Starts the host on a store: agents with pending work wake.
     ///
     /// # Errors
-    /// `shard.not_owned` for a shared store without [`HostBuilder::shards`]; errors of the store.
+    /// `host.not_owner` for a shared store without [`HostBuilder::shards`]; errors of the store.
     ///
     /// # Panics
     /// Outside of a tokio runtime.

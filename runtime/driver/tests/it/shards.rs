@@ -93,7 +93,7 @@ async fn hosts_on_one_store_run_their_own_agents() {
         .start(Arc::clone(&first))
         .await
         .expect_err("refused");
-    assert_eq!(none.code(), "shard.not_owned");
+    assert_eq!(none.code(), "host.not_owner");
     // An owner that does not share waits for those that do.
     let alone = SqliteRuntime::open(files.path(), StoreOptions::default()).expect_err("locked");
     assert!(alone.to_string().contains("which shares it"), "{alone}");
@@ -103,9 +103,9 @@ async fn hosts_on_one_store_run_their_own_agents() {
     assert_eq!(one.shards() | two.shards(), Shards::ALL);
     assert_eq!(one.shards() & two.shards(), Shards::NONE);
     let refused = one.invite(&y, json!({})).await.expect_err("another's");
-    assert_eq!(refused.code(), "shard.not_owned");
+    assert_eq!(refused.code(), "host.not_owner");
     let refused = one.remove(&y).await.expect_err("another's");
-    assert_eq!(refused.code(), "shard.not_owned");
+    assert_eq!(refused.code(), "host.not_owner");
     one.invite(&x, json!({})).await.expect("invited");
     two.invite(&y, json!({})).await.expect("invited");
     // Whoever publishes: each agent handles each event once, awake or asleep.
@@ -193,7 +193,7 @@ async fn a_shard_that_is_lost_in_a_turn_ends_there_and_the_others_go_on() {
     until("it says so", async || {
         log.lock()
             .expect("codes")
-            .contains(&"shard.lost".to_owned())
+            .contains(&"host.shard_lost".to_owned())
     })
     .await;
     assert_eq!(
@@ -239,7 +239,7 @@ async fn the_clock_of_a_host_may_jump() {
     until("it says so", async || {
         log.lock()
             .expect("codes")
-            .contains(&"shard.lost".to_owned())
+            .contains(&"host.shard_lost".to_owned())
     })
     .await;
     assert_eq!(counted(&one, &x).await.count, 0);
@@ -272,7 +272,7 @@ async fn a_host_that_cannot_renew_its_lease_stops_its_agents() {
     until("it says so", async || {
         log.lock()
             .expect("codes")
-            .contains(&"shard.lost".to_owned())
+            .contains(&"host.shard_lost".to_owned())
     })
     .await;
     assert_eq!((one.shards(), one.agents()), (Shards::NONE, vec![]));
