@@ -70,11 +70,7 @@ pub(crate) async fn hold(
     }
 }
 
-async fn take(
-    pool: &Pool,
-    name: &str,
-    is_shared: bool,
-) -> Result<(Client, bool), PostgresError> {
+async fn take(pool: &Pool, name: &str, is_shared: bool) -> Result<(Client, bool), PostgresError> {
     let work = async {
         let client = pool.dial().await?;
         client.batch_execute(TAKE).await?;

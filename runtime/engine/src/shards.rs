@@ -58,8 +58,9 @@ impl Shards {
     /// The ranges of neighbours in the set, each with its first and last shard.
     pub fn ranges(&self) -> impl Iterator<Item = (u16, u16)> {
         let set = *self;
-        let first = set.iter().filter(move |shard| *shard == 0 || !set.contains(shard - 1));
-        first.map(move |first| {
+        let first =
+            move |shard: &u16| set.contains(*shard) && (*shard == 0 || !set.contains(shard - 1));
+        (0..SHARDS).filter(first).map(move |first| {
             let after = (first..SHARDS).find(|shard| !set.contains(*shard));
             (first, after.unwrap_or(SHARDS) - 1)
         })

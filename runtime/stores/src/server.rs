@@ -116,7 +116,7 @@ struct Left<T> {
 
 impl RuntimeStore {
     /// Opens the store on a server as its owner; missing tables are created. Of the options only
-    /// the limits and `has_channels` apply: what is acknowledged is on the server's disk. Such a
+    /// the limits, `has_channels` and `is_shared` apply: what is acknowledged is on the server's disk. Such a
     /// store keeps no tables of agents.
     ///
     /// # Errors

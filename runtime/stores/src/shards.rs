@@ -157,11 +157,14 @@ pub(crate) fn take(db: &Db<'_>, claim: &Claim, owned: &Owned) -> Result<Taken, F
     }
     let raise = "UPDATE shard SET epoch = epoch + 1, owner = ?3, expires = ?4
                  WHERE id >= ?1 AND id <= ?2";
+    let (until, mut raised) = (claim.until.map(int), 0);
     for (first, last) in shards.ranges() {
-        let until = claim.until.map(int);
-        db.execute(raise, params![first, last, claim.owner, until])?;
+        raised += db.execute(raise, params![first, last, claim.owner, until])?;
     }
-    Ok(taken)
+    match raised == taken.epochs.len() {
+        true => Ok(taken),
+        false => Err(damaged()),
+    }
 }
 
 /// Records that shards have no owner, unless a later one has them. Gives their number.

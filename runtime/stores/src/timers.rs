@@ -1,9 +1,7 @@
 //! Timers of agents: set and removed with turns, each occurrence taken once.
 
 use crate::fault::{Fault, fault};
-use crate::rows::{
-    agent_key, all, change, int, json, limit, one, paged, readable, uint, whole,
-};
+use crate::rows::{agent_key, all, change, int, json, limit, one, paged, readable, uint, whole};
 use crate::runtime::Cx;
 use crate::sql::{Row, params};
 use a99_runtime_engine::{AgentKey, Millis, StoreCode, TimerChange, TimerRow};

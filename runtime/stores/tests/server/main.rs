@@ -10,8 +10,8 @@ mod cluster;
 use a99_capabilities::block_on;
 use a99_postgres::PostgresOptions;
 use a99_runtime_engine::{
-    AgentKey, AgentStore, Body, ChannelStore, Fence, Message, NewEvent, NewState, Progress, Sender,
-    StoreCode, StoreError, Trigger, TurnCommit, derived,
+    AgentKey, AgentStore, Body, ChannelStore, Claim, Fence, Message, NewEvent, NewState, Progress,
+    Sender, Shards, StoreCode, StoreError, TakeOver, Trigger, TurnCommit, derived,
 };
 use a99_runtime_stores::suite::{Fixture, checks};
 use a99_runtime_stores::{ConnectError, RuntimeStore, StoreLimits, StoreOptions};
@@ -328,4 +328,63 @@ fn texts_that_no_server_takes_are_refused() {
         }))
         .is_err()
     );
+}
+
+#[test]
+fn a_shard_changes_its_owner_while_it_is_written() {
+    let database = database();
+    let share = || {
+        let shared = StoreOptions {
+            is_shared: true,
+            ..StoreOptions::default()
+        };
+        block_on(RuntimeStore::connect_past_lock(options(&database), shared)).unwrap()
+    };
+    let stores = [share(), share()];
+    let key: AgentKey = "echo/general/a".parse().unwrap();
+    let acquire = |store: &RuntimeStore| {
+        let claim = Claim {
+            shards: [key.shard()].into_iter().collect(),
+            owner: "one of two".to_owned(),
+            until: None,
+            take_over: TakeOver::Always,
+            now: 1,
+        };
+        assert_eq!(block_on(store.acquire(claim)).unwrap().len(), 1);
+    };
+    let counted = |store: &RuntimeStore| {
+        let row = block_on(store.load(&key)).unwrap();
+        row.map_or(0, |row| row.revision)
+    };
+    acquire(&stores[0]);
+    for round in 0..12 {
+        let [older, newer] = [round % 2, (round + 1) % 2].map(|n| &stores[n]);
+        thread::scope(|scope| {
+            let writer = scope.spawn(|| {
+                let mut n = counted(older);
+                loop {
+                    match block_on(older.commit(turn(older, &key, n + 1))) {
+                        Ok(_) => n += 1,
+                        Err(error) => {
+                            assert_eq!(error.code(), StoreCode::Fenced, "{error}");
+                            return n;
+                        }
+                    }
+                }
+            });
+            thread::sleep(Duration::from_millis(20 * u64::try_from(round).unwrap()));
+            acquire(newer);
+            // Nothing is written by the other one after this.
+            let taken = counted(newer);
+            for n in taken + 1..=taken + 3 {
+                block_on(newer.commit(turn(newer, &key, n))).unwrap();
+            }
+            assert_eq!(writer.join().unwrap(), taken, "what was acknowledged");
+        });
+        assert_eq!(block_on(older.renew(9)).unwrap().len(), 1);
+        assert_eq!(older.owned(), Shards::NONE);
+    }
+    let n = counted(&stores[0]);
+    assert_eq!(block_on(stores[0].head("general")).unwrap(), n);
+    assert!(n > 36, "{n}");
 }
