@@ -141,12 +141,10 @@ pub(crate) fn take(tx: &Tx<'_>, claim: &Claim, owned: &Owned) -> Result<Taken, S
             continue;
         }
         let epoch = row.epoch + 1;
-        raise.execute(params![
-            shard,
-            int(epoch),
-            claim.owner,
-            claim.until.map(int)
-        ])?;
+        let row_of = params![shard, int(epoch), claim.owner, claim.until.map(int)];
+        if raise.execute(row_of)? != 1 {
+            return Err(damaged());
+        }
         taken.epochs.insert(shard, epoch);
         let was_cut_off = match is_own {
             true => owned.was_cut_off().contains(shard),

@@ -1,7 +1,9 @@
 //! Claims: an update that changes no row is none, and two owners never both have it.
 
 use crate::{block_on, counted, event, fence, key, open, turn};
-use a99_runtime_engine::{AgentStore, ChannelStore, StoreCode, TimerChange, TimerRow, Trigger};
+use a99_runtime_engine::{
+    AgentStore, ChannelStore, Claim, Shards, StoreCode, TakeOver, TimerChange, TimerRow, Trigger,
+};
 use a99_runtime_stores::{SqliteRuntime, StoreOptions};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -61,6 +63,21 @@ fn a_claim_that_changes_nothing_is_none() {
         run(&store, "DROP TRIGGER deaf");
     }
     block_on(store.commit(turn(fence(&store, &a), 2))).unwrap();
+    run(
+        &store,
+        "CREATE TRIGGER deaf BEFORE UPDATE ON shard BEGIN SELECT RAISE(IGNORE); END",
+    );
+    let claim = Claim {
+        shards: Shards::ALL,
+        owner: "deaf".to_owned(),
+        until: None,
+        take_over: TakeOver::Always,
+        now: 1,
+    };
+    let error = block_on(store.acquire(claim)).unwrap_err();
+    assert_eq!(error.code(), StoreCode::Unreadable, "{error}");
+    block_on(store.commit(turn(fence(&store, &a), 3))).unwrap();
+    run(&store, "DROP TRIGGER deaf");
     run(&store, "DELETE FROM shard WHERE id = 7");
     store.close().unwrap();
     let path = folder.path().join("a.db");
