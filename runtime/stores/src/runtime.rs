@@ -1,18 +1,18 @@
 //! Store in a file: opens, owns and closes it, and runs work on its threads.
 
-use crate::fault::{Fault, fault, of_file, of_write, unreadable};
+use crate::fault::{Fault, fault, of_file, of_write};
 use crate::home::Home;
 use crate::lock::{FileLock, canonical_path, check_names, failed};
 use crate::options::StoreOptions;
 use crate::place::Place;
-use crate::rows::{int, one, uint};
+use crate::rows::int;
 #[cfg(feature = "postgres")]
 use crate::server::Server;
 use crate::shards::{self, Owned, Taken};
 use crate::sql::Db;
 use crate::tables::TableFiles;
 use crate::token;
-use a99_runtime_engine::{AgentKey, BoxFuture, Epoch, Fence, StoreCode, StoreError};
+use a99_runtime_engine::{AgentKey, BoxFuture, Epoch, StoreCode, StoreError};
 use a99_sqlite::{
     Component, Database, Durability, SqliteCode, SqliteError, SqliteOptions, Task, Tx,
 };
@@ -126,55 +126,6 @@ pub(crate) struct Cx<'a> {
     /// Whether the transaction was admitted under the owner's epoch, and none can begin under a
     /// later one before it ends.
     pub(crate) is_admitted: bool,
-}
-
-impl Cx<'_> {
-    /// Fails if this handle does not own a shard, or a later owner has it.
-    ///
-    /// # Errors
-    /// [`StoreCode::Fenced`]
-    pub(crate) fn own(&self, shard: u16) -> Result<u64, Fault> {
-        let mine = self.shared.owned.epoch(shard);
-        if mine == 0 {
-            return Err(fault(
-                StoreCode::Fenced,
-                format!("the shard {shard} is not this owner's"),
-            ));
-        }
-        let find = match (self.is_admitted, self.shared.options.is_shared) {
-            (true, false) => return Ok(mine),
-            // Who acquires the shard waits for the end of this transaction.
-            (true, true) => "SELECT epoch FROM shard WHERE id = ?1 /*FOR SHARE*/",
-            (false, _) => "SELECT epoch FROM shard WHERE id = ?1",
-        };
-        let found = one(self, find, [shard], |row| row.get(0))?;
-        let found = uint(found.ok_or_else(|| unreadable("a shard is gone"))?)?;
-        match mine {
-            mine if mine == found => Ok(mine),
-            mine => Err(fault(
-                StoreCode::Fenced,
-                format!("another owner has the shard {shard}: its epoch is {found}, not {mine}"),
-            )),
-        }
-    }
-
-    /// Fails if another owner has the agent's shard, or the activation began under another epoch.
-    ///
-    /// # Errors
-    /// [`StoreCode::Fenced`]
-    pub(crate) fn guard(&self, fence: &Fence) -> Result<(), Fault> {
-        let mine = self.own(fence.key.shard())?;
-        match fence.epoch.0 == mine {
-            true => Ok(()),
-            false => Err(fault(
-                StoreCode::Fenced,
-                format!(
-                    "{} was read under epoch {}; now it is {mine}",
-                    fence.key, fence.epoch
-                ),
-            )),
-        }
-    }
 }
 
 #[cfg(feature = "postgres")]

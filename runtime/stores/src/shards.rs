@@ -1,10 +1,10 @@
 //! Shards of a file: which of them a handle owns, and under which epochs.
 
 use crate::fault::{Fault, fault, unreadable};
-use crate::rows::{int, uint};
+use crate::rows::{int, one, uint};
 use crate::runtime::{Cx, Reply, SqliteRuntime, locked};
 use crate::sql::{Db, params};
-use a99_runtime_engine::{AgentKey, Claim, Millis, SHARDS, Shards, StoreCode, TakeOver};
+use a99_runtime_engine::{AgentKey, Claim, Fence, Millis, SHARDS, Shards, StoreCode, TakeOver};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -198,6 +198,53 @@ pub(crate) fn close(cx: &Cx<'_>, owned: &[(u16, u64)]) -> Result<usize, Fault> {
 }
 
 impl Cx<'_> {
+    /// Fails if this handle does not own a shard, or a later owner has it.
+    ///
+    /// # Errors
+    /// [`StoreCode::Fenced`]
+    pub(crate) fn own(&self, shard: u16) -> Result<u64, Fault> {
+        let mine = self.shared.owned.epoch(shard);
+        if mine == 0 {
+            return Err(fault(
+                StoreCode::Fenced,
+                format!("the shard {shard} is not this owner's"),
+            ));
+        }
+        let find = match (self.is_admitted, self.shared.options.is_shared) {
+            (true, false) => return Ok(mine),
+            // Who acquires the shard waits for the end of this transaction.
+            (true, true) => "SELECT epoch FROM shard WHERE id = ?1 /*FOR SHARE*/",
+            (false, _) => "SELECT epoch FROM shard WHERE id = ?1",
+        };
+        let found = one(self, find, [shard], |row| row.get(0))?;
+        let found = uint(found.ok_or_else(|| unreadable("a shard is gone"))?)?;
+        match mine {
+            mine if mine == found => Ok(mine),
+            mine => Err(fault(
+                StoreCode::Fenced,
+                format!("another owner has the shard {shard}: its epoch is {found}, not {mine}"),
+            )),
+        }
+    }
+
+    /// Fails if another owner has the agent's shard, or the activation began under another epoch.
+    ///
+    /// # Errors
+    /// [`StoreCode::Fenced`]
+    pub(crate) fn guard(&self, fence: &Fence) -> Result<(), Fault> {
+        let mine = self.own(fence.key.shard())?;
+        match fence.epoch.0 == mine {
+            true => Ok(()),
+            false => Err(fault(
+                StoreCode::Fenced,
+                format!(
+                    "{} was read under epoch {}; now it is {mine}",
+                    fence.key, fence.epoch
+                ),
+            )),
+        }
+    }
+
     /// Whether the handle lists what belongs to an agent: a reader lists everything.
     pub(crate) fn lists(&self, key: &AgentKey) -> bool {
         self.shared.is_reader || self.shared.owned.epoch(key.shard()) != 0
