@@ -1,6 +1,6 @@
 //! Store in a file: opens, owns and closes it, and runs work on its threads.
 
-use crate::fault::{Fault, fault, of_file, of_write};
+use crate::fault::{Fault, of_file, of_write};
 use crate::home::Home;
 use crate::lock::{FileLock, canonical_path, check_names, failed};
 use crate::options::StoreOptions;
@@ -143,7 +143,7 @@ impl Cx<'_> {
             #[cfg(feature = "postgres")]
             Db::Server(_) if name.len() <= MAX_NAME_BYTES => Ok(()),
             #[cfg(feature = "postgres")]
-            Db::Server(_) => Err(fault(
+            Db::Server(_) => Err(crate::fault::fault(
                 StoreCode::Input,
                 format!("the name of the {what} has more than {MAX_NAME_BYTES} bytes"),
             )),
