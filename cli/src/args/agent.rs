@@ -2,6 +2,7 @@
 
 use super::EXIT_CODES;
 use super::channels::{ListenArgs, TokenOfArgs};
+use super::push::{HANDLE_EXAMPLE, HandleArgs, RECEIVE_EXAMPLE, ReceiveArgs};
 use crate::duration::time;
 use crate::input::JsonArg;
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
@@ -128,6 +129,12 @@ pub(crate) enum AgentCommand {
         after_long_help = format!("{HOST_EXAMPLE}\n\n{MANIFEST_HELP}\n\n{EXIT_CODES}")
     )]
     Host(HostArgs),
+    /// Run the agents while signed requests push their events, and let them sleep between
+    #[command(after_help = format!("{RECEIVE_EXAMPLE}\n\n{EXIT_CODES}"))]
+    Receive(ReceiveArgs),
+    /// Handle one pushed request and end: for serverless functions and CGI
+    #[command(after_help = format!("{HANDLE_EXAMPLE}\n\n{EXIT_CODES}"))]
+    Handle(HandleArgs),
     /// Send a message to a channel
     #[command(after_help = format!("{SEND_EXAMPLE}\n\n{EXIT_CODES}"))]
     Send(SendArgs),
@@ -157,6 +164,9 @@ impl AgentArgs {
         match &self.command {
             AgentCommand::New(args) => args.json,
             AgentCommand::Host(args) => args.json,
+            AgentCommand::Receive(args) => args.json,
+            // Its standard output is the answer.
+            AgentCommand::Handle(_) => false,
             AgentCommand::Send(args) => args.place.json,
             AgentCommand::Call(args) => args.place.json,
             AgentCommand::Logs(args) => args.place.json,

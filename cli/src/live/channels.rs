@@ -5,7 +5,7 @@ use super::net::{Network, connect};
 use super::place::{Place, resolved};
 use super::report::Report;
 use super::wire::Refusal;
-use super::{line, runtime, show};
+use super::{line, push, remote, runtime, show};
 use crate::args::{
     ChannelCallArgs, ChannelLogsArgs, ChannelSendArgs, ChannelsArgs, ChannelsCommand, ServeArgs,
 };
@@ -26,6 +26,8 @@ pub(crate) fn run(args: &ChannelsArgs) -> Result<Exit, Failure> {
         ChannelsCommand::Send(args) => runtime()?.block_on(send(args)),
         ChannelsCommand::Logs(args) => runtime()?.block_on(logs(args)),
         ChannelsCommand::Call(args) => runtime()?.block_on(call(args)),
+        ChannelsCommand::Inspect(args) => runtime()?.block_on(remote::inspect(args)),
+        ChannelsCommand::Push(args) => runtime()?.block_on(push::run(args)),
     }
 }
 
@@ -88,7 +90,7 @@ fn serve(args: &ServeArgs) -> Result<Exit, Failure> {
 
 async fn send(args: &ChannelSendArgs) -> Result<Exit, Failure> {
     let server = &args.server;
-    let client = connect(&server.address, &server.token).await?;
+    let client = connect(&server.at).await?;
     let publish = Publish {
         channel: server.channel.clone(),
         body: Body::Message(Message::text(super::send::text(&args.text)?)),
@@ -98,7 +100,7 @@ async fn send(args: &ChannelSendArgs) -> Result<Exit, Failure> {
         attachments: Vec::new(),
     };
     let sent = client.publish(publish, Vec::new()).await.map_err(failure)?;
-    match server.json {
+    match server.at.json {
         true => line(&json!({"ok": true, "seq": sent.seq, "id": sent.id, "isNew": sent.is_new})),
         false => {
             let seq = sent.seq.unwrap_or_default();
@@ -111,7 +113,7 @@ async fn send(args: &ChannelSendArgs) -> Result<Exit, Failure> {
 
 async fn logs(args: &ChannelLogsArgs) -> Result<Exit, Failure> {
     let server = &args.server;
-    let client = connect(&server.address, &server.token).await?;
+    let client = connect(&server.at).await?;
     let channel = json!({"channel": server.channel});
     let head: u64 = client.request("head", &channel).await.map_err(failure)?;
     if args.after >= head && !args.follow {
@@ -121,7 +123,7 @@ async fn logs(args: &ChannelLogsArgs) -> Result<Exit, Failure> {
     let mut events = events.await.map_err(failure)?;
     while args.follow || events.cursor() < head {
         let event = events.next().await.map_err(failure)?;
-        print(&event, server.json);
+        print(&event, server.at.json);
     }
     Ok(Exit::Ok)
 }
@@ -138,7 +140,7 @@ async fn call(args: &ChannelCallArgs) -> Result<Exit, Failure> {
     let server = &args.server;
     let parsed: Result<Json, _> = serde_json::from_str(&args.args);
     let parsed = parsed.map_err(|error| Failure::about("the arguments", error))?;
-    let client = connect(&server.address, &server.token).await?;
+    let client = connect(&server.at).await?;
     let call = Call {
         channel: server.channel.clone(),
         provider: args.handle.clone(),
@@ -149,7 +151,7 @@ async fn call(args: &ChannelCallArgs) -> Result<Exit, Failure> {
         timeout_ms: args.timeout.map(crate::duration::milliseconds),
     };
     let answer = client.call(call).await.map_err(failure)?;
-    match server.json {
+    match server.at.json {
         true => line(&json!({"ok": true, "answer": answer})),
         false => line(&answer),
     }

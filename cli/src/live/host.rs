@@ -1,6 +1,6 @@
 //! `a99 agent host`: runs the agents of a file until a signal.
 
-use super::config::{AgentsFile, FILE};
+use super::config::{AgentSpec, AgentsFile, FILE};
 use super::known;
 use super::net;
 use super::place::{Place, resolved};
@@ -13,7 +13,7 @@ use super::wire::{Change, Refusal};
 use crate::args::HostArgs;
 use crate::failure::{Exit, Failure};
 use crate::input::name_of;
-use a99_runtime::{AgentKey, Held, Host, HostOptions, LogEntry, Transport};
+use a99_runtime::{AgentKey, Held, Host, HostBuilder, HostOptions, LogEntry, Transport};
 use a99_runtime_engine::{AgentStore as _, ChannelStore, Registration, StoreCode};
 use a99_runtime_stores::{SqliteRuntime, StoreOptions};
 use serde_json::{Value as Json, json};
@@ -148,6 +148,30 @@ impl Signals {
     }
 }
 
+/// Agents of a file, with their entries.
+pub(super) type Keyed = Vec<(AgentKey, Arc<AgentSpec>)>;
+
+/// Brings a sleeping store in line with a file: agents that it no longer has leave their channels,
+/// and the others get its timers. Gives the agents that the store had.
+///
+/// # Errors
+/// Those of the store and the channels.
+pub(super) async fn settle(
+    store: &SqliteRuntime,
+    channels: &dyn ChannelStore,
+    agents: &Keyed,
+) -> Result<Vec<AgentKey>, Refusal> {
+    let there = known::keys(store).await?;
+    let wanted: BTreeSet<&AgentKey> = agents.iter().map(|(key, _)| key).collect();
+    for key in there.iter().filter(|key| !wanted.contains(key)) {
+        store.unregister(key).await?;
+    }
+    for (key, spec) in agents {
+        timers::set(store, channels, key, spec).await?;
+    }
+    Ok(there)
+}
+
 /// Starts a host on a store: agents of the file join their channels, all others leave.
 async fn start(
     store: &Arc<SqliteRuntime>,
@@ -160,13 +184,12 @@ async fn start(
         Some(transport) => &**transport,
         None => &**store,
     };
-    let wanted: BTreeSet<&AgentKey> = programs.keys().map(|(key, _)| key).collect();
-    let there = known::keys(store).await?;
-    for key in there.iter().filter(|key| !wanted.contains(key)) {
-        store.unregister(key).await?;
-    }
-    for (key, spec) in programs.keys() {
-        timers::set(store, channels, key, spec).await?;
+    let agents = programs.keys();
+    let agents: Keyed = agents
+        .map(|(key, spec)| (key.clone(), Arc::clone(spec)))
+        .collect();
+    let there = settle(store, channels, &agents).await?;
+    for (key, spec) in &agents {
         if there.contains(key) {
             let registration = Registration {
                 key: key.clone(),
@@ -176,23 +199,27 @@ async fn start(
             store.register(registration).await?;
         }
     }
-    let options = HostOptions {
-        keep_turns,
-        ..HostOptions::default()
-    };
-    let builder = Host::builder().options(options);
-    let builder = builder.logger(move |entry: &LogEntry<'_>| report.entry(entry));
-    let builder = programs.add(builder);
+    let builder = programs.adder()(builder(keep_turns, report));
     let host = match transport {
         Some(transport) => builder.start_over(Arc::clone(store), transport).await?,
         None => builder.start(Arc::clone(store)).await?,
     };
-    for (key, spec) in programs.keys() {
+    for (key, spec) in &agents {
         if !there.contains(key) {
             host.invite(key, spec.config.clone()).await?;
         }
     }
     Ok(host)
+}
+
+/// A host that reports, without agents yet.
+pub(super) fn builder(keep_turns: u32, report: Report) -> HostBuilder {
+    let options = HostOptions {
+        keep_turns,
+        ..HostOptions::default()
+    };
+    let builder = Host::builder().options(options);
+    builder.logger(move |entry: &LogEntry<'_>| report.entry(entry))
 }
 
 /// Reports events of channels until dropped.

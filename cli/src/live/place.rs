@@ -172,6 +172,28 @@ pub(super) fn pause(attempt: u32) {
 pub(super) struct Opened(SqliteRuntime);
 
 impl Opened {
+    /// The states of agents whose channels are on a server: their store has no log that could
+    /// end before what they handled. Other stores remain as they are.
+    ///
+    /// # Errors
+    /// Those of opening it again.
+    pub(super) fn for_states(self, place: &Place) -> Result<Opened, Failure> {
+        use a99_runtime_engine::ChannelStore as _;
+        let channels = super::runtime()?.block_on(self.0.channels());
+        if !channels.is_ok_and(|channels| channels.is_empty()) {
+            return Ok(self);
+        }
+        self.close()?;
+        let options = StoreOptions {
+            has_channels: false,
+            ..StoreOptions::default()
+        };
+        let store = SqliteRuntime::open_reader(&place.store, options);
+        store
+            .map(Opened)
+            .map_err(|error| Refusal::from(error).failure())
+    }
+
     /// Works with the store, and closes it. The first error is that of the work.
     pub(super) fn with<T>(
         self,

@@ -7,6 +7,7 @@ use super::{ChannelServer, Inner};
 use crate::wire::{Agents, Call, Publish, Published, Read};
 use a99_runtime::{Body, Event, Message, Participant, Seq, Uuid};
 use a99_server::{Action, Grant};
+use axum::extract::rejection::QueryRejection;
 use axum::extract::{DefaultBodyLimit, FromRequestParts, Query, State};
 use axum::middleware::from_fn_with_state;
 use axum::response::sse::{KeepAlive, Sse};
@@ -299,13 +300,33 @@ async fn roster(
     Ok(Json(server.0.host.roster(&asked.channel)))
 }
 
+/// Parameters of `/agents`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct OfChannel {
+    #[serde(default)]
+    channel: Option<String>,
+}
+
+/// The agents of a channel; without one all that the token may inspect.
 async fn agents_of(
     State(server): State<ChannelServer>,
     Token(grant): Token,
-    Parameters(asked): Parameters,
+    asked: Result<Query<OfChannel>, QueryRejection>,
 ) -> Result<Json<Agents>, Refusal> {
-    allow(&grant, Action::Read, &asked.channel)?;
-    Ok(Json(agents(&server.0, &asked.channel)))
+    let Query(asked) = asked.map_err(|error| Refusal::bad(error.body_text()))?;
+    let Some(channel) = asked.channel else {
+        let mut agents = server.0.host.agents();
+        agents.retain(|key| grant.allows(Action::Inspect, key.channel()));
+        if agents.is_empty() {
+            // An empty list is no answer for a token without the scope.
+            allow(&grant, Action::Inspect, "*")?;
+        }
+        let known = Vec::new();
+        return Ok(Json(Agents { known, agents }));
+    };
+    allow(&grant, Action::Read, &channel)?;
+    Ok(Json(agents(&server.0, &channel)))
 }
 
 async fn config(

@@ -85,6 +85,37 @@ async fn an_agent_that_was_shut_down_is_unknown_and_keeps_its_state() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_patient_request_waits_for_another_owner() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let server = Server::start(folder.path()).await;
+    let options = || ReceptionOptions::new(folder.path().join("agents.db"));
+    let one = server.reception_with(options());
+    let two = server.reception_with(ReceptionOptions {
+        patience: Duration::from_secs(30),
+        agents: Some([key()].into()),
+        ..options()
+    });
+    init(&one).await;
+    server.say("m1").await;
+    let log = server.log(0).await;
+    let began = Instant::now();
+    let (pushed, ()) = tokio::join!(push(&two, &log), async {
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        one.close().await;
+    });
+    assert_eq!(answer(&pushed).accepted, 1);
+    assert!(began.elapsed() >= Duration::from_millis(300));
+    two.close().await;
+    // Only these agents.
+    let three = server.reception_with(ReceptionOptions {
+        agents: Some([].into()),
+        ..options()
+    });
+    let reply = ask(&three, "/v1/push/init", &json!({"agent": key()})).await;
+    assert_eq!((reply.status, &*code(&reply)), (404, "agent.unknown"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn another_owner_is_answered_with_503_until_it_is_gone() {
     let folder = tempfile::tempdir().expect("a folder");
     let server = Server::start(folder.path()).await;
