@@ -38,6 +38,9 @@ const IN_DOUBT: Duration = Duration::from_secs(60);
 /// Longest pause between attempts.
 const MAX_PAUSE: Duration = Duration::from_secs(1);
 
+/// The epoch of readers, which no writer has.
+const READER: i64 = -1;
+
 /// Writers in the table: more than the connections of a store.
 const WRITERS: i64 = 64;
 
@@ -81,7 +84,7 @@ impl From<PostgresError> for Fault {
 /// A server with the tables of a store.
 pub(crate) struct Server {
     store: PostgresStore,
-    /// The owner's epoch; 0 for a reader.
+    /// The owner's epoch, or [`READER`].
     epoch: i64,
     /// Writers that no transaction uses.
     free: Arc<Mutex<Vec<i64>>>,
@@ -156,7 +159,7 @@ impl RuntimeStore {
             is_reader: true,
         };
         Ok(RuntimeStore::of(
-            Kept::Server(Server::new(store, 0, None)),
+            Kept::Server(Server::new(store, READER, None)),
             shared,
         ))
     }
