@@ -2,7 +2,7 @@
 
 use crate::fault::{Fault, fault, of_file};
 use crate::log;
-use crate::rows::{Hash, agent_key, all, uint};
+use crate::rows::{Hash, agent_key, all, change, uint};
 use crate::runtime::{Cx, Reply, SqliteRuntime};
 use crate::sql::params;
 use a99_runtime_engine::StoreCode;
@@ -63,4 +63,11 @@ fn check(cx: &Cx<'_>) -> Result<(), Fault> {
     })?;
     done.iter()
         .try_for_each(|(key, done)| log::check_done(cx, key, *done))
+}
+
+/// Records a clean shutdown.
+pub(crate) fn closed(cx: &Cx<'_>) -> Result<usize, Fault> {
+    cx.own(0)?;
+    let sql = "UPDATE agent_meta SET value = 1 WHERE name = 'is_closed'";
+    change(cx, sql, params![])
 }

@@ -1,14 +1,15 @@
 //! Store in a file: opens, owns and closes it, and runs work on its threads.
 
+use crate::check::closed;
 use crate::fault::{Fault, fault, of_file, of_write, unreadable};
 use crate::home::Home;
 use crate::lock::{FileLock, canonical_path, check_names, failed};
 use crate::options::StoreOptions;
 use crate::place::Place;
-use crate::rows::{change, int, one, uint};
+use crate::rows::{int, one, uint};
 #[cfg(feature = "postgres")]
 use crate::server::Server;
-use crate::sql::{Db, params};
+use crate::sql::Db;
 use crate::tables::TableFiles;
 use crate::token;
 use a99_runtime_engine::{AgentKey, BoxFuture, Epoch, Fence, SHARDS, StoreCode, StoreError};
@@ -164,29 +165,6 @@ impl Cx<'_> {
                     "{} was read under epoch {}; now it is {mine}",
                     fence.key, fence.epoch
                 ),
-            )),
-        }
-    }
-}
-
-#[cfg(feature = "postgres")]
-/// Longest name in an index of a server, whose pages are small.
-const MAX_NAME_BYTES: usize = 1_000;
-
-impl Cx<'_> {
-    /// Refuses a name that the store cannot have in an index.
-    ///
-    /// # Errors
-    /// [`StoreCode::Input`]
-    pub(crate) fn check_name(&self, what: &str, name: &str) -> Result<(), Fault> {
-        match self.db {
-            Db::File(_) => Ok(()),
-            #[cfg(feature = "postgres")]
-            Db::Server(_) if name.len() <= MAX_NAME_BYTES => Ok(()),
-            #[cfg(feature = "postgres")]
-            Db::Server(_) => Err(fault(
-                StoreCode::Input,
-                format!("the name of the {what} has more than {MAX_NAME_BYTES} bytes"),
             )),
         }
     }
@@ -512,13 +490,6 @@ impl<T> Asked<T> {
     pub(crate) async fn answer(self) -> Result<T, StoreError> {
         Asked::ended(self.task.await, &self.fault, self.of_error)
     }
-}
-
-/// Records a clean shutdown.
-pub(crate) fn closed(cx: &Cx<'_>) -> Result<usize, Fault> {
-    cx.own(0)?;
-    let sql = "UPDATE agent_meta SET value = 1 WHERE name = 'is_closed'";
-    change(cx, sql, params![])
 }
 
 /// Locks a mutex whose data stays valid whatever a panicking holder did.

@@ -2,7 +2,12 @@
 //! parameter. What is in `/*FOR UPDATE*/` locks rows on a server, where transactions run
 //! concurrently; a file has one writer.
 
+#[cfg(feature = "postgres")]
+use crate::fault::fault;
 use crate::fault::{Fault, unreadable};
+use crate::runtime::Cx;
+#[cfg(feature = "postgres")]
+use a99_runtime_engine::StoreCode;
 use a99_sqlite::rusqlite::types::{ToSqlOutput, ValueRef};
 use a99_sqlite::rusqlite::{self, params_from_iter};
 
@@ -248,6 +253,29 @@ impl Db<'_> {
             }
             #[cfg(feature = "postgres")]
             Db::Server(tx) => crate::server::execute(tx, sql, params.values()),
+        }
+    }
+}
+
+/// Longest name in an index of a server, whose pages are small.
+#[cfg(feature = "postgres")]
+const MAX_NAME_BYTES: usize = 1_000;
+
+impl Cx<'_> {
+    /// Refuses a name that the store cannot have in an index.
+    ///
+    /// # Errors
+    /// [`StoreCode::Input`]
+    pub(crate) fn check_name(&self, what: &str, name: &str) -> Result<(), Fault> {
+        match self.db {
+            Db::File(_) => Ok(()),
+            #[cfg(feature = "postgres")]
+            Db::Server(_) if name.len() <= MAX_NAME_BYTES => Ok(()),
+            #[cfg(feature = "postgres")]
+            Db::Server(_) => Err(fault(
+                StoreCode::Input,
+                format!("the name of the {what} has more than {MAX_NAME_BYTES} bytes"),
+            )),
         }
     }
 }
