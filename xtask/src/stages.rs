@@ -81,7 +81,7 @@ fn side_by_side(progress: &Progress, names: &BTreeSet<String>) -> Result<(), Fai
 /// named `server`: cargo requires the feature where a target is selected by name.
 const CLUSTER: [&str; 2] = [
     "--features",
-    "a99-postgres/cluster,a99-vectors/cluster,a99-cli/cluster",
+    "a99-postgres/cluster,a99-vectors/cluster,a99-runtime-stores/cluster,a99-cli/cluster",
 ];
 
 /// The packages that are tested with every loop compiled.

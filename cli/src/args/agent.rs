@@ -1,8 +1,8 @@
 //! Arguments of `agent`.
 
-use super::EXIT_CODES;
 use super::channels::{ListenArgs, TokenOfArgs};
 use super::push::{HANDLE_EXAMPLE, HandleArgs, RECEIVE_EXAMPLE, ReceiveArgs};
+use super::{EXIT_CODES, StorePlace};
 use crate::duration::time;
 use crate::input::JsonArg;
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
@@ -195,9 +195,10 @@ pub(crate) struct PlaceArgs {
     /// The file of agents
     #[arg(long, value_name = "FILE", default_value = "agents.toml", value_hint = ValueHint::FilePath)]
     pub config: PathBuf,
-    /// The store's file, instead of the one in the file of agents
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub store: Option<PathBuf>,
+    /// The store, instead of the file that the file of agents names: a file, or the PostgreSQL
+    /// server at this address, such as `postgres://user@host/database`
+    #[arg(long, value_name = "FILE|URL", value_hint = ValueHint::AnyPath, value_parser = StorePlace::parse)]
+    pub store: Option<StorePlace>,
     /// Print everything, including errors, as lines of JSON on standard output
     #[arg(long)]
     pub json: bool,
@@ -223,9 +224,10 @@ pub(crate) struct HostArgs {
     /// The file of agents [default: agents.toml]; required for settings that use secrets
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub config: Option<PathBuf>,
-    /// The store's file, instead of the one in the file of agents
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub store: Option<PathBuf>,
+    /// The store, instead of the file that the file of agents names: a file, or the PostgreSQL
+    /// server at this address, such as `postgres://user@host/database`
+    #[arg(long, value_name = "FILE|URL", value_hint = ValueHint::AnyPath, value_parser = StorePlace::parse)]
+    pub store: Option<StorePlace>,
     /// What a power cut may lose [default: process]
     #[arg(long, value_name = "WHAT", value_enum)]
     pub durability: Option<DurabilityArg>,

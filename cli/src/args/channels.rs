@@ -1,8 +1,8 @@
 //! Arguments of `channels`, and of commands that listen on the network or reach a server.
 
-use super::EXIT_CODES;
 use super::agent::DurabilityArg;
 use super::push::PushArgs;
+use super::{EXIT_CODES, StorePlace};
 use crate::duration::time;
 use clap::{Args, Subcommand, ValueHint};
 use std::net::SocketAddr;
@@ -72,9 +72,10 @@ pub(crate) enum ChannelsCommand {
 /// Options of `channels serve`.
 #[derive(Debug, Args)]
 pub(crate) struct ServeArgs {
-    /// The store's file
-    #[arg(long, value_name = "FILE", default_value = "channels.db", value_hint = ValueHint::FilePath)]
-    pub store: PathBuf,
+    /// The store: a file, or the PostgreSQL server at this address, such as
+    /// `postgres://user@host/database`
+    #[arg(long, value_name = "FILE|URL", default_value = "channels.db", value_hint = ValueHint::AnyPath, value_parser = StorePlace::parse)]
+    pub store: StorePlace,
     /// Where to listen
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7420")]
     pub listen: SocketAddr,

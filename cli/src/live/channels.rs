@@ -10,12 +10,11 @@ use crate::args::{
     ChannelCallArgs, ChannelLogsArgs, ChannelSendArgs, ChannelsArgs, ChannelsCommand, ServeArgs,
 };
 use crate::failure::{Exit, Failure};
-use crate::input::name_of;
 use crate::output;
 use a99_channels::wire::{Call, Publish};
 use a99_runtime::{AgentError, Body, Event, Host, LogEntry, Message};
 use a99_runtime_engine::StoreCode;
-use a99_runtime_stores::{SqliteRuntime, StoreOptions};
+use a99_runtime_stores::{RuntimeStore, StoreOptions};
 use serde_json::{Value as Json, json};
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,7 +36,7 @@ fn failure(error: AgentError) -> Failure {
 
 fn serve(args: &ServeArgs) -> Result<Exit, Failure> {
     let report = Report { is_json: args.json };
-    let path = resolved(args.store.clone());
+    let place = resolved(args.store.clone());
     let options = StoreOptions {
         durability: args.durability.into(),
         refuses_copies: !args.moved,
@@ -50,14 +49,14 @@ fn serve(args: &ServeArgs) -> Result<Exit, Failure> {
     runtime.block_on(async {
         let mut signals = Signals::new()?;
         let network = Network::at(args.listen, &args.listening).await?;
-        let store = Place::own(&path, &options).await;
+        let store = Place::own(&place, None, &options).await;
         let store = Arc::new(store.map_err(Refusal::failure)?);
         let host = Host::builder()
             .logger(move |entry: &LogEntry<'_>| report.entry(entry))
             .start(Arc::clone(&store));
         let host = host.await.map_err(failure)?;
         let members = [
-            ("store", name_of(&path).into()),
+            ("store", place.to_string().into()),
             ("pid", std::process::id().into()),
         ];
         report.did("started", &members);
@@ -81,9 +80,9 @@ fn serve(args: &ServeArgs) -> Result<Exit, Failure> {
             return Err(refusal.failure());
         }
         host.drain(Duration::ZERO).await.map_err(failure)?;
-        let closed = SqliteRuntime::clone(&store).close();
+        let closed = RuntimeStore::clone(&store).close();
         closed.map_err(|error| Refusal::from(error).failure())?;
-        report.did("stopped", &[("store", name_of(&path).into())]);
+        report.did("stopped", &[("store", place.to_string().into())]);
         Ok(Exit::Ok)
     })
 }

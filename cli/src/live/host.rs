@@ -3,19 +3,19 @@
 use super::config::{AgentSpec, AgentsFile, FILE};
 use super::known;
 use super::net;
-use super::place::{Place, resolved};
+use super::place::{Place, resolved, socket_of};
 use super::program::Programs;
 use super::report::Report;
 use super::serve;
-use super::socket::{self, Listening};
+use super::socket::Listening;
 use super::timers;
 use super::wire::{Change, Refusal};
-use crate::args::HostArgs;
+use crate::args::{HostArgs, StorePlace};
 use crate::failure::{Exit, Failure};
 use crate::input::name_of;
 use a99_runtime::{AgentKey, Held, Host, HostBuilder, HostOptions, LogEntry, Transport};
 use a99_runtime_engine::{AgentStore as _, ChannelStore, Registration, StoreCode};
-use a99_runtime_stores::{SqliteRuntime, StoreOptions};
+use a99_runtime_stores::{RuntimeStore, StoreOptions};
 use serde_json::{Value as Json, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -33,7 +33,7 @@ const LOST_TIME: Duration = Duration::from_secs(5);
 
 /// A running host with its options.
 pub(super) struct Live {
-    pub(super) store: Arc<SqliteRuntime>,
+    pub(super) store: Arc<RuntimeStore>,
     pub(super) report: Report,
     pub(super) host: Host,
     pub(super) config: PathBuf,
@@ -55,8 +55,9 @@ pub(crate) fn run(args: &HostArgs) -> Result<Exit, Failure> {
     let file = AgentsFile::read(&config, named)?;
     let report = Report { is_json: args.json };
     warn(&file, report);
-    let path = args.store.clone().unwrap_or_else(|| file.store.clone());
-    let path = resolved(path);
+    let place = args.store.clone();
+    let place = resolved(place.unwrap_or_else(|| StorePlace::File(file.store.clone())));
+    let socket = socket_of(&place, &config);
     let durability = args.durability.map_or(file.durability, Into::into);
     let options = StoreOptions {
         durability,
@@ -71,9 +72,9 @@ pub(crate) fn run(args: &HostArgs) -> Result<Exit, Failure> {
     runtime.block_on(async {
         // Report mistakes of programs before writing to the store.
         let programs = Programs::prepare(&file.agents)?;
-        let store = Place::own(&path, &options).await;
+        let store = Place::own(&place, Some(&socket), &options).await;
         let store = Arc::new(store.map_err(Refusal::failure)?);
-        let listening = Listening::at(socket::beside(&path)).map_err(Refusal::failure)?;
+        let listening = Listening::at(socket).map_err(Refusal::failure)?;
         let signals = Signals::new()?;
         let transport = net::transport(args).await?;
         let network = net::Network::of(args).await?;
@@ -91,9 +92,8 @@ pub(crate) fn run(args: &HostArgs) -> Result<Exit, Failure> {
             drain: args.drain,
             current: Mutex::new(Current { programs, telling }),
         });
-        let store = name_of(&path);
         let members = [
-            ("store", store.into()),
+            ("store", place.to_string().into()),
             ("socket", name_of(listening.path()).into()),
             ("pid", std::process::id().into()),
             ("agents", live.host.agents().len().into()),
@@ -174,7 +174,7 @@ pub(super) async fn settle(
 
 /// Starts a host on a store: agents of the file join their channels, all others leave.
 async fn start(
-    store: &Arc<SqliteRuntime>,
+    store: &Arc<RuntimeStore>,
     transport: Option<Arc<dyn Transport>>,
     programs: &Programs,
     keep_turns: u32,
@@ -315,7 +315,7 @@ impl Live {
             }
         };
         let cut = drained.map_err(Refusal::failure)?;
-        let closed = SqliteRuntime::clone(&self.store).close();
+        let closed = RuntimeStore::clone(&self.store).close();
         closed.map_err(|error| Refusal::from(error).failure())?;
         self.report.did("stopped", &[("cutOff", json!(cut))]);
         Ok(Exit::Ok)

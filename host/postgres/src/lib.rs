@@ -65,8 +65,10 @@
 
 mod entries;
 mod error;
+mod hold;
 mod meter;
 mod options;
+mod passfile;
 mod pool;
 mod runtime;
 mod schema;
@@ -76,6 +78,7 @@ mod transaction;
 
 pub use a99_capabilities::{StoreLimits, StoreUsage};
 pub use error::{PostgresCode, PostgresError};
+pub use hold::HeldLock;
 pub use options::PostgresOptions;
 pub use runtime::Task;
 pub use schema::Component;

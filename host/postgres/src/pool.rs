@@ -246,6 +246,11 @@ impl Pool {
         Ok(connection)
     }
 
+    /// A connection outside the pool, which ends when its client is dropped.
+    pub(crate) async fn dial(&self) -> Result<Client, PostgresError> {
+        Ok(self.connect_once().await?.client)
+    }
+
     /// Stops new leases and closes idle connections; waits briefly for the server to receive
     /// that.
     pub(crate) async fn close(&self) {

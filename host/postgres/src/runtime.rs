@@ -49,6 +49,14 @@ impl Engine {
         Task(self.handle.spawn(Arc::clone(&self.pool).run(call)))
     }
 
+    /// Starts other work on the runtime.
+    pub(crate) fn spawn<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = Result<T, PostgresError>> + Send + 'static,
+    ) -> Task<T> {
+        Task(self.handle.spawn(work))
+    }
+
     /// Ends the thread and waits for it.
     pub(crate) fn close(&self) {
         if let Some(thread) = self.stop() {

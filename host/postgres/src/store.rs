@@ -2,7 +2,9 @@
 
 use crate::entries::{Ask, Clear, Count, Delete, Get, List, Outcome, Place, Put, read};
 use crate::error::PostgresError;
+use crate::hold::{HeldLock, hold};
 use crate::options::PostgresOptions;
+use crate::pool::stopped;
 use crate::runtime::{Engine, Task};
 use crate::schema::{Component, ENTRIES, Migrate};
 use crate::transaction::{Reading, Tx, Writing};
@@ -14,6 +16,8 @@ use a99_core::text::Text;
 use a99_core::value::Value;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::oneshot;
 
 /// Key-value store on a server; see the crate.
 ///
@@ -102,6 +106,32 @@ impl PostgresStore {
         F: Fn(&Tx) -> Result<T, PostgresError> + Send + Sync + 'static,
     {
         self.engine.call(Writing(Arc::new(f)))
+    }
+
+    /// Takes the lock of a name in the schema for this process; `None` if another process has
+    /// it.
+    ///
+    /// Errors are those of connecting.
+    pub async fn try_lock(&self, name: &'static str) -> Result<Option<HeldLock>, PostgresError> {
+        let (taken, is_taken) = oneshot::channel();
+        let pool = Arc::clone(&self.engine.pool);
+        let task = self.engine.spawn(hold(pool, name, taken));
+        match is_taken.await {
+            Ok(Ok(true)) => Ok(Some(HeldLock::new(task))),
+            Ok(Ok(false)) => Ok(None),
+            Ok(Err(error)) => Err(error),
+            Err(_) => Err(stopped()),
+        }
+    }
+
+    /// Waits, on any executor.
+    pub async fn pause(&self, time: Duration) {
+        let waited = self.engine.spawn(async move {
+            tokio::time::sleep(time).await;
+            Ok(())
+        });
+        // A closed store does not wait.
+        drop(waited.await);
     }
 
     /// The name of the namespace; `None` for the store itself.

@@ -8,13 +8,13 @@ use crate::kept;
 use crate::log;
 use crate::rows::{Hash, agent_key, all, change, int, json, limit, one, readable, uint, uint32};
 use crate::runtime::{Cx, Reply, SqliteRuntime};
+use crate::sql::{Row, Value, params};
 use crate::timers;
 use a99_runtime_engine::{
     AgentKey, AgentRow, AgentStore, Damaged, DeadLetter, Epoch, Fence, JournalRow, JournalStatus,
     KeptTurn, Millis, NewEvent, NewState, Progress, Receipt, Registration, Seq, StoreCode,
     StoreError, TableTurn, TimerRow, Trigger, TurnCommit, Uuid,
 };
-use a99_sqlite::rusqlite::{Row, params};
 use std::sync::Arc;
 
 /// A reply that already failed, before any work for a thread.
@@ -27,7 +27,7 @@ const REGISTERED: &str = "SELECT key, config, registered_at FROM channel_agent O
 fn registration(row: &Row<'_>) -> Result<Registration, Fault> {
     Ok(Registration {
         key: agent_key(row, 0)?,
-        config: serde_json::from_str(&row.get::<_, String>(1)?)?,
+        config: serde_json::from_str(row.text(1)?)?,
         registered_at: uint(row.get(2)?)?,
     })
 }
@@ -74,8 +74,8 @@ impl SqliteRuntime {
         let work = move |cx: &Cx<'_>| {
             cx.own(key.shard())?;
             let head = log::head(cx, key.channel())?;
-            let sql = "UPDATE agent_state SET checkpoint = min(checkpoint, ?2), done = NULL,
-                           replays = replays + 1
+            let sql = "UPDATE agent_state SET done = NULL, replays = replays + 1,
+                           checkpoint = CASE WHEN checkpoint > ?2 THEN ?2 ELSE checkpoint END
                        WHERE key = ?1";
             match change(cx, sql, params![key.as_str(), int(head)])? {
                 1 => Ok(head),
@@ -277,7 +277,7 @@ impl AgentStore for SqliteRuntime {
     fn outbox_len(&self) -> Reply<'_, u64> {
         self.read(|cx| {
             let sql = "SELECT COUNT(*) FROM agent_outbox";
-            uint(one(cx, sql, [], |row| row.get(0))?.unwrap_or(0))
+            uint(one(cx, sql, params![], |row| row.get(0))?.unwrap_or(0))
         })
     }
 
@@ -304,7 +304,7 @@ impl AgentStore for SqliteRuntime {
             }
             let sql = "INSERT INTO channel_agent (key, channel, config, registered_at)
                        VALUES (?1, ?2, ?3, ?4)
-                       ON CONFLICT DO UPDATE SET config = excluded.config";
+                       ON CONFLICT (key) DO UPDATE SET config = excluded.config";
             let at = int(registration.registered_at);
             change(cx, sql, params![key.as_str(), key.channel(), config, at]).map(drop)
         })
@@ -320,7 +320,7 @@ impl AgentStore for SqliteRuntime {
     }
 
     fn registrations(&self) -> Reply<'_, Vec<Registration>> {
-        self.read(|cx| readable(cx, REGISTERED, [], registration))
+        self.read(|cx| readable(cx, REGISTERED, params![], registration))
     }
 
     fn damaged(&self) -> Reply<'_, Vec<Damaged>> {
@@ -329,7 +329,7 @@ impl AgentStore for SqliteRuntime {
             let timers =
                 "SELECT key, name, due, cron, zone, payload, hops, set_at FROM agent_timers";
             for (table, sql) in [("channel_agent", REGISTERED), ("agent_timers", timers)] {
-                let damaged = all(cx, sql, [], |row| {
+                let damaged = all(cx, sql, params![], |row| {
                     let read = match table {
                         "agent_timers" => agent_key(row, 0).and(timers::timer(row)).map(drop),
                         _ => registration(row).map(drop),
@@ -339,7 +339,10 @@ impl AgentStore for SqliteRuntime {
                         Err(Fault::Store(error)) => error,
                         Err(fault) => return Err(fault),
                     };
-                    let key = row.get_ref(0)?.as_bytes().unwrap_or_default();
+                    let key = match row.value(0)? {
+                        Value::Text(bytes) | Value::Bytes(bytes) => bytes,
+                        Value::Null | Value::Int(_) => &[],
+                    };
                     let key = String::from_utf8_lossy(key).into_owned();
                     Ok(Some(Damaged { table, key, error }))
                 });
@@ -355,11 +358,11 @@ impl AgentStore for SqliteRuntime {
             let sql = "SELECT key FROM channel_agent
                        LEFT JOIN agent_state USING (key)
                        LEFT JOIN channel ON channel.name = channel_agent.channel
-                       WHERE ifnull(channel.head, 0) > ifnull(agent_state.checkpoint, 0)
+                       WHERE coalesce(channel.head, 0) > coalesce(agent_state.checkpoint, 0)
                           OR EXISTS (SELECT 1 FROM agent_inflight AS i
                                      WHERE i.key = channel_agent.key)
                        ORDER BY key";
-            readable(cx, sql, [], |row| agent_key(row, 0))
+            readable(cx, sql, params![], |row| agent_key(row, 0))
         })
     }
 

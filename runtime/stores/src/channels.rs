@@ -6,15 +6,20 @@ use crate::fault::{Fault, fault, unreadable};
 use crate::log;
 use crate::rows::{all, change, json, one, uint};
 use crate::runtime::{Cx, Reply, SqliteRuntime};
+use crate::sql::params;
 use a99_runtime_engine::{
     Appended, ChannelStore, Event, Fence, Millis, NewEvent, Seq, StoreCode, StoreError, Uuid,
 };
-use a99_sqlite::rusqlite::params;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
-fn config(cx: &Cx<'_>, channel: &str) -> Result<Option<Map<String, Value>>, Fault> {
-    let sql = "SELECT config FROM channel WHERE name = ?1";
+const CONFIG: &str = "SELECT config FROM channel WHERE name = ?1";
+
+fn config(
+    cx: &Cx<'_>,
+    sql: &'static str,
+    channel: &str,
+) -> Result<Option<Map<String, Value>>, Fault> {
     let text: Option<String> = one(cx, sql, [channel], |row| row.get(0))?;
     text.map(|text| match serde_json::from_str(&text)? {
         Value::Object(config) => Ok(config),
@@ -83,14 +88,16 @@ impl ChannelStore for SqliteRuntime {
     fn channels(&self) -> Reply<'_, Vec<(String, Seq)>> {
         SqliteRuntime::read(self, |cx| {
             let sql = "SELECT name, head FROM channel ORDER BY name";
-            all(cx, sql, [], |row| Ok((row.get(0)?, uint(row.get(1)?)?)))
+            all(cx, sql, params![], |row| {
+                Ok((row.get(0)?, uint(row.get(1)?)?))
+            })
         })
     }
 
     fn channel_config(&self, channel: &str) -> Reply<'_, Value> {
         let channel = channel.to_owned();
         SqliteRuntime::read(self, move |cx| {
-            let config = config(cx, &channel)?;
+            let config = config(cx, CONFIG, &channel)?;
             Ok(Value::Object(config.unwrap_or_default()))
         })
     }
@@ -107,11 +114,12 @@ impl ChannelStore for SqliteRuntime {
         };
         self.write(move |cx| {
             cx.own(0)?;
-            let mut merged = match config(cx, &channel)? {
+            let locked = "SELECT config FROM channel WHERE name = ?1 /*FOR UPDATE*/";
+            let mut merged = match config(cx, locked, &channel)? {
                 Some(config) => config,
                 None => {
                     log::make(cx, &channel)?;
-                    Map::new()
+                    config(cx, locked, &channel)?.unwrap_or_default()
                 }
             };
             merged.extend(changes);

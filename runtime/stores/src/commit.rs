@@ -2,17 +2,17 @@
 //! transaction.
 
 use crate::encoded::EncodedEvent;
-use crate::fault::{Fault, fault};
+use crate::fault::{Fault, fault, unreadable};
 use crate::kept;
 use crate::log;
 use crate::rows::{change, check_depth, int, one, uint};
 use crate::runtime::Cx;
+use crate::sql::params;
 use crate::timers;
 use a99_runtime_engine::{
     AgentKey, Appended, Fence, Millis, NewEvent, NewState, Progress, Receipt, StoreCode, Trigger,
     TurnCommit,
 };
-use a99_sqlite::rusqlite::params;
 
 /// Approximate bytes that a commit writes.
 pub(crate) fn size(commit: &TurnCommit, outbox: &[EncodedEvent]) -> usize {
@@ -32,9 +32,10 @@ struct Found {
 
 impl Found {
     fn read(cx: &Cx<'_>, key: &AgentKey) -> Result<Option<Found>, Fault> {
-        let sql = "SELECT revision, checkpoint, done FROM agent_state WHERE key = ?1";
+        let sql =
+            "SELECT revision, checkpoint, done FROM agent_state WHERE key = ?1 /*FOR UPDATE*/";
         let row = one(cx, sql, [key.as_str()], |row| {
-            Ok((row.get(0)?, row.get(1)?, row.get::<_, Option<String>>(2)?))
+            Ok((row.get(0)?, row.get(1)?, row.get::<Option<String>>(2)?))
         })?;
         let Some((revision, checkpoint, done)) = row else {
             return Ok(None);
@@ -115,8 +116,15 @@ pub(crate) fn put_row(
         fits("settings", settings)?;
         check_depth("settings", settings)?;
     }
-    let found = Found::read(cx, key)?;
-    let before = found.as_ref().map_or(0, |found| found.revision);
+    let found = match Found::read(cx, key)? {
+        Some(found) => Some(found),
+        None => {
+            insert(cx, key, now)?;
+            Found::read(cx, key)?
+        }
+    };
+    let found = found.ok_or_else(|| unreadable(format!("the row of {key} is gone")))?;
+    let before = found.revision;
     let (mut revision, mut progress) = (before, None);
     if let Some(state) = change_of.state {
         if state.base != before {
@@ -125,10 +133,7 @@ pub(crate) fn put_row(
         revision += 1;
     }
     if let Some(new) = change_of.progress {
-        progress = Some(match found {
-            Some(ref found) => joined(found.progress.clone(), new),
-            None => new.clone(),
-        });
+        progress = Some(joined(found.progress, new));
     }
     let done = match &progress {
         Some(progress) if !progress.done.is_empty() => Some(serde_json::to_string(&progress.done)?),
@@ -139,55 +144,42 @@ pub(crate) fn put_row(
         Some(state) => (Some(state.json.as_str()), Some(state.version)),
         None => (None, None),
     };
-    let (text, shard, epoch) = (key.as_str(), key.shard(), int(fence.epoch.0));
+    let (text, epoch) = (key.as_str(), int(fence.epoch.0));
     let (revision_now, now, settings) = (int(revision), int(now), change_of.settings);
-    let changed = match found {
-        Some(_) => change(
-            cx,
-            "UPDATE agent_state SET
+    let changed = change(
+        cx,
+        "UPDATE agent_state SET
                  epoch = ?2, revision = ?3, version = coalesce(?4, version),
                  checkpoint = coalesce(?5, checkpoint),
-                 done = iif(?5 IS NULL, done, ?6), updated_at = ?7,
+                 done = CASE WHEN ?5 IS NULL THEN done ELSE ?6 END, updated_at = ?7,
                  settings = coalesce(?8, settings), state = coalesce(?9, state)
              WHERE key = ?1 AND revision = ?10",
-            params![
-                text,
-                epoch,
-                revision_now,
-                version,
-                checkpoint,
-                done,
-                now,
-                settings,
-                json,
-                int(before)
-            ],
-        )?,
-        None => change(
-            cx,
-            "INSERT INTO agent_state (key, shard, epoch, revision, version, checkpoint, done,
-                 created_at, updated_at, settings, state)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?8, ?9, ?10)
-             ON CONFLICT DO NOTHING",
-            params![
-                text,
-                shard,
-                epoch,
-                revision_now,
-                version.unwrap_or_default(),
-                checkpoint.unwrap_or_default(),
-                done,
-                now,
-                settings,
-                json.unwrap_or_default(),
-            ],
-        )?,
-    };
+        params![
+            text,
+            epoch,
+            revision_now,
+            version,
+            checkpoint,
+            done,
+            now,
+            settings,
+            json,
+            int(before)
+        ],
+    )?;
     match changed {
         1 => Ok(revision),
         // A commit must change exactly one row.
         _ => Err(conflict(key, before, before)),
     }
+}
+
+/// Inserts the row of an agent without a state, unless another transaction just did.
+fn insert(cx: &Cx<'_>, key: &AgentKey, now: Millis) -> Result<(), Fault> {
+    let sql = "INSERT INTO agent_state (key, shard, epoch, revision, version, checkpoint,
+                   created_at, updated_at, state)
+               VALUES (?1, ?2, 0, 0, 0, 0, ?3, ?3, '') ON CONFLICT (key) DO NOTHING";
+    change(cx, sql, params![key.as_str(), key.shard(), int(now)]).map(drop)
 }
 
 fn conflict(key: &AgentKey, base: u64, found: u64) -> Fault {
@@ -246,7 +238,8 @@ pub(crate) fn commit(
             key.as_str(),
             trigger,
             dead.code,
-            dead.error,
+            // No server takes this character.
+            dead.error.replace('\0', "\u{FFFD}"),
             dead.attempts,
             int(dead.at)
         ];

@@ -17,6 +17,7 @@ pub(crate) fn check_channel(name: &str) -> Result<(), StoreError> {
 }
 
 /// An encoded event.
+#[derive(Clone)]
 pub(crate) struct EncodedEvent {
     pub(crate) channel: String,
     pub(crate) event: Event,

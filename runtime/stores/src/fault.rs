@@ -8,6 +8,8 @@ use a99_sqlite::{SqliteCode, SqliteError, rusqlite};
 pub(crate) enum Fault {
     Store(StoreError),
     File(SqliteError),
+    #[cfg(feature = "postgres")]
+    Server(a99_postgres::PostgresError),
 }
 
 impl From<StoreError> for Fault {

@@ -3,8 +3,8 @@
 use crate::fault::{Fault, fault, unreadable};
 use crate::rows::{all, change, int, one, uint, uint32};
 use crate::runtime::{Cx, present};
+use crate::sql::{Row, params};
 use a99_runtime_engine::{AgentKey, JournalRow, JournalStatus, StepClass, StoreCode, Trigger};
-use a99_sqlite::rusqlite::{Row, params};
 
 /// Records the start of a turn and the number of its attempt.
 pub(crate) fn start(
@@ -15,7 +15,7 @@ pub(crate) fn start(
 ) -> Result<(), Fault> {
     let sql = "INSERT INTO agent_inflight (key, trigger, attempt, started_at)
                VALUES (?1, ?2, ?3, ?4)
-               ON CONFLICT DO UPDATE SET
+               ON CONFLICT (key, trigger) DO UPDATE SET
                    attempt = excluded.attempt, started_at = excluded.started_at";
     let row = params![key.as_str(), trigger.to_string(), attempt, present()];
     change(cx, sql, row).map(drop)
@@ -31,7 +31,7 @@ pub(crate) fn started(cx: &Cx<'_>, key: &AgentKey) -> Result<Vec<(Trigger, u32)>
 }
 
 pub(crate) fn trigger(row: &Row<'_>, at: usize) -> Result<Trigger, Fault> {
-    Ok(row.get_ref(at)?.as_str().map_err(unreadable)?.parse()?)
+    Ok(row.text(at)?.parse()?)
 }
 
 const fn class_name(class: StepClass) -> &'static str {
@@ -73,9 +73,9 @@ pub(crate) fn steps(
         Ok(JournalRow {
             trigger: trigger.clone(),
             name: row.get(0)?,
-            class: class(row.get_ref(1)?.as_str().map_err(unreadable)?)?,
-            body: row.get::<_, i64>(2)?.cast_unsigned(),
-            status: status(&row.get::<_, String>(3)?, row.get(4)?, row.get(5)?)?,
+            class: class(row.text(1)?)?,
+            body: row.get::<i64>(2)?.cast_unsigned(),
+            status: status(row.text(3)?, row.get(4)?, row.get(5)?)?,
         })
     })
 }
@@ -98,11 +98,13 @@ pub(crate) fn record(cx: &Cx<'_>, key: &AgentKey, step: &JournalRow) -> Result<(
     }
     let sql = "INSERT INTO agent_journal (key, trigger, name, class, body, status, result, error)
                VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
-               ON CONFLICT DO UPDATE SET
+               ON CONFLICT (key, trigger, name) DO UPDATE SET
                    status = excluded.status, result = excluded.result, error = excluded.error
-               WHERE class = excluded.class AND body = excluded.body AND (status <> 'done'
-                   OR status = excluded.status AND result = excluded.result)";
+               WHERE agent_journal.class = excluded.class AND agent_journal.body = excluded.body
+                   AND (agent_journal.status <> 'done' OR excluded.status = 'done'
+                       AND agent_journal.result = excluded.result)";
     let trigger = step.trigger.to_string();
+    cx.check_name("step", &step.name)?;
     let row = params![
         key.as_str(),
         trigger,
@@ -132,12 +134,12 @@ pub(crate) fn discard_events(cx: &Cx<'_>, key: &AgentKey) -> Result<u64, Fault> 
     let key = key.as_str();
     let count = "SELECT count(*) FROM (
                      SELECT trigger FROM agent_inflight WHERE key = ?1 UNION
-                     SELECT trigger FROM agent_journal WHERE key = ?1)
-                 WHERE trigger GLOB 'event:*'";
+                     SELECT trigger FROM agent_journal WHERE key = ?1) AS turns
+                 WHERE trigger LIKE 'event:%'";
     let count: Option<i64> = one(cx, count, [key], |row| row.get(0))?;
     for sql in [
-        "DELETE FROM agent_inflight WHERE key = ?1 AND trigger GLOB 'event:*'",
-        "DELETE FROM agent_journal WHERE key = ?1 AND trigger GLOB 'event:*'",
+        "DELETE FROM agent_inflight WHERE key = ?1 AND trigger LIKE 'event:%'",
+        "DELETE FROM agent_journal WHERE key = ?1 AND trigger LIKE 'event:%'",
     ] {
         change(cx, sql, [key])?;
     }

@@ -4,8 +4,8 @@ use crate::fault::Fault;
 use crate::journal;
 use crate::rows::{all, change, int, limit, one, uint};
 use crate::runtime::Cx;
+use crate::sql::params;
 use a99_runtime_engine::{AgentKey, KeptTurn, Trigger};
-use a99_sqlite::rusqlite::params;
 
 /// Maximum bytes of an agent's kept turns.
 const MAX_BYTES: i64 = 16 << 20;
@@ -72,7 +72,7 @@ pub(crate) fn keep(
         base,
         revision,
         trigger,
-        turn.state,
+        &*turn.state,
         turn.record
     ];
     change(cx, sql, row)?;
@@ -105,11 +105,11 @@ pub(crate) fn find(
         let turn = KeptTurn {
             trigger: trigger.clone(),
             base: uint(row.get(1)?)?,
-            state: row.get::<_, String>(3)?.into(),
+            state: row.get::<String>(3)?.into(),
             record: row.get(4)?,
             keep: 0,
         };
-        Ok((row.get::<_, i64>(0)?, uint(row.get(2)?)?, turn))
+        Ok((row.get::<i64>(0)?, uint(row.get(2)?)?, turn))
     })?;
     let Some((id, revision, turn)) = found.into_iter().next() else {
         return Ok(None);

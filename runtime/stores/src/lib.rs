@@ -1,4 +1,5 @@
-//! Stores of long-lived agents and their channels in one SQLite file.
+//! Stores of long-lived agents and their channels in one SQLite file, or on a PostgreSQL server
+//! (feature `postgres`, `RuntimeStore::connect`).
 //!
 //! ```
 //! use a99_runtime_engine::{AgentStore, Fence, NewState, TurnCommit};
@@ -45,6 +46,9 @@ mod options;
 mod place;
 mod rows;
 mod runtime;
+#[cfg(feature = "postgres")]
+mod server;
+mod sql;
 #[cfg(feature = "testing")]
 pub mod suite;
 mod tables;
@@ -54,4 +58,6 @@ mod token;
 pub use a99_sqlite::Durability;
 pub use lock::canonical_path;
 pub use options::{StoreLimits, StoreOptions, TableLimits};
-pub use runtime::SqliteRuntime;
+pub use runtime::{RuntimeStore, SqliteRuntime};
+#[cfg(feature = "postgres")]
+pub use server::ConnectError;

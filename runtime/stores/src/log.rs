@@ -4,10 +4,11 @@ use crate::encoded::{EncodedEvent, Link};
 use crate::fault::{Fault, fault, unreadable};
 use crate::rows::{Hash, all, change, digest, int, limit, one, uint};
 use crate::runtime::Cx;
+use crate::sql::{Params, Row, params};
 use a99_runtime_engine::{
     AgentKey, Appended, Attachment, Event, EventKind, Fence, Millis, Seq, StoreCode, Uuid,
 };
-use a99_sqlite::rusqlite::{Params, Row, params};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// A channel that is being appended to.
@@ -24,15 +25,17 @@ impl Head {
     /// # Errors
     /// [`StoreCode::Fenced`] if a later epoch of the agent wrote to it.
     fn take(cx: &Cx<'_>, name: &str, fence: Option<&Fence>) -> Result<Head, Fault> {
-        let find = "SELECT id, head, hash FROM channel WHERE name = ?1";
+        let find = "SELECT id, head, hash FROM channel WHERE name = ?1 /*FOR UPDATE*/";
         let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
-        let (id, seq, hash) = match one(cx, find, [name], read)? {
-            Some(found) => found,
+        let found = match one(cx, find, [name], read)? {
             None => {
                 make(cx, name)?;
-                (cx.last_insert_rowid(), 0, Hash::default())
+                one(cx, find, [name], read)?
             }
+            found => found,
         };
+        let (id, seq, hash) =
+            found.ok_or_else(|| unreadable(format!("the channel {name} is gone")))?;
         if let Some(fence) = fence {
             admit(cx, id, fence)?;
         }
@@ -53,9 +56,10 @@ impl Head {
     }
 }
 
-/// Creates an empty channel.
+/// Creates an empty channel, unless another transaction just did.
 pub(crate) fn make(cx: &Cx<'_>, name: &str) -> Result<(), Fault> {
-    let sql = "INSERT INTO channel (name, head, hash, config) VALUES (?1, 0, ?2, '{}')";
+    let sql = "INSERT INTO channel (name, head, hash, config) VALUES (?1, 0, ?2, '{}')
+               ON CONFLICT (name) DO NOTHING";
     change(cx, sql, params![name, Hash::default()]).map(drop)
 }
 
@@ -72,7 +76,7 @@ fn admit(cx: &Cx<'_>, channel: i64, fence: &Fence) -> Result<(), Fault> {
         )),
         _ => {
             let keep = "INSERT INTO channel_epoch (channel, key, epoch) VALUES (?1, ?2, ?3)
-                        ON CONFLICT DO UPDATE SET epoch = excluded.epoch";
+                        ON CONFLICT (channel, key) DO UPDATE SET epoch = excluded.epoch";
             change(cx, keep, params![channel, key, epoch]).map(drop)
         }
     }
@@ -88,19 +92,19 @@ pub(crate) fn append(
     fence: Option<&Fence>,
     now: Millis,
 ) -> Result<Vec<Appended>, Fault> {
-    let mut heads: Vec<Head> = Vec::new();
+    // In one order, so that concurrent transactions on a server do not wait for each other.
+    let mut heads: BTreeMap<String, Head> = BTreeMap::new();
+    let names: BTreeSet<&str> = events.iter().map(|new| new.channel.as_str()).collect();
+    for name in names {
+        heads.insert(name.to_owned(), Head::take(cx, name, fence)?);
+    }
     let mut appended = Vec::with_capacity(events.len());
     for packed in events {
-        let at = match heads.iter().position(|head| head.name == packed.channel) {
-            Some(at) => at,
-            None => {
-                heads.push(Head::take(cx, &packed.channel, fence)?);
-                heads.len() - 1
-            }
-        };
-        appended.push(append_one(cx, &mut heads[at], packed, now)?);
+        let head = heads.get_mut(&packed.channel);
+        let head = head.ok_or_else(|| unreadable("a channel was not opened"))?;
+        appended.push(append_one(cx, head, packed, now)?);
     }
-    for head in &heads {
+    for head in heads.values() {
         head.put(cx)?;
     }
     Ok(appended)
@@ -166,7 +170,7 @@ fn repeated(cx: &Cx<'_>, head: &Head, packed: EncodedEvent) -> Result<Appended, 
     })?;
     let find = "SELECT body = ?3 OR blob = ?4 FROM channel_log WHERE channel = ?1 AND id = ?2";
     let keys = params![head.id, id.as_bytes(), packed.body, packed.body_digest];
-    let is_same = one(cx, find, keys, |row| row.get::<_, Option<bool>>(0))?;
+    let is_same = one(cx, find, keys, |row| row.get::<Option<bool>>(0))?;
     let is_same = is_same.flatten() == Some(true)
         && event.sender.id == packed.event.sender.id
         && event.attachments == packed.event.attachments;
@@ -279,14 +283,13 @@ pub(crate) fn check_done(cx: &Cx<'_>, key: &AgentKey, done: Seq) -> Result<(), F
     ))
 }
 
-fn events(cx: &Cx<'_>, sql: &str, params: impl Params) -> Result<Vec<Arc<Event>>, Fault> {
+fn events(cx: &Cx<'_>, sql: &'static str, params: impl Params) -> Result<Vec<Arc<Event>>, Fault> {
     all(cx, sql, params, |row| Ok(Arc::new(event(cx, row)?)))
 }
 
 fn event(cx: &Cx<'_>, row: &Row<'_>) -> Result<Event, Fault> {
-    let seq = row.get(0)?;
-    let text = |at: usize| row.get_ref(at)?.as_str().map_err(unreadable);
-    let attachments = match row.get(4)? {
+    let seq: i64 = row.get(0)?;
+    let attachments = match row.get::<i64>(4)? {
         0 => Vec::new(),
         _ => attachments(cx, row.get(6)?, seq)?,
     };
@@ -295,9 +298,9 @@ fn event(cx: &Cx<'_>, row: &Row<'_>) -> Result<Event, Fault> {
         seq: Some(uint(seq)?),
         kind: EventKind::Persisted,
         ts: uint(row.get(2)?)?,
-        sender: Arc::new(serde_json::from_str(text(5)?)?),
+        sender: Arc::new(serde_json::from_str(row.text(5)?)?),
         hops: row.get(3)?,
-        body: serde_json::from_str(text(7)?)?,
+        body: serde_json::from_str(row.text(7)?)?,
         attachments,
     })
 }
@@ -310,7 +313,6 @@ pub(crate) fn chain(cx: &Cx<'_>, channel: &str) -> Result<(Seq, Hash), Fault> {
     let (mut last, mut hash) = (0, Hash::default());
     all(cx, select!("ORDER BY seq"), [channel], |row| {
         let event = event(cx, row)?;
-        let text = |at: usize| row.get_ref(at)?.as_str().map_err(unreadable);
         last += 1;
         if event.seq != Some(last) {
             let message = format!("the log of the channel {channel} has no event {last}");
@@ -324,8 +326,8 @@ pub(crate) fn chain(cx: &Cx<'_>, channel: &str) -> Result<(Seq, Hash), Fault> {
             id: event.id,
             hops: event.hops,
             // Hash the stored text: a number has several JSON forms.
-            body: digest(text(7)?.as_bytes()),
-            sender: text(5)?,
+            body: digest(row.text(7)?.as_bytes()),
+            sender: row.text(5)?,
             attachments: &event.attachments,
             data: &data,
         };

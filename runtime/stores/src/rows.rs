@@ -1,15 +1,15 @@
-//! Columns of rows: integers, keys, JSON and digests as SQLite stores them.
+//! Columns of rows: integers, keys, JSON and digests as stores keep them.
 
 use crate::fault::{Fault, unreadable};
+use crate::runtime::Cx;
+use crate::sql::{Params, Row};
 use a99_runtime_engine::{AgentKey, MAX_JSON_DEPTH, StoreCode, StoreError, json_depth};
-use a99_sqlite::rusqlite::{OptionalExtension, Params, Row};
-use a99_sqlite::{Tx, rusqlite};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 pub(crate) type Hash = [u8; 32];
 
-/// Converts to SQLite's signed integers, saturating; no valid value reaches the bound.
+/// Converts to the signed integers of SQL, saturating; no valid value reaches the bound.
 pub(crate) fn int(n: u64) -> i64 {
     i64::try_from(n).unwrap_or(i64::MAX)
 }
@@ -28,7 +28,7 @@ pub(crate) fn limit(most: usize) -> i64 {
 }
 
 pub(crate) fn agent_key(row: &Row<'_>, at: usize) -> Result<AgentKey, Fault> {
-    Ok(row.get_ref(at)?.as_str().map_err(unreadable)?.parse()?)
+    Ok(row.text(at)?.parse()?)
 }
 
 /// Encodes a value as JSON text.
@@ -64,24 +64,23 @@ pub(crate) fn digest(bytes: &[u8]) -> Hash {
 
 /// All rows of a query, each converted by `f`.
 pub(crate) fn all<T>(
-    tx: &Tx<'_>,
-    sql: &str,
+    cx: &Cx<'_>,
+    sql: &'static str,
     params: impl Params,
     mut f: impl FnMut(&Row<'_>) -> Result<T, Fault>,
 ) -> Result<Vec<T>, Fault> {
-    let mut find = tx.prepare_cached(sql)?;
-    let mut rows = find.query(params)?;
     let mut found = Vec::new();
-    while let Some(row) = rows.next()? {
+    cx.db.each(sql, params, |row| {
         found.push(f(row)?);
-    }
+        Ok(())
+    })?;
     Ok(found)
 }
 
 /// The rows of a query that convert without error; a damaged row hides only itself.
 pub(crate) fn readable<T>(
-    tx: &Tx<'_>,
-    sql: &str,
+    cx: &Cx<'_>,
+    sql: &'static str,
     params: impl Params,
     mut f: impl FnMut(&Row<'_>) -> Result<T, Fault>,
 ) -> Result<Vec<T>, Fault> {
@@ -90,20 +89,20 @@ pub(crate) fn readable<T>(
         Err(Fault::Store(error)) if error.code() == StoreCode::Unreadable => Ok(None),
         Err(fault) => Err(fault),
     };
-    Ok(all(tx, sql, params, read)?.into_iter().flatten().collect())
+    Ok(all(cx, sql, params, read)?.into_iter().flatten().collect())
 }
 
 /// The only row of a query, if there is one.
 pub(crate) fn one<T>(
-    tx: &Tx<'_>,
-    sql: &str,
+    cx: &Cx<'_>,
+    sql: &'static str,
     params: impl Params,
-    f: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
+    f: impl FnMut(&Row<'_>) -> Result<T, Fault>,
 ) -> Result<Option<T>, Fault> {
-    Ok(tx.prepare_cached(sql)?.query_row(params, f).optional()?)
+    Ok(all(cx, sql, params, f)?.into_iter().next())
 }
 
 /// Changes rows, and gives their number.
-pub(crate) fn change(tx: &Tx<'_>, sql: &str, params: impl Params) -> Result<usize, Fault> {
-    Ok(tx.prepare_cached(sql)?.execute(params)?)
+pub(crate) fn change(cx: &Cx<'_>, sql: &'static str, params: impl Params) -> Result<usize, Fault> {
+    cx.db.execute(sql, params)
 }

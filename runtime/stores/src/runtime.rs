@@ -1,11 +1,15 @@
 //! Store in a file: opens, owns and closes it, and runs work on its threads.
 
-use crate::fault::{Fault, fault, of_file, of_write};
+use crate::check::closed;
+use crate::fault::{Fault, fault, of_file, of_write, unreadable};
 use crate::home::Home;
 use crate::lock::{FileLock, canonical_path, check_names, failed};
 use crate::options::StoreOptions;
 use crate::place::Place;
-use crate::rows::{int, uint};
+use crate::rows::{int, one, uint};
+#[cfg(feature = "postgres")]
+use crate::server::Server;
+use crate::sql::Db;
 use crate::tables::TableFiles;
 use crate::token;
 use a99_runtime_engine::{AgentKey, BoxFuture, Epoch, Fence, SHARDS, StoreCode, StoreError};
@@ -13,7 +17,6 @@ use a99_sqlite::{
     Component, Database, Durability, SqliteCode, SqliteError, SqliteOptions, Task, Tx,
 };
 use std::fmt;
-use std::ops::Deref;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -47,7 +50,8 @@ static RUNTIME: Component = Component {
     ],
 };
 
-/// Agents and channels in a file. Clones share it and its threads.
+/// Agents and channels in a file, or on a server (feature `postgres`). Clones share it and its
+/// threads.
 ///
 /// Work starts when a method is called, in the order of the calls; the future need not be
 /// awaited at once. Dropping a future leaves its write done or not done.
@@ -59,13 +63,27 @@ static RUNTIME: Component = Component {
 /// Dropping the last clone completes the requested work and closes the file; only
 /// [`SqliteRuntime::close`] records a clean shutdown.
 #[derive(Clone)]
-pub struct SqliteRuntime(Arc<Inner>);
+pub struct RuntimeStore(Arc<Inner>);
+
+/// The store in a file.
+pub type SqliteRuntime = RuntimeStore;
 
 struct Inner {
+    kept: Kept,
+    shared: Arc<Shared>,
+}
+
+/// Where a store keeps its data.
+pub(crate) enum Kept {
+    File(Box<KeptFile>),
+    #[cfg(feature = "postgres")]
+    Server(Server),
+}
+
+pub(crate) struct KeptFile {
     // Dropped before the database that they must agree with.
     tables: TableFiles,
     database: Database,
-    shared: Arc<Shared>,
     place: Place,
     lock: Mutex<Option<FileLock>>,
 }
@@ -74,14 +92,14 @@ struct Inner {
 pub(crate) struct Shared {
     pub(crate) options: StoreOptions,
     /// The epoch of each shard at the opening.
-    epochs: Vec<u64>,
+    pub(crate) epochs: Vec<u64>,
     pub(crate) was_cut_off: bool,
     /// Why the file differs from the one that an owner had last.
     pub(crate) moved: Option<String>,
-    is_reader: bool,
+    pub(crate) is_reader: bool,
 }
 
-impl Drop for Inner {
+impl Drop for KeptFile {
     /// Releases the lock once nothing is written any more.
     fn drop(&mut self) {
         self.tables.close();
@@ -91,8 +109,12 @@ impl Drop for Inner {
 
 impl fmt::Debug for SqliteRuntime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut out = f.debug_struct("SqliteRuntime");
-        out.field("path", &self.0.database.path());
+        let mut out = f.debug_struct("RuntimeStore");
+        match &self.0.kept {
+            Kept::File(file) => out.field("path", &file.database.path()),
+            #[cfg(feature = "postgres")]
+            Kept::Server(server) => out.field("server", &server.place()),
+        };
         out.field("options", &self.0.shared.options);
         out.finish_non_exhaustive()
     }
@@ -100,16 +122,11 @@ impl fmt::Debug for SqliteRuntime {
 
 /// A transaction of this handle.
 pub(crate) struct Cx<'a> {
-    tx: &'a Tx<'a>,
+    pub(crate) db: Db<'a>,
     pub(crate) shared: &'a Shared,
-}
-
-impl<'a> Deref for Cx<'a> {
-    type Target = Tx<'a>;
-
-    fn deref(&self) -> &Tx<'a> {
-        self.tx
-    }
+    /// Whether the transaction was admitted under the owner's epoch, and none can begin under a
+    /// later one before it ends.
+    pub(crate) is_admitted: bool,
 }
 
 impl Cx<'_> {
@@ -118,8 +135,12 @@ impl Cx<'_> {
     /// # Errors
     /// [`StoreCode::Fenced`]
     pub(crate) fn own(&self, shard: u16) -> Result<u64, Fault> {
-        let mut find = self.prepare_cached("SELECT epoch FROM shard WHERE id = ?1")?;
-        let found = uint(find.query_row([shard], |row| row.get(0))?)?;
+        if self.is_admitted {
+            return Ok(self.shared.epoch(shard));
+        }
+        let find = "SELECT epoch FROM shard WHERE id = ?1";
+        let found = one(self, find, [shard], |row| row.get(0))?;
+        let found = uint(found.ok_or_else(|| unreadable("a shard is gone"))?)?;
         match self.shared.epoch(shard) {
             mine if mine == found => Ok(mine),
             mine => Err(fault(
@@ -158,7 +179,7 @@ impl Shared {
     }
 }
 
-impl SqliteRuntime {
+impl RuntimeStore {
     /// Opens a file as its owner; a missing file is created, for this user alone. The file and
     /// `<path>.lock` beside it stay locked while it is open. Symbolic links are resolved first.
     /// Blocks for some milliseconds.
@@ -214,13 +235,13 @@ impl SqliteRuntime {
             moved: None,
             is_reader: true,
         };
-        Ok(SqliteRuntime(Arc::new(Inner {
+        let kept = Kept::File(Box::new(KeptFile {
             tables: TableFiles::beside(&path),
             database,
-            shared: Arc::new(shared),
             place: Place::of(&path),
             lock: Mutex::default(),
-        })))
+        }));
+        Ok(RuntimeStore::of(kept, shared))
     }
 
     /// Opens a file without the lock, so that tests can make two owners compete.
@@ -262,15 +283,20 @@ impl SqliteRuntime {
             moved,
             is_reader: false,
         };
-        let store = SqliteRuntime(Arc::new(Inner {
+        let kept = Kept::File(Box::new(KeptFile {
             tables: TableFiles::beside(path),
             database,
-            shared: Arc::new(shared),
             place: Place::of(path),
             lock: Mutex::new(lock),
         }));
+        let store = RuntimeStore::of(kept, shared);
         store.know_tables()?;
         Ok(store)
+    }
+
+    pub(crate) fn of(kept: Kept, shared: Shared) -> RuntimeStore {
+        let shared = Arc::new(shared);
+        RuntimeStore(Arc::new(Inner { kept, shared }))
     }
 
     /// Checks that this handle still owns the file at its path.
@@ -289,7 +315,11 @@ impl SqliteRuntime {
     /// # Errors
     /// [`StoreCode::NotFound`]
     pub fn check_place(&self) -> Result<(), StoreError> {
-        self.0.place.check()
+        match &self.0.kept {
+            Kept::File(file) => file.place.check(),
+            #[cfg(feature = "postgres")]
+            Kept::Server(_) => Ok(()),
+        }
     }
 
     /// Completes the requested work, records a clean shutdown, ends the threads and releases
@@ -298,37 +328,47 @@ impl SqliteRuntime {
     /// # Errors
     /// Those of writing; the file is then closed as after a crash.
     pub fn close(self) -> Result<(), StoreError> {
+        let file = match &self.0.kept {
+            Kept::File(file) => file,
+            #[cfg(feature = "postgres")]
+            Kept::Server(server) => return server.close(&self.0.shared),
+        };
         let noted = match self.0.shared.is_reader {
             true => Ok(0),
             false => {
-                let mut lock = locked(&self.0.lock);
+                let mut lock = locked(&file.lock);
                 let durability = self.0.shared.options.durability;
                 let lock = lock.as_mut();
                 let lock = lock.filter(|_| durability != Durability::Relaxed);
-                let (work, fault) = self.work(|cx| {
-                    cx.own(0)?;
-                    let closed = "UPDATE agent_meta SET value = 1 WHERE name = 'is_closed'";
-                    Ok(cx.execute(closed, [])?)
-                });
-                let (database, home) = (&self.0.database, Home::of(self.0.database.path()));
+                let (work, fault) = self.work(closed);
+                let (database, home) = (&file.database, Home::of(file.database.path()));
                 let noted = token::renewed(database, home.as_ref(), lock, work);
                 Asked::ended(noted, &fault, of_write)
             }
         };
-        self.0.tables.close();
-        self.0.database.clone().close();
-        drop(locked(&self.0.lock).take());
+        file.tables.close();
+        file.database.clone().close();
+        drop(locked(&file.lock).take());
         noted.map(drop)
     }
 
     /// The database, for other components in the same file.
+    /// `None` for a store on a server.
     #[must_use]
-    pub fn database(&self) -> &Database {
-        &self.0.database
+    pub fn database(&self) -> Option<&Database> {
+        self.file().map(|file| &file.database)
     }
 
-    pub(crate) fn tables_of(&self) -> &TableFiles {
-        &self.0.tables
+    pub(crate) fn tables_of(&self) -> Option<&TableFiles> {
+        self.file().map(|file| &file.tables)
+    }
+
+    fn file(&self) -> Option<&KeptFile> {
+        match &self.0.kept {
+            Kept::File(file) => Some(file),
+            #[cfg(feature = "postgres")]
+            Kept::Server(_) => None,
+        }
     }
 
     pub(crate) fn shared(&self) -> &Shared {
@@ -339,56 +379,55 @@ impl SqliteRuntime {
         Epoch(self.0.shared.epoch(key.shard()))
     }
 
-    /// Runs work in a write transaction.
-    pub(crate) fn write_now<T, F>(&self, f: F) -> Asked<T>
-    where
-        T: Send + 'static,
-        F: FnOnce(&Cx<'_>) -> Result<T, Fault> + Send + 'static,
-    {
-        let (work, fault) = self.work(f);
-        Asked {
-            task: self.0.database.write(work),
-            fault,
-            of_error: of_write,
-        }
-    }
-
+    /// Runs work in a write transaction. On a server it may run again from the beginning.
     pub(crate) fn write<T, F>(&self, f: F) -> Reply<'_, T>
     where
         T: Send + 'static,
-        F: FnOnce(&Cx<'_>) -> Result<T, Fault> + Send + 'static,
+        F: FnOnce(&Cx<'_>) -> Result<T, Fault> + Clone + Send + 'static,
     {
-        Box::pin(self.write_now(f).answer())
+        self.write_bytes(usize::MAX, f)
     }
 
-    /// Runs work that writes about this many bytes in a write transaction; inline on this
-    /// thread if that is faster.
+    /// Runs work that writes about this many bytes in a write transaction; in a file inline on
+    /// this thread if that is faster.
     pub(crate) fn write_bytes<T, F>(&self, bytes: usize, f: F) -> Reply<'_, T>
     where
         T: Send + 'static,
-        F: FnOnce(&Cx<'_>) -> Result<T, Fault> + Send + 'static,
+        F: FnOnce(&Cx<'_>) -> Result<T, Fault> + Clone + Send + 'static,
     {
-        if bytes > SMALL {
-            return self.write(f);
-        }
+        let database = match &self.0.kept {
+            Kept::File(file) => &file.database,
+            #[cfg(feature = "postgres")]
+            Kept::Server(server) => return Box::pin(server.write(&self.0.shared, f)),
+        };
         let (work, fault) = self.work(f);
+        let task = match bytes > SMALL {
+            true => database.write(work),
+            false => database.write_here(work),
+        };
+        let of_error = of_write;
         let asked = Asked {
-            task: self.0.database.write_here(work),
+            task,
             fault,
-            of_error: of_write,
+            of_error,
         };
         Box::pin(asked.answer())
     }
 
-    /// Runs work in a read transaction.
+    /// Runs work in a read transaction. On a server it may run again from the beginning.
     pub(crate) fn read<T, F>(&self, f: F) -> Reply<'_, T>
     where
         T: Send + 'static,
-        F: FnOnce(&Cx<'_>) -> Result<T, Fault> + Send + 'static,
+        F: FnOnce(&Cx<'_>) -> Result<T, Fault> + Clone + Send + 'static,
     {
+        let database = match &self.0.kept {
+            Kept::File(file) => &file.database,
+            #[cfg(feature = "postgres")]
+            Kept::Server(server) => return Box::pin(server.read(&self.0.shared, f)),
+        };
         let (work, fault) = self.work(f);
         let asked = Asked {
-            task: self.0.database.read(work),
+            task: database.read(work),
             fault,
             of_error: of_file,
         };
@@ -409,11 +448,14 @@ impl SqliteRuntime {
         let (shared, tell) = (Arc::clone(&self.0.shared), Arc::clone(&told));
         let work = move |tx: &Tx<'_>| {
             let cx = Cx {
-                tx,
+                db: Db::File(tx),
                 shared: &shared,
+                is_admitted: false,
             };
             f(&cx).map_err(|fault| match fault {
                 Fault::File(error) => error,
+                #[cfg(feature = "postgres")]
+                Fault::Server(error) => SqliteError::new(SqliteCode::Failed, error.to_string()),
                 Fault::Store(error) => {
                     // The database accepts only its own error type; any error rolls back.
                     let stands_in = SqliteError::new(SqliteCode::Failed, error.to_string());

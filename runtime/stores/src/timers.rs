@@ -3,8 +3,8 @@
 use crate::fault::{Fault, fault};
 use crate::rows::{agent_key, change, int, json, limit, one, readable, uint};
 use crate::runtime::Cx;
+use crate::sql::{Row, params};
 use a99_runtime_engine::{AgentKey, Millis, StoreCode, TimerChange, TimerRow};
-use a99_sqlite::rusqlite::{Row, params};
 
 /// The hop count of the turn that set the timer.
 pub(crate) const HOPS: &str = "ALTER TABLE agent_timers ADD COLUMN hops INTEGER NOT NULL DEFAULT 1";
@@ -54,6 +54,7 @@ pub(crate) fn change_all(
                 change(cx, sql, params![text, name])?;
             }
             TimerChange::Set(timer) => {
+                cx.check_name("timer", &timer.name)?;
                 let payload = json("payload of the timer", &timer.payload)?;
                 let most = cx.shared.options.limits.max_inline_bytes;
                 if payload.len() > most {
@@ -67,7 +68,7 @@ pub(crate) fn change_all(
                 let sql = "INSERT INTO agent_timers
                                (key, name, due, cron, zone, payload, hops, set_at)
                            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
-                           ON CONFLICT DO UPDATE SET due = excluded.due, cron = excluded.cron,
+                           ON CONFLICT (key, name) DO UPDATE SET due = excluded.due, cron = excluded.cron,
                                zone = excluded.zone, payload = excluded.payload,
                                hops = excluded.hops, set_at = excluded.set_at";
                 let (due, set_at) = (int(timer.due), timer.set_at.map(int));
@@ -97,9 +98,9 @@ pub(crate) fn timer(row: &Row<'_>) -> Result<TimerRow, Fault> {
         due: uint(row.get(2)?)?,
         cron: row.get(3)?,
         zone: row.get(4)?,
-        payload: serde_json::from_str(&row.get::<_, String>(5)?)?,
+        payload: serde_json::from_str(row.text(5)?)?,
         hops: row.get(6)?,
-        set_at: row.get::<_, Option<i64>>(7)?.map(uint).transpose()?,
+        set_at: row.get::<Option<i64>>(7)?.map(uint).transpose()?,
     })
 }
 
@@ -125,8 +126,9 @@ pub(crate) fn of_agent(cx: &Cx<'_>, key: &AgentKey) -> Result<Vec<TimerRow>, Fau
 
 /// The earliest due time.
 pub(crate) fn next_due(cx: &Cx<'_>) -> Result<Option<Millis>, Fault> {
-    let due: Option<Option<i64>> = one(cx, "SELECT min(due) FROM agent_timers", [], |row| {
-        row.get(0)
-    })?;
+    let due: Option<Option<i64>> =
+        one(cx, "SELECT min(due) FROM agent_timers", params![], |row| {
+            row.get(0)
+        })?;
     due.flatten().map(uint).transpose()
 }

@@ -167,6 +167,7 @@ async fn t11_a_start_that_is_refused_says_why() {
         let sql = "UPDATE agent_state SET done = ?1 WHERE key = 'a/c/a'";
         let changed = kept
             .database()
+            .expect("a file")
             .write(move |tx| tx.execute(sql, [text]).map_err(Into::into));
         assert_eq!(changed.wait().expect("written"), 1);
     };

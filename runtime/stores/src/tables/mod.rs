@@ -62,9 +62,9 @@ use crate::kill;
 use crate::options::StoreOptions;
 use crate::rows::{change, digest, int, one, uint};
 use crate::runtime::{Cx, Reply, SqliteRuntime, locked};
+use crate::sql::params;
 use a99_runtime_engine::{AgentKey, Fence, Receipt, StoreCode, StoreError, TableTurn, TurnCommit};
 use a99_sqlite::SqliteOptions;
-use a99_sqlite::rusqlite::params;
 use file::TableFile;
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
@@ -288,7 +288,7 @@ impl SqliteRuntime {
         key: AgentKey,
         work: impl FnOnce(&'a SqliteRuntime) -> Reply<'a, T> + Send + 'a,
     ) -> Reply<'a, T> {
-        if self.tables_of().is_settled(&key) {
+        if self.tables_of().is_none_or(|files| files.is_settled(&key)) {
             return work(self);
         }
         Box::pin(async move {
@@ -299,7 +299,7 @@ impl SqliteRuntime {
 
     /// The file of an agent's tables, once the shared file has all of its turns.
     pub(crate) async fn settle(&self, key: &AgentKey) -> Result<Arc<TableFile>, StoreError> {
-        let files = self.tables_of();
+        let files = self.files()?;
         if files.is_settled(key)
             && let Some(file) = files.opened(key)
         {
@@ -383,7 +383,7 @@ impl SqliteRuntime {
             let text = format!("the turn of the tables of {key} is not there any more");
             StoreError::new(StoreCode::Interrupted, text)
         };
-        let file = self.tables_of().opened(&key).ok_or_else(gone)?;
+        let file = self.files()?.opened(&key).ok_or_else(gone)?;
         if file.ended(id).is_some() {
             // An earlier attempt failed in the shared file.
             self.settle(&key).await?;
@@ -429,7 +429,7 @@ impl SqliteRuntime {
             }
             Err(error) => {
                 if error.code() == StoreCode::InDoubt {
-                    self.tables_of().forget(&key);
+                    self.files()?.forget(&key);
                 }
                 Err(error)
             }
@@ -451,7 +451,7 @@ impl SqliteRuntime {
                 let text = format!("{key} has no tables");
                 return Err(StoreError::new(StoreCode::NotFound, text));
             }
-            let files = self.tables_of();
+            let files = self.files()?;
             let file = files.open(&key, self.epoch_of(&key).0, &self.shared().options)?;
             file.look().await?;
             let (n, named) = (file.last().0, key.clone());
@@ -467,16 +467,32 @@ impl SqliteRuntime {
         })
     }
 
-    /// The path of an agent's tables, for backups; the file may not exist.
+    /// The path of an agent's tables, for backups; the file may not exist. Empty for a store on
+    /// a server, which has no such tables.
     #[must_use]
     pub fn tables_path(&self, key: &AgentKey) -> PathBuf {
-        self.tables_of().path(key)
+        self.tables_of()
+            .map(|files| files.path(key))
+            .unwrap_or_default()
+    }
+
+    /// The files of tables.
+    ///
+    /// # Errors
+    /// [`StoreCode::Input`] for a store on a server.
+    fn files(&self) -> Result<&TableFiles, StoreError> {
+        let why = "a store on a server keeps no tables of agents";
+        self.tables_of()
+            .ok_or_else(|| StoreError::new(StoreCode::Input, why))
     }
 
     /// Reads which agents have tables. After a crash it applies missing turns of files that
     /// were open.
     pub(crate) fn know_tables(&self) -> Result<(), StoreError> {
-        let keys = self.database().read(|tx| {
+        let Some((database, files)) = self.database().zip(self.tables_of()) else {
+            return Ok(());
+        };
+        let keys = database.read(|tx| {
             let mut find = tx.prepare("SELECT key FROM agent_tables")?;
             let keys = find.query_map([], |row| row.get::<_, String>(0))?;
             Ok(keys.collect::<Result<Vec<_>, _>>()?)
@@ -484,9 +500,9 @@ impl SqliteRuntime {
         let keys = keys.wait().map_err(|error| of_file(&error))?;
         // A damaged key belongs to no agent.
         let keys = keys.iter().filter_map(|key| key.parse().ok());
-        self.tables_of().know(keys);
+        files.know(keys);
         if self.shared().was_cut_off {
-            for key in self.tables_of().left_open() {
+            for key in files.left_open() {
                 // An error shows when the agent wakes.
                 drop(a99_sqlite::block_on(self.settle(&key)));
             }

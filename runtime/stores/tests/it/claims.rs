@@ -7,7 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 fn run(store: &SqliteRuntime, sql: &'static str) {
-    let write = store.database().write(move |tx| Ok(tx.execute_batch(sql)?));
+    let write = store
+        .database()
+        .expect("a file")
+        .write(move |tx| Ok(tx.execute_batch(sql)?));
     write.wait().unwrap();
 }
 

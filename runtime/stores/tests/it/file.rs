@@ -109,7 +109,7 @@ fn files_that_are_no_stores_are_told() {
     assert_eq!(code("no/folder"), StoreCode::NotFound);
     let path = folder.path().join("newer");
     let newer = open(&path);
-    let raise = newer.database().write(|tx| {
+    let raise = newer.database().expect("a file").write(|tx| {
         let sql = "UPDATE a99_component SET version = 99 WHERE name = 'runtime'";
         Ok(tx.execute(sql, [])?)
     });
@@ -125,7 +125,7 @@ fn a_store_from_before_turns_were_kept_is_read_and_keeps_them() {
     let a = key("echo/general/a");
     let store = open(&path);
     block_on(store.commit(turn(fence(&store, &a), 1))).unwrap();
-    let lower = store.database().write(|tx| {
+    let lower = store.database().expect("a file").write(|tx| {
         tx.execute("DROP TABLE agent_turn", [])?;
         let sql = "UPDATE a99_component SET version = 7 WHERE name = 'runtime'";
         Ok(tx.execute(sql, [])?)

@@ -37,7 +37,10 @@ fn past_lock(path: &Path) -> SqliteRuntime {
 }
 
 fn run(store: &SqliteRuntime, sql: &'static str) {
-    let write = store.database().write(move |tx| Ok(tx.execute_batch(sql)?));
+    let write = store
+        .database()
+        .expect("a file")
+        .write(move |tx| Ok(tx.execute_batch(sql)?));
     write.wait().unwrap();
 }
 

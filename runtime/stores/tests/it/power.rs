@@ -137,7 +137,7 @@ fn an_agent_beyond_its_log_does_not_start() {
         block_on(store.commit(turn(fence(&store, &a), n))).unwrap();
     }
     block_on(store.commit(turn(fence(&store, &b), 1))).unwrap();
-    let lose = store.database().write(|tx| {
+    let lose = store.database().expect("a file").write(|tx| {
         Ok(tx.execute_batch(
             "DELETE FROM channel_log WHERE seq > 1;
              UPDATE channel SET head = 1, hash = (SELECT hash FROM channel_log WHERE seq = 1
@@ -158,7 +158,12 @@ fn an_agent_beyond_its_log_does_not_start() {
     assert_eq!(nobody.unwrap_err().code(), StoreCode::NotFound);
 
     // A log that was changed is told.
-    let change = |sql: &'static str| store.database().write(|tx| Ok(tx.execute(sql, [])?));
+    let change = |sql: &'static str| {
+        store
+            .database()
+            .expect("a file")
+            .write(|tx| Ok(tx.execute(sql, [])?))
+    };
     let bodies = "UPDATE channel_log SET body = replace(body, '1', '2')";
     change(bodies).wait().unwrap();
     let error = block_on(store.check()).unwrap_err();

@@ -8,7 +8,10 @@ use std::fs;
 use std::path::Path;
 
 fn run(store: &SqliteRuntime, sql: &'static str) {
-    let write = store.database().write(move |tx| Ok(tx.execute_batch(sql)?));
+    let write = store
+        .database()
+        .expect("a file")
+        .write(move |tx| Ok(tx.execute_batch(sql)?));
     write.wait().unwrap();
 }
 
