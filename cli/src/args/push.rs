@@ -1,9 +1,9 @@
 //! Arguments for agents that sleep between requests: their registrations, and what receives
 //! their events.
 
-use super::EXIT_CODES;
 use super::agent::DurabilityArg;
 use super::channels::{ListenerArgs, ServerArgs, TokenOfArgs};
+use super::{EXIT_CODES, StorePlace};
 use crate::duration::time;
 use crate::input::JsonArg;
 use clap::{Args, Subcommand, ValueHint};
@@ -115,8 +115,8 @@ pub(crate) struct ReceiverArgs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub config: Option<PathBuf>,
     /// The store's file, instead of the one in the file of agents
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub store: Option<PathBuf>,
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, value_parser = StorePlace::parse)]
+    pub store: Option<StorePlace>,
     /// What a power cut may lose [default: process]
     #[arg(long, value_name = "WHAT", value_enum)]
     pub durability: Option<DurabilityArg>,

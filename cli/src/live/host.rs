@@ -157,7 +157,7 @@ pub(super) type Keyed = Vec<(AgentKey, Arc<AgentSpec>)>;
 /// # Errors
 /// Those of the store and the channels.
 pub(super) async fn settle(
-    store: &SqliteRuntime,
+    store: &RuntimeStore,
     channels: &dyn ChannelStore,
     agents: &Keyed,
 ) -> Result<Vec<AgentKey>, Refusal> {

@@ -268,10 +268,8 @@ impl Opened {
             has_channels: false,
             ..StoreOptions::default()
         };
-        let store = SqliteRuntime::open_reader(&place.store, options);
-        store
-            .map(Opened)
-            .map_err(|error| Refusal::from(error).failure())
+        let store = super::runtime()?.block_on(open(&place.store, options, false));
+        store.map(Opened).map_err(Refusal::failure)
     }
 
     /// Works with the store, and closes it. The first error is that of the work.

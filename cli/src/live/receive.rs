@@ -7,7 +7,7 @@ use super::place::resolved;
 use super::program::Programs;
 use super::report::Report;
 use super::wire::Refusal;
-use crate::args::{HandleArgs, ReceiveArgs, ReceiverArgs};
+use crate::args::{HandleArgs, ReceiveArgs, ReceiverArgs, StorePlace};
 use crate::failure::{Exit, Failure};
 use crate::input::{STDIN, name_of};
 use crate::output;
@@ -79,7 +79,16 @@ impl Receiver {
         let config = args.config.clone().unwrap_or_else(|| FILE.into());
         let file = AgentsFile::read(&config, args.config.is_some())?;
         warn(&file, report);
-        let store = resolved(args.store.clone().unwrap_or_else(|| file.store.clone()));
+        let store = args.store.clone();
+        let store = store.unwrap_or_else(|| StorePlace::File(file.store.clone()));
+        let store = match resolved(store) {
+            StorePlace::File(path) => path,
+            server @ StorePlace::Server(_) => {
+                let text =
+                    format!("--store: a receiver keeps its agents in a file, not at {server}");
+                return Err(Failure::usage(text));
+            }
+        };
         let verifier = Verifier::new(secrets(args.secret_file.as_deref())?).map_err(failure)?;
         let transport = over_http(&args.channels, &args.token)?;
         let transport = HttpTransport::new(transport).map_err(failure)?;
