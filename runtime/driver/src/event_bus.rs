@@ -79,9 +79,10 @@ pub trait EventBus: Send + Sync {
     /// newest. Changes of others show while the turn runs; its own with its commit.
     fn on_roster(&self) -> Reply<'_, Changes<RosterChange>>;
 
-    /// Replaces the metadata that the agent publishes. The roster has it with the commit, and a
-    /// presence event announces it. When the host starts again, the metadata is that of
-    /// [`ConnectOptions::extra_metadata`](crate::ConnectOptions::extra_metadata).
+    /// Replaces the metadata that the agent publishes, at first
+    /// [`ConnectOptions::extra_metadata`](crate::ConnectOptions::extra_metadata), until it is
+    /// removed from the channel. The roster has it with the commit, in every delivery mode, and a
+    /// presence event announces it.
     fn update_metadata(&self, metadata: Map<String, Value>) -> Reply<'_, ()>;
 
     /// The effective settings with the changes of this turn.
@@ -327,7 +328,7 @@ impl EventBus for TurnClient {
     }
 
     fn update_metadata(&self, metadata: Map<String, Value>) -> Reply<'_, ()> {
-        Box::pin(self.describe(metadata))
+        Box::pin(ready(self.describe(metadata)))
     }
 
     fn get_settings(&self) -> Reply<'_, Value> {

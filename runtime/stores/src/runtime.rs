@@ -44,6 +44,7 @@ static RUNTIME: Component = Component {
         crate::timers::SET_AT,
         token::TOKEN,
         crate::kept::TURNS,
+        crate::commit::METADATA,
     ],
 };
 

@@ -316,6 +316,17 @@ async fn update_metadata() {
     let handles: Vec<_> = roster.iter().map(|who| &*who.handle).collect();
     assert_eq!(handles, ["a", "b"]);
     assert_eq!(of_a(roster), json!({"x": 1}));
+    // A host that starts again knows it; an agent that is invited again begins anew.
+    let stage = stage.again().await;
+    assert_eq!(of_a(stage.host.roster("c")), json!({"x": 1}));
+    let config = json!({"changed": true});
+    stage.host.invite(&a(), config).await.expect("invited");
+    assert_eq!(of_a(stage.host.roster("c")), json!({"x": 1}));
+    assert!(stage.host.remove(&a()).await.expect("removed"));
+    stage.host.invite(&a(), json!({})).await.expect("invited");
+    assert_eq!(of_a(stage.host.roster("c")), json!({"first": 1}));
+    let stage = stage.again().await;
+    assert_eq!(of_a(stage.host.roster("c")), json!({"first": 1}));
 }
 
 #[tokio::test]
