@@ -140,6 +140,9 @@ pub enum Body {
         /// The answer, or the part.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         content: Option<Value>,
+        /// The content type; that of JSON by default.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        content_type: Option<String>,
         /// Whether this is the last part.
         #[serde(default)]
         complete: bool,
