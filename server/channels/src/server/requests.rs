@@ -31,12 +31,6 @@ impl Refusal {
         Refusal::new(BAD_REQUEST, message)
     }
 
-    pub(super) fn no_token() -> Refusal {
-        Refusal::new("server.unauthorized", "the request has no token").help(
-            "send it as `Authorization: Bearer TOKEN`, or in `hello`; `a99 token new` makes one",
-        )
-    }
-
     pub(super) fn not_joined(channel: &str, id: Uuid) -> Refusal {
         let message = format!("the connection has not joined {channel} as {id}");
         Refusal::new(NOT_JOINED, message).help("`join` first, or leave `participant` out")

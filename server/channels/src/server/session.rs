@@ -12,7 +12,7 @@ use crate::message::{Encoded, answer};
 use crate::wire::{Hello, PROTOCOL, Welcome, methods, notices};
 use a99_frame::{Envelope, Frame, decode};
 use a99_runtime::{Participant, Sender, Uuid};
-use a99_server::Grant;
+use a99_server::{Grant, ServerError};
 use axum::extract::ws::{Message, WebSocket};
 use futures_util::StreamExt;
 use futures_util::stream::SplitStream;
@@ -167,7 +167,7 @@ fn hello(
     let checked = match (hello.token, grant) {
         (Some(token), _) => server.authority.check(&token).map_err(Refusal::from),
         (None, Some(grant)) => Ok(grant),
-        (None, None) => Err(Refusal::no_token()),
+        (None, None) => Err(ServerError::no_token().into()),
     };
     checked.map_err(|refusal| (close::UNAUTHORIZED, refusal))
 }
