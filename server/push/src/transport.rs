@@ -6,8 +6,8 @@ use crate::fed::{Fed, Reader, is_presence, locked};
 use crate::request::send;
 use a99_capabilities::Secret;
 use a99_channels::codes as channels;
-use a99_channels::forward::{self, store_error};
-use a99_channels::wire::{Configure, Find, Placed, Published};
+use a99_channels::forward::{Requests, store_error};
+use a99_channels::wire::{Configure, Find, methods};
 use a99_http::{HttpFetch, StreamRequest, rule_for};
 use a99_runtime::{AgentError, AgentKey, Event, Participant, Passing, Seq, Transport, Uuid, codes};
 use a99_runtime_engine::{
@@ -182,19 +182,6 @@ impl Inner {
         self.send(StreamRequest::get(url)).await
     }
 
-    async fn post<T: DeserializeOwned>(
-        &self,
-        path: &str,
-        params: &impl Serialize,
-        bytes: &[u8],
-    ) -> Result<T, AgentError> {
-        let mut body = serde_json::to_vec(params)?;
-        body.extend_from_slice(bytes);
-        let url = format!("{}{path}", self.address);
-        let request = StreamRequest::post(url, body).header("content-type", "application/json");
-        self.send(request).await
-    }
-
     async fn history(
         &self,
         channel: &str,
@@ -228,26 +215,20 @@ impl Inner {
         let path = format!("/v1/roster?channel={}", encoded(channel));
         self.get(&path).await
     }
+}
 
-    async fn append(
+impl Requests for Inner {
+    async fn ask<T: DeserializeOwned + Send>(
         &self,
-        fence: Fence,
-        events: Vec<NewEvent>,
-        persist: bool,
-    ) -> Result<Vec<Appended>, AgentError> {
-        let (append, bytes) = forward::append(fence, &events, persist);
-        let placed: Vec<Placed> = self.post("/v1/append", &append, &bytes).await?;
-        forward::appended(events, placed).ok_or_else(|| {
-            let message = "the channel server answers with another number of events";
-            AgentError::new(BAD_ANSWER, message)
-        })
-    }
-
-    /// Publishes an event as the holder of the token.
-    async fn publish(&self, new: NewEvent, persist: bool) -> Result<Appended, AgentError> {
-        let publish = forward::publish(&new, persist);
-        let published: Published = self.post("/v1/publish", &publish, &[]).await?;
-        Ok(forward::published(new, &published))
+        method: &'static str,
+        params: &(impl Serialize + Sync),
+        bytes: &[u8],
+    ) -> Result<T, AgentError> {
+        let mut body = serde_json::to_vec(params)?;
+        body.extend_from_slice(bytes);
+        let url = format!("{}/v1/{method}", self.address);
+        let request = StreamRequest::post(url, body).header("content-type", "application/json");
+        self.send(request).await
     }
 }
 
@@ -270,17 +251,7 @@ impl ChannelStore for HttpTransport {
         _: Millis,
     ) -> Reply<'_, Vec<Appended>> {
         Box::pin(async move {
-            let appended = match fence {
-                Some(fence) => self.0.append(fence, events, true).await,
-                None => {
-                    let mut all = Vec::with_capacity(events.len());
-                    for new in events {
-                        let published = self.0.publish(new, true).await;
-                        all.push(published.map_err(|error| store_error(&error))?);
-                    }
-                    Ok(all)
-                }
-            };
+            let appended = self.0.forward(fence, events, true).await;
             appended.map_err(|error| store_error(&error))
         })
     }
@@ -306,7 +277,7 @@ impl ChannelStore for HttpTransport {
     fn find(&self, channel: &str, id: Uuid) -> Reply<'_, Option<Arc<Event>>> {
         let channel = channel.to_owned();
         Box::pin(async move {
-            let found = self.0.post("/v1/find", &Find { channel, id }, &[]).await;
+            let found = self.0.ask(methods::FIND, &Find { channel, id }, &[]).await;
             found.map_err(|error| store_error(&error))
         })
     }
@@ -353,7 +324,7 @@ impl ChannelStore for HttpTransport {
                 changes,
                 announce: false,
             };
-            let changed = self.0.post("/v1/configure", &configure, &[]).await;
+            let changed = self.0.ask(methods::CONFIGURE, &configure, &[]).await;
             changed.map_err(|error| store_error(&error))
         })
     }
@@ -453,14 +424,11 @@ impl Transport for HttpTransport {
         Box::pin(async move {
             let sender = event.event.sender.id;
             let agent = locked(&self.0.agents).get(&sender).cloned();
-            match agent.and_then(|who| who.agent) {
-                Some(key) => {
-                    let epoch = Epoch::default();
-                    let fence = Fence { key, epoch };
-                    self.0.append(fence, vec![event], false).await.map(drop)
-                }
-                None => self.0.publish(event, false).await.map(drop),
-            }
+            let fence = agent.and_then(|who| who.agent).map(|key| Fence {
+                key,
+                epoch: Epoch::default(),
+            });
+            self.0.forward(fence, vec![event], false).await.map(drop)
         })
     }
 

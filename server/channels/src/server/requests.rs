@@ -7,8 +7,8 @@ use crate::codes::{BAD_REQUEST, NOT_JOINED, TOO_MANY};
 use crate::message::answer;
 use crate::wire::{
     Agents, Append, Call, Configure, Events, Find, Invite, Join, Joined, MAX_READ, OfChannel,
-    OfParticipant, OfSubscription, Placed, Publish, Published, Read, Subscribe, attach, detach,
-    methods,
+    OfParticipant, OfSubscription, Placed, Publish, Published, Read, Subscribe, attach, attach_all,
+    detach, methods,
 };
 use a99_runtime::{
     Attachment, Body, CallOptions, Event, EventKind, MethodCallHandle, Participant, Sender, Seq,
@@ -236,7 +236,7 @@ impl Session {
                 let mut asked: Publish = of(body, method)?;
                 allow(&self.grant, action_of(&asked.body)?, &asked.channel)?;
                 let metas = std::mem::take(&mut asked.attachments);
-                let attachments = attach(metas, &mut body.bytes())?;
+                let attachments = attach_all(metas, body.bytes())?;
                 let sender = self.sender(&asked.channel, asked.participant)?;
                 told(id, &publish(&server, sender, asked, attachments).await?)
             }
