@@ -292,6 +292,21 @@ impl Body {
         )
     }
 
+    /// Why no channel takes this content; `None` for content that channels take.
+    #[must_use]
+    pub fn fault(&self) -> Option<&'static str> {
+        match self {
+            Body::MethodCall { method_name, .. } if method_name.is_empty() => {
+                Some("a call without the name of a method")
+            }
+            Body::MethodResult {
+                progress: Some(progress),
+                ..
+            } if !(0.0..=100.0).contains(progress) => Some("progress beyond 0 to 100"),
+            _ => None,
+        }
+    }
+
     /// The name of the type in JSON.
     #[must_use]
     pub fn type_name(&self) -> &'static str {

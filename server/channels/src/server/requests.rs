@@ -421,6 +421,8 @@ pub(super) async fn append(
     asked: Append,
     mut bytes: &[u8],
 ) -> Result<Vec<Placed>, Refusal> {
+    // A token for one channel speaks for no agent of another.
+    allow(grant, Action::Host, asked.agent.channel())?;
     let fence = asked.fence();
     let sender = Arc::new(Sender::agent(&asked.agent));
     let (mut logged, mut passing) = (Vec::new(), Vec::new());
