@@ -23,6 +23,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+/// Maximum bytes of what a participant says of itself, as JSON. Answers have whole rosters.
+const MAX_PARTICIPANT_BYTES: usize = 256 << 10;
+
 /// Bytes of text and attachments after which an answer has no further event.
 const ANSWER_BYTES: usize = 4 << 20;
 
@@ -89,6 +92,17 @@ pub(super) fn action_of(body: &Body) -> Result<Action, Refusal> {
         )),
         Body::AgentDebug { .. } => Err(Refusal::bad("hosts of agents publish `agent-debug`")),
         _ => Ok(Action::Write),
+    }
+}
+
+/// Refuses what is too large for rosters.
+fn check_size(said: &impl Serialize) -> Result<(), Refusal> {
+    let bytes = serde_json::to_vec(said).map_or(usize::MAX, |json| json.len());
+    match bytes <= MAX_PARTICIPANT_BYTES {
+        true => Ok(()),
+        false => Err(Refusal::bad(format!(
+            "what a participant says of itself has {bytes} bytes of at most {MAX_PARTICIPANT_BYTES}"
+        ))),
     }
 }
 
@@ -258,7 +272,17 @@ impl Session {
                     &json!({"ended": self.subscriptions.close(asked.subscription)}),
                 )
             }
-            methods::JOIN => told(id, &self.join(of(body, method)?).await?),
+            methods::JOIN => {
+                let asked: Join = of(body, method)?;
+                let channel = asked.channel.clone();
+                let joined = self.join(asked).await?;
+                let answer = told(id, &joined);
+                if answer.is_err() {
+                    // A roster that fits into no message would be of no use to anybody.
+                    self.leave(&channel, joined.participant).await?;
+                }
+                answer
+            }
             methods::LEAVE => {
                 let asked: OfParticipant = of(body, method)?;
                 self.leave(&asked.channel, asked.participant).await?;
@@ -267,6 +291,7 @@ impl Session {
             methods::UPDATE_METADATA => {
                 let asked: OfParticipant = of(body, method)?;
                 self.sender(&asked.channel, Some(asked.participant))?;
+                check_size(&asked.metadata)?;
                 let replaced =
                     host.replace_metadata(&asked.channel, asked.participant, asked.metadata);
                 told(id, &json!({"present": replaced.await?}))
@@ -375,6 +400,7 @@ impl Session {
             agent: asked.agent,
             metadata: asked.metadata,
         };
+        check_size(&who)?;
         let joined = self.joined.entry(channel.clone()).or_default();
         let server = &self.server;
         match joined.iter_mut().find(|other| other.id == id) {

@@ -3,8 +3,10 @@
 use crate::harness::{Server, WAIT, say};
 use crate::rest::{answered, ask};
 use a99_channels::server::Limits;
+use a99_channels::wire::Join;
+use a99_runtime::{Participant, Uuid};
 use a99_server::ListenOptions;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -135,7 +137,7 @@ async fn what_is_no_event_is_refused() {
         result(r#""complete":"yes""#),
         call("\"\""),
         call("5"),
-        format!(r#"{{"channel":"c","body":{{"type":"update-message","id":7,"content":"x"}}}}"#),
+        r#"{"channel":"c","body":{"type":"update-message","id":7,"content":"x"}}"#.to_owned(),
         format!(r#"{{"channel":"c","body":{{"type":"error","id":"{id}"}}}}"#),
         r#"{"channel":"c","body":{"type":"presence","action":"join","metadata":{}}}"#.to_owned(),
         r#"{"channel":"c","body":{"type":"agent-debug","payload":{}}}"#.to_owned(),
@@ -164,6 +166,51 @@ async fn what_is_no_event_is_refused() {
         result(r#""progress":150"#).replace("\"channel\"", "\"persist\":false,\"channel\"");
     let (status, _) = post(&server, &token, "/v1/publish", passing.as_bytes()).await;
     assert_eq!(status, 400);
+}
+
+/// Whoever may write to a channel could else make its roster too large for any answer.
+#[tokio::test(flavor = "multi_thread")]
+async fn rosters_stay_readable() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let server = Server::start(folder.path()).await;
+    let client = server.client(&["read:*", "write:*"]).await;
+    let join = |handle: String, bytes: usize| Join {
+        channel: "c".to_owned(),
+        handle,
+        methods: json!(["x".repeat(bytes)]),
+        ..Join::default()
+    };
+    let large = client.join(join("large".to_owned(), 300 << 10)).await;
+    assert_eq!(large.expect_err("refused").code(), "channels.bad_request");
+    let small = client.join(join("small".to_owned(), 1)).await;
+    let id = small.expect("joined").participant;
+    let update =
+        json!({"channel": "c", "participant": id, "metadata": {"x": "x".repeat(300 << 10)}});
+    let updated = client.request::<Value>("update-metadata", &update).await;
+    assert_eq!(updated.expect_err("refused").code(), "channels.bad_request");
+    // Together they may still be too many: here one that joined in the server's process.
+    let huge = Participant {
+        id: Uuid::from_u128(1),
+        handle: "huge".to_owned(),
+        name: String::new(),
+        kind: "panel".to_owned(),
+        methods: json!("x".repeat(16 << 20)),
+        agent: None,
+        metadata: Map::new(),
+    };
+    server.host.join("c", huge).await.expect("joined");
+    let late = client.join(join("late".to_owned(), 1)).await;
+    assert_eq!(
+        late.expect_err("refused").code(),
+        "channels.event_too_large"
+    );
+    let handles: Vec<_> = server
+        .host
+        .roster("c")
+        .into_iter()
+        .map(|who| who.handle)
+        .collect();
+    assert_eq!(handles, ["small", "huge"], "who was refused is not there");
 }
 
 #[tokio::test(flavor = "multi_thread")]
