@@ -195,6 +195,7 @@ async fn start(
                 key: key.clone(),
                 config: spec.config.clone(),
                 registered_at: known::now(),
+                metadata: None,
             };
             store.register(registration).await?;
         }

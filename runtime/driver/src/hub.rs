@@ -407,6 +407,9 @@ impl Hub {
         channel: &str,
         event: Event,
     ) -> Result<(), StoreError> {
+        if let Some(fault) = event.body.fault() {
+            return Err(StoreError::new(StoreCode::Input, fault));
+        }
         let event = Arc::new(Event {
             kind: EventKind::Ephemeral,
             seq: None,

@@ -22,13 +22,18 @@ pub(crate) fn refused<'a, T: Send + 'a>(error: StoreError) -> Reply<'a, T> {
     Box::pin(std::future::ready(Err(error)))
 }
 
-const REGISTERED: &str = "SELECT key, config, registered_at FROM channel_agent ORDER BY key";
+const REGISTERED: &str =
+    "SELECT key, config, registered_at, metadata FROM channel_agent ORDER BY key";
 
 fn registration(row: &Row<'_>) -> Result<Registration, Fault> {
     Ok(Registration {
         key: agent_key(row, 0)?,
         config: serde_json::from_str(row.text(1)?)?,
         registered_at: uint(row.get(2)?)?,
+        metadata: match row.get::<Option<String>>(3)? {
+            Some(metadata) => Some(serde_json::from_str(&metadata)?),
+            None => None,
+        },
     })
 }
 

@@ -47,6 +47,7 @@ static RUNTIME: Component = Component {
         crate::timers::SET_AT,
         token::TOKEN,
         crate::kept::TURNS,
+        crate::commit::METADATA,
     ],
 };
 

@@ -266,6 +266,10 @@ impl Cx<'_> {
     ///
     /// # Errors
     /// [`StoreCode::Input`]
+    #[cfg_attr(
+        not(feature = "postgres"),
+        allow(unused_variables, reason = "names of a file are not limited")
+    )]
     pub(crate) fn check_name(&self, what: &str, name: &str) -> Result<(), Fault> {
         match self.db {
             Db::File(_) => Ok(()),

@@ -3,16 +3,16 @@
 
 pub use crate::api::ServerOptions;
 use crate::api::{Api, encoded};
-use crate::codes::BAD_ANSWER;
 use crate::fed::{Fed, Reader, is_presence, locked};
-use a99_channels::forward::{self, store_error};
-use a99_channels::wire::{Configure, Find, Placed, Published};
+use a99_channels::forward::{Requests, store_error};
+use a99_channels::wire::{Configure, Find, methods};
 use a99_runtime::{AgentError, AgentKey, Event, Participant, Passing, Seq, Transport, Uuid, codes};
 use a99_runtime_engine::{
     Appended, BoxFuture, ChannelStore, Epoch, Fence, Millis, NewEvent, StoreCode, StoreError,
 };
 use futures_util::stream::{BoxStream, unfold};
-use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
@@ -116,26 +116,16 @@ impl Inner {
         let path = format!("/v1/roster?channel={}", encoded(channel));
         self.api.get(&path).await
     }
+}
 
-    async fn append(
+impl Requests for Inner {
+    async fn ask<T: DeserializeOwned + Send>(
         &self,
-        fence: Fence,
-        events: Vec<NewEvent>,
-        persist: bool,
-    ) -> Result<Vec<Appended>, AgentError> {
-        let (append, bytes) = forward::append(fence, &events, persist);
-        let placed: Vec<Placed> = self.api.post("/v1/append", &append, &bytes).await?;
-        forward::appended(events, placed).ok_or_else(|| {
-            let message = "the channel server answers with another number of events";
-            AgentError::new(BAD_ANSWER, message)
-        })
-    }
-
-    /// Publishes an event as the holder of the token.
-    async fn publish(&self, new: NewEvent, persist: bool) -> Result<Appended, AgentError> {
-        let publish = forward::publish(&new, persist);
-        let published: Published = self.api.post("/v1/publish", &publish, &[]).await?;
-        Ok(forward::published(new, &published))
+        method: &'static str,
+        params: &(impl Serialize + Sync),
+        bytes: &[u8],
+    ) -> Result<T, AgentError> {
+        self.api.post(&format!("/v1/{method}"), params, bytes).await
     }
 }
 
@@ -147,17 +137,7 @@ impl ChannelStore for HttpTransport {
         _: Millis,
     ) -> Reply<'_, Vec<Appended>> {
         Box::pin(async move {
-            let appended = match fence {
-                Some(fence) => self.0.append(fence, events, true).await,
-                None => {
-                    let mut all = Vec::with_capacity(events.len());
-                    for new in events {
-                        let published = self.0.publish(new, true).await;
-                        all.push(published.map_err(|error| store_error(&error))?);
-                    }
-                    Ok(all)
-                }
-            };
+            let appended = self.0.forward(fence, events, true).await;
             appended.map_err(|error| store_error(&error))
         })
     }
@@ -183,11 +163,7 @@ impl ChannelStore for HttpTransport {
     fn find(&self, channel: &str, id: Uuid) -> Reply<'_, Option<Arc<Event>>> {
         let channel = channel.to_owned();
         Box::pin(async move {
-            let found = self
-                .0
-                .api
-                .post("/v1/find", &Find { channel, id }, &[])
-                .await;
+            let found = self.0.ask(methods::FIND, &Find { channel, id }, &[]).await;
             found.map_err(|error| store_error(&error))
         })
     }
@@ -241,7 +217,7 @@ impl ChannelStore for HttpTransport {
                 changes,
                 announce: false,
             };
-            let changed = self.0.api.post("/v1/configure", &configure, &[]).await;
+            let changed = self.0.ask(methods::CONFIGURE, &configure, &[]).await;
             changed.map_err(|error| store_error(&error))
         })
     }
@@ -341,14 +317,11 @@ impl Transport for HttpTransport {
         Box::pin(async move {
             let sender = event.event.sender.id;
             let agent = locked(&self.0.agents).get(&sender).cloned();
-            match agent.and_then(|who| who.agent) {
-                Some(key) => {
-                    let epoch = Epoch::default();
-                    let fence = Fence { key, epoch };
-                    self.0.append(fence, vec![event], false).await.map(drop)
-                }
-                None => self.0.publish(event, false).await.map(drop),
-            }
+            let fence = agent.and_then(|who| who.agent).map(|key| Fence {
+                key,
+                epoch: Epoch::default(),
+            });
+            self.0.forward(fence, vec![event], false).await.map(drop)
         })
     }
 

@@ -163,7 +163,7 @@ impl HostBuilder {
         {
             let mut slots = locked(&inner.slots);
             for registration in registrations {
-                slots.add(registration.key, registration.config, was_cut_off);
+                slots.add(registration, was_cut_off);
             }
         }
         for damaged in inner.shared.agents().damaged().await? {

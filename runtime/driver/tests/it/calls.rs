@@ -212,6 +212,7 @@ async fn h07_answers_of_others_are_no_answers() {
         let body = Body::MethodResult {
             call_id: call,
             content: Some(json!(content)),
+            content_type: None,
             complete: true,
             is_error: false,
             progress: None,

@@ -98,7 +98,8 @@ impl Worker {
                 bus.set_channel_title(rest.to_owned()).await?;
                 let config = bus.channel_config().await?;
                 let sent = bus.send("first".to_owned(), SendOptions::default()).await?;
-                bus.update(sent.message_id, " second".to_owned()).await?;
+                bus.update(sent.message_id, " second".to_owned(), Default::default())
+                    .await?;
                 bus.complete(sent.message_id).await?;
                 bus.error(sent.message_id, "no".to_owned(), Some("x.y".to_owned()))
                     .await?;

@@ -63,7 +63,9 @@ impl Agent for Actor {
                 }
             })
         });
-        Methods::none().with("echo", echo).with("draw", draw)
+        let hang = Method::new("Never ends.", |_, _, _| Box::pin(std::future::pending()));
+        let methods = Methods::none().with("echo", echo);
+        methods.with("draw", draw).with("hang", hang)
     }
 
     fn tables(&self) -> Option<Tables> {

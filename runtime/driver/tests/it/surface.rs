@@ -20,6 +20,7 @@ fn tests(of: &str) -> &'static [&'static str] {
         ],
         "AiProvider" | "StreamHandle" => &[include_str!("surface_ai.rs")],
         "RuntimeContext" => &[include_str!("surface_context.rs")],
+        "a99_runtime_patterns" => &[include_str!("../../../patterns/tests/it/missed.rs")],
         "Agent" | "Host" | "Held" => &[include_str!("surface_state.rs")],
         _ => &[],
     }

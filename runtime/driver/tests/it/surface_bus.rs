@@ -3,7 +3,8 @@
 use crate::stage::{Stage, a, b, bus, map, person, picture, provides};
 use crate::support::LONG;
 use a99_runtime::{
-    Body, CallOptions, EventKind, MethodResult, PresenceAction, SendOptions, ToolRoleConflict, Uuid,
+    Body, CallOptions, EventKind, MethodResult, PresenceAction, SendOptions, ToolRoleConflict,
+    UpdateOptions, Uuid,
 };
 use serde_json::{Value, json};
 
@@ -63,15 +64,64 @@ async fn message(stage: &Stage) -> Uuid {
 async fn update() {
     let stage = Stage::new().await;
     let id = message(&stage).await;
-    let done = stage.turn(async move |turn| bus(&turn).update(id, "b".to_owned()).await);
-    done.await.expect("updated");
-    let expected = Body::UpdateMessage {
+    let done = stage.turn(async move |turn| {
+        let bus = bus(&turn);
+        let plain = bus.update(id, "b".to_owned(), UpdateOptions::default());
+        let plain = plain.await?;
+        let options = UpdateOptions {
+            complete: true,
+            content_type: Some("thinking".to_owned()),
+            attachments: vec![picture("p")],
+            ephemeral: false,
+        };
+        bus.update(id, "c".to_owned(), options).await?;
+        Ok::<_, a99_runtime::AgentError>(plain)
+    });
+    assert_eq!(
+        done.await.expect("updated"),
+        None,
+        "it goes with the commit"
+    );
+    let expected = |content: &str, content_type: Option<&str>| Body::UpdateMessage {
         id,
-        content: Some("b".to_owned()),
-        complete: false,
-        content_type: None,
+        content: Some(content.to_owned()),
+        complete: content_type.is_some(),
+        content_type: content_type.map(str::to_owned),
     };
-    assert_eq!(stage.last().await.body, expected);
+    let log = stage.log().await;
+    let [.., plain, whole] = &*log else {
+        panic!("{log:?}");
+    };
+    assert_eq!(plain.body, expected("b", None));
+    assert_eq!(whole.body, expected("c", Some("thinking")));
+    assert_eq!(whole.attachments, [picture("p")]);
+    // Ephemeral ones are in no log.
+    let mut live = stage.host.subscribe("c", None, true).await.expect("c");
+    let done = stage.turn(async move |turn| {
+        let bus = bus(&turn);
+        let message = SendOptions {
+            ephemeral: true,
+            ..SendOptions::default()
+        };
+        let sent = bus.send("d".to_owned(), message).await?;
+        let update = UpdateOptions {
+            ephemeral: true,
+            ..UpdateOptions::default()
+        };
+        bus.update(sent.message_id, "e".to_owned(), update).await?;
+        Ok::<_, a99_runtime::AgentError>(sent)
+    });
+    assert_eq!(done.await.expect("sent").pubsub_id, None);
+    let mut passed = Vec::new();
+    while passed.len() < 2 {
+        let event = live.next().await.expect("an event");
+        if event.kind == EventKind::Ephemeral {
+            passed.push(event.body.type_name());
+        }
+    }
+    assert_eq!(passed, ["message", "update-message"]);
+    // The message `act` that began the turn.
+    assert_eq!(stage.log().await.len(), log.len() + 1);
 }
 
 #[tokio::test]
@@ -145,12 +195,39 @@ async fn call_method() {
 }
 
 #[tokio::test]
+async fn cancel_call() {
+    let stage = Stage::new().await;
+    let answer = stage.turn(async |turn| {
+        let bus = bus(&turn);
+        let provider = b().participant().to_string();
+        let call = bus.call_method(&provider, "hang", json!({}), CallOptions::default());
+        let call = call.await.expect("a call, by the identity of its provider");
+        let (id, before) = (call.call_id(), turn.checkpoint());
+        let mut events = turn.subscribe(Some(before)).await.expect("events");
+        bus.cancel_call(call).await.expect("cancelled");
+        loop {
+            let event = events.next().await.expect("an event");
+            if let Body::MethodResult {
+                call_id, content, ..
+            } = &event.body
+                && *call_id == id
+            {
+                break content.clone();
+            }
+        }
+    });
+    let answer = answer.await.expect("an answer");
+    assert_eq!(answer["code"], "cancelled");
+}
+
+#[tokio::test]
 async fn send_method_result() {
     let stage = Stage::new().await;
     let call_id = Uuid::from_u128(3);
     let done = stage.turn(async move |turn| {
         let part = MethodResult {
             content: Some(json!("half")),
+            content_type: Some("text/plain".to_owned()),
             progress: Some(50.0),
             ..MethodResult::default()
         };
@@ -160,6 +237,7 @@ async fn send_method_result() {
     let expected = Body::MethodResult {
         call_id,
         content: Some(json!("half")),
+        content_type: Some("text/plain".to_owned()),
         complete: false,
         is_error: false,
         progress: Some(50.0),
@@ -174,7 +252,7 @@ async fn discover_method_defs() {
         .turn(async |turn| bus(&turn).discover_method_defs())
         .await;
     let names: Vec<_> = defs.iter().map(|def| &def["name"]).collect();
-    assert_eq!(names, ["draw", "echo"], "its own are left out");
+    assert_eq!(names, ["draw", "echo", "hang"], "its own are left out");
     assert_eq!(defs[0]["providerId"], json!(b().participant()));
 }
 
@@ -186,7 +264,7 @@ async fn discover_method_defs_from() {
         let bus = bus(&turn);
         [of_b, of_none].map(|id| bus.discover_method_defs_from(id).len())
     });
-    assert_eq!(defs.await, [2, 0]);
+    assert_eq!(defs.await, [3, 0]);
 }
 
 #[tokio::test]
@@ -316,6 +394,17 @@ async fn update_metadata() {
     let handles: Vec<_> = roster.iter().map(|who| &*who.handle).collect();
     assert_eq!(handles, ["a", "b"]);
     assert_eq!(of_a(roster), json!({"x": 1}));
+    // A host that starts again knows it; an agent that is invited again begins anew.
+    let stage = stage.again().await;
+    assert_eq!(of_a(stage.host.roster("c")), json!({"x": 1}));
+    let config = json!({"changed": true});
+    stage.host.invite(&a(), config).await.expect("invited");
+    assert_eq!(of_a(stage.host.roster("c")), json!({"x": 1}));
+    assert!(stage.host.remove(&a()).await.expect("removed"));
+    stage.host.invite(&a(), json!({})).await.expect("invited");
+    assert_eq!(of_a(stage.host.roster("c")), json!({"first": 1}));
+    let stage = stage.again().await;
+    assert_eq!(of_a(stage.host.roster("c")), json!({"first": 1}));
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use crate::script::until;
 use crate::stage::{Stage, a, b, bus, map, person, provides};
 use crate::support::{LONG, key, say};
-use a99_runtime::{Body, PresenceAction, SendOptions, Uuid};
+use a99_runtime::{Body, PresenceAction, SendOptions, UpdateOptions, Uuid};
 use a99_runtime_engine::ChannelStore;
 use serde_json::{Value, json};
 
@@ -235,7 +235,7 @@ async fn conversation() {
         let open = turn.send_now("hm", SendOptions::default()).await;
         let open = open.expect("sent").message_id;
         bus(&turn)
-            .update(open, " ...".to_owned())
+            .update(open, " ...".to_owned(), UpdateOptions::default())
             .await
             .expect("updated");
         whole.expect("sent");
@@ -324,6 +324,35 @@ async fn missed_messages() {
         .turn(async |turn| bus(&turn).missed_messages().await)
         .await;
     assert!(none.expect("events").is_empty(), "they were handled");
+}
+
+#[tokio::test]
+async fn get_missed_by_type() {
+    let stage = Stage::new().await;
+    let (go, gone) = tokio::sync::oneshot::channel::<()>();
+    let missed = stage.begin(async move |turn| {
+        gone.await.expect("said");
+        let bus = bus(&turn);
+        let mut counts = Vec::new();
+        for name in ["message", "custom", "mood", "weather", "presence"] {
+            counts.push(bus.get_missed_by_type(name).await.expect("events").len());
+        }
+        counts
+    });
+    let missed = missed.await;
+    say(&stage.host, "c", "one").await;
+    let mood = a99_runtime::Publish {
+        body: Body::Custom {
+            name: "mood".to_owned(),
+            payload: json!(1),
+        },
+        sender: crate::support::ann(),
+        key: None,
+        attachments: Vec::new(),
+    };
+    stage.host.publish("c", mood).await.expect("published");
+    go.send(()).expect("it waits");
+    assert_eq!(missed.await.expect("counts"), [1, 1, 1, 0, 0]);
 }
 
 #[cfg(unix)]

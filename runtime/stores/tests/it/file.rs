@@ -127,6 +127,7 @@ fn a_store_from_before_turns_were_kept_is_read_and_keeps_them() {
     block_on(store.commit(turn(fence(&store, &a), 1))).unwrap();
     let lower = store.database().expect("a file").write(|tx| {
         tx.execute("DROP TABLE agent_turn", [])?;
+        tx.execute("ALTER TABLE channel_agent DROP COLUMN metadata", [])?;
         let sql = "UPDATE a99_component SET version = 7 WHERE name = 'runtime'";
         Ok(tx.execute(sql, [])?)
     });

@@ -3,6 +3,7 @@
 mod abuse;
 mod client;
 mod harness;
+mod hostile;
 mod hosts;
 mod inspector;
 mod metrics;
