@@ -2,7 +2,7 @@
 //! are removed from the store. A note in the channel's configuration lists the timers that came
 //! from the file.
 
-use super::config::{AgentSpec, TimerSpec};
+use super::config::AgentSpec;
 use super::known::now;
 use super::wire::Refusal;
 use a99_runtime::{AgentKey, TimerRow, next_occurrence};
@@ -12,13 +12,6 @@ use serde_json::{Value as Json, json};
 
 /// Member of a channel's configuration that lists the names, by agent.
 const NOTE: &str = "a99.timers";
-
-fn is_same(row: &TimerRow, timer: &TimerSpec) -> bool {
-    row.name == timer.name
-        && row.cron.as_ref() == Some(&timer.cron)
-        && row.zone == timer.zone
-        && row.payload == timer.payload
-}
 
 /// Sets the timers of a sleeping agent. An unchanged timer keeps its due time.
 ///
@@ -31,10 +24,8 @@ pub(super) async fn set(
     spec: &AgentSpec,
 ) -> Result<(), Refusal> {
     let there = store.timers(key).await?;
-    let is_there = |timer: &TimerSpec| there.iter().any(|row| is_same(row, timer));
-    let recurring = there.iter().filter(|row| row.cron.is_some()).count();
-    if recurring == spec.timers.len() && spec.timers.iter().all(is_there) {
-        // Most starts: the channels may be far away.
+    if there.is_empty() && spec.timers.is_empty() {
+        // A process for each request: the channels may be far away.
         return Ok(());
     }
     let noted = channels.channel_config(key.channel()).await?;
@@ -45,7 +36,13 @@ pub(super) async fn set(
         .map(|name| TimerChange::Remove(name.to_owned()))
         .collect();
     for timer in &spec.timers {
-        if !is_there(timer) {
+        let is_same = |row: &TimerRow| {
+            row.name == timer.name
+                && row.cron.as_ref() == Some(&timer.cron)
+                && row.zone == timer.zone
+                && row.payload == timer.payload
+        };
+        if !there.iter().any(is_same) {
             changes.push(TimerChange::Set(TimerRow {
                 name: timer.name.clone(),
                 due: next_occurrence(&timer.cron, timer.zone.as_deref(), now())?,
@@ -75,6 +72,11 @@ pub(super) async fn set(
     };
     let mut commit = TurnCommit::new(fence, now());
     commit.timers = changes;
-    store.commit(commit).await?;
+    if let Err(error) = store.commit(commit).await {
+        // The note lists no timers that were never set. The first error is the one to return.
+        let before = json!({NOTE: noted[NOTE]});
+        drop(channels.update_channel_config(key.channel(), before).await);
+        return Err(error.into());
+    }
     Ok(())
 }
