@@ -34,6 +34,8 @@ mod shared;
 mod states;
 mod step;
 mod subscription;
+#[cfg(feature = "testing")]
+pub mod suite;
 mod tables;
 mod trace;
 mod transport;

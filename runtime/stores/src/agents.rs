@@ -99,14 +99,19 @@ impl SqliteRuntime {
     /// be awake.
     ///
     /// Errors: [`StoreCode::NotFound`] if the store has no row of the agent,
-    /// [`StoreCode::Input`] for a sequence number after the head of its channel.
+    /// [`StoreCode::Input`] for a sequence number after the head of its channel, if the store has
+    /// channels.
     #[must_use = "it is done when its future is"]
     pub fn set_progress(&self, key: &AgentKey, progress: Progress) -> Reply<'_, u64> {
         let key = key.clone();
         let named = key.clone();
         let work = move |cx: &Cx<'_>| {
             cx.own(key.shard())?;
-            let head = log::head(cx, key.channel())?;
+            // Without channels the caller knows where they end.
+            let head = match cx.shared.options.has_channels {
+                true => log::head(cx, key.channel())?,
+                false => Seq::MAX,
+            };
             let last = progress.done.last().copied().unwrap_or_default();
             if progress.checkpoint.max(last) > head {
                 let text = format!("the log of {} ends at event {head}", key.channel());

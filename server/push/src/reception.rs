@@ -28,11 +28,14 @@ use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::sync::Mutex;
-use tokio::time::{Instant, sleep, timeout, timeout_at};
+use tokio::time::{Instant, sleep, timeout};
 
 /// Intervals at which the progress of an agent is looked at.
 const FIRST_LOOK: Duration = Duration::from_millis(2);
 const MAX_LOOK: Duration = Duration::from_millis(50);
+
+/// How long a look whether turns run may take.
+const SETTLING: Duration = Duration::from_millis(100);
 
 /// How long an answer waits for what turns sent to reach the channel server.
 const SENDING: Duration = Duration::from_secs(5);
@@ -179,11 +182,14 @@ impl Reception {
                 Err(refusal) => refusal.reply(),
             };
             if inner.options.idle.is_zero() {
-                let closing = Arc::clone(&inner);
-                let closing = tokio::spawn(async move { closing.close_unused().await });
-                // The turns of other agents may go on.
-                if reply.status != 202 {
-                    drop(timeout_at(until, closing).await);
+                let since = Instant::now();
+                // A turn of another agent may go on, and wait for what this one answers next.
+                if inner.close_unused(since).await {
+                    tokio::spawn(async move {
+                        while inner.close_unused(since).await {
+                            sleep(MAX_LOOK).await;
+                        }
+                    });
                 }
             }
             reply
@@ -299,6 +305,7 @@ impl Inner {
             Value::Null => json!({}),
             config => config,
         };
+        let _admitted = self.transport.admit(&asked.agent);
         open.host.invite(&asked.agent, config).await?;
         let mut answer = open.answer(&asked.agent).await?;
         answer.participant = self.transport.participant(&asked.agent);
@@ -404,6 +411,7 @@ impl Inner {
                 return Err(error.into());
             }
         };
+        self.transport.started();
         let open = Arc::new(Open {
             store,
             host,
@@ -438,14 +446,21 @@ impl Inner {
         }
     }
 
-    /// Closes the store unless a request uses it.
-    async fn close_unused(&self) {
+    /// Closes the store unless a request uses it, or turns run. These have their time since then.
+    /// Gives whether it stays open for turns.
+    async fn close_unused(&self, since: Instant) -> bool {
         let mut lock = self.open.lock().await;
         // Others get a clone only under the lock.
-        let open = lock.take_if(|open| Arc::strong_count(open) == 1);
-        if let Some(open) = open {
-            open.close(self.options.drain).await;
+        let Some(open) = lock.take_if(|open| Arc::strong_count(open) == 1) else {
+            return false;
+        };
+        let limit = self.options.drain.saturating_sub(since.elapsed());
+        let goes_on = !limit.is_zero() && !open.host.settled(SETTLING).await;
+        match goes_on {
+            true => *lock = Some(open),
+            false => open.close(limit).await,
         }
+        goes_on
     }
 }
 
@@ -455,14 +470,14 @@ async fn close_when_idle(inner: Weak<Inner>, open: Weak<Open>) {
         let (Some(inner), Some(open)) = (inner.upgrade(), open.upgrade()) else {
             return;
         };
-        let quiet = crate::fed::locked(&open.used).elapsed();
+        let used = *crate::fed::locked(&open.used);
         drop(open);
         let idle = inner.options.idle;
-        if quiet >= idle {
-            inner.close_unused().await;
+        if used.elapsed() >= idle {
+            inner.close_unused(used + idle).await;
         }
         drop(inner);
-        sleep(idle.saturating_sub(quiet).max(FIRST_LOOK)).await;
+        sleep(idle.saturating_sub(used.elapsed()).max(MAX_LOOK)).await;
     }
 }
 

@@ -3,6 +3,7 @@
 
 pub use crate::api::ServerOptions;
 use crate::api::{Api, encoded};
+use crate::codes::UNKNOWN_AGENT;
 use crate::fed::{Fed, Reader, is_presence, locked};
 use a99_channels::forward::{Requests, store_error};
 use a99_channels::wire::{Configure, Find, methods};
@@ -36,6 +37,16 @@ struct Inner {
     fed: Fed,
     /// The agents that joined.
     agents: Mutex<HashMap<Uuid, Participant>>,
+    /// Those that may join.
+    admitted: Mutex<Admitted>,
+}
+
+/// Agents that may join: those whose events a pusher sends.
+enum Admitted {
+    /// The agents of the store, while a host starts.
+    All,
+    /// An agent that its pusher registers now.
+    Only(Vec<AgentKey>),
 }
 
 impl std::fmt::Debug for HttpTransport {
@@ -62,6 +73,7 @@ impl HttpTransport {
             look,
             fed: Fed::default(),
             agents: Mutex::default(),
+            admitted: Mutex::new(Admitted::All),
         })))
     }
 
@@ -74,11 +86,46 @@ impl HttpTransport {
     pub(crate) fn clear(&self) {
         self.0.fed.clear();
         locked(&self.0.agents).clear();
+        *locked(&self.0.admitted) = Admitted::All;
+    }
+
+    /// Lets no more agents join than those that [`HttpTransport::admit`] names.
+    pub(crate) fn started(&self) {
+        *locked(&self.0.admitted) = Admitted::Only(Vec::new());
+    }
+
+    /// Lets an agent join until the guard is dropped.
+    pub(crate) fn admit(&self, agent: &AgentKey) -> impl Drop + use<> {
+        if let Admitted::Only(keys) = &mut *locked(&self.0.admitted) {
+            keys.push(agent.clone());
+        }
+        Admission(self.clone(), agent.clone())
+    }
+
+    fn is_admitted(&self, agent: &AgentKey) -> bool {
+        locked(&self.0.agents).contains_key(&agent.participant())
+            || match &*locked(&self.0.admitted) {
+                Admitted::All => true,
+                Admitted::Only(keys) => keys.contains(agent),
+            }
     }
 
     /// What an agent of the host is as a participant.
     pub(crate) fn participant(&self, agent: &AgentKey) -> Option<Participant> {
         locked(&self.0.agents).get(&agent.participant()).cloned()
+    }
+}
+
+/// Lets an agent join until it is dropped.
+struct Admission(HttpTransport, AgentKey);
+
+impl Drop for Admission {
+    fn drop(&mut self) {
+        if let Admitted::Only(keys) = &mut *locked(&self.0.0.admitted)
+            && let Some(at) = keys.iter().position(|key| *key == self.1)
+        {
+            keys.swap_remove(at);
+        }
     }
 }
 
@@ -328,6 +375,10 @@ impl Transport for HttpTransport {
     /// The pusher makes the agent a participant, with what the answer of `init` says of it.
     fn join(&self, agent: Participant) -> BoxFuture<'_, Result<(), AgentError>> {
         let joined = match &agent.agent {
+            Some(key) if !self.is_admitted(key) => {
+                let message = format!("{key} would get no events: its pusher has to register it");
+                Err(AgentError::new(UNKNOWN_AGENT, message).fatal())
+            }
             Some(_) => {
                 locked(&self.0.agents).insert(agent.id, agent);
                 Ok(())

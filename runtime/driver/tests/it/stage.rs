@@ -288,13 +288,6 @@ pub(crate) fn bus(client: &TurnClient) -> Arc<dyn EventBus> {
     client.context().event_bus
 }
 
-pub(crate) fn map(value: Value) -> Map<String, Value> {
-    match value {
-        Value::Object(map) => map,
-        other => panic!("{other} is no object"),
-    }
-}
-
 /// Metadata of one who provides `file-ops`.
 pub(crate) fn provides(priority: Option<f64>) -> Value {
     let mut role = json!({"providing": true});

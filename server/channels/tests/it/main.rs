@@ -2,6 +2,7 @@
 
 mod abuse;
 mod client;
+mod conformance;
 mod harness;
 mod hostile;
 mod hosts;
