@@ -234,6 +234,7 @@ pub fn declared<'p>(page: &'p str, target: &str) -> Result<Vec<&'p str>, Finding
 }
 
 /// Runs all cases, each on a target in an empty folder below `root`. Those in `cannot` must fail.
+/// The environment variable `A99_SUITE_CASE` chooses those whose names contain it.
 ///
 /// # Errors
 /// The cases that failed, and those in `cannot` that did not.
@@ -255,18 +256,11 @@ pub async fn run(
             outcome
         };
         let run = futures_util::FutureExt::catch_unwind(AssertUnwindSafe(run));
-        let timed = tokio::spawn(async move {
-            let began = std::time::Instant::now();
-            let outcome = run.await;
-            (outcome, began.elapsed())
-        });
+        let outcome = tokio::spawn(run);
         async move {
-            let (outcome, time) = timed.await.ok()?;
-            if std::env::var_os("A99_SUITE_TIMES").is_some() {
-                println!("{time:>12?} {name}");
-            }
-            let panic = |_| Err(Finding("it panics".to_owned()));
-            match (outcome.unwrap_or_else(panic), cannot.contains(name)) {
+            let panics = || Err(Finding("it panics".to_owned()));
+            let outcome = outcome.await.ok().and_then(Result::ok);
+            match (outcome.unwrap_or_else(panics), cannot.contains(name)) {
                 (Ok(()), false) | (Err(_), true) => None,
                 (Ok(()), true) => Some(format!("{name}: the page says that it fails")),
                 (Err(finding), false) => Some(format!("{name}: {finding}")),
