@@ -115,10 +115,13 @@ fn channels_on_a_server_outlast_kills_of_both() {
     server.kill();
     let other = address(&mut second);
     assert_eq!(channels.said(&other), ["one", "two", "three", "four"]);
-    let told = second.end();
-    let has_stopped = told.iter().any(|line| line["event"] == "stopped");
-    assert!(has_stopped, "{told:?}");
-    assert!(!format!("{told:?}").contains(PASSWORD), "{told:?}");
+    let lines_of_it = second.end();
+    let has_stopped = lines_of_it.iter().any(|line| line["event"] == "stopped");
+    assert!(has_stopped, "{lines_of_it:?}");
+    assert!(
+        !format!("{lines_of_it:?}").contains(PASSWORD),
+        "{lines_of_it:?}"
+    );
     let names = "SELECT string_agg(name || head, ' ') FROM agent99.channel";
     assert_eq!(channels.database.sql(names), "general4");
 }
@@ -161,8 +164,11 @@ fn agents_on_a_server_outlast_kills_of_both() {
     // What ends without a word is taken over after it.
     host.kill();
     host = Hosted::start(&place);
-    let told = host.end();
-    assert!(!format!("{told:?}").contains(PASSWORD), "{told:?}");
+    let lines_of_it = host.end();
+    assert!(
+        !format!("{lines_of_it:?}").contains(PASSWORD),
+        "{lines_of_it:?}"
+    );
     // The same from the server, without a host.
     let logs = agent(&["logs", "general", "--json"]);
     let events = lines(&logs.out);

@@ -329,10 +329,12 @@ impl RuntimeStore {
     /// # Errors
     /// Those of writing; the file is then closed as after a crash.
     pub fn close(self) -> Result<(), StoreError> {
-        let file = match &self.0.kept {
-            Kept::File(file) => file,
-            #[cfg(feature = "postgres")]
-            Kept::Server(server) => return server.close(&self.0.shared),
+        #[cfg(feature = "postgres")]
+        if let Kept::Server(server) = &self.0.kept {
+            return server.close(&self.0.shared);
+        }
+        let Some(file) = self.file() else {
+            return Ok(());
         };
         let noted = match self.0.shared.is_reader {
             true => Ok(0),

@@ -6,7 +6,7 @@
 //! waits for transactions that run and admits none of an earlier owner afterwards.
 //!
 //! A connection that breaks during a commit leaves its outcome open. Each transaction has a
-//! number, which it writes to its writer. Whoever locks the writer after the break waits for the
+//! number, which it writes to its writer. A lock of the writer after the break waits for the
 //! transaction to end, and the number says whether it committed. If not, the work runs again.
 
 mod statements;

@@ -2,11 +2,8 @@
 //! parameter. What is in `/*FOR UPDATE*/` locks rows on a server, where transactions run
 //! concurrently; a file has one writer.
 
-#[cfg(feature = "postgres")]
-use crate::fault::fault;
-use crate::fault::{Fault, unreadable};
+use crate::fault::{Fault, fault, unreadable};
 use crate::runtime::Cx;
-#[cfg(feature = "postgres")]
 use a99_runtime_engine::StoreCode;
 use a99_sqlite::rusqlite::types::{ToSqlOutput, ValueRef};
 use a99_sqlite::rusqlite::{self, params_from_iter};
@@ -258,7 +255,6 @@ impl Db<'_> {
 }
 
 /// Longest name in an index of a server, whose pages are small.
-#[cfg(feature = "postgres")]
 const MAX_NAME_BYTES: usize = 1_000;
 
 impl Cx<'_> {
@@ -271,15 +267,10 @@ impl Cx<'_> {
         allow(unused_variables, reason = "names of a file are not limited")
     )]
     pub(crate) fn check_name(&self, what: &str, name: &str) -> Result<(), Fault> {
-        match self.db {
-            Db::File(_) => Ok(()),
-            #[cfg(feature = "postgres")]
-            Db::Server(_) if name.len() <= MAX_NAME_BYTES => Ok(()),
-            #[cfg(feature = "postgres")]
-            Db::Server(_) => Err(fault(
-                StoreCode::Input,
-                format!("the name of the {what} has more than {MAX_NAME_BYTES} bytes"),
-            )),
+        if name.len() <= MAX_NAME_BYTES || matches!(self.db, Db::File(_)) {
+            return Ok(());
         }
+        let message = format!("the name of the {what} has more than {MAX_NAME_BYTES} bytes");
+        Err(fault(StoreCode::Input, message))
     }
 }
