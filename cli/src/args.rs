@@ -4,6 +4,7 @@ mod agent;
 mod channels;
 mod config;
 mod dev;
+mod push;
 mod run;
 mod store;
 mod sub_agent;
@@ -19,11 +20,15 @@ pub(crate) use agent::{
 pub(crate) use channels::ChannelsArgs;
 #[cfg(all(feature = "server", unix))]
 pub(crate) use channels::{
-    ChannelCallArgs, ChannelLogsArgs, ChannelSendArgs, ChannelsCommand, ListenArgs, ServeArgs,
-    TokenOfArgs,
+    ChannelCallArgs, ChannelInspectArgs, ChannelLogsArgs, ChannelSendArgs, ChannelsCommand,
+    ListenArgs, ListenerArgs, ServeArgs, ServerArgs, TokenOfArgs,
 };
 pub(crate) use config::{ConfigArgs, CostModelArg, KEYS, Key, Settings};
 pub(crate) use dev::{DevArgs, DevCommand, ModelServerArgs};
+#[cfg(all(feature = "server", unix))]
+pub(crate) use push::{
+    HandleArgs, PushAddArgs, PushArgs, PushCommand, PushedArgs, ReceiveArgs, ReceiverArgs,
+};
 pub(crate) use run::RunArgs;
 pub(crate) use store::{ServerUrl, StorePlace};
 pub(crate) use sub_agent::AgentArg;

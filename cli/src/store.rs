@@ -68,14 +68,24 @@ fn open_file(config: &EffectiveConfig, _: &Path, _: Option<FixedClock>) -> Resul
     Err(Failure::missing_feature(&what, "sqlite"))
 }
 
+/// The options of a server's URL.
+///
+/// # Errors
+/// Another scheme, or a URL that cannot be read.
+#[cfg(feature = "postgres")]
+pub(crate) fn server_options(
+    url: &ServerUrl,
+) -> Result<a99_postgres::PostgresOptions, a99_postgres::PostgresError> {
+    a99_postgres::PostgresOptions::of_url(&url.0)
+}
+
 #[cfg(feature = "postgres")]
 fn connect(
     config: &EffectiveConfig,
     url: &ServerUrl,
     clock: Option<FixedClock>,
 ) -> Result<Opened, Failure> {
-    let connected = a99_postgres::PostgresOptions::of_url(&url.0)
-        .and_then(a99_vectors::PostgresVectorStore::connect);
+    let connected = server_options(url).and_then(a99_vectors::PostgresVectorStore::connect);
     let store = connected
         .map_err(|error| failed(config, error.code().name(), error.message(), error.help()))?;
     let keys = store.keys().clone();

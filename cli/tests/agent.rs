@@ -5,6 +5,12 @@
 mod channels;
 #[path = "agent/doors.rs"]
 mod doors;
+#[cfg(feature = "server")]
+#[path = "agent/examples.rs"]
+mod examples;
+#[cfg(feature = "server")]
+#[path = "agent/functions.rs"]
+mod functions;
 mod harness;
 #[path = "agent/hosted.rs"]
 mod hosted;

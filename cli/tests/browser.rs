@@ -1,7 +1,10 @@
 //! The pages that the command writes, as a browser shows them.
 
-#[cfg(feature = "server")]
 #[path = "browser/driven.rs"]
+#[cfg_attr(
+    not(feature = "server"),
+    allow(dead_code, reason = "the tests of the inspector use the rest")
+)]
 mod driven;
 mod harness;
 #[cfg(feature = "server")]
@@ -12,9 +15,8 @@ mod hosted;
 #[path = "browser/inspector.rs"]
 mod inspector;
 
+use driven::Browser;
 use harness::{Sandbox, a99};
-use serde_json::Value as Json;
-use std::process::Command;
 
 /// Two functions, a hot line, calls, and a line longer than a narrow window.
 const PROGRAM: &str = "function step(x) { return (x * 31 + 7) % 1000003 }
@@ -27,8 +29,8 @@ export default async function agent({ n }) {
 }
 ";
 
-/// Measures a page, and leaves the figures as its title.
-const MEASURE: &str = "<script>
+/// Measures a page.
+const MEASURE: &str = "(() => {
 const light = (color) => {
   const dot = document.createElement('canvas').getContext('2d')
   dot.fillStyle = color
@@ -43,46 +45,25 @@ const seen = (what) => [...document.querySelectorAll(what)].filter((e) => {
   const box = e.getBoundingClientRect()
   return box.width > 1 && box.height > 1
 }).length
-document.title = JSON.stringify({
+return {
   overflow: document.documentElement.scrollWidth - innerWidth,
   text: light(getComputedStyle(document.querySelector('td.t')).color),
   back: light(getComputedStyle(probe).backgroundColor),
   rows: seen('tr'), hot: seen('tr.hot'), frames: seen('rect'), calls: seen('.lane span'),
   code: seen('td.c'),
   loaded: performance.getEntriesByType('resource').length,
-})
-</script>";
-
-fn shown(folder: &Sandbox, page: &str, width: u32, is_dark: bool) -> Json {
-    let path = folder.path("measured.html");
-    std::fs::write(&path, page.replace("</html>", MEASURE)).expect("written");
-    let scheme = match is_dark {
-        true => "--blink-settings=preferredColorScheme=0",
-        false => "--blink-settings=preferredColorScheme=1",
-    };
-    let done = Command::new("chromium")
-        .args(["--headless", "--no-sandbox", "--disable-gpu", "--dump-dom"])
-        // Containers often have little shared memory, and a home that cannot be written.
-        .args(["--disable-dev-shm-usage", "--disable-breakpad"])
-        .env("HOME", folder.path("home"))
-        .args([scheme, &format!("--window-size={width},900")])
-        .arg(format!("--user-data-dir={}", folder.path("chromium")))
-        .arg(format!("file://{path}"))
-        .output()
-        .expect("chromium runs");
-    let dom = String::from_utf8_lossy(&done.stdout).into_owned();
-    let title = dom
-        .split_once("<title>")
-        .and_then(|(_, rest)| rest.split_once("</title>"))
-        .unwrap_or_else(|| panic!("a title: {dom}\n{}", String::from_utf8_lossy(&done.stderr)));
-    serde_json::from_str(title.0).unwrap_or_else(|error| panic!("{error}: {}", title.0))
 }
+})()";
 
 #[test]
 #[ignore = "needs chromium"]
 fn pages_are_shown_by_a_browser() {
     let folder = Sandbox::new("browser");
-    let program = folder.file("agent.js", PROGRAM);
+    // The pages name the file, and a path has no place to break a line.
+    let deep = folder.path(&"a-deep-folder/".repeat(8));
+    std::fs::create_dir_all(&deep).expect("a folder");
+    let program = format!("{deep}agent.js");
+    std::fs::write(&program, PROGRAM).expect("written");
     let script = folder.file("script.json", r#"{"store": {}}"#);
     let profile = folder.path("profile.html");
     let args = [
@@ -103,13 +84,15 @@ fn pages_are_shown_by_a_browser() {
     let done = a99(&["inspect", &program, "--html", &bytecode], b"");
     assert_eq!((done.code, done.out.as_str()), (0, ""), "{done:?}");
 
+    let mut browser = Browser::start(&folder.path("browser"));
     for (path, is_profile) in [(&profile, true), (&bytecode, false)] {
         let page = std::fs::read_to_string(path).expect("written");
         assert!(!page.contains("<script"), "{path}");
         for (width, is_dark) in [(1100, false), (1100, true), (420, false)] {
-            let found = shown(&folder, &page, width, is_dark);
+            browser.open(&format!("file://{path}"), (width, 900), is_dark);
+            let found = browser.value(MEASURE);
             let number = |what: &str| found[what].as_f64().expect("a number");
-            assert!(number("overflow") <= 0.0, "{width}: {found}");
+            assert!(number("overflow") <= 0.0, "{path} {width}: {found}");
             assert_eq!(number("loaded"), 0.0, "{found}");
             assert_eq!(number("back") < 0.5, is_dark, "{found}");
             let contrast = (number("text") - number("back")).abs();

@@ -1,4 +1,4 @@
-//! Stores on a server: `a99 run --store postgres://...`.
+//! Stores on a server: `--store postgres://...` of runs, channels and hosts of agents.
 
 #![cfg(unix)]
 
@@ -9,6 +9,11 @@
     reason = "tests of the server, which fail by panicking, need more of it"
 )]
 mod cluster;
+#[path = "agent/hosted.rs"]
+#[allow(dead_code, reason = "tests of hosts need more of it")]
+mod hosted;
+#[path = "server/live.rs"]
+mod live;
 
 use cluster::{Cluster, Database};
 use std::fs;

@@ -101,7 +101,7 @@ Usage: cargo xtask TASK
                              minute of four that count together (PostgreSQL)
   crash [--kills N] [--programs N] [--seed S] [--seconds N]
         [--mode at-most-once|at-least-once|exactly-once-state|joined|programs|soak|network]
-                             kill processes that host agents at random moments and
+        [--store URL]        kill processes that host agents at random moments and
                              between all durable actions, 1,000 times in each mode
                              of delivery by default (bench profile); those of all
                              examples and 100 random programs at each suspension

@@ -11,6 +11,9 @@ use std::time::{Duration, Instant};
 /// How often a running stage prints a sign of life.
 const HEARTBEAT: Duration = Duration::from_secs(20);
 
+/// Bytes of the output of failed tests that the end of a run repeats, for each stage.
+const REPEATED: usize = 4_000;
+
 /// The stages of one run.
 pub(crate) struct Stages {
     count: usize,
@@ -23,6 +26,8 @@ struct Ended {
     name: String,
     verdict: Verdict,
     seconds: u64,
+    /// What its failed tests printed.
+    printed: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,6 +114,7 @@ impl Stages {
             name: name.to_owned(),
             verdict,
             seconds: start.elapsed().as_secs(),
+            printed: progress.0.into_inner().unwrap_or_default().printed,
         });
         verdict == Verdict::Passed
     }
@@ -122,12 +128,15 @@ impl Stages {
         self.ended.iter().map(line).collect()
     }
 
-    /// Prints the verdict on all stages, below the time of each.
+    /// Prints the verdict on all stages, below the time of each and what failed tests printed.
     ///
     /// # Errors
     /// The names of failed stages.
     pub(crate) fn end(self) -> Result<(), Failed> {
         let (seconds, begun) = (self.start.elapsed().as_secs(), self.ended.len());
+        for stage in self.ended.iter().filter(|stage| !stage.printed.is_empty()) {
+            eprintln!("==> {}:\n{}", stage.name, stage.printed);
+        }
         eprint!("{}", self.table());
         let of = |verdict| {
             let stages = self
@@ -161,17 +170,29 @@ impl Stages {
 pub(crate) struct Progress(Mutex<Tests>);
 
 /// Finished tests, and finished test programs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Tests {
     passed: u64,
     failed: u64,
     ignored: u64,
     programs: u64,
+    /// The output of failed tests, and whether the next line belongs to it.
+    printed: String,
+    is_printing: bool,
 }
 
 impl Tests {
     /// Counts from a line of a test program's output.
     fn count(&mut self, line: &str) {
+        if line.starts_with("---- ") && line.ends_with(" ----") {
+            self.is_printing = true;
+        } else if line == "failures:" {
+            self.is_printing = false;
+        }
+        if self.is_printing && self.printed.len() + line.len() < REPEATED {
+            self.printed.push_str(line);
+            self.printed.push('\n');
+        }
         let verdict = line
             .strip_prefix("test ")
             .and_then(|l| l.rsplit_once(" ... "));
@@ -186,7 +207,7 @@ impl Tests {
 
 impl Progress {
     fn tests_so_far(&self) -> Tests {
-        *self.0.lock().unwrap_or_else(|e| e.into_inner())
+        self.0.lock().unwrap_or_else(|e| e.into_inner()).clone()
     }
 
     fn after(&self, time: Duration) -> String {
@@ -200,6 +221,7 @@ impl Progress {
             failed,
             ignored,
             programs,
+            ..
         } = tests;
         format!(
             "{seconds} s, {passed} tests passed, {failed} failed, {ignored} ignored in {programs} programs"
@@ -261,6 +283,13 @@ mod tests {
             "test a::c ... FAILED",
             "test a::d ... ignored, needs the image",
             "test a - should panic ... ok",
+            "failures:",
+            "",
+            "---- a::c stdout ----",
+            "why",
+            "",
+            "failures:",
+            "    a::c",
             "test result: FAILED. 2 passed; 1 failed; 1 ignored; 0 measured; 0 filtered out",
         ] {
             tests.count(line);
@@ -270,6 +299,8 @@ mod tests {
             failed: 1,
             ignored: 1,
             programs: 1,
+            printed: "---- a::c stdout ----\nwhy\n\n".to_owned(),
+            is_printing: false,
         };
         assert_eq!(tests, wanted);
     }

@@ -143,7 +143,8 @@ pub(crate) fn slow() -> Result<(), Failed> {
         run(doc.env("RUSTDOCFLAGS", "-D warnings"))
     });
     stages.run("code of pages in other languages", |progress| {
-        progress.tests(&mut ignored("pages"))
+        progress.tests(&mut ignored("pages"))?;
+        progress.tests(&mut ignored("agent"))
     });
     stages.attempt("types of the examples", |progress| {
         if !works(Command::new("npx").arg("--version")) {

@@ -22,7 +22,7 @@ Calls nest at most 256 deep.
 - Texts, lists, numbers, Math, JSON, Object, dates (UTC), Set, Map, Intl formatters (en-US), \
 regular expressions, URL and URLSearchParams work as in JavaScript; return maps as \
 `Object.fromEntries(map)`. Differences: a member of undefined is undefined; a match is an object, `[...m]` its list.
-- There is no generator, Promise.race, setTimeout (`await sleep({ ms })` waits), fetch or import. \
+- There is no Promise.race, setTimeout (`await sleep({ ms })` waits), fetch or import. \
 `context('user.id')` reads the request context, if the host allows that part.
 - The world is reached by atoms, functions of one object: \
 `const page = await httpFetch({ url })`. They throw when they fail. Several at once: \

@@ -289,6 +289,7 @@ async fn filled(
             key: key.clone(),
             config: json!({}),
             registered_at: 0,
+            metadata: None,
         };
         store.register(registration).await?;
         keys.push(key);

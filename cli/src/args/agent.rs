@@ -1,7 +1,8 @@
 //! Arguments of `agent`.
 
-use super::EXIT_CODES;
 use super::channels::{ListenArgs, TokenOfArgs};
+use super::push::{HANDLE_EXAMPLE, HandleArgs, RECEIVE_EXAMPLE, ReceiveArgs};
+use super::{EXIT_CODES, StorePlace};
 use crate::duration::time;
 use crate::input::JsonArg;
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
@@ -128,6 +129,12 @@ pub(crate) enum AgentCommand {
         after_long_help = format!("{HOST_EXAMPLE}\n\n{MANIFEST_HELP}\n\n{EXIT_CODES}")
     )]
     Host(HostArgs),
+    /// Run the agents while signed requests push their events, and let them sleep between
+    #[command(after_help = format!("{RECEIVE_EXAMPLE}\n\n{EXIT_CODES}"))]
+    Receive(ReceiveArgs),
+    /// Handle one pushed request and end: for serverless functions and CGI
+    #[command(after_help = format!("{HANDLE_EXAMPLE}\n\n{EXIT_CODES}"))]
+    Handle(HandleArgs),
     /// Send a message to a channel
     #[command(after_help = format!("{SEND_EXAMPLE}\n\n{EXIT_CODES}"))]
     Send(SendArgs),
@@ -157,6 +164,9 @@ impl AgentArgs {
         match &self.command {
             AgentCommand::New(args) => args.json,
             AgentCommand::Host(args) => args.json,
+            AgentCommand::Receive(args) => args.json,
+            // Its standard output is the answer.
+            AgentCommand::Handle(_) => false,
             AgentCommand::Send(args) => args.place.json,
             AgentCommand::Call(args) => args.place.json,
             AgentCommand::Logs(args) => args.place.json,
@@ -185,9 +195,10 @@ pub(crate) struct PlaceArgs {
     /// The file of agents
     #[arg(long, value_name = "FILE", default_value = "agents.toml", value_hint = ValueHint::FilePath)]
     pub config: PathBuf,
-    /// The store's file, instead of the one in the file of agents
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub store: Option<PathBuf>,
+    /// The store, instead of the file that the file of agents names: a file, or the PostgreSQL
+    /// server at this address, such as `postgres://user@host/database`
+    #[arg(long, value_name = "FILE|URL", value_hint = ValueHint::AnyPath, value_parser = StorePlace::parse)]
+    pub store: Option<StorePlace>,
     /// Print everything, including errors, as lines of JSON on standard output
     #[arg(long)]
     pub json: bool,
@@ -213,9 +224,10 @@ pub(crate) struct HostArgs {
     /// The file of agents [default: agents.toml]; required for settings that use secrets
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub config: Option<PathBuf>,
-    /// The store's file, instead of the one in the file of agents
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub store: Option<PathBuf>,
+    /// The store, instead of the file that the file of agents names: a file, or the PostgreSQL
+    /// server at this address, such as `postgres://user@host/database`
+    #[arg(long, value_name = "FILE|URL", value_hint = ValueHint::AnyPath, value_parser = StorePlace::parse)]
+    pub store: Option<StorePlace>,
     /// What a power cut may lose [default: process]
     #[arg(long, value_name = "WHAT", value_enum)]
     pub durability: Option<DurabilityArg>,

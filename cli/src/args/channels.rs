@@ -1,7 +1,8 @@
 //! Arguments of `channels`, and of commands that listen on the network or reach a server.
 
-use super::EXIT_CODES;
 use super::agent::DurabilityArg;
+use super::push::PushArgs;
+use super::{EXIT_CODES, StorePlace};
 use crate::duration::time;
 use clap::{Args, Subcommand, ValueHint};
 use std::net::SocketAddr;
@@ -17,6 +18,14 @@ Example:
 
 Hosts of agents use it with `a99 agent host --channels ws://127.0.0.1:7420`.";
 
+const INSPECT_EXAMPLE: &str = "\
+Example:
+  a99 channels inspect ws://127.0.0.1:7420
+  a99 channels inspect ws://127.0.0.1:7420 echo/general/echo --turns 3
+
+The token needs the scope `inspect` of the channels. A server shows the agents that it
+hosts itself: `a99 agent host --listen`.";
+
 /// Options of `channels`.
 #[derive(Debug, Args)]
 pub(crate) struct ChannelsArgs {
@@ -29,9 +38,11 @@ impl ChannelsArgs {
     pub(crate) fn json(&self) -> bool {
         match &self.command {
             ChannelsCommand::Serve(args) => args.json,
-            ChannelsCommand::Send(args) => args.server.json,
-            ChannelsCommand::Logs(args) => args.server.json,
-            ChannelsCommand::Call(args) => args.server.json,
+            ChannelsCommand::Send(args) => args.server.at.json,
+            ChannelsCommand::Logs(args) => args.server.at.json,
+            ChannelsCommand::Call(args) => args.server.at.json,
+            ChannelsCommand::Inspect(args) => args.server.json,
+            ChannelsCommand::Push(args) => args.json(),
         }
     }
 }
@@ -51,14 +62,20 @@ pub(crate) enum ChannelsCommand {
     /// Call a method of a participant and print its answer
     #[command(after_help = EXIT_CODES)]
     Call(ChannelCallArgs),
+    /// List the agents of a server, or print state, dead letters and turns of one
+    #[command(after_help = format!("{INSPECT_EXAMPLE}\n\n{EXIT_CODES}"))]
+    Inspect(ChannelInspectArgs),
+    /// Register agents that sleep between requests, whose events a server pushes
+    Push(PushArgs),
 }
 
 /// Options of `channels serve`.
 #[derive(Debug, Args)]
 pub(crate) struct ServeArgs {
-    /// The store's file
-    #[arg(long, value_name = "FILE", default_value = "channels.db", value_hint = ValueHint::FilePath)]
-    pub store: PathBuf,
+    /// The store: a file, or the PostgreSQL server at this address, such as
+    /// `postgres://user@host/database`
+    #[arg(long, value_name = "FILE|URL", default_value = "channels.db", value_hint = ValueHint::AnyPath, value_parser = StorePlace::parse)]
+    pub store: StorePlace,
     /// Where to listen
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7420")]
     pub listen: SocketAddr,
@@ -78,7 +95,7 @@ pub(crate) struct ServeArgs {
 
 /// How to listen on the network.
 #[derive(Debug, Args)]
-pub(crate) struct ListenArgs {
+pub(crate) struct ListenerArgs {
     /// Certificate chain in PEM; beyond this machine it is needed, or --behind-proxy
     #[arg(long, value_name = "FILE", requires = "tls_key", value_hint = ValueHint::FilePath)]
     pub tls_cert: Option<PathBuf>,
@@ -94,6 +111,14 @@ pub(crate) struct ListenArgs {
     /// An origin whose pages may use this server, as `https://app.example.com`
     #[arg(long = "origin", value_name = "ORIGIN")]
     pub origins: Vec<String>,
+}
+
+/// How to serve channels on the network.
+#[derive(Debug, Args)]
+pub(crate) struct ListenArgs {
+    /// The listener.
+    #[command(flatten)]
+    pub listener: ListenerArgs,
     /// Give /metrics without a token; only on this machine, without a proxy
     #[arg(long, conflicts_with = "behind_proxy")]
     pub metrics_open: bool,
@@ -114,14 +139,22 @@ pub(crate) struct ListenArgs {
     pub inspect_write: bool,
 }
 
-/// A server, and how to speak with it.
+/// A channel of a server.
 #[derive(Debug, Args)]
 pub(crate) struct ChannelServerArgs {
+    /// The server.
+    #[command(flatten)]
+    pub at: ServerArgs,
+    /// The channel
+    pub channel: String,
+}
+
+/// A server, and how to speak with it.
+#[derive(Debug, Args)]
+pub(crate) struct ServerArgs {
     /// The server, as ws://127.0.0.1:7420 or wss://channels.example.com
     #[arg(value_name = "SERVER")]
     pub address: String,
-    /// The channel
-    pub channel: String,
     /// How to present the token.
     #[command(flatten)]
     pub token: TokenOfArgs,
@@ -184,4 +217,18 @@ pub(crate) struct ChannelCallArgs {
     /// How long to wait [default: the method's time, or one minute]
     #[arg(long, value_name = "TIME", value_parser = time, allow_hyphen_values = true)]
     pub timeout: Option<Duration>,
+}
+
+/// Options of `channels inspect`.
+#[derive(Debug, Args)]
+pub(crate) struct ChannelInspectArgs {
+    /// The server.
+    #[command(flatten)]
+    pub server: ServerArgs,
+    /// A channel, or an agent: AGENT/CHANNEL/HANDLE [default: all agents]
+    #[arg(value_name = "CHANNEL|AGENT/CHANNEL/HANDLE")]
+    pub what: Option<String>,
+    /// Print as many of the agent's last turns that are kept
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    pub turns: usize,
 }

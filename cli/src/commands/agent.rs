@@ -9,6 +9,14 @@ pub(crate) fn run(args: &AgentArgs) -> Result<Exit, Failure> {
     match &args.command {
         AgentCommand::New(args) => live::new::run(args),
         AgentCommand::Host(args) => live::host::run(args),
+        #[cfg(feature = "server")]
+        AgentCommand::Receive(args) => live::receive::run(args),
+        #[cfg(feature = "server")]
+        AgentCommand::Handle(args) => live::receive::handle(args),
+        #[cfg(not(feature = "server"))]
+        AgentCommand::Receive(_) => Err(Failure::missing_feature("`a99 agent receive`", "server")),
+        #[cfg(not(feature = "server"))]
+        AgentCommand::Handle(_) => Err(Failure::missing_feature("`a99 agent handle`", "server")),
         AgentCommand::Send(args) => live::send::run(args),
         AgentCommand::Call(args) => live::call::run(args),
         AgentCommand::Logs(args) => live::logs::run(args),
@@ -25,6 +33,8 @@ pub(crate) fn run(args: &AgentArgs) -> Result<Exit, Failure> {
     let name = match &args.command {
         AgentCommand::New(_) => "new",
         AgentCommand::Host(_) => "host",
+        AgentCommand::Receive(_) => "receive",
+        AgentCommand::Handle(_) => "handle",
         AgentCommand::Send(_) => "send",
         AgentCommand::Call(_) => "call",
         AgentCommand::Logs(_) => "logs",

@@ -5,17 +5,16 @@ use super::net::{Network, connect};
 use super::place::{Place, resolved};
 use super::report::Report;
 use super::wire::Refusal;
-use super::{line, runtime, show};
+use super::{line, push, remote, runtime, show};
 use crate::args::{
     ChannelCallArgs, ChannelLogsArgs, ChannelSendArgs, ChannelsArgs, ChannelsCommand, ServeArgs,
 };
 use crate::failure::{Exit, Failure};
-use crate::input::name_of;
 use crate::output;
 use a99_channels::wire::{Call, Publish};
 use a99_runtime::{AgentError, Body, Event, Host, LogEntry, Message};
 use a99_runtime_engine::StoreCode;
-use a99_runtime_stores::{SqliteRuntime, StoreOptions};
+use a99_runtime_stores::{RuntimeStore, StoreOptions};
 use serde_json::{Value as Json, json};
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,6 +25,8 @@ pub(crate) fn run(args: &ChannelsArgs) -> Result<Exit, Failure> {
         ChannelsCommand::Send(args) => runtime()?.block_on(send(args)),
         ChannelsCommand::Logs(args) => runtime()?.block_on(logs(args)),
         ChannelsCommand::Call(args) => runtime()?.block_on(call(args)),
+        ChannelsCommand::Inspect(args) => runtime()?.block_on(remote::inspect(args)),
+        ChannelsCommand::Push(args) => runtime()?.block_on(push::run(args)),
     }
 }
 
@@ -35,7 +36,7 @@ fn failure(error: AgentError) -> Failure {
 
 fn serve(args: &ServeArgs) -> Result<Exit, Failure> {
     let report = Report { is_json: args.json };
-    let path = resolved(args.store.clone());
+    let place = resolved(args.store.clone());
     let options = StoreOptions {
         durability: args.durability.into(),
         refuses_copies: !args.moved,
@@ -48,14 +49,14 @@ fn serve(args: &ServeArgs) -> Result<Exit, Failure> {
     runtime.block_on(async {
         let mut signals = Signals::new()?;
         let network = Network::at(args.listen, &args.listening).await?;
-        let store = Place::own(&path, &options).await;
+        let store = Place::own(&place, None, &options).await;
         let store = Arc::new(store.map_err(Refusal::failure)?);
         let host = Host::builder()
             .logger(move |entry: &LogEntry<'_>| report.entry(entry))
             .start(Arc::clone(&store));
         let host = host.await.map_err(failure)?;
         let members = [
-            ("store", name_of(&path).into()),
+            ("store", place.to_string().into()),
             ("pid", std::process::id().into()),
         ];
         report.did("started", &members);
@@ -79,16 +80,16 @@ fn serve(args: &ServeArgs) -> Result<Exit, Failure> {
             return Err(refusal.failure());
         }
         host.drain(Duration::ZERO).await.map_err(failure)?;
-        let closed = SqliteRuntime::clone(&store).close();
+        let closed = RuntimeStore::clone(&store).close();
         closed.map_err(|error| Refusal::from(error).failure())?;
-        report.did("stopped", &[("store", name_of(&path).into())]);
+        report.did("stopped", &[("store", place.to_string().into())]);
         Ok(Exit::Ok)
     })
 }
 
 async fn send(args: &ChannelSendArgs) -> Result<Exit, Failure> {
     let server = &args.server;
-    let client = connect(&server.address, &server.token).await?;
+    let client = connect(&server.at).await?;
     let publish = Publish {
         channel: server.channel.clone(),
         body: Body::Message(Message::text(super::send::text(&args.text)?)),
@@ -98,7 +99,7 @@ async fn send(args: &ChannelSendArgs) -> Result<Exit, Failure> {
         attachments: Vec::new(),
     };
     let sent = client.publish(publish, Vec::new()).await.map_err(failure)?;
-    match server.json {
+    match server.at.json {
         true => line(&json!({"ok": true, "seq": sent.seq, "id": sent.id, "isNew": sent.is_new})),
         false => {
             let seq = sent.seq.unwrap_or_default();
@@ -111,7 +112,7 @@ async fn send(args: &ChannelSendArgs) -> Result<Exit, Failure> {
 
 async fn logs(args: &ChannelLogsArgs) -> Result<Exit, Failure> {
     let server = &args.server;
-    let client = connect(&server.address, &server.token).await?;
+    let client = connect(&server.at).await?;
     let channel = json!({"channel": server.channel});
     let head: u64 = client.request("head", &channel).await.map_err(failure)?;
     if args.after >= head && !args.follow {
@@ -121,7 +122,7 @@ async fn logs(args: &ChannelLogsArgs) -> Result<Exit, Failure> {
     let mut events = events.await.map_err(failure)?;
     while args.follow || events.cursor() < head {
         let event = events.next().await.map_err(failure)?;
-        print(&event, server.json);
+        print(&event, server.at.json);
     }
     Ok(Exit::Ok)
 }
@@ -138,7 +139,7 @@ async fn call(args: &ChannelCallArgs) -> Result<Exit, Failure> {
     let server = &args.server;
     let parsed: Result<Json, _> = serde_json::from_str(&args.args);
     let parsed = parsed.map_err(|error| Failure::about("the arguments", error))?;
-    let client = connect(&server.address, &server.token).await?;
+    let client = connect(&server.at).await?;
     let call = Call {
         channel: server.channel.clone(),
         provider: args.handle.clone(),
@@ -149,7 +150,7 @@ async fn call(args: &ChannelCallArgs) -> Result<Exit, Failure> {
         timeout_ms: args.timeout.map(crate::duration::milliseconds),
     };
     let answer = client.call(call).await.map_err(failure)?;
-    match server.json {
+    match server.at.json {
         true => line(&json!({"ok": true, "answer": answer})),
         false => line(&answer),
     }

@@ -63,7 +63,7 @@ impl Client {
             }
             if waited >= NOTED && !is_noted {
                 is_noted = true;
-                let store = place.store.display();
+                let store = &place.store;
                 let left = within.as_secs();
                 output::note(
                     "note",
@@ -72,10 +72,7 @@ impl Client {
             }
             pause(attempt);
         }
-        let text = format!(
-            "no host runs on {}, and {what} needs one",
-            place.store.display()
-        );
+        let text = format!("no host runs on {}, and {what} needs one", place.store);
         let help = "start one: `a99 agent host`";
         Err(Refusal::new(NO_HOST, text).helped(help).failure())
     }

@@ -191,9 +191,17 @@ fn read_one(path: &Path, named: bool, is_first: bool) -> Result<One, Failure> {
     if let Some(store) = top.table("store", "{ path = \"agents.db\" }") {
         let fields = Fields::new(store, "[store]", &places, &wrong);
         fields.refuse_others(OF_STORE);
-        one.store = fields
-            .text("path", "\"agents.db\"")
-            .map(|(_, path)| path.into());
+        one.store = fields.text("path", "\"agents.db\"").and_then(|(at, path)| {
+            match path.contains("://") {
+                false => Some(path.into()),
+                // The password of the environment goes only where an option says.
+                true => {
+                    let help = "leave it out, and name the server: `--store URL`";
+                    fields.blame(at, "`path`: it is a file", help);
+                    None
+                }
+            }
+        });
         one.durability = fields.word("durability", DURABILITIES);
         one.keep_turns = fields.count_or_none("keep-turns");
     }

@@ -2,6 +2,8 @@
 
 use super::wire::Refusal;
 use crate::failure::{Failure, USAGE};
+#[cfg(feature = "server")]
+use a99_push::codes::ALL as PUSH;
 use a99_runtime::AgentError;
 use a99_runtime_engine::StoreError;
 
@@ -40,6 +42,7 @@ const KNOWN: &[&str] = &[
     NOT_DONE,
     "agent.bad_key",
     "agent.not_registered",
+    "agent.unknown",
     "handle-conflict",
     "host.stopping",
     "program.missing",
@@ -66,6 +69,24 @@ const KNOWN: &[&str] = &[
     "channels.protocol",
     "channels.too_many",
     "execution-error",
+    "cli.missing_feature",
+    "postgres.busy",
+    "postgres.config",
+    "postgres.corrupt",
+    "postgres.denied",
+    "postgres.failed",
+    "postgres.foreign",
+    "postgres.full",
+    "postgres.in_doubt",
+    "postgres.login",
+    "postgres.newer",
+    "postgres.not_found",
+    "postgres.old_server",
+    "postgres.read_only",
+    "postgres.timeout",
+    "postgres.tls",
+    "postgres.too_many_connections",
+    "postgres.unreachable",
     "method-not-found",
     "server.forbidden",
     "server.token_expired",
@@ -77,6 +98,9 @@ const KNOWN: &[&str] = &[
     "config.bad_value",
 ];
 
+#[cfg(not(feature = "server"))]
+const PUSH: [&str; 0] = [];
+
 impl Refusal {
     /// Adds help.
     pub(super) fn helped(self, help: impl Into<String>) -> Refusal {
@@ -87,7 +111,7 @@ impl Refusal {
     }
 
     pub(super) fn failure(self) -> Failure {
-        let known = KNOWN.iter().find(|known| **known == self.code);
+        let known = KNOWN.iter().chain(&PUSH).find(|known| **known == self.code);
         let help = self.help.unwrap_or_else(|| help(&self.code).to_owned());
         Failure::coded(known.copied().unwrap_or(USAGE[0]), self.message, help)
     }
@@ -127,6 +151,20 @@ fn help(code: &str) -> &'static str {
         "store.not_found" => "make the folder first, or name another file with `--store FILE`",
         "store.unavailable" => "see that the disk has room and the file may be written",
         "channels.lost" | "channels.late" => "see that the server runs: `a99 channels serve`",
+        "channels.bad_server" => "write one as ws://127.0.0.1:7420 or wss://channels.example.com",
+        "push.bad_registration" => "see `a99 channels push add --help`",
+        "push.bad_answer" => {
+            "see that a channel server answers there; registrations need its option `--push FILE`"
+        }
+        "push.bad_request" => "`a99 agent handle --help` describes requests",
+        "push.bad_signature" => {
+            "requests come from a channel server that has the secret: `a99 channels push add`"
+        }
+        "push.old_timestamp" => "see that the clocks of both machines are right",
+        "push.not_owner" => "another process has the agents: send the request again later",
+        "push.unknown_agent" => "`a99 channels push add` registers an agent",
+        "agent.unknown" => "name it in agents.toml, or register another",
+        "agent.bad_key" => "write AGENT/CHANNEL/HANDLE, as in `echo/general/echo`",
         "server.unauthorized" | "server.token_expired" | "server.forbidden" => {
             "`a99 token list` shows what tokens allow, `a99 token new` makes one"
         }

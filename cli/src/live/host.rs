@@ -1,21 +1,21 @@
 //! `a99 agent host`: runs the agents of a file until a signal.
 
-use super::config::{AgentsFile, FILE};
+use super::config::{AgentSpec, AgentsFile, FILE};
 use super::known;
 use super::net;
-use super::place::{Place, resolved};
+use super::place::{Place, resolved, socket_of};
 use super::program::Programs;
 use super::report::Report;
 use super::serve;
-use super::socket::{self, Listening};
+use super::socket::Listening;
 use super::timers;
 use super::wire::{Change, Refusal};
-use crate::args::HostArgs;
+use crate::args::{HostArgs, StorePlace};
 use crate::failure::{Exit, Failure};
 use crate::input::name_of;
-use a99_runtime::{AgentKey, Held, Host, HostOptions, LogEntry, Transport};
+use a99_runtime::{AgentKey, Held, Host, HostBuilder, HostOptions, LogEntry, Transport};
 use a99_runtime_engine::{AgentStore as _, ChannelStore, Registration, StoreCode};
-use a99_runtime_stores::{SqliteRuntime, StoreOptions};
+use a99_runtime_stores::{RuntimeStore, StoreOptions};
 use serde_json::{Value as Json, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -33,7 +33,7 @@ const LOST_TIME: Duration = Duration::from_secs(5);
 
 /// A running host with its options.
 pub(super) struct Live {
-    pub(super) store: Arc<SqliteRuntime>,
+    pub(super) store: Arc<RuntimeStore>,
     pub(super) report: Report,
     pub(super) host: Host,
     pub(super) config: PathBuf,
@@ -55,8 +55,9 @@ pub(crate) fn run(args: &HostArgs) -> Result<Exit, Failure> {
     let file = AgentsFile::read(&config, named)?;
     let report = Report { is_json: args.json };
     warn(&file, report);
-    let path = args.store.clone().unwrap_or_else(|| file.store.clone());
-    let path = resolved(path);
+    let place = args.store.clone();
+    let place = resolved(place.unwrap_or_else(|| StorePlace::File(file.store.clone())));
+    let socket = socket_of(&place, &config);
     let durability = args.durability.map_or(file.durability, Into::into);
     let options = StoreOptions {
         durability,
@@ -71,9 +72,9 @@ pub(crate) fn run(args: &HostArgs) -> Result<Exit, Failure> {
     runtime.block_on(async {
         // Report mistakes of programs before writing to the store.
         let programs = Programs::prepare(&file.agents)?;
-        let store = Place::own(&path, &options).await;
+        let store = Place::own(&place, Some(&socket), &options).await;
         let store = Arc::new(store.map_err(Refusal::failure)?);
-        let listening = Listening::at(socket::beside(&path)).map_err(Refusal::failure)?;
+        let listening = Listening::at(socket).map_err(Refusal::failure)?;
         let signals = Signals::new()?;
         let transport = net::transport(args).await?;
         let network = net::Network::of(args).await?;
@@ -91,9 +92,8 @@ pub(crate) fn run(args: &HostArgs) -> Result<Exit, Failure> {
             drain: args.drain,
             current: Mutex::new(Current { programs, telling }),
         });
-        let store = name_of(&path);
         let members = [
-            ("store", store.into()),
+            ("store", place.to_string().into()),
             ("socket", name_of(listening.path()).into()),
             ("pid", std::process::id().into()),
             ("agents", live.host.agents().len().into()),
@@ -148,9 +148,33 @@ impl Signals {
     }
 }
 
+/// Agents of a file, with their entries.
+pub(super) type Keyed = Vec<(AgentKey, Arc<AgentSpec>)>;
+
+/// Brings a sleeping store in line with a file: agents that it no longer has leave their channels,
+/// and the others get its timers. Gives the agents that the store had.
+///
+/// # Errors
+/// Those of the store and the channels.
+pub(super) async fn settle(
+    store: &RuntimeStore,
+    channels: &dyn ChannelStore,
+    agents: &Keyed,
+) -> Result<Vec<AgentKey>, Refusal> {
+    let there = known::keys(store).await?;
+    let wanted: BTreeSet<&AgentKey> = agents.iter().map(|(key, _)| key).collect();
+    for key in there.iter().filter(|key| !wanted.contains(key)) {
+        store.unregister(key).await?;
+    }
+    for (key, spec) in agents {
+        timers::set(store, channels, key, spec).await?;
+    }
+    Ok(there)
+}
+
 /// Starts a host on a store: agents of the file join their channels, all others leave.
 async fn start(
-    store: &Arc<SqliteRuntime>,
+    store: &Arc<RuntimeStore>,
     transport: Option<Arc<dyn Transport>>,
     programs: &Programs,
     keep_turns: u32,
@@ -160,39 +184,43 @@ async fn start(
         Some(transport) => &**transport,
         None => &**store,
     };
-    let wanted: BTreeSet<&AgentKey> = programs.keys().map(|(key, _)| key).collect();
-    let there = known::keys(store).await?;
-    for key in there.iter().filter(|key| !wanted.contains(key)) {
-        store.unregister(key).await?;
-    }
-    for (key, spec) in programs.keys() {
-        timers::set(store, channels, key, spec).await?;
+    let agents = programs.keys();
+    let agents: Keyed = agents
+        .map(|(key, spec)| (key.clone(), Arc::clone(spec)))
+        .collect();
+    let there = settle(store, channels, &agents).await?;
+    for (key, spec) in &agents {
         if there.contains(key) {
             let registration = Registration {
                 key: key.clone(),
                 config: spec.config.clone(),
                 registered_at: known::now(),
+                metadata: None,
             };
             store.register(registration).await?;
         }
     }
-    let options = HostOptions {
-        keep_turns,
-        ..HostOptions::default()
-    };
-    let builder = Host::builder().options(options);
-    let builder = builder.logger(move |entry: &LogEntry<'_>| report.entry(entry));
-    let builder = programs.add(builder);
+    let builder = programs.adder()(builder(keep_turns, report));
     let host = match transport {
         Some(transport) => builder.start_over(Arc::clone(store), transport).await?,
         None => builder.start(Arc::clone(store)).await?,
     };
-    for (key, spec) in programs.keys() {
+    for (key, spec) in &agents {
         if !there.contains(key) {
             host.invite(key, spec.config.clone()).await?;
         }
     }
     Ok(host)
+}
+
+/// A host that reports, without agents yet.
+pub(super) fn builder(keep_turns: u32, report: Report) -> HostBuilder {
+    let options = HostOptions {
+        keep_turns,
+        ..HostOptions::default()
+    };
+    let builder = Host::builder().options(options);
+    builder.logger(move |entry: &LogEntry<'_>| report.entry(entry))
 }
 
 /// Reports events of channels until dropped.
@@ -288,7 +316,7 @@ impl Live {
             }
         };
         let cut = drained.map_err(Refusal::failure)?;
-        let closed = SqliteRuntime::clone(&self.store).close();
+        let closed = RuntimeStore::clone(&self.store).close();
         closed.map_err(|error| Refusal::from(error).failure())?;
         self.report.did("stopped", &[("cutOff", json!(cut))]);
         Ok(Exit::Ok)

@@ -24,6 +24,7 @@ pub(crate) fn run(args: &InspectAgentArgs) -> Result<Exit, Failure> {
             }
         }
         Reached::Store(opened) => {
+            let opened = opened.for_states(&place)?;
             opened.with(async |store| stored(store, agent.as_deref()).await)?
         }
     };

@@ -22,7 +22,13 @@ pub(crate) mod new;
 mod operator;
 mod place;
 mod program;
+#[cfg(feature = "server")]
+mod push;
+#[cfg(feature = "server")]
+pub(crate) mod receive;
 pub(crate) mod reload;
+#[cfg(feature = "server")]
+mod remote;
 pub(crate) mod replay;
 mod report;
 pub(crate) mod send;

@@ -4,10 +4,11 @@ use super::client::Client;
 use super::config::AgentsFile;
 use super::socket;
 use super::wire::Refusal;
-use crate::args::PlaceArgs;
+use crate::args::{PlaceArgs, ServerUrl, StorePlace};
 use crate::failure::Failure;
-use a99_runtime_engine::StoreCode;
-use a99_runtime_stores::{SqliteRuntime, StoreOptions};
+use a99_runtime_engine::{StoreCode, derived};
+use a99_runtime_stores::{RuntimeStore, StoreOptions};
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -18,12 +19,16 @@ const MAKING: Duration = Duration::from_secs(2);
 /// its turns first.
 const OWNED: Duration = Duration::from_secs(60);
 
+/// How often a host tries to own a store on a server.
+const SERVER_PAUSE: Duration = Duration::from_millis(500);
+
 /// Default time that a command waits for the store before changing it.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Where a command finds agents.
 pub(super) struct Place {
-    pub(super) store: PathBuf,
+    pub(super) store: StorePlace,
+    socket: PathBuf,
     /// The agents.toml, if it was read.
     pub(super) file: Option<AgentsFile>,
 }
@@ -40,15 +45,22 @@ impl Place {
             None => Some(AgentsFile::read(&args.config, false)?),
         };
         let named = args.store.clone();
-        let store = named.or_else(|| Some(file.as_ref()?.store.clone()));
+        let in_file = || {
+            StorePlace::File(
+                file.as_ref()
+                    .map_or_else(PathBuf::new, |file| file.store.clone()),
+            )
+        };
+        let store = resolved(named.unwrap_or_else(in_file));
         Ok(Place {
-            store: resolved(store.unwrap_or_default()),
+            socket: socket_of(&store, &args.config),
+            store,
             file,
         })
     }
 
     pub(super) fn socket(&self) -> PathBuf {
-        socket::beside(&self.store)
+        self.socket.clone()
     }
 
     /// Connects to the host, or opens the store for reading if no host runs.
@@ -61,11 +73,11 @@ impl Place {
             if let Some(client) = Client::of(self)? {
                 return Ok(Reached::Host(client));
             }
-            if self.store.exists() {
+            if self.store.file().is_none_or(Path::exists) {
                 break;
             }
             if Instant::now() >= until {
-                let text = format!("{}: there is no such store", self.store.display());
+                let text = format!("{}: there is no such store", self.store);
                 let help = "`a99 agent host` makes it; `--store FILE` names another";
                 let refusal = Refusal::new("store.not_found", text).helped(help);
                 return Err(refusal.failure());
@@ -80,10 +92,9 @@ impl Place {
     /// # Errors
     /// Those of opening it.
     pub(super) fn reader(&self) -> Result<Opened, Failure> {
-        let store = SqliteRuntime::open_reader(&self.store, StoreOptions::default());
-        store
-            .map(Opened)
-            .map_err(|error| Refusal::from(error).failure())
+        let store = open(&self.store, StoreOptions::default(), false);
+        let store = super::runtime()?.block_on(store);
+        store.map(Opened).map_err(Refusal::failure)
     }
 
     /// Connects to the host, or opens the store for changes if no host runs. Waits for other
@@ -104,12 +115,12 @@ impl Place {
                 refuses_copies: true,
                 ..StoreOptions::default()
             };
-            match SqliteRuntime::open(&self.store, options) {
+            match super::runtime()?.block_on(open(&self.store, options, true)) {
                 Ok(store) => return Ok(Reached::Store(Opened(store))),
-                Err(error) if error.code() == StoreCode::Locked && Instant::now() < until => {
+                Err(error) if error.code == LOCKED && Instant::now() < until => {
                     pause(attempt);
                 }
-                Err(error) => return Err(Refusal::from(error).failure()),
+                Err(error) => return Err(error.failure()),
             }
         }
         unreachable!("attempts are counted without an end")
@@ -121,30 +132,99 @@ impl Place {
     /// # Errors
     /// Those of opening it.
     pub(super) async fn own(
-        store: &Path,
+        store: &StorePlace,
+        socket: Option<&Path>,
         options: &StoreOptions,
-    ) -> Result<SqliteRuntime, Refusal> {
+    ) -> Result<RuntimeStore, Refusal> {
         let until = Instant::now() + OWNED;
         let mut attempt = 0;
         loop {
-            let error = match SqliteRuntime::open(store, options.clone()) {
+            let error = match open(store, options.clone(), true).await {
                 Ok(store) => return Ok(store),
                 Err(error) => error,
             };
-            let is_held = error.code() == StoreCode::Locked && Instant::now() < until;
-            if !is_held || !matches!(socket::connect(&socket::beside(store)), Ok(None)) {
-                return Err(error.into());
+            let is_held = error.code == LOCKED && Instant::now() < until;
+            let answers = |socket| !matches!(socket::connect(socket), Ok(None));
+            if !is_held || socket.is_some_and(answers) {
+                return Err(error);
             }
-            tokio::time::sleep(backoff(attempt)).await;
+            // Each attempt is a new login at a server.
+            let pause = store.file().map_or(SERVER_PAUSE, |_| backoff(attempt));
+            tokio::time::sleep(pause).await;
             attempt += 1;
         }
     }
 }
 
-/// A store's path without symbolic links, so that all processes find the same socket.
-pub(super) fn resolved(store: PathBuf) -> PathBuf {
-    // Opening the store reports a bad path.
-    a99_runtime_stores::canonical_path(&store).unwrap_or(store)
+const LOCKED: &str = StoreCode::Locked.name();
+
+/// A store's place, its path without symbolic links, so that all processes find the same socket.
+pub(super) fn resolved(store: StorePlace) -> StorePlace {
+    match store {
+        // Opening the store reports a bad path.
+        StorePlace::File(path) => {
+            StorePlace::File(a99_runtime_stores::canonical_path(&path).unwrap_or(path))
+        }
+        server @ StorePlace::Server(_) => server,
+    }
+}
+
+/// The socket of the host of a store: beside its file; for a store on a server beside the file of
+/// agents, with a name that follows from server and database.
+pub(super) fn socket_of(store: &StorePlace, config: &Path) -> PathBuf {
+    let base = match store {
+        StorePlace::File(path) => path.clone(),
+        StorePlace::Server(url) => {
+            let config = a99_runtime_stores::canonical_path(config);
+            let mut name = config.map_or_else(|_| OsString::from("agents"), OsString::from);
+            name.push(format!(".{}", derived(&["store", &url.to_string()])));
+            name.into()
+        }
+    };
+    socket::beside(&base)
+}
+
+/// Opens a store as its owner, or for reading.
+async fn open(
+    store: &StorePlace,
+    options: StoreOptions,
+    is_owner: bool,
+) -> Result<RuntimeStore, Refusal> {
+    match store {
+        StorePlace::File(path) if is_owner => Ok(RuntimeStore::open(path, options)?),
+        StorePlace::File(path) => Ok(RuntimeStore::open_reader(path, options)?),
+        StorePlace::Server(url) => connect(url, options, is_owner).await,
+    }
+}
+
+#[cfg(feature = "postgres")]
+async fn connect(
+    url: &ServerUrl,
+    options: StoreOptions,
+    is_owner: bool,
+) -> Result<RuntimeStore, Refusal> {
+    use a99_runtime_stores::ConnectError;
+    let server = crate::store::server_options(url);
+    let opened = match server {
+        Ok(server) if is_owner => RuntimeStore::connect(server, options).await,
+        Ok(server) => RuntimeStore::connect_reader(server, options).await,
+        Err(error) => Err(error.into()),
+    };
+    opened.map_err(|error| match error {
+        ConnectError::Store(error) => error.into(),
+        ConnectError::Server(error) => {
+            let help = error.help().unwrap_or("see docs/channels.md");
+            let text = format!("--store: {}", error.message());
+            Refusal::new(error.code().name(), text).helped(help)
+        }
+    })
+}
+
+#[cfg(not(feature = "postgres"))]
+#[allow(clippy::unused_async, reason = "as with the feature")]
+async fn connect(_: &ServerUrl, _: StoreOptions, _: bool) -> Result<RuntimeStore, Refusal> {
+    let missing = Failure::missing_feature("`--store` with a server", "postgres");
+    Err(Refusal::of(&missing))
 }
 
 /// The host or store that a command reached.
@@ -169,13 +249,33 @@ pub(super) fn pause(attempt: u32) {
 }
 
 /// A store that this process has open.
-pub(super) struct Opened(SqliteRuntime);
+pub(super) struct Opened(RuntimeStore);
 
 impl Opened {
+    /// The states of agents whose channels are on a server: their store has no log that could
+    /// end before what they handled. Other stores remain as they are.
+    ///
+    /// # Errors
+    /// Those of opening it again.
+    pub(super) fn for_states(self, place: &Place) -> Result<Opened, Failure> {
+        use a99_runtime_engine::ChannelStore as _;
+        let channels = super::runtime()?.block_on(self.0.channels());
+        if !channels.is_ok_and(|channels| channels.is_empty()) {
+            return Ok(self);
+        }
+        self.close()?;
+        let options = StoreOptions {
+            has_channels: false,
+            ..StoreOptions::default()
+        };
+        let store = super::runtime()?.block_on(open(&place.store, options, false));
+        store.map(Opened).map_err(Refusal::failure)
+    }
+
     /// Works with the store, and closes it. The first error is that of the work.
     pub(super) fn with<T>(
         self,
-        work: impl AsyncFnOnce(&SqliteRuntime) -> Result<T, Refusal>,
+        work: impl AsyncFnOnce(&RuntimeStore) -> Result<T, Refusal>,
     ) -> Result<T, Failure> {
         let done = super::runtime()?.block_on(work(&self.0));
         let closed = self.close();

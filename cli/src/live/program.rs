@@ -60,13 +60,18 @@ impl Programs {
         Ok(programs)
     }
 
-    /// Registers the programs with a host that is being built.
-    pub(super) fn add(&self, mut builder: HostBuilder) -> HostBuilder {
-        for (name, program) in &self.0 {
-            let agent = program.agent.clone();
-            builder = builder.agent(name, move |_| agent.clone());
+    /// Registers the programs with hosts that are being built.
+    pub(super) fn adder(&self) -> impl Fn(HostBuilder) -> HostBuilder + Send + Sync + use<> {
+        let programs = self.0.iter();
+        let agents = programs.map(|(name, program)| (name.clone(), program.agent.clone()));
+        let agents: Vec<(String, ProgramAgent)> = agents.collect();
+        move |mut builder| {
+            for (name, agent) in &agents {
+                let agent = agent.clone();
+                builder = builder.agent(name, move |_| agent.clone());
+            }
+            builder
         }
-        builder
     }
 
     /// All keys, by agent.

@@ -137,7 +137,7 @@ fn queued(opened: Opened, place: &Place, call: &SendCall, is_json: bool) -> Resu
         line(&result);
     } else {
         let seq = &result["seq"];
-        let shown = place.store.display();
+        let shown = &place.store;
         let text =
             format!("no host runs: the message is event {seq} of {shown}, for its next start");
         output::note("queued", &text);

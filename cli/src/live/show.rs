@@ -84,10 +84,15 @@ pub(super) fn list(agents: &[Json]) -> String {
             dead.to_string(),
         ]);
     }
+    table(&rows)
+}
+
+/// Rows in columns.
+pub(super) fn table<const N: usize>(rows: &[[String; N]]) -> String {
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
-    let widths: Vec<usize> = (0..5).map(|column| width(column).unwrap_or(0)).collect();
+    let widths: Vec<usize> = (0..N).map(|column| width(column).unwrap_or(0)).collect();
     let mut text = String::new();
-    for row in &rows {
+    for row in rows {
         let cells = row.iter().zip(&widths);
         let cells: Vec<String> = cells
             .map(|(cell, width)| format!("{cell:width$}"))
@@ -144,11 +149,63 @@ pub(super) fn agent(agent: &Json) -> String {
             format!("{}: {code}: {error}", trigger(&dead["trigger"])),
         );
     }
+    if let Some(waiting @ 1..) = agent["outbox"].as_u64() {
+        line(
+            "outbox",
+            format!("{waiting} events of the host wait for their channels"),
+        );
+    }
     if let Some([code, error]) = agent["lastError"].as_array().map(Vec::as_slice) {
         let member = |json: &Json| json.as_str().unwrap_or_default().to_owned();
         line("last error", format!("{}: {}", member(code), member(error)));
     }
     text
+}
+
+/// A kept turn with its calls, each in a line.
+#[cfg(feature = "server")]
+pub(super) fn turn(turn: &Json) -> String {
+    let number = |json: &Json| json.as_f64().unwrap_or_default();
+    let text = |json: &Json| escape_for_terminal(json.as_str().unwrap_or_default());
+    let calls = turn["calls"].as_array();
+    let calls: Vec<&Json> = calls.into_iter().flatten().collect();
+    let began = number(&turn["began"]);
+    let mut head = format!(
+        "{} at {}",
+        text(&turn["turn"]),
+        a99_ecma::date::to_iso(began)
+    );
+    head += &format!(", fuel {}, sent {}", turn["fuel"], turn["sent"]);
+    let sum = |name: &str| calls.iter().map(|call| number(&call[name])).sum::<f64>();
+    let (input, output) = (sum("inputTokens"), sum("outputTokens"));
+    if input + output > 0.0 {
+        head += &format!(", tokens {input} + {output}");
+    }
+    if let Some([code, error]) = turn["error"].as_array().map(Vec::as_slice) {
+        head += &format!(", given up: {}: {}", text(code), text(error));
+    }
+    let mut lines = format!("turn        {head}\n");
+    for call in &calls {
+        let after = number(&call["at"]) - began;
+        let mut said = format!(
+            "{} after {after} ms, fuel {}",
+            text(&call["atom"]),
+            call["fuel"]
+        );
+        if !call["inputTokens"].is_null() {
+            let tokens = (number(&call["inputTokens"]), number(&call["outputTokens"]));
+            said += &format!(", tokens {} + {}", tokens.0, tokens.1);
+        }
+        if !call["error"].is_null() {
+            said += &format!(", {}", text(&call["error"]));
+        }
+        lines += &format!("            {said}\n");
+    }
+    let more = number(&turn["count"]) - calls.len() as f64;
+    if more > 0.0 {
+        lines += &format!("            and {more} calls more\n");
+    }
+    lines
 }
 
 /// The trigger of a turn.
@@ -182,6 +239,41 @@ mod tests {
             "{shown:?}"
         );
         assert!(shown.ends_with("\n    b\n"), "{shown:?}");
+    }
+}
+
+#[cfg(all(test, feature = "server"))]
+mod turns {
+    use serde_json::json;
+
+    #[test]
+    fn turns_have_their_calls_and_tokens() {
+        let call = |atom: &str| json!({"atom": atom, "at": 1_120.0, "fuel": 0.5, "value": "1"});
+        let mut model = call("llmChat\u{1b}");
+        model["inputTokens"] = 12.into();
+        model["outputTokens"] = 3.into();
+        let mut failed = call("httpFetch");
+        failed["error"] = "atom.failed: no".into();
+        let turn = json!({"turn": "event:7", "began": 1_000.0, "fuel": 2.5, "count": 4,
+            "calls": [call("storeGet"), model, failed], "sent": 1, "timers": 0,
+            "error": ["run.timeout", "late"]});
+        let shown = super::turn(&turn);
+        let lines: Vec<&str> = shown.lines().collect();
+        assert_eq!(
+            lines[0],
+            "turn        event:7 at 1970-01-01T00:00:01.000Z, fuel 2.5, sent 1, tokens 12 + 3, \
+             given up: run.timeout: late"
+        );
+        assert!(
+            lines[1].ends_with("storeGet after 120 ms, fuel 0.5"),
+            "{shown}"
+        );
+        assert!(
+            lines[2].ends_with(", tokens 12 + 3") && !shown.contains('\u{1b}'),
+            "{shown}"
+        );
+        assert!(lines[3].ends_with(", atom.failed: no"), "{shown}");
+        assert_eq!(lines[4].trim(), "and 1 calls more");
     }
 }
 

@@ -17,7 +17,7 @@ const MAX_CALLS: usize = 500;
 
 pub(crate) const STYLE: &str = "\
 :root{color-scheme:light dark;--bar:#f4a261;--line:#8884}\
-body{font:14px/1.45 system-ui,sans-serif;margin:1.5rem auto;max-width:1100px;padding:0 1rem}\
+body{font:14px/1.45 system-ui,sans-serif;margin:1.5rem auto;max-width:1100px;padding:0 1rem;overflow-wrap:anywhere}\
 h1{font-size:1.3rem}h2{font-size:1.05rem;margin-top:2rem}\
 table{border-collapse:collapse;width:100%;font:12px/1.5 ui-monospace,monospace}\
 td,th{padding:0 .6em;text-align:right;white-space:pre;border-bottom:1px solid var(--line)}\

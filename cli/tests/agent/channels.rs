@@ -7,7 +7,7 @@ use serde_json::Value as Json;
 use std::time::{Duration, Instant};
 
 /// Issues a token, and gives the file that has it.
-fn token(folder: &Sandbox, name: &str, scope: &str) -> String {
+pub(crate) fn token(folder: &Sandbox, name: &str, scope: &str) -> String {
     let tokens = folder.path("tokens.json");
     let args = [
         "token", "new", "--name", name, "--scope", scope, "--tokens", &tokens,
@@ -19,11 +19,16 @@ fn token(folder: &Sandbox, name: &str, scope: &str) -> String {
 
 /// Starts a server, and gives its address.
 fn serve(folder: &Sandbox, listen: &str) -> (Hosted, String) {
+    serve_with(folder, listen, &[])
+}
+
+/// Starts a server with more options.
+pub(crate) fn serve_with(folder: &Sandbox, listen: &str, more: &[&str]) -> (Hosted, String) {
     let (store, tokens) = (folder.path("channels.db"), folder.path("tokens.json"));
     let args = [
         "channels", "serve", "--json", "--store", &store, "--listen", listen,
     ];
-    let mut server = Hosted::run(&[&args[..], &["--tokens", &tokens]].concat());
+    let mut server = Hosted::run(&[&args[..], &["--tokens", &tokens], more].concat());
     let listening = server.wait_for("listening");
     let address = listening["address"]
         .as_str()
@@ -32,7 +37,7 @@ fn serve(folder: &Sandbox, listen: &str) -> (Hosted, String) {
     (server, address)
 }
 
-fn channels(what: &str, server: &str, rest: &[&str], token: &str) -> Done {
+pub(crate) fn channels(what: &str, server: &str, rest: &[&str], token: &str) -> Done {
     let place = ["channels", what, server, "general"];
     a99(
         &[&place[..], rest, &["--token-file", token, "--json"]].concat(),
@@ -41,7 +46,7 @@ fn channels(what: &str, server: &str, rest: &[&str], token: &str) -> Done {
 }
 
 /// Texts that a handle said, once there are as many.
-fn said(server: &str, token: &str, handle: &str, count: usize) -> Vec<String> {
+pub(crate) fn said(server: &str, token: &str, handle: &str, count: usize) -> Vec<String> {
     let until = Instant::now() + Duration::from_secs(60);
     loop {
         let done = channels("logs", server, &[], token);
@@ -191,72 +196,32 @@ fn an_address_beyond_this_machine_needs_encryption() {
     );
 }
 
-/// Sends a request, and gives status and body.
-fn ask(address: &str, token: &str, method: &str, path: &str, body: &Json) -> (u16, Json) {
-    use std::io::{Read as _, Write as _};
-    let host = address.trim_start_matches("http://");
-    let body = body.to_string();
-    let request = format!(
-        "{method} {path} HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {token}\r\n\
-         Connection: close\r\nContent-Length: {}\r\n\r\n{body}",
-        body.len()
-    );
-    let mut stream = std::net::TcpStream::connect(host).expect("connected");
-    stream.write_all(request.as_bytes()).expect("sent");
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).expect("an answer");
-    let status = answer
-        .split(' ')
-        .nth(1)
-        .and_then(|status| status.parse().ok());
-    let (_, body) = answer.split_once("\r\n\r\n").expect("a body");
-    (
-        status.expect("a status"),
-        serde_json::from_str(body).unwrap_or_default(),
-    )
-}
-
 #[test]
-fn agents_that_sleep_are_registered_over_http_and_outlast_the_server() {
+fn registrations_outlast_the_server() {
     let folder = Sandbox::new("channels-push");
     let admin = token(&folder, "admin", "admin");
-    let admin = std::fs::read_to_string(admin).expect("a token");
-    let reader = token(&folder, "reader", "read:*");
-    let reader = std::fs::read_to_string(reader).expect("a token");
     let file = folder.path("push.json");
     let (store, tokens) = (folder.path("channels.db"), folder.path("tokens.json"));
-    let serve = || {
-        let args = [
-            "channels",
-            "serve",
-            "--json",
-            "--listen",
-            "127.0.0.1:0",
-            "--store",
-            &store,
-        ];
-        let mut server =
-            Hosted::run(&[&args[..], &["--tokens", &tokens, "--push", &file]].concat());
-        let address = server.wait_for("listening")["address"].clone();
-        (server, address.as_str().expect("an address").to_owned())
-    };
-    let (server, address) = serve();
-    let agent = serde_json::json!({"agent": "echo/general/echo", "url": "https://192.0.2.1",
-        "config": {}, "types": ["message"]});
-    let register = |token: &str| ask(&address, token, "POST", "/v1/push/register", &agent);
-    assert_eq!(register(&reader).0, 403);
-    let (status, registered) = register(&admin);
-    assert_eq!(status, 200, "{registered}");
+    let more = ["--push", file.as_str()];
+    let (server, address) = serve_with(&folder, "127.0.0.1:0", &more);
+    let words = ["channels", "push", "add", &address, "echo/general/echo"];
+    let rest = [
+        "https://192.0.2.1",
+        "--type",
+        "message",
+        "--token-file",
+        &admin,
+    ];
+    let added = a99(&[&words[..], &rest].concat(), b"");
     assert!(
-        registered["secret"]
-            .as_str()
-            .expect("a secret")
-            .starts_with("whsec_")
+        added.code == 0 && added.out.starts_with("whsec_"),
+        "{added:?}"
     );
     server.end();
-    let (server, address) = serve();
-    let (_, agents) = ask(&address, &admin, "GET", "/v1/push/agents", &Json::Null);
-    assert_eq!(agents[0]["agent"], "echo/general/echo", "{agents}");
+    let (server, address) = serve_with(&folder, "127.0.0.1:0", &more);
+    let words = ["channels", "push", "list", &address, "--token-file", &admin];
+    let listed = a99(&words, b"");
+    assert!(listed.out.contains("echo/general/echo"), "{listed:?}");
     drop(server);
     std::fs::write(&file, "{").expect("written");
     let args = [
@@ -273,4 +238,66 @@ fn agents_that_sleep_are_registered_over_http_and_outlast_the_server() {
         b"",
     );
     assert_eq!(refused.code, 2, "{refused:?}");
+}
+
+#[test]
+fn a_host_is_inspected_from_afar() {
+    let folder = Sandbox::new("channels-inspect");
+    let made = a99(&["agent", "new", "echo", "--in", &folder.path("")], b"");
+    assert_eq!(made.code, 0, "{made:?}");
+    let (config, tokens) = (folder.path("echo/agents.toml"), folder.path("tokens.json"));
+    let admin = token(&folder, "admin", "admin");
+    let inspector = token(&folder, "inspector", "inspect:general");
+    let reader = token(&folder, "reader", "read:*");
+    let place = ["--config", &config, "--listen", "127.0.0.1:0"];
+    let mut host = Hosted::begin(&[&place[..], &["--tokens", &tokens]].concat());
+    let address = host.wait_for("listening")["address"].clone();
+    let address = address.as_str().expect("one");
+    let sent = channels("send", address, &["hello"], &admin);
+    assert_eq!(sent.code, 0, "{sent:?}");
+    assert_eq!(said(address, &admin, "echo", 1).len(), 1);
+    let inspect = |rest: &[&str], token: &str| {
+        let words = ["channels", "inspect", address, "--token-file", token];
+        a99(&[&words[..], rest].concat(), b"")
+    };
+    let key = "echo/general/echo";
+    for rest in [&["--json"][..], &["general", "--json"]] {
+        let all = inspect(rest, &inspector).json();
+        assert_eq!(all["agents"][0]["key"], key, "{all}");
+        assert_eq!(all["agents"][0]["outbox"], 0, "{all}");
+    }
+    assert_eq!(
+        inspect(&["other", "--json"], &inspector).json(),
+        serde_json::json!({"agents": []})
+    );
+    let one = inspect(&[key, "--json"], &inspector).json();
+    assert_eq!(
+        (&one["state"]["count"], &one["lag"]),
+        (&1.into(), &0.into()),
+        "{one}"
+    );
+    let turns = one["keptTurns"].as_array().expect("turns");
+    assert!(
+        turns
+            .iter()
+            .any(|turn| turn["sent"] == 1 && turn["fuel"].as_f64() > Some(0.0))
+    );
+    let last = inspect(&[key, "--json", "--turns", "1"], &inspector).json();
+    assert_eq!(
+        last["keptTurns"],
+        Json::Array(turns[turns.len() - 1..].to_vec())
+    );
+    let shown = inspect(&[key], &inspector);
+    assert!(shown.out.contains("\nturn        event:"), "{shown:?}");
+    for (rest, token, code) in [
+        (&[][..], &reader, "server.forbidden"),
+        (&[key], &reader, "server.forbidden"),
+        (&["eco/general/echo"], &inspector, "store.not_found"),
+        (&["echo/general"], &inspector, "agent.bad_key"),
+    ] {
+        let refused = inspect(&[rest, &["--json"]].concat(), token);
+        assert_eq!(refused.json()["error"]["code"], code, "{refused:?}");
+        assert_eq!(refused.code, 2, "{refused:?}");
+    }
+    host.end();
 }

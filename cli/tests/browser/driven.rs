@@ -12,6 +12,8 @@ pub struct Browser {
     child: Child,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
+    /// The file with what the browser writes to its standard error.
+    said: String,
     session: Json,
     id: u64,
 }
@@ -20,7 +22,9 @@ impl Browser {
     /// Starts Chromium with its files in this folder.
     pub fn start(folder: &str) -> Browser {
         // It reads requests from the descriptor 3, and writes answers to 4.
-        let script = "exec chromium \"$@\" 3<&0 4>&1 </dev/null >/dev/null 2>/dev/null";
+        let script = "exec chromium \"$@\" 3<&0 4>&1 </dev/null >/dev/null 2>\"$said\"";
+        std::fs::create_dir_all(folder).expect("a folder");
+        let said = format!("{folder}/said");
         let mut child = Command::new("sh")
             .args([
                 "-c",
@@ -33,7 +37,9 @@ impl Browser {
             .args(["--disable-dev-shm-usage", "--disable-breakpad"])
             .args(["--remote-debugging-pipe"])
             .arg(format!("--user-data-dir={folder}/chromium"))
+            // Containers often have little shared memory, and a home that cannot be written.
             .env("HOME", format!("{folder}/home"))
+            .env("said", &said)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -44,6 +50,7 @@ impl Browser {
             child,
             input,
             output,
+            said,
             session: Json::Null,
             id: 0,
         };
@@ -60,11 +67,17 @@ impl Browser {
             request["sessionId"] = self.session.clone();
         }
         let sent = self.input.write_all(format!("{request}\0").as_bytes());
-        sent.expect("the browser runs");
+        if let Err(error) = sent {
+            let said = std::fs::read_to_string(&self.said);
+            panic!("the browser ended: {error}: {}", said.unwrap_or_default());
+        }
         loop {
             let mut answer = Vec::new();
             let read = self.output.read_until(0, &mut answer).expect("an answer");
-            assert!(read > 0, "the browser ended");
+            if read == 0 {
+                let said = std::fs::read_to_string(&self.said);
+                panic!("the browser ended: {}", said.unwrap_or_default());
+            }
             answer.pop();
             let mut answer: Json = serde_json::from_slice(&answer).expect("JSON");
             if answer["id"] == self.id {

@@ -190,7 +190,7 @@ impl<'a> Lowerer<'a> {
             Expression::TaggedTemplateExpression(_) => {
                 ("a tagged template", "call a function with the parts")
             }
-            Expression::YieldExpression(_) => ("a generator", "return a list"),
+            Expression::YieldExpression(_) => ("a generator", crate::words::GENERATOR),
             Expression::ImportExpression(_) => {
                 ("`import`", "atoms and builtins are there without it")
             }

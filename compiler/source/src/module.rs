@@ -82,7 +82,7 @@ impl<'a> Lowerer<'a> {
         match code {
             Code::Function(function) => {
                 if function.generator {
-                    self.unsupported(function.span, "a generator", "return a list");
+                    self.unsupported(function.span, "a generator", crate::words::GENERATOR);
                 }
                 if let Some(body) = &function.body {
                     self.block(&body.statements, &mut steps);

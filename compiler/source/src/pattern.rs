@@ -18,7 +18,7 @@ impl<'a> Lowerer<'a> {
         if let Code::Function(function) = code
             && function.generator
         {
-            self.unsupported(function.span, "a generator", "return a list");
+            self.unsupported(function.span, "a generator", crate::words::GENERATOR);
         }
         let params = code.params();
         let mut names = Vec::new();

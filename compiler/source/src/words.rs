@@ -1,5 +1,8 @@
 //! Advice for words of other languages and libraries: the form that works in a source.
 
+pub(crate) const GENERATOR: &str = "declare it by name, and consume it where you call it: `for (const x of f())`, `[...f()]`, \
+`Array.from(f())`, `yield* f()`; or return a list";
+
 pub(crate) const TIMER: &str = "write `await sleep({ ms: 500 })`, which waits at most a day; it counts against the timeout of the \
      run";
 

@@ -43,12 +43,12 @@ pub(crate) async fn hold(
     taken: oneshot::Sender<Result<bool, PostgresError>>,
 ) -> Result<(), PostgresError> {
     let first = take(&pool, name, is_shared).await;
-    let (mut held, told) = match first {
+    let (mut held, answer) = match first {
         Ok((client, is_free)) => (is_free.then_some(client), Ok(is_free)),
         Err(error) => (None, Err(pool.placed(error))),
     };
     let goes_on = held.is_some();
-    if taken.send(told).is_err() || !goes_on {
+    if taken.send(answer).is_err() || !goes_on {
         return Ok(());
     }
     loop {

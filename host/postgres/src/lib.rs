@@ -68,6 +68,7 @@ mod error;
 mod hold;
 mod meter;
 mod options;
+mod passfile;
 mod pool;
 mod runtime;
 mod schema;

@@ -51,7 +51,7 @@ const OTHERS: [&str; 13] = [
 ];
 
 /// Largest password file in bytes.
-const MAX_PASSWORD_BYTES: u64 = 4 << 10;
+const MAX_PASSWORD_BYTES: u64 = 64 << 10;
 
 /// Longest schema name in bytes, PostgreSQL's limit.
 const MAX_NAME_BYTES: usize = 63;
@@ -97,7 +97,8 @@ impl PostgresOptions {
     /// encrypted. Certificate authorities are those of the system, or of the PEM file
     /// `sslrootcert`.
     ///
-    /// A URL without a password uses the environment variable `PGPASSWORD`.
+    /// A URL without a password uses the environment variable `PGPASSWORD`, or the file of
+    /// passwords that `PGPASSFILE` names, as libpq does. Only its owner may read that file.
     ///
     /// # Errors
     /// [`PostgresCode::Config`] for an invalid URL. Errors show no part of it except parameter
@@ -113,7 +114,7 @@ impl PostgresOptions {
             ));
         }
         if config.get_password().is_none()
-            && let Ok(password) = std::env::var("PGPASSWORD")
+            && let Some(password) = password_of_environment(&config)?
         {
             config.password(password);
         }
@@ -245,6 +246,21 @@ impl fmt::Debug for PostgresOptions {
         out.field("statement_timeout", &self.statement_timeout);
         out.finish_non_exhaustive()
     }
+}
+
+/// The password that the environment has for a server.
+fn password_of_environment(config: &Config) -> Result<Option<String>, PostgresError> {
+    if let Ok(password) = std::env::var("PGPASSWORD") {
+        return Ok(Some(password));
+    }
+    let Some(path) = std::env::var_os("PGPASSFILE").filter(|path| !path.is_empty()) else {
+        return Ok(None);
+    };
+    let text = read_private(Path::new(&path)).map_err(|why| {
+        let path = Path::new(&path).display();
+        wrong(format!("the file {path} of PGPASSFILE: {why}"))
+    })?;
+    Ok(crate::passfile::find(&text, config))
 }
 
 fn wrong(message: impl Into<String>) -> PostgresError {

@@ -204,7 +204,7 @@ pub enum Replay {
     All,
     /// After this sequence number.
     After(Seq),
-    /// With events appended from now on.
+    /// With events appended after it joined.
     Skip,
 }
 

@@ -67,11 +67,39 @@ pub(crate) fn is_handle(handle: &str, written: &str) -> bool {
     handle.eq_ignore_ascii_case(written)
 }
 
+/// The participant of a roster that `written` names: by its handle, of which a leading `@` and
+/// letter case are ignored, or by its identity.
+///
+/// # Errors
+/// `provider-not-found` with the handles of the roster.
+pub fn find_participant<'a>(
+    roster: &'a [Participant],
+    written: &str,
+) -> Result<&'a Participant, AgentError> {
+    let by_handle = roster.iter().find(|who| is_handle(&who.handle, written));
+    let by_id = || {
+        let id = Uuid::parse_str(written).ok()?;
+        roster.iter().find(|who| who.id == id)
+    };
+    by_handle.or_else(by_id).ok_or_else(|| {
+        let handles = roster.iter().map(|who| format!("@{}", who.handle));
+        let there = match roster.is_empty() {
+            true => "nobody is there".to_owned(),
+            false => format!("there are {}", handles.collect::<Vec<_>>().join(", ")),
+        };
+        let shown: String = written.chars().take(60).collect();
+        let message = format!("nobody on the channel is called {shown:?}: {there}");
+        AgentError::new(codes::NOBODY, message)
+    })
+}
+
 /// One part of a method's answer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Chunk {
     /// The part's content.
     pub content: Option<Value>,
+    /// The content type, if the method gives one.
+    pub content_type: Option<String>,
     /// Whether this is the last part.
     pub complete: bool,
     /// Progress of the method, 0 to 100.
@@ -85,6 +113,8 @@ pub struct Chunk {
 pub struct MethodAnswer {
     /// The content of the last part.
     pub content: Value,
+    /// Its content type, if the method gives one.
+    pub content_type: Option<String>,
     /// The bytes attached to the last part.
     pub attachments: Vec<Attachment>,
 }
@@ -98,6 +128,7 @@ pub struct MethodCallHandle {
     pub(crate) results: Subscription,
     limit: Duration,
     is_complete: bool,
+    is_error: bool,
     /// Registers the wait for deadlock detection while it is held.
     waiting: Option<Waiting>,
 }
@@ -119,6 +150,7 @@ impl MethodCallHandle {
             results,
             limit: caller.or(method).unwrap_or(CALL_TIMEOUT),
             is_complete: false,
+            is_error: false,
             waiting,
         }
     }
@@ -141,6 +173,12 @@ impl MethodCallHandle {
         self.is_complete
     }
 
+    /// Whether the call failed: by the method's error, a timeout or a fault of the store.
+    #[must_use]
+    pub fn is_error(&self) -> bool {
+        self.is_error
+    }
+
     /// The next part of the answer; `None` after the last.
     ///
     /// # Errors
@@ -158,6 +196,7 @@ impl MethodCallHandle {
             let message = format!("no answer came within {:?}", self.limit);
             Err(AgentError::new(codes::CALL_TIMEOUT, message))
         });
+        self.is_error = found.is_err();
         if !matches!(&found, Ok(chunk) if !chunk.complete) {
             self.is_complete = true;
             self.waiting = None;
@@ -182,6 +221,7 @@ impl MethodCallHandle {
             if chunk.complete {
                 return Ok(MethodAnswer {
                     content: chunk.content.unwrap_or(Value::Null),
+                    content_type: chunk.content_type,
                     attachments: chunk.attachments,
                 });
             }
@@ -210,6 +250,7 @@ fn chunk(event: &Event, call: Uuid) -> Option<Result<Chunk, AgentError>> {
     let Body::MethodResult {
         call_id,
         content,
+        content_type,
         complete,
         is_error,
         progress,
@@ -232,6 +273,7 @@ fn chunk(event: &Event, call: Uuid) -> Option<Result<Chunk, AgentError>> {
     }
     Some(Ok(Chunk {
         content: content.clone(),
+        content_type: content_type.clone(),
         complete: *complete,
         progress: *progress,
         attachments: event.attachments.clone(),

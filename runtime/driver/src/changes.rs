@@ -1,11 +1,13 @@
 //! Changes: a stream of what a channel's events mean for its receiver.
 
+use crate::bus::Participant;
 use crate::error::AgentError;
 use crate::subscription::Subscription;
-use a99_runtime_engine::{BoxFuture, Event};
+use a99_runtime_engine::{Body, BoxFuture, Event};
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
+use tokio::sync::watch;
 
 type Found<T> = BoxFuture<'static, Result<Vec<T>, AgentError>>;
 
@@ -16,6 +18,9 @@ pub struct Changes<T> {
     ready: VecDeque<T>,
     look: Box<dyn FnMut(Arc<Event>) -> Found<T> + Send>,
     looking: Option<Found<T>>,
+    /// The last presence event. The roster that it changed may come after it.
+    presence: Option<Arc<Event>>,
+    rosters: watch::Receiver<Vec<Participant>>,
 }
 
 impl<T> fmt::Debug for Changes<T> {
@@ -33,6 +38,8 @@ impl<T> Changes<T> {
         look: impl FnMut(Arc<Event>) -> Found<T> + Send + 'static,
     ) -> Changes<T> {
         Changes {
+            rosters: events.rosters(),
+            presence: None,
             events,
             ready: first.into_iter().collect(),
             look: Box::new(look),
@@ -52,7 +59,16 @@ impl<T> Changes<T> {
             let looking = match &mut self.looking {
                 Some(looking) => looking,
                 None => {
-                    let event = self.events.next().await?;
+                    let event = tokio::select! {
+                        event = self.events.next() => event?,
+                        Ok(()) = self.rosters.changed() => match &self.presence {
+                            Some(event) => Arc::clone(event),
+                            None => continue,
+                        },
+                    };
+                    if let Body::Presence { .. } = event.body {
+                        self.presence = Some(Arc::clone(&event));
+                    }
                     self.looking.insert((self.look)(event))
                 }
             };

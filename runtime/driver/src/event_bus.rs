@@ -5,7 +5,7 @@ use crate::changes::Changes;
 use crate::connection::{ConnectionStatus, Reports};
 use crate::error::AgentError;
 use crate::roster::{RosterChange, ToolRoleConflict};
-use crate::turn::{SendOptions, Sent, TurnClient};
+use crate::turn::{SendOptions, Sent, TurnClient, UpdateOptions};
 use a99_runtime_engine::{AgentKey, Attachment, Body, BoxFuture, Event, Seq, Uuid};
 use serde_json::{Map, Value, json};
 use std::future::ready;
@@ -19,6 +19,8 @@ type Reply<'a, T> = BoxFuture<'a, Result<T, AgentError>>;
 pub struct MethodResult {
     /// The part's content.
     pub content: Option<Value>,
+    /// The content type.
+    pub content_type: Option<String>,
     /// Whether this is the last part.
     pub complete: bool,
     /// Whether the content is an error.
@@ -47,20 +49,21 @@ pub trait EventBus: Send + Sync {
     /// Sends a message.
     fn send(&self, content: String, options: SendOptions) -> Reply<'_, Sent>;
 
-    /// Appends text to a message.
-    fn update(&self, id: Uuid, content: String) -> Reply<'_, ()>;
+    /// Appends text to a message. Gives the sequence number of the update, as
+    /// [`Sent::pubsub_id`].
+    fn update(&self, id: Uuid, content: String, options: UpdateOptions) -> Reply<'_, Option<Seq>>;
 
     /// Marks a message as complete.
-    fn complete(&self, id: Uuid) -> Reply<'_, ()>;
+    fn complete(&self, id: Uuid) -> Reply<'_, Option<Seq>>;
 
     /// Marks a message as failed.
-    fn error(&self, id: Uuid, error: String, code: Option<String>) -> Reply<'_, ()>;
+    fn error(&self, id: Uuid, error: String, code: Option<String>) -> Reply<'_, Option<Seq>>;
 
     /// Publishes a custom event; it is ephemeral unless `persist` is set.
     fn publish(&self, name: String, payload: Value, persist: bool) -> Reply<'_, ()>;
 
-    /// Calls a method. Errors: `provider-not-found`, `method-not-found`,
-    /// `call.would_deadlock`.
+    /// Calls a method of the participant of a handle or an identity. Errors:
+    /// `provider-not-found`, `method-not-found`, `call.would_deadlock`.
     fn call_method(
         &self,
         handle: &str,
@@ -68,6 +71,10 @@ pub trait EventBus: Send + Sync {
         args: Value,
         options: CallOptions,
     ) -> Reply<'_, MethodCallHandle>;
+
+    /// Cancels a call: a method that has not ended is aborted, changes nothing, and answers with
+    /// `cancelled`.
+    fn cancel_call(&self, call: MethodCallHandle) -> Reply<'_, ()>;
 
     /// Sends a part of an answer immediately. The method's return value is the last part.
     fn send_method_result(&self, call_id: Uuid, result: MethodResult) -> Reply<'_, ()>;
@@ -79,9 +86,10 @@ pub trait EventBus: Send + Sync {
     /// newest. Changes of others show while the turn runs; its own with its commit.
     fn on_roster(&self) -> Reply<'_, Changes<RosterChange>>;
 
-    /// Replaces the metadata that the agent publishes. The roster has it with the commit, and a
-    /// presence event announces it. When the host starts again, the metadata is that of
-    /// [`ConnectOptions::extra_metadata`](crate::ConnectOptions::extra_metadata).
+    /// Replaces the metadata that the agent publishes, at first
+    /// [`ConnectOptions::extra_metadata`](crate::ConnectOptions::extra_metadata), until it is
+    /// removed from the channel. The roster has it with the commit, in every delivery mode, and a
+    /// presence event announces it.
     fn update_metadata(&self, metadata: Map<String, Value>) -> Reply<'_, ()>;
 
     /// The effective settings with the changes of this turn.
@@ -196,6 +204,19 @@ pub trait EventBus: Send + Sync {
     /// first, of the next [`HISTORY_EVENTS`] events. The agent still gets each of them.
     fn missed_messages(&self) -> Reply<'_, Vec<Arc<Event>>>;
 
+    /// The [missed messages](EventBus::missed_messages) of a type: that of its JSON, such as
+    /// `method-call`, or the name of a custom event.
+    fn get_missed_by_type<'a>(&'a self, name: &'a str) -> Reply<'a, Vec<Arc<Event>>> {
+        Box::pin(async move {
+            let mut missed = self.missed_messages().await?;
+            missed.retain(|event| match &event.body {
+                Body::Custom { name: custom, .. } => custom == name || name == "custom",
+                body => body.type_name() == name,
+            });
+            Ok(missed)
+        })
+    }
+
     /// Whether the channel can be reached: in the embedded target until the turn is over or
     /// [`EventBus::close`].
     fn connected(&self) -> bool;
@@ -253,6 +274,12 @@ impl TurnClient {
     }
 }
 
+impl TurnClient {
+    fn tool_role(&self, body: Body) -> Reply<'_, ()> {
+        Box::pin(async move { self.0.with_commit("tool-role", body).await.map(drop) })
+    }
+}
+
 impl EventBus for TurnClient {
     fn handle(&self) -> &str {
         self.identity().key.handle()
@@ -270,15 +297,15 @@ impl EventBus for TurnClient {
         Box::pin(self.send_with(content, options))
     }
 
-    fn update(&self, id: Uuid, content: String) -> Reply<'_, ()> {
-        Box::pin(TurnClient::update(self, id, content))
+    fn update(&self, id: Uuid, content: String, options: UpdateOptions) -> Reply<'_, Option<Seq>> {
+        Box::pin(self.update_with(id, content, options))
     }
 
-    fn complete(&self, id: Uuid) -> Reply<'_, ()> {
+    fn complete(&self, id: Uuid) -> Reply<'_, Option<Seq>> {
         Box::pin(TurnClient::complete(self, id))
     }
 
-    fn error(&self, id: Uuid, error: String, code: Option<String>) -> Reply<'_, ()> {
+    fn error(&self, id: Uuid, error: String, code: Option<String>) -> Reply<'_, Option<Seq>> {
         Box::pin(TurnClient::error(self, id, error, code))
     }
 
@@ -299,11 +326,16 @@ impl EventBus for TurnClient {
         )
     }
 
+    fn cancel_call(&self, call: MethodCallHandle) -> Reply<'_, ()> {
+        Box::pin(TurnClient::cancel_call(self, call))
+    }
+
     fn send_method_result(&self, call_id: Uuid, result: MethodResult) -> Reply<'_, ()> {
         Box::pin(async move {
             let body = Body::MethodResult {
                 call_id,
                 content: result.content,
+                content_type: result.content_type,
                 complete: result.complete,
                 is_error: result.is_error,
                 progress: result.progress,
@@ -327,7 +359,7 @@ impl EventBus for TurnClient {
     }
 
     fn update_metadata(&self, metadata: Map<String, Value>) -> Reply<'_, ()> {
-        Box::pin(self.describe(metadata))
+        Box::pin(ready(self.describe(metadata)))
     }
 
     fn get_settings(&self) -> Reply<'_, Value> {
@@ -383,12 +415,11 @@ impl EventBus for TurnClient {
     }
 
     fn request_tool_role(&self, group: String) -> Reply<'_, ()> {
-        let body = Body::ToolRoleRequest {
+        self.tool_role(Body::ToolRoleRequest {
             group,
             requester_id: self.0.sender.id,
             requester_type: self.0.sender.kind.clone().unwrap_or_default(),
-        };
-        Box::pin(self.0.with_commit("tool-role", body))
+        })
     }
 
     fn respond_tool_role(
@@ -397,17 +428,15 @@ impl EventBus for TurnClient {
         accepted: bool,
         handoff_to: Option<Uuid>,
     ) -> Reply<'_, ()> {
-        let body = Body::ToolRoleResponse {
+        self.tool_role(Body::ToolRoleResponse {
             group,
             accepted,
             handoff_to,
-        };
-        Box::pin(self.0.with_commit("tool-role", body))
+        })
     }
 
     fn announce_tool_role_handoff(&self, group: String, from: Uuid, to: Uuid) -> Reply<'_, ()> {
-        let body = Body::ToolRoleHandoff { group, from, to };
-        Box::pin(self.0.with_commit("tool-role", body))
+        self.tool_role(Body::ToolRoleHandoff { group, from, to })
     }
 
     fn set_channel_title(&self, title: String) -> Reply<'_, ()> {

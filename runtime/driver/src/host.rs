@@ -204,11 +204,13 @@ impl Host {
         };
         let registration = Registration {
             key: key.clone(),
-            config: config.clone(),
+            config,
             registered_at: self.0.shared.now(),
+            metadata: None,
         };
-        self.0.shared.agents().register(registration).await?;
-        let is_new = locked(&self.0.slots).add(key.clone(), config, false);
+        let agents = self.0.shared.agents();
+        agents.register(registration.clone()).await?;
+        let is_new = locked(&self.0.slots).add(registration, false);
         if !is_new {
             return self.0.join_remote(key).await;
         }

@@ -36,6 +36,9 @@ const UNUSED: usize = 1_024;
 /// Pause before a channel that a transport watches is watched again.
 const WATCH_PAUSE: Duration = Duration::from_millis(500);
 
+/// How long the first reader of a channel waits for its roster.
+const ROSTER_WAIT: Duration = Duration::from_secs(1);
+
 /// How often a quiet watch looks whether the host is gone.
 const WATCH_LOOK: Duration = Duration::from_secs(5);
 
@@ -68,7 +71,7 @@ pub(crate) struct Channel {
     recent: Mutex<Recent>,
     passing: broadcast::Sender<Ephemeral>,
     /// Participants of all hosts, and whether a transport watches the channel.
-    roster: Mutex<Vec<Participant>>,
+    roster: watch::Sender<Vec<Participant>>,
     is_watched: AtomicBool,
 }
 
@@ -153,9 +156,14 @@ impl Channel {
                 ..Recent::default()
             }),
             passing: broadcast::Sender::new(EPHEMERAL),
-            roster: Mutex::default(),
+            roster: watch::Sender::new(Vec::new()),
             is_watched: AtomicBool::new(false),
         }
+    }
+
+    /// Rosters that a transport reports.
+    pub(crate) fn rosters(&self) -> watch::Receiver<Vec<Participant>> {
+        self.roster.subscribe()
     }
 
     /// Adds a logged event; events may arrive out of order.
@@ -303,7 +311,7 @@ impl Hub {
     /// The participants of a channel on all hosts, as the transport reported them last.
     pub(crate) fn remote_roster(&self, name: &str) -> Vec<Participant> {
         let channel = locked(&self.channels).get(name).cloned();
-        channel.map_or_else(Vec::new, |channel| locked(&channel.roster).clone())
+        channel.map_or_else(Vec::new, |channel| channel.roster.borrow().clone())
     }
 
     /// A channel; its first use reads the head from the store.
@@ -330,10 +338,13 @@ impl Hub {
         if let Some(remote) = &self.remote
             && !channel.is_watched.swap(true, Ordering::AcqRel)
         {
+            let mut rosters = channel.rosters();
             let (hub, transport) = (Arc::downgrade(self), Arc::clone(&remote.transport));
             let (name, channel) = (name.to_owned(), Arc::clone(&channel));
             self.runtime
                 .spawn(watch_channel(hub, transport, name, channel));
+            // The first turns find who is there.
+            drop(tokio::time::timeout(ROSTER_WAIT, rosters.changed()).await);
         }
         Ok(channel)
     }
@@ -384,19 +395,24 @@ impl Hub {
         }
         self.metrics.appended(appended);
         for one in appended.iter().filter(|one| one.is_new) {
-            // A reader of news of a participant finds it in the roster.
-            let is_heard = !one.event.body.wakes();
-            if is_heard {
-                (self.listener)(&one.channel, &one.event);
-            }
             let channel = locked(&self.channels).get(&one.channel).cloned();
-            if let Some(channel) = channel {
-                channel.take(Arc::clone(&one.event));
-            }
-            // A sleeping agent wakes after the event can be read.
-            if !is_heard {
-                (self.listener)(&one.channel, &one.event);
-            }
+            self.hear(&one.channel, channel.as_deref(), &one.event);
+        }
+    }
+
+    /// Gives an event of the log to the host and to the readers of its channel.
+    fn hear(&self, name: &str, channel: Option<&Channel>, event: &Arc<Event>) {
+        // A reader of news of a participant finds it in the roster.
+        let is_heard = !event.body.wakes();
+        if is_heard {
+            (self.listener)(name, event);
+        }
+        if let Some(channel) = channel {
+            channel.take(Arc::clone(event));
+        }
+        // A sleeping agent wakes after the event can be read.
+        if !is_heard {
+            (self.listener)(name, event);
         }
     }
 
@@ -406,6 +422,9 @@ impl Hub {
         channel: &str,
         event: Event,
     ) -> Result<(), StoreError> {
+        if let Some(fault) = event.body.fault() {
+            return Err(StoreError::new(StoreCode::Input, fault));
+        }
         let event = Arc::new(Event {
             kind: EventKind::Ephemeral,
             seq: None,
@@ -446,11 +465,10 @@ impl Hub {
     fn report(&self, name: &str, channel: &Channel, passing: Passing) {
         match passing {
             Passing::Event(event) if event.seq.is_some() => {
-                channel.take(Arc::clone(&event));
-                (self.listener)(name, &event);
+                self.hear(name, Some(channel), &event);
             }
             Passing::Event(event) => self.present(name, channel, event),
-            Passing::Roster(roster) => *locked(&channel.roster) = roster,
+            Passing::Roster(roster) => drop(channel.roster.send_replace(roster)),
         }
     }
 

@@ -34,6 +34,8 @@ mod shared;
 mod states;
 mod step;
 mod subscription;
+#[cfg(feature = "testing")]
+pub mod suite;
 mod tables;
 mod trace;
 mod transport;
@@ -46,7 +48,7 @@ pub use a99_runtime_engine::{
     should_yield_event,
 };
 pub use agent::{Agent, Alarm, ConnectOptions, Identity, Replay, TurnOutcome};
-pub use bus::{CallOptions, Chunk, MethodAnswer, MethodCallHandle, Participant};
+pub use bus::{CallOptions, Chunk, MethodAnswer, MethodCallHandle, Participant, find_participant};
 pub use changes::Changes;
 pub use connection::{ConnectionStatus, Reports};
 pub use context::{
@@ -73,7 +75,7 @@ pub use step::Step;
 pub use subscription::Subscription;
 pub use tables::{Storage, SyncStorage, Tables};
 pub use transport::{Passing, Transport};
-pub use turn::{SendOptions, Sent, Turn, TurnClient};
+pub use turn::{SendOptions, Sent, Turn, TurnClient, UpdateOptions};
 
 /// Compiles and runs the Rust examples of the guide.
 #[cfg(doctest)]

@@ -164,6 +164,7 @@ pub(crate) fn method_result(call_id: Uuid, result: Result<Option<Value>, AgentEr
     Body::MethodResult {
         call_id,
         content,
+        content_type: None,
         complete: true,
         is_error,
         progress: None,

@@ -1,10 +1,11 @@
 //! Subscriptions: a channel's backlog after a cursor, then live events.
 
+use crate::bus::Participant;
 use crate::hub::{Ephemeral, Hub, Reader};
 use a99_runtime_engine::{Event, Seq, StoreError};
 use std::collections::VecDeque;
 use std::sync::Arc;
-use tokio::sync::broadcast;
+use tokio::sync::{broadcast, watch};
 
 /// Page size of log reads, in events.
 const PAGE: usize = 500;
@@ -68,6 +69,11 @@ impl Subscription {
     #[must_use]
     pub fn head(&self) -> Seq {
         self.reader.channel.head()
+    }
+
+    /// Rosters that a transport reports.
+    pub(crate) fn rosters(&self) -> watch::Receiver<Vec<Participant>> {
+        self.reader.channel.rosters()
     }
 
     /// Waits for the next event. Cancel-safe: dropping the future loses no event.

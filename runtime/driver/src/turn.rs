@@ -98,6 +98,21 @@ pub struct SendOptions {
     /// A name that identifies the operation in its turn, so that it has the same identity at
     /// every retry. By default its position among the turn's messages identifies it.
     pub name: Option<String>,
+    /// Sends it to present participants only, outside of the log.
+    pub ephemeral: bool,
+}
+
+/// Options of an update of a message.
+#[derive(Clone, Debug, Default)]
+pub struct UpdateOptions {
+    /// Marks the message as complete, too.
+    pub complete: bool,
+    /// The content type from here on.
+    pub content_type: Option<String>,
+    /// Attached bytes.
+    pub attachments: Vec<Attachment>,
+    /// Sends it to present participants only, outside of the log.
+    pub ephemeral: bool,
 }
 
 /// The result of sending a message.
@@ -356,11 +371,9 @@ impl TurnInner {
         &self,
         kind: &'static str,
         body: Body,
-    ) -> Result<(), AgentError> {
+    ) -> Result<Option<Seq>, AgentError> {
         let id = self.operation(kind, None)?;
-        self.durable(self.event(id, body, Vec::new()))
-            .await
-            .map(drop)
+        self.durable(self.event(id, body, Vec::new())).await
     }
 
     /// Publishes an event immediately.

@@ -140,6 +140,9 @@ pub enum Body {
         /// The answer, or the part.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         content: Option<Value>,
+        /// The content type; that of JSON by default.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        content_type: Option<String>,
         /// Whether this is the last part.
         #[serde(default)]
         complete: bool,
@@ -287,6 +290,21 @@ impl Body {
             self,
             Body::Presence { .. } | Body::AgentDebug { .. } | Body::MethodCancel { .. }
         )
+    }
+
+    /// Why no channel takes this content; `None` for content that channels take.
+    #[must_use]
+    pub fn fault(&self) -> Option<&'static str> {
+        match self {
+            Body::MethodCall { method_name, .. } if method_name.is_empty() => {
+                Some("a call without the name of a method")
+            }
+            Body::MethodResult {
+                progress: Some(progress),
+                ..
+            } if !(0.0..=100.0).contains(progress) => Some("progress beyond 0 to 100"),
+            _ => None,
+        }
     }
 
     /// The name of the type in JSON.

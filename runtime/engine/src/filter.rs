@@ -81,3 +81,102 @@ pub fn should_yield_event(event: &Event, options: EventOptions, context: FilterC
 pub fn is_agent_debug_event(event: &Event) -> bool {
     matches!(event.body, Body::AgentDebug { .. })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::{Message, Sender};
+    use serde_json::json;
+    use std::sync::Arc;
+
+    const ME: Uuid = Uuid::from_u128(1);
+    const OTHER: Uuid = Uuid::from_u128(2);
+
+    fn event(sender: Uuid, kind: EventKind, body: Body) -> Event {
+        Event {
+            id: Uuid::nil(),
+            seq: None,
+            kind,
+            ts: 0,
+            sender: Arc::new(Sender {
+                id: sender,
+                ..Sender::default()
+            }),
+            hops: 0,
+            body,
+            attachments: Vec::new(),
+        }
+    }
+
+    fn to(at: &[Uuid]) -> Body {
+        Body::Message(Message {
+            at: at.to_vec(),
+            ..Message::text("x")
+        })
+    }
+
+    /// Each combination of options, context, kind, sender and addressees, beside the rules in
+    /// their order.
+    #[test]
+    fn rules_apply_in_their_order() {
+        let custom = Body::Custom {
+            name: "n".to_owned(),
+            payload: json!(1),
+        };
+        let debug = Body::AgentDebug { payload: json!(1) };
+        let cancel = Body::MethodCancel { call_id: ME };
+        let bodies = [
+            custom,
+            debug,
+            cancel,
+            to(&[]),
+            to(&[ME]),
+            to(&[OTHER, ME]),
+            to(&[OTHER]),
+        ];
+        let kinds = [
+            EventKind::Replay,
+            EventKind::Persisted,
+            EventKind::Ephemeral,
+        ];
+        let mut passed = 0;
+        for bits in 0..128_u32 {
+            let bit = |n: u32| bits >> n & 1 == 1;
+            let options = EventOptions {
+                targeted_only: bit(0),
+                respond_when_solo: bit(1),
+                include_replay: bit(2),
+                include_ephemeral: bit(3),
+                skip_own_messages: bit(4),
+                observe_calls: false,
+            };
+            let context = FilterContext {
+                self_id: bit(5).then_some(ME),
+                is_solo: bit(6),
+            };
+            for (n, body) in bodies.iter().enumerate() {
+                for (kind, sender) in kinds
+                    .into_iter()
+                    .flat_map(|kind| [(kind, ME), (kind, OTHER)])
+                {
+                    let event = event(sender, kind, body.clone());
+                    let yields = should_yield_event(&event, options, context);
+                    assert_eq!(is_agent_debug_event(&event), n == 1);
+                    let expected = match (n, kind) {
+                        (1 | 2, _) => false,
+                        _ if sender == ME && bit(5) && bit(4) => false,
+                        (_, EventKind::Ephemeral) if !bit(3) => false,
+                        (_, EventKind::Replay) if !bit(2) => false,
+                        (0 | 3, _) => true,
+                        _ if !bit(0) => true,
+                        (4 | 5, _) if bit(5) => true,
+                        _ => bit(1) && bit(5) && bit(6),
+                    };
+                    assert_eq!(yields, expected, "{bits:b} {n} {kind:?} {sender}");
+                    passed += u32::from(yields);
+                }
+            }
+        }
+        assert!((1_000..4_000).contains(&passed), "{passed}");
+    }
+}

@@ -10,7 +10,7 @@ use crate::key::{AgentKey, Epoch, Millis, Seq, Trigger};
 use crate::shards::{Claim, Shards};
 use crate::tables::TableTurn;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::pin::Pin;
 use std::sync::Arc;
 use uuid::Uuid;
@@ -291,6 +291,8 @@ pub struct Registration {
     pub config: Value,
     /// When it was registered.
     pub registered_at: Millis,
+    /// The metadata that it announced last, of agents that did.
+    pub metadata: Option<Map<String, Value>>,
 }
 
 /// An unreadable row of a store.
@@ -322,7 +324,8 @@ pub trait AgentStore: Send + Sync {
         progress: Option<Progress>,
     ) -> Reply<'_, ()>;
 
-    /// Commits a turn whole or not at all. Progress is merged with the stored one and never
+    /// Commits a turn whole or not at all. An update of the agent's presence that it sends is
+    /// the metadata of the agent's registration. Progress is merged with the stored one and never
     /// goes back, so that concurrent turns may end in any order.
     fn commit(&self, commit: TurnCommit) -> Reply<'_, Receipt>;
 
@@ -371,7 +374,7 @@ pub trait AgentStore: Send + Sync {
     /// Removes forwarded events from the outbox.
     fn outbox_done(&self, ids: Vec<Uuid>) -> Reply<'_, ()>;
 
-    /// Registers an agent, or changes its configuration.
+    /// Registers an agent without metadata, or changes its configuration.
     fn register(&self, registration: Registration) -> Reply<'_, ()>;
 
     /// Removes an agent from its channel; its state remains.

@@ -21,7 +21,9 @@ mod usage;
 
 pub use approval::{Answered, Approvals, Decision, Grant, METHOD as APPROVAL_METHOD, Question};
 pub use interrupt::{AbortToken, Handler, InterruptController, PAUSE, RESUME};
-pub use missed::{MAX_CHARS, MAX_RESULT_CHARS, MissedContext, render};
+pub use missed::{
+    FormattedContext, MAX_CHARS, MAX_RESULT_CHARS, MissedContext, format_missed_context, render,
+};
 pub use queue::{MAX_QUEUED, MessageQueue, QueueOptions, QueueStats, Rejected};
 pub use response::{Answer, ResponseManager};
 pub use roster::{RosterTool, RosterTools, ToolOutcome, roster_to_tools, tool_result};

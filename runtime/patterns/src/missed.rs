@@ -102,6 +102,39 @@ impl MissedContext {
     }
 }
 
+/// Missed messages as text.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FormattedContext {
+    /// The text, as of [`render`].
+    pub text: String,
+    /// Number of missed messages.
+    pub count: usize,
+    /// Number of entries that did not fit into the text.
+    pub elided: u64,
+    /// The sequence number of the last one.
+    pub last_seq: Option<Seq>,
+}
+
+/// What the agent has yet to handle ([`EventBus::missed_messages`]), as text of at most
+/// `max_chars` characters. The agent still gets each event; what it handled before is
+/// [`MissedContext`]'s.
+///
+/// # Errors
+/// Those of [`EventBus::missed_messages`].
+pub async fn format_missed_context(
+    bus: &dyn EventBus,
+    max_chars: usize,
+) -> Result<FormattedContext, AgentError> {
+    let missed = bus.missed_messages().await?;
+    let (text, elided) = render(&missed, max_chars, 0);
+    Ok(FormattedContext {
+        text,
+        count: missed.len(),
+        elided,
+        last_seq: missed.last().and_then(|event| event.seq),
+    })
+}
+
 /// One entry of the text.
 struct Entry {
     head: String,
@@ -271,6 +304,7 @@ mod tests {
         Body::MethodResult {
             call_id: Uuid::from_u128(9),
             content: Some(content),
+            content_type: None,
             complete: true,
             is_error: false,
             progress: None,

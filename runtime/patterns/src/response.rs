@@ -186,7 +186,7 @@ impl ResponseManager {
     /// Those of [`ResponseManager::start`] and [`TurnClient::update`].
     pub async fn append(&mut self, text: impl Into<String>) -> Result<(), AgentError> {
         let id = self.start().await?;
-        self.client.update(id, text).await
+        self.client.update(id, text).await.map(drop)
     }
 
     /// Completes the message, with the text of an answer that was cut off.

@@ -63,7 +63,7 @@ impl Tracked {
 async fn complete(client: &TurnClient, id: Uuid, kind: Kind) -> Result<(), AgentError> {
     match kind {
         Kind::Ephemeral => client.complete_ephemeral(id).await,
-        Kind::Persisted => client.complete(id).await,
+        Kind::Persisted => client.complete(id).await.map(drop),
     }
 }
 
@@ -239,7 +239,8 @@ impl Thinking {
     /// `turn.message_ended` after [`TrackerManager::cleanup_all`]; those of [`TurnClient::update`].
     pub async fn append(&self, text: impl Into<String>) -> Result<(), AgentError> {
         self.0.check()?;
-        self.0.client.update(self.0.id, text).await
+        let updated = self.0.client.update(self.0.id, text).await;
+        updated.map(drop)
     }
 
     /// Completes the message.
@@ -325,6 +326,6 @@ impl Action {
             .tracked
             .client
             .error(self.tracked.id, error.to_string(), code);
-        failed.await
+        failed.await.map(drop)
     }
 }

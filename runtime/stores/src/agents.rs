@@ -24,13 +24,18 @@ pub(crate) fn refused<'a, T: Send + 'a>(error: StoreError) -> Reply<'a, T> {
     Box::pin(std::future::ready(Err(error)))
 }
 
-const REGISTERED: &str = "SELECT key, config, registered_at FROM channel_agent ORDER BY key";
+const REGISTERED: &str =
+    "SELECT key, config, registered_at, metadata FROM channel_agent ORDER BY key";
 
 fn registration(row: &Row<'_>) -> Result<Registration, Fault> {
     Ok(Registration {
         key: agent_key(row, 0)?,
         config: serde_json::from_str(row.text(1)?)?,
         registered_at: uint(row.get(2)?)?,
+        metadata: match row.get::<Option<String>>(3)? {
+            Some(metadata) => Some(serde_json::from_str(&metadata)?),
+            None => None,
+        },
     })
 }
 
@@ -96,14 +101,19 @@ impl SqliteRuntime {
     /// be awake.
     ///
     /// Errors: [`StoreCode::NotFound`] if the store has no row of the agent,
-    /// [`StoreCode::Input`] for a sequence number after the head of its channel.
+    /// [`StoreCode::Input`] for a sequence number after the head of its channel, if the store has
+    /// channels.
     #[must_use = "it is done when its future is"]
     pub fn set_progress(&self, key: &AgentKey, progress: Progress) -> Reply<'_, u64> {
         let key = key.clone();
         let named = key.clone();
         let work = move |cx: &Cx<'_>| {
             cx.own(key.shard())?;
-            let head = log::head(cx, key.channel())?;
+            // Without channels the caller knows where they end.
+            let head = match cx.shared.options.has_channels {
+                true => log::head(cx, key.channel())?,
+                false => Seq::MAX,
+            };
             let last = progress.done.last().copied().unwrap_or_default();
             if progress.checkpoint.max(last) > head {
                 let text = format!("the log of {} ends at event {head}", key.channel());

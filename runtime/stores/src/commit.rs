@@ -5,14 +5,17 @@ use crate::encoded::EncodedEvent;
 use crate::fault::{Fault, fault, unreadable};
 use crate::kept;
 use crate::log;
-use crate::rows::{change, check_depth, int, one, uint};
+use crate::rows::{change, check_depth, int, json, one, uint};
 use crate::runtime::Cx;
 use crate::sql::params;
 use crate::timers;
 use a99_runtime_engine::{
-    AgentKey, Appended, Fence, Millis, NewEvent, NewState, Progress, Receipt, StoreCode, Trigger,
-    TurnCommit,
+    AgentKey, Appended, Body, Fence, Millis, NewEvent, NewState, PresenceAction, Progress, Receipt,
+    StoreCode, Trigger, TurnCommit,
 };
+
+/// What an agent says of itself, by its last update of its presence.
+pub(crate) const METADATA: &str = "ALTER TABLE channel_agent ADD COLUMN metadata TEXT";
 
 /// Approximate bytes that a commit writes.
 pub(crate) fn size(commit: &TurnCommit, outbox: &[EncodedEvent]) -> usize {
@@ -245,11 +248,35 @@ pub(crate) fn commit(
         ];
         change(cx, sql, row)?;
     }
+    keep_metadata(cx, key, &outbox)?;
     Ok(Receipt {
         appended: send(cx, &commit.fence, outbox, commit.now)?,
         revision,
         is_gone: false,
     })
+}
+
+/// Keeps the metadata that an agent announces: a host that starts again has no other record.
+fn keep_metadata(cx: &Cx<'_>, key: &AgentKey, events: &[EncodedEvent]) -> Result<(), Fault> {
+    let announced = events.iter().rev().find_map(|one| match &one.event.body {
+        Body::Presence {
+            action: PresenceAction::Update,
+            metadata,
+            ..
+        } => Some(metadata),
+        _ => None,
+    });
+    let Some(metadata) = announced else {
+        return Ok(());
+    };
+    let metadata = json("metadata", metadata)?;
+    let most = cx.shared.options.limits.max_state_bytes;
+    if metadata.len() > most {
+        let message = format!("the metadata of {key} has more than {most} bytes");
+        return Err(fault(StoreCode::TooLarge, message));
+    }
+    let sql = "UPDATE channel_agent SET metadata = ?2 WHERE key = ?1";
+    change(cx, sql, params![key.as_str(), metadata]).map(drop)
 }
 
 /// Whether the store has starts or steps of an agent's turns.

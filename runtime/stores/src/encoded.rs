@@ -44,6 +44,9 @@ impl EncodedEvent {
     pub(crate) fn of(new: NewEvent, limits: &StoreLimits) -> Result<EncodedEvent, StoreError> {
         let NewEvent { channel, event } = new;
         check_channel(&channel)?;
+        if let Some(fault) = event.body.fault() {
+            return Err(StoreError::new(StoreCode::Input, fault));
+        }
         let body = json("body of the event", &event.body)?;
         let sender = json("sender of the event", &*event.sender)?;
         let fits = |what: &str, bytes: usize| match bytes <= limits.max_blob_bytes {

@@ -1,4 +1,5 @@
-//! Stores of long-lived agents and their channels in one SQLite file.
+//! Stores of long-lived agents and their channels in one SQLite file, or on a PostgreSQL server
+//! (feature `postgres`, `RuntimeStore::connect`).
 //!
 //! ```
 //! use a99_runtime_engine::{AgentStore, Fence, NewState, TurnCommit};

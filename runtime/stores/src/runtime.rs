@@ -47,6 +47,7 @@ static RUNTIME: Component = Component {
         crate::timers::SET_AT,
         token::TOKEN,
         crate::kept::TURNS,
+        crate::commit::METADATA,
         shards::OWNERS,
     ],
 };
@@ -126,29 +127,6 @@ pub(crate) struct Cx<'a> {
     /// Whether the transaction was admitted under the owner's epoch, and none can begin under a
     /// later one before it ends.
     pub(crate) is_admitted: bool,
-}
-
-#[cfg(feature = "postgres")]
-/// Longest name in an index of a server, whose pages are small.
-const MAX_NAME_BYTES: usize = 1_000;
-
-impl Cx<'_> {
-    /// Refuses a name that the store cannot have in an index.
-    ///
-    /// # Errors
-    /// [`StoreCode::Input`]
-    pub(crate) fn check_name(&self, what: &str, name: &str) -> Result<(), Fault> {
-        match self.db {
-            Db::File(_) => Ok(()),
-            #[cfg(feature = "postgres")]
-            Db::Server(_) if name.len() <= MAX_NAME_BYTES => Ok(()),
-            #[cfg(feature = "postgres")]
-            Db::Server(_) => Err(crate::fault::fault(
-                StoreCode::Input,
-                format!("the name of the {what} has more than {MAX_NAME_BYTES} bytes"),
-            )),
-        }
-    }
 }
 
 impl RuntimeStore {
@@ -303,10 +281,12 @@ impl RuntimeStore {
     /// # Errors
     /// Those of writing; the file is then closed as after a crash.
     pub fn close(self) -> Result<(), StoreError> {
-        let file = match &self.0.kept {
-            Kept::File(file) => file,
-            #[cfg(feature = "postgres")]
-            Kept::Server(server) => return server.close(&self.0.shared),
+        #[cfg(feature = "postgres")]
+        if let Kept::Server(server) = &self.0.kept {
+            return server.close(&self.0.shared);
+        }
+        let Some(file) = self.file() else {
+            return Ok(());
         };
         let noted = match self.0.shared.is_reader {
             true => Ok(0),

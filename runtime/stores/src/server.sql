@@ -164,5 +164,6 @@ CREATE TABLE channel_agent (
     key text COLLATE "C" PRIMARY KEY,
     channel text COLLATE "C" NOT NULL,
     config text NOT NULL,
-    registered_at bigint NOT NULL
+    registered_at bigint NOT NULL,
+    metadata text
 );

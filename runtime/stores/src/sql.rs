@@ -2,7 +2,9 @@
 //! parameter. What is in `/*FOR UPDATE*/` locks rows on a server, where transactions run
 //! concurrently; a file has one writer.
 
-use crate::fault::{Fault, unreadable};
+use crate::fault::{Fault, fault, unreadable};
+use crate::runtime::Cx;
+use a99_runtime_engine::StoreCode;
 use a99_sqlite::rusqlite::types::{ToSqlOutput, ValueRef};
 use a99_sqlite::rusqlite::{self, params_from_iter};
 
@@ -249,5 +251,26 @@ impl Db<'_> {
             #[cfg(feature = "postgres")]
             Db::Server(tx) => crate::server::execute(tx, sql, params.values()),
         }
+    }
+}
+
+/// Longest name in an index of a server, whose pages are small.
+const MAX_NAME_BYTES: usize = 1_000;
+
+impl Cx<'_> {
+    /// Refuses a name that the store cannot have in an index.
+    ///
+    /// # Errors
+    /// [`StoreCode::Input`]
+    #[cfg_attr(
+        not(feature = "postgres"),
+        allow(unused_variables, reason = "names of a file are not limited")
+    )]
+    pub(crate) fn check_name(&self, what: &str, name: &str) -> Result<(), Fault> {
+        if name.len() <= MAX_NAME_BYTES || matches!(self.db, Db::File(_)) {
+            return Ok(());
+        }
+        let message = format!("the name of the {what} has more than {MAX_NAME_BYTES} bytes");
+        Err(fault(StoreCode::Input, message))
     }
 }

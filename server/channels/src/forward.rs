@@ -1,10 +1,12 @@
 //! What hosts of agents send to a channel server, and what they get: the same over a socket and
 //! over HTTP.
 
-use crate::codes::TOO_LARGE;
-use crate::wire::{AgentEvent, Append, Placed, Publish, Published};
+use crate::codes::{BAD_SERVER, TOO_LARGE};
+use crate::wire::{AgentEvent, Append, Placed, Publish, Published, detached, methods};
 use a99_runtime::{AgentError, Body, codes};
 use a99_runtime_engine::{Appended, Fence, NewEvent, StoreCode, StoreError};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use std::sync::Arc;
 
 /// The error of a store for an error of a channel server or of the connection to it.
@@ -20,23 +22,57 @@ pub fn store_error(error: &AgentError) -> StoreError {
     StoreError::new(code, error.to_string())
 }
 
-/// The request that appends events of an agent, and the bytes of their attachments.
-#[must_use]
-pub fn append(fence: Fence, events: &[NewEvent], persist: bool) -> (Append, Vec<u8>) {
-    let mut bytes = Vec::new();
-    let events = events.iter();
-    let events = events.map(|new| AgentEvent::of(new.clone(), persist, &mut bytes));
-    let append = Append {
-        events: events.collect(),
-        agent: fence.key,
-        epoch: fence.epoch,
-    };
-    (append, bytes)
+/// Requests of a host of agents to a channel server: over a socket, or over HTTP.
+pub trait Requests: Sync {
+    /// Sends a request, with bytes after its parameters.
+    fn ask<T: DeserializeOwned + Send>(
+        &self,
+        method: &'static str,
+        params: &(impl Serialize + Sync),
+        bytes: &[u8],
+    ) -> impl Future<Output = Result<T, AgentError>> + Send;
+
+    /// Sends events: those of an agent, under its fence, all or none; others each as the holder
+    /// of the token.
+    ///
+    /// Errors are those of the requests, and `channels.bad_server` for an answer that does not
+    /// fit.
+    fn forward(
+        &self,
+        fence: Option<Fence>,
+        events: Vec<NewEvent>,
+        persist: bool,
+    ) -> impl Future<Output = Result<Vec<Appended>, AgentError>> + Send {
+        async move {
+            let Some(fence) = fence else {
+                let mut all = Vec::with_capacity(events.len());
+                for new in events {
+                    let (publish, bytes) = publish(&new, persist);
+                    let answer: Published = self.ask(methods::PUBLISH, &publish, &bytes).await?;
+                    all.push(published(new, &answer));
+                }
+                return Ok(all);
+            };
+            let mut bytes = Vec::new();
+            let append = Append {
+                events: events
+                    .iter()
+                    .map(|new| AgentEvent::of(new.clone(), persist, &mut bytes))
+                    .collect(),
+                agent: fence.key,
+                epoch: fence.epoch,
+            };
+            let placed: Vec<Placed> = self.ask(methods::APPEND, &append, &bytes).await?;
+            appended(events, placed).ok_or_else(|| {
+                let message = "the server answers with another number of events";
+                AgentError::new(BAD_SERVER, message)
+            })
+        }
+    }
 }
 
 /// Events as the server placed them; `None` if it answered for another number of events.
-#[must_use]
-pub fn appended(events: Vec<NewEvent>, placed: Vec<Placed>) -> Option<Vec<Appended>> {
+fn appended(events: Vec<NewEvent>, placed: Vec<Placed>) -> Option<Vec<Appended>> {
     if placed.len() != events.len() {
         return None;
     }
@@ -52,22 +88,23 @@ pub fn appended(events: Vec<NewEvent>, placed: Vec<Placed>) -> Option<Vec<Append
     Some(appended.collect())
 }
 
-/// The request that publishes an event as the holder of the token, without its attachments.
-#[must_use]
-pub fn publish(new: &NewEvent, persist: bool) -> Publish {
-    Publish {
+/// The request that publishes an event as the holder of the token, and the bytes of its
+/// attachments.
+fn publish(new: &NewEvent, persist: bool) -> (Publish, Vec<u8>) {
+    let mut bytes = Vec::new();
+    let publish = Publish {
         channel: new.channel.clone(),
         body: new.event.body.clone(),
         participant: None,
         key: persist.then(|| new.event.id.to_string()),
         persist,
-        attachments: Vec::new(),
-    }
+        attachments: detached(new.event.attachments.clone(), &mut bytes),
+    };
+    (publish, bytes)
 }
 
 /// An event as the server published it.
-#[must_use]
-pub fn published(new: NewEvent, published: &Published) -> Appended {
+fn published(new: NewEvent, published: &Published) -> Appended {
     let mut event = new.event;
     event.seq = published.seq;
     if !matches!(event.body, Body::Message(_)) {

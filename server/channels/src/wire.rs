@@ -488,6 +488,23 @@ pub(crate) fn attach(
     taken.collect()
 }
 
+/// Takes the attachments of the only event of a message: all of its bytes belong to them.
+///
+/// # Errors
+/// There are fewer bytes than the attachments have, or more.
+pub(crate) fn attach_all(
+    metas: Vec<AttachmentMeta>,
+    mut bytes: &[u8],
+) -> Result<Vec<Attachment>, FrameError> {
+    let attachments = attach(metas, &mut bytes)?;
+    match bytes.len() {
+        0 => Ok(attachments),
+        left => Err(FrameError::Malformed(format!(
+            "{left} bytes belong to no attachment"
+        ))),
+    }
+}
+
 /// Joins an event with its attachments again.
 ///
 /// # Errors

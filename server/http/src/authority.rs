@@ -105,6 +105,14 @@ impl Authority {
         })))
     }
 
+    /// Checks the token of a request's header.
+    ///
+    /// # Errors
+    /// Those of [`Authority::check`].
+    pub fn check_header(&self, headers: &HeaderMap) -> Result<Grant, ServerError> {
+        self.check(bearer(headers).ok_or_else(ServerError::no_token)?)
+    }
+
     /// Checks a token as a client sent it.
     ///
     /// # Errors

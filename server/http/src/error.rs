@@ -113,6 +113,17 @@ impl ServerError {
         )
     }
 
+    /// The request has no token.
+    #[must_use]
+    pub fn no_token() -> ServerError {
+        ServerError::new(
+            ServerCode::Unauthorized,
+            "the request has no token",
+            "send it as `Authorization: Bearer TOKEN`, in a socket also in `hello`; `a99 token new` \
+             makes one",
+        )
+    }
+
     /// The kind.
     #[must_use]
     pub const fn code(&self) -> ServerCode {

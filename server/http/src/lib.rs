@@ -11,18 +11,18 @@
 //!
 //! A listener beyond the loopback needs TLS, or the word that a proxy in front of it has TLS.
 //!
-//! [`Authority`] knows the tokens of a file, which `a99 token` writes: [`bearer`] finds a
-//! request's token, [`Authority::check`] makes it a [`Grant`], and [`Grant::allows`] says for what.
+//! [`Authority`] knows the tokens of a file, which `a99 token` writes: [`Authority::check_header`]
+//! makes a request's token a [`Grant`], and [`Grant::allows`] says for what.
 //! A server spawns [`Authority::watch_file`], so that a revoked token ends within a second, and
 //! asks [`Authority::is_valid`] again for grants of long connections when [`Authority::changed`]
 //! reports a new state of the file.
 //!
 //! ```
-//! use a99_server::{Action, Authority, ListenOptions, Listener, ServerError, bearer};
+//! use a99_server::{Action, Authority, ListenOptions, Listener, ServerError};
 //! use axum::{Router, extract::State, http::HeaderMap, routing::get};
 //!
 //! async fn page(State(tokens): State<Authority>, headers: HeaderMap) -> Result<String, ServerError> {
-//!     let grant = tokens.check(bearer(&headers).unwrap_or_default())?;
+//!     let grant = tokens.check_header(&headers)?;
 //!     match grant.allows(Action::Read, "general") {
 //!         true => Ok(format!("hello, {}", grant.name)),
 //!         false => Err(ServerError::forbidden(Action::Read, "general")),

@@ -8,8 +8,10 @@
 
 #![warn(unreachable_pub)]
 
+pub mod api;
 pub mod codes;
 mod fed;
+pub mod function;
 pub mod pusher;
 pub mod reception;
 mod request;

@@ -6,11 +6,12 @@
 mod refusal;
 
 use crate::codes::{BAD_REQUEST, NOT_OWNER, STOPPED, TOO_LARGE, UNKNOWN_AGENT};
+use crate::function::Call;
 use crate::signature::{self, Signed, Verifier};
 use crate::transport::HttpTransport;
 use crate::wire::{Answer, EVENTS, Events, INIT, Init, MAX_EVENTS, SHUTDOWN, Shutdown};
-use a99_runtime::{AgentKey, Host, HostBuilder, Seq};
-use a99_runtime_engine::{AgentStore as _, Progress, StoreCode};
+use a99_runtime::{AgentError, AgentKey, Host, HostBuilder, Seq};
+use a99_runtime_engine::{AgentStore as _, BoxFuture, Progress, StoreCode, StoreError};
 use a99_runtime_stores::{SqliteRuntime, StoreOptions};
 use axum::Router;
 use axum::body::{Body, to_bytes};
@@ -22,18 +23,25 @@ use refusal::Refusal;
 pub use refusal::Reply;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::sync::Mutex;
-use tokio::time::{Instant, sleep, timeout, timeout_at};
+use tokio::time::{Instant, sleep, timeout};
 
 /// Intervals at which the progress of an agent is looked at.
 const FIRST_LOOK: Duration = Duration::from_millis(2);
 const MAX_LOOK: Duration = Duration::from_millis(50);
 
+/// How long a look whether turns run may take.
+const SETTLING: Duration = Duration::from_millis(100);
+
 /// How long an answer waits for what turns sent to reach the channel server.
 const SENDING: Duration = Duration::from_secs(5);
+
+/// The pause between attempts to open a store that another process has.
+const TAKEN: Duration = Duration::from_millis(25);
 
 /// After how long to ask again when work goes on, when the store has another owner, and when the
 /// agent stopped.
@@ -58,11 +66,15 @@ pub struct ReceptionOptions {
     /// How long turns may still run when the store is to be closed. Then they are cancelled, and
     /// run again with the next request.
     pub drain: Duration,
+    /// How long a request waits for a store that another process has, before it is refused.
+    pub patience: Duration,
+    /// The agents that `init` may register; all of the host without it.
+    pub agents: Option<BTreeSet<AgentKey>>,
 }
 
 impl ReceptionOptions {
     /// Requests of 25 seconds and 8 MiB; the store is closed after 30 quiet seconds, and turns
-    /// then have five minutes, as long as a turn may take.
+    /// then have five minutes, as long as a turn may take. No request waits for another process.
     pub fn new(store: impl Into<PathBuf>) -> ReceptionOptions {
         ReceptionOptions {
             store: store.into(),
@@ -71,11 +83,16 @@ impl ReceptionOptions {
             max_body_bytes: 8 << 20,
             idle: Duration::from_secs(30),
             drain: Duration::from_secs(300),
+            patience: Duration::ZERO,
+            agents: None,
         }
     }
 }
 
-type Build = Box<dyn Fn() -> HostBuilder + Send + Sync>;
+/// A host that is being made.
+pub type Building = BoxFuture<'static, Result<HostBuilder, AgentError>>;
+
+type Build = Box<dyn Fn(SqliteRuntime, HttpTransport) -> Building + Send + Sync>;
 
 /// Takes requests of a pusher. Clones share it.
 #[derive(Clone)]
@@ -110,6 +127,19 @@ impl Reception {
         verifier: Verifier,
         build: impl Fn() -> HostBuilder + Send + Sync + 'static,
     ) -> Reception {
+        Reception::preparing(options, transport, verifier, move |_, _| {
+            Box::pin(std::future::ready(Ok(build())))
+        })
+    }
+
+    /// A reception whose store is prepared each time that it is opened: `build` gets it and the
+    /// transport before the host starts.
+    pub fn preparing(
+        options: ReceptionOptions,
+        transport: HttpTransport,
+        verifier: Verifier,
+        build: impl Fn(SqliteRuntime, HttpTransport) -> Building + Send + Sync + 'static,
+    ) -> Reception {
         Reception(Arc::new(Inner {
             options,
             build: Box::new(build),
@@ -128,6 +158,16 @@ impl Reception {
             .with_state(self.clone())
     }
 
+    /// Answers one call of a function.
+    pub async fn call(&self, call: Call) -> Reply {
+        let signed = Signed {
+            id: &call.id,
+            timestamp: &call.timestamp,
+            signature: &call.signature,
+        };
+        self.handle(&call.path, signed, call.body).await
+    }
+
     /// Answers one request: for functions that get requests in another way than by a listener.
     /// It completes even if the future is dropped.
     pub async fn handle(&self, path: &str, signed: Signed<'_>, body: Vec<u8>) -> Reply {
@@ -142,11 +182,14 @@ impl Reception {
                 Err(refusal) => refusal.reply(),
             };
             if inner.options.idle.is_zero() {
-                let closing = Arc::clone(&inner);
-                let closing = tokio::spawn(async move { closing.close_unused().await });
-                // The turns of other agents may go on.
-                if reply.status != 202 {
-                    drop(timeout_at(until, closing).await);
+                let since = Instant::now();
+                // A turn of another agent may go on, and wait for what this one answers next.
+                if inner.close_unused(since).await {
+                    tokio::spawn(async move {
+                        while inner.close_unused(since).await {
+                            sleep(MAX_LOOK).await;
+                        }
+                    });
                 }
             }
             reply
@@ -248,11 +291,21 @@ impl Inner {
     }
 
     async fn init(self: &Arc<Inner>, asked: Init) -> Result<Reply, Refusal> {
+        let known = self.options.agents.as_ref();
+        if known.is_some_and(|known| !known.contains(&asked.agent)) {
+            let message = format!("{} is no agent of this receiver", asked.agent);
+            return Err(Refusal::new(
+                404,
+                a99_runtime::codes::UNKNOWN_AGENT,
+                message,
+            ));
+        }
         let open = self.opened(|_| ()).await?;
         let config = match asked.config {
             Value::Null => json!({}),
             config => config,
         };
+        let _admitted = self.transport.admit(&asked.agent);
         open.host.invite(&asked.agent, config).await?;
         let mut answer = open.answer(&asked.agent).await?;
         answer.participant = self.transport.participant(&asked.agent);
@@ -345,21 +398,12 @@ impl Inner {
         }
         self.transport.clear();
         feed(&self.transport);
-        let path = self.options.store.clone();
-        let options = StoreOptions {
-            has_channels: false,
-            ..self.options.store_options.clone()
+        let store = self.store().await?;
+        let started = async {
+            let builder = (self.build)(store.clone(), self.transport.clone()).await?;
+            let transport = Arc::new(self.transport.clone());
+            builder.start_over(Arc::new(store.clone()), transport).await
         };
-        let store = tokio::task::spawn_blocking(move || SqliteRuntime::open(path, options));
-        let store = store.await.map_err(|fault| {
-            Refusal::new(
-                500,
-                a99_runtime::codes::PANIC,
-                format!("the store: {fault}"),
-            )
-        })??;
-        let transport = Arc::new(self.transport.clone());
-        let started = (self.build)().start_over(Arc::new(store.clone()), transport);
         let host = match started.await {
             Ok(host) => host,
             Err(error) => {
@@ -367,6 +411,7 @@ impl Inner {
                 return Err(error.into());
             }
         };
+        self.transport.started();
         let open = Arc::new(Open {
             store,
             host,
@@ -379,14 +424,43 @@ impl Inner {
         Ok(open)
     }
 
-    /// Closes the store unless a request uses it.
-    async fn close_unused(&self) {
+    /// Opens the store. Waits for a process that has it.
+    async fn store(&self) -> Result<SqliteRuntime, Refusal> {
+        let until = Instant::now() + self.options.patience;
+        let options = StoreOptions {
+            has_channels: false,
+            ..self.options.store_options.clone()
+        };
+        loop {
+            let (path, options) = (self.options.store.clone(), options.clone());
+            let store = tokio::task::spawn_blocking(move || SqliteRuntime::open(path, options));
+            let store = store.await.map_err(|fault| {
+                let message = format!("the store: {fault}");
+                Refusal::new(500, a99_runtime::codes::PANIC, message)
+            })?;
+            let is_taken = |error: &StoreError| error.code() == StoreCode::Locked;
+            match store {
+                Err(error) if is_taken(&error) && Instant::now() < until => sleep(TAKEN).await,
+                store => return Ok(store?),
+            }
+        }
+    }
+
+    /// Closes the store unless a request uses it, or turns run. These have their time since then.
+    /// Gives whether it stays open for turns.
+    async fn close_unused(&self, since: Instant) -> bool {
         let mut lock = self.open.lock().await;
         // Others get a clone only under the lock.
-        let open = lock.take_if(|open| Arc::strong_count(open) == 1);
-        if let Some(open) = open {
-            open.close(self.options.drain).await;
+        let Some(open) = lock.take_if(|open| Arc::strong_count(open) == 1) else {
+            return false;
+        };
+        let limit = self.options.drain.saturating_sub(since.elapsed());
+        let goes_on = !limit.is_zero() && !open.host.settled(SETTLING).await;
+        match goes_on {
+            true => *lock = Some(open),
+            false => open.close(limit).await,
         }
+        goes_on
     }
 }
 
@@ -396,14 +470,14 @@ async fn close_when_idle(inner: Weak<Inner>, open: Weak<Open>) {
         let (Some(inner), Some(open)) = (inner.upgrade(), open.upgrade()) else {
             return;
         };
-        let quiet = crate::fed::locked(&open.used).elapsed();
+        let used = *crate::fed::locked(&open.used);
         drop(open);
         let idle = inner.options.idle;
-        if quiet >= idle {
-            inner.close_unused().await;
+        if used.elapsed() >= idle {
+            inner.close_unused(used + idle).await;
         }
         drop(inner);
-        sleep(idle.saturating_sub(quiet).max(FIRST_LOOK)).await;
+        sleep(idle.saturating_sub(used.elapsed()).max(MAX_LOOK)).await;
     }
 }
 

@@ -1,14 +1,12 @@
 //! Transport: the channels of a server over HTTP, for hosts of agents that keep no connection.
 //! Events arrive by requests of a pusher; what agents send goes out by requests of ours.
 
-use crate::codes::BAD_ANSWER;
+pub use crate::api::ServerOptions;
+use crate::api::{Api, encoded};
+use crate::codes::UNKNOWN_AGENT;
 use crate::fed::{Fed, Reader, is_presence, locked};
-use crate::request::send;
-use a99_capabilities::Secret;
-use a99_channels::codes as channels;
-use a99_channels::forward::{self, store_error};
-use a99_channels::wire::{Configure, Find, Placed, Published};
-use a99_http::{HttpFetch, StreamRequest, rule_for};
+use a99_channels::forward::{Requests, store_error};
+use a99_channels::wire::{Configure, Find, methods};
 use a99_runtime::{AgentError, AgentKey, Event, Participant, Passing, Seq, Transport, Uuid, codes};
 use a99_runtime_engine::{
     Appended, BoxFuture, ChannelStore, Epoch, Fence, Millis, NewEvent, StoreCode, StoreError,
@@ -29,66 +27,32 @@ const MAX_LOOK: Duration = Duration::from_secs(10);
 
 type Reply<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
 
-/// Where a channel server is, and how to use it.
-#[derive(Clone, Debug)]
-pub struct ServerOptions {
-    /// Its address, such as `https://channels.example.com`.
-    pub address: String,
-    /// A token with the scopes `read` and `host` of the agents' channels.
-    pub token: String,
-    /// The certificate authorities, PEM; the system's without any.
-    pub authorities: Vec<u8>,
-    /// The limit of a request.
-    pub timeout: Duration,
-    /// How long a channel may be quiet before the server is asked: a turn that waits for an
-    /// answer of another agent gets it before the next push.
-    pub look: Duration,
-}
-
-impl ServerOptions {
-    /// Requests of at most ten seconds; a look after a quiet second.
-    pub fn new(address: impl Into<String>, token: impl Into<String>) -> ServerOptions {
-        ServerOptions {
-            address: address.into(),
-            token: token.into(),
-            authorities: Vec::new(),
-            timeout: Duration::from_secs(10),
-            look: Duration::from_secs(1),
-        }
-    }
-}
-
 /// The channels of a server for a host whose events are pushed.
 #[derive(Clone)]
 pub struct HttpTransport(Arc<Inner>);
 
 struct Inner {
-    address: String,
-    token: Secret,
-    fetch: HttpFetch,
-    timeout: Duration,
+    api: Api,
     look: Duration,
     fed: Fed,
     /// The agents that joined.
     agents: Mutex<HashMap<Uuid, Participant>>,
+    /// Those that may join.
+    admitted: Mutex<Admitted>,
+}
+
+/// Agents that may join: those whose events a pusher sends.
+enum Admitted {
+    /// The agents of the store, while a host starts.
+    All,
+    /// An agent that its pusher registers now.
+    Only(Vec<AgentKey>),
 }
 
 impl std::fmt::Debug for HttpTransport {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("HttpTransport").finish_non_exhaustive()
     }
-}
-
-/// The form of errors of a server.
-#[derive(Deserialize)]
-struct Failed {
-    error: ErrorBody,
-}
-
-#[derive(Deserialize)]
-struct ErrorBody {
-    code: String,
-    message: String,
 }
 
 #[derive(Deserialize)]
@@ -100,39 +64,16 @@ impl HttpTransport {
     /// A transport. It sends nothing yet.
     ///
     /// # Errors
-    /// `push.bad_registration` for an address or a token that cannot be used: an address beyond
+    /// `channels.bad_server` for an address or a token that cannot be used: an address beyond
     /// the loopback needs `https`.
     pub fn new(options: ServerOptions) -> Result<HttpTransport, AgentError> {
-        let bad = |error: &dyn std::fmt::Display| {
-            let message = format!("the channel server's address: {error}");
-            AgentError::new(crate::codes::BAD_REGISTRATION, message).fatal()
-        };
-        let address = options.address.trim_end_matches('/').to_owned();
-        let rule = rule_for(&address).map_err(|error| bad(&error))?;
-        let policy = format!("allow:{rule}");
-        let policy = policy.parse().map_err(|error| bad(&error))?;
-        let limits = a99_http::FetchLimits {
-            max_requests: None,
-            max_hosts: None,
-            max_body_bytes: 64 << 20,
-            ..a99_http::FetchLimits::default()
-        };
-        let mut builder = HttpFetch::builder().policy(policy).limits(limits);
-        if !options.authorities.is_empty() {
-            builder = builder.ca_pem(&options.authorities);
-        }
-        let fetch = builder.build().map_err(|error| bad(&error))?;
-        let token = Secret::new(format!("Bearer {}", options.token));
-        let probe = StreamRequest::get(&address).credential("authorization", token.clone());
-        probe.check().map_err(|error| bad(&error))?;
+        let look = options.look;
         Ok(HttpTransport(Arc::new(Inner {
-            address,
-            token,
-            fetch,
-            timeout: options.timeout,
-            look: options.look,
+            api: Api::new(options)?,
+            look,
             fed: Fed::default(),
             agents: Mutex::default(),
+            admitted: Mutex::new(Admitted::All),
         })))
     }
 
@@ -145,6 +86,28 @@ impl HttpTransport {
     pub(crate) fn clear(&self) {
         self.0.fed.clear();
         locked(&self.0.agents).clear();
+        *locked(&self.0.admitted) = Admitted::All;
+    }
+
+    /// Lets no more agents join than those that [`HttpTransport::admit`] names.
+    pub(crate) fn started(&self) {
+        *locked(&self.0.admitted) = Admitted::Only(Vec::new());
+    }
+
+    /// Lets an agent join until the guard is dropped.
+    pub(crate) fn admit(&self, agent: &AgentKey) -> impl Drop + use<> {
+        if let Admitted::Only(keys) = &mut *locked(&self.0.admitted) {
+            keys.push(agent.clone());
+        }
+        Admission(self.clone(), agent.clone())
+    }
+
+    fn is_admitted(&self, agent: &AgentKey) -> bool {
+        locked(&self.0.agents).contains_key(&agent.participant())
+            || match &*locked(&self.0.admitted) {
+                Admitted::All => true,
+                Admitted::Only(keys) => keys.contains(agent),
+            }
     }
 
     /// What an agent of the host is as a participant.
@@ -153,48 +116,20 @@ impl HttpTransport {
     }
 }
 
+/// Lets an agent join until it is dropped.
+struct Admission(HttpTransport, AgentKey);
+
+impl Drop for Admission {
+    fn drop(&mut self) {
+        if let Admitted::Only(keys) = &mut *locked(&self.0.0.admitted)
+            && let Some(at) = keys.iter().position(|key| *key == self.1)
+        {
+            keys.swap_remove(at);
+        }
+    }
+}
+
 impl Inner {
-    async fn send<T: DeserializeOwned>(&self, request: StreamRequest) -> Result<T, AgentError> {
-        let request = request.credential("authorization", self.token.clone());
-        let answer = send(&self.fetch, request, self.timeout).await;
-        let answer = answer.map_err(|lost| AgentError::new(channels::LOST, lost.to_string()))?;
-        let bad = |error: serde_json::Error| {
-            let message = format!("the channel server's answer: {error}");
-            AgentError::new(BAD_ANSWER, message)
-        };
-        if answer.status == 200 {
-            return serde_json::from_slice(&answer.body).map_err(bad);
-        }
-        let Ok(Failed { error }) = serde_json::from_slice(&answer.body) else {
-            let message = format!("the channel server answers with status {}", answer.status);
-            return Err(AgentError::new(BAD_ANSWER, message));
-        };
-        let made = AgentError::new(error.code, error.message);
-        // A token can be made valid again, and the events wait for it.
-        match answer.status {
-            400 | 404 | 409 | 413 | 422 => Err(made.fatal()),
-            _ => Err(made),
-        }
-    }
-
-    async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, AgentError> {
-        let url = format!("{}{path}", self.address);
-        self.send(StreamRequest::get(url)).await
-    }
-
-    async fn post<T: DeserializeOwned>(
-        &self,
-        path: &str,
-        params: &impl Serialize,
-        bytes: &[u8],
-    ) -> Result<T, AgentError> {
-        let mut body = serde_json::to_vec(params)?;
-        body.extend_from_slice(bytes);
-        let url = format!("{}{path}", self.address);
-        let request = StreamRequest::post(url, body).header("content-type", "application/json");
-        self.send(request).await
-    }
-
     async fn history(
         &self,
         channel: &str,
@@ -207,7 +142,7 @@ impl Inner {
             encoded(channel),
             most.clamp(1, 500)
         );
-        self.get(&path).await.map(|found: History| found.events)
+        self.api.get(&path).await.map(|found: History| found.events)
     }
 
     /// Events after a sequence number: pushed ones, or those that the server has.
@@ -226,40 +161,19 @@ impl Inner {
 
     async fn roster(&self, channel: &str) -> Result<Vec<Participant>, AgentError> {
         let path = format!("/v1/roster?channel={}", encoded(channel));
-        self.get(&path).await
-    }
-
-    async fn append(
-        &self,
-        fence: Fence,
-        events: Vec<NewEvent>,
-        persist: bool,
-    ) -> Result<Vec<Appended>, AgentError> {
-        let (append, bytes) = forward::append(fence, &events, persist);
-        let placed: Vec<Placed> = self.post("/v1/append", &append, &bytes).await?;
-        forward::appended(events, placed).ok_or_else(|| {
-            let message = "the channel server answers with another number of events";
-            AgentError::new(BAD_ANSWER, message)
-        })
-    }
-
-    /// Publishes an event as the holder of the token.
-    async fn publish(&self, new: NewEvent, persist: bool) -> Result<Appended, AgentError> {
-        let publish = forward::publish(&new, persist);
-        let published: Published = self.post("/v1/publish", &publish, &[]).await?;
-        Ok(forward::published(new, &published))
+        self.api.get(&path).await
     }
 }
 
-/// A channel's name in a query.
-fn encoded(channel: &str) -> String {
-    let byte = |byte: u8| match byte {
-        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' => {
-            char::from(byte).to_string()
-        }
-        _ => format!("%{byte:02X}"),
-    };
-    channel.bytes().map(byte).collect()
+impl Requests for Inner {
+    async fn ask<T: DeserializeOwned + Send>(
+        &self,
+        method: &'static str,
+        params: &(impl Serialize + Sync),
+        bytes: &[u8],
+    ) -> Result<T, AgentError> {
+        self.api.post(&format!("/v1/{method}"), params, bytes).await
+    }
 }
 
 impl ChannelStore for HttpTransport {
@@ -270,17 +184,7 @@ impl ChannelStore for HttpTransport {
         _: Millis,
     ) -> Reply<'_, Vec<Appended>> {
         Box::pin(async move {
-            let appended = match fence {
-                Some(fence) => self.0.append(fence, events, true).await,
-                None => {
-                    let mut all = Vec::with_capacity(events.len());
-                    for new in events {
-                        let published = self.0.publish(new, true).await;
-                        all.push(published.map_err(|error| store_error(&error))?);
-                    }
-                    Ok(all)
-                }
-            };
+            let appended = self.0.forward(fence, events, true).await;
             appended.map_err(|error| store_error(&error))
         })
     }
@@ -306,7 +210,7 @@ impl ChannelStore for HttpTransport {
     fn find(&self, channel: &str, id: Uuid) -> Reply<'_, Option<Arc<Event>>> {
         let channel = channel.to_owned();
         Box::pin(async move {
-            let found = self.0.post("/v1/find", &Find { channel, id }, &[]).await;
+            let found = self.0.ask(methods::FIND, &Find { channel, id }, &[]).await;
             found.map_err(|error| store_error(&error))
         })
     }
@@ -321,6 +225,7 @@ impl ChannelStore for HttpTransport {
             let path = format!("/v1/head?channel={}", encoded(&channel));
             let head: Seq = self
                 .0
+                .api
                 .get(&path)
                 .await
                 .map_err(|error| store_error(&error))?;
@@ -331,14 +236,20 @@ impl ChannelStore for HttpTransport {
 
     fn channels(&self) -> Reply<'_, Vec<(String, Seq)>> {
         Box::pin(async move {
-            let all = self.0.get("/v1/channels").await;
+            let all = self.0.api.get("/v1/channels").await;
             all.map_err(|error| store_error(&error))
         })
     }
 
     fn channel_config(&self, channel: &str) -> Reply<'_, Value> {
         let path = format!("/v1/config?channel={}", encoded(channel));
-        Box::pin(async move { self.0.get(&path).await.map_err(|error| store_error(&error)) })
+        Box::pin(async move {
+            self.0
+                .api
+                .get(&path)
+                .await
+                .map_err(|error| store_error(&error))
+        })
     }
 
     fn update_channel_config(&self, channel: &str, changes: Value) -> Reply<'_, Value> {
@@ -353,7 +264,7 @@ impl ChannelStore for HttpTransport {
                 changes,
                 announce: false,
             };
-            let changed = self.0.post("/v1/configure", &configure, &[]).await;
+            let changed = self.0.ask(methods::CONFIGURE, &configure, &[]).await;
             changed.map_err(|error| store_error(&error))
         })
     }
@@ -453,20 +364,21 @@ impl Transport for HttpTransport {
         Box::pin(async move {
             let sender = event.event.sender.id;
             let agent = locked(&self.0.agents).get(&sender).cloned();
-            match agent.and_then(|who| who.agent) {
-                Some(key) => {
-                    let epoch = Epoch::default();
-                    let fence = Fence { key, epoch };
-                    self.0.append(fence, vec![event], false).await.map(drop)
-                }
-                None => self.0.publish(event, false).await.map(drop),
-            }
+            let fence = agent.and_then(|who| who.agent).map(|key| Fence {
+                key,
+                epoch: Epoch::default(),
+            });
+            self.0.forward(fence, vec![event], false).await.map(drop)
         })
     }
 
     /// The pusher makes the agent a participant, with what the answer of `init` says of it.
     fn join(&self, agent: Participant) -> BoxFuture<'_, Result<(), AgentError>> {
         let joined = match &agent.agent {
+            Some(key) if !self.is_admitted(key) => {
+                let message = format!("{key} would get no events: its pusher has to register it");
+                Err(AgentError::new(UNKNOWN_AGENT, message).fatal())
+            }
             Some(_) => {
                 locked(&self.0.agents).insert(agent.id, agent);
                 Ok(())

@@ -8,25 +8,31 @@ mod calls;
 mod facts;
 mod format;
 mod functions;
+mod generators;
+mod promises;
 mod vars;
+mod yields;
 
 use crate::edits::{Changed, Edits, MAX_SOURCE, Piece};
 use crate::scoping::Scoping;
 use facts::Facts;
+use generators::Generators;
 use hashbrown::{HashMap, HashSet};
 use oxc_allocator::Allocator;
 use oxc_ast::ast::{
-    ArrowFunctionBody, ArrowFunctionExpression, BinaryExpression, BlockStatement, CallExpression,
-    DoWhileStatement, ForInStatement, ForOfStatement, ForStatement, ForStatementInit,
-    ForStatementLeft, Function, FunctionBody, IdentifierReference, Program, Statement,
-    StaticMemberExpression, SwitchStatement, VariableDeclaration, VariableDeclarationKind,
-    VariableDeclarator, WhileStatement,
+    Argument, ArrowFunctionBody, ArrowFunctionExpression, BinaryExpression, BlockStatement,
+    BreakStatement, CallExpression, ContinueStatement, DoWhileStatement, Expression,
+    ExpressionStatement, ForInStatement, ForOfStatement, ForStatement, ForStatementInit,
+    ForStatementLeft, Function, FunctionBody, IdentifierReference, NewExpression, Program,
+    ReturnStatement, SpreadElement, Statement, StaticMemberExpression, SwitchStatement,
+    VariableDeclaration, VariableDeclarationKind, VariableDeclarator, WhileStatement,
 };
 use oxc_ast_visit::{Visit, walk};
 use oxc_span::{GetSpan as _, Span};
 use oxc_syntax::operator::BinaryOperator;
 use oxc_syntax::scope::{ScopeFlags, ScopeId};
 use std::cell::Cell;
+use yields::Exit;
 
 /// A function whose code is read; the first is the top of the source.
 struct Frame {
@@ -80,6 +86,11 @@ struct Sugar<'f, 'a> {
     place: Place,
     /// Name and declaration of the constant that holds the function at this offset.
     holder: Option<(u32, &'a str, u32)>,
+    /// The generators of the source, if all can be rewritten.
+    generators: Option<Generators>,
+    exits: Vec<Exit>,
+    /// True for a source with a form that cannot be rewritten.
+    is_refused: bool,
 }
 
 /// Removes sugar from a source that the parser accepts; `None` if it has none.
@@ -94,6 +105,10 @@ pub(crate) fn rewrite(source: &str) -> Option<Changed> {
     }
     let mut facts = Facts::new(Scoping::read(&parsed.program));
     facts.visit_program(&parsed.program);
+    let generators = match source.contains("yield") {
+        true => Generators::read(&parsed.program, &facts),
+        false => None,
+    };
     let mut sugar = Sugar {
         source,
         facts: &facts,
@@ -118,9 +133,12 @@ pub(crate) fn rewrite(source: &str) -> Option<Changed> {
         },
         place: Place::Statement,
         holder: None,
+        generators,
+        exits: Vec::new(),
+        is_refused: false,
     };
     sugar.visit_program(&parsed.program);
-    if sugar.edits.is_empty() {
+    if sugar.edits.is_empty() || sugar.is_refused {
         return None;
     }
     Some(sugar.edits.write(source, &sugar.appended))
@@ -158,7 +176,7 @@ impl<'a> Sugar<'_, 'a> {
 
     fn looped(&mut self, read: impl FnOnce(&mut Self)) {
         self.count_loops(1);
-        read(self);
+        self.exiting(Exit::Loop, read);
         self.count_loops(-1);
     }
 
@@ -231,7 +249,7 @@ impl<'a> Visit<'a> for Sugar<'_, 'a> {
 
     fn visit_switch_statement(&mut self, it: &SwitchStatement<'a>) {
         self.block(it.span, true, |sugar| {
-            walk::walk_switch_statement(sugar, it)
+            sugar.exiting(Exit::Switch, |sugar| walk::walk_switch_statement(sugar, it));
         });
     }
 
@@ -254,7 +272,11 @@ impl<'a> Visit<'a> for Sugar<'_, 'a> {
         if matches!(it.left, ForStatementLeft::VariableDeclaration(_)) {
             self.place = Place::Each(it.span, it.body.span());
         }
-        self.looped(|sugar| walk::walk_for_of_statement(sugar, it));
+        self.count_loops(1);
+        if !self.consumed(it, |sugar| walk::walk_for_of_statement(sugar, it)) {
+            self.exiting(Exit::Loop, |sugar| walk::walk_for_of_statement(sugar, it));
+        }
+        self.count_loops(-1);
     }
 
     fn visit_for_in_statement(&mut self, it: &ForInStatement<'a>) {
@@ -283,7 +305,8 @@ impl<'a> Visit<'a> for Sugar<'_, 'a> {
         let body = it.body.as_ref().map(|body| body.span.start + 1);
         self.framed(it.span.start, body, |sugar| {
             sugar.arguments(it);
-            walk::walk_function(sugar, it, flags);
+            let exit = sugar.generator(it);
+            sugar.exiting(exit, |sugar| walk::walk_function(sugar, it, flags));
         });
     }
 
@@ -305,7 +328,8 @@ impl<'a> Visit<'a> for Sugar<'_, 'a> {
             if let Some(frame) = sugar.frames.last_mut() {
                 frame.arguments = list;
             }
-            walk::walk_arrow_function_expression(sugar, it);
+            let read = |sugar: &mut Self| walk::walk_arrow_function_expression(sugar, it);
+            sugar.exiting(Exit::Function, read);
         });
         self.spot = outer;
     }
@@ -317,9 +341,50 @@ impl<'a> Visit<'a> for Sugar<'_, 'a> {
         }
     }
 
+    fn visit_expression_statement(&mut self, it: &ExpressionStatement<'a>) {
+        self.yielded(it);
+        walk::walk_expression_statement(self, it);
+    }
+
+    fn visit_return_statement(&mut self, it: &ReturnStatement<'a>) {
+        self.returned(it);
+        walk::walk_return_statement(self, it);
+    }
+
+    fn visit_break_statement(&mut self, it: &BreakStatement<'a>) {
+        self.broken(it);
+    }
+
+    fn visit_continue_statement(&mut self, it: &ContinueStatement<'a>) {
+        self.continued(it);
+    }
+
+    fn visit_spread_element(&mut self, it: &SpreadElement<'a>) {
+        self.collected(&it.argument);
+        walk::walk_spread_element(self, it);
+    }
+
     fn visit_call_expression(&mut self, it: &CallExpression<'a>) {
+        if let Expression::StaticMemberExpression(_) = &it.callee
+            && let Some(first) = it.arguments.first().and_then(Argument::as_expression)
+        {
+            self.collected(first);
+        }
         self.call(it);
         walk::walk_call_expression(self, it);
+    }
+
+    fn visit_new_expression(&mut self, it: &NewExpression<'a>) {
+        if let [Some(list)] = it
+            .arguments
+            .iter()
+            .map(Argument::as_expression)
+            .collect::<Vec<_>>()[..]
+        {
+            self.collected(list);
+        }
+        self.promise(it);
+        walk::walk_new_expression(self, it);
     }
 
     fn visit_binary_expression(&mut self, it: &BinaryExpression<'a>) {

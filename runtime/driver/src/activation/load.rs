@@ -9,14 +9,17 @@ use crate::runner::{Runner, Work, settled};
 use crate::shared::Shared;
 use crate::tables::check_policy;
 use a99_runtime_engine::{
-    AgentRow, Command, DeadLetter, Fence, Machine, Millis, NewState, Progress, Recovered, Sender,
-    Started, Trigger, TurnCommit,
+    AgentRow, Body, Command, DeadLetter, Fence, Machine, Millis, NewState, PresenceAction,
+    Progress, Recovered, Sender, Seq, Started, Trigger, TurnCommit,
 };
 use futures_util::stream::FuturesUnordered;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use tokio::sync::{Notify, mpsc, watch};
+
+/// The newest events among which an agent looks for its joining.
+const RECENT: usize = 256;
 
 /// The dead letter's text for an interrupted turn under at-most-once delivery.
 const LOST: &str = "the process was cut off while this turn ran, and delivery at most once does \
@@ -77,6 +80,20 @@ impl Loading {
         Ok((output, kept.await?))
     }
 
+    /// Where the agent joined: what was said since then is for it, although it wakes later. It is
+    /// the head if the agent joined long ago, or another store records it.
+    async fn joined(&self, head: Seq) -> Result<Seq, AgentError> {
+        let key = &self.identity.key;
+        let store = self.shared.hub().store();
+        let last = store.read_before(key.channel(), head.saturating_add(1), RECENT);
+        let joins = last.await?.into_iter().filter(|event| {
+            let is_join = matches!(&event.body, Body::Presence { action, .. } if *action == PresenceAction::Join);
+            is_join && event.sender.id == key.participant()
+        });
+        let newest = joins.filter_map(|event| event.seq).max();
+        Ok(newest.map_or(head, |seq| seq.min(head)))
+    }
+
     async fn wake(self) -> Result<(Activation, Vec<Command>), AgentError> {
         let key = self.identity.key.clone();
         let agents = Arc::clone(self.shared.agents());
@@ -110,7 +127,7 @@ impl Loading {
                 checkpoint: match connect.replay {
                     Replay::All => 0,
                     Replay::After(seq) => seq.min(replay_until),
-                    Replay::Skip => replay_until,
+                    Replay::Skip => self.joined(replay_until).await?,
                 },
                 ..Progress::default()
             },

@@ -179,7 +179,7 @@ impl HostBuilder {
             let mut slots = locked(&inner.slots);
             for registration in registrations {
                 let was_cut_off = cut_off.contains(registration.key.shard());
-                slots.add(registration.key, registration.config, was_cut_off);
+                slots.add(registration, was_cut_off);
             }
         }
         for damaged in inner.shared.agents().damaged().await? {

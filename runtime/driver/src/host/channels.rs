@@ -2,8 +2,8 @@
 
 use super::slots::Member;
 use super::{Host, Publish, Published};
-use crate::bus::{CallOptions, MethodCallHandle, Participant, is_handle};
-use crate::error::{AgentError, codes};
+use crate::bus::{CallOptions, MethodCallHandle, Participant, find_participant};
+use crate::error::AgentError;
 use crate::event_bus::CHANNEL_CONFIG;
 use crate::hub::locked;
 use crate::metrics::Exposition;
@@ -248,8 +248,8 @@ impl Host {
         self.publish(channel, publish).await.map(drop)
     }
 
-    /// Calls a method of any participant of a channel, found by its handle. The call is durable
-    /// when this returns. The timeout is the given one, then the method's, then one minute.
+    /// Calls a method of any participant of a channel, found by its handle or its identity. The
+    /// call is durable when this returns. The timeout is the given one, then the method's, then one minute.
     ///
     /// # Errors
     /// `provider-not-found` with the handles of the channel; `method-not-found` with the existing
@@ -264,17 +264,7 @@ impl Host {
         options: CallOptions,
     ) -> Result<MethodCallHandle, AgentError> {
         let roster = self.roster(channel);
-        let found = roster.iter().find(|who| is_handle(&who.handle, provider));
-        let found = found.ok_or_else(|| {
-            let handles = roster.iter().map(|who| format!("@{}", who.handle));
-            let handles = handles.collect::<Vec<_>>().join(", ");
-            let known = match handles.is_empty() {
-                true => "it has no participants".to_owned(),
-                false => format!("it has {handles}"),
-            };
-            let message = format!("@{provider} is not on the channel {channel}: {known}");
-            AgentError::new(codes::NOBODY, message).fatal()
-        })?;
+        let found = find_participant(&roster, provider).map_err(AgentError::fatal)?;
         self.call_of(channel, caller, found, method, args, options)
             .await
     }

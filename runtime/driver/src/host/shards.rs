@@ -273,10 +273,10 @@ impl Inner {
             let registered = registered.filter(|one| gained.contains(one.key.shard()));
             let cut_off = agents.was_cut_off();
             for registration in registered {
-                let key = registration.key;
+                let key = registration.key.clone();
                 let was_cut_off = cut_off.contains(key.shard());
                 let mut slots = locked(&self.slots);
-                if slots.add(key.clone(), registration.config, was_cut_off) {
+                if slots.add(registration, was_cut_off) {
                     new.push(key);
                 }
             }

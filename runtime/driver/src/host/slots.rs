@@ -8,7 +8,7 @@ use crate::error::{AgentError, codes};
 use crate::metrics::Looked;
 use crate::roster::own_metadata;
 use crate::runner::Runner;
-use a99_runtime_engine::{AgentKey, Body, Event, Seq, Uuid};
+use a99_runtime_engine::{AgentKey, Body, Event, Registration, Seq, Uuid};
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -102,7 +102,8 @@ pub(crate) struct Slots {
 impl Slots {
     /// Adds an agent, or changes the configuration for its next waking. Gives whether it is
     /// new.
-    pub(crate) fn add(&mut self, key: AgentKey, config: Value, was_cut_off: bool) -> bool {
+    pub(crate) fn add(&mut self, registration: Registration, was_cut_off: bool) -> bool {
+        let (key, config) = (registration.key, registration.config);
         let identity = Arc::new(Identity {
             key: key.clone(),
             config: Arc::new(config),
@@ -119,7 +120,7 @@ impl Slots {
             identity,
             participant: key.participant(),
             seen: self.seen,
-            metadata: None,
+            metadata: registration.metadata.as_ref().map(own_metadata),
             phase: Phase::Asleep,
             generation: 0,
             failures: 0,

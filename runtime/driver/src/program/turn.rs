@@ -240,7 +240,8 @@ impl HostTurn {
         let id = id_of(&failure.id.to_string_lossy())?;
         let error = failure.error.to_string_lossy().into_owned();
         let code = failure.code.map(|code| code.to_string_lossy().into_owned());
-        self.client.error(id, error, code).await.map_err(refused)
+        let failed = self.client.error(id, error, code).await;
+        failed.map(drop).map_err(refused)
     }
 
     async fn published(&self, event: Value) -> Result<Value, CapabilityError> {
@@ -347,6 +348,7 @@ impl HostTurn {
         let body = Body::MethodResult {
             call_id,
             content,
+            content_type: None,
             complete: false,
             is_error: false,
             progress: part.progress,

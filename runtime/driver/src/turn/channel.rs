@@ -50,13 +50,17 @@ impl TurnClient {
         Ok(roster::title_changes(self.events().await?))
     }
 
-    pub(crate) async fn describe(&self, metadata: Map<String, Value>) -> Result<(), AgentError> {
+    pub(crate) fn describe(&self, metadata: Map<String, Value>) -> Result<(), AgentError> {
         let body = Body::Presence {
             action: PresenceAction::Update,
             leave_reason: None,
             metadata: announced(metadata, &self.0.sender),
         };
-        self.0.with_commit("metadata", body).await
+        self.0.check_open()?;
+        let id = self.0.operation("metadata", None)?;
+        let event = self.0.event(id, body, Vec::new());
+        // In every delivery mode: the store keeps what a commit announces.
+        self.0.change(|changes| changes.outbox.push(event))
     }
 
     /// The effective settings with the changes of this turn.

@@ -1,8 +1,8 @@
 //! Operations of a turn: messages, calls, steps, timers.
 
-use super::{SendOptions, Sent, TurnClient};
+use super::{SendOptions, Sent, TurnClient, UpdateOptions};
 use crate::agent::Identity;
-use crate::bus::{CallOptions, MethodCallHandle, Participant, is_handle};
+use crate::bus::{CallOptions, MethodCallHandle, Participant, find_participant};
 use crate::error::{AgentError, codes};
 use crate::log::LogLevel;
 use crate::step::Step;
@@ -17,22 +17,6 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-
-fn nobody(written: &str, roster: &[Participant]) -> AgentError {
-    let handles: Vec<_> = roster
-        .iter()
-        .map(|who| format!("@{}", who.handle))
-        .collect();
-    let there = match handles.is_empty() {
-        true => "nobody is there".to_owned(),
-        false => format!("there are {}", handles.join(", ")),
-    };
-    let shown: String = written.chars().take(60).collect();
-    AgentError::new(
-        codes::NOBODY,
-        format!("nobody on the channel is called {shown:?}: {there}"),
-    )
-}
 
 /// The end of a message.
 fn completed(id: Uuid) -> Body {
@@ -97,6 +81,13 @@ impl TurnClient {
         content: impl Into<String>,
         options: SendOptions,
     ) -> Result<Sent, AgentError> {
+        if options.ephemeral {
+            let message_id = self.send_ephemeral(content, options).await?;
+            return Ok(Sent {
+                message_id,
+                pubsub_id: None,
+            });
+        }
         let message_id = self.0.operation("send", options.name.as_deref())?;
         let event = self.message(message_id, content.into(), options);
         let pubsub_id = self.0.durable(event).await?;
@@ -161,38 +152,52 @@ impl TurnClient {
         Ok(self.0.shared.hub().pass(&event.channel, passing).await?)
     }
 
-    /// Appends text to a message.
+    /// Appends text to a message. Gives the sequence number of the update, as
+    /// [`Sent::pubsub_id`].
     ///
     /// # Errors
     /// Those of [`TurnClient::send_with`].
-    pub async fn update(&self, id: Uuid, content: impl Into<String>) -> Result<(), AgentError> {
-        let content = Some(content.into());
-        self.updated(id, content, false).await
+    pub async fn update(
+        &self,
+        id: Uuid,
+        content: impl Into<String>,
+    ) -> Result<Option<Seq>, AgentError> {
+        self.update_with(id, content, UpdateOptions::default())
+            .await
+    }
+
+    /// [`TurnClient::update`] with options.
+    ///
+    /// # Errors
+    /// Those of [`TurnClient::send_with`].
+    pub async fn update_with(
+        &self,
+        id: Uuid,
+        content: impl Into<String>,
+        options: UpdateOptions,
+    ) -> Result<Option<Seq>, AgentError> {
+        let body = Body::UpdateMessage {
+            id,
+            content: Some(content.into()),
+            complete: options.complete,
+            content_type: options.content_type,
+        };
+        if options.ephemeral {
+            let operation = self.0.operation("ephemeral", None)?;
+            let event = self.0.event(operation, body, options.attachments);
+            return self.pass(event).await.map(|()| None);
+        }
+        let operation = self.0.operation("update", None)?;
+        let event = self.0.event(operation, body, options.attachments);
+        self.0.durable(event).await
     }
 
     /// Marks a message as complete.
     ///
     /// # Errors
     /// Those of [`TurnClient::send_with`].
-    pub async fn complete(&self, id: Uuid) -> Result<(), AgentError> {
-        self.updated(id, None, true).await
-    }
-
-    async fn updated(
-        &self,
-        id: Uuid,
-        content: Option<String>,
-        complete: bool,
-    ) -> Result<(), AgentError> {
-        let operation = self.0.operation("update", None)?;
-        let body = Body::UpdateMessage {
-            id,
-            content,
-            complete,
-            content_type: None,
-        };
-        let event = self.0.event(operation, body, Vec::new());
-        self.0.durable(event).await.map(drop)
+    pub async fn complete(&self, id: Uuid) -> Result<Option<Seq>, AgentError> {
+        self.0.with_commit("update", completed(id)).await
     }
 
     /// Marks a message as complete with the turn's commit, under every delivery guarantee. It
@@ -215,14 +220,11 @@ impl TurnClient {
         id: Uuid,
         content: impl Into<String>,
     ) -> Result<(), AgentError> {
-        let operation = self.0.operation("ephemeral", None)?;
-        let body = Body::UpdateMessage {
-            id,
-            content: Some(content.into()),
-            complete: false,
-            content_type: None,
+        let options = UpdateOptions {
+            ephemeral: true,
+            ..UpdateOptions::default()
         };
-        self.pass(self.0.event(operation, body, Vec::new())).await
+        self.update_with(id, content, options).await.map(drop)
     }
 
     /// Marks an ephemeral message as complete for present participants.
@@ -273,12 +275,10 @@ impl TurnClient {
         id: Uuid,
         error: impl Into<String>,
         code: Option<String>,
-    ) -> Result<(), AgentError> {
-        let operation = self.0.operation("error", None)?;
+    ) -> Result<Option<Seq>, AgentError> {
         let error = error.into();
         let body = Body::Error { id, error, code };
-        let event = self.0.event(operation, body, Vec::new());
-        self.0.durable(event).await.map(drop)
+        self.0.with_commit("error", body).await
     }
 
     /// Publishes a custom event: with the commit, or ephemerally to present participants.
@@ -324,16 +324,14 @@ impl TurnClient {
     /// `provider-not-found` with the unknown handles: none is dropped silently.
     pub fn resolve_handles(&self, handles: &[&str]) -> Result<Vec<Uuid>, AgentError> {
         let roster = self.roster();
-        let found = handles.iter().map(|written| {
-            let who = roster.iter().find(|who| is_handle(&who.handle, written));
-            who.map(|who| who.id)
-                .ok_or_else(|| nobody(written, &roster))
-        });
+        let found = handles.iter();
+        let found = found.map(|written| find_participant(&roster, written).map(|who| who.id));
         found.collect()
     }
 
-    /// Calls a method of a participant of the channel. The call is sent immediately, under the
-    /// same identity at every retry, and its answer is in the log.
+    /// Calls a method of a participant of the channel, named by its handle or its identity. The
+    /// call is sent immediately, under the same identity at every retry, and its answer is in the
+    /// log.
     ///
     /// # Errors
     /// `provider-not-found`; `method-not-found`; `call.would_deadlock` if the callee waits for
@@ -346,8 +344,7 @@ impl TurnClient {
         options: CallOptions,
     ) -> Result<MethodCallHandle, AgentError> {
         let roster = self.roster();
-        let provider = roster.iter().find(|who| is_handle(&who.handle, handle));
-        let provider = provider.ok_or_else(|| nobody(handle, &roster))?;
+        let provider = find_participant(&roster, handle)?;
         let advertised = provider.check_method(method)?;
         let me = &self.0.fence.key;
         let waiting = match &provider.agent {

@@ -1,10 +1,8 @@
 //! Calls of methods: from agent to agent, answered, refused, in time or not.
 
-use crate::script::{Call, Script, is, text, until};
-use crate::support::{Counter, Files, LONG, ann, builder, counted, key, say, store, texts};
-use a99_runtime::{
-    AgentError, Body, CallOptions, Host, Method, Participant, Publish, Turn, TurnOutcome, Uuid,
-};
+use crate::script::{Call, Script, is, text};
+use crate::support::{Counter, Files, LONG, ann, builder, key, say, store, texts};
+use a99_runtime::{Body, CallOptions, Host, Method, Participant, Publish, Turn, TurnOutcome, Uuid};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -63,33 +61,6 @@ fn answers() -> Script {
             }),
         )
         .with(
-            "fail",
-            Method::<Script>::new("fails", |_, turn, _| {
-                Box::pin(async move {
-                    turn.state_mut().count += 100;
-                    Err(AgentError::new("mine", "no"))
-                })
-            }),
-        )
-        .with(
-            "panic",
-            Method::new("panics", |_, _, _| Box::pin(async { panic!("a fault") })),
-        )
-        .with(
-            "strict",
-            Method::<Script>::new("takes a text", |_, turn, _| {
-                Box::pin(async move {
-                    turn.state_mut().count += 1_000;
-                    Ok(json!("taken"))
-                })
-            })
-            .parameters(json!({
-                "type": "object",
-                "properties": {"n": {"type": "string"}},
-                "required": ["n"],
-            })),
-        )
-        .with(
             "endless",
             Method::<Script>::new("does not end", |_, turn, _| {
                 Box::pin(async move {
@@ -97,85 +68,8 @@ fn answers() -> Script {
                     std::future::pending().await
                 })
             }),
-        )
-        .with(
-            "slow",
-            Method::new("is slow", |_, _, _| {
-                Box::pin(async {
-                    tokio::time::sleep(Duration::from_millis(200)).await;
-                    Ok(json!(1))
-                })
-            }),
-        )
-        .with(
-            "back",
-            Method::<Script>::new("calls back", |_, turn, _| {
-                Box::pin(async move {
-                    let back = turn.call_method("a", "double", json!({}), CallOptions::default());
-                    match back.await {
-                        Ok(_) => Ok(json!("called")),
-                        Err(error) => Ok(json!(error.code())),
-                    }
-                })
-            }),
         );
     script
-}
-
-async fn both(files: &Files) -> Host {
-    let host = builder()
-        .agent("a", |_| {
-            let mut asks = asks();
-            asks.methods = answers().methods;
-            asks
-        })
-        .agent("b", |_| answers());
-    let host = host.start(store(&files.path())).await.expect("a host");
-    for text in ["a/c/a", "b/c/b"] {
-        host.invite(&key(text), json!({})).await.expect("invited");
-    }
-    host
-}
-
-/// What comes of a call.
-async fn comes(host: &Host, words: &str, expected: &str) {
-    let before = texts(host, "c").await.len();
-    say(host, "c", words).await;
-    until(words, async || texts(host, "c").await.len() == before + 2).await;
-    let said = texts(host, "c").await;
-    assert_eq!(said.last().map(String::as_str), Some(expected), "{words}");
-}
-
-#[tokio::test]
-async fn calls_are_answered_or_say_why_not() {
-    let files = Files::new();
-    let host = both(&files).await;
-    for (words, expected) in [
-        ("b double", "ok 40"),
-        ("@B double", "ok 40"),
-        ("b fail", "err mine"),
-        ("b panic", "err execution-error"),
-        ("b slow", "err timeout"),
-        ("b strict", "err validation-error"),
-        ("b nothing", "err method-not-found"),
-        ("nobody double", "err provider-not-found"),
-        // The chain of calls would hold itself.
-        ("a double", "err call.would_deadlock"),
-        ("b back", "ok \"call.would_deadlock\""),
-        ("b double", "ok 40"),
-    ] {
-        comes(&host, words, expected).await;
-    }
-    // What a method that failed changed is not kept.
-    assert_eq!(counted(&host, &key("b/c/b")).await.count, 3);
-}
-
-#[tokio::test]
-async fn a_call_wakes_whom_it_asks() {
-    let files = Files::new();
-    let host = both(&files).await;
-    is(&host, &key("b/c/b"), "asleep").await;
-    comes(&host, "b double", "ok 40").await;
 }
 
 #[tokio::test]
@@ -212,6 +106,7 @@ async fn h07_answers_of_others_are_no_answers() {
         let body = Body::MethodResult {
             call_id: call,
             content: Some(json!(content)),
+            content_type: None,
             complete: true,
             is_error: false,
             progress: None,

@@ -4,12 +4,10 @@ use crate::script::{Call, Script, closed, is, text, until};
 use crate::support::{
     Counter, Files, LONG, builder, counted, key, messages, quick, say, store, texts,
 };
-use a99_runtime::{
-    AgentError, Body, Delivery, OnDead, Policy, SendOptions, Turn, TurnOutcome, codes,
-};
+use a99_runtime::{Delivery, OnDead, Policy, SendOptions, codes};
 use serde_json::json;
 use std::num::NonZeroU32;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -18,86 +16,6 @@ const MODES: [Delivery; 3] = [
     Delivery::AtLeastOnce,
     Delivery::ExactlyOnceState,
 ];
-
-#[tokio::test]
-async fn a_handler_that_fails_at_first_is_tried_again() {
-    let files = Files::new();
-    let counter = Counter {
-        on_message: Arc::new(|_, attempt| match attempt {
-            1 | 2 => Err("not yet".into()),
-            _ => Ok(()),
-        }),
-        ..Counter::default()
-    };
-    let calls = Arc::clone(&counter.calls);
-    let host = builder().agent("a", move |_| counter.clone());
-    let host = host.start(store(&files.path())).await.expect("a host");
-    let a = key("a/c/a");
-    host.invite(&a, json!({})).await.expect("invited");
-    say(&host, "c", "x").await;
-    assert!(host.settled(LONG).await);
-    assert_eq!(calls.lock().expect("calls").len(), 3);
-    // State and messages of the attempts that failed are not kept.
-    assert_eq!(counted(&host, &a).await.count, 1);
-    assert_eq!(texts(&host, "c").await, ["x", "#1 x"]);
-    assert_eq!(host.inspect(&a).await.expect("there").failed, 2);
-}
-
-#[tokio::test]
-async fn a_handler_that_always_fails_is_given_up_and_the_stream_goes_on() {
-    for (mode, attempts) in [(Delivery::AtMostOnce, 1), (Delivery::ExactlyOnceState, 3)] {
-        let files = Files::new();
-        let counter = Counter {
-            policy: quick(mode),
-            on_message: Arc::new(|text, _| match text {
-                "bad" => Err(AgentError::new("mine", "it is bad")),
-                _ => Ok(()),
-            }),
-            ..Counter::default()
-        };
-        let host = builder().agent("a", move |_| counter.clone());
-        let host = host.start(store(&files.path())).await.expect("a host");
-        let a = key("a/c/a");
-        host.invite(&a, json!({})).await.expect("invited");
-        let bad = say(&host, "c", "bad").await;
-        say(&host, "c", "good").await;
-        assert!(host.settled(LONG).await);
-        let info = host.inspect(&a).await.expect("there");
-        let dead = &info.dead_letters[0];
-        assert_eq!(
-            (dead.code.as_str(), dead.error.as_str(), dead.attempts),
-            ("mine", "it is bad", attempts)
-        );
-        assert_eq!(counted(&host, &a).await.seen, ["good"]);
-        // Others are told which message it was.
-        let mut events = host.subscribe("c", Some(0), false).await.expect("a log");
-        let told = loop {
-            let event = events.next().await.expect("an event");
-            if let Body::Error { id, code, .. } = &event.body {
-                break (*id, code.clone());
-            }
-        };
-        assert_eq!(told, (bad.event.id, Some("mine".to_owned())));
-    }
-}
-
-#[tokio::test]
-async fn an_error_that_is_final_is_not_tried_again() {
-    let files = Files::new();
-    let counter = Counter {
-        on_message: Arc::new(|_, _| Err(AgentError::new("no", "never").fatal())),
-        ..Counter::default()
-    };
-    let calls = Arc::clone(&counter.calls);
-    let host = builder().agent("a", move |_| counter.clone());
-    let host = host.start(store(&files.path())).await.expect("a host");
-    host.invite(&key("a/c/a"), json!({}))
-        .await
-        .expect("invited");
-    say(&host, "c", "x").await;
-    assert!(host.settled(LONG).await);
-    assert_eq!(calls.lock().expect("calls").len(), 1);
-}
 
 #[tokio::test]
 async fn an_agent_may_stop_in_front_of_what_it_gave_up() {
@@ -175,38 +93,6 @@ async fn h04_panics_and_endless_handlers_end_their_turn_only() {
         assert!(host.settled(LONG).await);
         assert_eq!(counted(&host, &b).await.seen, ["panic", "hang", "fine"]);
     }
-}
-
-#[tokio::test]
-async fn what_is_sent_at_least_once_goes_out_at_once_under_the_same_identity() {
-    let files = Files::new();
-    let seen = Arc::new(Mutex::new(Vec::new()));
-    let ids = Arc::clone(&seen);
-    let mut script = Script::new(move |turn, call| {
-        let ids = Arc::clone(&ids);
-        Box::pin(async move {
-            if matches!(call, Call::Event(_)) {
-                let sent = turn.send("answer").await?;
-                ids.lock().expect("ids").push(sent);
-                if turn.attempt() < 3 {
-                    return Err("again".into());
-                }
-            }
-            Ok(())
-        })
-    });
-    script.policy = quick(Delivery::AtLeastOnce);
-    let host = builder().agent("a", move |_| script.clone());
-    let host = host.start(store(&files.path())).await.expect("a host");
-    host.invite(&key("a/c/a"), json!({}))
-        .await
-        .expect("invited");
-    say(&host, "c", "x").await;
-    assert!(host.settled(LONG).await);
-    let seen = seen.lock().expect("ids").clone();
-    assert_eq!(seen.len(), 3);
-    assert!(seen[0].pubsub_id.is_some() && seen.iter().all(|sent| *sent == seen[0]));
-    assert_eq!(texts(&host, "c").await, ["x", "answer"]);
 }
 
 #[tokio::test]
@@ -354,48 +240,6 @@ async fn an_event_that_ends_first_does_not_pass_those_before_it() {
     let said = texts(&host, "c").await;
     assert_eq!(said, ["slow", "quick", "re quick", "re slow"]);
     assert_eq!(host.inspect(&a).await.expect("there").dead_letters.len(), 0);
-}
-
-#[tokio::test]
-async fn a_step_is_made_once_for_all_attempts() {
-    let files = Files::new();
-    let made = Arc::new(AtomicU32::new(0));
-    let count = Arc::clone(&made);
-    async fn act(turn: &mut Turn<'_, Script>, count: &AtomicU32) -> TurnOutcome {
-        let n: u32 = turn
-            .step("count", async {
-                Ok(count.fetch_add(1, Ordering::SeqCst) + 1)
-            })
-            .await?;
-        assert_eq!(n, 1);
-        match turn.attempt() {
-            3 => Ok(()),
-            _ => Err("again".into()),
-        }
-    }
-    let script = Script::new(move |turn, call| {
-        let count = Arc::clone(&count);
-        Box::pin(async move {
-            match call {
-                Call::Event(_) => act(turn, &count).await,
-                _ => Ok(()),
-            }
-        })
-    });
-    let host = builder().agent("a", move |_| script.clone());
-    let host = host.start(store(&files.path())).await.expect("a host");
-    let a = key("a/c/a");
-    host.invite(&a, json!({})).await.expect("invited");
-    say(&host, "c", "x").await;
-    assert!(host.settled(LONG).await);
-    assert_eq!(made.load(Ordering::SeqCst), 1);
-    assert!(
-        host.inspect(&a)
-            .await
-            .expect("there")
-            .dead_letters
-            .is_empty()
-    );
 }
 
 #[tokio::test]

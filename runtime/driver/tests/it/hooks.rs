@@ -2,7 +2,7 @@
 
 use crate::script::{Call, Script, closed, is, until};
 use crate::support::{Counter, Files, LONG, builder, counted, key, quick, say, store};
-use a99_runtime::{Delivery, HostOptions, Participant, Replay, Uuid};
+use a99_runtime::{Delivery, HostOptions, Participant, Uuid};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -110,48 +110,6 @@ async fn h04_values_that_cannot_be_made_harm_nobody_else() {
     })
     .await;
     assert_eq!(host.roster("c").len(), 2);
-}
-
-#[tokio::test]
-async fn an_event_wakes_an_agent_that_sleeps() {
-    let files = Files::new();
-    let host = builder().agent("a", |_| Counter::default());
-    let host = host.start(store(&files.path())).await.expect("a host");
-    let a = key("a/c/a");
-    host.invite(&a, json!({})).await.expect("invited");
-    for n in 1..6 {
-        is(&host, &a, "asleep").await;
-        say(&host, "c", "x").await;
-        until("it is delivered", async || {
-            counted(&host, &a).await.count == n
-        })
-        .await;
-    }
-}
-
-#[tokio::test]
-async fn a_stream_that_begins_with_what_comes_does_so_once() {
-    let files = Files::new();
-    let mut script = Script::new(|turn, call| {
-        Box::pin(async move {
-            if let Call::Event(_) = call {
-                turn.state_mut().seen.push(call.name());
-            }
-            Ok(())
-        })
-    });
-    script.replay = Replay::Skip;
-    let host = builder().agent("a", move |_| script.clone());
-    let host = host.start(store(&files.path())).await.expect("a host");
-    let a = key("a/c/a");
-    say(&host, "c", "before").await;
-    host.invite(&a, json!({})).await.expect("invited");
-    is(&host, &a, "asleep").await;
-    say(&host, "c", "while it slept").await;
-    until("it is delivered", async || {
-        counted(&host, &a).await.seen == ["event while it slept"]
-    })
-    .await;
 }
 
 #[tokio::test]

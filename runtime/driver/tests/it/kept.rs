@@ -489,7 +489,8 @@ async fn t9_a_row_that_cannot_be_read_stops_nobody_else() {
     let file = a99_sqlite::rusqlite::Connection::open(files.path()).expect("a file");
     file.execute_batch(
         "UPDATE channel_agent SET config = '{' WHERE key = 'a/d/a';
-         INSERT INTO channel_agent VALUES ('no key', 'c', '{}', 0);
+         INSERT INTO channel_agent (key, channel, config, registered_at)
+             VALUES ('no key', 'c', '{}', 0);
          INSERT INTO agent_timers (key, name, due, payload) VALUES ('a/c/a', 't', 1, '[');
          INSERT INTO agent_timers (key, name, due, payload) VALUES ('nor this', 't', 1, '1')",
     )

@@ -1,10 +1,8 @@
 //! Agents on a host, with stores of files.
 
 mod attacks;
-mod bus;
 mod calls;
 mod delivery;
-mod echo;
 mod faults;
 mod fencing;
 mod hold;

@@ -63,7 +63,9 @@ impl Agent for Actor {
                 }
             })
         });
-        Methods::none().with("echo", echo).with("draw", draw)
+        let hang = Method::new("Never ends.", |_, _, _| Box::pin(std::future::pending()));
+        let methods = Methods::none().with("echo", echo);
+        methods.with("draw", draw).with("hang", hang)
     }
 
     fn tables(&self) -> Option<Tables> {
@@ -284,13 +286,6 @@ pub(crate) fn person(handle: &str, id: u128) -> Participant {
 
 pub(crate) fn bus(client: &TurnClient) -> Arc<dyn EventBus> {
     client.context().event_bus
-}
-
-pub(crate) fn map(value: Value) -> Map<String, Value> {
-    match value {
-        Value::Object(map) => map,
-        other => panic!("{other} is no object"),
-    }
 }
 
 /// Metadata of one who provides `file-ops`.

@@ -1,9 +1,8 @@
 //! State and settings: versions, what is damaged or too large, and who wins.
 
-use crate::script::{Call, Script, closed, is, text, until};
+use crate::script::{closed, is, text, until};
 use crate::support::{Counter, Files, LONG, builder, counted, key, quick, say, store};
 use a99_runtime::{Agent, Delivery, Event, Migration, Policy, Turn, TurnOutcome};
-use a99_runtime_stores::{SqliteRuntime, StoreLimits, StoreOptions};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -159,104 +158,6 @@ async fn a_state_that_is_damaged_is_refused() {
 }
 
 #[tokio::test]
-async fn settings_of_defaults_configuration_and_users() {
-    let files = Files::new();
-    let script = || {
-        Script::new(|turn, call| {
-            Box::pin(async move {
-                if let Call::Event(event) = &call
-                    && let Some(partial) = text(event)
-                    && let Ok(partial) = serde_json::from_str::<Value>(partial)
-                {
-                    turn.update_settings(&partial)?;
-                }
-                if let Call::Event(_) | Call::Settings = call {
-                    let now = turn.settings().to_string();
-                    turn.state_mut().seen.push(now);
-                }
-                Ok(())
-            })
-        })
-    };
-    let first = store(&files.path());
-    let host = builder().agent("a", move |_| script());
-    let host = host.start(Arc::clone(&first)).await.expect("a host");
-    let a = key("a/c/a");
-    host.invite(&a, json!({})).await.expect("invited");
-    say(&host, "c", r#"{"a":{"x":1},"b":1}"#).await;
-    assert!(host.settled(LONG).await);
-    host.update_settings(&a, &json!({"a": {"y": 2}}))
-        .await
-        .expect("kept");
-    until("both are there", async || {
-        let info = host.inspect(&a).await.expect("there");
-        info.settings == Some(json!({"a": {"x": 1, "y": 2}, "b": 1}))
-    })
-    .await;
-    closed(host, first).await;
-    let second = store(&files.path());
-    let host = builder().agent("a", move |_| script());
-    let host = host.start(second).await.expect("a host");
-    say(&host, "c", "look").await;
-    assert!(host.settled(LONG).await);
-    let seen = counted(&host, &a).await.seen;
-    let last: Value = serde_json::from_str(seen.last().expect("one")).expect("JSON");
-    assert_eq!(last, json!({"a": {"x": 1, "y": 2}, "b": 1}));
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-struct Tone {
-    tone: String,
-    words: u32,
-    polite: bool,
-}
-
-/// Tells its settings.
-struct Toned;
-
-impl Agent for Toned {
-    type State = Anything;
-    type Settings = Tone;
-
-    fn default_settings(&self) -> Tone {
-        Tone {
-            tone: "dry".to_owned(),
-            words: 10,
-            polite: true,
-        }
-    }
-
-    async fn on_event(&self, turn: &mut Turn<'_, Self>, _: Event) -> TurnOutcome {
-        let settings = serde_json::to_value(turn.settings())?;
-        turn.set_state(&json!({"settings": settings}))
-    }
-}
-
-#[tokio::test]
-async fn users_win_over_configuration_and_that_over_defaults() {
-    let files = Files::new();
-    let host = builder().agent("a", |_| Toned);
-    let host = host.start(store(&files.path())).await.expect("a host");
-    let a = key("a/c/a");
-    let config = json!({"tone": "warm", "words": 20, "unknown": 1});
-    host.invite(&a, config).await.expect("invited");
-    host.update_settings(&a, &json!({"words": 30}))
-        .await
-        .expect("kept");
-    say(&host, "c", "x").await;
-    assert!(host.settled(LONG).await);
-    let state = host
-        .inspect(&a)
-        .await
-        .expect("there")
-        .state
-        .expect("a state");
-    let expected = json!({"tone": "warm", "words": 30, "polite": true});
-    assert_eq!(state["settings"], expected);
-}
-
-#[tokio::test]
 async fn set_state_merges_deep_and_update_state_does_not() {
     let files = Files::new();
     struct Both;
@@ -285,45 +186,4 @@ async fn set_state_merges_deep_and_update_state_does_not() {
         let info = host.inspect(&a).await.expect("there");
         assert_eq!(info.state, Some(expected), "{says}");
     }
-}
-
-#[tokio::test]
-async fn a_state_that_is_too_large_is_refused_and_the_agent_goes_on() {
-    let files = Files::new();
-    let options = StoreOptions {
-        limits: StoreLimits {
-            max_state_bytes: 1_000,
-            ..StoreLimits::default()
-        },
-        ..StoreOptions::default()
-    };
-    let store = Arc::new(SqliteRuntime::open(files.path(), options).expect("a store"));
-    let script = Script::new(|turn, call| {
-        Box::pin(async move {
-            if let Call::Event(event) = &call {
-                let text = text(event).unwrap_or_default().to_owned();
-                turn.state_mut().seen.push(text);
-            }
-            Ok(())
-        })
-    });
-    let host = builder().agent("a", move |_| script.clone());
-    let host = host.start(store).await.expect("a host");
-    let a = key("a/c/a");
-    host.invite(&a, json!({})).await.expect("invited");
-    let large = "x".repeat(2_000);
-    for text in ["one", &large, "two"] {
-        say(&host, "c", text).await;
-    }
-    assert!(host.settled(LONG).await);
-    assert_eq!(counted(&host, &a).await.seen, ["one", "two"]);
-    let info = host.inspect(&a).await.expect("there");
-    assert_eq!(info.dead_letters[0].code, "turn.refused");
-    // The reason stands in the dead letter, and in the event that others get.
-    let error = &info.dead_letters[0].error;
-    assert!(error.contains("of at most 1000"), "{error}");
-    assert_eq!(
-        info.last_error.map(|(code, _)| code).as_deref(),
-        Some("store.too_large")
-    );
 }

@@ -1,8 +1,12 @@
-//! The page of the interfaces: each of its rows has a test of that name, and each name a row.
+//! The page of the interfaces: each of its rows has a test of that name, or the agent of the suite
+//! for all targets calls it; and each name has a row.
 
 use std::collections::BTreeSet;
 
 const PAGE: &str = include_str!("../../../../docs/runtime.md");
+
+/// The agent of the suite.
+const SUITE: &str = include_str!("../../src/suite/actor.rs");
 
 /// Tests by the type whose names they prove.
 fn tests(of: &str) -> &'static [&'static str] {
@@ -20,6 +24,7 @@ fn tests(of: &str) -> &'static [&'static str] {
         ],
         "AiProvider" | "StreamHandle" => &[include_str!("surface_ai.rs")],
         "RuntimeContext" => &[include_str!("surface_context.rs")],
+        "a99_runtime_patterns" => &[include_str!("../../../patterns/tests/it/missed.rs")],
         "Agent" | "Host" | "Held" => &[include_str!("surface_state.rs")],
         _ => &[],
     }
@@ -41,7 +46,12 @@ fn every_row_has_a_test_of_its_name() {
     assert!(rows.len() > 60, "{} rows", rows.len());
     let missing = rows.iter().filter(|(of, name)| {
         let test = format!("#[tokio::test]\nasync fn {name}() {{");
-        !tests(of).iter().any(|file| file.contains(&test))
+        let called = match *of {
+            "EventBus" => format!("bus.{name}("),
+            "Turn" => format!("turn.{name}("),
+            _ => return !tests(of).iter().any(|file| file.contains(&test)),
+        };
+        !SUITE.contains(&called) && !tests(of).iter().any(|file| file.contains(&test))
     });
     assert_eq!(missing.collect::<Vec<_>>(), [] as [&(&str, &str); 0]);
 }

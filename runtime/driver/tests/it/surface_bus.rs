@@ -1,31 +1,15 @@
 //! The names of the event bus, one test each: docs/runtime.md lists them.
 
-use crate::stage::{Stage, a, b, bus, map, person, picture, provides};
+use crate::stage::{Stage, a, b, bus, person, provides};
 use crate::support::LONG;
-use a99_runtime::{
-    Body, CallOptions, EventKind, MethodResult, PresenceAction, SendOptions, ToolRoleConflict, Uuid,
-};
-use serde_json::{Value, json};
-
-#[tokio::test]
-async fn handle() {
-    let stage = Stage::new().await;
-    let handle = stage.turn(async |turn| bus(&turn).handle().to_owned());
-    assert_eq!(handle.await, "a");
-}
+use a99_runtime::{Body, SendOptions, ToolRoleConflict, Uuid};
+use serde_json::json;
 
 #[tokio::test]
 async fn client_id() {
     let stage = Stage::new().await;
     let id = stage.turn(async |turn| bus(&turn).client_id()).await;
     assert_eq!(id, a().participant());
-}
-
-#[tokio::test]
-async fn channel() {
-    let stage = Stage::new().await;
-    let channel = stage.turn(async |turn| bus(&turn).channel().to_owned());
-    assert_eq!(channel.await, "c");
 }
 
 #[tokio::test]
@@ -53,131 +37,6 @@ async fn send() {
     assert_eq!(message.metadata, Some(json!({"k": 1})));
 }
 
-/// A message of the actor that is in the log.
-async fn message(stage: &Stage) -> Uuid {
-    let sent = stage.turn(async |turn| turn.send("a").await.expect("sent"));
-    sent.await.message_id
-}
-
-#[tokio::test]
-async fn update() {
-    let stage = Stage::new().await;
-    let id = message(&stage).await;
-    let done = stage.turn(async move |turn| bus(&turn).update(id, "b".to_owned()).await);
-    done.await.expect("updated");
-    let expected = Body::UpdateMessage {
-        id,
-        content: Some("b".to_owned()),
-        complete: false,
-        content_type: None,
-    };
-    assert_eq!(stage.last().await.body, expected);
-}
-
-#[tokio::test]
-async fn complete() {
-    let stage = Stage::new().await;
-    let id = message(&stage).await;
-    let done = stage.turn(async move |turn| bus(&turn).complete(id).await);
-    done.await.expect("completed");
-    let Body::UpdateMessage { complete, .. } = stage.last().await.body else {
-        panic!("an update");
-    };
-    assert!(complete);
-}
-
-#[tokio::test]
-async fn error() {
-    let stage = Stage::new().await;
-    let id = message(&stage).await;
-    let code = Some("x.y".to_owned());
-    let expected = Body::Error {
-        id,
-        error: "tired".to_owned(),
-        code: code.clone(),
-    };
-    let done = stage.turn(async move |turn| bus(&turn).error(id, "tired".to_owned(), code).await);
-    done.await.expect("failed");
-    assert_eq!(stage.last().await.body, expected);
-}
-
-#[tokio::test]
-async fn publish() {
-    let stage = Stage::new().await;
-    let mut live = stage.host.subscribe("c", None, true).await.expect("c");
-    let done = stage.turn(async |turn| {
-        let bus = bus(&turn);
-        bus.publish("kept".to_owned(), json!(1), true).await?;
-        bus.publish("passes".to_owned(), json!(2), false).await
-    });
-    done.await.expect("published");
-    let mut seen = Vec::new();
-    while seen.len() < 2 {
-        let event = live.next().await.expect("an event");
-        if let Body::Custom { name, .. } = &event.body {
-            seen.push((name.clone(), event.kind));
-        }
-    }
-    let passes = ("passes".to_owned(), EventKind::Ephemeral);
-    assert_eq!(seen, [passes, ("kept".to_owned(), EventKind::Persisted)]);
-    let log = stage.log().await;
-    let kept = log.iter().filter(|e| matches!(e.body, Body::Custom { .. }));
-    assert_eq!(kept.count(), 1, "only one is in the log");
-}
-
-#[tokio::test]
-async fn call_method() {
-    let stage = Stage::new().await;
-    let answers = stage.turn(async |turn| {
-        let bus = bus(&turn);
-        let call = bus.call_method("@B", "echo", json!({"n": 1}), CallOptions::default());
-        let answer = call.await.expect("a call").result().await;
-        let options = CallOptions::default;
-        let nobody = bus.call_method("nobody", "echo", json!({}), options());
-        let nothing = bus.call_method("b", "sing", json!({}), options());
-        let codes = (nobody.await.err(), nothing.await.err());
-        (answer.expect("an answer"), codes)
-    });
-    let (answer, (nobody, nothing)) = answers.await;
-    assert_eq!(answer, json!({"n": 1}));
-    assert_eq!(nobody.expect("refused").code(), "provider-not-found");
-    assert_eq!(nothing.expect("refused").code(), "method-not-found");
-}
-
-#[tokio::test]
-async fn send_method_result() {
-    let stage = Stage::new().await;
-    let call_id = Uuid::from_u128(3);
-    let done = stage.turn(async move |turn| {
-        let part = MethodResult {
-            content: Some(json!("half")),
-            progress: Some(50.0),
-            ..MethodResult::default()
-        };
-        bus(&turn).send_method_result(call_id, part).await
-    });
-    done.await.expect("sent");
-    let expected = Body::MethodResult {
-        call_id,
-        content: Some(json!("half")),
-        complete: false,
-        is_error: false,
-        progress: Some(50.0),
-    };
-    assert_eq!(stage.last().await.body, expected);
-}
-
-#[tokio::test]
-async fn discover_method_defs() {
-    let stage = Stage::new().await;
-    let defs = stage
-        .turn(async |turn| bus(&turn).discover_method_defs())
-        .await;
-    let names: Vec<_> = defs.iter().map(|def| &def["name"]).collect();
-    assert_eq!(names, ["draw", "echo"], "its own are left out");
-    assert_eq!(defs[0]["providerId"], json!(b().participant()));
-}
-
 #[tokio::test]
 async fn discover_method_defs_from() {
     let stage = Stage::new().await;
@@ -187,17 +46,6 @@ async fn discover_method_defs_from() {
         [of_b, of_none].map(|id| bus.discover_method_defs_from(id).len())
     });
     assert_eq!(defs.await, [2, 0]);
-}
-
-#[tokio::test]
-async fn roster() {
-    let stage = Stage::new().await;
-    stage.joins(&person("ann", 7)).await;
-    let roster = stage.turn(async |turn| bus(&turn).roster()).await;
-    let handles: Vec<_> = roster.iter().map(|who| &*who.handle).collect();
-    assert_eq!(handles, ["a", "b", "ann"], "in the order of their coming");
-    assert_eq!(roster[0].metadata["first"], 1);
-    assert_eq!(roster[0].agent, Some(a()));
 }
 
 #[tokio::test]
@@ -247,22 +95,6 @@ async fn on_roster() {
 }
 
 #[tokio::test]
-async fn resolve_handles() {
-    let stage = Stage::new().await;
-    let found = stage.turn(async |turn| {
-        let bus = bus(&turn);
-        (
-            bus.resolve_handles(&["@B", "a"]),
-            bus.resolve_handles(&["b", "x"]),
-        )
-    });
-    let (found, unknown) = found.await;
-    assert_eq!(found.expect("both"), [b().participant(), a().participant()]);
-    let unknown = unknown.expect_err("none is dropped");
-    assert_eq!(unknown.code(), "provider-not-found");
-}
-
-#[tokio::test]
 async fn participant_by_handle() {
     let stage = Stage::new().await;
     let found = stage.turn(async |turn| {
@@ -273,94 +105,9 @@ async fn participant_by_handle() {
 }
 
 #[tokio::test]
-async fn update_metadata() {
-    let stage = Stage::new().await;
-    let of_a = |roster: Vec<a99_runtime::Participant>| {
-        let found = roster.into_iter().find(|who| who.handle == "a");
-        Value::Object(found.expect("it is there").metadata)
-    };
-    assert_eq!(of_a(stage.host.roster("c")), json!({"first": 1}));
-    for metadata in [
-        json!({"mood": "good", "deep": {"a": 1}}),
-        json!({"deep": {"b": 2}}),
-    ] {
-        let new = map(metadata.clone());
-        let before = stage.turn(async move |turn| {
-            let bus = bus(&turn);
-            bus.update_metadata(new).await.expect("updated");
-            bus.roster()
-        });
-        let before = of_a(before.await);
-        assert_ne!(before, metadata, "it shows with the commit");
-        assert_eq!(of_a(stage.host.roster("c")), metadata, "nothing is merged");
-        let Body::Presence {
-            action,
-            metadata: told,
-            ..
-        } = stage.last().await.body.clone()
-        else {
-            panic!("a presence event");
-        };
-        assert_eq!(action, PresenceAction::Update);
-        assert_eq!(
-            (&told["deep"], &told["handle"]),
-            (&metadata["deep"], &json!("a"))
-        );
-    }
-    // Nor can it take the name of another one.
-    let named = map(json!({"handle": "b", "x": 1}));
-    stage
-        .turn(async move |turn| bus(&turn).update_metadata(named).await.expect("updated"))
-        .await;
-    let roster = stage.host.roster("c");
-    let handles: Vec<_> = roster.iter().map(|who| &*who.handle).collect();
-    assert_eq!(handles, ["a", "b"]);
-    assert_eq!(of_a(roster), json!({"x": 1}));
-}
-
-#[tokio::test]
-async fn get_settings() {
-    let stage = Stage::new().await;
-    let settings = stage
-        .turn(async |turn| bus(&turn).get_settings().await)
-        .await;
-    assert_eq!(settings.expect("settings"), json!({"tone": "dry"}));
-}
-
-#[tokio::test]
-async fn update_settings() {
-    let stage = Stage::new().await;
-    let within = stage.turn(async |turn| {
-        let bus = bus(&turn);
-        bus.update_settings(json!({"deep": {"a": 1}})).await?;
-        bus.update_settings(json!({"deep": {"b": 2}})).await?;
-        bus.get_settings().await
-    });
-    let merged = json!({"tone": "dry", "deep": {"a": 1, "b": 2}});
-    assert_eq!(within.await.expect("settings"), merged);
-    let stage = stage.again().await;
-    let later = stage
-        .turn(async |turn| bus(&turn).get_settings().await)
-        .await;
-    assert_eq!(later.expect("settings"), merged, "they are kept");
-    let refused = stage.turn(async |turn| bus(&turn).update_settings(json!(1)).await);
-    assert_eq!(
-        refused.await.expect_err("no object").code(),
-        "turn.bad_value"
-    );
-}
-
-#[tokio::test]
 async fn session_enabled() {
     let stage = Stage::new().await;
     assert!(stage.turn(async |turn| bus(&turn).session_enabled()).await);
-}
-
-#[tokio::test]
-async fn session_key() {
-    let stage = Stage::new().await;
-    let session = stage.turn(async |turn| bus(&turn).session_key()).await;
-    assert_eq!(session.as_deref(), Some("c:a"));
 }
 
 #[tokio::test]
@@ -404,80 +151,4 @@ async fn on_tool_role_conflict() {
     let short = std::time::Duration::from_millis(50);
     let none = tokio::time::timeout(short, conflicts.next()).await;
     assert!(none.is_err(), "{none:?}");
-}
-
-#[tokio::test]
-async fn request_tool_role() {
-    let stage = Stage::new().await;
-    let done = stage.turn(async |turn| bus(&turn).request_tool_role("git-ops".to_owned()).await);
-    done.await.expect("asked");
-    let expected = Body::ToolRoleRequest {
-        group: "git-ops".to_owned(),
-        requester_id: a().participant(),
-        requester_type: "agent".to_owned(),
-    };
-    assert_eq!(stage.last().await.body, expected);
-}
-
-#[tokio::test]
-async fn respond_tool_role() {
-    let stage = Stage::new().await;
-    let to = Some(b().participant());
-    let done = stage.turn(async move |turn| {
-        let bus = bus(&turn);
-        bus.respond_tool_role("git-ops".to_owned(), true, to).await
-    });
-    done.await.expect("answered");
-    let expected = Body::ToolRoleResponse {
-        group: "git-ops".to_owned(),
-        accepted: true,
-        handoff_to: to,
-    };
-    assert_eq!(stage.last().await.body, expected);
-}
-
-#[tokio::test]
-async fn announce_tool_role_handoff() {
-    let stage = Stage::new().await;
-    let [from, to] = [a(), b()].map(|key| key.participant());
-    let done = stage.turn(async move |turn| {
-        let bus = bus(&turn);
-        let group = "git-ops".to_owned();
-        bus.announce_tool_role_handoff(group, from, to).await
-    });
-    done.await.expect("announced");
-    let group = "git-ops".to_owned();
-    assert_eq!(
-        stage.last().await.body,
-        Body::ToolRoleHandoff { group, from, to }
-    );
-}
-
-#[tokio::test]
-async fn result_with_attachments() {
-    let stage = Stage::new().await;
-    let answers = stage.turn(async |turn| {
-        let bus = bus(&turn);
-        let draw = |args| bus.call_method("b", "draw", args, CallOptions::default());
-        let mut call = draw(json!({})).await.expect("a call");
-        let mut parts = Vec::new();
-        while let Some(part) = call.next().await.expect("a part") {
-            parts.push((part.content, part.complete, part.attachments));
-        }
-        let whole = draw(json!({})).await.expect("a call").answer().await;
-        let failed = draw(json!({"fails": true})).await.expect("a call");
-        (parts, whole.expect("an answer"), failed.answer().await)
-    });
-    let (parts, whole, failed) = answers.await;
-    let part = |name: &str, complete| (Some(json!(name)), complete, vec![picture(name)]);
-    assert_eq!(parts, [part("sketch", false), part("whole", true)]);
-    assert_eq!(whole.content, json!("whole"));
-    assert_eq!(whole.attachments, [picture("whole")]);
-    assert_eq!(failed.expect_err("it fails").code(), "execution-error");
-    // An error takes no attachments with it.
-    let log = stage.log().await.into_iter();
-    let errors =
-        log.filter(|event| matches!(event.body, Body::MethodResult { is_error: true, .. }));
-    let attached: Vec<_> = errors.map(|event| event.attachments.len()).collect();
-    assert_eq!(attached, [0]);
 }

@@ -135,42 +135,6 @@ async fn occurrences_that_were_missed_fire_once_and_go_on() {
 }
 
 #[tokio::test]
-async fn timers_are_replaced_and_cancelled() {
-    let files = Files::new();
-    let clock = Set(Arc::new(AtomicU64::new(START)), Instant::now());
-    let (host, _store) = start(&files.path(), &clock, Delivery::default()).await;
-    for text in [
-        "set gone 3600000",
-        "set moved 3600000",
-        "cancel gone",
-        "cancel unknown",
-        "set moved 0",
-    ] {
-        say(&host, "c", text).await;
-    }
-    seen(&host, &["moved \"0\""]).await;
-    until("none is left", async || {
-        host.inspect(&a()).await.expect("there").timers.is_empty()
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn more_timers_than_allowed_are_refused() {
-    let files = Files::new();
-    let clock = Set(Arc::new(AtomicU64::new(START)), Instant::now());
-    let (host, _store) = start(&files.path(), &clock, Delivery::default()).await;
-    say(&host, "c", "many 1001").await;
-    assert!(host.settled(LONG).await);
-    let info = host.inspect(&a()).await.expect("there");
-    assert_eq!((info.timers.len(), info.dead_letters.len()), (0, 1));
-    say(&host, "c", "many 1000").await;
-    assert!(host.settled(LONG).await);
-    let info = host.inspect(&a()).await.expect("there");
-    assert_eq!((info.timers.len(), info.dead_letters.len()), (1_000, 1));
-}
-
-#[tokio::test]
 async fn a_timer_that_comes_again_outlives_a_turn_that_was_cut_off() {
     // At most once: the turn began and is not run again. The timer goes on all the same.
     let files = Files::new();

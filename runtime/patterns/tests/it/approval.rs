@@ -113,6 +113,7 @@ async fn a_panel_answers_by_its_method() {
         let result = Body::MethodResult {
             call_id,
             content: Some(content),
+            content_type: None,
             complete: true,
             is_error,
             progress: None,

@@ -1,6 +1,8 @@
 //! Missed context: what an agent that answers only some messages gets for its prompt.
 
-use crate::support::{Files, Script, builder, closed, host, kept, lines, sent_by, settle, text};
+use crate::support::{
+    Files, Script, builder, closed, host, kept, lines, say, sent_by, settle, text,
+};
 use a99_runtime_patterns::MAX_CHARS;
 
 /// Answers messages that begin with `ask` with what it missed before.
@@ -59,6 +61,39 @@ async fn each_event_is_missed_once_across_restarts() {
     assert_eq!(missed(1), "nothing");
     assert_eq!(missed(2), "three,bob four");
     assert!(kept(&running).await.missed.consumed() > consumed);
+}
+
+#[tokio::test]
+async fn format_missed_context() {
+    let files = Files::new();
+    let script = Script::new(|turn, event| {
+        Box::pin(async move {
+            let client = turn.client();
+            if text(&event) == Some("first") {
+                // While it runs two more are said.
+                let mut events = client.subscribe(event.seq).await?;
+                for _ in 0..2 {
+                    events.next().await?;
+                }
+                let all = a99_runtime_patterns::format_missed_context(&client, MAX_CHARS).await?;
+                let brief = a99_runtime_patterns::format_missed_context(&client, 44).await?;
+                assert_eq!((all.count, all.elided), (2, 0));
+                assert_eq!((brief.count, brief.elided), (2, 1));
+                assert_eq!(all.last_seq, event.seq.map(|seq| seq + 2));
+                turn.send(all.text).await?;
+            }
+            Ok(())
+        })
+    });
+    let host = host(&files, builder(), &script).await;
+    say(&host, "ann", "first").await;
+    say(&host, "ann", "second").await;
+    settle(&host, "bob", "third").await;
+    let shown = lines(&sent_by(&host, "bot").await);
+    assert!(
+        shown[0].contains("second") && shown[0].contains("third"),
+        "{shown:?}"
+    );
 }
 
 #[tokio::test]

@@ -4,10 +4,11 @@ use super::{
     Check, Finding, Fixture, Outcome, fence, holds, key, refused, said, same, state, turn,
 };
 use a99_runtime_engine::{
-    AgentStore, ChannelStore, DeadLetter, NewState, Progress, Registration, Shards, StoreCode,
-    TimerChange, TimerRow, Trigger, TurnCommit,
+    AgentStore, Body, ChannelStore, DeadLetter, NewEvent, NewState, PresenceAction, Progress,
+    Registration, Sender, Shards, StoreCode, TimerChange, TimerRow, Trigger, TurnCommit, Uuid,
 };
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
 
 pub(super) fn checks<F: Fixture>() -> Vec<Check<F>> {
     vec![
@@ -320,6 +321,7 @@ async fn registered<F: Fixture>(fixture: &F) -> Outcome {
             key: key(handle)?,
             config,
             registered_at: at,
+            metadata: None,
         })
     };
     store.register(of("b", json!({"x": 1}), 1)?).await?;
@@ -331,6 +333,27 @@ async fn registered<F: Fixture>(fixture: &F) -> Outcome {
         &expected,
         "who is registered",
     )?;
+    let (a, announced) = (
+        key("a")?,
+        Map::from_iter([("mood".to_owned(), json!("good"))]),
+    );
+    let presence = |metadata: &Map<String, Value>| Body::Presence {
+        action: PresenceAction::Update,
+        leave_reason: None,
+        metadata: metadata.clone(),
+    };
+    let mut commit = TurnCommit::new(fence(&store, &a), 1);
+    let sender = Arc::new(Sender::agent(&a));
+    for (n, metadata) in [(1, &Map::new()), (2, &announced)] {
+        let (id, sender) = (Uuid::from_u128(n), Arc::clone(&sender));
+        let new = NewEvent::new(a.channel(), id, sender, 0, presence(metadata));
+        commit.outbox.push(new);
+    }
+    store.commit(commit).await?;
+    store.register(of("a", json!({"y": 1}), 4)?).await?;
+    let found = store.registrations().await?;
+    let found: Vec<_> = found.into_iter().map(|one| one.metadata).collect();
+    same(&found, &vec![Some(announced), None], "what they announced")?;
     holds(store.unregister(&key("b")?).await?, "b is removed")?;
     holds(!store.unregister(&key("b")?).await?, "b is removed once")?;
     same(&store.registrations().await?.len(), &1, "who is left")

@@ -90,6 +90,7 @@ async fn disjoint<F: Fixture>(fixture: &F) -> Outcome {
         key: key.clone(),
         config: json!({}),
         registered_at: 1,
+        metadata: None,
     };
     refused(
         one.register(registration(&b)).await,

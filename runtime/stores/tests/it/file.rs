@@ -128,6 +128,7 @@ fn a_store_from_before_turns_were_kept_is_read_and_keeps_them() {
     let lower = store.database().expect("a file").write(|tx| {
         tx.execute("DROP TABLE agent_turn", [])?;
         tx.execute_batch(META)?;
+        tx.execute("ALTER TABLE channel_agent DROP COLUMN metadata", [])?;
         let sql = "UPDATE a99_component SET version = 7 WHERE name = 'runtime'";
         Ok(tx.execute(sql, [])?)
     });
@@ -195,7 +196,7 @@ fn an_older_version_closed_all_shards_or_none() {
         let lower = store.database().expect("a file").write(move |tx| {
             tx.execute_batch(META)?;
             tx.execute("UPDATE agent_meta SET value = ?1", [is_closed])?;
-            let sql = "UPDATE a99_component SET version = 8 WHERE name = 'runtime'";
+            let sql = "UPDATE a99_component SET version = 9 WHERE name = 'runtime'";
             Ok(tx.execute(sql, [])?)
         });
         assert_eq!(lower.wait(), Ok(1));

@@ -9,10 +9,11 @@ mod transport;
 pub use transport::{ChannelTransport, WEBSOCKET};
 
 use crate::codes::{BAD_SERVER, LATE, LOST};
+use crate::forward::Requests;
 use crate::message;
 use crate::wire::{
-    Append, Call, Events as Found, Join, Joined, OfParticipant, Publish, Published, Subscribe,
-    Subscribed, methods, whole,
+    Call, Events as Found, Join, Joined, OfParticipant, Publish, Published, Subscribe, Subscribed,
+    methods, whole,
 };
 use a99_frame::Body as Content;
 use a99_runtime::{AgentError, Attachment, Event, Participant, Seq, Uuid};
@@ -117,6 +118,19 @@ impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         let forget = Command::Forget(self.id, self.is_call);
         drop(self.handle.shared.commands.send(forget));
+    }
+}
+
+impl Requests for Client {
+    async fn ask<T: DeserializeOwned + Send>(
+        &self,
+        method: &'static str,
+        params: &(impl Serialize + Sync),
+        bytes: &[u8],
+    ) -> Result<T, AgentError> {
+        let limit = Some(self.0.timeout);
+        let content = self.send(method, params, bytes, limit).await?;
+        parsed(&content, method)
     }
 }
 
@@ -297,20 +311,7 @@ impl Client {
         }
         let mut bytes = Vec::new();
         publish.attachments = crate::wire::detached(attachments, &mut bytes);
-        let limit = Some(self.0.timeout);
-        let content = self.send(methods::PUBLISH, &publish, &bytes, limit).await?;
-        parsed(&content, methods::PUBLISH)
-    }
-
-    /// Appends events of an agent.
-    pub(crate) async fn append<T: DeserializeOwned>(
-        &self,
-        append: &Append,
-        bytes: &[u8],
-    ) -> Result<T, AgentError> {
-        let limit = Some(self.0.timeout);
-        let content = self.send(methods::APPEND, append, bytes, limit).await?;
-        parsed(&content, methods::APPEND)
+        self.ask(methods::PUBLISH, &publish, &bytes).await
     }
 
     /// Calls a method, and waits for its answer. Dropping the future cancels the call.

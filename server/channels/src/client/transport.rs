@@ -1,9 +1,8 @@
 //! Transport: the channels of a server for a host of agents elsewhere.
 
 use super::Client;
-use crate::codes::BAD_SERVER;
-use crate::forward::{self, store_error};
-use crate::wire::{Configure, Find, Join, OfChannel, Placed, Read, methods};
+use crate::forward::{Requests, store_error};
+use crate::wire::{Configure, Find, Join, OfChannel, Read, methods};
 use a99_runtime::{
     AgentError, AgentKey, Event, Participant, Passing, Sender, Seq, Transport, Uuid, codes,
 };
@@ -67,29 +66,6 @@ impl ChannelTransport {
             events.map_err(|error| store_error(&error))
         })
     }
-
-    /// Appends events of an agent.
-    async fn append_of(
-        &self,
-        fence: Fence,
-        events: Vec<NewEvent>,
-        persist: bool,
-    ) -> Result<Vec<Appended>, AgentError> {
-        let (append, bytes) = forward::append(fence, &events, persist);
-        let placed: Vec<Placed> = self.client.append(&append, &bytes).await?;
-        forward::appended(events, placed).ok_or_else(|| {
-            let message = "the server answers with another number of events";
-            AgentError::new(BAD_SERVER, message)
-        })
-    }
-
-    /// Publishes an event as the holder of the token.
-    async fn publish(&self, new: NewEvent, persist: bool) -> Result<Appended, AgentError> {
-        let attachments = new.event.attachments.clone();
-        let publish = forward::publish(&new, persist);
-        let published = self.client.publish(publish, attachments).await?;
-        Ok(forward::published(new, &published))
-    }
 }
 
 impl ChannelStore for ChannelTransport {
@@ -100,17 +76,7 @@ impl ChannelStore for ChannelTransport {
         _: Millis,
     ) -> Reply<'_, Vec<Appended>> {
         Box::pin(async move {
-            let appended = match fence {
-                Some(fence) => self.append_of(fence, events, true).await,
-                None => {
-                    let mut all = Vec::with_capacity(events.len());
-                    for new in events {
-                        let published = self.publish(new, true).await;
-                        all.push(published.map_err(|error| store_error(&error))?);
-                    }
-                    Ok(all)
-                }
-            };
+            let appended = self.client.forward(fence, events, true).await;
             appended.map_err(|error| store_error(&error))
         })
     }
@@ -203,14 +169,12 @@ impl Transport for ChannelTransport {
 
     fn pass(&self, event: NewEvent) -> BoxFuture<'_, Result<(), AgentError>> {
         Box::pin(async move {
-            match self.agent(&event.event.sender) {
-                Some(key) => {
-                    let epoch = Epoch::default();
-                    let fence = Fence { key, epoch };
-                    self.append_of(fence, vec![event], false).await.map(drop)
-                }
-                None => self.publish(event, false).await.map(drop),
-            }
+            let fence = self.agent(&event.event.sender).map(|key| Fence {
+                key,
+                epoch: Epoch::default(),
+            });
+            let passed = self.client.forward(fence, vec![event], false).await;
+            passed.map(drop)
         })
     }
 

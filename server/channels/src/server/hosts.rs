@@ -4,11 +4,10 @@
 use super::ChannelServer;
 use super::error::Refusal;
 use super::requests::{allow, allow_configure, append, readable};
-use super::rest::{JsonBody, Parameters, Token};
+use super::rest::{JsonAndBytes, JsonBody, Parameters, Token};
 use crate::wire::{Append, Configure, Find, Placed};
 use a99_runtime::{Event, Seq};
 use a99_server::Action;
-use axum::body::Body;
 use axum::extract::{DefaultBodyLimit, State};
 use axum::routing::{get, post};
 use axum::{Json, Router};
@@ -29,18 +28,9 @@ pub(super) fn routes() -> Router<ChannelServer> {
 async fn appended(
     State(server): State<ChannelServer>,
     Token(grant): Token,
-    body: Body,
+    JsonAndBytes(asked, bytes): JsonAndBytes<Append>,
 ) -> Result<Json<Vec<Placed>>, Refusal> {
-    let bad = |error: &dyn std::fmt::Display| Refusal::bad(format!("the body: {error}"));
-    let bytes = axum::body::to_bytes(body, server.0.limits.max_message_bytes).await;
-    let bytes = bytes.map_err(|error| bad(&error))?;
-    let mut parsed = serde_json::Deserializer::from_slice(&bytes).into_iter::<Append>();
-    let asked = match parsed.next() {
-        Some(asked) => asked.map_err(|error| bad(&error))?,
-        None => return Err(bad(&"it is empty")),
-    };
-    let attached = bytes.get(parsed.byte_offset()..).unwrap_or_default();
-    Ok(Json(append(&server.0, &grant, asked, attached).await?))
+    Ok(Json(append(&server.0, &grant, asked, &bytes).await?))
 }
 
 async fn find(

@@ -268,7 +268,7 @@ pub(super) async fn guarded(
     State(server): State<ChannelServer>,
     headers: HeaderMap,
 ) -> Result<Response, Refusal> {
-    let grant = server.0.granted(&headers)?.ok_or_else(Refusal::no_token)?;
+    let grant = server.0.authority.check_header(&headers)?;
     if !grant.scopes.allow_on_all(Action::Read) {
         let message = format!(
             "the token {} does not allow to read all channels",

@@ -150,14 +150,6 @@ impl ChannelServer {
     }
 }
 
-impl Inner {
-    /// Checks the token of a request's header.
-    fn granted(&self, headers: &HeaderMap) -> Result<Option<Grant>, Refusal> {
-        let token = a99_server::bearer(headers);
-        Ok(token.map(|token| self.authority.check(token)).transpose()?)
-    }
-}
-
 /// The identity of a token's holder that has not joined.
 fn holder(grant: &Grant) -> Uuid {
     a99_runtime_engine::derived(&["token", &grant.id])
@@ -170,9 +162,10 @@ async fn socket(
     upgrade: WebSocketUpgrade,
 ) -> Response {
     let inner = &server.0;
-    let grant = match inner.granted(&headers) {
+    let token = a99_server::bearer(&headers);
+    let grant = match token.map(|token| inner.authority.check(token)).transpose() {
         Ok(grant) => grant,
-        Err(refusal) => return refusal.into_response(),
+        Err(error) => return Refusal::from(error).into_response(),
     };
     let Ok(place) = Arc::clone(&inner.room).try_acquire_owned() else {
         return Refusal::busy("the server has as many connections as it takes").into_response();

@@ -18,6 +18,8 @@ const MESSAGES: usize = 256;
 pub(super) mod close {
     /// The server stops.
     pub(in crate::server) const GOING_AWAY: u16 = 1001;
+    /// A message is too large.
+    pub(in crate::server) const TOO_LARGE: u16 = 1009;
     /// The token is missing, unknown, expired or revoked.
     pub(in crate::server) const UNAUTHORIZED: u16 = 4001;
     /// A message is no frame, or comes at the wrong time.

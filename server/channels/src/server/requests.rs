@@ -7,8 +7,8 @@ use crate::codes::{BAD_REQUEST, NOT_JOINED, TOO_MANY};
 use crate::message::answer;
 use crate::wire::{
     Agents, Append, Call, Configure, Events, Find, Invite, Join, Joined, MAX_READ, OfChannel,
-    OfParticipant, OfSubscription, Placed, Publish, Published, Read, Subscribe, attach, detach,
-    methods,
+    OfParticipant, OfSubscription, Placed, Publish, Published, Read, Subscribe, attach, attach_all,
+    detach, methods,
 };
 use a99_runtime::{
     Attachment, Body, CallOptions, Event, EventKind, MethodCallHandle, Participant, Sender, Seq,
@@ -23,18 +23,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+/// Maximum bytes of what a participant says of itself, as JSON. Answers have whole rosters.
+const MAX_PARTICIPANT_BYTES: usize = 256 << 10;
+
 /// Bytes of text and attachments after which an answer has no further event.
 const ANSWER_BYTES: usize = 4 << 20;
 
 impl Refusal {
     pub(super) fn bad(message: impl Into<String>) -> Refusal {
         Refusal::new(BAD_REQUEST, message)
-    }
-
-    pub(super) fn no_token() -> Refusal {
-        Refusal::new("server.unauthorized", "the request has no token").help(
-            "send it as `Authorization: Bearer TOKEN`, or in `hello`; `a99 token new` makes one",
-        )
     }
 
     pub(super) fn not_joined(channel: &str, id: Uuid) -> Refusal {
@@ -95,6 +92,17 @@ pub(super) fn action_of(body: &Body) -> Result<Action, Refusal> {
         )),
         Body::AgentDebug { .. } => Err(Refusal::bad("hosts of agents publish `agent-debug`")),
         _ => Ok(Action::Write),
+    }
+}
+
+/// Refuses what is too large for rosters.
+fn check_size(said: &impl Serialize) -> Result<(), Refusal> {
+    let bytes = serde_json::to_vec(said).map_or(usize::MAX, |json| json.len());
+    match bytes <= MAX_PARTICIPANT_BYTES {
+        true => Ok(()),
+        false => Err(Refusal::bad(format!(
+            "what a participant says of itself has {bytes} bytes of at most {MAX_PARTICIPANT_BYTES}"
+        ))),
     }
 }
 
@@ -242,7 +250,7 @@ impl Session {
                 let mut asked: Publish = of(body, method)?;
                 allow(&self.grant, action_of(&asked.body)?, &asked.channel)?;
                 let metas = std::mem::take(&mut asked.attachments);
-                let attachments = attach(metas, &mut body.bytes())?;
+                let attachments = attach_all(metas, body.bytes())?;
                 let sender = self.sender(&asked.channel, asked.participant)?;
                 told(id, &publish(&server, sender, asked, attachments).await?)
             }
@@ -264,7 +272,17 @@ impl Session {
                     &json!({"ended": self.subscriptions.close(asked.subscription)}),
                 )
             }
-            methods::JOIN => told(id, &self.join(of(body, method)?).await?),
+            methods::JOIN => {
+                let asked: Join = of(body, method)?;
+                let channel = asked.channel.clone();
+                let joined = self.join(asked).await?;
+                let answer = told(id, &joined);
+                if answer.is_err() {
+                    // A roster that fits into no message would be of no use to anybody.
+                    self.leave(&channel, joined.participant).await?;
+                }
+                answer
+            }
             methods::LEAVE => {
                 let asked: OfParticipant = of(body, method)?;
                 self.leave(&asked.channel, asked.participant).await?;
@@ -273,6 +291,7 @@ impl Session {
             methods::UPDATE_METADATA => {
                 let asked: OfParticipant = of(body, method)?;
                 self.sender(&asked.channel, Some(asked.participant))?;
+                check_size(&asked.metadata)?;
                 let replaced =
                     host.replace_metadata(&asked.channel, asked.participant, asked.metadata);
                 told(id, &json!({"present": replaced.await?}))
@@ -381,6 +400,7 @@ impl Session {
             agent: asked.agent,
             metadata: asked.metadata,
         };
+        check_size(&who)?;
         let joined = self.joined.entry(channel.clone()).or_default();
         let server = &self.server;
         match joined.iter_mut().find(|other| other.id == id) {
@@ -427,6 +447,8 @@ pub(super) async fn append(
     asked: Append,
     mut bytes: &[u8],
 ) -> Result<Vec<Placed>, Refusal> {
+    // A token for one channel speaks for no agent of another.
+    allow(grant, Action::Host, asked.agent.channel())?;
     let fence = asked.fence();
     let sender = Arc::new(Sender::agent(&asked.agent));
     let (mut logged, mut passing) = (Vec::new(), Vec::new());

@@ -3,11 +3,14 @@
 use super::error::Refusal;
 use super::metrics::observed;
 use super::requests::{action_of, agents, allow, anonymous, answered, publish, read};
+use super::subscriptions::checked_head;
 use super::{ChannelServer, Inner};
-use crate::wire::{Agents, Call, Publish, Published, Read};
-use a99_runtime::{Body, Event, Message, Participant, Seq, Uuid};
+use crate::wire::{Agents, Call, Publish, Published, Read, attach_all};
+use a99_runtime::{Body, Event, Message, Participant, Sender, Seq, Uuid, find_participant};
 use a99_server::{Action, Grant};
-use axum::extract::{DefaultBodyLimit, FromRequestParts, Query, State};
+use axum::body::Bytes;
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{DefaultBodyLimit, FromRequest, FromRequestParts, Query, Request, State};
 use axum::middleware::from_fn_with_state;
 use axum::response::sse::{KeepAlive, Sse};
 use axum::routing::{get, post};
@@ -15,9 +18,11 @@ use axum::{Json, Router};
 use futures_util::Stream;
 use http::HeaderMap;
 use http::request::Parts;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::convert::Infallible;
+use std::fmt::Display;
 use std::sync::Arc;
 
 /// Name and place of the sequence number that an interrupted stream continues after.
@@ -54,28 +59,48 @@ impl FromRequestParts<ChannelServer> for Token {
         parts: &mut Parts,
         server: &ChannelServer,
     ) -> Result<Token, Refusal> {
-        let grant = server.0.granted(&parts.headers)?;
-        grant.map(Token).ok_or_else(Refusal::no_token)
+        Ok(Token(server.0.authority.check_header(&parts.headers)?))
     }
 }
 
-/// A request's body: JSON, with errors of the form of all others.
-pub(super) struct JsonBody<T>(pub(super) T);
+/// A request's body: JSON, and bytes after it, with errors of the form of all others.
+pub(super) struct JsonAndBytes<T>(pub(super) T, pub(super) Bytes);
 
-impl<T: serde::de::DeserializeOwned> axum::extract::FromRequest<ChannelServer> for JsonBody<T> {
+impl<T: DeserializeOwned> FromRequest<ChannelServer> for JsonAndBytes<T> {
     type Rejection = Refusal;
 
     async fn from_request(
-        request: axum::extract::Request,
+        request: Request,
         server: &ChannelServer,
-    ) -> Result<JsonBody<T>, Refusal> {
+    ) -> Result<JsonAndBytes<T>, Refusal> {
+        let bad = |error: &dyn Display| Refusal::bad(format!("the body: {error}"));
         let most = server.0.limits.max_message_bytes;
         let bytes = axum::body::to_bytes(request.into_body(), most).await;
-        let bytes = bytes.map_err(|error| Refusal::bad(format!("the body: {error}")))?;
-        let parsed = serde_json::from_slice(&bytes);
-        parsed
-            .map(JsonBody)
-            .map_err(|error| Refusal::bad(format!("the body: {error}")))
+        let bytes = bytes.map_err(|error| bad(&error))?;
+        let mut parsed = serde_json::Deserializer::from_slice(&bytes).into_iter();
+        match parsed.next() {
+            Some(Ok(json)) => Ok(JsonAndBytes(json, bytes.slice(parsed.byte_offset()..))),
+            Some(Err(error)) => Err(bad(&error)),
+            None => Err(bad(&"it is empty")),
+        }
+    }
+}
+
+/// A request's body: JSON.
+pub(super) struct JsonBody<T>(pub(super) T);
+
+impl<T: DeserializeOwned> FromRequest<ChannelServer> for JsonBody<T> {
+    type Rejection = Refusal;
+
+    async fn from_request(
+        request: Request,
+        server: &ChannelServer,
+    ) -> Result<JsonBody<T>, Refusal> {
+        let JsonAndBytes(json, rest) = JsonAndBytes::from_request(request, server).await?;
+        match rest.trim_ascii().is_empty() {
+            true => Ok(JsonBody(json)),
+            false => Err(Refusal::bad("the body: something follows its JSON")),
+        }
     }
 }
 
@@ -89,7 +114,7 @@ struct Send {
     reply_to: Option<Uuid>,
     #[serde(default)]
     content_type: Option<String>,
-    /// Addressees: handles.
+    /// Addressees: handles or identities.
     #[serde(default)]
     at: Vec<String>,
     #[serde(default)]
@@ -122,18 +147,24 @@ struct Update {
     persist: bool,
 }
 
+/// The sender of a request: participants have a socket.
+fn sender(grant: &Grant, channel: &str, participant: Option<Uuid>) -> Result<Sender, Refusal> {
+    match participant {
+        None => Ok(anonymous(grant)),
+        Some(id) => Err(Refusal::not_joined(channel, id)),
+    }
+}
+
 async fn published(
     server: &Inner,
     grant: &Grant,
-    asked: Publish,
+    mut asked: Publish,
+    bytes: &[u8],
 ) -> Result<Json<Published>, Refusal> {
     allow(grant, action_of(&asked.body)?, &asked.channel)?;
-    if !asked.attachments.is_empty() {
-        let message = "attachments need a socket: their bytes follow the message";
-        return Err(Refusal::bad(message));
-    }
-    let sender = anonymous(grant);
-    Ok(Json(publish(server, sender, asked, Vec::new()).await?))
+    let attachments = attach_all(std::mem::take(&mut asked.attachments), bytes)?;
+    let sender = sender(grant, &asked.channel, asked.participant)?;
+    Ok(Json(publish(server, sender, asked, attachments).await?))
 }
 
 async fn send(
@@ -144,7 +175,13 @@ async fn send(
     allow(&grant, Action::Write, &asked.channel)?;
     let at = match asked.at.is_empty() {
         true => Vec::new(),
-        false => resolve(&server.0.host.roster(&asked.channel), &asked)?,
+        false => {
+            // An unknown handle is an error: without it the message would go to everybody.
+            let roster = server.0.host.roster(&asked.channel);
+            let at = asked.at.iter();
+            let at = at.map(|written| find_participant(&roster, written).map(|who| who.id));
+            at.collect::<Result<_, _>>()?
+        }
     };
     let message = Message {
         id: Uuid::nil(),
@@ -162,28 +199,7 @@ async fn send(
         persist: asked.persist,
         attachments: Vec::new(),
     };
-    published(&server.0, &grant, publish).await
-}
-
-/// The identities of the addressees. An unknown handle is an error: without it the message
-/// would go to everybody.
-fn resolve(roster: &[Participant], asked: &Send) -> Result<Vec<Uuid>, Refusal> {
-    let ids = asked.at.iter().map(|handle| {
-        let written = handle.trim_start_matches('@');
-        let found = roster
-            .iter()
-            .find(|who| who.handle.eq_ignore_ascii_case(written));
-        found.map(|who| who.id).ok_or_else(|| {
-            let handles: Vec<_> = roster
-                .iter()
-                .map(|who| format!("@{}", who.handle))
-                .collect();
-            let message = format!("@{written} is not on the channel {}", asked.channel);
-            Refusal::new("provider-not-found", message)
-                .help(format!("its participants are: {}", handles.join(", ")))
-        })
-    });
-    ids.collect()
+    published(&server.0, &grant, publish, &[]).await
 }
 
 async fn update(
@@ -204,15 +220,16 @@ async fn update(
         persist: asked.persist,
         attachments: Vec::new(),
     };
-    published(&server.0, &grant, publish).await
+    published(&server.0, &grant, publish, &[]).await
 }
 
+/// Publishes any event. The bytes of attachments follow the JSON.
 async fn publish_event(
     State(server): State<ChannelServer>,
     Token(grant): Token,
-    JsonBody(asked): JsonBody<Publish>,
+    JsonAndBytes(asked, bytes): JsonAndBytes<Publish>,
 ) -> Result<Json<Published>, Refusal> {
-    published(&server.0, &grant, asked).await
+    published(&server.0, &grant, asked, &bytes).await
 }
 
 /// The result of `/call`.
@@ -227,7 +244,7 @@ async fn call(
     JsonBody(asked): JsonBody<Call>,
 ) -> Result<Json<Answer>, Refusal> {
     allow(&grant, Action::Call, &asked.channel)?;
-    let sender = anonymous(&grant);
+    let sender = sender(&grant, &asked.channel, asked.participant)?;
     let answer = answered(Arc::clone(&server.0), sender, asked, Arc::default()).await?;
     Ok(Json(Answer { answer }))
 }
@@ -299,13 +316,33 @@ async fn roster(
     Ok(Json(server.0.host.roster(&asked.channel)))
 }
 
+/// Parameters of `/agents`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct OfChannel {
+    #[serde(default)]
+    channel: Option<String>,
+}
+
+/// The agents of a channel; without one all that the token may inspect.
 async fn agents_of(
     State(server): State<ChannelServer>,
     Token(grant): Token,
-    Parameters(asked): Parameters,
+    asked: Result<Query<OfChannel>, QueryRejection>,
 ) -> Result<Json<Agents>, Refusal> {
-    allow(&grant, Action::Read, &asked.channel)?;
-    Ok(Json(agents(&server.0, &asked.channel)))
+    let Query(asked) = asked.map_err(|error| Refusal::bad(error.body_text()))?;
+    let Some(channel) = asked.channel else {
+        let mut agents = server.0.host.agents();
+        agents.retain(|key| grant.allows(Action::Inspect, key.channel()));
+        if agents.is_empty() {
+            // An empty list is no answer for a token without the scope.
+            allow(&grant, Action::Inspect, "*")?;
+        }
+        let known = Vec::new();
+        return Ok(Json(Agents { known, agents }));
+    };
+    allow(&grant, Action::Read, &channel)?;
+    Ok(Json(agents(&server.0, &channel)))
 }
 
 async fn config(
@@ -332,6 +369,7 @@ async fn events(
         last.ok_or_else(|| Refusal::bad(format!("{LAST_EVENT_ID} is a sequence number")))
     });
     let after = last.transpose()?.or(asked.after);
+    checked_head(&server.0, &asked.channel, after).await?;
     let host = &server.0.host;
     let events = host
         .subscribe(&asked.channel, after, asked.ephemeral)

@@ -12,7 +12,7 @@ use crate::message::{Encoded, answer};
 use crate::wire::{Hello, PROTOCOL, Welcome, methods, notices};
 use a99_frame::{Envelope, Frame, decode};
 use a99_runtime::{Participant, Sender, Uuid};
-use a99_server::Grant;
+use a99_server::{Grant, ServerError};
 use axum::extract::ws::{Message, WebSocket};
 use futures_util::StreamExt;
 use futures_util::stream::SplitStream;
@@ -22,13 +22,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tokio_tungstenite::tungstenite::Error as SocketError;
 
 /// How long the last messages may take.
 const LAST: Duration = Duration::from_secs(5);
 
+/// How long the client may take to close the connection, too.
+const LINGER: Duration = Duration::from_secs(1);
+
 /// Runs a connection to its end.
 pub(super) async fn run(server: Arc<Inner>, socket: WebSocket, grant: Option<Grant>) {
-    let (sink, stream) = socket.split();
+    let (sink, mut stream) = socket.split();
     let limits = &server.limits;
     let (out, writing) = Outgoing::new(
         limits.max_queued_bytes,
@@ -38,10 +42,10 @@ pub(super) async fn run(server: Arc<Inner>, socket: WebSocket, grant: Option<Gra
     );
     server.metrics.opened.inc();
     let writing = tokio::spawn(writing);
-    let ended = match greet(&server, &out, stream, grant).await {
-        Ok((stream, grant)) => {
+    let ended = match greet(&server, &out, &mut stream, grant).await {
+        Ok(grant) => {
             let mut session = Session::new(Arc::clone(&server), out.clone(), grant);
-            let ended = session.serve(stream).await;
+            let ended = session.serve(&mut stream).await;
             session.end().await;
             ended
         }
@@ -54,7 +58,19 @@ pub(super) async fn run(server: Arc<Inner>, socket: WebSocket, grant: Option<Gra
     let abort = writing.abort_handle();
     if timeout(LAST, writing).await.is_err() {
         abort.abort();
+        return;
     }
+    // The system resets a connection that is closed before all of it was read, and the client
+    // might not learn the code.
+    let rest = async {
+        while let Some(more) = stream.next().await {
+            if more.is_err() {
+                // The rest cannot be read.
+                std::future::pending::<()>().await;
+            }
+        }
+    };
+    drop(timeout(LINGER, rest).await);
 }
 
 /// Why a connection ended.
@@ -81,7 +97,14 @@ async fn next(
         Some(Ok(Message::Binary(bytes))) => bytes.into(),
         Some(Ok(Message::Ping(_) | Message::Pong(_))) => return Ok(None),
         Some(Ok(Message::Close(_))) | None => return Err(End::Gone),
-        Some(Err(error)) => return Err(End::Closed(close::BAD_FRAME, error.to_string())),
+        Some(Err(error)) => {
+            let (reason, cause) = (error.to_string(), error.into_inner());
+            let code = match cause.downcast_ref() {
+                Some(SocketError::Capacity(_)) => close::TOO_LARGE,
+                _ => close::BAD_FRAME,
+            };
+            return Err(End::Closed(code, reason));
+        }
     };
     metrics.bytes_in.add(content.len() as u64);
     let frame = decode(content);
@@ -93,12 +116,12 @@ async fn next(
 async fn greet(
     server: &Inner,
     out: &Outgoing,
-    mut stream: SplitStream<WebSocket>,
+    stream: &mut SplitStream<WebSocket>,
     grant: Option<Grant>,
-) -> Result<(SplitStream<WebSocket>, Grant), End> {
+) -> Result<Grant, End> {
     let first = async {
         loop {
-            if let Some(frame) = next(&mut stream, &server.metrics).await? {
+            if let Some(frame) = next(stream, &server.metrics).await? {
                 return Ok::<Frame, End>(frame);
             }
         }
@@ -133,7 +156,7 @@ async fn greet(
             };
             let welcome = answer(id, &welcome, &[]).map_err(Refusal::from);
             out.answer(id, welcome).await?;
-            return Ok((stream, grant));
+            return Ok(grant);
         }
         Err(refused) => refused,
     };
@@ -167,7 +190,7 @@ fn hello(
     let checked = match (hello.token, grant) {
         (Some(token), _) => server.authority.check(&token).map_err(Refusal::from),
         (None, Some(grant)) => Ok(grant),
-        (None, None) => Err(Refusal::no_token()),
+        (None, None) => Err(ServerError::no_token().into()),
     };
     checked.map_err(|refusal| (close::UNAUTHORIZED, refusal))
 }
@@ -213,7 +236,7 @@ impl Session {
         }
     }
 
-    async fn serve(&mut self, mut stream: SplitStream<WebSocket>) -> End {
+    async fn serve(&mut self, stream: &mut SplitStream<WebSocket>) -> End {
         let server = Arc::clone(&self.server);
         let mut stopping = server.stopping.subscribe();
         let mut authority = server.authority.changed();
@@ -226,7 +249,7 @@ impl Session {
         let mut heard = Instant::now();
         loop {
             let frame = tokio::select! {
-                frame = next(&mut stream, &server.metrics) => frame,
+                frame = next(stream, &server.metrics) => frame,
                 _ = stopping.wait_for(|is| *is) => return stopped(),
                 Ok(()) = authority.changed() => match server.authority.is_valid(&self.grant) {
                     true => continue,

@@ -58,16 +58,7 @@ impl Subscriptions {
             return Err(Refusal::bad(message));
         }
         let host = &server.host;
-        let head = host.channel_store().head(&asked.channel).await?;
-        if let Some(after) = asked.after.filter(|after| *after > head) {
-            let message = format!(
-                "the channel {} ends at {head}, before {after}: events were lost, or another \
-                 channel had this name",
-                asked.channel
-            );
-            return Err(Refusal::new(BEYOND_HEAD, message)
-                .help("subscribe from the end of the channel, or from 0"));
-        }
+        let head = checked_head(server, &asked.channel, asked.after).await?;
         let events = host.subscribe(&asked.channel, asked.after, asked.ephemeral);
         let events = events.await?;
         let credit = asked
@@ -129,6 +120,29 @@ impl Subscriptions {
             if let Some(task) = running.task {
                 task.abort();
             }
+        }
+    }
+}
+
+/// The head of a channel after whose event `after` a client reads on.
+///
+/// # Errors
+/// `channels.beyond_head` if the channel ends before it: the client would miss what comes next.
+pub(super) async fn checked_head(
+    server: &Inner,
+    channel: &str,
+    after: Option<Seq>,
+) -> Result<Seq, Refusal> {
+    let head = server.host.channel_store().head(channel).await?;
+    match after.filter(|after| *after > head) {
+        None => Ok(head),
+        Some(after) => {
+            let message = format!(
+                "the channel {channel} ends at {head}, before {after}: events were lost, or \
+                 another channel had this name"
+            );
+            let help = "subscribe from the end of the channel, or from 0";
+            Err(Refusal::new(BEYOND_HEAD, message).help(help))
         }
     }
 }

@@ -118,15 +118,19 @@ async fn messages_after_the_hello_that_are_none() {
         .send(Message::Text(hello.clone().into()))
         .await
         .expect("sent");
-    let huge = Message::Binary(vec![b'x'; 2 << 20].into());
-    // The server may close the socket while this is being written.
-    drop(socket.send(huge).await);
-    loop {
-        match timeout(WAIT, socket.next()).await.expect("in time") {
-            Some(Ok(Message::Close(_)) | Err(_)) | None => break,
+    let (mut sink, mut stream) = socket.split();
+    // The server closes the socket while this is being written.
+    let huge = Message::Binary(vec![b'x'; 64 << 20].into());
+    let sending = tokio::spawn(async move { sink.send(huge).await });
+    let code: u16 = loop {
+        match timeout(WAIT, stream.next()).await.expect("in time") {
+            Some(Ok(Message::Close(Some(frame)))) => break frame.code.into(),
             Some(Ok(_)) => {}
+            other => panic!("closed without a code: {other:?}"),
         }
-    }
+    };
+    assert_eq!(code, 1009);
+    drop(sending.await);
     // Requests that are wrong fail alone.
     let mut socket = open(&server).await;
     socket

@@ -170,6 +170,14 @@ async fn agents_are_shown_to_readers_and_changed_by_operators() {
         assert_eq!(get("", path).await.0, 401, "{path}");
     }
     assert_eq!(get(&admin, "/v1/agents/none/general/none").await.0, 404);
+    for token in [&admin, &reader] {
+        let (status, all) = get(token, "/v1/agents").await;
+        assert_eq!(
+            (status, &all["agents"]),
+            (200, &json!(["echo/general/echo"]))
+        );
+    }
+    assert_eq!(get(&other, "/v1/agents").await.0, 403);
     assert_eq!(get(&admin, "/v1/agents/none").await.0, 400);
     // A server without agents has no operator.
     let change = async |token: &str, action: &str| {

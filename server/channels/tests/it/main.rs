@@ -2,7 +2,9 @@
 
 mod abuse;
 mod client;
+mod conformance;
 mod harness;
+mod hostile;
 mod hosts;
 mod inspector;
 mod metrics;

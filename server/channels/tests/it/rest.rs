@@ -102,9 +102,9 @@ async fn send_update_publish_call_and_reading() {
         (404, &json!("provider-not-found"))
     );
     assert!(
-        unknown["error"]["help"]
+        unknown["error"]["message"]
             .as_str()
-            .expect("help")
+            .expect("a message")
             .contains("@echo")
     );
 

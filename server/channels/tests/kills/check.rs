@@ -1,10 +1,9 @@
 //! What must hold after the kills.
 
-use crate::roles::{CHANNEL, Counted, agent, connect};
+use crate::roles::{self, CHANNEL, Counted, agent, connect};
 use a99_channels::client::Client;
 use a99_runtime::{AgentKey, Body, Event, Uuid};
 use a99_runtime_engine::AgentStore as _;
-use a99_runtime_stores::{SqliteRuntime, StoreOptions};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -134,12 +133,8 @@ impl Log {
 
 /// The state of an agent after its process was killed.
 pub(crate) fn state(folder: &Path, role: &str, log: &Log) {
-    let options = StoreOptions {
-        has_channels: false,
-        ..StoreOptions::default()
-    };
-    let store = SqliteRuntime::open(folder.join(format!("{role}.db")), options).expect("a store");
     let runtime = Runtime::new().expect("a runtime");
+    let store = runtime.block_on(roles::open(folder, role));
     let row = runtime
         .block_on(store.load(&agent(role)))
         .expect("read")

@@ -4,7 +4,8 @@ use a99_channels::client::{ChannelTransport, Client, ClientOptions};
 use a99_channels::server::{ChannelServer, Limits};
 use a99_channels::wire::Publish;
 use a99_runtime::{Agent, AgentKey, Body, Event, Host, Message, SendOptions, Turn, TurnOutcome};
-use a99_runtime_stores::{SqliteRuntime, StoreOptions};
+use a99_runtime_engine::StoreError;
+use a99_runtime_stores::{RuntimeStore, StoreOptions};
 use a99_server::{Authority, ListenOptions, Listener};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -15,6 +16,8 @@ use std::time::Duration;
 
 pub(crate) const ROLE: &str = "A99_KILLS_ROLE";
 pub(crate) const FOLDER: &str = "A99_KILLS_FOLDER";
+/// The variable with the address of a PostgreSQL server.
+pub(crate) const STORE: &str = "A99_CRASH_STORE";
 pub(crate) const CHANNEL: &str = "general";
 
 /// Counts messages, and answers each with its count.
@@ -93,25 +96,55 @@ pub(crate) fn play(role: &str) {
     });
 }
 
-/// The store, as soon as the killed process before has released it.
-fn open(path: &Path, has_channels: bool) -> Arc<SqliteRuntime> {
+/// The store of a role, as soon as the killed process before has released it: a file, or a schema
+/// on the server of `cargo xtask crash --store URL`.
+pub(crate) async fn open(folder: &Path, role: &str) -> Arc<RuntimeStore> {
     let options = StoreOptions {
-        has_channels,
+        has_channels: role == "server",
         ..StoreOptions::default()
     };
     loop {
-        match SqliteRuntime::open(path, options.clone()) {
-            Ok(store) => return Arc::new(store),
-            Err(error) => {
-                assert_eq!(error.code().name(), "store.locked", "{error}");
-                std::thread::sleep(Duration::from_millis(5));
+        let error = match std::env::var(STORE) {
+            Ok(url) => match connect_store(&url, role, options.clone()).await {
+                Ok(store) => return Arc::new(store),
+                Err(error) => error,
+            },
+            Err(_) => {
+                let path = folder.join(format!("{role}.db"));
+                match RuntimeStore::open(path, options.clone()) {
+                    Ok(store) => return Arc::new(store),
+                    Err(error) => error,
+                }
             }
-        }
+        };
+        assert_eq!(error.code().name(), "store.locked", "{error}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
 
+#[cfg(feature = "cluster")]
+async fn connect_store(
+    url: &str,
+    role: &str,
+    options: StoreOptions,
+) -> Result<RuntimeStore, StoreError> {
+    use a99_runtime_stores::ConnectError;
+    let mut server = a99_postgres::PostgresOptions::of_url(url).expect("a URL");
+    server.schema = format!("kills_{role}");
+    match RuntimeStore::connect(server, options).await {
+        Ok(store) => Ok(store),
+        Err(ConnectError::Store(error)) => Err(error),
+        Err(ConnectError::Server(error)) => panic!("{error}"),
+    }
+}
+
+#[cfg(not(feature = "cluster"))]
+async fn connect_store(_: &str, _: &str, _: StoreOptions) -> Result<RuntimeStore, StoreError> {
+    panic!("a store on a server needs the feature `cluster`")
+}
+
 async fn serve(folder: &Path) {
-    let store = open(&folder.join("channels.db"), true);
+    let store = open(folder, "server").await;
     let host = Host::builder().start(store).await.expect("a host");
     let authority = Authority::open(folder.join("tokens.json")).expect("tokens");
     let address = read(folder, "address").expect("an address");
@@ -131,7 +164,7 @@ async fn serve(folder: &Path) {
 }
 
 async fn live(folder: &Path, role: &str) {
-    let store = open(&folder.join(format!("{role}.db")), false);
+    let store = open(folder, role).await;
     let transport = Arc::new(ChannelTransport::new(connect(folder).await));
     let host = Host::builder().agent("counter", |_| Counter);
     let host = host.start_over(store, transport).await.expect("a host");

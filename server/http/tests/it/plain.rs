@@ -2,7 +2,7 @@
 
 use crate::client::{app, code, rest, start, status};
 use a99_server::{
-    Action, ApiError, Authority, ListenOptions, Listener, NewToken, Scopes, ServerError, bearer,
+    Action, ApiError, Authority, ListenOptions, Listener, NewToken, Scopes, ServerCode, ServerError,
 };
 use axum::Router;
 use axum::extract::ConnectInfo;
@@ -90,7 +90,9 @@ fn a_token_becomes_a_grant() {
     let (token, row) = authority.issue(&new).unwrap();
     let mut headers = HeaderMap::new();
     headers.insert("authorization", format!("Bearer {token}").parse().unwrap());
-    let grant = authority.check(bearer(&headers).unwrap()).unwrap();
+    let grant = authority.check_header(&headers).unwrap();
+    let without = authority.check_header(&HeaderMap::new()).unwrap_err();
+    assert_eq!(without.code(), ServerCode::Unauthorized);
     assert_eq!((&*grant.id, &*grant.name), (&*row.id, "ci"));
     assert!(grant.allows(Action::Read, "general") && grant.allows(Action::Write, "team-a"));
     assert!(!grant.allows(Action::Write, "general") && !grant.allows(Action::Read, "team-a"));

@@ -4,7 +4,7 @@ use super::{Pusher, Registration};
 use crate::codes::{BAD_REGISTRATION, BAD_REQUEST};
 use crate::signature::Secret;
 use a99_runtime::{AgentError, AgentKey};
-use a99_server::{Action, ApiError, Authority, Grant, ServerError, bearer};
+use a99_server::{Action, ApiError, Authority, ServerError};
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -98,21 +98,6 @@ impl Pusher {
 }
 
 impl Admin {
-    fn grant(&self, headers: &HeaderMap) -> Result<Grant, Refused> {
-        let Some(token) = bearer(headers) else {
-            let help = "send it as `Authorization: Bearer TOKEN`; `a99 token new` makes one";
-            let code = "server.unauthorized";
-            let message = "the request has no token";
-            return Err(Refused(ApiError::new(
-                StatusCode::UNAUTHORIZED,
-                code,
-                message,
-                help,
-            )));
-        };
-        Ok(self.authority.check(token)?)
-    }
-
     /// Parses a request, and refuses what its token does not allow.
     fn asked<T: DeserializeOwned>(
         &self,
@@ -120,7 +105,7 @@ impl Admin {
         body: &[u8],
         agent: impl FnOnce(&T) -> &AgentKey,
     ) -> Result<T, Refused> {
-        let grant = self.grant(headers)?;
+        let grant = self.authority.check_header(headers)?;
         let parsed = serde_json::from_slice(body).map_err(|error| {
             let message = format!("the body: {error}");
             Refused(ApiError::new(
@@ -167,7 +152,7 @@ async fn register(
 }
 
 async fn agents(State(admin): State<Admin>, headers: HeaderMap) -> Answered<Vec<super::Status>> {
-    let grant = admin.grant(&headers)?;
+    let grant = admin.authority.check_header(&headers)?;
     let mut all = admin.pusher.list().await?;
     all.retain(|status| grant.allows(Action::Admin, status.agent.channel()));
     Ok(Json(all))

@@ -22,6 +22,12 @@ pub struct Reply {
 }
 
 impl Reply {
+    /// The reply to a request whose body has more than this many bytes.
+    #[must_use]
+    pub fn too_large(most: usize) -> Reply {
+        super::too_large(most).reply()
+    }
+
     pub(super) fn ok(answer: &Answer) -> Reply {
         Reply {
             status: if answer.retry_after.is_some() {

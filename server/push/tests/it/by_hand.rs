@@ -3,10 +3,12 @@
 use crate::harness::{Server, answer, answers, ask, code, init, key, push, seconds, serve, until};
 use a99_push::reception::ReceptionOptions;
 use a99_push::signature::{Secret, Signed};
+use a99_push::transport::{HttpTransport, ServerOptions};
 use a99_push::wire::{EVENTS, Events, SHUTDOWN, Shutdown};
-use a99_runtime::{Event, EventKind};
-use a99_runtime_engine::AgentStore as _;
+use a99_runtime::{Attachment, Body, Event, EventKind, Message, Sender, Transport as _, Uuid};
+use a99_runtime_engine::{AgentStore as _, ChannelStore as _, Epoch, Fence, NewEvent};
 use a99_runtime_stores::{SqliteRuntime, StoreOptions};
+use a99_server::{NewToken, Scopes};
 use serde_json::json;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -81,6 +83,37 @@ async fn an_agent_that_was_shut_down_is_unknown_and_keeps_its_state() {
     .await;
     let strange = json!({"agent": "stranger/general/stranger"});
     let reply = ask(&reception, "/v1/push/init", &strange).await;
+    assert_eq!((reply.status, &*code(&reply)), (404, "agent.unknown"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_patient_request_waits_for_another_owner() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let server = Server::start(folder.path()).await;
+    let options = || ReceptionOptions::new(folder.path().join("agents.db"));
+    let one = server.reception_with(options());
+    let two = server.reception_with(ReceptionOptions {
+        patience: Duration::from_secs(30),
+        agents: Some([key()].into()),
+        ..options()
+    });
+    init(&one).await;
+    server.say("m1").await;
+    let log = server.log(0).await;
+    let began = Instant::now();
+    let (pushed, ()) = tokio::join!(push(&two, &log), async {
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        one.close().await;
+    });
+    assert_eq!(answer(&pushed).accepted, 1);
+    assert!(began.elapsed() >= Duration::from_millis(300));
+    two.close().await;
+    // Only these agents.
+    let three = server.reception_with(ReceptionOptions {
+        agents: Some([].into()),
+        ..options()
+    });
+    let reply = ask(&three, "/v1/push/init", &json!({"agent": key()})).await;
     assert_eq!((reply.status, &*code(&reply)), (404, "agent.unknown"));
 }
 
@@ -295,6 +328,49 @@ async fn turns_run_while_the_channel_server_is_away_and_what_they_send_waits() {
     assert!(away.wake_at.is_some(), "it asks to be called again");
     let head = host.channel_store().head("general").await;
     assert_eq!(head.expect("a head"), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn attachments_go_with_the_events_of_all_senders() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let server = Server::start(folder.path()).await;
+    let new = NewToken {
+        name: "host".to_owned(),
+        scopes: Scopes::parse(&["read:*", "write:*", "host:*"]).expect("scopes"),
+        lifetime: None,
+    };
+    let token = server.authority.issue(&new).expect("a token").0;
+    let address = format!("http://{}", server.address);
+    let transport = HttpTransport::new(ServerOptions::new(address, token)).expect("a transport");
+    let event = |id: u128, text: &str| {
+        let (id, sender) = (Uuid::from_u128(id), Arc::new(Sender::agent(&key())));
+        let mut new = NewEvent::new("general", id, sender, 0, Body::Message(Message::text(text)));
+        new.event.attachments.push(Attachment {
+            id: "a".to_owned(),
+            mime_type: "image/png".to_owned(),
+            name: Some(text.to_owned()),
+            data: vec![0, 255, b'}'],
+        });
+        new
+    };
+    let fence = Fence {
+        key: key(),
+        epoch: Epoch(1),
+    };
+    let of_agent = transport.append(vec![event(1, "agent")], Some(fence), 0);
+    of_agent.await.expect("appended");
+    // The holder of the token has not joined as an agent.
+    for _ in 0..2 {
+        let of_holder = transport.append(vec![event(2, "holder")], None, 0);
+        of_holder.await.expect("published, once");
+    }
+    let log = server.log(0).await;
+    let sent: Vec<_> = log.iter().map(|one| one.attachments.clone()).collect();
+    let expected = [event(1, "agent"), event(2, "holder")].map(|new| new.event.attachments);
+    assert_eq!(sent, expected);
+    // Clients send ephemeral events without attachments: refused, and not sent without them.
+    let passed = transport.pass(event(3, "passes")).await;
+    assert_eq!(passed.expect_err("refused").code(), "channels.bad_request");
 }
 
 #[tokio::test(flavor = "multi_thread")]

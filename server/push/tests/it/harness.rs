@@ -6,8 +6,8 @@ use a99_push::signature::{Secret, Signed, Verifier};
 use a99_push::transport::{HttpTransport, ServerOptions};
 use a99_push::wire::{Answer, EVENTS, Events, INIT, Init};
 use a99_runtime::{
-    Agent, AgentKey, Alarm, Body, CallOptions, Event, EventOptions, Host, Message, Method, Methods,
-    Publish, Sender, Seq, Turn, TurnOutcome, Uuid,
+    Agent, AgentKey, Alarm, Body, CallOptions, Event, EventOptions, Host, HostBuilder, Message,
+    Method, Methods, Publish, Sender, Seq, Turn, TurnOutcome, Uuid,
 };
 use a99_runtime_stores::{SqliteRuntime, StoreOptions};
 use a99_server::{Authority, ListenOptions, Listener, NewToken, Scopes};
@@ -127,8 +127,16 @@ pub(crate) fn listening_at(address: SocketAddr) -> ListenOptions {
 
 impl Server {
     pub(crate) async fn start(folder: &Path) -> Server {
-        let store = SqliteRuntime::open(folder.join("channels.db"), StoreOptions::default());
         let host = Host::builder().agent("doubler", |_| Doubler);
+        Server::start_with(folder, host, StoreOptions::default()).await
+    }
+
+    pub(crate) async fn start_with(
+        folder: &Path,
+        host: HostBuilder,
+        options: StoreOptions,
+    ) -> Server {
+        let store = SqliteRuntime::open(folder.join("channels.db"), options);
         let host = host.start(Arc::new(store.expect("a store")));
         let host = host.await.expect("a host");
         let authority = Authority::open(folder.join("tokens.json")).expect("tokens");
@@ -206,12 +214,20 @@ impl Server {
 
 pub(crate) fn receiver(options: ReceptionOptions, server: SocketAddr, token: &str) -> Reception {
     let server = ServerOptions::new(format!("http://{server}"), token);
+    receiver_of(options, server, || {
+        Host::builder().agent("counter", |_| Counter)
+    })
+}
+
+pub(crate) fn receiver_of(
+    options: ReceptionOptions,
+    server: ServerOptions,
+    build: fn() -> HostBuilder,
+) -> Reception {
     let transport = HttpTransport::new(server).expect("a transport");
     let secret = Secret::parse(SECRET).expect("a secret");
     let verifier = Verifier::new(vec![secret]).expect("a verifier");
-    Reception::new(options, transport, verifier, || {
-        Host::builder().agent("counter", |_| Counter)
-    })
+    Reception::new(options, transport, verifier, build)
 }
 
 pub(crate) async fn say(host: &Host, text: &str) -> Seq {

@@ -2,6 +2,7 @@
 //! are lost, doubled and out of order.
 
 mod by_hand;
+mod conformance;
 mod harness;
 mod killed;
 mod pushing;

@@ -190,29 +190,6 @@ async fn each_message_counts_once_while_requests_and_answers_are_lost() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_timer_of_a_sleeping_agent_fires_and_others_find_the_agent() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let server = Server::start(folder.path()).await;
-    let address = serve(&server.reception(folder.path())).await;
-    let pusher = pusher(&server, folder.path());
-    let added = pusher.add(registration(format!("http://{address}"))).await;
-    added.expect("added");
-    until("it is a participant", async || {
-        let roster = server.host.roster("general");
-        roster.iter().any(|who| who.agent.as_ref() == Some(&key()))
-    })
-    .await;
-    server.say("remind").await;
-    until("it is reminded", async || {
-        server.said().await == ["#1: remind", "reminded"]
-    })
-    .await;
-    assert!(pusher.remove(&key()).await.expect("removed"));
-    assert!(server.host.roster("general").is_empty());
-    assert_eq!(pusher.list().await.expect("a list"), []);
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn a_receiver_that_is_away_gets_a_dead_letter_and_delays_no_other() {
     let folder = tempfile::tempdir().expect("a folder");
     let server = Server::start(folder.path()).await;
