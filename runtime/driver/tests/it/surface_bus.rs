@@ -1,8 +1,10 @@
 //! The names of the event bus, one test each: docs/runtime.md lists them.
 
-use crate::stage::{Stage, a, b, bus, person, provides};
+use crate::stage::{Stage, a, b, bus, person, picture, provides};
 use crate::support::LONG;
-use a99_runtime::{Body, SendOptions, ToolRoleConflict, Uuid};
+use a99_runtime::{
+    Body, CallOptions, EventKind, SendOptions, ToolRoleConflict, UpdateOptions, Uuid,
+};
 use serde_json::json;
 
 #[tokio::test]
@@ -37,6 +39,102 @@ async fn send() {
     assert_eq!(message.metadata, Some(json!({"k": 1})));
 }
 
+/// A message of the actor that is in the log.
+async fn message(stage: &Stage) -> Uuid {
+    let sent = stage.turn(async |turn| turn.send("a").await.expect("sent"));
+    sent.await.message_id
+}
+
+#[tokio::test]
+async fn update() {
+    let stage = Stage::new().await;
+    let id = message(&stage).await;
+    let done = stage.turn(async move |turn| {
+        let bus = bus(&turn);
+        let plain = bus.update(id, "b".to_owned(), UpdateOptions::default());
+        let plain = plain.await?;
+        let options = UpdateOptions {
+            complete: true,
+            content_type: Some("thinking".to_owned()),
+            attachments: vec![picture("p")],
+            ephemeral: false,
+        };
+        bus.update(id, "c".to_owned(), options).await?;
+        Ok::<_, a99_runtime::AgentError>(plain)
+    });
+    assert_eq!(
+        done.await.expect("updated"),
+        None,
+        "it goes with the commit"
+    );
+    let expected = |content: &str, content_type: Option<&str>| Body::UpdateMessage {
+        id,
+        content: Some(content.to_owned()),
+        complete: content_type.is_some(),
+        content_type: content_type.map(str::to_owned),
+    };
+    let log = stage.log().await;
+    let [.., plain, whole] = &*log else {
+        panic!("{log:?}");
+    };
+    assert_eq!(plain.body, expected("b", None));
+    assert_eq!(whole.body, expected("c", Some("thinking")));
+    assert_eq!(whole.attachments, [picture("p")]);
+    // Ephemeral ones are in no log.
+    let mut live = stage.host.subscribe("c", None, true).await.expect("c");
+    let done = stage.turn(async move |turn| {
+        let bus = bus(&turn);
+        let message = SendOptions {
+            ephemeral: true,
+            ..SendOptions::default()
+        };
+        let sent = bus.send("d".to_owned(), message).await?;
+        let update = UpdateOptions {
+            ephemeral: true,
+            ..UpdateOptions::default()
+        };
+        bus.update(sent.message_id, "e".to_owned(), update).await?;
+        Ok::<_, a99_runtime::AgentError>(sent)
+    });
+    assert_eq!(done.await.expect("sent").pubsub_id, None);
+    let mut passed = Vec::new();
+    while passed.len() < 2 {
+        let event = live.next().await.expect("an event");
+        if event.kind == EventKind::Ephemeral {
+            passed.push(event.body.type_name());
+        }
+    }
+    assert_eq!(passed, ["message", "update-message"]);
+    // The message `act` that began the turn.
+    assert_eq!(stage.log().await.len(), log.len() + 1);
+}
+
+#[tokio::test]
+async fn cancel_call() {
+    let stage = Stage::new().await;
+    let answer = stage.turn(async |turn| {
+        let bus = bus(&turn);
+        let provider = b().participant().to_string();
+        let call = bus.call_method(&provider, "hang", json!({}), CallOptions::default());
+        let call = call.await.expect("a call, by the identity of its provider");
+        let (id, before) = (call.call_id(), turn.checkpoint());
+        let mut events = turn.subscribe(Some(before)).await.expect("events");
+        bus.cancel_call(call).await.expect("cancelled");
+        loop {
+            let event = events.next().await.expect("an event");
+            if let Body::MethodResult {
+                call_id, content, ..
+            } = &event.body
+                && *call_id == id
+            {
+                break content.clone();
+            }
+        }
+    });
+    let answer = answer.await.expect("an answer");
+    assert_eq!(answer["code"], "cancelled");
+}
+
 #[tokio::test]
 async fn discover_method_defs_from() {
     let stage = Stage::new().await;
@@ -45,7 +143,7 @@ async fn discover_method_defs_from() {
         let bus = bus(&turn);
         [of_b, of_none].map(|id| bus.discover_method_defs_from(id).len())
     });
-    assert_eq!(defs.await, [2, 0]);
+    assert_eq!(defs.await, [3, 0]);
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use crate::script::until;
 use crate::stage::{Stage, a, b, bus, person};
 use crate::support::{key, say};
-use a99_runtime::{SendOptions, UpdateOptions};
+use a99_runtime::{Body, SendOptions, UpdateOptions};
 use a99_runtime_engine::ChannelStore;
 use serde_json::json;
 
@@ -160,4 +160,32 @@ async fn get_messages_before() {
         }
     });
     assert_eq!(pages.await, [vec![5, 6, 7], vec![2, 3, 4], vec![1]]);
+}
+#[tokio::test]
+async fn get_missed_by_type() {
+    let stage = Stage::new().await;
+    let (go, gone) = tokio::sync::oneshot::channel::<()>();
+    let missed = stage.begin(async move |turn| {
+        gone.await.expect("said");
+        let bus = bus(&turn);
+        let mut counts = Vec::new();
+        for name in ["message", "custom", "mood", "weather", "presence"] {
+            counts.push(bus.get_missed_by_type(name).await.expect("events").len());
+        }
+        counts
+    });
+    let missed = missed.await;
+    say(&stage.host, "c", "one").await;
+    let mood = a99_runtime::Publish {
+        body: Body::Custom {
+            name: "mood".to_owned(),
+            payload: json!(1),
+        },
+        sender: crate::support::ann(),
+        key: None,
+        attachments: Vec::new(),
+    };
+    stage.host.publish("c", mood).await.expect("published");
+    go.send(()).expect("it waits");
+    assert_eq!(missed.await.expect("counts"), [1, 1, 1, 0, 0]);
 }
