@@ -6,6 +6,7 @@
 use crate::bus::Participant;
 use crate::kill;
 use crate::metrics::Metrics;
+use crate::publishing::Group;
 use crate::transport::{Passing, Remote, Transport};
 use a99_runtime_engine::{
     Appended, ChannelStore, Event, EventKind, Fence, Millis, NewEvent, Seq, StoreCode, StoreError,
@@ -56,7 +57,8 @@ pub(crate) struct Hub {
     /// Approximate bytes of the newest events of all channels.
     bytes: Arc<AtomicUsize>,
     listener: Listener,
-    runtime: Handle,
+    pub(crate) runtime: Handle,
+    pub(crate) group: Mutex<Group>,
     /// Where the channels are, if another process has them.
     remote: Option<Arc<Remote>>,
     metrics: Arc<Metrics>,
@@ -87,7 +89,7 @@ struct Recent {
 }
 
 /// Approximate bytes of an event in memory.
-fn size(event: &Event) -> usize {
+pub(crate) fn size(event: &Event) -> usize {
     use a99_runtime_engine::Body;
     let text = match &event.body {
         Body::Message(message) => message.content.len(),
@@ -284,6 +286,7 @@ impl Hub {
             bytes: Arc::default(),
             listener,
             runtime: Handle::current(),
+            group: Mutex::default(),
         }
     }
 
@@ -379,12 +382,15 @@ impl Hub {
     }
 
     /// Announces the events that a commit appended.
-    pub(crate) fn tell(&self, appended: &[Appended]) {
+    pub(crate) fn tell<'a>(&self, appended: impl IntoIterator<Item = &'a Appended>) {
         if let Some(remote) = &self.remote {
             remote.committed();
         }
-        self.metrics.appended(appended);
-        for one in appended.iter().filter(|one| one.is_new) {
+        for one in appended {
+            self.metrics.appended(std::slice::from_ref(one));
+            if !one.is_new {
+                continue;
+            }
             // A reader of news of a participant finds it in the roster.
             let is_heard = !one.event.body.wakes();
             if is_heard {
