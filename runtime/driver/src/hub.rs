@@ -6,6 +6,7 @@
 use crate::bus::Participant;
 use crate::kill;
 use crate::metrics::Metrics;
+use crate::publishing::Group;
 use crate::transport::{Passing, Remote, Transport};
 use a99_runtime_engine::{
     Appended, ChannelStore, Event, EventKind, Fence, Millis, NewEvent, Seq, StoreCode, StoreError,
@@ -59,7 +60,8 @@ pub(crate) struct Hub {
     /// Approximate bytes of the newest events of all channels.
     bytes: Arc<AtomicUsize>,
     listener: Listener,
-    runtime: Handle,
+    pub(crate) runtime: Handle,
+    pub(crate) group: Mutex<Group>,
     /// Where the channels are, if another process has them.
     remote: Option<Arc<Remote>>,
     metrics: Arc<Metrics>,
@@ -90,7 +92,7 @@ struct Recent {
 }
 
 /// Approximate bytes of an event in memory.
-fn size(event: &Event) -> usize {
+pub(crate) fn size(event: &Event) -> usize {
     use a99_runtime_engine::Body;
     let text = match &event.body {
         Body::Message(message) => message.content.len(),
@@ -292,6 +294,7 @@ impl Hub {
             bytes: Arc::default(),
             listener,
             runtime: Handle::current(),
+            group: Mutex::default(),
         }
     }
 
@@ -390,12 +393,15 @@ impl Hub {
     }
 
     /// Announces the events that a commit appended.
-    pub(crate) fn tell(&self, appended: &[Appended]) {
+    pub(crate) fn tell<'a>(&self, appended: impl IntoIterator<Item = &'a Appended>) {
         if let Some(remote) = &self.remote {
             remote.committed();
         }
-        self.metrics.appended(appended);
-        for one in appended.iter().filter(|one| one.is_new) {
+        for one in appended {
+            self.metrics.appended(std::slice::from_ref(one));
+            if !one.is_new {
+                continue;
+            }
             let channel = locked(&self.channels).get(&one.channel).cloned();
             self.hear(&one.channel, channel.as_deref(), &one.event);
         }

@@ -28,6 +28,7 @@ mod options;
 #[cfg(unix)]
 mod process;
 pub mod program;
+mod publishing;
 mod roster;
 mod runner;
 mod shared;
@@ -69,6 +70,7 @@ pub use methods::{Method, MethodCall, Methods};
 pub use options::HostOptions;
 #[cfg(unix)]
 pub use process::{AgentProcess, MAX_FRAME_BYTES, Process};
+pub use publishing::Publishing;
 pub use roster::{RosterChange, ToolRoleConflict};
 pub use states::{StateChange, StateSubscription};
 pub use step::Step;

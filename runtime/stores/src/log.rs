@@ -6,9 +6,11 @@ use crate::rows::{Hash, all, change, digest, int, limit, one, uint};
 use crate::runtime::Cx;
 use crate::sql::{Params, Row, params};
 use a99_runtime_engine::{
-    AgentKey, Appended, Attachment, Event, EventKind, Fence, Millis, Seq, StoreCode, Uuid,
+    AgentKey, Appended, Attachment, Event, EventKind, Fence, Millis, Seq, StoreCode, StoreError,
+    Uuid,
 };
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 /// A channel that is being appended to.
@@ -108,6 +110,44 @@ pub(crate) fn append(
         head.put(cx)?;
     }
     Ok(appended)
+}
+
+/// Appends events in order, each by itself: one that is refused changes nothing.
+///
+/// # Errors
+/// Those of the file. The result has the errors of each event.
+pub(crate) fn append_each(
+    cx: &Cx<'_>,
+    events: Vec<EncodedEvent>,
+    now: Millis,
+) -> Result<Vec<Result<Appended, StoreError>>, Fault> {
+    let mut heads = HashMap::new();
+    let mut appended = Vec::with_capacity(events.len());
+    for packed in events {
+        appended.push(match append_to(cx, &mut heads, packed, now) {
+            Ok(one) => Ok(one),
+            // Only faults of the file come after a change.
+            Err(Fault::Store(error)) => Err(error),
+            Err(fault) => return Err(fault),
+        });
+    }
+    for head in heads.values() {
+        head.put(cx)?;
+    }
+    Ok(appended)
+}
+
+fn append_to(
+    cx: &Cx<'_>,
+    heads: &mut HashMap<String, Head>,
+    packed: EncodedEvent,
+    now: Millis,
+) -> Result<Appended, Fault> {
+    let head = match heads.entry(packed.channel.clone()) {
+        Entry::Occupied(head) => head.into_mut(),
+        Entry::Vacant(place) => place.insert(Head::take(cx, &packed.channel, None)?),
+    };
+    append_one(cx, head, packed, now)
 }
 
 fn append_one(

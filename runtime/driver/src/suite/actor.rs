@@ -221,7 +221,12 @@ impl Actor {
             }
             "draft" => {
                 let sent = bus.send(words[0].to_owned(), options()).await?;
-                bus.update(sent.message_id, words[1].to_owned(), UpdateOptions::default()).await?;
+                bus.update(
+                    sent.message_id,
+                    words[1].to_owned(),
+                    UpdateOptions::default(),
+                )
+                .await?;
                 bus.complete(sent.message_id).await?;
                 json!(sent.message_id)
             }
