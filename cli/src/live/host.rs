@@ -3,6 +3,7 @@
 use super::config::{AgentsFile, FILE};
 use super::known;
 use super::net;
+use super::otlp::Spans;
 use super::place::{Place, resolved};
 use super::program::Programs;
 use super::report::Report;
@@ -13,7 +14,7 @@ use super::wire::{Change, Refusal};
 use crate::args::HostArgs;
 use crate::failure::{Exit, Failure};
 use crate::input::name_of;
-use a99_runtime::{AgentKey, Held, Host, HostOptions, LogEntry, Transport};
+use a99_runtime::{AgentKey, Held, Host, HostBuilder, HostOptions, LogEntry, Transport};
 use a99_runtime_engine::{AgentStore as _, ChannelStore, Registration, StoreCode};
 use a99_runtime_stores::{SqliteRuntime, StoreOptions};
 use serde_json::{Value as Json, json};
@@ -77,7 +78,12 @@ pub(crate) fn run(args: &HostArgs) -> Result<Exit, Failure> {
         let signals = Signals::new()?;
         let transport = net::transport(args).await?;
         let network = net::Network::of(args).await?;
-        let host = start(&store, transport, &programs, file.keep_turns, report).await;
+        let spans = Spans::start(args.otlp.as_deref(), "a99-agents", report)?;
+        let builder = spans.of(Host::builder()).options(HostOptions {
+            keep_turns: file.keep_turns,
+            ..HostOptions::default()
+        });
+        let host = start(&store, transport, &programs, builder, report).await;
         let host = host.map_err(Refusal::failure)?;
         let mut telling = Telling::default();
         let told = telling.hear(&host, &programs, report).await;
@@ -102,6 +108,7 @@ pub(crate) fn run(args: &HostArgs) -> Result<Exit, Failure> {
         let served = network.serve_live(&live)?;
         let ended = live.until_end(listening, signals).await;
         served.stop().await;
+        spans.stop().await;
         ended
     })
 }
@@ -153,7 +160,7 @@ async fn start(
     store: &Arc<SqliteRuntime>,
     transport: Option<Arc<dyn Transport>>,
     programs: &Programs,
-    keep_turns: u32,
+    builder: HostBuilder,
     report: Report,
 ) -> Result<Host, Refusal> {
     let channels: &dyn ChannelStore = match &transport {
@@ -176,11 +183,6 @@ async fn start(
             store.register(registration).await?;
         }
     }
-    let options = HostOptions {
-        keep_turns,
-        ..HostOptions::default()
-    };
-    let builder = Host::builder().options(options);
     let builder = builder.logger(move |entry: &LogEntry<'_>| report.entry(entry));
     let builder = programs.add(builder);
     let host = match transport {

@@ -9,8 +9,8 @@ use crate::rows::{change, check_depth, int, one, uint};
 use crate::runtime::Cx;
 use crate::timers;
 use a99_runtime_engine::{
-    AgentKey, Appended, Fence, Millis, NewEvent, NewState, Progress, Receipt, StoreCode, Trigger,
-    TurnCommit,
+    AgentKey, Appended, Event, Fence, Millis, NewEvent, NewState, Progress, Receipt, StoreCode,
+    Trigger, TurnCommit,
 };
 use a99_sqlite::rusqlite::params;
 
@@ -304,7 +304,15 @@ fn send(
         let find = "SELECT event FROM agent_outbox WHERE id = ?1 AND key = ?2 AND channel = ?3";
         let keys = params![id.as_bytes(), key, packed.channel];
         let found: Option<String> = one(cx, find, keys, |row| row.get(0))?;
-        if found.as_ref() != Some(&event) {
+        let is_same = |found: String| {
+            found == event
+                || serde_json::from_str::<Event>(&found).is_ok_and(|found| {
+                    found.body.is_same(&packed.event.body)
+                        && found.sender.id == packed.event.sender.id
+                        && found.attachments == packed.event.attachments
+                })
+        };
+        if !found.is_some_and(is_same) {
             let message = format!("something else stands under {id} in the outbox");
             return Err(fault(StoreCode::ChangedBody, message));
         }

@@ -12,12 +12,14 @@ mod hooks;
 mod joined;
 mod kept;
 mod metrics;
+mod money;
 #[cfg(unix)]
 mod process;
 mod programs;
 mod replayed;
 mod run;
 mod script;
+mod spans;
 mod splice;
 mod stage;
 mod state;
