@@ -337,7 +337,7 @@ impl Body {
 
 #[cfg(test)]
 mod tests {
-    use super::{Body, Event, EventKind, Message, Sender};
+    use super::{Body, Event, EventKind, Message, Sender, TRACEPARENT, Value};
     use crate::key::derived;
     use std::sync::Arc;
 
@@ -387,7 +387,7 @@ mod tests {
         for n in 1..20_000 {
             let written = f64::from(n) / 9_973.0;
             let text = serde_json::to_string(&written).expect("JSON");
-            let read: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+            let read: Value = serde_json::from_str(&text).expect("JSON");
             assert_eq!(read.as_f64(), Some(written), "{text}");
         }
     }
