@@ -203,7 +203,7 @@ async fn a_failed_attempt_and_the_next_are_spans_and_send_the_same_message_once(
     );
     assert_eq!(asked[1]["gen_ai.usage.input_tokens"], "7");
     let model = asked[1]["gen_ai.response.model"].as_str().expect("a model");
-    assert!(model.len() < 200, "names are bounded");
+    assert!(model.len() < 1_000, "names are bounded");
     assert_eq!(asked[1]["a99.ai.cost"], Value::Null, "it has no price");
     assert!(
         seen.named("append")
