@@ -19,7 +19,6 @@ mod programs;
 mod replayed;
 mod run;
 mod script;
-mod spans;
 mod splice;
 mod stage;
 mod state;
