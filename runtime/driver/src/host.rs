@@ -28,6 +28,7 @@ use crate::runner::Runner;
 use crate::shared::Shared;
 use crate::states::{StateChange, StateSubscription};
 use crate::subscription::Subscription;
+use crate::trace::Tracer;
 use a99_capabilities::{AiProvider, Clock, Random, SystemClock, SystemRandom};
 use a99_runtime_engine::{
     AgentKey, Attachment, Body, DeadLetter, Event, Fence, NewEvent, PresenceAction, Registration,
@@ -80,6 +81,7 @@ pub struct HostBuilder {
     random: Arc<dyn Random>,
     ai: Option<Arc<dyn AiProvider>>,
     log: Log,
+    tracer: Tracer,
     options: HostOptions,
     #[cfg(unix)]
     processes: Vec<Arc<crate::process::Link>>,
@@ -163,6 +165,7 @@ impl Host {
             random: Arc::new(SystemRandom),
             ai: None,
             log: Log(None),
+            tracer: Tracer::default(),
             options: HostOptions::default(),
             #[cfg(unix)]
             processes: Vec::new(),

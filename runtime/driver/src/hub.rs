@@ -7,6 +7,7 @@ use crate::bus::Participant;
 use crate::kill;
 use crate::metrics::Metrics;
 use crate::publishing::Group;
+use crate::trace::{Tracer, fail_all};
 use crate::transport::{Passing, Remote, Transport};
 use a99_runtime_engine::{
     Appended, ChannelStore, Event, EventKind, Fence, Millis, NewEvent, Seq, StoreCode, StoreError,
@@ -65,6 +66,7 @@ pub(crate) struct Hub {
     /// Where the channels are, if another process has them.
     remote: Option<Arc<Remote>>,
     metrics: Arc<Metrics>,
+    pub(crate) tracer: Tracer,
 }
 
 /// A channel's state in memory.
@@ -284,8 +286,10 @@ impl Hub {
         remote: Option<Arc<Remote>>,
         listener: Listener,
         metrics: Arc<Metrics>,
+        tracer: Tracer,
     ) -> Hub {
         Hub {
+            tracer,
             metrics,
             remote,
             store,
@@ -367,7 +371,10 @@ impl Hub {
                 remote.drain().await?;
             }
             kill::point("append.before");
-            let appended = hub.store.append(events, fence, now).await?;
+            let spans = hub.tracer.of_append(&events);
+            let appended = hub.store.append(events, fence, now).await;
+            fail_all(&spans, &appended);
+            let appended = appended?;
             kill::point("append.after");
             hub.tell(&appended);
             Ok(appended)

@@ -22,6 +22,7 @@ mod host;
 mod hub;
 mod kill;
 mod log;
+mod metered;
 mod methods;
 pub mod metrics;
 mod options;
@@ -76,6 +77,7 @@ pub use states::{StateChange, StateSubscription};
 pub use step::Step;
 pub use subscription::Subscription;
 pub use tables::{Storage, SyncStorage, Tables};
+pub use trace::Propagation;
 pub use transport::{Passing, Transport};
 pub use turn::{SendOptions, Sent, Turn, TurnClient, UpdateOptions};
 

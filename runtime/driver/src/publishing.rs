@@ -4,6 +4,7 @@ use crate::error::AgentError;
 use crate::host::Published;
 use crate::hub::{Hub, locked, size};
 use crate::kill;
+use crate::trace::fail_all;
 use a99_runtime_engine::{Appended, Millis, NewEvent, StoreCode, StoreError};
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -109,7 +110,13 @@ impl GroupWriter {
                 return;
             };
             kill::point("append.before");
+            let spans = self.hub.tracer.of_append(&events);
             let appended = self.hub.store().append_each(events, now).await;
+            // A span is that of a trace, and other events of it may be in the log.
+            if appended.iter().all(Result::is_err) {
+                appended.iter().for_each(|one| fail_all(&spans, one));
+            }
+            drop(spans);
             kill::point("append.after");
             self.hub.tell(appended.iter().flatten());
             for (one, reply) in appended.into_iter().zip(replies) {

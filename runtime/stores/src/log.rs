@@ -211,7 +211,8 @@ fn repeated(cx: &Cx<'_>, head: &Head, packed: EncodedEvent) -> Result<Appended, 
     let find = "SELECT body = ?3 OR blob = ?4 FROM channel_log WHERE channel = ?1 AND id = ?2";
     let keys = params![head.id, id.as_bytes(), packed.body, packed.body_digest];
     let is_same = one(cx, find, keys, |row| row.get::<Option<bool>>(0))?;
-    let is_same = is_same.flatten() == Some(true)
+    let is_same_body = is_same.flatten() == Some(true) || event.body.is_same(&packed.event.body);
+    let is_same = is_same_body
         && event.sender.id == packed.event.sender.id
         && event.attachments == packed.event.attachments;
     if !is_same {

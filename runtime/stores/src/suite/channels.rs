@@ -4,7 +4,8 @@ use super::{
     Check, Finding, Fixture, Outcome, attached, fence, holds, joined, key, refused, said, same,
 };
 use a99_runtime_engine::{
-    Body, BoxFuture, ChannelStore, Epoch, EventKind, Fence, NewEvent, Sender, StoreCode, derived,
+    Body, BoxFuture, ChannelStore, Epoch, EventKind, Fence, NewEvent, Sender, StoreCode,
+    TRACEPARENT, derived,
 };
 use serde_json::json;
 use std::sync::Arc;
@@ -51,6 +52,14 @@ async fn once<F: Fixture>(fixture: &F) -> Outcome {
     let twice = vec![said(&a, "y", "two"), said(&a, "y", "two")];
     let twice = store.append(twice, None, 7).await?;
     same(&was_new(&twice), &vec![true, false], "twice in one call")?;
+
+    // Another attempt of a turn is another span.
+    let mut traced = said(&a, "x", "one");
+    if let Body::Message(message) = &mut traced.event.body {
+        message.metadata = Some(json!({TRACEPARENT: "another"}));
+    }
+    let traced = store.append(vec![traced], None, 8).await?;
+    same(&was_new(&traced), &vec![false], "in another trace")?;
 
     let mut stranger = said(&a, "x", "one");
     stranger.event.sender = Arc::new(Sender {
