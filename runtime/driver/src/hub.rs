@@ -3,6 +3,8 @@
 //! A reader has a cursor and asks for the events after it. The newest events come from memory,
 //! older ones from the store, without gap or overlap. A slow reader delays no other.
 
+mod recent;
+
 use crate::bus::Participant;
 use crate::kill;
 use crate::metrics::Metrics;
@@ -13,21 +15,14 @@ use a99_runtime_engine::{
     Appended, ChannelStore, Event, EventKind, Fence, Millis, NewEvent, Seq, StoreCode, StoreError,
 };
 use futures_util::StreamExt;
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use recent::Recent;
+pub(crate) use recent::size;
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::{broadcast, watch};
-
-/// Maximum events of a channel in memory.
-const RECENT: usize = 1_024;
-
-/// Approximate bytes of text in memory: of one channel, of all channels, and of a channel
-/// without readers, for the first reader that wakes.
-const RECENT_BYTES: usize = 4 << 20;
-const ALL_RECENT_BYTES: usize = 64 << 20;
-const UNREAD_BYTES: usize = 4 << 10;
 
 /// Ephemeral events that wait for a reader; beyond it the reader loses the oldest.
 const EPHEMERAL: usize = 256;
@@ -79,76 +74,12 @@ pub(crate) struct Channel {
     is_watched: AtomicBool,
 }
 
-/// The newest events, without gaps.
-#[derive(Default)]
-struct Recent {
-    events: VecDeque<Arc<Event>>,
-    bytes: usize,
-    /// The count shared by all channels.
-    all_bytes: Arc<AtomicUsize>,
-    /// Events that arrived before their predecessors.
-    early: BTreeMap<Seq, Arc<Event>>,
-    /// Whether the head is known: the store was asked after the channel was created here, so
-    /// that no event falls between the store's answer and the notifications.
-    is_known: bool,
-}
-
-/// Approximate bytes of an event in memory.
-pub(crate) fn size(event: &Event) -> usize {
-    use a99_runtime_engine::Body;
-    let text = match &event.body {
-        Body::Message(message) => message.content.len(),
-        Body::UpdateMessage { content, .. } => content.as_ref().map_or(0, String::len),
-        _ => 256,
-    };
-    let attached: usize = event.attachments.iter().map(|a| a.data.len()).sum();
-    text + attached + 256
-}
-
 /// An ephemeral event.
 #[derive(Clone, Debug)]
 pub(crate) struct Ephemeral {
     /// The sequence number of the last logged event before it.
     pub(crate) after: Seq,
     pub(crate) event: Arc<Event>,
-}
-
-impl Recent {
-    fn push(&mut self, event: Arc<Event>) {
-        let bytes = size(&event);
-        self.bytes += bytes;
-        self.all_bytes.fetch_add(bytes, Ordering::Relaxed);
-        self.events.push_back(event);
-        while self.events.len() > RECENT || (self.is_large() && self.events.len() > 1) {
-            self.drop_oldest();
-        }
-    }
-
-    fn is_large(&self) -> bool {
-        let all = self.all_bytes.load(Ordering::Relaxed);
-        self.bytes > RECENT_BYTES || all > ALL_RECENT_BYTES
-    }
-
-    fn drop_oldest(&mut self) {
-        if let Some(old) = self.events.pop_front() {
-            let bytes = size(&old);
-            self.bytes -= bytes;
-            self.all_bytes.fetch_sub(bytes, Ordering::Relaxed);
-        }
-    }
-
-    /// Evicts all but [`UNREAD_BYTES`] and releases the spare capacity.
-    fn shrink(&mut self) {
-        while self.bytes > UNREAD_BYTES {
-            self.drop_oldest();
-        }
-        self.events.shrink_to_fit();
-    }
-
-    fn clear(&mut self) {
-        self.all_bytes.fetch_sub(self.bytes, Ordering::Relaxed);
-        (self.events, self.bytes) = (VecDeque::new(), 0);
-    }
 }
 
 impl Channel {
@@ -542,6 +473,7 @@ async fn watch_channel(
 
 #[cfg(test)]
 mod tests {
+    use super::recent::{ALL_RECENT_BYTES, UNREAD_BYTES};
     use super::*;
     use a99_runtime_engine::{Body, Message, Sender, Uuid};
 

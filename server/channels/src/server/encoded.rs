@@ -9,8 +9,11 @@ const PLACES: usize = 512;
 /// Longer texts are encoded for each subscription.
 const MAX_BYTES: usize = 8 << 10;
 
+/// An event and its text.
+type Kept = Option<(Weak<Event>, Arc<str>)>;
+
 /// The texts of the newest events.
-pub(super) struct EncodedEvents(Vec<Mutex<Option<(Weak<Event>, Arc<str>)>>>);
+pub(super) struct EncodedEvents(Vec<Mutex<Kept>>);
 
 impl Default for EncodedEvents {
     fn default() -> EncodedEvents {
