@@ -25,6 +25,7 @@ const REJECTED: &str = "program.rejected";
     feature = "agent",
     feature = "embed",
     feature = "http",
+    feature = "otlp",
     feature = "sandbox",
     feature = "server",
     feature = "sqlite"
@@ -186,6 +187,7 @@ impl Failure {
         feature = "http",
         feature = "lsp",
         feature = "models",
+        feature = "otlp",
         feature = "sandbox",
         feature = "server",
         feature = "sqlite"

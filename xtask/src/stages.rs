@@ -178,7 +178,11 @@ pub(crate) fn slow() -> Result<(), Failed> {
     stages.run("clippy with the compiled tier", |_| {
         let mut clippy = cargo("clippy");
         clippy.args(COMPILED).args(["--package", "a99-cli"]);
-        clippy.args(["--features", "a99-cli/jit,a99-testkit/jit-eager"]);
+        // The export of spans is the other feature of the command that `full` lacks.
+        clippy.args([
+            "--features",
+            "a99-cli/jit,a99-cli/otlp,a99-testkit/jit-eager",
+        ]);
         run(clippy.args(["--all-targets", "--", "-D", "warnings"]))
     });
     stages.run("tests with the compiled tier", |progress| {

@@ -5,6 +5,7 @@ use a99_core::error::ErrorCode;
 use a99_core::fuel::Fuel;
 use a99_core::text::hex;
 use a99_core::value::{Map, Value};
+use a99_run::account::Money;
 use a99_vm::atom::{AtomError, HostReply};
 
 /// Maximum bytes of an answer: far more than may cross into a program.
@@ -12,6 +13,46 @@ const MAX_BYTES: usize = 1 << 30;
 
 /// The member that marks a text whose value is not plain JSON.
 const TAGGED: &str = "$tagged";
+
+/// The use of language models by a call.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct ModelUse {
+    /// Tokens of prompts and of answers; `None` if a service did not report them.
+    pub tokens: Option<(u64, u64)>,
+    /// The money; `None` if a price is unknown.
+    pub money: Option<Money>,
+}
+
+impl ModelUse {
+    /// The sum of both, unknown where one of them is.
+    #[must_use]
+    pub fn plus(self, other: ModelUse) -> ModelUse {
+        let tokens = self.tokens.zip(other.tokens);
+        let money = self.money.zip(other.money);
+        ModelUse {
+            tokens: tokens.map(|(a, b)| (a.0.saturating_add(b.0), a.1.saturating_add(b.1))),
+            money: money.map(|(a, b)| Money::from_micro(a.micro().saturating_add(b.micro()))),
+        }
+    }
+
+    fn value(self) -> Value {
+        let text = |n: Option<u64>| n.map_or(Value::Null, |n| n.to_string().into());
+        let (prompt, answer) = self.tokens.unzip();
+        let money = self.money.map(Money::micro);
+        vec![text(prompt), text(answer), text(money)].into()
+    }
+
+    fn of(value: &Value) -> Option<ModelUse> {
+        let Value::Array(parts) = value else {
+            return None;
+        };
+        let part = |at: usize| parts.get(at)?.as_str()?.parse().ok();
+        Some(ModelUse {
+            tokens: part(0).zip(part(1)),
+            money: part(2).map(Money::from_micro),
+        })
+    }
+}
 
 /// The answer of a call.
 #[derive(Clone, Debug)]
@@ -22,6 +63,8 @@ pub struct Answered {
     pub charged: Fuel,
     /// The time of arrival in milliseconds since the Unix epoch.
     pub at: f64,
+    /// Its use of models, if it asked one and its host counts that.
+    pub models: Option<ModelUse>,
 }
 
 /// Encodes a value as JSON text.
@@ -81,6 +124,9 @@ impl Answered {
         let mut map = Map::new();
         map.insert("at", self.at);
         map.insert("charged", fuel_text(self.charged));
+        if let Some(used) = self.models {
+            map.insert("models", used.value());
+        }
         match &self.result {
             Ok(reply) => {
                 if let Some(used) = reply.fuel_used {
@@ -130,6 +176,7 @@ impl Answered {
             result,
             charged,
             at,
+            models: map.get("models").and_then(ModelUse::of),
         })
     }
 }
@@ -155,6 +202,7 @@ mod tests {
                 result: Ok(reply),
                 charged: Fuel::from_micro(i64::MAX),
                 at: 1.5,
+                models: None,
             };
             let text = answered.encode().expect("a text");
             let read = Answered::decode(&text).expect("an answer");
@@ -162,15 +210,21 @@ mod tests {
             assert_eq!(format!("{:?}", reply.value.0), format!("{value:?}"));
             assert_eq!(reply.fuel_used, Some(Fuel::from_micro(7)));
             assert_eq!((read.charged.micro(), read.at), (i64::MAX, 1.5));
+            assert_eq!(read.models, None);
         }
         let error = AtomError::coded(ErrorCode::AtomTimeout, "late").with_help("wait");
         let answered = Answered {
             result: Err(error.clone()),
             charged: Fuel::ZERO,
             at: 0.0,
+            models: Some(ModelUse {
+                tokens: Some((u64::MAX, 7)),
+                money: None,
+            }),
         };
         let text = answered.encode().expect("a text");
         let read = Answered::decode(&text).expect("an answer");
+        assert_eq!(read.models, answered.models);
         assert_eq!(read.result.expect_err("an error"), error);
         assert!(Answered::decode("{}").is_none() && decode("{\"$tagged\":\"0").is_none());
     }

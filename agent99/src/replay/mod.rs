@@ -40,7 +40,7 @@ mod environment;
 mod recording;
 mod run;
 
-pub use answer::{Answered, decode, encode, hex_bytes};
+pub use answer::{Answered, ModelUse, decode, encode, hex_bytes};
 pub use environment::RunEnvironment;
 pub use recording::{BadRecording, RecordedCall, Recording};
 pub use run::{Departure, Replayed, inputs_digest, is_kept_for_replay, is_table};

@@ -296,6 +296,7 @@ impl Driven {
             result,
             charged: charges.settle(),
             at: now,
+            models: None,
         };
         let one = RecordedCall {
             atom,

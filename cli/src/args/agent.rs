@@ -250,6 +250,10 @@ pub(crate) struct HostArgs {
     /// How to listen.
     #[command(flatten)]
     pub listening: ListenArgs,
+    /// Export spans by OTLP/HTTP to this collector, as http://127.0.0.1:4318; needs the feature
+    /// `otlp` [default: the variable OTEL_EXPORTER_OTLP_ENDPOINT]
+    #[arg(long, value_name = "URL")]
+    pub otlp: Option<String>,
     /// Print all events, including errors, as lines of JSON on standard output
     #[arg(long)]
     pub json: bool,

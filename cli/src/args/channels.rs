@@ -82,6 +82,10 @@ pub(crate) struct ServeArgs {
     /// How to listen.
     #[command(flatten)]
     pub listening: ListenArgs,
+    /// Export spans by OTLP/HTTP to this collector, as http://127.0.0.1:4318; needs the feature
+    /// `otlp` [default: the variable OTEL_EXPORTER_OTLP_ENDPOINT]
+    #[arg(long, value_name = "URL")]
+    pub otlp: Option<String>,
     /// What a power cut may lose
     #[arg(long, value_name = "WHAT", value_enum, default_value = "process")]
     pub durability: DurabilityArg,

@@ -2,6 +2,7 @@
 
 use super::host::{LOOK, Signals};
 use super::net::{Network, connect};
+use super::otlp::Spans;
 use super::place::{Place, resolved};
 use super::report::Report;
 use super::wire::Refusal;
@@ -51,7 +52,9 @@ fn serve(args: &ServeArgs) -> Result<Exit, Failure> {
         let network = Network::at(args.listen, &args.listening).await?;
         let store = Place::own(&place, None, &options).await;
         let store = Arc::new(store.map_err(Refusal::failure)?);
-        let host = Host::builder()
+        let spans = Spans::start(args.otlp.as_deref(), "a99-channels", report)?;
+        let host = spans
+            .of(Host::builder())
             .logger(move |entry: &LogEntry<'_>| report.entry(entry))
             .start(Arc::clone(&store));
         let host = host.await.map_err(failure)?;
@@ -76,6 +79,7 @@ fn serve(args: &ServeArgs) -> Result<Exit, Failure> {
             }
         };
         served.stop().await;
+        spans.stop().await;
         if let Some(refusal) = lost {
             return Err(refusal.failure());
         }

@@ -3,6 +3,7 @@
 use super::config::{AgentSpec, AgentsFile, FILE};
 use super::known;
 use super::net;
+use super::otlp::Spans;
 use super::place::{Place, resolved, socket_of};
 use super::program::Programs;
 use super::report::Report;
@@ -78,7 +79,9 @@ pub(crate) fn run(args: &HostArgs) -> Result<Exit, Failure> {
         let signals = Signals::new()?;
         let transport = net::transport(args).await?;
         let network = net::Network::of(args).await?;
-        let host = start(&store, transport, &programs, file.keep_turns, report).await;
+        let spans = Spans::start(args.otlp.as_deref(), "a99-agents", report)?;
+        let builder = spans.of(builder(file.keep_turns, report));
+        let host = start(&store, transport, &programs, builder).await;
         let host = host.map_err(Refusal::failure)?;
         let mut telling = Telling::default();
         let told = telling.hear(&host, &programs, report).await;
@@ -102,6 +105,7 @@ pub(crate) fn run(args: &HostArgs) -> Result<Exit, Failure> {
         let served = network.serve_live(&live)?;
         let ended = live.until_end(listening, signals).await;
         served.stop().await;
+        spans.stop().await;
         ended
     })
 }
@@ -177,8 +181,7 @@ async fn start(
     store: &Arc<RuntimeStore>,
     transport: Option<Arc<dyn Transport>>,
     programs: &Programs,
-    keep_turns: u32,
-    report: Report,
+    builder: HostBuilder,
 ) -> Result<Host, Refusal> {
     let channels: &dyn ChannelStore = match &transport {
         Some(transport) => &**transport,
@@ -200,7 +203,7 @@ async fn start(
             store.register(registration).await?;
         }
     }
-    let builder = programs.adder()(builder(keep_turns, report));
+    let builder = programs.adder()(builder);
     let host = match transport {
         Some(transport) => builder.start_over(Arc::clone(store), transport).await?,
         None => builder.start(Arc::clone(store)).await?,

@@ -20,6 +20,8 @@ mod net;
 pub(crate) mod new;
 #[cfg(feature = "server")]
 mod operator;
+#[cfg_attr(not(feature = "otlp"), path = "no_otlp.rs")]
+mod otlp;
 mod place;
 mod program;
 #[cfg(feature = "server")]

@@ -87,6 +87,8 @@ struct Running {
     attempt: u32,
     began: Instant,
     client: TurnClient,
+    /// The span of the attempt, until it has failed or is committed.
+    span: tracing::Span,
     /// The state at its beginning, and that state's revision.
     base: Arc<str>,
     revision: u64,

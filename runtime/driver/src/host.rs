@@ -24,11 +24,13 @@ use crate::error::{AgentError, codes};
 use crate::hub::locked;
 use crate::log::{Log, LogLevel};
 use crate::options::HostOptions;
+use crate::publishing::Publishing;
 use crate::roster::{ReadRoster, RosterChange, ToolRoleConflict, conflict_changes, roster_changes};
 use crate::runner::Runner;
 use crate::shared::Shared;
 use crate::states::{StateChange, StateSubscription};
 use crate::subscription::Subscription;
+use crate::trace::Tracer;
 use a99_capabilities::{AiProvider, Clock, Random, SystemClock, SystemRandom};
 use a99_runtime_engine::{
     AgentKey, Attachment, Body, DeadLetter, Event, Fence, NewEvent, PresenceAction, Registration,
@@ -83,6 +85,7 @@ pub struct HostBuilder {
     random: Arc<dyn Random>,
     ai: Option<Arc<dyn AiProvider>>,
     log: Log,
+    tracer: Tracer,
     options: HostOptions,
     shards: Option<HostShards>,
     #[cfg(unix)]
@@ -167,6 +170,7 @@ impl Host {
             random: Arc::new(SystemRandom),
             ai: None,
             log: Log(None),
+            tracer: Tracer::default(),
             options: HostOptions::default(),
             shards: None,
             #[cfg(unix)]
@@ -281,6 +285,16 @@ impl Host {
     /// An invalid channel name; `store.changed_body` if the sender published a different event
     /// under the key; errors of the store.
     pub async fn publish(&self, channel: &str, publish: Publish) -> Result<Published, AgentError> {
+        self.start_publish(channel, publish)?.await
+    }
+
+    /// Begins to publish an event, which comes after all that were begun before on its channel.
+    /// It is durable when the future has its result; dropping the future changes nothing. The
+    /// caller bounds how many events wait.
+    ///
+    /// # Errors
+    /// An invalid channel name. The future has those of [`Host::publish`].
+    pub fn start_publish(&self, channel: &str, publish: Publish) -> Result<Publishing, AgentError> {
         check_part("channel", channel)?;
         let id = match &publish.key {
             Some(key) => published(channel, publish.sender.id, key),
@@ -295,13 +309,7 @@ impl Host {
         let mut event = NewEvent::new(channel, id, Arc::new(publish.sender), 0, body);
         event.event.attachments = publish.attachments;
         let now = self.0.shared.now();
-        let appended = self.0.shared.hub().append(vec![event], None, now).await?;
-        let one = appended.into_iter().next();
-        let one = one.ok_or_else(|| AgentError::new(codes::BAD_VALUE, "nothing was appended"))?;
-        Ok(Published {
-            event: one.event,
-            is_new: one.is_new,
-        })
+        Ok(self.0.shared.hub().publish(event, now))
     }
 
     /// Subscribes to a channel: the events after `after` and then live events. Without `after`

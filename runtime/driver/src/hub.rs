@@ -3,29 +3,26 @@
 //! A reader has a cursor and asks for the events after it. The newest events come from memory,
 //! older ones from the store, without gap or overlap. A slow reader delays no other.
 
+mod recent;
+
 use crate::bus::Participant;
 use crate::kill;
 use crate::metrics::Metrics;
+use crate::publishing::Group;
+use crate::trace::{Tracer, fail_all};
 use crate::transport::{Passing, Remote, Transport};
 use a99_runtime_engine::{
     Appended, ChannelStore, Event, EventKind, Fence, Millis, NewEvent, Seq, StoreCode, StoreError,
 };
 use futures_util::StreamExt;
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use recent::Recent;
+pub(crate) use recent::size;
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::{broadcast, watch};
-
-/// Maximum events of a channel in memory.
-const RECENT: usize = 1_024;
-
-/// Approximate bytes of text in memory: of one channel, of all channels, and of a channel
-/// without readers, for the first reader that wakes.
-const RECENT_BYTES: usize = 4 << 20;
-const ALL_RECENT_BYTES: usize = 64 << 20;
-const UNREAD_BYTES: usize = 4 << 10;
 
 /// Ephemeral events that wait for a reader; beyond it the reader loses the oldest.
 const EPHEMERAL: usize = 256;
@@ -59,10 +56,12 @@ pub(crate) struct Hub {
     /// Approximate bytes of the newest events of all channels.
     bytes: Arc<AtomicUsize>,
     listener: Listener,
-    runtime: Handle,
+    pub(crate) runtime: Handle,
+    pub(crate) group: Mutex<Group>,
     /// Where the channels are, if another process has them.
     remote: Option<Arc<Remote>>,
     metrics: Arc<Metrics>,
+    pub(crate) tracer: Tracer,
 }
 
 /// A channel's state in memory.
@@ -75,76 +74,12 @@ pub(crate) struct Channel {
     is_watched: AtomicBool,
 }
 
-/// The newest events, without gaps.
-#[derive(Default)]
-struct Recent {
-    events: VecDeque<Arc<Event>>,
-    bytes: usize,
-    /// The count shared by all channels.
-    all_bytes: Arc<AtomicUsize>,
-    /// Events that arrived before their predecessors.
-    early: BTreeMap<Seq, Arc<Event>>,
-    /// Whether the head is known: the store was asked after the channel was created here, so
-    /// that no event falls between the store's answer and the notifications.
-    is_known: bool,
-}
-
-/// Approximate bytes of an event in memory.
-fn size(event: &Event) -> usize {
-    use a99_runtime_engine::Body;
-    let text = match &event.body {
-        Body::Message(message) => message.content.len(),
-        Body::UpdateMessage { content, .. } => content.as_ref().map_or(0, String::len),
-        _ => 256,
-    };
-    let attached: usize = event.attachments.iter().map(|a| a.data.len()).sum();
-    text + attached + 256
-}
-
 /// An ephemeral event.
 #[derive(Clone, Debug)]
 pub(crate) struct Ephemeral {
     /// The sequence number of the last logged event before it.
     pub(crate) after: Seq,
     pub(crate) event: Arc<Event>,
-}
-
-impl Recent {
-    fn push(&mut self, event: Arc<Event>) {
-        let bytes = size(&event);
-        self.bytes += bytes;
-        self.all_bytes.fetch_add(bytes, Ordering::Relaxed);
-        self.events.push_back(event);
-        while self.events.len() > RECENT || (self.is_large() && self.events.len() > 1) {
-            self.drop_oldest();
-        }
-    }
-
-    fn is_large(&self) -> bool {
-        let all = self.all_bytes.load(Ordering::Relaxed);
-        self.bytes > RECENT_BYTES || all > ALL_RECENT_BYTES
-    }
-
-    fn drop_oldest(&mut self) {
-        if let Some(old) = self.events.pop_front() {
-            let bytes = size(&old);
-            self.bytes -= bytes;
-            self.all_bytes.fetch_sub(bytes, Ordering::Relaxed);
-        }
-    }
-
-    /// Evicts all but [`UNREAD_BYTES`] and releases the spare capacity.
-    fn shrink(&mut self) {
-        while self.bytes > UNREAD_BYTES {
-            self.drop_oldest();
-        }
-        self.events.shrink_to_fit();
-    }
-
-    fn clear(&mut self) {
-        self.all_bytes.fetch_sub(self.bytes, Ordering::Relaxed);
-        (self.events, self.bytes) = (VecDeque::new(), 0);
-    }
 }
 
 impl Channel {
@@ -282,8 +217,10 @@ impl Hub {
         remote: Option<Arc<Remote>>,
         listener: Listener,
         metrics: Arc<Metrics>,
+        tracer: Tracer,
     ) -> Hub {
         Hub {
+            tracer,
             metrics,
             remote,
             store,
@@ -292,6 +229,7 @@ impl Hub {
             bytes: Arc::default(),
             listener,
             runtime: Handle::current(),
+            group: Mutex::default(),
         }
     }
 
@@ -364,7 +302,10 @@ impl Hub {
                 remote.drain().await?;
             }
             kill::point("append.before");
-            let appended = hub.store.append(events, fence, now).await?;
+            let spans = hub.tracer.of_append(&events);
+            let appended = hub.store.append(events, fence, now).await;
+            fail_all(&spans, &appended);
+            let appended = appended?;
             kill::point("append.after");
             hub.tell(&appended);
             Ok(appended)
@@ -389,12 +330,15 @@ impl Hub {
     }
 
     /// Announces the events that a commit appended.
-    pub(crate) fn tell(&self, appended: &[Appended]) {
+    pub(crate) fn tell<'a>(&self, appended: impl IntoIterator<Item = &'a Appended>) {
         if let Some(remote) = &self.remote {
             remote.committed();
         }
-        self.metrics.appended(appended);
-        for one in appended.iter().filter(|one| one.is_new) {
+        for one in appended {
+            self.metrics.appended(std::slice::from_ref(one));
+            if !one.is_new {
+                continue;
+            }
             let channel = locked(&self.channels).get(&one.channel).cloned();
             self.hear(&one.channel, channel.as_deref(), &one.event);
         }
@@ -528,6 +472,7 @@ async fn watch_channel(
 
 #[cfg(test)]
 mod tests {
+    use super::recent::{ALL_RECENT_BYTES, UNREAD_BYTES};
     use super::*;
     use a99_runtime_engine::{Body, Message, Sender, Uuid};
 

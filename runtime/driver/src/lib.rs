@@ -22,12 +22,14 @@ mod host;
 mod hub;
 mod kill;
 mod log;
+mod metered;
 mod methods;
 pub mod metrics;
 mod options;
 #[cfg(unix)]
 mod process;
 pub mod program;
+mod publishing;
 mod roster;
 mod runner;
 mod shared;
@@ -69,11 +71,13 @@ pub use methods::{Method, MethodCall, Methods};
 pub use options::HostOptions;
 #[cfg(unix)]
 pub use process::{AgentProcess, MAX_FRAME_BYTES, Process};
+pub use publishing::Publishing;
 pub use roster::{RosterChange, ToolRoleConflict};
 pub use states::{StateChange, StateSubscription};
 pub use step::Step;
 pub use subscription::Subscription;
 pub use tables::{Storage, SyncStorage, Tables};
+pub use trace::Propagation;
 pub use transport::{Passing, Transport};
 pub use turn::{SendOptions, Sent, Turn, TurnClient, UpdateOptions};
 

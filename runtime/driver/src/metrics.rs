@@ -5,9 +5,8 @@
 //! [`MAX_SERIES`] agents.
 
 use crate::hub::locked;
-use a99_capabilities::ai::{Cost, Payer, StreamHandle, TextRequest, Usage};
-use a99_capabilities::{AiError, AiProvider};
-use a99_runtime_engine::{Appended, BoxFuture};
+use a99_capabilities::ai::{Cost, Usage};
+use a99_runtime_engine::Appended;
 use std::collections::BTreeMap;
 use std::fmt::{Display, Write as _};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -294,6 +293,12 @@ pub(crate) enum Attempt {
     Cancelled,
 }
 
+impl Attempt {
+    pub(crate) fn name(self) -> &'static str {
+        OUTCOMES.get(self as usize).copied().unwrap_or_default()
+    }
+}
+
 const OUTCOMES: [&str; 3] = ["done", "failed", "cancelled"];
 
 /// What is counted for all agents of a name.
@@ -392,7 +397,7 @@ impl Metrics {
         }
     }
 
-    fn answered(&self, is_ok: bool, usage: Usage, cost: Option<Cost>) {
+    pub(crate) fn answered(&self, is_ok: bool, usage: Usage, cost: Option<Cost>) {
         match is_ok {
             true => self.answered.inc(),
             false => self.failed.inc(),
@@ -420,57 +425,6 @@ fn lag(looked: Vec<Looked>, to: &mut Exposition) {
             .iter()
             .fold(0_u64, |sum, one| sum.saturating_add(one.0));
         to.sample(&LAG, &[OTHER], sum);
-    }
-}
-
-/// A language model whose use is counted.
-pub(crate) struct Metered {
-    ai: Arc<dyn AiProvider>,
-    metrics: Arc<Metrics>,
-}
-
-impl Metered {
-    pub(crate) fn over(ai: Arc<dyn AiProvider>, metrics: &Arc<Metrics>) -> Arc<dyn AiProvider> {
-        let metrics = Arc::clone(metrics);
-        Arc::new(Metered { ai, metrics })
-    }
-
-    /// Counts an answer when it ends, also one that its reader drops.
-    fn watch(&self, handle: StreamHandle, model: Option<String>) -> StreamHandle {
-        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
-            return handle;
-        };
-        let (done, ai) = (handle.done(), Arc::clone(&self.ai));
-        let metrics = Arc::clone(&self.metrics);
-        runtime.spawn(async move {
-            let result = done.await;
-            let usage = match &result {
-                Ok(result) => result.usage,
-                Err(error) => error.partial.as_ref().map_or(Usage::default(), |p| p.usage),
-            };
-            metrics.answered(result.is_ok(), usage, ai.price(model.as_deref(), usage));
-        });
-        handle
-    }
-}
-
-impl AiProvider for Metered {
-    fn list_roles(&self) -> BoxFuture<'_, Result<BTreeMap<String, String>, AiError>> {
-        self.ai.list_roles()
-    }
-
-    fn stream_text(&self, request: TextRequest) -> StreamHandle {
-        let model = request.model.clone();
-        self.watch(self.ai.stream_text(request), model)
-    }
-
-    fn stream_paid(&self, request: &TextRequest, payer: &Payer) -> Option<StreamHandle> {
-        let handle = self.ai.stream_paid(request, payer)?;
-        Some(self.watch(handle, request.model.clone()))
-    }
-
-    fn price(&self, model: Option<&str>, usage: Usage) -> Option<Cost> {
-        self.ai.price(model, usage)
     }
 }
 

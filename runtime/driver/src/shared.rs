@@ -6,9 +6,11 @@ use crate::connection::Connection;
 use crate::context::{EMBEDDED, PROCESS};
 use crate::error::AgentError;
 use crate::hub::{Hub, Listener};
-use crate::metrics::{Metered, Metrics};
+use crate::metered::Metered;
+use crate::metrics::Metrics;
 use crate::options::HostOptions;
 use crate::states::States;
+use crate::trace::Tracer;
 use crate::transport::Remote;
 use a99_capabilities::{AiProvider, Clock, Random};
 use a99_runtime_engine::{
@@ -27,6 +29,7 @@ pub(crate) struct Shared {
     pub(crate) ai: Option<Arc<dyn AiProvider>>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) log: crate::log::Log,
+    pub(crate) tracer: Tracer,
     pub(crate) options: HostOptions,
     pub(crate) waits: Arc<Waits>,
     /// Listeners of agents' states.
@@ -92,6 +95,7 @@ impl Shared {
         random: Arc<dyn Random>,
         ai: Option<Arc<dyn AiProvider>>,
         log: crate::log::Log,
+        tracer: Tracer,
         options: HostOptions,
         presence: Box<dyn Presence>,
     ) -> Shared {
@@ -102,12 +106,13 @@ impl Shared {
         let counts = Arc::clone(&metrics);
         Shared {
             agents,
-            hub: Arc::new(Hub::new(channels, remote, listener, counts)),
+            hub: Arc::new(Hub::new(channels, remote, listener, counts, tracer.clone())),
             metrics,
             clock,
             random,
             ai,
             log,
+            tracer,
             options,
             waits: Arc::default(),
             calls: Calls::default(),

@@ -3,6 +3,7 @@
 use crate::activation::Kept;
 use crate::error::{AgentError, codes};
 use crate::kill;
+use crate::trace::fail;
 use a99_runtime_engine::{
     AgentStore, Fence, JournalRow, JournalStatus, StepClass, StoreError, Trigger, digest,
 };
@@ -11,6 +12,8 @@ use serde::de::DeserializeOwned;
 use std::collections::HashMap;
 use std::sync::Arc;
 use tokio::sync::Mutex;
+use tracing::field::Empty;
+use tracing::{Instrument as _, info_span};
 
 /// A step: its name in the turn, its class and a digest of its request.
 #[derive(Clone, Debug)]
@@ -184,7 +187,17 @@ impl Journal {
             self.keep(&name, class, body, JournalStatus::Started)
                 .await?;
         }
-        let answer = work.await;
+        let span = info_span!(
+            "step",
+            otel.status_code = Empty,
+            "error.type" = Empty,
+            a99.step = name,
+        );
+        let answer = work.instrument(span.clone()).await;
+        if let Err(error) = &answer {
+            fail(&span, error.code());
+        }
+        drop(span);
         if is_over() {
             let message = format!("the step '{name}' ended after its turn");
             return Err(AgentError::new(codes::OVER, message));

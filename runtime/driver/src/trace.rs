@@ -1,14 +1,120 @@
-//! Trace context of the W3C: what an agent sends belongs to the trace of what it handles.
+//! Spans of the runtime, and the trace context of the W3C: what an agent sends belongs to the
+//! trace of what it handles.
 //!
-//! A host makes no spans, so it passes the context on unchanged, as the recommendation asks of
-//! participants that do not trace. The events of a turn are thereby the same at every retry.
+//! Spans are those of the crate `tracing`; without a subscriber they cost a check. A
+//! [`Propagation`] ties them to contexts. A host without one passes contexts on unchanged, as
+//! the recommendation asks of participants that do not trace.
 
-use a99_runtime_engine::{Body, Event};
+use a99_runtime_engine::{AgentKey, Body, Event, NewEvent, StoreError, TRACEPARENT};
 use serde_json::{Map, Value};
 use std::sync::Arc;
+use tracing::field::Empty;
+use tracing::level_filters::LevelFilter;
+use tracing::{Span, info_span};
 
-/// The member of a message's metadata.
-const TRACEPARENT: &str = "traceparent";
+/// Ties spans to trace contexts, as text of the form `traceparent`.
+///
+/// It knows the subscriber that records spans; `a99-runtime-otlp` has one for `tracing-opentelemetry`.
+pub trait Propagation: Send + Sync {
+    /// Makes a context the parent of a span that was not entered yet.
+    fn set_parent(&self, span: &Span, traceparent: &str);
+
+    /// The context of a span; `None` if no subscriber records it.
+    fn context(&self, span: &Span) -> Option<String>;
+}
+
+/// The propagation of a host, if it traces.
+#[derive(Clone, Default)]
+pub(crate) struct Tracer(pub(crate) Option<Arc<dyn Propagation>>);
+
+impl Tracer {
+    /// Gives a new span its parent.
+    pub(crate) fn follow(&self, span: &Span, parent: Option<&str>) {
+        if let (Some(tracer), Some(parent), false) = (&self.0, parent, span.is_disabled()) {
+            tracer.set_parent(span, parent);
+        }
+    }
+
+    /// The context of what is sent within a span: that of the span, or the context that it
+    /// followed where no span is recorded.
+    pub(crate) fn within(&self, span: &Span, parent: Option<Arc<str>>) -> Option<Arc<str>> {
+        let tracer = self.0.as_ref().filter(|_| !span.is_disabled());
+        let own = tracer.and_then(|tracer| tracer.context(span));
+        own.map(Arc::from).or(parent)
+    }
+
+    /// Spans of writing events to a log. An event without a context has none: it would be a
+    /// trace by itself.
+    pub(crate) fn of_append(&self, events: &[NewEvent]) -> Vec<Span> {
+        self.each(events, |first, is_traced| match is_traced {
+            true => info_span!(
+                "append",
+                otel.status_code = Empty,
+                "error.type" = Empty,
+                a99.channel = first.channel,
+                a99.events = int(events.len()),
+            ),
+            false => Span::none(),
+        })
+    }
+
+    /// Spans of sending what an agent's turns left.
+    pub(crate) fn of_outbox(&self, key: &AgentKey, events: &[NewEvent]) -> Vec<Span> {
+        self.each(events, |first, _| {
+            info_span!(
+                "outbox",
+                otel.kind = "producer",
+                otel.status_code = Empty,
+                "error.type" = Empty,
+                a99.agent = key.as_str(),
+                a99.channel = first.channel,
+                a99.events = int(events.len()),
+            )
+        })
+    }
+
+    /// A span for each trace in events that leave together, made by `new` of its first event and
+    /// whether this has a context.
+    fn each<'a>(
+        &self,
+        events: &'a [NewEvent],
+        new: impl Fn(&'a NewEvent, bool) -> Span,
+    ) -> Vec<Span> {
+        if LevelFilter::current() < LevelFilter::INFO {
+            return Vec::new();
+        }
+        let mut spans: Vec<(Option<Arc<str>>, Span)> = Vec::new();
+        for event in events {
+            let parent = parent(&event.event);
+            if !spans.iter().any(|(there, _)| *there == parent) {
+                let span = new(event, parent.is_some());
+                self.follow(&span, parent.as_deref());
+                spans.push((parent, span));
+            }
+        }
+        spans.into_iter().map(|(_, span)| span).collect()
+    }
+}
+
+/// A number as attributes of OpenTelemetry have it.
+pub(crate) fn int(n: impl TryInto<i64>) -> i64 {
+    n.try_into().unwrap_or(i64::MAX)
+}
+
+/// Marks spans as failed.
+pub(crate) fn fail_all<T>(spans: &[Span], result: &Result<T, StoreError>) {
+    if let Err(error) = result {
+        spans
+            .iter()
+            .for_each(|span| fail(span, error.code().name()));
+    }
+}
+
+/// Marks a span as failed.
+pub(crate) fn fail(span: &Span, code: &str) {
+    span.record("otel.status_code", "ERROR");
+    span.record("error.type", code);
+}
 
 /// The trace context of an event, if it has a valid one.
 pub(crate) fn parent(event: &Event) -> Option<Arc<str>> {

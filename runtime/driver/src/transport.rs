@@ -9,6 +9,7 @@ use crate::kill;
 use crate::log::{Log, LogLevel};
 use crate::metrics::Metrics;
 use crate::shared::now;
+use crate::trace::{Tracer, fail_all};
 use a99_capabilities::Clock;
 use a99_runtime_engine::{
     AgentKey, AgentStore, BoxFuture, ChannelStore, DeadLetter, Event, Fence, Millis, NewEvent, Seq,
@@ -69,6 +70,7 @@ pub(crate) struct Remote {
     agents: Arc<dyn AgentStore>,
     clock: Arc<dyn Clock>,
     log: Log,
+    tracer: Tracer,
     /// Whether the outbox may have events.
     has_events: AtomicBool,
     changed: Arc<Notify>,
@@ -81,6 +83,7 @@ impl Remote {
         agents: Arc<dyn AgentStore>,
         clock: Arc<dyn Clock>,
         log: Log,
+        tracer: Tracer,
     ) -> Remote {
         Remote {
             transport,
@@ -88,6 +91,7 @@ impl Remote {
             agents,
             clock,
             log,
+            tracer,
             has_events: AtomicBool::new(true),
             changed: Arc::default(),
             draining: Mutex::new(()),
@@ -174,8 +178,11 @@ impl Remote {
         events: Vec<NewEvent>,
         now: Millis,
     ) -> Result<(), StoreError> {
+        let spans = self.tracer.of_outbox(&fence.key, &events);
         let append = self.transport.append(events, Some(fence.clone()), now);
-        let appended = append.await?;
+        let appended = append.await;
+        fail_all(&spans, &appended);
+        let appended = appended?;
         self.metrics.appended(&appended);
         Ok(())
     }

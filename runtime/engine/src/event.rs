@@ -282,7 +282,32 @@ fn is_false(flag: &bool) -> bool {
     !*flag
 }
 
+/// The member of a message's metadata with its trace context (W3C Trace Context).
+pub const TRACEPARENT: &str = "traceparent";
+
 impl Body {
+    /// Whether both are the same content, whatever their trace contexts: each attempt of a turn
+    /// is a span, and what it sends again has the context of another.
+    #[must_use]
+    pub fn is_same(&self, other: &Body) -> bool {
+        let untraced = |body: &Body| match body {
+            Body::Message(message) => {
+                let mut message = message.clone();
+                if let Some(Value::Object(members)) = &mut message.metadata {
+                    members.remove(TRACEPARENT);
+                }
+                // A context makes metadata where there was none.
+                message.metadata = message.metadata.filter(|metadata| match metadata {
+                    Value::Object(members) => !members.is_empty(),
+                    metadata => !metadata.is_null(),
+                });
+                Some(message)
+            }
+            _ => None,
+        };
+        self == other || untraced(self).is_some_and(|it| Some(it) == untraced(other))
+    }
+
     /// Whether the event can wake agents: presence and debug events do not.
     #[must_use]
     pub fn wakes(&self) -> bool {
@@ -330,7 +355,7 @@ impl Body {
 
 #[cfg(test)]
 mod tests {
-    use super::{Body, Event, EventKind, Message, Sender};
+    use super::{Body, Event, EventKind, Message, Sender, TRACEPARENT, Value};
     use crate::key::derived;
     use std::sync::Arc;
 
@@ -355,11 +380,32 @@ mod tests {
     }
 
     #[test]
+    fn a_context_changes_no_content() {
+        let with = |text: &str, metadata: Option<Value>| {
+            let mut message = Message::text(text);
+            message.metadata = metadata;
+            Body::Message(message)
+        };
+        let traced = |n: u8| Some(serde_json::json!({TRACEPARENT: n}));
+        let plain = with("a", None);
+        assert!(with("a", traced(1)).is_same(&with("a", traced(2))));
+        assert!(with("a", traced(1)).is_same(&plain) && plain.is_same(&with("a", traced(1))));
+        assert!(!with("a", traced(1)).is_same(&with("b", traced(1))));
+        let more = Some(serde_json::json!({TRACEPARENT: 1, "n": 1}));
+        assert!(!with("a", more).is_same(&plain));
+        let list = Some(serde_json::json!([1]));
+        assert!(!with("a", list).is_same(&plain));
+        let event = |payload: Value| Body::AgentDebug { payload };
+        assert!(event(1.into()).is_same(&event(1.into())));
+        assert!(!event(1.into()).is_same(&event(2.into())) && !event(1.into()).is_same(&plain));
+    }
+
+    #[test]
     fn fractions_are_read_as_they_were_written() {
         for n in 1..20_000 {
             let written = f64::from(n) / 9_973.0;
             let text = serde_json::to_string(&written).expect("JSON");
-            let read: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+            let read: Value = serde_json::from_str(&text).expect("JSON");
             assert_eq!(read.as_f64(), Some(written), "{text}");
         }
     }

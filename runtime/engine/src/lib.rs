@@ -27,7 +27,9 @@ pub use delivery::{
     StopReason, TurnEnd, TurnId, TurnResult,
 };
 pub use depth::{MAX_JSON_DEPTH, json_depth};
-pub use event::{Attachment, Body, Event, EventKind, Message, PauseStatus, PresenceAction, Sender};
+pub use event::{
+    Attachment, Body, Event, EventKind, Message, PauseStatus, PresenceAction, Sender, TRACEPARENT,
+};
 pub use filter::{EventOptions, FilterContext, is_agent_debug_event, should_yield_event};
 pub use key::{
     AgentKey, Epoch, KeyError, MAX_PART_BYTES, Millis, SHARDS, Seq, Trigger, check_part, derived,

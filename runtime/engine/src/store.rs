@@ -502,6 +502,28 @@ pub trait ChannelStore: Send + Sync {
         now: Millis,
     ) -> Reply<'_, Vec<Appended>>;
 
+    /// Appends events in order, each by itself: one that is refused keeps no other out. A store
+    /// with transactions takes one for all.
+    ///
+    /// Errors: those of [`ChannelStore::append`], of each event.
+    fn append_each(
+        &self,
+        events: Vec<NewEvent>,
+        now: Millis,
+    ) -> BoxFuture<'_, Vec<Result<Appended, StoreError>>> {
+        Box::pin(async move {
+            let mut all = Vec::with_capacity(events.len());
+            for event in events {
+                let appended = self.append(vec![event], None, now).await;
+                all.push(appended.and_then(|mut appended| {
+                    let none = || StoreError::new(StoreCode::InDoubt, "nothing was appended");
+                    appended.pop().ok_or_else(none)
+                }));
+            }
+            all
+        })
+    }
+
     /// At most `most` events after a sequence number, in order. Their kind is `Persisted`.
     fn read(&self, channel: &str, after: Seq, most: usize) -> Reply<'_, Vec<Arc<Event>>>;
 

@@ -8,9 +8,11 @@ use crate::rows::{all, change, json, one, uint};
 use crate::runtime::{Cx, Reply, SqliteRuntime};
 use crate::sql::params;
 use a99_runtime_engine::{
-    Appended, ChannelStore, Event, Fence, Millis, NewEvent, Seq, StoreCode, StoreError, Uuid,
+    Appended, BoxFuture, ChannelStore, Event, Fence, Millis, NewEvent, Seq, StoreCode, StoreError,
+    Uuid,
 };
 use serde_json::{Map, Value};
+use std::future::ready;
 use std::sync::Arc;
 
 const CONFIG: &str = "SELECT config FROM channel WHERE name = ?1";
@@ -67,6 +69,41 @@ impl ChannelStore for SqliteRuntime {
             }
             Err(error) => refused(error),
         }
+    }
+
+    fn append_each(
+        &self,
+        events: Vec<NewEvent>,
+        now: Millis,
+    ) -> BoxFuture<'_, Vec<Result<Appended, StoreError>>> {
+        if let Err(error) = self.check_channels() {
+            let refused = events.iter().map(|_| Err(error.clone()));
+            return Box::pin(ready(refused.collect()));
+        }
+        let limits = &self.shared().options.limits;
+        // What cannot be encoded is refused at its place; the others go into the transaction.
+        let mut places = Vec::with_capacity(events.len());
+        let mut packed = Vec::with_capacity(events.len());
+        for event in events {
+            places.push(EncodedEvent::of(event, limits).map(|event| packed.push(event)));
+        }
+        let bytes = packed.iter().map(EncodedEvent::size).sum();
+        let appended = self.write_bytes(bytes, move |cx| {
+            cx.own_any()?;
+            log::append_each(cx, packed, now)
+        });
+        Box::pin(async move {
+            let mut appended = appended.await.map(Vec::into_iter);
+            let lost = || StoreError::new(StoreCode::InDoubt, "the store gave no place");
+            let placed = places.into_iter().map(|place| {
+                place?;
+                match &mut appended {
+                    Ok(appended) => appended.next().ok_or_else(lost)?,
+                    Err(error) => Err(error.clone()),
+                }
+            });
+            placed.collect()
+        })
     }
 
     fn read(&self, channel: &str, after: Seq, most: usize) -> Reply<'_, Vec<Arc<Event>>> {

@@ -10,8 +10,8 @@ use crate::runtime::Cx;
 use crate::sql::params;
 use crate::timers;
 use a99_runtime_engine::{
-    AgentKey, Appended, Body, Fence, Millis, NewEvent, NewState, PresenceAction, Progress, Receipt,
-    StoreCode, Trigger, TurnCommit,
+    AgentKey, Appended, Body, Event, Fence, Millis, NewEvent, NewState, PresenceAction, Progress,
+    Receipt, StoreCode, Trigger, TurnCommit,
 };
 
 /// What an agent says of itself, by its last update of its presence.
@@ -324,7 +324,15 @@ fn send(
         let find = "SELECT event FROM agent_outbox WHERE id = ?1 AND key = ?2 AND channel = ?3";
         let keys = params![id.as_bytes(), key, packed.channel];
         let found: Option<String> = one(cx, find, keys, |row| row.get(0))?;
-        if found.as_ref() != Some(&event) {
+        let is_same = |found: String| {
+            found == event
+                || serde_json::from_str::<Event>(&found).is_ok_and(|found| {
+                    found.body.is_same(&packed.event.body)
+                        && found.sender.id == packed.event.sender.id
+                        && found.attachments == packed.event.attachments
+                })
+        };
+        if !found.is_some_and(is_same) {
             let message = format!("something else stands under {id} in the outbox");
             return Err(fault(StoreCode::ChangedBody, message));
         }

@@ -6,7 +6,8 @@ use crate::rows::{Hash, all, change, digest, int, limit, one, uint};
 use crate::runtime::Cx;
 use crate::sql::{Params, Row, params};
 use a99_runtime_engine::{
-    AgentKey, Appended, Attachment, Event, EventKind, Fence, Millis, Seq, StoreCode, Uuid,
+    AgentKey, Appended, Attachment, Event, EventKind, Fence, Millis, Seq, StoreCode, StoreError,
+    Uuid,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -92,17 +93,10 @@ pub(crate) fn append(
     fence: Option<&Fence>,
     now: Millis,
 ) -> Result<Vec<Appended>, Fault> {
-    // In one order, so that concurrent transactions on a server do not wait for each other.
-    let mut heads: BTreeMap<String, Head> = BTreeMap::new();
-    let names: BTreeSet<&str> = events.iter().map(|new| new.channel.as_str()).collect();
-    for name in names {
-        heads.insert(name.to_owned(), Head::take(cx, name, fence)?);
-    }
+    let mut heads = heads(cx, &events, fence)?;
     let mut appended = Vec::with_capacity(events.len());
     for packed in events {
-        let head = heads.get_mut(&packed.channel);
-        let head = head.ok_or_else(|| unreadable("a channel was not opened"))?;
-        appended.push(append_one(cx, head, packed, now)?);
+        appended.push(append_one(cx, &mut heads, packed, now)?);
     }
     for head in heads.values() {
         head.put(cx)?;
@@ -110,12 +104,51 @@ pub(crate) fn append(
     Ok(appended)
 }
 
+/// Appends events in order, each by itself: one that is refused changes nothing.
+///
+/// # Errors
+/// Those of the file. The result has the errors of each event.
+pub(crate) fn append_each(
+    cx: &Cx<'_>,
+    events: Vec<EncodedEvent>,
+    now: Millis,
+) -> Result<Vec<Result<Appended, StoreError>>, Fault> {
+    let mut heads = heads(cx, &events, None)?;
+    let mut appended = Vec::with_capacity(events.len());
+    for packed in events {
+        appended.push(match append_one(cx, &mut heads, packed, now) {
+            Ok(one) => Ok(one),
+            // Only faults of the file come after a change.
+            Err(Fault::Store(error)) => Err(error),
+            Err(fault) => return Err(fault),
+        });
+    }
+    for head in heads.values() {
+        head.put(cx)?;
+    }
+    Ok(appended)
+}
+
+/// Opens the channels of events.
+fn heads(
+    cx: &Cx<'_>,
+    events: &[EncodedEvent],
+    fence: Option<&Fence>,
+) -> Result<BTreeMap<String, Head>, Fault> {
+    // In one order, so that concurrent transactions on a server do not wait for each other.
+    let names: BTreeSet<&str> = events.iter().map(|new| new.channel.as_str()).collect();
+    let open = |name: &str| Ok((name.to_owned(), Head::take(cx, name, fence)?));
+    names.into_iter().map(open).collect()
+}
+
 fn append_one(
     cx: &Cx<'_>,
-    head: &mut Head,
+    heads: &mut BTreeMap<String, Head>,
     packed: EncodedEvent,
     now: Millis,
 ) -> Result<Appended, Fault> {
+    let head = heads.get_mut(&packed.channel);
+    let head = head.ok_or_else(|| unreadable("a channel was not opened"))?;
     let (seq, id) = (head.seq + 1, packed.event.id);
     let hash = packed.link(seq, now).after(&head.hash);
     let insert = "INSERT INTO channel_log
@@ -171,7 +204,8 @@ fn repeated(cx: &Cx<'_>, head: &Head, packed: EncodedEvent) -> Result<Appended, 
     let find = "SELECT body = ?3 OR blob = ?4 FROM channel_log WHERE channel = ?1 AND id = ?2";
     let keys = params![head.id, id.as_bytes(), packed.body, packed.body_digest];
     let is_same = one(cx, find, keys, |row| row.get::<Option<bool>>(0))?;
-    let is_same = is_same.flatten() == Some(true)
+    let is_same_body = is_same.flatten() == Some(true) || event.body.is_same(&packed.event.body);
+    let is_same = is_same_body
         && event.sender.id == packed.event.sender.id
         && event.attachments == packed.event.attachments;
     if !is_same {

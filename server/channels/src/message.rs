@@ -1,7 +1,8 @@
 //! Messages of a WebSocket: frames of [`a99_frame`] without their length, which the WebSocket
 //! has itself. A message without bytes is a text, others are binary.
 
-use a99_frame::{Envelope, FrameError, WireError, encode};
+use crate::wire::notices;
+use a99_frame::{Envelope, FrameError, MAX_FRAME_BYTES, WireError, encode};
 use serde::Serialize;
 
 /// Bytes of the length that a WebSocket does not need.
@@ -61,6 +62,24 @@ pub(crate) fn notice(
     message(Envelope::Notice(method.to_owned()), Some(params), bytes)
 }
 
+/// The notification of an event without attachments, from the event's JSON: what
+/// [`Delivered`](crate::wire::Delivered) encodes to.
+pub(crate) fn delivery(subscription: u64, event: &str) -> Result<Encoded, FrameError> {
+    let head = format!(
+        "{{\"method\":\"{}\"}}\n{{\"subscription\":{subscription},\"event\":",
+        notices::EVENT
+    );
+    let length = head.len() + event.len() + 1;
+    if length > MAX_FRAME_BYTES {
+        return Err(FrameError::TooLarge(length));
+    }
+    let mut text = String::with_capacity(length);
+    text.push_str(&head);
+    text.push_str(event);
+    text.push('}');
+    Ok(Encoded::Text(text))
+}
+
 pub(crate) fn request(
     id: u64,
     method: &str,
@@ -72,4 +91,27 @@ pub(crate) fn request(
         Some(params),
         bytes,
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{delivery, notice};
+    use crate::wire::{Delivered, notices};
+    use a99_runtime::{Body, Message, Sender, Uuid};
+    use a99_runtime_engine::NewEvent;
+    use std::sync::Arc;
+
+    #[test]
+    fn a_delivery_from_text_is_that_of_its_event() {
+        let body = Body::Message(Message::text("a\n\"b\""));
+        let new = NewEvent::new("c", Uuid::nil(), Arc::new(Sender::default()), 0, body);
+        let text = serde_json::to_string(&new.event).expect("JSON");
+        let delivered = Delivered {
+            subscription: u64::MAX,
+            event: Arc::new(new.event),
+            attachments: Vec::new(),
+        };
+        let encoded = notice(notices::EVENT, &delivered, &[]).expect("a message");
+        assert_eq!(delivery(u64::MAX, &text).expect("a message"), encoded);
+    }
 }

@@ -344,9 +344,11 @@ pub struct Sent {
 pub struct Delivered {
     /// The subscription.
     pub subscription: u64,
-    /// The event.
-    #[serde(flatten)]
-    pub sent: Sent,
+    /// The event, without attachments.
+    pub event: Arc<Event>,
+    /// Its attachments, whose bytes follow.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attachments: Vec<AttachmentMeta>,
 }
 
 /// The notification `roster`.

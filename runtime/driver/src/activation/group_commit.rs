@@ -187,8 +187,10 @@ impl Activation {
             trigger,
             output,
             began,
+            span,
             ..
         } = running;
+        span.record("a99.outcome", Attempt::Done.name());
         self.counts.attempt(Attempt::Done, began.elapsed());
         self.forget(&trigger);
         if let (Some(output), true) = (output, commit.state.is_some()) {

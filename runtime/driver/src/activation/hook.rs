@@ -9,12 +9,13 @@ use crate::turn::Changes;
 use a99_runtime_engine::{Trigger, TurnCommit};
 use std::sync::Arc;
 use tokio::time::Instant;
+use tracing::Span;
 
 impl Activation {
     /// Runs a hook that is not a turn of an event, and commits its changes.
     pub(super) async fn hook(&mut self, work: Work) -> Result<(), AgentError> {
         let trigger = Trigger::Once(self.shared.fresh());
-        let client = self.client(trigger.clone(), 1, 1);
+        let client = self.client(trigger.clone(), 1, 1, None);
         let handler = self.handler(Some(work), client.clone());
         let limit = self.shared.options.hook_timeout;
         let output = tokio::time::timeout(limit, handler)
@@ -55,6 +56,7 @@ impl Activation {
             attempt: 1,
             began: Instant::now(),
             client,
+            span: Span::none(),
             base: Arc::clone(&self.json),
             revision: self.revision,
             cancel: None,

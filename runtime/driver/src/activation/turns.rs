@@ -25,6 +25,8 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
+use tracing::field::Empty;
+use tracing::{Instrument as _, Span, info_span};
 
 /// How long a turn that crashed the process before may wait to run alone.
 const MAX_ISOLATION_WAIT: Duration = Duration::from_secs(60);
@@ -69,7 +71,38 @@ pub(super) fn changed(output: &Output, began: &str, version: u32, base: u64) -> 
 }
 
 impl Activation {
-    pub(super) fn client(&self, trigger: Trigger, attempt: u32, hops: u8) -> TurnClient {
+    /// The span of an attempt of a turn, and the context of what it sends.
+    fn span(&self, trigger: &Trigger, attempt: u32) -> (Span, Option<Arc<str>>) {
+        let key = &self.fence.key;
+        let (event, parent) = match self.subjects.get(trigger) {
+            Some(Subject::Event(event)) => (event.seq, trace::parent(event)),
+            _ => (None, None),
+        };
+        let span = info_span!(
+            "turn",
+            otel.kind = "consumer",
+            otel.status_code = Empty,
+            "error.type" = Empty,
+            a99.agent = key.as_str(),
+            a99.channel = key.channel(),
+            a99.event = event.map(trace::int),
+            a99.attempt = trace::int(attempt),
+            a99.outcome = Empty,
+            traceparent = parent.as_deref(),
+        );
+        let tracer = &self.shared.tracer;
+        tracer.follow(&span, parent.as_deref());
+        let context = tracer.within(&span, parent);
+        (span, context)
+    }
+
+    pub(super) fn client(
+        &self,
+        trigger: Trigger,
+        attempt: u32,
+        hops: u8,
+        trace: Option<Arc<str>>,
+    ) -> TurnClient {
         let mut inner = TurnInner::new(
             Arc::clone(&self.shared),
             Arc::clone(&self.identity),
@@ -83,9 +116,7 @@ impl Activation {
             self.has_tables,
             self.group_commit.wait(),
         );
-        if let Some(Subject::Event(event)) = self.subjects.get(&inner.trigger) {
-            inner.trace = trace::parent(event);
-        }
+        inner.trace = trace;
         TurnClient(Arc::new(inner))
     }
 
@@ -167,7 +198,8 @@ impl Activation {
 
     pub(super) fn run(&mut self, turn: TurnId, trigger: Trigger, attempt: u32) {
         let (work, hops) = self.subject(&trigger);
-        let client = self.client(trigger.clone(), attempt, hops);
+        let (span, context) = self.span(&trigger, attempt);
+        let client = self.client(trigger.clone(), attempt, hops, context);
         let (cancel, cancelled) = oneshot::channel();
         if attempt > 1 {
             self.counts.redeliveries.inc();
@@ -177,6 +209,7 @@ impl Activation {
             attempt,
             began: Instant::now(),
             client: client.clone(),
+            span: span.clone(),
             base: Arc::clone(&self.json),
             revision: self.revision,
             cancel: Some(cancel),
@@ -189,7 +222,7 @@ impl Activation {
             // A given-up attempt of the same turn.
             earlier.client.0.give_up();
         }
-        let handler = self.handler(work, client);
+        let handler = self.handler(work, client).instrument(span);
         let mut work: Pending = Box::pin(async move {
             tokio::select! {
                 biased;
@@ -314,6 +347,9 @@ impl Activation {
                 };
                 self.counts.attempt(outcome, running.began.elapsed());
                 running.client.0.give_up();
+                let span = std::mem::replace(&mut running.span, Span::none());
+                span.record("a99.outcome", outcome.name());
+                trace::fail(&span, error.code());
                 self.suspect = None;
                 self.status.send_modify(|status| {
                     status.failed += 1;
@@ -481,12 +517,15 @@ impl Activation {
                 stop
             }
             Err(error) => {
+                let code = error.code().name();
                 let fault = self.not_written(turn, error, "a turn");
                 if matches!(fault, CommitFault::Conflict | CommitFault::Refused)
                     && let Some(running) = self.running.get_mut(&turn)
                 {
                     // The handler runs again, or the turn is given up.
                     running.commit = None;
+                    trace::fail(&running.span, code);
+                    running.span = Span::none();
                     running.client.0.abandon_tables();
                 }
                 self.input(Input::NotCommitted(turn, fault))
@@ -499,6 +538,7 @@ impl Activation {
         match &running.commit {
             Some(commit) if commit.dead.is_some() => self.counts.dead_letters.inc(),
             _ => {
+                running.span.record("a99.outcome", Attempt::Done.name());
                 let took = running.began.elapsed();
                 self.counts.attempt(Attempt::Done, took);
             }

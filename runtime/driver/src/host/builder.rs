@@ -10,6 +10,7 @@ use crate::log::{AgentLogger, Log, LogLevel};
 use crate::options::HostOptions;
 use crate::runner::Typed;
 use crate::shared::Shared;
+use crate::trace::{Propagation, Tracer};
 use crate::transport::{Remote, Transport};
 use a99_capabilities::{AiProvider, Clock};
 use a99_runtime_engine::{AgentStore, ChannelStore, Damaged, StoreCode};
@@ -63,6 +64,14 @@ impl HostBuilder {
     #[must_use]
     pub fn logger(mut self, logger: impl AgentLogger + 'static) -> HostBuilder {
         self.log = Log(Some(Arc::new(logger)));
+        self
+    }
+
+    /// Ties the spans of this host to trace contexts: its turns continue the traces of events,
+    /// and what they send continues theirs.
+    #[must_use]
+    pub fn propagation(mut self, propagation: impl Propagation + 'static) -> HostBuilder {
+        self.tracer = Tracer(Some(Arc::new(propagation)));
         self
     }
 
@@ -138,28 +147,31 @@ impl HostBuilder {
         let remote = transport.map(|transport| {
             let log = self.log.clone();
             let (agents, clock) = (Arc::clone(&agents), Arc::clone(&self.clock));
-            Arc::new(Remote::new(transport, agents, clock, log))
+            let tracer = self.tracer.clone();
+            Arc::new(Remote::new(transport, agents, clock, log, tracer))
         });
         let runtime = Handle::current();
         let inner = Arc::new_cyclic(|weak: &Weak<Inner>| {
             let (listener, present) = (weak.clone(), weak.clone());
+            let shared = Shared::new(
+                agents,
+                channels,
+                remote,
+                Box::new(move |channel, event| {
+                    if let Some(inner) = listener.upgrade() {
+                        inner.heard(channel, event);
+                    }
+                }),
+                self.clock,
+                self.random,
+                self.ai,
+                self.log,
+                self.tracer,
+                self.options,
+                Box::new(Present(present)),
+            );
             Inner {
-                shared: Arc::new(Shared::new(
-                    agents,
-                    channels,
-                    remote,
-                    Box::new(move |channel, event| {
-                        if let Some(inner) = listener.upgrade() {
-                            inner.heard(channel, event);
-                        }
-                    }),
-                    self.clock,
-                    self.random,
-                    self.ai,
-                    self.log,
-                    self.options,
-                    Box::new(Present(present)),
-                )),
+                shared: Arc::new(shared),
                 factories: Mutex::new(self.factories),
                 slots: Mutex::default(),
                 membership: tokio::sync::Mutex::const_new(()),

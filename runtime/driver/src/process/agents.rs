@@ -17,6 +17,7 @@ use crate::log::{AgentLogger, Log};
 use crate::options::HostOptions;
 use crate::runner::{Runner, Typed};
 use crate::shared::{HostLink, Shared};
+use crate::trace::Tracer;
 use crate::turn::{TurnClient, TurnInner};
 use a99_capabilities::{AiProvider, SystemRandom};
 use a99_runtime_engine::{BoxFuture, Event, Fence, Seq, Uuid};
@@ -396,6 +397,7 @@ fn shared(turn: &Arc<RemoteTurn>, has_ai: bool, has_log: bool, now: u64) -> Shar
         Arc::new(SystemRandom),
         ai,
         Log(log),
+        Tracer::default(),
         HostOptions::default(),
         Box::new(RemotePresence(Arc::clone(turn))),
     );

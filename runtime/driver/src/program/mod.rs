@@ -14,6 +14,7 @@ mod kept;
 mod record;
 mod replay;
 mod run;
+pub(crate) mod spent;
 mod start;
 mod stream;
 mod timeline;
@@ -31,7 +32,7 @@ pub use stream::{PARTIAL, STREAM_CHUNK};
 pub use timeline::{TimelineCall, TurnTimeline, timeline};
 
 use crate::hub::locked as lock;
-use crate::metrics::Metered;
+use crate::metered::Metered;
 use crate::shared::Shared as HostShared;
 use a99_capabilities::{AgentTurn, Capabilities, Clock, Random};
 use agent99::{AgentRegistry, Engine, RunOptions, Value};

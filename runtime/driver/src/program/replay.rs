@@ -218,10 +218,10 @@ impl ProgramAgent {
             (None, Ok(_)) => {}
         }
         let changes = client.0.end();
-        for new in changes.outbox {
-            replayed
-                .sent
-                .push((new.event.id, serde_json::to_value(&new.event.body)?));
+        let sent = changes.outbox.into_iter();
+        let sent: Vec<_> = sent.map(|new| (new.event.id, new.event.body)).collect();
+        for (id, body) in &sent {
+            replayed.sent.push((*id, serde_json::to_value(body)?));
         }
         replayed.timers = changes.timers;
         let mut committed = TurnDone {
@@ -234,7 +234,11 @@ impl ProgramAgent {
         };
         for id in &record.sent {
             let found = store.find(key.channel(), *id).await?;
-            let body = found.map(|event| serde_json::to_value(&event.body));
+            let body = found.map(|event| {
+                let again = sent.iter().find(|(there, _)| there == id);
+                let again = again.filter(|(_, body)| body.is_same(&event.body));
+                serde_json::to_value(again.map_or(&event.body, |(_, body)| body))
+            });
             committed
                 .sent
                 .push((*id, body.transpose()?.unwrap_or_default()));
@@ -299,6 +303,7 @@ where
         Arc::new(SystemRandom),
         None,
         crate::log::Log(None),
+        crate::trace::Tracer::default(),
         options,
         Box::new(Found(roster)),
     );

@@ -3,9 +3,11 @@
 use super::class::{CallClass, Classes};
 use super::error::{ProgramEnd, ProgramError};
 use super::journal::{AGAIN, CallJournal, CallRow, FAILED};
+use super::spent::{Ledger, polled};
 use super::start::Start;
 use super::{OnUnknown, lock};
 use crate::kill;
+use crate::trace::fail;
 use a99_capabilities::{Capabilities, Clock, MemoryProcedures, ProcedureLimits, StoredValue};
 use a99_runtime_engine::{BoxFuture, JournalStatus, StepClass};
 use agent99::replay::{Answered, RecordedCall, RunEnvironment, inputs_digest, is_kept_for_replay};
@@ -19,6 +21,8 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::Poll;
 use std::time::{Duration, Instant};
+use tracing::field::Empty;
+use tracing::{Span, info_span};
 
 /// State shared by all runs of a turn.
 pub(super) struct Shared {
@@ -172,6 +176,9 @@ struct UnderWay {
     charges: Option<CallCharges>,
     /// The journal row; `None` for calls that are not journaled.
     row: Option<CallRow>,
+    span: Span,
+    /// Its use of models, if the call is kept.
+    ledger: Option<Arc<Ledger>>,
 }
 
 /// A call that timed out: its identity, atom and digest of inputs, its row and its answer.
@@ -248,6 +255,7 @@ impl Driven<'_> {
         let is_late = |call: &mut UnderWay| call.deadline.is_some_and(|at| at <= now);
         for call in self.under_way.extract_if(.., is_late) {
             drop(call.answer);
+            fail(&call.span, ErrorCode::AtomTimeout.as_str());
             lock(&self.shared.callers).remove(&call.id);
             let Some(charges) = call.charges else {
                 continue;
@@ -257,6 +265,7 @@ impl Driven<'_> {
                 result: Err(AtomError::coded(ErrorCode::AtomTimeout, text)),
                 charged: charges.settle(),
                 at: agent99::Environment::now_ms(&*self.environment),
+                models: call.ledger.and_then(|ledger| ledger.used()),
             };
             late.push(((call.id, call.atom, call.inputs), call.row, answered));
         }
@@ -353,6 +362,7 @@ impl Driven<'_> {
                         result: Err(AtomError::new(text)),
                         charged: Fuel::ZERO,
                         at: agent99::Environment::now_ms(&*self.environment),
+                        models: None,
                     };
                     let inputs = self.inputs(&call);
                     self.note(&call.id, call.atom.to_string(), inputs, &answered);
@@ -369,6 +379,7 @@ impl Driven<'_> {
                 result: Ok(Value::Null.into()),
                 charged: Fuel::ZERO,
                 at: self.shared.clock.now_ms() + ms,
+                models: None,
             };
             self.keep(row, &answered).await?;
             self.sleep(&call, answered);
@@ -403,7 +414,17 @@ impl Driven<'_> {
         row: Option<CallRow>,
     ) {
         let (id, atom, deadline) = (call.id.clone(), call.atom.to_string(), call.deadline);
-        let (answer, charges) = start(call, self.moment(deadline));
+        let span = info_span!(
+            "step",
+            otel.status_code = Empty,
+            "error.type" = Empty,
+            a99.step = %id,
+            a99.atom = atom,
+        );
+        let ledger = self.keeps_calls.then(Arc::<Ledger>::default);
+        let (answer, charges) = polled(&span, ledger.as_ref(), || {
+            start(call, self.moment(deadline))
+        });
         self.under_way.push(UnderWay {
             id,
             atom,
@@ -412,6 +433,8 @@ impl Driven<'_> {
             inputs,
             charges,
             row,
+            span,
+            ledger,
         });
     }
 
@@ -457,7 +480,12 @@ impl Driven<'_> {
         let calls = &mut self.under_way;
         let ready = std::future::poll_fn(|context| {
             for (at, call) in calls.iter_mut().enumerate() {
-                if let Poll::Ready(result) = Pin::new(&mut call.answer).poll(context) {
+                let answer = Pin::new(&mut call.answer);
+                let ready = polled(&call.span, call.ledger.as_ref(), || answer.poll(context));
+                if let Poll::Ready(result) = ready {
+                    if let Err(error) = &result {
+                        fail(&call.span, error.code.as_str());
+                    }
                     return Poll::Ready(Some((at, result)));
                 }
             }
@@ -493,6 +521,7 @@ impl Driven<'_> {
             result,
             charged: charges.settle(),
             at,
+            models: call.ledger.and_then(|ledger| ledger.used()),
         };
         self.note(&id, call.atom, call.inputs, &answered);
         let Some(row) = call.row else {

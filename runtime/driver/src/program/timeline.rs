@@ -4,7 +4,8 @@ use super::record::TurnRecord;
 use super::start::Start;
 use a99_runtime_engine::KeptTurn;
 use agent99::Value;
-use agent99::replay::Recording;
+use agent99::account::Money;
+use agent99::replay::{ModelUse, RecordedCall, Recording};
 use serde::Serialize;
 
 /// Maximum calls of a time line.
@@ -21,6 +22,12 @@ pub struct TurnTimeline {
     pub began: f64,
     /// The fuel of the program's run.
     pub fuel: f64,
+    /// Tokens of prompts of models; `None` if they are unknown.
+    pub input_tokens: Option<u64>,
+    /// Tokens of answers of models; `None` if they are unknown.
+    pub output_tokens: Option<u64>,
+    /// Money for models, in the unit of their prices; `None` if it is unknown.
+    pub money: Option<f64>,
     /// Number of its calls.
     pub count: usize,
     /// The first thousand calls, in the order of their answers.
@@ -43,17 +50,61 @@ pub struct TimelineCall {
     pub at: f64,
     /// The fuel that it charged.
     pub fuel: f64,
-    /// Tokens of the prompt of a model.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub input_tokens: Option<f64>,
-    /// Tokens of the answer of a model.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub output_tokens: Option<f64>,
+    /// Its use of models, if it asked one.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub models: Option<TimelineModels>,
     /// The beginning of the answer as JSON.
     pub value: String,
     /// Code and text of its error.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+}
+
+/// The use of models by a call. In JSON `null` is what is unknown.
+#[derive(Copy, Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TimelineModels {
+    /// Tokens of prompts.
+    pub input_tokens: Option<u64>,
+    /// Tokens of answers.
+    pub output_tokens: Option<u64>,
+    /// Money, in the unit of the models' prices.
+    pub money: Option<f64>,
+}
+
+impl From<ModelUse> for TimelineModels {
+    fn from(used: ModelUse) -> TimelineModels {
+        let (input_tokens, output_tokens) = used.tokens.unzip();
+        TimelineModels {
+            input_tokens,
+            output_tokens,
+            money: used.money.map(Money::to_f64),
+        }
+    }
+}
+
+/// The use of models by a call. One that an earlier version kept has tokens in its answer at
+/// most, as one of a model that the host does not count.
+fn used(call: &RecordedCall) -> Option<ModelUse> {
+    let in_answer = || {
+        let reply = call.answered.result.as_ref().ok()?;
+        let Some(usage) = reply.value.0.get("usage") else {
+            let is_model = call.atom.starts_with("llm");
+            return is_model.then(ModelUse::default);
+        };
+        #[allow(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "casts saturate, and NaN is 0"
+        )]
+        let tokens = |name: &str| Some(usage.get(name)?.as_f64()? as u64);
+        let tokens = tokens("inputTokens").zip(tokens("outputTokens"))?;
+        Some(ModelUse {
+            tokens: Some(tokens),
+            money: None,
+        })
+    };
+    call.answered.models.or_else(in_answer)
 }
 
 /// The beginning of a text.
@@ -82,18 +133,13 @@ pub fn timeline(turn: &KeptTurn) -> Option<TurnTimeline> {
             atom: call.atom.clone(),
             at: call.answered.at,
             fuel: call.answered.charged.to_f64(),
-            input_tokens: None,
-            output_tokens: None,
+            models: used(call).map(TimelineModels::from),
             value: String::new(),
             error: None,
         };
         match &call.answered.result {
             Ok(reply) => {
                 let value = &reply.value.0;
-                let usage = value.get("usage");
-                let tokens = |name: &str| usage?.get(name)?.as_f64();
-                shown.input_tokens = tokens("inputTokens");
-                shown.output_tokens = tokens("outputTokens");
                 shown.value = beginning(value.to_json_string());
             }
             Err(error) => {
@@ -103,10 +149,30 @@ pub fn timeline(turn: &KeptTurn) -> Option<TurnTimeline> {
         }
         Some(shown)
     });
+    let nothing = ModelUse {
+        tokens: Some((0, 0)),
+        money: Some(Money::ZERO),
+    };
+    let (count, used) = (lines.count(), recording.calls.values().filter_map(used));
+    let sum = used.fold(nothing, ModelUse::plus);
+    // What the other calls used is not shown.
+    let sum = if count > MAX_CALLS {
+        ModelUse::default()
+    } else {
+        sum
+    };
+    let TimelineModels {
+        input_tokens,
+        output_tokens,
+        money,
+    } = sum.into();
     Some(TurnTimeline {
         began: start.now,
         fuel: record.fuel().to_f64(),
-        count: lines.count(),
+        input_tokens,
+        output_tokens,
+        money,
+        count,
         calls: calls.collect(),
         sent: record.sent.len(),
         timers: record.timers.len(),
@@ -156,10 +222,39 @@ mod tests {
         assert_eq!((shown.began, shown.fuel, shown.count), (1_000.0, 2.5, 1));
         let call = &shown.calls[0];
         assert_eq!((call.at, call.fuel), (1_250.0, 0.5));
+        let models = call.models.expect("a model");
+        // An earlier version kept no money.
         assert_eq!(
-            (call.input_tokens, call.output_tokens),
-            (Some(11.0), Some(3.0))
+            (models.input_tokens, models.output_tokens, models.money),
+            (Some(11), Some(3), None)
         );
+        assert_eq!((shown.input_tokens, shown.money), (Some(11), None));
+        let cost = |money: serde_json::Value, id| {
+            line(
+                id,
+                serde_json::json!({
+                    "at": 1, "charged": "0", "value": "said", "models": ["5", "2", money],
+                }),
+            )
+        };
+        let known = format!(
+            "{}{}",
+            cost("250000".into(), "a"),
+            cost("500000".into(), "b")
+        );
+        let shown = timeline(&turn(&known)).expect("readable");
+        assert_eq!((shown.output_tokens, shown.money), (Some(4), Some(0.75)));
+        let json = serde_json::to_value(&shown).expect("JSON");
+        assert_eq!(json["calls"][0]["money"], 0.25);
+        let unknown = format!("{known}{}", cost(serde_json::Value::Null, "c"));
+        let shown = timeline(&turn(&unknown)).expect("readable");
+        assert_eq!((shown.output_tokens, shown.money), (Some(6), None));
+        let json = serde_json::to_value(&shown).expect("JSON");
+        assert_eq!(
+            (&json["money"], &json["calls"][2]["money"]),
+            (&serde_json::Value::Null, &serde_json::Value::Null)
+        );
+        assert_eq!(json["calls"][2]["inputTokens"], 5);
         assert_eq!(call.value.chars().count(), MAX_VALUE + 1);
         assert_eq!(call.error, None);
         let many: String = (0..MAX_CALLS + 5)

@@ -10,6 +10,7 @@ mod hooks;
 mod joined;
 mod kept;
 mod metrics;
+mod money;
 #[cfg(unix)]
 mod process;
 mod programs;

@@ -4,7 +4,8 @@ use super::{
     Check, Finding, Fixture, Outcome, attached, fence, holds, joined, key, refused, said, same,
 };
 use a99_runtime_engine::{
-    Body, BoxFuture, ChannelStore, Epoch, EventKind, Fence, NewEvent, Sender, StoreCode, derived,
+    Body, BoxFuture, ChannelStore, Epoch, EventKind, Fence, NewEvent, Sender, StoreCode,
+    TRACEPARENT, derived,
 };
 use serde_json::json;
 use std::sync::Arc;
@@ -17,6 +18,9 @@ pub(super) fn checks<F: Fixture>() -> Vec<Check<F>> {
     vec![
         ("an identity is appended once", |f| Box::pin(once(f))),
         ("appended is all or nothing", |f| Box::pin(all_or_none(f))),
+        ("of those appended by themselves each stands alone", |f| {
+            Box::pin(each_alone(f))
+        }),
         ("later epochs shut out earlier ones", |f| {
             Box::pin(epochs(f))
         }),
@@ -48,6 +52,14 @@ async fn once<F: Fixture>(fixture: &F) -> Outcome {
     let twice = vec![said(&a, "y", "two"), said(&a, "y", "two")];
     let twice = store.append(twice, None, 7).await?;
     same(&was_new(&twice), &vec![true, false], "twice in one call")?;
+
+    // Another attempt of a turn is another span.
+    let mut traced = said(&a, "x", "one");
+    if let Body::Message(message) = &mut traced.event.body {
+        message.metadata = Some(json!({TRACEPARENT: "another"}));
+    }
+    let traced = store.append(vec![traced], None, 8).await?;
+    same(&was_new(&traced), &vec![false], "in another trace")?;
 
     let mut stranger = said(&a, "x", "one");
     stranger.event.sender = Arc::new(Sender {
@@ -85,6 +97,54 @@ async fn all_or_none<F: Fixture>(fixture: &F) -> Outcome {
     let new = store.find("general", derived(&["new"])).await?;
     same(&new, &None, "what came with it")?;
     same(&store.head("general").await?, &1, "the head")
+}
+
+async fn each_alone<F: Fixture>(fixture: &F) -> Outcome {
+    let (store, a) = (fixture.open()?, key("a")?);
+    store.append(vec![said(&a, "x", "one")], None, 1).await?;
+    let (mut nameless, mut elsewhere) = (said(&a, "bad", ""), said(&a, "x", "two"));
+    nameless.channel.clear();
+    "other".clone_into(&mut elsewhere.channel);
+    let events = vec![
+        said(&a, "before", "1"),
+        nameless,
+        said(&a, "x", "two"),
+        elsewhere,
+        said(&a, "after", "2"),
+        said(&a, "after", "2"),
+    ];
+    let placed: Vec<_> = store
+        .append_each(events, 2)
+        .await
+        .into_iter()
+        .map(|one| {
+            let one = one.map_err(|error| error.code())?;
+            Ok((one.channel, one.event.seq, one.event.ts, one.is_new))
+        })
+        .collect();
+    let general = |seq, is_new| Ok(("general".to_owned(), Some(seq), 2, is_new));
+    let expected = vec![
+        general(2, true),
+        Err(StoreCode::Input),
+        Err(StoreCode::ChangedBody),
+        Ok(("other".to_owned(), Some(1), 2, true)),
+        general(3, true),
+        general(3, false),
+    ];
+    same(&placed, &expected, "the places")?;
+    let events = store.read("general", 0, 10).await?;
+    let ids: Vec<_> = events.iter().map(|event| event.id).collect();
+    let expected = ["x", "before", "after"]
+        .map(|name| derived(&[name]))
+        .to_vec();
+    same(&ids, &expected, "the log")?;
+    // The chain of hashes goes on where the group ended.
+    let next = store.append(vec![said(&a, "next", "3")], None, 3).await?;
+    same(
+        &next.first().and_then(|one| one.event.seq),
+        &Some(4),
+        "the next",
+    )
 }
 
 async fn epochs<F: Fixture>(fixture: &F) -> Outcome {

@@ -1,7 +1,9 @@
 //! File of a store: opened, closed, and opened again.
 
 use crate::{block_on, event, fence, key, open, turn};
-use a99_runtime_engine::{AgentStore, ChannelStore, KeptTurn, NewState, StoreCode, Trigger};
+use a99_runtime_engine::{
+    AgentStore, Body, ChannelStore, KeptTurn, NewState, StoreCode, TRACEPARENT, Trigger,
+};
 use a99_runtime_stores::{SqliteRuntime, StoreOptions};
 
 #[test]
@@ -69,6 +71,14 @@ fn events_for_channels_elsewhere_wait_in_the_outbox() {
     other.outbox = vec![event(&a, "echo/general/a 1", "other")];
     let other = block_on(store.commit(other)).unwrap_err();
     assert_eq!(other.code(), StoreCode::ChangedBody);
+    let mut traced = turn(fence(&store, &a), 3);
+    let mut again = sent(1);
+    if let Body::Message(message) = &mut again.event.body {
+        message.metadata = Some(serde_json::json!({TRACEPARENT: "another"}));
+    }
+    traced.outbox = vec![again];
+    block_on(store.commit(traced)).unwrap();
+    assert_eq!(block_on(store.outbox(10)).unwrap(), waiting);
     block_on(store.outbox_done(vec![sent(1).event.id])).unwrap();
     assert_eq!(block_on(store.outbox(10)).unwrap(), [(a.clone(), sent(2))]);
     let here = block_on(store.append(vec![sent(1)], None, 1)).unwrap_err();

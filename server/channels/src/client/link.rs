@@ -381,10 +381,16 @@ impl Link {
         // Writing must not wait for reading: the server may wait for this client to read.
         let writing = async move {
             while let Some(message) = messages.recv().await {
-                match tokio::time::timeout(silence, sink.send(message)).await {
-                    Ok(Ok(())) => {}
-                    Ok(Err(error)) => return lost(error),
-                    Err(_) => return lost("the server takes nothing"),
+                let mut next = Some(message);
+                // What waits goes out together.
+                while let Some(message) = next {
+                    if let Err(end) = within(silence, sink.feed(message)).await {
+                        return end;
+                    }
+                    next = messages.try_recv().ok();
+                }
+                if let Err(end) = within(silence, sink.flush()).await {
+                    return end;
                 }
             }
             drop(sink.close().await);
@@ -392,6 +398,7 @@ impl Link {
         };
         let mut writing = std::pin::pin!(writing);
         let mut heard = Instant::now();
+        let mut quiet = std::pin::pin!(tokio::time::sleep_until(heard + silence));
         loop {
             tokio::select! {
                 end = &mut writing => return end,
@@ -415,7 +422,12 @@ impl Link {
                     }
                     Some(Err(end)) => return end,
                 },
-                () = tokio::time::sleep_until(heard + silence) => {
+                () = &mut quiet => {
+                    if heard + silence > Instant::now() {
+                        // A timer that each message set again would cost more.
+                        quiet.as_mut().reset(heard + silence);
+                        continue;
+                    }
                     return lost(format!("the server was silent for {silence:?}"));
                 }
             }
@@ -528,6 +540,17 @@ impl Link {
             _ => {}
         }
         Ok(Vec::new())
+    }
+}
+
+/// Waits until the server takes bytes.
+async fn within(
+    silence: Duration,
+    write: impl Future<Output = Result<(), tokio_tungstenite::tungstenite::Error>>,
+) -> Result<(), End> {
+    match tokio::time::timeout(silence, write).await {
+        Ok(written) => written.map_err(lost),
+        Err(_) => Err(lost("the server takes nothing")),
     }
 }
 

@@ -12,8 +12,8 @@ use crate::codes::{BAD_SERVER, LATE, LOST};
 use crate::forward::Requests;
 use crate::message;
 use crate::wire::{
-    Call, Events as Found, Join, Joined, OfParticipant, Publish, Published, Subscribe, Subscribed,
-    methods, whole,
+    Call, Delivered, Events as Found, Join, Joined, OfParticipant, Publish, Published, Sent,
+    Subscribe, Subscribed, methods, whole,
 };
 use a99_frame::Body as Content;
 use a99_runtime::{AgentError, Attachment, Event, Participant, Seq, Uuid};
@@ -25,10 +25,14 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
+use tokio::time::{Instant, timeout_at};
 
 /// Events that a subscription takes before its reader has read them.
 pub(crate) const CREDIT: u32 = 256;
+
+/// Events that a client sends before the first of them is answered.
+pub const UNDER_WAY: usize = 256;
 
 /// Options of a client.
 #[derive(Clone)]
@@ -90,6 +94,7 @@ pub(crate) struct Handle {
     shared: Arc<Shared>,
     next: AtomicU64,
     timeout: Duration,
+    room: Arc<Semaphore>,
 }
 
 impl fmt::Debug for Client {
@@ -107,17 +112,69 @@ impl Drop for Handle {
     }
 }
 
-/// A request that waits. Dropping it forgets the request, and cancels a call.
-struct Waiting<'a> {
-    handle: &'a Handle,
+/// A request that was sent. Dropping it before its answer forgets the request, and cancels a call.
+struct Asked {
+    client: Client,
     id: u64,
-    is_call: bool,
+    method: &'static str,
+    answer: oneshot::Receiver<Result<Content, AgentError>>,
+    is_answered: bool,
 }
 
-impl Drop for Waiting<'_> {
+impl Asked {
+    async fn answered(mut self, until: Option<Instant>) -> Result<Content, AgentError> {
+        let answered = match until {
+            Some(until) => match timeout_at(until, &mut self.answer).await {
+                Ok(answered) => answered,
+                Err(_) => return Err(self.late()),
+            },
+            None => (&mut self.answer).await,
+        };
+        self.is_answered = true;
+        answered.map_err(|_| self.client.closed())?
+    }
+
+    fn late(&self) -> AgentError {
+        let why = match &*self.client.0.shared.status.borrow() {
+            Status::Connected => String::new(),
+            Status::Reconnecting(error) | Status::Closed(error) => format!(": {error}"),
+        };
+        let message = format!("`{}` was not answered in time{why}", self.method);
+        AgentError::new(LATE, message)
+    }
+}
+
+impl Drop for Asked {
     fn drop(&mut self) {
-        let forget = Command::Forget(self.id, self.is_call);
-        drop(self.handle.shared.commands.send(forget));
+        if !self.is_answered {
+            let forget = Command::Forget(self.id, self.method == methods::CALL);
+            drop(self.client.0.shared.commands.send(forget));
+        }
+    }
+}
+
+/// An event that [`Client::start_publish`] sent.
+#[must_use = "an event whose answer nobody waits for may be lost with the connection"]
+pub struct Publishing {
+    asked: Asked,
+    until: Instant,
+    _room: OwnedSemaphorePermit,
+}
+
+impl fmt::Debug for Publishing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Publishing").finish_non_exhaustive()
+    }
+}
+
+impl Publishing {
+    /// Waits for the event's place in the log.
+    ///
+    /// # Errors
+    /// Those of [`Client::publish`].
+    pub async fn placed(self) -> Result<Published, AgentError> {
+        let content = self.asked.answered(Some(self.until)).await?;
+        parsed(&content, methods::PUBLISH)
     }
 }
 
@@ -150,6 +207,7 @@ impl Client {
             shared,
             next: AtomicU64::new(link::FIRST_ID),
             timeout,
+            room: Arc::new(Semaphore::new(UNDER_WAY)),
         })))
     }
 
@@ -165,7 +223,7 @@ impl Client {
     /// Those of the server; `channels.late`; `channels.lost` once the client is closed.
     pub async fn request<T: DeserializeOwned>(
         &self,
-        method: &str,
+        method: &'static str,
         params: &impl Serialize,
     ) -> Result<T, AgentError> {
         let content = self.send(method, params, &[], Some(self.0.timeout)).await?;
@@ -174,39 +232,34 @@ impl Client {
 
     async fn send(
         &self,
-        method: &str,
+        method: &'static str,
         params: &impl Serialize,
         bytes: &[u8],
         limit: Option<Duration>,
     ) -> Result<Content, AgentError> {
+        let until = limit.map(|limit| Instant::now() + limit);
+        self.begin(method, params, bytes)?.answered(until).await
+    }
+
+    fn begin(
+        &self,
+        method: &'static str,
+        params: &impl Serialize,
+        bytes: &[u8],
+    ) -> Result<Asked, AgentError> {
         let id = self.0.next.fetch_add(1, Ordering::Relaxed);
         let message = message::request(id, method, params, bytes)?;
         let (reply, answer) = oneshot::channel();
         let command = Command::Request { id, message, reply };
         let commands = &self.0.shared.commands;
         commands.send(command).map_err(|_| self.closed())?;
-        let _waiting = Waiting {
-            handle: &self.0,
+        Ok(Asked {
+            client: self.clone(),
             id,
-            is_call: method == methods::CALL,
-        };
-        let answered = match limit {
-            Some(limit) => match tokio::time::timeout(limit, answer).await {
-                Ok(answered) => answered,
-                Err(_) => {
-                    let why = match &*self.0.shared.status.borrow() {
-                        Status::Connected => String::new(),
-                        Status::Reconnecting(error) | Status::Closed(error) => {
-                            format!(": {error}")
-                        }
-                    };
-                    let message = format!("`{method}` was not answered within {limit:?}{why}");
-                    return Err(AgentError::new(LATE, message));
-                }
-            },
-            None => answer.await,
-        };
-        answered.map_err(|_| self.closed())?
+            method,
+            answer,
+            is_answered: false,
+        })
     }
 
     fn closed(&self) -> AgentError {
@@ -303,15 +356,39 @@ impl Client {
     /// `server.forbidden`; `store.changed_body`; those of [`Client::request`].
     pub async fn publish(
         &self,
-        mut publish: Publish,
+        publish: Publish,
         attachments: Vec<Attachment>,
     ) -> Result<Published, AgentError> {
+        self.start_publish(publish, attachments)
+            .await?
+            .placed()
+            .await
+    }
+
+    /// Sends an event after those that were sent before, which need not be answered: up to
+    /// [`UNDER_WAY`] of a client, then it waits for the answer of one.
+    ///
+    /// # Errors
+    /// Those of [`Client::publish`].
+    pub async fn start_publish(
+        &self,
+        mut publish: Publish,
+        attachments: Vec<Attachment>,
+    ) -> Result<Publishing, AgentError> {
         if publish.persist && publish.key.is_none() {
             publish.key = Some(link::fresh()?.to_string());
         }
         let mut bytes = Vec::new();
         publish.attachments = crate::wire::detached(attachments, &mut bytes);
-        self.ask(methods::PUBLISH, &publish, &bytes).await
+        let until = Instant::now() + self.0.timeout;
+        let room = Arc::clone(&self.0.room).acquire_owned();
+        let room = timeout_at(until, room).await.ok().and_then(Result::ok);
+        let late = || AgentError::new(LATE, "no earlier event was answered in time");
+        Ok(Publishing {
+            _room: room.ok_or_else(late)?,
+            asked: self.begin(methods::PUBLISH, &publish, &bytes)?,
+            until,
+        })
     }
 
     /// Calls a method, and waits for its answer. Dropping the future cancels the call.
@@ -331,7 +408,7 @@ impl Client {
     /// Reads events: the answer of `read`, `history` and `find`.
     pub(crate) async fn events(
         &self,
-        method: &str,
+        method: &'static str,
         params: &impl Serialize,
     ) -> Result<Vec<Arc<Event>>, AgentError> {
         let content = self.send(method, params, &[], Some(self.0.timeout)).await?;
@@ -417,8 +494,11 @@ pub(crate) fn parsed<T: DeserializeOwned>(
 
 /// Takes an event from a notification.
 pub(crate) fn delivered(content: &Content) -> Result<(u64, Arc<Event>), AgentError> {
-    let delivered: crate::wire::Delivered = parsed(content, "event")?;
-    let mut bytes = content.bytes();
-    let event = whole(delivered.sent, &mut bytes)?;
-    Ok((delivered.subscription, event))
+    let Delivered {
+        subscription,
+        event,
+        attachments,
+    } = parsed(content, "event")?;
+    let event = whole(Sent { event, attachments }, &mut content.bytes())?;
+    Ok((subscription, event))
 }

@@ -91,10 +91,10 @@ async function showTurn(turn) {
     if (key !== agent || $('turns').value !== turn) return;
     const ends = did.calls.map((call) => call.at - did.began);
     const long = Math.max(1, ...ends);
-    const sum = (of) => did.calls.reduce((n, call) => n + (call[of] ?? 0), 0);
+    const known = (n) => n ?? 'unknown';
     const facts = {
       began: `${time(did.began)} UTC`, calls: did.count, fuel: did.fuel,
-      tokens: `${sum('inputTokens')} in, ${sum('outputTokens')} out`, sent: did.sent, timers: did.timers,
+      tokens: `${known(did.inputTokens)} in, ${known(did.outputTokens)} out`, money: known(did.money), sent: did.sent, timers: did.timers,
     };
     const about = make('dl');
     about.append(...Object.entries(facts).flatMap(([n, v]) => [make('dt', n), make('dd', v)]));
@@ -104,7 +104,10 @@ async function showTurn(turn) {
       const head = make('div', undefined, 'meta');
       head.append(make('bdi', label(call.atom, 80), 'who'), make('span', `answer after ${Math.round(ends[at])} ms`));
       if (call.fuel) head.append(make('span', `${call.fuel} fuel`));
-      if (call.inputTokens !== undefined) head.append(make('span', `${call.inputTokens} + ${call.outputTokens} tokens`));
+      if (call.inputTokens !== undefined) {
+        head.append(make('span', `${known(call.inputTokens)} + ${known(call.outputTokens)} tokens`));
+        head.append(make('span', `money ${known(call.money)}`));
+      }
       const lane = make('div', undefined, 'lane');
       const bar = make('span');
       const start = at ? ends[at - 1] : 0;

@@ -2,6 +2,7 @@
 //!
 //! The host may have agents, or none: then it is the channel server of agents elsewhere.
 
+mod encoded;
 mod error;
 mod hosts;
 mod inspector;
@@ -22,6 +23,7 @@ use axum::extract::State;
 use axum::extract::ws::WebSocketUpgrade;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use encoded::EncodedEvents;
 use error::Refusal;
 use http::HeaderMap;
 pub use inspector::{DeadLetters, Inspector, Operator};
@@ -46,6 +48,9 @@ pub struct Limits {
     pub participants: usize,
     /// Calls of methods that one connection waits for.
     pub calls: usize,
+    /// Events that one connection may publish before the first of them is answered; beyond it
+    /// the server reads no further request.
+    pub publishes: usize,
     /// Requests a second of one connection, on average; beyond it the server reads more slowly.
     pub requests_per_second: u32,
     /// How long a client may take to say hello.
@@ -66,6 +71,7 @@ impl Default for Limits {
             subscriptions: 1_024,
             participants: 10_000,
             calls: 64,
+            publishes: 256,
             requests_per_second: 2_000,
             hello: Duration::from_secs(10),
             ping: Duration::from_secs(20),
@@ -84,6 +90,7 @@ pub(crate) struct Inner {
     limits: Limits,
     members: Members,
     metrics: Arc<Metrics>,
+    encoded: EncodedEvents,
     room: Arc<Semaphore>,
     inspector: Inspector,
     stopping: watch::Sender<bool>,
@@ -102,6 +109,7 @@ impl ChannelServer {
         ChannelServer(Arc::new(Inner {
             members: Members::default(),
             metrics: Arc::default(),
+            encoded: EncodedEvents::default(),
             room: Arc::new(Semaphore::new(limits.connections)),
             host,
             authority,
@@ -171,9 +179,9 @@ async fn socket(
         return Refusal::busy("the server has as many connections as it takes").into_response();
     };
     upgrade
-        // Small buffers: most connections are idle.
+        // Small buffers: most connections are idle. That for writing has no bytes until then.
         .read_buffer_size(4 << 10)
-        .write_buffer_size(0)
+        .write_buffer_size(8 << 10)
         .max_write_buffer_size(2 * inner.limits.max_message_bytes)
         .max_message_size(inner.limits.max_message_bytes)
         .max_frame_size(inner.limits.max_message_bytes)

@@ -116,32 +116,52 @@ async fn write(
     mut sink: SplitSink<WebSocket, Message>,
     metrics: Arc<Metrics>,
 ) {
-    while let Some(item) = queue.recv().await {
-        let (message, is_last) = match item {
-            Item::Message(message, permit) => {
-                metrics.bytes_out.add(message.len() as u64);
-                let message = match message {
-                    Encoded::Text(text) => Message::Text(text.into()),
-                    Encoded::Binary(bytes) => Message::Binary(bytes.into()),
-                };
-                // More may be queued once this one is being written.
-                drop(permit);
-                (message, false)
+    'open: while let Some(item) = queue.recv().await {
+        let mut next = Some(item);
+        // What waits goes out together.
+        while let Some(item) = next {
+            let (message, is_last) = match item {
+                Item::Message(message, permit) => {
+                    metrics.bytes_out.add(message.len() as u64);
+                    let message = match message {
+                        Encoded::Text(text) => Message::Text(text.into()),
+                        Encoded::Binary(bytes) => Message::Binary(bytes.into()),
+                    };
+                    // More may be queued once this one is being written.
+                    drop(permit);
+                    (message, false)
+                }
+                Item::Ping => (Message::Ping(Vec::new().into()), false),
+                Item::Close(code, reason) => (Message::Close(Some(closing(code, reason))), true),
+            };
+            let is_written = within(silence, &metrics, sink.feed(message)).await;
+            if is_last || !is_written {
+                break 'open;
             }
-            Item::Ping => (Message::Ping(Vec::new().into()), false),
-            Item::Close(code, reason) => (Message::Close(Some(closing(code, reason))), true),
-        };
-        let written = tokio::time::timeout(silence, sink.send(message)).await;
-        if written.is_err() {
-            metrics.slow.inc();
+            next = queue.try_recv().ok();
         }
-        if is_last || !matches!(written, Ok(Ok(()))) {
+        if !within(silence, &metrics, sink.flush()).await {
             break;
         }
     }
     queue.close();
     // The client may be gone, or take nothing.
     drop(tokio::time::timeout(Duration::from_secs(1), sink.close()).await);
+}
+
+/// Whether the client takes bytes in time.
+async fn within(
+    silence: Duration,
+    metrics: &Metrics,
+    write: impl Future<Output = Result<(), axum::Error>>,
+) -> bool {
+    match tokio::time::timeout(silence, write).await {
+        Ok(written) => written.is_ok(),
+        Err(_) => {
+            metrics.slow.inc();
+            false
+        }
+    }
 }
 
 /// A close frame; its reason has at most 123 bytes (RFC 6455, section 5.5).

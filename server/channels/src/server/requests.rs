@@ -1,6 +1,7 @@
 //! Requests of a session.
 
 use super::error::Refusal;
+use super::metrics::Metrics;
 use super::session::{Answer, Session};
 use super::{Inner, holder};
 use crate::codes::{BAD_REQUEST, NOT_JOINED, TOO_MANY};
@@ -11,8 +12,8 @@ use crate::wire::{
     detach, methods,
 };
 use a99_runtime::{
-    Attachment, Body, CallOptions, Event, EventKind, MethodCallHandle, Participant, Sender, Seq,
-    Uuid,
+    Attachment, Body, CallOptions, Event, EventKind, MethodCallHandle, Participant, Publishing,
+    Sender, Seq, Uuid,
 };
 use a99_runtime_engine::{NewEvent, check_part, derived};
 use a99_server::{Action, Grant};
@@ -115,6 +116,22 @@ fn told(id: u64, result: &impl Serialize) -> Answer {
     Ok(answer(id, result, &[])?)
 }
 
+/// Begins to publish an event of a client for the log.
+fn start_publish(
+    server: &Inner,
+    sender: Sender,
+    asked: Publish,
+    attachments: Vec<Attachment>,
+) -> Result<Publishing, Refusal> {
+    let publish = a99_runtime::Publish {
+        body: asked.body,
+        sender,
+        key: asked.key,
+        attachments,
+    };
+    Ok(server.host.start_publish(&asked.channel, publish)?)
+}
+
 /// Publishes an event of a client.
 pub(super) async fn publish(
     server: &Inner,
@@ -122,41 +139,36 @@ pub(super) async fn publish(
     asked: Publish,
     attachments: Vec<Attachment>,
 ) -> Result<Published, Refusal> {
-    let Publish {
-        channel, body, key, ..
-    } = asked;
-    let event = if asked.persist {
-        let publish = a99_runtime::Publish {
-            body,
-            sender,
-            key,
-            attachments,
-        };
-        server.host.publish(&channel, publish).await?
-    } else {
-        if !attachments.is_empty() || key.is_some() {
-            let message = "an event that is in no log has neither attachments nor a key";
-            return Err(Refusal::bad(message));
-        }
-        let event = server
-            .host
-            .publish_ephemeral(&channel, body, sender)
-            .await?;
-        a99_runtime::Published {
-            event,
-            is_new: true,
-        }
+    if asked.persist {
+        let published = start_publish(server, sender, asked, attachments)?.await?;
+        return Ok(placed(&server.metrics, &published));
+    }
+    if !attachments.is_empty() || asked.key.is_some() {
+        let message = "an event that is in no log has neither attachments nor a key";
+        return Err(Refusal::bad(message));
+    }
+    let passing = server
+        .host
+        .publish_ephemeral(&asked.channel, asked.body, sender);
+    let published = a99_runtime::Published {
+        event: passing.await?,
+        is_new: true,
     };
-    server.metrics.published.inc();
-    let id = match &event.event.body {
-        Body::Message(message) => message.id,
-        _ => event.event.id,
-    };
-    Ok(Published {
-        id,
-        seq: event.event.seq,
-        is_new: event.is_new,
-    })
+    Ok(placed(&server.metrics, &published))
+}
+
+/// Counts an event that a client published, and gives the answer.
+pub(super) fn placed(metrics: &Metrics, published: &a99_runtime::Published) -> Published {
+    metrics.published.inc();
+    let event = &published.event;
+    Published {
+        id: match &event.body {
+            Body::Message(message) => message.id,
+            _ => event.id,
+        },
+        seq: event.seq,
+        is_new: published.is_new,
+    }
 }
 
 /// Reads events of a channel, after or before a sequence number, as many as fit into an answer.
@@ -247,11 +259,7 @@ impl Session {
         let host = &server.host;
         match method {
             methods::PUBLISH => {
-                let mut asked: Publish = of(body, method)?;
-                allow(&self.grant, action_of(&asked.body)?, &asked.channel)?;
-                let metas = std::mem::take(&mut asked.attachments);
-                let attachments = attach_all(metas, body.bytes())?;
-                let sender = self.sender(&asked.channel, asked.participant)?;
+                let (sender, asked, attachments) = self.publish(body)?;
                 told(id, &publish(&server, sender, asked, attachments).await?)
             }
             methods::APPEND => {
@@ -353,6 +361,26 @@ impl Session {
                 Err(Refusal::bad(message))
             }
         }
+    }
+
+    /// The event that a client wants to publish, with its sender.
+    fn publish(
+        &self,
+        body: &a99_frame::Body,
+    ) -> Result<(Sender, Publish, Vec<Attachment>), Refusal> {
+        let mut asked: Publish = of(body, methods::PUBLISH)?;
+        allow(&self.grant, action_of(&asked.body)?, &asked.channel)?;
+        let metas = std::mem::take(&mut asked.attachments);
+        let attachments = attach_all(metas, body.bytes())?;
+        let sender = self.sender(&asked.channel, asked.participant)?;
+        Ok((sender, asked, attachments))
+    }
+
+    /// Begins to publish an event for a log; `None` for what [`Session::request`] answers.
+    pub(super) fn start_publish(&self, body: &a99_frame::Body) -> Option<Publishing> {
+        let (sender, asked, attachments) = self.publish(body).ok()?;
+        let started = |asked| start_publish(&self.server, sender, asked, attachments).ok();
+        Some(asked).filter(|asked| asked.persist).and_then(started)
     }
 
     async fn join(&mut self, asked: Join) -> Result<Joined, Refusal> {

@@ -5,18 +5,20 @@ use super::error::Refusal;
 use super::members::{DISCONNECT, GRACEFUL};
 use super::metrics::Metrics;
 use super::outgoing::{Gone, Outgoing, close};
+use super::requests::placed;
 use super::subscriptions::Subscriptions;
 use super::{Inner, holder};
 use crate::codes::{BAD_FRAME, PROTOCOL as WRONG_PROTOCOL};
 use crate::message::{Encoded, answer};
 use crate::wire::{Hello, PROTOCOL, Welcome, methods, notices};
 use a99_frame::{Envelope, Frame, decode};
-use a99_runtime::{Participant, Sender, Uuid};
+use a99_runtime::{AgentError, Participant, Publishing, Sender, Uuid};
 use a99_server::{Grant, ServerError};
 use axum::extract::ws::{Message, WebSocket};
-use futures_util::StreamExt;
+use futures_util::future::Either;
 use futures_util::stream::SplitStream;
-use std::collections::HashMap;
+use futures_util::{FutureExt, StreamExt};
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -213,6 +215,8 @@ pub(super) struct Session {
     /// Calls that this connection waits for.
     calls: JoinSet<u64>,
     calling: HashMap<u64, AbortHandle>,
+    /// Events that are being published, oldest first.
+    publishing: VecDeque<(u64, Instant, Publishing)>,
     /// Requests that may be read at once, refilled with time.
     tokens: f64,
     refilled: Instant,
@@ -228,6 +232,7 @@ impl Session {
             has_ended: Arc::default(),
             calls: JoinSet::new(),
             calling: HashMap::new(),
+            publishing: VecDeque::new(),
             tokens: most,
             refilled: Instant::now(),
             server,
@@ -248,8 +253,10 @@ impl Session {
         ping.reset();
         let mut heard = Instant::now();
         loop {
-            let frame = tokio::select! {
-                frame = next(stream, &server.metrics) => frame,
+            let may_publish = self.publishing.len() < server.limits.publishes;
+            let arrived = tokio::select! {
+                frame = next(stream, &server.metrics), if may_publish => Either::Left(frame),
+                published = first(&mut self.publishing) => Either::Right(published),
                 _ = stopping.wait_for(|is| *is) => return stopped(),
                 Ok(()) = authority.changed() => match server.authority.is_valid(&self.grant) {
                     true => continue,
@@ -271,6 +278,13 @@ impl Session {
                     }
                     continue;
                 }
+            };
+            let frame = match arrived {
+                Either::Left(frame) => frame,
+                Either::Right(published) => match self.answer_published(published).await {
+                    Ok(()) => continue,
+                    Err(Gone) => return End::Gone,
+                },
             };
             heard = Instant::now();
             let frame = match frame {
@@ -310,6 +324,17 @@ impl Session {
             }
             Envelope::Request(id, method, _) => {
                 let began = Instant::now();
+                if method == methods::PUBLISH
+                    && let Some(publishing) = self.start_publish(&frame.body)
+                {
+                    self.publishing.push_back((id, began, publishing));
+                    return Ok(());
+                }
+                // Requests are answered in order.
+                while !self.publishing.is_empty() {
+                    let published = first(&mut self.publishing).await;
+                    self.answer_published(published).await?;
+                }
                 let answer = self.request(id, &method, &frame.body).await;
                 let refusal = answer.as_ref().err();
                 let metrics = &self.server.metrics;
@@ -326,6 +351,25 @@ impl Session {
                 Err(End::Closed(close::BAD_FRAME, reason))
             }
         }
+    }
+
+    /// Answers the oldest publish, and those after it that have ended too.
+    async fn answer_published(&mut self, first_one: Ended) -> Result<(), Gone> {
+        let mut next = Some(first_one);
+        while let Some(ended) = next
+            && let Some((id, began, _)) = self.publishing.pop_front()
+        {
+            let metrics = &self.server.metrics;
+            let placed = ended.map(|published| placed(metrics, &published));
+            let answer = match placed {
+                Ok(placed) => answer(id, &placed, &[]).map_err(Refusal::from),
+                Err(error) => Err(error.into()),
+            };
+            metrics.requested(methods::PUBLISH, began.elapsed(), answer.as_ref().err());
+            self.out.answer(id, answer).await?;
+            next = first(&mut self.publishing).now_or_never();
+        }
+        Ok(())
     }
 
     fn notice(&mut self, method: &str, body: &a99_frame::Body) -> Result<(), End> {
@@ -431,6 +475,16 @@ impl Session {
                 drop(left.await);
             }
         }
+    }
+}
+
+type Ended = Result<a99_runtime::Published, AgentError>;
+
+/// Waits until the oldest publish has ended, which is to be answered then.
+async fn first(publishing: &mut VecDeque<(u64, Instant, Publishing)>) -> Ended {
+    match publishing.front_mut() {
+        Some((.., first)) => first.await,
+        None => std::future::pending().await,
     }
 }
 

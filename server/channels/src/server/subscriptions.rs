@@ -6,8 +6,8 @@ use super::error::Refusal;
 use super::metrics::Counted;
 use super::outgoing::{Gone, Outgoing};
 use crate::codes::{BEYOND_HEAD, TOO_LARGE, TOO_MANY};
-use crate::message::notice;
-use crate::wire::{Delivered, Ended, Roster, Subscribe, Subscribed, detach, notices};
+use crate::message::{Encoded, delivery, notice};
+use crate::wire::{Delivered, Ended, Roster, Sent, Subscribe, Subscribed, detach, notices};
 use a99_frame::FrameError;
 use a99_runtime::{Body, Event, Seq, Subscription};
 use std::collections::HashMap;
@@ -188,13 +188,23 @@ impl Forward {
         }
     }
 
-    async fn send(&self, event: &Arc<Event>) -> Result<(), Option<Refusal>> {
+    fn encoded(&self, event: &Arc<Event>) -> Result<Encoded, FrameError> {
+        if event.attachments.is_empty() {
+            let text = self.server.encoded.json(event);
+            return delivery(self.number, &text.map_err(FrameError::NoJson)?);
+        }
         let mut bytes = Vec::new();
+        let Sent { event, attachments } = detach(event, &mut bytes);
         let delivered = Delivered {
             subscription: self.number,
-            sent: detach(event, &mut bytes),
+            event,
+            attachments,
         };
-        match notice(notices::EVENT, &delivered, &bytes) {
+        notice(notices::EVENT, &delivered, &bytes)
+    }
+
+    async fn send(&self, event: &Arc<Event>) -> Result<(), Option<Refusal>> {
+        match self.encoded(event) {
             Ok(message) => {
                 self.out.send(message).await.map_err(|Gone| None)?;
                 self.server.metrics.delivered.inc();

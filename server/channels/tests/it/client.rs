@@ -1,10 +1,11 @@
 //! The client: subscriptions, publishing and calls across broken connections.
 
 use crate::harness::{Proxy, Server, WAIT, connect, options, say, text};
-use a99_channels::client::{Client, Status};
+use a99_channels::client::{Client, Status, UNDER_WAY};
 use a99_channels::wire::{Call, Join, Publish, Published};
 use a99_runtime::{Attachment, Body};
 use serde_json::{Value, json};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -98,6 +99,72 @@ async fn a_key_publishes_once() {
             .expect("published")
             .is_new
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn events_that_wait_for_no_answer_keep_their_order() {
+    const EVENTS: u64 = 3 * UNDER_WAY as u64;
+    let folder = tempfile::tempdir().expect("a folder");
+    let server = Server::start(folder.path()).await;
+    let client = server.client(&["read:*", "write:general"]).await;
+    let other = server.client(ALL).await;
+    let mut events = other
+        .subscribe("general", Some(0), false)
+        .await
+        .expect("subscribed");
+    let sending = tokio::spawn({
+        let client = client.clone();
+        async move {
+            let (mut under_way, mut placed) = (VecDeque::new(), Vec::new());
+            for n in 0..EVENTS {
+                // A refused one keeps no other out.
+                let secret = (n % 100 == 0).then_some("secret");
+                for channel in secret.into_iter().chain(["general"]) {
+                    let sent = client.start_publish(say(channel, n.to_string()), Vec::new());
+                    under_way.push_back(sent.await.expect("sent"));
+                }
+                if under_way.len() > UNDER_WAY / 2 || n + 1 == EVENTS {
+                    for one in under_way.drain(..) {
+                        let one = one.placed().await.map(|placed| placed.seq);
+                        placed.push(one.map_err(|error| error.code().to_owned()));
+                    }
+                }
+            }
+            placed
+        }
+    });
+    for n in 0..EVENTS {
+        let event = timeout(WAIT, events.next()).await.expect("in time");
+        let event = event.expect("an event");
+        assert_eq!((event.seq, text(&event)), (Some(n + 1), &*n.to_string()));
+    }
+    let placed = timeout(WAIT, sending).await.expect("in time");
+    let (placed, refused): (Vec<_>, Vec<_>) =
+        placed.expect("sent").into_iter().partition(Result::is_ok);
+    let expected: Vec<_> = (1..=EVENTS).map(|seq| Ok(Some(seq))).collect();
+    assert_eq!(placed, expected);
+    let expected = vec![Err("server.forbidden".to_owned()); refused.len()];
+    assert!(refused.len() == 8 && refused == expected, "{refused:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_has_so_many_events_under_way_and_no_more() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let server = Server::start(folder.path()).await;
+    let client = server.client(ALL).await;
+    let mut under_way = Vec::new();
+    for n in 0..UNDER_WAY {
+        let sent = client.start_publish(say("general", n.to_string()), Vec::new());
+        under_way.push(sent.await.expect("sent"));
+    }
+    // Credit comes back with an answer that was taken, or given up.
+    let more = client.start_publish(say("general", "more"), Vec::new());
+    let mut more = Box::pin(more);
+    let waits = timeout(Duration::from_millis(100), &mut more).await;
+    assert!(waits.is_err());
+    drop(under_way.pop());
+    let more = timeout(WAIT, more).await.expect("in time").expect("sent");
+    assert!(more.placed().await.expect("published").seq.is_some());
 }
 
 #[tokio::test(flavor = "multi_thread")]

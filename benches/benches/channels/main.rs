@@ -1,8 +1,12 @@
 //! Channels over the network: memory of idle connections, deliveries a second and their latency
 //! beside a plain broadcast over WebSockets, and many clients that reconnect at once.
 //!
-//! The server is a process of its own, and the clients another.
-//! `cargo bench -p a99-benches --features channels --bench channels [-- idle|fan|reconnect]`
+//! Each server is a process, and the clients another.
+//! `cargo bench -p a99-benches --features channels --bench channels [-- idle|fan|compare|reconnect]`
+//! `A99_BENCH_NATS` is the path of a `nats-server`, to compare with it too.
+
+mod fan;
+mod nats;
 
 use a99_channels::client::{Client, ClientOptions, Status};
 use a99_channels::server::{ChannelServer, Limits};
@@ -10,8 +14,7 @@ use a99_channels::wire::Publish;
 use a99_runtime::{Body, Host, Message};
 use a99_runtime_stores::{SqliteRuntime, StoreOptions};
 use a99_server::{Authority, ListenOptions, Listener, NewToken, Scopes};
-use futures_util::{SinkExt, StreamExt};
-use std::collections::HashMap;
+use a99_sqlite::Durability;
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::path::Path;
@@ -19,9 +22,6 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::broadcast;
-use tokio_tungstenite::tungstenite::Message as Frame;
 
 const ROLE: &str = "A99_BENCH_CHANNELS";
 const FOLDER: &str = "A99_BENCH_FOLDER";
@@ -76,9 +76,13 @@ impl Drop for Server {
     }
 }
 
-async fn serve(folder: &Path) {
+async fn serve(folder: &Path, durability: Durability) {
+    let options = StoreOptions {
+        durability,
+        ..StoreOptions::default()
+    };
     let store = loop {
-        match SqliteRuntime::open(folder.join("channels.db"), StoreOptions::default()) {
+        match SqliteRuntime::open(folder.join("channels.db"), options.clone()) {
             Ok(store) => break Arc::new(store),
             Err(_) => tokio::time::sleep(Duration::from_millis(5)).await,
         }
@@ -96,48 +100,6 @@ async fn serve(folder: &Path) {
     served.await.expect("served");
 }
 
-/// Sends each message to all sockets of its first word, without a log.
-async fn broadcast() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a listener");
-    println!("{}", listener.local_addr().expect("an address"));
-    let channels: Arc<Mutex<HashMap<String, broadcast::Sender<String>>>> = Arc::default();
-    while let Ok((stream, _)) = listener.accept().await {
-        drop(stream.set_nodelay(true));
-        let channels = Arc::clone(&channels);
-        tokio::spawn(async move {
-            let Ok(socket) = tokio_tungstenite::accept_async(stream).await else {
-                return;
-            };
-            let (mut sink, mut stream) = socket.split();
-            let Some(Ok(Frame::Text(name))) = stream.next().await else {
-                return;
-            };
-            let channel = {
-                let mut all = channels.lock().expect("a lock");
-                let new = || broadcast::Sender::new(1 << 16);
-                all.entry(name.to_string()).or_insert_with(new).clone()
-            };
-            let mut events = channel.subscribe();
-            let writing = async move {
-                while let Ok(text) = events.recv().await {
-                    if sink.send(Frame::Text(text.into())).await.is_err() {
-                        return;
-                    }
-                }
-            };
-            let reading = async move {
-                while let Some(Ok(Frame::Text(text))) = stream.next().await {
-                    drop(channel.send(text.to_string()));
-                }
-            };
-            tokio::select! {
-                () = writing => {}
-                () = reading => {}
-            }
-        });
-    }
-}
-
 fn micros() -> u64 {
     let now = SystemTime::now()
         .duration_since(UNIX_EPOCH)
@@ -153,20 +115,14 @@ struct Delivered {
 }
 
 impl Delivered {
-    fn take(&self, text: &str) {
-        let Some(sent) = text
-            .split(' ')
-            .next_back()
-            .and_then(|at| at.parse::<u64>().ok())
-        else {
-            return;
-        };
+    fn take(&self, sent: u64) {
         self.count.fetch_add(1, Ordering::Relaxed);
         let latency = micros().saturating_sub(sent);
         self.latencies.lock().expect("a lock").push(latency);
     }
 
-    fn report(&self, what: &str, took: Duration) {
+    /// Prints what arrived. Gives the deliveries a second.
+    fn report(&self, what: &str, took: Duration) -> f64 {
         let mut all = std::mem::take(&mut *self.latencies.lock().expect("a lock"));
         all.sort_unstable();
         let count = self.count.swap(0, Ordering::Relaxed);
@@ -182,7 +138,13 @@ impl Delivered {
             at(0.99) as f64 / 1e3,
             all.last().copied().unwrap_or(0) as f64 / 1e3
         );
+        rate
     }
+}
+
+fn median(rates: &mut [f64]) -> f64 {
+    rates.sort_by(f64::total_cmp);
+    rates[rates.len() / 2]
 }
 
 fn say(channel: usize) -> Publish {
@@ -238,10 +200,10 @@ fn idle(folder: &Path, token: &str) {
     });
 }
 
-/// 100 channels with 10 readers each: at 20,000 deliveries a second, and as many as can be.
+/// 100 channels with 10 readers each, all clients of this project: at 20,000 deliveries a second,
+/// and as many as can be.
 fn fan(folder: &Path, token: &str) {
     let server = Server::start("server", folder, None);
-    let plain = Server::start("broadcast", folder, None);
     runtime().block_on(async {
         let delivered = Arc::new(Delivered::default());
         for n in 0..CHANNELS * READERS {
@@ -255,7 +217,7 @@ fn fan(folder: &Path, token: &str) {
             tokio::spawn(async move {
                 while let Ok(event) = events.next().await {
                     if let Body::Message(message) = &event.body {
-                        delivered.take(&message.content);
+                        delivered.take(fan::sent_at(&message.content));
                     }
                 }
             });
@@ -279,66 +241,27 @@ fn fan(folder: &Path, token: &str) {
         while sending.join_next().await.is_some() {}
         delivered.report("fan-out at 20,000/s", began.elapsed());
 
-        let began = Instant::now();
-        let mut sending = tokio::task::JoinSet::new();
-        for (channel, writer) in writers.into_iter().enumerate() {
-            sending.spawn(async move {
-                for _ in 0..200 {
-                    writer
-                        .publish(say(channel), Vec::new())
-                        .await
-                        .expect("published");
+        for under_way in [1, 32] {
+            let began = Instant::now();
+            let mut sending = tokio::task::JoinSet::new();
+            for (channel, writer) in writers.iter().enumerate() {
+                for _ in 0..under_way {
+                    let writer = writer.clone();
+                    sending.spawn(async move {
+                        for _ in 0..320 / under_way {
+                            let published = writer.publish(say(channel), Vec::new()).await;
+                            published.expect("published");
+                        }
+                    });
                 }
-            });
-        }
-        while sending.join_next().await.is_some() {}
-        while delivered.count.load(Ordering::Relaxed) < (CHANNELS * READERS * 200) as u64 {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-        delivered.report(
-            "fan-out, writers that wait for each answer",
-            began.elapsed(),
-        );
-
-        let open = async |name: String| {
-            let stream = TcpStream::connect(plain.address).await.expect("connected");
-            drop(stream.set_nodelay(true));
-            let url = format!("ws://{}/", plain.address);
-            let opened = tokio_tungstenite::client_async(url, stream).await;
-            let mut socket = opened.expect("a socket").0;
-            socket.send(Frame::Text(name.into())).await.expect("sent");
-            socket
-        };
-        let mut plain_writers = Vec::new();
-        for n in 0..CHANNELS * READERS {
-            let socket = open(format!("c{}", n % CHANNELS)).await;
-            let delivered = Arc::clone(&delivered);
-            let (sink, mut stream) = socket.split();
-            if n < CHANNELS {
-                plain_writers.push(sink);
-            } else {
-                // Dropping half of a socket closes nothing.
-                std::mem::forget(sink);
             }
-            tokio::spawn(async move {
-                while let Some(Ok(Frame::Text(text))) = stream.next().await {
-                    delivered.take(&text);
-                }
-            });
-        }
-        tokio::time::sleep(Duration::from_millis(500)).await;
-        let began = Instant::now();
-        for round in 0..200 {
-            for writer in &mut plain_writers {
-                let text = format!("{round} {} {}", "x".repeat(100), micros());
-                writer.send(Frame::Text(text.into())).await.expect("sent");
+            while sending.join_next().await.is_some() {}
+            while delivered.count.load(Ordering::Relaxed) < (CHANNELS * READERS * 320) as u64 {
+                tokio::time::sleep(Duration::from_millis(1)).await;
             }
-            tokio::task::yield_now().await;
+            let what = format!("fan-out through clients, {under_way} under way");
+            delivered.report(&what, began.elapsed());
         }
-        while delivered.count.load(Ordering::Relaxed) < (CHANNELS * READERS * 200) as u64 {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-        delivered.report("plain broadcast, without a log", began.elapsed());
     });
 }
 
@@ -397,8 +320,9 @@ fn main() {
         let folder = std::env::var_os(FOLDER).expect("a folder");
         return runtime().block_on(async {
             match role.as_str() {
-                "server" => serve(Path::new(&folder)).await,
-                _ => broadcast().await,
+                "server" => serve(Path::new(&folder), Durability::Process).await,
+                "power" => serve(Path::new(&folder), Durability::Power).await,
+                _ => fan::broadcast().await,
             }
         });
     }
@@ -407,7 +331,14 @@ fn main() {
         .filter(|arg| !arg.starts_with("--"))
         .collect();
     type Bench = fn(&Path, &str);
-    let all: [(&str, Bench); 3] = [("idle", idle), ("fan", fan), ("reconnect", reconnect)];
+    let all: [(&str, Bench); 4] = [
+        ("idle", idle),
+        ("fan", fan),
+        ("compare", |folder, token| {
+            runtime().block_on(fan::compare(folder, token))
+        }),
+        ("reconnect", reconnect),
+    ];
     for (name, bench) in all {
         if !wanted.is_empty() && !wanted.iter().any(|wanted| wanted == name) {
             continue;
