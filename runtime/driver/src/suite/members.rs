@@ -122,7 +122,11 @@ async fn configured(stage: &mut Stage) -> Outcome {
         "the configuration",
     )?;
     stage.agent(json!({"color": "red"})).await?;
-    until!("the new one", stage.json(&a, "who").await?[5] == "red");
+    until!("the new one", {
+        // It has the new one at its next waking, and what it is asked keeps it awake.
+        tokio::time::sleep(3 * super::IDLE).await;
+        stage.json(&a, "who").await?[5] == "red"
+    });
     stage.restart().await?;
     same(
         &stage.json(&a, "who").await?[5],

@@ -35,6 +35,9 @@ use std::time::Duration;
 /// Cases that run at the same time.
 const AT_ONCE: usize = 6;
 
+/// After how long without an event an agent sleeps.
+const IDLE: Duration = Duration::from_millis(100);
+
 /// How long a case waits for anything.
 const LIMIT: Duration = Duration::from_secs(30);
 
@@ -129,7 +132,7 @@ static HOSTS: AtomicU64 = AtomicU64::new(0);
 #[must_use]
 pub fn host() -> HostBuilder {
     let options = HostOptions {
-        idle_debounce: Duration::from_millis(100),
+        idle_debounce: IDLE,
         ..HostOptions::default()
     };
     let n = HOSTS.fetch_add(1, Ordering::Relaxed);

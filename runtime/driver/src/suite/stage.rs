@@ -37,7 +37,7 @@ impl Kept {
 #[derive(Debug)]
 pub(super) enum Reply {
     Answer(String),
-    Error(String),
+    Error(String, String),
 }
 
 /// A person.
@@ -187,9 +187,10 @@ impl Stage {
                 Body::Message(message) if message.reply_to == Some(to.id) => {
                     Some(Reply::Answer(message.content.clone()))
                 }
-                Body::Error { id, code, .. } if *id == to.id => {
-                    Some(Reply::Error(code.clone().unwrap_or_default()))
-                }
+                Body::Error { id, code, error } if *id == to.id => Some(Reply::Error(
+                    code.clone().unwrap_or_default(),
+                    error.clone(),
+                )),
                 _ => None,
             });
             found.is_some()
@@ -200,7 +201,10 @@ impl Stage {
     pub(super) async fn answered(&self, key: &AgentKey, to: &Event) -> Result<String, Finding> {
         match self.reply(key, to).await? {
             Reply::Answer(text) => Ok(text),
-            Reply::Error(code) => Err(Finding(format!("{:?} fails: {code}", text(to)))),
+            Reply::Error(code, error) => {
+                let said = text(to);
+                Err(Finding(format!("{said:?} fails: {code}: {error}")))
+            }
         }
     }
 
@@ -250,7 +254,7 @@ impl Stage {
     pub(super) async fn fails(&self, key: &AgentKey, said: &str) -> Result<String, Finding> {
         let said = self.say_to(key, said).await?;
         match self.reply(key, &said).await? {
-            Reply::Error(code) => Ok(code),
+            Reply::Error(code, _) => Ok(code),
             Reply::Answer(answer) => Err(Finding(format!("{:?}: {answer}", text(&said)))),
         }
     }
