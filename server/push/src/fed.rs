@@ -32,7 +32,7 @@ struct Channels {
 #[derive(Debug)]
 struct Channel {
     events: BTreeMap<Seq, Arc<Event>>,
-    /// The last sequence number that was pushed, or the head that the server had before.
+    /// The last sequence number that was pushed or read, or the head that the server had before.
     last: watch::Sender<Seq>,
     passing: broadcast::Sender<Arc<Event>>,
 }
@@ -41,6 +41,16 @@ struct Channel {
 pub(crate) struct Reader {
     pub(crate) last: watch::Receiver<Seq>,
     pub(crate) passing: broadcast::Receiver<Arc<Event>>,
+}
+
+impl Channel {
+    fn reach(&self, last: Seq) {
+        self.last.send_if_modified(|old| {
+            let is_later = last > *old;
+            *old = last.max(*old);
+            is_later
+        });
+    }
 }
 
 impl Channels {
@@ -92,17 +102,18 @@ impl Fed {
         locked(&self.0).keep(name, events);
         self.with(name, |channel| {
             if let Some(last) = events.iter().filter_map(|event| event.seq).max() {
-                channel.last.send_if_modified(|old| {
-                    let is_later = last > *old;
-                    *old = last.max(*old);
-                    is_later
-                });
+                channel.reach(last);
             }
             for event in ephemeral {
                 // Without readers no agent is awake to see it.
                 let _ = channel.passing.send(Arc::clone(event));
             }
         });
+    }
+
+    /// Records that the log reaches an event that was read before it was pushed.
+    pub(crate) fn reach(&self, name: &str, last: Seq) {
+        self.with(name, |channel| channel.reach(last));
     }
 
     /// Records the head of the log before the first push.
@@ -121,7 +132,7 @@ impl Fed {
         *locked(&self.0) = Channels::default();
     }
 
-    /// The last pushed sequence number; `None` before the first.
+    /// The last sequence number that was pushed or read; `None` before the first.
     pub(crate) fn last(&self, name: &str) -> Option<Seq> {
         let all = locked(&self.0);
         let last = all.by_name.get(name).map(|channel| *channel.last.borrow());

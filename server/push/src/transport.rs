@@ -155,7 +155,13 @@ impl Inner {
         let pushed = self.fed.after(channel, after, most);
         match pushed.is_empty() {
             false => Ok(pushed),
-            true => self.history(channel, "after", after, most).await,
+            true => {
+                let events = self.history(channel, "after", after, most).await?;
+                if let Some(last) = events.last().and_then(|event| event.seq) {
+                    self.fed.reach(channel, last);
+                }
+                Ok(events)
+            }
         }
     }
 

@@ -282,7 +282,10 @@ fn what_the_manifest_does_not_say_is_refused() {
     away.import(&of(&[snapshot, disk, ("licences/a", text)]))
         .unwrap();
     let other: &[u8] = b"other";
-    away.refuses(&of(&[snapshot, disk, ("../../a", text)]), "something else");
+    away.refuses(
+        &of(&[snapshot, disk, ("../../a99-beside", text)]),
+        "something else",
+    );
     away.refuses(
         &of(&[snapshot, disk, ("licences/a", other)]),
         "something else",
@@ -296,7 +299,15 @@ fn what_the_manifest_does_not_say_is_refused() {
     away.refuses(&of(&[snapshot, disk]), "something else");
     let more = [snapshot, disk, ("licences/a", text), ("b", text)];
     away.refuses(&of(&more), "more parts");
-    assert!(!away.folder.path().parent().unwrap().join("a").exists());
+    assert!(
+        !away
+            .folder
+            .path()
+            .parent()
+            .unwrap()
+            .join("a99-beside")
+            .exists()
+    );
 }
 
 #[test]
