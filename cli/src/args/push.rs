@@ -123,7 +123,7 @@ pub(crate) struct ReceiverArgs {
     /// Accept a store whose file was moved to another disk, restored or copied
     #[arg(long)]
     pub moved: bool,
-    /// The server that has the channels and pushes, as https://channels.example.com
+    /// The server that has the channels and pushes, as `https://channels.example.com`
     #[arg(long, value_name = "SERVER")]
     pub channels: String,
     /// The token for it, which needs the scopes `read` and `host` of the agents' channels.

@@ -108,7 +108,9 @@ fn channels_on_a_server_outlast_kills_of_both() {
     assert_eq!(channels.send(&url, "two")["isNew"], false);
     assert_eq!(channels.send(&url, "three")["seq"], 3);
     assert_eq!(channels.said(&url), ["one", "two", "three"]);
-    // A second server waits, and continues where the first is killed.
+    // A second server waits, and continues where the first is killed. The first has its lock
+    // again.
+    std::thread::sleep(Duration::from_secs(1));
     let mut second = channels.serve("127.0.0.1:0");
     std::thread::sleep(Duration::from_secs(1));
     assert_eq!(channels.send(&url, "four")["seq"], 4);
