@@ -375,11 +375,8 @@ impl<'a> Visit<'a> for Sugar<'_, 'a> {
     }
 
     fn visit_new_expression(&mut self, it: &NewExpression<'a>) {
-        if let [Some(list)] = it
-            .arguments
-            .iter()
-            .map(Argument::as_expression)
-            .collect::<Vec<_>>()[..]
+        if let [one] = &it.arguments[..]
+            && let Some(list) = one.as_expression()
         {
             self.collected(list);
         }

@@ -7,8 +7,8 @@ use crate::atom::code_of;
 use crate::edits::Piece;
 use crate::lower::Code;
 use oxc_ast::ast::{
-    Argument, ArrowFunctionBody, BindingPattern, CallExpression, Expression, FormalParameters,
-    NewExpression, Statement,
+    ArrowFunctionBody, BindingPattern, CallExpression, Expression, FormalParameters, NewExpression,
+    Statement,
 };
 use oxc_span::{GetSpan as _, Span};
 
@@ -24,6 +24,8 @@ struct Settling<'s> {
     reject: Option<&'s str>,
     /// Name of the function that waits.
     pause: &'s str,
+    /// Whether the pieces call it.
+    waits: bool,
     /// Uses of the two names that the pieces replace.
     uses: usize,
     pieces: Vec<Piece>,
@@ -54,12 +56,10 @@ fn body_of<'i>(code: Code<'i>) -> Option<(&'i FormalParameters<'i>, Body<'i>)> {
 
 impl<'a> Sugar<'_, 'a> {
     pub(super) fn promise(&mut self, it: &NewExpression<'a>) {
-        let ([Argument::ArrowFunctionExpression(_) | Argument::FunctionExpression(_)], true) =
-            (&it.arguments[..], self.facts.is_free(&it.callee, "Promise"))
-        else {
+        let ([one], true) = (&it.arguments[..], self.facts.is_free(&it.callee, "Promise")) else {
             return;
         };
-        let Some(code) = it.arguments[0].as_expression().and_then(code_of) else {
+        let Some(code) = one.as_expression().and_then(code_of) else {
             return;
         };
         let Some((params, body)) = body_of(code) else {
@@ -78,11 +78,15 @@ impl<'a> Sugar<'_, 'a> {
         if params.items.len() > 2 || params.rest.is_some() {
             return;
         }
-        let pause = self.pause_name();
+        let pause = match self.behind.get(PAUSE) {
+            Some(name) => name.clone(),
+            None => self.fresh("pause"),
+        };
         let mut settling = Settling {
             resolve: names[0].map(|(name, _)| name),
             reject: names[1].map(|(name, _)| name),
             pause: &pause,
+            waits: false,
             uses: 0,
             pieces: vec!["(async () => { ".into()],
         };
@@ -97,23 +101,12 @@ impl<'a> Sugar<'_, 'a> {
         if places.sum::<usize>() != settling.uses {
             return;
         }
-        let mut pieces = settling.pieces;
+        let (waits, mut pieces) = (settling.waits, settling.pieces);
         pieces.push(" })()".into());
-        if pieces
-            .iter()
-            .any(|piece| matches!(piece, Piece::New(text) if text.contains(&pause)))
-        {
+        if waits {
             self.pause(&pause, it.span);
         }
         self.edits.replace(it.span, pieces);
-    }
-
-    /// The name of the function that waits.
-    fn pause_name(&mut self) -> String {
-        match self.behind.get(PAUSE) {
-            Some(name) => name.clone(),
-            None => self.fresh("pause"),
-        }
     }
 
     /// Writes the function that waits behind the source. What the source calls `sleep` itself gets
@@ -194,15 +187,14 @@ impl<'a> Sugar<'_, 'a> {
             }
             Statement::TryStatement(one) if one.finalizer.is_none() => {
                 let handler = one.handler.as_ref()?;
-                // What a timer does is outside of the `try`.
-                let mark = to.pieces.len();
                 to.pieces.push("try { ".into());
+                let before = std::mem::take(&mut to.waits);
                 self.settled_list(to, &one.block.body)?;
-                let waits =
-                    |piece: &Piece| matches!(piece, Piece::New(text) if text.contains(to.pause));
-                if to.pieces.get(mark..)?.iter().any(waits) {
+                if to.waits {
+                    // What a timer does is outside of the `try`.
                     return None;
                 }
+                to.waits = before;
                 to.pieces.push(" } catch ".into());
                 if let Some(param) = &handler.param {
                     to.pieces
@@ -248,6 +240,7 @@ impl<'a> Sugar<'_, 'a> {
         let mut args = call.arguments.iter().map(|one| one.as_expression());
         let code = args.next()??;
         let time = args.next();
+        to.waits = true;
         to.pieces.push(format!("await {}(", to.pause).into());
         if let Some(time) = time {
             to.pieces.push(time?.span().into());

@@ -215,7 +215,7 @@ impl<'a> Sugar<'_, 'a> {
         }
     }
 
-    /// Reads a loop over a generator; false if it is none.
+    /// Reads a loop over a generator; false for any other loop.
     pub(super) fn consumed(
         &mut self,
         it: &ForOfStatement<'a>,
