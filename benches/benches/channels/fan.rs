@@ -261,7 +261,7 @@ impl Running {
         }
     }
 
-    /// Deliveries a second while each writer has so many events under way.
+    /// Deliveries a second while each writer has this number of events under way.
     async fn round(&mut self, under_way: usize, size: usize) -> f64 {
         let before = processor(self.side.pid());
         let began = Instant::now();

@@ -16,7 +16,7 @@ const LOOK: Duration = Duration::from_secs(2);
 const ANSWER: Duration = Duration::from_secs(10);
 
 /// Pause before a lost lock is taken again, and interval at which a closed connection is noticed:
-/// whoever comes first to a server that was restarted has the lock.
+/// the first process that reaches a restarted server gets the lock.
 const AGAIN: Duration = Duration::from_millis(100);
 
 /// The server ends the connection of a machine that vanished after about 15 seconds.

@@ -60,7 +60,7 @@ impl ChannelStore for SqliteRuntime {
                 let bytes = events.iter().map(EncodedEvent::size).sum();
                 self.write_bytes(bytes, move |cx| {
                     match &fence {
-                        // Agents of another store have its epochs: whoever serves them owns all.
+                        // Agents of another store have its epochs, and their server owns all shards.
                         Some(fence) => cx.own(fence.key.shard()).map(drop)?,
                         None => cx.own_any()?,
                     }

@@ -88,7 +88,7 @@ async fn hosts_on_one_store_run_their_own_agents() {
     let files = Files::new();
     let (x, y) = (key("a/c/x"), key("a/c/y"));
     let (first, second) = (shared(&files.path()), shared(&files.path()));
-    // Without a word on shards nobody would run the agents.
+    // Without shards the host would run no agent.
     let none = builder()
         .start(Arc::clone(&first))
         .await
@@ -108,7 +108,7 @@ async fn hosts_on_one_store_run_their_own_agents() {
     assert_eq!(refused.code(), "host.not_owner");
     one.invite(&x, json!({})).await.expect("invited");
     two.invite(&y, json!({})).await.expect("invited");
-    // Whoever publishes: each agent handles each event once, awake or asleep.
+    // Each agent handles each event of either host once, awake or asleep.
     say(&one, "c", "1").await;
     say(&two, "c", "2").await;
     has_seen(&first, &x, &["1", "2"]).await;

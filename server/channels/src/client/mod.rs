@@ -154,7 +154,7 @@ impl Drop for Asked {
 }
 
 /// An event that [`Client::start_publish`] sent.
-#[must_use = "an event whose answer nobody waits for may be lost with the connection"]
+#[must_use = "without waiting for its answer, an event may be lost with the connection"]
 pub struct Publishing {
     asked: Asked,
     until: Instant,

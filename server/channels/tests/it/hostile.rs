@@ -168,7 +168,7 @@ async fn what_is_no_event_is_refused() {
     assert_eq!(status, 400);
 }
 
-/// Whoever may write to a channel could else make its roster too large for any answer.
+/// Without a limit one writer makes the roster of a channel too large for any answer.
 #[tokio::test(flavor = "multi_thread")]
 async fn rosters_stay_readable() {
     let folder = tempfile::tempdir().expect("a folder");
