@@ -10,7 +10,9 @@
 //! algorithm, which rules out algorithm confusion.
 
 #[cfg(feature = "signing")]
-pub use keys::{KeyId, SecretKey, TrustedKey, TrustedKeys, check, key_id, sign};
+pub use keys::{
+    KeyId, SecretKey, TrustedKey, TrustedKeys, check, check_text, key_id, sign, sign_text,
+};
 
 /// Bytes of a signature.
 pub const SIGNATURE_BYTES: usize = 4 + 4 + 16 + 64;
@@ -31,9 +33,9 @@ mod keys {
     const SIGNATURE_MAGIC: [u8; 4] = *b"a99s";
     /// Number of the algorithm Ed25519.
     const ED25519: u32 = 1;
-    /// Domain separation: the prefix of every signed text. A signature made for another purpose
-    /// never verifies.
-    const DOMAIN: &[u8] = b"agent99 artifact v1\0";
+    /// Domain separation: the prefix of the signed text of an artifact. A signature made for
+    /// another purpose never verifies.
+    const DOMAIN: &str = "agent99 artifact v1";
     /// `agent99_key` of a secret key file.
     const SECRET: &str = "ed25519-secret";
     /// `agent99_key` of a public key file.
@@ -252,8 +254,9 @@ mod keys {
         )
     }
 
-    fn signed_text(id: KeyId, content_hash: &[u8; 32]) -> Vec<u8> {
-        let mut text = DOMAIN.to_vec();
+    fn signed_text(purpose: &str, id: KeyId, content_hash: &[u8; 32]) -> Vec<u8> {
+        let mut text = purpose.as_bytes().to_vec();
+        text.push(0);
         text.extend_from_slice(&ED25519.to_le_bytes());
         text.extend_from_slice(&id.0);
         text.extend_from_slice(content_hash);
@@ -282,14 +285,47 @@ mod keys {
     ) -> Result<Vec<u8>, ArtifactError> {
         let header = header(bytes, options)?;
         let unsigned = bytes.len() - header.signature.map_or(0, <[u8]>::len);
-        let id = key.id();
-        let signature = key.key.sign(&signed_text(id, &header.content_hash));
         let mut out = bytes[..unsigned].to_vec();
-        out.extend_from_slice(&SIGNATURE_MAGIC);
+        out.extend_from_slice(&block(DOMAIN, &header.content_hash, key));
+        Ok(out)
+    }
+
+    /// Signs a text that is no artifact. The purpose says what the text is: a signature for one
+    /// purpose never verifies for another.
+    pub fn sign_text(purpose: &str, text: &[u8], key: &SecretKey) -> Vec<u8> {
+        block(purpose, &Sha256::digest(text).into(), key)
+    }
+
+    /// Checks that a trusted key signed a text for a purpose. The current time is in seconds since
+    /// 1970.
+    ///
+    /// # Errors
+    /// The [`codes`] about signatures and keys.
+    pub fn check_text(
+        purpose: &str,
+        text: &[u8],
+        signature: &[u8],
+        trusted: &TrustedKeys,
+        now: u64,
+    ) -> Result<KeyId, ArtifactError> {
+        check_block(
+            purpose,
+            &Sha256::digest(text).into(),
+            signature,
+            trusted,
+            now,
+        )
+    }
+
+    /// A signature as it stands in a file.
+    fn block(purpose: &str, hash: &[u8; 32], key: &SecretKey) -> Vec<u8> {
+        let id = key.id();
+        let signature = key.key.sign(&signed_text(purpose, id, hash));
+        let mut out = SIGNATURE_MAGIC.to_vec();
         out.extend_from_slice(&ED25519.to_le_bytes());
         out.extend_from_slice(&id.0);
         out.extend_from_slice(&signature.to_bytes());
-        Ok(out)
+        out
     }
 
     /// Checks that a trusted key signed a file. The current time is in seconds since 1970.
@@ -311,9 +347,19 @@ mod keys {
             ));
         };
         let at = bytes.len() - SIGNATURE_BYTES;
+        check_block(DOMAIN, &header.content_hash, block, trusted, now).map_err(|error| error.at(at))
+    }
+
+    fn check_block(
+        purpose: &str,
+        hash: &[u8; 32],
+        block: &[u8],
+        trusted: &TrustedKeys,
+        now: u64,
+    ) -> Result<KeyId, ArtifactError> {
         let invalid = |text: &str| {
-            let help = "the artifact was changed after signing, or is forged: get it again";
-            ArtifactError::new(codes::BAD_SIGNATURE, text, help).at(at)
+            let help = "it was changed after signing, or is forged: get it again";
+            ArtifactError::new(codes::BAD_SIGNATURE, text, help)
         };
         let Some(id) = key_id(block) else {
             return Err(invalid("the signature is of no known kind"));
@@ -325,18 +371,16 @@ mod keys {
                 codes::UNTRUSTED_KEY,
                 format!("signed by key {id}, which is not trusted here"),
                 "add its public key to the trusted ones, if you trust its owner",
-            )
-            .at(at));
+            ));
         };
         if key.expires.is_some_and(|expires| now > expires) {
             return Err(ArtifactError::new(
                 codes::EXPIRED_KEY,
                 format!("signed by key {id}, whose time is over"),
-                "sign the artifact with a newer key",
-            )
-            .at(at));
+                "sign it with a newer key",
+            ));
         }
-        let text = signed_text(id, &header.content_hash);
+        let text = signed_text(purpose, id, hash);
         // Strict: no second signature of the same text is accepted.
         key.key
             .verify_strict(&text, &Signature::from_bytes(&signature))

@@ -284,6 +284,38 @@ mod signatures {
     }
 
     #[test]
+    fn a_signed_text_is_for_one_purpose_and_one_key() {
+        use super::super::sign::{check_text, sign_text};
+        let secret = SecretKey::from_seed(&[7; 32], Some(5));
+        let trusted = TrustedKeys::from_json(secret.to_public_json().as_bytes()).expect("a key");
+        let other = TrustedKeys::from_json(key(1).to_public_json().as_bytes()).expect("a key");
+        let signature = sign_text("package", b"text", &secret);
+        let code = |purpose, text: &[u8], signature: &[u8], trusted, now| {
+            check_text(purpose, text, signature, trusted, now).map_err(|error| error.code)
+        };
+        assert_eq!(
+            code("package", b"text", &signature, &trusted, 5),
+            Ok(secret.id())
+        );
+        let bad = Err(codes::BAD_SIGNATURE);
+        assert_eq!(code("artifact", b"text", &signature, &trusted, 5), bad);
+        assert_eq!(code("package", b"test", &signature, &trusted, 5), bad);
+        assert_eq!(code("package", b"text", &signature[1..], &trusted, 5), bad);
+        for at in 0..signature.len() {
+            let mut changed = signature.clone();
+            changed[at] ^= 1;
+            assert!(
+                code("package", b"text", &changed, &trusted, 5).is_err(),
+                "{at}"
+            );
+        }
+        let untrusted = Err(codes::UNTRUSTED_KEY);
+        assert_eq!(code("package", b"text", &signature, &other, 5), untrusted);
+        let expired = Err(codes::EXPIRED_KEY);
+        assert_eq!(code("package", b"text", &signature, &trusted, 6), expired);
+    }
+
+    #[test]
     fn key_files_come_back_and_fakes_are_refused() {
         let secret = SecretKey::from_seed(&[7; 32], Some(5));
         let again = SecretKey::from_json(secret.to_secret_json().as_bytes()).expect("a key");

@@ -42,9 +42,9 @@ pub trait Machine {
     fn settings(&self) -> String;
 
     /// Describes the dependencies of a compiled module apart from the snapshot: the
-    /// compiler's release, its configuration, the processor's features. An imported module
+    /// compiler's release, its configuration, the processor's features. A foreign module
     /// can be interrupted from outside.
-    fn compatibility(&self, imported: bool) -> String;
+    fn compatibility(&self, foreign: bool) -> String;
 
     /// Boots a guest, runs the commands in it, and returns it as a module that continues
     /// from there, with AOT regions of the training workload's hottest code.
@@ -56,21 +56,21 @@ pub trait Machine {
     ) -> Result<Vec<u8>, ImageError>;
 
     /// Compiles a module into a file, with its companion files beside it, sealed with the
-    /// key of the cache. The image's disk is there already. An imported module may be
+    /// key of the cache. The image's disk is there already. A foreign module may be
     /// hostile.
     fn precompile(
         &self,
         module: &[u8],
         file: &Path,
         key: &SealKey,
-        imported: bool,
+        foreign: bool,
     ) -> Result<(), ImageError>;
 
     /// Whether a compiled module was made here and is unchanged since.
     fn is_sealed(&self, file: &Path, key: &SealKey) -> bool;
 
     /// Verifies a compiled module in full, starts a guest from it and runs a command there.
-    fn smoke_test(&self, file: &Path, key: &SealKey, imported: bool) -> Result<(), ImageError>;
+    fn smoke_test(&self, file: &Path, key: &SealKey, foreign: bool) -> Result<(), ImageError>;
 }
 
 /// Places a file beside its user: as a hard link where the file system allows that, to save

@@ -6,7 +6,7 @@ use super::digest::Inputs;
 use super::entry::Entry;
 use super::error::ImageError;
 use super::machine::{DISK, MODULE, Machine, ROOM, SNAPSHOT, link_or_copy, read};
-use super::portable::is_imported;
+use super::portable::is_foreign;
 use super::progress::Progress;
 use super::seal::SealKey;
 use super::step::StepRun;
@@ -48,8 +48,8 @@ impl Precompile<'_> {
     pub fn inputs(&self, inputs: &mut Inputs) -> Result<(), ImageError> {
         inputs.value("snapshot", self.snapshot.sha256(SNAPSHOT)?);
         inputs.value("disk", self.snapshot.sha256(DISK)?);
-        let imported = is_imported(self.snapshot);
-        inputs.value(COMPATIBILITY, self.machine.compatibility(imported));
+        let foreign = is_foreign(self.snapshot);
+        inputs.value(COMPATIBILITY, self.machine.compatibility(foreign));
         inputs.value("layout", LAYOUT);
         Ok(())
     }
@@ -62,10 +62,9 @@ impl Precompile<'_> {
     pub fn run(&self, out: &Path) -> Result<(), ImageError> {
         let snapshot = read(self.snapshot, SNAPSHOT)?;
         link_or_copy(&self.snapshot.path(DISK), &out.join(DISK))?;
-        let imported = is_imported(self.snapshot);
+        let foreign = is_foreign(self.snapshot);
         let file = out.join(MODULE);
-        self.machine
-            .precompile(&snapshot, &file, self.key, imported)
+        self.machine.precompile(&snapshot, &file, self.key, foreign)
     }
 
     fn all_inputs(&self) -> Result<Inputs, ImageError> {

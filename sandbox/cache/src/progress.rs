@@ -26,6 +26,13 @@ pub enum Event<'a> {
         /// Description of the part.
         text: &'a str,
     },
+    /// The running step has done a part of its work.
+    Advanced {
+        /// Bytes that are done.
+        done: u64,
+        /// Bytes of the whole.
+        of: u64,
+    },
     /// A step is done.
     Finished {
         /// Name of the step.

@@ -35,7 +35,7 @@ impl Image {
     pub fn current(cache: &Cache, progress: &mut dyn Progress) -> Result<Self, VmError> {
         let failed = |error: ImageError| VmError::new(VmCode::Io, error.to_string());
         if let Some(entry) = cache.current("module").map_err(failed)? {
-            match Self::open(cache, &entry.path(MODULE), is_imported(cache)) {
+            match Self::open(cache, &entry.path(MODULE), is_foreign(cache)) {
                 Err(error) if error.code == VmCode::Module => {}
                 image => return image,
             }
@@ -43,10 +43,11 @@ impl Image {
         let machine = WasmMachine::new()?;
         let entry = recompile(cache, &machine, progress).map_err(failed)?;
         let entry = entry.ok_or_else(|| {
-            let text = "no image of the guest was built yet: `a99 sandbox build` does that";
+            let text = "there is no image of the guest: `a99 sandbox build` builds one, \
+                        `a99 sandbox image import FILE` takes a packed one";
             VmError::new(VmCode::NoImage, text)
         })?;
-        Self::open(cache, &entry.path(MODULE), is_imported(cache))
+        Self::open(cache, &entry.path(MODULE), is_foreign(cache))
     }
 
     /// Loads the image in a file of the cache that [`write`](super::write) made, unless it
@@ -58,7 +59,7 @@ impl Image {
         Self::open(cache, path, false)
     }
 
-    fn open(cache: &Cache, path: &Path, imported: bool) -> Result<Self, VmError> {
+    fn open(cache: &Cache, path: &Path, foreign: bool) -> Result<Self, VmError> {
         let key = cache.key().map_err(|error| {
             let code = match error.code {
                 ErrorCode::UntrustedCache => VmCode::UntrustedImage,
@@ -74,7 +75,7 @@ impl Image {
         {
             return Ok(image.clone());
         }
-        let engine = match imported {
+        let engine = match foreign {
             true => guarded_engine()?,
             false => engine()?,
         };
@@ -115,8 +116,8 @@ impl Image {
     }
 }
 
-/// Whether the cache's image was imported from a file and may therefore be hostile.
-fn is_imported(cache: &Cache) -> bool {
+/// Whether the cache's image was imported from a file that nobody vouched for.
+fn is_foreign(cache: &Cache) -> bool {
     let snapshot = cache.current("snapshot");
-    snapshot.is_ok_and(|snapshot| snapshot.is_some_and(|entry| portable::is_imported(&entry)))
+    snapshot.is_ok_and(|snapshot| snapshot.is_some_and(|entry| portable::is_foreign(&entry)))
 }

@@ -54,14 +54,14 @@ impl WasmMachine {
         })
     }
 
-    /// Compiles and tests imported images in a worker, which has limits.
+    /// Compiles and tests foreign images in a worker, which has limits.
     #[must_use]
     pub fn worker(mut self, worker: Worker) -> Self {
         self.worker = Some(worker);
         self
     }
 
-    fn precompile_imported(
+    fn precompile_foreign(
         &self,
         module: &[u8],
         file: &Path,
@@ -87,8 +87,8 @@ impl Machine for WasmMachine {
         format!("{CMDLINE}; {RAM_BYTES} bytes of RAM; recipe {recipe}")
     }
 
-    fn compatibility(&self, imported: bool) -> String {
-        match imported {
+    fn compatibility(&self, foreign: bool) -> String {
+        match foreign {
             // Without an engine the compilation fails later, with the reason.
             true => guarded_engine().map_or_else(|_| String::new(), |e| compatibility(&e)),
             false => compatibility(&self.engine),
@@ -125,10 +125,10 @@ impl Machine for WasmMachine {
         module: &[u8],
         file: &Path,
         key: &SealKey,
-        imported: bool,
+        foreign: bool,
     ) -> Result<(), ImageError> {
-        let written = match imported {
-            true => self.precompile_imported(module, file, key),
+        let written = match foreign {
+            true => self.precompile_foreign(module, file, key),
             false => write(&self.engine, module, file, key).map(drop),
         };
         written.map_err(|error| failed("module", error))
@@ -138,8 +138,8 @@ impl Machine for WasmMachine {
         super::precompiled::source(file, key).is_ok()
     }
 
-    fn smoke_test(&self, file: &Path, key: &SealKey, imported: bool) -> Result<(), ImageError> {
-        let tested = match (imported, &self.worker) {
+    fn smoke_test(&self, file: &Path, key: &SealKey, foreign: bool) -> Result<(), ImageError> {
+        let tested = match (foreign, &self.worker) {
             (true, Some(worker)) => worker.smoke_test(file, key),
             (true, None) => guarded_engine()
                 .and_then(|engine| super::smoke_test::smoke_test(&engine, file, key)),

@@ -10,15 +10,12 @@ use super::super::progress::{Event, Progress, StepEnd};
 use super::super::step;
 use super::manifest::{MAX_BYTES, NAME, Part, Portable};
 use super::tar::{BLOCK, END_BLOCKS, padding, size_of};
-use super::{ORIGIN, STEP};
-use flate2::bufread::GzDecoder;
+use super::unpack::Unpacked;
+use super::{ORIGIN, STEP, VOUCHED, is_foreign, vouched};
 use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, Read, Write};
 use std::path::Path;
 use std::time::Instant;
-
-/// Magic number of a gzip file (RFC 1952, section 2.3.1).
-const GZIP: [u8; 2] = [0x1f, 0x8b];
 
 /// Bytes copied at a time.
 const CHUNK: usize = 256 << 10;
@@ -28,14 +25,19 @@ const CHUNK: usize = 256 << 10;
 /// It checks every part, compiles the snapshot for this processor, and starts a guest from
 /// it. Returns the file's manifest.
 ///
+/// With the SHA-256 of a file that the caller trusts, the image counts as one that was built
+/// here, and a file that already is the present image is not imported again.
+///
 /// # Errors
 ///
 /// [`ErrorCode::BadFile`] if the file is damaged, truncated, or not an image;
+/// [`ErrorCode::HashMismatch`] if it is not the trusted one;
 /// [`ErrorCode::Guest`] and others if no guest starts from it. On any failure the present
 /// image stays.
 pub fn import(
     cache: &Cache,
     file: &Path,
+    trusted: Option<&str>,
     machine: &dyn Machine,
     progress: &mut dyn Progress,
 ) -> Result<Portable, ImageError> {
@@ -45,20 +47,37 @@ pub fn import(
     let step = "import";
     progress.event(Event::Started { step });
     let (manifest, text) = archive.manifest()?;
+    if trusted.is_some() && is_present(cache, trusted, machine)? {
+        progress.event(Event::Finished {
+            step,
+            end: StepEnd::Cached,
+            elapsed: start.elapsed(),
+        });
+        return Ok(manifest);
+    }
     let out = cache.work("out")?;
     step::check_room(&out, manifest.size().saturating_add(ROOM))?;
     let (count, megabytes) = (manifest.files.len(), manifest.size().div_ceil(1_000_000));
     let what = format!("reading {count} parts, {megabytes} MB");
     progress.event(Event::Detail { step, text: &what });
     for part in &manifest.files {
-        archive.part(part, &out)?;
+        archive.part(part, &out, progress)?;
     }
-    archive.end()?;
+    let sha256 = archive.end()?;
+    if trusted.is_some_and(|trusted| trusted != sha256) {
+        let reason = "is not the file that was trusted";
+        let path = file.display().to_string();
+        return Err(ImageError::new(ErrorCode::HashMismatch, path, reason)
+            .help("it changed while it was read, or its hash was compared with another file's"));
+    }
     let path = out.join(ORIGIN);
     fs::write(&path, &text).at(&path)?;
     // A distinct kind of key: no build finds the result under the key of its inputs.
     let mut inputs = Inputs::default();
     inputs.content("imported", &text);
+    if let Some(trusted) = trusted {
+        inputs.value(VOUCHED, trusted);
+    }
     let snapshot = cache.publish(STEP, inputs, &out, start.elapsed())?;
     progress.event(Event::Finished {
         step,
@@ -76,6 +95,28 @@ pub fn import(
     Ok(manifest)
 }
 
+/// Whether the image that sandboxes start from is the trusted one, and whole.
+fn is_present(
+    cache: &Cache,
+    trusted: Option<&str>,
+    machine: &dyn Machine,
+) -> Result<bool, ImageError> {
+    let snapshot = cache.current(STEP)?;
+    let Some(snapshot) = snapshot.filter(|snapshot| vouched(snapshot) == trusted) else {
+        return Ok(false);
+    };
+    let key = &cache.key()?;
+    let compile = Precompile {
+        machine,
+        key,
+        snapshot: &snapshot,
+    };
+    let module = compile.find(cache)?;
+    Ok(module.is_some_and(|module| {
+        cache.is_current(&module) && machine.is_sealed(&module.path(MODULE), key)
+    }))
+}
+
 /// Compiles a snapshot and starts a guest from it.
 fn prepare(
     cache: &Cache,
@@ -90,7 +131,7 @@ fn prepare(
         snapshot,
     };
     let module = compile.result(cache, progress)?;
-    let tested = machine.smoke_test(&module.path(MODULE), key, true);
+    let tested = machine.smoke_test(&module.path(MODULE), key, is_foreign(snapshot));
     if tested.is_err() {
         discard(cache, &module)?;
     }
@@ -108,22 +149,23 @@ fn discard(cache: &Cache, entry: &Entry) -> Result<(), ImageError> {
 /// Reads the file once, from start to end.
 struct ArchiveReader<'a> {
     file: &'a Path,
-    stream: GzDecoder<BufReader<File>>,
+    size: u64,
+    stream: Unpacked,
 }
 
 impl<'a> ArchiveReader<'a> {
     fn open(file: &'a Path) -> Result<Self, ImageError> {
         let open = File::open(file).at(file)?;
-        if !open.metadata().at(file)?.is_file() {
+        let metadata = open.metadata().at(file)?;
+        if !metadata.is_file() {
             return Err(bad(file, "is no file"));
         }
-        let mut reader = BufReader::with_capacity(CHUNK, open);
-        let begins = reader.fill_buf().at(file)?.starts_with(&GZIP);
-        if !begins {
-            return Err(bad(file, "is no gzipped archive"));
-        }
-        let stream = GzDecoder::new(reader);
-        Ok(ArchiveReader { file, stream })
+        let stream = Unpacked::open(open).at(file)?;
+        Ok(ArchiveReader {
+            file,
+            size: metadata.len(),
+            stream: stream.ok_or_else(|| bad(file, "is no gzipped archive, nor one of zstd"))?,
+        })
     }
 
     /// Reads the manifest, and its text.
@@ -139,7 +181,12 @@ impl<'a> ArchiveReader<'a> {
     }
 
     /// Copies a part below a folder, and checks it.
-    fn part(&mut self, part: &Part, folder: &Path) -> Result<(), ImageError> {
+    fn part(
+        &mut self,
+        part: &Part,
+        folder: &Path,
+        progress: &mut dyn Progress,
+    ) -> Result<(), ImageError> {
         let Part { path, size, sha256 } = part;
         let header = self.block()?;
         if size_of(&header, path) != Some(*size) {
@@ -162,6 +209,10 @@ impl<'a> ArchiveReader<'a> {
             hasher.update(&chunk[..count]);
             out.write_all(&chunk[..count]).at(&target)?;
             left -= count as u64;
+            progress.event(Event::Advanced {
+                done: self.stream.bytes_read(),
+                of: self.size,
+            });
         }
         self.pad(*size)?;
         match hasher.hex() == *sha256 {
@@ -173,9 +224,9 @@ impl<'a> ArchiveReader<'a> {
         }
     }
 
-    /// Checks the end of the archive, of the compressed stream with its checksum, and of
-    /// the file.
-    fn end(mut self) -> Result<(), ImageError> {
+    /// Checks the end of the archive, of the compressed stream, and of the file; returns the
+    /// SHA-256 of the file.
+    fn end(mut self) -> Result<String, ImageError> {
         for _ in 0..END_BLOCKS {
             if self.block()? != [0; BLOCK] {
                 return Err(bad(self.file, "has more parts than it says"));
@@ -186,11 +237,9 @@ impl<'a> ArchiveReader<'a> {
             .stream
             .read(&mut more)
             .map_err(|e| self.unreadable(&e))?;
-        let rest = self.stream.get_mut().fill_buf().at(self.file)?;
-        match count == 0 && rest.is_empty() {
-            true => Ok(()),
-            false => Err(bad(self.file, "goes on behind its end")),
-        }
+        let hash = self.stream.finish().at(self.file)?;
+        hash.filter(|_| count == 0)
+            .ok_or_else(|| bad(self.file, "goes on behind its end"))
     }
 
     fn block(&mut self) -> Result<[u8; BLOCK], ImageError> {

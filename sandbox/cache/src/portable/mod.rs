@@ -1,7 +1,7 @@
 //! Portable image: one file that carries an image to another machine, which then needs no
 //! apt.
 //!
-//! The file is a gzipped tar archive that common tools can list. It holds the portable
+//! The file is a tar archive that common tools can list, gzipped or packed with zstd. It holds the portable
 //! snapshot, the image's disk, the licence texts of its contents, the kernel's
 //! configuration, and a manifest with the hash of every part. It holds no native machine
 //! code: [`import()`] compiles the snapshot on the target machine.
@@ -10,12 +10,15 @@
 //! bounded and have the names from the manifest. The snapshot is a WebAssembly module with
 //! the same access as every guest. It is stored under the hash of its file, so that no
 //! later build takes it for its own result. The format does not authenticate the
-//! author of a file: that is for the channel it came over.
+//! author of a file. A caller that knows the hash of a file from a trusted place vouches for
+//! it: the snapshot then counts as one that was built here. Any other one is foreign, and
+//! runs on an engine that can stop it from outside.
 
 mod export;
 mod import;
 mod manifest;
 mod tar;
+mod unpack;
 
 pub use export::export;
 pub use import::import;
@@ -36,9 +39,23 @@ const ORIGIN: &str = "origin.json";
 /// Name of the step whose result a portable image is.
 const STEP: &str = "snapshot";
 
+/// Label of the hash of a vouched file among the inputs of its snapshot.
+const VOUCHED: &str = "vouched";
+
 /// Whether a snapshot was imported rather than built here.
 pub fn is_imported(snapshot: &Entry) -> bool {
     snapshot.sha256(ORIGIN).is_ok()
+}
+
+/// Returns the SHA-256 of the file that a snapshot came from, if its importer vouched for
+/// it.
+pub fn vouched(snapshot: &Entry) -> Option<&str> {
+    snapshot.manifest.inputs.get(VOUCHED)
+}
+
+/// Whether a snapshot may be hostile: it was imported, and the importer did not vouch for it.
+pub fn is_foreign(snapshot: &Entry) -> bool {
+    is_imported(snapshot) && vouched(snapshot).is_none()
 }
 
 #[cfg(test)]

@@ -23,6 +23,8 @@ use tempfile::TempDir;
 #[derive(Default)]
 struct Copies {
     smoke_tests: Cell<u32>,
+    /// Whether the last one was of a foreign image.
+    foreign: Cell<bool>,
 }
 
 impl Machine for Copies {
@@ -56,8 +58,9 @@ impl Machine for Copies {
         fs::write(file, module).at(file)
     }
 
-    fn smoke_test(&self, file: &Path, _: &SealKey, _: bool) -> Result<(), ImageError> {
+    fn smoke_test(&self, file: &Path, _: &SealKey, foreign: bool) -> Result<(), ImageError> {
         self.smoke_tests.set(self.smoke_tests.get() + 1);
+        self.foreign.set(foreign);
         match fs::read(file).at(file)?.starts_with(b"works") {
             true => Ok(()),
             false => Err(ImageError::new(
@@ -123,9 +126,20 @@ impl TestCache {
     }
 
     fn import(&self, file: &Path) -> Result<Portable, ImageError> {
-        import(&self.cache, file, &Copies::default(), &mut |_: Event<
-            '_,
-        >| ())
+        self.import_with(file, None, &Copies::default())
+    }
+
+    fn import_with(
+        &self,
+        file: &Path,
+        trusted: Option<&str>,
+        machine: &Copies,
+    ) -> Result<Portable, ImageError> {
+        import(&self.cache, file, trusted, machine, &mut |_: Event<'_>| ())
+    }
+
+    fn is_foreign(&self) -> bool {
+        is_foreign(&self.cache.current("snapshot").unwrap().unwrap())
     }
 
     fn module(&self) -> Option<Vec<u8>> {
@@ -194,6 +208,54 @@ fn an_image_arrives_with_its_licences_and_goes_on() {
     assert_eq!(fs::read(away.export()).unwrap(), fs::read(file).unwrap());
     // It can be imported again in place.
     away.import(&away.export()).unwrap();
+    assert_eq!(away.module().unwrap(), b"works");
+}
+
+#[test]
+fn a_file_packed_with_zstd_arrives_too_and_cuts_are_noticed() {
+    use ruzstd::encoding::{CompressionLevel, compress_to_vec};
+    let mut plain = Vec::new();
+    let home = TestCache::built(b"works");
+    let mut packed = GzDecoder::new(fs::File::open(home.export()).unwrap());
+    packed.read_to_end(&mut plain).unwrap();
+    let packed = compress_to_vec(&plain[..], CompressionLevel::Fastest);
+    let away = TestCache::built(b"works before");
+    let file = away.folder.path().join("image.tar.zst");
+    for end in 0..packed.len() {
+        fs::write(&file, &packed[..end]).unwrap();
+        away.refuses(&file, "");
+    }
+    fs::write(&file, [&packed[..], &packed[..]].concat()).unwrap();
+    away.refuses(&file, "goes on");
+    fs::write(&file, &packed).unwrap();
+    away.import(&file).unwrap();
+    assert_eq!(away.module().unwrap(), b"works");
+    assert!(away.is_foreign());
+}
+
+#[test]
+fn only_the_file_with_the_trusted_hash_is_no_foreign_one() {
+    let home = TestCache::built(b"works");
+    assert!(!home.is_foreign());
+    let file = home.export();
+    let hash = digest::of_file(&file).unwrap();
+    let machine = Copies::default();
+    let away = TestCache::new();
+    let other = digest::of_bytes(b"other");
+    let error = away.import_with(&file, Some(&other), &machine).unwrap_err();
+    assert_eq!(error.code, ErrorCode::HashMismatch);
+    assert_eq!((away.module(), machine.smoke_tests.get()), (None, 0));
+    away.import_with(&file, None, &machine).unwrap();
+    assert!(away.is_foreign() && machine.foreign.get());
+    away.import_with(&file, Some(&hash), &machine).unwrap();
+    assert!(!away.is_foreign() && !machine.foreign.get());
+    // What is there already is neither read nor tested again.
+    assert_eq!(machine.smoke_tests.get(), 2);
+    away.import_with(&file, Some(&hash), &machine).unwrap();
+    assert_eq!(machine.smoke_tests.get(), 2);
+    let module = away.cache.current("module").unwrap().unwrap();
+    fs::remove_dir_all(module.folder).unwrap();
+    away.import_with(&file, Some(&hash), &machine).unwrap();
     assert_eq!(away.module().unwrap(), b"works");
 }
 

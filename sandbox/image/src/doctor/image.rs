@@ -5,7 +5,7 @@ use super::super::cache::Cache;
 use super::super::entry::Entry;
 use super::super::machine::{MODULE, Machine};
 use super::super::module::COMPATIBILITY;
-use super::super::portable::is_imported;
+use super::super::portable::{is_foreign, is_imported};
 use super::super::seal::SealKey;
 use super::super::{ErrorCode, ImageError, Options, find_built};
 use super::{Diagnostic, Status};
@@ -75,7 +75,7 @@ pub(super) fn state(
         module,
         machine,
         cache.key(),
-        state == State::Imported,
+        is_foreign(snapshot),
     ));
     state
 }
@@ -103,12 +103,12 @@ fn module_diagnostics(
     module: &Entry,
     machine: &dyn Machine,
     key: Result<SealKey, ImageError>,
-    imported: bool,
+    foreign: bool,
 ) -> [Diagnostic; 2] {
     let compiled_for = module.manifest.inputs.get(COMPATIBILITY);
     let engine = "engine";
     let guest = "guest";
-    if compiled_for != Some(machine.compatibility(imported).as_str()) {
+    if compiled_for != Some(machine.compatibility(foreign).as_str()) {
         let text = "the image is compiled for another wasmtime or processor";
         let help = "nothing: the next start compiles it again, which takes seconds";
         return [
@@ -116,7 +116,7 @@ fn module_diagnostics(
             Diagnostic::new(guest, Status::Warning, "not started: see engine"),
         ];
     }
-    let tested = key.and_then(|key| machine.smoke_test(&module.path(MODULE), &key, imported));
+    let tested = key.and_then(|key| machine.smoke_test(&module.path(MODULE), &key, foreign));
     [
         Diagnostic::ok(
             engine,
