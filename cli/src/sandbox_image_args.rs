@@ -22,14 +22,14 @@ pub(crate) struct ImageArgs {
 pub(crate) enum ImageCommand {
     /// Write the image to a file for another machine, which needs no apt
     Export(FileArgs),
-    /// Check an exported file, compile it, and use it from now on
+    /// Check an exported or packed file, compile it, and use it from now on
     Import(FileArgs),
 }
 
 /// Options of `sandbox image export` and `import`.
 #[derive(Debug, Args)]
 pub(crate) struct FileArgs {
-    /// The file: a gzipped tar archive
+    /// The file: a tar archive, gzipped or (import) packed with zstd
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub file: PathBuf,
     /// Print the result, including errors, as one line of JSON on standard output

@@ -3,7 +3,7 @@
 //! `a99` builds the image. It is compiled here with the feature `sandbox`, so that other tasks need
 //! no wasmtime.
 
-use crate::shell::{Failed, cargo, failed, root, run, target};
+use crate::shell::{Failed, cargo, failed, root, run, target, works};
 use crate::stage::{Outcome, Progress};
 use serde_json::Value;
 use std::process::Command;
@@ -80,9 +80,18 @@ pub(crate) fn build(flags: &[&str]) -> Result<(), Failed> {
     build_with(sandbox("build")?.args(flags))
 }
 
-/// A command of the compiled `a99 sandbox`.
-fn sandbox(command: &str) -> Result<Command, Failed> {
-    let mut sandbox = Command::new(target()?.join(PROFILE[1]).join("a99"));
+/// A command of the compiled `a99 sandbox`. It ends with this task: a killed build of the image
+/// leaves no process behind.
+pub(crate) fn sandbox(command: &str) -> Result<Command, Failed> {
+    let a99 = target()?.join(PROFILE[1]).join("a99");
+    let mut sandbox = match works(Command::new("setpriv").arg("--version")) {
+        true => {
+            let mut wrapper = Command::new("setpriv");
+            wrapper.args(["--pdeathsig", "TERM", "--"]).arg(a99);
+            wrapper
+        }
+        false => Command::new(a99),
+    };
     sandbox.args(["sandbox", command]);
     Ok(sandbox)
 }

@@ -19,12 +19,14 @@ mod embed;
 mod fuzz;
 mod guest;
 mod kills;
+mod package;
 mod power;
 mod reference;
 mod shell;
 mod size;
 mod stage;
 mod stages;
+mod stranger;
 mod tidy;
 mod vectors;
 
@@ -118,6 +120,11 @@ Usage: cargo xtask TASK
                              build the image of the sandbox (Debian, apt); with the
                              locked versions only, or locking the current ones
   guest-test                 all tests of the sandbox, with that image
+  package [--out DIR] [--key FILE] [--image FILE] [--command FILE]
+                             make the files for machines without Debian's tools or a
+                             toolchain: command, packed image, list of hashes, signed
+                             with a key of `a99 keys new` (zstd)
+  stranger [--package DIR]   run a package in a bare Debian root (debootstrap, root)
   boots [--count N]          boot the guest from nothing, 200 times in a row
   soak [--seconds N]         the network of a guest under load, for ten minutes
   cosim [--seed S] [--seconds N]
@@ -192,6 +199,8 @@ fn run(task: &str, rest: &[String]) -> Result<(), Failed> {
         ("guest-test", []) => guest::test(&stage::Progress::default()),
         ("boots", args) => guest::boots(args),
         ("soak", args) => guest::soak(args),
+        ("package", args) => package::package(args),
+        ("stranger", args) => stranger::test(args),
         ("cosim", args) => cosim::long(args),
         ("translate", args) => cosim::translate(args),
         ("fuzz", args) => fuzz::fuzz(args),

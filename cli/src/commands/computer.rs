@@ -8,11 +8,13 @@ use crate::failure::Failure;
 use agent99::{Capabilities, Capability, ErrorCode, RunError, all_atoms};
 
 #[cfg(feature = "sandbox")]
-use super::sandbox::builder;
+use super::sandbox::{builder, packaged};
 #[cfg(feature = "sandbox")]
 use crate::failure::USAGE;
 #[cfg(feature = "sandbox")]
 use crate::sandbox_args::SettingsArgs;
+#[cfg(feature = "sandbox")]
+use a99_sandbox::cache::Cache;
 #[cfg(feature = "sandbox")]
 use a99_shell::sandbox::SandboxShell;
 
@@ -35,6 +37,12 @@ impl Computer {
             };
             let why = "there is no sandbox to be set up without --sandbox";
             return Err(Failure::coded(USAGE[0], why, help));
+        }
+        if args.sandbox && args.settings.image.is_none() {
+            // Without a cache the sandbox itself reports why it does not start.
+            let cache = Cache::of_user().ok();
+            let prepared = cache.as_ref().map_or(Ok(()), packaged::prepare);
+            prepared.map_err(|error| Failure::about("the sandbox's image", error))?;
         }
         let new = || SandboxShell::new(builder(&args.settings));
         Ok(Computer {

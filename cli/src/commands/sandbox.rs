@@ -4,6 +4,7 @@ mod cp;
 mod exec;
 mod lifecycle;
 mod named_exec;
+pub(crate) mod packaged;
 mod shell;
 mod start;
 
@@ -116,6 +117,7 @@ pub(super) fn image_failed(error: &ImageError, json: bool) -> Exit {
 /// Prints progress to standard error.
 pub(super) fn show(event: Event<'_>) {
     output::err(&match event {
+        Event::Advanced { .. } => return,
         Event::Started { step } => format!("==> {step}\n"),
         Event::Detail { text, .. } => format!("    {text}\n"),
         Event::Note { text } => format!("    note: {text}\n"),

@@ -1,10 +1,10 @@
 //! `a99 sandbox image`: exports and imports the image, for another machine.
 
-use super::sandbox::{image_failed, line, machine, show};
+use super::sandbox::{image_failed, line, packaged, show};
 use crate::failure::Exit;
 use crate::output;
 use crate::sandbox_image_args::{FileArgs, ImageArgs, ImageCommand};
-use a99_sandbox::cache::portable::{Portable, export, import};
+use a99_sandbox::cache::portable::{Portable, export};
 use a99_sandbox::cache::{Cache, ImageError};
 use serde_json::json;
 
@@ -27,7 +27,7 @@ fn exported(args: &FileArgs) -> Result<Portable, ImageError> {
 }
 
 fn imported(args: &FileArgs) -> Result<Portable, ImageError> {
-    import(&Cache::of_user()?, &args.file, &machine()?, &mut show)
+    packaged::install(&Cache::of_user()?, &args.file)
 }
 
 fn report(args: &FileArgs, manifest: &Portable) {

@@ -14,6 +14,10 @@ pub use keys::{
     KeyId, SecretKey, TrustedKey, TrustedKeys, check, check_text, key_id, sign, sign_text,
 };
 
+/// Purpose of the signature of a package's list of files: see [`sign_text`].
+#[cfg(feature = "signing")]
+pub const PACKAGE: &str = "agent99 package v1";
+
 /// Bytes of a signature.
 pub const SIGNATURE_BYTES: usize = 4 + 4 + 16 + 64;
 

@@ -183,6 +183,49 @@ mod tests {
         assert!(error.subject.starts_with("sh -c"), "{error}");
     }
 
+    /// Waits until a condition holds, for some seconds.
+    fn wait_for(mut holds: impl FnMut() -> bool) -> bool {
+        let end = std::time::Instant::now() + std::time::Duration::from_secs(20);
+        while !holds() {
+            if std::time::Instant::now() > end {
+                return false;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        true
+    }
+
+    /// A build that was killed leaves neither `make` nor what it runs, several levels deep.
+    #[test]
+    fn make_and_its_children_end_with_the_build() {
+        if super::super::tools::in_path("make").is_none() {
+            return;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        let recipes = "all:\n\t@$(MAKE) -f Makefile below\n\
+                       below:\n\t@nice > nice; echo $$$$ > pid; exec sleep 60\n";
+        std::fs::write(path("Makefile"), recipes).unwrap();
+        let (of, pid) = (folder.path().to_owned(), path("pid"));
+        let started = std::thread::spawn(move || {
+            let mut make = lasting("make");
+            let child = make.arg("-C").arg(of).stdout(Stdio::null()).spawn();
+            let child = child.unwrap();
+            let read = || std::fs::read_to_string(&pid).unwrap_or_default();
+            assert!(wait_for(|| read().ends_with('\n')), "the recipe runs");
+            (child, read().trim().to_owned())
+        });
+        let (mut make, sleep) = started.join().unwrap();
+        assert!(!make.wait().unwrap().success());
+        let status = format!("/proc/{sleep}/stat");
+        // A zombie has ended, too.
+        let runs = || std::fs::read_to_string(&status).is_ok_and(|stat| !stat.contains(") Z"));
+        assert!(wait_for(|| !runs()), "{sleep} goes on");
+        // Nothing here lowers the priority.
+        let nice = output(&mut program("nice")).unwrap();
+        assert_eq!(std::fs::read_to_string(path("nice")).unwrap(), nice);
+    }
+
     #[test]
     fn a_surrounding_make_is_not_heard() {
         let command = program("make");

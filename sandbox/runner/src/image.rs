@@ -116,7 +116,7 @@ impl Image {
     }
 }
 
-/// Whether the cache's image was imported from a file that nobody vouched for.
+/// Whether the cache's image was imported and its hash is not trusted.
 fn is_foreign(cache: &Cache) -> bool {
     let snapshot = cache.current("snapshot");
     snapshot.is_ok_and(|snapshot| snapshot.is_some_and(|entry| portable::is_foreign(&entry)))

@@ -61,12 +61,7 @@ impl WasmMachine {
         self
     }
 
-    fn precompile_foreign(
-        &self,
-        module: &[u8],
-        file: &Path,
-        key: &SealKey,
-    ) -> Result<(), VmError> {
+    fn precompile_foreign(&self, module: &[u8], file: &Path, key: &SealKey) -> Result<(), VmError> {
         check_code(module)?;
         let code = match &self.worker {
             Some(worker) => {

@@ -1,6 +1,6 @@
 //! Sandbox builder, configured by the command line.
 
-use super::{failed, show};
+use super::{failed, packaged, show};
 use crate::failure::Exit;
 use crate::output;
 use crate::sandbox_args::{DiskArg, SettingsArgs};
@@ -56,6 +56,7 @@ pub(crate) fn builder(settings: &SettingsArgs) -> Builder {
 /// The newest image.
 pub(super) fn load() -> Result<Image, VmError> {
     let cache = Cache::of_user().map_err(image_failed)?;
+    packaged::prepare(&cache).map_err(image_failed)?;
     let image = Image::current(&cache, &mut show);
     match image {
         Err(error) if error.code == VmCode::NoImage && wants_one() => {

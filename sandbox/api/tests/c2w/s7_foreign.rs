@@ -226,7 +226,8 @@ fn s7_a_portable_image_that_loops_or_grows_is_stopped() {
         let path = folder.path().join("image.tar.gz");
         portable(&path, &emulator(first));
         let machine = WasmMachine::new().expect("an engine");
-        let error = import(&cache, &path, &machine, &mut |_: Event<'_>| {}).expect_err("no guest");
+        let error =
+            import(&cache, &path, None, &machine, &mut |_: Event<'_>| {}).expect_err("no guest");
         assert_eq!(error.code, ErrorCode::Guest, "{error}");
         let now = cache.current("module").expect("readable");
         assert!(now.is_none(), "nothing starts from it");
