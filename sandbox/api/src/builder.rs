@@ -7,7 +7,7 @@ use super::packs;
 use super::sandbox::{Sandbox, Settings};
 use crate::cache::{self, Cache};
 use crate::net::{self, Forward, Rate};
-use crate::p9::{self, Mount, MountMode};
+use crate::p9::{Mount, MountMode};
 use a99_egress::Policy;
 use a99_sandbox_protocol::{Limits, Resume};
 use a99_sandbox_runner::{
@@ -17,7 +17,7 @@ use a99_sandbox_runner::{
 #[cfg(feature = "c2w")]
 use a99_sandbox_runner::{Worker, spawn_thread};
 use std::net::SocketAddr;
-use std::path::{Component, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -272,8 +272,7 @@ impl Builder {
         self
     }
 
-    /// Adds a pack of programs that was built before, a layer by name
-    /// (`a99 sandbox build --pack`).
+    /// Adds a pack that `a99 sandbox build --pack` made, a layer by name.
     pub fn pack(mut self, name: impl Into<String>) -> Self {
         self.packs.push(name.into());
         self
@@ -282,8 +281,7 @@ impl Builder {
     /// Adds a layer of files over the image's root, below those added before; at most
     /// [`MAX_LAYERS`](crate::vm::MAX_LAYERS).
     ///
-    /// All sandboxes with this layer share its file, which is only read. Writes stay in the
-    /// guest. A sandbox with layers cannot be saved.
+    /// All sandboxes with this layer share its file. One with layers cannot be saved.
     pub fn layer(mut self, layer: &Layer) -> Self {
         self.layers.push(layer.clone());
         self
@@ -410,7 +408,8 @@ impl Builder {
             (self.hostname.is_some(), "another host name"),
             (self.limits != Limits::default(), "limits of its commands"),
             (self.disk.is_some(), "a disk of its own"),
-            (self.layer_count() > 0, "layers"),
+            (!self.layers.is_empty(), "layers"),
+            (!self.packs.is_empty(), "packs"),
             (
                 self.bounds.instructions.is_some(),
                 "a limit of its instructions",
@@ -463,12 +462,12 @@ impl Builder {
                 return bad("a disk for a saved sandbox, which has its files already");
             }
         }
-        check_layers(self.layer_count(), self.replace_root, self.saved.is_some())?;
+        check_layers(
+            self.packs.len() + self.layers.len(),
+            self.replace_root,
+            self.saved.is_some(),
+        )?;
         check_memory(self.limits.memory)
-    }
-
-    fn layer_count(&self) -> usize {
-        self.packs.len() + self.layers.len()
     }
 
     fn check_names(&self) -> Result<(), VmError> {
@@ -511,8 +510,7 @@ impl Builder {
             let _ = settings.git_refused.set(refused);
         }
         let env = self.env.into_iter();
-        let mut layers = packs::load(&self.packs)?;
-        layers.extend(self.layers);
+        let layers = packs::load(&self.packs, self.layers)?;
         Ok(Setup {
             resume: Resume {
                 hostname: self.hostname.map(String::into_bytes),

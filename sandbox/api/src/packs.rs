@@ -3,13 +3,13 @@
 use crate::cache::{Cache, packs};
 use a99_sandbox_runner::{Layer, VmCode, VmError};
 
-/// Opens the layers of packs.
+/// Opens the layers of packs, and puts those that are open already below them.
 ///
 /// # Errors
 /// [`VmCode::NoImage`] for one that was not built.
-pub(super) fn load(names: &[String]) -> Result<Vec<Layer>, VmError> {
+pub(super) fn load(names: &[String], more: Vec<Layer>) -> Result<Vec<Layer>, VmError> {
     if names.is_empty() {
-        return Ok(Vec::new());
+        return Ok(more);
     }
     let io = |error: crate::cache::ImageError| VmError::new(VmCode::Io, error.to_string());
     let cache = Cache::of_user().map_err(io)?;
@@ -18,7 +18,8 @@ pub(super) fn load(names: &[String]) -> Result<Vec<Layer>, VmError> {
         let entry = entry.ok_or_else(|| missing(name))?;
         Layer::of_entry(&entry, packs::LAYER)
     };
-    names.iter().map(layer).collect()
+    let layers: Result<Vec<Layer>, VmError> = names.iter().map(layer).collect();
+    Ok([layers?, more].concat())
 }
 
 fn missing(name: &str) -> VmError {
