@@ -22,6 +22,7 @@ pub mod kernel;
 pub mod licences;
 pub mod lock;
 pub mod packages;
+pub mod packs;
 pub mod rootfs;
 pub mod snapshot;
 pub mod step;

@@ -42,7 +42,13 @@ pub(super) fn collect(
     for wanted in wanted {
         let deb = context.package(*wanted)?;
         unpack_documentation(&deb, &unpacked)?;
-        origins.push(origin(wanted.name, &deb)?);
+        let (version, source) = origin(&deb, wanted.name)?;
+        origins.push(LicenceSource {
+            package: wanted.name,
+            version,
+            source,
+            licence: None,
+        });
     }
     // Documentation may be a link to that of another package.
     for origin in &mut origins {
@@ -63,7 +69,8 @@ pub(super) fn collect(
     Ok(folder)
 }
 
-fn origin<'a>(name: &'a str, deb: &Path) -> Result<LicenceSource<'a>, ImageError> {
+/// Returns the version of a package, and name and version of its source package.
+pub(super) fn origin(deb: &Path, name: &str) -> Result<(String, String), ImageError> {
     let field = |field: &str| {
         let text = output(program("dpkg-deb").arg("-f").arg(deb).arg(field))?;
         Ok::<String, ImageError>(text.trim().to_owned())
@@ -75,12 +82,7 @@ fn origin<'a>(name: &'a str, deb: &Path) -> Result<LicenceSource<'a>, ImageError
         source if source.contains('(') => source,
         source => format!("{source} ({version})"),
     };
-    Ok(LicenceSource {
-        package: name,
-        version,
-        source,
-        licence: None,
-    })
+    Ok((version, source))
 }
 
 /// Unpacks only the documentation and the common licence texts.

@@ -61,6 +61,17 @@ pub struct Wanted {
     pub arch: Arch,
 }
 
+impl Wanted {
+    /// A package of the guest whose name is only known at run time. The name stays in
+    /// memory: there are as many as packages in the lock files of one build.
+    pub(crate) fn locked(name: &str) -> Self {
+        Self {
+            name: Box::leak(name.to_owned().into_boxed_str()),
+            arch: Arch::Riscv64,
+        }
+    }
+}
+
 /// Source package of the guest's kernel.
 pub const KERNEL_SOURCE: &str = "linux-source-6.12";
 

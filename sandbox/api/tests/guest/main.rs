@@ -14,6 +14,7 @@ mod common;
 mod image;
 mod isolation;
 mod library;
+mod packs;
 mod proofs;
 mod soak;
 mod translate;

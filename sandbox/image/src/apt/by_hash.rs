@@ -14,7 +14,7 @@ use std::fs;
 use std::path::Path;
 
 /// Apt's own downloader, which uses apt's network settings.
-const HELPER: &str = "/usr/lib/apt/apt-helper";
+pub(super) const HELPER: &str = "/usr/lib/apt/apt-helper";
 
 /// Maximum size of a compressed index in bytes.
 const MAX_INDEX: u64 = 64 << 20;

@@ -12,7 +12,7 @@ pub mod sources;
 use super::command::{Printed, finish, program, tail};
 use super::error::{At, ErrorCode, ImageError, disk_full};
 use super::lock::Locked;
-use super::packages::{SUITE, Wanted};
+use super::packages::{Arch, SUITE, Wanted};
 use super::progress::{Progress, note};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -126,10 +126,34 @@ impl Apt {
         }
     }
 
+    /// Returns the verified index of an architecture's packages.
+    pub(super) fn index(&self, arch: Arch) -> Result<String, ImageError> {
+        let folder = self.folder.join("lists");
+        let suffix = format!("_{SUITE}_main_binary-{}_Packages", arch.name());
+        for entry in fs::read_dir(&folder).at(&folder)? {
+            let path = entry.at(&folder)?.path();
+            if path.to_string_lossy().ends_with(&suffix) {
+                return fs::read_to_string(&path).at(&path);
+            }
+        }
+        Err(download_failed("the index was not kept"))
+    }
+
     fn program(&self, name: &str) -> Command {
         let mut command = program(name);
         command.env("APT_CONFIG", self.folder.join("apt.conf"));
         command
+    }
+}
+
+/// Fetches a file from elsewhere, with apt's network settings; `sha256` is its hash.
+pub(super) fn download(url: &str, target: &Path, sha256: &str) -> Result<(), ImageError> {
+    let mut command = program(by_hash::HELPER);
+    command.args(["download-file", url]).arg(target);
+    let printed = finish(command.arg(format!("SHA256:{sha256}")))?;
+    match printed.status.success() {
+        true => Ok(()),
+        false => Err(fetch_error(&printed.stderr)),
     }
 }
 
@@ -220,7 +244,6 @@ fn fetch_error(stderr: &str) -> ImageError {
 
 #[cfg(test)]
 mod tests {
-    use super::super::packages::Arch;
     use super::*;
     use std::os::unix::process::ExitStatusExt;
     use std::process::ExitStatus;

@@ -110,7 +110,7 @@ pub(super) fn mounted(tree: &Tree, disk: &Tree) -> Tree {
 }
 
 /// Makes the file system in `file`, from a copy of the files in `work`.
-pub(super) fn write(tree: &Tree, work: &Path, file: &Path) -> Result<(), ImageError> {
+pub(crate) fn write(tree: &Tree, work: &Path, file: &Path) -> Result<(), ImageError> {
     let mut listed = Inputs::default();
     fs::create_dir_all(work).at(work)?;
     for (path, node) in tree.iter() {
@@ -152,7 +152,7 @@ fn identifier(hash: &str) -> String {
 
 /// Returns the program's version, since other versions may make another image of the same
 /// files. Empty if it is not installed.
-pub(super) fn version() -> String {
+pub(crate) fn version() -> String {
     // Older versions print it, and then reject the option.
     let printed = finish(program(MAKE).arg("--version"));
     let lines = printed.map(|printed| printed.stdout).unwrap_or_default();

@@ -8,8 +8,8 @@ mod busybox;
 pub mod disk;
 mod files;
 mod libraries;
-mod python;
-mod select;
+pub(crate) mod python;
+pub(crate) mod select;
 mod tools;
 
 use super::command::{output, program};
@@ -157,7 +157,11 @@ fn all_files() -> Vec<Wanted> {
 }
 
 /// Unpacks packages one over the other.
-fn unpack(context: &StepContext<'_>, name: &str, wanted: &[Wanted]) -> Result<PathBuf, ImageError> {
+pub(crate) fn unpack(
+    context: &StepContext<'_>,
+    name: &str,
+    wanted: &[Wanted],
+) -> Result<PathBuf, ImageError> {
     let folder = context.work().join(name);
     for wanted in wanted {
         let deb = context.package(*wanted)?;

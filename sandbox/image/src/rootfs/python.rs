@@ -14,7 +14,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// Script that compiles the modules.
-pub(super) const SCRIPT: &str = include_str!("../../compile.py");
+pub(crate) const SCRIPT: &str = include_str!("../../compile.py");
 
 /// Program below the root of its unpacked packages.
 const PROGRAM: &str = "usr/bin/python3.13";
@@ -23,7 +23,7 @@ const PROGRAM: &str = "usr/bin/python3.13";
 const TAG: &str = "cpython-313";
 
 /// Adds a compiled module for each module of the tree.
-pub(super) fn compile(
+pub(crate) fn compile(
     tree: &mut Tree,
     guest: &Path,
     compiler: &Path,

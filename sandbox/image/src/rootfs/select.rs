@@ -133,7 +133,12 @@ const LEFT_OUT: &[&str] = &[
 ];
 
 fn is_left_out(path: &str) -> bool {
-    LEFT_OUT
+    matches(LEFT_OUT, path)
+}
+
+/// Whether a path is one of these patterns.
+pub(crate) fn matches(patterns: &[&str], path: &str) -> bool {
+    patterns
         .iter()
         .any(|pattern| match pattern.strip_suffix('*') {
             Some(start) => path.starts_with(start),
@@ -147,6 +152,14 @@ fn is_left_out(path: &str) -> bool {
 /// Collects the selected files, with normalised permissions that do not depend on the user
 /// who unpacked them.
 pub(super) fn tree(unpacked: &Path) -> Result<Tree, ImageError> {
+    tree_without(unpacked, &is_left_out)
+}
+
+/// Collects the files with another selection.
+pub(crate) fn tree_without(
+    unpacked: &Path,
+    is_left_out: &dyn Fn(&str) -> bool,
+) -> Result<Tree, ImageError> {
     let mut tree = Tree::default();
     let mut folders = vec![String::new()];
     while let Some(folder) = folders.pop() {
