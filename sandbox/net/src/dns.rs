@@ -17,8 +17,8 @@ const MAX_NAME_BYTES: usize = 255;
 /// Maximum bytes of an answer without EDNS (RFC 1035 section 4.2.1). Answers within it need
 /// no truncation and amplify nothing.
 const MAX_BYTES: usize = 512;
-/// Maximum records of an answer.
-pub(super) const MAX_RECORDS: usize = MAX_BYTES / RECORD_BYTES;
+/// Maximum records of an answer with IPv6 addresses.
+pub(super) const MAX_V6_RECORDS: usize = MAX_BYTES / (RECORD_BYTES + 16);
 /// Size of an address record with a compressed name, without the address.
 const RECORD_BYTES: usize = 12;
 

@@ -176,7 +176,7 @@ fn answer(
             if query.kind == QueryKind::V6 {
                 allowed.retain(IpAddr::is_ipv6);
                 // More do not fit in an answer.
-                allowed.truncate(dns::MAX_RECORDS);
+                allowed.truncate(dns::MAX_V6_RECORDS);
                 allowed.retain(|address| filter.is_reachable(*address));
             }
             query.answer(rcode, &allowed, ttl)
