@@ -1,6 +1,6 @@
 //! DNS messages (RFC 1035), limited to a server that answers only with addresses.
 
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 
 /// Port of the server.
 pub(super) const PORT: u16 = 53;
@@ -8,6 +8,7 @@ pub(super) const PORT: u16 = 53;
 /// Record types and class.
 const TYPE_A: u16 = 1;
 const TYPE_PTR: u16 = 12;
+const TYPE_AAAA: u16 = 28;
 const CLASS_IN: u16 = 1;
 
 const HEADER_BYTES: usize = 12;
@@ -16,8 +17,10 @@ const MAX_NAME_BYTES: usize = 255;
 /// Maximum bytes of an answer without EDNS (RFC 1035 section 4.2.1). Answers within it need
 /// no truncation and amplify nothing.
 const MAX_BYTES: usize = 512;
-/// Size of an address record with a compressed name.
-const RECORD_BYTES: usize = 16;
+/// Maximum records of an answer with IPv6 addresses.
+pub(super) const MAX_V6_RECORDS: usize = MAX_BYTES / (RECORD_BYTES + 16);
+/// Size of an address record with a compressed name, without the address.
+const RECORD_BYTES: usize = 12;
 
 /// Response codes.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -34,7 +37,9 @@ pub(super) enum Rcode {
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum QueryKind {
     /// IPv4 addresses.
-    Address,
+    V4,
+    /// IPv6 addresses.
+    V6,
     /// The name of an address.
     Reverse,
     /// Any other type; answered without records.
@@ -113,7 +118,8 @@ fn parse_question(bytes: &[u8]) -> Option<(Option<String>, QueryKind, usize)> {
         u16::from_be_bytes([fields[0], fields[1]]),
         u16::from_be_bytes([fields[2], fields[3]]),
     ) {
-        (TYPE_A, CLASS_IN) => QueryKind::Address,
+        (TYPE_A, CLASS_IN) => QueryKind::V4,
+        (TYPE_AAAA, CLASS_IN) => QueryKind::V6,
         (TYPE_PTR, CLASS_IN) => QueryKind::Reverse,
         _ => QueryKind::Other,
     };
@@ -125,10 +131,16 @@ fn parse_question(bytes: &[u8]) -> Option<(Option<String>, QueryKind, usize)> {
 }
 
 impl Query {
-    /// Builds a response with a code and as many addresses as fit, valid for `ttl` seconds.
-    pub(super) fn answer(&self, rcode: Rcode, addresses: &[Ipv4Addr], ttl: u32) -> Vec<u8> {
-        let room = MAX_BYTES.saturating_sub(HEADER_BYTES + self.question.len()) / RECORD_BYTES;
-        let addresses = &addresses[..addresses.len().min(room)];
+    /// Builds a response with a code and as many addresses as fit, of the family that is
+    /// asked for, valid for `ttl` seconds.
+    pub(super) fn answer(&self, rcode: Rcode, addresses: &[IpAddr], ttl: u32) -> Vec<u8> {
+        let size = match self.kind {
+            QueryKind::V6 => RECORD_BYTES + 16,
+            _ => RECORD_BYTES + 4,
+        };
+        let room = MAX_BYTES.saturating_sub(HEADER_BYTES + self.question.len()) / size;
+        let asked = |address: &&IpAddr| address.is_ipv6() == (self.kind == QueryKind::V6);
+        let addresses: Vec<&IpAddr> = addresses.iter().filter(asked).take(room).collect();
         let mut message = Vec::with_capacity(MAX_BYTES);
         message.extend_from_slice(&self.id);
         // Response flag; recursion is available.
@@ -142,11 +154,15 @@ impl Query {
         for address in addresses {
             // Points to the name in the question.
             message.extend_from_slice(&[0xc0, HEADER_BYTES as u8]);
-            message.extend_from_slice(&TYPE_A.to_be_bytes());
+            let (kind, bytes): (u16, &[u8]) = match address {
+                IpAddr::V4(address) => (TYPE_A, &address.octets()),
+                IpAddr::V6(address) => (TYPE_AAAA, &address.octets()),
+            };
+            message.extend_from_slice(&kind.to_be_bytes());
             message.extend_from_slice(&CLASS_IN.to_be_bytes());
             message.extend_from_slice(&ttl.to_be_bytes());
-            message.extend_from_slice(&[0, 4]);
-            message.extend_from_slice(&address.octets());
+            message.extend_from_slice(&(bytes.len() as u16).to_be_bytes());
+            message.extend_from_slice(bytes);
         }
         message
     }
@@ -156,6 +172,7 @@ impl Query {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use std::net::{Ipv4Addr, Ipv6Addr};
 
     fn query(name: &[&[u8]], kind: u16) -> Vec<u8> {
         let mut message = vec![0xab, 0xcd, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0];
@@ -172,9 +189,10 @@ mod tests {
         let message = query(&[b"WWW", b"Example", b"com"], 1);
         let parsed = parse(&message).expect("a query");
         assert_eq!(parsed.name.as_deref(), Some("www.example.com"));
-        assert_eq!(parsed.kind, QueryKind::Address);
-        let address = Ipv4Addr::new(1, 2, 3, 4);
-        let answer = parsed.answer(Rcode::NoError, &[address, address], 60);
+        assert_eq!(parsed.kind, QueryKind::V4);
+        let address = Ipv4Addr::new(1, 2, 3, 4).into();
+        let other = Ipv6Addr::LOCALHOST.into();
+        let answer = parsed.answer(Rcode::NoError, &[address, other, address], 60);
         assert_eq!(
             answer[..12],
             [0xab, 0xcd, 0x81, 0x80, 0, 1, 0, 2, 0, 0, 0, 0]
@@ -184,8 +202,17 @@ mod tests {
             answer[message.len()..][..16],
             [0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4, 1, 2, 3, 4]
         );
+        let message = query(&[b"a"], 28);
+        let parsed = parse(&message).expect("a query");
+        let answer = parsed.answer(Rcode::NoError, &[address, other], 60);
+        assert_eq!((parsed.kind, answer[7]), (QueryKind::V6, 1));
         assert_eq!(
-            parse(&query(&[b"a"], 28)).map(|query| query.kind),
+            answer[message.len()..][..13],
+            [0xc0, 12, 0, 28, 0, 1, 0, 0, 0, 60, 0, 16, 0]
+        );
+        assert_eq!(answer.len(), message.len() + 28);
+        assert_eq!(
+            parse(&query(&[b"a"], 15)).map(|query| query.kind),
             Ok(QueryKind::Other)
         );
         assert_eq!(
@@ -196,13 +223,15 @@ mod tests {
 
     #[test]
     fn answers_fit_a_datagram() {
-        let parsed = parse(&query(
-            &[&[b'a'; 60], &[b'b'; 60], &[b'c'; 60], &[b'd'; 60]],
-            1,
-        ))
-        .expect("a query");
-        let answer = parsed.answer(Rcode::NoError, &[Ipv4Addr::LOCALHOST; 100], 1);
-        assert!(answer.len() <= 512 && answer.len() > 480);
+        let name: [&[u8]; 4] = [&[b'a'; 60], &[b'b'; 60], &[b'c'; 60], &[b'd'; 60]];
+        for (kind, address) in [
+            (1, Ipv4Addr::LOCALHOST.into()),
+            (28, Ipv6Addr::LOCALHOST.into()),
+        ] {
+            let parsed = parse(&query(&name, kind)).expect("a query");
+            let answer = parsed.answer(Rcode::NoError, &[address; 100], 1);
+            assert!(answer.len() <= 512 && answer.len() > 480);
+        }
     }
 
     #[test]
@@ -238,7 +267,7 @@ mod tests {
         #[test]
         fn any_bytes_get_a_short_answer_or_none(bytes in prop::collection::vec(any::<u8>(), 0..600)) {
             let answer = match parse(&bytes) {
-                Ok(query) => Some(query.answer(Rcode::Refused, &[Ipv4Addr::LOCALHOST; 99], 1)),
+                Ok(query) => Some(query.answer(Rcode::Refused, &[Ipv4Addr::LOCALHOST.into(); 99], 1)),
                 Err(answer) => answer,
             };
             prop_assert!(answer.is_none_or(|answer| answer.len() <= MAX_BYTES));

@@ -5,9 +5,9 @@ use super::error::{NetCode, NetError};
 use super::forward;
 use super::link::{Link, Shared};
 use super::worker::Worker;
-use super::{GATEWAY, HOST, MAX_MTU, MIN_MTU, NETMASK};
+use super::{GATEWAY, GATEWAY_V6, MAX_MTU, MIN_MTU, is_gateway};
 use a99_egress::{HOST_NAME, Host, Net, Ports, Rule};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
@@ -41,13 +41,13 @@ fn check_rule(rule: &Rule) -> Result<(), NetError> {
     let Host::Net(net) = &rule.host else {
         return Ok(());
     };
-    let host = |address| Net::host(IpAddr::V4(address));
-    let link = Net::new(
-        IpAddr::V4(Ipv4Addr::from_bits(GATEWAY.to_bits() & NETMASK.to_bits())),
-        24,
-    );
-    let on_link = link.is_some_and(|link| link.covers(*net));
-    let is_host = [host(GATEWAY), host(HOST)].contains(net) && rule.ports != Ports::ALL;
+    // Both gateways have the number 1 on their link.
+    let links = [
+        Net::new(Ipv4Addr::from_bits(GATEWAY.to_bits() - 1).into(), 24),
+        Net::new(Ipv6Addr::from_bits(GATEWAY_V6.to_bits() - 1).into(), 64),
+    ];
+    let on_link = links.iter().flatten().any(|link| link.covers(*net));
+    let is_host = net.is_host() && is_gateway(net.address()) && rule.ports != Ports::ALL;
     if !on_link || is_host {
         return Ok(());
     }
@@ -154,6 +154,10 @@ mod tests {
             "allow:192.168.0.0/16",
             "full:localhost:80",
             "allow:0.0.0.0/0",
+            "allow:[fda9:9a99:127::1]:80",
+            "allow:[fda9:9a99:127::254]:80-90",
+            "allow:[fc00::/7]",
+            "allow:[::/0]",
         ] {
             assert_eq!(check(good), Ok(()), "{good}");
         }
@@ -162,6 +166,10 @@ mod tests {
             "allow:192.168.127.3:80",
             "allow:192.168.127.0/24:80",
             "full:192.168.127.128/25",
+            "allow:[fda9:9a99:127::1]",
+            "allow:[fda9:9a99:127::3]:80",
+            "full:[fda9:9a99:127::/64]",
+            "full:[fda9:9a99:127::/65]:80",
         ] {
             let error = check(bad).expect_err(bad);
             assert_eq!(error.code, NetCode::Link);

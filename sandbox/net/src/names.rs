@@ -9,7 +9,7 @@ use super::egress_filter::EgressFilter;
 use super::link::Shared;
 use super::resolver::{ResolveError, Resolver};
 use std::collections::{HashMap, VecDeque};
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -32,7 +32,7 @@ const TTL: Duration = Duration::from_secs(60);
 /// How long negative answers are cached.
 const NEGATIVE_TTL: Duration = Duration::from_secs(5);
 
-type Found = Result<Vec<Ipv4Addr>, ResolveError>;
+type Found = Result<Vec<IpAddr>, ResolveError>;
 
 /// A query, and the guest's port that it came from.
 type Waiter = (u16, Query);
@@ -76,16 +76,16 @@ impl Names {
             (Some(name), _) => name.clone(),
         };
         if name == a99_egress::HOST_NAME {
-            let host: &[Ipv4Addr] = match query.kind {
-                QueryKind::Address => &[super::HOST],
-                _ => &[],
+            let host = match query.kind {
+                QueryKind::V4 | QueryKind::V6 => [super::HOST.into(), super::HOST_V6.into()],
+                _ => return refuse(Rcode::NoError),
             };
-            return Some(query.answer(Rcode::NoError, host, TTL.as_secs() as u32));
+            return Some(query.answer(Rcode::NoError, &host, TTL.as_secs() as u32));
         }
         if !filter.allows_name(&name) {
             return refuse(Rcode::Refused);
         }
-        if query.kind != QueryKind::Address {
+        if query.kind == QueryKind::Other {
             return refuse(Rcode::NoError);
         }
         if let Some((found, until)) = self.kept.get(&name).filter(|(_, until)| *until > now) {
@@ -164,14 +164,21 @@ fn answer(
     let ttl = ttl.as_secs().max(1) as u32;
     match found {
         Ok(addresses) => {
-            let allowed = filter.answer(name, addresses, now);
-            // The policy refuses every address.
+            let mut allowed = filter.answer(name, addresses, now);
+            // The policy refuses every address, of both families: programs ask for both, and
+            // take a refusal of one for a failure.
             let refused = allowed.is_empty() && !addresses.is_empty();
             let rcode = if refused {
                 Rcode::Refused
             } else {
                 Rcode::NoError
             };
+            if query.kind == QueryKind::V6 {
+                allowed.retain(IpAddr::is_ipv6);
+                // More do not fit in an answer.
+                allowed.truncate(dns::MAX_V6_RECORDS);
+                allowed.retain(|address| filter.is_reachable(*address));
+            }
             query.answer(rcode, &allowed, ttl)
         }
         Err(ResolveError::NotFound) => query.answer(Rcode::NxDomain, &[], 0),
@@ -262,8 +269,10 @@ impl Pool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::net::{Ipv4Addr, Ipv6Addr};
 
-    const PUBLIC: Ipv4Addr = Ipv4Addr::new(93, 184, 216, 34);
+    const PUBLIC: IpAddr = IpAddr::V4(Ipv4Addr::new(93, 184, 216, 34));
+    const PUBLIC_V6: IpAddr = IpAddr::V6(Ipv6Addr::new(0x2606, 0x4700, 0, 0, 0, 0, 0, 0x1111));
 
     /// Resolves names by their first letter.
     struct Scripted;
@@ -272,8 +281,10 @@ mod tests {
         fn resolve(&self, name: &str) -> Found {
             match name.as_bytes()[0] {
                 b'p' => Ok(vec![PUBLIC]),
-                b'm' => Ok(vec![Ipv4Addr::new(10, 0, 0, 1), PUBLIC]),
-                b'i' => Ok(vec![Ipv4Addr::LOCALHOST]),
+                b'm' => Ok(vec![Ipv4Addr::new(10, 0, 0, 1).into(), PUBLIC]),
+                b'd' => Ok(vec![PUBLIC, PUBLIC_V6, Ipv6Addr::LOCALHOST.into()]),
+                b's' => Ok(vec![PUBLIC_V6]),
+                b'i' => Ok(vec![Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()]),
                 b'e' => Ok(vec![]),
                 b'n' => Err(ResolveError::NotFound),
                 b'x' => panic!("a resolver that fails badly"),
@@ -327,7 +338,12 @@ mod tests {
 
         /// Response code and number of records.
         fn outcome(&mut self, name: &str) -> (u8, u8) {
-            let answer = self.ask(name, 1).unwrap_or_else(|| self.wait().remove(0).1);
+            self.outcome_of(name, 1)
+        }
+
+        fn outcome_of(&mut self, name: &str, kind: u8) -> (u8, u8) {
+            let answer = self.ask(name, kind);
+            let answer = answer.unwrap_or_else(|| self.wait().remove(0).1);
             (answer[3] & 15, answer[7])
         }
     }
@@ -353,10 +369,39 @@ mod tests {
     }
 
     #[test]
-    fn addresses_of_other_families_are_none() {
+    fn addresses_of_both_families_are_answered() {
+        let mut rig = rig("allow:*.test,[2606:4700::/32]:443", Scripted);
+        for (name, v4, v6) in [
+            ("p.test", (0, 1), (0, 0)),
+            ("d.test", (0, 1), (0, 1)),
+            ("s.test", (0, 0), (0, 1)),
+            ("i.test", (5, 0), (5, 0)),
+            ("n.test", (3, 0), (3, 0)),
+            ("host.agent99.internal", (0, 1), (0, 1)),
+        ] {
+            assert_eq!(rig.outcome_of(name, 28), v6, "{name}");
+            assert_eq!(rig.outcome_of(name, 1), v4, "{name}");
+        }
+        assert!(rig.filter.target(PUBLIC_V6, 443, rig.now).is_ok());
+    }
+
+    #[test]
+    fn one_lookup_serves_both_families() {
+        let mut rig = rig("allow:*.test,[2606:4700::/32]:443", Scripted);
+        let both = [rig.ask("d.test", 1), rig.ask("d.test", 28)];
+        assert_eq!((both, rig.names.pending.len()), ([None, None], 1));
+        let answers = rig.wait();
+        assert_eq!(answers.len(), 2);
+        assert!(answers.iter().all(|(_, answer)| answer[7] == 1));
+    }
+
+    #[test]
+    fn other_records_are_none() {
         let mut rig = rig("allow:p.test", Scripted);
-        let answer = rig.ask("p.test", 28).expect("at once");
-        assert_eq!((answer[3] & 15, answer[7]), (0, 0));
+        for name in ["p.test", "host.agent99.internal"] {
+            let answer = rig.ask(name, 15).expect("at once");
+            assert_eq!((answer[3] & 15, answer[7]), (0, 0));
+        }
         let reverse = rig.ask("1.127.168.192.in-addr.arpa", 12).expect("at once");
         assert_eq!(reverse[3] & 15, 3);
         assert_eq!(rig.ask("q.test", 28).expect("at once")[3] & 15, 5);

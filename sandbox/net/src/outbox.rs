@@ -3,11 +3,14 @@
 
 use super::link::{Frame, Shared};
 use super::rate::TokenBucket;
-use super::wire::{self, ETHERNET_BYTES, Fragment, IPV4_BYTES, TYPE_IPV4, Unreachable};
-use super::{GATEWAY, GUEST};
+use super::wire::{
+    self, ETHERNET_BYTES, Fragment, IPV4_BYTES, IPV6_BYTES, IPV6_FRAGMENT_BYTES, TYPE_IPV4,
+    TYPE_IPV6, Unreachable,
+};
+use super::{GATEWAY, GATEWAY_V6, guest_for};
 use smoltcp::wire::IpProtocol;
 use std::collections::VecDeque;
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
@@ -29,7 +32,7 @@ pub(super) struct Outbox {
     /// MAC address of the guest, once it is known.
     mac: Option<[u8; 6]>,
     /// Identification of the next fragmented datagram.
-    ident: u16,
+    ident: u32,
     /// A TCP packet did not fit in this step.
     held_back: bool,
     dropped: u64,
@@ -68,8 +71,9 @@ impl Outbox {
         self.mac = Some(mac);
     }
 
-    pub(super) fn knows_guest(&self) -> bool {
-        self.mac.is_some()
+    /// MAC address of the guest, once it is known.
+    pub(super) fn guest(&self) -> Option<[u8; 6]> {
+        self.mac
     }
 
     /// Whether a TCP packet may be sent now; a refusal is recorded.
@@ -120,7 +124,8 @@ impl Outbox {
         let result = write(&mut bytes[ETHERNET_BYTES..]);
         match self.mac {
             Some(mac) => {
-                wire::ethernet(&mut bytes, mac, TYPE_IPV4);
+                let kind = ether_type(&bytes[ETHERNET_BYTES..]);
+                wire::ethernet(&mut bytes, mac, kind);
                 self.frame(bytes, checksums_valid);
             }
             None => self.dropped += 1,
@@ -129,9 +134,9 @@ impl Outbox {
     }
 
     /// Sends a payload to the guest, fragmented if necessary.
-    pub(super) fn packet(&mut self, protocol: IpProtocol, from: Ipv4Addr, payload: &[u8]) {
+    pub(super) fn packet(&mut self, protocol: IpProtocol, from: IpAddr, payload: &[u8]) {
         match self.mac {
-            Some(mac) => self.packet_to(mac, GUEST, protocol, from, payload),
+            Some(mac) => self.packet_to(mac, guest_for(from), protocol, from, payload),
             None => self.dropped += 1,
         }
     }
@@ -140,15 +145,19 @@ impl Outbox {
     pub(super) fn packet_to(
         &mut self,
         mac: [u8; 6],
-        to: Ipv4Addr,
+        to: IpAddr,
         protocol: IpProtocol,
-        from: Ipv4Addr,
+        from: IpAddr,
         payload: &[u8],
     ) {
-        let whole = payload.len() + IPV4_BYTES <= self.mtu;
+        let (header, cut_header) = match from {
+            IpAddr::V4(_) => (IPV4_BYTES, IPV4_BYTES),
+            IpAddr::V6(_) => (IPV6_BYTES, IPV6_BYTES + IPV6_FRAGMENT_BYTES),
+        };
+        let whole = payload.len() + header <= self.mtu;
         let step = match whole {
             true => payload.len().max(1),
-            false => (self.mtu - IPV4_BYTES) & !7,
+            false => (self.mtu - cut_header) & !7,
         };
         if !whole {
             self.ident = self.ident.wrapping_add(1);
@@ -157,15 +166,16 @@ impl Outbox {
         loop {
             let part = &payload[offset..payload.len().min(offset + step)];
             let end = offset + part.len();
-            let fragment = Fragment {
-                ident: if whole { 0 } else { self.ident },
+            let cut = (!whole).then_some(Fragment {
+                ident: self.ident,
                 offset: offset as u16,
                 more: end < payload.len(),
+            });
+            let Some(mut bytes) = wire::packet(protocol, (from, to), part, cut) else {
+                return self.count_drop();
             };
-            let mut bytes = vec![0; ETHERNET_BYTES + IPV4_BYTES + part.len()];
-            wire::ethernet(&mut bytes, mac, TYPE_IPV4);
-            bytes[ETHERNET_BYTES + IPV4_BYTES..].copy_from_slice(part);
-            wire::ipv4(&mut bytes[ETHERNET_BYTES..], protocol, from, to, fragment);
+            let kind = ether_type(&bytes[ETHERNET_BYTES..]);
+            wire::ethernet(&mut bytes, mac, kind);
             self.frame(bytes, false);
             offset = end;
             if offset >= payload.len() {
@@ -177,7 +187,10 @@ impl Outbox {
     /// Sends the guest "destination unreachable" about a packet, given in full or in part.
     pub(super) fn unreachable(&mut self, why: Unreachable, quoted: &[u8]) {
         let message = wire::unreachable(why, quoted);
-        self.packet(IpProtocol::Icmp, GATEWAY, &message);
+        match wire::is_v6(quoted) {
+            true => self.packet(IpProtocol::Icmpv6, GATEWAY_V6.into(), &message),
+            false => self.packet(IpProtocol::Icmp, GATEWAY.into(), &message),
+        }
     }
 
     /// Counts a dropped frame or packet of either side.
@@ -192,8 +205,18 @@ impl Outbox {
     }
 }
 
+/// EtherType of an IP packet.
+fn ether_type(packet: &[u8]) -> u16 {
+    match wire::is_v6(packet) {
+        true => TYPE_IPV6,
+        false => TYPE_IPV4,
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use super::super::GUEST_V6;
+    use super::super::packet::{self, Parsed};
     use super::*;
     use smoltcp::wire::Ipv4Packet;
 
@@ -209,9 +232,9 @@ mod tests {
     fn long_payloads_go_in_fragments() {
         let mut outbox = outbox(1500);
         let payload: Vec<u8> = (0..5000u32).map(|n| n as u8).collect();
-        outbox.packet(IpProtocol::Udp, GATEWAY, &payload);
-        outbox.packet(IpProtocol::Udp, GATEWAY, &payload[..1480]);
-        outbox.packet(IpProtocol::Udp, GATEWAY, &[]);
+        outbox.packet(IpProtocol::Udp, GATEWAY.into(), &payload);
+        outbox.packet(IpProtocol::Udp, GATEWAY.into(), &payload[..1480]);
+        outbox.packet(IpProtocol::Udp, GATEWAY.into(), &[]);
         let frames = outbox.drain();
         assert_eq!(frames.len(), 6);
         let mut got = Vec::new();
@@ -229,10 +252,32 @@ mod tests {
     }
 
     #[test]
+    fn long_payloads_of_ipv6_go_in_fragments() {
+        let mut outbox = outbox(1500);
+        let payload: Vec<u8> = (0..5000u32).map(|n| n as u8).collect();
+        outbox.packet(IpProtocol::Udp, GATEWAY_V6.into(), &payload);
+        outbox.packet(IpProtocol::Udp, GATEWAY_V6.into(), &payload[..1460]);
+        let frames = outbox.drain();
+        assert_eq!(frames.len(), 5);
+        let mut got = Vec::new();
+        for (index, frame) in frames[..4].iter().enumerate() {
+            assert!(frame.bytes.len() <= 1514 && frame.bytes[12..14] == [0x86, 0xdd]);
+            let Some(Parsed::Part(part)) = packet::parse(&frame.bytes[14..]) else {
+                panic!("a fragment");
+            };
+            assert_eq!((part.offset, part.ident), (got.len(), 1));
+            assert_eq!((part.more, part.to), (index < 3, GUEST_V6.into()));
+            got.extend_from_slice(part.payload);
+        }
+        assert_eq!(got, payload);
+        assert_eq!(frames[4].bytes.len(), 1514);
+    }
+
+    #[test]
     fn answers_are_bounded() {
         let mut outbox = outbox(1500);
         for _ in 0..100_000 {
-            outbox.packet(IpProtocol::Icmp, GATEWAY, &[0; 1400]);
+            outbox.packet(IpProtocol::Icmp, GATEWAY.into(), &[0; 1400]);
         }
         let bytes: usize = outbox.drain().iter().map(Frame::cost).sum();
         assert!(bytes < super::super::link::TO_GUEST_BYTES + ANSWERS_BYTES + 2000);

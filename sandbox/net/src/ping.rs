@@ -5,21 +5,20 @@
 //! guest gets "administratively prohibited" for its echo requests.
 
 use super::config::Limits;
-use super::egress_filter::EgressFilter;
+use super::egress_filter::{EgressFilter, family_of};
 use super::outbox::Outbox;
+use super::packet::IpPacket;
 use super::sessions::{Sessions, report_failure};
 use super::wire::{self, Unreachable};
-use super::{GATEWAY, HOST};
+use super::{guest_for, is_gateway};
 use rustix::event::PollFd;
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketFlags, SocketType, ipproto};
-use smoltcp::wire::{IpProtocol, Ipv4Packet};
-use std::net::{Ipv4Addr, SocketAddrV4};
+use rustix::net::{SocketFlags, SocketType, ipproto};
+use smoltcp::wire::IpProtocol;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant};
 
-const ECHO_REPLY: u8 = 0;
-const ECHO_REQUEST: u8 = 8;
 /// Size of an echo message's header in bytes.
 const HEADER_BYTES: usize = 8;
 
@@ -27,7 +26,7 @@ const HEADER_BYTES: usize = 8;
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct EchoKey {
     ident: [u8; 2],
-    peer: Ipv4Addr,
+    peer: IpAddr,
 }
 
 /// Echo sessions of a guest.
@@ -36,16 +35,44 @@ pub(super) struct Ping {
     idle: Duration,
 }
 
+/// Protocol, and the types of an echo request and a reply, of a peer's family.
+fn kinds(peer: IpAddr) -> (IpProtocol, u8, u8) {
+    match peer {
+        IpAddr::V4(_) => (IpProtocol::Icmp, 8, 0),
+        IpAddr::V6(_) => (IpProtocol::Icmpv6, 128, 129),
+    }
+}
+
+/// Builds an echo message of the guest, or a reply to it.
+fn message(peer: IpAddr, kind: u8, rest: [u8; 4], data: &[u8]) -> Vec<u8> {
+    match peer {
+        IpAddr::V4(_) => wire::icmp(kind, 0, rest, data),
+        // The sum is the same in both directions.
+        IpAddr::V6(_) => wire::icmpv6((peer, guest_for(peer)), kind, 0, rest, data),
+    }
+}
+
 /// Whether the host allows this process ICMP sockets, without which guests can ping only
 /// their gateway.
 pub fn host_allows_ping() -> bool {
-    socket().is_ok()
+    socket(Ipv4Addr::LOCALHOST.into()).is_ok()
 }
 
-fn socket() -> rustix::io::Result<OwnedFd> {
+fn socket(peer: IpAddr) -> rustix::io::Result<OwnedFd> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let protocol = Some(ipproto::ICMP);
-    rustix::net::socket_with(AddressFamily::INET, SocketType::DGRAM, flags, protocol)
+    let protocol = match peer {
+        IpAddr::V4(_) => ipproto::ICMP,
+        IpAddr::V6(_) => ipproto::ICMPV6,
+    };
+    rustix::net::socket_with(family_of(peer), SocketType::DGRAM, flags, Some(protocol))
+}
+
+/// Checksum of an ICMP message, which is zero if it is right.
+fn sum(ends: (IpAddr, IpAddr), message: &[u8]) -> u16 {
+    match ends.1 {
+        IpAddr::V4(_) => wire::checksum(&[message]),
+        IpAddr::V6(_) => wire::message_checksum(ends, IpProtocol::Icmpv6, message),
+    }
 }
 
 impl Ping {
@@ -63,26 +90,32 @@ impl Ping {
     /// Handles an ICMP message of the guest; drops all but echo requests.
     pub(super) fn packet(
         &mut self,
-        packet: &[u8],
-        ip: &Ipv4Packet<&[u8]>,
+        packet: &IpPacket<'_>,
         filter: &EgressFilter,
         out: &mut Outbox,
         now: Instant,
     ) {
-        let message = ip.payload();
-        if message.len() < HEADER_BYTES
-            || message[0] != ECHO_REQUEST
-            || message[1] != 0
-            || wire::checksum(&[message]) != 0
+        let IpPacket {
+            bytes: packet,
+            from,
+            to: peer,
+            protocol,
+            payload: asked,
+        } = *packet;
+        let (expected, request, reply) = kinds(peer);
+        if protocol != expected
+            || asked.len() < HEADER_BYTES
+            || asked[0] != request
+            || asked[1] != 0
+            || sum((from, peer), asked) != 0
         {
             return out.count_drop();
         }
-        let rest = [message[4], message[5], message[6], message[7]];
-        let data = &message[HEADER_BYTES..];
-        let peer = ip.dst_addr();
-        if peer == GATEWAY || peer == HOST {
-            let reply = wire::icmp(ECHO_REPLY, 0, rest, data);
-            return out.packet(IpProtocol::Icmp, peer, &reply);
+        let rest = [asked[4], asked[5], asked[6], asked[7]];
+        let data = &asked[HEADER_BYTES..];
+        if is_gateway(peer) {
+            let reply = message(peer, reply, rest, data);
+            return out.packet(protocol, peer, &reply);
         }
         let ident = [rest[0], rest[1]];
         let key = EchoKey { ident, peer };
@@ -96,7 +129,7 @@ impl Ping {
             return out.count_drop();
         };
         // The host inserts its own identifier and checksum.
-        let request = wire::icmp(ECHO_REQUEST, 0, rest, data);
+        let request = message(peer, request, rest, data);
         if let Err(error) = session.send(packet, &request, now) {
             report_failure(error, packet, out);
         }
@@ -111,9 +144,9 @@ impl Ping {
     ) -> Result<(), Unreachable> {
         let target = filter.target_host(key.peer, now)?;
         self.sessions.make_room();
-        match socket() {
+        match socket(target) {
             Ok(socket) => {
-                let target = SocketAddrV4::new(target, 0);
+                let target = SocketAddr::new(target, 0);
                 self.sessions.open(key, socket, &target, now)
             }
             Err(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => Ok(()),
@@ -123,11 +156,12 @@ impl Ping {
 
     /// Delivers replies to the guest; returns whether any wait for room.
     pub(super) fn pump(&mut self, out: &mut Outbox, now: Instant) -> bool {
-        self.sessions.pump(out, now, |key, message, out| {
-            if message.len() >= HEADER_BYTES && message[0] == ECHO_REPLY {
-                let rest = [key.ident[0], key.ident[1], message[6], message[7]];
-                let reply = wire::icmp(ECHO_REPLY, 0, rest, &message[HEADER_BYTES..]);
-                out.packet(IpProtocol::Icmp, key.peer, &reply);
+        self.sessions.pump(out, now, |key, got, out| {
+            let (protocol, _, reply) = kinds(key.peer);
+            if got.len() >= HEADER_BYTES && got[0] == reply {
+                let rest = [key.ident[0], key.ident[1], got[6], got[7]];
+                let reply = message(key.peer, reply, rest, &got[HEADER_BYTES..]);
+                out.packet(protocol, key.peer, &reply);
             }
         })
     }

@@ -1,11 +1,12 @@
-//! IP reassembly of the guest's fragmented datagrams (RFC 791, RFC 815).
+//! IP reassembly of the guest's fragmented datagrams (RFC 791, RFC 815, RFC 8200).
 //!
 //! Overlapping fragments discard their datagram: honest senders do not make them, and
 //! systems differ in how they read them (RFC 3128, RFC 5722).
 
-use super::wire::{self, Fragment, IPV4_BYTES};
-use smoltcp::wire::{IpProtocol, Ipv4Packet};
-use std::net::Ipv4Addr;
+use super::packet::Part;
+use super::wire::{self, IPV4_BYTES};
+use smoltcp::wire::IpProtocol;
+use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 /// Maximum incomplete datagrams; beyond it the oldest is dropped.
@@ -15,11 +16,12 @@ const MAX_RUNS: usize = 64;
 /// Time limit for the rest of a datagram (RFC 1122 section 3.3.2 asks for a minute on the
 /// Internet; this is a link).
 const REASSEMBLY_TIMEOUT: Duration = Duration::from_secs(15);
-/// Maximum payload of an IP packet in bytes.
+/// Maximum payload of an IP packet in bytes; IPv6 would allow 20 more, which no datagram
+/// of a socket uses.
 const MAX_BYTES: usize = 65_535 - IPV4_BYTES;
 
 #[derive(PartialEq, Eq)]
-struct DatagramKey(Ipv4Addr, Ipv4Addr, IpProtocol, u16);
+struct DatagramKey(IpAddr, IpAddr, IpProtocol, u32);
 
 struct Datagram {
     key: DatagramKey,
@@ -37,13 +39,17 @@ pub(super) struct Reassembler {
 }
 
 impl Reassembler {
-    /// Adds a fragment; returns the packet once it is complete.
-    pub(super) fn add(&mut self, packet: &Ipv4Packet<&[u8]>, now: Instant) -> Option<Vec<u8>> {
+    /// Adds a fragment; returns the packet once it is complete, with room for an Ethernet
+    /// header before it.
+    pub(super) fn add(&mut self, part: &Part<'_>, now: Instant) -> Option<Vec<u8>> {
+        if part.offset == 0 && !part.more {
+            // IPv6's atomic fragment stands alone (RFC 6946).
+            return wire::packet(part.protocol, (part.from, part.to), part.payload, None);
+        }
         self.datagrams.retain(|datagram| {
             now.saturating_duration_since(datagram.started) < REASSEMBLY_TIMEOUT
         });
-        let (from, to) = (packet.src_addr(), packet.dst_addr());
-        let key = DatagramKey(from, to, packet.next_header(), packet.ident());
+        let key = DatagramKey(part.from, part.to, part.protocol, part.ident);
         let found = self
             .datagrams
             .iter()
@@ -61,11 +67,10 @@ impl Reassembler {
             });
             self.datagrams.len() - 1
         });
-        let offset = usize::from(packet.frag_offset());
         let datagram = &mut self.datagrams[index];
-        match datagram.add(offset, packet.payload(), packet.more_frags()) {
+        match datagram.add(part.offset, part.payload, part.more) {
             Some(false) => None,
-            Some(true) => Some(self.datagrams.remove(index).packet()),
+            Some(true) => self.datagrams.remove(index).packet(),
             None => {
                 self.datagrams.remove(index);
                 None
@@ -110,60 +115,98 @@ impl Datagram {
         (self.runs.len() <= MAX_RUNS).then_some(complete)
     }
 
-    fn packet(self) -> Vec<u8> {
-        let mut packet = vec![0; IPV4_BYTES];
-        packet.extend_from_slice(&self.bytes);
+    fn packet(self) -> Option<Vec<u8>> {
         let DatagramKey(from, to, protocol, _) = self.key;
-        wire::ipv4(&mut packet, protocol, from, to, Fragment::default());
-        packet
+        wire::packet(protocol, (from, to), &self.bytes, None)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::{GATEWAY, GUEST};
+    use super::super::packet::{self, Parsed};
+    use super::super::wire::{ETHERNET_BYTES, Fragment};
+    use super::super::{GATEWAY, GATEWAY_V6, GUEST, GUEST_V6};
     use super::*;
     use proptest::prelude::*;
 
+    const ENDS: [(IpAddr, IpAddr); 2] = [
+        (IpAddr::V4(GUEST), IpAddr::V4(GATEWAY)),
+        (IpAddr::V6(GUEST_V6), IpAddr::V6(GATEWAY_V6)),
+    ];
+
+    fn fragment_of(
+        ends: (IpAddr, IpAddr),
+        ident: u16,
+        offset: usize,
+        bytes: &[u8],
+        more: bool,
+    ) -> Vec<u8> {
+        let fragment = Fragment {
+            ident: ident.into(),
+            offset: offset as u16,
+            more,
+        };
+        let frame = wire::packet(IpProtocol::Udp, ends, bytes, Some(fragment));
+        frame.expect("one family").split_off(ETHERNET_BYTES)
+    }
+
     fn fragment(ident: u16, offset: usize, bytes: &[u8], more: bool) -> Vec<u8> {
-        let mut packet = vec![0; IPV4_BYTES];
-        packet.extend_from_slice(bytes);
-        let offset = offset as u16;
-        wire::ipv4(
-            &mut packet,
-            IpProtocol::Udp,
-            GUEST,
-            GATEWAY,
-            Fragment {
-                ident,
-                offset,
-                more,
-            },
-        );
-        packet
+        fragment_of(ENDS[0], ident, offset, bytes, more)
     }
 
     fn add(reassembler: &mut Reassembler, packet: &[u8], now: Instant) -> Option<Vec<u8>> {
-        reassembler.add(&Ipv4Packet::new_checked(packet).expect("a packet"), now)
+        let Some(Parsed::Part(part)) = packet::parse(packet) else {
+            panic!("a fragment");
+        };
+        reassembler.add(&part, now)
+    }
+
+    #[test]
+    fn an_atomic_fragment_stands_alone() {
+        let now = Instant::now();
+        let mut reassembler = Reassembler::default();
+        add(
+            &mut reassembler,
+            &fragment_of(ENDS[1], 9, 0, &[1; 16], true),
+            now,
+        );
+        let whole = add(
+            &mut reassembler,
+            &fragment_of(ENDS[1], 9, 0, b"alone", false),
+            now,
+        );
+        let whole = whole.expect("a packet").split_off(ETHERNET_BYTES);
+        let Some(Parsed::Whole(packet)) = packet::parse(&whole) else {
+            panic!("a packet");
+        };
+        assert_eq!((packet.payload, packet.from), (&b"alone"[..], ENDS[1].0));
+        assert_eq!(reassembler.datagrams.len(), 1);
     }
 
     #[test]
     fn fragments_make_a_datagram_in_any_order() {
         let now = Instant::now();
         let bytes: Vec<u8> = (0..4000u32).map(|n| (n / 7) as u8).collect();
-        let fragments = [
-            fragment(9, 2960, &bytes[2960..], false),
-            fragment(9, 0, &bytes[..1480], true),
-            fragment(9, 1480, &bytes[1480..2960], true),
-        ];
-        for order in [[0, 1, 2], [2, 1, 0], [1, 2, 0], [1, 0, 2]] {
+        let fragments = ENDS.map(|ends| {
+            [
+                fragment_of(ends, 9, 2960, &bytes[2960..], false),
+                fragment_of(ends, 9, 0, &bytes[..1480], true),
+                fragment_of(ends, 9, 1480, &bytes[1480..2960], true),
+            ]
+        });
+        let orders = [[0, 1, 2], [2, 1, 0], [1, 2, 0], [1, 0, 2]];
+        let all = orders
+            .iter()
+            .flat_map(|order| fragments.iter().map(move |all| (order, all)));
+        for (order, fragments) in all {
             let mut reassembler = Reassembler::default();
             let mut got = order.map(|index| add(&mut reassembler, &fragments[index], now));
             assert!(got[0].is_none() && got[1].is_none());
-            let packet = got[2].take().expect("complete");
-            let packet = Ipv4Packet::new_checked(&packet[..]).expect("a packet");
-            assert!(packet.verify_checksum() && !packet.more_frags());
-            assert_eq!(packet.payload(), bytes);
+            let packet = got[2].take().expect("complete").split_off(ETHERNET_BYTES);
+            let Some(Parsed::Whole(packet)) = packet::parse(&packet) else {
+                panic!("a packet");
+            };
+            assert_eq!(packet.payload, bytes);
             assert!(reassembler.datagrams.is_empty());
         }
     }
@@ -171,21 +214,22 @@ mod tests {
     #[test]
     fn impossible_fragments_end_their_datagram() {
         let now = Instant::now();
-        for bad in [
-            fragment(1, 8, &[0; 16], true),
-            fragment(1, 0, &[0; 8], true),
-            fragment(1, 24, &[0; 9], true),
-            fragment(1, 24, &[], true),
-            fragment(1, 0, &[0; 8], false),
-            fragment(1, 65_528, &[0; 16], false),
+        for (offset, bytes, more) in [
+            (8, &[0; 16][..], true),
+            (0, &[0; 8], true),
+            (24, &[0; 9], true),
+            (24, &[], true),
+            (8, &[0; 4], false),
+            (65_528, &[0; 16], false),
         ] {
-            let mut reassembler = Reassembler::default();
-            assert_eq!(
-                add(&mut reassembler, &fragment(1, 0, &[1; 16], true), now),
-                None
-            );
-            assert_eq!(add(&mut reassembler, &bad, now), None);
-            assert!(reassembler.datagrams.is_empty());
+            for ends in ENDS {
+                let mut reassembler = Reassembler::default();
+                let first = fragment_of(ends, 1, 0, &[1; 16], true);
+                assert_eq!(add(&mut reassembler, &first, now), None);
+                let bad = fragment_of(ends, 1, offset, bytes, more);
+                assert_eq!(add(&mut reassembler, &bad, now), None);
+                assert!(reassembler.datagrams.is_empty());
+            }
         }
     }
 
@@ -220,13 +264,18 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_fragments_are_bounded(fragments in prop::collection::vec((0u16..3, 0u16..8200, 0usize..1500, any::<bool>()), 0..200)) {
+        fn any_fragments_are_bounded(fragments in prop::collection::vec((0u16..3, 0u16..8200, 0usize..1500, any::<bool>()), 0..200), v6 in any::<bool>()) {
             let mut reassembler = Reassembler::default();
             let now = Instant::now();
             for (ident, offset, len, more) in fragments {
                 let offset = usize::from(offset % 8192) * 8;
-                let whole = add(&mut reassembler, &fragment(ident, offset, &vec![0; len], more), now);
-                prop_assert!(whole.is_none_or(|packet| packet.len() <= 65_535));
+                let packet = fragment_of(ENDS[usize::from(v6)], ident, offset, &vec![0; len], more);
+                // Without offset and continuation it is a whole packet of IPv4.
+                let Some(Parsed::Part(part)) = packet::parse(&packet) else {
+                    continue;
+                };
+                let whole = reassembler.add(&part, now);
+                prop_assert!(whole.is_none_or(|packet| packet.len() <= 14 + 20 + 65_535));
                 prop_assert!(reassembler.datagrams.len() <= 3);
             }
         }

@@ -1,7 +1,7 @@
 //! Name resolver: the host's, or a custom one from the embedder.
 
 use std::fmt;
-use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, ToSocketAddrs};
 
 /// Why a lookup returned no addresses.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -26,12 +26,11 @@ impl std::error::Error for ResolveError {}
 /// Resolves host names. Calls come from several threads and may block; a gateway makes few
 /// at a time, and does not wait for them when it ends.
 pub trait Resolver: Send + Sync {
-    /// Returns the IPv4 addresses of a host name in lower case; empty if it has only
-    /// others.
+    /// Returns the addresses of a host name in lower case, of both families.
     ///
     /// # Errors
     /// If the name does not exist, or the lookup fails.
-    fn resolve(&self, name: &str) -> Result<Vec<Ipv4Addr>, ResolveError>;
+    fn resolve(&self, name: &str) -> Result<Vec<IpAddr>, ResolveError>;
 }
 
 /// Resolver of the host's C library, with its hosts file, search list and servers.
@@ -39,13 +38,9 @@ pub trait Resolver: Send + Sync {
 pub struct HostResolver;
 
 impl Resolver for HostResolver {
-    fn resolve(&self, name: &str) -> Result<Vec<Ipv4Addr>, ResolveError> {
-        let v4 = |address: SocketAddr| match address {
-            SocketAddr::V4(address) => Some(*address.ip()),
-            SocketAddr::V6(_) => None,
-        };
+    fn resolve(&self, name: &str) -> Result<Vec<IpAddr>, ResolveError> {
         match (name, 0).to_socket_addrs() {
-            Ok(addresses) => Ok(addresses.filter_map(v4).collect()),
+            Ok(addresses) => Ok(addresses.map(|address| address.ip()).collect()),
             // The standard library reports the error of `getaddrinfo` only as text, in
             // English since no locale is set: glibc's and musl's.
             Err(error) => {
@@ -68,11 +63,14 @@ impl Resolver for HostResolver {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::net::Ipv4Addr;
 
     #[test]
     fn the_hosts_resolver_knows_the_host() {
         let addresses = HostResolver.resolve("localhost");
-        assert_eq!(addresses, Ok(vec![Ipv4Addr::LOCALHOST]));
+        let addresses = addresses.expect("addresses");
+        assert!(addresses.contains(&Ipv4Addr::LOCALHOST.into()));
+        assert!(addresses.iter().all(IpAddr::is_loopback));
     }
 
     #[test]

@@ -7,7 +7,7 @@
 
 use super::config::{Checksums, Config};
 use super::outbox::Outbox;
-use super::{GATEWAY, NetCode, NetError};
+use super::{GATEWAY, GATEWAY_V6, NetCode, NetError};
 use smoltcp::iface::{self, Interface, PollResult, SocketSet};
 use smoltcp::phy::{self, Checksum, Device, DeviceCapabilities, Medium};
 use smoltcp::time::Instant as Time;
@@ -109,8 +109,9 @@ impl Stack {
         };
         let mut interface = Interface::new(settings, &mut port, Time::ZERO);
         interface.update_ip_addrs(|addresses| {
-            // The list is empty, so this cannot fail.
+            // The list is empty and has room for both families, so this cannot fail.
             let _ = addresses.push(IpCidr::new(GATEWAY.into(), 24));
+            let _ = addresses.push(IpCidr::new(GATEWAY_V6.into(), 64));
         });
         interface.set_any_ip(true);
         Ok(Self {

@@ -9,8 +9,9 @@ mod flow;
 
 use super::GATEWAY;
 use super::config::Limits;
-use super::egress_filter::EgressFilter;
+use super::egress_filter::{EgressFilter, family_of};
 use super::outbox::Outbox;
+use super::packet::IpPacket;
 use super::sessions::unreachable;
 use super::stack::Stack;
 use super::wire::Unreachable;
@@ -18,10 +19,10 @@ use flow::Flow;
 use rustix::event::{PollFd, PollFlags};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
-use smoltcp::wire::{Ipv4Packet, TcpPacket};
+use rustix::net::{SocketFlags, SocketType, sockopt};
+use smoltcp::wire::TcpPacket;
 use std::collections::BTreeMap;
-use std::net::{Ipv4Addr, SocketAddrV4};
+use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
 /// First source port of connections into the guest (RFC 6335).
@@ -31,7 +32,7 @@ const FIRST_DYNAMIC_PORT: u16 = 49_152;
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct TcpKey {
     pub(super) guest_port: u16,
-    pub(super) peer: Ipv4Addr,
+    pub(super) peer: IpAddr,
     pub(super) peer_port: u16,
 }
 
@@ -89,22 +90,22 @@ impl Tcp {
     /// Handles a packet with a segment of the guest.
     pub(super) fn packet(
         &mut self,
-        packet: &[u8],
-        ip: &Ipv4Packet<&[u8]>,
+        packet: &IpPacket<'_>,
         filter: &EgressFilter,
         stack: &mut Stack,
         out: &mut Outbox,
         now: Instant,
     ) {
-        let Ok(tcp) = TcpPacket::new_checked(ip.payload()) else {
+        let Ok(tcp) = TcpPacket::new_checked(packet.payload) else {
             return out.count_drop();
         };
         let key = TcpKey {
             guest_port: tcp.src_port(),
-            peer: ip.dst_addr(),
+            peer: packet.to,
             peer_port: tcp.dst_port(),
         };
         let opens = tcp.syn() && !tcp.ack() && !tcp.rst() && !tcp.fin();
+        let packet = packet.bytes;
         match self.connections.get_mut(&key) {
             Some(Connection::Joined(flow)) => {
                 flow.acknowledge(&tcp);
@@ -207,7 +208,7 @@ impl Tcp {
         let key = loop {
             let peer_port = self.next_port;
             self.next_port = peer_port.checked_add(1).unwrap_or(FIRST_DYNAMIC_PORT);
-            let peer = GATEWAY;
+            let peer = GATEWAY.into();
             let key = TcpKey {
                 guest_port,
                 peer,
@@ -334,9 +335,10 @@ impl Tcp {
 }
 
 /// Starts a non-blocking connect.
-fn connect(target: SocketAddrV4) -> Attempt {
+fn connect(target: SocketAddr) -> Attempt {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let socket = rustix::net::socket_with(AddressFamily::INET, SocketType::STREAM, flags, None);
+    let family = family_of(target.ip());
+    let socket = rustix::net::socket_with(family, SocketType::STREAM, flags, None);
     let socket = match socket {
         Ok(socket) => socket,
         Err(error) => return Attempt::Failed(error),

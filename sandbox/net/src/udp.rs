@@ -1,16 +1,17 @@
 //! UDP: a session for each pair of guest port and peer.
 
-use super::GUEST;
 use super::config::Limits;
-use super::egress_filter::EgressFilter;
+use super::egress_filter::{EgressFilter, family_of};
+use super::guest_for;
 use super::outbox::Outbox;
+use super::packet::IpPacket;
 use super::sessions::{Sessions, report_failure};
 use super::wire::{self, Unreachable};
 use rustix::event::PollFd;
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketFlags, SocketType};
-use smoltcp::wire::{IpProtocol, Ipv4Packet, UdpPacket};
-use std::net::Ipv4Addr;
+use rustix::net::{SocketFlags, SocketType};
+use smoltcp::wire::{IpProtocol, UdpPacket};
+use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 /// Idle timeout of a name server session; resolvers use a new port for each query.
@@ -20,7 +21,7 @@ const DNS_IDLE: Duration = Duration::from_secs(15);
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct UdpKey {
     guest_port: u16,
-    peer: Ipv4Addr,
+    peer: IpAddr,
     peer_port: u16,
 }
 
@@ -45,8 +46,7 @@ impl Udp {
     /// Handles a datagram of the guest that passed all checks.
     pub(super) fn packet(
         &mut self,
-        packet: &[u8],
-        ip: &Ipv4Packet<&[u8]>,
+        packet: &IpPacket<'_>,
         udp: &UdpPacket<&[u8]>,
         filter: &EgressFilter,
         out: &mut Outbox,
@@ -54,9 +54,10 @@ impl Udp {
     ) {
         let key = UdpKey {
             guest_port: udp.src_port(),
-            peer: ip.dst_addr(),
+            peer: packet.to,
             peer_port: udp.dst_port(),
         };
+        let packet = packet.bytes;
         if !self.sessions.has(key)
             && let Err(why) = self.open(key, filter, now)
         {
@@ -88,7 +89,8 @@ impl Udp {
         let target = filter.target(key.peer, key.peer_port, now)?;
         self.sessions.make_room();
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-        let socket = rustix::net::socket_with(AddressFamily::INET, SocketType::DGRAM, flags, None);
+        let family = family_of(target.ip());
+        let socket = rustix::net::socket_with(family, SocketType::DGRAM, flags, None);
         match socket {
             Ok(socket) => self.sessions.open(key, socket, &target, now),
             Err(_) => Ok(()),
@@ -99,7 +101,7 @@ impl Udp {
     pub(super) fn pump(&mut self, out: &mut Outbox, now: Instant) -> bool {
         self.sessions.pump(out, now, |key, message, out| {
             let from = (key.peer, key.peer_port);
-            match wire::udp(from, (GUEST, key.guest_port), message) {
+            match wire::udp(from, (guest_for(key.peer), key.guest_port), message) {
                 Some(datagram) => out.packet(IpProtocol::Udp, key.peer, &datagram),
                 None => out.count_drop(),
             }

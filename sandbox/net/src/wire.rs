@@ -1,35 +1,68 @@
-//! Packet builder: Ethernet, IPv4, UDP and ICMP around a payload.
+//! Packet builder: Ethernet, IP, UDP and ICMP around a payload.
 
-use super::{GATEWAY, GATEWAY_MAC, GUEST};
-use smoltcp::wire::{ArpOperation, ArpPacket, ArpRepr, EthernetAddress, IpProtocol, Ipv4Packet};
-use std::net::Ipv4Addr;
+use super::{GATEWAY, GATEWAY_MAC, GATEWAY_V6, GUEST, GUEST_V6};
+use smoltcp::wire::{
+    ArpOperation, ArpPacket, ArpRepr, EthernetAddress, IpProtocol, Ipv4Packet, Ipv6Packet,
+    checksum as sums,
+};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Size of an Ethernet header in bytes.
 pub(super) const ETHERNET_BYTES: usize = 14;
 /// Size of an IPv4 header without options in bytes.
 pub(super) const IPV4_BYTES: usize = 20;
+/// Size of an IPv6 header in bytes, and of its extension for fragments.
+pub(super) const IPV6_BYTES: usize = 40;
+pub(super) const IPV6_FRAGMENT_BYTES: usize = 8;
 /// Size of the UDP and ICMP headers in bytes.
 pub(super) const UDP_BYTES: usize = 8;
 
 /// EtherTypes.
 pub(super) const TYPE_IPV4: u16 = 0x0800;
 pub(super) const TYPE_ARP: u16 = 0x0806;
+pub(super) const TYPE_IPV6: u16 = 0x86dd;
 
 /// TTL of the gateway's packets.
 const TTL: u8 = 64;
+/// Hop limit of neighbor discovery (RFC 4861): such a packet crossed no router.
+pub(super) const LINK_HOP_LIMIT: u8 = 255;
 
 /// Size of an ICMP error without its Ethernet header in bytes, which every host accepts
 /// (RFC 1812 section 4.3.2.3).
 const ICMP_ERROR_BYTES: usize = 576;
+/// The same for IPv6: its minimum MTU (RFC 4443 section 2.4).
+const ICMPV6_ERROR_BYTES: usize = 1280;
 
-/// Codes of ICMP's "destination unreachable" (RFC 792, RFC 1812 section 5.2.7.1).
+/// Why ICMP's "destination unreachable" is sent.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum Unreachable {
-    Network = 0,
-    Host = 1,
-    Port = 3,
+    Network,
+    Host,
+    Port,
     /// Administratively prohibited, by the policy.
-    Prohibited = 13,
+    Prohibited,
+}
+
+impl Unreachable {
+    /// Code of ICMP (RFC 792, RFC 1812 section 5.2.7.1).
+    fn code(self) -> u8 {
+        match self {
+            Unreachable::Network => 0,
+            Unreachable::Host => 1,
+            Unreachable::Port => 3,
+            Unreachable::Prohibited => 13,
+        }
+    }
+
+    /// Code of ICMPv6 (RFC 4443 section 3.1).
+    fn code_v6(self) -> u8 {
+        match self {
+            Unreachable::Network => 0,
+            Unreachable::Prohibited => 1,
+            Unreachable::Host => 3,
+            Unreachable::Port => 4,
+        }
+    }
 }
 
 /// Writes an Ethernet header with the gateway as source.
@@ -42,7 +75,7 @@ pub(super) fn ethernet(frame: &mut [u8], to: [u8; 6], kind: u16) {
 /// A fragment's position in its datagram.
 #[derive(Copy, Clone, Debug, Default)]
 pub(super) struct Fragment {
-    pub(super) ident: u16,
+    pub(super) ident: u32,
     pub(super) offset: u16,
     pub(super) more: bool,
 }
@@ -62,7 +95,7 @@ pub(super) fn ipv4(
     packet.set_dscp(0);
     packet.set_ecn(0);
     packet.set_total_len(len as u16);
-    packet.set_ident(fragment.ident);
+    packet.set_ident(fragment.ident as u16);
     packet.clear_flags();
     packet.set_more_frags(fragment.more);
     packet.set_frag_offset(fragment.offset);
@@ -71,6 +104,63 @@ pub(super) fn ipv4(
     packet.set_src_addr(from);
     packet.set_dst_addr(to);
     packet.fill_checksum();
+}
+
+/// Writes an IPv6 header; `packet` has the full length.
+pub(super) fn ipv6(
+    packet: &mut [u8],
+    next: IpProtocol,
+    from: Ipv6Addr,
+    to: Ipv6Addr,
+    hop_limit: u8,
+) {
+    let len = packet.len().saturating_sub(IPV6_BYTES);
+    let mut packet = Ipv6Packet::new_unchecked(packet);
+    packet.set_version(6);
+    packet.set_traffic_class(0);
+    packet.set_flow_label(0);
+    packet.set_payload_len(len as u16);
+    packet.set_next_header(next);
+    packet.set_hop_limit(hop_limit);
+    packet.set_src_addr(from);
+    packet.set_dst_addr(to);
+}
+
+/// Builds a packet with an Ethernet header's room before it; `cut` says which part of a
+/// datagram it is, if it is not all of it. Addresses of different families make no packet.
+pub(super) fn packet(
+    protocol: IpProtocol,
+    (from, to): (IpAddr, IpAddr),
+    payload: &[u8],
+    cut: Option<Fragment>,
+) -> Option<Vec<u8>> {
+    let mut frame = vec![0; ETHERNET_BYTES];
+    match (from, to) {
+        (IpAddr::V4(from), IpAddr::V4(to)) => {
+            frame.resize(ETHERNET_BYTES + IPV4_BYTES, 0);
+            frame.extend_from_slice(payload);
+            let cut = cut.unwrap_or_default();
+            ipv4(&mut frame[ETHERNET_BYTES..], protocol, from, to, cut);
+        }
+        (IpAddr::V6(from), IpAddr::V6(to)) => {
+            frame.resize(ETHERNET_BYTES + IPV6_BYTES, 0);
+            if let Some(Fragment {
+                ident,
+                offset,
+                more,
+            }) = cut
+            {
+                frame.extend_from_slice(&[protocol.into(), 0]);
+                frame.extend_from_slice(&(offset | u16::from(more)).to_be_bytes());
+                frame.extend_from_slice(&ident.to_be_bytes());
+            }
+            frame.extend_from_slice(payload);
+            let next = cut.map_or(protocol, |_| IpProtocol::Ipv6Frag);
+            ipv6(&mut frame[ETHERNET_BYTES..], next, from, to, TTL);
+        }
+        _ => return None,
+    }
+    Some(frame)
 }
 
 /// Computes the folded checksum of RFC 1071 over parts that, except the last, have even
@@ -85,23 +175,28 @@ pub(super) fn checksum(parts: &[&[u8]]) -> u16 {
     !(total as u16)
 }
 
-/// Builds the pseudo header of UDP and TCP (RFC 768).
-pub(super) fn pseudo_header(
-    from: Ipv4Addr,
-    to: Ipv4Addr,
+/// Computes the checksum of a UDP, TCP or ICMPv6 message with its pseudo header (RFC 768,
+/// RFC 8200 section 8.1); zero if the one in the message is right. Both addresses are of
+/// one family.
+pub(super) fn message_checksum(
+    (from, to): (IpAddr, IpAddr),
     protocol: IpProtocol,
-    len: usize,
-) -> [u8; 12] {
-    let mut header = [0; 12];
-    header[..4].copy_from_slice(&from.octets());
-    header[4..8].copy_from_slice(&to.octets());
-    header[9] = protocol.into();
-    header[10..].copy_from_slice(&(len as u16).to_be_bytes());
-    header
+    message: &[u8],
+) -> u16 {
+    let head = match (from, to) {
+        (IpAddr::V4(from), IpAddr::V4(to)) => {
+            sums::pseudo_header_v4(&from, &to, protocol, message.len() as u32)
+        }
+        (IpAddr::V6(from), IpAddr::V6(to)) => {
+            sums::pseudo_header_v6(&from, &to, protocol, message.len() as u32)
+        }
+        _ => 0,
+    };
+    !sums::combine(&[head, !checksum(&[message])])
 }
 
 /// Builds a UDP datagram; `None` if the payload is too long.
-pub(super) fn udp(from: (Ipv4Addr, u16), to: (Ipv4Addr, u16), payload: &[u8]) -> Option<Vec<u8>> {
+pub(super) fn udp(from: (IpAddr, u16), to: (IpAddr, u16), payload: &[u8]) -> Option<Vec<u8>> {
     let len = UDP_BYTES + payload.len();
     if IPV4_BYTES + len > usize::from(u16::MAX) {
         return None;
@@ -112,9 +207,8 @@ pub(super) fn udp(from: (Ipv4Addr, u16), to: (Ipv4Addr, u16), payload: &[u8]) ->
     datagram.extend_from_slice(&(len as u16).to_be_bytes());
     datagram.extend_from_slice(&[0, 0]);
     datagram.extend_from_slice(payload);
-    let header = pseudo_header(from.0, to.0, IpProtocol::Udp, len);
     // Zero means "no checksum" (RFC 768).
-    let sum = match checksum(&[&header, &datagram]) {
+    let sum = match message_checksum((from.0, to.0), IpProtocol::Udp, &datagram) {
         0 => 0xffff,
         sum => sum,
     };
@@ -133,14 +227,45 @@ pub(super) fn icmp(kind: u8, code: u8, rest: [u8; 4], data: &[u8]) -> Vec<u8> {
     message
 }
 
+/// Builds an ICMPv6 message, whose checksum covers its addresses too.
+pub(super) fn icmpv6(
+    addresses: (IpAddr, IpAddr),
+    kind: u8,
+    code: u8,
+    rest: [u8; 4],
+    data: &[u8],
+) -> Vec<u8> {
+    let mut message = icmp(kind, code, rest, data);
+    message[2..4].fill(0);
+    let sum = message_checksum(addresses, IpProtocol::Icmpv6, &message);
+    message[2..4].copy_from_slice(&sum.to_be_bytes());
+    message
+}
+
+/// Whether a packet is of IPv6.
+pub(super) fn is_v6(packet: &[u8]) -> bool {
+    packet.first().is_some_and(|byte| byte >> 4 == 6)
+}
+
 /// The part of a packet that an ICMP error quotes.
 pub(super) fn quote(packet: &[u8]) -> &[u8] {
-    &packet[..packet.len().min(ICMP_ERROR_BYTES - IPV4_BYTES - 8)]
+    let most = match is_v6(packet) {
+        true => ICMPV6_ERROR_BYTES - IPV6_BYTES - 8,
+        false => ICMP_ERROR_BYTES - IPV4_BYTES - 8,
+    };
+    &packet[..packet.len().min(most)]
 }
 
 /// Builds the ICMP error about a guest packet that starts with `quoted`.
 pub(super) fn unreachable(why: Unreachable, quoted: &[u8]) -> Vec<u8> {
-    icmp(3, why as u8, [0; 4], quote(quoted))
+    let quoted_part = quote(quoted);
+    match is_v6(quoted) {
+        true => {
+            let addresses = (GATEWAY_V6.into(), GUEST_V6.into());
+            icmpv6(addresses, 1, why.code_v6(), [0; 4], quoted_part)
+        }
+        false => icmp(3, why.code(), [0; 4], quoted_part),
+    }
 }
 
 /// Builds an ARP frame of the gateway, which speaks for the address `own`.
@@ -174,19 +299,27 @@ pub(super) fn arp_request() -> Vec<u8> {
 mod tests {
     use super::*;
     use smoltcp::phy::ChecksumCapabilities;
-    use smoltcp::wire::{Icmpv4Packet, Ipv4Repr, UdpPacket};
+    use smoltcp::wire::{Icmpv4Packet, Icmpv6Packet, Ipv4Repr, UdpPacket};
 
     #[test]
     fn checksums_verify_to_zero() {
-        let from = (GATEWAY, 53);
-        let to = (GUEST, 4000);
+        let from = (GATEWAY.into(), 53);
+        let to = (GUEST.into(), 4000);
         for payload in [&b""[..], b"odd", b"even", &[0xff; 1400]] {
             let datagram = udp(from, to, payload).expect("it fits");
             let packet = UdpPacket::new_checked(&datagram).expect("a datagram");
             assert!(packet.verify_checksum(&GATEWAY.into(), &GUEST.into()));
             assert_eq!(packet.payload(), payload);
-            let header = pseudo_header(GATEWAY, GUEST, IpProtocol::Udp, datagram.len());
-            assert_eq!(checksum(&[&header, &datagram]), 0);
+            let ends = (from.0, to.0);
+            assert_eq!(message_checksum(ends, IpProtocol::Udp, &datagram), 0);
+            let ends = (GATEWAY_V6.into(), GUEST_V6.into());
+            let datagram = udp((ends.0, 53), (ends.1, 4000), payload).expect("it fits");
+            let packet = UdpPacket::new_checked(&datagram).expect("a datagram");
+            assert!(packet.verify_checksum(&ends.0.into(), &ends.1.into()));
+            let echo = icmpv6(ends, 129, 0, [1, 2, 3, 4], payload);
+            let packet = Icmpv6Packet::new_checked(&echo[..]).expect("a message");
+            assert!(packet.verify_checksum(&GATEWAY_V6, &GUEST_V6));
+            assert_eq!(message_checksum(ends, IpProtocol::Icmpv6, &echo), 0);
             let echo = icmp(0, 0, [1, 2, 3, 4], payload);
             let packet = Icmpv4Packet::new_checked(&echo).expect("a message");
             assert!(packet.verify_checksum());
@@ -225,5 +358,19 @@ mod tests {
         let view = Icmpv4Packet::new_checked(&message).expect("a message");
         assert_eq!((view.msg_code(), &message[8..28]), (13, &packet[..20]));
         assert!(view.verify_checksum());
+        ipv6(&mut packet, IpProtocol::Udp, GUEST_V6, GATEWAY_V6, 64);
+        for (why, code) in [
+            (Unreachable::Network, 0),
+            (Unreachable::Prohibited, 1),
+            (Unreachable::Host, 3),
+            (Unreachable::Port, 4),
+        ] {
+            let message = unreachable(why, &packet);
+            assert_eq!(IPV6_BYTES + message.len(), ICMPV6_ERROR_BYTES);
+            let view = Icmpv6Packet::new_checked(&message[..]).expect("a message");
+            assert_eq!((message[0], message[1]), (1, code));
+            assert_eq!(message[8..48], packet[..40]);
+            assert!(view.verify_checksum(&GATEWAY_V6, &GUEST_V6));
+        }
     }
 }

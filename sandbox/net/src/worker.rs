@@ -9,21 +9,21 @@ use super::error::NetError;
 use super::forward::Listener;
 use super::link::Shared;
 use super::names::Names;
+use super::neighbor;
 use super::outbox::Outbox;
+use super::packet::{self, IpPacket, Parsed};
 use super::ping::{self, Ping};
 use super::rate::TokenBucket;
 use super::reassembly::Reassembler;
 use super::stack::Stack;
 use super::tcp::{self, Tcp};
 use super::udp::{self, Udp};
-use super::wire::{self, ETHERNET_BYTES, TYPE_ARP, TYPE_IPV4};
-use super::{BROADCAST, GATEWAY, GATEWAY_MAC, GUEST, HOST, dhcp, dns};
+use super::wire::{self, ETHERNET_BYTES, TYPE_ARP, TYPE_IPV4, TYPE_IPV6};
+use super::{BROADCAST, GATEWAY, GATEWAY_MAC, GUEST, dhcp, dns, guest_for, is_gateway};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fd::AsFd;
-use smoltcp::wire::{
-    ArpOperation, ArpPacket, ArpRepr, EthernetAddress, IpProtocol, Ipv4Packet, UdpPacket,
-};
-use std::net::Ipv4Addr;
+use smoltcp::wire::{ArpOperation, ArpPacket, ArpRepr, EthernetAddress, IpProtocol, UdpPacket};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -149,7 +149,7 @@ impl Worker {
                 tcp.forward(socket, port, stack, now);
             });
         }
-        if !self.listeners.is_empty() && self.tcp.len() > 0 && !self.out.knows_guest() {
+        if !self.listeners.is_empty() && self.tcp.len() > 0 && self.out.guest().is_none() {
             self.out.frame(wire::arp_request(), false);
         }
     }
@@ -246,7 +246,9 @@ impl Worker {
         }
         let (header, payload) = frame.split_at(ETHERNET_BYTES);
         let to = &header[..6];
-        if to != GATEWAY_MAC && to != [0xff; 6] {
+        // IPv6 asks for addresses by multicast (RFC 2464).
+        let multicast = to.starts_with(&[0x33, 0x33]);
+        if to != GATEWAY_MAC && to != [0xff; 6] && !multicast {
             return;
         }
         let mut from = [0; 6];
@@ -254,16 +256,20 @@ impl Worker {
         if !EthernetAddress(from).is_unicast() {
             return self.out.count_drop();
         }
-        match u16::from_be_bytes([header[12], header[13]]) {
+        let kind = u16::from_be_bytes([header[12], header[13]]);
+        match kind {
             TYPE_ARP => {
                 self.out.learn(from);
                 self.arp(payload);
             }
-            TYPE_IPV4 => {
+            TYPE_IPV4 | TYPE_IPV6 => {
                 self.out.learn(from);
-                self.ipv4(payload, now);
+                match wire::is_v6(payload) == (kind == TYPE_IPV6) {
+                    true => self.ip(payload, now),
+                    false => self.out.count_drop(),
+                }
             }
-            // IPv6 and other protocols are ignored.
+            // Other protocols are ignored.
             _ => {}
         }
     }
@@ -281,41 +287,46 @@ impl Worker {
         else {
             return;
         };
-        if (asked == GATEWAY || asked == HOST) && EthernetAddress(mac).is_unicast() {
+        if is_gateway(asked.into()) && EthernetAddress(mac).is_unicast() {
             let reply = wire::arp(ArpOperation::Reply, asked, mac, asker);
             self.out.frame(reply, false);
         }
     }
 
     /// Handles an IP packet, which may be followed by the padding of a short frame.
-    fn ipv4(&mut self, payload: &[u8], now: Instant) {
-        let Ok(ip) = Ipv4Packet::new_checked(payload) else {
-            return self.out.count_drop();
-        };
-        if ip.version() != 4 || !ip.verify_checksum() {
-            return self.out.count_drop();
-        }
-        if ip.more_frags() || ip.frag_offset() != 0 {
-            if let Some(whole) = self.reassembler.add(&ip, now) {
-                self.packet(&whole, now);
+    fn ip(&mut self, payload: &[u8], now: Instant) {
+        match packet::parse(payload) {
+            Some(Parsed::Whole(packet)) => self.packet(&packet, now),
+            Some(Parsed::Part(part)) => {
+                let Some(whole) = self.reassembler.add(&part, now) else {
+                    return;
+                };
+                // A fragment of a fragment is none of an honest sender.
+                match whole.get(ETHERNET_BYTES..).and_then(packet::parse) {
+                    Some(Parsed::Whole(packet)) => self.packet(&packet, now),
+                    _ => self.out.count_drop(),
+                }
             }
-            return;
+            None => self.out.count_drop(),
         }
-        let length = usize::from(ip.total_len());
-        self.packet(&payload[..length], now);
     }
 
     /// Handles a complete IP packet.
-    fn packet(&mut self, packet: &[u8], now: Instant) {
-        let Ok(ip) = Ipv4Packet::new_checked(packet) else {
-            return self.out.count_drop();
+    fn packet(&mut self, packet: &IpPacket<'_>, now: Instant) {
+        let everyone = match packet.to {
+            IpAddr::V4(to) => to.is_broadcast() || to.is_multicast() || to == BROADCAST,
+            IpAddr::V6(to) => to.is_multicast(),
         };
-        let to = ip.dst_addr();
-        let everyone = to.is_broadcast() || to.is_multicast() || to == BROADCAST;
-        match ip.next_header() {
-            IpProtocol::Udp => self.udp(packet, &ip, everyone, now),
+        match packet.protocol {
+            IpProtocol::Udp => self.udp(packet, everyone, now),
+            _ if neighbor::is_solicitation(packet) => {
+                let mac = self.out.guest();
+                if let Some(answer) = mac.and_then(|mac| neighbor::answer(packet, mac)) {
+                    self.out.frame(answer, false);
+                }
+            }
             // The guest may not spoof addresses or use multicast.
-            _ if everyone || ip.src_addr() != GUEST => {}
+            _ if everyone || packet.from != guest_for(packet.to) => {}
             IpProtocol::Tcp => {
                 let Self {
                     tcp,
@@ -324,33 +335,36 @@ impl Worker {
                     out,
                     ..
                 } = self;
-                tcp.packet(packet, &ip, filter, stack, out, now);
+                tcp.packet(packet, filter, stack, out, now);
             }
-            IpProtocol::Icmp => self
-                .ping
-                .packet(packet, &ip, &self.filter, &mut self.out, now),
+            IpProtocol::Icmp | IpProtocol::Icmpv6 => {
+                self.ping.packet(packet, &self.filter, &mut self.out, now);
+            }
             _ => self.out.count_drop(),
         }
     }
 
-    fn udp(&mut self, packet: &[u8], ip: &Ipv4Packet<&[u8]>, everyone: bool, now: Instant) {
-        let Ok(udp) = UdpPacket::new_checked(ip.payload()) else {
+    fn udp(&mut self, packet: &IpPacket<'_>, everyone: bool, now: Instant) {
+        let Ok(udp) = UdpPacket::new_checked(packet.payload) else {
             return self.out.count_drop();
         };
-        let (from, to) = (ip.src_addr(), ip.dst_addr());
-        let verify = self.checksums == Checksums::Verified && udp.checksum() != 0;
-        if verify && !udp.verify_checksum(&from.into(), &to.into()) {
+        let (from, to) = (packet.from, packet.to);
+        let verify = self.checksums == Checksums::Verified;
+        // IPv6 has no datagrams without a checksum (RFC 8200 section 8.1).
+        let absent = udp.checksum() == 0 && to.is_ipv6();
+        if verify && (absent || !udp.verify_checksum(&from.into(), &to.into())) {
             return self.out.count_drop();
         }
-        let ours = to == GATEWAY || everyone;
+        let gateway = IpAddr::V4(GATEWAY);
+        let ours = to == gateway || (everyone && to.is_ipv4());
         let asks = udp.src_port() == dhcp::CLIENT_PORT && udp.dst_port() == dhcp::SERVER_PORT;
-        if ours && asks && (from == GUEST || from.is_unspecified()) {
+        if ours && asks && (from == IpAddr::V4(GUEST) || from.is_unspecified()) {
             return self.dhcp(udp.payload());
         }
-        if everyone || from != GUEST {
+        if everyone || from != guest_for(to) {
             return;
         }
-        if to == GATEWAY && udp.dst_port() == dns::PORT {
+        if to == gateway && udp.dst_port() == dns::PORT {
             let port = udp.src_port();
             if let Some(answer) = self.names.query(udp.payload(), port, &mut self.filter, now) {
                 self.send_answer(port, &answer);
@@ -358,7 +372,7 @@ impl Worker {
             return;
         }
         self.udp
-            .packet(packet, ip, &udp, &self.filter, &mut self.out, now);
+            .packet(packet, &udp, &self.filter, &mut self.out, now);
     }
 
     fn dhcp(&mut self, message: &[u8]) {
@@ -366,19 +380,19 @@ impl Worker {
             return;
         };
         let ports = (dhcp::SERVER_PORT, dhcp::CLIENT_PORT);
-        let datagram = wire::udp((GATEWAY, ports.0), (reply.to, ports.1), &reply.payload);
+        let (from, to) = (GATEWAY.into(), reply.to.into());
+        let datagram = wire::udp((from, ports.0), (to, ports.1), &reply.payload);
         if let Some(datagram) = datagram {
-            let (mac, to) = (reply.to_mac, reply.to);
             self.out
-                .packet_to(mac, to, IpProtocol::Udp, GATEWAY, &datagram);
+                .packet_to(reply.to_mac, to, IpProtocol::Udp, from, &datagram);
         }
     }
 
     /// Sends a DNS answer to the guest.
     fn send_answer(&mut self, port: u16, answer: &[u8]) {
-        let from: (Ipv4Addr, u16) = (GATEWAY, dns::PORT);
-        if let Some(datagram) = wire::udp(from, (GUEST, port), answer) {
-            self.out.packet(IpProtocol::Udp, GATEWAY, &datagram);
+        let from = GATEWAY.into();
+        if let Some(datagram) = wire::udp((from, dns::PORT), (GUEST.into(), port), answer) {
+            self.out.packet(IpProtocol::Udp, from, &datagram);
         }
     }
 }

@@ -26,7 +26,7 @@ pub mod tree;
 pub use codec::{FrameReader, ProtocolError};
 pub use report::{Ending, Exited, Reason, Report, output_frame};
 pub use request::{Exec, Limits, PtySize, Request, Script, User, stdin_frame};
-pub use resume::{Access, Mount, Network, Resume};
+pub use resume::{Access, Ipv6, Mount, Network, Resume};
 
 /// Protocol version, announced by [`Report::Ready`]. Both sides come from one build, so
 /// they do not negotiate: another version is an error.

@@ -2,6 +2,7 @@
 
 use super::Limits;
 use super::codec::{Reader, Writer};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Settings of a guest that starts from an image or a snapshot.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -30,7 +31,7 @@ pub struct Resume {
     pub replace_root: bool,
 }
 
-/// IPv4 network of the guest, with one interface.
+/// Network of the guest, with one interface.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Network {
     /// The guest's address.
@@ -46,7 +47,20 @@ pub struct Network {
     /// MAC address of the interface; unchanged if absent.
     pub mac: Option<[u8; 6]>,
     /// Entries of the hosts file.
-    pub hosts: Vec<([u8; 4], Vec<u8>)>,
+    pub hosts: Vec<(IpAddr, Vec<u8>)>,
+    /// IPv6 on the same interface; `None` sets up none.
+    pub ipv6: Option<Ipv6>,
+}
+
+/// IPv6 settings of the guest.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ipv6 {
+    /// The guest's address.
+    pub address: [u8; 16],
+    /// Prefix length of the network.
+    pub prefix: u8,
+    /// Address of the default gateway.
+    pub gateway: [u8; 16],
 }
 
 /// How a mount may be used.
@@ -136,8 +150,16 @@ impl Network {
         w.u32(self.mtu);
         w.option(self.mac.as_ref(), |w, mac| w.rest(mac));
         w.list(&self.hosts, |w, (address, name)| {
-            w.rest(address);
+            match address {
+                IpAddr::V4(address) => w.bytes(&address.octets()),
+                IpAddr::V6(address) => w.bytes(&address.octets()),
+            }
             w.bytes(name);
+        });
+        w.option(self.ipv6.as_ref(), |w, ipv6| {
+            w.rest(&ipv6.address);
+            w.u8(ipv6.prefix);
+            w.rest(&ipv6.gateway);
         });
     }
 
@@ -149,7 +171,22 @@ impl Network {
             dns: r.array(),
             mtu: r.u32(),
             mac: r.option(Reader::array),
-            hosts: r.list(|r| (r.array(), r.bytes())),
+            hosts: r.list(|r| (address(r), r.bytes())),
+            ipv6: r.option(|r| Ipv6 {
+                address: r.array(),
+                prefix: r.u8(),
+                gateway: r.array(),
+            }),
         }
     }
+}
+
+/// Reads an address of either family.
+fn address(r: &mut Reader<'_>) -> IpAddr {
+    let bytes = r.bytes();
+    let v4 = <[u8; 4]>::try_from(&bytes[..]).map(|bytes| Ipv4Addr::from(bytes).into());
+    let v6 = <[u8; 16]>::try_from(&bytes[..]).map(|bytes| Ipv6Addr::from(bytes).into());
+    let address = v4.or(v6).ok();
+    r.check(address.map(|_| ()));
+    address.unwrap_or(Ipv4Addr::UNSPECIFIED.into())
 }

@@ -21,7 +21,15 @@ fn requests() -> Vec<Request> {
                 dns: [192, 168, 127, 1],
                 mtu: 65_520,
                 mac: Some([2, 0, 0, 0, 0, 9]),
-                hosts: vec![([192, 168, 127, 254], b"host".to_vec())],
+                hosts: vec![
+                    ([192, 168, 127, 254].into(), b"host".to_vec()),
+                    ([9u16; 8].into(), b"host".to_vec()),
+                ],
+                ipv6: Some(Ipv6 {
+                    address: [3; 16],
+                    prefix: 64,
+                    gateway: [1; 16],
+                }),
             }),
             mounts: vec![Mount {
                 entry: b"0".to_vec(),

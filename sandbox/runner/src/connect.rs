@@ -8,15 +8,16 @@ use super::save::Saved;
 use a99_egress::{HOST_NAME, Mode};
 use a99_sandbox_net::{self as net, Gateway, Link};
 use a99_sandbox_p9::{self as p9, MountMode, Server, ServerState};
-use a99_sandbox_protocol::{Access, Mount, Network};
+use a99_sandbox_protocol::{Access, Ipv6, Mount, Network};
 use serde::Deserialize;
 use std::net::SocketAddr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
-/// Prefix length of the guest's network.
+/// Prefix lengths of the guest's network.
 const PREFIX: u8 = 24;
+const PREFIX_V6: u8 = 64;
 
 impl FileServer for Server {
     fn answer(&mut self, request: &[u8], reply: &mut Vec<u8>) {
@@ -167,6 +168,13 @@ fn addresses(config: &net::Config) -> Network {
         dns: net::GATEWAY.octets(),
         mtu: config.mtu.into(),
         mac: config.mac,
-        hosts: vec![(net::HOST.octets(), HOST_NAME.as_bytes().to_vec())],
+        hosts: [net::HOST.into(), net::HOST_V6.into()]
+            .map(|address| (address, HOST_NAME.as_bytes().to_vec()))
+            .to_vec(),
+        ipv6: Some(Ipv6 {
+            address: net::GUEST_V6.octets(),
+            prefix: PREFIX_V6,
+            gateway: net::GATEWAY_V6.octets(),
+        }),
     }
 }

@@ -12,6 +12,7 @@ mod attacks;
 mod commands;
 mod common;
 mod image;
+mod ipv6;
 mod isolation;
 mod library;
 mod packs;

@@ -1,7 +1,7 @@
 //! Network setup of the guest by rtnetlink(7), with fixed addresses from the host, so that
 //! a start never waits for a lease.
 
-use crate::protocol::Network;
+use crate::protocol::{Ipv6, Network};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::net::netlink::SocketAddrNetlink;
@@ -31,12 +31,15 @@ const IFA_BROADCAST: u16 = 4;
 const RTA_OIF: u16 = 4;
 const RTA_GATEWAY: u16 = 5;
 
-/// `AF_INET`, `IFF_UP`, `RT_TABLE_MAIN`, `RTPROT_STATIC`, `RTN_UNICAST`.
+/// `AF_INET`, `AF_INET6`, `IFF_UP`, `RT_TABLE_MAIN`, `RTPROT_STATIC`, `RTN_UNICAST`.
 const INET: u8 = 2;
+const INET6: u8 = 10;
 const UP: u32 = 1;
 const TABLE_MAIN: u8 = 254;
 const PROTOCOL_STATIC: u8 = 4;
 const UNICAST: u8 = 1;
+/// `IFA_F_NODAD`: the guest is alone on its link, so nobody else has its address.
+const NO_DETECTION: u8 = 2;
 
 /// Size of `struct nlmsghdr` in bytes; in a reply the error number follows it.
 const HEADER_BYTES: usize = 16;
@@ -63,7 +66,11 @@ pub(super) fn set_up(network: Option<&Network>) -> io::Result<()> {
     let broadcast = broadcast(network)?;
     send(&socket, &link(index, Some(network)))?;
     send(&socket, &address(index, network, broadcast))?;
-    send(&socket, &route(index, network))?;
+    send(&socket, &route(index, INET, &network.gateway))?;
+    if let Some(ipv6) = &network.ipv6 {
+        send(&socket, &address_v6(index, ipv6))?;
+        send(&socket, &route(index, INET6, &ipv6.gateway))?;
+    }
     let [a, b, c, d] = network.dns;
     fs::write("/etc/resolv.conf", format!("nameserver {a}.{b}.{c}.{d}\n"))?;
     add_hosts(network)
@@ -89,10 +96,10 @@ fn add_hosts(network: &Network) -> io::Result<()> {
     let present = fs::read_to_string(HOSTS).unwrap_or_default();
     let image = present.split(MARK).next().unwrap_or_default();
     let mut text = format!("{image}{MARK}");
-    for ([a, b, c, d], name) in &network.hosts {
+    for (address, name) in &network.hosts {
         let name = String::from_utf8_lossy(name);
         // Writing to a string cannot fail.
-        let _ = writeln!(text, "{a}.{b}.{c}.{d} {name}");
+        let _ = writeln!(text, "{address} {name}");
     }
     fs::write(HOSTS, text)
 }
@@ -152,10 +159,19 @@ fn address(index: u32, network: &Network, broadcast: [u8; 4]) -> Vec<u8> {
         .finish()
 }
 
-/// Builds `struct rtmsg`: the default route by the gateway.
-fn route(index: u32, network: &Network) -> Vec<u8> {
+/// Builds `struct ifaddrmsg`: the interface's IPv6 address, usable at once.
+fn address_v6(index: u32, ipv6: &Ipv6) -> Vec<u8> {
+    let mut fixed = vec![INET6, ipv6.prefix, NO_DETECTION, 0];
+    fixed.extend(index.to_ne_bytes());
+    NetlinkMessage::new(RTM_NEWADDR, REQUEST_ACK | CREATE_REPLACE, &fixed)
+        .with(IFA_LOCAL, &ipv6.address)
+        .finish()
+}
+
+/// Builds `struct rtmsg`: the default route of a family by the gateway.
+fn route(index: u32, family: u8, gateway: &[u8]) -> Vec<u8> {
     let fixed = [
-        INET,
+        family,
         0,
         0,
         0,
@@ -169,7 +185,7 @@ fn route(index: u32, network: &Network) -> Vec<u8> {
         0,
     ];
     NetlinkMessage::new(RTM_NEWROUTE, REQUEST_ACK | CREATE_REPLACE, &fixed)
-        .with(RTA_GATEWAY, &network.gateway)
+        .with(RTA_GATEWAY, gateway)
         .with(RTA_OIF, &index.to_ne_bytes())
         .finish()
 }
@@ -202,6 +218,7 @@ mod tests {
             mtu: 1500,
             mac: Some([2, 0, 0, 0, 0, 9]),
             hosts: Vec::new(),
+            ipv6: None,
         }
     }
 
@@ -218,6 +235,18 @@ mod tests {
         );
         assert_eq!(bytes[44..52], [2, 0, 0, 0, 0, 9, 0, 0]);
         assert_eq!(broadcast(&network).unwrap(), [192, 168, 127, 255]);
+        let ipv6 = Ipv6 {
+            address: [3; 16],
+            prefix: 64,
+            gateway: [1; 16],
+        };
+        let bytes = address_v6(2, &ipv6);
+        assert_eq!(bytes.len(), 16 + 8 + 20);
+        assert_eq!(bytes[16..20], [INET6, 64, NO_DETECTION, 0]);
+        assert_eq!(bytes[28..], [3; 16]);
+        let bytes = route(2, INET6, &ipv6.gateway);
+        assert_eq!(bytes.len(), 16 + 12 + 20 + 8);
+        assert_eq!((bytes[16], &bytes[32..48]), (INET6, &[1; 16][..]));
     }
 
     #[test]

@@ -7,10 +7,7 @@
 //! section 3.2), which also restarts its timer.
 
 use smoltcp::phy::ChecksumCapabilities;
-use smoltcp::wire::{
-    IpAddress, IpEndpoint, IpProtocol, Ipv4Packet, Ipv4Repr, TcpControl, TcpPacket, TcpRepr,
-    TcpSeqNumber,
-};
+use smoltcp::wire::{IpEndpoint, IpProtocol, IpRepr, TcpControl, TcpPacket, TcpRepr, TcpSeqNumber};
 
 /// The guest's last acknowledgement.
 #[derive(Copy, Clone, Debug)]
@@ -57,7 +54,6 @@ impl Acknowledgement {
     }
 
     fn packet(self, guest: IpEndpoint, peer: IpEndpoint, window: u16) -> Vec<u8> {
-        let (IpAddress::Ipv4(from), IpAddress::Ipv4(to)) = (guest.addr, peer.addr);
         let tcp = TcpRepr {
             src_port: guest.port,
             dst_port: peer.port,
@@ -72,18 +68,12 @@ impl Acknowledgement {
             timestamp: None,
             payload: &[],
         };
-        let ip = Ipv4Repr {
-            src_addr: from,
-            dst_addr: to,
-            next_header: IpProtocol::Tcp,
-            payload_len: tcp.buffer_len(),
-            hop_limit: 64,
-        };
+        // Both are ends of one socket, so of one family.
+        let ip = IpRepr::new(guest.addr, peer.addr, IpProtocol::Tcp, tcp.buffer_len(), 64);
         let caps = ChecksumCapabilities::default();
-        let mut bytes = vec![0; ip.buffer_len() + tcp.buffer_len()];
-        let mut packet = Ipv4Packet::new_unchecked(&mut bytes);
-        ip.emit(&mut packet, &caps);
-        let segment = &mut TcpPacket::new_unchecked(packet.payload_mut());
+        let mut bytes = vec![0; ip.buffer_len()];
+        ip.emit(&mut bytes, &caps);
+        let segment = &mut TcpPacket::new_unchecked(&mut bytes[ip.header_len()..]);
         tcp.emit(segment, &guest.addr, &peer.addr, &caps);
         bytes
     }

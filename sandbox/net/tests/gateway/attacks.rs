@@ -6,7 +6,7 @@ use crate::peer::NetBackend;
 use crate::{config, listener};
 use a99_sandbox_net::{Config, GATEWAY, GUEST, HOST, ResolveError, Resolver};
 use smoltcp::wire::{IpProtocol, TcpControl, TcpPacket};
-use std::net::{Ipv4Addr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -115,9 +115,9 @@ fn s04_nobody_speaks_for_others() {
 fn s04_a_name_may_not_lead_inside() {
     struct Rebinding(AtomicUsize);
     impl Resolver for Rebinding {
-        fn resolve(&self, _: &str) -> Result<Vec<Ipv4Addr>, ResolveError> {
+        fn resolve(&self, _: &str) -> Result<Vec<IpAddr>, ResolveError> {
             let inside = INSIDE[self.0.fetch_add(1, Ordering::Relaxed) % INSIDE.len()];
-            Ok(vec![inside, Ipv4Addr::new(93, 184, 216, 34)])
+            Ok(vec![inside.into(), Ipv4Addr::new(93, 184, 216, 34).into()])
         }
     }
     let mut config = policy("allow:*.evil.example");
@@ -281,9 +281,9 @@ fn s05_dhcp_has_one_address_for_all() {
 fn s05_answers_amplify_nothing() {
     struct Many;
     impl Resolver for Many {
-        fn resolve(&self, _: &str) -> Result<Vec<Ipv4Addr>, ResolveError> {
+        fn resolve(&self, _: &str) -> Result<Vec<IpAddr>, ResolveError> {
             Ok((0..1000)
-                .map(|n| Ipv4Addr::from_bits(0x0808_0000 + n))
+                .map(|n| Ipv4Addr::from_bits(0x0808_0000 + n).into())
                 .collect())
         }
     }

@@ -6,7 +6,7 @@ use crate::{config, ethernet};
 use a99_sandbox_net::{Config, GATEWAY, GUEST, HOST, ResolveError, Resolver, host_allows_ping};
 use smoltcp::socket::{dhcpv4, udp as sockets};
 use smoltcp::wire::{IpProtocol, Ipv4Cidr, Ipv4Packet, UdpPacket};
-use std::net::{Ipv4Addr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -165,10 +165,10 @@ fn dhcp_configures_the_guest() {
 struct Scripted;
 
 impl Resolver for Scripted {
-    fn resolve(&self, name: &str) -> Result<Vec<Ipv4Addr>, ResolveError> {
+    fn resolve(&self, name: &str) -> Result<Vec<IpAddr>, ResolveError> {
         match name {
-            "www.example.com" => Ok(vec![Ipv4Addr::new(93, 184, 216, 34)]),
-            "rebound.example.com" => Ok(vec![Ipv4Addr::LOCALHOST]),
+            "www.example.com" => Ok(vec![Ipv4Addr::new(93, 184, 216, 34).into()]),
+            "rebound.example.com" => Ok(vec![Ipv4Addr::LOCALHOST.into()]),
             _ => Err(ResolveError::NotFound),
         }
     }

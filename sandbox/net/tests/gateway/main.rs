@@ -4,6 +4,7 @@ mod attacks;
 mod datagrams;
 mod forwards;
 mod frames;
+mod ipv6;
 mod losses;
 mod peer;
 mod tcp;

@@ -1,14 +1,16 @@
 //! Test guest for the gateway: a separate TCP/IP stack at the other end of the link, or
 //! bare frames.
 
-use a99_sandbox_net::{Checksums, Config, GATEWAY, GUEST, Gateway, Link, NETMASK};
+use a99_sandbox_net::{
+    Checksums, Config, GATEWAY, GATEWAY_V6, GUEST, GUEST_V6, Gateway, Link, NETMASK,
+};
 use smoltcp::iface::{self, Interface, PollResult, SocketHandle, SocketSet};
 use smoltcp::phy::{self, Checksum, Device, DeviceCapabilities, Medium};
 use smoltcp::socket::tcp;
 use smoltcp::time::Instant as Time;
-use smoltcp::wire::{EthernetAddress, HardwareAddress, IpCidr, Ipv4Cidr};
+use smoltcp::wire::{EthernetAddress, HardwareAddress, IpCidr, Ipv4Cidr, Ipv6Cidr};
 use std::collections::VecDeque;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
@@ -194,9 +196,12 @@ impl Guest {
         self.interface.update_ip_addrs(|addresses| {
             addresses.clear();
             addresses.push(IpCidr::Ipv4(address)).expect("room");
+            let v6 = Ipv6Cidr::new(GUEST_V6, 64);
+            addresses.push(IpCidr::Ipv6(v6)).expect("room");
         });
         let routes = self.interface.routes_mut();
         routes.add_default_ipv4_route(router).expect("room");
+        routes.add_default_ipv6_route(GATEWAY_V6).expect("room");
     }
 
     fn time(&self) -> Time {
@@ -258,7 +263,7 @@ impl Guest {
     }
 
     /// Starts connecting.
-    pub fn dial(&mut self, to: Ipv4Addr, port: u16, bytes: usize) -> SocketHandle {
+    pub fn dial(&mut self, to: impl Into<IpAddr>, port: u16, bytes: usize) -> SocketHandle {
         let handle = self.socket(bytes);
         self.next_port = if self.next_port == 60_000 {
             10_000
@@ -269,13 +274,13 @@ impl Guest {
         let context = self.interface.context();
         let socket: &mut tcp::Socket<'_> = self.sockets.get_mut(handle);
         socket
-            .connect(context, (to, port), from)
+            .connect(context, (to.into(), port), from)
             .expect("a connection");
         handle
     }
 
     /// Connects; `None` if refused.
-    pub fn connect(&mut self, to: Ipv4Addr, port: u16) -> Option<SocketHandle> {
+    pub fn connect(&mut self, to: impl Into<IpAddr>, port: u16) -> Option<SocketHandle> {
         let handle = self.dial(to, port, 512 << 10);
         self.until(|guest| match guest.tcp(handle).state() {
             tcp::State::Established | tcp::State::CloseWait => Some(Some(handle)),
