@@ -114,8 +114,9 @@ macro_rules! exports {
             /// Commits the first `len` bytes of that room; returns 1 if the guest accepts
             /// them.
             COMMIT = commit(channel: u32, tag: u32, len: u32) -> u32;
-            /// Attaches a disk to the guest's drive; returns an [`Answer`](crate::Answer).
-            ATTACH_DISK = attach_disk(sectors: u64) -> u32;
+            /// Attaches a disk to its drive, which was empty; returns an
+            /// [`Answer`](crate::Answer).
+            ATTACH_DISK = attach_disk(disk: u32, sectors: u64) -> u32;
             /// Sets the size of the guest's console.
             RESIZE = resize(columns: u32, rows: u32);
             /// Prepares for a snapshot of a guest; returns an [`Answer`](crate::Answer).

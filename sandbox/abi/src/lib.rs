@@ -53,23 +53,43 @@ pub mod frame {
 
 /// A disk, numbered in the order of the devices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u32)]
 pub enum Disk {
     /// The image's disk: read-only and shared by all guests.
-    Image = 0,
+    Image,
     /// The guest's own disk, if it has one.
-    Own = 1,
+    Own,
+    /// A layer of the root's files, below [`LAYERS`]: read-only and shared.
+    Layer(u8),
 }
+
+/// Maximum number of layers of a guest. Each has a drive, which is empty without one.
+pub const LAYERS: u8 = 8;
 
 impl Disk {
     /// Returns the disk with that number.
     pub fn from_number(number: u32) -> Option<Self> {
-        [Self::Image, Self::Own].get(number as usize).copied()
+        match number {
+            0 => Some(Self::Image),
+            1 => Some(Self::Own),
+            _ => {
+                let layer = u8::try_from(number - 2).ok()?;
+                (layer < LAYERS).then_some(Self::Layer(layer))
+            }
+        }
+    }
+
+    /// The disk's number.
+    pub const fn number(self) -> u32 {
+        match self {
+            Self::Image => 0,
+            Self::Own => 1,
+            Self::Layer(layer) => 2 + layer as u32,
+        }
     }
 
     /// Whether the disk rejects writes.
     pub fn is_read_only(self) -> bool {
-        self == Self::Image
+        self != Self::Own
     }
 
     /// The disk's serial number in the guest, at most 20 bytes.
@@ -77,6 +97,7 @@ impl Disk {
         match self {
             Self::Image => "image",
             Self::Own => "disk",
+            Self::Layer(_) => "layer",
         }
     }
 }
@@ -116,11 +137,16 @@ mod tests {
             assert_eq!(Channel::from_number(number as u32), Some(channel));
         }
         assert_eq!(Channel::from_number(4), None);
-        for disk in [Disk::Image, Disk::Own] {
-            assert_eq!(Disk::from_number(disk as u32), Some(disk));
+        let layers = (0..LAYERS).map(Disk::Layer);
+        let disks = [Disk::Image, Disk::Own].into_iter().chain(layers);
+        for (number, disk) in disks.enumerate() {
+            assert_eq!(disk.number(), number as u32);
+            assert_eq!(Disk::from_number(disk.number()), Some(disk));
             assert!(disk.name().len() <= 20);
         }
-        assert_eq!(Disk::from_number(2), None);
+        for number in [2 + u32::from(LAYERS), 258, u32::MAX] {
+            assert_eq!(Disk::from_number(number), None);
+        }
         assert_eq!(unpair(pair(0xFFFF_FFFF, 7)), (0xFFFF_FFFF, 7));
     }
 }

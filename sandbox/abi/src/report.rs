@@ -85,11 +85,27 @@ pub enum Device {
     Disk = 5,
     /// Memory balloon.
     Balloon = 6,
+    /// Layer 0.
+    Layer0 = 7,
+    /// Layer 1.
+    Layer1 = 8,
+    /// Layer 2.
+    Layer2 = 9,
+    /// Layer 3.
+    Layer3 = 10,
+    /// Layer 4.
+    Layer4 = 11,
+    /// Layer 5.
+    Layer5 = 12,
+    /// Layer 6.
+    Layer6 = 13,
+    /// Layer 7.
+    Layer7 = 14,
 }
 
 impl Device {
     /// All devices, by bit.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 15] = [
         Self::Console,
         Self::Net,
         Self::P9,
@@ -97,6 +113,14 @@ impl Device {
         Self::ImageDisk,
         Self::Disk,
         Self::Balloon,
+        Self::Layer0,
+        Self::Layer1,
+        Self::Layer2,
+        Self::Layer3,
+        Self::Layer4,
+        Self::Layer5,
+        Self::Layer6,
+        Self::Layer7,
     ];
 
     /// The device's bit in a set of devices.
@@ -114,6 +138,14 @@ impl Device {
             Self::ImageDisk => "image's disk",
             Self::Disk => "disk",
             Self::Balloon => "balloon",
+            Self::Layer0
+            | Self::Layer1
+            | Self::Layer2
+            | Self::Layer3
+            | Self::Layer4
+            | Self::Layer5
+            | Self::Layer6
+            | Self::Layer7 => "layer",
         }
     }
 

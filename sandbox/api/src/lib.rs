@@ -9,7 +9,7 @@
 //! names the command that builds.
 #![cfg_attr(feature = "vm", doc = include_str!("tour.md"))]
 //
-// - `builder`: options and start; `sandbox`: the operations of a running sandbox.
+// - `builder`: options and start; `checks`: their limits; `packs`: layers by name; `sandbox`: the operations of a running sandbox.
 // - `command`: a program to run; `collect`: waiting for its end; `process`: following its
 //   streams; `cancel`: ending it from elsewhere.
 // - `copy`: files between host and guest.
@@ -24,6 +24,8 @@ mod builder;
 #[cfg(feature = "vm")]
 mod cancel;
 #[cfg(feature = "vm")]
+mod checks;
+#[cfg(feature = "vm")]
 mod collect;
 #[cfg(feature = "vm")]
 mod command;
@@ -31,6 +33,8 @@ mod command;
 mod copy;
 #[cfg(feature = "c2w")]
 mod foreign;
+#[cfg(feature = "vm")]
+mod packs;
 #[cfg(feature = "vm")]
 mod process;
 #[cfg(feature = "vm")]
@@ -55,7 +59,7 @@ pub use self::{
     command::{Command, ExecOptions},
     process::{Chunk, Process},
     sandbox::Sandbox,
-    vm::{GuestJit, Image, Output, VmCode, VmError, block_on},
+    vm::{GuestJit, Image, Layer, Output, VmCode, VmError, block_on},
 };
 #[cfg(feature = "vm")]
 pub use a99_egress::{Policy, PolicyError};

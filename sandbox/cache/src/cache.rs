@@ -196,7 +196,10 @@ impl Cache {
     /// Removes the oldest results of a step, but never the one that sandboxes start from.
     fn forget_old(&self, step: &str, made: &Path) -> Result<(), ImageError> {
         let mut others = Vec::new();
-        let current = self.current_keys().remove(step);
+        let current = self
+            .current_keys()
+            .remove(step)
+            .or_else(|| self.pack_key(step));
         let current = current.map(|key| self.result_folder(step, &key));
         let steps = self.steps();
         for entry in fs::read_dir(&steps).at(&steps)? {

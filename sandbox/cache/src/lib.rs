@@ -25,6 +25,7 @@ pub mod entry;
 pub mod error;
 pub mod machine;
 pub mod module;
+pub mod packs;
 pub mod portable;
 pub mod progress;
 pub mod seal;

@@ -357,9 +357,10 @@ mod tests {
         // Another process has another origin of its clock.
         bus.host.monotonic_ns = 77;
         let plic = region(MmioTarget::Plic).base;
-        bus.store(plic + 12 * 4, Width::Word, 1)
+        let irq = crate::devices::map::VMGENID_IRQ;
+        bus.store(plic + u64::from(irq) * 4, Width::Word, 1)
             .expect("a register");
-        bus.store(plic + 0x2000, Width::Word, 1 << 12)
+        bus.store(plic + 0x2000, Width::Word, 1 << irq)
             .expect("a register");
         assert!(!bus.external_interrupt());
         bus.resume([7; 16]);

@@ -8,7 +8,7 @@ use crate::channels::{Channel, Channels};
 use crate::devices::map::{MmioTarget, REGIONS, region};
 use crate::devices::virtio::blk::SECTOR_BYTES;
 use crate::devices::{DeviceConfig, VirtioDevice};
-use crate::host::MemoryHost;
+use crate::host::{Disk, MemoryHost};
 use crate::interp::decode;
 use crate::interp::inst::SINK;
 use crate::machine::{Machine, MachineConfig};
@@ -40,7 +40,9 @@ pub fn virtio(data: &[u8]) {
     let mut host = MemoryHost::new(1);
     host.disk = vec![0; DISK_BYTES];
     let mut bus = Bus::new(Ram::new(RAM_BYTES), &config, host);
-    bus.devices.attach_disk(config.image_sectors);
+    for disk in [Disk::Own, Disk::Layer(0)] {
+        assert!(bus.devices.attach_disk(disk, config.image_sectors));
+    }
     let mut script = Script::new(data);
     for _ in 0..MAX_STEPS {
         if !step(&mut bus, &mut script) {

@@ -34,7 +34,7 @@ use crate::jit::{self, Helpers, OptLevel, Policy, Profile, VmContext};
 use crate::machine::{self, Layout, Machine, MachineConfig};
 use crate::mmu::tlb::{DataTlbs, ExecTlb, MMU_INDEXES};
 use crate::ram::RAM_BASE;
-use a99_sandbox_abi::{Answer, Channel, RunReport, SCRATCH_BYTES, Status, exports};
+use a99_sandbox_abi::{Answer, Channel, Disk, RunReport, SCRATCH_BYTES, Status, exports};
 use std::cell::RefCell;
 
 mod embedder;
@@ -291,10 +291,14 @@ pub extern "C" fn commit(channel: u32, tag: u32, len: u32) -> u32 {
 
 /// Attaches a disk of `sectors` sectors to the guest's own drive and notifies the guest.
 #[unsafe(no_mangle)]
-pub extern "C" fn attach_disk(sectors: u64) -> u32 {
+pub extern "C" fn attach_disk(disk: u32, sectors: u64) -> u32 {
     with_machine(Answer::State as u32, |machine| {
-        machine.bus.devices.attach_disk(sectors);
-        Answer::Done as u32
+        let devices = &mut machine.bus.devices;
+        let attached = Disk::from_number(disk).is_some_and(|d| devices.attach_disk(d, sectors));
+        match attached {
+            true => Answer::Done as u32,
+            false => Answer::Argument as u32,
+        }
     })
 }
 

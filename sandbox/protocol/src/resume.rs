@@ -24,6 +24,10 @@ pub struct Resume {
     pub mounts: Vec<Mount>,
     /// Whether the guest has its own disk, which is empty.
     pub disk: bool,
+    /// Layers over the image's root, on the drives of the layers; the first wins.
+    pub layers: u8,
+    /// The layers replace the image's root: no file of it is seen but the agent's.
+    pub replace_root: bool,
 }
 
 /// IPv4 network of the guest, with one interface.
@@ -95,6 +99,8 @@ impl Resume {
             w.u8(mount.access as u8);
         });
         w.u8(u8::from(self.disk));
+        w.u8(self.layers);
+        w.u8(u8::from(self.replace_root));
     }
 
     pub(super) fn read(r: &mut Reader<'_>) -> Self {
@@ -115,6 +121,8 @@ impl Resume {
                 },
             }),
             disk: r.flag(),
+            layers: r.u8(),
+            replace_root: r.flag(),
         }
     }
 }

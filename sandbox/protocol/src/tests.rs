@@ -29,6 +29,8 @@ fn requests() -> Vec<Request> {
                 access: Access::Overlay,
             }],
             disk: true,
+            layers: 3,
+            replace_root: true,
         })),
         Request::Prepare,
         Request::Drain,

@@ -1,11 +1,13 @@
-//! Disks of a guest: the image's, a file that all its guests read, and the guest's own, an
-//! unnamed file that vanishes with the guest even after a crash.
+//! Disks of a guest: the image's and its layers, files that all guests read, and the guest's
+//! own, an unnamed file that vanishes with the guest even after a crash.
 //!
 //! The guest copies blocks straight between these files and its memory. This module caches
 //! nothing: the host's kernel does, once for all guests.
 
 use super::error::{VmCode, VmError};
-use a99_sandbox_abi::Disk;
+use super::precompiled::{open_trusted, untrusted};
+use a99_sandbox_abi::{Disk, LAYERS};
+use a99_sandbox_cache::{Entry, digest};
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -49,6 +51,69 @@ impl ImageDisk {
         self.bytes / SECTOR_BYTES
     }
 }
+
+/// A layer of the files of a guest's root: a read-only file system (EROFS) in a file, which
+/// all its guests share.
+#[derive(Clone, Debug)]
+pub struct Layer {
+    disk: ImageDisk,
+    sha256: String,
+}
+
+impl Layer {
+    /// Opens the layer in a file with this hash, which is compared in full.
+    ///
+    /// # Errors
+    /// [`VmCode::UntrustedImage`] for other contents, or a file that other users may
+    /// change; [`VmCode::Io`].
+    pub fn open(path: &Path, sha256: &str) -> Result<Self, VmError> {
+        let layer = Self::of_user(path, sha256)?;
+        let found = digest::of_file(path);
+        match found.map_err(|error| VmError::new(VmCode::Io, error.to_string()))? == sha256 {
+            true => Ok(layer),
+            false => Err(untrusted(path, "has other contents than were written")),
+        }
+    }
+
+    /// Opens the layer in a result of the cache. Its contents were compared when the entry
+    /// was opened.
+    ///
+    /// # Errors
+    /// Those of [`Layer::open`].
+    pub fn of_entry(entry: &Entry, name: &str) -> Result<Self, VmError> {
+        let sha256 = entry.sha256(name);
+        let sha256 = sha256.map_err(|error| VmError::new(VmCode::Io, error.to_string()))?;
+        Self::of_user(&entry.path(name), sha256)
+    }
+
+    fn of_user(path: &Path, sha256: &str) -> Result<Self, VmError> {
+        let disk = ImageDisk::new(open_trusted(path)?);
+        let disk = disk.map_err(|error| VmError::io(path, &error))?;
+        if disk.bytes == 0 || !disk.bytes.is_multiple_of(SECTOR_BYTES) {
+            return Err(untrusted(path, "is no file system"));
+        }
+        let sha256 = sha256.to_owned();
+        Ok(Self { disk, sha256 })
+    }
+
+    /// Whole sectors of the layer.
+    pub(super) fn sectors(&self) -> u64 {
+        self.disk.sectors()
+    }
+
+    /// SHA-256 of the file, in hexadecimal.
+    pub fn sha256(&self) -> &str {
+        &self.sha256
+    }
+
+    /// Size of the file in bytes.
+    pub fn bytes(&self) -> u64 {
+        self.disk.bytes
+    }
+}
+
+/// Maximum number of layers of a guest: each has a drive in the machine.
+pub const MAX_LAYERS: usize = LAYERS as usize;
 
 /// Options of a guest's own disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -144,15 +209,24 @@ pub(super) struct Disks {
     pub image: Option<ImageDisk>,
     /// [`Disk::Own`].
     pub own: Option<OwnDisk>,
+    /// [`Disk::Layer`].
+    pub layers: Vec<Layer>,
 }
 
 impl Disks {
     /// Reads at an offset; `false` unless the whole range exists.
     pub(crate) fn read(&self, disk: u32, offset: u64, buf: &mut [u8]) -> bool {
-        let (file, bytes) = match (Disk::from_number(disk), &self.image, &self.own) {
-            (Some(Disk::Image), Some(image), _) => (&*image.file, image.bytes),
-            (Some(Disk::Own), _, Some(own)) => (&own.file, own.bytes),
-            _ => return false,
+        let found = match Disk::from_number(disk) {
+            Some(Disk::Image) => self.image.as_ref().map(|image| (&*image.file, image.bytes)),
+            Some(Disk::Own) => self.own.as_ref().map(|own| (&own.file, own.bytes)),
+            Some(Disk::Layer(number)) => {
+                let layer = self.layers.get(usize::from(number));
+                layer.map(|layer| (&*layer.disk.file, layer.disk.bytes))
+            }
+            None => None,
+        };
+        let Some((file, bytes)) = found else {
+            return false;
         };
         is_inside(offset, buf.len() as u64, bytes) && file.read_exact_at(buf, offset).is_ok()
     }
@@ -220,8 +294,8 @@ mod tests {
 
     fn disks(folder: &Path) -> Disks {
         Disks {
-            image: None,
             own: Some(OwnDisk::new(&options(folder)).expect("a disk")),
+            ..Disks::default()
         }
     }
 
@@ -270,6 +344,35 @@ mod tests {
         assert!(disks.read(0, 1022, &mut back) && back == [5; 2]);
         assert!(!disks.read(0, 1023, &mut back));
         assert!(!disks.write(0, 0, &[0; 2]) && !disks.discard(0, 0, 2, true));
+    }
+
+    #[test]
+    fn a_layer_is_the_file_that_was_named_and_only_read() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("layer");
+        std::fs::write(&path, [5; 1024]).expect("written");
+        let sha256 = digest::of_bytes(&[5; 1024]);
+        let layer = Layer::open(&path, &sha256).expect("a layer");
+        assert_eq!((layer.sectors(), layer.sha256()), (2, sha256.as_str()));
+        let disks = Disks {
+            layers: vec![layer],
+            ..Disks::default()
+        };
+        let number = Disk::Layer(0).number();
+        let mut back = [0; 2];
+        assert!(disks.read(number, 1022, &mut back) && back == [5; 2]);
+        assert!(!disks.read(number, 1023, &mut back) && !disks.read(number + 1, 0, &mut back));
+        assert!(!disks.write(number, 0, &[0; 2]) && !disks.discard(number, 0, 2, true));
+        let refused = |path: &Path, sha256: &str| {
+            let error = Layer::open(path, sha256).expect_err("refused");
+            assert_eq!(error.code, VmCode::UntrustedImage);
+        };
+        refused(&path, &digest::of_bytes(b"other"));
+        let link = folder.path().join("link");
+        std::os::unix::fs::symlink(&path, &link).expect("a link");
+        refused(&link, &sha256);
+        std::fs::write(&path, [5; 1000]).expect("written");
+        refused(&path, &digest::of_bytes(&[5; 1000]));
     }
 
     #[test]

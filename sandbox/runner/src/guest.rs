@@ -2,14 +2,14 @@
 //! requests and network frames. It uses no threads and never blocks.
 
 use super::backends::{Backends, no_files};
-use super::disk::OwnDisk;
+use super::disk::{Layer, OwnDisk};
 use super::error::{VmCode, VmError};
 use super::handle::random_id;
 use super::imports::{CLOCK_RESOLUTION_NS, wall_ns};
 use super::instance::{Emulator, Linked, Ran};
 use super::save::Saved;
 use super::translator::GuestJit;
-use a99_sandbox_abi::{Answer, Channel, Device, frame, functions as abi, unpair};
+use a99_sandbox_abi::{Answer, Channel, Device, Disk, frame, functions as abi, unpair};
 use a99_sandbox_protocol::{FrameReader, Report, Request, Resume};
 use std::collections::VecDeque;
 
@@ -62,6 +62,9 @@ pub struct Setup {
     pub backends: Backends,
     /// The guest's own disk.
     pub disk: Option<OwnDisk>,
+    /// Layers of the root's files; the first wins. At most
+    /// [`MAX_LAYERS`](super::disk::MAX_LAYERS).
+    pub layers: Vec<Layer>,
     /// Saved guest to restore, instead of the image alone.
     pub saved: Option<Saved>,
 }
@@ -74,6 +77,7 @@ impl Default for Setup {
             clock_resolution_ns: CLOCK_RESOLUTION_NS,
             backends: Backends::default(),
             disk: None,
+            layers: Vec::new(),
             saved: None,
         }
     }
@@ -193,10 +197,15 @@ impl Guest {
             emulator.call(abi::RESUME, (id as u64, (id >> 64) as u64))?,
             "resume",
         )?;
-        if let Some(disk) = setup.disk {
-            let sectors = disk.sectors();
-            emulator.disks().own = Some(disk);
-            expect_ok(emulator.call(abi::ATTACH_DISK, sectors)?, "attach a disk")?;
+        let own = setup.disk.as_ref().map(|disk| (Disk::Own, disk.sectors()));
+        let layers = (0..).zip(&setup.layers);
+        let layers = layers.map(|(number, layer)| (Disk::Layer(number), layer.sectors()));
+        let attached: Vec<(Disk, u64)> = own.into_iter().chain(layers).collect();
+        emulator.disks().own = setup.disk;
+        emulator.disks().layers = setup.layers;
+        for (disk, sectors) in attached {
+            let answer = emulator.call(abi::ATTACH_DISK, (disk.number(), sectors))?;
+            expect_ok(answer, "attach a disk")?;
         }
         start_jit(&mut emulator, setup.guest_jit)?;
         let mut guest = Self::new(emulator, setup.backends);
@@ -349,8 +358,9 @@ impl Guest {
 
     /// Saves the guest if it is at rest; `None` if it must run on.
     pub(crate) fn save(&mut self, base: &Linked, image: &str) -> Result<Option<Vec<u8>>, VmError> {
-        if self.emulator.disks().own.is_some() {
-            let text = "a sandbox with a disk of its own cannot be saved";
+        let disks = self.emulator.disks();
+        if disks.own.is_some() || !disks.layers.is_empty() {
+            let text = "a sandbox with a disk or layers of its own cannot be saved";
             return Err(VmError::new(VmCode::Unsupported, text));
         }
         let ready = self.outbox.is_empty()

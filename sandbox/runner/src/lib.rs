@@ -63,7 +63,7 @@ pub use backends::{Backends, FileServer, NetBackend};
 #[cfg(feature = "testing")]
 pub use bare::{Bare, Execution, Instances};
 pub use connect::{BackendOptions, ConnectedBackends, has_network, start_gateway};
-pub use disk::{DiskOptions, OwnDisk, check as check_disk};
+pub use disk::{DiskOptions, Layer, MAX_LAYERS, OwnDisk, check as check_disk};
 pub use engine::{compatibility, engine};
 pub use error::{VmCode, VmError};
 pub use event_loop::{Bounds, CREDIT_BYTES, refuse};

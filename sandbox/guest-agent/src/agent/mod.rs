@@ -7,12 +7,14 @@
 #![allow(clippy::print_stderr, reason = "the guest's console")]
 
 mod disk;
+mod drive;
 mod group;
 mod launch;
 mod life;
 mod mounts;
 mod network;
 mod port;
+mod root;
 mod session;
 mod session_dir;
 mod streams;
@@ -304,8 +306,8 @@ impl Agent {
     /// Starts the guest's lifetime with the host's settings.
     fn resume(&mut self, id: u64, resume: Resume) {
         let interrupted = if resume.interrupt { self.end_all() } else { 0 };
-        let disk = if resume.disk && self.in_guest {
-            self.use_disk()
+        let root = if root::is_own(&resume) && self.in_guest {
+            self.use_root(&resume)
         } else {
             Ok(())
         };
@@ -316,9 +318,9 @@ impl Agent {
         } else {
             None
         };
-        let failure = match disk {
+        let failure = match root {
             Ok(()) => failure,
-            Err(error) => Some(format!("disk: {error}")),
+            Err(error) => Some(format!("root: {error}")),
         };
         let groups = self.groups.as_mut();
         let limited = groups.map_or(Ok(()), |groups| groups.set_defaults(&resume.limits));
@@ -333,10 +335,10 @@ impl Agent {
         self.port.send(id, &report);
     }
 
-    /// Redirects writes of all processes that start from now on to the disk. The session's
-    /// shell started before and is ended.
-    fn use_disk(&mut self) -> io::Result<()> {
-        disk::set_up()?;
+    /// Gives all processes that start from now on the root of the disk and the layers. The
+    /// session's shell started before and is ended.
+    fn use_root(&mut self, resume: &Resume) -> io::Result<()> {
+        root::set_up(resume)?;
         let group = self.session.replace();
         self.end_group(group);
         Ok(())

@@ -31,6 +31,12 @@ use std::rc::Rc;
 /// Id of the ordinary user and of its group (`/etc/passwd`).
 pub(super) const USER: u32 = 1000;
 
+/// Id of the administrator.
+pub(super) const ROOT_USER: u32 = 0;
+
+/// Mode of the root folder: every user may create files of its own there.
+pub(super) const ROOT_MODE: u32 = 0o1777;
+
 /// Home of the ordinary user.
 pub(super) const HOME: &str = "/home/agent";
 

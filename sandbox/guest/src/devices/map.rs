@@ -37,10 +37,10 @@ pub(crate) struct MmioRegion {
     pub irq: Option<u32>,
 }
 
-/// The interrupt source of the real-time clock.
-pub(crate) const RTC_IRQ: u32 = 11;
+/// The interrupt source of the real-time clock, beyond those of the virtio devices.
+pub(crate) const RTC_IRQ: u32 = 30;
 /// The interrupt source of the VM generation identifier.
-pub(crate) const VMGENID_IRQ: u32 = 12;
+pub(crate) const VMGENID_IRQ: u32 = 31;
 /// Highest interrupt source number; source 0 does not exist (PLIC specification 1.0.0,
 /// section 3).
 pub(crate) const LAST_IRQ: u32 = 31;

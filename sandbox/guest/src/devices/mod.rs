@@ -164,6 +164,22 @@ virtio_devices! {
     Disk disk: Blk = |_| Blk::new(Disk::Own, 0);
     /// Memory balloon.
     Balloon balloon: Balloon = |_| Balloon::new();
+    /// Layer 0.
+    Layer0 layer0: Blk = |_| Blk::new(Disk::Layer(0), 0);
+    /// Layer 1.
+    Layer1 layer1: Blk = |_| Blk::new(Disk::Layer(1), 0);
+    /// Layer 2.
+    Layer2 layer2: Blk = |_| Blk::new(Disk::Layer(2), 0);
+    /// Layer 3.
+    Layer3 layer3: Blk = |_| Blk::new(Disk::Layer(3), 0);
+    /// Layer 4.
+    Layer4 layer4: Blk = |_| Blk::new(Disk::Layer(4), 0);
+    /// Layer 5.
+    Layer5 layer5: Blk = |_| Blk::new(Disk::Layer(5), 0);
+    /// Layer 6.
+    Layer6 layer6: Blk = |_| Blk::new(Disk::Layer(6), 0);
+    /// Layer 7.
+    Layer7 layer7: Blk = |_| Blk::new(Disk::Layer(7), 0);
 }
 
 /// All devices of the machine.
@@ -206,12 +222,26 @@ impl Devices {
         self.plic.pulse(VMGENID_IRQ);
     }
 
-    /// Attaches a disk of `sectors` sectors to the guest's own drive and notifies the
-    /// guest.
-    pub fn attach_disk(&mut self, sectors: u64) {
-        self.virtio.disk.device.resize(sectors);
-        self.virtio.disk.tell_config();
+    /// Attaches a disk of `sectors` sectors to its drive and notifies the guest; `false` if
+    /// that drive cannot change its disk.
+    pub fn attach_disk(&mut self, disk: Disk, sectors: u64) -> bool {
+        let virtio = &mut self.virtio;
+        let drive = match disk {
+            Disk::Own => &mut virtio.disk,
+            Disk::Layer(0) => &mut virtio.layer0,
+            Disk::Layer(1) => &mut virtio.layer1,
+            Disk::Layer(2) => &mut virtio.layer2,
+            Disk::Layer(3) => &mut virtio.layer3,
+            Disk::Layer(4) => &mut virtio.layer4,
+            Disk::Layer(5) => &mut virtio.layer5,
+            Disk::Layer(6) => &mut virtio.layer6,
+            Disk::Layer(7) => &mut virtio.layer7,
+            Disk::Image | Disk::Layer(_) => return false,
+        };
+        drive.device.resize(sectors);
+        drive.tell_config();
         self.update_lines();
+        true
     }
 
     /// Passes the devices' interrupt lines to the interrupt controller.

@@ -51,23 +51,23 @@ impl Host for Embedder {
         let (address, len) = (buf.as_mut_ptr() as u32, buf.len() as u32);
         // SAFETY: the embedder writes only the `len` bytes of `buf`, which is
         // borrowed for the call.
-        unsafe { imports::disk_read(disk as u32, offset, address, len) == 1 }
+        unsafe { imports::disk_read(disk.number(), offset, address, len) == 1 }
     }
 
     fn disk_write(&mut self, disk: Disk, offset: u64, bytes: &[u8]) -> bool {
         let (address, len) = (bytes.as_ptr() as u32, bytes.len() as u32);
         // SAFETY: the embedder reads only the `len` bytes of `bytes`.
-        unsafe { imports::disk_write(disk as u32, offset, address, len) == 1 }
+        unsafe { imports::disk_write(disk.number(), offset, address, len) == 1 }
     }
 
     fn disk_discard(&mut self, disk: Disk, offset: u64, len: u64, zero: bool) -> bool {
         // SAFETY: no address goes out.
-        unsafe { imports::disk_discard(disk as u32, offset, len, zero.into()) == 1 }
+        unsafe { imports::disk_discard(disk.number(), offset, len, zero.into()) == 1 }
     }
 
     fn disk_flush(&mut self, disk: Disk) -> bool {
         // SAFETY: no address goes out.
-        unsafe { imports::disk_flush(disk as u32) == 1 }
+        unsafe { imports::disk_flush(disk.number()) == 1 }
     }
 
     fn release(&mut self, memory: &mut [u8]) {

@@ -1,0 +1,80 @@
+//! Checks of a sandbox's options.
+
+use crate::cache;
+use crate::p9::{self, Mount};
+use a99_sandbox_runner::{MAX_LAYERS, VmCode, VmError};
+use std::path::{Component, PathBuf};
+
+pub(super) fn bad(text: impl Into<String>) -> Result<(), VmError> {
+    Err(VmError::new(VmCode::BadOption, text))
+}
+
+/// Checks that the guest can have a mount at that path.
+pub(super) fn check_mount(mount: &Mount) -> Result<(), VmError> {
+    let path = &mount.guest;
+    let is_plain = |part| matches!(part, Component::RootDir | Component::Normal(_));
+    if path.is_absolute() && path.parent().is_some() && path.components().all(is_plain) {
+        return Ok(());
+    }
+    bad(format!(
+        "mount at {}: it must be an absolute path below /, without ..",
+        path.display()
+    ))
+}
+
+/// Checks that no mount exposes Agent99's own folders.
+pub(super) fn check_own(mounts: &[Mount], more: &[PathBuf]) -> Result<(), VmError> {
+    let caches = cache::user_folders();
+    let checked = p9::check_mounts(mounts, more, caches);
+    checked.map_err(|error| VmError::new(VmCode::Mount, error.to_string()))
+}
+
+/// Checks that a snapshot belongs to this image.
+pub(super) fn check_image(saved: &str, image: &str) -> Result<(), VmError> {
+    if saved == image && !image.is_empty() {
+        return Ok(());
+    }
+    let text = format!("the saved guest is one of image {saved:?}, and this one is {image:?}");
+    Err(VmError::new(VmCode::Saved, text))
+}
+
+/// Checks the number of layers.
+pub(super) fn check_layers(count: usize, replaces: bool, is_saved: bool) -> Result<(), VmError> {
+    if count > MAX_LAYERS {
+        return bad(format!("{count} layers: {MAX_LAYERS} are allowed"));
+    }
+    if count > 0 && is_saved {
+        return bad("layers for a saved sandbox, which has its files already");
+    }
+    if count == 0 && replaces {
+        return bad("another root: it needs a layer");
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn layers_are_counted() {
+        for (count, replaces, is_saved) in [(9, false, false), (1, false, true), (0, true, false)] {
+            let error = check_layers(count, replaces, is_saved).unwrap_err();
+            assert_eq!(
+                error.code,
+                VmCode::BadOption,
+                "{count} {replaces} {is_saved}"
+            );
+        }
+        assert_eq!(check_layers(8, true, false), Ok(()));
+        assert_eq!(check_layers(0, false, true), Ok(()));
+    }
+
+    #[test]
+    fn a_saved_guest_fits_only_its_image() {
+        assert_eq!(check_image("a", "a"), Ok(()));
+        for (saved, image) in [("a", "b"), ("", ""), ("a", "")] {
+            assert_eq!(check_image(saved, image).unwrap_err().code, VmCode::Saved);
+        }
+    }
+}
