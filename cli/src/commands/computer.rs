@@ -36,9 +36,14 @@ impl Computer {
             let why = "there is no sandbox to be set up without --sandbox";
             return Err(Failure::coded(USAGE[0], why, help));
         }
-        let new = || SandboxShell::new(builder(&args.settings));
+        let failed = |error: a99_sandbox::VmError| {
+            let help = "`a99 sandbox image ls` lists container images";
+            Failure::coded(USAGE[0], error.text, help)
+        };
+        let new = || builder(&args.settings).map(SandboxShell::new);
+        let sandbox = args.sandbox.then(new).transpose();
         Ok(Computer {
-            sandbox: args.sandbox.then(new),
+            sandbox: sandbox.map_err(failed)?,
         })
     }
 

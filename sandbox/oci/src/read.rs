@@ -112,6 +112,7 @@ pub fn read(
     progress("writing the file system");
     let run_config = chosen.config.config.as_ref();
     let config = job.config(run_config.unwrap_or(&RunConfig::default()))?;
+    job.tree.free_mount_points()?;
     let devices_dropped = job.tree.devices;
     let nodes = job.tree.into_nodes();
     let mut out = BufWriter::with_capacity(CHUNK, out);

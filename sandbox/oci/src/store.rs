@@ -43,6 +43,8 @@ pub struct StoredImage {
     pub name: String,
     /// The file system.
     pub file: PathBuf,
+    /// SHA-256 of the file system in hexadecimal.
+    pub sha256: String,
     /// Its description.
     #[serde(flatten)]
     pub image: Image,
@@ -127,6 +129,7 @@ impl Store {
         Ok(StoredImage {
             name,
             file: folder.join(ROOT),
+            sha256: description.sha256,
             image: description.image,
         })
     }
@@ -170,6 +173,7 @@ impl Store {
         Ok(StoredImage {
             name: name.to_owned(),
             file,
+            sha256: found.sha256,
             image: found.image,
         })
     }

@@ -22,6 +22,9 @@ const WHITEOUT: &[u8] = b".wh.";
 const OPAQUE: &[u8] = b".wh..wh..opq";
 const RESERVED: &[u8] = b".wh..wh.";
 
+/// Folders of the root that a guest mounts over.
+const MOUNT_POINTS: [&[u8]; 4] = [b"dev", b"proc", b"run", b"sys"];
+
 /// Mode of a folder that no entry describes.
 const DEFAULT_MODE: u16 = 0o755;
 
@@ -402,6 +405,19 @@ impl<'l> Tree<'l> {
             }
         }
         None
+    }
+
+    /// Makes folders of names of the root where a guest mounts what is its own: a link there
+    /// would lead the mount elsewhere.
+    pub(crate) fn free_mount_points(&mut self) -> Result<(), OciError> {
+        for name in MOUNT_POINTS {
+            let found = self.find(ROOT, name);
+            if found.is_some_and(|found| self.names_of(found.node).is_none()) {
+                let made = self.make_folder(ROOT, name)?;
+                self.name(ROOT, name, made, name)?;
+            }
+        }
+        Ok(())
     }
 
     /// Returns the nodes for the file system, the root first.

@@ -91,6 +91,16 @@ fn s13_devices_are_dropped_and_pipes_are_kept() {
 }
 
 #[test]
+fn s13_links_do_not_stand_where_a_guest_mounts() {
+    let layer = tar()
+        .link("dev", "/etc")
+        .link("proc", "../../..")
+        .file("sys", "x")
+        .hard("run", "sys");
+    assert_eq!(flattened([layer]), ["dev/", "proc/", "run/", "sys/"]);
+}
+
+#[test]
 fn s13_bombs_are_cut_off() {
     let limits = Limits {
         unpacked: 1 << 30,
