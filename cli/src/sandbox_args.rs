@@ -13,7 +13,7 @@ use a99_sandbox::{GuestJit, Mount, MountMode, Policy, PolicyError};
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 const EXIT_CODES: &str = "\
@@ -164,8 +164,9 @@ pub(crate) struct SettingsArgs {
         require_equals = true
     )]
     pub guest_jit: GuestJitArg,
-    /// An image of container2wasm instead of ours: a WebAssembly file
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    /// Another image than ours: NAME or oci:NAME of a container image that `image
+    /// add` added, or a WebAssembly FILE of container2wasm
+    #[arg(long, value_name = "NAME|FILE", value_hint = ValueHint::FilePath)]
     pub image: Option<PathBuf>,
     /// Limits
     #[command(flatten)]
@@ -256,11 +257,28 @@ pub(crate) struct ExecArgs {
     #[arg(long)]
     pub json: bool,
     /// The command and its arguments
-    #[arg(last = true, required = true)]
+    ///
+    /// Without them, those of a container image
+    #[arg(last = true, required_unless_present = "image")]
     pub argv: Vec<String>,
 }
 
 impl SettingsArgs {
+    /// Name of a container image.
+    pub(crate) fn container(&self) -> Option<&str> {
+        let text = self.image.as_deref()?.to_str()?;
+        match text.strip_prefix("oci:") {
+            Some(name) => Some(name),
+            None if text.contains('/') || text.ends_with(".wasm") => None,
+            None => (!Path::new(text).exists()).then_some(text),
+        }
+    }
+
+    /// File of container2wasm.
+    pub(crate) fn foreign(&self) -> Option<&Path> {
+        self.image.as_deref().filter(|_| self.container().is_none())
+    }
+
     /// Whether an option is set that only the start of a sandbox accepts.
     pub(crate) fn has_fixed(&self) -> bool {
         let usual = SettingsArgs::default();

@@ -9,6 +9,12 @@ Exit codes:
   1    sandboxes cannot run, or the image cannot be built
   2    usage: bad option";
 
+const ADD_EXAMPLES: &str = "\
+Examples:
+  docker save -o box.tar box && a99 sandbox image add box.tar
+  skopeo copy --override-arch riscv64 docker://alpine oci-archive:alpine.tar
+  a99 sandbox image add alpine.tar --name alpine";
+
 /// Options of `sandbox image`.
 #[derive(Debug, Args)]
 pub(crate) struct ImageArgs {
@@ -24,6 +30,50 @@ pub(crate) enum ImageCommand {
     Export(FileArgs),
     /// Check an exported or packed file, compile it, and use it from now on
     Import(FileArgs),
+    /// Add a container image for riscv64, from an archive of `docker save` or an
+    /// OCI layout
+    #[command(after_help = ADD_EXAMPLES)]
+    Add(AddArgs),
+    /// List the container images
+    Ls(ImageLsArgs),
+    /// Remove container images
+    Rm(ImageRmArgs),
+}
+
+/// Options of `sandbox image add`.
+#[derive(Debug, Args)]
+pub(crate) struct AddArgs {
+    /// A tar file, or the folder of an OCI layout
+    #[arg(value_name = "FILE", value_hint = ValueHint::AnyPath)]
+    pub file: PathBuf,
+    /// Name of the image from now on [default: the archive's own]
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
+    /// Name or tag of the image in an archive that has several
+    #[arg(long, value_name = "TAG")]
+    pub tag: Option<String>,
+    /// Print the result, including errors, as one line of JSON on standard output
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Options of `sandbox image ls`.
+#[derive(Debug, Args)]
+pub(crate) struct ImageLsArgs {
+    /// Print the images, including errors, as one line of JSON on standard output
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Options of `sandbox image rm`.
+#[derive(Debug, Args)]
+pub(crate) struct ImageRmArgs {
+    /// Names of images
+    #[arg(value_name = "NAME", required = true)]
+    pub names: Vec<String>,
+    /// Print the names, including errors, as one line of JSON on standard output
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Options of `sandbox image export` and `import`.
@@ -51,7 +101,11 @@ pub(crate) struct DoctorArgs {
 
 impl ImageArgs {
     pub(crate) fn json(&self) -> bool {
-        let (ImageCommand::Export(args) | ImageCommand::Import(args)) = &self.command;
-        args.json
+        match &self.command {
+            ImageCommand::Export(args) | ImageCommand::Import(args) => args.json,
+            ImageCommand::Add(args) => args.json,
+            ImageCommand::Ls(args) => args.json,
+            ImageCommand::Rm(args) => args.json,
+        }
     }
 }

@@ -133,6 +133,11 @@ const SECTIONS: &[(&str, &str, &[List])] = &[
         &[("sandbox/cache/src/error.rs", "ErrorCode")],
     ),
     (
+        "Container images",
+        "An archive is no image for guests, or is hostile ([sandbox](sandbox.md)).",
+        &[("sandbox/oci/src/error.rs", "OciCode")],
+    ),
+    (
         "Mounts",
         "Files cannot be shared with a guest; the message has the fix.",
         &[("sandbox/p9/src/mount.rs", "MountCode")],

@@ -44,9 +44,14 @@ impl Computer {
             let prepared = cache.as_ref().map_or(Ok(()), packaged::prepare);
             prepared.map_err(|error| Failure::about("the sandbox's image", error))?;
         }
-        let new = || SandboxShell::new(builder(&args.settings));
+        let failed = |error: a99_sandbox::VmError| {
+            let help = "`a99 sandbox image ls` lists container images";
+            Failure::coded(USAGE[0], error.text, help)
+        };
+        let new = || builder(&args.settings).map(SandboxShell::new);
+        let sandbox = args.sandbox.then(new).transpose();
         Ok(Computer {
-            sandbox: args.sandbox.then(new),
+            sandbox: sandbox.map_err(failed)?,
         })
     }
 

@@ -1,17 +1,28 @@
-//! `a99 sandbox image`: exports and imports the image, for another machine.
+//! `a99 sandbox image`: exports and imports the image, for another machine; adds, lists and
+//! removes container images.
 
-use super::sandbox::{image_failed, line, packaged, show};
+use super::sandbox::{SANDBOX_FAILED, image_failed, line, packaged, show};
 use crate::failure::Exit;
+use crate::named::launch::SELF_EXE;
 use crate::output;
-use crate::sandbox_image_args::{FileArgs, ImageArgs, ImageCommand};
+use crate::sandbox_image_args::{
+    AddArgs, FileArgs, ImageArgs, ImageCommand, ImageLsArgs, ImageRmArgs,
+};
 use a99_sandbox::cache::portable::{Portable, export};
 use a99_sandbox::cache::{Cache, ImageError};
+use a99_sandbox::oci::{OciCode, OciError, Store, StoredImage, Worker};
 use serde_json::json;
+
+/// Digits of a digest that people see.
+const SHORT: usize = 12;
 
 pub(crate) fn run(args: &ImageArgs) -> Exit {
     let (args, done) = match &args.command {
         ImageCommand::Export(args) => (args, exported(args)),
         ImageCommand::Import(args) => (args, imported(args)),
+        ImageCommand::Add(args) => return ended(add(args), args.json),
+        ImageCommand::Ls(args) => return ended(list(args), args.json),
+        ImageCommand::Rm(args) => return ended(remove(args), args.json),
     };
     match done {
         Ok(manifest) => {
@@ -38,4 +49,71 @@ fn report(args: &FileArgs, manifest: &Portable) {
     }
     let (parts, path) = (manifest.files.len(), args.file.display());
     output::out(&format!("{bytes:>10}  {path}, {parts} parts\n"));
+}
+
+/// The user's container images.
+pub(super) fn store() -> Result<Store, OciError> {
+    let cache = Cache::of_user().map_err(|error| OciError {
+        code: OciCode::Io,
+        place: error.subject,
+        text: error.reason,
+        help: error.help,
+    })?;
+    Store::of(&cache)
+}
+
+fn add(args: &AddArgs) -> Result<(), OciError> {
+    let worker = Worker::new(SELF_EXE, ["sandbox", "work"]);
+    let (name, tag) = (args.name.as_deref(), args.tag.as_deref());
+    let mut progress = |text: &str| output::err(&format!("    {text}\n"));
+    let image = store()?.add(&args.file, name, tag, &worker, &mut progress)?;
+    if args.json {
+        line(&json!(image));
+    } else {
+        output::out(&row(&image));
+    }
+    Ok(())
+}
+
+fn list(args: &ImageLsArgs) -> Result<(), OciError> {
+    let images = store()?.list();
+    if args.json {
+        line(&json!({"images": images}));
+    } else {
+        output::out(&images.iter().map(row).collect::<String>());
+    }
+    Ok(())
+}
+
+fn remove(args: &ImageRmArgs) -> Result<(), OciError> {
+    let store = store()?;
+    args.names.iter().try_for_each(|name| store.remove(name))?;
+    if args.json {
+        line(&json!({"removed": args.names}));
+    }
+    Ok(())
+}
+
+fn row(stored: &StoredImage) -> String {
+    let StoredImage { name, image, .. } = stored;
+    let id = image.id.get(..SHORT).unwrap_or(&image.id);
+    let layers = image.layers;
+    format!("{:>11}  {id}  {name}, {layers} layers\n", image.bytes)
+}
+
+fn ended(result: Result<(), OciError>, json: bool) -> Exit {
+    let Err(error) = result else {
+        return Exit::Ok;
+    };
+    if json {
+        line(&json!({"error": {
+            "code": error.code.name(),
+            "place": error.place,
+            "message": error.text,
+            "help": error.help,
+        }}));
+    } else {
+        output::note(&format!("error[{}]", error.code.name()), &error.to_string());
+    }
+    Exit::Guest(SANDBOX_FAILED)
 }

@@ -175,8 +175,8 @@ fn claim_name(dir: &RuntimeDir, name: &Name) -> Result<Lock, Refusal> {
 
 fn run_sandbox(name: &Name, spec: Spec, dir: &RuntimeDir) -> Result<(), Refusal> {
     let settings = spec.settings();
-    let mut builder = builder(&settings);
-    if settings.image.is_none() {
+    let mut builder = builder(&settings)?;
+    if settings.foreign().is_none() {
         let cache = Cache::of_user().map_err(|error| Refusal::io("image", error))?;
         let image = Image::current(&cache, &mut |_: a99_sandbox::cache::Event<'_>| {})?;
         builder = builder.loaded_image(&image).hostname(name.as_str());

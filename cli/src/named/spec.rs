@@ -109,11 +109,13 @@ impl Spec {
             env: settings.env.clone(),
             disk: settings.disk.as_ref().map(disk).transpose()?,
             guest_jit: settings.guest_jit,
-            image: settings
-                .image
-                .as_deref()
-                .map(std::path::absolute)
-                .transpose()?,
+            image: match settings.foreign() {
+                Some(file) => Some(std::path::absolute(file)?),
+                // A later file of this name does not change what the sandbox is.
+                None => settings
+                    .container()
+                    .map(|name| format!("oci:{name}").into()),
+            },
             limits: settings.limits,
             publish: publish.to_vec(),
         })

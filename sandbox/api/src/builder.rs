@@ -9,7 +9,8 @@ use crate::cache::{self, Cache};
 use crate::net::{self, Forward, Rate};
 use crate::p9::{Mount, MountMode};
 use a99_egress::Policy;
-use a99_sandbox_protocol::{Limits, Resume};
+use a99_sandbox_oci::{Config, StoredImage};
+use a99_sandbox_protocol::{Identity, Limits, Resume};
 use a99_sandbox_runner::{
     BackendOptions, Bounds, DiskOptions, GuestHandle, GuestJit, Image, Layer, Mailbox, OwnDisk,
     RAM_BYTES, Saved, Setup, VmCode, VmError, block_on, check_disk, launch,
@@ -48,6 +49,9 @@ const MIN_MEMORY: u64 = 1 << 20;
 /// Group bit in the first byte of a MAC address (IEEE 802).
 const MULTICAST: u8 = 1;
 
+/// Search path of a container image that sets none, as of Docker.
+const CONTAINER_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
 /// Source of the image.
 #[derive(Clone, Debug, Default)]
 enum Source {
@@ -77,6 +81,7 @@ pub struct Builder {
     packs: Vec<String>,
     layers: Vec<Layer>,
     replace_root: bool,
+    identity: Option<Identity>,
     backends: BackendOptions,
     #[cfg(feature = "c2w")]
     worker: Option<Worker>,
@@ -101,6 +106,7 @@ impl Builder {
             packs: Vec::new(),
             layers: Vec::new(),
             replace_root: false,
+            identity: None,
             backends: BackendOptions {
                 mounts: Vec::new(),
                 network: net::Config::new(Policy::off()),
@@ -285,6 +291,44 @@ impl Builder {
     pub fn layer(mut self, layer: &Layer) -> Self {
         self.layers.push(layer.clone());
         self
+    }
+
+    /// Starts from a container image of the user's store instead of our image.
+    ///
+    /// Its files are the root. Its variables, user and working directory are the defaults
+    /// of commands; those of this builder come after them. Its session shell is its
+    /// `/bin/sh`, if it has one.
+    ///
+    /// # Errors
+    /// [`VmCode::UntrustedImage`] if other users may change its file.
+    pub fn container(mut self, stored: &StoredImage) -> Result<Self, VmError> {
+        let layer = Layer::of_user(&stored.file, &stored.sha256)?;
+        let Config {
+            env,
+            run_as,
+            working_dir,
+            ..
+        } = &stored.image.config;
+        let mut all = vec![("HOME".to_owned(), run_as.home.clone())];
+        if let Some(name) = &run_as.name {
+            all.extend(["USER", "LOGNAME"].map(|variable| (variable.to_owned(), name.clone())));
+        }
+        if !env.iter().any(|(name, _)| name == "PATH") {
+            all.push(("PATH".to_owned(), CONTAINER_PATH.to_owned()));
+        }
+        all.extend(env.iter().cloned());
+        all.append(&mut self.env);
+        self.env = all;
+        let folder = working_dir.as_deref().unwrap_or("/");
+        self.identity = Some(Identity {
+            uid: run_as.uid,
+            gid: run_as.gid,
+            groups: run_as.groups.clone(),
+            folder: folder.as_bytes().to_vec(),
+        });
+        self.layers.push(layer);
+        self.replace_root = true;
+        Ok(self)
     }
 
     /// Makes the layers the whole root: of the image's files, only the agent's remain.
@@ -519,6 +563,7 @@ impl Builder {
                 disk: disk.is_some(),
                 layers: layers.len() as u8,
                 replace_root: self.replace_root,
+                identity: self.identity,
                 network: connected.network,
                 mounts: connected.mounts,
                 ..Resume::default()

@@ -48,6 +48,8 @@ pub use a99_sandbox_cache as cache;
 #[cfg(feature = "build")]
 pub use a99_sandbox_image as image;
 pub use a99_sandbox_net as net;
+#[cfg(feature = "vm")]
+pub use a99_sandbox_oci as oci;
 pub use a99_sandbox_p9 as p9;
 
 #[cfg(feature = "vm")]

@@ -12,6 +12,11 @@ use std::ffi::OsString;
 /// Runs the command of a [`Worker`] with the arguments after its own; returns whether it
 /// succeeded.
 pub fn serve(arguments: &[OsString]) -> bool {
+    if let Some((task, rest)) = arguments.split_first()
+        && task == a99_sandbox_oci::TASK
+    {
+        return a99_sandbox_oci::serve(rest);
+    }
     #[cfg(feature = "c2w")]
     let foreign = Some(a99_sandbox_c2w::precompile as a99_sandbox_runner::CompileForeign);
     #[cfg(not(feature = "c2w"))]

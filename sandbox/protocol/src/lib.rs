@@ -26,11 +26,11 @@ pub mod tree;
 pub use codec::{FrameReader, ProtocolError};
 pub use report::{Ending, Exited, Reason, Report, output_frame};
 pub use request::{Exec, Limits, PtySize, Request, Script, User, stdin_frame};
-pub use resume::{Access, Ipv6, Mount, Network, Resume};
+pub use resume::{Access, Identity, Ipv6, Mount, Network, Resume};
 
 /// Protocol version, announced by [`Report::Ready`]. Both sides come from one build, so
 /// they do not negotiate: another version is an error.
-pub const VERSION: u16 = 4;
+pub const VERSION: u16 = 5;
 
 /// Name of the virtio-console port that carries the protocol.
 pub const PORT_NAME: &str = "agent99.agent";

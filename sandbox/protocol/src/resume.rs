@@ -29,6 +29,21 @@ pub struct Resume {
     pub layers: u8,
     /// The layers replace the image's root: no file of it is seen but the agent's.
     pub replace_root: bool,
+    /// Who the ordinary user is; absent, it is that of our image.
+    pub identity: Option<Identity>,
+}
+
+/// The ordinary user of a guest whose root is another image's.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Identity {
+    /// User. The administrator's number gives the rights of [`User::Root`](super::User).
+    pub uid: u32,
+    /// Group.
+    pub gid: u32,
+    /// Further groups.
+    pub groups: Vec<u32>,
+    /// Working directory of commands that name none.
+    pub folder: Vec<u8>,
 }
 
 /// Network of the guest, with one interface.
@@ -115,6 +130,12 @@ impl Resume {
         w.u8(u8::from(self.disk));
         w.u8(self.layers);
         w.u8(u8::from(self.replace_root));
+        w.option(self.identity.as_ref(), |w, identity| {
+            w.u32(identity.uid);
+            w.u32(identity.gid);
+            w.list(&identity.groups, |w, group| w.u32(*group));
+            w.bytes(&identity.folder);
+        });
     }
 
     pub(super) fn read(r: &mut Reader<'_>) -> Self {
@@ -137,6 +158,12 @@ impl Resume {
             disk: r.flag(),
             layers: r.u8(),
             replace_root: r.flag(),
+            identity: r.option(|r| Identity {
+                uid: r.u32(),
+                gid: r.u32(),
+                groups: r.list(Reader::u32),
+                folder: r.bytes(),
+            }),
         }
     }
 }

@@ -39,6 +39,12 @@ fn requests() -> Vec<Request> {
             disk: true,
             layers: 3,
             replace_root: true,
+            identity: Some(Identity {
+                uid: 5,
+                gid: 6,
+                groups: vec![7, 8],
+                folder: b"/srv".to_vec(),
+            }),
         })),
         Request::Prepare,
         Request::Drain,

@@ -86,7 +86,11 @@ impl Layer {
         Self::of_user(&entry.path(name), sha256)
     }
 
-    fn of_user(path: &Path, sha256: &str) -> Result<Self, VmError> {
+    /// Opens the layer in a file of the cache whose contents the caller compared.
+    ///
+    /// # Errors
+    /// Those of [`Layer::open`].
+    pub fn of_user(path: &Path, sha256: &str) -> Result<Self, VmError> {
         let disk = ImageDisk::new(open_trusted(path)?);
         let disk = disk.map_err(|error| VmError::io(path, &error))?;
         if disk.bytes == 0 || !disk.bytes.is_multiple_of(SECTOR_BYTES) {

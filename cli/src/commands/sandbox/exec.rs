@@ -1,6 +1,6 @@
 //! `a99 sandbox exec`: runs one command in a new sandbox.
 
-use super::start::{builder, ended, start};
+use super::start::{builder, container, ended, start};
 use crate::failure::Exit;
 use crate::named::wire::Ended;
 use crate::output;
@@ -27,7 +27,7 @@ pub(super) fn run(args: &ExecArgs) -> Exit {
 
 /// Starts a foreign image; its start counts toward the command's timeout.
 fn foreign(args: &ExecArgs) -> Result<Sandbox, VmError> {
-    let mut builder = builder(&args.settings);
+    let mut builder = builder(&args.settings)?;
     if let Some(time) = args.timeout {
         builder = builder.start_limit(time);
     }
@@ -36,17 +36,18 @@ fn foreign(args: &ExecArgs) -> Result<Sandbox, VmError> {
 
 fn exec(args: &ExecArgs) -> Result<Exit, VmError> {
     let begin = Instant::now();
-    let sandbox = match args.settings.image {
+    let argv = argv(args)?;
+    let sandbox = match args.settings.foreign() {
         Some(_) => foreign(args)?,
         None => start(&args.settings)?,
     };
     // A terminal's input belongs to the user, so only piped input is forwarded.
     let piped = !stdin().is_terminal();
-    let spent = match args.settings.image {
+    let spent = match args.settings.foreign() {
         Some(_) => begin.elapsed(),
         None => Duration::ZERO,
     };
-    let process = Arc::new(command(&sandbox, args, piped, spent).spawn()?);
+    let process = Arc::new(command(&sandbox, args, &argv, piped, spent).spawn()?);
     if piped {
         pass_input(&process)?;
     }
@@ -75,8 +76,31 @@ pub(super) fn warn_refused_git_write(path: Option<&Path>) {
     }
 }
 
-fn command(sandbox: &Sandbox, args: &ExecArgs, piped: bool, spent: Duration) -> Command {
-    let mut command = sandbox.command(&args.argv);
+/// The command: that of the container image if none is given.
+fn argv(args: &ExecArgs) -> Result<Vec<String>, VmError> {
+    let mut argv = args.argv.clone();
+    if argv.is_empty()
+        && let Some(name) = args.settings.container()
+    {
+        let config = container(name)?.image.config;
+        argv = config.entrypoint;
+        argv.extend(config.cmd);
+    }
+    if argv.is_empty() {
+        let text = "the image has no command: give one after `--`";
+        return Err(VmError::new(VmCode::BadOption, text));
+    }
+    Ok(argv)
+}
+
+fn command(
+    sandbox: &Sandbox,
+    args: &ExecArgs,
+    argv: &[String],
+    piped: bool,
+    spent: Duration,
+) -> Command {
+    let mut command = sandbox.command(argv);
     if piped {
         command = command.piped();
     }

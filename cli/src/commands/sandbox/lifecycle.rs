@@ -18,7 +18,7 @@ pub(super) fn start(args: &StartArgs) -> Exit {
 }
 
 fn started(args: &StartArgs) -> Result<Exit, Refusal> {
-    if args.settings.image.is_none() {
+    if args.settings.foreign().is_none() {
         // Offer to build a missing image here: the daemon has no terminal.
         drop(load()?);
     }

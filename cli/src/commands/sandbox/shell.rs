@@ -20,7 +20,7 @@ pub(super) fn run(args: &ShellArgs) -> Exit {
 
 fn shell(args: &ShellArgs) -> Result<Exit, VmError> {
     needs_terminal()?;
-    if args.settings.image.is_some() {
+    if args.settings.foreign().is_some() {
         let text = "an image of container2wasm has one terminal, which commands travel over; \
                     `a99 sandbox start NAME --image FILE` keeps one for \
                     `a99 sandbox exec NAME --session`";

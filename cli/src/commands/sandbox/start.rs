@@ -1,10 +1,12 @@
 //! Sandbox builder, configured by the command line.
 
+use super::super::sandbox_image;
 use super::{failed, packaged, show};
 use crate::failure::Exit;
 use crate::output;
 use crate::sandbox_args::{DiskArg, SettingsArgs};
 use a99_sandbox::image::{self, Cache};
+use a99_sandbox::oci::StoredImage;
 use a99_sandbox::vm::WasmMachine;
 use a99_sandbox::{Builder, Image, Sandbox, VmCode, VmError};
 use std::io::{BufRead, IsTerminal, stderr, stdin};
@@ -12,15 +14,18 @@ use std::path::Path;
 
 /// Starts a sandbox. If no image exists and a person is at the terminal, it offers to build one.
 pub(super) fn start(settings: &SettingsArgs) -> Result<Sandbox, VmError> {
-    let builder = builder(settings);
-    match settings.image {
+    let builder = builder(settings)?;
+    match settings.foreign() {
         Some(_) => builder.start_blocking(),
         None => builder.loaded_image(&load()?).start_blocking(),
     }
 }
 
 /// The builder of a sandbox with the newest image.
-pub(crate) fn builder(settings: &SettingsArgs) -> Builder {
+///
+/// # Errors
+/// Those of finding a container image.
+pub(crate) fn builder(settings: &SettingsArgs) -> Result<Builder, VmError> {
     let mut builder = Sandbox::builder()
         .mounts(settings.mount.iter().cloned())
         .network(settings.net.clone())
@@ -34,7 +39,10 @@ pub(crate) fn builder(settings: &SettingsArgs) -> Builder {
     for (name, value) in &settings.env {
         builder = builder.env(name, value);
     }
-    if let Some(file) = &settings.image {
+    if let Some(name) = settings.container() {
+        builder = builder.container(&container(name)?)?;
+    }
+    if let Some(file) = settings.foreign() {
         builder = builder.image(file).worker(super::worker());
     }
     let limits = settings.limits;
@@ -50,7 +58,13 @@ pub(crate) fn builder(settings: &SettingsArgs) -> Builder {
     if let Some(time) = limits.lifetime {
         builder = builder.time_limit(time);
     }
-    builder
+    Ok(builder)
+}
+
+/// A container image of the user.
+pub(super) fn container(name: &str) -> Result<StoredImage, VmError> {
+    let found = sandbox_image::store().and_then(|store| store.find(name));
+    found.map_err(|error| VmError::new(VmCode::NoImage, error.to_string()))
 }
 
 /// The newest image.

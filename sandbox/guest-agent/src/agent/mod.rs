@@ -33,6 +33,7 @@ use rustix::io::Errno;
 use rustix::process::{Pid, WaitOptions, WaitStatus};
 use session::{ScriptEnd, Session};
 use std::io;
+use std::rc::Rc;
 use std::time::Duration;
 use streams::discard;
 use task::{Failure, Task};
@@ -311,6 +312,7 @@ impl Agent {
         } else {
             Ok(())
         };
+        self.views.identity = resume.identity.clone().map(Rc::new);
         self.start_session();
         // Outside a guest the system is not the agent's to change.
         let failure = if self.in_guest {

@@ -82,7 +82,9 @@ fn make(resume: &Resume) -> io::Result<()> {
     std::env::set_current_dir(ROOT)?;
     mount_move(".", "/")?;
     rustix::process::chroot(".")?;
+    // Another image may not have the folder.
     std::env::set_current_dir(cwd.unwrap_or_else(|_| "/".into()))
+        .or_else(|_| std::env::set_current_dir("/"))
 }
 
 /// Mounts a folder in memory with the room that is left in the image's root, which needs it

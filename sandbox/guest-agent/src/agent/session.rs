@@ -328,13 +328,15 @@ impl Shell {
             mortal: views.mortal,
             descriptors: views.descriptors,
             rights: views.rights(User::Ordinary),
+            identity: views.identity.clone(),
         };
         let stdio = [dir.reader(&lines_name)?, nothing()?, nothing()?];
         let env = views.variables(User::Ordinary, false, env);
         let mut launch = Launch::new(&argv, &env, stdio, setup)?;
         launch.more = Some(dir.for_child()?);
-        if let Some(cwd) = cwd {
-            launch = launch.in_folder(cwd.as_bytes())?;
+        let cwd = cwd.map(OsStr::as_bytes);
+        if let Some(cwd) = cwd.or(views.home(User::Ordinary)) {
+            launch = launch.in_folder(cwd)?;
         }
         let started = launch.start();
         let started = started.map_err(|error| io::Error::from(error.errno()))?;

@@ -4,7 +4,7 @@
 
 use super::launch::Launch;
 use super::world::{FILES_RIGHTS, ORDINARY_RIGHTS, Rights, USER};
-use crate::protocol::User;
+use crate::protocol::{Identity, User};
 use rustix::fd::{AsRawFd, FromRawFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
@@ -30,6 +30,8 @@ pub(super) struct ChildSetup {
     /// User whose rights it gets, and the rules of its Landlock domain; `None` outside a
     /// guest keeps the agent's rights.
     pub rights: Option<(User, Rc<OwnedFd>)>,
+    /// Who the ordinary user is, if not that of our image.
+    pub identity: Option<Rc<Identity>>,
 }
 
 impl ChildSetup {
@@ -53,7 +55,7 @@ impl ChildSetup {
         match &self.rights {
             Some((user, rules)) => {
                 restrict(rules)?;
-                become_user(*user)
+                become_user(*user, self.identity.as_deref())
             }
             None => Ok(()),
         }
@@ -70,19 +72,27 @@ fn restrict(rules: &OwnedFd) -> Result<(), Errno> {
 /// Reduces the caller to the rights of a user. The agent's children keep its rights on a
 /// change of identity, so that none is ever without [`ORDINARY_RIGHTS`]; this function ends
 /// that.
-fn become_user(user: User) -> Result<(), Errno> {
-    let (number, rights) = match user {
-        User::Root => {
+fn become_user(user: User, identity: Option<&Identity>) -> Result<(), Errno> {
+    let (number, group, groups) = match (user, identity) {
+        (User::Root, _) => (0, 0, &[][..]),
+        (_, Some(identity)) => (identity.uid, identity.gid, &identity.groups[..]),
+        (_, None) => (USER, USER, &[][..]),
+    };
+    let rights = match user {
+        User::Files => Some(FILES_RIGHTS),
+        _ if number == 0 => {
             // Programs that it executes get all rights that the agent left in the bounding
             // set, and lose them as administrators do.
             control(libc::PR_SET_SECUREBITS, 0, 0)?;
-            (0, None)
+            None
         }
-        User::Ordinary => (USER, Some(ORDINARY_RIGHTS)),
-        User::Files => (USER, Some(FILES_RIGHTS)),
+        _ => Some(ORDINARY_RIGHTS),
     };
+    // SAFETY: `setgroups(2)` reads as many numbers as there are.
+    let done = unsafe { libc::syscall(libc::SYS_setgroups, groups.len(), groups.as_ptr()) };
+    checked(done)?;
     // SAFETY: these take numbers, and affect only the caller.
-    checked(unsafe { libc::syscall(libc::SYS_setresgid, number, number, number) })?;
+    checked(unsafe { libc::syscall(libc::SYS_setresgid, group, group, group) })?;
     // SAFETY: as above.
     checked(unsafe { libc::syscall(libc::SYS_setresuid, number, number, number) })?;
     if let Some(rights) = rights {

@@ -115,6 +115,7 @@ impl Task {
             mortal: views.mortal,
             descriptors: views.descriptors,
             rights: views.rights(exec.user),
+            identity: views.identity.clone(),
         };
         let env = views.variables(exec.user, exec.clear_env, &exec.env);
         let cwd = exec.cwd.as_deref().or(views.home(exec.user));

@@ -3,7 +3,7 @@
 
 use super::launch::{Variables, variables};
 use super::world::{ROOT_HOME, ROOT_VARIABLES, USER_VARIABLES, World};
-use crate::protocol::User;
+use crate::protocol::{Identity, User};
 use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags};
 use rustix::process::Rlimit;
@@ -20,6 +20,8 @@ pub(super) struct Views {
     pub descriptors: Option<Rlimit>,
     /// The world of commands, in a guest.
     pub world: Option<World>,
+    /// Who the ordinary user is, if not that of our image.
+    pub identity: Option<Rc<Identity>>,
 }
 
 impl Views {
@@ -41,9 +43,12 @@ impl Views {
 
     /// Default working directory; `None` is the agent's, which in a guest is the home of
     /// the ordinary user.
-    pub(super) fn home(&self, user: User) -> Option<&'static [u8]> {
-        let away = self.world.is_some() && user == User::Root;
-        away.then_some(ROOT_HOME.as_bytes())
+    pub(super) fn home(&self, user: User) -> Option<&[u8]> {
+        match (&self.identity, user) {
+            (Some(identity), _) => Some(&identity.folder),
+            (None, User::Root) if self.world.is_some() => Some(ROOT_HOME.as_bytes()),
+            _ => None,
+        }
     }
 
     /// Opens the agent's side of a new terminal.

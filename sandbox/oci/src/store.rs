@@ -1,0 +1,285 @@
+//! Store: images in the user's cache folder, by the digest of their configuration.
+//!
+//! ```text
+//! image/oci/lock            held by the one process that changes the store
+//! image/oci/unfinished/     half-done work, emptied by the next one
+//! image/oci/images/ID/      root.erofs and its description, image.json
+//! image/oci/names.json      names of images
+//! ```
+
+use crate::error::{OciCode, OciError, damaged};
+use crate::read::Image;
+use crate::worker::Worker;
+use a99_sandbox_cache::cache::{make_folder, remove, write_whole};
+use a99_sandbox_cache::digest::of_file;
+use a99_sandbox_cache::{Cache, ImageError};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// Names of files in the store.
+const ROOT: &str = "root.erofs";
+const DESCRIPTION: &str = "image.json";
+const NAMES: &str = "names.json";
+
+/// Version of a description.
+const FORMAT: u32 = 1;
+
+/// Longest name of an image.
+const MAX_NAME: usize = 64;
+
+/// The store of a cache.
+#[derive(Clone, Debug)]
+pub struct Store {
+    folder: PathBuf,
+}
+
+/// An image of the store.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct StoredImage {
+    /// Its name in the store.
+    pub name: String,
+    /// The file system.
+    pub file: PathBuf,
+    /// SHA-256 of the file system in hexadecimal.
+    pub sha256: String,
+    /// Its description.
+    #[serde(flatten)]
+    pub image: Image,
+}
+
+/// A description with what shows changes of the file system.
+#[derive(Debug, Serialize, Deserialize)]
+struct Description {
+    format: u32,
+    image: Image,
+    sha256: String,
+    inode: u64,
+    modified: (i64, i64),
+}
+
+impl Store {
+    /// Opens the store of a cache, creating it if necessary.
+    ///
+    /// # Errors
+    /// [`OciCode::Io`].
+    pub fn of(cache: &Cache) -> Result<Self, OciError> {
+        let folder = cache.folder("oci").map_err(from_cache)?;
+        make_folder(&folder.join("images")).map_err(from_cache)?;
+        Ok(Self { folder })
+    }
+
+    /// Reads the image in a file or folder into the store; returns it.
+    ///
+    /// Without a name it gets the one that the archive has for it, or that of the file. The
+    /// name leads to the new image from then on.
+    ///
+    /// # Errors
+    /// [`OciError`] if the archive is no image for guests, or the store cannot be written.
+    pub fn add(
+        &self,
+        path: &Path,
+        name: Option<&str>,
+        tag: Option<&str>,
+        worker: &Worker,
+        progress: &mut dyn FnMut(&str),
+    ) -> Result<StoredImage, OciError> {
+        name.map_or(Ok(()), check_name)?;
+        let failed = |error: std::io::Error| OciError::io(path.display().to_string(), &error);
+        let archive = File::open(path).map_err(failed)?;
+        let _lock = self.lock()?;
+        let work = self.folder.join("unfinished");
+        remove(&work).map_err(from_cache)?;
+        make_folder(&work).map_err(from_cache)?;
+        let (root, spool) = (work.join(ROOT), work.join("spool"));
+        let new = |path: &Path| {
+            let mut options = File::options();
+            let file = options.read(true).write(true).create_new(true).open(path);
+            file.map_err(|error| OciError::io(path.display().to_string(), &error))
+        };
+        drop(new(&spool)?);
+        let image = worker.run(archive, &spool, new(&root)?, tag, progress);
+        let image = image.inspect_err(|_| drop(remove(&work)))?;
+        fs::remove_file(&spool).map_err(failed)?;
+        let name = match name {
+            Some(name) => name.to_owned(),
+            None => default_name(&image, path)?,
+        };
+        let metadata = fs::metadata(&root).map_err(failed)?;
+        if metadata.len() != image.bytes {
+            return Err(damaged("file system", "the reader described another one"));
+        }
+        let description = Description {
+            format: FORMAT,
+            sha256: of_file(&root).map_err(from_cache)?,
+            inode: metadata.ino(),
+            modified: (metadata.mtime(), metadata.mtime_nsec()),
+            image,
+        };
+        write_json(&work.join(DESCRIPTION), &description)?;
+        let folder = self.image_folder(&description.image.id);
+        remove(&folder).map_err(from_cache)?;
+        fs::rename(&work, &folder).map_err(failed)?;
+        let mut names = self.names();
+        let old = names.insert(name.clone(), description.image.id.clone());
+        self.set_names(&names)?;
+        self.drop_unnamed(old, &names)?;
+        Ok(StoredImage {
+            name,
+            file: folder.join(ROOT),
+            sha256: description.sha256,
+            image: description.image,
+        })
+    }
+
+    /// Lists the images by name. Names of damaged images are left out.
+    pub fn list(&self) -> Vec<StoredImage> {
+        let names = self.names();
+        let images = names.keys().filter_map(|name| self.find(name).ok());
+        images.collect()
+    }
+
+    /// Finds an image by its name.
+    ///
+    /// # Errors
+    /// [`OciCode::NotFound`], and [`OciCode::Damaged`] if its file was changed.
+    pub fn find(&self, name: &str) -> Result<StoredImage, OciError> {
+        let missing = || {
+            OciError::new(OciCode::NotFound, name, "there is no image of this name")
+                .help("`a99 sandbox image ls` lists images, `image add FILE` adds one")
+        };
+        let id = self.names().remove(name).ok_or_else(missing)?;
+        let folder = self.image_folder(&id);
+        let changed = || {
+            let help = format!("`a99 sandbox image rm {name}`, and add it again");
+            damaged(name, "its file in the cache is missing or was changed").help(help)
+        };
+        let text = fs::read(folder.join(DESCRIPTION)).map_err(|_| changed())?;
+        let found: Description = serde_json::from_slice(&text).map_err(|_| changed())?;
+        let file = folder.join(ROOT);
+        let metadata = fs::symlink_metadata(&file).map_err(|_| changed())?;
+        let whole = metadata.is_file() && metadata.len() == found.image.bytes;
+        if found.format != FORMAT || !whole {
+            return Err(changed());
+        }
+        let now = (metadata.ino(), (metadata.mtime(), metadata.mtime_nsec()));
+        if now != (found.inode, found.modified)
+            && of_file(&file).map_err(from_cache)? != found.sha256
+        {
+            return Err(changed());
+        }
+        Ok(StoredImage {
+            name: name.to_owned(),
+            file,
+            sha256: found.sha256,
+            image: found.image,
+        })
+    }
+
+    /// Removes a name, and its image unless another name leads to it. Guests that run
+    /// keep their file.
+    ///
+    /// # Errors
+    /// [`OciCode::NotFound`], and those of removing.
+    pub fn remove(&self, name: &str) -> Result<(), OciError> {
+        let _lock = self.lock()?;
+        let mut names = self.names();
+        let Some(id) = names.remove(name) else {
+            return self.find(name).map(drop);
+        };
+        self.set_names(&names)?;
+        self.drop_unnamed(Some(id), &names)
+    }
+
+    fn drop_unnamed(
+        &self,
+        id: Option<String>,
+        names: &BTreeMap<String, String>,
+    ) -> Result<(), OciError> {
+        match id {
+            Some(id) if !names.values().any(|known| *known == id) => {
+                remove(&self.image_folder(&id)).map_err(from_cache)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn image_folder(&self, id: &str) -> PathBuf {
+        self.folder.join("images").join(id)
+    }
+
+    fn names(&self) -> BTreeMap<String, String> {
+        let text = fs::read(self.folder.join(NAMES)).unwrap_or_default();
+        serde_json::from_slice(&text).unwrap_or_default()
+    }
+
+    fn set_names(&self, names: &BTreeMap<String, String>) -> Result<(), OciError> {
+        write_json(&self.folder.join(NAMES), names)
+    }
+
+    /// Waits until no other process changes the store; released on drop.
+    fn lock(&self) -> Result<File, OciError> {
+        let path = self.folder.join("lock");
+        let failed = |error: std::io::Error| OciError::io(path.display().to_string(), &error);
+        let mut options = File::options();
+        let options = options.create(true).write(true).truncate(false);
+        let file = options.open(&path).map_err(failed)?;
+        file.lock().map_err(failed)?;
+        Ok(file)
+    }
+}
+
+fn write_json(path: &Path, value: &impl Serialize) -> Result<(), OciError> {
+    let text = serde_json::to_vec_pretty(value);
+    let text = text.map_err(|error| OciError::io(path.display().to_string(), &error.into()))?;
+    write_whole(path, &text).map_err(from_cache)
+}
+
+fn from_cache(error: ImageError) -> OciError {
+    let ImageError {
+        subject,
+        reason,
+        help,
+        ..
+    } = error;
+    OciError {
+        help,
+        ..OciError::new(OciCode::Io, subject, reason)
+    }
+}
+
+/// Checks the name of an image: letters, digits, `.`, `-`, `_` and `:`, at most 64 bytes,
+/// beginning with a letter or digit.
+///
+/// # Errors
+/// [`OciCode::Name`].
+pub fn check_name(name: &str) -> Result<(), OciError> {
+    let good = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_' | b':');
+    let first = name
+        .bytes()
+        .next()
+        .is_some_and(|byte| byte.is_ascii_alphanumeric());
+    if first && name.len() <= MAX_NAME && name.bytes().all(good) {
+        return Ok(());
+    }
+    let text = "not a name of letters, digits, ., -, _ and :, at most 64";
+    Err(OciError::new(OciCode::Name, format!("{name:?}"), text).help("--name NAME"))
+}
+
+/// Name from the last part of the archive's name for it, or of the file.
+fn default_name(image: &Image, path: &Path) -> Result<String, OciError> {
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    let reference = image.reference.as_deref().unwrap_or(&stem);
+    let name = reference.rsplit('/').next().unwrap_or(reference);
+    // What a layout knows by a bare tag is called by its file.
+    let name = if matches!(name, "latest") {
+        &*stem
+    } else {
+        name
+    };
+    let name = name.strip_suffix(":latest").unwrap_or(name);
+    check_name(name)?;
+    Ok(name.to_owned())
+}

@@ -1,0 +1,6 @@
+//! Archives of images, real and hostile.
+
+mod hostile;
+mod images;
+mod make;
+mod tools;
