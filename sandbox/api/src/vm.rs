@@ -3,9 +3,9 @@
 #[cfg(feature = "testing")]
 pub use a99_sandbox_runner::{Bare, Execution, Instances};
 pub use a99_sandbox_runner::{
-    Boot, Booter, CMDLINE, GuestJit, Image, Manifest, Output, RAM_BYTES, ScriptOutcome,
-    Translations, VmCode, VmError, WasmMachine, Worker, block_on, compatibility, engine, load,
-    smoke_test, verify, write,
+    Boot, Booter, CMDLINE, Frozen, GuestJit, Image, MAX_DESCRIPTORS, Manifest, Output, RAM_BYTES,
+    ScriptOutcome, Translations, VmCode, VmError, WasmMachine, Worker, block_on, compatibility,
+    engine, load, smoke_test, verify, write,
 };
 use std::ffi::OsString;
 
