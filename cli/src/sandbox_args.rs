@@ -2,8 +2,8 @@
 
 use crate::duration::time;
 use crate::named::args::{
-    CP_EXAMPLES, CpArgs, KeepArgs, LS_EXAMPLES, LsArgs, START_EXAMPLES, STOP_EXAMPLES, StartArgs,
-    StopArgs,
+    CP_EXAMPLES, CpArgs, FORK_EXAMPLES, ForkArgs, KeepArgs, LS_EXAMPLES, LsArgs, SNAPSHOT_EXAMPLES,
+    START_EXAMPLES, STOP_EXAMPLES, SnapshotArgs, StartArgs, StopArgs,
 };
 use crate::named::name::Name;
 use crate::sandbox_image_args::{DoctorArgs, ImageArgs};
@@ -64,6 +64,12 @@ pub(crate) enum SandboxCommand {
     /// Start a named sandbox, which runs until it is stopped
     #[command(after_help = START_EXAMPLES)]
     Start(StartArgs),
+    /// Start a copy of a running named sandbox, which shares its memory and disk
+    #[command(after_help = FORK_EXAMPLES)]
+    Fork(ForkArgs),
+    /// Save a running named sandbox to a file
+    #[command(after_help = SNAPSHOT_EXAMPLES)]
+    Snapshot(SnapshotArgs),
     /// Copy files and folders to and from a named sandbox
     #[command(after_help = CP_EXAMPLES)]
     Cp(CpArgs),
@@ -90,6 +96,8 @@ impl SandboxArgs {
             SandboxCommand::Image(args) => args.json(),
             SandboxCommand::Doctor(args) => args.json,
             SandboxCommand::Start(args) => args.json,
+            SandboxCommand::Fork(args) => args.json,
+            SandboxCommand::Snapshot(args) => args.json,
             SandboxCommand::Cp(args) => args.json,
             SandboxCommand::Ls(args) => args.json,
             SandboxCommand::Stop(args) => args.json,

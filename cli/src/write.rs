@@ -73,6 +73,51 @@ pub(crate) fn replace<'a>(
     })
 }
 
+/// A file under a temporary name, which is removed when this is dropped before
+/// [`Partial::keep`].
+#[cfg(feature = "sandbox")]
+pub(crate) struct Partial {
+    beside: PathBuf,
+    target: PathBuf,
+    is_kept: bool,
+}
+
+#[cfg(feature = "sandbox")]
+impl Partial {
+    /// Creates the file beside its target. Follows a link.
+    pub(crate) fn new(path: &Path, access: Access) -> io::Result<(Self, File)> {
+        let target = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
+        if target.exists() && !target.is_file() {
+            return Err(io::Error::other("it is no ordinary file"));
+        }
+        let beside = beside(&target);
+        let file = new_file(access).open(&beside)?;
+        let partial = Self {
+            beside,
+            target,
+            is_kept: false,
+        };
+        Ok((partial, file))
+    }
+
+    /// Gives the file its name, and replaces what had that name.
+    pub(crate) fn keep(mut self) -> io::Result<()> {
+        fs::rename(&self.beside, &self.target)?;
+        self.is_kept = true;
+        Ok(())
+    }
+}
+
+#[cfg(feature = "sandbox")]
+impl Drop for Partial {
+    fn drop(&mut self) {
+        if !self.is_kept {
+            // It is only a leftover.
+            let _ = fs::remove_file(&self.beside);
+        }
+    }
+}
+
 /// A temporary name in the same folder, so that the rename is atomic.
 fn beside(target: &Path) -> PathBuf {
     let name = target.file_name().unwrap_or_default().to_string_lossy();

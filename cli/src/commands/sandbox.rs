@@ -6,6 +6,7 @@ mod lifecycle;
 mod named_exec;
 pub(crate) mod packaged;
 mod shell;
+mod snapshot;
 mod start;
 
 pub(crate) use start::builder;
@@ -46,6 +47,8 @@ pub(crate) fn run(args: &SandboxArgs) -> Result<Exit, Failure> {
             None => Ok(shell::run(args)),
         },
         SandboxCommand::Start(args) => Ok(lifecycle::start(args)),
+        SandboxCommand::Fork(args) => Ok(lifecycle::fork(args)),
+        SandboxCommand::Snapshot(args) => Ok(snapshot::run(args)),
         SandboxCommand::Cp(args) => cp::run(args),
         SandboxCommand::Ls(args) => Ok(lifecycle::ls(args)),
         SandboxCommand::Stop(args) => Ok(lifecycle::stop(args)),

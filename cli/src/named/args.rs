@@ -4,6 +4,7 @@ use super::name::Name;
 use super::spec::Publish;
 use crate::sandbox_args::SettingsArgs;
 use clap::{ArgGroup, Args, ValueHint};
+use std::path::PathBuf;
 
 /// Examples of `start`.
 pub(crate) const START_EXAMPLES: &str = "\
@@ -11,7 +12,29 @@ Examples:
   a99 sandbox start box --mount .:/project:rw --net allow:pypi.org:443
   a99 sandbox exec box -- python3 /srv/build.py
   a99 sandbox start web --publish 8080:80
+  a99 sandbox start again --from box.snapshot
   a99 sandbox stop box";
+
+/// Examples of `fork`.
+pub(crate) const FORK_EXAMPLES: &str = "\
+The copy shares memory and disk with the original until one of them writes. Programs
+in the background run on in both; commands that a client follows stay with the
+original. Clock, random numbers and the network interface's address are new, and
+connections are reset.
+
+Examples:
+  a99 sandbox fork box try
+  a99 sandbox fork box try --mount .:/project --net allow:pypi.org:443
+  a99 sandbox exec try -- python3 /srv/experiment.py";
+
+/// Examples of `snapshot`.
+pub(crate) const SNAPSHOT_EXAMPLES: &str = "\
+The file holds memory and disk of the sandbox, secrets included. It fits the image
+that the sandbox was started from, on any computer.
+
+Examples:
+  a99 sandbox snapshot box box.snapshot
+  a99 sandbox start again --from box.snapshot";
 
 /// Examples of `cp`.
 pub(crate) const CP_EXAMPLES: &str = "\
@@ -47,10 +70,56 @@ pub(crate) struct StartArgs {
     /// Settings of the sandbox
     #[command(flatten)]
     pub settings: SettingsArgs,
+    /// Continue from the file of `sandbox snapshot` instead of the image; mounts, network
+    /// and limits are those given here
+    #[arg(long, value_name = "FILE", conflicts_with = "image", value_hint = ValueHint::FilePath)]
+    pub from: Option<PathBuf>,
+    /// Settings of a sandbox with a name
+    #[command(flatten)]
+    pub named: NamedArgs,
+    /// Print the result, including errors, as one line of JSON on standard output
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Settings that only named sandboxes have.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct NamedArgs {
     /// Forward a port of this computer to a port of the sandbox; without an address
     /// only programs of this computer reach it; may be repeated
     #[arg(long, value_name = "[ADDR:]HOSTPORT:GUESTPORT", value_parser = Publish::parse)]
     pub publish: Vec<Publish>,
+    /// Refuse to start if this many named sandboxes of this user run already
+    #[arg(long, value_name = "COUNT", default_value_t = 200)]
+    pub max: u32,
+}
+
+/// Options of `sandbox fork`.
+#[derive(Debug, Args)]
+pub(crate) struct ForkArgs {
+    /// The sandbox to copy, which runs on
+    pub name: Name,
+    /// The copy's name
+    pub new: Name,
+    /// Settings of the copy, which has none of the original's
+    #[command(flatten)]
+    pub settings: SettingsArgs,
+    /// Settings of a sandbox with a name
+    #[command(flatten)]
+    pub named: NamedArgs,
+    /// Print the result, including errors, as one line of JSON on standard output
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Options of `sandbox snapshot`.
+#[derive(Debug, Args)]
+pub(crate) struct SnapshotArgs {
+    /// The sandbox to save, which runs on
+    pub name: Name,
+    /// The file, which is replaced in one step; only its owner may read it
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub file: PathBuf,
     /// Print the result, including errors, as one line of JSON on standard output
     #[arg(long)]
     pub json: bool,

@@ -13,6 +13,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
 use std::io::{self, Read, stdin};
 use std::net::Shutdown;
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
@@ -96,6 +97,19 @@ impl Connection {
     /// The sandbox's error; [`LOST`] if it ends meanwhile.
     pub(crate) fn reply(mut self) -> Result<Json, Refusal> {
         result(self.next()?)
+    }
+
+    /// The reply to [`Request::Freeze`]: the state, and its descriptors.
+    ///
+    /// # Errors
+    /// Those of [`Connection::reply`].
+    pub(crate) fn frozen(mut self) -> Result<(Vec<u8>, Vec<OwnedFd>), Refusal> {
+        let frame = self.next()?;
+        let Envelope::Answer(_) = &frame.envelope else {
+            return Err(other_version());
+        };
+        let files = super::freeze::receive(&self.connection.stream)?;
+        Ok((frame.body.bytes().to_vec(), files))
     }
 
     /// The reply, if it arrives within the timeout.

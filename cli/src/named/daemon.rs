@@ -6,13 +6,14 @@
 //! on request, on SIGTERM, or when its guest ends, and removes its files; only the log of an
 //! unexpected end stays.
 
-use super::error::{BUSY, NAME_TAKEN, REFUSED};
+use super::error::{BUSY, NAME_TAKEN, REFUSED, TOO_MANY};
+use super::freeze::frozen;
 use super::lock::{Lock, LockState};
 use super::name::Name;
 use super::queue::Queue;
 use super::runtime_dir::RuntimeDir;
 use super::serve::{refuse, serve};
-use super::spec::Spec;
+use super::spec::{Origin, Spec};
 use super::wire::answer;
 use crate::commands::sandbox::{SANDBOX_FAILED, builder};
 use crate::failure::Exit;
@@ -24,6 +25,7 @@ use rustix::fs::{Mode, OFlags};
 use serde_json::{Value as Json, json};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
+use std::fs::File;
 use std::io::{self, Read, Write, stderr, stdin, stdout};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -145,6 +147,10 @@ fn run_daemon(name: &Name) -> Result<(), Refusal> {
     std::env::set_current_dir("/").map_err(|error| Refusal::io("/", error))?;
     let dir = RuntimeDir::of_user()?;
     let lock = claim_name(&dir, name)?;
+    if let Err(error) = check_count(&dir, spec.max) {
+        dir.clear(name, lock);
+        return Err(error);
+    }
     let log = dir.new_log(name)?;
     rustix::stdio::dup2_stderr(&log).map_err(|error| Refusal::io("log", error))?;
     let ended = run_sandbox(name, spec, &dir);
@@ -153,6 +159,20 @@ fn run_daemon(name: &Name) -> Result<(), Refusal> {
     }
     dir.clear(name, lock);
     ended
+}
+
+/// Refuses to start if more than `max` sandboxes have their names claimed, this one included.
+/// Of two that start at once both may be refused.
+fn check_count(dir: &RuntimeDir, max: u32) -> Result<(), Refusal> {
+    let mut running = 0;
+    for name in dir.names()? {
+        running += u32::from(matches!(dir.lock(&name, false)?, LockState::Held));
+    }
+    if running <= max {
+        return Ok(());
+    }
+    let text = format!("{max} named sandboxes run already; `--max` allows more");
+    Err(Refusal::new(TOO_MANY, text))
 }
 
 fn claim_name(dir: &RuntimeDir, name: &Name) -> Result<Lock, Refusal> {
@@ -181,6 +201,14 @@ fn run_sandbox(name: &Name, spec: Spec, dir: &RuntimeDir) -> Result<(), Refusal>
         let image = Image::current(&cache, &mut |_: a99_sandbox::cache::Event<'_>| {})?;
         builder = builder.loaded_image(&image).hostname(name.as_str());
     }
+    builder = match &spec.origin {
+        Origin::Image => builder,
+        Origin::File(path) => {
+            let file = File::open(path).map_err(|error| Refusal::io(path.display(), error))?;
+            builder.restore_file(file)
+        }
+        Origin::Fork(original) => builder.fork_of(&frozen(dir, original)?),
+    };
     for publish in &spec.publish {
         builder = builder.forward(publish.listen, publish.guest_port);
     }

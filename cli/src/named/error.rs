@@ -13,6 +13,8 @@ use std::io;
 pub(crate) const NO_SUCH_NAME: &str = "sandbox.no_such_name";
 /// A sandbox with that name already runs.
 pub(crate) const NAME_TAKEN: &str = "sandbox.name_taken";
+/// As many named sandboxes run as the user allows.
+pub(crate) const TOO_MANY: &str = "sandbox.too_many";
 /// Others may access the runtime directory.
 pub(crate) const UNTRUSTED_FOLDER: &str = "sandbox.untrusted_folder";
 /// Too many commands wait for the sandbox.

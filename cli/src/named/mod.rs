@@ -13,6 +13,7 @@ pub(crate) mod args;
 pub(crate) mod client;
 pub(crate) mod daemon;
 pub(crate) mod error;
+pub(crate) mod freeze;
 mod input;
 pub(crate) mod launch;
 mod lock;

@@ -1,6 +1,7 @@
 //! Sandbox names. They are part of file names and of `cp`'s `NAME:PATH`, so few characters are
 //! allowed.
 
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
@@ -8,7 +9,8 @@ use std::str::FromStr;
 const MAX_BYTES: usize = 63;
 
 /// A checked name: `[a-z0-9][a-z0-9-]{0,62}`.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String")]
 pub(crate) struct Name(String);
 
 impl Name {
@@ -32,6 +34,14 @@ impl FromStr for Name {
             "expected a name of 1 to {MAX_BYTES} lower-case letters, digits and `-`, \
              with no `-` first"
         ))
+    }
+}
+
+impl TryFrom<String> for Name {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
     }
 }
 

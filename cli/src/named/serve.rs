@@ -87,6 +87,13 @@ fn served(daemon: &Arc<Daemon>, stream: &UnixStream) -> Result<(), Refusal> {
             let _running = daemon.count_command();
             return follow(command(daemon, &exec), &exec, reader);
         }
+        Request::Freeze => {
+            let frozen = until_disconnect(reader, sandbox.freeze())?;
+            // The client may be gone.
+            let _ = super::freeze::send(stream, &frozen);
+            let _ = stream.shutdown(Shutdown::Both);
+            return Ok(());
+        }
         Request::CopyIn { host, guest } => {
             copied(until_disconnect(reader, sandbox.copy_in(host, guest))?)
         }

@@ -1,6 +1,8 @@
 //! Specification of a named sandbox. `start` passes it to the daemon over a pipe, because variables
 //! may be secrets and every user can read a process's arguments.
 
+use super::args::NamedArgs;
+use super::name::Name;
 use crate::sandbox_args::{DiskArg, GuestJitArg, SettingsArgs};
 use crate::sandbox_limits::LimitsArgs;
 use a99_sandbox::p9::{Budget, GitWrites};
@@ -77,6 +79,22 @@ pub(crate) struct Spec {
     #[serde(default)]
     pub limits: LimitsArgs,
     pub publish: Vec<Publish>,
+    /// What it continues from, instead of the image alone.
+    #[serde(default)]
+    pub origin: Origin,
+    /// Most named sandboxes that may run.
+    pub max: u32,
+}
+
+/// What a sandbox continues from.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Origin {
+    #[default]
+    Image,
+    /// The file of a snapshot.
+    File(PathBuf),
+    /// A running sandbox.
+    Fork(Name),
 }
 
 impl Spec {
@@ -85,7 +103,7 @@ impl Spec {
     ///
     /// # Errors
     /// The working folder cannot be read.
-    pub(crate) fn of(settings: &SettingsArgs, publish: &[Publish]) -> std::io::Result<Self> {
+    pub(crate) fn of(settings: &SettingsArgs, named: &NamedArgs) -> std::io::Result<Self> {
         let share = |mount: &Mount| {
             let mode = MODES
                 .iter()
@@ -117,7 +135,9 @@ impl Spec {
                     .map(|name| format!("oci:{name}").into()),
             },
             limits: settings.limits,
-            publish: publish.to_vec(),
+            publish: named.publish.clone(),
+            origin: Origin::default(),
+            max: named.max,
         })
     }
 
@@ -162,6 +182,11 @@ impl Spec {
             "disk": self.disk.as_ref().map(|disk| disk.bytes),
             "mounts": self.mounts.iter().map(mount).collect::<Vec<_>>(),
             "image": self.image.as_deref().map(path),
+            "from": match &self.origin {
+                Origin::Image => None,
+                Origin::File(file) => Some(path(file)),
+                Origin::Fork(name) => Some(name.to_string()),
+            },
         })
     }
 }
@@ -218,7 +243,7 @@ mod tests {
                 lifetime: Some(std::time::Duration::from_millis(1500)),
             },
         };
-        let spec = Spec::of(&settings, &[]).unwrap();
+        let spec = Spec::of(&settings, &NamedArgs::default()).unwrap();
         let text = serde_json::to_string(&spec).unwrap();
         let back: Spec = serde_json::from_str(&text).unwrap();
         assert_eq!(back.settings(), settings);
@@ -232,7 +257,9 @@ mod tests {
             mount: vec![Mount::new("/a", "x", MountMode::ReadOnly)],
             ..SettingsArgs::default()
         };
-        let spec = Spec::of(&settings, &[]).unwrap().settings();
+        let spec = Spec::of(&settings, &NamedArgs::default())
+            .unwrap()
+            .settings();
         assert_eq!(spec.mount[0].host, std::path::absolute("x").unwrap());
     }
 }

@@ -28,6 +28,9 @@ pub(crate) enum Request {
     Stop,
     /// Run a command.
     Exec(Box<Exec>),
+    /// Freeze the sandbox for a copy. The answer has the state as its bytes, and the
+    /// descriptors of memory and disk follow it.
+    Freeze,
     /// Copy from the host to the guest.
     CopyIn {
         /// Absolute path.

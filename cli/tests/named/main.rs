@@ -5,6 +5,7 @@
 //! `cargo test --profile sandbox -p a99-cli --features sandbox --test named -- --ignored`.
 
 mod copies;
+mod forks;
 mod limits;
 mod support;
 
@@ -116,11 +117,15 @@ fn completions_and_help_know_the_commands() {
     for shell in ["bash", "zsh", "fish"] {
         let script = a99().args(["completions", shell]).output().unwrap();
         let script = String::from_utf8(script.stdout).unwrap();
-        for word in ["start", "stop", "ls", "cp", "publish", "detach"] {
+        for word in [
+            "start", "stop", "ls", "cp", "fork", "snapshot", "publish", "detach",
+        ] {
             assert!(script.contains(word), "{shell}: {word}");
         }
     }
-    for command in ["start", "exec", "shell", "cp", "ls", "stop"] {
+    for command in [
+        "start", "exec", "shell", "fork", "snapshot", "cp", "ls", "stop",
+    ] {
         let help = a99().args(["sandbox", command, "--help"]).output().unwrap();
         let help = String::from_utf8(help.stdout).unwrap();
         assert!(help.contains("Examples:"), "{command}: {help}");

@@ -1,6 +1,7 @@
 //! Sandbox builder: the options of a sandbox, and its start.
 
 use super::checks::{bad, check_image, check_layers, check_mount, check_own};
+use super::copied::{Copied, check_copied_disk, random_mac};
 #[cfg(feature = "c2w")]
 use super::foreign;
 use super::packs;
@@ -13,7 +14,7 @@ use a99_sandbox_oci::{Config, StoredImage};
 use a99_sandbox_protocol::{Identity, Limits, Resume};
 use a99_sandbox_runner::{
     BackendOptions, Bounds, DiskOptions, GuestHandle, GuestJit, Image, Layer, Mailbox, OwnDisk,
-    RAM_BYTES, Saved, Setup, VmCode, VmError, block_on, check_disk, launch,
+    RAM_BYTES, Setup, VmCode, VmError, block_on, check_disk, launch,
 };
 #[cfg(feature = "c2w")]
 use a99_sandbox_runner::{Worker, spawn_thread};
@@ -47,7 +48,7 @@ const MAX_ENV: usize = 1 << 20;
 const MIN_MEMORY: u64 = 1 << 20;
 
 /// Group bit in the first byte of a MAC address (IEEE 802).
-const MULTICAST: u8 = 1;
+pub(super) const MULTICAST: u8 = 1;
 
 /// Search path of a container image that sets none, as of Docker.
 const CONTAINER_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -68,7 +69,7 @@ enum Source {
 #[must_use = "nothing runs before `start`"]
 pub struct Builder {
     source: Source,
-    saved: Option<Vec<u8>>,
+    pub(super) copied: Option<Copied>,
     hostname: Option<String>,
     env: Vec<(String, String)>,
     limits: Limits,
@@ -93,7 +94,7 @@ impl Builder {
     pub(super) fn new() -> Self {
         Self {
             source: Source::default(),
-            saved: None,
+            copied: None,
             hostname: None,
             env: Vec::new(),
             limits: Limits::default(),
@@ -154,18 +155,6 @@ impl Builder {
     /// Starts from an image that is already loaded.
     pub fn loaded_image(mut self, image: &Image) -> Self {
         self.source = Source::Loaded(image.clone());
-        self
-    }
-
-    /// Restores a sandbox from the bytes of [`Sandbox::snapshot`].
-    ///
-    /// The snapshot must be of the same image. Mounts, network and limits come from this
-    /// builder, since a snapshot refers to no resource of the host. Clocks continue from
-    /// now, random number generators are reseeded and TCP connections are reset. Commands
-    /// that were running end; [`Sandbox::interrupted`] counts them. The session shell keeps
-    /// its state unless it was running a script.
-    pub fn restore(mut self, saved: impl Into<Vec<u8>>) -> Self {
-        self.saved = Some(saved.into());
         self
     }
 
@@ -262,7 +251,8 @@ impl Builder {
     ///
     /// All writes outside mounts go to this disk. It is an unnamed file in a folder of the
     /// host: it grows as the guest writes and vanishes when the sandbox ends, even after a
-    /// crash. A sandbox with such a disk cannot be saved.
+    /// crash. A restored sandbox has the disk of its snapshot; this then only limits its
+    /// size, to 10 GiB by default.
     pub fn disk(mut self, bytes: u64) -> Self {
         let folder = self.disk.and_then(|disk| disk.folder);
         self.disk = Some(DiskOptions { bytes, folder });
@@ -448,7 +438,7 @@ impl Builder {
     fn check_foreign(&self) -> Result<(), VmError> {
         let is_overlay = |mount: &Mount| mount.mode == MountMode::Overlay;
         let wanted = [
-            (self.saved.is_some(), "a saved sandbox to go on from"),
+            (self.copied.is_some(), "a saved sandbox to go on from"),
             (self.hostname.is_some(), "another host name"),
             (self.limits != Limits::default(), "limits of its commands"),
             (self.disk.is_some(), "a disk of its own"),
@@ -502,14 +492,11 @@ impl Builder {
         }
         if let Some(disk) = &self.disk {
             check_disk(disk.bytes)?;
-            if self.saved.is_some() {
-                return bad("a disk for a saved sandbox, which has its files already");
-            }
         }
         check_layers(
             self.packs.len() + self.layers.len(),
             self.replace_root,
-            self.saved.is_some(),
+            self.copied.is_some(),
         )?;
         check_memory(self.limits.memory)
     }
@@ -541,14 +528,22 @@ impl Builder {
         mailbox: &Arc<Mailbox>,
         settings: &Settings,
     ) -> Result<Setup, VmError> {
-        let saved = self.saved.map(Saved::open).transpose()?;
-        if let Some(saved) = &saved {
-            check_image(saved.image(), image.name())?;
+        let origin = self.copied.map(Copied::open).transpose()?;
+        if let Some(origin) = &origin {
+            check_image(origin.image(), image.name())?;
+            check_copied_disk(origin.disk_bytes(), self.disk.as_ref())?;
         }
         let forwards = &settings.forwards;
         check_own(&self.backends.mounts, &[image.home().to_owned()])?;
-        let disk = self.disk.as_ref().map(OwnDisk::new).transpose()?;
-        let connected = self.backends.connect(saved.as_ref(), mailbox, forwards)?;
+        let disk = match &origin {
+            Some(origin) => origin.disk(self.disk.and_then(|disk| disk.folder))?,
+            None => self.disk.as_ref().map(OwnDisk::new).transpose()?,
+        };
+        let mut backends = self.backends;
+        if origin.is_some() && backends.network.mac.is_none() {
+            backends.network.mac = Some(random_mac()?);
+        }
+        let connected = backends.connect(origin.as_ref(), mailbox, forwards)?;
         if let Some(refused) = connected.git_refused {
             // Set only here, and a sandbox starts once.
             let _ = settings.git_refused.set(refused);
@@ -560,7 +555,8 @@ impl Builder {
                 hostname: self.hostname.map(String::into_bytes),
                 env: env.map(|(n, v)| (n.into_bytes(), v.into_bytes())).collect(),
                 limits: self.limits,
-                disk: disk.is_some(),
+                // A copy's kernel has mounted its disk already.
+                disk: disk.is_some() && origin.is_none(),
                 layers: layers.len() as u8,
                 replace_root: self.replace_root,
                 identity: self.identity,
@@ -573,7 +569,7 @@ impl Builder {
             layers,
             guest_jit: self.guest_jit,
             clock_resolution_ns: self.clock.as_nanos() as u64,
-            saved,
+            origin,
         })
     }
 }
@@ -630,7 +626,6 @@ mod tests {
             builder().memory_limit(1 << 30),
             builder().disk(0),
             builder().disk(u64::MAX),
-            builder().disk(1 << 30).restore([]),
             builder().replace_root(),
             builder().mac([1, 0, 0, 0, 0, 1]),
             builder().mount("/", "/tmp", MountMode::ReadOnly),

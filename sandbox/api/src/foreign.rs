@@ -151,7 +151,7 @@ impl Shared {
                     Message::Send(id, Request::StdinEnd) => self.begin(id),
                     // Output credit, and requests that need a terminal.
                     Message::Send(..) => {}
-                    Message::Save(slot) => {
+                    Message::Freeze(slot) => {
                         let error = unsupported("it cannot be saved");
                         slot.change(|slot| *slot = Some(Err(error)));
                     }

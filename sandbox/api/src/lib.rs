@@ -12,6 +12,7 @@
 // - `builder`: options and start; `checks`: their limits; `packs`: layers by name; `sandbox`: the operations of a running sandbox.
 // - `command`: a program to run; `collect`: waiting for its end; `process`: following its
 //   streams; `cancel`: ending it from elsewhere.
+// - `copied`: what a restored or forked sandbox continues from.
 // - `copy`: files between host and guest.
 // - `foreign`: a container2wasm image instead of our guest.
 //
@@ -29,6 +30,8 @@ mod checks;
 mod collect;
 #[cfg(feature = "vm")]
 mod command;
+#[cfg(feature = "vm")]
+mod copied;
 #[cfg(feature = "vm")]
 mod copy;
 #[cfg(feature = "c2w")]
@@ -59,7 +62,7 @@ pub use self::{
     command::{Command, ExecOptions},
     process::{Chunk, Process},
     sandbox::Sandbox,
-    vm::{GuestJit, Image, Layer, Output, VmCode, VmError, block_on},
+    vm::{Frozen, GuestJit, Image, Layer, Output, VmCode, VmError, block_on},
 };
 #[cfg(feature = "vm")]
 pub use a99_egress::{Policy, PolicyError};

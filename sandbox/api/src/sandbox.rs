@@ -6,7 +6,9 @@ use super::command::{Command, ExecOptions};
 use super::copy;
 use a99_sandbox_protocol::tree::Copied;
 use a99_sandbox_protocol::{Request, Script};
-use a99_sandbox_runner::{GuestHandle, Output, SpawnOptions, VmError};
+use a99_sandbox_runner::{Frozen, GuestHandle, Output, SpawnOptions, VmError, Watch, spawn_thread};
+use std::fs::File;
+use std::io::BufWriter;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -190,11 +192,57 @@ impl Sandbox {
 
     /// Saves the sandbox, which then continues unaware. See [`Builder::restore`].
     ///
+    /// The bytes include a separate disk; [`Sandbox::snapshot_to`] needs no memory for
+    /// them.
+    ///
     /// # Errors
     /// [`VmCode::NotReady`](crate::vm::VmCode::NotReady) for a guest that never comes to
     /// rest.
     pub async fn snapshot(&self) -> Result<Vec<u8>, VmError> {
-        self.guest.save().await
+        let frozen = self.freeze().await?;
+        beside(move || {
+            let mut bytes = Vec::new();
+            frozen.save(&mut bytes, &mut |_, _| {})?;
+            Ok(bytes)
+        })
+        .await
+    }
+
+    /// Saves the sandbox to a file; the sandbox runs on meanwhile.
+    ///
+    /// `progress` gets the bytes written and their total. A dropped future does not end
+    /// the writing.
+    ///
+    /// # Errors
+    /// Those of [`Sandbox::snapshot`], and [`VmCode::Io`](crate::vm::VmCode::Io).
+    pub async fn snapshot_to(
+        &self,
+        file: File,
+        mut progress: impl FnMut(u64, u64) + Send + 'static,
+    ) -> Result<(), VmError> {
+        let frozen = self.freeze().await?;
+        beside(move || frozen.save(&mut BufWriter::new(file), &mut progress)).await
+    }
+
+    /// Freezes the state of the sandbox, from which any number of copies start by
+    /// [`Builder::fork_of`]; the sandbox continues unaware.
+    ///
+    /// What was written since the last call is copied once. Memory and disk are then shared
+    /// with all copies until one of them writes.
+    ///
+    /// # Errors
+    /// Those of [`Sandbox::snapshot`].
+    pub async fn freeze(&self) -> Result<Frozen, VmError> {
+        self.guest.freeze().await
+    }
+
+    /// Starts a copy of the sandbox with the mounts, network and limits of `builder`. See
+    /// [`Builder::fork_of`].
+    ///
+    /// # Errors
+    /// Those of [`Sandbox::freeze`] and [`Builder::start`].
+    pub async fn fork(&self, builder: Builder) -> Result<Sandbox, VmError> {
+        builder.fork_of(&self.freeze().await?).start().await
     }
 
     /// Number of commands that were running in the snapshot this sandbox was restored from;
@@ -232,4 +280,17 @@ impl Sandbox {
     pub fn halt(&self) {
         self.guest.halt();
     }
+}
+
+/// Runs work that blocks on a separate thread, and waits for its result.
+async fn beside<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, VmError> + Send + 'static,
+) -> Result<T, VmError> {
+    let done = Arc::new(Watch::new(None));
+    let theirs = Arc::clone(&done);
+    spawn_thread(move || {
+        let result = work();
+        theirs.change(|slot| *slot = Some(result));
+    })?;
+    done.until(Option::take).await
 }

@@ -3,8 +3,8 @@
 
 use super::backends::{Backends, FileServer, NetBackend};
 use super::error::{VmCode, VmError};
+use super::frozen::Origin;
 use super::mailbox::Mailbox;
-use super::save::Saved;
 use a99_egress::{HOST_NAME, Mode};
 use a99_sandbox_net::{self as net, Gateway, Link};
 use a99_sandbox_p9::{self as p9, MountMode, Server, ServerState};
@@ -73,14 +73,14 @@ impl BackendOptions {
     ///
     /// # Errors
     /// [`VmCode::Mount`], [`VmCode::Network`], and [`VmCode::Saved`] for mounts that do not
-    /// fit the saved guest.
+    /// fit the guest to continue.
     pub fn connect(
         self,
-        saved: Option<&Saved>,
+        origin: Option<&Origin>,
         mailbox: &Arc<Mailbox>,
         forwards: &OnceLock<Vec<SocketAddr>>,
     ) -> Result<ConnectedBackends, VmError> {
-        let (server, mounts) = serve(self.mounts, saved)?;
+        let (server, mounts) = serve(self.mounts, origin)?;
         let git_refused = server.as_ref().map(Server::git_refusals);
         let files = server.map(|server| Box::new(server) as Box<dyn FileServer>);
         let mut connected = ConnectedBackends {
@@ -131,12 +131,12 @@ pub fn start_gateway(
 /// Starts the server if there are mounts, and describes them for the guest.
 fn serve(
     mounts: Vec<p9::Mount>,
-    saved: Option<&Saved>,
+    origin: Option<&Origin>,
 ) -> Result<(Option<Server>, Vec<Mount>), VmError> {
     if mounts.is_empty() {
         return Ok((None, Vec::new()));
     }
-    let state = saved.and_then(Saved::files).map(ServerState::deserialize);
+    let state = origin.and_then(Origin::files).map(ServerState::deserialize);
     let state = state
         .transpose()
         .map_err(|error| VmError::new(VmCode::Saved, format!("state of its mounts: {error}")))?;

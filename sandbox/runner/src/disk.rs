@@ -5,6 +5,7 @@
 //! nothing: the host's kernel does, once for all guests.
 
 use super::error::{VmCode, VmError};
+use super::levels::{FrozenDisk, Levels};
 use super::precompiled::{open_trusted, untrusted};
 use a99_sandbox_abi::{Disk, LAYERS};
 use a99_sandbox_cache::{Entry, digest};
@@ -22,7 +23,7 @@ const MIN_BYTES: u64 = 16 << 20;
 const MAX_BYTES: u64 = 1 << 40;
 
 /// Block size of the guest's file system; disk sizes are rounded up to it.
-const BLOCK_BYTES: u64 = 4096;
+pub(super) const BLOCK_BYTES: u64 = 4096;
 
 /// Default folder of disks: on a disk, while `/tmp` is often in memory (Filesystem
 /// Hierarchy Standard 3.0, section 5.15).
@@ -131,8 +132,7 @@ pub struct DiskOptions {
 /// A guest's own disk.
 #[derive(Debug)]
 pub struct OwnDisk {
-    file: File,
-    bytes: u64,
+    levels: Levels,
 }
 
 impl OwnDisk {
@@ -142,6 +142,24 @@ impl OwnDisk {
     /// [`VmCode::BadOption`] for a size out of range or beyond the free space;
     /// [`VmCode::Io`] if the folder cannot hold it.
     pub fn new(options: &DiskOptions) -> Result<Self, VmError> {
+        Self::with(options, |folder, bytes| Levels::new(folder, bytes))
+    }
+
+    /// Creates a copy of a frozen disk, which takes no space before its guest writes.
+    ///
+    /// # Errors
+    /// Those of [`OwnDisk::new`].
+    pub(super) fn of(frozen: &FrozenDisk, folder: Option<PathBuf>) -> Result<Self, VmError> {
+        let bytes = frozen.bytes;
+        Self::with(&DiskOptions { bytes, folder }, |folder, _| {
+            Levels::of(frozen, folder)
+        })
+    }
+
+    fn with(
+        options: &DiskOptions,
+        make: impl FnOnce(&Path, u64) -> std::io::Result<Levels>,
+    ) -> Result<Self, VmError> {
         let DiskOptions { bytes, folder } = options;
         check(*bytes)?;
         let bytes = bytes.next_multiple_of(BLOCK_BYTES);
@@ -156,14 +174,24 @@ impl OwnDisk {
             );
             return Err(VmError::new(VmCode::BadOption, text));
         }
-        let file = nameless(&folder).map_err(io)?;
-        file.set_len(bytes).map_err(io)?;
-        Ok(Self { file, bytes })
+        let levels = make(&folder, bytes).map_err(io)?;
+        Ok(Self { levels })
+    }
+
+    /// Freezes its contents; it continues in another file.
+    pub(super) fn freeze(&mut self) -> Result<FrozenDisk, VmError> {
+        let frozen = self.levels.freeze();
+        frozen.map_err(|error| VmError::new(VmCode::Io, format!("disk of the guest: {error}")))
+    }
+
+    /// Writes contents of a saved disk.
+    pub(super) fn write(&mut self, offset: u64, bytes: &[u8]) -> std::io::Result<()> {
+        self.levels.write(offset, bytes)
     }
 
     /// Sectors of the disk.
     pub fn sectors(&self) -> u64 {
-        self.bytes / SECTOR_BYTES
+        self.levels.bytes() / SECTOR_BYTES
     }
 }
 
@@ -182,7 +210,7 @@ fn usual_folder() -> PathBuf {
 }
 
 /// Creates an unnamed file that only this process can reach.
-fn nameless(folder: &Path) -> std::io::Result<File> {
+pub(super) fn nameless(folder: &Path) -> std::io::Result<File> {
     use rustix::fs::{Mode, OFlags};
     let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::TMPFILE;
     if let Ok(file) = rustix::fs::open(folder, flags, Mode::RUSR | Mode::WUSR) {
@@ -220,63 +248,51 @@ pub(super) struct Disks {
 impl Disks {
     /// Reads at an offset; `false` unless the whole range exists.
     pub(crate) fn read(&self, disk: u32, offset: u64, buf: &mut [u8]) -> bool {
-        let found = match Disk::from_number(disk) {
-            Some(Disk::Image) => self.image.as_ref().map(|image| (&*image.file, image.bytes)),
-            Some(Disk::Own) => self.own.as_ref().map(|own| (&own.file, own.bytes)),
+        let shared = match Disk::from_number(disk) {
+            Some(Disk::Image) => self.image.as_ref(),
             Some(Disk::Layer(number)) => {
                 let layer = self.layers.get(usize::from(number));
-                layer.map(|layer| (&*layer.disk.file, layer.disk.bytes))
+                layer.map(|layer| &layer.disk)
+            }
+            Some(Disk::Own) => {
+                return self.own.as_ref().is_some_and(|own| {
+                    is_inside(offset, buf.len() as u64, own.levels.bytes())
+                        && own.levels.read(offset, buf).is_ok()
+                });
             }
             None => None,
         };
-        let Some((file, bytes)) = found else {
-            return false;
-        };
-        is_inside(offset, buf.len() as u64, bytes) && file.read_exact_at(buf, offset).is_ok()
+        shared.is_some_and(|shared| {
+            is_inside(offset, buf.len() as u64, shared.bytes)
+                && shared.file.read_exact_at(buf, offset).is_ok()
+        })
     }
 
     /// Writes at an offset; `false` also if the host is out of space.
-    pub(crate) fn write(&self, disk: u32, offset: u64, bytes: &[u8]) -> bool {
-        self.own(disk).is_some_and(|own| {
-            let fits = is_inside(offset, bytes.len() as u64, own.bytes);
-            fits && own.file.write_all_at(bytes, offset).is_ok()
+    pub(crate) fn write(&mut self, disk: u32, offset: u64, bytes: &[u8]) -> bool {
+        self.own_mut(disk).is_some_and(|own| {
+            let fits = is_inside(offset, bytes.len() as u64, own.levels.bytes());
+            fits && own.levels.write(offset, bytes).is_ok()
         })
     }
 
     /// Returns a range's space to the host. If the host's file system cannot do that, the
     /// range stays, or is filled with zeros if `zero` is set.
-    pub(crate) fn discard(&self, disk: u32, offset: u64, len: u64, zero: bool) -> bool {
-        use rustix::fs::{FallocateFlags, fallocate};
-        let Some(own) = self.own(disk) else {
-            return false;
-        };
-        if !is_inside(offset, len, own.bytes) {
-            return false;
-        }
-        let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-        if len == 0 || fallocate(&own.file, flags, offset, len).is_ok() || !zero {
-            return true;
-        }
-        static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
-        let (mut at, end) = (offset, offset + len);
-        while at < end {
-            let count = (end - at).min(ZEROS.len() as u64);
-            if own.file.write_all_at(&ZEROS[..count as usize], at).is_err() {
-                return false;
-            }
-            at += count;
-        }
-        true
+    pub(crate) fn discard(&mut self, disk: u32, offset: u64, len: u64, zero: bool) -> bool {
+        self.own_mut(disk).is_some_and(|own| {
+            let fits = is_inside(offset, len, own.levels.bytes());
+            fits && own.levels.discard(offset, len, zero).is_ok()
+        })
     }
 
     /// Writes are not buffered here, and the disk does not outlive the guest.
     pub(crate) fn flush(&self, disk: u32) -> bool {
-        self.own(disk).is_some()
+        Disk::from_number(disk) == Some(Disk::Own) && self.own.is_some()
     }
 
-    fn own(&self, disk: u32) -> Option<&OwnDisk> {
+    fn own_mut(&mut self, disk: u32) -> Option<&mut OwnDisk> {
         let is_own = Disk::from_number(disk) == Some(Disk::Own);
-        self.own.as_ref().filter(|_| is_own)
+        self.own.as_mut().filter(|_| is_own)
     }
 }
 
@@ -306,10 +322,11 @@ mod tests {
     #[test]
     fn a_disk_has_no_name_and_no_size_before_it_is_written() {
         let folder = tempfile::tempdir().expect("a folder");
-        let disks = disks(folder.path());
+        let mut disks = disks(folder.path());
         assert_eq!(std::fs::read_dir(folder.path()).expect("there").count(), 0);
         let own = disks.own.as_ref().expect("a disk");
-        let used = || own.file.metadata().expect("there").blocks() * 512;
+        let top = own.levels.top().try_clone().expect("a descriptor");
+        let used = || top.metadata().expect("there").blocks() * 512;
         assert_eq!((own.sectors(), used()), (1 << 15, 0));
         assert!(disks.write(1, 1 << 20, &[7; 1 << 20]));
         assert!(used() >= 1 << 20);

@@ -3,12 +3,13 @@
 
 use super::command::{CommandState, QueuedScript};
 use super::error::{VmCode, VmError};
+use super::frozen::Frozen;
 use super::guest::{Guest, Next};
 use super::guest_time::GuestTime;
 use super::handle::random_id;
 use super::instance::Linked;
 use super::ledger::Ledger;
-use super::mailbox::{Event, Mailbox, Message, SaveSlot, SpawnRequest, stopped};
+use super::mailbox::{Event, FrozenSlot, Mailbox, Message, SpawnRequest, stopped};
 use super::watchdog::Watchdog;
 use a99_sandbox_protocol::{Ending, Exited, Report, Request, Stream, WINDOW_BYTES};
 use std::collections::{HashMap, VecDeque};
@@ -37,8 +38,8 @@ const KILLED_CREDIT_BYTES: u32 = 1 << 30;
 /// acknowledgements are few and the guest never waits.
 pub const CREDIT_BYTES: u32 = WINDOW_BYTES / 4;
 
-/// Steps within which a guest must come to rest to be saved.
-const SAVE_STEPS: u32 = 2_000;
+/// Steps within which a guest must come to rest to be frozen.
+const FREEZE_STEPS: u32 = 2_000;
 
 /// Limits of a guest's lifetime.
 #[derive(Clone, Copy, Debug, Default)]
@@ -66,8 +67,8 @@ struct EventLoop {
     scripts: VecDeque<QueuedScript>,
     /// Deadline of the guest's start.
     start_deadline: Option<Instant>,
-    /// Pending saves, each with the steps until it fails.
-    saving: Vec<(SaveSlot, u32)>,
+    /// Callers who await a frozen guest, each with the steps until that fails.
+    freezing: Vec<(FrozenSlot, u32)>,
     /// Deadline of a requested shutdown.
     shutdown_deadline: Option<Instant>,
     /// Ids of the shutdown requests.
@@ -92,7 +93,7 @@ pub(super) fn run(guest: Guest, mailbox: Arc<Mailbox>, base: Base, bounds: Bound
         script: None,
         scripts: VecDeque::new(),
         start_deadline: Some(Instant::now() + START_TIMEOUT),
-        saving: Vec::new(),
+        freezing: Vec::new(),
         shutdown_deadline: None,
         shutdown_ids: Vec::new(),
         is_drained: false,
@@ -127,7 +128,7 @@ pub(super) fn fail(mailbox: &Mailbox, error: &VmError) {
 pub fn refuse(message: Message, error: &VmError) {
     match message {
         Message::Spawn(mut spawn) => (spawn.sink)(Event::Failed(error.clone())),
-        Message::Save(slot) => slot.change(|slot| *slot = Some(Err(error.clone()))),
+        Message::Freeze(slot) => slot.change(|slot| *slot = Some(Err(error.clone()))),
         Message::Send(..) | Message::Cancel(_) | Message::Shutdown(_) | Message::Stop => {}
     }
 }
@@ -154,8 +155,8 @@ impl EventLoop {
             return Err(stopped());
         }
         self.check_instructions(guest)?;
-        if !self.saving.is_empty() {
-            self.save(guest);
+        if !self.freezing.is_empty() {
+            self.freeze(guest);
         } else if let Next::Wait(until) = next {
             self.park(guest, until);
         }
@@ -179,7 +180,7 @@ impl EventLoop {
                 let failure = VmError::new(VmCode::Cancelled, "the command was cancelled");
                 self.kill(guest, id, failure);
             }
-            Message::Save(slot) => self.saving.push((slot, SAVE_STEPS)),
+            Message::Freeze(slot) => self.freezing.push((slot, FREEZE_STEPS)),
             // The difference is invisible from outside.
             Message::Shutdown(_) if guest.is_alone() => return Err(stopped()),
             Message::Shutdown(deadline) => {
@@ -273,7 +274,7 @@ impl EventLoop {
 
     /// Whether a caller waits for the agent.
     fn is_awaited(&self, guest: &Guest) -> bool {
-        let busy = !self.commands.is_empty() || !self.saving.is_empty();
+        let busy = !self.commands.is_empty() || !self.freezing.is_empty();
         busy || self.start_deadline.is_some()
             || self.shutdown_deadline.is_some()
             || guest.backlog() > 0
@@ -307,30 +308,30 @@ impl EventLoop {
         }
     }
 
-    /// Completes all pending saves if the guest is at rest.
-    fn save(&mut self, guest: &mut Guest) {
-        let made = guest.save(&self.base.linked, &self.base.name);
+    /// Freezes the guest for all who wait for that, if it is at rest.
+    fn freeze(&mut self, guest: &mut Guest) {
+        let made = guest.freeze(&self.base.linked, &self.base.name);
         match made {
             Ok(None) => {
-                for (_, steps) in &mut self.saving {
+                for (_, steps) in &mut self.freezing {
                     *steps -= 1;
                 }
-                let text = "the guest does not come to rest to be saved";
+                let text = "the guest does not come to rest to be frozen";
                 let failed = VmError::new(VmCode::NotReady, text);
-                self.saving.retain(|(slot, steps)| {
+                self.freezing.retain(|(slot, steps)| {
                     if *steps == 0 {
                         slot.change(|slot| *slot = Some(Err(failed.clone())));
                     }
                     *steps > 0
                 });
             }
-            Ok(Some(bytes)) => self.saved(&Ok(bytes)),
-            Err(error) => self.saved(&Err(error)),
+            Ok(Some(frozen)) => self.frozen(&Ok(frozen)),
+            Err(error) => self.frozen(&Err(error)),
         }
     }
 
-    fn saved(&mut self, result: &Result<Vec<u8>, VmError>) {
-        for (slot, _) in self.saving.drain(..) {
+    fn frozen(&mut self, result: &Result<Frozen, VmError>) {
+        for (slot, _) in self.freezing.drain(..) {
             slot.change(|slot| *slot = Some(result.clone()));
         }
     }
@@ -569,7 +570,7 @@ impl EventLoop {
         for message in self.mailbox.close(ended) {
             refuse(message, ended);
         }
-        self.saved(&Err(ended.clone()));
+        self.frozen(&Err(ended.clone()));
         let queued = self.scripts.into_iter().map(|queued| queued.command);
         for mut command in self.commands.into_values().chain(queued) {
             command.emit(Event::Failed(ended.clone()));

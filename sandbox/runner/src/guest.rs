@@ -2,16 +2,18 @@
 //! requests and network frames. It uses no threads and never blocks.
 
 use super::backends::{Backends, no_files};
+use super::cow;
 use super::disk::{Layer, OwnDisk};
 use super::error::{VmCode, VmError};
+use super::frozen::{Frozen, Head, Origin};
 use super::handle::random_id;
 use super::imports::{CLOCK_RESOLUTION_NS, wall_ns};
 use super::instance::{Emulator, Linked, Ran};
-use super::save::Saved;
 use super::translator::GuestJit;
 use a99_sandbox_abi::{Answer, Channel, Device, Disk, frame, functions as abi, unpair};
 use a99_sandbox_protocol::{FrameReader, Report, Request, Resume};
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 /// Instructions of one step: some milliseconds, after which new requests are seen.
 const BUDGET: u64 = 1_000_000;
@@ -60,13 +62,13 @@ pub struct Setup {
     pub clock_resolution_ns: u64,
     /// Backends of the devices.
     pub backends: Backends,
-    /// The guest's own disk.
+    /// The guest's own disk: empty, or created by the origin.
     pub disk: Option<OwnDisk>,
     /// Layers of the root's files; the first wins. At most
     /// [`MAX_LAYERS`](super::disk::MAX_LAYERS).
     pub layers: Vec<Layer>,
-    /// Saved guest to restore, instead of the image alone.
-    pub saved: Option<Saved>,
+    /// Guest to continue, instead of the image alone.
+    pub origin: Option<Origin>,
 }
 
 impl Default for Setup {
@@ -78,7 +80,7 @@ impl Default for Setup {
             backends: Backends::default(),
             disk: None,
             layers: Vec::new(),
-            saved: None,
+            origin: None,
         }
     }
 }
@@ -111,6 +113,8 @@ pub(super) struct Guest {
     net_full: bool,
     guest_jit: GuestJit,
     resumed_as: u64,
+    /// Frozen pages that its memory consists of, above the image's.
+    layers: Vec<Arc<cow::Layer>>,
 }
 
 impl Guest {
@@ -129,6 +133,7 @@ impl Guest {
             net_full: false,
             guest_jit: GuestJit::Off,
             resumed_as: 0,
+            layers: Vec::new(),
         }
     }
 
@@ -164,18 +169,24 @@ impl Guest {
 
     /// Resumes a machine from a snapshot. It first gets current clocks, a new generation
     /// identifier and fresh entropy.
-    pub(crate) fn resume(linked: &Linked, setup: Setup) -> Result<Self, VmError> {
+    pub(crate) fn resume(linked: &Linked, mut setup: Setup) -> Result<Self, VmError> {
         let mut emulator = Emulator::new(
             linked,
             setup.clock_resolution_ns,
             setup.guest_jit.compiles(),
         )?;
         let mut reader = FrameReader::new();
-        if let Some(saved) = &setup.saved {
-            saved.apply(&mut emulator)?;
-            reader.push(saved.unread());
+        let origin = setup.origin.take();
+        setup.resume.interrupt = origin.is_some();
+        let mut layers = Vec::new();
+        if let Some(origin) = origin {
+            let (shared, unread) = origin.apply(&mut emulator, setup.disk.as_mut())?;
+            layers = shared;
+            reader.push(&unread);
         }
-        Self::wake(emulator, reader, setup)
+        let mut guest = Self::wake(emulator, reader, setup)?;
+        guest.layers = layers;
+        Ok(guest)
     }
 
     /// Copies a guest that is ready for a snapshot; the copy behaves as if resumed from it.
@@ -197,7 +208,10 @@ impl Guest {
             emulator.call(abi::RESUME, (id as u64, (id >> 64) as u64))?,
             "resume",
         )?;
-        let own = setup.disk.as_ref().map(|disk| (Disk::Own, disk.sectors()));
+        // A copy's machine has its disk already.
+        let is_new = !setup.resume.interrupt;
+        let own = setup.disk.as_ref().filter(|_| is_new);
+        let own = own.map(|disk| (Disk::Own, disk.sectors()));
         let layers = (0..).zip(&setup.layers);
         let layers = layers.map(|(number, layer)| (Disk::Layer(number), layer.sectors()));
         let attached: Vec<(Disk, u64)> = own.into_iter().chain(layers).collect();
@@ -214,7 +228,6 @@ impl Guest {
         let resume = Resume {
             wall_ns: wall_ns(),
             entropy: entropy.to_vec(),
-            interrupt: setup.saved.is_some(),
             ..setup.resume
         };
         guest.resumed_as = random_id()?;
@@ -356,11 +369,10 @@ impl Guest {
         Ok(())
     }
 
-    /// Saves the guest if it is at rest; `None` if it must run on.
-    pub(crate) fn save(&mut self, base: &Linked, image: &str) -> Result<Option<Vec<u8>>, VmError> {
-        let disks = self.emulator.disks();
-        if disks.own.is_some() || !disks.layers.is_empty() {
-            let text = "a sandbox with a disk or layers of its own cannot be saved";
+    /// Freezes the guest if it is at rest; `None` if it must run on.
+    pub(crate) fn freeze(&mut self, base: &Linked, image: &str) -> Result<Option<Frozen>, VmError> {
+        if !self.emulator.disks().layers.is_empty() {
+            let text = "a sandbox with packs or layers cannot be saved or forked";
             return Err(VmError::new(VmCode::Unsupported, text));
         }
         let ready = self.outbox.is_empty()
@@ -370,12 +382,31 @@ impl Guest {
         if !ready {
             return Ok(None);
         }
-        let files = self.backends.files.as_ref().map(|files| files.state());
-        let unread = self.reader.unread();
-        let saved = super::save::save(&mut self.emulator, base, image, unread, files)?;
-        // Saved guests hold no translated code; this guest continues with it.
+        let memory = self.emulator.memory();
+        let pages = match cow::written(memory) {
+            Ok(pages) => pages,
+            // The host hides its page table.
+            Err(_) => cow::different(memory, Emulator::new(base, 1, false)?.memory()),
+        };
+        let frozen = cow::freeze(self.emulator.memory_mut(), pages, &mut self.layers);
+        frozen.map_err(|error| {
+            VmError::new(VmCode::Resources, format!("memory of the guest: {error}"))
+        })?;
+        let disk = self.emulator.disks().own.as_mut();
+        let disk = disk.map(OwnDisk::freeze).transpose()?;
+        let head = Head {
+            image: image.to_owned(),
+            memory: self.emulator.memory().len() as u64,
+            unread: self.reader.unread().to_vec(),
+            files: self.backends.files.as_ref().map(|files| files.state()),
+        };
+        // A copy has no translated code; this guest continues with it.
         start_jit(&mut self.emulator, self.guest_jit)?;
-        Ok(Some(saved))
+        Ok(Some(Frozen {
+            head,
+            layers: self.layers.clone(),
+            disk,
+        }))
     }
 
     fn read_console(&mut self) -> Result<(), VmError> {

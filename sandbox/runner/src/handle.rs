@@ -1,14 +1,15 @@
 //! Handles of guests and commands, which the library's types hold. No call here blocks.
 
 use super::error::{VmCode, VmError};
-use super::mailbox::{Event, Mailbox, Message, SaveSlot, SpawnRequest};
+use super::frozen::Frozen;
+use super::mailbox::{Event, FrozenSlot, Mailbox, Message, SpawnRequest};
 use super::watch::Watch;
 use a99_sandbox_protocol::{MAX_CHUNK, Request};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Draws an unguessable id; 0 is reserved.
-pub(super) fn random_id() -> Result<u64, VmError> {
+pub fn random_id() -> Result<u64, VmError> {
     loop {
         let id = getrandom::u64();
         let id =
@@ -81,10 +82,10 @@ impl GuestHandle {
         self.mailbox.started().await
     }
 
-    /// Saves the guest.
-    pub async fn save(&self) -> Result<Vec<u8>, VmError> {
-        let slot: SaveSlot = Arc::new(Watch::new(None));
-        self.mailbox.post(Message::Save(Arc::clone(&slot)))?;
+    /// Freezes the guest's state; the guest runs on.
+    pub async fn freeze(&self) -> Result<Frozen, VmError> {
+        let slot: FrozenSlot = Arc::new(Watch::new(None));
+        self.mailbox.post(Message::Freeze(Arc::clone(&slot)))?;
         slot.until(Option::take).await
     }
 

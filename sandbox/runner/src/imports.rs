@@ -100,8 +100,9 @@ pub(super) fn linker(engine: &Engine) -> wasmtime::Result<Linker<Imports>> {
     linker.func_wrap(
         abi::MODULE,
         abi::DISK_DISCARD.name,
-        |caller: Caller<'_, Imports>, disk: u32, offset: u64, len: u64, zero: u32| {
-            u32::from(caller.data().disks.discard(disk, offset, len, zero != 0))
+        |mut caller: Caller<'_, Imports>, disk: u32, offset: u64, len: u64, zero: u32| {
+            let disks = &mut caller.data_mut().disks;
+            u32::from(disks.discard(disk, offset, len, zero != 0))
         },
     )?;
     linker.func_wrap(

@@ -328,6 +328,10 @@ impl Emulator {
         self.exports.memory.data(&self.store)
     }
 
+    pub(crate) fn memory_mut(&mut self) -> &mut [u8] {
+        self.exports.memory.data_mut(&mut self.store)
+    }
+
     /// Grows linear memory to at least `bytes`.
     pub(crate) fn grow(&mut self, bytes: usize) -> Result<(), VmError> {
         const WASM_PAGE: usize = 64 << 10;

@@ -17,7 +17,8 @@
 //! - `connect`: turns mounts and network into those backends.
 //! - `foreign`: limits of foreign modules; `worker`: compiles and tests them in a separate
 //!   process.
-//! - `save`: a running guest as data.
+//! - `frozen`: the state of a running guest, shared with its copies: `cow` its memory,
+//!   `levels` its disk; `save`: that state as data.
 //! - `snapshot`: from kernel and files to the module that guests start from; `training` and
 //!   `link`: add AOT regions of a training workload to it; `precompiled`: writes that
 //!   module as machine code to disk, and loads it; `bare`: machine code without Linux, for
@@ -31,11 +32,13 @@ mod backends;
 mod bare;
 mod command;
 mod connect;
+mod cow;
 mod disk;
 mod engine;
 mod error;
 mod event_loop;
 mod foreign;
+mod frozen;
 mod guest;
 mod guest_time;
 mod handle;
@@ -44,6 +47,7 @@ mod imports;
 mod instance;
 mod launch;
 mod ledger;
+mod levels;
 mod link;
 mod machine;
 mod mailbox;
@@ -70,12 +74,13 @@ pub use event_loop::{Bounds, CREDIT_BYTES, refuse};
 pub use foreign::{
     MAX_CODE, MAX_FUNCTION, MAX_FUNCTION_HERE, MAX_FUNCTIONS, check_code, check_code_here, too_much,
 };
+pub use frozen::{Frozen, MAX_DESCRIPTORS, Origin};
 pub use guest::{Boot, Setup};
-pub use handle::{CommandHandle, GuestHandle, SpawnOptions};
+pub use handle::{CommandHandle, GuestHandle, SpawnOptions, random_id};
 pub use image::Image;
 pub use launch::{launch, spawn_thread};
 pub use machine::{CMDLINE, RAM_BYTES, WasmMachine};
-pub use mailbox::{Event, Mailbox, Message, SaveSlot, Sink, SpawnRequest, Status, stopped};
+pub use mailbox::{Event, FrozenSlot, Mailbox, Message, Sink, SpawnRequest, Status, stopped};
 pub use output::Output;
 pub use precompiled::{Manifest, from_worker, load, verify, write};
 pub use save::Saved;

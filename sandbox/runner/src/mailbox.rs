@@ -1,6 +1,7 @@
 //! Mailbox of a guest's thread: messages to its event loop, and the status of the guest.
 
 use super::error::{VmCode, VmError};
+use super::frozen::Frozen;
 use super::watch::Watch;
 use a99_sandbox_protocol::{Exited, Request, Stream};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -42,8 +43,8 @@ pub struct SpawnRequest {
     pub output_limit: Option<u64>,
 }
 
-/// Slot in which a caller awaits a saved guest.
-pub type SaveSlot = Arc<Watch<Option<Result<Vec<u8>, VmError>>>>;
+/// Slot in which a caller awaits a frozen guest.
+pub type FrozenSlot = Arc<Watch<Option<Result<Frozen, VmError>>>>;
 
 /// A caller's message to the guest's thread.
 pub enum Message {
@@ -53,8 +54,8 @@ pub enum Message {
     Send(u64, Request),
     /// Ends a running or queued command.
     Cancel(u64),
-    /// Saves the guest.
-    Save(SaveSlot),
+    /// Freezes the guest's state.
+    Freeze(FrozenSlot),
     /// Ends all commands, writes data back to the host, and stops the guest, at that time
     /// at the latest.
     Shutdown(Instant),

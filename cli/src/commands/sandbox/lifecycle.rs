@@ -3,13 +3,13 @@
 use super::start::load;
 use crate::failure::Exit;
 use crate::local::Refusal;
-use crate::named::args::{LsArgs, StartArgs, StopArgs};
+use crate::named::args::{ForkArgs, LsArgs, StartArgs, StopArgs};
 use crate::named::client::{self, Probe};
 use crate::named::error::{NO_SUCH_NAME, ended};
 use crate::named::launch::launch;
 use crate::named::name::Name;
 use crate::named::runtime_dir::RuntimeDir;
-use crate::named::spec::Spec;
+use crate::named::spec::{Origin, Spec};
 use crate::output;
 use serde_json::{Value as Json, json};
 
@@ -22,10 +22,30 @@ fn started(args: &StartArgs) -> Result<Exit, Refusal> {
         // Offer to build a missing image here: the daemon has no terminal.
         drop(load()?);
     }
-    let spec = Spec::of(&args.settings, &args.publish);
-    let spec = spec.map_err(|error| Refusal::io("working folder", error))?;
-    let status = launch(&args.name, &spec)?;
-    if args.json {
+    let folder = |error| Refusal::io("working folder", error);
+    let mut spec = Spec::of(&args.settings, &args.named).map_err(folder)?;
+    if let Some(file) = &args.from {
+        spec.origin = Origin::File(std::path::absolute(file).map_err(folder)?);
+    }
+    run(&args.name, &spec, args.json)
+}
+
+/// Starts a copy of a running sandbox.
+pub(super) fn fork(args: &ForkArgs) -> Exit {
+    ended(forked(args), args.json)
+}
+
+fn forked(args: &ForkArgs) -> Result<Exit, Refusal> {
+    let spec = Spec::of(&args.settings, &args.named);
+    let mut spec = spec.map_err(|error| Refusal::io("working folder", error))?;
+    spec.origin = Origin::Fork(args.name.clone());
+    run(&args.new, &spec, args.json)
+}
+
+/// Starts the daemon of a sandbox, and reports that it is ready.
+fn run(name: &Name, spec: &Spec, json: bool) -> Result<Exit, Refusal> {
+    let status = launch(name, spec)?;
+    if json {
         output::out(&format!("{status}\n"));
     } else {
         let ports = ports(&status);
@@ -34,7 +54,7 @@ fn started(args: &StartArgs) -> Result<Exit, Refusal> {
         } else {
             &format!(": {ports}")
         };
-        output::err(&format!("sandbox {} is running{ports}\n", args.name));
+        output::err(&format!("sandbox {name} is running{ports}\n"));
     }
     Ok(Exit::Ok)
 }

@@ -160,8 +160,6 @@ fn a_disk_of_its_own_takes_what_is_written_and_no_memory() {
     assert!(open >= 1 << 30, "{open}");
     sh(&sandbox, "rm /tmp/large; sync");
     assert!(used(folder.path()) < 256 << 20, "given back");
-    let error = block_on(sandbox.snapshot()).expect_err("it is refused");
-    assert_eq!(error.code, VmCode::Unsupported);
     block_on(sandbox.stop());
     assert!(nameless(folder.path()).is_empty(), "gone with the sandbox");
 }

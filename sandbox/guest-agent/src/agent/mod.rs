@@ -38,6 +38,7 @@ use std::time::Duration;
 use streams::discard;
 use task::{Failure, Task};
 use views::Views;
+use world::World;
 
 /// Process id 1, which the out-of-memory killer never kills.
 const FIRST_PROCESS: i32 = 1;
@@ -270,7 +271,7 @@ impl Agent {
             }
             Request::Prepare => self.prepare(id),
             Request::Drain => {
-                self.end_all();
+                self.end_all(false);
                 if self.in_guest {
                     mounts::write_back();
                 }
@@ -306,7 +307,11 @@ impl Agent {
 
     /// Starts the guest's lifetime with the host's settings.
     fn resume(&mut self, id: u64, resume: Resume) {
-        let interrupted = if resume.interrupt { self.end_all() } else { 0 };
+        let interrupted = if resume.interrupt {
+            self.end_all(true)
+        } else {
+            0
+        };
         let root = if root::is_own(&resume) && self.in_guest {
             self.use_root(&resume)
         } else {
@@ -320,6 +325,9 @@ impl Agent {
         } else {
             None
         };
+        let world = self.views.world.as_ref();
+        let renewed = world.map_or(Ok(()), World::renew_boot_id);
+        let failure = failure.or(renewed.err().map(|error| format!("boot id: {error}")));
         let failure = match root {
             Ok(()) => failure,
             Err(error) => Some(format!("root: {error}")),
@@ -347,11 +355,17 @@ impl Agent {
     }
 
     /// Ends all commands without reports; returns their number. If a script was one of
-    /// them, the session shell is gone too.
-    fn end_all(&mut self) -> u32 {
+    /// them, the session shell is gone too. With `keep_detached`, detached commands run on
+    /// unwatched, since the host of a copy knows none of the original's ids.
+    fn end_all(&mut self, keep_detached: bool) -> u32 {
         let tasks = std::mem::take(&mut self.tasks);
-        let count = tasks.len() as u32;
+        let mut count = 0;
         for task in tasks {
+            if keep_detached && task.is_detached() {
+                self.orphans.extend(task.dissolve().0);
+                continue;
+            }
+            count += 1;
             if self.session.runs(task.id) {
                 let group = self.session.abandon();
                 self.end_group(group);

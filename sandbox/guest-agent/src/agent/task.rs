@@ -229,6 +229,11 @@ impl Task {
         }
     }
 
+    /// Whether its processes outlive the command that started them.
+    pub(super) fn is_detached(&self) -> bool {
+        self.detach
+    }
+
     /// Sends a signal to its process group.
     pub(super) fn signal(&self, number: u32) -> Result<(), Errno> {
         let signal = i32::try_from(number).ok().and_then(Signal::from_named_raw);

@@ -22,9 +22,9 @@ use rustix::mount::{MountFlags, UnmountFlags, mount, mount_bind, mount_remount, 
 use rustix::process::{DumpableBehavior, Pid, set_dumpable_behavior};
 use std::convert::Infallible;
 use std::ffi::CStr;
-use std::fs;
+use std::fs::{self, File};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -141,6 +141,12 @@ const CLOSED_FOLDERS: [&str; 2] = ["/run/agent99", "/var/lib/agent99"];
 /// Temporary mount point of the session's directory.
 const SESSION_DIR: &str = "/run/agent99/session";
 
+/// Identifier of the boot. The kernel's never changes, so commands see a file of the agent
+/// there, which has a new one in each copy of a guest.
+const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
+const BOOT_ID_FILE: &str = "/run/agent99/boot_id";
+const NEW_ID: &str = "/proc/sys/kernel/random/uuid";
+
 /// Character devices of the world: name, major and minor number.
 const DEVICES: [(&str, u32, u32); 6] = [
     ("null", 1, 3),
@@ -199,6 +205,18 @@ pub(super) struct World {
     pub terminals: OwnedFd,
     /// An empty folder that no path leads to, for the session.
     pub session_dir: Option<OwnedFd>,
+    /// What commands see as the identifier of the boot.
+    boot_id: File,
+}
+
+impl World {
+    /// Draws a new identifier of the boot.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub(super) fn renew_boot_id(&self) -> io::Result<()> {
+        self.boot_id.write_all_at(&fs::read(NEW_ID)?, 0)
+    }
 }
 
 impl Opened {
@@ -255,6 +273,7 @@ impl Opened {
         let flags = flags | MountFlags::BIND | MountFlags::RDONLY;
         mount_remount(&self.program, flags, "")?;
         let session_dir = make_session_dir()?;
+        let boot_id = make_boot_id()?;
         drop_rights()?;
         // Working directory of commands.
         rustix::process::chdir(HOME)?;
@@ -263,6 +282,7 @@ impl Opened {
             rules,
             terminals,
             session_dir: Some(session_dir),
+            boot_id,
         })
     }
 }
@@ -323,6 +343,17 @@ fn mount_below(path: &str, kind: &str, options: &CStr) -> io::Result<()> {
         flags
     };
     Ok(mount(kind, path, kind, flags, options)?)
+}
+
+/// Shows a file of the agent instead of the kernel's identifier of the boot.
+fn make_boot_id() -> io::Result<File> {
+    fs::write(BOOT_ID_FILE, fs::read(BOOT_ID)?)?;
+    let file = fs::OpenOptions::new().write(true).open(BOOT_ID_FILE)?;
+    fs::set_permissions(BOOT_ID_FILE, fs::Permissions::from_mode(0o444))?;
+    mount_bind(BOOT_ID_FILE, BOOT_ID)?;
+    mount_remount(BOOT_ID, HIDDEN | MountFlags::BIND | MountFlags::RDONLY, "")?;
+    fs::remove_file(BOOT_ID_FILE)?;
+    Ok(file)
 }
 
 /// Creates an unnamed folder in memory.
