@@ -29,6 +29,7 @@
 mod backends;
 #[cfg(feature = "testing")]
 mod bare;
+mod code_store;
 mod command;
 mod connect;
 mod disk;
@@ -42,6 +43,7 @@ mod handle;
 mod image;
 mod imports;
 mod instance;
+mod known_code;
 mod launch;
 mod ledger;
 mod link;

@@ -303,7 +303,7 @@ fn trusted_manifest(module: &Path, key: &SealKey) -> Result<Manifest, VmError> {
 }
 
 /// Opens a file that only this user and root can have written.
-fn open_trusted(path: &Path) -> Result<File, VmError> {
+pub(super) fn open_trusted(path: &Path) -> Result<File, VmError> {
     use rustix::fs::{Mode, OFlags};
     let io = |error: std::io::Error| VmError::io(path, &error);
     let folder = path
