@@ -159,8 +159,8 @@ pub(crate) struct SettingsArgs {
     /// ends. It is in DIR [default: TMPDIR, or /var/tmp]
     #[arg(long, value_name = "SIZE[:DIR]", value_parser = disk)]
     pub disk: Option<DiskArg>,
-    /// Compile hot code of the sandbox while it runs: auto for sandboxes that run
-    /// long, eager as early as possible, aot only with the image, or off
+    /// Compile hot code of the sandbox while it runs, and keep it for later ones: auto
+    /// in long computations, eager earlier, aot only with the image, or off
     #[arg(
         long,
         alias = "translate",
@@ -200,9 +200,9 @@ pub enum GuestJitArg {
     #[default]
     #[value(alias = "ready")]
     Aot,
-    /// Also compile very hot code after the sandbox has run for some seconds
+    /// Also compile hot code, and use what was compiled before
     Auto,
-    /// Compile code as soon as it is hot
+    /// Compile code earlier, for work that runs again
     #[value(alias = "on")]
     Eager,
 }

@@ -127,7 +127,10 @@ macro_rules! exports {
             /// Resumes in a new instance; returns an [`Answer`](crate::Answer).
             RESUME = resume(vmgenid_low: u64, vmgenid_high: u64) -> u32;
             /// Configures the translator; returns an [`Answer`](crate::Answer).
-            TRANSLATION = translation(samples: u32, age: u32, is_small: u32) -> u32;
+            TRANSLATION = translation(samples: u32, age: u32) -> u32;
+            /// Returns the address of the [context layout](crate::LAYOUT_WORDS); zero while
+            /// translation is off.
+            CONTEXT_LAYOUT = context_layout() -> u32;
             /// Starts an execution profile; returns an [`Answer`](crate::Answer).
             BEGIN_PROFILE = begin_profile() -> u32;
             /// Ends the profile; returns its encoding as a [`pair`](crate::pair).
@@ -140,8 +143,10 @@ macro_rules! exports {
             COMPILE_AOT = compile_aot(base: u32, types: u32, room: u32) -> u64;
             /// Enables or disables AOT regions; returns an [`Answer`](crate::Answer).
             ENABLE_AOT = enable_aot(on: u32) -> u32;
-            /// Delivers a requested module; returns 1 if the emulator uses it.
-            TRANSLATED = translated(ticket: u32, function: u32) -> u32;
+            /// Delivers a function for a requested page, with its [entries](crate::entry) in
+            /// the argument buffer; returns 1 if the emulator uses it. Function 0 ends the
+            /// request.
+            TRANSLATED = translated(ticket: u32, function: u32, entries: u32) -> u32;
             /// Returns the address of the integer registers.
             REGISTERS = registers() -> u32;
         }
@@ -159,8 +164,10 @@ macro_rules! imports {
             WALL_NS = wall_ns() -> u64;
             /// Fills memory with cryptographically secure random bytes.
             RANDOM = random(address: u32, len: u32);
-            /// Requests the compilation of a module on another thread.
-            TRANSLATE = translate(address: u32, len: u32, ticket: u32);
+            /// Requests the translation of a page at an address, hot at `count` entries (16
+            /// bits each) at another address; or, with none, what the host already has for
+            /// these bytes. Returns 1 if the host will answer under the ticket.
+            TRANSLATE = translate(page: u32, entries: u32, count: u32, ticket: u32) -> u32;
             /// Reads from a disk into memory; returns 1 on success.
             DISK_READ = disk_read(disk: u32, offset: u64, address: u32, len: u32) -> u32;
             /// Writes memory to a disk; returns 1 on success.

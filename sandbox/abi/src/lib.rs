@@ -110,8 +110,34 @@ pub const SCRATCH_BYTES: usize = 4096;
 /// (`net/9p/trans_virtio.c`: 128 descriptors less three, of one page each).
 pub const P9_MESSAGE_BYTES: usize = 512 << 10;
 
-/// Maximum bytes of a module that the emulator asks the host to compile.
-pub const MODULE_BYTES: usize = 256 << 10;
+/// Maximum bytes of a translated function.
+pub const FUNCTION_BYTES: usize = 256 << 10;
+
+/// Size of a page of code in bytes.
+pub const PAGE_BYTES: usize = 4096;
+
+/// Maximum hot entries of a request for a translation.
+pub const MAX_ENTRIES: usize = 16;
+
+/// Maximum requests for translations that wait for an answer.
+pub const MAX_REQUESTS: usize = 64;
+
+/// Number of 32-bit words of a context layout: the linear addresses that translated code
+/// accesses, and the version of the translator (the last two words).
+pub const LAYOUT_WORDS: usize = 16;
+
+/// An entry of a translated function as one number.
+pub mod entry {
+    /// Packs the offset in the page and the node of the function.
+    pub const fn pack(offset: u16, node: u8) -> u32 {
+        offset as u32 | (node as u32) << 16
+    }
+
+    /// Unpacks offset and node.
+    pub const fn unpack(entry: u32) -> (u16, u8) {
+        (entry as u16, (entry >> 16) as u8)
+    }
+}
 
 /// Number of integer registers of the hart, 64 bits each.
 pub const REGISTERS: usize = 32;

@@ -357,8 +357,8 @@ impl Builder {
     /// Selects which guest code runs as machine code; by default the code that was compiled
     /// with the image.
     ///
-    /// [`GuestJit::Auto`] pays off for long computations. With [`GuestJit::Eager`] short
-    /// commands pay for compiler threads that run beside them.
+    /// [`GuestJit::Auto`] pays off for long computations, and if the same work runs again.
+    /// With [`GuestJit::Eager`] short commands pay for compiler threads that run beside them.
     pub fn guest_jit(mut self, guest_jit: GuestJit) -> Self {
         self.guest_jit = guest_jit;
         self

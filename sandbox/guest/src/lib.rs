@@ -26,6 +26,14 @@ pub use self::devices::DeviceConfig;
 pub use self::devices::virtio::net::NetConfig;
 pub use self::ram::RAM_BASE;
 
+#[cfg(not(target_arch = "wasm32"))]
+pub mod translate {
+    //! Translation of guest code for an embedder.
+
+    pub use crate::jit::VERSION;
+    pub use crate::jit::native::{Layout, Translation, module, translate};
+}
+
 pub mod isa {
     //! Instruction set: the table of instructions, and their decoding.
 

@@ -30,11 +30,11 @@ use crate::hart::{Cursor, Registers};
 use crate::host::Host;
 use crate::interp::fp;
 use crate::interp::inst::Inst;
-use crate::jit::{self, Helpers, OptLevel, Policy, Profile, VmContext};
+use crate::jit::{self, Helpers, Policy, Profile, VmContext};
 use crate::machine::{self, Layout, Machine, MachineConfig};
 use crate::mmu::tlb::{DataTlbs, ExecTlb, MMU_INDEXES};
 use crate::ram::RAM_BASE;
-use a99_sandbox_abi::{Answer, Channel, Disk, RunReport, SCRATCH_BYTES, Status, exports};
+use a99_sandbox_abi::{Answer, Channel, Disk, RunReport, SCRATCH_BYTES, Status, entry, exports};
 use std::cell::RefCell;
 
 mod embedder;
@@ -354,29 +354,42 @@ pub extern "C" fn resume(vmgenid_low: u64, vmgenid_high: u64) -> u32 {
     })
 }
 
-/// Switches the translator on or off. While it is on, the embedder may compile requested
-/// modules, add them to the function table, and announce them by [`translated`]. The
+/// Switches the translator on or off. While it is on, the embedder may translate and compile
+/// requested pages, add the functions to the table, and announce them by [`translated`]. The
 /// translator requests pages with `samples` samples, one in 8192 instructions (with 1: at
-/// the end of each [`run`], too), the first after `age` million instructions. Functions are
-/// optimised for speed (0) or size (1). Zero samples switch it off, and drop all announced
-/// modules.
+/// the end of each [`run`], too), the first after `age` million instructions. Zero samples
+/// switch it off, and drop all announced functions.
 #[unsafe(no_mangle)]
-pub extern "C" fn translation(samples: u32, age: u32, is_small: u32) -> u32 {
+pub extern "C" fn translation(samples: u32, age: u32) -> u32 {
     with_machine(Answer::State as u32, |machine| {
         if samples != 0 {
             let policy = Policy {
                 samples: u16::try_from(samples).unwrap_or(u16::MAX),
                 age: u64::from(age) * 1_000_000,
-                opt_level: match is_small {
-                    0 => OptLevel::Speed,
-                    _ => OptLevel::Size,
-                },
             };
             machine.cpu.translate(&machine.bus, policy, helpers());
         } else {
             machine.cpu.stop_translating(&mut machine.bus);
         }
         Answer::Done as u32
+    })
+}
+
+/// Returns the address of the context layout, [`LAYOUT_WORDS`] numbers of 32 bits, in
+/// [`scratch`]; zero while translation is off.
+///
+/// [`LAYOUT_WORDS`]: a99_sandbox_abi::LAYOUT_WORDS
+#[unsafe(no_mangle)]
+pub extern "C" fn context_layout() -> u32 {
+    with(|instance| {
+        let machine = instance.machine.as_ref();
+        let Some(words) = machine.and_then(|machine| machine.cpu.context_layout()) else {
+            return 0;
+        };
+        for (bytes, word) in instance.scratch.chunks_exact_mut(4).zip(words) {
+            bytes.copy_from_slice(&word.to_le_bytes());
+        }
+        instance.scratch.as_ptr() as u32
     })
 }
 
@@ -445,16 +458,20 @@ pub extern "C" fn enable_aot(on: u32) -> u32 {
     })
 }
 
-/// Announces the module requested under `ticket` as function `function` of the table, where
-/// it stays; zero means that it failed. Returns 1 if it is used, 0 if its code has changed
-/// meanwhile.
+/// Announces a function of the table, where it stays, as a translation of the page requested
+/// under `ticket`, with `entries` [packed](entry) entries in [`scratch`]. Function zero ends
+/// the request. Returns 1 if it is used, 0 if the page has changed meanwhile.
 #[unsafe(no_mangle)]
-pub extern "C" fn translated(ticket: u32, function: u32) -> u32 {
-    with_machine(0, |machine| {
-        machine
-            .cpu
-            .translated(&mut machine.bus, ticket, function)
-            .into()
+pub extern "C" fn translated(ticket: u32, function: u32, entries: u32) -> u32 {
+    with(|instance| {
+        let (words, _) = instance.scratch.as_chunks();
+        let packed = words.iter().map(|word| u32::from_le_bytes(*word));
+        let entries = packed.take(entries as usize).map(entry::unpack);
+        let Some(machine) = &mut instance.machine else {
+            return 0;
+        };
+        let Machine { cpu, bus } = machine;
+        cpu.translated(bus, ticket, function, entries).into()
     })
 }
 

@@ -46,16 +46,20 @@ impl Bare {
     ) -> Result<Self, VmError> {
         let failed = |error| VmError::engine(VmCode::Module, "emulator", &error);
         let linked = Linked::new(&Module::new(engine, emulator).map_err(failed)?, None)?;
-        let policy = match execution {
-            Execution::Interpreted => (0, 0, 0),
-            Execution::Fast(samples) => (samples, 0, 0),
-            Execution::Small(samples) => (samples, 0u32, 1u32),
+        let samples = match execution {
+            Execution::Interpreted => 0,
+            Execution::Fast(samples) | Execution::Small(samples) => samples,
         };
-        let mut emulator = Emulator::new(&linked, CLOCK_RESOLUTION_NS, policy.0 > 0)?;
+        let mut emulator = Emulator::new(&linked, CLOCK_RESOLUTION_NS, samples > 0)?;
         emulator.call(abi::INITIALIZE, ())?;
         let made = emulator.call(abi::CREATE, (ram_bytes, MAC, MTU, 0u64))?;
         expect_ok(made, "make a machine")?;
-        expect_ok(emulator.call(abi::TRANSLATION, policy)?, "translate")?;
+        if matches!(execution, Execution::Small(_)) {
+            emulator.translate_small();
+        }
+        if samples > 0 {
+            expect_ok(emulator.translate((samples, 0))?, "translate")?;
+        }
         Ok(Self {
             emulator,
             linked,

@@ -488,8 +488,7 @@ fn start_jit(emulator: &mut Emulator, guest_jit: GuestJit) -> Result<(), VmError
         return expect_ok(answer, "translate nothing");
     }
     if guest_jit.compiles() {
-        let answer = emulator.call(abi::TRANSLATION, guest_jit.policy())?;
-        expect_ok(answer, "translate")?;
+        expect_ok(emulator.translate(guest_jit.policy())?, "translate")?;
     }
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! Image that sandboxes start from: found in the cache and loaded.
 
+use super::code_store::CodeStore;
 use super::engine::{engine, guarded_engine};
 use super::error::{VmCode, VmError};
 use super::event_loop::Base;
@@ -81,6 +82,7 @@ impl Image {
         };
         let module = load(&engine, path, &key)?;
         let linked = Linked::new(&module, disk(path, &key)?)?;
+        let linked = linked.keep_code(CodeStore::new(cache.root(), key));
         let home = cache.root().to_owned();
         let image = Self { linked, name, home };
         *last() = Some((path.to_owned(), image.clone()));

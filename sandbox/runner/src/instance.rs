@@ -1,11 +1,14 @@
 //! Emulator instance: its exports as Rust functions.
 
+use super::code_store::CodeStore;
 use super::disk::{Disks, ImageDisk};
 use super::engine::guarded_engine;
 use super::error::{VmCode, VmError};
 use super::imports::{Imports, linker};
-use super::translator::{Compilation, Compiler, Translating, Translations};
-use a99_sandbox_abi::{Channel, Export, RunReport, Status, functions as abi, unpair};
+use super::translator::{Compiler, Delivery, Place, Translating, Translations};
+use a99_sandbox_abi::{
+    Channel, Export, LAYOUT_WORDS, RunReport, Status, entry, functions as abi, unpair,
+};
 use wasmtime::{
     Engine, Instance, InstancePre, Memory, Module, Ref, Store, Table, TypedFunc, UpdateDeadline,
     WasmParams, WasmResults,
@@ -49,7 +52,7 @@ impl Linked {
         let failed = |error| VmError::engine(VmCode::Module, "emulator", &error);
         let linker = linker(module.engine()).map_err(failed)?;
         let pre = linker.instantiate_pre(module).map_err(failed)?;
-        let compiler = Compiler::new(module.engine());
+        let compiler = Compiler::new(module.engine(), None);
         let guarded = guarded_engine().is_ok_and(|other| Engine::same(&other, module.engine()));
         Ok(Self {
             pre,
@@ -57,6 +60,12 @@ impl Linked {
             guarded,
             disk,
         })
+    }
+
+    /// Keeps compiled guest code in a store.
+    pub(crate) fn keep_code(self, store: CodeStore) -> Self {
+        let compiler = Compiler::new(self.engine(), Some(store));
+        Self { compiler, ..self }
     }
 
     /// Sectors of the guests' disk.
@@ -78,7 +87,7 @@ struct Exports {
     memory: Memory,
     /// The table that translated code is added to.
     table: Table,
-    translated: TypedFunc<(u32, u32), u32>,
+    translated: TypedFunc<(u32, u32, u32), u32>,
     run: TypedFunc<u64, u32>,
     report: TypedFunc<(), u32>,
     output: TypedFunc<u32, u64>,
@@ -102,6 +111,8 @@ pub(super) struct Emulator {
     exports: Exports,
     /// Address of the emulator's report.
     report_at: usize,
+    /// Address of its argument buffer.
+    scratch_at: u64,
 }
 
 impl std::fmt::Debug for Emulator {
@@ -138,51 +149,85 @@ impl Emulator {
             instance,
             exports,
             report_at: 0,
+            scratch_at: 0,
         })
+    }
+
+    /// Switches translation of hot code on: with so many samples of a page, and so many
+    /// million instructions before the first.
+    pub(crate) fn translate(&mut self, policy: (u32, u32)) -> Result<u32, VmError> {
+        let answer = self.call(abi::TRANSLATION, policy)?;
+        self.scratch_at = self.call(abi::SCRATCH, ())?.into();
+        let at = self.call(abi::CONTEXT_LAYOUT, ())?;
+        let mut words = [0; LAYOUT_WORDS];
+        let bytes = self.read(at.into(), 4 * LAYOUT_WORDS as u64)?;
+        for (word, bytes) in words.iter_mut().zip(bytes.as_chunks().0) {
+            *word = u32::from_le_bytes(*bytes);
+        }
+        let memory = self.memory().len();
+        if let Some(translating) = &mut self.store.data_mut().translating {
+            translating.start(&words, memory);
+        }
+        Ok(answer)
     }
 
     /// Installs code that was compiled meanwhile into the emulator's table.
     pub(crate) fn install(&mut self) -> Result<(), VmError> {
         loop {
             let translating = self.store.data_mut().translating.as_mut();
-            let Some((ticket, compilation)) = translating.and_then(Translating::next) else {
+            let Some((ticket, deliveries)) = translating.and_then(Translating::next) else {
                 return Ok(());
             };
-            let number = match compilation {
-                Compilation::Known(number) => number,
-                Compilation::None => 0,
-                Compilation::Module(module, key) => {
-                    // A module that does not fit counts as failed.
-                    let number = self.add(&module).unwrap_or(0);
-                    let translating = self.store.data_mut().translating.as_mut();
-                    if let Some(translating) = translating {
-                        translating.note(key, number);
-                    }
-                    number
+            for delivery in deliveries {
+                if let Some(number) = self.place(&delivery) {
+                    self.announce(ticket, number, &delivery.entries)?;
                 }
-            };
-            let result = self
-                .exports
-                .translated
-                .call(&mut self.store, (ticket, number));
-            result.map_err(|error| self.trap(&error))?;
+            }
+            self.announce(ticket, 0, &[])?;
         }
     }
 
-    /// Instantiates a module with the emulator's memory and table, appends its function to
-    /// the table, and returns its index.
-    fn add(&mut self, module: &Module) -> wasmtime::Result<u32> {
+    /// Announces a function for a ticket; zero ends the ticket.
+    fn announce(&mut self, ticket: u32, number: u32, entries: &[(u16, u8)]) -> Result<(), VmError> {
+        let words = entries
+            .iter()
+            .map(|(offset, node)| entry::pack(*offset, *node));
+        let bytes: Vec<u8> = words.flat_map(u32::to_le_bytes).collect();
+        self.write(self.scratch_at, &bytes)?;
+        let arguments = (ticket, number, entries.len() as u32);
+        let result = self.exports.translated.call(&mut self.store, arguments);
+        result.map_err(|error| self.trap(&error)).map(drop)
+    }
+
+    /// The index of a function in the table; none if it failed.
+    fn place(&mut self, delivery: &Delivery) -> Option<u32> {
+        let translating = self.store.data_mut().translating.as_mut();
+        match translating?.find(delivery)? {
+            Place::Known(number) => Some(number),
+            Place::Module(module) => {
+                // A module that does not fit has no functions.
+                let numbers = self.add(&module).unwrap_or_default();
+                let translating = self.store.data_mut().translating.as_mut();
+                translating?.note(delivery, numbers)
+            }
+        }
+    }
+
+    /// Instantiates a module with the emulator's memory and table, appends its functions to
+    /// the table, and returns their indices.
+    fn add(&mut self, module: &Module) -> wasmtime::Result<Vec<u32>> {
         let Exports { memory, table, .. } = self.exports;
         let imports = [memory.into(), table.into()];
         let instance = Instance::new(&mut self.store, module, &imports)?;
-        let mut exports = instance.exports(&mut self.store);
-        let function = exports.next().and_then(|export| export.into_func());
-        drop(exports);
-        let Some(function) = function else {
-            wasmtime::bail!("no function");
-        };
-        let number = table.grow(&mut self.store, 1, Ref::Func(Some(function)))?;
-        Ok(u32::try_from(number)?)
+        let exports: Vec<_> = instance.exports(&mut self.store).collect();
+        let functions = exports.into_iter().filter_map(|export| export.into_func());
+        let functions: Vec<_> = functions.collect();
+        let first = table.grow(&mut self.store, functions.len() as u64, Ref::Func(None))?;
+        for (number, function) in (first..).zip(&functions) {
+            table.set(&mut self.store, number, Ref::Func(Some(*function)))?;
+        }
+        let first = u32::try_from(first)?;
+        Ok((first..).take(functions.len()).collect())
     }
 
     /// Turns a failed call into an error: the emulator's panic message, or the trap.
@@ -368,7 +413,15 @@ impl Emulator {
         Ok(())
     }
 
-    /// Modules that were requested and not delivered.
+    /// Optimises translations for size.
+    #[cfg(feature = "testing")]
+    pub(crate) fn translate_small(&mut self) {
+        if let Some(translating) = &mut self.store.data_mut().translating {
+            translating.small();
+        }
+    }
+
+    /// Requests for translations without an answer.
     #[cfg(feature = "testing")]
     pub(crate) fn waiting(&self) -> usize {
         let translating = self.store.data().translating.as_ref();

@@ -30,6 +30,7 @@
 mod backends;
 #[cfg(feature = "testing")]
 mod bare;
+mod code_store;
 mod command;
 mod connect;
 mod cow;
@@ -45,6 +46,7 @@ mod handle;
 mod image;
 mod imports;
 mod instance;
+mod known_code;
 mod launch;
 mod ledger;
 mod levels;

@@ -1,50 +1,54 @@
-//! Compiler of translated guest code: hot code arrives as small modules.
+//! Translator of guest code: hot pages become machine code beside the guest.
 //!
-//! The emulator passes a module and a ticket. A pool of low-priority threads, shared by the
-//! process, compiles the module while the guest runs on. Compiled modules are cached by the
-//! hash of their bytes, so that the next guest of the same image has them at once.
+//! The emulator passes the bytes of a hot page and the offsets that are hot. A pool of
+//! low-priority threads, shared by the process, translates the region there to WebAssembly,
+//! compiles it, and keeps it for every guest with the same code: in this process, and on the
+//! disk ([`CodeStore`](super::code_store::CodeStore)).
 //!
-//! A module comes out of a sandbox and is untrusted. It is WebAssembly like the emulator,
-//! with the same memory and table and no other access. Sections that it has no need of are
-//! refused, its size is bounded, and a module that does not compile is counted and dropped.
+//! The emulator is untrusted; a guest may have taken it over. So it supplies no code, only
+//! the input of the translation. The result depends on nothing else and is kept under the
+//! hash of all of it, so that a guest cannot choose what another one loads. Like the
+//! emulator, translated code is WebAssembly and reaches only that instance's memory and
+//! table.
 
-use a99_sandbox_abi::MODULE_BYTES;
+use super::code_store::{CodeStore, PackedBundle, Region};
+use super::engine::compatibility;
+use super::known_code::{Bundle, KnownCode, PageKey, Request};
+use a99_sandbox_abi::{LAYOUT_WORDS, MAX_ENTRIES, MAX_REQUESTS, PAGE_BYTES};
+use a99_sandbox_guest::translate::{Layout, module, translate};
 use sha2::{Digest, Sha256};
-use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
+use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
-use wasmparser::{Parser, Payload};
-use wasmtime::{Engine, ExternType, Module};
+use wasmtime::{Engine, Module};
 
-/// Maximum modules of a guest that wait for compilation.
-const MAX_WAITING: usize = 64;
-
-/// Maximum modules that wait in the process; more would be compiled too late.
+/// Maximum pages that wait in the process; more would be compiled too late.
 const MAX_QUEUE: usize = 256;
 
-/// Maximum compiled modules kept for an image: some 30 MB.
-const MAX_KEPT: usize = 4096;
+/// Maximum functions of a module: a module costs some pages of memory and a mapping, so
+/// pages that wait are compiled together.
+const MAX_BUNDLE: usize = 16;
 
-/// Maximum functions of a guest: instances exist as long as the guest.
-const MAX_FUNCTIONS: usize = 4096;
+/// Maximum regions known for an image, those on the disk included.
+const MAX_KNOWN: usize = 1 << 17;
+
+/// Maximum machine code in memory for the guests to come of an image, in bytes.
+const MAX_LOADED: usize = 256 << 20;
+
+/// Maximum functions of a guest, and bytes of their machine code: instances exist as long
+/// as the guest.
+const MAX_FUNCTIONS: usize = 1 << 15;
+const MAX_CODE: usize = 256 << 20;
+
+/// Machine code that waits to be stored until it has this many bytes, or a guest ends.
+const UNSAVED: usize = 8 << 20;
 
 /// Maximum compiler threads; never more than half the processors, rounded up.
 const MAX_THREADS: usize = 4;
 
 /// Nice value of the threads (`setpriority`).
 const NICE: i32 = 10;
-
-/// SHA-256 of a module's bytes.
-type Key = [u8; 32];
-
-/// State of a requested module.
-#[derive(Clone)]
-enum ModuleState {
-    Waiting,
-    Ready(Module),
-    Failed,
-}
 
 /// When hot guest code is compiled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -55,24 +59,19 @@ pub enum GuestJit {
     /// kernel, the shell, Python and the usual tools.
     #[default]
     Aot,
-    /// In long-running guests, at a higher threshold: compilations cost processor time that
-    /// short commands would never earn back.
+    /// Once it has run so long that compiling it is likely to save time; code that was
+    /// compiled before, for any guest, is used at once.
     Auto,
-    /// As soon as code is hot.
+    /// At a lower threshold, which pays if the same work runs again.
     Eager,
 }
 
-/// Samples that make a page of guest code hot. With one sample in 8192 instructions that is
-/// a million instructions, some 10,000 runs of a usual region. Compiling a region costs
-/// about as much as interpreting two million, so a lower value would lose.
-const HOT_SAMPLES: u32 = 128;
+/// Samples that make a page of guest code hot, one in 8192 instructions.
+const HOT_SAMPLES: u32 = 64;
 
-/// Hot threshold of [`GuestJit::Auto`]: four million instructions.
-const AUTO_SAMPLES: u32 = 512;
-
-/// Million instructions before the first sample of [`GuestJit::Auto`]: eight starts of
-/// Python, some two seconds.
-const AUTO_AGE: u32 = 400;
+/// Hot threshold of [`GuestJit::Auto`]: two million instructions. Compiling a region costs
+/// about as much as interpreting them.
+const AUTO_SAMPLES: u32 = 256;
 
 impl GuestJit {
     /// Whether code is compiled while the guest runs.
@@ -80,18 +79,18 @@ impl GuestJit {
         matches!(self, Self::Auto | Self::Eager)
     }
 
-    /// The emulator's settings: samples that make a page hot, million instructions before
-    /// the first sample, and whether to optimise for size.
-    pub(super) fn policy(self) -> (u32, u32, u32) {
+    /// The emulator's settings: samples that make a page hot, and million instructions
+    /// before the first sample.
+    pub(super) fn policy(self) -> (u32, u32) {
         match self {
-            Self::Off | Self::Aot => (0, 0, 0),
-            Self::Auto => (AUTO_SAMPLES, AUTO_AGE, 0),
-            Self::Eager => (HOT_SAMPLES, 0, 0),
+            Self::Off | Self::Aot => (0, 0),
+            Self::Auto => (AUTO_SAMPLES, 0),
+            Self::Eager => (HOT_SAMPLES, 0),
         }
     }
 }
 
-/// Cache of compiled modules for the guests of one image.
+/// Compiled code for the guests of one image.
 #[derive(Clone)]
 pub(super) struct Compiler {
     engine: Engine,
@@ -100,24 +99,37 @@ pub(super) struct Compiler {
 
 #[derive(Default)]
 struct Shared {
-    modules: Mutex<HashMap<Key, ModuleState>>,
+    code: Mutex<KnownCode>,
+    store: Option<CodeStore>,
     compiled: AtomicU64,
+    loaded: AtomicU64,
     failed: AtomicU64,
 }
 
 /// Counts of the compiler's work for an image.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Translations {
-    /// Modules compiled.
+    /// Regions compiled.
     pub compiled: u64,
-    /// Modules that were refused, failed to compile, or met a full queue.
+    /// Modules of compiled regions loaded from the disk.
+    pub loaded: u64,
+    /// Pages that were refused, could not be compiled, or met a full queue, and files of
+    /// compiled code that were damaged.
     pub failed: u64,
 }
 
 struct Job {
     compiler: Compiler,
-    key: Key,
-    bytes: Vec<u8>,
+    layout: Arc<GuestLayout>,
+    page: Vec<u8>,
+    request: Request,
+}
+
+/// Layout of a guest, and the hash that keys begin with.
+struct GuestLayout {
+    layout: Layout,
+    is_small: bool,
+    digest: [u8; 32],
 }
 
 /// Compilation queue of the process.
@@ -152,7 +164,7 @@ impl Pool {
         let _ = rustix::process::setpriority_process(None, NICE);
         loop {
             let mut jobs = lock(&self.jobs);
-            let job = loop {
+            let first = loop {
                 match jobs.pop_front() {
                     Some(job) => break job,
                     None => {
@@ -160,8 +172,17 @@ impl Pool {
                     }
                 }
             };
+            let mut bundle = vec![first];
+            let mut at = 0;
+            while bundle.len() < MAX_BUNDLE && at < jobs.len() {
+                if jobs[at].goes_with(&bundle[0]) {
+                    bundle.extend(jobs.remove(at));
+                } else {
+                    at += 1;
+                }
+            }
             drop(jobs);
-            job.run();
+            compile(bundle);
         }
     }
 
@@ -178,112 +199,200 @@ impl Pool {
 }
 
 impl Job {
-    fn run(self) {
-        let Compiler { engine, shared } = &self.compiler;
-        let module = check(&self.bytes).then(|| Module::new(engine, &self.bytes));
-        let module = module.and_then(Result::ok).filter(is_region);
-        let (state, count) = match module {
-            Some(module) => (ModuleState::Ready(module), &shared.compiled),
-            None => (ModuleState::Failed, &shared.failed),
-        };
-        count.fetch_add(1, Ordering::Relaxed);
-        lock(&shared.modules).insert(self.key, state);
+    /// Whether both may be functions of one module.
+    fn goes_with(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.compiler.shared, &other.compiler.shared)
+            && self.layout.digest == other.layout.digest
     }
 }
 
-/// Whether a module has only the sections of a region: one function, and no state or code
-/// of instantiation.
-fn check(bytes: &[u8]) -> bool {
-    let mut functions = 0;
-    let is_known = Parser::new(0)
-        .parse_all(bytes)
-        .all(|payload| match payload {
-            Ok(Payload::FunctionSection(section)) => {
-                functions += section.count();
-                true
-            }
-            Ok(
-                Payload::Version { .. }
-                | Payload::TypeSection(_)
-                | Payload::ImportSection(_)
-                | Payload::ExportSection(_)
-                | Payload::CodeSectionStart { .. }
-                | Payload::CodeSectionEntry(_)
-                | Payload::End(_),
-            ) => true,
-            _ => false,
+/// Compiles jobs of one layout as one module.
+fn compile(jobs: Vec<Job>) {
+    let Some(Job {
+        compiler, layout, ..
+    }) = jobs.first()
+    else {
+        return;
+    };
+    let (compiler, layout) = (compiler.clone(), Arc::clone(layout));
+    let mut functions = Vec::new();
+    let (mut requests, mut known) = (Vec::new(), Vec::new());
+    for job in jobs {
+        let (key, roots) = job.request;
+        // A panic must not end the thread that all guests of the process share.
+        let translation = std::panic::catch_unwind(AssertUnwindSafe(|| {
+            translate(&layout.layout, &job.page, &roots, layout.is_small)
+        }));
+        let Some(translation) = translation.ok().flatten() else {
+            requests.push((key, roots));
+            continue;
+        };
+        requests.push((key, roots.clone()));
+        known.push(Region {
+            key,
+            function: functions.len(),
+            roots,
+            entries: translation.entries,
         });
-    is_known && functions == 1
-}
-
-/// Whether a module imports memory and table, in this order, and exports one function.
-fn is_region(module: &Module) -> bool {
-    let imports: Vec<ExternType> = module.imports().map(|import| import.ty()).collect();
-    let exports: Vec<ExternType> = module.exports().map(|export| export.ty()).collect();
-    matches!(imports[..], [ExternType::Memory(_), ExternType::Table(_)])
-        && matches!(exports[..], [ExternType::Func(_)])
+        functions.push(translation.function);
+    }
+    if !functions.is_empty() {
+        let functions: Vec<&[u8]> = functions.iter().map(Vec::as_slice).collect();
+        let made = std::panic::catch_unwind(AssertUnwindSafe(|| {
+            let module = Module::new(&compiler.engine, module(&functions)).ok()?;
+            let bytes = module.serialize().ok()?;
+            Some((module, bytes))
+        }));
+        compiler.add(&layout, known, made.ok().flatten());
+    }
+    let mut code = lock(&compiler.shared.code);
+    for request in &requests {
+        code.waiting.remove(request);
+    }
 }
 
 impl Compiler {
-    pub(crate) fn new(engine: &Engine) -> Self {
+    pub(crate) fn new(engine: &Engine, store: Option<CodeStore>) -> Self {
+        let shared = Shared {
+            store,
+            ..Shared::default()
+        };
         Self {
             engine: engine.clone(),
-            shared: Arc::default(),
+            shared: Arc::new(shared),
         }
     }
 
     /// Counts so far.
     pub(crate) fn translations(&self) -> Translations {
+        let damaged = self.shared.store.as_ref().map_or(0, CodeStore::damaged);
         Translations {
             compiled: self.shared.compiled.load(Ordering::Relaxed),
-            failed: self.shared.failed.load(Ordering::Relaxed),
+            loaded: self.shared.loaded.load(Ordering::Relaxed),
+            failed: self.shared.failed.load(Ordering::Relaxed) + damaged,
         }
     }
 
-    /// Compiles a module, unless it is cached or queued.
-    fn request(&self, key: Key, bytes: &[u8]) {
-        let mut modules = lock(&self.shared.modules);
-        if modules.len() >= MAX_KEPT {
-            // Guests hold the modules that they use.
-            modules.retain(|_, state| matches!(state, ModuleState::Waiting));
+    /// Adds the regions of a module; none if it could not be compiled.
+    fn add(&self, layout: &GuestLayout, regions: Vec<Region>, made: Option<(Module, Vec<u8>)>) {
+        let Some((module, bytes)) = made else {
+            let failed = regions.len() as u64;
+            self.shared.failed.fetch_add(failed, Ordering::Relaxed);
+            return;
+        };
+        let compiled = regions.len() as u64;
+        self.shared.compiled.fetch_add(compiled, Ordering::Relaxed);
+        let mut code = lock(&self.shared.code);
+        let number = code.insert(&regions);
+        code.loaded += bytes.len();
+        code.bundles
+            .insert(number, Bundle::Loaded(module, bytes.len()));
+        if self.shared.store.is_some() {
+            code.unsaved_bytes += bytes.len();
+            let unsaved = code.unsaved.entry(layout.digest).or_default();
+            unsaved.push(PackedBundle::new(regions, bytes));
         }
-        if let Entry::Vacant(vacant) = modules.entry(key) {
-            let job = Job {
-                compiler: self.clone(),
-                key,
-                bytes: bytes.to_vec(),
-            };
-            if POOL.push(job) {
-                vacant.insert(ModuleState::Waiting);
-            } else {
-                self.shared.failed.fetch_add(1, Ordering::Relaxed);
+        let is_full = code.loaded > MAX_LOADED || code.known > MAX_KNOWN;
+        if code.unsaved_bytes > UNSAVED || is_full {
+            drop(code);
+            self.save();
+        }
+        if is_full {
+            lock(&self.shared.code).forget();
+        }
+    }
+
+    /// Stores what was compiled since the last call.
+    fn save(&self) {
+        let Some(store) = &self.shared.store else {
+            return;
+        };
+        let unsaved = {
+            let mut code = lock(&self.shared.code);
+            code.unsaved_bytes = 0;
+            std::mem::take(&mut code.unsaved)
+        };
+        for (layout, bundles) in unsaved {
+            // What cannot be stored is compiled again next time.
+            let _ = store.save(&layout, bundles);
+        }
+    }
+
+    /// Reads which code is stored for a layout, once.
+    fn scan(&self, layout: &GuestLayout) {
+        let Some(store) = &self.shared.store else {
+            return;
+        };
+        let mut code = lock(&self.shared.code);
+        if !code.scanned.insert(layout.digest) {
+            return;
+        }
+        for bundle in store.scan(&layout.digest) {
+            if code.known > MAX_KNOWN {
+                break;
             }
+            let number = code.insert(bundle.regions());
+            code.bundles.insert(number, Bundle::Stored(bundle));
         }
     }
 
-    /// State of a module; evicted ones count as failed.
-    fn state(&self, key: &Key) -> ModuleState {
-        let modules = lock(&self.shared.modules);
-        modules.get(key).cloned().unwrap_or(ModuleState::Failed)
+    /// The module of a bundle and its size, loaded if necessary.
+    fn load(&self, number: u64) -> Option<(Module, usize)> {
+        let stored = match lock(&self.shared.code).bundles.get(&number)? {
+            Bundle::Loaded(module, bytes) => return Some((module.clone(), *bytes)),
+            Bundle::Stored(stored) => stored.clone(),
+        };
+        let loaded = self
+            .shared
+            .store
+            .as_ref()
+            .and_then(|store| store.load(&self.engine, &stored));
+        let mut code = lock(&self.shared.code);
+        let Some((module, bytes)) = loaded else {
+            code.remove(number);
+            return None;
+        };
+        self.shared.loaded.fetch_add(1, Ordering::Relaxed);
+        code.loaded += bytes;
+        code.bundles
+            .insert(number, Bundle::Loaded(module.clone(), bytes));
+        let is_full = code.loaded > MAX_LOADED;
+        drop(code);
+        if is_full {
+            self.save();
+            lock(&self.shared.code).forget();
+        }
+        Some((module, bytes))
     }
 }
 
 /// A guest's pending and installed translations.
 pub(super) struct Translating {
     compiler: Compiler,
-    waiting: Vec<(u32, Key)>,
-    /// Indices of functions in the guest's table.
-    functions: HashMap<Key, u32>,
+    /// None until the emulator has named it.
+    layout: Option<Arc<GuestLayout>>,
+    is_small: bool,
+    waiting: Vec<(u32, Request)>,
+    /// Indices of functions in the guest's table, by module.
+    modules: HashMap<u64, Vec<u32>>,
+    functions: usize,
+    bytes: usize,
 }
 
-/// Result of a ticket.
-pub(super) enum Compilation {
-    /// The guest already has the function at this index.
+/// A function to announce.
+pub(super) struct Delivery {
+    /// Its module and the number there.
+    place: (u64, usize),
+    /// Its entries: offset and node.
+    pub entries: Vec<(u16, u8)>,
+}
+
+/// Where a function is.
+pub(super) enum Place {
+    /// At this index of the guest's table.
     Known(u32),
-    /// A module to instantiate; [`Translating::note`] takes its index.
-    Module(Box<Module>, Key),
-    /// Compilation failed.
-    None,
+    /// In a module to instantiate; [`Translating::note`] takes the indices of its functions.
+    Module(Box<Module>),
 }
 
 impl std::fmt::Debug for Translating {
@@ -292,58 +401,139 @@ impl std::fmt::Debug for Translating {
     }
 }
 
+impl Drop for Translating {
+    fn drop(&mut self) {
+        self.compiler.save();
+    }
+}
+
 impl Translating {
     pub(crate) fn new(compiler: &Compiler) -> Self {
         Self {
             compiler: compiler.clone(),
+            layout: None,
+            is_small: false,
             waiting: Vec::new(),
-            functions: HashMap::new(),
+            modules: HashMap::new(),
+            functions: 0,
+            bytes: 0,
         }
     }
 
-    /// Handles the emulator's request for a module.
-    pub(crate) fn request(&mut self, bytes: &[u8], ticket: u32) {
-        if self.waiting.len() >= MAX_WAITING {
-            // The emulator never has more pending requests.
+    /// Optimises for size.
+    #[cfg(feature = "testing")]
+    pub(crate) fn small(&mut self) {
+        self.is_small = true;
+    }
+
+    /// Takes the emulator's layout. One of another version of the translator, or that names
+    /// addresses outside the memory of `memory` bytes, gets no translations.
+    pub(crate) fn start(&mut self, words: &[u32; LAYOUT_WORDS], memory: usize) {
+        let Some(layout) = Layout::of(words).filter(|layout| layout.is_within(memory)) else {
+            self.layout = None;
             return;
+        };
+        let mut hash = Sha256::new();
+        hash.update(compatibility(&self.compiler.engine));
+        hash.update([self.is_small.into()]);
+        for word in words {
+            hash.update(word.to_le_bytes());
         }
-        let key = Sha256::digest(bytes).into();
-        let has_room = self.functions.len() < MAX_FUNCTIONS && bytes.len() <= MODULE_BYTES;
-        if has_room && !self.functions.contains_key(&key) {
-            self.compiler.request(key, bytes);
-        }
-        self.waiting.push((ticket, key));
+        self.layout = Some(Arc::new(GuestLayout {
+            layout,
+            is_small: self.is_small,
+            digest: hash.finalize().into(),
+        }));
     }
 
-    /// Takes the next ticket with a result.
-    pub(crate) fn next(&mut self) -> Option<(u32, Compilation)> {
-        for at in 0..self.waiting.len() {
-            let (ticket, key) = self.waiting[at];
-            let answer = match self.functions.get(&key) {
-                Some(number) => Compilation::Known(*number),
-                None => match self.compiler.state(&key) {
-                    ModuleState::Waiting => continue,
-                    ModuleState::Failed => Compilation::None,
-                    ModuleState::Ready(_) if self.functions.len() >= MAX_FUNCTIONS => {
-                        Compilation::None
-                    }
-                    ModuleState::Ready(module) => Compilation::Module(Box::new(module), key),
-                },
-            };
-            self.waiting.swap_remove(at);
-            return Some((ticket, answer));
+    /// Handles the emulator's request for a page, hot at `roots`; without any, it asks for
+    /// what is known. Whether a result will follow.
+    pub(crate) fn request(&mut self, page: &[u8], roots: Vec<u16>, ticket: u32) -> bool {
+        let Some(layout) = &self.layout else {
+            return false;
+        };
+        let has_room = self.functions < MAX_FUNCTIONS && self.bytes < MAX_CODE;
+        let is_valid = page.len() == PAGE_BYTES && roots.len() <= MAX_ENTRIES;
+        if self.waiting.len() >= MAX_REQUESTS || !has_room || !is_valid {
+            return false;
         }
-        None
+        self.compiler.scan(layout);
+        let key = key(&layout.digest, page);
+        let mut code = lock(&self.compiler.shared.code);
+        if !code.has(&key, &roots) {
+            if roots.is_empty() || code.is_vain(&key, &roots) {
+                return false;
+            }
+            let request = (key, roots.clone());
+            if !code.waiting.contains(&request) {
+                let job = Job {
+                    compiler: self.compiler.clone(),
+                    layout: Arc::clone(layout),
+                    page: page.to_vec(),
+                    request: request.clone(),
+                };
+                if !POOL.push(job) {
+                    self.compiler.shared.failed.fetch_add(1, Ordering::Relaxed);
+                    return false;
+                }
+                code.waiting.insert(request);
+            }
+        }
+        self.waiting.push((ticket, (key, roots)));
+        true
     }
 
-    /// Modules that were requested and not delivered.
+    /// Takes the next ticket with a result: all functions for its page.
+    pub(crate) fn next(&mut self) -> Option<(u32, Vec<Delivery>)> {
+        let code = lock(&self.compiler.shared.code);
+        let is_done = |(_, request): &(u32, Request)| !code.waiting.contains(request);
+        let at = self.waiting.iter().position(is_done)?;
+        let (ticket, (key, _)) = self.waiting.swap_remove(at);
+        let deliveries = code.of_page(&key).iter().map(|known| Delivery {
+            place: known.place,
+            entries: known.entries.clone(),
+        });
+        Some((ticket, deliveries.collect()))
+    }
+
+    /// Finds a function for this guest; none if it cannot be loaded, or the guest has too
+    /// many.
+    pub(crate) fn find(&mut self, delivery: &Delivery) -> Option<Place> {
+        let (module, function) = delivery.place;
+        if let Some(numbers) = self.modules.get(&module) {
+            return numbers.get(function).copied().map(Place::Known);
+        }
+        let (code, bytes) = self.compiler.load(module)?;
+        if self.functions >= MAX_FUNCTIONS || self.bytes >= MAX_CODE {
+            return None;
+        }
+        self.bytes += bytes;
+        Some(Place::Module(Box::new(code)))
+    }
+
+    /// Records the indices of an instantiated module's functions; none if it failed.
+    pub(crate) fn note(&mut self, delivery: &Delivery, numbers: Vec<u32>) -> Option<u32> {
+        let (module, function) = delivery.place;
+        self.functions += numbers.len();
+        let number = numbers.get(function).copied();
+        self.modules.insert(module, numbers);
+        number
+    }
+
+    /// Requests without an answer.
     #[cfg(feature = "testing")]
     pub(crate) fn waiting(&self) -> usize {
         self.waiting.len()
     }
-
-    /// Records the index of an instantiated function.
-    pub(crate) fn note(&mut self, key: Key, number: u32) {
-        self.functions.insert(key, number);
-    }
 }
+
+/// Key of a page of code.
+fn key(layout: &[u8; 32], page: &[u8]) -> PageKey {
+    let mut hash = Sha256::new();
+    hash.update(layout);
+    hash.update(page);
+    hash.finalize().into()
+}
+
+#[cfg(test)]
+mod tests;

@@ -6,6 +6,7 @@ use crate::bus::Bus;
 use crate::host::Host;
 use crate::jit::{AotRegions, ContextLayout, Helpers, Policy, Profile};
 use crate::ram::{CodeMark, PAGE_SIZE};
+use a99_sandbox_abi::LAYOUT_WORDS;
 
 impl Cpu {
     /// Number of code entries that lead to AOT regions.
@@ -78,24 +79,39 @@ impl Cpu {
         self.translator.disable();
     }
 
-    /// Installs function `function` of the table as the translation with that ticket; zero
-    /// means that it failed. Returns whether it is used: not if its page has changed.
-    pub fn translated<H: Host>(&mut self, bus: &mut Bus<H>, ticket: u32, function: u32) -> bool {
-        let Some(installed) = self.translator.take(ticket) else {
-            return false;
-        };
-        let is_clean = bus.ram.mark(installed.page) == CodeMark::Clean;
-        if function == 0 || !is_clean || self.code.is_full() {
+    /// Layout for the embedder that translates; none while translation is off.
+    pub fn context_layout(&self) -> Option<[u32; LAYOUT_WORDS]> {
+        self.translator.layout().map(ContextLayout::to_words)
+    }
+
+    /// Installs function `function` of the table, with its entries as offset and node, as a
+    /// translation of the page requested with that ticket; zero ends the request. Returns
+    /// whether it is used: not if its page has changed.
+    pub fn translated<H: Host>(
+        &mut self,
+        bus: &mut Bus<H>,
+        ticket: u32,
+        function: u32,
+        entries: impl Iterator<Item = (u16, u8)>,
+    ) -> bool {
+        if function == 0 {
+            self.translator.finish(ticket);
             return false;
         }
-        let table = self.code.table(installed.page);
-        for (offset, node) in installed.entries {
+        let Some(page) = self.translator.page(ticket) else {
+            return false;
+        };
+        if bus.ram.mark(page) != CodeMark::Clean || self.code.is_full() {
+            return false;
+        }
+        let table = self.code.table(page);
+        for (offset, node) in entries.filter(|entry| usize::from(entry.0) < PAGE_SIZE) {
             let offset = usize::from(offset);
             let block = match self.code.find(table, offset) {
                 Some(block) => block,
                 // The remaining entries are optional.
                 None if self.code.is_full() => break,
-                None => self.decode_block(bus, installed.page, offset),
+                None => self.decode_block(bus, page, offset),
             };
             if !self.code.enters(block) {
                 self.code.enter(block, function, node);
@@ -125,12 +141,16 @@ impl Cpu {
             return;
         };
         let page = at / PAGE_SIZE;
-        if bus.ram.mark(page) != CodeMark::Clean || !self.translator.sample(page, offset as u16) {
+        if bus.ram.mark(page) != CodeMark::Clean {
             return;
         }
+        let Some(entries) = self.translator.sample(page, offset as u16) else {
+            return;
+        };
+        let ticket = self.translator.ticket();
         let bytes = &bus.ram.bytes()[page * PAGE_SIZE..(page + 1) * PAGE_SIZE];
-        if let Some(wanted) = self.translator.want(page, bytes) {
-            bus.host.translate(&wanted.module, wanted.ticket);
+        if bus.host.translate(bytes, &entries, ticket) {
+            self.translator.requested(page, ticket);
         }
     }
 
@@ -166,9 +186,9 @@ mod tests {
     use crate::machine::{Machine, MachineConfig, Status};
     use crate::ram::RAM_BASE;
 
-    /// Records compilation requests.
+    /// Records requests for translations.
     #[derive(Debug, Default)]
-    struct Compiler(Vec<(Vec<u8>, u32)>);
+    struct Compiler(Vec<(Vec<u16>, u32)>);
 
     impl Host for Compiler {
         fn monotonic_ns(&mut self) -> u64 {
@@ -183,14 +203,15 @@ mod tests {
             buf.fill(0);
         }
 
-        fn translate(&mut self, module: &[u8], ticket: u32) {
-            self.0.push((module.to_vec(), ticket));
+        fn translate(&mut self, page: &[u8], entries: &[u16], ticket: u32) -> bool {
+            assert_eq!(page[..4], 0x0015_0513u32.to_le_bytes());
+            self.0.push((entries.to_vec(), ticket));
+            true
         }
     }
 
-    /// A machine in a loop (addi a0, a0, 1; j .-4) that has requested one translation, and
-    /// the ticket.
-    fn asked() -> (Machine<Compiler>, u32) {
+    /// A machine in a loop (addi a0, a0, 1; j .-4) that translates.
+    fn machine(samples: u16) -> Machine<Compiler> {
         let config = MachineConfig {
             ram_bytes: 1 << 16,
             ..MachineConfig::default()
@@ -200,11 +221,14 @@ mod tests {
             machine.bus.ram.write_u32(RAM_BASE + at, word);
         }
         let helpers = Helpers { float: 1, csr: 2 };
-        let policy = Policy {
-            samples: 1,
-            ..Policy::default()
-        };
+        let policy = Policy { samples, age: 0 };
         machine.cpu.translate(&machine.bus, policy, helpers);
+        machine
+    }
+
+    /// Such a machine that has requested one translation, and the ticket.
+    fn asked() -> (Machine<Compiler>, u32) {
+        let mut machine = machine(1);
         assert_eq!(machine.run(1), Status::Budget);
         let ticket = ask(&mut machine);
         (machine, ticket)
@@ -213,24 +237,33 @@ mod tests {
     fn ask(machine: &mut Machine<Compiler>) -> u32 {
         machine.bus.host.0.clear();
         machine.run(100);
-        let (module, ticket) = machine.bus.host.0.pop().expect("a module");
-        assert!(module.starts_with(b"\0asm"));
+        let (entries, ticket) = machine.bus.host.0.pop().expect("a request");
+        assert_eq!(entries.len(), 1);
         ticket
     }
 
+    /// Announces a function with an entry at the loop.
+    fn announce(machine: &mut Machine<Compiler>, ticket: u32, function: u32) -> bool {
+        let Machine { cpu, bus } = machine;
+        let entries = [(0, 0), (4, 1), (u16::MAX, 2)];
+        cpu.translated(bus, ticket, function, entries.into_iter())
+    }
+
     #[test]
-    fn a_module_is_used_once_and_only_if_it_is_there() {
+    fn a_function_is_used_as_long_as_its_request_is_open() {
         let (mut machine, ticket) = asked();
-        let Machine { cpu, bus } = &mut machine;
-        assert!(!cpu.translated(bus, ticket, 0));
+        assert!(!announce(&mut machine, ticket, 0));
+        assert!(!announce(&mut machine, ticket, 5));
         let again = ask(&mut machine);
         assert_ne!(again, ticket);
-        let Machine { cpu, bus } = &mut machine;
-        assert!(!cpu.translated(bus, ticket, 5));
-        assert!(cpu.translated(bus, again, 5));
-        assert!(!cpu.translated(bus, again, 5));
+        assert!(!announce(&mut machine, ticket, 5));
+        assert!(announce(&mut machine, again, 5));
+        // Another function for other entries of the page.
+        assert!(announce(&mut machine, again, 6));
+        assert!(!announce(&mut machine, again, 0));
+        assert!(!announce(&mut machine, again, 5));
         // Translated code that exits at once must still make progress.
-        let before = (cpu.retired(), cpu.hart.x[10]);
+        let before = (machine.cpu.retired(), machine.cpu.hart.x[10]);
         machine.run(1000);
         let after = (machine.cpu.retired(), machine.cpu.hart.x[10]);
         assert!(after.0 >= before.0 + 1000);
@@ -238,14 +271,22 @@ mod tests {
     }
 
     #[test]
-    fn a_module_for_code_that_changed_is_not_used() {
+    fn a_function_for_code_that_changed_is_not_used() {
         let (mut machine, ticket) = asked();
         machine.bus.ram.write_u32(RAM_BASE, 0x0025_0513);
-        let Machine { cpu, bus } = &mut machine;
-        assert!(!cpu.translated(bus, ticket, 5));
+        assert!(!announce(&mut machine, ticket, 5));
         let (mut machine, ticket) = asked();
         let Machine { cpu, bus } = &mut machine;
         cpu.flush(bus);
-        assert!(!cpu.translated(bus, ticket, 5));
+        assert!(!announce(&mut machine, ticket, 5));
+    }
+
+    #[test]
+    fn the_first_sample_asks_for_what_exists_and_heat_for_a_translation() {
+        let mut machine = machine(3);
+        machine.run(10 * super::SLICE as u64);
+        let requests = std::mem::take(&mut machine.bus.host.0);
+        let counts: Vec<usize> = requests.iter().map(|request| request.0.len()).collect();
+        assert_eq!(counts[..4], [0, 1, 0, 1]);
     }
 }

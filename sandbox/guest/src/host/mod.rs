@@ -24,9 +24,12 @@ pub trait Host {
     /// Fills `buf` with cryptographically secure random bytes.
     fn random(&mut self, buf: &mut [u8]);
 
-    /// Requests the compilation of a module on another thread. The embedder may announce
-    /// the result later, between two runs, with the ticket.
-    fn translate(&mut self, _module: &[u8], _ticket: u32) {}
+    /// Requests the translation of a page, hot at these offsets; or, without any, what the
+    /// embedder already has for these bytes. If it returns `true`, it announces the result
+    /// later, between two runs, with the ticket.
+    fn translate(&mut self, _page: &[u8], _entries: &[u16], _ticket: u32) -> bool {
+        false
+    }
 
     /// Reads from a disk at `offset`; `false` on failure.
     fn disk_read(&mut self, _disk: Disk, _offset: u64, _buf: &mut [u8]) -> bool {

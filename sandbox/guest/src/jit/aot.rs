@@ -10,7 +10,7 @@ use super::emit::OptLevel;
 use super::profile::{Profile, ProfiledPage};
 use super::region::Region;
 use super::structure;
-use super::{MAX_MODULE, emit};
+use super::{MAX_FUNCTION, emit};
 use crate::ram::{PAGE_SIZE, Ram};
 use std::collections::BTreeSet;
 
@@ -59,7 +59,7 @@ impl AotRegions {
     ) -> (Self, Vec<u8>) {
         let mut entries = Vec::new();
         // Growing would leave copies behind, which a snapshot would store.
-        let mut functions = Vec::with_capacity(room + MAX_MODULE);
+        let mut functions = Vec::with_capacity(room + MAX_FUNCTION);
         let mut count = 0;
         let pages = profile.hottest();
         let mut hot = hot_samples(&pages);
@@ -73,7 +73,7 @@ impl AotRegions {
                     break 'pages;
                 }
                 let function = emit::function(&region, layout, opt_level);
-                if function.len() > MAX_MODULE {
+                if function.len() > MAX_FUNCTION {
                     continue;
                 }
                 functions.extend((function.len() as u32).to_le_bytes());

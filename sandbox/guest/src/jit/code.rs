@@ -1,7 +1,7 @@
 //! WebAssembly encoder for the part of the binary format that translated regions need
 //! (WebAssembly core specification, chapter "Binary Format").
 
-pub(super) use a99_sandbox_abi::{Signature, Value as Type};
+pub(super) use a99_sandbox_abi::Value as Type;
 
 /// Block type without parameters and results.
 const EMPTY: u8 = 0x40;
@@ -191,24 +191,12 @@ impl WasmCode {
     }
 
     /// Appends bytes after their length.
-    fn block(&mut self, bytes: &[u8]) -> &mut Self {
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(super) fn block(&mut self, bytes: &[u8]) -> &mut Self {
         self.unsigned(bytes.len() as u32);
         self.ops(bytes)
     }
-
-    fn section(&mut self, number: u8, bytes: &[u8]) -> &mut Self {
-        self.op(number).block(bytes)
-    }
 }
-
-/// Module and names of the imports of every translated module.
-pub(super) const IMPORT_MODULE: &str = "a99";
-/// Import name of the emulator's linear memory.
-pub(super) const IMPORT_MEMORY: &str = "memory";
-/// Import name of the emulator's function table.
-pub(super) const IMPORT_TABLE: &str = "table";
-/// Name of the only export, the function.
-pub(super) const EXPORT: &str = "region";
 
 /// Encodes a function for a code section: the locals after its parameters, as runs of one
 /// type, and its body.
@@ -220,39 +208,6 @@ pub(super) fn function(locals: &[(u32, Type)], body: &WasmCode) -> Vec<u8> {
     }
     function.ops(body.bytes()).op(op::END);
     function.bytes
-}
-
-/// Encodes a module with one function, of the first of `types`.
-pub(super) fn module(types: &[Signature], function: &[u8]) -> Vec<u8> {
-    let mut kinds = WasmCode::default();
-    kinds.unsigned(types.len() as u32);
-    for (parameters, results) in types {
-        kinds.op(0x60);
-        for list in [parameters, results] {
-            let bytes: Vec<u8> = list.iter().map(|kind| *kind as u8).collect();
-            kinds.block(&bytes);
-        }
-    }
-    let mut imports = WasmCode::default();
-    let (from, memory, table) = (IMPORT_MODULE, IMPORT_MEMORY, IMPORT_TABLE);
-    imports.unsigned(2);
-    // At least one page; at least one function reference.
-    imports.block(from.as_bytes()).block(memory.as_bytes());
-    imports.ops(&[0x02, 0x00, 0x01]);
-    imports.block(from.as_bytes()).block(table.as_bytes());
-    imports.ops(&[0x01, 0x70, 0x00, 0x01]);
-    let mut exports = WasmCode::default();
-    exports.unsigned(1).block(EXPORT.as_bytes()).ops(&[0, 0]);
-    let mut code = WasmCode::default();
-    code.unsigned(1).block(function);
-    let mut module = WasmCode::default();
-    module.ops(b"\0asm\x01\0\0\0");
-    module.section(1, kinds.bytes());
-    module.section(2, imports.bytes());
-    module.section(3, &[1, 0]);
-    module.section(7, exports.bytes());
-    module.section(10, code.bytes());
-    module.bytes
 }
 
 #[cfg(test)]

@@ -2,11 +2,13 @@
 //! for an instance and equal in all instances of a snapshot; and the VM context that each
 //! call of a region receives.
 
+use super::version::VERSION;
 use crate::hart::csr::Csrs;
 use crate::hart::{Cursor, Hart, Mode, Registers};
 use crate::interp::fp::Fp;
 use crate::mmu::tlb::{DataEntry, DataTlbs, JumpCache, JumpCacheEntry, MMU_INDEXES};
 use crate::ram::Ram;
+use a99_sandbox_abi::LAYOUT_WORDS;
 use std::mem::offset_of;
 
 /// Functions of the emulator that regions call, by function table index. Each takes the VM
@@ -70,6 +72,74 @@ impl ContextLayout {
             helpers,
             types: 0,
         }
+    }
+
+    /// The layout as words, with the translator's version.
+    pub(crate) fn to_words(&self) -> [u32; LAYOUT_WORDS] {
+        let version = VERSION.to_le_bytes();
+        let [v0, v1, v2, v3, v4, v5, v6, v7] = version;
+        [
+            self.registers,
+            self.pc,
+            self.budget,
+            self.reservation,
+            self.floats,
+            self.float_state,
+            self.float_flags,
+            self.float_rounding,
+            self.ram,
+            self.helpers.float,
+            self.helpers.csr,
+            self.types,
+            0,
+            0,
+            u32::from_le_bytes([v0, v1, v2, v3]),
+            u32::from_le_bytes([v4, v5, v6, v7]),
+        ]
+    }
+
+    /// Reads [`ContextLayout::to_words`]; `None` for those of another translator.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(crate) fn from_words(words: &[u32; LAYOUT_WORDS]) -> Option<Self> {
+        let [registers, pc, budget, reservation, floats, rest @ ..] = *words;
+        let [float_state, float_flags, float_rounding, ram, rest @ ..] = rest;
+        let [float, csr, types, ..] = rest;
+        let layout = Self {
+            registers,
+            pc,
+            budget,
+            reservation,
+            floats,
+            float_state,
+            float_flags,
+            float_rounding,
+            ram,
+            helpers: Helpers { float, csr },
+            types,
+        };
+        (layout.to_words() == *words).then_some(layout)
+    }
+
+    /// The end of the last value.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(crate) fn end(&self) -> u64 {
+        let registers = size_of::<Registers>() as u32;
+        let of_floats = 32 * size_of::<u64>() as u32;
+        let value = size_of::<u64>() as u32;
+        [
+            (self.registers, registers),
+            (self.pc, value),
+            (self.budget, value),
+            (self.reservation, value),
+            (self.floats, of_floats),
+            (self.float_state, value),
+            (self.float_flags, value),
+            (self.float_rounding, value),
+            (self.ram, value),
+        ]
+        .map(|(at, len)| u64::from(at) + u64::from(len))
+        .into_iter()
+        .fold(0, u64::max)
     }
 
     /// Address of an integer register.

@@ -1,10 +1,12 @@
 //! Just-in-time compiler: hot regions of guest code as WebAssembly functions.
 //!
 //! Samples at the end of each slice of the budget find hot pages; the interpreter's loop
-//! pays nothing. The region of a hot page is emitted as a module of one function (`emit`).
-//! The embedder compiles it while the guest continues, instantiates it with this memory and
-//! function table, and announces it later. Then the blocks at the region's entries become
-//! [`Op::Enter`]. Only these lead into translated code, so that the code of dropped blocks
+//! pays nothing. The emulator passes a hot page to the embedder, which emits the region as a
+//! function (`native`, `emit`), compiles it while the guest continues, instantiates it with
+//! this memory and function table, and announces it later. Because the embedder translates,
+//! its result depends only on the page's bytes, and it may give it to other guests. It is
+//! asked for such results at the first sample of a page. Then the blocks at the region's
+//! entries become [`Op::Enter`]. Only these lead into translated code, so that the code of dropped blocks
 //! never runs again. The code of typical work is found beforehand (`profile`), in a copy of
 //! the guest, and its functions are in the emulator's own module when the guest starts
 //! (`aot`). Regions reach each other through the jump cache: it records where the
@@ -22,30 +24,32 @@ mod code;
 mod context;
 mod emit;
 mod exits;
+#[cfg(not(target_arch = "wasm32"))]
+pub(crate) mod native;
 mod profile;
 pub(crate) mod region;
 mod sampler;
 pub(crate) mod structure;
+mod version;
 
 pub(crate) use self::aot::AotRegions;
 pub(crate) use self::context::{ContextLayout, Helpers};
-pub(crate) use self::emit::{INTERPRET, OptLevel};
+pub(crate) use self::emit::INTERPRET;
 pub(crate) use self::profile::Profile;
+#[cfg(not(target_arch = "wasm32"))]
+pub use self::version::VERSION;
 #[cfg(target_arch = "wasm32")]
 pub(crate) use self::{context::VmContext, emit::ops::unpack};
 
-use self::region::Region;
 use self::sampler::Sampler;
 use crate::hart::csr::Bank;
 use crate::hart::{Cursor, Registers};
 use crate::interp::inst::Inst;
 use crate::mmu::tlb::{DataTlbs, ExecTlb, MMU_INDEXES};
+use a99_sandbox_abi::MAX_REQUESTS;
 
-/// Maximum modules under compilation at a time: more would only wait.
-const MAX_PENDING: usize = 16;
-
-/// Maximum size of a module in bytes; larger ones are not requested.
-pub(crate) const MAX_MODULE: usize = a99_sandbox_abi::MODULE_BYTES;
+/// Maximum size of a function in bytes; larger ones are not compiled.
+pub(crate) const MAX_FUNCTION: usize = a99_sandbox_abi::FUNCTION_BYTES;
 
 /// Policy of translation while the guest runs.
 #[derive(Clone, Copy, Debug, Default)]
@@ -54,38 +58,16 @@ pub struct Policy {
     pub samples: u16,
     /// Instructions before the first sample.
     pub age: u64,
-    /// Optimisation goal of the functions.
-    pub opt_level: OptLevel,
 }
 
-/// A region whose compilation was requested.
+/// A page whose translation was requested.
 #[derive(Debug)]
 struct Pending {
     ticket: u32,
     page: u32,
-    /// Offsets of the entries, with the node of each.
-    entries: Vec<(u16, u8)>,
 }
 
-/// Entries of an installed translation.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Installed {
-    /// Page of RAM.
-    pub page: usize,
-    /// Offsets of the entries, with the node of each.
-    pub entries: Vec<(u16, u8)>,
-}
-
-/// A module to compile.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Wanted {
-    /// Encoded module.
-    pub module: Vec<u8>,
-    /// Ticket that the result must carry.
-    pub ticket: u32,
-}
-
-/// Hot code and pending compilations; see the module.
+/// Hot code and pending requests; see the module.
 #[derive(Debug, Default)]
 pub(crate) struct Translator {
     /// Translation is off without it.
@@ -113,6 +95,11 @@ impl Translator {
         self.layout.is_some()
     }
 
+    /// The layout; none while translation is off.
+    pub(crate) fn layout(&self) -> Option<&ContextLayout> {
+        self.layout.as_ref()
+    }
+
     /// Drops all state, and stops translating.
     pub(crate) fn disable(&mut self) {
         *self = Self::default();
@@ -130,45 +117,43 @@ impl Translator {
         self.pending.retain(|pending| pending.page as usize != page);
     }
 
-    /// Counts a sample of untranslated code. Returns whether its page is hot;
-    /// [`Translator::want`] then follows.
-    pub(crate) fn sample(&mut self, page: usize, offset: u16) -> bool {
-        self.is_enabled() && self.sampler.sample(page as u32, offset) >= self.policy.samples
+    /// Counts a sample of untranslated code. Returns the offsets to request of the
+    /// embedder: none at the first sample of a page, which asks only for what it has.
+    pub(crate) fn sample(&mut self, page: usize, offset: u16) -> Option<Vec<u16>> {
+        self.layout?;
+        let samples = self.sampler.sample(page as u32, offset);
+        // A page that is hot now may ask at its next sample.
+        if self.pending.len() >= MAX_REQUESTS {
+            return None;
+        }
+        if samples >= self.policy.samples {
+            return Some(self.sampler.take(page as u32));
+        }
+        (samples == 1).then(Vec::new)
     }
 
-    /// Emits the module for the hot offsets of a page with these bytes.
-    pub(crate) fn want(&mut self, page: usize, bytes: &[u8]) -> Option<Wanted> {
-        let layout = self.layout?;
-        let roots = self.sampler.take(page as u32);
-        if self.pending.len() >= MAX_PENDING {
-            return None;
-        }
-        let region = Region::find(bytes, &roots)?;
-        let module = emit::emit(&region, &layout, self.policy.opt_level);
-        if module.len() > MAX_MODULE {
-            return None;
-        }
+    /// A ticket for the next request.
+    pub(crate) fn ticket(&mut self) -> u32 {
         self.last_ticket = self.last_ticket.wrapping_add(1).max(1);
-        let ticket = self.last_ticket;
-        let entries = structure::members(region.entries);
-        let entries = entries.map(|node| (region.nodes[node].offset, node as u8));
-        self.pending.push(Pending {
-            ticket,
-            page: page as u32,
-            entries: entries.collect(),
-        });
-        Some(Wanted { module, ticket })
+        self.last_ticket
     }
 
-    /// Takes the pending translation of a ticket, unless its page has changed since.
-    pub(crate) fn take(&mut self, ticket: u32) -> Option<Installed> {
-        let found = |pending: &Pending| pending.ticket == ticket;
-        let at = self.pending.iter().position(found)?;
-        let pending = self.pending.swap_remove(at);
-        Some(Installed {
-            page: pending.page as usize,
-            entries: pending.entries,
-        })
+    /// Records that the embedder will answer the request for a page.
+    pub(crate) fn requested(&mut self, page: usize, ticket: u32) {
+        let page = page as u32;
+        self.pending.push(Pending { ticket, page });
+    }
+
+    /// The page requested with a ticket, unless it has changed since.
+    pub(crate) fn page(&self, ticket: u32) -> Option<usize> {
+        let mut pending = self.pending.iter();
+        let found = pending.find(|pending| pending.ticket == ticket)?;
+        Some(found.page as usize)
+    }
+
+    /// Ends a request.
+    pub(crate) fn finish(&mut self, ticket: u32) {
+        self.pending.retain(|pending| pending.ticket != ticket);
     }
 }
 

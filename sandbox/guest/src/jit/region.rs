@@ -106,6 +106,7 @@ struct Growth {
 impl Region {
     /// Finds the region of a page (its [`PAGE_SIZE`] bytes) with entries at `roots`. `None`
     /// if no instruction of it can be translated.
+    #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn find(page: &[u8], roots: &[u16]) -> Option<Self> {
         Self::among(page, roots, |_| true)
     }

@@ -1,7 +1,7 @@
 //! Sampling profiler: finds hot pages, and hot offsets in them.
 
 /// Pages watched at a time.
-const PAGES: usize = 512;
+const PAGES: usize = 4096;
 
 /// Offsets of a page that are counted separately.
 const OFFSETS: usize = 16;

@@ -41,10 +41,11 @@ impl Host for Embedder {
         unsafe { imports::random(buf.as_mut_ptr() as u32, buf.len() as u32) }
     }
 
-    fn translate(&mut self, module: &[u8], ticket: u32) {
-        // SAFETY: the embedder reads only the `len` bytes of `module`, and does
-        // so before it returns.
-        unsafe { imports::translate(module.as_ptr() as u32, module.len() as u32, ticket) }
+    fn translate(&mut self, page: &[u8], entries: &[u16], ticket: u32) -> bool {
+        let (at, count) = (entries.as_ptr() as u32, entries.len() as u32);
+        // SAFETY: the embedder reads only the page and the `count` entries, and does so
+        // before it returns.
+        unsafe { imports::translate(page.as_ptr() as u32, at, count, ticket) == 1 }
     }
 
     fn disk_read(&mut self, disk: Disk, offset: u64, buf: &mut [u8]) -> bool {

@@ -26,7 +26,6 @@ use super::exits::returns;
 use super::region::{End, Node, Region, Target};
 use super::structure::{Construct, Loop, members, structure};
 use crate::interp::inst::{Inst, Op};
-use a99_sandbox_abi::TYPES;
 
 /// Result of a region: continue at the cursor, in the usual ways.
 pub(crate) const JUMP: u32 = 0;
@@ -74,7 +73,7 @@ pub(super) const HELPER: u32 = 1;
 
 /// Optimisation goal of a function.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum OptLevel {
+pub(crate) enum OptLevel {
     /// Fast: rare cases get copies of code, and registers are stored only where control
     /// leaves, at each such place.
     #[default]
@@ -156,11 +155,6 @@ pub(super) struct Emitter<'a> {
     /// Whether each access has a separate look-up: the code is then a copy of the rest of a
     /// block, beside its usual path.
     pub is_careful: bool,
-}
-
-/// Emits the module of a region.
-pub(super) fn emit(region: &Region, layout: &ContextLayout, opt_level: OptLevel) -> Vec<u8> {
-    code::module(&TYPES, &function(region, layout, opt_level))
 }
 
 /// Emits the function of a region, for a code section.

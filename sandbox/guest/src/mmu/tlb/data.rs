@@ -19,6 +19,7 @@ const fn empty(at: usize) -> u64 {
 
 /// A mapping of one page.
 #[derive(Clone, Copy, Debug)]
+#[repr(C)]
 pub struct DataEntry {
     /// Virtual address of the page, or one that belongs to another slot.
     pub tag: u64,

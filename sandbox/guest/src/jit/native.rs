@@ -1,0 +1,178 @@
+//! Translation on the host: what an embedder that compiles code for its guests calls.
+//!
+//! The result depends on nothing but the arguments, so the embedder may keep it, and give it
+//! to any guest with the same layout and code.
+
+use super::code::WasmCode;
+use super::context::ContextLayout;
+use super::emit::{self, OptLevel};
+use super::region::Region;
+use super::{MAX_FUNCTION, structure};
+use crate::ram::PAGE_SIZE;
+use a99_sandbox_abi::{LAYOUT_WORDS, MAX_ENTRIES, TYPES};
+
+/// Module and names of the imports of every translated module.
+const IMPORT_MODULE: &str = "a99";
+/// Import name of the emulator's linear memory.
+const IMPORT_MEMORY: &str = "memory";
+/// Import name of the emulator's function table.
+const IMPORT_TABLE: &str = "table";
+/// Names of the exports, followed by the function's number.
+const EXPORT: &str = "region";
+
+/// Linear addresses that the code of an emulator's instance may access.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Layout(ContextLayout);
+
+/// The function of a region, for [`module`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Translation {
+    /// Its body, as in a code section.
+    pub function: Vec<u8>,
+    /// Its entries: offset in the page, and node.
+    pub entries: Vec<(u16, u8)>,
+}
+
+impl Layout {
+    /// Reads the layout of an emulator; `None` if that has another version of the
+    /// translator, whose state this one does not know.
+    pub fn of(words: &[u32; LAYOUT_WORDS]) -> Option<Self> {
+        ContextLayout::from_words(words).map(Self)
+    }
+
+    /// Whether all of it is in a memory of that many bytes.
+    pub fn is_within(&self, memory: usize) -> bool {
+        self.0.end() <= memory as u64
+    }
+}
+
+/// Translates the region of a page with these entries, optimised for speed or size. `None`
+/// if it has no code to translate, or the arguments are no page and no entries of it.
+pub fn translate(
+    layout: &Layout,
+    page: &[u8],
+    entries: &[u16],
+    is_small: bool,
+) -> Option<Translation> {
+    let is_entry = |offset: &u16| offset % 2 == 0 && usize::from(*offset) < PAGE_SIZE;
+    let is_valid = page.len() == PAGE_SIZE && entries.len() <= MAX_ENTRIES;
+    if !is_valid || !entries.iter().all(is_entry) {
+        return None;
+    }
+    let region = Region::find(page, entries)?;
+    let opt_level = match is_small {
+        true => OptLevel::Size,
+        false => OptLevel::Speed,
+    };
+    let function = emit::function(&region, &layout.0, opt_level);
+    let entries = structure::members(region.entries);
+    let entries = entries.map(|node| (region.nodes[node].offset, node as u8));
+    (function.len() <= MAX_FUNCTION).then(|| Translation {
+        function,
+        entries: entries.collect(),
+    })
+}
+
+/// Encodes a module of functions, which imports the emulator's memory and table and exports
+/// the functions in their order.
+pub fn module(functions: &[&[u8]]) -> Vec<u8> {
+    let mut kinds = WasmCode::default();
+    kinds.unsigned(TYPES.len() as u32);
+    for (parameters, results) in TYPES {
+        kinds.op(0x60);
+        for list in [parameters, results] {
+            let bytes: Vec<u8> = list.iter().map(|kind| *kind as u8).collect();
+            kinds.block(&bytes);
+        }
+    }
+    let mut imports = WasmCode::default();
+    let (from, memory, table) = (IMPORT_MODULE, IMPORT_MEMORY, IMPORT_TABLE);
+    imports.unsigned(2);
+    // At least one page; at least one function reference.
+    imports.block(from.as_bytes()).block(memory.as_bytes());
+    imports.ops(&[0x02, 0x00, 0x01]);
+    imports.block(from.as_bytes()).block(table.as_bytes());
+    imports.ops(&[0x01, 0x70, 0x00, 0x01]);
+    let mut exports = WasmCode::default();
+    let mut code = WasmCode::default();
+    let mut of_types = WasmCode::default();
+    for list in [&mut exports, &mut code, &mut of_types] {
+        list.unsigned(functions.len() as u32);
+    }
+    for (number, function) in (0..).zip(functions) {
+        let name = format!("{EXPORT}{number}");
+        exports.block(name.as_bytes()).op(0).unsigned(number);
+        code.block(function);
+        of_types.op(0);
+    }
+    let mut module = b"\0asm\x01\0\0\0".to_vec();
+    for (number, section) in [
+        (1, kinds),
+        (2, imports),
+        (3, of_types),
+        (7, exports),
+        (10, code),
+    ] {
+        let mut encoded = WasmCode::default();
+        encoded.op(number).block(section.bytes());
+        module.extend(encoded.bytes());
+    }
+    module
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// addi a0, a0, -1; bnez a0, .-4; ret
+    fn page() -> Vec<u8> {
+        let words = [0xfff5_0513u32, 0xfe05_1ee3, 0x0000_8067];
+        let mut page: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        page.resize(PAGE_SIZE, 0);
+        page
+    }
+
+    fn layout() -> Layout {
+        let mut words = ContextLayout::default().to_words();
+        words[0] = 4096;
+        Layout::of(&words).expect("this version")
+    }
+
+    #[test]
+    fn the_same_input_gives_the_same_code() {
+        let of = |page: &[u8], entries: &[u16]| translate(&layout(), page, entries, false);
+        let once = of(&page(), &[0]).expect("a region");
+        assert_eq!(Some(&once), of(&page(), &[0]).as_ref());
+        assert_eq!(once.entries, [(0, 0)]);
+        assert_ne!(
+            Some(&once),
+            translate(&layout(), &page(), &[0], true).as_ref()
+        );
+        let mut other = page();
+        other[3] = 0xfe;
+        assert_ne!(Some(&once), of(&other, &[0]).as_ref());
+        let other = Layout::of(&ContextLayout::default().to_words()).expect("this version");
+        assert_ne!(Some(once), translate(&other, &page(), &[0], false));
+    }
+
+    #[test]
+    fn lies_are_refused() {
+        let of = |page: &[u8], entries: &[u16]| translate(&layout(), page, entries, false);
+        assert_eq!(of(&page(), &[1]), None);
+        assert_eq!(of(&page(), &[4096]), None);
+        assert_eq!(of(&page(), &[u16::MAX - 1]), None);
+        assert_eq!(of(&page(), &[]), None);
+        assert_eq!(of(&page(), &[0; MAX_ENTRIES + 1]), None);
+        assert_eq!(of(&page()[1..], &[0]), None);
+        // In the middle of an instruction, at illegal ones, and at the last half.
+        for offset in (0..4096).step_by(2) {
+            of(&page(), &[offset]);
+        }
+        let mut words = ContextLayout::default().to_words();
+        words[LAYOUT_WORDS - 1] ^= 1;
+        assert_eq!(Layout::of(&words), None);
+        words[LAYOUT_WORDS - 1] ^= 1;
+        words[LAYOUT_WORDS - 3] = 1;
+        assert_eq!(Layout::of(&words), None);
+    }
+}
