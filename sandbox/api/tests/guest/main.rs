@@ -11,6 +11,7 @@ mod aot;
 mod attacks;
 mod commands;
 mod common;
+mod computer;
 mod image;
 mod isolation;
 mod library;
