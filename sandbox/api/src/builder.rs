@@ -1,21 +1,22 @@
 //! Sandbox builder: the options of a sandbox, and its start.
 
+use super::checks::{bad, check_memory, check_mount, check_own};
 #[cfg(feature = "c2w")]
 use super::foreign;
 use super::sandbox::{Sandbox, Settings};
 use crate::cache::{self, Cache};
 use crate::net::{self, Forward, Rate};
-use crate::p9::{self, Mount, MountMode};
+use crate::p9::{Mount, MountMode};
 use a99_egress::Policy;
 use a99_sandbox_protocol::{Limits, Resume};
 use a99_sandbox_runner::{
-    BackendOptions, Bounds, DiskOptions, GuestHandle, GuestJit, Image, Mailbox, OwnDisk, RAM_BYTES,
-    Saved, Setup, VmCode, VmError, block_on, check_disk, launch,
+    BackendOptions, Bounds, DiskOptions, GuestHandle, GuestJit, Image, MAX_RAM_BYTES, Mailbox,
+    OwnDisk, RAM_BYTES, Saved, Setup, VmCode, VmError, block_on, check_disk, launch, ram_of,
 };
 #[cfg(feature = "c2w")]
 use a99_sandbox_runner::{Worker, spawn_thread};
 use std::net::SocketAddr;
-use std::path::{Component, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -38,10 +39,6 @@ const MAX_HOSTNAME: usize = 64;
 /// Maximum bytes of environment variables: Linux reserves a quarter of the stack, 2 MiB,
 /// for these and the arguments.
 const MAX_ENV: usize = 1 << 20;
-
-/// Minimum memory limit of a command: enough for a small Python to report that its memory
-/// is too small.
-const MIN_MEMORY: u64 = 1 << 20;
 
 /// Group bit in the first byte of a MAC address (IEEE 802).
 const MULTICAST: u8 = 1;
@@ -71,6 +68,7 @@ pub struct Builder {
     bounds: Bounds,
     output_limit: u64,
     copy_limit: u64,
+    ram: Option<u64>,
     disk: Option<DiskOptions>,
     backends: BackendOptions,
     #[cfg(feature = "c2w")]
@@ -92,6 +90,7 @@ impl Builder {
             bounds: Bounds::default(),
             output_limit: OUTPUT_LIMIT,
             copy_limit: COPY_LIMIT,
+            ram: None,
             disk: None,
             backends: BackendOptions {
                 mounts: Vec::new(),
@@ -215,6 +214,17 @@ impl Builder {
         self
     }
 
+    /// Sets the guest's memory in bytes: 256 MiB, the default, to 2 GiB, rounded up to
+    /// blocks of 128 MiB; 2 GiB become one block less.
+    ///
+    /// The guest starts small and then adds the rest, which takes some 10 ms a block. Memory
+    /// that it does not use stays with the host, except 2 MiB a block. A restored sandbox
+    /// keeps its memory.
+    pub fn ram(mut self, bytes: u64) -> Self {
+        self.ram = Some(bytes);
+        self
+    }
+
     /// Limits the memory of each command in bytes.
     ///
     /// By default a command may use nearly all memory of the guest. A limit above the
@@ -308,11 +318,12 @@ impl Builder {
     /// of range, [`VmCode::Saved`] for a snapshot that does not fit, and any error of the
     /// start.
     pub async fn start(self) -> Result<Sandbox, VmError> {
-        self.check()?;
+        let ram = self.check()?;
         let mailbox = Arc::new(Mailbox::default());
         let guest = Arc::new(GuestHandle::new(Arc::clone(&mailbox)));
         let settings = Arc::new(Settings {
             output_limit: self.output_limit,
+            ram,
             copy_limit: self.copy_limit,
             forwards: OnceLock::new(),
             git_refused: OnceLock::new(),
@@ -378,6 +389,7 @@ impl Builder {
             (self.saved.is_some(), "a saved sandbox to go on from"),
             (self.hostname.is_some(), "another host name"),
             (self.limits != Limits::default(), "limits of its commands"),
+            (self.ram.is_some(), "another memory size"),
             (self.disk.is_some(), "a disk of its own"),
             (
                 self.bounds.instructions.is_some(),
@@ -407,31 +419,41 @@ impl Builder {
         block_on(self.start())
     }
 
-    /// Checks that all options are in range.
-    fn check(&self) -> Result<(), VmError> {
+    /// Checks that all options are in range; returns the memory that the guest may have.
+    fn check(&self) -> Result<u64, VmError> {
         self.check_names()?;
         self.backends.mounts.iter().try_for_each(check_mount)?;
         if let Some([first, ..]) = self.backends.network.mac
             && first & MULTICAST != 0
         {
-            return bad("the interface's address: it must be no group's");
+            bad("the interface's address: it must be no group's")?;
         }
         if self.clock.is_zero() || self.clock > MAX_CLOCK {
-            return bad(format!(
+            bad(format!(
                 "a clock of {:?}: it must be more than 0 and at most {MAX_CLOCK:?}",
                 self.clock
-            ));
+            ))?;
         }
         if self.limits.pids == Some(0) {
-            return bad("no process at all: at least one is needed");
+            bad("no process at all: at least one is needed")?;
         }
         if let Some(disk) = &self.disk {
             check_disk(disk.bytes)?;
             if self.saved.is_some() {
-                return bad("a disk for a saved sandbox, which has its files already");
+                bad("a disk for a saved sandbox, which has its files already")?;
             }
         }
-        check_memory(self.limits.memory)
+        let ram = self.ram.map(ram_of).transpose()?;
+        if ram.is_some() && self.saved.is_some() {
+            bad("memory for a saved sandbox, which keeps its own")?;
+        }
+        // The size of a saved guest is not known here; its agent checks the limit too.
+        let ram = match self.saved {
+            Some(_) => MAX_RAM_BYTES,
+            None => ram.unwrap_or(RAM_BYTES).into(),
+        };
+        check_memory(self.limits.memory, ram)?;
+        Ok(ram)
     }
 
     fn check_names(&self) -> Result<(), VmError> {
@@ -485,51 +507,13 @@ impl Builder {
                 ..Resume::default()
             },
             backends: connected.backends,
+            ram_bytes: self.ram.map_or(Ok(RAM_BYTES), ram_of)?,
             disk,
             guest_jit: self.guest_jit,
             clock_resolution_ns: self.clock.as_nanos() as u64,
             saved,
         })
     }
-}
-
-/// Checks a memory limit of a command: a limit above the guest's memory would have no
-/// effect.
-pub(super) fn check_memory(limit: Option<u64>) -> Result<(), VmError> {
-    let most = u64::from(RAM_BYTES);
-    match limit {
-        Some(bytes) if bytes < MIN_MEMORY => {
-            bad(format!("{bytes} bytes of memory: at least {MIN_MEMORY}"))
-        }
-        Some(bytes) if bytes > most => bad(format!(
-            "{bytes} bytes of memory for a command: the whole guest has {most}"
-        )),
-        _ => Ok(()),
-    }
-}
-
-fn bad(text: impl Into<String>) -> Result<(), VmError> {
-    Err(VmError::new(VmCode::BadOption, text))
-}
-
-/// Checks that the guest can have a mount at that path.
-fn check_mount(mount: &Mount) -> Result<(), VmError> {
-    let path = &mount.guest;
-    let is_plain = |part| matches!(part, Component::RootDir | Component::Normal(_));
-    if path.is_absolute() && path.parent().is_some() && path.components().all(is_plain) {
-        return Ok(());
-    }
-    bad(format!(
-        "mount at {}: it must be an absolute path below /, without ..",
-        path.display()
-    ))
-}
-
-/// Checks that no mount exposes Agent99's own folders.
-fn check_own(mounts: &[Mount], more: &[PathBuf]) -> Result<(), VmError> {
-    let caches = cache::user_folders();
-    let checked = p9::check_mounts(mounts, more, caches);
-    checked.map_err(|error| VmError::new(VmCode::Mount, error.to_string()))
 }
 
 /// Checks that a snapshot belongs to this image.
@@ -576,6 +560,10 @@ mod tests {
             builder().process_limit(0),
             builder().memory_limit(0),
             builder().memory_limit(1 << 30),
+            builder().ram((256 << 20) - 1),
+            builder().ram((2 << 30) + 1),
+            builder().ram(1 << 30).restore([]),
+            builder().ram(1 << 30).memory_limit((1 << 30) + 1),
             builder().disk(0),
             builder().disk(u64::MAX),
             builder().disk(1 << 30).restore([]),
@@ -587,7 +575,9 @@ mod tests {
             assert_eq!(bad.check().unwrap_err().code, VmCode::BadOption, "{bad:?}");
         }
         let good = builder().hostname("box").env("A", "1").hardened();
-        assert_eq!(good.check(), Ok(()));
+        assert_eq!(good.check(), Ok(256 << 20));
+        let large = builder().ram(1 << 30).memory_limit(1 << 30);
+        assert_eq!(large.check(), Ok(1 << 30));
     }
 
     #[test]

@@ -24,6 +24,8 @@ mod builder;
 #[cfg(feature = "vm")]
 mod cancel;
 #[cfg(feature = "vm")]
+mod checks;
+#[cfg(feature = "vm")]
 mod collect;
 #[cfg(feature = "vm")]
 mod command;

@@ -24,6 +24,8 @@ pub struct Resume {
     pub mounts: Vec<Mount>,
     /// Whether the guest has its own disk, which is empty.
     pub disk: bool,
+    /// Memory that was added to the machine, from its first physical address to its end.
+    pub memory: Option<(u64, u64)>,
 }
 
 /// IPv4 network of the guest, with one interface.
@@ -95,6 +97,10 @@ impl Resume {
             w.u8(mount.access as u8);
         });
         w.u8(u8::from(self.disk));
+        w.option(self.memory.as_ref(), |w, (start, end)| {
+            w.u64(*start);
+            w.u64(*end);
+        });
     }
 
     pub(super) fn read(r: &mut Reader<'_>) -> Self {
@@ -115,6 +121,7 @@ impl Resume {
                 },
             }),
             disk: r.flag(),
+            memory: r.option(|r| (r.u64(), r.u64())),
         }
     }
 }

@@ -29,6 +29,7 @@ fn requests() -> Vec<Request> {
                 access: Access::Overlay,
             }],
             disk: true,
+            memory: Some((0x9000_0000, 0xa000_0000)),
         })),
         Request::Prepare,
         Request::Drain,

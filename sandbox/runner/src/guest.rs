@@ -7,9 +7,10 @@ use super::error::{VmCode, VmError};
 use super::handle::random_id;
 use super::imports::{CLOCK_RESOLUTION_NS, wall_ns};
 use super::instance::{Emulator, Linked, Ran};
+use super::machine::RAM_BYTES;
 use super::save::Saved;
 use super::translator::GuestJit;
-use a99_sandbox_abi::{Answer, Channel, Device, frame, functions as abi, unpair};
+use a99_sandbox_abi::{Answer, Channel, Device, RAM_BASE, frame, functions as abi, unpair};
 use a99_sandbox_protocol::{FrameReader, Report, Request, Resume};
 use std::collections::VecDeque;
 
@@ -60,6 +61,8 @@ pub struct Setup {
     pub clock_resolution_ns: u64,
     /// Backends of the devices.
     pub backends: Backends,
+    /// RAM in bytes, at least that of the image.
+    pub ram_bytes: u32,
     /// The guest's own disk.
     pub disk: Option<OwnDisk>,
     /// Saved guest to restore, instead of the image alone.
@@ -73,6 +76,7 @@ impl Default for Setup {
             guest_jit: GuestJit::default(),
             clock_resolution_ns: CLOCK_RESOLUTION_NS,
             backends: Backends::default(),
+            ram_bytes: RAM_BYTES,
             disk: None,
             saved: None,
         }
@@ -193,6 +197,15 @@ impl Guest {
             emulator.call(abi::RESUME, (id as u64, (id >> 64) as u64))?,
             "resume",
         )?;
+        // The guest learns of it by the request.
+        let memory = (setup.ram_bytes > RAM_BYTES).then(|| {
+            let at = |bytes| RAM_BASE + u64::from(bytes);
+            (at(RAM_BYTES), at(setup.ram_bytes))
+        });
+        if memory.is_some() {
+            let grown = emulator.call(abi::GROW_RAM, setup.ram_bytes)?;
+            expect_ok(grown, "grow its memory")?;
+        }
         if let Some(disk) = setup.disk {
             let sectors = disk.sectors();
             emulator.disks().own = Some(disk);
@@ -206,6 +219,7 @@ impl Guest {
             wall_ns: wall_ns(),
             entropy: entropy.to_vec(),
             interrupt: setup.saved.is_some(),
+            memory,
             ..setup.resume
         };
         guest.resumed_as = random_id()?;

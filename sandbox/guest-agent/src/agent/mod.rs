@@ -10,6 +10,7 @@ mod disk;
 mod group;
 mod launch;
 mod life;
+mod memory;
 mod mounts;
 mod network;
 mod port;
@@ -304,6 +305,10 @@ impl Agent {
     /// Starts the guest's lifetime with the host's settings.
     fn resume(&mut self, id: u64, resume: Resume) {
         let interrupted = if resume.interrupt { self.end_all() } else { 0 };
+        let memory = match resume.memory {
+            Some(range) if self.in_guest => self.add_memory(range),
+            _ => Ok(()),
+        };
         let disk = if resume.disk && self.in_guest {
             self.use_disk()
         } else {
@@ -320,6 +325,10 @@ impl Agent {
             Ok(()) => failure,
             Err(error) => Some(format!("disk: {error}")),
         };
+        let failure = match memory {
+            Ok(()) => failure,
+            Err(error) => Some(format!("memory: {error}")),
+        };
         let groups = self.groups.as_mut();
         let limited = groups.map_or(Ok(()), |groups| groups.set_defaults(&resume.limits));
         let limits = limited.err().map(|error| format!("limits: {error}"));
@@ -331,6 +340,16 @@ impl Agent {
             interrupted,
         };
         self.port.send(id, &report);
+    }
+
+    /// Gives added memory to commands and to the session's shell.
+    fn add_memory(&mut self, range: (u64, u64)) -> io::Result<()> {
+        let more = memory::add(range)?;
+        let Some(groups) = &mut self.groups else {
+            return Ok(());
+        };
+        groups.add_memory(more)?;
+        self.session.limit(groups.defaults())
     }
 
     /// Redirects writes of all processes that start from now on to the disk. The session's

@@ -1,0 +1,49 @@
+//! Checks of a sandbox's options.
+
+use crate::cache;
+use crate::p9::{self, Mount};
+use a99_sandbox_runner::{VmCode, VmError};
+use std::path::{Component, PathBuf};
+
+/// Minimum memory limit of a command: enough for a small Python to report that its memory
+/// is too small.
+const MIN_MEMORY: u64 = 1 << 20;
+
+/// Checks a memory limit of a command: a limit above the guest's memory would have no
+/// effect.
+pub(super) fn check_memory(limit: Option<u64>, most: u64) -> Result<(), VmError> {
+    match limit {
+        Some(bytes) if bytes < MIN_MEMORY => {
+            bad(format!("{bytes} bytes of memory: at least {MIN_MEMORY}"))
+        }
+        Some(bytes) if bytes > most => bad(format!(
+            "{bytes} bytes of memory for a command: the whole guest has {most}"
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Refuses an option.
+pub(super) fn bad(text: impl Into<String>) -> Result<(), VmError> {
+    Err(VmError::new(VmCode::BadOption, text))
+}
+
+/// Checks that the guest can have a mount at that path.
+pub(super) fn check_mount(mount: &Mount) -> Result<(), VmError> {
+    let path = &mount.guest;
+    let is_plain = |part| matches!(part, Component::RootDir | Component::Normal(_));
+    if path.is_absolute() && path.parent().is_some() && path.components().all(is_plain) {
+        return Ok(());
+    }
+    bad(format!(
+        "mount at {}: it must be an absolute path below /, without ..",
+        path.display()
+    ))
+}
+
+/// Checks that no mount exposes Agent99's own folders.
+pub(super) fn check_own(mounts: &[Mount], more: &[PathBuf]) -> Result<(), VmError> {
+    let caches = cache::user_folders();
+    let checked = p9::check_mounts(mounts, more, caches);
+    checked.map_err(|error| VmError::new(VmCode::Mount, error.to_string()))
+}
