@@ -154,6 +154,10 @@ pub(crate) struct SettingsArgs {
     /// A variable of every command's environment; may be repeated
     #[arg(long, value_name = "NAME=VALUE", value_parser = variable)]
     pub env: Vec<(String, String)>,
+    /// Memory of the sandbox, as in 512M or 2G [default: 256M]. At most 2G, of which the
+    /// sandbox has 1920M; unused memory stays with the host
+    #[arg(long, value_name = "SIZE", value_parser = ram)]
+    pub ram: Option<u64>,
     /// A separate disk instead of 100 MB in memory, as in 500M or 10G: an unnamed
     /// file of the host that grows as it is written and is deleted when the sandbox
     /// ends. It is in DIR [default: TMPDIR, or /var/tmp]
@@ -295,6 +299,7 @@ impl SettingsArgs {
             || self.image != usual.image
             || self.limits.lifetime != usual.limits.lifetime
             || self.disk != usual.disk
+            || self.ram != usual.ram
     }
 }
 
@@ -345,6 +350,10 @@ fn disk(text: &str) -> Result<DiskArg, String> {
     let bytes = bytes(size);
     let bytes = bytes.ok_or("expected a size in bytes, or as in 500M or 10G")?;
     Ok(DiskArg { bytes, folder })
+}
+
+fn ram(text: &str) -> Result<u64, String> {
+    bytes(text).ok_or_else(|| "expected a size in bytes, or as in 512M or 2G".to_owned())
 }
 
 fn policy(text: &str) -> Result<Policy, String> {

@@ -70,6 +70,8 @@ pub(crate) struct Spec {
     net: Policy,
     env: Vec<(String, String)>,
     #[serde(default)]
+    ram: Option<u64>,
+    #[serde(default)]
     disk: Option<DiskArg>,
     #[serde(default)]
     guest_jit: GuestJitArg,
@@ -125,6 +127,7 @@ impl Spec {
             mounts: mounts?,
             net: settings.net.clone(),
             env: settings.env.clone(),
+            ram: settings.ram,
             disk: settings.disk.as_ref().map(disk).transpose()?,
             guest_jit: settings.guest_jit,
             image: match settings.foreign() {
@@ -160,6 +163,7 @@ impl Spec {
             mount: self.mounts.iter().map(mount).collect(),
             net: self.net.clone(),
             env: self.env.clone(),
+            ram: self.ram,
             disk: self.disk.clone(),
             guest_jit: self.guest_jit,
             image: self.image.clone(),
@@ -179,6 +183,7 @@ impl Spec {
         };
         json!({
             "net": self.net.to_string(),
+            "ram": self.ram,
             "disk": self.disk.as_ref().map(|disk| disk.bytes),
             "mounts": self.mounts.iter().map(mount).collect::<Vec<_>>(),
             "image": self.image.as_deref().map(path),
@@ -230,6 +235,7 @@ mod tests {
             ],
             net: "allow:example.com:443".parse().unwrap(),
             env: vec![("TOKEN".to_owned(), "secret\n".to_owned())],
+            ram: Some(1 << 30),
             disk: Some(DiskArg {
                 bytes: 1 << 30,
                 folder: Some("/d".into()),

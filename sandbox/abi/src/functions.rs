@@ -114,6 +114,9 @@ macro_rules! exports {
             /// Commits the first `len` bytes of that room; returns 1 if the guest accepts
             /// them.
             COMMIT = commit(channel: u32, tag: u32, len: u32) -> u32;
+            /// Grows the RAM of a resumed machine to a size in bytes; returns an
+            /// [`Answer`](crate::Answer).
+            GROW_RAM = grow_ram(ram_bytes: u32) -> u32;
             /// Attaches a disk to its drive, which was empty; returns an
             /// [`Answer`](crate::Answer).
             ATTACH_DISK = attach_disk(disk: u32, sectors: u64) -> u32;

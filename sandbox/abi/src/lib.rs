@@ -102,6 +102,9 @@ impl Disk {
     }
 }
 
+/// Guest physical address of the first byte of RAM.
+pub const RAM_BASE: u64 = 0x8000_0000;
+
 /// Size of the emulator's argument buffer in bytes: the longest command line of Linux on
 /// RISC-V is 1024 bytes, and the head of a kernel `Image` 64.
 pub const SCRATCH_BYTES: usize = 4096;

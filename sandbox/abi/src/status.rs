@@ -37,7 +37,8 @@ pub enum Answer {
     State = 1,
     /// Kernel or files are invalid, or do not fit.
     Load = 2,
-    /// The argument is not UTF-8, or longer than [`SCRATCH_BYTES`](super::SCRATCH_BYTES).
+    /// The argument is out of range, not UTF-8, or longer than
+    /// [`SCRATCH_BYTES`](super::SCRATCH_BYTES).
     Argument = 3,
     /// Channels hold data, or file requests are pending: a snapshot is not possible now.
     Busy = 4,

@@ -1,6 +1,6 @@
 //! Sandbox builder: the options of a sandbox, and its start.
 
-use super::checks::{bad, check_image, check_layers, check_mount, check_own};
+use super::checks::{bad, check_image, check_layers, check_memory, check_mount, check_own};
 use super::copied::{Copied, check_copied_disk, random_mac};
 #[cfg(feature = "c2w")]
 use super::foreign;
@@ -13,8 +13,8 @@ use a99_egress::Policy;
 use a99_sandbox_oci::{Config, StoredImage};
 use a99_sandbox_protocol::{Identity, Limits, Resume};
 use a99_sandbox_runner::{
-    BackendOptions, Bounds, DiskOptions, GuestHandle, GuestJit, Image, Layer, Mailbox, OwnDisk,
-    RAM_BYTES, Setup, VmCode, VmError, block_on, check_disk, launch,
+    BackendOptions, Bounds, DiskOptions, GuestHandle, GuestJit, Image, Layer, MAX_RAM_BYTES,
+    Mailbox, OwnDisk, RAM_BYTES, Setup, VmCode, VmError, block_on, check_disk, launch, ram_of,
 };
 #[cfg(feature = "c2w")]
 use a99_sandbox_runner::{Worker, spawn_thread};
@@ -42,10 +42,6 @@ const MAX_HOSTNAME: usize = 64;
 /// Maximum bytes of environment variables: Linux reserves a quarter of the stack, 2 MiB,
 /// for these and the arguments.
 const MAX_ENV: usize = 1 << 20;
-
-/// Minimum memory limit of a command: enough for a small Python to report that its memory
-/// is too small.
-const MIN_MEMORY: u64 = 1 << 20;
 
 /// Group bit in the first byte of a MAC address (IEEE 802).
 pub(super) const MULTICAST: u8 = 1;
@@ -78,6 +74,7 @@ pub struct Builder {
     bounds: Bounds,
     output_limit: u64,
     copy_limit: u64,
+    ram: Option<u64>,
     disk: Option<DiskOptions>,
     packs: Vec<String>,
     layers: Vec<Layer>,
@@ -103,6 +100,7 @@ impl Builder {
             bounds: Bounds::default(),
             output_limit: OUTPUT_LIMIT,
             copy_limit: COPY_LIMIT,
+            ram: None,
             disk: None,
             packs: Vec::new(),
             layers: Vec::new(),
@@ -215,6 +213,17 @@ impl Builder {
     /// Sets an environment variable of every command and of the session shell.
     pub fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.env.push((name.into(), value.into()));
+        self
+    }
+
+    /// Sets the guest's memory in bytes: 256 MiB, the default, to 2 GiB, rounded up to
+    /// blocks of 128 MiB; 2 GiB become one block less.
+    ///
+    /// The guest starts small and then adds the rest, which takes some 10 ms a block. Memory
+    /// that it does not use stays with the host, except 2 MiB a block. A restored sandbox
+    /// keeps its memory.
+    pub fn ram(mut self, bytes: u64) -> Self {
+        self.ram = Some(bytes);
         self
     }
 
@@ -371,11 +380,12 @@ impl Builder {
     /// of range, [`VmCode::Saved`] for a snapshot that does not fit, and any error of the
     /// start.
     pub async fn start(self) -> Result<Sandbox, VmError> {
-        self.check()?;
+        let ram = self.check()?;
         let mailbox = Arc::new(Mailbox::default());
         let guest = Arc::new(GuestHandle::new(Arc::clone(&mailbox)));
         let settings = Arc::new(Settings {
             output_limit: self.output_limit,
+            ram,
             copy_limit: self.copy_limit,
             forwards: OnceLock::new(),
             git_refused: OnceLock::new(),
@@ -441,6 +451,7 @@ impl Builder {
             (self.copied.is_some(), "a saved sandbox to go on from"),
             (self.hostname.is_some(), "another host name"),
             (self.limits != Limits::default(), "limits of its commands"),
+            (self.ram.is_some(), "another memory size"),
             (self.disk.is_some(), "a disk of its own"),
             (!self.layers.is_empty(), "layers"),
             (!self.packs.is_empty(), "packs"),
@@ -472,23 +483,23 @@ impl Builder {
         block_on(self.start())
     }
 
-    /// Checks that all options are in range.
-    fn check(&self) -> Result<(), VmError> {
+    /// Checks that all options are in range; returns the memory that the guest may have.
+    fn check(&self) -> Result<u64, VmError> {
         self.check_names()?;
         self.backends.mounts.iter().try_for_each(check_mount)?;
         if let Some([first, ..]) = self.backends.network.mac
             && first & MULTICAST != 0
         {
-            return bad("the interface's address: it must be no group's");
+            bad("the interface's address: it must be no group's")?;
         }
         if self.clock.is_zero() || self.clock > MAX_CLOCK {
-            return bad(format!(
+            bad(format!(
                 "a clock of {:?}: it must be more than 0 and at most {MAX_CLOCK:?}",
                 self.clock
-            ));
+            ))?;
         }
         if self.limits.pids == Some(0) {
-            return bad("no process at all: at least one is needed");
+            bad("no process at all: at least one is needed")?;
         }
         if let Some(disk) = &self.disk {
             check_disk(disk.bytes)?;
@@ -498,7 +509,17 @@ impl Builder {
             self.replace_root,
             self.copied.is_some(),
         )?;
-        check_memory(self.limits.memory)
+        let ram = self.ram.map(ram_of).transpose()?;
+        if ram.is_some() && self.copied.is_some() {
+            bad("memory for a saved sandbox, which keeps its own")?;
+        }
+        // The size of a saved guest is not known here; its agent checks the limit too.
+        let ram = match self.copied {
+            Some(_) => MAX_RAM_BYTES,
+            None => ram.unwrap_or(RAM_BYTES).into(),
+        };
+        check_memory(self.limits.memory, ram)?;
+        Ok(ram)
     }
 
     fn check_names(&self) -> Result<(), VmError> {
@@ -565,27 +586,13 @@ impl Builder {
                 ..Resume::default()
             },
             backends: connected.backends,
+            ram_bytes: self.ram.map_or(Ok(RAM_BYTES), ram_of)?,
             disk,
             layers,
             guest_jit: self.guest_jit,
             clock_resolution_ns: self.clock.as_nanos() as u64,
             origin,
         })
-    }
-}
-
-/// Checks a memory limit of a command: a limit above the guest's memory would have no
-/// effect.
-pub(super) fn check_memory(limit: Option<u64>) -> Result<(), VmError> {
-    let most = u64::from(RAM_BYTES);
-    match limit {
-        Some(bytes) if bytes < MIN_MEMORY => {
-            bad(format!("{bytes} bytes of memory: at least {MIN_MEMORY}"))
-        }
-        Some(bytes) if bytes > most => bad(format!(
-            "{bytes} bytes of memory for a command: the whole guest has {most}"
-        )),
-        _ => Ok(()),
     }
 }
 
@@ -624,6 +631,10 @@ mod tests {
             builder().process_limit(0),
             builder().memory_limit(0),
             builder().memory_limit(1 << 30),
+            builder().ram((256 << 20) - 1),
+            builder().ram((2 << 30) + 1),
+            builder().ram(1 << 30).restore([]),
+            builder().ram(1 << 30).memory_limit((1 << 30) + 1),
             builder().disk(0),
             builder().disk(u64::MAX),
             builder().replace_root(),
@@ -635,6 +646,8 @@ mod tests {
             assert_eq!(bad.check().unwrap_err().code, VmCode::BadOption, "{bad:?}");
         }
         let good = builder().hostname("box").env("A", "1").hardened();
-        assert_eq!(good.check(), Ok(()));
+        assert_eq!(good.check(), Ok(256 << 20));
+        let large = builder().ram(1 << 30).memory_limit(1 << 30);
+        assert_eq!(large.check(), Ok(1 << 30));
     }
 }

@@ -5,6 +5,25 @@ use crate::p9::{self, Mount};
 use a99_sandbox_runner::{MAX_LAYERS, VmCode, VmError};
 use std::path::{Component, PathBuf};
 
+/// Minimum memory limit of a command: enough for a small Python to report that its memory
+/// is too small.
+const MIN_MEMORY: u64 = 1 << 20;
+
+/// Checks a memory limit of a command: a limit above the guest's memory would have no
+/// effect.
+pub(super) fn check_memory(limit: Option<u64>, most: u64) -> Result<(), VmError> {
+    match limit {
+        Some(bytes) if bytes < MIN_MEMORY => {
+            bad(format!("{bytes} bytes of memory: at least {MIN_MEMORY}"))
+        }
+        Some(bytes) if bytes > most => bad(format!(
+            "{bytes} bytes of memory for a command: the whole guest has {most}"
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Refuses an option.
 pub(super) fn bad(text: impl Into<String>) -> Result<(), VmError> {
     Err(VmError::new(VmCode::BadOption, text))
 }

@@ -1,9 +1,10 @@
 //! Command builder: a program to run in a fresh process, and its options.
 
-use super::builder::check_memory;
 use super::cancel::Cancel;
+use super::checks::check_memory;
 use super::collect::collect;
 use super::process::Process;
+use super::sandbox::Settings;
 use a99_sandbox_protocol::{Exec, PtySize, Request, User};
 use a99_sandbox_runner::{GuestHandle, Output, SpawnOptions, VmError};
 use std::sync::Arc;
@@ -22,11 +23,13 @@ pub struct Command {
     spawn_options: SpawnOptions,
     /// Maximum bytes of collected output.
     gathered: u64,
+    /// Memory of the guest in bytes.
+    ram: u64,
     cancel: Option<Cancel>,
 }
 
 impl Command {
-    pub(super) fn new(guest: &Arc<GuestHandle>, argv: Vec<Vec<u8>>, gathered: u64) -> Self {
+    pub(super) fn new(guest: &Arc<GuestHandle>, argv: Vec<Vec<u8>>, settings: &Settings) -> Self {
         Self {
             guest: Arc::clone(guest),
             exec: Exec {
@@ -35,7 +38,8 @@ impl Command {
             },
             stdin: None,
             spawn_options: SpawnOptions::default(),
-            gathered,
+            gathered: settings.output_limit,
+            ram: settings.ram,
             cancel: None,
         }
     }
@@ -174,7 +178,7 @@ impl Command {
     /// Why the guest no longer runs; [`VmCode::BadOption`](crate::vm::VmCode::BadOption)
     /// for a memory limit out of range.
     pub fn spawn(self) -> Result<Process, VmError> {
-        check_memory(self.exec.limits.memory)?;
+        check_memory(self.exec.limits.memory, self.ram)?;
         Process::start(
             &self.guest,
             self.exec,

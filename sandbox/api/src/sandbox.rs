@@ -25,6 +25,8 @@ const SHELL: &str = "/bin/sh";
 pub(super) struct Settings {
     /// Maximum bytes of collected output.
     pub output_limit: u64,
+    /// Memory of the guest in bytes; the most that it may be if the guest was restored.
+    pub ram: u64,
     /// Maximum bytes of a copy out of the guest.
     pub copy_limit: u64,
     /// Addresses at which the host listens for the guest.
@@ -123,7 +125,7 @@ impl Sandbox {
     /// is looked up in `PATH`.
     pub fn command<A: AsRef<[u8]>>(&self, argv: impl IntoIterator<Item = A>) -> Command {
         let argv = argv.into_iter().map(|argument| argument.as_ref().to_vec());
-        Command::new(&self.guest, argv.collect(), self.settings.output_limit)
+        Command::new(&self.guest, argv.collect(), &self.settings)
     }
 
     /// Prepares a login shell on a terminal of that size.

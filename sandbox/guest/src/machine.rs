@@ -200,6 +200,15 @@ impl<H: Host> Machine<H> {
         Ok(())
     }
 
+    /// Grows RAM to `bytes`; `false` if it cannot. The guest has to learn of it otherwise.
+    pub fn grow_ram(&mut self, bytes: usize) -> bool {
+        let grown = self.bus.ram.grow(bytes);
+        if grown {
+            self.cpu.grow_ram(bytes);
+        }
+        grown
+    }
+
     /// Runs about `budget` instructions, or until the guest waits or ends.
     pub fn run(&mut self, budget: u64) -> Status {
         match self.cpu.run(&mut self.bus, budget) {

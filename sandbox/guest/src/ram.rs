@@ -7,19 +7,33 @@
 //! It is aligned to the embedder's pages of any size, so that a guest page that is written
 //! or released is one embedder page and not parts of two.
 //!
+//! RAM grows, once, when a machine that was saved small resumes with more. Its address must
+//! not change then: translated code holds it. So in the emulator it is the last run of
+//! linear memory ([`backing`]): the allocator first gets a heap that suffices until the
+//! snapshot, then the module's memory grows by the RAM itself. A resumed instance appends
+//! to RAM before its allocator needs more; the heap then grows behind RAM, which from then
+//! on keeps its size. Instances that ask for no more change nothing.
+//!
 //! Each 4 KiB page carries a [mark](CodeMark) that records whether decoded code of it
 //! exists. RISC-V lets a hart execute stale instructions until the next `fence.i`
 //! (unprivileged manual, Zifencei), so a write to such a page only records the page; the
 //! CPU drops the decoded code at the next `fence.i`.
 
-/// Guest physical address of the first byte of RAM.
-pub const RAM_BASE: u64 = 0x8000_0000;
+mod backing;
+
+use backing::Backing;
+
+pub use a99_sandbox_abi::RAM_BASE;
 
 /// Size of a page, in bytes.
 pub(crate) const PAGE_SIZE: usize = 4096;
 
 /// Alignment of the memory: a page of WebAssembly, and of any processor.
 const ALIGNMENT: usize = 64 << 10;
+
+/// Maximum size: less than 2 GiB, so that every offset fits 31 bits and all bytes one slice
+/// of the emulator, whose pointers have 32.
+const MAX_BYTES: usize = (2 << 30) - ALIGNMENT;
 
 /// Bits of an address below the page number.
 pub(crate) const PAGE_SHIFT: u32 = 12;
@@ -38,29 +52,35 @@ pub(crate) enum CodeMark {
 /// Guest physical memory; see the module.
 #[derive(Debug)]
 pub struct Ram {
-    /// Backing buffer, larger than the memory, which begins at `start`.
-    buffer: Vec<u8>,
-    start: usize,
+    backing: Backing,
     size: usize,
     marks: Vec<CodeMark>,
     dirty: Vec<u32>,
 }
 
 impl Ram {
-    /// Allocates `bytes` zero bytes, rounded up to whole pages and limited to 2 GiB, so
-    /// that every offset fits 31 bits.
+    /// Allocates `bytes` zero bytes, rounded up to whole pages and limited to a little less
+    /// than 2 GiB.
     pub fn new(bytes: usize) -> Self {
-        let pages = bytes.min(1 << 31).div_ceil(PAGE_SIZE);
-        let size = pages * PAGE_SIZE;
-        let buffer = vec![0; size + ALIGNMENT];
-        let start = buffer.as_ptr().addr().wrapping_neg() % ALIGNMENT;
+        let marks = vec![CodeMark::None; bytes.min(MAX_BYTES).div_ceil(PAGE_SIZE)];
+        let backing = Backing::new(marks.len() * PAGE_SIZE);
         Self {
-            buffer,
-            start,
-            size,
-            marks: vec![CodeMark::None; pages],
+            size: backing.bytes().len(),
+            backing,
+            marks,
             dirty: Vec::new(),
         }
+    }
+
+    /// Grows to `bytes`, a multiple of the page size; what is added is zero. Returns `false`,
+    /// and changes nothing, if that is less than before, too much, or not possible any more.
+    pub fn grow(&mut self, bytes: usize) -> bool {
+        if bytes > MAX_BYTES || !bytes.is_multiple_of(PAGE_SIZE) || !self.backing.grow(bytes) {
+            return false;
+        }
+        self.size = bytes;
+        self.marks.resize(bytes / PAGE_SIZE, CodeMark::None);
+        true
     }
 
     /// Size in bytes.
@@ -91,13 +111,13 @@ impl Ram {
 
     /// All bytes, by offset from [`RAM_BASE`].
     pub fn bytes(&self) -> &[u8] {
-        &self.buffer[self.start..self.start + self.size]
+        self.backing.bytes()
     }
 
     /// All bytes for writing. The caller must call [`Ram::touch`]: the CPU writes through
     /// here only where its TLB shows that the page's mark is not [`CodeMark::Clean`].
     pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
-        &mut self.buffer[self.start..self.start + self.size]
+        self.backing.bytes_mut()
     }
 
     /// Records a write of `len` bytes at `offset`.
@@ -181,6 +201,28 @@ mod tests {
             assert_eq!(ram.bytes().as_ptr().addr() % ALIGNMENT, 0);
             assert_eq!(ram.bytes().len(), bytes);
         }
+    }
+
+    #[test]
+    fn ram_grows_and_keeps_its_contents() {
+        let mut ram = Ram::new(PAGE_SIZE);
+        ram.write_u64(RAM_BASE + 8, 7);
+        assert!(ram.mark_code(0));
+        for bad in [0, PAGE_SIZE + 1, MAX_BYTES + PAGE_SIZE] {
+            assert!(!ram.grow(bad), "{bad}");
+            assert_eq!((ram.size(), ram.bytes().len()), (PAGE_SIZE, PAGE_SIZE));
+        }
+        assert!(ram.grow(3 * PAGE_SIZE));
+        assert_eq!(ram.size(), 3 * PAGE_SIZE);
+        assert_eq!(ram.bytes().as_ptr().addr() % ALIGNMENT, 0);
+        assert_eq!(ram.read_u64(RAM_BASE + 8), Some(7));
+        assert_eq!(ram.mark(0), CodeMark::Clean);
+        let last = RAM_BASE + 3 * PAGE_SIZE as u64 - 8;
+        assert_eq!(ram.read_u64(last), Some(0));
+        assert!(ram.mark_code(2));
+        assert_eq!(ram.write_u64(last, 9), Some(()));
+        assert_eq!(ram.take_dirty(), [2]);
+        assert!(!ram.grow(2 * PAGE_SIZE));
     }
 
     #[test]

@@ -289,6 +289,18 @@ pub extern "C" fn commit(channel: u32, tag: u32, len: u32) -> u32 {
     })
 }
 
+/// Grows RAM to `ram_bytes`, in an instance that was just resumed: later its heap may stand
+/// behind RAM. [`Answer::Argument`] if it cannot.
+#[unsafe(no_mangle)]
+pub extern "C" fn grow_ram(ram_bytes: u32) -> u32 {
+    with_machine(Answer::State as u32, |machine| {
+        match machine.grow_ram(ram_bytes as usize) {
+            true => Answer::Done as u32,
+            false => Answer::Argument as u32,
+        }
+    })
+}
+
 /// Attaches a disk of `sectors` sectors to the guest's own drive and notifies the guest.
 #[unsafe(no_mangle)]
 pub extern "C" fn attach_disk(disk: u32, sectors: u64) -> u32 {

@@ -74,7 +74,7 @@ const LEFT_OUT: [&str; 29] = [
 const CODE: [&str; 4] = ["*.[chS]", "*.dts", "*.dtsi", "*.json"];
 
 /// Patches of the source, in this order. Each patch explains itself.
-const PATCHES: [&str; 8] = [
+const PATCHES: [&str; 9] = [
     include_str!("../patches/fault-around.patch"),
     include_str!("../patches/page-cache-limit.patch"),
     include_str!("../patches/free-pages-at-once.patch"),
@@ -83,6 +83,7 @@ const PATCHES: [&str; 8] = [
     include_str!("../patches/9p-cheap-messages.patch"),
     include_str!("../patches/9p-flock.patch"),
     include_str!("../patches/9p-times.patch"),
+    include_str!("../patches/add-memory.patch"),
 ];
 
 /// Space for the unpacked source and the objects, in bytes.

@@ -77,13 +77,14 @@ pub const KERNEL_SOURCE: &str = "linux-source-6.12";
 
 /// Packages of the root file system. `base-files` and `gcc-14-base` provide only licence
 /// texts.
-const ROOT_FILES: [&str; 26] = [
+const ROOT_FILES: [&str; 27] = [
     "base-files",
     "busybox-static",
     "ca-certificates",
     "coreutils",
     "gcc-14-base",
     "libbz2-1.0",
+    "libc-bin",
     "libc6",
     "libexpat1",
     "libffi8",
@@ -108,7 +109,7 @@ const ROOT_FILES: [&str; 26] = [
 
 /// Packages of the image's disk, including the libraries that their programs need beyond
 /// those above.
-const DISK_FILES: [&str; 46] = [
+const DISK_FILES: [&str; 47] = [
     "bash",
     "curl",
     "e2fsprogs",
@@ -144,6 +145,7 @@ const DISK_FILES: [&str; 46] = [
     "libp11-kit0",
     "libpcre2-8-0",
     "libpsl5t64",
+    "libreadline8t64",
     "librtmp1",
     "libsasl2-2",
     "libssh2-1t64",

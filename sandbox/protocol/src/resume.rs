@@ -31,6 +31,8 @@ pub struct Resume {
     pub replace_root: bool,
     /// Who the ordinary user is; absent, it is that of our image.
     pub identity: Option<Identity>,
+    /// Memory that was added to the machine, from its first physical address to its end.
+    pub memory: Option<(u64, u64)>,
 }
 
 /// The ordinary user of a guest whose root is another image's.
@@ -136,6 +138,10 @@ impl Resume {
             w.list(&identity.groups, |w, group| w.u32(*group));
             w.bytes(&identity.folder);
         });
+        w.option(self.memory.as_ref(), |w, (start, end)| {
+            w.u64(*start);
+            w.u64(*end);
+        });
     }
 
     pub(super) fn read(r: &mut Reader<'_>) -> Self {
@@ -164,6 +170,7 @@ impl Resume {
                 groups: r.list(Reader::u32),
                 folder: r.bytes(),
             }),
+            memory: r.option(|r| (r.u64(), r.u64())),
         }
     }
 }

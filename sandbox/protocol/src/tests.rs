@@ -45,6 +45,7 @@ fn requests() -> Vec<Request> {
                 groups: vec![7, 8],
                 folder: b"/srv".to_vec(),
             }),
+            memory: Some((0x9000_0000, 0xa000_0000)),
         })),
         Request::Prepare,
         Request::Drain,

@@ -9,8 +9,9 @@ use super::frozen::{Frozen, Head, Origin};
 use super::handle::random_id;
 use super::imports::{CLOCK_RESOLUTION_NS, wall_ns};
 use super::instance::{Emulator, Linked, Ran};
+use super::machine::RAM_BYTES;
 use super::translator::GuestJit;
-use a99_sandbox_abi::{Answer, Channel, Device, Disk, frame, functions as abi, unpair};
+use a99_sandbox_abi::{Answer, Channel, Device, Disk, RAM_BASE, frame, functions as abi, unpair};
 use a99_sandbox_protocol::{FrameReader, Report, Request, Resume};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -62,6 +63,8 @@ pub struct Setup {
     pub clock_resolution_ns: u64,
     /// Backends of the devices.
     pub backends: Backends,
+    /// RAM in bytes, at least that of the image.
+    pub ram_bytes: u32,
     /// The guest's own disk: empty, or created by the origin.
     pub disk: Option<OwnDisk>,
     /// Layers of the root's files; the first wins. At most
@@ -78,6 +81,7 @@ impl Default for Setup {
             guest_jit: GuestJit::default(),
             clock_resolution_ns: CLOCK_RESOLUTION_NS,
             backends: Backends::default(),
+            ram_bytes: RAM_BYTES,
             disk: None,
             layers: Vec::new(),
             origin: None,
@@ -208,6 +212,15 @@ impl Guest {
             emulator.call(abi::RESUME, (id as u64, (id >> 64) as u64))?,
             "resume",
         )?;
+        // The guest learns of it by the request.
+        let memory = (setup.ram_bytes > RAM_BYTES).then(|| {
+            let at = |bytes| RAM_BASE + u64::from(bytes);
+            (at(RAM_BYTES), at(setup.ram_bytes))
+        });
+        if memory.is_some() {
+            let grown = emulator.call(abi::GROW_RAM, setup.ram_bytes)?;
+            expect_ok(grown, "grow its memory")?;
+        }
         // A copy's machine has its disk already.
         let is_new = !setup.resume.interrupt;
         let own = setup.disk.as_ref().filter(|_| is_new);
@@ -228,6 +241,7 @@ impl Guest {
         let resume = Resume {
             wall_ns: wall_ns(),
             entropy: entropy.to_vec(),
+            memory,
             ..setup.resume
         };
         guest.resumed_as = random_id()?;

@@ -81,7 +81,7 @@ pub use guest::{Boot, Setup};
 pub use handle::{CommandHandle, GuestHandle, SpawnOptions, random_id};
 pub use image::Image;
 pub use launch::{launch, spawn_thread};
-pub use machine::{CMDLINE, RAM_BYTES, WasmMachine};
+pub use machine::{CMDLINE, MAX_RAM_BYTES, RAM_BYTES, WasmMachine, ram_of};
 pub use mailbox::{Event, FrozenSlot, Mailbox, Message, Sink, SpawnRequest, Status, stopped};
 pub use output::Output;
 pub use precompiled::{Manifest, from_worker, load, verify, write};

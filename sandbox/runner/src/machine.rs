@@ -21,8 +21,29 @@ use wasmtime::Engine;
 pub const CMDLINE: &str =
     "console=hvc0 quiet panic=-1 oops=panic page_reporting.page_reporting_order=5";
 
-/// RAM of a guest in bytes. It holds the root file system; untouched pages cost nothing.
+/// RAM of the image's guest in bytes. It holds the root file system; untouched pages cost
+/// nothing.
 pub const RAM_BYTES: u32 = 256 << 20;
+
+/// Largest RAM that a guest may be asked for. The emulator's slices are smaller, so the
+/// guest has one block less of it.
+pub const MAX_RAM_BYTES: u64 = 2 << 30;
+
+/// The guest's kernel adds memory in blocks of this size (a section of its memory map).
+const RAM_BLOCK: u64 = 128 << 20;
+
+/// RAM in bytes of a guest that was asked for with `bytes`: whole blocks.
+///
+/// # Errors
+/// [`VmCode::BadOption`] if that is less than the image's guest has, or too much.
+pub fn ram_of(bytes: u64) -> Result<u32, VmError> {
+    if !(u64::from(RAM_BYTES)..=MAX_RAM_BYTES).contains(&bytes) {
+        let text = format!("{bytes} bytes of RAM: it can have {RAM_BYTES} to {MAX_RAM_BYTES}");
+        return Err(VmError::new(VmCode::BadOption, text));
+    }
+    let whole = bytes.next_multiple_of(RAM_BLOCK);
+    Ok(whole.min(MAX_RAM_BYTES - RAM_BLOCK) as u32)
+}
 
 /// Source files that determine a snapshot beside its inputs: a change of them changes the
 /// result.
@@ -151,4 +172,25 @@ fn failed(step: &str, error: VmError) -> ImageError {
         _ => ErrorCode::StepFailed,
     };
     ImageError::new(code, step, error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ram_comes_in_whole_blocks() {
+        for (bytes, ram) in [
+            (256 << 20, RAM_BYTES),
+            ((256 << 20) + 1, 384 << 20),
+            (1 << 30, 1 << 30),
+            (2 << 30, 1920 << 20),
+        ] {
+            assert_eq!(ram_of(bytes), Ok(ram), "{bytes}");
+        }
+        for bytes in [0, (256 << 20) - 1, (2 << 30) + 1, u64::MAX] {
+            let error = ram_of(bytes).expect_err("refused");
+            assert_eq!(error.code, VmCode::BadOption, "{bytes}");
+        }
+    }
 }

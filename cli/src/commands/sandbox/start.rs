@@ -30,6 +30,9 @@ pub(crate) fn builder(settings: &SettingsArgs) -> Result<Builder, VmError> {
         .mounts(settings.mount.iter().cloned())
         .network(settings.net.clone())
         .guest_jit(settings.guest_jit.into());
+    if let Some(bytes) = settings.ram {
+        builder = builder.ram(bytes);
+    }
     if let Some(DiskArg { bytes, folder }) = &settings.disk {
         builder = match folder {
             Some(folder) => builder.disk_in(*bytes, folder),

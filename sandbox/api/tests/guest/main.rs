@@ -11,6 +11,7 @@ mod aot;
 mod attacks;
 mod commands;
 mod common;
+mod computer;
 mod fork;
 mod image;
 mod ipv6;

@@ -84,6 +84,23 @@ impl Groups {
         })
     }
 
+    /// Gives `bytes` of memory that the guest got to all commands together, and to each
+    /// command without explicit limits.
+    pub(super) fn add_memory(&mut self, bytes: u64) -> io::Result<()> {
+        self.memory += bytes;
+        write(&self.parent, "memory.max", &self.memory.to_string())?;
+        self.defaults.memory = self.defaults.memory.map(|memory| memory + bytes);
+        match &self.spare {
+            Some(group) => group.limit(&self.defaults),
+            None => Ok(()),
+        }
+    }
+
+    /// Limits of commands without explicit ones.
+    pub(super) fn defaults(&self) -> &Limits {
+        &self.defaults
+    }
+
     /// Changes the limits of commands without explicit ones.
     pub(super) fn set_defaults(&mut self, limits: &Limits) -> io::Result<()> {
         self.check(limits)?;

@@ -11,6 +11,7 @@ mod drive;
 mod group;
 mod launch;
 mod life;
+mod memory;
 mod mounts;
 mod network;
 mod port;
@@ -312,6 +313,10 @@ impl Agent {
         } else {
             0
         };
+        let memory = match resume.memory {
+            Some(range) if self.in_guest => self.add_memory(range),
+            _ => Ok(()),
+        };
         let root = if root::is_own(&resume) && self.in_guest {
             self.use_root(&resume)
         } else {
@@ -332,6 +337,10 @@ impl Agent {
             Ok(()) => failure,
             Err(error) => Some(format!("root: {error}")),
         };
+        let failure = match memory {
+            Ok(()) => failure,
+            Err(error) => Some(format!("memory: {error}")),
+        };
         let groups = self.groups.as_mut();
         let limited = groups.map_or(Ok(()), |groups| groups.set_defaults(&resume.limits));
         let limits = limited.err().map(|error| format!("limits: {error}"));
@@ -343,6 +352,16 @@ impl Agent {
             interrupted,
         };
         self.port.send(id, &report);
+    }
+
+    /// Gives added memory to commands and to the session's shell.
+    fn add_memory(&mut self, range: (u64, u64)) -> io::Result<()> {
+        let more = memory::add(range)?;
+        let Some(groups) = &mut self.groups else {
+            return Ok(());
+        };
+        groups.add_memory(more)?;
+        self.session.limit(groups.defaults())
     }
 
     /// Gives all processes that start from now on the root of the disk and the layers. The

@@ -129,6 +129,12 @@ impl Session {
         }
     }
 
+    /// Limits a shell that is already running.
+    pub(super) fn limit(&self, limits: &Limits) -> io::Result<()> {
+        let group = self.shell.as_ref().and_then(|shell| shell.group.as_ref());
+        group.map_or(Ok(()), |group| group.limit(limits))
+    }
+
     /// Runs a script; returns its outputs.
     pub(super) fn run(&mut self, id: u64, script: &[u8]) -> Result<Vec<Output>, Failure> {
         let refused = |errno, text: &str| Failure(Reason::Other, errno, text.to_owned());

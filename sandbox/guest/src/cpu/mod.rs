@@ -73,6 +73,11 @@ impl Cpu {
         }
     }
 
+    /// Prepares for code in a RAM that has grown to `bytes`.
+    pub fn grow_ram(&mut self, bytes: usize) {
+        self.code.grow(bytes);
+    }
+
     /// Instructions retired so far.
     pub fn retired(&self) -> u64 {
         self.hart

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 
 /// Own files: path, permissions, content.
-pub(super) const OWN: [(&str, u32, &str); 11] = [
+pub(super) const OWN: [(&str, u32, &str); 12] = [
     ("init", 0o755, include_str!("../../rootfs/init")),
     (
         "etc/udhcpc/default.script",
@@ -30,6 +30,11 @@ pub(super) const OWN: [(&str, u32, &str); 11] = [
         "etc/os-release",
         0o644,
         include_str!("../../rootfs/etc/os-release"),
+    ),
+    (
+        "etc/pip.conf",
+        0o644,
+        include_str!("../../rootfs/etc/pip.conf"),
     ),
     ("etc/passwd", 0o644, include_str!("../../rootfs/etc/passwd")),
     (

@@ -94,7 +94,6 @@ const LEFT_OUT: &[&str] = &[
     "usr/lib/python3.13/lib-dynload/_test*",
     "usr/lib/python3.13/lib-dynload/_tkinter*",
     "usr/lib/python3.13/lib-dynload/_xxtest*",
-    "usr/lib/python3.13/lib-dynload/readline*",
     "usr/lib/python3.13/lib-dynload/xx*",
     // Parts of git for servers, and those that need Perl or a web server.
     "usr/bin/git-shell",
@@ -112,6 +111,16 @@ const LEFT_OUT: &[&str] = &[
     "usr/bin/lessfile",
     "usr/bin/lesspipe",
     "usr/bin/unzipsfx",
+    // Programs that make locales, time zones and caches of libraries.
+    "etc/default",
+    "etc/ld.so.conf*",
+    "usr/bin/iconv",
+    "usr/bin/ld.so",
+    "usr/bin/ldd",
+    "usr/bin/localedef",
+    "usr/bin/pldd",
+    "usr/bin/tzselect",
+    "usr/bin/zdump",
     // Libraries that no program of the image uses. Conversions between old character sets
     // use Python's own tables.
     "usr/lib/riscv64-linux-gnu/engines-3",
@@ -121,6 +130,7 @@ const LEFT_OUT: &[&str] = &[
     "usr/lib/riscv64-linux-gnu/libc_malloc_debug*",
     "usr/lib/riscv64-linux-gnu/libexpatw*",
     "usr/lib/riscv64-linux-gnu/libformw*",
+    "usr/lib/riscv64-linux-gnu/libhistory*",
     "usr/lib/riscv64-linux-gnu/libmemusage*",
     "usr/lib/riscv64-linux-gnu/libmenuw*",
     "usr/lib/riscv64-linux-gnu/libnsl*",

@@ -146,6 +146,11 @@ impl DecodedCode {
         }
     }
 
+    /// Grows to a RAM of `bytes` bytes.
+    pub(crate) fn grow(&mut self, bytes: usize) {
+        self.pages.resize(bytes >> PAGE_SHIFT, NONE);
+    }
+
     /// The line of a block.
     #[inline(always)]
     pub(crate) fn line(&self, block: u32) -> &Line {

@@ -1,0 +1,62 @@
+//! Memory that the machine got when it resumed.
+
+use super::group::memory_field;
+use super::sys::own_files_as;
+use super::world::USER;
+use rustix::mount::{MountFlags, UnmountFlags, mount, mount_remount, unmount};
+use std::ffi::CString;
+use std::fs;
+use std::io;
+
+/// Files of the kernel: its block size, in hexadecimal, and where a block's physical address
+/// adds that block (`add-memory.patch`).
+const BLOCK_SIZE: &str = "/sys/devices/system/memory/block_size_bytes";
+const PROBE: &str = "/var/lib/agent99/sys/devices/system/memory/probe";
+
+/// Where the agent mounts `/sys` meanwhile, which commands have read-only.
+const SYS: &str = "/var/lib/agent99/sys";
+
+/// User id of the administrator.
+const ROOT_USER: u32 = 0;
+
+/// Limit of files in the root without more memory, as `/init` sets it.
+const ROOT_BYTES: u64 = 152 << 20;
+
+/// Share of added memory that files in the root may have: half, so that a full root leaves
+/// room for programs.
+const ROOT_SHARE: u64 = 2;
+
+/// Adds the memory of these physical addresses, and raises the limit of files in memory.
+/// Returns the bytes that programs can have more than before: descriptions of the pages are
+/// taken from the same memory.
+pub(super) fn add(range: (u64, u64)) -> io::Result<u64> {
+    own_files_as(ROOT_USER);
+    let added = mount_and_add(range);
+    own_files_as(USER);
+    added
+}
+
+fn mount_and_add(range: (u64, u64)) -> io::Result<u64> {
+    fs::create_dir_all(SYS)?;
+    let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+    mount("sysfs", SYS, "sysfs", flags, c"")?;
+    let added = add_blocks(range);
+    unmount(SYS, UnmountFlags::DETACH)?;
+    added
+}
+
+fn add_blocks((start, end): (u64, u64)) -> io::Result<u64> {
+    let before = memory_field("MemAvailable:")?;
+    let block = u64::from_str_radix(fs::read_to_string(BLOCK_SIZE)?.trim(), 16);
+    let block = block.ok().filter(|block| *block > 0);
+    let block = block.ok_or(io::ErrorKind::InvalidData)?;
+    let mut at = start;
+    while end.saturating_sub(at) >= block {
+        fs::write(PROBE, format!("{at:#x}"))?;
+        at += block;
+    }
+    let more = memory_field("MemAvailable:")?.saturating_sub(before);
+    let options = CString::new(format!("size={}", ROOT_BYTES + more / ROOT_SHARE))?;
+    mount_remount("/", MountFlags::empty(), &*options)?;
+    Ok(more)
+}
