@@ -375,7 +375,7 @@ mod tests {
         let sha256 = digest::of_bytes(&[5; 1024]);
         let layer = Layer::open(&path, &sha256).expect("a layer");
         assert_eq!((layer.sectors(), layer.sha256()), (2, sha256.as_str()));
-        let disks = Disks {
+        let mut disks = Disks {
             layers: vec![layer],
             ..Disks::default()
         };
