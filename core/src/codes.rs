@@ -153,6 +153,7 @@ const OTHER_FAMILIES: &[&str] = &[
     "models.",
     "mount.",
     "net.",
+    "oci.",
     "postgres.",
     "process.",
     "push.",

@@ -10,7 +10,6 @@ use crate::cache::{self, Cache};
 use crate::net::{self, Forward, Rate};
 use crate::p9::{Mount, MountMode};
 use a99_egress::Policy;
-use a99_sandbox_oci::{Config, StoredImage};
 use a99_sandbox_protocol::{Identity, Limits, Resume};
 use a99_sandbox_runner::{
     BackendOptions, Bounds, DiskOptions, GuestHandle, GuestJit, Image, Layer, MAX_RAM_BYTES,
@@ -46,9 +45,6 @@ const MAX_ENV: usize = 1 << 20;
 /// Group bit in the first byte of a MAC address (IEEE 802).
 pub(super) const MULTICAST: u8 = 1;
 
-/// Search path of a container image that sets none, as of Docker.
-const CONTAINER_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-
 /// Source of the image.
 #[derive(Clone, Debug, Default)]
 enum Source {
@@ -67,7 +63,7 @@ pub struct Builder {
     source: Source,
     pub(super) copied: Option<Copied>,
     hostname: Option<String>,
-    env: Vec<(String, String)>,
+    pub(super) env: Vec<(String, String)>,
     limits: Limits,
     clock: Duration,
     guest_jit: GuestJit,
@@ -76,10 +72,10 @@ pub struct Builder {
     copy_limit: u64,
     ram: Option<u64>,
     disk: Option<DiskOptions>,
-    packs: Vec<String>,
-    layers: Vec<Layer>,
-    replace_root: bool,
-    identity: Option<Identity>,
+    pub(super) packs: Vec<String>,
+    pub(super) layers: Vec<Layer>,
+    pub(super) replace_root: bool,
+    pub(super) identity: Option<Identity>,
     backends: BackendOptions,
     #[cfg(feature = "c2w")]
     worker: Option<Worker>,
@@ -275,59 +271,6 @@ impl Builder {
         let folder = Some(folder.into());
         self.disk = Some(DiskOptions { bytes, folder });
         self
-    }
-
-    /// Adds a pack that `a99 sandbox build --pack` made, a layer by name.
-    pub fn pack(mut self, name: impl Into<String>) -> Self {
-        self.packs.push(name.into());
-        self
-    }
-
-    /// Adds a layer of files over the image's root, below those added before; at most
-    /// [`MAX_LAYERS`](crate::vm::MAX_LAYERS).
-    ///
-    /// All sandboxes with this layer share its file. One with layers cannot be saved.
-    pub fn layer(mut self, layer: &Layer) -> Self {
-        self.layers.push(layer.clone());
-        self
-    }
-
-    /// Starts from a container image of the user's store instead of our image.
-    ///
-    /// Its files are the root. Its variables, user and working directory are the defaults
-    /// of commands; those of this builder come after them. Its session shell is its
-    /// `/bin/sh`, if it has one.
-    ///
-    /// # Errors
-    /// [`VmCode::UntrustedImage`] if other users may change its file.
-    pub fn container(mut self, stored: &StoredImage) -> Result<Self, VmError> {
-        let layer = Layer::of_user(&stored.file, &stored.sha256)?;
-        let Config {
-            env,
-            run_as,
-            working_dir,
-            ..
-        } = &stored.image.config;
-        let mut all = vec![("HOME".to_owned(), run_as.home.clone())];
-        if let Some(name) = &run_as.name {
-            all.extend(["USER", "LOGNAME"].map(|variable| (variable.to_owned(), name.clone())));
-        }
-        if !env.iter().any(|(name, _)| name == "PATH") {
-            all.push(("PATH".to_owned(), CONTAINER_PATH.to_owned()));
-        }
-        all.extend(env.iter().cloned());
-        all.append(&mut self.env);
-        self.env = all;
-        let folder = working_dir.as_deref().unwrap_or("/");
-        self.identity = Some(Identity {
-            uid: run_as.uid,
-            gid: run_as.gid,
-            groups: run_as.groups.clone(),
-            folder: folder.as_bytes().to_vec(),
-        });
-        self.layers.push(layer);
-        self.replace_root = true;
-        Ok(self)
     }
 
     /// Makes the layers the whole root: of the image's files, only the agent's remain.

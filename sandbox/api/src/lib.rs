@@ -9,7 +9,8 @@
 //! names the command that builds.
 #![cfg_attr(feature = "vm", doc = include_str!("tour.md"))]
 //
-// - `builder`: options and start; `checks`: their limits; `packs`: layers by name; `sandbox`: the operations of a running sandbox.
+// - `builder`: options and start; `checks`: their limits; `layers`, `packs`: files of its root;
+//   `sandbox`: the operations of a running sandbox.
 // - `command`: a program to run; `collect`: waiting for its end; `process`: following its
 //   streams; `cancel`: ending it from elsewhere.
 // - `copied`: what a restored or forked sandbox continues from.
@@ -36,6 +37,7 @@ mod copied;
 mod copy;
 #[cfg(feature = "c2w")]
 mod foreign;
+mod layers;
 #[cfg(feature = "vm")]
 mod packs;
 #[cfg(feature = "vm")]

@@ -4,9 +4,8 @@
 pub use a99_sandbox_runner::{Bare, Execution, Instances};
 pub use a99_sandbox_runner::{
     Boot, Booter, CMDLINE, Frozen, GuestJit, Image, Layer, MAX_DESCRIPTORS, MAX_LAYERS, Manifest,
-    Output, RAM_BYTES,
-    ScriptOutcome, Translations, VmCode, VmError, WasmMachine, Worker, block_on, compatibility,
-    engine, load, smoke_test, verify, write,
+    Output, RAM_BYTES, ScriptOutcome, Translations, VmCode, VmError, WasmMachine, Worker, block_on,
+    compatibility, engine, load, smoke_test, verify, write,
 };
 use std::ffi::OsString;
 

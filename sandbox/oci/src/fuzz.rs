@@ -32,7 +32,7 @@ pub fn archive(data: &[u8]) {
     let first = read_once(data);
     if let Some((image, bytes)) = &first {
         assert_eq!(image.bytes, bytes.len() as u64);
-        assert!(bytes.len() as u64 % 4096 == 0);
+        assert!(bytes.len().is_multiple_of(4096));
         assert_eq!(read_once(data).as_ref(), first.as_ref());
     }
 }

@@ -116,10 +116,10 @@ pub(crate) fn choose(
     let job = Job { archive, limits };
     let chosen = if let Some(span) = archive.find("index.json")? {
         let bytes = read_small(span, None, None, "index.json", limits)?;
-        job.from_index(&bytes, tag)?
+        job.in_index(&bytes, tag)?
     } else if let Some(span) = archive.find("manifest.json")? {
         let bytes = read_small(span, None, None, "manifest.json", limits)?;
-        job.from_saved(&bytes, tag)?
+        job.in_saved(&bytes, tag)?
     } else {
         let text = "neither index.json nor manifest.json is in it";
         return Err(damaged("archive", text).help(
@@ -136,7 +136,7 @@ struct Job<'a> {
 }
 
 impl Job<'_> {
-    fn from_index(&self, bytes: &[u8], tag: Option<&str>) -> Result<Chosen, OciError> {
+    fn in_index(&self, bytes: &[u8], tag: Option<&str>) -> Result<Chosen, OciError> {
         let top: Document = parse(bytes, "index.json")?;
         let top = top.manifests.unwrap_or_default();
         let named = |descriptor: &Descriptor| tag.is_none_or(|tag| has_tag(descriptor, tag));
@@ -214,7 +214,7 @@ impl Job<'_> {
         self.chosen(reference, id, config, blobs)
     }
 
-    fn from_saved(&self, bytes: &[u8], tag: Option<&str>) -> Result<Chosen, OciError> {
+    fn in_saved(&self, bytes: &[u8], tag: Option<&str>) -> Result<Chosen, OciError> {
         let all: Vec<Saved> = parse(bytes, "manifest.json")?;
         if all.len() as u64 > self.limits.manifests {
             return Err(limit("manifest.json", "images", self.limits.manifests));

@@ -48,14 +48,14 @@ fn layout(folder: &Path) {
         );
         let root = folder.join(step).join("rootfs");
         if step == "one" {
-            fs::create_dir(root.join("d")).unwrap();
-            fs::write(root.join("d/gone"), "g").unwrap();
-            fs::write(root.join("d/stays"), "s").unwrap();
-            std::os::unix::fs::symlink("/d", root.join("link")).unwrap();
-            fs::hard_link(root.join("d/stays"), root.join("hard")).unwrap();
+            fs::create_dir(root.join("d")).expect("a changed tree");
+            fs::write(root.join("d/gone"), "g").expect("a changed tree");
+            fs::write(root.join("d/stays"), "s").expect("a changed tree");
+            std::os::unix::fs::symlink("/d", root.join("link")).expect("a changed tree");
+            fs::hard_link(root.join("d/stays"), root.join("hard")).expect("a changed tree");
         } else {
-            fs::remove_file(root.join("d/gone")).unwrap();
-            fs::write(root.join("new"), "x".repeat(100_000)).unwrap();
+            fs::remove_file(root.join("d/gone")).expect("a changed tree");
+            fs::write(root.join("new"), "x".repeat(100_000)).expect("a changed tree");
         }
         run(folder, "umoci", &["repack", "--image", "box:1", step]);
     }
