@@ -81,7 +81,7 @@ impl Cpu {
 
     /// Layout for the embedder that translates; none while translation is off.
     pub fn context_layout(&self) -> Option<[u32; LAYOUT_WORDS]> {
-        self.translator.layout().map(ContextLayout::to_words)
+        self.translator.layout().map(ContextLayout::words)
     }
 
     /// Installs function `function` of the table, with its entries as offset and node, as a

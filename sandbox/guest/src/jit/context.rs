@@ -75,7 +75,7 @@ impl ContextLayout {
     }
 
     /// The layout as words, with the translator's version.
-    pub(crate) fn to_words(&self) -> [u32; LAYOUT_WORDS] {
+    pub(crate) fn words(&self) -> [u32; LAYOUT_WORDS] {
         let version = VERSION.to_le_bytes();
         let [v0, v1, v2, v3, v4, v5, v6, v7] = version;
         [
@@ -98,7 +98,7 @@ impl ContextLayout {
         ]
     }
 
-    /// Reads [`ContextLayout::to_words`]; `None` for those of another translator.
+    /// Reads [`ContextLayout::words`]; `None` for those of another translator.
     #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn from_words(words: &[u32; LAYOUT_WORDS]) -> Option<Self> {
         let [registers, pc, budget, reservation, floats, rest @ ..] = *words;
@@ -117,7 +117,7 @@ impl ContextLayout {
             helpers: Helpers { float, csr },
             types,
         };
-        (layout.to_words() == *words).then_some(layout)
+        (layout.words() == *words).then_some(layout)
     }
 
     /// The end of the last value.

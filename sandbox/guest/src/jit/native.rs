@@ -54,7 +54,7 @@ pub fn translate(
     entries: &[u16],
     is_small: bool,
 ) -> Option<Translation> {
-    let is_entry = |offset: &u16| offset % 2 == 0 && usize::from(*offset) < PAGE_SIZE;
+    let is_entry = |offset: &u16| offset.is_multiple_of(2) && usize::from(*offset) < PAGE_SIZE;
     let is_valid = page.len() == PAGE_SIZE && entries.len() <= MAX_ENTRIES;
     if !is_valid || !entries.iter().all(is_entry) {
         return None;
@@ -133,7 +133,7 @@ mod tests {
     }
 
     fn layout() -> Layout {
-        let mut words = ContextLayout::default().to_words();
+        let mut words = ContextLayout::default().words();
         words[0] = 4096;
         Layout::of(&words).expect("this version")
     }
@@ -151,7 +151,7 @@ mod tests {
         let mut other = page();
         other[3] = 0xfe;
         assert_ne!(Some(&once), of(&other, &[0]).as_ref());
-        let other = Layout::of(&ContextLayout::default().to_words()).expect("this version");
+        let other = Layout::of(&ContextLayout::default().words()).expect("this version");
         assert_ne!(Some(once), translate(&other, &page(), &[0], false));
     }
 
@@ -168,7 +168,7 @@ mod tests {
         for offset in (0..4096).step_by(2) {
             of(&page(), &[offset]);
         }
-        let mut words = ContextLayout::default().to_words();
+        let mut words = ContextLayout::default().words();
         words[LAYOUT_WORDS - 1] ^= 1;
         assert_eq!(Layout::of(&words), None);
         words[LAYOUT_WORDS - 1] ^= 1;
