@@ -218,12 +218,18 @@ pub(super) fn udp(from: (IpAddr, u16), to: (IpAddr, u16), payload: &[u8]) -> Opt
 
 /// Builds an ICMP message from type, code, the four bytes after the checksum and the data.
 pub(super) fn icmp(kind: u8, code: u8, rest: [u8; 4], data: &[u8]) -> Vec<u8> {
+    let mut message = unsummed(kind, code, rest, data);
+    let sum = checksum(&[&message]);
+    message[2..4].copy_from_slice(&sum.to_be_bytes());
+    message
+}
+
+/// Lays out a message of ICMP or ICMPv6, whose checksum is still zero.
+fn unsummed(kind: u8, code: u8, rest: [u8; 4], data: &[u8]) -> Vec<u8> {
     let mut message = Vec::with_capacity(8 + data.len());
     message.extend_from_slice(&[kind, code, 0, 0]);
     message.extend_from_slice(&rest);
     message.extend_from_slice(data);
-    let sum = checksum(&[&message]);
-    message[2..4].copy_from_slice(&sum.to_be_bytes());
     message
 }
 
@@ -235,8 +241,7 @@ pub(super) fn icmpv6(
     rest: [u8; 4],
     data: &[u8],
 ) -> Vec<u8> {
-    let mut message = icmp(kind, code, rest, data);
-    message[2..4].fill(0);
+    let mut message = unsummed(kind, code, rest, data);
     let sum = message_checksum(addresses, IpProtocol::Icmpv6, &message);
     message[2..4].copy_from_slice(&sum.to_be_bytes());
     message

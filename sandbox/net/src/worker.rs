@@ -301,7 +301,7 @@ impl Worker {
                 let Some(whole) = self.reassembler.add(&part, now) else {
                     return;
                 };
-                // A fragment of a fragment is none of an honest sender.
+                // Honest senders do not fragment fragments.
                 match whole.get(ETHERNET_BYTES..).and_then(packet::parse) {
                     Some(Parsed::Whole(packet)) => self.packet(&packet, now),
                     _ => self.out.count_drop(),

@@ -38,7 +38,7 @@ const UP: u32 = 1;
 const TABLE_MAIN: u8 = 254;
 const PROTOCOL_STATIC: u8 = 4;
 const UNICAST: u8 = 1;
-/// `IFA_F_NODAD`: the guest is alone on its link, so nobody else has its address.
+/// `IFA_F_NODAD`: the guest is alone on its link, so no other node can have its address.
 const NO_DETECTION: u8 = 2;
 
 /// Size of `struct nlmsghdr` in bytes; in a reply the error number follows it.

@@ -12,8 +12,8 @@ use std::thread;
 use std::time::Duration;
 
 /// A server that echoes every datagram, reversed.
-fn reverser() -> u16 {
-    let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a socket");
+pub fn reverser(on: impl Into<IpAddr>) -> u16 {
+    let socket = UdpSocket::bind((on.into(), 0)).expect("a socket");
     let port = socket.local_addr().expect("an address").port();
     thread::spawn(move || {
         let mut bytes = vec![0; 65_536];
@@ -66,7 +66,7 @@ fn cut(frame: &[u8]) -> Vec<Vec<u8>> {
 
 #[test]
 fn datagrams_are_exact() {
-    let port = reverser();
+    let port = reverser(Ipv4Addr::LOCALHOST);
     for config in [config(&[port]), ethernet(&[port])] {
         let large = config.mtu > 1500;
         let mut backend = NetBackend::new(&config);
@@ -102,7 +102,7 @@ fn nobody_listens_there() {
 
 #[test]
 fn sessions_end_after_silence() {
-    let port = reverser();
+    let port = reverser(Ipv4Addr::LOCALHOST);
     let mut config = config(&[port]);
     config.limits.udp_idle = Duration::from_millis(300);
     let mut backend = NetBackend::new(&config);
@@ -115,7 +115,7 @@ fn sessions_end_after_silence() {
 
 #[test]
 fn a_stack_of_its_own_talks_udp() {
-    let port = reverser();
+    let port = reverser(Ipv4Addr::LOCALHOST);
     let mut guest = Guest::new(&config(&[port]));
     let buffer =
         || sockets::PacketBuffer::new(vec![sockets::PacketMetadata::EMPTY; 8], vec![0; 70_000]);

@@ -12,8 +12,8 @@ use a99_sandbox_net::{GATEWAY, GATEWAY_MAC, GUEST, HOST};
 use smoltcp::phy::ChecksumCapabilities;
 use smoltcp::wire::{
     ArpOperation, ArpPacket, ArpRepr, EthernetAddress, EthernetFrame, EthernetProtocol,
-    EthernetRepr, IpProtocol, Ipv4Packet, Ipv4Repr, TcpControl, TcpPacket, TcpRepr, TcpSeqNumber,
-    UdpPacket, UdpRepr,
+    EthernetRepr, IpAddress, IpProtocol, Ipv4Packet, Ipv4Repr, TcpControl, TcpPacket, TcpRepr,
+    TcpSeqNumber, UdpPacket, UdpRepr,
 };
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
@@ -48,7 +48,8 @@ pub fn ipv4(from: Ipv4Addr, to: Ipv4Addr, protocol: IpProtocol, payload: &[u8]) 
     ethernet_from(MAC, EthernetProtocol::Ipv4, &packet)
 }
 
-pub fn udp(from: (Ipv4Addr, u16), to: (Ipv4Addr, u16), payload: &[u8]) -> Vec<u8> {
+/// A UDP datagram of either family, without its IP header.
+pub fn datagram<A: Into<IpAddress>>(from: (A, u16), to: (A, u16), payload: &[u8]) -> Vec<u8> {
     let repr = UdpRepr {
         src_port: from.1,
         dst_port: to.1,
@@ -62,7 +63,11 @@ pub fn udp(from: (Ipv4Addr, u16), to: (Ipv4Addr, u16), payload: &[u8]) -> Vec<u8
         |room| room.copy_from_slice(payload),
         &ChecksumCapabilities::default(),
     );
-    ipv4(from.0, to.0, IpProtocol::Udp, &datagram)
+    datagram
+}
+
+pub fn udp(from: (Ipv4Addr, u16), to: (Ipv4Addr, u16), payload: &[u8]) -> Vec<u8> {
+    ipv4(from.0, to.0, IpProtocol::Udp, &datagram(from, to, payload))
 }
 
 pub fn syn(from_port: u16, to: (Ipv4Addr, u16)) -> Vec<u8> {

@@ -3,7 +3,8 @@
 
 mod attacks;
 
-use crate::frames::{SILENCE, bare, ethernet_from, udp as udp_v4};
+use crate::datagrams::reverser;
+use crate::frames::{self, SILENCE, bare, ethernet_from, udp as udp_v4};
 use crate::peer::{Guest, MAC, NetBackend, TIMEOUT, pattern};
 use crate::{config, ethernet};
 use a99_sandbox_net::{
@@ -12,7 +13,7 @@ use a99_sandbox_net::{
 use smoltcp::phy::ChecksumCapabilities;
 use smoltcp::wire::{
     EthernetProtocol, Icmpv6Packet, Icmpv6Repr, IpProtocol, Ipv6FragmentHeader, Ipv6FragmentRepr,
-    Ipv6Packet, Ipv6Repr, NdiscNeighborFlags, NdiscRepr, TcpControl, TcpPacket, UdpPacket, UdpRepr,
+    Ipv6Packet, Ipv6Repr, NdiscNeighborFlags, NdiscRepr, TcpControl, TcpPacket, UdpPacket,
 };
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, TcpListener, UdpSocket};
@@ -83,19 +84,7 @@ fn syn(from_port: u16, to: (Ipv6Addr, u16)) -> Vec<u8> {
 }
 
 fn udp(from: (Ipv6Addr, u16), to: (Ipv6Addr, u16), payload: &[u8]) -> Vec<u8> {
-    let repr = UdpRepr {
-        src_port: from.1,
-        dst_port: to.1,
-    };
-    let mut datagram = vec![0; 8 + payload.len()];
-    repr.emit(
-        &mut UdpPacket::new_unchecked(&mut datagram),
-        &from.0.into(),
-        &to.0.into(),
-        payload.len(),
-        |room| room.copy_from_slice(payload),
-        &ChecksumCapabilities::default(),
-    );
+    let datagram = frames::datagram(from, to, payload);
     ipv6(from.0, to.0, IpProtocol::Udp, &datagram)
 }
 
@@ -327,17 +316,7 @@ fn datagram(backend: &mut NetBackend) -> Vec<u8> {
 
 #[test]
 fn datagrams_of_ipv6_are_exact() {
-    let socket = UdpSocket::bind((Ipv6Addr::LOCALHOST, 0)).expect("a socket");
-    let port = socket.local_addr().expect("an address").port();
-    thread::spawn(move || {
-        let mut bytes = vec![0; 65_536];
-        while let Ok((count, from)) = socket.recv_from(&mut bytes) {
-            bytes[..count].reverse();
-            if socket.send_to(&bytes[..count], from).is_err() {
-                return;
-            }
-        }
-    });
+    let port = reverser(Ipv6Addr::LOCALHOST);
     for config in [config(&[port]), ethernet(&[port])] {
         let large = config.mtu > 1500;
         let mut backend = NetBackend::new(&config);
@@ -394,7 +373,7 @@ fn ask(backend: &mut NetBackend, name: &str) -> (u8, Vec<Ipv6Addr>) {
     }
     query.extend([0, 0, 28, 0, 1]);
     backend.send(udp_v4((GUEST, 5353), (GATEWAY, 53), &query));
-    let (_, _, bytes) = crate::frames::answer(backend).expect("an answer");
+    let (_, _, bytes) = frames::answer(backend).expect("an answer");
     let message = &bytes[8..];
     assert!(message.len() <= 512);
     let records = message[query.len()..].chunks(28);

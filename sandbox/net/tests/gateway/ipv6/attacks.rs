@@ -78,7 +78,7 @@ fn s04_loopback_of_ipv6_opens_port_by_port() {
         open.accept().expect("a connection");
     }
     assert!(shut.accept().is_err());
-    // A rule about the loopback of one family is none about the other.
+    // A rule about the loopback of one family opens only that.
     let v4 = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a listener");
     v4.set_nonblocking(true).expect("a listener");
     let port = v4.local_addr().expect("an address").port();
@@ -221,7 +221,7 @@ fn s05_the_tables_are_shared_by_both_families() {
     let mut backend = NetBackend::new(&config);
     for from in 1..500 {
         backend.send(syn(from, (HOST_V6, port)));
-        backend.send(crate::frames::syn(from, (a99_sandbox_net::HOST, port)));
+        backend.send(frames::syn(from, (a99_sandbox_net::HOST, port)));
         backend.send(udp((GUEST_V6, from), (HOST_V6, port), b"x"));
         backend.send(udp_v4((GUEST, from), (a99_sandbox_net::HOST, port), b"x"));
         while backend.receive(Duration::ZERO).is_some() {}
