@@ -30,7 +30,7 @@ mod jit;
 mod machine;
 #[path = "../../../guest/src/mmu/mod.rs"]
 mod mmu;
-#[path = "../../../guest/src/ram.rs"]
+#[path = "../../../guest/src/ram/mod.rs"]
 mod ram;
 #[path = "../c2w_image/wasi.rs"]
 mod wasi;
