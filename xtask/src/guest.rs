@@ -63,6 +63,14 @@ const BOOT: &str = "proofs::boots::boots_reach_a_shell_without_a_warning_and_are
 /// The test of the network under load.
 const SOAK: &str = "soak::the_network_does_not_stall";
 
+/// The tests of packs, each of which builds its pack of Debian's packages first.
+const PACKS: [&str; 4] = [
+    "packs::build_compiles_links_and_makes",
+    "packs::node_runs_scripts_and_npm_works_offline",
+    "packs::py_computes_and_draws",
+    "packs::tools_do_their_work",
+];
+
 /// Default seconds of load on the network.
 const SOAK_SECONDS: &str = "600";
 
@@ -137,11 +145,16 @@ pub(crate) fn test_without_image(progress: &Progress) -> Result<(), Failed> {
     progress.tests(engine.args(["--test", "c2w", "--", "engine::"]))
 }
 
-/// Runs all tests of the sandbox, with the newest image; they fail without one.
+/// Runs all tests of the sandbox but those of [`packs`], with the newest image; they fail without
+/// one.
 pub(crate) fn test(progress: &Progress) -> Result<(), Failed> {
     let mut most = with_wasmtime("test");
     most.args(["--no-fail-fast", "--", "--include-ignored"]);
-    let most = progress.tests(most.args(["--exact", "--skip", SOAK]));
+    most.arg("--exact");
+    for name in PACKS.iter().chain([&SOAK]) {
+        most.args(["--skip", name]);
+    }
+    let most = progress.tests(&mut most);
     // It measures times, so it runs alone.
     let soak = progress.tests(&mut one_test(SOAK));
     most.and(soak)
@@ -176,6 +189,13 @@ pub(crate) fn soak(args: &[&str]) -> Result<(), Failed> {
     run(one_test(SOAK).env("A99_SOAK_SECONDS", seconds))
 }
 
+/// Builds the image and all packs, and runs what people do with these.
+pub(crate) fn packs() -> Result<(), Failed> {
+    build(&[])?;
+    let [first, rest @ ..] = PACKS;
+    run(one_test(first).args(rest))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -183,7 +203,7 @@ mod tests {
 
     #[test]
     fn the_tests_that_tasks_run_exist() {
-        for name in [BOOT, SOAK, crate::cosim::TRANSLATE] {
+        for name in [BOOT, SOAK, crate::cosim::TRANSLATE].iter().chain(&PACKS) {
             let (module, test) = name.rsplit_once("::").expect("a module");
             let file = format!("sandbox/api/tests/guest/{}.rs", module.replace("::", "/"));
             let text = std::fs::read_to_string(root().join(&file)).expect("its file");

@@ -120,6 +120,8 @@ Usage: cargo xtask TASK
                              build the image of the sandbox (Debian, apt); with the
                              locked versions only, or locking the current ones
   guest-test                 all tests of the sandbox, with that image
+  packs                      build all packs of programs, and run what people do with
+                             each (Debian, apt)
   package [--out DIR] [--key FILE] [--image FILE] [--command FILE]
                              make the files for machines without Debian's tools or a
                              toolchain: command, packed image, list of hashes, signed
@@ -197,6 +199,7 @@ fn run(task: &str, rest: &[String]) -> Result<(), Failed> {
         ("crash", args) => crash::test(args, &stage::Progress::default()),
         ("guest", args) => guest::build(args),
         ("guest-test", []) => guest::test(&stage::Progress::default()),
+        ("packs", []) => guest::packs(),
         ("boots", args) => guest::boots(args),
         ("soak", args) => guest::soak(args),
         ("package", args) => package::package(args),

@@ -1,11 +1,13 @@
 //! Layers and packs: what a guest that was started with them can do, and cannot.
 //!
-//! Tests of packs need them in the cache: `a99 sandbox build --pack py,tools,build,node`.
+//! Tests of packs build them first, from Debian's packages: `cargo xtask packs` runs them.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use crate::common::builder;
-use a99_sandbox::cache::digest;
+use a99_sandbox::cache::{Cache, Event, digest};
+use a99_sandbox::image::packs::{self, Pack};
+use a99_sandbox::image::{Options, Versions};
 use a99_sandbox::{Layer, Sandbox, VmCode, block_on};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -33,7 +35,15 @@ fn put(sandbox: &Sandbox, path: &str, text: &str) {
     assert_eq!(code, 0, "{path}: {said}");
 }
 
+/// A guest with a pack, which is built first.
 fn with(pack: &str) -> Sandbox {
+    let options = Options {
+        versions: Versions::Locked,
+        ..Options::default()
+    };
+    let known = Pack::named(pack).expect("a pack of this name");
+    let cache = Cache::of_user().expect("the cache");
+    packs::build(&cache, &options, &[known], &mut |_: Event<'_>| {}).expect("it is built");
     builder().pack(pack).start_blocking().expect("a guest")
 }
 
@@ -119,7 +129,7 @@ fn a_pack_that_was_not_built_is_named() {
 }
 
 #[test]
-#[ignore = "needs the image and the pack py"]
+#[ignore = "needs the image, builds a pack"]
 fn py_computes_and_draws() {
     let sandbox = with("py");
     let program = "import numpy as np, pandas as pd
@@ -158,7 +168,7 @@ print(requests.__name__)
 }
 
 #[test]
-#[ignore = "needs the image and the pack tools"]
+#[ignore = "needs the image, builds a pack"]
 fn tools_do_their_work() {
     all(
         &with("tools"),
@@ -191,7 +201,7 @@ fn tools_do_their_work() {
 }
 
 #[test]
-#[ignore = "needs the image and the pack build"]
+#[ignore = "needs the image, builds a pack"]
 fn build_compiles_links_and_makes() {
     let sandbox = with("build");
     let hello = "#include <stdio.h>\n#include <math.h>\nint main(int n, char **v) \
@@ -218,7 +228,7 @@ fn build_compiles_links_and_makes() {
 }
 
 #[test]
-#[ignore = "needs the image and the pack node"]
+#[ignore = "needs the image, builds a pack"]
 fn node_runs_scripts_and_npm_works_offline() {
     all(
         &with("node"),
