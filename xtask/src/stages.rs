@@ -130,10 +130,10 @@ fn ignored(test: &str) -> Command {
 }
 
 /// Runs slow checks that seldom fail: dependencies, features, documentation, and tests that need
-/// Node, Python, PostgreSQL, valgrind, QEMU, wasmtime or the guest's image, which is built if
+/// Node, Python, PostgreSQL, erofs-utils, skopeo, umoci, valgrind, QEMU, wasmtime or the guest's image, which is built if
 /// missing.
 pub(crate) fn slow() -> Result<(), Failed> {
-    let mut stages = Stages::of(18);
+    let mut stages = Stages::of(19);
     stages.run("dependencies", |_| deny::deny());
     stages.run("without default features", |_| without_default_features());
     stages.run("fuzz targets", |_| fuzz::check());
@@ -195,6 +195,16 @@ pub(crate) fn slow() -> Result<(), Failed> {
         progress.tests(compiled().args(["--lib", "--test", "tier"]))?;
         let of_it = ["vectors", "differential", "snapshots", "tier"];
         progress.tests(compiled().args(["--test", "it", "--"]).args(of_it))
+    });
+    stages.run("file systems and container images", |progress| {
+        let mut test = cargo("test");
+        test.args([
+            "--package",
+            "a99-sandbox-erofs",
+            "--package",
+            "a99-sandbox-oci",
+        ]);
+        progress.tests(test.args(["--test", "judge", "--test", "it", "--", "--ignored"]))
     });
     stages.attempt("instructions", |_| bench::instructions());
     stages.attempt("power cuts", power::short);

@@ -4,6 +4,7 @@
 //! Most need the image (`cargo xtask guest`), so they are ignored. Run them by name:
 //! `cargo test --profile sandbox -p a99-cli --features sandbox --test named -- --ignored`.
 
+mod containers;
 mod copies;
 mod forks;
 mod limits;

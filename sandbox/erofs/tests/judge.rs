@@ -156,6 +156,7 @@ fn item() -> impl Strategy<Value = Item> {
 }
 
 #[test]
+#[ignore = "needs erofs-utils"]
 fn random_trees_come_out_as_they_went_in() {
     let mut runner = TestRunner::new(Config::with_cases(40));
     let trees = btree_map(name(), item(), 0..20).prop_map(Item::Folder);
@@ -173,6 +174,7 @@ fn random_trees_come_out_as_they_went_in() {
 }
 
 #[test]
+#[ignore = "needs erofs-utils"]
 fn large_folders_hard_links_long_links_and_devices_are_read() {
     let many = (0..5000u32).map(|i| (format!("entry-{i:05}-{}", "x".repeat(60)).into_bytes(), i));
     let many: BTreeMap<Vec<u8>, Item> = many
@@ -227,6 +229,7 @@ fn large_folders_hard_links_long_links_and_devices_are_read() {
 }
 
 #[test]
+#[ignore = "needs erofs-utils"]
 fn a_damaged_image_is_noticed_by_the_judge() {
     let mut made = Made::default();
     made.add(&Item::Folder(BTreeMap::new()));

@@ -20,8 +20,8 @@ const CHUNK: usize = 256 << 10;
 
 /// The content of a packed file.
 pub(super) enum Unpacked {
-    Gzip(GzDecoder<Hashed>),
-    // Boxed: its tables have some kilobytes.
+    // Boxed: the state and tables of both decoders are large.
+    Gzip(Box<GzDecoder<Hashed>>),
     Zstd(Box<StreamingDecoder<Hashed, ruzstd::decoding::FrameDecoder>>),
 }
 
@@ -35,7 +35,7 @@ impl Unpacked {
         };
         let start = packed.fill_buf()?;
         if start.starts_with(&GZIP) {
-            return Ok(Some(Self::Gzip(GzDecoder::new(packed))));
+            return Ok(Some(Self::Gzip(Box::new(GzDecoder::new(packed)))));
         }
         if !start.starts_with(&ZSTD) {
             return Ok(None);

@@ -1,7 +1,7 @@
 //! Drives of the machine that get a disk when the guest starts.
 
 use super::sys::own_files_as;
-use super::world::{ROOT_USER, USER};
+use super::world::ROOT_USER;
 use rustix::fs::{FileType, Mode, makedev, mknodat};
 use std::fs;
 use std::io;
@@ -46,8 +46,8 @@ pub(super) fn attach(name: &str) -> io::Result<PathBuf> {
 
 /// Runs `make` so that files created by it belong to the system.
 pub(super) fn as_system<T>(make: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
-    own_files_as(ROOT_USER);
+    let before = own_files_as((ROOT_USER, ROOT_USER));
     let made = make();
-    own_files_as(USER);
+    own_files_as(before);
     made
 }

@@ -1,8 +1,7 @@
 //! Memory that the machine got when it resumed.
 
+use super::drive::as_system;
 use super::group::memory_field;
-use super::sys::own_files_as;
-use super::world::USER;
 use rustix::mount::{MountFlags, UnmountFlags, mount, mount_remount, unmount};
 use std::ffi::CString;
 use std::fs;
@@ -16,9 +15,6 @@ const PROBE: &str = "/var/lib/agent99/sys/devices/system/memory/probe";
 /// Where the agent mounts `/sys` meanwhile, which commands have read-only.
 const SYS: &str = "/var/lib/agent99/sys";
 
-/// User id of the administrator.
-const ROOT_USER: u32 = 0;
-
 /// Limit of files in the root without more memory, as `/init` sets it.
 const ROOT_BYTES: u64 = 152 << 20;
 
@@ -30,10 +26,7 @@ const ROOT_SHARE: u64 = 2;
 /// Returns the bytes that programs can have more than before: descriptions of the pages are
 /// taken from the same memory.
 pub(super) fn add(range: (u64, u64)) -> io::Result<u64> {
-    own_files_as(ROOT_USER);
-    let added = mount_and_add(range);
-    own_files_as(USER);
-    added
+    as_system(|| mount_and_add(range))
 }
 
 fn mount_and_add(range: (u64, u64)) -> io::Result<u64> {

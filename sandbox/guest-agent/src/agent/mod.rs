@@ -323,6 +323,11 @@ impl Agent {
             Ok(())
         };
         self.views.identity = resume.identity.clone().map(Rc::new);
+        if let Some(identity) = &self.views.identity
+            && self.in_guest
+        {
+            sys::own_files_as((identity.uid, identity.gid));
+        }
         self.start_session();
         // Outside a guest the system is not the agent's to change.
         let failure = if self.in_guest {

@@ -248,13 +248,15 @@ pub(super) fn reap_for_ever() -> Infallible {
     }
 }
 
-/// Sets the owner of files that the caller creates, without other changes of rights.
-pub(super) fn own_files_as(user: u32) {
+/// Sets user and group of files that the caller creates, without other changes of rights;
+/// returns the previous ones.
+pub(super) fn own_files_as((user, group): (u32, u32)) -> (u32, u32) {
     // SAFETY: these take numbers, and affect only this thread. They return the previous
-    // user and cannot fail for a privileged caller.
+    // numbers and cannot fail for a privileged caller.
     unsafe {
-        libc::syscall(libc::SYS_setfsgid, user);
-        libc::syscall(libc::SYS_setfsuid, user);
+        let group_before = libc::syscall(libc::SYS_setfsgid, group);
+        let user_before = libc::syscall(libc::SYS_setfsuid, user);
+        (user_before as u32, group_before as u32)
     }
 }
 

@@ -375,6 +375,6 @@ fn drop_rights() -> io::Result<()> {
     set_rights(all, all, ORDINARY_RIGHTS)?;
     keep_rights(ORDINARY_RIGHTS)?;
     run_first()?;
-    own_files_as(USER);
+    own_files_as((USER, USER));
     Ok(())
 }

@@ -62,7 +62,7 @@ fn layout(folder: &Path) {
 }
 
 #[test]
-#[ignore = "needs skopeo and umoci"]
+#[ignore = "needs erofs-utils, skopeo and umoci"]
 fn every_form_of_skopeo_gives_the_same_tree() {
     let temporary = tempfile::tempdir().unwrap();
     let folder = temporary.path();
