@@ -200,6 +200,7 @@ pub(crate) fn packs() -> Result<(), Failed> {
 mod tests {
     use super::*;
     use crate::shell::metadata;
+    use crate::tidy::{section, tracked_files};
 
     #[test]
     fn the_tests_that_tasks_run_exist() {
@@ -211,6 +212,31 @@ mod tests {
                 text.contains(&format!("fn {test}(")),
                 "{name} is not in {file}"
             );
+        }
+    }
+
+    /// Each row of `docs/sandbox.md` that compares the sandbox with others names a test of it.
+    #[test]
+    fn the_tests_that_the_comparison_names_exist() {
+        let page = std::fs::read_to_string(root().join("docs/sandbox.md")).expect("the page");
+        let files = tracked_files().expect("the files");
+        let tests: Vec<&str> = files
+            .iter()
+            .filter(|(path, _)| {
+                path.starts_with("sandbox/api/tests/guest/") || path.starts_with("cli/tests/named/")
+            })
+            .map(|(_, text)| text.as_str())
+            .collect();
+        let rows = section(&page, "## Beside others");
+        let names = rows.iter().filter_map(|(_, line)| {
+            let (_, last) = line.strip_suffix(" |")?.rsplit_once("| ")?;
+            last.strip_prefix('`')?.strip_suffix('`')
+        });
+        let names: Vec<&str> = names.collect();
+        assert!(names.len() > 8, "{names:?}");
+        for name in names {
+            let test = format!("fn {name}() {{");
+            assert!(tests.iter().any(|text| text.contains(&test)), "{name}");
         }
     }
 

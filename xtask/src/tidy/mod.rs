@@ -23,6 +23,8 @@ mod tables;
 mod wording;
 
 pub(crate) use sizes::{Size, sizes};
+#[cfg(test)]
+pub(crate) use tables::section;
 
 use crate::docs;
 use crate::shell::{Failed, output, root};
