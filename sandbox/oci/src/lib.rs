@@ -2,11 +2,11 @@
 //! read-only file system that a guest uses as its root.
 //!
 //! The archive is hostile until proven otherwise. Nothing of it is ever extracted to a path
-//! of the host: its layers become a tree in memory ([`tree`]), whose files are spans of one
+//! of the host: its layers become a tree in memory (`tree`), whose files are spans of one
 //! spool file, and the tree becomes an EROFS file. Every blob has the digest that its
 //! manifest names, every layer the `diff_id` of the configuration, and everything that an
 //! archive can make large has a limit ([`Limits`]). The reading runs in a process with
-//! limits on memory, processor time, files and descriptors ([`worker`]).
+//! limits on memory, processor time, files and descriptors ([`Worker`]).
 //!
 //! Devices of layers are dropped: guests have their own `/dev`, and overlayfs would take a
 //! device 0:0 for a deleted file. Extended attributes are dropped with them.
