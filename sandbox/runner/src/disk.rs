@@ -142,7 +142,7 @@ impl OwnDisk {
     /// [`VmCode::BadOption`] for a size out of range or beyond the free space;
     /// [`VmCode::Io`] if the folder cannot hold it.
     pub fn new(options: &DiskOptions) -> Result<Self, VmError> {
-        Self::with(options, |folder, bytes| Levels::new(folder, bytes))
+        Self::with(options, Levels::new)
     }
 
     /// Creates a copy of a frozen disk, which takes no space before its guest writes.
