@@ -70,9 +70,9 @@ pub(crate) struct StartArgs {
     /// Settings of the sandbox
     #[command(flatten)]
     pub settings: SettingsArgs,
-    /// Continue from the file of `sandbox snapshot` instead of the image; mounts, network
-    /// and limits are those given here
-    #[arg(long, value_name = "FILE", conflicts_with = "image", value_hint = ValueHint::FilePath)]
+    /// Continue from the file of `sandbox snapshot`; mounts, network and limits are those
+    /// given here, a container image is the one that it had
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub from: Option<PathBuf>,
     /// Settings of a sandbox with a name
     #[command(flatten)]

@@ -447,11 +447,7 @@ impl Builder {
         if let Some(disk) = &self.disk {
             check_disk(disk.bytes)?;
         }
-        check_layers(
-            self.packs.len() + self.layers.len(),
-            self.replace_root,
-            self.copied.is_some(),
-        )?;
+        check_layers(self.packs.len() + self.layers.len(), self.replace_root)?;
         let ram = self.ram.map(ram_of).transpose()?;
         if ram.is_some() && self.copied.is_some() {
             bad("memory for a saved sandbox, which keeps its own")?;
@@ -514,6 +510,12 @@ impl Builder {
         }
         let env = self.env.into_iter();
         let layers = packs::load(&self.packs, self.layers)?;
+        let layers = match &origin {
+            Some(origin) => packs::of_copy(origin.root_layers(), layers)?,
+            None => layers,
+        };
+        // The commands of a copy have their root already.
+        let new_layers = if origin.is_none() { layers.len() } else { 0 };
         Ok(Setup {
             resume: Resume {
                 hostname: self.hostname.map(String::into_bytes),
@@ -521,8 +523,8 @@ impl Builder {
                 limits: self.limits,
                 // A copy's kernel has mounted its disk already.
                 disk: disk.is_some() && origin.is_none(),
-                layers: layers.len() as u8,
-                replace_root: self.replace_root,
+                layers: new_layers as u8,
+                replace_root: self.replace_root && new_layers > 0,
                 identity: self.identity,
                 network: connected.network,
                 mounts: connected.mounts,

@@ -58,12 +58,9 @@ pub(super) fn check_image(saved: &str, image: &str) -> Result<(), VmError> {
 }
 
 /// Checks the number of layers.
-pub(super) fn check_layers(count: usize, replaces: bool, is_saved: bool) -> Result<(), VmError> {
+pub(super) fn check_layers(count: usize, replaces: bool) -> Result<(), VmError> {
     if count > MAX_LAYERS {
         return bad(format!("{count} layers: {MAX_LAYERS} are allowed"));
-    }
-    if count > 0 && is_saved {
-        return bad("layers for a saved sandbox, which has its files already");
     }
     if count == 0 && replaces {
         return bad("another root: it needs a layer");
@@ -77,16 +74,12 @@ mod tests {
 
     #[test]
     fn layers_are_counted() {
-        for (count, replaces, is_saved) in [(9, false, false), (1, false, true), (0, true, false)] {
-            let error = check_layers(count, replaces, is_saved).unwrap_err();
-            assert_eq!(
-                error.code,
-                VmCode::BadOption,
-                "{count} {replaces} {is_saved}"
-            );
+        for (count, replaces) in [(9, false), (0, true)] {
+            let error = check_layers(count, replaces).unwrap_err();
+            assert_eq!(error.code, VmCode::BadOption, "{count} {replaces}");
         }
-        assert_eq!(check_layers(8, true, false), Ok(()));
-        assert_eq!(check_layers(0, false, true), Ok(()));
+        assert_eq!(check_layers(8, true), Ok(()));
+        assert_eq!(check_layers(0, false), Ok(()));
     }
 
     #[test]

@@ -18,7 +18,8 @@ impl Builder {
     /// Adds a layer of files over the image's root, below those added before; at most
     /// [`MAX_LAYERS`](crate::vm::MAX_LAYERS).
     ///
-    /// All sandboxes with this layer share its file. One with layers cannot be saved.
+    /// All sandboxes with this layer share its file. A copy of a sandbox needs its layers
+    /// again, in any order, except packs that are in the cache.
     pub fn layer(mut self, layer: &Layer) -> Self {
         self.layers.push(layer.clone());
         self

@@ -27,6 +27,9 @@ pub(super) struct Head {
     pub unread: Vec<u8>,
     /// State of the mount server.
     pub files: Option<serde_json::Value>,
+    /// SHA-256 of each layer of the root's files, in hexadecimal.
+    #[serde(default)]
+    pub root_layers: Vec<String>,
 }
 
 /// A running guest's state at one moment, from which any number of copies start; cheap to
@@ -138,6 +141,11 @@ impl Origin {
         &self.head().image
     }
 
+    /// SHA-256 of each layer of its root's files; its copy needs the same ones.
+    pub fn root_layers(&self) -> &[String] {
+        &self.head().root_layers
+    }
+
     /// State of the mount server.
     pub fn files(&self) -> Option<&serde_json::Value> {
         self.head().files.as_ref()
@@ -212,6 +220,7 @@ mod tests {
                 memory: memory.len() as u64,
                 unread: vec![9],
                 files: None,
+                root_layers: Vec::new(),
             },
             layers,
             disk: Some(disk.freeze().expect("frozen")),

@@ -221,13 +221,14 @@ impl Guest {
             let grown = emulator.call(abi::GROW_RAM, setup.ram_bytes)?;
             expect_ok(grown, "grow its memory")?;
         }
-        // A copy's machine has its disk already.
-        let is_new = !setup.resume.interrupt;
-        let own = setup.disk.as_ref().filter(|_| is_new);
+        let own = setup.disk.as_ref();
         let own = own.map(|disk| (Disk::Own, disk.sectors()));
         let layers = (0..).zip(&setup.layers);
         let layers = layers.map(|(number, layer)| (Disk::Layer(number), layer.sectors()));
-        let attached: Vec<(Disk, u64)> = own.into_iter().chain(layers).collect();
+        // A copy's machine has its disks already.
+        let is_new = !setup.resume.interrupt;
+        let attached = own.into_iter().chain(layers).filter(|_| is_new);
+        let attached: Vec<(Disk, u64)> = attached.collect();
         emulator.disks().own = setup.disk;
         emulator.disks().layers = setup.layers;
         for (disk, sectors) in attached {
@@ -385,10 +386,6 @@ impl Guest {
 
     /// Freezes the guest if it is at rest; `None` if it must run on.
     pub(crate) fn freeze(&mut self, base: &Linked, image: &str) -> Result<Option<Frozen>, VmError> {
-        if !self.emulator.disks().layers.is_empty() {
-            let text = "a sandbox with packs or layers cannot be saved or forked";
-            return Err(VmError::new(VmCode::Unsupported, text));
-        }
         let ready = self.outbox.is_empty()
             && self.reply.is_none()
             && self.frame.is_none()
@@ -408,8 +405,11 @@ impl Guest {
         })?;
         let disk = self.emulator.disks().own.as_mut();
         let disk = disk.map(OwnDisk::freeze).transpose()?;
+        let root_layers = self.emulator.disks().layers.iter();
+        let root_layers = root_layers.map(|layer| layer.sha256().to_owned()).collect();
         let head = Head {
             image: image.to_owned(),
+            root_layers,
             memory: self.emulator.memory().len() as u64,
             unread: self.reader.unread().to_vec(),
             files: self.backends.files.as_ref().map(|files| files.state()),

@@ -396,6 +396,7 @@ mod tests {
                 memory,
                 unread: vec![1],
                 files: None,
+                root_layers: Vec::new(),
             },
             runs: runs.to_vec(),
             zeros: Vec::new(),

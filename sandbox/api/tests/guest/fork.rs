@@ -13,9 +13,9 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// A copy, by a fork or by a snapshot.
-type CopyOf = fn(&Sandbox, Builder) -> Sandbox;
+pub(crate) type CopyOf = fn(&Sandbox, Builder) -> Sandbox;
 
-const COPIES: [CopyOf; 2] = [
+pub(crate) const COPIES: [CopyOf; 2] = [
     |sandbox, builder| block_on(sandbox.fork(builder)).expect("a fork"),
     |sandbox, builder| {
         let file = tempfile::tempfile().expect("a file");

@@ -1,14 +1,13 @@
 //! Layers and packs: what a guest that was started with them can do, and cannot.
 //!
-//! Tests of packs build them first, from Debian's packages: `cargo xtask packs` runs them.
+//! Tests of packs need them in the cache: `cargo xtask packs` builds packs and runs these.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use crate::common::builder;
-use a99_sandbox::cache::{Cache, Event, digest};
-use a99_sandbox::image::packs::{self, Pack};
-use a99_sandbox::image::{Options, Versions};
-use a99_sandbox::{Layer, Sandbox, VmCode, block_on};
+use crate::fork::COPIES;
+use a99_sandbox::cache::digest;
+use a99_sandbox::{Builder, Layer, Sandbox, VmCode, block_on};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -35,15 +34,7 @@ fn put(sandbox: &Sandbox, path: &str, text: &str) {
     assert_eq!(code, 0, "{path}: {said}");
 }
 
-/// A guest with a pack, which is built first.
 fn with(pack: &str) -> Sandbox {
-    let options = Options {
-        versions: Versions::Locked,
-        ..Options::default()
-    };
-    let known = Pack::named(pack).expect("a pack of this name");
-    let cache = Cache::of_user().expect("the cache");
-    packs::build(&cache, &options, &[known], &mut |_: Event<'_>| {}).expect("it is built");
     builder().pack(pack).start_blocking().expect("a guest")
 }
 
@@ -80,6 +71,7 @@ fn layers_are_merged_and_only_read() {
         "second",
         &[("opt/both", "2"), ("opt/two", "two")],
     );
+    let other = layer(folder.path(), "other", &[("opt/other", "")]);
     let start = |disk: bool| {
         let builder = builder().layer(&first).layer(&second);
         let builder = if disk {
@@ -112,8 +104,29 @@ fn layers_are_merged_and_only_read() {
             let (code, said) = run(&sandbox, &format!("ls {path}"));
             assert_ne!(code, 0, "{path}: {said}");
         }
-        let error = block_on(sandbox.snapshot()).unwrap_err();
-        assert_eq!(error.code, VmCode::Unsupported);
+        let put = sandbox.command(["sh", "-c", "touch /tmp/kept"]);
+        assert_eq!(block_on(put.output()).expect("it runs").exit_code(), 0);
+        let refused = |builder: Builder| block_on(sandbox.fork(builder)).unwrap_err().code;
+        // A copy needs its layers, in any order, and no other one.
+        assert_eq!(refused(builder()), VmCode::Saved);
+        assert_eq!(refused(builder().layer(&first)), VmCode::Saved);
+        let layered = || builder().layer(&second).layer(&first);
+        assert_eq!(refused(layered().layer(&other)), VmCode::BadOption);
+        for copy in COPIES {
+            all(
+                &copy(&sandbox, layered()),
+                &[
+                    (
+                        "hello && cat /opt/both && ls /tmp/kept",
+                        "changed\n/tmp/kept",
+                    ),
+                    (
+                        "ls /opt/two || python3 -c 'import ours; print(ours.answer)'",
+                        "42",
+                    ),
+                ],
+            );
+        }
         block_on(sandbox.stop());
         // Another guest sees the layer as it was.
         all(&start(disk), &[("cat /opt/both /opt/two", "firsttwo")]);
@@ -125,11 +138,12 @@ fn layers_are_merged_and_only_read() {
 fn a_pack_that_was_not_built_is_named() {
     let error = builder().pack("nosuchpack").start_blocking().unwrap_err();
     assert_eq!(error.code, VmCode::NoImage);
-    assert!(error.text.contains("nosuchpack"), "{}", error.text);
+    let build = "`a99 sandbox build --pack nosuchpack`";
+    assert!(error.text.contains(build), "{}", error.text);
 }
 
 #[test]
-#[ignore = "needs the image, builds a pack"]
+#[ignore = "needs the image and a pack"]
 fn py_computes_and_draws() {
     let sandbox = with("py");
     let program = "import numpy as np, pandas as pd
@@ -168,7 +182,7 @@ print(requests.__name__)
 }
 
 #[test]
-#[ignore = "needs the image, builds a pack"]
+#[ignore = "needs the image and a pack"]
 fn tools_do_their_work() {
     all(
         &with("tools"),
@@ -201,7 +215,7 @@ fn tools_do_their_work() {
 }
 
 #[test]
-#[ignore = "needs the image, builds a pack"]
+#[ignore = "needs the image and a pack"]
 fn build_compiles_links_and_makes() {
     let sandbox = with("build");
     let hello = "#include <stdio.h>\n#include <math.h>\nint main(int n, char **v) \
@@ -228,7 +242,7 @@ fn build_compiles_links_and_makes() {
 }
 
 #[test]
-#[ignore = "needs the image, builds a pack"]
+#[ignore = "needs the image and a pack"]
 fn node_runs_scripts_and_npm_works_offline() {
     all(
         &with("node"),
