@@ -32,6 +32,8 @@ mod models;
 mod named;
 mod network;
 mod output;
+#[cfg(feature = "sandbox")]
+mod packs;
 mod pretty;
 mod profile;
 mod progress;

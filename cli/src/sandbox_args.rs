@@ -6,6 +6,7 @@ use crate::named::args::{
     START_EXAMPLES, STOP_EXAMPLES, SnapshotArgs, StartArgs, StopArgs,
 };
 use crate::named::name::Name;
+use crate::packs;
 use crate::sandbox_image_args::{DoctorArgs, ImageArgs};
 use crate::sandbox_limits::{LimitsArgs, bytes};
 use a99_sandbox::p9::GitWrites;
@@ -25,9 +26,16 @@ Exit codes:
   126  the command cannot be executed
   127  the command does not exist";
 
+const BUILD_EXAMPLES: &str = "\
+Examples:
+  a99 sandbox build
+  a99 sandbox build --pack py --pack node
+  a99 sandbox build --with lua5.4,gawk --as mine";
+
 const EXEC_EXAMPLES: &str = "\
 Examples:
   a99 sandbox exec -- python3 -c 'print(6 * 7)'
+  a99 sandbox exec --pack py -- python3 -c 'import numpy'
   a99 sandbox exec --mount .:/project --cwd /project --timeout 30s -- sh build.sh
   a99 sandbox exec box -- ls -l          in the sandbox that `start box` started
   a99 sandbox exec box --session -- 'cd /srv && export DEBUG=1'
@@ -49,7 +57,8 @@ pub(crate) struct SandboxArgs {
 /// What to do with sandboxes.
 #[derive(Debug, Subcommand)]
 pub(crate) enum SandboxCommand {
-    /// Build the image of sandboxes unless it exists
+    /// Build the image of sandboxes, or packs of programs, unless they exist
+    #[command(after_help = BUILD_EXAMPLES)]
     Build(BuildArgs),
     /// Run one command, in a new sandbox or in a named one
     #[command(after_help = format!("{EXEC_EXAMPLES}\n\n{EXIT_CODES}"))]
@@ -123,6 +132,27 @@ pub(crate) struct BuildArgs {
     /// Lock the current versions
     #[arg(long)]
     pub update: bool,
+    /// Build a pack of programs instead of the image: build, node, py or tools; may be
+    /// repeated
+    #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = packs::named)]
+    pub pack: Vec<String>,
+    /// Build a pack of these Debian packages, with all that they need, instead of the
+    /// image
+    #[arg(
+        long,
+        value_name = "PACKAGES",
+        value_delimiter = ',',
+        conflicts_with = "pack"
+    )]
+    pub with: Vec<String>,
+    /// Name of the pack of --with
+    #[arg(
+        long = "as",
+        value_name = "NAME",
+        default_value = "custom",
+        requires = "with"
+    )]
+    pub name: String,
     /// Folder with Agent99's sources, to build the emulator
     #[arg(long, value_name = "DIR", default_value = ".", value_hint = ValueHint::DirPath)]
     pub sources: PathBuf,
@@ -163,6 +193,16 @@ pub(crate) struct SettingsArgs {
     /// ends. It is in DIR [default: TMPDIR, or /var/tmp]
     #[arg(long, value_name = "SIZE[:DIR]", value_parser = disk)]
     pub disk: Option<DiskArg>,
+    /// A pack of programs beside the image's: build, node, py, tools, or what `build
+    /// --with` made; may be repeated. `a99 sandbox build --pack NAME` builds it
+    #[arg(
+        long,
+        value_name = "NAME",
+        value_delimiter = ',',
+        value_parser = packs::built,
+        conflicts_with = "image"
+    )]
+    pub pack: Vec<String>,
     /// Compile hot code of the sandbox while it runs, and keep it for later ones: auto
     /// in long computations, eager earlier, aot only with the image, or off
     #[arg(
@@ -300,6 +340,7 @@ impl SettingsArgs {
             || self.limits.lifetime != usual.limits.lifetime
             || self.disk != usual.disk
             || self.ram != usual.ram
+            || self.pack != usual.pack
     }
 }
 

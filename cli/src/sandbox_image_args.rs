@@ -34,7 +34,7 @@ pub(crate) enum ImageCommand {
     /// OCI layout
     #[command(after_help = ADD_EXAMPLES)]
     Add(AddArgs),
-    /// List the container images
+    /// List the container images and the packs
     Ls(ImageLsArgs),
     /// Remove container images
     Rm(ImageRmArgs),
@@ -60,7 +60,7 @@ pub(crate) struct AddArgs {
 /// Options of `sandbox image ls`.
 #[derive(Debug, Args)]
 pub(crate) struct ImageLsArgs {
-    /// Print the images, including errors, as one line of JSON on standard output
+    /// Print both, including errors, as one line of JSON on standard output
     #[arg(long)]
     pub json: bool,
 }

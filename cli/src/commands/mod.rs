@@ -27,6 +27,8 @@ pub(crate) mod sandbox;
 pub(crate) mod sandbox_doctor;
 #[cfg(feature = "sandbox")]
 pub(crate) mod sandbox_image;
+#[cfg(feature = "sandbox")]
+mod sandbox_packs;
 mod sarif;
 pub(crate) mod schema;
 #[cfg(feature = "server")]

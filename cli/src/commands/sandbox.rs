@@ -63,12 +63,10 @@ pub(crate) fn run(args: &SandboxArgs) -> Result<Exit, Failure> {
 }
 
 fn build(args: &BuildArgs) -> Exit {
-    let versions = match (args.locked, args.update) {
-        (true, _) => Versions::Locked,
-        (_, true) => Versions::Updated,
-        _ => Versions::Preferred,
-    };
-    let options = options(&args.sources, versions);
+    if !args.pack.is_empty() || !args.with.is_empty() {
+        return super::sandbox_packs::run(args);
+    }
+    let options = options(&args.sources, versions(args));
     let built = Cache::of_user()
         .and_then(|cache| image::build(&cache, &options, Some(&machine()?), &mut show));
     match built {
@@ -81,6 +79,15 @@ fn build(args: &BuildArgs) -> Exit {
             Exit::Ok
         }
         Err(error) => image_failed(&error, args.json),
+    }
+}
+
+/// The versions of packages that the options allow.
+pub(super) fn versions(args: &BuildArgs) -> Versions {
+    match (args.locked, args.update) {
+        (true, _) => Versions::Locked,
+        (_, true) => Versions::Updated,
+        _ => Versions::Preferred,
     }
 }
 

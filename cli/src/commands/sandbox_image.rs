@@ -1,7 +1,8 @@
 //! `a99 sandbox image`: exports and imports the image, for another machine; adds, lists and
-//! removes container images.
+//! removes container images; lists packs.
 
 use super::sandbox::{SANDBOX_FAILED, image_failed, line, packaged, show};
+use super::sandbox_packs;
 use crate::failure::Exit;
 use crate::named::launch::SELF_EXE;
 use crate::output;
@@ -14,7 +15,7 @@ use a99_sandbox::oci::{OciCode, OciError, Store, StoredImage, Worker};
 use serde_json::json;
 
 /// Digits of a digest that people see.
-const SHORT: usize = 12;
+pub(super) const SHORT: usize = 12;
 
 pub(crate) fn run(args: &ImageArgs) -> Exit {
     let (args, done) = match &args.command {
@@ -53,13 +54,16 @@ fn report(args: &FileArgs, manifest: &Portable) {
 
 /// The user's container images.
 pub(super) fn store() -> Result<Store, OciError> {
-    let cache = Cache::of_user().map_err(|error| OciError {
+    Store::of(&Cache::of_user().map_err(of_cache)?)
+}
+
+fn of_cache(error: ImageError) -> OciError {
+    OciError {
         code: OciCode::Io,
         place: error.subject,
         text: error.reason,
         help: error.help,
-    })?;
-    Store::of(&cache)
+    }
 }
 
 fn add(args: &AddArgs) -> Result<(), OciError> {
@@ -77,10 +81,12 @@ fn add(args: &AddArgs) -> Result<(), OciError> {
 
 fn list(args: &ImageLsArgs) -> Result<(), OciError> {
     let images = store()?.list();
+    let packs = sandbox_packs::built().map_err(of_cache)?;
     if args.json {
-        line(&json!({"images": images}));
+        line(&json!({"images": images, "packs": packs}));
     } else {
-        output::out(&images.iter().map(row).collect::<String>());
+        let packs = packs.iter().map(sandbox_packs::row);
+        output::out(&images.iter().map(row).chain(packs).collect::<String>());
     }
     Ok(())
 }

@@ -74,6 +74,8 @@ pub(crate) struct Spec {
     #[serde(default)]
     disk: Option<DiskArg>,
     #[serde(default)]
+    packs: Vec<String>,
+    #[serde(default)]
     guest_jit: GuestJitArg,
     #[serde(default)]
     image: Option<PathBuf>,
@@ -129,6 +131,7 @@ impl Spec {
             env: settings.env.clone(),
             ram: settings.ram,
             disk: settings.disk.as_ref().map(disk).transpose()?,
+            packs: settings.pack.clone(),
             guest_jit: settings.guest_jit,
             image: match settings.foreign() {
                 Some(file) => Some(std::path::absolute(file)?),
@@ -165,6 +168,7 @@ impl Spec {
             env: self.env.clone(),
             ram: self.ram,
             disk: self.disk.clone(),
+            pack: self.packs.clone(),
             guest_jit: self.guest_jit,
             image: self.image.clone(),
             limits: self.limits,
@@ -185,6 +189,7 @@ impl Spec {
             "net": self.net.to_string(),
             "ram": self.ram,
             "disk": self.disk.as_ref().map(|disk| disk.bytes),
+            "packs": self.packs,
             "mounts": self.mounts.iter().map(mount).collect::<Vec<_>>(),
             "image": self.image.as_deref().map(path),
             "from": match &self.origin {
@@ -240,6 +245,7 @@ mod tests {
                 bytes: 1 << 30,
                 folder: Some("/d".into()),
             }),
+            pack: vec!["py".to_owned()],
             guest_jit: GuestJitArg::Auto,
             image: Some("/i.wasm".into()),
             limits: LimitsArgs {

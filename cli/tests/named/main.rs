@@ -8,6 +8,7 @@ mod containers;
 mod copies;
 mod forks;
 mod limits;
+mod packs;
 mod support;
 
 use a99_frame::{Envelope, encode};

@@ -39,6 +39,9 @@ pub(crate) fn builder(settings: &SettingsArgs) -> Result<Builder, VmError> {
             None => builder.disk(*bytes),
         };
     }
+    for name in &settings.pack {
+        builder = builder.pack(name);
+    }
     for (name, value) in &settings.env {
         builder = builder.env(name, value);
     }
