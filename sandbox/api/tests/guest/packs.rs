@@ -154,6 +154,12 @@ print(frame.groupby('k').v.sum().to_dict())
 import matplotlib
 matplotlib.use('Agg')
 import matplotlib.pyplot as plt
+from matplotlib import font_manager as fonts
+key = lambda e: (e.fname, e.name, e.style, e.variant, str(e.weight), e.stretch, e.size)
+for kept, new in zip(vars(fonts.fontManager).values(), vars(fonts.FontManager()).values()):
+    if isinstance(kept, list): assert sorted(map(key, kept)) == sorted(map(key, new))
+import os.path
+assert not os.path.exists(matplotlib.get_cachedir() + '/fontlist-v390.json'), 'a list was made'
 plt.plot([1, 4, 9])
 plt.title('squares')
 plt.savefig('/tmp/plot.png')

@@ -4,25 +4,26 @@ use super::super::apt;
 use super::super::command::{output, program};
 use super::super::cpio::{Node, Tree};
 use super::super::digest::Inputs;
-use super::super::error::{At, ImageError};
+use super::super::error::{At, ErrorCode, ImageError};
 use super::super::licences::origin;
 use super::super::packages::{self, Arch, Wanted};
 use super::super::rootfs::{RootFs, disk, python, select, unpack};
 use super::super::step::{Step, StepContext};
-use super::table::{Archive, LEFT_OUT, LINKS, PYTHON};
+use super::table::{Archive, FONTS, LEFT_OUT, LINKS, PATCHES, PYTHON};
 use super::{Description, LAYER, MANIFEST, Pack, hash_of, step_name};
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::Path;
 
 /// Sources that determine the content.
-const RECIPE: [&str; 6] = [
+const RECIPE: [&str; 7] = [
     include_str!("files.rs"),
     include_str!("table.rs"),
     include_str!("../rootfs/disk.rs"),
     include_str!("../rootfs/python.rs"),
     include_str!("../rootfs/select.rs"),
     python::SCRIPT,
+    FONTS.2,
 ];
 
 /// Space for the unpacked packages, a copy and the file system, in bytes.
@@ -114,6 +115,7 @@ impl Step for PackFiles<'_> {
             context.detail("fetching an archive");
             add_archive(archive, context.work(), &files)?;
         }
+        patch(&files)?;
         let mut tree = select::tree_without(&files, &is_left_out)?;
         link(&mut tree);
         context.detail("compiling Python modules");
@@ -200,6 +202,29 @@ fn link(tree: &mut Tree) {
     }
 }
 
+/// Adds our own file to unpacked packages, and changes the texts that they have.
+fn patch(files: &Path) -> Result<(), ImageError> {
+    let (folder, name, text) = FONTS;
+    let folder = files.join(folder);
+    if folder.is_dir() {
+        let path = folder.join(name);
+        fs::write(&path, text).at(&path)?;
+    }
+    for (name, from, to) in PATCHES {
+        let path = files.join(name);
+        if !path.is_file() {
+            continue;
+        }
+        let text = fs::read_to_string(&path).at(&path)?;
+        if text.matches(from).count() != 1 {
+            let reason = "is not as the patch of the pack expects";
+            return Err(ImageError::new(ErrorCode::UnexpectedPackage, name, reason));
+        }
+        fs::write(&path, text.replace(from, to)).at(&path)?;
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::super::cpio::Content;
@@ -217,6 +242,25 @@ mod tests {
         assert_eq!(tree.get("usr/bin/c99"), Some(&file("mine")));
         assert!(tree.get("usr/bin/npm").is_some());
         assert!(tree.get("usr/bin/npx").is_none() && tree.get("usr/bin/vi").is_none());
+    }
+
+    #[test]
+    fn a_patch_finds_its_place_or_fails() {
+        let (name, from, to) = PATCHES[0];
+        let files = tempfile::tempdir().unwrap();
+        patch(files.path()).unwrap();
+        assert_eq!(fs::read_dir(files.path()).unwrap().count(), 0);
+        let (path, fonts) = (files.path().join(name), files.path().join(FONTS.0));
+        for folder in [path.parent().unwrap(), &fonts] {
+            fs::create_dir_all(folder).unwrap();
+        }
+        fs::write(&path, format!("a {from} b")).unwrap();
+        patch(files.path()).unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), format!("a {to} b"));
+        assert!(fonts.join(FONTS.1).exists());
+        // A file that was patched, or another release's, has another text.
+        let error = patch(files.path()).unwrap_err();
+        assert_eq!(error.code, ErrorCode::UnexpectedPackage);
     }
 
     #[test]

@@ -179,6 +179,22 @@ pub(super) const LINKS: [(&str, &str); 15] = [
     ),
 ];
 
+/// matplotlib's list of the fonts in the pack, as it writes it in the guest: folder, name,
+/// content. Making it takes seconds at the first plot of every guest. The number is that of
+/// the list's format; matplotlib makes a new list for another one, or if a font is missing.
+pub(super) const FONTS: (&str, &str, &str) = (
+    "usr/share/matplotlib",
+    "fontlist-v390.json",
+    include_str!("../../packs/fontlist-v390.json"),
+);
+
+/// Changes of texts: path, what is there once, what replaces it.
+pub(super) const PATCHES: [(&str, &str, &str); 1] = [(
+    "usr/lib/python3/dist-packages/matplotlib/font_manager.py",
+    "fm = json_load(fm_path)",
+    "fm = json_load(fm_path if fm_path.exists() else f'/usr/share/matplotlib/{fm_path.name}')",
+)];
+
 /// Paths to leave out, as those of the image.
 pub(super) const LEFT_OUT: &[&str] = &[
     "etc/bash_completion.d",
