@@ -4,12 +4,13 @@
 use super::cache::{self, Cache};
 use super::digest::Inputs;
 use super::entry::Entry;
-use super::error::ImageError;
-use super::machine::{DISK, MODULE, Machine, ROOM, SNAPSHOT, link_or_copy, read};
+use super::error::{At, ImageError};
+use super::machine::{DISK, MODULE, Machine, ROOM, SNAPSHOT, read};
 use super::portable::is_foreign;
 use super::progress::Progress;
 use super::seal::SealKey;
 use super::step::StepRun;
+use std::fs;
 use std::path::Path;
 
 /// Label of [`Machine::compatibility`] among a compiled module's inputs.
@@ -61,7 +62,10 @@ impl Precompile<'_> {
     /// Those of [`Machine::precompile`], and of files.
     pub fn run(&self, out: &Path) -> Result<(), ImageError> {
         let snapshot = read(self.snapshot, SNAPSHOT)?;
-        link_or_copy(&self.snapshot.path(DISK), &out.join(DISK))?;
+        // A hard link would change the disk's times whenever an older or newer image with the
+        // same disk comes or goes, and each start would then compare its contents.
+        let disk = out.join(DISK);
+        fs::copy(self.snapshot.path(DISK), &disk).at(&disk)?;
         let foreign = is_foreign(self.snapshot);
         let file = out.join(MODULE);
         self.machine.precompile(&snapshot, &file, self.key, foreign)

@@ -106,6 +106,7 @@ mod tests {
     use super::super::step;
     use super::super::store::{Packages, Versions};
     use super::*;
+    use std::os::unix::fs::MetadataExt;
     use std::time::Duration;
 
     /// A machine that saves by joining the parts; only the order of steps is tested here.
@@ -201,7 +202,9 @@ mod tests {
             snapshot: &snapshot,
         };
         let module = step::run(cache, &mut packages, &precompile, &mut record).unwrap();
-        assert_eq!(fs::read_to_string(module.path(DISK)).unwrap(), "d");
+        let disk = module.path(DISK);
+        assert_eq!(fs::read_to_string(&disk).unwrap(), "d");
+        assert_eq!(fs::metadata(&disk).unwrap().nlink(), 1, "its times stay");
         let module = fs::read_to_string(module.path(MODULE)).unwrap();
         (ends, module)
     }
