@@ -1,5 +1,6 @@
 //! Command-line arguments of `a99 sandbox image` and `a99 sandbox doctor`.
 
+use crate::packs;
 use clap::{Args, Subcommand, ValueHint};
 use std::path::PathBuf;
 
@@ -26,9 +27,9 @@ pub(crate) struct ImageArgs {
 /// What to do with the image.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ImageCommand {
-    /// Write the image to a file for another machine, which needs no apt
-    Export(FileArgs),
-    /// Check an exported or packed file, compile it, and use it from now on
+    /// Write the image, or a pack, to a file for another machine, which needs no apt
+    Export(ExportArgs),
+    /// Check the file of an image or a pack, compile an image, and use it from now on
     Import(FileArgs),
     /// Add a container image for riscv64, from an archive of `docker save` or an
     /// OCI layout
@@ -76,7 +77,18 @@ pub(crate) struct ImageRmArgs {
     pub json: bool,
 }
 
-/// Options of `sandbox image export` and `import`.
+/// Options of `sandbox image export`.
+#[derive(Debug, Args)]
+pub(crate) struct ExportArgs {
+    /// Write this pack instead of the image
+    #[arg(long, value_name = "NAME", value_parser = packs::built)]
+    pub pack: Option<String>,
+    /// The file
+    #[command(flatten)]
+    pub to: FileArgs,
+}
+
+/// Options of `sandbox image import`, and of `export`.
 #[derive(Debug, Args)]
 pub(crate) struct FileArgs {
     /// The file: a tar archive, gzipped or (import) packed with zstd
@@ -102,7 +114,8 @@ pub(crate) struct DoctorArgs {
 impl ImageArgs {
     pub(crate) fn json(&self) -> bool {
         match &self.command {
-            ImageCommand::Export(args) | ImageCommand::Import(args) => args.json,
+            ImageCommand::Export(args) => args.to.json,
+            ImageCommand::Import(args) => args.json,
             ImageCommand::Add(args) => args.json,
             ImageCommand::Ls(args) => args.json,
             ImageCommand::Rm(args) => args.json,

@@ -122,10 +122,10 @@ Usage: cargo xtask TASK
   guest-test                 all tests of the sandbox, with that image
   packs                      build all packs of programs, and run what people do with
                              each (Debian, apt)
-  package [--out DIR] [--key FILE] [--image FILE] [--command FILE]
+  package [--out DIR] [--key FILE] [--image FILE] [--command FILE] [--packs NAME,NAME]
                              make the files for machines without Debian's tools or a
-                             toolchain: command, packed image, list of hashes, signed
-                             with a key of `a99 keys new` (zstd)
+                             toolchain: command, packed image, packs of programs,
+                             list of hashes, signed with a key of `a99 keys new` (zstd)
   stranger [--package DIR]   run a package in a bare Debian root (debootstrap, root)
   boots [--count N]          boot the guest from nothing, 200 times in a row
   soak [--seconds N]         the network of a guest under load, for ten minutes

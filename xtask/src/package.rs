@@ -13,7 +13,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-const USAGE: &str = "expected [--out DIR] [--key FILE] [--image FILE] [--command FILE]";
+const USAGE: &str = "expected [--out DIR] [--key FILE] [--image FILE] [--command FILE] \
+    [--packs NAME,NAME]";
 
 /// File names of a package; `cli/src/commands/sandbox/packaged.rs` finds them by these.
 const COMMAND: &str = "a99";
@@ -37,6 +38,7 @@ struct Options {
     key: Option<PathBuf>,
     image: Option<PathBuf>,
     command: Option<PathBuf>,
+    packs: Option<PathBuf>,
 }
 
 impl Options {
@@ -48,6 +50,7 @@ impl Options {
                 ["--key", value] => (&mut options.key, value),
                 ["--image", value] => (&mut options.image, value),
                 ["--command", value] => (&mut options.command, value),
+                ["--packs", value] => (&mut options.packs, value),
                 _ => return Err(Failed(USAGE.to_owned())),
             };
             *slot = Some(PathBuf::from(value));
@@ -87,6 +90,13 @@ pub(crate) fn package(args: &[&str]) -> Result<(), Failed> {
         listed(&out, COMMAND, "command")?,
         listed(&out, IMAGE, "image")?,
     ];
+    let packs = options.packs.as_deref().and_then(Path::to_str);
+    for name in packs.map(|packs| packs.split(',')).into_iter().flatten() {
+        let file = format!("pack-{name}.tar.zst");
+        guest::build(&["--locked", "--pack", name])?;
+        pack(&["--pack", name], &out.join(&file))?;
+        files.push(listed(&out, &file, "pack")?);
+    }
     for name in LICENCES {
         copy(&root().join(name), &out.join(name), 0o644)?;
         files.push(listed(&out, name, "licence")?);
@@ -123,8 +133,14 @@ fn secret_key(file: &Path) -> Result<SecretKey, Failed> {
 /// Packs the newest image, which is built where something of it changed.
 fn pack_image(file: &Path) -> Result<(), Failed> {
     guest::build(&[])?;
+    pack(&[], file)
+}
+
+/// Exports the image, or what these options name, and packs it with zstd.
+fn pack(options: &[&str], file: &Path) -> Result<(), Failed> {
     let gzipped = file.with_extension("gz");
-    run(guest::sandbox("image")?.arg("export").arg(&gzipped))?;
+    let mut export = guest::sandbox("image")?;
+    run(export.arg("export").args(options).arg(&gzipped))?;
     let mut unpack = Command::new("gzip");
     let unpack = unpack.arg("-dc").arg(&gzipped).stdout(Stdio::piped());
     let mut unpack = unpack.spawn().map_err(|error| failed("gzip", error))?;
@@ -271,7 +287,7 @@ mod tests {
     fn the_command_looks_for_the_names_of_a_package() {
         let file = root().join("cli/src/commands/sandbox/packaged.rs");
         let text = fs::read_to_string(file).expect("its source");
-        for name in [IMAGE, LIST, SIGNATURE] {
+        for name in [IMAGE, LIST, SIGNATURE, "pack", "image"] {
             assert!(text.contains(&format!("\"{name}\"")), "{name}");
         }
         for variable in ["A99_PACKAGE_IMAGE", "A99_PACKAGE_KEY"] {

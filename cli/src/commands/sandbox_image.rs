@@ -7,9 +7,9 @@ use crate::failure::Exit;
 use crate::named::launch::SELF_EXE;
 use crate::output;
 use crate::sandbox_image_args::{
-    AddArgs, FileArgs, ImageArgs, ImageCommand, ImageLsArgs, ImageRmArgs,
+    AddArgs, ExportArgs, FileArgs, ImageArgs, ImageCommand, ImageLsArgs, ImageRmArgs,
 };
-use a99_sandbox::cache::portable::{Portable, export};
+use a99_sandbox::cache::portable::{Carried, Portable, export, export_pack, is_pack};
 use a99_sandbox::cache::{Cache, ImageError};
 use a99_sandbox::oci::{OciCode, OciError, Store, StoredImage, Worker};
 use serde_json::json;
@@ -19,37 +19,59 @@ pub(super) const SHORT: usize = 12;
 
 pub(crate) fn run(args: &ImageArgs) -> Exit {
     let (args, done) = match &args.command {
-        ImageCommand::Export(args) => (args, exported(args)),
+        ImageCommand::Export(args) => (&args.to, exported(args)),
         ImageCommand::Import(args) => (args, imported(args)),
         ImageCommand::Add(args) => return ended(add(args), args.json),
         ImageCommand::Ls(args) => return ended(list(args), args.json),
         ImageCommand::Rm(args) => return ended(remove(args), args.json),
     };
     match done {
-        Ok(manifest) => {
-            report(args, &manifest);
+        Ok(carried) => {
+            report(args, &carried);
             Exit::Ok
         }
         Err(error) => image_failed(&error, args.json),
     }
 }
 
-fn exported(args: &FileArgs) -> Result<Portable, ImageError> {
-    export(&Cache::of_user()?, &args.file, &mut show)
+/// What a file carries.
+enum InFile {
+    Image(Portable),
+    Pack(Carried),
 }
 
-fn imported(args: &FileArgs) -> Result<Portable, ImageError> {
-    packaged::install(&Cache::of_user()?, &args.file)
+fn exported(args: &ExportArgs) -> Result<InFile, ImageError> {
+    let (cache, file) = (Cache::of_user()?, &args.to.file);
+    match &args.pack {
+        Some(name) => export_pack(&cache, name, file).map(InFile::Pack),
+        None => export(&cache, file, &mut show).map(InFile::Image),
+    }
 }
 
-fn report(args: &FileArgs, manifest: &Portable) {
+fn imported(args: &FileArgs) -> Result<InFile, ImageError> {
+    let (cache, file) = (Cache::of_user()?, &args.file);
+    match is_pack(file)? {
+        true => packaged::install_pack(&cache, file).map(InFile::Pack),
+        false => packaged::install(&cache, file).map(InFile::Image),
+    }
+}
+
+fn report(args: &FileArgs, carried: &InFile) {
     let bytes = std::fs::metadata(&args.file).map_or(0, |metadata| metadata.len());
+    let (member, json, text) = match carried {
+        InFile::Image(image) => (
+            "manifest",
+            json!(image),
+            format!("{} parts", image.files.len()),
+        ),
+        InFile::Pack(pack) => ("pack", json!(pack), format!("pack {}", pack.name)),
+    };
     if args.json {
-        line(&json!({"file": args.file, "bytes": bytes, "manifest": manifest}));
+        line(&json!({"file": args.file, "bytes": bytes, member: json}));
         return;
     }
-    let (parts, path) = (manifest.files.len(), args.file.display());
-    output::out(&format!("{bytes:>10}  {path}, {parts} parts\n"));
+    let path = args.file.display();
+    output::out(&format!("{bytes:>10}  {path}, {text}\n"));
 }
 
 /// The user's container images.

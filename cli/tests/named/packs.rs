@@ -59,6 +59,23 @@ fn a_pack_is_built_listed_used_and_copied() {
     let packs = list["packs"].as_array().unwrap();
     assert!(packs.contains(&built["packs"][0]), "{list}");
     assert!(home.ok(&["image", "ls"]).contains("hello, 1 packages"));
+    // In another cache, with neither packages nor Debian's tools.
+    let file = home.0.join("hello.tar.gz");
+    let file = file.to_str().unwrap();
+    home.ok(&["image", "export", "--pack", "hello", file]);
+    let elsewhere = |args: &[&str]| {
+        let mut command = home.command(args);
+        let output = command.env("A99_CACHE_DIR", home.0.join("cache")).output();
+        let output = output.unwrap();
+        assert!(output.status.success(), "{args:?}: {output:?}");
+        serde_json::from_slice::<Json>(&output.stdout).unwrap()
+    };
+    let carried = elsewhere(&["image", "import", "--json", file]);
+    assert_eq!(carried["pack"]["sha256"], built["packs"][0]["sha256"]);
+    assert_eq!(
+        elsewhere(&["image", "ls", "--json"])["packs"],
+        built["packs"]
+    );
     let hello = "Hello, world!\n";
     assert_eq!(home.ok(&["exec", "--pack", "hello", "--", "hello"]), hello);
     home.ok(&["start", "box", "--pack", "hello", "--pack", "tools"]);

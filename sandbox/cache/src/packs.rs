@@ -9,8 +9,16 @@ use std::fs;
 /// File name of the file system in the result of a pack.
 pub const LAYER: &str = "pack.erofs";
 
+/// File name of the description in the result of a pack.
+pub const DESCRIPTION: &str = "pack.json";
+
 /// File that names the packs: step and key of each.
 const PACKS: &str = "packs.json";
+
+/// Name of the step that makes a pack: one word, as the cache splits it from the key.
+pub fn step_name(pack: &str) -> String {
+    format!("pack-{pack}")
+}
 
 impl Cache {
     /// Records the result that a pack's name means from now on. The caller holds the lock.

@@ -1,6 +1,6 @@
 //! `a99 sandbox start`, `ls` and `stop`: the lifecycle of named sandboxes.
 
-use super::start::load;
+use super::start::{load, packs};
 use crate::failure::Exit;
 use crate::local::Refusal;
 use crate::named::args::{ForkArgs, LsArgs, StartArgs, StopArgs};
@@ -21,6 +21,7 @@ fn started(args: &StartArgs) -> Result<Exit, Refusal> {
     if args.settings.foreign().is_none() {
         // Offer to build a missing image here: the daemon has no terminal.
         drop(load()?);
+        packs(&args.settings)?;
     }
     let folder = |error| Refusal::io("working folder", error);
     let mut spec = Spec::of(&args.settings, &args.named).map_err(folder)?;

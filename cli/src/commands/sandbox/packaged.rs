@@ -1,4 +1,5 @@
-//! The packed image that came with this command: found, and imported at the first start.
+//! The packed image and packs that came with this command: found, and imported at the first
+//! start that needs them.
 //!
 //! A package has the command, the image and a list of both with their hashes, which may be
 //! signed. The command was built with the hash of its image, and with the public key of its
@@ -8,7 +9,7 @@
 use super::{machine, show};
 use crate::output;
 use a99_core::artifact::sign::PACKAGE;
-use a99_sandbox::cache::portable::{Portable, import, vouched};
+use a99_sandbox::cache::portable::{Carried, Portable, import, import_pack, vouched};
 use a99_sandbox::cache::{Cache, ErrorCode, Event, ImageError, Progress, digest};
 use agent99::artifact::codes;
 use agent99::artifact::sign::{TrustedKeys, check_text};
@@ -32,8 +33,14 @@ const SIGNATURE: &str = "package.json.sig";
 /// Folders of the files of a package, seen from the command's own.
 const FOLDERS: [&str; 2] = [".", "../share/agent99"];
 
-/// Kind of the image in the list.
-const KIND: &str = "image";
+/// Kinds of files in the list.
+const IMAGE_KIND: &str = "image";
+const PACK_KIND: &str = "pack";
+
+/// File name of a pack.
+fn pack_file(name: &str) -> String {
+    format!("pack-{name}.tar.zst")
+}
 
 /// Maximum bytes of the list: today it has less than a thousand.
 const MAX_LIST: u64 = 1 << 20;
@@ -66,20 +73,20 @@ struct Listed {
 }
 
 impl Trust<'_> {
-    /// Returns the SHA-256 of a packed image, if something vouches for it.
+    /// Returns the SHA-256 of a file of this kind, if something vouches for it.
     ///
     /// # Errors
     /// [`ErrorCode::BadFile`] if the list beside it has a forged signature.
-    fn vouches_for(&self, file: &Path) -> Result<Option<String>, ImageError> {
+    fn vouches_for(&self, file: &Path, kind: &str) -> Result<Option<String>, ImageError> {
         let hash = digest::of_file(file)?;
-        if self.image == Some(&*hash) || self.lists(file, &hash)? {
+        if self.image == Some(&*hash) || self.lists(file, kind, &hash)? {
             return Ok(Some(hash));
         }
         Ok(None)
     }
 
-    /// Whether a signed list beside the image has its hash.
-    fn lists(&self, file: &Path, hash: &str) -> Result<bool, ImageError> {
+    /// Whether a signed list beside the file has its kind and hash.
+    fn lists(&self, file: &Path, kind: &str, hash: &str) -> Result<bool, ImageError> {
         let list = file.with_file_name(LIST);
         let signature = file.with_file_name(SIGNATURE);
         let (Some(key), Some(text), Some(signature)) =
@@ -102,7 +109,7 @@ impl Trust<'_> {
         }
         let list: List =
             serde_json::from_slice(&text).map_err(|error| bad(format!("is no list: {error}")))?;
-        let is_it = |listed: &Listed| listed.kind == KIND && listed.sha256 == hash;
+        let is_it = |listed: &Listed| listed.kind == kind && listed.sha256 == hash;
         Ok(list.files.iter().any(is_it))
     }
 
@@ -137,11 +144,11 @@ fn find() -> Option<Found> {
         return Some(Found { file, came_along });
     }
     let command = std::env::current_exe().ok()?;
-    beside(command.parent()?)
+    beside(command.parent()?, IMAGE)
 }
 
-fn beside(folder: &Path) -> Option<Found> {
-    let files = FOLDERS.iter().map(|below| folder.join(below).join(IMAGE));
+fn beside(folder: &Path, name: &str) -> Option<Found> {
+    let files = FOLDERS.iter().map(|below| folder.join(below).join(name));
     let file = files.into_iter().find(|file| file.is_file())?;
     let came_along = true;
     Some(Found { file, came_along })
@@ -168,22 +175,60 @@ fn is_wanted(cache: &Cache, trust: Trust<'_>) -> Result<bool, ImageError> {
     })
 }
 
-fn prepare_with(cache: &Cache, found: &Found, trust: Trust<'_>) -> Result<(), ImageError> {
-    let hash = trust.vouches_for(&found.file)?;
-    if hash.is_none() && found.came_along && trust.is_any() {
-        let path = found.file.display().to_string();
-        let help = format!(
-            "install the package again, or run `a99 sandbox image import {path}` if you trust it"
-        );
-        let reason = "is not the image of this command's package";
-        return Err(ImageError::new(ErrorCode::HashMismatch, path, reason).help(help));
+/// Imports packs that came with this command and are not in the cache.
+pub(crate) fn prepare_packs(cache: &Cache, names: &[String]) -> Result<(), ImageError> {
+    for name in names {
+        if cache.pack(name)?.is_none()
+            && let Ok(command) = std::env::current_exe()
+            && let Some(found) = command.parent().and_then(|at| beside(at, &pack_file(name)))
+        {
+            prepare_pack_with(cache, &found, BUILT_IN)?;
+        }
     }
+    Ok(())
+}
+
+fn prepare_pack_with(cache: &Cache, found: &Found, trust: Trust<'_>) -> Result<(), ImageError> {
+    let hash = found.hash(PACK_KIND, trust)?;
+    install_pack_as(cache, &found.file, hash.as_deref()).map(drop)
+}
+
+/// Imports a pack, and shows how far it is.
+pub(crate) fn install_pack(cache: &Cache, file: &Path) -> Result<Carried, ImageError> {
+    let hash = BUILT_IN.vouches_for(file, PACK_KIND)?;
+    install_pack_as(cache, file, hash.as_deref())
+}
+
+fn install_pack_as(cache: &Cache, file: &Path, hash: Option<&str>) -> Result<Carried, ImageError> {
+    import_pack(cache, file, hash, &mut Display::start())
+}
+
+fn prepare_with(cache: &Cache, found: &Found, trust: Trust<'_>) -> Result<(), ImageError> {
+    let hash = found.hash(IMAGE_KIND, trust)?;
     install_as(cache, &found.file, hash.as_deref()).map(drop)
+}
+
+impl Found {
+    /// The SHA-256 of the file if something vouches for it. A file that came with a command
+    /// which could vouch for it, and does not, is refused.
+    fn hash(&self, kind: &str, trust: Trust<'_>) -> Result<Option<String>, ImageError> {
+        let found = self;
+        let hash = trust.vouches_for(&found.file, kind)?;
+        if hash.is_none() && found.came_along && trust.is_any() {
+            let path = found.file.display().to_string();
+            let help = format!(
+                "install the package again, or run `a99 sandbox image import {path}` if you trust it"
+            );
+            let reason = format!("is not the {kind} of this command's package");
+            return Err(ImageError::new(ErrorCode::HashMismatch, path, reason).help(help));
+        }
+        Ok(hash)
+    }
 }
 
 /// Imports a packed image, and shows how far it is.
 pub(crate) fn install(cache: &Cache, file: &Path) -> Result<Portable, ImageError> {
-    let hash = BUILT_IN.vouches_for(file)?;
+    let hash = BUILT_IN.vouches_for(file, IMAGE_KIND)?;
     install_as(cache, file, hash.as_deref())
 }
 
@@ -246,7 +291,7 @@ impl Progress for Display {
             Event::Started { step } => {
                 *state = State {
                     what: match step {
-                        "import" => "unpacking the image",
+                        "import" => "unpacking",
                         _ => "compiling it for this processor, once",
                     },
                     since: Some(Instant::now()),
@@ -311,6 +356,9 @@ impl State {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use a99_sandbox::cache::digest::Inputs;
+    use a99_sandbox::cache::packs;
+    use a99_sandbox::cache::portable::export_pack;
     use agent99::artifact::sign::{SecretKey, sign_text};
     use std::fs;
 
@@ -337,7 +385,11 @@ mod tests {
         let hash = digest::of_bytes(b"image");
         let key = ours.to_public_json();
         let other_key = SecretKey::from_seed(&[2; 32], None).to_public_json();
-        let vouches = |trust: Trust<'_>| trust.vouches_for(&file).map_err(|error| error.code);
+        let vouches = |trust: Trust<'_>| {
+            trust
+                .vouches_for(&file, IMAGE_KIND)
+                .map_err(|error| error.code)
+        };
         let of = |image, key| Trust { image, key };
         let yes = Ok(Some(hash.clone()));
         assert_eq!(vouches(of(Some(&hash), None)), yes);
@@ -368,7 +420,7 @@ mod tests {
     fn a_package_with_another_image_is_refused_before_it_is_read() {
         let folder = package(&SecretKey::from_seed(&[1; 32], None));
         let cache = Cache::at(folder.path().join("cache")).unwrap();
-        let found = beside(folder.path()).expect("the image");
+        let found = beside(folder.path(), IMAGE).expect("the image");
         let trust = Trust {
             image: Some("00"),
             key: None,
@@ -382,9 +434,62 @@ mod tests {
         let share = folder.path().join("share/agent99");
         fs::create_dir_all(&share).unwrap();
         fs::create_dir(folder.path().join("bin")).unwrap();
-        assert!(beside(&folder.path().join("bin")).is_none());
+        assert!(beside(&folder.path().join("bin"), IMAGE).is_none());
         fs::rename(folder.path().join(IMAGE), share.join(IMAGE)).unwrap();
-        assert!(beside(&folder.path().join("bin")).is_some());
+        assert!(beside(&folder.path().join("bin"), IMAGE).is_some());
+    }
+
+    #[test]
+    fn a_pack_comes_from_a_signed_list_and_a_changed_one_is_refused() {
+        let key = SecretKey::from_seed(&[1; 32], None);
+        let folder = tempfile::tempdir().unwrap();
+        let cache = |name: &str| Cache::at(folder.path().join(name)).unwrap();
+        let (home, away) = (cache("home"), cache("away"));
+        let out = home.work("out").unwrap();
+        let layer = [7; 512];
+        let sha256 = digest::of_bytes(&layer);
+        let text = format!(r#"{{"name": "mine", "sha256": "{sha256}", "bytes": 512}}"#);
+        fs::write(out.join(packs::DESCRIPTION), text).unwrap();
+        fs::write(out.join(packs::LAYER), layer).unwrap();
+        let step = packs::step_name("mine");
+        let entry = home.publish(&step, Inputs::default(), &out, Duration::ZERO);
+        home.record_pack("mine", &entry.unwrap()).unwrap();
+        let file = folder.path().join(pack_file("mine"));
+        export_pack(&home, "mine", &file).unwrap();
+        let bytes = fs::read(&file).unwrap();
+        let list = |kind: &str| {
+            let hash = digest::of_bytes(&bytes);
+            let list = format!(
+                r#"{{"format": "agent99 package",
+                    "files": [{{"name": "p", "kind": "{kind}", "size": 1, "sha256": "{hash}"}}]}}"#
+            );
+            let signature = sign_text(PACKAGE, list.as_bytes(), &key);
+            fs::write(folder.path().join(LIST), list).unwrap();
+            fs::write(folder.path().join(SIGNATURE), signature).unwrap();
+        };
+        let public = key.to_public_json();
+        let trust = Trust {
+            image: None,
+            key: Some(&public),
+        };
+        let found = beside(folder.path(), &pack_file("mine")).expect("the pack");
+        let refused = || {
+            let error = prepare_pack_with(&away, &found, trust).unwrap_err();
+            assert_eq!(error.code, ErrorCode::HashMismatch, "{error}");
+            assert_eq!(away.packs(), [""; 0]);
+        };
+        // Not as an image, nor with another byte.
+        list(IMAGE_KIND);
+        refused();
+        list(PACK_KIND);
+        let mut changed = bytes.clone();
+        changed[bytes.len() / 2] ^= 1;
+        fs::write(&file, changed).unwrap();
+        refused();
+        fs::write(&file, &bytes).unwrap();
+        prepare_pack_with(&away, &found, trust).unwrap();
+        let entry = away.pack("mine").unwrap().expect("a pack");
+        assert_eq!(fs::read(entry.path(packs::LAYER)).unwrap(), layer);
     }
 
     #[test]

@@ -39,6 +39,7 @@ pub(crate) fn builder(settings: &SettingsArgs) -> Result<Builder, VmError> {
             None => builder.disk(*bytes),
         };
     }
+    packs(settings)?;
     for name in &settings.pack {
         builder = builder.pack(name);
     }
@@ -71,6 +72,15 @@ pub(crate) fn builder(settings: &SettingsArgs) -> Result<Builder, VmError> {
 pub(super) fn container(name: &str) -> Result<StoredImage, VmError> {
     let found = sandbox_image::store().and_then(|store| store.find(name));
     found.map_err(|error| VmError::new(VmCode::NoImage, error.to_string()))
+}
+
+/// Imports the packs of a sandbox that came with this command.
+pub(super) fn packs(settings: &SettingsArgs) -> Result<(), VmError> {
+    if settings.pack.is_empty() {
+        return Ok(());
+    }
+    let cache = Cache::of_user().map_err(image_failed)?;
+    packaged::prepare_packs(&cache, &settings.pack).map_err(image_failed)
 }
 
 /// The newest image.

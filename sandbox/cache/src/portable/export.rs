@@ -19,7 +19,7 @@ use std::time::Instant;
 const CHUNK: usize = 256 << 10;
 
 /// A part and its source file.
-struct Source {
+pub(super) struct Source {
     part: Part,
     file: PathBuf,
 }
@@ -44,14 +44,11 @@ pub fn export(
     let text = format!("compressing {count} parts, {megabytes} MB");
     let step = "export";
     progress.event(Event::Detail { step, text: &text });
-    let beside = file.with_added_extension("new");
-    let written = write(&beside, &manifest, &sources);
-    let written = written.and_then(|()| fs::rename(&beside, file).at(file));
-    if written.is_err() {
-        // The incomplete file is useless, and the first failure is the one to report.
-        let _ = fs::remove_file(&beside);
-    }
-    written?;
+    let text = serde_json::to_vec_pretty(&manifest)
+        .map_err(|error| ImageError::io(Path::new(NAME), &error.into()))?;
+    // Only a manifest that can be read back is written.
+    Portable::parse(&text).map_err(|reason| damaged(file, &reason))?;
+    write(file, (NAME, &text), &sources)?;
     progress.event(Event::Finished {
         step,
         end: StepEnd::Built,
@@ -115,7 +112,7 @@ fn origin_of(entry: &Entry) -> Origin {
     Origin { step, inputs }
 }
 
-fn source(entry: &Entry, name: &str, carried: &str) -> Result<Source, ImageError> {
+pub(super) fn source(entry: &Entry, name: &str, carried: &str) -> Result<Source, ImageError> {
     let file = entry.path(name);
     let size = fs::metadata(&file).at(&file)?.len();
     let sha256 = entry.sha256(name)?.to_owned();
@@ -126,16 +123,32 @@ fn source(entry: &Entry, name: &str, carried: &str) -> Result<Source, ImageError
     })
 }
 
-fn write(file: &Path, manifest: &Portable, sources: &[Source]) -> Result<(), ImageError> {
-    let text = serde_json::to_vec_pretty(manifest)
-        .map_err(|error| ImageError::io(Path::new(NAME), &error.into()))?;
-    // Only a manifest that can be read back is written.
-    Portable::parse(&text).map_err(|reason| damaged(file, &reason))?;
+/// Writes an archive: first a text with its name, then the parts.
+pub(super) fn write(
+    file: &Path,
+    first: (&str, &[u8]),
+    sources: &[Source],
+) -> Result<(), ImageError> {
+    let beside = file.with_added_extension("new");
+    let written = write_all(&beside, first, sources);
+    let written = written.and_then(|()| fs::rename(&beside, file).at(file));
+    if written.is_err() {
+        // The incomplete file is useless, and the first failure is the one to report.
+        let _ = fs::remove_file(&beside);
+    }
+    written
+}
+
+fn write_all(
+    file: &Path,
+    (name, text): (&str, &[u8]),
+    sources: &[Source],
+) -> Result<(), ImageError> {
     let out = BufWriter::new(File::create(file).at(file)?);
     let mut out = GzEncoder::new(out, Compression::default());
     let mut put = |bytes: &[u8]| out.write_all(bytes).at(file);
-    put(&header(NAME, text.len() as u64))?;
-    put(&text)?;
+    put(&header(name, text.len() as u64))?;
+    put(text)?;
     put(&[0; BLOCK][..padding(text.len() as u64)])?;
     for source in sources {
         put(&header(&source.part.path, source.part.size))?;

@@ -63,13 +63,7 @@ pub fn import(
     for part in &manifest.files {
         archive.part(part, &out, progress)?;
     }
-    let sha256 = archive.end()?;
-    if trusted.is_some_and(|trusted| trusted != sha256) {
-        let reason = "is not the file that was trusted";
-        let path = file.display().to_string();
-        return Err(ImageError::new(ErrorCode::HashMismatch, path, reason)
-            .help("it changed while it was read, or its hash was compared with another file's"));
-    }
+    archive.end(trusted)?;
     let path = out.join(ORIGIN);
     fs::write(&path, &text).at(&path)?;
     // A distinct kind of key: no build finds the result under the key of its inputs.
@@ -147,14 +141,14 @@ fn discard(cache: &Cache, entry: &Entry) -> Result<(), ImageError> {
 }
 
 /// Reads the file once, from start to end.
-struct ArchiveReader<'a> {
+pub(super) struct ArchiveReader<'a> {
     file: &'a Path,
     size: u64,
     stream: Unpacked,
 }
 
 impl<'a> ArchiveReader<'a> {
-    fn open(file: &'a Path) -> Result<Self, ImageError> {
+    pub(super) fn open(file: &'a Path) -> Result<Self, ImageError> {
         let open = File::open(file).at(file)?;
         let metadata = open.metadata().at(file)?;
         if !metadata.is_file() {
@@ -170,18 +164,27 @@ impl<'a> ArchiveReader<'a> {
 
     /// Reads the manifest, and its text.
     fn manifest(&mut self) -> Result<(Portable, Vec<u8>), ImageError> {
-        let header = self.block()?;
-        let size = size_of(&header, NAME).filter(|size| *size <= MAX_BYTES);
-        let size = size.ok_or_else(|| bad(self.file, "has no manifest"))?;
-        let mut text = vec![0; size as usize];
-        self.read(&mut text)?;
-        self.pad(size)?;
+        let text = self.text(NAME)?;
+        let text = text.ok_or_else(|| bad(self.file, "has no manifest"))?;
         let manifest = Portable::parse(&text).map_err(|reason| bad(self.file, reason))?;
         Ok((manifest, text))
     }
 
+    /// Reads the text that the archive begins with; `None` if it begins otherwise.
+    pub(super) fn text(&mut self, name: &str) -> Result<Option<Vec<u8>>, ImageError> {
+        let header = self.block()?;
+        let size = size_of(&header, name).filter(|size| *size <= MAX_BYTES);
+        let Some(size) = size else {
+            return Ok(None);
+        };
+        let mut text = vec![0; size as usize];
+        self.read(&mut text)?;
+        self.pad(size)?;
+        Ok(Some(text))
+    }
+
     /// Copies a part below a folder, and checks it.
-    fn part(
+    pub(super) fn part(
         &mut self,
         part: &Part,
         folder: &Path,
@@ -224,9 +227,9 @@ impl<'a> ArchiveReader<'a> {
         }
     }
 
-    /// Checks the end of the archive, of the compressed stream, and of the file; returns the
-    /// SHA-256 of the file.
-    fn end(mut self) -> Result<String, ImageError> {
+    /// Checks the end of the archive, of the compressed stream, and of the file, and compares
+    /// the SHA-256 of the file with the trusted one.
+    pub(super) fn end(mut self, trusted: Option<&str>) -> Result<(), ImageError> {
         for _ in 0..END_BLOCKS {
             if self.block()? != [0; BLOCK] {
                 return Err(bad(self.file, "has more parts than it says"));
@@ -238,8 +241,15 @@ impl<'a> ArchiveReader<'a> {
             .read(&mut more)
             .map_err(|e| self.unreadable(&e))?;
         let hash = self.stream.finish().at(self.file)?;
-        hash.filter(|_| count == 0)
-            .ok_or_else(|| bad(self.file, "goes on behind its end"))
+        let hash = hash.filter(|_| count == 0);
+        let hash = hash.ok_or_else(|| bad(self.file, "goes on behind its end"))?;
+        if trusted.is_none_or(|trusted| trusted == hash) {
+            return Ok(());
+        }
+        let reason = "is not the file that was trusted";
+        let path = self.file.display().to_string();
+        Err(ImageError::new(ErrorCode::HashMismatch, path, reason)
+            .help("it changed while it was read, or its hash was compared with another file's"))
     }
 
     fn block(&mut self) -> Result<[u8; BLOCK], ImageError> {
@@ -274,7 +284,7 @@ impl<'a> ArchiveReader<'a> {
     }
 }
 
-fn bad(file: &Path, reason: impl Into<String>) -> ImageError {
+pub(super) fn bad(file: &Path, reason: impl Into<String>) -> ImageError {
     ImageError::new(ErrorCode::BadFile, file.display().to_string(), reason)
         .help("images are written by `a99 sandbox image export`; carry the file over again")
 }

@@ -17,12 +17,14 @@
 mod export;
 mod import;
 mod manifest;
+mod pack;
 mod tar;
 mod unpack;
 
 pub use export::export;
 pub use import::import;
 pub use manifest::{Origin, Part, Portable};
+pub use pack::{Carried, export_pack, import_pack, is_pack};
 
 use super::entry::Entry;
 use super::machine::{DISK, SNAPSHOT};

@@ -10,7 +10,8 @@ use super::super::packages::{self, Arch, Wanted};
 use super::super::rootfs::{RootFs, disk, python, select, unpack};
 use super::super::step::{Step, StepContext};
 use super::table::{Archive, FONTS, LEFT_OUT, LINKS, PATCHES, PYTHON};
-use super::{Description, LAYER, MANIFEST, Pack, hash_of, step_name};
+use super::{DESCRIPTION, Description, LAYER, Pack, hash_of};
+use a99_sandbox_cache::packs::step_name;
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::Path;
@@ -129,7 +130,7 @@ impl Step for PackFiles<'_> {
             bytes: fs::metadata(&layer).at(&layer)?.len(),
             packages: self.members(context, &tree)?,
         };
-        let path = out.join(MANIFEST);
+        let path = out.join(DESCRIPTION);
         let text = serde_json::to_vec_pretty(&description)
             .map_err(|error| ImageError::io(&path, &error.into()))?;
         fs::write(&path, text).at(&path)

@@ -2,14 +2,14 @@
 //!
 //! A pack is made of Debian's packages with all that they need and the image lacks. Its
 //! result is one read-only file system ([`LAYER`]) and a small description
-//! ([`MANIFEST`]). Nothing of a package runs while it is made: what maintainer scripts
+//! ([`DESCRIPTION`]). Nothing of a package runs while it is made: what maintainer scripts
 //! would do is done by tables here.
 
 mod files;
 mod index;
 mod table;
 
-pub use a99_sandbox_cache::packs::LAYER;
+pub use a99_sandbox_cache::packs::{DESCRIPTION, LAYER};
 pub use files::Member;
 pub use table::names;
 
@@ -29,12 +29,6 @@ use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::PathBuf;
 use table::{ABSENT, Archive, NAMED};
-
-/// File name of the description in the result.
-pub const MANIFEST: &str = "pack.json";
-
-/// Prefix of the names of results.
-const STEP: &str = "pack";
 
 /// Folder of the packs' lock files, beside the image's.
 const LOCKS: &str = "packs";
@@ -230,14 +224,9 @@ pub fn find(cache: &Cache, name: &str) -> Result<Option<Entry>, ImageError> {
 /// # Errors
 /// [`ErrorCode::Io`].
 pub fn describe(entry: &Entry) -> Result<Description, ImageError> {
-    let path = entry.path(MANIFEST);
+    let path = entry.path(DESCRIPTION);
     let text = fs::read(&path).at(&path)?;
     serde_json::from_slice(&text).map_err(|error| ImageError::io(&path, &error.into()))
-}
-
-/// Name of a pack's result: one word, as the cache splits it from the key.
-fn step_name(pack: &str) -> String {
-    format!("{STEP}-{pack}")
 }
 
 /// Hash that a description names.
