@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 fn json(text: &str) -> Json {
-    serde_json::from_str(text).unwrap()
+    serde_json::from_str(text).expect("JSON")
 }
 
 #[test]
