@@ -167,10 +167,11 @@ macro_rules! imports {
             WALL_NS = wall_ns() -> u64;
             /// Fills memory with cryptographically secure random bytes.
             RANDOM = random(address: u32, len: u32);
-            /// Requests the translation of a page at an address, hot at `count` entries (16
-            /// bits each) at another address; or, with none, what the host already has for
-            /// these bytes. Returns 1 if the host will answer under the ticket.
-            TRANSLATE = translate(page: u32, entries: u32, count: u32, ticket: u32) -> u32;
+            /// Requests the translation of a page at an address, for user mode only (1) or any
+            /// mode (0), hot at `count` entries (16 bits each) at another address; or, with
+            /// none, what the host already has for these bytes and this mode. Returns 1 if the
+            /// host will answer under the ticket.
+            TRANSLATE = translate(page: u32, user: u32, entries: u32, count: u32, ticket: u32) -> u32;
             /// Reads from a disk into memory; returns 1 on success.
             DISK_READ = disk_read(disk: u32, offset: u64, address: u32, len: u32) -> u32;
             /// Writes memory to a disk; returns 1 on success.

@@ -127,7 +127,7 @@ pub const MAX_REQUESTS: usize = 64;
 
 /// Number of 32-bit words of a context layout: the linear addresses that translated code
 /// accesses, and the version of the translator (the last two words).
-pub const LAYOUT_WORDS: usize = 16;
+pub const LAYOUT_WORDS: usize = 17;
 
 /// An entry of a translated function as one number.
 pub mod entry {

@@ -4,6 +4,7 @@ use crate::bus::Bus;
 use crate::cpu::{Cpu, Pause};
 use crate::devices::DeviceConfig;
 use crate::fdt::{self, FdtConfig};
+use crate::hart::Hart;
 use crate::host::Host;
 use crate::ram::{PAGE_SIZE, RAM_BASE, Ram};
 use std::fmt;
@@ -114,9 +115,12 @@ pub struct Machine<H: Host> {
 impl<H: Host> Machine<H> {
     /// Creates a machine with empty memory; its hart starts at the beginning of RAM.
     pub fn new(config: &MachineConfig, host: H) -> Self {
+        // Before the RAM: translated code reaches the TLBs by constant offsets, which need
+        // no check only if they are small.
+        let hart = Hart::new(RAM_BASE);
         let ram = Ram::new(config.ram_bytes);
         Self {
-            cpu: Cpu::new(RAM_BASE, ram.size()),
+            cpu: Cpu::new(hart, ram.size()),
             bus: Bus::new(ram, &config.devices, host),
         }
     }
@@ -192,8 +196,8 @@ impl<H: Host> Machine<H> {
             .ok_or(LoadError::TooLarge)?;
         let place = self.bus.ram.slice_mut(tree, blob.len());
         place.ok_or(LoadError::TooLarge)?.copy_from_slice(&blob);
-        self.cpu.flush(&mut self.bus);
-        self.cpu = Cpu::new(layout.kernel, self.bus.ram.size());
+        self.cpu.stop_translating(&mut self.bus);
+        self.cpu.hart.reset(layout.kernel);
         // The hart's number and the device tree.
         self.cpu.hart.x[10] = 0;
         self.cpu.hart.x[11] = tree;

@@ -523,6 +523,7 @@ pub fn region(
         ram: ram.as_mut_ptr(),
     };
     let budget = at.budget;
+    let node = inst.rs1 & !jit::USER_NODE;
     // SAFETY: on this target a function pointer is a number of the function table. The
     // embedder put a function that `emit` wrote there, announced its number, and never
     // removes it; `Op::Enter` is made only from announced numbers. A number without a
@@ -532,7 +533,7 @@ pub fn region(
     // their constant addresses, which are those given here, and RAM through slots of the
     // TLB, which hold only offsets inside of it. The other regions that it continues in
     // were named by an `Op::Enter` that ran since the last flush, and get the same.
-    unsafe { function(inst.rs1.into(), page, &raw mut context, budget) }
+    unsafe { function(node.into(), page, &raw mut context, budget) }
 }
 
 /// Functions that regions call.

@@ -147,6 +147,7 @@ fn panicked(mut caller: Caller<'_, Imports>, address: u32, len: u32) -> wasmtime
 fn translate(
     mut caller: Caller<'_, Imports>,
     page: u32,
+    user: u32,
     entries: u32,
     count: u32,
     ticket: u32,
@@ -161,7 +162,7 @@ fn translate(
     let (page, imports) = slice(&mut caller, page, PAGE_BYTES as u32)?;
     let translating = imports.translating.as_mut();
     Ok(translating
-        .is_some_and(|it| it.request(page, entries, ticket))
+        .is_some_and(|it| it.request((page, user != 0), entries, ticket))
         .into())
 }
 

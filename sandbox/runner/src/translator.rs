@@ -122,6 +122,7 @@ struct Job {
     compiler: Compiler,
     layout: Arc<GuestLayout>,
     page: Vec<u8>,
+    is_user: bool,
     request: Request,
 }
 
@@ -221,7 +222,8 @@ fn compile(jobs: Vec<Job>) {
         let (key, roots) = job.request;
         // A panic must not end the thread that all guests of the process share.
         let translation = std::panic::catch_unwind(AssertUnwindSafe(|| {
-            translate(&layout.layout, &job.page, &roots, layout.is_small)
+            let page = (&job.page[..], job.is_user);
+            translate(&layout.layout, page, &roots, layout.is_small)
         }));
         let Some(translation) = translation.ok().flatten() else {
             requests.push((key, roots));
@@ -446,9 +448,14 @@ impl Translating {
         }));
     }
 
-    /// Handles the emulator's request for a page, hot at `roots`; without any, it asks for
-    /// what is known. Whether a result will follow.
-    pub(crate) fn request(&mut self, page: &[u8], roots: Vec<u16>, ticket: u32) -> bool {
+    /// Handles the emulator's request for a page, for user mode only or for any mode, hot at
+    /// `roots`; without any, it asks for what is known. Whether a result will follow.
+    pub(crate) fn request(
+        &mut self,
+        (page, is_user): (&[u8], bool),
+        roots: Vec<u16>,
+        ticket: u32,
+    ) -> bool {
         let Some(layout) = &self.layout else {
             return false;
         };
@@ -458,7 +465,7 @@ impl Translating {
             return false;
         }
         self.compiler.scan(layout);
-        let key = key(&layout.digest, page);
+        let key = key(&layout.digest, page, is_user);
         let mut code = lock(&self.compiler.shared.code);
         if !code.has(&key, &roots) {
             if roots.is_empty() || code.is_vain(&key, &roots) {
@@ -470,6 +477,7 @@ impl Translating {
                     compiler: self.compiler.clone(),
                     layout: Arc::clone(layout),
                     page: page.to_vec(),
+                    is_user,
                     request: request.clone(),
                 };
                 if !POOL.push(job) {
@@ -527,10 +535,11 @@ impl Translating {
     }
 }
 
-/// Key of a page of code.
-fn key(layout: &[u8; 32], page: &[u8]) -> PageKey {
+/// Key of a page of code for a mode.
+fn key(layout: &[u8; 32], page: &[u8], is_user: bool) -> PageKey {
     let mut hash = Sha256::new();
     hash.update(layout);
+    hash.update([is_user.into()]);
     hash.update(page);
     hash.finalize().into()
 }

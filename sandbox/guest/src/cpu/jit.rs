@@ -3,6 +3,7 @@
 
 use super::{Cpu, NONE, SLICE};
 use crate::bus::Bus;
+use crate::hart::Mode;
 use crate::host::Host;
 use crate::jit::{AotRegions, ContextLayout, Helpers, Policy, Profile};
 use crate::ram::{CodeMark, PAGE_SIZE};
@@ -149,7 +150,8 @@ impl Cpu {
         };
         let ticket = self.translator.ticket();
         let bytes = &bus.ram.bytes()[page * PAGE_SIZE..(page + 1) * PAGE_SIZE];
-        if bus.host.translate(bytes, &entries, ticket) {
+        let is_user = self.hart.mode == Mode::User;
+        if bus.host.translate(bytes, is_user, &entries, ticket) {
             self.translator.requested(page, ticket);
         }
     }
@@ -174,7 +176,7 @@ impl Cpu {
             }
         }
         if let (Some(profile), Ok(at)) = (&mut self.profile, here) {
-            profile.sample(at / PAGE_SIZE);
+            profile.sample(at / PAGE_SIZE, self.hart.mode == Mode::User);
         }
     }
 }
@@ -203,8 +205,15 @@ mod tests {
             buf.fill(0);
         }
 
-        fn translate(&mut self, page: &[u8], entries: &[u16], ticket: u32) -> bool {
+        fn translate(
+            &mut self,
+            page: &[u8],
+            is_user: bool,
+            entries: &[u16],
+            ticket: u32,
+        ) -> bool {
             assert_eq!(page[..4], 0x0015_0513u32.to_le_bytes());
+            assert!(!is_user);
             self.0.push((entries.to_vec(), ticket));
             true
         }

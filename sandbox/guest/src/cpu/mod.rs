@@ -59,10 +59,10 @@ pub struct Cpu {
 }
 
 impl Cpu {
-    /// Creates a hart in supervisor mode at `pc`, for a RAM of `ram_bytes`.
-    pub fn new(pc: u64, ram_bytes: usize) -> Self {
+    /// Prepares a hart to run, for a RAM of `ram_bytes`.
+    pub fn new(hart: Hart, ram_bytes: usize) -> Self {
         Self {
-            hart: Hart::new(pc),
+            hart,
             code: DecodedCode::new(ram_bytes),
             page_crossing: PageCrossing::default(),
             nowhere: ExecTlb::default(),

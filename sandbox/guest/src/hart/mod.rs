@@ -40,6 +40,20 @@ pub struct Cursor {
     pub reservation: u64,
 }
 
+impl Cursor {
+    /// Before the instruction at `pc`, in a block that must be looked up.
+    fn new(pc: u64) -> Self {
+        Self {
+            pc,
+            block: crate::interp::blocks::NONE,
+            inside: false,
+            index: 0,
+            budget: 0,
+            reservation: NO_RESERVATION,
+        }
+    }
+}
+
 /// Registers 0-31 with `x0` always zero, and the sink of writes to `x0`; sized so that a
 /// byte index needs no bounds check.
 pub(crate) type Registers = [u64; 256];
@@ -67,18 +81,20 @@ impl Hart {
         Self {
             x: [0; 256],
             fp: Fp::default(),
-            at: Cursor {
-                pc,
-                block: crate::interp::blocks::NONE,
-                inside: false,
-                index: 0,
-                budget: 0,
-                reservation: NO_RESERVATION,
-            },
+            at: Cursor::new(pc),
             mode: Mode::Supervisor,
             csr: Csrs::default(),
             tlbs: Tlbs::default(),
         }
+    }
+
+    /// Resets all but the TLBs, which stay where they are, to supervisor mode at `pc`.
+    pub fn reset(&mut self, pc: u64) {
+        self.x = [0; 256];
+        self.fp = Fp::default();
+        self.at = Cursor::new(pc);
+        self.mode = Mode::Supervisor;
+        self.csr = Csrs::default();
     }
 
     /// Index of the current data TLBs.

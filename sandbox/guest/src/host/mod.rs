@@ -24,10 +24,11 @@ pub trait Host {
     /// Fills `buf` with cryptographically secure random bytes.
     fn random(&mut self, buf: &mut [u8]);
 
-    /// Requests the translation of a page, hot at these offsets; or, without any, what the
-    /// embedder already has for these bytes. If it returns `true`, it announces the result
-    /// later, between two runs, with the ticket.
-    fn translate(&mut self, _page: &[u8], _entries: &[u16], _ticket: u32) -> bool {
+    /// Requests the translation of a page, for user mode only or for any mode, hot at these
+    /// offsets; or, without any, what the embedder already has for these bytes and this mode.
+    /// If it returns `true`, it announces the result later, between two runs, with the
+    /// ticket.
+    fn translate(&mut self, _page: &[u8], _user: bool, _entries: &[u16], _ticket: u32) -> bool {
         false
     }
 

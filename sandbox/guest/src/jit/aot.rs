@@ -65,6 +65,7 @@ impl AotRegions {
         let mut hot = hot_samples(&pages);
         'pages: for (page, known) in pages {
             let opt_level = opt_level(&mut hot, known);
+            let layout = layout.for_mode(known.user_samples == known.samples);
             let Some(bytes) = page_bytes(ram, page) else {
                 continue;
             };
@@ -72,7 +73,7 @@ impl AotRegions {
                 if functions.len() >= room || count == MAX_FUNCTIONS {
                     break 'pages;
                 }
-                let function = emit::function(&region, layout, opt_level);
+                let function = emit::function(&region, &layout, opt_level);
                 if function.len() > MAX_FUNCTION {
                     continue;
                 }
@@ -81,7 +82,7 @@ impl AotRegions {
                 entries.extend(structure::members(region.entries).map(|node| Entry {
                     page: page as u32,
                     offset: region.nodes[node].offset,
-                    node: node as u8,
+                    node: layout.entry(node),
                     function: count as u16,
                 }));
                 count += 1;
@@ -218,7 +219,7 @@ mod tests {
             profile.block(1, at);
             profile.entry(1, at);
         }
-        profile.sample(1);
+        profile.sample(1, false);
         profile
     }
 
@@ -263,7 +264,7 @@ mod tests {
             profile.block(1, entry);
             profile.entry(1, entry);
         }
-        profile.sample(1);
+        profile.sample(1, false);
         let (aot, _) = AotRegions::compile(&profile, &ram, &ContextLayout::default(), 7, 1 << 20);
         for entry in entries {
             assert!(aot.find(1, entry).is_some(), "{entry}");

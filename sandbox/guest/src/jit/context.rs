@@ -6,7 +6,10 @@ use super::version::VERSION;
 use crate::hart::csr::Csrs;
 use crate::hart::{Cursor, Hart, Mode, Registers};
 use crate::interp::fp::Fp;
-use crate::mmu::tlb::{DataEntry, DataTlbs, JumpCache, JumpCacheEntry, MMU_INDEXES};
+use crate::mmu::tlb::{
+    DATA_SLOTS, DataEntry, DataTlb, DataTlbs, JumpCache, JumpCacheEntry, MMU_INDEXES,
+    TARGET_NODE_BITS,
+};
 use crate::ram::Ram;
 use a99_sandbox_abi::LAYOUT_WORDS;
 use std::mem::offset_of;
@@ -21,6 +24,21 @@ pub struct Helpers {
     /// interpreter must run it.
     pub csr: u32,
 }
+
+/// Linear addresses of the tables that user mode searches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct UserTables {
+    /// Slots of the read TLB.
+    pub read: u32,
+    /// Slots of the write TLB.
+    pub write: u32,
+    /// The jump cache.
+    pub jump_cache: u32,
+}
+
+/// Flag of the nodes of a region that was translated for user mode: only user mode may
+/// enter it. Its code finds the tables at constant addresses.
+pub(crate) const USER_NODE: u8 = 1 << (TARGET_NODE_BITS - 1);
 
 /// Linear addresses of the state; see the module.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -43,6 +61,10 @@ pub(crate) struct ContextLayout {
     pub float_rounding: u32,
     /// The first byte of RAM.
     pub ram: u32,
+    /// Tables of user mode.
+    user: UserTables,
+    /// Whether the code runs in user mode only.
+    is_user: bool,
     /// Helpers that regions call.
     pub helpers: Helpers,
     /// Index of the function types in the module.
@@ -59,6 +81,8 @@ impl ContextLayout {
     pub(crate) fn of(hart: &Hart, ram: &Ram, helpers: Helpers) -> Self {
         let at = low(&hart.at);
         let (floats, state, flags, rounding) = hart.fp.parts();
+        let slots = |tlb: &DataTlb| low(tlb.slots());
+        let data = &hart.tlbs.data[hart.csr.mmu_index(Mode::User)];
         Self {
             registers: low(&hart.x),
             pc: at + offset_of!(Cursor, pc) as u32,
@@ -69,6 +93,12 @@ impl ContextLayout {
             float_flags: low(flags),
             float_rounding: low(rounding),
             ram: ram.bytes().as_ptr() as usize as u32,
+            user: UserTables {
+                read: slots(&data.read),
+                write: slots(&data.write),
+                jump_cache: low(hart.tlbs.exec[Mode::User as usize].jump_cache()),
+            },
+            is_user: false,
             helpers,
             types: 0,
         }
@@ -88,11 +118,12 @@ impl ContextLayout {
             self.float_flags,
             self.float_rounding,
             self.ram,
+            self.user.read,
+            self.user.write,
+            self.user.jump_cache,
             self.helpers.float,
             self.helpers.csr,
             self.types,
-            0,
-            0,
             u32::from_le_bytes([v0, v1, v2, v3]),
             u32::from_le_bytes([v4, v5, v6, v7]),
         ]
@@ -103,6 +134,7 @@ impl ContextLayout {
     pub(crate) fn from_words(words: &[u32; LAYOUT_WORDS]) -> Option<Self> {
         let [registers, pc, budget, reservation, floats, rest @ ..] = *words;
         let [float_state, float_flags, float_rounding, ram, rest @ ..] = rest;
+        let [read, write, jump_cache, rest @ ..] = rest;
         let [float, csr, types, ..] = rest;
         let layout = Self {
             registers,
@@ -114,6 +146,12 @@ impl ContextLayout {
             float_flags,
             float_rounding,
             ram,
+            user: UserTables {
+                read,
+                write,
+                jump_cache,
+            },
+            is_user: false,
             helpers: Helpers { float, csr },
             types,
         };
@@ -126,6 +164,7 @@ impl ContextLayout {
         let registers = size_of::<Registers>() as u32;
         let of_floats = 32 * size_of::<u64>() as u32;
         let value = size_of::<u64>() as u32;
+        let slots = (DATA_SLOTS * size_of::<DataEntry>()) as u32;
         [
             (self.registers, registers),
             (self.pc, value),
@@ -136,10 +175,28 @@ impl ContextLayout {
             (self.float_flags, value),
             (self.float_rounding, value),
             (self.ram, value),
+            (self.user.read, slots),
+            (self.user.write, slots),
+            (self.user.jump_cache, size_of::<JumpCache>() as u32),
         ]
         .map(|(at, len)| u64::from(at) + u64::from(len))
         .into_iter()
         .fold(0, u64::max)
+    }
+
+    /// The layout for code that runs in user mode only, or in any mode.
+    pub(crate) fn for_mode(self, is_user: bool) -> Self {
+        Self { is_user, ..self }
+    }
+
+    /// The tables at constant addresses, if the code may use them.
+    pub(super) fn user_tables(&self) -> Option<&UserTables> {
+        self.is_user.then_some(&self.user)
+    }
+
+    /// The number by which a node of the code is entered.
+    pub(super) fn entry(&self, node: usize) -> u8 {
+        node as u8 | if self.is_user { USER_NODE } else { 0 }
     }
 
     /// Address of an integer register.

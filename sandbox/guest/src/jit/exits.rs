@@ -177,23 +177,35 @@ impl Emitter<'_> {
         code.get(SLOT).i32(JUMP_CACHE_FOLD as i32).op(op::I32_SHR_U);
         let mask = (JUMP_CACHE_SLOTS - 1) * JUMP_CACHE_ENTRY_BYTES;
         code.op(op::I32_XOR).i32(mask as i32).op(op::I32_AND);
-        code.get(CONTEXT)
-            .memory(op::I32_LOAD, 2, CONTEXT_JUMP_CACHE);
-        code.tee(CELL).op(op::I32_ADD).set(SLOT);
+        // Where the slots of the table are, if that is constant.
+        let table = match self.layout.user_tables() {
+            Some(tables) => tables.jump_cache,
+            None => {
+                code.get(CONTEXT)
+                    .memory(op::I32_LOAD, 2, CONTEXT_JUMP_CACHE);
+                code.tee(CELL).op(op::I32_ADD);
+                0
+            }
+        };
+        code.set(SLOT);
         code.open(op::BLOCK, None);
-        code.get(SLOT).memory(op::I64_LOAD, 3, ENTRY_PC);
+        code.get(SLOT).memory(op::I64_LOAD, 3, table + ENTRY_PC);
         code.get(VA).op(op::I64_EQ).branch(op::BR_IF, 0);
         code.get(SLOT)
             .i32(JUMP_CACHE_ENTRY_BYTES as i32)
             .op(op::I32_XOR);
-        code.tee(SLOT).memory(op::I64_LOAD, 3, ENTRY_PC);
+        code.tee(SLOT).memory(op::I64_LOAD, 3, table + ENTRY_PC);
         code.get(VA).op(op::I64_NE).branch(op::BR_IF, 1);
         code.op(op::END)
             .get(SLOT)
-            .memory(op::I32_LOAD, 2, ENTRY_EPOCH);
-        code.get(CELL).memory(op::I32_LOAD, 2, EPOCH);
+            .memory(op::I32_LOAD, 2, table + ENTRY_EPOCH);
+        match self.layout.user_tables() {
+            Some(_) => code.i32(0),
+            None => code.get(CELL),
+        };
+        code.memory(op::I32_LOAD, 2, table + EPOCH);
         code.op(op::I32_NE).branch(op::BR_IF, 0);
-        code.get(SLOT).memory(op::I32_LOAD, 2, ENTRY_TARGET);
+        code.get(SLOT).memory(op::I32_LOAD, 2, table + ENTRY_TARGET);
         code.tee(SLOT)
             .i32((1 << TARGET_NODE_BITS) - 1)
             .op(op::I32_AND);

@@ -33,7 +33,7 @@ pub(crate) mod structure;
 mod version;
 
 pub(crate) use self::aot::AotRegions;
-pub(crate) use self::context::{ContextLayout, Helpers};
+pub(crate) use self::context::{ContextLayout, Helpers, USER_NODE};
 pub(crate) use self::emit::INTERPRET;
 pub(crate) use self::profile::Profile;
 #[cfg(not(target_arch = "wasm32"))]

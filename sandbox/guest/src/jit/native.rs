@@ -46,11 +46,12 @@ impl Layout {
     }
 }
 
-/// Translates the region of a page with these entries, optimised for speed or size. `None`
-/// if it has no code to translate, or the arguments are no page and no entries of it.
+/// Translates the region of a page with these entries, for user mode only or for any mode,
+/// optimised for speed or size. `None` if it has no code to translate, or the arguments are
+/// no page and no entries of it.
 pub fn translate(
     layout: &Layout,
-    page: &[u8],
+    (page, is_user): (&[u8], bool),
     entries: &[u16],
     is_small: bool,
 ) -> Option<Translation> {
@@ -64,9 +65,10 @@ pub fn translate(
         true => OptLevel::Size,
         false => OptLevel::Speed,
     };
-    let function = emit::function(&region, &layout.0, opt_level);
+    let layout = layout.0.for_mode(is_user);
+    let function = emit::function(&region, &layout, opt_level);
     let entries = structure::members(region.entries);
-    let entries = entries.map(|node| (region.nodes[node].offset, node as u8));
+    let entries = entries.map(|node| (region.nodes[node].offset, layout.entry(node)));
     (function.len() <= MAX_FUNCTION).then(|| Translation {
         function,
         entries: entries.collect(),
@@ -123,6 +125,7 @@ pub fn module(functions: &[&[u8]]) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::jit::USER_NODE;
 
     /// addi a0, a0, -1; bnez a0, .-4; ret
     fn page() -> Vec<u8> {
@@ -140,24 +143,30 @@ mod tests {
 
     #[test]
     fn the_same_input_gives_the_same_code() {
-        let of = |page: &[u8], entries: &[u16]| translate(&layout(), page, entries, false);
+        let of = |page: &[u8], entries: &[u16]| translate(&layout(), (page, false), entries, false);
         let once = of(&page(), &[0]).expect("a region");
         assert_eq!(Some(&once), of(&page(), &[0]).as_ref());
         assert_eq!(once.entries, [(0, 0)]);
         assert_ne!(
             Some(&once),
-            translate(&layout(), &page(), &[0], true).as_ref()
+            translate(&layout(), (&page(), false), &[0], true).as_ref()
         );
+        // Only user mode may enter the code for it.
+        let of_user = translate(&layout(), (&page(), true), &[0], false).expect("a region");
+        assert_eq!(of_user.entries, [(0, USER_NODE)]);
         let mut other = page();
         other[3] = 0xfe;
         assert_ne!(Some(&once), of(&other, &[0]).as_ref());
         let other = Layout::of(&ContextLayout::default().words()).expect("this version");
-        assert_ne!(Some(once), translate(&other, &page(), &[0], false));
+        assert_ne!(
+            Some(once),
+            translate(&other, (&page(), false), &[0], false)
+        );
     }
 
     #[test]
     fn lies_are_refused() {
-        let of = |page: &[u8], entries: &[u16]| translate(&layout(), page, entries, false);
+        let of = |page: &[u8], entries: &[u16]| translate(&layout(), (page, false), entries, false);
         assert_eq!(of(&page(), &[1]), None);
         assert_eq!(of(&page(), &[4096]), None);
         assert_eq!(of(&page(), &[u16::MAX - 1]), None);
@@ -172,7 +181,7 @@ mod tests {
         words[LAYOUT_WORDS - 1] ^= 1;
         assert_eq!(Layout::of(&words), None);
         words[LAYOUT_WORDS - 1] ^= 1;
-        words[LAYOUT_WORDS - 3] = 1;
+        words[LAYOUT_WORDS - 2] ^= 1;
         assert_eq!(Layout::of(&words), None);
     }
 }

@@ -12,6 +12,8 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 pub struct ProfiledPage {
     /// Samples taken in the page.
     pub samples: u32,
+    /// How many of them in user mode.
+    pub user_samples: u32,
     /// Offsets of the blocks that ran.
     pub blocks: BTreeSet<u16>,
     /// Offsets of blocks that were entered from elsewhere.
@@ -49,9 +51,11 @@ impl Profile {
         self.page(page).entries.insert(offset as u16);
     }
 
-    /// Counts a sample.
-    pub fn sample(&mut self, page: usize) {
-        self.page(page).samples += 1;
+    /// Counts a sample, in user mode or not.
+    pub fn sample(&mut self, page: usize, is_user: bool) {
+        let page = self.page(page);
+        page.samples += 1;
+        page.user_samples += u32::from(is_user);
     }
 
     /// Lists the sampled pages, those with the most samples per executed block first: a
@@ -68,14 +72,15 @@ impl Profile {
         pages
     }
 
-    /// Encodes the profile for another instance: for each page its number, its samples and
-    /// the number of its blocks (32 bits each), then the blocks (16 bits each).
-    /// Little-endian.
+    /// Encodes the profile for another instance: for each page its number, its samples,
+    /// those in user mode and the number of its blocks (32 bits each), then the blocks (16
+    /// bits each). Little-endian.
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         for (number, page) in &self.pages {
             let blocks: Vec<u16> = page.blocks.union(&page.entries).copied().collect();
-            for word in [*number, page.samples, blocks.len() as u32] {
+            let count = blocks.len() as u32;
+            for word in [*number, page.samples, page.user_samples, count] {
                 bytes.extend(word.to_le_bytes());
             }
             for block in blocks {
@@ -91,14 +96,14 @@ impl Profile {
     pub fn decode(mut bytes: &[u8]) -> Option<Self> {
         let mut profile = Self::default();
         while !bytes.is_empty() {
-            let mut words = [0; 3];
+            let mut words = [0; 4];
             for word in &mut words {
                 let (first, rest) = bytes.split_first_chunk()?;
                 (*word, bytes) = (u32::from_le_bytes(*first), rest);
             }
-            let [number, samples, count] = words;
+            let [number, samples, user_samples, count] = words;
             let page = profile.page(number as usize);
-            page.samples = samples;
+            (page.samples, page.user_samples) = (samples, user_samples);
             for _ in 0..count {
                 let (first, rest) = bytes.split_first_chunk()?;
                 let short = u16::from_le_bytes(*first);
@@ -123,10 +128,10 @@ mod tests {
         profile.block(3, 8);
         profile.block(3, 4094);
         profile.entry(3, 8);
-        profile.sample(3);
+        profile.sample(3, true);
         profile.entry(70_000, 0);
-        profile.sample(70_000);
-        profile.sample(70_000);
+        profile.sample(70_000, false);
+        profile.sample(70_000, true);
         profile.block(1, 2);
         let bytes = profile.encode();
         let back = Profile::decode(&bytes).expect("whole");

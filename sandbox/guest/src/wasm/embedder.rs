@@ -41,11 +41,13 @@ impl Host for Embedder {
         unsafe { imports::random(buf.as_mut_ptr() as u32, buf.len() as u32) }
     }
 
-    fn translate(&mut self, page: &[u8], entries: &[u16], ticket: u32) -> bool {
+    fn translate(&mut self, page: &[u8], is_user: bool, entries: &[u16], ticket: u32) -> bool {
         let (at, count) = (entries.as_ptr() as u32, entries.len() as u32);
         // SAFETY: the embedder reads only the page and the `count` entries, and does so
         // before it returns.
-        unsafe { imports::translate(page.as_ptr() as u32, at, count, ticket) == 1 }
+        unsafe {
+            imports::translate(page.as_ptr() as u32, is_user.into(), at, count, ticket) == 1
+        }
     }
 
     fn disk_read(&mut self, disk: Disk, offset: u64, buf: &mut [u8]) -> bool {

@@ -2,7 +2,7 @@
 
 use super::{Exit, LoopState, exit_loop, jump_target, plain};
 use crate::hart::csr::Bank;
-use crate::hart::{Cursor, NO_RESERVATION};
+use crate::hart::{Cursor, Mode, NO_RESERVATION};
 use crate::interp::alu;
 use crate::interp::blocks::{self, CROSS, DecodedCode, ELSEWHERE, Line, NONE};
 use crate::interp::fp;
@@ -559,9 +559,14 @@ fn enter_region<'a>(
     ram: &mut [u8],
 ) -> Entered<'a> {
     let (exec, at) = (state.exec, state.at);
-    exec.cache_jump(at.pc, inst.imm as u32, inst.rs1);
-    let page = at.pc & !(PAGE_SIZE as u64 - 1);
-    let how = jit::enter(inst, page, state.x, state.bank, state.data, exec, ram, at);
+    let is_foreign = inst.rs1 & jit::USER_NODE != 0 && state.bank.mode != Mode::User;
+    let how = if is_foreign {
+        jit::INTERPRET
+    } else {
+        exec.cache_jump(at.pc, inst.imm as u32, inst.rs1 & !jit::USER_NODE);
+        let page = at.pc & !(PAGE_SIZE as u64 - 1);
+        jit::enter(inst, page, state.x, state.bank, state.data, exec, ram, at)
+    };
     if how != jit::INTERPRET {
         return Entered::Elsewhere;
     }

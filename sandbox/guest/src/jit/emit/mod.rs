@@ -249,8 +249,11 @@ impl Emitter<'_> {
         self.unpack_exit();
     }
 
-    /// Loads the current TLBs.
+    /// Loads the positions of the current TLBs, unless they are constant.
     pub(super) fn load_tlb_bases(&mut self) {
+        if self.layout.user_tables().is_some() {
+            return;
+        }
         for (offset, local) in [(CONTEXT_READ, local::READ), (CONTEXT_WRITE, local::WRITE)] {
             self.code.get(local::CONTEXT);
             self.code.memory(op::I32_LOAD, 2, offset).set(local);

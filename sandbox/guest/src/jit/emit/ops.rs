@@ -252,19 +252,18 @@ impl Emitter<'_> {
     /// Pushes the RAM offset of an access of `1 << align` bytes at the address in the
     /// local, or leaves to the interpreter if it misses the TLB or is misaligned.
     fn translate(&mut self, step: &Step, align: u8, is_write: bool) {
-        self.find_slot(is_write);
+        let table = self.find_slot(is_write);
         let tag = PAGE_MASK | ((1 << align) - 1);
         let code = &mut self.code;
-        code.get(local::SLOT).memory(I64_LOAD, 3, TAG);
+        code.get(local::SLOT).memory(I64_LOAD, 3, table + TAG);
         code.get(local::VA).i64(tag as i64).ops(&[I64_AND, I64_NE]);
         self.exit_if(step.offset, INTERPRET, self.rest);
-        self.found();
+        self.found(table);
     }
 
     /// Finds the slot of the page of the address in the local, and stores its position and
-    /// the low bits of the address in locals.
-    fn find_slot(&mut self, is_write: bool) {
-        let tlb = if is_write { local::WRITE } else { local::READ };
+    /// the low bits of the address in locals. Returns what uses of the position must add.
+    fn find_slot(&mut self, is_write: bool) -> u32 {
         let mask = (DATA_SLOTS as i32 - 1) << SLOT_SHIFT;
         let code = &mut self.code;
         code.get(local::VA).op(I32_WRAP_I64).tee(local::CELL);
@@ -273,24 +272,36 @@ impl Emitter<'_> {
         // The slot times its size.
         code.i32((PAGE_SHIFT - SLOT_SHIFT) as i32).op(I32_SHR_U);
         code.i32(mask).op(I32_AND);
-        code.get(tlb).op(I32_ADD).set(local::SLOT);
+        let table = match self.layout.user_tables() {
+            Some(tables) if is_write => tables.write,
+            Some(tables) => tables.read,
+            None => {
+                let tlb = if is_write { local::WRITE } else { local::READ };
+                code.get(tlb).op(I32_ADD);
+                0
+            }
+        };
+        code.set(local::SLOT);
+        table
     }
 
     /// Pushes whether the page of the address in the local misses the TLB, or `span` bytes
-    /// from there cross a page.
-    fn misses(&mut self, is_write: bool, span: i64) {
-        self.find_slot(is_write);
+    /// from there cross a page. Returns what [`Emitter::find_slot`] does.
+    fn misses(&mut self, is_write: bool, span: i64) -> u32 {
+        let table = self.find_slot(is_write);
         // Distance from the page of the slot: large for any other page, lower or higher.
         let code = &mut self.code;
         code.get(local::VA);
-        code.get(local::SLOT).memory(I64_LOAD, 3, TAG).op(I64_SUB);
+        code.get(local::SLOT).memory(I64_LOAD, 3, table + TAG);
+        code.op(I64_SUB);
         code.i64(PAGE_SIZE as i64 - span).op(I64_GT_U);
+        table
     }
 
     /// Pushes the RAM offset of the address in the local, whose slot was found.
-    fn found(&mut self) {
+    fn found(&mut self, table: u32) {
         let code = &mut self.code;
-        code.get(local::SLOT).memory(I32_LOAD, 2, ADDEND);
+        code.get(local::SLOT).memory(I32_LOAD, 2, table + ADDEND);
         code.get(local::CELL).op(I32_ADD);
     }
 
@@ -302,22 +313,22 @@ impl Emitter<'_> {
         let group = self.groups.of(self.node, step);
         let Some((number, group)) = group.filter(|_| !self.is_careful) else {
             self.address(step.inst.rs1, imm);
-            self.misses(is_write, 1 << length);
+            let table = self.misses(is_write, 1 << length);
             self.exit_if(step.offset, INTERPRET, self.rest);
-            self.found();
+            self.found(table);
             return ram;
         };
         let cell = self.group_locals + number as u32;
         let (low, span, is_write) = (group.low, group.span(), group.is_write);
         if group.begins(self.node, step) {
             self.address(step.inst.rs1, low);
-            self.misses(is_write, span);
+            let table = self.misses(is_write, span);
             if self.opt_level == OptLevel::Speed && self.rest <= MAX_APART {
                 self.careful_if();
             } else {
                 self.exit_if(step.offset, INTERPRET, self.rest);
             }
-            self.found();
+            self.found(table);
             self.code.tee(cell);
         } else {
             self.code.get(cell);
