@@ -169,9 +169,11 @@ macro_rules! imports {
             RANDOM = random(address: u32, len: u32);
             /// Requests the translation of a page at an address, for user mode only (1) or any
             /// mode (0), hot at `count` entries (16 bits each) at another address; or, with
-            /// none, what the host already has for these bytes and this mode. Returns 1 if the
-            /// host will answer under the ticket.
-            TRANSLATE = translate(page: u32, user: u32, entries: u32, count: u32, ticket: u32) -> u32;
+            /// none, what the host already has for these bytes and this mode. The page is
+            /// [`PAGE_BYTES`](crate::PAGE_BYTES) long, and may be followed by
+            /// [`NEXT_BYTES`](crate::NEXT_BYTES) of the next one. Returns 1 if the host will
+            /// answer under the ticket.
+            TRANSLATE = translate(page: u32, len: u32, user: u32, entries: u32, count: u32, ticket: u32) -> u32;
             /// Reads from a disk into memory; returns 1 on success.
             DISK_READ = disk_read(disk: u32, offset: u64, address: u32, len: u32) -> u32;
             /// Writes memory to a disk; returns 1 on success.

@@ -119,6 +119,9 @@ pub const FUNCTION_BYTES: usize = 256 << 10;
 /// Size of a page of code in bytes.
 pub const PAGE_BYTES: usize = 4096;
 
+/// Bytes of the next page that an instruction on this one may extend to.
+pub const NEXT_BYTES: usize = 2;
+
 /// Maximum hot entries of a request for a translation.
 pub const MAX_ENTRIES: usize = 16;
 
@@ -127,7 +130,7 @@ pub const MAX_REQUESTS: usize = 64;
 
 /// Number of 32-bit words of a context layout: the linear addresses that translated code
 /// accesses, and the version of the translator (the last two words).
-pub const LAYOUT_WORDS: usize = 17;
+pub const LAYOUT_WORDS: usize = 18;
 
 /// An entry of a translated function as one number.
 pub mod entry {

@@ -514,6 +514,7 @@ pub fn region(
         read: tlb.read.slots().as_ptr(),
         write: tlb.write.slots().as_ptr(),
         jump_cache: exec.jump_cache(),
+        exec: exec.slots().as_ptr(),
         x,
         fp: bank.fp,
         csr: bank.csr,

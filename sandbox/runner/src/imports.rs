@@ -6,7 +6,7 @@
 
 use super::disk::Disks;
 use super::release::release as give_back;
-use super::translator::Translating;
+use super::translator::{Translating, WITH_NEXT};
 use a99_sandbox_abi::{MAX_ENTRIES, PAGE_BYTES, functions as abi};
 use std::time::{Instant, SystemTime};
 use wasmtime::{Caller, Engine, Extern, Linker, StoreLimits, StoreLimitsBuilder};
@@ -147,19 +147,21 @@ fn panicked(mut caller: Caller<'_, Imports>, address: u32, len: u32) -> wasmtime
 fn translate(
     mut caller: Caller<'_, Imports>,
     page: u32,
+    len: u32,
     user: u32,
     entries: u32,
     count: u32,
     ticket: u32,
 ) -> wasmtime::Result<u32> {
-    if count as usize > MAX_ENTRIES {
+    let is_page = matches!(len as usize, PAGE_BYTES | WITH_NEXT);
+    if !is_page || count as usize > MAX_ENTRIES {
         return Ok(0);
     }
     let (entries, _) = slice(&mut caller, entries, 2 * count)?;
     let entries = entries.as_chunks().0;
     let entries = entries.iter().map(|bytes| u16::from_le_bytes(*bytes));
     let entries = entries.collect();
-    let (page, imports) = slice(&mut caller, page, PAGE_BYTES as u32)?;
+    let (page, imports) = slice(&mut caller, page, len)?;
     let translating = imports.translating.as_mut();
     Ok(translating
         .is_some_and(|it| it.request((page, user != 0), entries, ticket))

@@ -14,7 +14,7 @@
 use super::code_store::{CodeStore, PackedBundle, Region};
 use super::engine::compatibility;
 use super::known_code::{Bundle, KnownCode, PageKey, Request};
-use a99_sandbox_abi::{LAYOUT_WORDS, MAX_ENTRIES, MAX_REQUESTS, PAGE_BYTES};
+use a99_sandbox_abi::{LAYOUT_WORDS, MAX_ENTRIES, MAX_REQUESTS, NEXT_BYTES, PAGE_BYTES};
 use a99_sandbox_guest::translate::{Layout, module, translate};
 use sha2::{Digest, Sha256};
 use std::collections::{HashMap, VecDeque};
@@ -49,6 +49,9 @@ const MAX_THREADS: usize = 4;
 
 /// Nice value of the threads (`setpriority`).
 const NICE: i32 = 10;
+
+/// Bytes of a page and the start of the next one.
+pub(super) const WITH_NEXT: usize = PAGE_BYTES + NEXT_BYTES;
 
 /// When hot guest code is compiled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -449,7 +452,8 @@ impl Translating {
     }
 
     /// Handles the emulator's request for a page, for user mode only or for any mode, hot at
-    /// `roots`; without any, it asks for what is known. Whether a result will follow.
+    /// `roots`; without any, it asks for what is known. The page may be followed by the start
+    /// of the next one. Whether a result will follow.
     pub(crate) fn request(
         &mut self,
         (page, is_user): (&[u8], bool),
@@ -460,7 +464,8 @@ impl Translating {
             return false;
         };
         let has_room = self.functions < MAX_FUNCTIONS && self.bytes < MAX_CODE;
-        let is_valid = page.len() == PAGE_BYTES && roots.len() <= MAX_ENTRIES;
+        let is_page = matches!(page.len(), PAGE_BYTES | WITH_NEXT);
+        let is_valid = is_page && roots.len() <= MAX_ENTRIES;
         if self.waiting.len() >= MAX_REQUESTS || !has_room || !is_valid {
             return false;
         }
@@ -535,7 +540,7 @@ impl Translating {
     }
 }
 
-/// Key of a page of code for a mode.
+/// Key of a page of code, which is last, so that its length counts too.
 fn key(layout: &[u8; 32], page: &[u8], is_user: bool) -> PageKey {
     let mut hash = Sha256::new();
     hash.update(layout);

@@ -5,9 +5,10 @@ use super::{Cpu, NONE, SLICE};
 use crate::bus::Bus;
 use crate::hart::Mode;
 use crate::host::Host;
+use crate::interp::decode;
 use crate::jit::{AotRegions, ContextLayout, Helpers, Policy, Profile};
 use crate::ram::{CodeMark, PAGE_SIZE};
-use a99_sandbox_abi::LAYOUT_WORDS;
+use a99_sandbox_abi::{LAYOUT_WORDS, NEXT_BYTES};
 
 impl Cpu {
     /// Number of code entries that lead to AOT regions.
@@ -149,9 +150,18 @@ impl Cpu {
             return;
         };
         let ticket = self.translator.ticket();
-        let bytes = &bus.ram.bytes()[page * PAGE_SIZE..(page + 1) * PAGE_SIZE];
         let is_user = self.hart.mode == Mode::User;
-        if bus.host.translate(bytes, is_user, &entries, ticket) {
+        let start = |page: usize, len| &bus.ram.bytes()[page * PAGE_SIZE..][..len];
+        let mut bytes = start(page, PAGE_SIZE).to_vec();
+        // The next page matters only to a long instruction that begins on this one.
+        let last = bytes[PAGE_SIZE - 2].into();
+        let after = (pc | (PAGE_SIZE as u64 - 1)).wrapping_add(1);
+        if decode::length(last) == 4
+            && let Some(table) = self.hart.tlbs.exec[self.hart.mode as usize].find(after)
+        {
+            bytes.extend(start(self.code.owner(table), NEXT_BYTES));
+        }
+        if bus.host.translate(&bytes, is_user, &entries, ticket) {
             self.translator.requested(page, ticket);
         }
     }
@@ -205,13 +215,7 @@ mod tests {
             buf.fill(0);
         }
 
-        fn translate(
-            &mut self,
-            page: &[u8],
-            is_user: bool,
-            entries: &[u16],
-            ticket: u32,
-        ) -> bool {
+        fn translate(&mut self, page: &[u8], is_user: bool, entries: &[u16], ticket: u32) -> bool {
             assert_eq!(page[..4], 0x0015_0513u32.to_le_bytes());
             assert!(!is_user);
             self.0.push((entries.to_vec(), ticket));

@@ -379,7 +379,10 @@ impl Cpu {
     fn run_page_crossing<H: Host>(&mut self, bus: &mut Bus<H>) -> Option<Pause> {
         let pc = self.hart.at.pc;
         let block = match self.fetch_page_crossing(bus, pc) {
-            Ok(bits) => self.page_crossing.block(bits),
+            Ok(bits) => {
+                self.note_page_crossing(bus, pc, bits);
+                self.page_crossing.block(bits)
+            }
             Err(trap) => {
                 self.trap(trap);
                 return None;
@@ -406,6 +409,26 @@ impl Cpu {
             bits.map(u32::from).ok_or(Access::Exec.access_fault(va))
         };
         Ok(half(pc)? | half(pc.wrapping_add(2))? << 16)
+    }
+
+    /// Records an instruction that crosses a page boundary, and maps its second page for
+    /// reading, where translated code checks it. A page that is not readable is no fault.
+    fn note_page_crossing<H: Host>(&mut self, bus: &mut Bus<H>, pc: u64, bits: u32) {
+        if let (Some(profile), Some(table)) = (
+            &mut self.profile,
+            self.hart.tlbs.exec[self.hart.mode as usize].find(pc),
+        ) {
+            profile.crossing(self.code.owner(table), (bits >> 16) as u16);
+        }
+        let next = pc.wrapping_add(2);
+        let known = &self.hart.tlbs.data[self.hart.mmu_index()].read;
+        if known.find(next, 2).is_none()
+            && let Ok(mapping) = self.hart.map(&mut bus.ram, next, Access::Read)
+            && let Some(offset) = bus.ram.offset(mapping.pa, 2)
+        {
+            let read = &mut self.hart.tlbs.data[self.hart.mmu_index()].read;
+            read.fill(next, offset, mapping.is_global);
+        }
     }
 }
 

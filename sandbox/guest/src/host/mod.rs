@@ -26,8 +26,8 @@ pub trait Host {
 
     /// Requests the translation of a page, for user mode only or for any mode, hot at these
     /// offsets; or, without any, what the embedder already has for these bytes and this mode.
-    /// If it returns `true`, it announces the result later, between two runs, with the
-    /// ticket.
+    /// The page may be followed by the first two bytes of the next one. If it returns `true`,
+    /// it announces the result later, between two runs, with the ticket.
     fn translate(&mut self, _page: &[u8], _user: bool, _entries: &[u16], _ticket: u32) -> bool {
         false
     }

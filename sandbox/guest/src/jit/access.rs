@@ -208,7 +208,11 @@ mod tests {
         };
         let mut nodes: Vec<Node> = blocks.iter().enumerate().map(node).collect();
         nodes.last_mut().expect("a block").end = End::Jalr;
-        Region { nodes, entries: 1 }
+        Region {
+            nodes,
+            entries: 1,
+            next_half: 0,
+        }
     }
 
     /// Offsets of the instructions of each group with several.

@@ -69,7 +69,9 @@ impl AotRegions {
             let Some(bytes) = page_bytes(ram, page) else {
                 continue;
             };
-            for region in regions(bytes, known) {
+            let mut bytes = bytes.to_vec();
+            bytes.extend(known.next_half.into_iter().flat_map(u16::to_le_bytes));
+            for region in regions(&bytes, known) {
                 if functions.len() >= room || count == MAX_FUNCTIONS {
                     break 'pages;
                 }

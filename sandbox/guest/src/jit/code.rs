@@ -56,7 +56,10 @@ pub(super) mod op {
     pub(crate) const I64_LE_S: u8 = 0x57;
     pub(crate) const I64_GE_S: u8 = 0x59;
     pub(crate) const I64_GE_U: u8 = 0x5a;
+    pub(crate) const F64_EQ: u8 = 0x61;
     pub(crate) const F64_NE: u8 = 0x62;
+    pub(crate) const F64_LT: u8 = 0x63;
+    pub(crate) const F64_LE: u8 = 0x65;
     pub(crate) const I32_ADD: u8 = 0x6a;
     pub(crate) const I32_SUB: u8 = 0x6b;
     pub(crate) const I32_AND: u8 = 0x71;
@@ -79,6 +82,8 @@ pub(super) mod op {
     pub(crate) const I64_SHL: u8 = 0x86;
     pub(crate) const I64_SHR_S: u8 = 0x87;
     pub(crate) const I64_SHR_U: u8 = 0x88;
+    pub(crate) const F64_ABS: u8 = 0x99;
+    pub(crate) const F64_TRUNC: u8 = 0x9d;
     pub(crate) const F64_ADD: u8 = 0xa0;
     pub(crate) const F64_SUB: u8 = 0xa1;
     pub(crate) const F64_MUL: u8 = 0xa2;
@@ -86,6 +91,8 @@ pub(super) mod op {
     pub(crate) const I32_WRAP_I64: u8 = 0xa7;
     pub(crate) const I64_EXTEND_I32_S: u8 = 0xac;
     pub(crate) const I64_EXTEND_I32_U: u8 = 0xad;
+    pub(crate) const I64_TRUNC_F64_S: u8 = 0xb0;
+    pub(crate) const F64_CONVERT_I64_S: u8 = 0xb9;
     pub(crate) const I64_REINTERPRET_F64: u8 = 0xbd;
     pub(crate) const F64_REINTERPRET_I64: u8 = 0xbf;
     pub(crate) const I64_EXTEND32_S: u8 = 0xc4;

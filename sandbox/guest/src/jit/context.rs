@@ -7,7 +7,7 @@ use crate::hart::csr::Csrs;
 use crate::hart::{Cursor, Hart, Mode, Registers};
 use crate::interp::fp::Fp;
 use crate::mmu::tlb::{
-    DATA_SLOTS, DataEntry, DataTlb, DataTlbs, JumpCache, JumpCacheEntry, MMU_INDEXES,
+    DataEntry, DataTlb, DataTlbs, ExecEntry, JumpCache, JumpCacheEntry, MMU_INDEXES,
     TARGET_NODE_BITS,
 };
 use crate::ram::Ram;
@@ -34,6 +34,8 @@ pub(crate) struct UserTables {
     pub write: u32,
     /// The jump cache.
     pub jump_cache: u32,
+    /// Slots of the instruction TLB.
+    pub exec: u32,
 }
 
 /// Flag of the nodes of a region that was translated for user mode: only user mode may
@@ -83,6 +85,7 @@ impl ContextLayout {
         let (floats, state, flags, rounding) = hart.fp.parts();
         let slots = |tlb: &DataTlb| low(tlb.slots());
         let data = &hart.tlbs.data[hart.csr.mmu_index(Mode::User)];
+        let exec = &hart.tlbs.exec[Mode::User as usize];
         Self {
             registers: low(&hart.x),
             pc: at + offset_of!(Cursor, pc) as u32,
@@ -96,7 +99,8 @@ impl ContextLayout {
             user: UserTables {
                 read: slots(&data.read),
                 write: slots(&data.write),
-                jump_cache: low(hart.tlbs.exec[Mode::User as usize].jump_cache()),
+                jump_cache: low(exec.jump_cache()),
+                exec: low(exec.slots()),
             },
             is_user: false,
             helpers,
@@ -121,6 +125,7 @@ impl ContextLayout {
             self.user.read,
             self.user.write,
             self.user.jump_cache,
+            self.user.exec,
             self.helpers.float,
             self.helpers.csr,
             self.types,
@@ -134,7 +139,7 @@ impl ContextLayout {
     pub(crate) fn from_words(words: &[u32; LAYOUT_WORDS]) -> Option<Self> {
         let [registers, pc, budget, reservation, floats, rest @ ..] = *words;
         let [float_state, float_flags, float_rounding, ram, rest @ ..] = rest;
-        let [read, write, jump_cache, rest @ ..] = rest;
+        let [read, write, jump_cache, exec, rest @ ..] = rest;
         let [float, csr, types, ..] = rest;
         let layout = Self {
             registers,
@@ -150,6 +155,7 @@ impl ContextLayout {
                 read,
                 write,
                 jump_cache,
+                exec,
             },
             is_user: false,
             helpers: Helpers { float, csr },
@@ -164,7 +170,7 @@ impl ContextLayout {
         let registers = size_of::<Registers>() as u32;
         let of_floats = 32 * size_of::<u64>() as u32;
         let value = size_of::<u64>() as u32;
-        let slots = (DATA_SLOTS * size_of::<DataEntry>()) as u32;
+        let slots = (crate::mmu::tlb::DATA_SLOTS << SLOT_SHIFT) as u32;
         [
             (self.registers, registers),
             (self.pc, value),
@@ -178,6 +184,7 @@ impl ContextLayout {
             (self.user.read, slots),
             (self.user.write, slots),
             (self.user.jump_cache, size_of::<JumpCache>() as u32),
+            (self.user.exec, slots),
         ]
         .map(|(at, len)| u64::from(at) + u64::from(len))
         .into_iter()
@@ -218,6 +225,8 @@ pub(super) const TAG: u32 = offset_of!(DataEntry, tag) as u32;
 pub(super) const ADDEND: u32 = offset_of!(DataEntry, addend) as u32;
 
 const _: () = assert!(size_of::<DataEntry>() == 1 << SLOT_SHIFT);
+const _: () = assert!(size_of::<ExecEntry>() == 1 << SLOT_SHIFT);
+const _: () = assert!(offset_of!(ExecEntry, tag) as u32 == TAG);
 
 /// Offset of the jump cache's epoch.
 pub(super) const EPOCH: u32 = offset_of!(JumpCache, epoch) as u32;
@@ -232,7 +241,7 @@ pub(super) const ENTRY_TARGET: u32 =
     (offset_of!(JumpCache, slots) + offset_of!(JumpCacheEntry, target)) as u32;
 
 /// VM context: the state that a region uses during its call. The region reads the first
-/// three fields itself, and passes the whole to its helpers.
+/// four fields itself, and passes the whole to its helpers.
 #[cfg_attr(
     not(target_arch = "wasm32"),
     allow(dead_code, reason = "regions run on WebAssembly only")
@@ -246,6 +255,8 @@ pub(crate) struct VmContext {
     pub write: *const DataEntry,
     /// The mode's jump cache into translated code.
     pub jump_cache: *const JumpCache,
+    /// The mode's slots of the instruction TLB.
+    pub exec: *const ExecEntry,
     /// Integer registers.
     pub x: *mut Registers,
     /// Floating-point registers.
@@ -268,10 +279,13 @@ pub(super) const CONTEXT_READ: u32 = 0;
 pub(super) const CONTEXT_WRITE: u32 = 4;
 /// Offset of the jump cache's pointer; see [`CONTEXT_READ`].
 pub(super) const CONTEXT_JUMP_CACHE: u32 = 8;
+/// Offset of the instruction TLB's pointer; see [`CONTEXT_READ`].
+pub(super) const CONTEXT_EXEC: u32 = 12;
 
 #[cfg(target_arch = "wasm32")]
 const _: () = assert!(
     offset_of!(VmContext, read) as u32 == CONTEXT_READ
         && offset_of!(VmContext, write) as u32 == CONTEXT_WRITE
         && offset_of!(VmContext, jump_cache) as u32 == CONTEXT_JUMP_CACHE
+        && offset_of!(VmContext, exec) as u32 == CONTEXT_EXEC
 );

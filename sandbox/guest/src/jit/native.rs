@@ -9,7 +9,10 @@ use super::emit::{self, OptLevel};
 use super::region::Region;
 use super::{MAX_FUNCTION, structure};
 use crate::ram::PAGE_SIZE;
-use a99_sandbox_abi::{LAYOUT_WORDS, MAX_ENTRIES, TYPES};
+use a99_sandbox_abi::{LAYOUT_WORDS, MAX_ENTRIES, NEXT_BYTES, TYPES};
+
+/// Bytes of a page and the start of the next one.
+const WITH_NEXT: usize = PAGE_SIZE + NEXT_BYTES;
 
 /// Module and names of the imports of every translated module.
 const IMPORT_MODULE: &str = "a99";
@@ -47,8 +50,9 @@ impl Layout {
 }
 
 /// Translates the region of a page with these entries, for user mode only or for any mode,
-/// optimised for speed or size. `None` if it has no code to translate, or the arguments are
-/// no page and no entries of it.
+/// optimised for speed or size. The page may be followed by the first two bytes of the next
+/// one. `None` if it has no code to translate, or the arguments are no page and no entries of
+/// it.
 pub fn translate(
     layout: &Layout,
     (page, is_user): (&[u8], bool),
@@ -56,7 +60,8 @@ pub fn translate(
     is_small: bool,
 ) -> Option<Translation> {
     let is_entry = |offset: &u16| offset.is_multiple_of(2) && usize::from(*offset) < PAGE_SIZE;
-    let is_valid = page.len() == PAGE_SIZE && entries.len() <= MAX_ENTRIES;
+    let is_page = matches!(page.len(), PAGE_SIZE | WITH_NEXT);
+    let is_valid = is_page && entries.len() <= MAX_ENTRIES;
     if !is_valid || !entries.iter().all(is_entry) {
         return None;
     }
@@ -158,10 +163,21 @@ mod tests {
         other[3] = 0xfe;
         assert_ne!(Some(&once), of(&other, &[0]).as_ref());
         let other = Layout::of(&ContextLayout::default().words()).expect("this version");
-        assert_ne!(
-            Some(once),
-            translate(&other, (&page(), false), &[0], false)
-        );
+        assert_ne!(Some(once), translate(&other, (&page(), false), &[0], false));
+    }
+
+    #[test]
+    fn the_start_of_the_next_page_counts() {
+        // Half of `addi a0, zero, 2`, then of `addi a0, zero, 3`.
+        let mut short = page();
+        short[PAGE_SIZE - 2..].copy_from_slice(&[0x13, 0x05]);
+        let last = PAGE_SIZE as u16 - 2;
+        let of = |page: &[u8]| translate(&layout(), (page, false), &[last], false);
+        assert_eq!(of(&short), None);
+        let two = [&short[..], &[0x20, 0x00]].concat();
+        let three = [&short[..], &[0x30, 0x00]].concat();
+        assert!(of(&two).is_some());
+        assert_ne!(of(&two), of(&three));
     }
 
     #[test]
@@ -173,6 +189,10 @@ mod tests {
         assert_eq!(of(&page(), &[]), None);
         assert_eq!(of(&page(), &[0; MAX_ENTRIES + 1]), None);
         assert_eq!(of(&page()[1..], &[0]), None);
+        for more in [1, 3, PAGE_SIZE] {
+            let long = [page(), vec![0; more]].concat();
+            assert_eq!(of(&long, &[0]), None);
+        }
         // In the middle of an instruction, at illegal ones, and at the last half.
         for offset in (0..4096).step_by(2) {
             of(&page(), &[offset]);

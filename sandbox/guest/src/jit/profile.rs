@@ -14,6 +14,8 @@ pub struct ProfiledPage {
     pub samples: u32,
     /// How many of them in user mode.
     pub user_samples: u32,
+    /// The first two bytes of the next page, if an instruction ran that begins on this one.
+    pub next_half: Option<u16>,
     /// Offsets of the blocks that ran.
     pub blocks: BTreeSet<u16>,
     /// Offsets of blocks that were entered from elsewhere.
@@ -51,6 +53,11 @@ impl Profile {
         self.page(page).entries.insert(offset as u16);
     }
 
+    /// Records that an instruction ran whose second half is the start of the next page.
+    pub fn crossing(&mut self, page: usize, next_half: u16) {
+        self.page(page).next_half = Some(next_half);
+    }
+
     /// Counts a sample, in user mode or not.
     pub fn sample(&mut self, page: usize, is_user: bool) {
         let page = self.page(page);
@@ -73,14 +80,15 @@ impl Profile {
     }
 
     /// Encodes the profile for another instance: for each page its number, its samples,
-    /// those in user mode and the number of its blocks (32 bits each), then the blocks (16
-    /// bits each). Little-endian.
+    /// those in user mode, the start of the next page and the number of its blocks (32 bits
+    /// each), then the blocks (16 bits each). Little-endian.
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         for (number, page) in &self.pages {
             let blocks: Vec<u16> = page.blocks.union(&page.entries).copied().collect();
             let count = blocks.len() as u32;
-            for word in [*number, page.samples, page.user_samples, count] {
+            let next = page.next_half.map_or(u32::MAX, u32::from);
+            for word in [*number, page.samples, page.user_samples, next, count] {
                 bytes.extend(word.to_le_bytes());
             }
             for block in blocks {
@@ -96,14 +104,15 @@ impl Profile {
     pub fn decode(mut bytes: &[u8]) -> Option<Self> {
         let mut profile = Self::default();
         while !bytes.is_empty() {
-            let mut words = [0; 4];
+            let mut words = [0; 5];
             for word in &mut words {
                 let (first, rest) = bytes.split_first_chunk()?;
                 (*word, bytes) = (u32::from_le_bytes(*first), rest);
             }
-            let [number, samples, user_samples, count] = words;
+            let [number, samples, user_samples, next, count] = words;
             let page = profile.page(number as usize);
             (page.samples, page.user_samples) = (samples, user_samples);
+            page.next_half = u16::try_from(next).ok();
             for _ in 0..count {
                 let (first, rest) = bytes.split_first_chunk()?;
                 let short = u16::from_le_bytes(*first);
@@ -127,6 +136,7 @@ mod tests {
         let mut profile = Profile::default();
         profile.block(3, 8);
         profile.block(3, 4094);
+        profile.crossing(3, 0xffff);
         profile.entry(3, 8);
         profile.sample(3, true);
         profile.entry(70_000, 0);
@@ -138,7 +148,9 @@ mod tests {
         assert_eq!(back.encode(), bytes);
         let hottest: Vec<usize> = back.hottest().iter().map(|(page, _)| *page).collect();
         assert_eq!(hottest, [70_000, 3]);
-        assert_eq!(back.hottest()[1].1.entries, BTreeSet::from([8]));
+        let page = back.hottest()[1].1;
+        assert_eq!(page.entries, BTreeSet::from([8]));
+        assert_eq!((page.user_samples, page.next_half), (1, Some(0xffff)));
         assert_eq!(Profile::decode(&bytes[..bytes.len() - 1]), None);
     }
 }

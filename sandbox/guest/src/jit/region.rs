@@ -27,6 +27,13 @@ pub(crate) struct Step {
     pub inst: Inst,
 }
 
+impl Step {
+    /// Whether the instruction ends on the next page.
+    pub(crate) fn crosses_page(&self) -> bool {
+        usize::from(self.offset) + usize::from(self.length) > PAGE_SIZE
+    }
+}
+
 /// Where control continues after a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
@@ -90,6 +97,9 @@ pub(crate) struct Region {
     /// return points of calls, and the heads of loops, so that a loop that was left for one
     /// slow instruction is found again.
     pub entries: u128,
+    /// The first two bytes of the next page when the region was found: half of an
+    /// instruction that begins on this one.
+    pub next_half: u16,
 }
 
 /// State of a growing region.
@@ -104,8 +114,8 @@ struct Growth {
 }
 
 impl Region {
-    /// Finds the region of a page (its [`PAGE_SIZE`] bytes) with entries at `roots`. `None`
-    /// if no instruction of it can be translated.
+    /// Finds the region of a page with entries at `roots`: its [`PAGE_SIZE`] bytes, and two
+    /// of the next page if they are known. `None` if no instruction can be translated.
     #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn find(page: &[u8], roots: &[u16]) -> Option<Self> {
         Self::among(page, roots, |_| true)
@@ -134,7 +144,11 @@ impl Region {
                 entries |= 1 << at;
             }
         }
-        (useful && entries != 0).then_some(Self { nodes, entries })
+        (useful && entries != 0).then_some(Self {
+            nodes,
+            entries,
+            next_half: half(page, PAGE_SIZE).unwrap_or(0) as u16,
+        })
     }
 
     /// Region exits: offsets in the page that direct jumps out of the region lead to.
@@ -284,15 +298,16 @@ fn is_translated(inst: &Inst) -> bool {
         && (!csr::is_access(op) || csr::is_quick(inst.imm as u32))
 }
 
-/// Decodes the instruction at `offset`, if it lies entirely on the page.
+fn half(page: &[u8], at: usize) -> Option<u32> {
+    let bytes = page.get(at..at + 2)?.try_into().ok()?;
+    Some(u32::from(u16::from_le_bytes(bytes)))
+}
+
+/// Decodes the instruction at `offset`, if it begins on the page and all of it is known.
 fn fetch(page: &[u8], offset: u16) -> Option<Step> {
-    let half = |at: usize| {
-        let bytes = page.get(at..at + 2)?.try_into().ok()?;
-        Some(u32::from(u16::from_le_bytes(bytes)))
-    };
     let at = usize::from(offset);
-    let low = half(at)?;
-    let high = match half(at + 2) {
+    let low = half(page, at).filter(|_| at < PAGE_SIZE)?;
+    let high = match half(page, at + 2) {
         Some(high) => high,
         None if decode::length(low as u16) == 2 => 0,
         None => return None,
@@ -362,7 +377,18 @@ mod tests {
         words.fill(0x0005_0463);
         let region = Region::find(&page(&words), &[0]).expect("a region");
         assert!(region.nodes.len() <= MAX_NODES);
-        // Half of a long instruction at the end; only an illegal instruction.
+        // Half of a long instruction at the end, and all of it: `addi a0, zero, 2`.
+        let last = PAGE_SIZE as u16 - 2;
+        let mut halves = page(&[]);
+        halves[PAGE_SIZE - 2..].copy_from_slice(&[0x13, 0x05]);
+        assert_eq!(Region::find(&halves, &[last]), None);
+        halves.extend([0x20, 0x00]);
+        let region = Region::find(&halves, &[last]).expect("a region");
+        assert_eq!((region.instructions(), region.next_half), (1, 0x20));
+        assert!(region.nodes[0].steps[0].crosses_page());
+        let end = End::Go(Target::Outside(PAGE_SIZE as i64 + 2));
+        assert_eq!(region.nodes[0].end, end);
+        // Half of a long instruction without the rest; only an illegal instruction.
         words.fill(0x0013_0001);
         assert_eq!(Region::find(&page(&words), &[PAGE_SIZE as u16 - 2]), None);
         assert_eq!(Region::find(&[0; PAGE_SIZE], &[0]), None);

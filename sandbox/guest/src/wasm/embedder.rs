@@ -42,12 +42,11 @@ impl Host for Embedder {
     }
 
     fn translate(&mut self, page: &[u8], is_user: bool, entries: &[u16], ticket: u32) -> bool {
+        let (bytes, len) = (page.as_ptr() as u32, page.len() as u32);
         let (at, count) = (entries.as_ptr() as u32, entries.len() as u32);
-        // SAFETY: the embedder reads only the page and the `count` entries, and does so
+        // SAFETY: the embedder reads only the `len` bytes and the `count` entries, and does so
         // before it returns.
-        unsafe {
-            imports::translate(page.as_ptr() as u32, is_user.into(), at, count, ticket) == 1
-        }
+        unsafe { imports::translate(bytes, len, is_user.into(), at, count, ticket) == 1 }
     }
 
     fn disk_read(&mut self, disk: Disk, offset: u64, buf: &mut [u8]) -> bool {

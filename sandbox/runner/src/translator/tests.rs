@@ -54,7 +54,10 @@ fn answer(guest: &mut Translating) -> (u32, Vec<Delivery>) {
 fn a_page_is_compiled_once_for_all_guests() {
     let compiler = compiler(None);
     let (mut first, mut second) = (guest(&compiler), guest(&compiler));
-    assert!(!first.request((&page(0), false), vec![], 1), "nothing is known");
+    assert!(
+        !first.request((&page(0), false), vec![], 1),
+        "nothing is known"
+    );
     assert!(first.request((&page(0), false), vec![0], 2));
     let (ticket, deliveries) = answer(&mut first);
     assert_eq!((ticket, deliveries.len()), (2, 1));
@@ -65,12 +68,24 @@ fn a_page_is_compiled_once_for_all_guests() {
     // Another guest has it at its first sample, a guest with another layout does not.
     assert!(second.request((&page(0), false), vec![], 1));
     assert_eq!(answer(&mut second).1[0].place, deliveries[0].place);
-    assert!(!second.request((&page(1), false), vec![], 2), "another page");
+    assert!(
+        !second.request((&page(1), false), vec![], 2),
+        "another page"
+    );
     assert!(!second.request((&page(0), true), vec![], 3), "another mode");
+    for (ticket, next) in [(4, [0, 0]), (5, [0, 1])] {
+        let more = [&page(0)[..], &next].concat();
+        assert!(!second.request((&more, false), vec![], ticket), "more code");
+        assert!(second.request((&more, false), vec![0], ticket));
+        assert_eq!(answer(&mut second).0, ticket);
+    }
     let mut other = Translating::new(&compiler);
     other.start(&words(8192), MEMORY);
-    assert!(!other.request((&page(0), false), vec![], 1), "another layout");
-    assert_eq!(compiler.translations().compiled, 1);
+    assert!(
+        !other.request((&page(0), false), vec![], 1),
+        "another layout"
+    );
+    assert_eq!(compiler.translations().compiled, 3);
     assert_eq!(compiler.translations().failed, 0);
 }
 
@@ -102,8 +117,13 @@ fn s08_lies_of_an_emulator_are_harmless() {
     let compiler = compiler(None);
     let mut liar = guest(&compiler);
     let many = vec![0; MAX_ENTRIES + 1];
-    assert!(!liar.request((&page(0), false), many, 1), "too many entries");
+    assert!(
+        !liar.request((&page(0), false), many, 1),
+        "too many entries"
+    );
     assert!(!liar.request((&page(0)[1..], false), vec![0], 1), "no page");
+    let long = [&page(0)[..], &[0; 3]].concat();
+    assert!(!liar.request((&long, false), vec![0], 1), "no page");
     for (ticket, root) in [(1, 1), (2, 4096), (3, u16::MAX), (4, 2048)] {
         assert!(liar.request((&page(0), false), vec![root], ticket));
         let (answered, deliveries) = answer(&mut liar);

@@ -13,9 +13,13 @@ use crate::jit::region::Step;
 /// Upper half of a register that holds a single precision number.
 const BOX: i64 = !0xffff_ffff;
 
-/// Rounding modes of an instruction: dynamic (`frm`), and to nearest, ties to even.
+/// Rounding modes of an instruction: dynamic (`frm`); to nearest, ties to even; to zero.
 const DYNAMIC: i32 = 7;
 const NEAREST_EVEN: i32 = 0;
+const TO_ZERO: i32 = 1;
+
+/// Integers up to this number are exact in double precision.
+const EXACT: i64 = 1 << 53;
 
 /// `sstatus.FS`: registers have changed.
 const FS_DIRTY: i32 = 3;
@@ -110,6 +114,21 @@ impl Emitter<'_> {
                 self.code.i64(sign).ops(&[I64_AND, combine]).set(local::A);
                 self.float_write(inst.rd, local::A);
             }
+            FmvXW => {
+                self.float_read(inst.rs1);
+                self.code.op(I64_EXTEND32_S);
+                self.write(inst.rd);
+            }
+            FmvWX => {
+                self.read(inst.rs1);
+                self.code.i64(BOX).op(I64_OR).set(local::A);
+                self.float_write(inst.rd, local::A);
+            }
+            FeqD => self.float_compare(step, F64_EQ),
+            FltD => self.float_compare(step, F64_LT),
+            FleD => self.float_compare(step, F64_LE),
+            FcvtDW | FcvtDWu | FcvtDL => self.float_from_integer(step),
+            FcvtWD | FcvtLD if inst.imm & 7 == TO_ZERO => self.float_to_integer(step),
             FaddD => self.float_arithmetic(step, F64_ADD),
             FsubD => self.float_arithmetic(step, F64_SUB),
             FmulD => self.float_arithmetic(step, F64_MUL),
@@ -153,6 +172,98 @@ impl Emitter<'_> {
         self.code.op(ELSE);
         self.float_write(inst.rd, local::A);
         self.end_if();
+    }
+
+    /// Compares numbers; one that is not a number may raise a flag.
+    fn float_compare(&mut self, step: &Step, opcode: u8) {
+        let inst = &step.inst;
+        for number in [inst.rs1, inst.rs2] {
+            self.float_read_value(number);
+            self.float_read_value(number);
+            self.code.op(F64_NE);
+        }
+        self.code.op(I32_OR);
+        self.unless_called(step);
+        self.float_read_value(inst.rs1);
+        self.float_read_value(inst.rs2);
+        self.code.ops(&[opcode, I64_EXTEND_I32_U]);
+        self.end_unless_called(inst);
+    }
+
+    /// Converts an integer if the result is exact, so that the rounding mode does not
+    /// matter.
+    fn float_from_integer(&mut self, step: &Step) {
+        let inst = &step.inst;
+        let mode = inst.imm & 7;
+        if mode != DYNAMIC && mode != NEAREST_EVEN {
+            return self.float_call(step);
+        }
+        self.read(inst.rs1);
+        match inst.op {
+            Op::FcvtDW => self.code.op(I64_EXTEND32_S),
+            Op::FcvtDWu => self.code.i64(!BOX).op(I64_AND),
+            _ => &mut self.code,
+        };
+        self.code.set(local::B);
+        self.code.get(local::B).i64(EXACT).op(I64_ADD);
+        self.code.i64(2 * EXACT).op(I64_GT_U);
+        if mode == DYNAMIC {
+            // It might be reserved.
+            let rounding = self.layout.float_rounding as i32;
+            self.code.i32(rounding).memory(I32_LOAD8_U, 0, 0).op(I32_OR);
+        }
+        self.begin_if();
+        self.float_call(step);
+        self.code.op(ELSE).get(local::B);
+        self.code.ops(&[F64_CONVERT_I64_S, I64_REINTERPRET_F64]);
+        self.code.set(local::A);
+        self.float_write(inst.rd, local::A);
+        self.end_if();
+    }
+
+    /// Converts to an integer in range, towards zero, if inexact has accrued already or is
+    /// not raised.
+    fn float_to_integer(&mut self, step: &Step) {
+        let inst = &step.inst;
+        let limit: f64 = if inst.op == Op::FcvtWD {
+            (1u32 << 31).into()
+        } else {
+            (1u64 << 62) as f64
+        };
+        self.float_read_value(inst.rs1);
+        self.code.op(F64_ABS);
+        self.code.op(F64_CONST).ops(&limit.to_le_bytes());
+        self.code.ops(&[F64_LT, I32_EQZ]);
+        self.float_read_value(inst.rs1);
+        self.code.op(F64_TRUNC);
+        self.float_read_value(inst.rs1);
+        self.code.op(F64_NE);
+        let flags = self.layout.float_flags as i32;
+        self.code.i32(flags).memory(I32_LOAD8_U, 0, 0);
+        self.code.i32(flag::INEXACT.into()).ops(&[I32_AND, I32_EQZ]);
+        self.code.ops(&[I32_AND, I32_OR]);
+        self.unless_called(step);
+        self.float_read_value(inst.rs1);
+        self.code.op(I64_TRUNC_F64_S);
+        self.end_unless_called(inst);
+    }
+
+    /// Calls the helper if the number on the stack is not zero; otherwise the code up to
+    /// [`Emitter::end_unless_called`] pushes the integer result.
+    fn unless_called(&mut self, step: &Step) {
+        self.begin_if();
+        self.float_call(step);
+        // The hart's register, or the sink.
+        let place = self.layout.register(step.inst.rd);
+        self.code.i32(place).memory(I64_LOAD, 3, 0).set(local::A);
+        self.code.op(ELSE);
+    }
+
+    fn end_unless_called(&mut self, inst: &Inst) {
+        self.code.set(local::A);
+        self.end_if();
+        self.code.get(local::A);
+        self.write(inst.rd);
     }
 
     /// Pushes a register as a double precision number.
@@ -230,21 +341,17 @@ impl Emitter<'_> {
 
     fn float_call(&mut self, step: &Step) {
         let inst = &step.inst;
-        if !is_float_only(inst.op) {
-            self.flush();
+        let row = TABLE.iter().find(|row| row.op == inst.op);
+        let is_integer = row.is_some_and(|row| row.format == Format::FpToInt);
+        if !is_integer {
+            // Conversions read it; for others it is the number of another register.
+            self.write_back(inst.rs1);
         }
         self.call(self.layout.helpers.float, inst);
         self.code.op(I32_EQZ);
         self.exit_if(step.offset, INTERPRET, self.rest);
-        let row = TABLE.iter().find(|row| row.op == inst.op);
-        if row.is_some_and(|row| row.format == Format::FpToInt) {
+        if is_integer {
             self.reload(inst.rd);
         }
     }
-}
-
-/// Whether an operation uses no integer registers, among those that call a helper only when
-/// the host's arithmetic may differ.
-fn is_float_only(op: Op) -> bool {
-    matches!(op, Op::FaddD | Op::FsubD | Op::FmulD | Op::FdivD)
 }

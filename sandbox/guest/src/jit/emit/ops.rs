@@ -4,7 +4,7 @@ use crate::hart::NO_RESERVATION;
 use crate::hart::csr;
 use crate::interp::inst::{Inst, Op};
 use crate::jit::code::op::*;
-use crate::jit::context::{ADDEND, SLOT_SHIFT, TAG};
+use crate::jit::context::{ADDEND, CONTEXT_EXEC, SLOT_SHIFT, TAG};
 use crate::jit::emit::{Emitter, INTERPRET, OptLevel, local};
 use crate::jit::region::Step;
 use crate::mmu::tlb::{DATA_SLOTS, HASH_FOLD, PAGE_MASK};
@@ -39,6 +39,9 @@ impl Emitter<'_> {
     /// Emits one instruction, except for the branch that ends its block.
     pub(crate) fn step(&mut self, step: &Step) {
         use Op::*;
+        if step.crosses_page() {
+            self.check_next_page(step);
+        }
         let inst = &step.inst;
         let imm = i64::from(inst.imm);
         match inst.op {
@@ -86,6 +89,34 @@ impl Emitter<'_> {
                 self.write(inst.rd);
             }
         }
+    }
+
+    /// Leaves to the interpreter unless the next page is executable and begins with the half
+    /// of the instruction that was translated. Which page that is, may change between runs,
+    /// and what it holds, too.
+    fn check_next_page(&mut self, step: &Step) {
+        self.code.get(local::PAGE).i64(PAGE_SIZE as i64);
+        self.code.op(I64_ADD).set(local::VA);
+        let table = self.misses(false, 2);
+        let exec = match self.layout.user_tables() {
+            Some(tables) => {
+                self.code.get(local::SLOT);
+                tables.exec
+            }
+            None => {
+                self.code.get(local::SLOT).get(local::READ).op(I32_SUB);
+                self.code.get(local::CONTEXT);
+                self.code.memory(I32_LOAD, 2, CONTEXT_EXEC).op(I32_ADD);
+                0
+            }
+        };
+        self.code.memory(I64_LOAD, 3, exec + TAG);
+        self.code.get(local::VA).ops(&[I64_NE, I32_OR]);
+        self.exit_if(step.offset, INTERPRET, self.rest);
+        self.found(table);
+        self.code.memory(I64_LOAD16_U, 1, self.layout.ram);
+        self.code.i64(self.region.next_half.into()).op(I64_NE);
+        self.exit_if(step.offset, INTERPRET, self.rest);
     }
 
     /// An instruction on a control and status register.

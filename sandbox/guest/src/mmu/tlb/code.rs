@@ -1,8 +1,7 @@
 //! Instruction TLB, from virtual pages to decoded code, with a block cache and an
 //! indirect-branch target cache (jump cache), from addresses to earlier jump targets.
 
-use super::PAGE_MASK;
-use crate::ram::PAGE_SHIFT;
+use super::{DATA_SLOTS, DataTlb, PAGE_MASK};
 
 /// Slots of an instruction TLB: twice the pages of code that a start of Python uses.
 const EXEC_SLOTS: usize = 2048;
@@ -10,11 +9,15 @@ const EXEC_SLOTS: usize = 2048;
 /// Tag of an empty slot; no page address has these low bits.
 const EMPTY: u64 = u64::MAX;
 
+// Translated code finds slots of both tables by the same hash.
+const _: () = assert!(EXEC_SLOTS == DATA_SLOTS);
+
 /// A mapping of a page of code.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct ExecEntry {
+#[repr(C)]
+pub struct ExecEntry {
     /// Virtual address of the page, or [`EMPTY`].
-    tag: u64,
+    pub tag: u64,
     /// Number of the table of its blocks.
     table: u32,
 }
@@ -135,8 +138,7 @@ impl Default for ExecTlb {
 impl ExecTlb {
     #[inline(always)]
     fn slot(va: u64) -> usize {
-        let page = va >> PAGE_SHIFT;
-        (page ^ page >> EXEC_SLOTS.ilog2()) as usize & (EXEC_SLOTS - 1)
+        DataTlb::slot(va)
     }
 
     #[inline(always)]
@@ -149,6 +151,11 @@ impl ExecTlb {
     pub fn cached_block(&self, pc: u64) -> Option<u32> {
         let jump = &self.block_cache.slots[Self::block_cache_slot(pc)];
         (jump.pc == pc && jump.epoch == self.block_cache.epoch).then_some(jump.block)
+    }
+
+    /// All slots, which translated code searches directly.
+    pub fn slots(&self) -> &[ExecEntry; EXEC_SLOTS] {
+        &self.slots
     }
 
     /// The jump cache, for translated code.
@@ -269,6 +276,7 @@ impl ExecTlb {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ram::PAGE_SHIFT;
 
     #[test]
     fn a_flush_empties_the_jump_cache() {

@@ -69,7 +69,7 @@ impl Default for DataTlb {
 impl DataTlb {
     /// The slot of the page of an address.
     #[inline(always)]
-    fn slot(va: u64) -> usize {
+    pub(super) fn slot(va: u64) -> usize {
         // The bits of the page that matter, in 32.
         let low = va as u32;
         ((low ^ low >> HASH_FOLD) >> PAGE_SHIFT) as usize & (DATA_SLOTS - 1)
