@@ -130,6 +130,17 @@ const POWER_OFF: [u32; 6] = [
     0x0000_0073, // ecall
 ];
 
+/// The start of a round: leaves the loop after the last one.
+const ROUND: [u32; 7] = [
+    0x0000_1297, // auipc t0, 1
+    0x0002_b303, // ld t1, 0(t0)
+    0x0003_0a63, // beqz t1, .+20
+    0xfff3_0313, // addi t1, t1, -1
+    0x0062_b023, // sd t1, 0(t0)
+    0x0000_0013, // nop
+    0x01c0_006f, // j .+28: over the end
+];
+
 /// Encodes instructions as bytes.
 fn code(parts: &[&[u32]]) -> Vec<u8> {
     let words = parts.iter().copied().flatten();
@@ -139,25 +150,61 @@ fn code(parts: &[&[u32]]) -> Vec<u8> {
 /// Runs a program for some rounds on the data that the previous one left, with floating
 /// point on, then powers off.
 fn rounds() -> Vec<u8> {
-    let round = [
-        0x0000_1297, // auipc t0, 1
-        0x0002_b303, // ld t1, 0(t0)
-        0x0003_0a63, // beqz t1, .+20
-        0xfff3_0313, // addi t1, t1, -1
-        0x0062_b023, // sd t1, 0(t0)
-        0x0000_0013, // nop
-        jump(28),    // to the end
-    ];
     let start = [
         0x0000_63b7, // lui t2, 6
         0x1003_a073, // csrs sstatus, t2
         jump(PROGRAM as i32 - 15 * 4),
     ];
-    code(&[&round, &POWER_OFF, &start])
+    code(&[&ROUND, &POWER_OFF, &start])
+}
+
+/// Does the same in user mode. Its environment calls return at once; any other exception
+/// ends the run, as the illegal instruction after the last round does.
+fn user_rounds() -> Vec<u8> {
+    let enter = [
+        0x0082_b303, // ld t1, 8(t0): whether this is user mode
+        0x0603_1c63, // bnez t1, the program
+        0x0010_0313, // li t1, 1
+        0x0062_b423, // sd t1, 8(t0)
+        0x0000_63b7, // lui t2, 6
+        0x1003_a073, // csrs sstatus, t2
+        0x1000_0393, // li t2, 0x100: SPP
+        0x1003_b073, // csrc sstatus, t2
+        0xfff0_0393, // li t2, -1
+        0x1063_9073, // csrw scounteren, t2
+        0x10a3_9073, // csrw senvcfg, t2
+        0x0000_0397, // auipc t2, 0
+        0x01c3_8393, // addi t2, t2, 28: the handler
+        0x1053_9073, // csrw stvec, t2
+        0x0000_0397, // auipc t2, 0
+        0x0443_8393, // addi t2, t2, 68: the program
+        0x1413_9073, // csrw sepc, t2
+        0x1020_0073, // sret
+        0x1420_22f3, // csrr t0, scause
+        0xff82_8293, // addi t0, t0, -8
+        0x0002_9a63, // bnez t0, .+20
+        0x1410_22f3, // csrr t0, sepc
+        0x0042_8293, // addi t0, t0, 4
+        0x1412_9073, // csrw sepc, t0
+        0x1020_0073, // sret
+    ];
+    let mut code = code(&[&ROUND, &[0; POWER_OFF.len()], &enter, &POWER_OFF]);
+    let go = jump(PROGRAM as i32 - code.len() as i32);
+    code.extend(go.to_le_bytes());
+    code
 }
 
 #[test]
 fn random_programs_end_the_same() {
+    random_programs(&rounds());
+}
+
+#[test]
+fn random_programs_of_user_mode_end_the_same() {
+    random_programs(&user_rounds());
+}
+
+fn random_programs(rounds: &[u8]) {
     let mut random = Random::new(chosen("A99_TRANSLATE_SEED", 0xa99));
     for number in 0..chosen("A99_TRANSLATE_COUNT", COUNT) {
         let mut program = Program::generate(&mut random).image;
@@ -170,7 +217,7 @@ fn random_programs_end_the_same() {
         let back = jump(-((PROGRAM as usize + end) as i32));
         program[end..end + 4].copy_from_slice(&back.to_le_bytes());
         let run = |execution: Execution, steps: Option<&mut Random>| {
-            let mut machine = machine(execution, &rounds());
+            let mut machine = machine(execution, rounds);
             machine.load(PROGRAM, &program).expect("it fits");
             machine
                 .load(COUNTER, &ROUNDS.to_le_bytes())
@@ -180,6 +227,7 @@ fn random_programs_end_the_same() {
             assert_eq!(done.failed, 0);
             assert_eq!(done.compiled > 0, execution != Execution::Interpreted);
             let ram = machine.ram(0, RAM_BYTES).expect("all of it");
+            assert_eq!(ram[COUNTER as usize], 0, "rounds left");
             (
                 machine.registers().expect("registers"),
                 machine.retired(),
@@ -250,10 +298,30 @@ fn a_timer_interrupts_a_translated_loop() {
 /// its results.
 const NUMBERS: u32 = 0x2000;
 const PAIRS: usize = 2000;
-const PAIR_BYTES: usize = 16 + 4 * 16;
+const PAIR_BYTES: usize = 16 + OPERATIONS.len() * 16;
 
-/// For each pair of numbers, computes sum, difference, product and quotient in double
-/// precision, each after cleared flags, and stores the flags.
+/// Double precision on a pair in `f0` and `f1`, the first also in `t4`: the instruction, the
+/// flags that have accrued before it, and whether its result is an integer, in `t3` instead
+/// of `f2`.
+const OPERATIONS: [(u32, u32, bool); 15] = [
+    (0x0210_7153, 0, false), // fadd.d f2, f0, f1
+    (0x0a10_7153, 0, false), // fsub.d f2, f0, f1
+    (0x1210_7153, 0, false), // fmul.d f2, f0, f1
+    (0x1a10_7153, 0, false), // fdiv.d f2, f0, f1
+    (0xa210_2e53, 0, true),  // feq.d t3, f0, f1
+    (0xa210_1e53, 0, true),  // flt.d t3, f0, f1
+    (0xa210_0e53, 0, true),  // fle.d t3, f0, f1
+    (0xc200_1e53, 0, true),  // fcvt.w.d t3, f0, rtz
+    (0xc220_1e53, 0, true),  // fcvt.l.d t3, f0, rtz
+    (0xc200_1e53, 1, true),  // the same, after an inexact result
+    (0xc220_1e53, 1, true),
+    (0xd22e_f153, 0, false), // fcvt.d.l f2, t4
+    (0xd22e_f153, 1, false),
+    (0xd20e_8153, 0, false), // fcvt.d.w f2, t4
+    (0xd21e_8153, 0, false), // fcvt.d.wu f2, t4
+];
+
+/// Runs the operations on each pair of numbers, and stores the result and the flags of each.
 fn sums() -> Vec<u8> {
     let mut words = vec![
         0x0000_2297,                        // auipc t0, 2: the numbers
@@ -262,15 +330,17 @@ fn sums() -> Vec<u8> {
         0x0000_0313 | (PAIRS as u32) << 20, // li t1, PAIRS
         0x0002_b007,                        // fld f0, 0(t0)
         0x0082_b087,                        // fld f1, 8(t0)
+        0x0002_be83,                        // ld t4, 0(t0)
     ];
-    let start = words.len() as i32 - 2;
-    for (at, fadd) in (1..).zip([0x02u32, 0x0a, 0x12, 0x1a]) {
+    let start = words.len() as i32 - 3;
+    for (at, (word, flags, is_integer)) in (1..).zip(OPERATIONS) {
+        let result = if is_integer { 0x01c2_b023 } else { 0x0022_b027 };
         let store = |base: u32, offset: u32| base | (offset >> 5) << 25 | (offset & 31) << 7;
         words.extend([
-            0x0010_5073,                     // csrwi fflags, 0
-            fadd << 24 | 0x0010_7153,        // fadd.d f2, f0, f1, and so on
+            0x0010_5073 | flags << 15,       // csrwi fflags, flags
+            word,                            // the operation
             0x0010_23f3,                     // csrr t2, fflags
-            store(0x0022_b027, 16 * at),     // fsd f2, 16 * at(t0)
+            store(result, 16 * at),          // fsd f2, 16 * at(t0), or sd t3
             store(0x0072_b023, 16 * at + 8), // sd t2, 16 * at + 8(t0)
         ]);
     }

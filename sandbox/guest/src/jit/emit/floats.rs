@@ -1,6 +1,6 @@
 //! Code generation for floating-point instructions: loads, stores, moves and signs, and the
-//! double precision arithmetic in which the host cannot differ. Calls of the interpreter's
-//! arithmetic do the rest.
+//! double precision arithmetic, comparisons and conversions in which the host cannot differ.
+//! Calls of the interpreter's arithmetic do the rest.
 
 use crate::interp::fp::format::{F64, Float, flag};
 use crate::interp::inst::{Inst, Op};

@@ -9,6 +9,9 @@
 //! its instructions where other paths join or where it leaves. The heads of loops and jumps
 //! out of the region leave when the budget is used up.
 //!
+//! Code of user mode finds TLBs and jump cache at constant addresses. In supervisor mode the
+//! TLBs change with `sstatus.SUM`, and the VM context names the current ones.
+//!
 //! A computed jump to an entry stays in the region. Any other jump out of the region looks
 //! its address up in the jump cache. On a hit, control continues there by a tail call.
 //! Otherwise the function leaves with the next address and the budget in the cursor, and
