@@ -165,31 +165,29 @@ fn page_bytes(ram: &Ram, page: usize) -> Option<&[u8]> {
 }
 
 /// Finds as few regions as possible that cover all entries of a page. A jump from one
-/// region into another becomes an entry too.
+/// region into another becomes an entry too, and so does the rest of a long block.
 fn regions(bytes: &[u8], known: &ProfiledPage) -> Vec<Region> {
     let mut entries = known.entries.clone();
+    let mut blocks = known.blocks.clone();
     loop {
-        let found = cover(bytes, known, &entries);
+        let found = cover(bytes, &blocks, &entries);
         let before = entries.len();
-        for target in found.iter().flat_map(Region::exit_targets) {
-            if known.blocks.contains(&target) {
-                entries.insert(target);
-            }
-        }
+        blocks.extend(found.iter().flat_map(Region::cuts));
+        let targets = found.iter().flat_map(Region::exit_targets);
+        entries.extend(targets.filter(|target| blocks.contains(target)));
         if entries.len() == before {
             return found;
         }
     }
 }
 
-/// Regions that cover these entries.
-fn cover(bytes: &[u8], known: &ProfiledPage, entries: &BTreeSet<u16>) -> Vec<Region> {
+/// Regions of these blocks that cover these entries.
+fn cover(bytes: &[u8], blocks: &BTreeSet<u16>, entries: &BTreeSet<u16>) -> Vec<Region> {
     let mut found = Vec::new();
     let mut left = entries.clone();
     while !left.is_empty() {
         let roots: Vec<u16> = left.iter().copied().collect();
-        let Some(region) = Region::among(bytes, &roots, |offset| known.blocks.contains(&offset))
-        else {
+        let Some(region) = Region::among(bytes, &roots, |offset| blocks.contains(&offset)) else {
             break;
         };
         let before = left.len();
@@ -209,6 +207,7 @@ fn cover(bytes: &[u8], known: &ProfiledPage, entries: &BTreeSet<u16>) -> Vec<Reg
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::jit::region::MAX_INSTRUCTIONS;
     use crate::ram::RAM_BASE;
 
     /// A page of repeated `addi a0, a0, 1; ret`.
@@ -271,6 +270,25 @@ mod tests {
         for entry in entries {
             assert!(aot.find(1, entry).is_some(), "{entry}");
         }
+    }
+
+    #[test]
+    fn long_blocks_are_covered_to_their_end() {
+        let mut ram = Ram::new(4 * PAGE_SIZE);
+        let mut profile = Profile::default();
+        // c.addi a0, 1, up to c.jr ra: more than two regions have.
+        let last = PAGE_SIZE - 2;
+        for at in (0..PAGE_SIZE).step_by(2) {
+            let half = if at == last { 0x8082 } else { 0x0505 };
+            ram.write_u16(RAM_BASE + (PAGE_SIZE + at) as u64, half)
+                .expect("RAM");
+        }
+        profile.block(1, 0);
+        profile.entry(1, 0);
+        profile.sample(1, false);
+        let (aot, _) = AotRegions::compile(&profile, &ram, &ContextLayout::default(), 7, 1 << 20);
+        let entries: Vec<usize> = aot.entries().map(|entry| entry.1).collect();
+        assert_eq!(entries, [0, 2 * MAX_INSTRUCTIONS, 4 * MAX_INSTRUCTIONS]);
     }
 
     #[test]

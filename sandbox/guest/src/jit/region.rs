@@ -135,7 +135,7 @@ impl Region {
                 growth.entries.remove(&offset);
             }
         }
-        let nodes = growth.nodes();
+        let nodes = growth.nodes(page);
         let useful = nodes.iter().any(|node| !node.steps.is_empty());
         let mut entries = 0;
         for (at, node) in nodes.iter().enumerate() {
@@ -161,6 +161,17 @@ impl Region {
         targets.flatten().filter_map(|target| match target {
             Target::Outside(offset) if offset < PAGE_SIZE as i64 => u16::try_from(offset).ok(),
             _ => None,
+        })
+    }
+
+    /// Offsets in the page at which the limit cut a block.
+    pub(crate) fn cuts(&self) -> impl Iterator<Item = u16> {
+        self.nodes.iter().filter_map(|node| {
+            let last = node.steps.last()?;
+            let end = last.offset + u16::from(last.length);
+            let is_cut =
+                node.end == End::Go(Target::Outside(end.into())) && last.inst.op != Op::Jal;
+            (is_cut && usize::from(end) < PAGE_SIZE).then_some(end)
         })
     }
 
@@ -235,7 +246,7 @@ impl Growth {
         }
     }
 
-    fn nodes(&self) -> Vec<Node> {
+    fn nodes(&self, page: &[u8]) -> Vec<Node> {
         let numbers: BTreeMap<u16, usize> = self.leaders.iter().copied().zip(0..).collect();
         let target = |offset: i64| {
             let inside = u16::try_from(offset).ok();
@@ -253,11 +264,13 @@ impl Growth {
                     break End::Go(target(here));
                 }
                 let Some(step) = self.steps.get(&offset) else {
-                    // Crosses the page's end, or exceeded the limit.
-                    break if steps.is_empty() {
-                        End::Interpret(offset)
-                    } else {
+                    // Exceeded the limit: another region may begin here. Or crosses the
+                    // page's end.
+                    let is_code = fetch(page, offset).is_some_and(|step| is_translated(&step.inst));
+                    break if is_code || !steps.is_empty() {
                         End::Go(Target::Outside(here))
+                    } else {
+                        End::Interpret(offset)
                     };
                 };
                 let Inst { op, imm, .. } = step.inst;
