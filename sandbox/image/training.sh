@@ -14,6 +14,21 @@ base() { local x=$1; echo "${x%.*}"; }
 for i in /etc/*; do base "$i"; done >r
 x=$(echo $((6*7)) | cat); test "$x" = 42
 
+# The other shell.
+bash <<'END'
+i=0; while [ $i -lt 1500 ]; do i=$((i+1)); done
+for ((j=0; j<500; j++)); do x[j%9]=$j; done
+s=
+for i in a b c d e f g h; do
+    case $i in [a-d]) s+=$i;; *) s=${s#?};; esac
+done
+base() { local x=$1; echo "${x%.*}"; }
+for i in /etc/*; do base "$i"; [[ $i == *pass* ]] && echo "${i//s/t}"; done >r
+while read -r line; do printf '%s %d\n' "$line" ${#line}; done <r >/dev/null
+x=$(echo $((6*7)) | cat); test "$x" = 42
+for i in 1 2 3 4 5 6; do /bin/echo $i; done >>r
+END
+
 # Short commands.
 for i in $(seq 60); do
     /bin/echo $i >>r
@@ -134,4 +149,6 @@ db.execute("select count(*), max(b) from t where b like ?", ("%1%",)).fetchall()
 list(csv.reader(io.StringIO("a,b,c\n"*300)))
 decimal.Decimal(2).sqrt(); urllib.parse.quote("a b"*50)
 zlib.decompress(zlib.compress(b"abc"*5000))
+text = b"".join(b"%d: line %d of a file\n" % (i*i % 977, i) for i in range(4000))
+for level in 1, 6, 9: assert zlib.decompress(zlib.compress(text, level)) == text
 END
