@@ -17,8 +17,9 @@ const WASM_STACK: usize = 512 << 10;
 /// needs a bounds check.
 const RESERVATION: u64 = 4 << 30;
 
-/// Guard region around the memory, for constant offsets.
-const GUARD: u64 = 32 << 20;
+/// Guard region around the memory, for constant offsets: translated code names the state of
+/// the hart and the start of RAM so, which is behind the emulator's heap.
+const GUARD: u64 = 256 << 20;
 
 /// Period of the guarded engine's epochs.
 const TICK: Duration = Duration::from_millis(100);
