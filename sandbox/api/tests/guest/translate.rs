@@ -245,6 +245,105 @@ fn random_programs(rounds: &[u8]) {
     }
 }
 
+/// Runs a loop of loads at the end of each of these steps, and powers off: a step is the
+/// address that is read, and whether user mode runs the loop. Each ends with a number in
+/// `s0`: that of an exception, or zero after supervisor mode has returned.
+///
+/// User mode finds the loop at 0x1000 and supervisor mode at its place in RAM, so that
+/// code which was translated for one of them is there for the other.
+const MODES: [u32; 37] = [
+    0x0000_0a17, // auipc s4, 0
+    0x07ca_0293, // addi t0, s4, 124: the handler
+    0x1052_9073, // csrw stvec, t0
+    0xfff0_0293, // li t0, -1
+    0x03f2_9293, // slli t0, t0, 63: Sv39
+    0x0008_0337, // lui t1, 0x80
+    0x0103_0313, // addi t1, t1, 16: the root
+    0x0062_e2b3, // or t0, t0, t1
+    0x1802_9073, // csrw satp, t0
+    0x1200_0073, // sfence.vma
+    0x0000_69b7, // lui s3, 6: the steps
+    0x0149_89b3, // add s3, s3, s4
+    0x0009_b583, // ld a1, 0(s3)
+    0x0605_8063, // beqz a1, .+96: the end
+    0x0089_b283, // ld t0, 8(s3)
+    0x0109_8993, // addi s3, s3, 16
+    0x1f40_0613, // li a2, 500
+    0xfff0_0893, // li a7, -1: no function of the binary interface
+    0x084a_0093, // addi ra, s4, 132: after the handler
+    0x0002_9863, // bnez t0, .+16
+    0x0000_3337, // lui t1, 3
+    0x0143_0333, // add t1, t1, s4
+    0x0003_0067, // jr t1: the loop
+    0x1000_0313, // li t1, 0x100: SPP
+    0x1003_3073, // csrc sstatus, t1
+    0x0000_1337, // lui t1, 1
+    0x1413_1073, // csrw sepc, t1
+    0x1020_0073, // sret: the loop
+    0x0000_0013, // nop
+    0x0000_0013, // nop
+    0x0000_0013, // nop
+    0x1420_22f3, // csrr t0, scause
+    0x0080_006f, // j .+8
+    0x0000_0293, // li t0, 0
+    0x0084_1413, // slli s0, s0, 8
+    0x0054_6433, // or s0, s0, t0
+    0xfa1f_f06f, // j .-96: the next step
+];
+
+/// The loop of [`MODES`]: `ld a0, 0(a1)`, `addi a2, a2, -1`, `bnez a2, .-8`, `ecall`, `ret`.
+const LOADS: [u32; 5] = [
+    0x0005_b503,
+    0xfff6_0613,
+    0xfe06_1ce3,
+    0x0000_0073,
+    0x0000_8067,
+];
+
+#[test]
+fn code_translated_for_one_mode_reads_nothing_as_the_other() {
+    // Pages of user mode, and one of supervisor mode.
+    const LOOP: u64 = 0x1000;
+    const OF_USER: u64 = 0x2000;
+    const OF_SUPERVISOR: u64 = 0x8000_4000;
+    const PAGE_FAULT: u64 = 13;
+    const ECALL: u64 = 8;
+    let pointer = |page: u64| (0x8_0000 + page) << 10 | 1;
+    let leaf = |page: u64, flags: u64| (0x8_0000 + page) << 10 | flags;
+    let steps = [
+        ((OF_USER, 1), ECALL),
+        ((OF_USER, 0), PAGE_FAULT),
+        ((OF_SUPERVISOR, 0), 0),
+        ((OF_SUPERVISOR, 1), PAGE_FAULT),
+    ];
+    for execution in [Execution::Interpreted, EAGER[0], EAGER[1]] {
+        for order in [[0, 1, 2, 3], [2, 3, 0, 1], [0, 2, 3, 1], [2, 0, 1, 3]] {
+            let mut machine = machine(execution, &code(&[&MODES, &POWER_OFF]));
+            let mut load = |at: u32, numbers: &[u64]| {
+                let bytes: Vec<u8> = numbers.iter().flat_map(|n| n.to_le_bytes()).collect();
+                machine.load(at, &bytes).expect("it fits");
+            };
+            // Readable, writable and executable by supervisor mode: RAM at its place.
+            load(0x1_0000, &[pointer(0x11), 0, leaf(0, 0xcf)]);
+            load(0x1_1000, &[pointer(0x12)]);
+            // The loop is readable and executable by user mode, its page writable too.
+            let number = |va: u64| (va >> 12) as u32 * 8;
+            load(0x1_2000 + number(LOOP), &[leaf(3, 0x5b)]);
+            load(0x1_2000 + number(OF_USER), &[leaf(5, 0xd7)]);
+            let chosen = order.map(|step| steps[step]);
+            let table = chosen.map(|((address, mode), _)| [address, mode]);
+            load(0x6000, table.as_flattened());
+            machine.load(0x3000, &code(&[&LOADS])).expect("it fits");
+            finish(&mut machine, Some(&mut Random::new(1)));
+            let ends = chosen.iter().fold(0, |all, (_, end)| all << 8 | end);
+            let registers = machine.registers().expect("registers");
+            assert_eq!(registers[8], ends, "{execution:?}, {order:?}");
+            let done = machine.translations();
+            assert_eq!(done.compiled > 0, execution != Execution::Interpreted);
+        }
+    }
+}
+
 /// A loop of two instructions. After a million rounds the timer is set and the same loop
 /// runs for ever; the trap's handler powers off.
 fn timed_loop() -> Vec<u8> {
