@@ -16,8 +16,11 @@ const QEMU: [&str; 2] = ["qemu-riscv64-static", "qemu-riscv64"];
 /// Default seconds of the long form.
 const SECONDS: &str = "600";
 
-/// The test that compares translated programs.
-pub(crate) const TRANSLATE: &str = "translate::random_programs_end_the_same";
+/// The tests that compare translated programs, in either mode of the processor.
+pub(crate) const TRANSLATE: [&str; 2] = [
+    "translate::random_programs_end_the_same",
+    "translate::random_programs_of_user_mode_end_the_same",
+];
 
 /// Instruction sequences compared with QEMU in one run of the long form, and programs translated in
 /// one run.
@@ -65,7 +68,9 @@ pub(crate) fn long(args: &[&str]) -> Result<(), Failed> {
 /// Compares translated programs with interpreted ones for some time.
 pub(crate) fn translate(args: &[&str]) -> Result<(), Failed> {
     for_some_time(args, |seed| {
-        let mut test = one_test(TRANSLATE);
+        let [first, second] = TRANSLATE;
+        let mut test = one_test(first);
+        test.arg(second);
         test.env("A99_TRANSLATE_SEED", seed);
         run(test.env("A99_TRANSLATE_COUNT", PROGRAMS))
     })

@@ -210,7 +210,11 @@ mod tests {
 
     #[test]
     fn the_tests_that_tasks_run_exist() {
-        for name in [BOOT, SOAK, crate::cosim::TRANSLATE].iter().chain(&PACKS) {
+        for name in [BOOT, SOAK]
+            .iter()
+            .chain(&crate::cosim::TRANSLATE)
+            .chain(&PACKS)
+        {
             let (module, test) = name.rsplit_once("::").expect("a module");
             let has = |folder: &str| {
                 let file = root().join(format!("{folder}/{}.rs", module.replace("::", "/")));
