@@ -1,12 +1,15 @@
 //! `cargo xtask stranger`: a package on a machine that has nothing else.
 //!
 //! The machine is a bare Debian root made by debootstrap, without a toolchain, without a network
-//! and with an empty cache. Its first command imports and compiles the image.
+//! and with an empty cache. Its first command imports and compiles the image; a pack beside it is
+//! imported when a sandbox first needs it.
 
 use crate::package;
 use crate::shell::{Failed, failed, output, run, target, works};
 use crate::stage::Outcome;
+use a99_core::artifact::sign::SecretKey;
 use std::fs;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
@@ -29,11 +32,21 @@ const ABSENT: [&str; 4] = [
 /// Most seconds from nothing to the first line of output.
 const MOST_SECONDS: f64 = 60.0;
 
+/// The pack that a package of this task has.
+const PACK: &str = "py";
+
+/// A program with it, and what it prints.
+const NUMPY: [&str; 2] = [
+    "import numpy; print(numpy.arange(6).reshape(2, 3).sum(axis=0).tolist())",
+    "[3, 5, 7]\n",
+];
+
 /// Makes a package, or takes the one in a folder, and runs it on the bare machine.
 pub(crate) fn test(args: &[&str]) -> Result<(), Failed> {
     let folder = match *args {
         [] => {
-            package::package(&[])?;
+            let key = new_key()?;
+            package::package(&["--packs", PACK, "--key", &key.to_string_lossy()])?;
             target()?.join("package")
         }
         ["--package", folder] => PathBuf::from(folder),
@@ -68,27 +81,31 @@ fn in_bare_root(package: &Path) -> Result<Outcome, Failed> {
     inside(&root, &[&["env", "-C", &there][..], &unpack].concat())?;
     let unpacked = start.elapsed().as_secs_f64();
     let command = format!("{there}/a99");
-    let exec = |command_line: &[&str]| {
-        let start = Instant::now();
-        let printed = inside(
-            &root,
-            &[&[&*command, "sandbox", "exec", "--"], command_line].concat(),
-        );
-        printed.map(|printed| (printed, start.elapsed().as_secs_f64()))
-    };
     let expect = |line: &[&str], wanted: &str| {
-        let (printed, seconds) = exec(line)?;
+        let start = Instant::now();
+        let printed = inside(&root, &[&[&*command, "sandbox", "exec"], line].concat())?;
         match printed == wanted {
-            true => Ok(seconds),
+            true => Ok(start.elapsed().as_secs_f64()),
             false => Err(failed(
                 line.join(" "),
                 format!("{wanted:?} was expected: {printed:?}"),
             )),
         }
     };
-    let first = expect(&["echo", "hi"], "hi\n")?;
-    let second = expect(&["echo", "hi"], "hi\n")?;
-    let python = expect(&["python3", "-c", "print(6 * 7)"], "42\n")?;
+    let first = expect(&["--", "echo", "hi"], "hi\n")?;
+    let second = expect(&["--", "echo", "hi"], "hi\n")?;
+    let python = expect(&["--", "python3", "-c", "print(6 * 7)"], "42\n")?;
+    let pack = format!("pack-{PACK}.tar.zst");
+    let numpy = match fs::copy(package.join(&pack), root.join(FOLDER).join(&pack)) {
+        Ok(bytes) => {
+            let [program, printed] = NUMPY;
+            let line = ["--pack", PACK, "--", "python3", "-c", program];
+            let first = expect(&line, printed)?;
+            let second = expect(&line, printed)?;
+            format!("pack of {bytes} bytes: numpy {first:.1} s, second {second:.1} s")
+        }
+        Err(_) => format!("no {pack}"),
+    };
     let cache = root.join(HOME).join(".cache/agent99");
     let cached = output(Command::new("du").arg("-sk").arg(&cache))?;
     let cached = cached
@@ -98,7 +115,7 @@ fn in_bare_root(package: &Path) -> Result<Outcome, Failed> {
         .to_owned();
     println!(
         "archive {bytes} bytes, unpacked in {unpacked:.1} s; first echo {first:.1} s, second \
-         {second:.3} s, python3 {python:.2} s; cache {cached} KiB"
+         {second:.3} s, python3 {python:.2} s; {numpy}; cache {cached} KiB"
     );
     match unpacked + first <= MOST_SECONDS {
         true => Ok(Outcome::Passed),
@@ -106,6 +123,17 @@ fn in_bare_root(package: &Path) -> Result<Outcome, Failed> {
             "the first echo took more than {MOST_SECONDS} s"
         ))),
     }
+}
+
+/// A key for this package alone: only signed packs are imported without a question.
+fn new_key() -> Result<PathBuf, Failed> {
+    let mut seed = [0; 32];
+    let random = fs::File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut seed));
+    random.map_err(|error| failed("/dev/urandom", error))?;
+    let file = target()?.join("stranger.key");
+    let text = SecretKey::from_seed(&seed, None).to_secret_json();
+    fs::write(&file, text).map_err(|error| failed(file.display(), error))?;
+    Ok(file)
 }
 
 /// The bare root, made at the first run.

@@ -1,5 +1,7 @@
 //! Container images by command: archives that are added, run and removed.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
 use crate::support::*;
 use serde_json::{Value as Json, json};
 use std::fs;
