@@ -37,6 +37,7 @@ mod copied;
 mod copy;
 #[cfg(feature = "c2w")]
 mod foreign;
+#[cfg(feature = "vm")]
 mod layers;
 #[cfg(feature = "vm")]
 mod packs;
