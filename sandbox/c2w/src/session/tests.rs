@@ -36,7 +36,9 @@ impl Pty {
         unlockpt(&master).expect("open");
         let name = ptsname(&master, Vec::new()).expect("its name");
         let name = name.into_string().expect("text");
+        // A test that runs in the background inherits an ignored SIGINT.
         let shell = Command::new("setsid")
+            .args(["env", "--default-signal=INT"])
             .args(["sh", "-c", "exec \"$0\" -i <>\"$1\" >&0 2>&1", shell, &name])
             .env("PS1", "/ # ")
             .env("TERM", "dumb")
