@@ -22,6 +22,11 @@ const IMAGE: &str = "image.tar.zst";
 const LIST: &str = "package.json";
 const SIGNATURE: &str = "package.json.sig";
 
+/// File name of a pack.
+pub(crate) fn pack_file(name: &str) -> String {
+    format!("pack-{name}.tar.zst")
+}
+
 /// Licences of the project; the image has those of its parts.
 const LICENCES: [&str; 2] = ["LICENSE-APACHE", "LICENSE-MIT"];
 
@@ -92,7 +97,7 @@ pub(crate) fn package(args: &[&str]) -> Result<(), Failed> {
     ];
     let packs = options.packs.as_deref().and_then(Path::to_str);
     for name in packs.map(|packs| packs.split(',')).into_iter().flatten() {
-        let file = format!("pack-{name}.tar.zst");
+        let file = pack_file(name);
         guest::build(&["--locked", "--pack", name])?;
         pack(&["--pack", name], &out.join(&file))?;
         files.push(listed(&out, &file, "pack")?);
@@ -287,7 +292,14 @@ mod tests {
     fn the_command_looks_for_the_names_of_a_package() {
         let file = root().join("cli/src/commands/sandbox/packaged.rs");
         let text = fs::read_to_string(file).expect("its source");
-        for name in [IMAGE, LIST, SIGNATURE, "pack", "image"] {
+        for name in [
+            IMAGE,
+            LIST,
+            SIGNATURE,
+            "pack",
+            "image",
+            "pack-{name}.tar.zst",
+        ] {
             assert!(text.contains(&format!("\"{name}\"")), "{name}");
         }
         for variable in ["A99_PACKAGE_IMAGE", "A99_PACKAGE_KEY"] {

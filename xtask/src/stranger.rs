@@ -58,12 +58,12 @@ pub(crate) fn test(args: &[&str]) -> Result<(), Failed> {
     }
 }
 
-fn in_bare_root(package: &Path) -> Result<Outcome, Failed> {
+fn in_bare_root(folder: &Path) -> Result<Outcome, Failed> {
     if output(Command::new("id").arg("-u"))?.trim() != "0" {
         return Ok(Outcome::Skipped("changing the root needs root".to_owned()));
     }
     let root = bare_root()?;
-    let archive = archive_in(package)?;
+    let archive = archive_in(folder)?;
     let bytes = fs::metadata(&archive)
         .map_err(|error| failed(archive.display(), error))?
         .len();
@@ -95,8 +95,8 @@ fn in_bare_root(package: &Path) -> Result<Outcome, Failed> {
     let first = expect(&["--", "echo", "hi"], "hi\n")?;
     let second = expect(&["--", "echo", "hi"], "hi\n")?;
     let python = expect(&["--", "python3", "-c", "print(6 * 7)"], "42\n")?;
-    let pack = format!("pack-{PACK}.tar.zst");
-    let numpy = match fs::copy(package.join(&pack), root.join(FOLDER).join(&pack)) {
+    let pack = package::pack_file(PACK);
+    let numpy = match fs::copy(folder.join(&pack), root.join(FOLDER).join(&pack)) {
         Ok(bytes) => {
             let [program, printed] = NUMPY;
             let line = ["--pack", PACK, "--", "python3", "-c", program];

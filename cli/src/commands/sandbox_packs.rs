@@ -36,7 +36,7 @@ pub(super) fn built() -> Result<Vec<Description>, ImageError> {
     let cache = Cache::of_user()?;
     let mut found = Vec::new();
     for name in cache.packs() {
-        if let Some(entry) = packs::find(&cache, &name)? {
+        if let Some(entry) = cache.pack(&name)? {
             found.push(packs::describe(&entry)?);
         }
     }

@@ -15,6 +15,15 @@ pub const DESCRIPTION: &str = "pack.json";
 /// File that names the packs: step and key of each.
 const PACKS: &str = "packs.json";
 
+/// Longest name of a pack.
+pub(super) const MAX_NAME: usize = 40;
+
+/// Whether a pack can have this name: small letters and digits.
+pub fn is_name(name: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    !name.is_empty() && name.len() <= MAX_NAME && name.chars().all(is_plain)
+}
+
 /// Name of the step that makes a pack: one word, as the cache splits it from the key.
 pub fn step_name(pack: &str) -> String {
     format!("pack-{pack}")

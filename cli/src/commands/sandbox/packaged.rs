@@ -212,10 +212,9 @@ impl Found {
     /// The SHA-256 of the file if something vouches for it. A file that came with a command
     /// which could vouch for it, and does not, is refused.
     fn hash(&self, kind: &str, trust: Trust<'_>) -> Result<Option<String>, ImageError> {
-        let found = self;
-        let hash = trust.vouches_for(&found.file, kind)?;
-        if hash.is_none() && found.came_along && trust.is_any() {
-            let path = found.file.display().to_string();
+        let hash = trust.vouches_for(&self.file, kind)?;
+        if hash.is_none() && self.came_along && trust.is_any() {
+            let path = self.file.display().to_string();
             let help = format!(
                 "install the package again, or run `a99 sandbox image import {path}` if you trust it"
             );

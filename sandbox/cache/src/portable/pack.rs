@@ -7,7 +7,7 @@
 use super::super::cache::Cache;
 use super::super::digest::Inputs;
 use super::super::error::{At, ErrorCode, ImageError};
-use super::super::packs::{DESCRIPTION, LAYER, step_name};
+use super::super::packs::{DESCRIPTION, LAYER, is_name, step_name};
 use super::super::progress::{Event, Progress, StepEnd};
 use super::super::step;
 use super::export::{source, write};
@@ -23,9 +23,6 @@ const MAX_LAYER: u64 = 4 << 30;
 
 /// Bytes of a sector; a layer has whole ones.
 const SECTOR: u64 = 512;
-
-/// Longest name of a pack.
-const MAX_NAME: usize = 40;
 
 /// Pack that a file holds; its description has more members.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -43,8 +40,7 @@ impl Carried {
     fn parse(text: &[u8]) -> Result<Self, String> {
         let pack: Self =
             serde_json::from_slice(text).map_err(|error| format!("{DESCRIPTION}: {error}"))?;
-        let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
-        if pack.name.is_empty() || pack.name.len() > MAX_NAME || !pack.name.chars().all(is_plain) {
+        if !is_name(&pack.name) {
             return Err("has a pack with a name that is refused".to_owned());
         }
         match pack.bytes {
@@ -128,6 +124,7 @@ pub fn import_pack(
 #[cfg(test)]
 mod tests {
     use super::super::super::digest;
+    use super::super::super::packs::MAX_NAME;
     use super::*;
     use std::time::Duration;
     use tempfile::TempDir;

@@ -23,6 +23,7 @@ use super::packages::{self, Arch, Wanted};
 use super::progress::Progress;
 use super::store::{Packages, Versions};
 use super::{Options, step, tools};
+use a99_sandbox_cache::packs::is_name;
 use files::PackFiles;
 use index::Index;
 use serde::{Deserialize, Serialize};
@@ -32,9 +33,6 @@ use table::{ABSENT, Archive, NAMED};
 
 /// Folder of the packs' lock files, beside the image's.
 const LOCKS: &str = "packs";
-
-/// Longest name of a pack.
-const MAX_NAME: usize = 40;
 
 /// Most packages that a caller may name for a pack.
 const MAX_ROOTS: usize = 100;
@@ -81,9 +79,9 @@ impl Pack {
     /// # Errors
     /// [`ErrorCode::UnexpectedPackage`] for names that are none.
     pub fn of(name: &str, packages: &[String]) -> Result<Self, ImageError> {
-        let is_plain = |name: &str, more: &str| {
+        let is_package = |name: &str| {
             let allowed =
-                |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || more.contains(c);
+                |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "+-.".contains(c);
             name.starts_with(|c: char| c.is_ascii_alphanumeric()) && name.chars().all(allowed)
         };
         let refuse = |subject: &str, reason: &str| {
@@ -93,13 +91,13 @@ impl Pack {
                 reason,
             ))
         };
-        if name.len() > MAX_NAME || !is_plain(name, "") || Self::named(name).is_some() {
+        if !is_name(name) || Self::named(name).is_some() {
             return refuse(name, "cannot name a pack: small letters and digits can");
         }
         if packages.is_empty() || packages.len() > MAX_ROOTS {
             return refuse(name, "a pack has 1 to 100 packages");
         }
-        match packages.iter().find(|package| !is_plain(package, "+-.")) {
+        match packages.iter().find(|package| !is_package(package)) {
             Some(package) => refuse(package, "is no name of a package"),
             None => Ok(Self {
                 name: name.to_owned(),
@@ -209,14 +207,6 @@ pub fn build(
         built.push(entry);
     }
     Ok(built)
-}
-
-/// Finds a pack that was built, if it is sound. Never builds or waits.
-///
-/// # Errors
-/// Those of the cache.
-pub fn find(cache: &Cache, name: &str) -> Result<Option<Entry>, ImageError> {
-    cache.pack(name)
 }
 
 /// Reads the description of a pack.

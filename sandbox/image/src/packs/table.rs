@@ -188,7 +188,7 @@ pub(super) const FONTS: (&str, &str, &str) = (
     include_str!("../../packs/fontlist-v390.json"),
 );
 
-/// Changes of texts: path, what is there once, what replaces it.
+/// Replacements in files: path, text that occurs once, new text.
 pub(super) const PATCHES: [(&str, &str, &str); 1] = [(
     "usr/lib/python3/dist-packages/matplotlib/font_manager.py",
     "fm = json_load(fm_path)",
