@@ -300,7 +300,7 @@ impl Inner {
                 message,
             ));
         }
-        let open = self.opened(|_| ()).await?;
+        let (open, _) = self.opened(None).await?;
         let config = match asked.config {
             Value::Null => json!({}),
             config => config,
@@ -313,7 +313,7 @@ impl Inner {
     }
 
     async fn shutdown(self: &Arc<Inner>, asked: Shutdown) -> Result<Reply, Refusal> {
-        let open = self.opened(|_| ()).await?;
+        let (open, _) = self.opened(None).await?;
         open.host.remove(&asked.agent).await?;
         let answer = Answer {
             wake_at: None,
@@ -335,16 +335,12 @@ impl Inner {
             return bad("an event of `ephemeral` has a sequence number");
         }
         let key = &asked.agent;
-        let feed = |transport: &HttpTransport| {
-            transport.feed(key.channel(), &asked.events, &asked.ephemeral);
-        };
-        let open = self.opened(feed).await?;
+        let (open, before) = self.opened(Some(&asked)).await?;
         if !open.host.agents().contains(key) {
             let message = format!("{key} is not registered here");
             let help = "send the request `init` first";
             return Err(Refusal::new(404, UNKNOWN_AGENT, message).help(help));
         }
-        let before = open.progress(key).await?;
         let is_new = |seq: Seq| !before.has(seq);
         let all = asked.events.iter().filter_map(|event| event.seq);
         let accepted = all.filter(|seq| is_new(*seq)).count();
@@ -367,11 +363,11 @@ impl Inner {
         Ok(Reply::ok(&answer))
     }
 
-    /// The open store. `feed` gives events to the transport before a host reads them.
+    /// The open store, and the progress of the agent before the host reads the events of `asked`.
     async fn opened(
         self: &Arc<Inner>,
-        feed: impl FnOnce(&HttpTransport),
-    ) -> Result<Arc<Open>, Refusal> {
+        asked: Option<&Events>,
+    ) -> Result<(Arc<Open>, Progress), Refusal> {
         // It may be about to close, while the last turns end.
         let lock = timeout(self.options.request_time, self.open.lock()).await;
         let Ok(mut lock) = lock else {
@@ -382,9 +378,9 @@ impl Inner {
             let owned = open.store.check_owned().await;
             match owned {
                 Ok(()) => {
-                    feed(&self.transport);
+                    let before = self.feed(&open.store, asked).await?;
                     open.touch();
-                    return Ok(Arc::clone(open));
+                    return Ok((Arc::clone(open), before));
                 }
                 Err(error) => {
                     if matches!(error.code(), StoreCode::Fenced | StoreCode::NotFound)
@@ -397,18 +393,19 @@ impl Inner {
             }
         }
         self.transport.clear();
-        feed(&self.transport);
         let store = self.store().await?;
         let started = async {
+            let before = self.feed(&store, asked).await?;
             let builder = (self.build)(store.clone(), self.transport.clone()).await?;
             let transport = Arc::new(self.transport.clone());
-            builder.start_over(Arc::new(store.clone()), transport).await
+            let host = builder.start_over(Arc::new(store.clone()), transport);
+            Ok((host.await?, before))
         };
-        let host = match started.await {
-            Ok(host) => host,
-            Err(error) => {
+        let (host, before) = match started.await {
+            Ok(started) => started,
+            Err(refusal) => {
                 closed(store).await;
-                return Err(error.into());
+                return Err(refusal);
             }
         };
         self.transport.started();
@@ -421,7 +418,23 @@ impl Inner {
         if !self.options.idle.is_zero() {
             tokio::spawn(close_when_idle(Arc::downgrade(self), Arc::downgrade(&open)));
         }
-        Ok(open)
+        Ok((open, before))
+    }
+
+    /// Gives the events of a request to the transport; gives the progress of their agent before.
+    async fn feed(
+        &self,
+        store: &SqliteRuntime,
+        asked: Option<&Events>,
+    ) -> Result<Progress, Refusal> {
+        let Some(asked) = asked else {
+            return Ok(Progress::default());
+        };
+        let before = progress(store, &asked.agent).await?;
+        let channel = asked.agent.channel();
+        self.transport
+            .feed(channel, &asked.events, &asked.ephemeral);
+        Ok(before)
     }
 
     /// Opens the store. Waits for a process that has it.
@@ -481,6 +494,11 @@ async fn close_when_idle(inner: Weak<Inner>, open: Weak<Open>) {
     }
 }
 
+async fn progress(store: &SqliteRuntime, key: &AgentKey) -> Result<Progress, Refusal> {
+    let row = store.load(key).await?;
+    Ok(row.map(|row| row.progress).unwrap_or_default())
+}
+
 async fn closed(store: SqliteRuntime) {
     // A file that cannot be closed properly is as after a crash, which loses nothing.
     drop(tokio::task::spawn_blocking(move || store.close()).await);
@@ -495,11 +513,6 @@ impl Open {
         // What fails here is done at the next start.
         drop(self.host.drain(limit).await);
         closed(self.store.clone()).await;
-    }
-
-    async fn progress(&self, key: &AgentKey) -> Result<Progress, Refusal> {
-        let row = self.store.load(key).await?;
-        Ok(row.map(|row| row.progress).unwrap_or_default())
     }
 
     /// Waits until an agent has handled its events up to one, its timers that are due, and until
@@ -546,7 +559,7 @@ impl Open {
             wake_at = Some(wake_at.map_or(soon, |at| at.min(soon)));
         }
         Ok(Answer {
-            checkpoint: self.progress(key).await?.checkpoint,
+            checkpoint: progress(&self.store, key).await?.checkpoint,
             wake_at,
             ..Answer::default()
         })
