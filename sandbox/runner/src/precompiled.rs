@@ -5,7 +5,8 @@
 //! user or to root, and no other user may write to them. The file must not be a symbolic
 //! link, its manifest must be sealed with the cache's key, and the file must match the
 //! manifest. Each load compares identity, size and time, and the full hash when they differ
-//! (a copied folder); [`verify`] always compares the hash.
+//! (a copied folder), once: [`Moved`] records what they are then. [`verify`] always compares
+//! the hash.
 #![allow(unsafe_code, reason = "loading machine code that is sealed")]
 
 use super::disk::ImageDisk;
@@ -89,6 +90,42 @@ impl Stamp {
     }
 }
 
+/// A file's metadata in a copied folder, beside the file: the manifest is part of a result of
+/// the cache, which stays as it was made.
+#[derive(Serialize, Deserialize)]
+struct Moved {
+    stamp: Stamp,
+    /// Seal of hash and stamp with the cache's key.
+    seal: String,
+}
+
+impl Moved {
+    fn path(path: &Path) -> PathBuf {
+        path.with_added_extension("moved")
+    }
+
+    fn text(sha256: &str, stamp: &Stamp) -> Vec<u8> {
+        // Plain data always serialises.
+        serde_json::to_vec(&("moved", sha256, stamp)).unwrap_or_default()
+    }
+
+    /// Whether a file was already found to have this hash, with this metadata.
+    fn is_known(path: &Path, sha256: &str, stamp: &Stamp, key: &SealKey) -> bool {
+        let Ok(file) = open_trusted(&Self::path(path)) else {
+            return false;
+        };
+        serde_json::from_reader(std::io::BufReader::new(file)).is_ok_and(|moved: Self| {
+            moved.stamp == *stamp && key.is_sealed(&Self::text(sha256, stamp), &moved.seal)
+        })
+    }
+
+    /// Records it. A folder that cannot be written has its files hashed again next time.
+    fn record(path: &Path, sha256: &str, stamp: Stamp, key: &SealKey) {
+        let seal = key.seal(&Self::text(sha256, &stamp));
+        drop(write_json(&Self::path(path), &Self { stamp, seal }));
+    }
+}
+
 /// Path of the image's disk, beside a module's file.
 fn disk_path(path: &Path) -> PathBuf {
     path.with_file_name(DISK)
@@ -158,20 +195,19 @@ pub(super) fn write_code(
         seal: String::new(),
     };
     manifest.seal = key.seal(&manifest.text());
-    write_manifest(path, &manifest)?;
+    write_json(&manifest_path(path), &manifest)?;
     Ok(manifest)
 }
 
-fn write_manifest(path: &Path, manifest: &Manifest) -> Result<(), VmError> {
-    let path = manifest_path(path);
-    let text = serde_json::to_string_pretty(manifest).map_err(std::io::Error::other);
+fn write_json(path: &Path, content: &impl Serialize) -> Result<(), VmError> {
+    let text = serde_json::to_string_pretty(content).map_err(std::io::Error::other);
     let written = text.and_then(|text| {
-        let temporary = path.with_added_extension("new");
+        let temporary = path.with_added_extension(format!("{}.new", std::process::id()));
         fs::write(&temporary, text)?;
         fs::set_permissions(&temporary, fs::Permissions::from_mode(0o600))?;
-        fs::rename(&temporary, &path)
+        fs::rename(&temporary, path)
     });
-    written.map_err(|error| VmError::io(&path, &error))
+    written.map_err(|error| VmError::io(path, &error))
 }
 
 /// Writes `bytes`, leaving holes for zero blocks.
@@ -213,10 +249,8 @@ pub fn load(engine: &Engine, path: &Path, key: &SealKey) -> Result<Module, VmErr
         return Err(VmError::new(VmCode::Module, text));
     }
     let metadata = file.metadata().map_err(|error| VmError::io(path, &error))?;
-    let stamp = Stamp::of(&metadata);
-    if stamp != manifest.stamp {
-        check_hash(path, &manifest)?;
-    }
+    let written = (&*manifest.sha256, &manifest.stamp);
+    check_same(path, &metadata, written, key)?;
     // SAFETY: wasmtime requires that the file holds the unchanged output of its own
     // serialization. The file belongs to this user or root, who alone can write to it and
     // its folder, and it was no link when it was opened. It is the very file (device,
@@ -252,9 +286,7 @@ pub(super) fn disk(path: &Path, key: &SealKey) -> Result<Option<ImageDisk>, VmEr
     let path = &disk_path(path);
     let file = open_trusted(path)?;
     let metadata = file.metadata().map_err(|error| VmError::io(path, &error))?;
-    if Stamp::of(&metadata) != expected.stamp && hash_of(path)? != expected.sha256 {
-        return Err(untrusted(path, "has other contents than were written"));
-    }
+    check_same(path, &metadata, (&expected.sha256, &expected.stamp), key)?;
     let disk = ImageDisk::new(file).map_err(|error| VmError::io(path, &error))?;
     Ok(Some(disk))
 }
@@ -274,14 +306,29 @@ pub(super) fn source(path: &Path, key: &SealKey) -> Result<String, VmError> {
 /// [`VmCode::UntrustedImage`] if it differs from the file that was written.
 pub fn verify(path: &Path, key: &SealKey) -> Result<(), VmError> {
     open_trusted(path)?;
-    check_hash(path, &trusted_manifest(path, key)?)
+    check_hash(path, &trusted_manifest(path, key)?.sha256)
 }
 
-fn check_hash(path: &Path, manifest: &Manifest) -> Result<(), VmError> {
-    if hash_of(path)? == manifest.sha256 {
+fn check_hash(path: &Path, sha256: &str) -> Result<(), VmError> {
+    if hash_of(path)? == sha256 {
         return Ok(());
     }
     Err(untrusted(path, "has other contents than were written"))
+}
+
+/// Checks that a file is the one that was written, or has its contents.
+fn check_same(
+    path: &Path,
+    metadata: &Metadata,
+    (sha256, written): (&str, &Stamp),
+    key: &SealKey,
+) -> Result<(), VmError> {
+    let stamp = Stamp::of(metadata);
+    if stamp != *written && !Moved::is_known(path, sha256, &stamp, key) {
+        check_hash(path, sha256)?;
+        Moved::record(path, sha256, stamp, key);
+    }
+    Ok(())
 }
 
 fn hash_of(path: &Path) -> Result<String, VmError> {
@@ -394,8 +441,16 @@ mod tests {
             fs::write(&path, bytes).expect("written");
         };
         replace(&bytes);
+        let is_known = |key: &SealKey| {
+            let stamp = Stamp::of(&fs::metadata(&path).expect("there"));
+            Moved::is_known(&path, &digest::of_bytes(&bytes), &stamp, key)
+        };
+        assert!(!is_known(&key()));
         load(&engine, &path, &key()).expect("the same contents");
-        let mut other = bytes;
+        assert!(is_known(&key()) && !is_known(&key_of(8)));
+        replace(&bytes);
+        assert!(!is_known(&key()));
+        let mut other = bytes.clone();
         *other.last_mut().expect("not empty") ^= 1;
         replace(&other);
         refused(&engine, &path, "other contents");
@@ -436,7 +491,7 @@ mod tests {
                 seal,
                 ..manifest.clone()
             };
-            write_manifest(&path, &forged).expect("written");
+            write_json(&place, &forged).expect("written");
             let error = load(&engine, &path, &key()).expect_err("refused");
             assert_eq!(error.code, VmCode::Module, "{error}");
         }
