@@ -241,10 +241,10 @@ pub enum GuestJitArg {
     /// Interpret all code
     Off,
     /// Use only the code compiled with the image
-    #[default]
     #[value(alias = "ready")]
     Aot,
     /// Also compile hot code, and use what was compiled before
+    #[default]
     Auto,
     /// Compile code earlier, for work that runs again
     #[value(alias = "on")]
@@ -472,7 +472,7 @@ mod tests {
         ] {
             assert_eq!(read(&[option]), Some(mode), "{option}");
         }
-        assert_eq!(read(&[]), Some(GuestJitArg::Aot));
+        assert_eq!(read(&[]), Some(GuestJitArg::Auto));
         assert_eq!(read(&["--guest-jit=never"]), None);
         let help = <Line as clap::CommandFactory>::command()
             .render_long_help()

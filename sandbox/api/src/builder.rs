@@ -301,16 +301,18 @@ impl Builder {
         self
     }
 
-    /// Coarsens the guest's clocks to 1 ms, so that timing is useless for side channels.
+    /// Coarsens the guest's clocks to 1 ms, so that timing is useless for side channels, and uses
+    /// no code that was compiled for other guests ([`GuestJit::Aot`]).
     pub fn hardened(self) -> Self {
         self.clock_resolution(HARDENED_CLOCK)
+            .guest_jit(GuestJit::Aot)
     }
 
-    /// Selects which guest code runs as machine code; by default the code that was compiled
-    /// with the image.
+    /// Selects which guest code runs as machine code; by default, [`GuestJit::Auto`], the code
+    /// that was compiled with the image and what is hot in long computations.
     ///
-    /// [`GuestJit::Auto`] pays off for long computations, and if the same work runs again.
     /// With [`GuestJit::Eager`] short commands pay for compiler threads that run beside them.
+    /// [`GuestJit::Aot`] keeps guests from measuring which code others ran before.
     pub fn guest_jit(mut self, guest_jit: GuestJit) -> Self {
         self.guest_jit = guest_jit;
         self

@@ -60,10 +60,10 @@ pub enum GuestJit {
     Off,
     /// Only ahead of time: the code compiled with the image is used, typical work in the
     /// kernel, the shell, Python and the usual tools.
-    #[default]
     Aot,
     /// Once it has run so long that compiling it is likely to save time; code that was
-    /// compiled before, for any guest, is used at once.
+    /// compiled before, for any guest, is used at its first sample.
+    #[default]
     Auto,
     /// At a lower threshold, which pays if the same work runs again.
     Eager,
@@ -76,6 +76,10 @@ const HOT_SAMPLES: u32 = 64;
 /// about as much as interpreting them.
 const AUTO_SAMPLES: u32 = 256;
 
+/// Million instructions of a guest before [`GuestJit::Auto`] takes samples: short commands, some
+/// 0.2 s of work, pay nothing, the sampler's memory included.
+const AUTO_AGE: u32 = 64;
+
 impl GuestJit {
     /// Whether code is compiled while the guest runs.
     pub(super) fn compiles(self) -> bool {
@@ -87,7 +91,7 @@ impl GuestJit {
     pub(super) fn policy(self) -> (u32, u32) {
         match self {
             Self::Off | Self::Aot => (0, 0),
-            Self::Auto => (AUTO_SAMPLES, 0),
+            Self::Auto => (AUTO_SAMPLES, AUTO_AGE),
             Self::Eager => (HOT_SAMPLES, 0),
         }
     }
