@@ -303,7 +303,7 @@ fn advice(error: &clap::Error) -> Option<String> {
                     "this command runs nothing: `{name}` is an option of `a99 run`"
                 ));
             }
-            if name.starts_with('-') || name.is_empty() {
+            if name.starts_with(['-', '<']) || name.is_empty() {
                 return None;
             }
             Some(match name.starts_with('{') {

@@ -28,6 +28,7 @@ use signal_hook::iterator::Signals;
 use std::fs::File;
 use std::io::{self, Read, Write, stderr, stdin, stdout};
 use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -193,6 +194,16 @@ fn claim_name(dir: &RuntimeDir, name: &Name) -> Result<Lock, Refusal> {
     }
 }
 
+/// Opens a file, but no pipe that might never have a writer.
+fn ordinary(path: &Path) -> io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(io::Error::other("it is no ordinary file")),
+    }
+}
+
 fn run_sandbox(name: &Name, spec: Spec, dir: &RuntimeDir) -> Result<(), Refusal> {
     let settings = spec.settings();
     let mut builder = builder(&settings)?;
@@ -204,7 +215,7 @@ fn run_sandbox(name: &Name, spec: Spec, dir: &RuntimeDir) -> Result<(), Refusal>
     builder = match &spec.origin {
         Origin::Image => builder,
         Origin::File(path) => {
-            let file = File::open(path).map_err(|error| Refusal::io(path.display(), error))?;
+            let file = ordinary(path).map_err(|error| Refusal::io(path.display(), error))?;
             builder.restore_file(file)
         }
         Origin::Fork(original) => builder.fork_of(&frozen(dir, original)?),

@@ -112,8 +112,13 @@ fn what_cannot_be_copied_is_refused_with_its_reason() {
         let code = home.fails(&["start", "bad", "--from", &path(name), "--json"], 125);
         assert_eq!(code, "sandbox.saved", "{name}");
     }
-    let code = home.fails(&["start", "bad", "--from", &path("none"), "--json"], 125);
-    assert_eq!(code, "sandbox.io");
+    // A pipe without a writer holds nobody up.
+    let pipe = Command::new("mkfifo").arg(path("pipe")).status();
+    assert!(pipe.unwrap().success());
+    for name in ["none", "pipe", "."] {
+        let code = home.fails(&["start", "bad", "--from", &path(name), "--json"], 125);
+        assert_eq!(code, "sandbox.io", "{name}");
+    }
     // Each copy counts.
     let code = home.fails(&["fork", "box", "two", "--max", "1", "--json"], 125);
     assert_eq!(code, "sandbox.too_many");

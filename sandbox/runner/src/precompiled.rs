@@ -357,7 +357,8 @@ pub(super) fn open_trusted(path: &Path) -> Result<File, VmError> {
         .parent()
         .filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new("."));
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    // A pipe would wait for its writer.
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let opened = rustix::fs::open(folder, flags | OFlags::DIRECTORY, Mode::empty());
     let folder_fd = File::from(opened.map_err(|error| io(error.into()))?);
     check_owner(folder, &folder_fd.metadata().map_err(io)?)?;
@@ -521,12 +522,16 @@ mod tests {
     }
 
     #[test]
-    fn links_are_refused() {
+    fn links_and_pipes_are_refused() {
         let (engine, folder, path) = written();
         let moved = folder.path().join("elsewhere");
         fs::rename(&path, &moved).expect("moved");
         symlink(&moved, &path).expect("linked");
         refused(&engine, &path, "symbolic link");
+        fs::remove_file(&path).expect("there");
+        let pipe = std::process::Command::new("mkfifo").arg(&path).status();
+        assert!(pipe.expect("a pipe").success());
+        refused(&engine, &path, "is no file");
         load(&engine, &folder.path().join("nothing"), &key()).expect_err("not there");
     }
 
