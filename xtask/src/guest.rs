@@ -36,7 +36,7 @@ const PACKAGES: [&str; 14] = [
 pub(crate) const WITHOUT_WASMTIME: &[&str] = &[
     "--workspace",
     "--features",
-    "a99-cli/full",
+    "a99-cli/full,a99-sandbox-oci/registry",
     "--exclude",
     "a99-jit",
     "--exclude",

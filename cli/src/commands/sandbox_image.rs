@@ -2,7 +2,7 @@
 //! removes container images; lists packs.
 
 use super::sandbox::{SANDBOX_FAILED, image_failed, line, packaged, show};
-use super::sandbox_packs;
+use super::{sandbox_packs, sandbox_registry};
 use crate::failure::Exit;
 use crate::named::launch::SELF_EXE;
 use crate::output;
@@ -92,7 +92,14 @@ fn add(args: &AddArgs) -> Result<(), OciError> {
     let worker = Worker::new(SELF_EXE, ["sandbox", "work"]);
     let (name, tag) = (args.name.as_deref(), args.tag.as_deref());
     let mut progress = |text: &str| output::err(&format!("    {text}\n"));
-    let image = store()?.add(&args.file, name, tag, &worker, &mut progress)?;
+    let store = store()?;
+    let image = match sandbox_registry::named(args) {
+        Some(name_there) => {
+            let layout = sandbox_registry::download(&store, name_there, args)?;
+            store.add(layout.path(), name, None, &worker, &mut progress)?
+        }
+        None => store.add(&args.file, name, tag, &worker, &mut progress)?,
+    };
     if args.json {
         line(&json!(image));
     } else {

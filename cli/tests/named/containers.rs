@@ -7,7 +7,7 @@ use serde_json::{Value as Json, json};
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 
 /// An archive of `docker save` with one layer of these files.
 struct Archive {
@@ -158,6 +158,119 @@ fn a_container_image_without_a_shell_runs_its_programs() {
     );
     let output = home.run(&[&image[..], &["--", "sh", "-c", "true"]].concat());
     assert_eq!(output.status.code(), Some(127), "{output:?}");
+}
+
+/// Debian's docker-registry on a port of the loopback, with an empty store.
+struct Registry {
+    process: Child,
+    host: String,
+    _folder: tempfile::TempDir,
+}
+
+impl Registry {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let host = free.local_addr().unwrap().to_string();
+        drop(free);
+        let (file, store) = (
+            folder.path().join("config.yml"),
+            folder.path().join("store"),
+        );
+        let config = json!({
+            "version": 0.1,
+            "storage": {"filesystem": {"rootdirectory": store}},
+            "http": {"addr": host},
+        });
+        fs::write(&file, config.to_string()).unwrap();
+        let mut command = Command::new("docker-registry");
+        let command = command.arg("serve").arg(&file);
+        let command = command.stdout(Stdio::null()).stderr(Stdio::null());
+        let process = command.spawn().expect("docker-registry of Debian");
+        eventually(|| std::net::TcpStream::connect(&host).is_ok());
+        Self {
+            process,
+            host,
+            _folder: folder,
+        }
+    }
+
+    /// Pushes an archive by Debian's skopeo; returns its name.
+    fn push(&self, file: &Path, name: &str) -> String {
+        let to = format!("docker://{}/{name}", self.host);
+        let from = format!("docker-archive:{}", file.display());
+        let flags = ["--insecure-policy", "copy", "--dest-tls-verify=false"];
+        let mut skopeo = Command::new("skopeo");
+        let output = skopeo.args(flags).args([&from, &to]).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        to
+    }
+}
+
+impl Drop for Registry {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+#[test]
+#[ignore = "needs the image, docker-registry and skopeo"]
+fn an_image_of_a_registry_is_added_and_runs() {
+    let home = Home::new("registry");
+    let registry = Registry::new();
+    let archive = Archive::new(&home, &["echo"]);
+    let config = json!({"Entrypoint": ["/bin/echo", "from"], "Cmd": ["a registry"]});
+    let name = registry.push(&archive.write("riscv64", &config), "some/box:1");
+    let added = Added {
+        home: &home,
+        name: "a99-test-registry",
+    };
+    let _ = home.run(&["image", "rm", added.name]);
+    let add = |name: &str| {
+        let flags = ["image", "add", "--json", "--insecure", "--name", added.name];
+        home.run(&[&flags[..], &[name]].concat())
+    };
+    let output = add(&name);
+    let image: Json = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(output.status.success(), "{image}");
+    assert_eq!(image["name"], added.name);
+    let reference = name.strip_prefix("docker://").unwrap();
+    assert_eq!(image["reference"], reference);
+    assert_eq!(
+        home.ok(&["exec", "--image", added.name]),
+        "from a registry\n"
+    );
+    // What cannot be added changes nothing, and says what there is to do.
+    let other = registry.push(&archive.write("amd64", &config), "some/box:2");
+    let missing = format!("{}:3", other.strip_suffix(":2").unwrap());
+    let unknown = format!("docker://{}/other/box:1", registry.host);
+    let digest = format!(
+        "{}@sha256:{}",
+        other.strip_suffix(":2").unwrap(),
+        "0".repeat(64)
+    );
+    for (name, code) in [
+        (&other, "oci.architecture"),
+        (&missing, "oci.not_found"),
+        (&unknown, "oci.not_found"),
+        (&digest, "oci.not_found"),
+    ] {
+        let output = add(name);
+        assert_eq!(output.status.code(), Some(125), "{name}");
+        let report: Json = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(report["error"]["code"], code, "{report}");
+        assert!(report["error"]["help"].is_string(), "{report}");
+    }
+    let output = home.run(&["image", "add", "--json", &name]);
+    let report: Json = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["error"]["code"], "oci.denied", "{report}");
+    let help = format!("--net full:{}", registry.host);
+    assert_eq!(report["error"]["help"], help, "{report}");
+    assert_eq!(
+        home.ok(&["exec", "--image", added.name]),
+        "from a registry\n"
+    );
 }
 
 #[test]

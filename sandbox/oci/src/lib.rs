@@ -15,6 +15,7 @@
 // - `manifest`: JSON from the index to one image; `blob`: digests and compression.
 // - `tree`: layers with whiteouts; `read`: all of it together; `users`: `User` of an image.
 // - `store`: images in the user's cache; `worker`: the process that reads.
+// - `registry`: images of registries, downloaded as layouts.
 
 #![warn(unreachable_pub)]
 
@@ -26,6 +27,8 @@ pub mod fuzz;
 mod limits;
 mod manifest;
 mod read;
+#[cfg(feature = "registry")]
+pub mod registry;
 mod store;
 mod tar;
 mod tree;

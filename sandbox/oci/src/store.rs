@@ -3,6 +3,7 @@
 //! ```text
 //! image/oci/lock            held by the one process that changes the store
 //! image/oci/unfinished/     half-done work, emptied by the next one
+//! image/oci/download/       the same for what a registry sends, with `download.lock`
 //! image/oci/images/ID/      root.erofs and its description, image.json
 //! image/oci/names.json      names of images
 //! ```
@@ -89,7 +90,7 @@ impl Store {
         name.map_or(Ok(()), check_name)?;
         let failed = |error: std::io::Error| OciError::io(path.display().to_string(), &error);
         let archive = File::open(path).map_err(failed)?;
-        let _lock = self.lock()?;
+        let _lock = self.lock("lock")?;
         let work = self.folder.join("unfinished");
         remove(&work).map_err(from_cache)?;
         make_folder(&work).map_err(from_cache)?;
@@ -184,7 +185,7 @@ impl Store {
     /// # Errors
     /// [`OciCode::NotFound`], and those of removing.
     pub fn remove(&self, name: &str) -> Result<(), OciError> {
-        let _lock = self.lock()?;
+        let _lock = self.lock("lock")?;
         let mut names = self.names();
         let Some(id) = names.remove(name) else {
             return self.find(name).map(drop);
@@ -219,9 +220,19 @@ impl Store {
         write_json(&self.folder.join(NAMES), names)
     }
 
-    /// Waits until no other process changes the store; released on drop.
-    fn lock(&self) -> Result<File, OciError> {
-        let path = self.folder.join("lock");
+    /// An empty folder for a download, and the lock of the one download at a time.
+    #[cfg(feature = "registry")]
+    pub(crate) fn download_folder(&self) -> Result<(PathBuf, File), OciError> {
+        let lock = self.lock("download.lock")?;
+        let folder = self.folder.join("download");
+        remove(&folder).map_err(from_cache)?;
+        make_folder(&folder).map_err(from_cache)?;
+        Ok((folder, lock))
+    }
+
+    /// Waits until no other process holds the lock; released on drop.
+    fn lock(&self, name: &str) -> Result<File, OciError> {
+        let path = self.folder.join(name);
         let failed = |error: std::io::Error| OciError::io(path.display().to_string(), &error);
         let mut options = File::options();
         let options = options.create(true).write(true).truncate(false);
