@@ -42,7 +42,7 @@ pub(crate) enum ImageCommand {
     Add(AddArgs),
     /// List the container images and the packs
     Ls(ImageLsArgs),
-    /// Remove container images
+    /// Remove container images and packs; guests that run keep theirs
     Rm(ImageRmArgs),
 }
 
@@ -86,9 +86,13 @@ pub(crate) struct ImageLsArgs {
 #[derive(Debug, Args)]
 pub(crate) struct ImageRmArgs {
     /// Names of images
-    #[arg(value_name = "NAME", required = true)]
+    #[arg(value_name = "NAME", required_unless_present = "pack")]
     pub names: Vec<String>,
-    /// Print the names, including errors, as one line of JSON on standard output
+    /// Remove this pack; may be repeated
+    #[arg(long, value_name = "NAME", value_parser = packs::built)]
+    pub pack: Vec<String>,
+    /// Print the names and the bytes that are free again, including errors, as one
+    /// line of JSON on standard output
     #[arg(long)]
     pub json: bool,
 }

@@ -122,11 +122,34 @@ fn list(args: &ImageLsArgs) -> Result<(), OciError> {
 
 fn remove(args: &ImageRmArgs) -> Result<(), OciError> {
     let store = store()?;
-    args.names.iter().try_for_each(|name| store.remove(name))?;
+    let (mut removed, mut freed) = (args.names.clone(), 0);
+    for name in &args.names {
+        freed += store.remove(name)?;
+    }
+    if !args.pack.is_empty() {
+        let cache = Cache::of_user().map_err(of_cache)?;
+        let _lock = cache.lock(&mut show).map_err(of_cache)?;
+        for name in &args.pack {
+            let bytes = cache.remove_pack(name).map_err(of_cache)?;
+            freed += bytes.ok_or_else(|| no_pack(name))?;
+            removed.push(name.clone());
+        }
+    }
     if args.json {
-        line(&json!({"removed": args.names}));
+        line(&json!({"removed": removed, "bytes": freed}));
+    } else {
+        output::err(&format!("{freed} bytes are free again\n"));
     }
     Ok(())
+}
+
+fn no_pack(name: &str) -> OciError {
+    OciError {
+        code: OciCode::NotFound,
+        place: name.to_owned(),
+        text: "this pack was not built".to_owned(),
+        help: Some("`a99 sandbox image ls` lists images and packs".to_owned()),
+    }
 }
 
 fn row(stored: &StoredImage) -> String {

@@ -145,6 +145,64 @@ fn a_container_image_runs_with_its_own_settings() {
 
 #[test]
 #[ignore = "needs the image"]
+fn copies_have_the_container_image_of_their_original() {
+    let home = Home::new("container-copies");
+    let archive = Archive::new(&home, &["sh", "id", "cat", "ls"]);
+    let config =
+        json!({"User": "1234:55", "WorkingDir": "/srv", "Env": ["COLOR=green", "PATH=/bin"]});
+    let file = archive.write("riscv64", &config);
+    let added = add(&home, "a99-test-copies", &file);
+    home.ok(&["start", "box", "--image", added.name]);
+    home.ok(&["exec", "box", "--", "sh", "-c", "echo new >/tmp/file"]);
+    let saved = home.0.join("box.snapshot");
+    let saved = saved.to_str().unwrap();
+    home.ok(&["snapshot", "box", saved]);
+    home.ok(&["fork", "box", "fork"]);
+    home.ok(&["start", "again", "--from", saved]);
+    let script = "id -u; pwd; echo $COLOR; cat /tmp/file; ls /";
+    let original = home.ok(&["exec", "box", "--", "sh", "-c", script]);
+    assert!(
+        original.starts_with("1234\n/srv\ngreen\nnew\n"),
+        "{original}"
+    );
+    for copy in ["fork", "again"] {
+        assert_eq!(
+            home.ok(&["exec", copy, "--", "sh", "-c", script]),
+            original,
+            "{copy}"
+        );
+    }
+    // Removing says what it frees; guests that run keep their file.
+    let text = home.ok(&["image", "rm", "--json", added.name]);
+    let removed: Json = serde_json::from_str(&text).unwrap();
+    assert_eq!(removed["removed"], json!([added.name]));
+    assert!(removed["bytes"].as_u64().unwrap() > 100_000, "{removed}");
+    assert_eq!(
+        home.ok(&["exec", "fork", "--", "sh", "-c", script]),
+        original
+    );
+    for args in [
+        &["start", "new", "--from", saved][..],
+        &["fork", "box", "new"],
+    ] {
+        let output = home.run(&[args, &["--json"]].concat());
+        let report: Json = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(report["error"]["code"], "sandbox.saved", "{report}");
+        let message = report["error"]["message"].as_str().unwrap();
+        assert!(message.contains("a99 sandbox image add"), "{message}");
+    }
+    // The same image under another name is the same image.
+    let added = add(&home, "a99-test-copies-again", &file);
+    home.ok(&["start", "new", "--from", saved]);
+    assert_eq!(
+        home.ok(&["exec", "new", "--", "sh", "-c", script]),
+        original
+    );
+    drop(added);
+}
+
+#[test]
+#[ignore = "needs the image"]
 fn a_container_image_without_a_shell_runs_its_programs() {
     let home = Home::new("shell-less");
     let archive = Archive::new(&home, &["echo"]);

@@ -11,7 +11,7 @@
 use crate::error::{OciCode, OciError, damaged};
 use crate::read::Image;
 use crate::worker::Worker;
-use a99_sandbox_cache::cache::{make_folder, remove, write_whole};
+use a99_sandbox_cache::cache::{bytes_in, make_folder, remove, write_whole};
 use a99_sandbox_cache::digest::of_file;
 use a99_sandbox_cache::{Cache, ImageError};
 use serde::{Deserialize, Serialize};
@@ -179,16 +179,16 @@ impl Store {
         })
     }
 
-    /// Removes a name, and its image unless another name leads to it. Guests that run
-    /// keep their file.
+    /// Removes a name, and its image unless another name leads to it; returns how many bytes
+    /// of the disk that frees. Guests that run keep their file.
     ///
     /// # Errors
     /// [`OciCode::NotFound`], and those of removing.
-    pub fn remove(&self, name: &str) -> Result<(), OciError> {
+    pub fn remove(&self, name: &str) -> Result<u64, OciError> {
         let _lock = self.lock("lock")?;
         let mut names = self.names();
         let Some(id) = names.remove(name) else {
-            return self.find(name).map(drop);
+            return self.find(name).map(|_| 0);
         };
         self.set_names(&names)?;
         self.drop_unnamed(Some(id), &names)
@@ -198,13 +198,18 @@ impl Store {
         &self,
         id: Option<String>,
         names: &BTreeMap<String, String>,
-    ) -> Result<(), OciError> {
-        match id {
-            Some(id) if !names.values().any(|known| *known == id) => {
-                remove(&self.image_folder(&id)).map_err(from_cache)
-            }
-            _ => Ok(()),
-        }
+    ) -> Result<u64, OciError> {
+        let Some(id) = id.filter(|id| !names.values().any(|known| known == id)) else {
+            return Ok(0);
+        };
+        let folder = self.image_folder(&id);
+        let bytes = if folder.exists() {
+            bytes_in(&folder).map_err(from_cache)?
+        } else {
+            0
+        };
+        remove(&folder).map_err(from_cache)?;
+        Ok(bytes)
     }
 
     fn image_folder(&self, id: &str) -> PathBuf {

@@ -48,7 +48,7 @@ fn images_are_added_found_and_removed() {
         .add(&file, Some("two"), None, &worker, &mut |_| {})
         .expect("a second name");
     assert_eq!(store.list().len(), 2);
-    store.remove("box").expect("removed");
+    assert_eq!(store.remove("box").expect("removed"), 0);
     assert_eq!(
         store.find("two").expect("still there").image.id,
         added.image.id
@@ -58,7 +58,8 @@ fn images_are_added_found_and_removed() {
         store.find("two").expect_err("changed").code,
         OciCode::Damaged
     );
-    store.remove("two").expect("removed");
+    let freed = store.remove("two").expect("removed");
+    assert!(freed > 0, "the description");
     assert!(!added.file.exists() && store.list().is_empty());
     assert_eq!(
         store.remove("two").expect_err("gone").code,
