@@ -218,6 +218,75 @@ fn a_container_image_without_a_shell_runs_its_programs() {
     assert_eq!(output.status.code(), Some(127), "{output:?}");
 }
 
+/// Compiles the probe for musl, whose library is in this folder.
+fn compiled_for_musl(library: &Path) -> Vec<u8> {
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("program");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/named/probe.c");
+    let mut gcc = Command::new("riscv64-linux-gnu-gcc");
+    gcc.args(["-O1", "-nostdlib", "-fno-stack-protector", "-fno-builtin"]);
+    gcc.arg("-Wl,--dynamic-linker=/lib/ld-musl-riscv64.so.1");
+    gcc.arg("-o").arg(&program).arg(source);
+    // By its name, which musl's loader takes for its own.
+    let search = format!("-L{}", library.display());
+    let output = gcc.args([&search, "-lc"]).output();
+    let output = output.expect("gcc-riscv64-linux-gnu of Debian");
+    assert!(output.status.success(), "{output:?}");
+    fs::read(program).unwrap()
+}
+
+/// Alpine's layout with Debian's musl: its library, which is the loader too, and a program.
+#[test]
+#[ignore = "needs the image, builds a pack"]
+fn dynamic_programs_of_musl_run_without_a_shell_and_as_any_user() {
+    let home = Home::new("musl");
+    home.ok(&["build", "--with", "musl", "--as", "musltest"]);
+    let path = "/usr/lib/riscv64-linux-musl/libc.so";
+    let library = home.run(&["exec", "--pack", "musltest", "--", "cat", path]);
+    home.ok(&["image", "rm", "--pack", "musltest"]);
+    let file = home.0.join("libc.so");
+    fs::write(&file, library.stdout).unwrap();
+    let archive = Archive::of(&compiled_for_musl(&home.0), &[]);
+    let root = archive.folder.path().join("root");
+    for folder in ["lib", "etc", "home"] {
+        fs::create_dir(root.join(folder)).unwrap();
+    }
+    fs::copy(&file, root.join("lib/ld-musl-riscv64.so.1")).unwrap();
+    fs::write(root.join("etc/passwd"), "app:x:1000:1000::/home:/bin/sh\n").unwrap();
+    for (path, mode) in [("lib/ld-musl-riscv64.so.1", 0o755), ("home", 0o777)] {
+        fs::set_permissions(root.join(path), fs::Permissions::from_mode(mode)).unwrap();
+    }
+    for (user, folder, expected) in [
+        ("", "/srv", "0 0 nobody /srv green\n40000 written"),
+        ("app", "/home", "1000 1000 app /home green\n40000 written"),
+        ("app", "/srv", "1000 1000 app /srv green\n40000 not written"),
+        (
+            "65532:65532",
+            "/home",
+            "65532 65532 nobody /home green\n40000 written",
+        ),
+    ] {
+        let config = json!({
+            "Env": ["COLOR=green", "PATH=/bin"],
+            "User": user,
+            "WorkingDir": folder,
+            "Entrypoint": ["/bin/program"],
+        });
+        let added = add(&home, "a99-test-musl", &archive.write("riscv64", &config));
+        let image = ["exec", "--image", added.name];
+        let text = home.ok(&image);
+        assert_eq!(
+            text,
+            format!("{expected}\nchild again 2.000\nstatus 7\n"),
+            "{user}"
+        );
+        let output = home.run(&[&image[..], &["--", "program", "x"]].concat());
+        assert_eq!(output.status.code(), Some(7), "{output:?}");
+        let loader = ["--", "/lib/ld-musl-riscv64.so.1", "/bin/program"];
+        assert_eq!(home.ok(&[&image[..], &loader].concat()), text);
+    }
+}
+
 /// Debian's docker-registry on a port of the loopback, with an empty store.
 struct Registry {
     process: Child,

@@ -1,6 +1,8 @@
 //! Streaming: answers whose bodies hosts read as they arrive.
 
-use crate::client::{Answered, HttpFetch, Pool, UnderWay, check_end, lost, needs_runtime, revoked_by_policy};
+use crate::client::{
+    Answered, HttpFetch, Pool, UnderWay, check_end, lost, needs_runtime, revoked_by_policy,
+};
 use crate::credential::Credential;
 use crate::decode::{Coding, too_large};
 use crate::error::{FetchCode, FetchError};
