@@ -291,7 +291,7 @@ fn dynamic_programs_of_musl_run_without_a_shell_and_as_any_user() {
 struct Registry {
     process: Child,
     host: String,
-    _folder: tempfile::TempDir,
+    folder: tempfile::TempDir,
 }
 
 impl Registry {
@@ -318,8 +318,19 @@ impl Registry {
         Self {
             process,
             host,
-            _folder: folder,
+            folder,
         }
+    }
+
+    /// Removes the layers that it has.
+    fn lose_layers(&self) {
+        let store = self.folder.path().join("store");
+        let mut find = Command::new("find");
+        let found = find
+            .arg(store)
+            .args(["-name", "data", "-size", "+99k", "-delete", "-print"]);
+        let found = found.output().unwrap();
+        assert!(!found.stdout.is_empty(), "{found:?}");
     }
 
     /// Pushes an archive by Debian's skopeo; returns its name.
@@ -368,6 +379,11 @@ fn an_image_of_a_registry_is_added_and_runs() {
         home.ok(&["exec", "--image", added.name]),
         "from a registry\n"
     );
+    // What is there already is not downloaded again.
+    registry.lose_layers();
+    let again = add(&name);
+    assert!(again.status.success(), "{again:?}");
+    assert_eq!(again.stdout, output.stdout);
     // What cannot be added changes nothing, and says what there is to do.
     let other = registry.push(&archive.write("amd64", &config), "some/box:2");
     let missing = format!("{}:3", other.strip_suffix(":2").unwrap());

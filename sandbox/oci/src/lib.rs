@@ -37,6 +37,6 @@ mod worker;
 
 pub use error::{OciCode, OciError};
 pub use limits::Limits;
-pub use read::{Config, Image, Input, RunAs, read};
+pub use read::{Config, Image, Input, RunAs, Step, read};
 pub use store::{Store, StoredImage, check_name};
 pub use worker::{TASK, Worker, serve};

@@ -52,6 +52,7 @@ pub struct Access {
 /// A folder for one download, which is removed on drop.
 #[derive(Debug)]
 pub struct Download {
+    store: Store,
     folder: PathBuf,
     _lock: File,
 }
@@ -64,6 +65,7 @@ impl Download {
     pub fn new(store: &Store) -> Result<Self, OciError> {
         let (folder, lock) = store.download_folder()?;
         Ok(Self {
+            store: store.clone(),
             folder,
             _lock: lock,
         })
@@ -106,8 +108,11 @@ impl Download {
         if config.size > limits.json {
             return Err(limit("configuration", "bytes", limits.json));
         }
+        // What the store has is not downloaded again.
+        let is_known = self.store.has(Digest::parse(&config.digest)?.hex());
         let mut names = BTreeSet::new();
-        let layers = layers.into_iter().chain([config.clone()]);
+        let layers = layers.into_iter().filter(|_| !is_known);
+        let layers = layers.chain([config.clone()]);
         let wanted: Vec<Descriptor> = layers
             .filter(|blob| names.insert(blob.digest.clone()))
             .collect();

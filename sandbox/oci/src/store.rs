@@ -10,7 +10,7 @@
 
 use crate::error::{OciCode, OciError, damaged};
 use crate::read::Image;
-use crate::worker::Worker;
+use crate::worker::{Found, Worker};
 use a99_sandbox_cache::cache::{bytes_in, make_folder, remove, write_whole};
 use a99_sandbox_cache::digest::of_file;
 use a99_sandbox_cache::{Cache, ImageError};
@@ -75,7 +75,8 @@ impl Store {
     /// Reads the image in a file or folder into the store; returns it.
     ///
     /// Without a name it gets the one that the archive has for it, or that of the file. The
-    /// name leads to the new image from then on.
+    /// name leads to the new image from then on. An image that the store has is not read
+    /// again: the digest of its configuration names the contents of all layers.
     ///
     /// # Errors
     /// [`OciError`] if the archive is no image for guests, or the store cannot be written.
@@ -101,13 +102,19 @@ impl Store {
             file.map_err(|error| OciError::io(path.display().to_string(), &error))
         };
         drop(new(&spool)?);
-        let image = worker.run(archive, &spool, new(&root)?, tag, progress);
-        let image = image.inspect_err(|_| drop(remove(&work)))?;
-        fs::remove_file(&spool).map_err(failed)?;
-        let name = match name {
-            Some(name) => name.to_owned(),
-            None => default_name(&image, path)?,
+        let is_known = |id: &str| self.has(id);
+        let found = worker.run(archive, &spool, new(&root)?, tag, &is_known, progress);
+        let image = match found.inspect_err(|_| drop(remove(&work)))? {
+            Found::New(image) => *image,
+            Found::Known(id, reference) => {
+                remove(&work).map_err(from_cache)?;
+                let name = name.map_or_else(|| default_name(reference, path), named)?;
+                self.set_name(&name, &id)?;
+                return self.find(&name);
+            }
         };
+        fs::remove_file(&spool).map_err(failed)?;
+        let name = name.map_or_else(|| default_name(image.reference.clone(), path), named)?;
         let metadata = fs::metadata(&root).map_err(failed)?;
         if metadata.len() != image.bytes {
             return Err(damaged("file system", "the reader described another one"));
@@ -123,10 +130,7 @@ impl Store {
         let folder = self.image_folder(&description.image.id);
         remove(&folder).map_err(from_cache)?;
         fs::rename(&work, &folder).map_err(failed)?;
-        let mut names = self.names();
-        let old = names.insert(name.clone(), description.image.id.clone());
-        self.set_names(&names)?;
-        self.drop_unnamed(old, &names)?;
+        self.set_name(&name, &description.image.id)?;
         Ok(StoredImage {
             name,
             file: folder.join(ROOT),
@@ -152,7 +156,16 @@ impl Store {
                 .help("`a99 sandbox image ls` lists images, `image add FILE` adds one")
         };
         let id = self.names().remove(name).ok_or_else(missing)?;
-        let folder = self.image_folder(&id);
+        self.of_id(name, &id)
+    }
+
+    /// Whether the store has the sound image of a configuration's digest.
+    pub(crate) fn has(&self, id: &str) -> bool {
+        self.of_id(id, id).is_ok()
+    }
+
+    fn of_id(&self, name: &str, id: &str) -> Result<StoredImage, OciError> {
+        let folder = self.image_folder(id);
         let changed = || {
             let help = format!("`a99 sandbox image rm {name}`, and add it again");
             damaged(name, "its file in the cache is missing or was changed").help(help)
@@ -192,6 +205,14 @@ impl Store {
         };
         self.set_names(&names)?;
         self.drop_unnamed(Some(id), &names)
+    }
+
+    /// Lets a name lead to an image, and removes what it led to before.
+    fn set_name(&self, name: &str, id: &str) -> Result<(), OciError> {
+        let mut names = self.names();
+        let old = names.insert(name.to_owned(), id.to_owned());
+        self.set_names(&names)?;
+        self.drop_unnamed(old, &names).map(drop)
     }
 
     fn drop_unnamed(
@@ -284,10 +305,14 @@ pub fn check_name(name: &str) -> Result<(), OciError> {
     Err(OciError::new(OciCode::Name, format!("{name:?}"), text).help("--name NAME"))
 }
 
+fn named(name: &str) -> Result<String, OciError> {
+    Ok(name.to_owned())
+}
+
 /// Name from the last part of the archive's name for it, or of the file.
-fn default_name(image: &Image, path: &Path) -> Result<String, OciError> {
+fn default_name(reference: Option<String>, path: &Path) -> Result<String, OciError> {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-    let reference = image.reference.as_deref().unwrap_or(&stem);
+    let reference = reference.as_deref().unwrap_or(&stem);
     let name = reference.rsplit('/').next().unwrap_or(reference);
     // What a layout knows by a bare tag is called by its file.
     let name = if matches!(name, "latest") {
