@@ -24,6 +24,8 @@ use std::path::{Path, PathBuf};
 const ROOT: &str = "root.erofs";
 const DESCRIPTION: &str = "image.json";
 const NAMES: &str = "names.json";
+const DOWNLOAD: &str = "download";
+const DOWNLOAD_LOCK: &str = "download.lock";
 
 /// Version of a description.
 const FORMAT: u32 = 1;
@@ -91,6 +93,7 @@ impl Store {
         name.map_or(Ok(()), check_name)?;
         let failed = |error: std::io::Error| OciError::io(path.display().to_string(), &error);
         let archive = File::open(path).map_err(failed)?;
+        self.forget_download();
         let _lock = self.lock("lock")?;
         let work = self.folder.join("unfinished");
         remove(&work).map_err(from_cache)?;
@@ -198,6 +201,7 @@ impl Store {
     /// # Errors
     /// [`OciCode::NotFound`], and those of removing.
     pub fn remove(&self, name: &str) -> Result<u64, OciError> {
+        self.forget_download();
         let _lock = self.lock("lock")?;
         let mut names = self.names();
         let Some(id) = names.remove(name) else {
@@ -249,11 +253,20 @@ impl Store {
     /// An empty folder for a download, and the lock of the one download at a time.
     #[cfg(feature = "registry")]
     pub(crate) fn download_folder(&self) -> Result<(PathBuf, File), OciError> {
-        let lock = self.lock("download.lock")?;
-        let folder = self.folder.join("download");
+        let lock = self.lock(DOWNLOAD_LOCK)?;
+        let folder = self.folder.join(DOWNLOAD);
         remove(&folder).map_err(from_cache)?;
         make_folder(&folder).map_err(from_cache)?;
         Ok((folder, lock))
+    }
+
+    /// Removes what a killed process left of its download.
+    fn forget_download(&self) {
+        let lock = File::open(self.folder.join(DOWNLOAD_LOCK));
+        if lock.is_ok_and(|lock| lock.try_lock().is_ok()) {
+            // The next download empties what cannot be removed now.
+            let _ = remove(&self.folder.join(DOWNLOAD));
+        }
     }
 
     /// Waits until no other process holds the lock; released on drop.

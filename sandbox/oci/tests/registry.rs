@@ -563,3 +563,21 @@ fn s13_credentials_go_to_no_other_realm() {
     let error = get(&with_tokens("http://10.0.0.1/token"), "1");
     assert_eq!(error.expect_err("private").code.name(), "oci.denied");
 }
+
+#[test]
+fn what_a_killed_download_left_goes_with_the_next_change() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let cache = Cache::at(folder.path().join("cache")).expect("a cache");
+    let store = Store::of(&cache).expect("a store");
+    let download = Download::new(&store).expect("a folder");
+    let (path, half) = (download.path().to_owned(), download.path().join("half"));
+    std::fs::write(&half, "a blob").expect("a file");
+    // A running download keeps its folder.
+    store.remove("none").expect_err("no image");
+    assert!(half.exists());
+    drop(download);
+    std::fs::create_dir(&path).expect("a folder");
+    std::fs::write(&half, "a blob").expect("a file");
+    store.remove("none").expect_err("no image");
+    assert!(!path.exists());
+}

@@ -287,6 +287,10 @@ fn failed(error: &FetchError, place: &str) -> OciError {
             (OciCode::Limit, None)
         }
         FetchCode::Credentials => (OciCode::Access, None),
+        FetchCode::Tls | FetchCode::NoRoots => {
+            let help = "SSL_CERT_FILE names a file with the authority of a private registry";
+            (OciCode::Registry, Some(help.to_owned()))
+        }
         FetchCode::Url => (OciCode::Name, None),
         _ => {
             let help = "look at the name of the registry and at the network, and try again";
