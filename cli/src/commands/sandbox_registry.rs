@@ -66,9 +66,8 @@ pub(super) fn download(store: &Store, name: &str, args: &AddArgs) -> Result<Down
 
 fn bar(done: u64, total: u64) -> String {
     let filled = (done.saturating_mul(WIDTH) / total.max(1)).min(WIDTH) as usize;
-    let empty = WIDTH as usize - filled;
-    let (full, rest) = ("#".repeat(filled), " ".repeat(empty));
-    format!("    [{full}{rest}] {} of {} MiB", done >> 20, total >> 20)
+    let (full, width) = ("#".repeat(filled), WIDTH as usize);
+    format!("    [{full:width$}] {} of {} MiB", done >> 20, total >> 20)
 }
 
 #[cfg(test)]

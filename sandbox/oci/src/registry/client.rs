@@ -23,13 +23,6 @@ const MAX_REQUESTS: u64 = 8192;
 /// Maximum bytes of an answer with a token.
 const MAX_TOKEN: u64 = 64 << 10;
 
-/// What a registry says about a body.
-#[derive(Debug, Default)]
-pub(super) struct Head {
-    pub(super) media_type: String,
-    pub(super) digest: Option<String>,
-}
-
 /// A client; see the module.
 pub(super) struct Client<'a> {
     fetch: HttpFetch,
@@ -95,14 +88,15 @@ impl<'a> Client<'a> {
         })
     }
 
-    /// Reads the manifest or blob of a path below the repository into `sink`.
+    /// Reads the manifest or blob of a path below the repository into `sink`; returns the
+    /// type and the digest that the registry says it has.
     pub(super) async fn read(
         &mut self,
         path: &str,
         accept: &str,
         max: u64,
         sink: &mut dyn FnMut(&[u8]) -> Result<(), OciError>,
-    ) -> Result<Head, OciError> {
+    ) -> Result<(String, Option<String>), OciError> {
         let url = format!("{}/v2/{}/{path}", self.base, self.reference.repository);
         let mut answer = self.open(&url, accept, max).await?;
         if answer.status() == 401 {
@@ -118,12 +112,9 @@ impl<'a> Client<'a> {
         if length.is_some_and(|length: u64| length > max) {
             return Err(too_long(path, max));
         }
-        let head = Head {
-            media_type: text("content-type").unwrap_or_default(),
-            digest: text("docker-content-digest"),
-        };
+        let head = (text("content-type"), text("docker-content-digest"));
         body(&mut answer, path, max, sink).await?;
-        Ok(head)
+        Ok((head.0.unwrap_or_default(), head.1))
     }
 
     async fn open(&self, url: &str, accept: &str, max: u64) -> Result<StreamingAnswer, OciError> {
@@ -185,11 +176,7 @@ impl<'a> Client<'a> {
             return Err(self.refused(answer.status(), "token"));
         }
         let mut bytes = Vec::new();
-        let mut keep = |chunk: &[u8]| {
-            bytes.extend_from_slice(chunk);
-            Ok(())
-        };
-        body(&mut answer, "token", MAX_TOKEN, &mut keep).await?;
+        body(&mut answer, "token", MAX_TOKEN, &mut keep(&mut bytes)).await?;
         let token: Token = crate::manifest::parse(&bytes, "token")?;
         let token = token.token.or(token.access_token).unwrap_or_default();
         let token = Secret::new(format!("Bearer {token}"));
@@ -231,14 +218,19 @@ impl<'a> Client<'a> {
             ),
             404 => error(OciCode::NotFound, &format!("the registry has no {what}"))
                 .help("check the repository and the tag"),
-            429 => error(
-                OciCode::Registry,
-                "the registry answers no more requests for now",
-            )
-            .help("wait, or log in by A99_REGISTRY_USER and A99_REGISTRY_PASSWORD"),
+            429 => error(OciCode::Registry, "too many requests for now")
+                .help("wait, or log in by A99_REGISTRY_USER and A99_REGISTRY_PASSWORD"),
             status => error(OciCode::Registry, &format!("status {status} for {what}"))
                 .help("try again later; the host may be no registry"),
         }
+    }
+}
+
+/// A sink that keeps what it gets.
+pub(super) fn keep(bytes: &mut Vec<u8>) -> impl FnMut(&[u8]) -> Result<(), OciError> {
+    |chunk| {
+        bytes.extend_from_slice(chunk);
+        Ok(())
     }
 }
 
