@@ -63,7 +63,8 @@ pub(crate) struct AddArgs {
     /// addresses]
     #[arg(long, value_name = "POLICY")]
     pub net: Option<Policy>,
-    /// Speak HTTP without TLS to a registry on this machine, and allow its port
+    /// Speak HTTP without TLS to a registry on this machine; without --net nothing but
+    /// its port is allowed
     #[arg(long)]
     pub insecure: bool,
     /// A host beside the registry's that may ask for user and password

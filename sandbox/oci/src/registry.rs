@@ -39,7 +39,7 @@ const INDEXES: [&str; 2] = [
 /// What a download may reach, and as whom.
 #[derive(Clone, Debug, Default)]
 pub struct Access {
-    /// The network; by default all public addresses, and an insecure registry.
+    /// The network; by default all public addresses, or an insecure registry alone.
     pub policy: Option<Policy>,
     /// HTTP without TLS to a registry on this machine.
     pub insecure: bool,

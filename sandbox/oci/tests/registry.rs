@@ -289,6 +289,8 @@ fn s13_redirects_of_registries_are_judged() {
     let elsewhere = format!("http://127.0.0.1:{}/v2/box/{layer}", other.port);
     for place in [
         "http://10.0.0.1/",
+        "http://93.184.216.34/",
+        "https://93.184.216.34/",
         "http://169.254.169.254/latest/meta-data/",
         "http://[fd00::1]/",
         "http://localhost:1/",

@@ -73,7 +73,7 @@ impl<'a> Client<'a> {
         let own = rule_for(&base).map_err(|error| failed(&error, host))?;
         let policy = match (&access.policy, access.insecure) {
             (Some(policy), _) => policy.clone(),
-            (None, true) => format!("full:{own}").parse().unwrap_or_default(),
+            (None, true) => format!("allow:{own}").parse().unwrap_or_default(),
             (None, false) => Policy::full(),
         };
         let builder = HttpFetch::builder().policy(policy).schemes(schemes);
