@@ -1,6 +1,7 @@
 //! Command-line arguments of `a99 sandbox image` and `a99 sandbox doctor`.
 
 use crate::packs;
+use a99_egress::Policy;
 use clap::{Args, Subcommand, ValueHint};
 use std::path::PathBuf;
 
@@ -14,7 +15,11 @@ const ADD_EXAMPLES: &str = "\
 Examples:
   docker save -o box.tar box && a99 sandbox image add box.tar
   skopeo copy --override-arch riscv64 docker://alpine oci-archive:alpine.tar
-  a99 sandbox image add alpine.tar --name alpine";
+  a99 sandbox image add alpine.tar --name alpine
+  a99 sandbox image add docker://docker.io/library/alpine:3.22
+  a99 sandbox image add docker://localhost:5000/box --insecure
+
+A registry is reached under --net. A99_REGISTRY_USER and A99_REGISTRY_PASSWORD log in.";
 
 /// Options of `sandbox image`.
 #[derive(Debug, Args)]
@@ -31,21 +36,22 @@ pub(crate) enum ImageCommand {
     Export(ExportArgs),
     /// Check the file of an image or a pack, compile an image, and use it from now on
     Import(FileArgs),
-    /// Add a container image for riscv64, from an archive of `docker save` or an
-    /// OCI layout
+    /// Add a container image for riscv64, from an archive of `docker save`, an OCI
+    /// layout or a registry
     #[command(after_help = ADD_EXAMPLES)]
     Add(AddArgs),
     /// List the container images and the packs
     Ls(ImageLsArgs),
-    /// Remove container images
+    /// Remove container images and packs; guests that run keep theirs
     Rm(ImageRmArgs),
 }
 
 /// Options of `sandbox image add`.
 #[derive(Debug, Args)]
 pub(crate) struct AddArgs {
-    /// A tar file, or the folder of an OCI layout
-    #[arg(value_name = "FILE", value_hint = ValueHint::AnyPath)]
+    /// A tar file, the folder of an OCI layout, or docker://HOST[:PORT]/REPOSITORY
+    /// with :TAG or @sha256:DIGEST
+    #[arg(value_name = "FILE|docker://NAME", value_hint = ValueHint::AnyPath)]
     pub file: PathBuf,
     /// Name of the image from now on [default: the archive's own]
     #[arg(long, value_name = "NAME")]
@@ -53,6 +59,17 @@ pub(crate) struct AddArgs {
     /// Name or tag of the image in an archive that has several
     #[arg(long, value_name = "TAG")]
     pub tag: Option<String>,
+    /// Network policy for a registry and its redirects [default: full, all public
+    /// addresses]
+    #[arg(long, value_name = "POLICY")]
+    pub net: Option<Policy>,
+    /// Speak HTTP without TLS to a registry on this machine; without --net nothing but
+    /// its port is allowed
+    #[arg(long)]
+    pub insecure: bool,
+    /// A host beside the registry's that may ask for user and password
+    #[arg(long, value_name = "HOST[:PORT]")]
+    pub auth_host: Option<String>,
     /// Print the result, including errors, as one line of JSON on standard output
     #[arg(long)]
     pub json: bool,
@@ -70,9 +87,13 @@ pub(crate) struct ImageLsArgs {
 #[derive(Debug, Args)]
 pub(crate) struct ImageRmArgs {
     /// Names of images
-    #[arg(value_name = "NAME", required = true)]
+    #[arg(value_name = "NAME", required_unless_present = "pack")]
     pub names: Vec<String>,
-    /// Print the names, including errors, as one line of JSON on standard output
+    /// Remove this pack; may be repeated
+    #[arg(long, value_name = "NAME", value_parser = packs::built)]
+    pub pack: Vec<String>,
+    /// Print the names and the bytes that are free again, including errors, as one
+    /// line of JSON on standard output
     #[arg(long)]
     pub json: bool,
 }

@@ -134,7 +134,7 @@ const SECTIONS: &[(&str, &str, &[List])] = &[
     ),
     (
         "Container images",
-        "An archive is no image for guests, or is hostile ([sandbox](sandbox.md)).",
+        "An archive or a registry has no image for guests, or is hostile ([sandbox](sandbox.md)).",
         &[("sandbox/oci/src/error.rs", "OciCode")],
     ),
     (

@@ -36,7 +36,7 @@ const PACKAGES: [&str; 14] = [
 pub(crate) const WITHOUT_WASMTIME: &[&str] = &[
     "--workspace",
     "--features",
-    "a99-cli/full",
+    "a99-cli/full,a99-sandbox-oci/registry",
     "--exclude",
     "a99-jit",
     "--exclude",
@@ -65,7 +65,8 @@ const SOAK: &str = "soak::the_network_does_not_stall";
 
 /// The packs of programs, and the tests of what people do with them.
 const PACK_NAMES: &str = "build,node,py,tools";
-const PACKS: [&str; 5] = [
+const PACKS: [&str; 6] = [
+    "containers::dynamic_programs_of_musl_run_without_a_shell_and_as_any_user",
     "packs::a_pack_is_built_listed_used_and_copied",
     "packs::build_compiles_links_and_makes",
     "packs::node_runs_scripts_and_npm_works_offline",

@@ -130,8 +130,8 @@ fn ignored(test: &str) -> Command {
 }
 
 /// Runs slow checks that seldom fail: dependencies, features, documentation, and tests that need
-/// Node, Python, PostgreSQL, erofs-utils, skopeo, umoci, valgrind, QEMU, wasmtime or the guest's
-/// image, which is built if missing.
+/// Node, Python, PostgreSQL, docker-registry, erofs-utils, skopeo, umoci, valgrind, QEMU, wasmtime
+/// or the guest's image, which is built if missing.
 pub(crate) fn slow() -> Result<(), Failed> {
     let mut stages = Stages::of(19);
     stages.run("dependencies", |_| deny::deny());

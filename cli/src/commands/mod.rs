@@ -29,6 +29,8 @@ pub(crate) mod sandbox_doctor;
 pub(crate) mod sandbox_image;
 #[cfg(feature = "sandbox")]
 mod sandbox_packs;
+#[cfg(feature = "sandbox")]
+mod sandbox_registry;
 mod sarif;
 pub(crate) mod schema;
 #[cfg(feature = "server")]

@@ -2,7 +2,7 @@
 //! removes container images; lists packs.
 
 use super::sandbox::{SANDBOX_FAILED, image_failed, line, packaged, show};
-use super::sandbox_packs;
+use super::{sandbox_packs, sandbox_registry};
 use crate::failure::Exit;
 use crate::named::launch::SELF_EXE;
 use crate::output;
@@ -92,7 +92,14 @@ fn add(args: &AddArgs) -> Result<(), OciError> {
     let worker = Worker::new(SELF_EXE, ["sandbox", "work"]);
     let (name, tag) = (args.name.as_deref(), args.tag.as_deref());
     let mut progress = |text: &str| output::err(&format!("    {text}\n"));
-    let image = store()?.add(&args.file, name, tag, &worker, &mut progress)?;
+    let store = store()?;
+    let image = match sandbox_registry::named(args) {
+        Some(name_there) => {
+            let layout = sandbox_registry::download(&store, name_there, args)?;
+            store.add(layout.path(), name, None, &worker, &mut progress)?
+        }
+        None => store.add(&args.file, name, tag, &worker, &mut progress)?,
+    };
     if args.json {
         line(&json!(image));
     } else {
@@ -115,11 +122,34 @@ fn list(args: &ImageLsArgs) -> Result<(), OciError> {
 
 fn remove(args: &ImageRmArgs) -> Result<(), OciError> {
     let store = store()?;
-    args.names.iter().try_for_each(|name| store.remove(name))?;
+    let (mut removed, mut freed) = (args.names.clone(), 0);
+    for name in &args.names {
+        freed += store.remove(name)?;
+    }
+    if !args.pack.is_empty() {
+        let cache = Cache::of_user().map_err(of_cache)?;
+        let _lock = cache.lock(&mut show).map_err(of_cache)?;
+        for name in &args.pack {
+            let bytes = cache.remove_pack(name).map_err(of_cache)?;
+            freed += bytes.ok_or_else(|| no_pack(name))?;
+            removed.push(name.clone());
+        }
+    }
     if args.json {
-        line(&json!({"removed": args.names}));
+        line(&json!({"removed": removed, "bytes": freed}));
+    } else {
+        output::err(&format!("{freed} bytes are free again\n"));
     }
     Ok(())
+}
+
+fn no_pack(name: &str) -> OciError {
+    OciError {
+        code: OciCode::NotFound,
+        place: name.to_owned(),
+        text: "this pack was not built".to_owned(),
+        help: Some("`a99 sandbox image ls` lists images and packs".to_owned()),
+    }
 }
 
 fn row(stored: &StoredImage) -> String {

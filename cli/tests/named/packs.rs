@@ -92,4 +92,10 @@ fn a_pack_is_built_listed_used_and_copied() {
             "{name}: {said}"
         );
     }
+    let text = home.ok(&["image", "rm", "--json", "--pack", "hello"]);
+    let removed: Json = serde_json::from_str(&text).unwrap();
+    assert!(removed["bytes"].as_u64().unwrap() > 4096, "{removed}");
+    assert!(!home.ok(&["image", "ls"]).contains("hello, 1 packages"));
+    let said = home.ok(&["exec", "box", "--", "hello"]);
+    assert_eq!(said, hello, "what runs keeps its file");
 }

@@ -217,11 +217,7 @@ impl HttpFetch {
             redirect::follow(&mut request, response.status(), &target, &next)?;
             target = next;
         }
-        let text = format!(
-            "more than {MAX_REDIRECTS} redirects, the last one to {}",
-            target.origin
-        );
-        Err(FetchError::new(FetchCode::Redirect, text))
+        Err(redirect::too_many(&target))
     }
 
     pub(crate) async fn send(

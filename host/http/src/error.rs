@@ -122,6 +122,12 @@ impl FetchError {
         self.code
     }
 
+    /// The description, without the rule.
+    #[must_use]
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
     /// The rule that would allow what was denied, as a policy's text has it.
     #[must_use]
     pub fn rule(&self) -> Option<&str> {

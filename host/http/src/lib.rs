@@ -61,6 +61,7 @@ mod target;
 mod tls;
 mod wire;
 
+pub use a99_capabilities::Secret;
 pub use a99_egress::{Policy, PolicyError};
 pub use builder::{Builder, FetchLimits};
 pub use client::HttpFetch;

@@ -1,13 +1,17 @@
 //! Streaming: answers whose bodies hosts read as they arrive.
 
-use crate::client::{HttpFetch, Pool, UnderWay, check_end, lost, needs_runtime, revoked_by_policy};
+use crate::client::{
+    Answered, HttpFetch, Pool, UnderWay, check_end, lost, needs_runtime, revoked_by_policy,
+};
 use crate::credential::Credential;
 use crate::decode::{Coding, too_large};
 use crate::error::{FetchCode, FetchError};
 use crate::options::{Fields, Request, ResponseType};
-use crate::redirect;
+use crate::redirect::{self, MAX_REDIRECTS};
 use crate::target::{Origin, Target};
 use a99_capabilities::Secret;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use http::header::{ACCEPT_ENCODING, HeaderMap, HeaderValue};
 use http::{Method, Version};
@@ -28,6 +32,7 @@ pub struct StreamRequest {
     credentials: Vec<(String, Secret)>,
     body: Option<Bytes>,
     max_body_bytes: usize,
+    follows: bool,
 }
 
 impl StreamRequest {
@@ -39,6 +44,7 @@ impl StreamRequest {
             credentials: Vec::new(),
             body,
             max_body_bytes: usize::MAX,
+            follows: false,
         }
     }
 
@@ -66,6 +72,23 @@ impl StreamRequest {
     pub fn credential(mut self, name: impl Into<String>, value: Secret) -> StreamRequest {
         self.credentials.push((name.into(), value));
         self
+    }
+
+    /// Adds a user and password as a [`credential`](Self::credential) (RFC 7617).
+    #[must_use]
+    pub fn basic_auth(self, user: &str, password: &Secret) -> StreamRequest {
+        let pair = STANDARD.encode(format!("{user}:{}", password.expose()));
+        self.credential("authorization", Secret::new(format!("Basic {pair}")))
+    }
+
+    /// Follows at most five redirects, each judged by the policy. As in other fetches,
+    /// credentials stay with their origin.
+    #[must_use]
+    pub fn follow_redirects(self) -> StreamRequest {
+        StreamRequest {
+            follows: true,
+            ..self
+        }
     }
 
     /// Limits the answer's body;
@@ -144,8 +167,8 @@ impl HttpFetch {
     /// gives the body piece by piece.
     ///
     /// Policy, quotas, credentials and size limits are those of every request. Only connecting
-    /// has a timeout: the caller must set others. Redirects are not followed, and bodies are
-    /// not decompressed: either is an error.
+    /// has a timeout: the caller must set others. Redirects are errors unless the request
+    /// [follows](StreamRequest::follow_redirects) them; bodies that are compressed are errors.
     ///
     /// # Errors
     /// Each of [`FetchCode`] except those of followed redirects, of JSON and of statuses, which
@@ -154,25 +177,21 @@ impl HttpFetch {
         needs_runtime()?;
         let target = Target::parse(&request.url)?;
         let most = self.limits().max_body_bytes;
-        let limit = request.max_body_bytes.min(most);
+        let (limit, follows) = (request.max_body_bytes.min(most), request.follows);
         let request = request.read(&target, most)?;
         let pool = self.pool();
         let origin = target.origin.clone();
         let sent = {
             let mut revoked = pool.revoked.subscribe();
             let mut revoked = pin!(revoked.wait_for(|revoked| *revoked));
-            let mut sent = pin!(self.send(&pool, &target, &request));
+            let mut sent = pin!(self.send_and_follow(&pool, target, request, follows));
             poll_fn(|cx| match revoked.as_mut().poll(cx).is_ready() {
                 true => Poll::Ready(Err(revoked_by_policy(&origin))),
                 false => sent.as_mut().poll(cx),
             })
             .await
         };
-        let (response, under_way) = sent?;
-        if redirect::location(response.status(), response.headers())?.is_some() {
-            let text = format!("{origin} redirects, which is not followed here");
-            return Err(FetchError::new(FetchCode::Redirect, text));
-        }
+        let (origin, (response, under_way)) = sent?;
         if Coding::of(response.headers())? != Coding::Identity {
             let text = format!("{origin} compresses its answer, which nobody asked for");
             return Err(FetchError::new(FetchCode::Encoding, text));
@@ -190,6 +209,31 @@ impl HttpFetch {
             pool,
             _under_way: under_way,
         })
+    }
+
+    /// Sends a request, and follows its redirects if it asks for that; returns the origin of
+    /// the answer with it.
+    async fn send_and_follow(
+        &self,
+        pool: &Pool,
+        mut target: Target,
+        mut request: Request,
+        follows: bool,
+    ) -> Result<(Origin, Answered), FetchError> {
+        for _ in 0..=MAX_REDIRECTS {
+            let (response, under_way) = self.send(pool, &target, &request).await?;
+            let Some(location) = redirect::location(response.status(), response.headers())? else {
+                return Ok((target.origin, (response, under_way)));
+            };
+            if !follows {
+                let text = format!("{} redirects, which is not followed here", target.origin);
+                return Err(FetchError::new(FetchCode::Redirect, text));
+            }
+            let next = target.join(location)?;
+            redirect::follow(&mut request, response.status(), &target, &next)?;
+            target = next;
+        }
+        Err(redirect::too_many(&target))
     }
 }
 

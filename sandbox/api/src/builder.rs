@@ -485,15 +485,16 @@ impl Builder {
 
     /// The guest's initial settings; runs on the guest's thread.
     fn setup(
-        self,
+        mut self,
         image: &Image,
         mailbox: &Arc<Mailbox>,
         settings: &Settings,
     ) -> Result<Setup, VmError> {
-        let origin = self.copied.map(Copied::open).transpose()?;
+        let origin = self.copied.take().map(Copied::open).transpose()?;
         if let Some(origin) = &origin {
             check_image(origin.image(), image.name())?;
             check_copied_disk(origin.disk_bytes(), self.disk.as_ref())?;
+            self = self.container_of(origin.root_layers())?;
         }
         let forwards = &settings.forwards;
         check_own(&self.backends.mounts, &[image.home().to_owned()])?;

@@ -1,9 +1,10 @@
 //! Layers of a guest's root: files, packs by name, and container images.
 
 use super::builder::Builder;
-use a99_sandbox_oci::{Config, StoredImage};
+use crate::cache::Cache;
+use a99_sandbox_oci::{Config, OciError, Store, StoredImage};
 use a99_sandbox_protocol::Identity;
-use a99_sandbox_runner::{Layer, VmError};
+use a99_sandbox_runner::{Layer, VmCode, VmError};
 
 /// Search path of a container image that sets none, as of Docker.
 const CONTAINER_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -19,7 +20,7 @@ impl Builder {
     /// [`MAX_LAYERS`](crate::vm::MAX_LAYERS).
     ///
     /// All sandboxes with this layer share its file. A copy of a sandbox needs its layers
-    /// again, in any order, except packs that are in the cache.
+    /// again, in any order, except packs and container images that are in the cache.
     pub fn layer(mut self, layer: &Layer) -> Self {
         self.layers.push(layer.clone());
         self
@@ -61,5 +62,25 @@ impl Builder {
         self.layers.push(layer);
         self.replace_root = true;
         Ok(self)
+    }
+
+    /// Adds the container image of a copy's original, whose root has layers with these
+    /// hashes, unless the caller named it. One that is gone is an error of the layers.
+    ///
+    /// # Errors
+    /// Those of the user's cache, and of [`Builder::container`].
+    pub(super) fn container_of(self, hashes: &[String]) -> Result<Self, VmError> {
+        if self.replace_root || hashes.is_empty() {
+            return Ok(self);
+        }
+        let cache = Cache::of_user();
+        let cache = cache.map_err(|error| VmError::new(VmCode::Io, error.to_string()))?;
+        let of_store = |error: OciError| VmError::new(VmCode::Io, error.to_string());
+        let images = Store::of(&cache).map_err(of_store)?.list();
+        let mut images = images.into_iter();
+        match images.find(|image| hashes.contains(&image.sha256)) {
+            Some(image) => self.container(&image),
+            None => Ok(self),
+        }
     }
 }

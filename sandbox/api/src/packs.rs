@@ -71,8 +71,9 @@ fn missing(name: &str) -> VmError {
 
 fn lost(hash: &str) -> VmError {
     let text = format!(
-        "the saved sandbox has the layer {hash}, which is no pack of this cache: build the pack \
-         as it was, or name the layer or container image again"
+        "the saved sandbox has the layer {hash}, which is neither a pack nor a container image \
+         of this cache: add the image again (`a99 sandbox image add`), build the pack as it was, \
+         or name the layer"
     );
     VmError::new(VmCode::Saved, text)
 }

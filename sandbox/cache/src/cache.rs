@@ -21,7 +21,7 @@ use super::seal::SealKey;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File, TryLockError};
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -31,6 +31,9 @@ const CURRENT: &str = "current.json";
 /// Mode of folders: only the owner may read or change the cache, since its contents are
 /// run.
 const PRIVATE: u32 = 0o700;
+
+/// Unit of `st_blocks`.
+const BLOCK: u64 = 512;
 
 /// Results kept for each step: the current one, and those of other clones or settings that
 /// are built alternately.
@@ -193,6 +196,28 @@ impl Cache {
         self.steps().join(format!("{step}-{key}"))
     }
 
+    /// Folders of all results of a step.
+    fn results(&self, step: &str) -> Result<Vec<PathBuf>, ImageError> {
+        let (steps, mut found) = (self.steps(), Vec::new());
+        for entry in fs::read_dir(&steps).at(&steps)? {
+            let path = entry.at(&steps)?.path();
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            if name.rsplit_once('-').is_some_and(|(name, _)| name == step) {
+                found.push(path);
+            }
+        }
+        Ok(found)
+    }
+
+    /// Removes all results of a step; returns how many bytes of the disk they had.
+    pub(super) fn remove_results(&self, step: &str) -> Result<u64, ImageError> {
+        let removed = self.results(step)?.into_iter().map(|path| {
+            let bytes = bytes_in(&path)?;
+            remove(&path).map(|()| bytes)
+        });
+        removed.sum()
+    }
+
     /// Removes the oldest results of a step, but never the one that sandboxes start from.
     fn forget_old(&self, step: &str, made: &Path) -> Result<(), ImageError> {
         let mut others = Vec::new();
@@ -201,12 +226,8 @@ impl Cache {
             .remove(step)
             .or_else(|| self.pack_key(step));
         let current = current.map(|key| self.result_folder(step, &key));
-        let steps = self.steps();
-        for entry in fs::read_dir(&steps).at(&steps)? {
-            let path = entry.at(&steps)?.path();
-            let name = path.file_name().unwrap_or_default().to_string_lossy();
-            let of_step = name.rsplit_once('-').is_some_and(|(name, _)| name == step);
-            if of_step && path != made && Some(&path) != current.as_ref() {
+        for path in self.results(step)? {
+            if path != made && Some(&path) != current.as_ref() {
                 let modified = fs::metadata(path.join(MANIFEST)).and_then(|m| m.modified());
                 others.push((modified.ok(), path));
             }
@@ -267,6 +288,26 @@ fn check_folder(folder: &Path) -> Result<(), ImageError> {
     let help = format!("`chmod go-w {path}` if it is yours, or name another one in A99_CACHE_DIR");
     let reason = "is no folder of this user, or others may write to it";
     Err(ImageError::new(ErrorCode::UntrustedCache, path, reason).help(help))
+}
+
+/// Bytes of the disk that a folder's files have; links are not followed.
+///
+/// # Errors
+/// Those of reading the folder.
+pub fn bytes_in(folder: &Path) -> Result<u64, ImageError> {
+    let mut bytes = 0;
+    let mut waiting = vec![folder.to_owned()];
+    while let Some(folder) = waiting.pop() {
+        for entry in fs::read_dir(&folder).at(&folder)? {
+            let entry = entry.at(&folder)?;
+            let metadata = entry.metadata().at(&folder)?;
+            bytes += metadata.blocks() * BLOCK;
+            if metadata.is_dir() {
+                waiting.push(entry.path());
+            }
+        }
+    }
+    Ok(bytes)
 }
 
 /// Removes a folder and its contents, if it exists.

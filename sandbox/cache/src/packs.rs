@@ -38,10 +38,25 @@ impl Cache {
         let mut packs = self.pack_keys();
         let Manifest { step, key, .. } = &entry.manifest;
         packs.insert(name.to_owned(), (step.clone(), key.clone()));
-        let path = self.root().join(PACKS);
-        let text = serde_json::to_vec_pretty(&packs)
-            .map_err(|error| ImageError::io(&path, &error.into()))?;
-        write_whole(&path, &text)
+        self.set_pack_keys(&packs)
+    }
+
+    /// Removes a pack's name, and its results unless another name means one; returns how
+    /// many bytes of the disk that frees, `None` if there is no such pack. Guests that run
+    /// keep their file. The caller holds the lock.
+    ///
+    /// # Errors
+    /// Those of writing and removing.
+    pub fn remove_pack(&self, name: &str) -> Result<Option<u64>, ImageError> {
+        let mut packs = self.pack_keys();
+        let Some((step, _)) = packs.remove(name) else {
+            return Ok(None);
+        };
+        self.set_pack_keys(&packs)?;
+        match packs.values().any(|(other, _)| *other == step) {
+            true => Ok(Some(0)),
+            false => self.remove_results(&step).map(Some),
+        }
     }
 
     /// Finds the result of a pack, if it was built and is sound.
@@ -64,6 +79,13 @@ impl Cache {
     pub(super) fn pack_key(&self, step: &str) -> Option<String> {
         let mut packs = self.pack_keys().into_values();
         packs.find(|(of, _)| of == step).map(|(_, key)| key)
+    }
+
+    fn set_pack_keys(&self, packs: &BTreeMap<String, (String, String)>) -> Result<(), ImageError> {
+        let path = self.root().join(PACKS);
+        let text = serde_json::to_vec_pretty(packs)
+            .map_err(|error| ImageError::io(&path, &error.into()))?;
+        write_whole(&path, &text)
     }
 
     fn pack_keys(&self) -> BTreeMap<String, (String, String)> {
@@ -102,5 +124,17 @@ mod tests {
         assert_eq!(cache.packs(), ["x"]);
         fs::write(first.path("file"), "firsT").unwrap();
         assert!(cache.pack("x").unwrap().is_none(), "damaged");
+        cache.record_pack("y", &first).unwrap();
+        assert_eq!(
+            cache.remove_pack("x").unwrap(),
+            Some(0),
+            "another name has it"
+        );
+        assert!(first.folder.exists());
+        let freed = cache.remove_pack("y").unwrap().unwrap();
+        assert!(freed >= 4096, "{freed}");
+        let left = fs::read_dir(first.folder.parent().unwrap()).unwrap();
+        assert_eq!((left.count(), cache.packs().len()), (0, 0));
+        assert_eq!(cache.remove_pack("y").unwrap(), None);
     }
 }

@@ -26,6 +26,12 @@ pub enum OciCode {
     Io,
     /// The process that reads the archive failed, or exceeded its limits.
     Worker,
+    /// A registry cannot be reached, or answers what a registry does not.
+    Registry,
+    /// A registry refuses access, or credentials would go to another host.
+    Access,
+    /// The network policy does not allow a registry, or where it redirects to.
+    Denied,
 }
 
 impl OciCode {
@@ -42,6 +48,9 @@ impl OciCode {
             OciCode::Name => "oci.name",
             OciCode::Io => "oci.io",
             OciCode::Worker => "oci.worker",
+            OciCode::Registry => "oci.registry",
+            OciCode::Access => "oci.access",
+            OciCode::Denied => "oci.denied",
         }
     }
 

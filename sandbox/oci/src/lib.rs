@@ -15,6 +15,7 @@
 // - `manifest`: JSON from the index to one image; `blob`: digests and compression.
 // - `tree`: layers with whiteouts; `read`: all of it together; `users`: `User` of an image.
 // - `store`: images in the user's cache; `worker`: the process that reads.
+// - `registry`: images of registries, downloaded as layouts.
 
 #![warn(unreachable_pub)]
 
@@ -26,6 +27,8 @@ pub mod fuzz;
 mod limits;
 mod manifest;
 mod read;
+#[cfg(feature = "registry")]
+pub mod registry;
 mod store;
 mod tar;
 mod tree;
@@ -34,6 +37,6 @@ mod worker;
 
 pub use error::{OciCode, OciError};
 pub use limits::Limits;
-pub use read::{Config, Image, Input, RunAs, read};
+pub use read::{Config, Image, Input, RunAs, Step, read};
 pub use store::{Store, StoredImage, check_name};
 pub use worker::{TASK, Worker, serve};

@@ -7,6 +7,7 @@ use crate::limits::Limits;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::collections::BTreeSet;
+use std::fmt;
 
 /// The guest's processor and system.
 const ARCHITECTURE: &str = "riscv64";
@@ -18,10 +19,10 @@ const OTHER_ARCHITECTURE: &str = "get it for riscv64: `docker pull --platform li
      `skopeo copy --override-arch riscv64 docker://NAME oci-archive:FILE`";
 
 /// Depth of indexes in indexes.
-const MAX_DEPTH: u32 = 4;
+pub(crate) const MAX_DEPTH: u32 = 4;
 
 /// Annotations that name an image in an index.
-const REF_NAMES: [&str; 2] = [
+pub(crate) const REF_NAMES: [&str; 2] = [
     "io.containerd.image.name",
     "org.opencontainers.image.ref.name",
 ];
@@ -57,6 +58,15 @@ pub(crate) struct ConfigFile {
     rootfs: RootFs,
 }
 
+impl ConfigFile {
+    pub(crate) fn platform(&self) -> Platform {
+        Platform {
+            architecture: self.architecture.clone(),
+            os: self.os.clone(),
+        }
+    }
+}
+
 #[derive(Debug, Deserialize)]
 struct RootFs {
     diff_ids: Vec<String>,
@@ -75,27 +85,40 @@ pub(crate) struct RunConfig {
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Descriptor {
+pub(crate) struct Descriptor {
     #[serde(default)]
     media_type: String,
-    digest: String,
-    size: u64,
-    platform: Option<Platform>,
+    pub(crate) digest: String,
+    pub(crate) size: u64,
+    pub(crate) platform: Option<Platform>,
     annotations: Option<std::collections::BTreeMap<String, String>>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
-struct Platform {
+pub(crate) struct Platform {
     architecture: String,
     os: String,
 }
 
+impl Platform {
+    /// Whether guests run it.
+    pub(crate) fn fits(&self) -> bool {
+        self.architecture == ARCHITECTURE && self.os == SYSTEM
+    }
+}
+
+impl fmt::Display for Platform {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.os, self.architecture)
+    }
+}
+
 /// An index or a manifest: the fields say which.
 #[derive(Debug, Deserialize)]
-struct Document {
-    manifests: Option<Vec<Descriptor>>,
-    config: Option<Descriptor>,
-    layers: Option<Vec<Descriptor>>,
+pub(crate) struct Document {
+    pub(crate) manifests: Option<Vec<Descriptor>>,
+    pub(crate) config: Option<Descriptor>,
+    pub(crate) layers: Option<Vec<Descriptor>>,
 }
 
 /// An image of `manifest.json`.
@@ -150,10 +173,10 @@ impl Job<'_> {
         let (mut seen, mut others) = (BTreeSet::new(), BTreeSet::new());
         while let Some((descriptor, depth)) = waiting.pop() {
             if let Some(platform) = &descriptor.platform
-                && !(platform.architecture == ARCHITECTURE && platform.os == SYSTEM)
+                && !platform.fits()
             {
                 // Attestations have the platform unknown/unknown.
-                others.insert(format!("{}/{}", platform.os, platform.architecture));
+                others.insert(platform.to_string());
                 continue;
             }
             if !seen.insert(descriptor.digest.clone()) {
@@ -193,10 +216,10 @@ impl Job<'_> {
             let id = Digest::parse(&config.digest)?;
             let bytes = self.blob(&config)?;
             let file: ConfigFile = parse(&bytes, &config.digest)?;
-            if file.fits() {
+            if file.platform().fits() {
                 images.push((name, id, file, layers));
             } else {
-                others.insert(format!("{}/{}", file.os, file.architecture));
+                others.insert(file.platform().to_string());
             }
         }
         let names = images.iter().filter_map(|(name, ..)| name.clone());
@@ -242,11 +265,11 @@ impl Job<'_> {
             let place = quoted(saved.config.as_bytes());
             let bytes = read_small(span, Some(&id), None, &place, self.limits)?;
             let file: ConfigFile = parse(&bytes, &place)?;
-            if file.fits() {
+            if file.platform().fits() {
                 let name = tags(&saved).into_iter().next();
                 images.push((name, id, file, saved.layers));
             } else {
-                others.insert(format!("{}/{}", file.os, file.architecture));
+                others.insert(file.platform().to_string());
             }
         }
         let (reference, id, config, layers) = one(images, known, &others)?;
@@ -303,12 +326,6 @@ impl Job<'_> {
     }
 }
 
-impl ConfigFile {
-    fn fits(&self) -> bool {
-        self.architecture == ARCHITECTURE && self.os == SYSTEM
-    }
-}
-
 fn descriptor_annotations(
     name: &Option<String>,
 ) -> Option<std::collections::BTreeMap<String, String>> {
@@ -331,26 +348,27 @@ fn one<L>(
             OciError::new(OciCode::NotFound, "archive", text).help("name one of them by --tag TAG")
         );
     }
-    images.pop().ok_or_else(|| {
-        let others = others.iter().map(|name| quoted(name.as_bytes()));
-        let others: Vec<String> = others.take(8).collect();
-        let text = match &others[..] {
-            [] => "there is no image in it".to_owned(),
-            _ => format!(
+    images.pop().ok_or_else(|| no_image(others))
+}
+
+/// Error of an image that is for other processors or systems alone.
+pub(crate) fn no_image(others: &BTreeSet<String>) -> OciError {
+    let others = others.iter().map(|name| quoted(name.as_bytes()));
+    let others: Vec<String> = others.take(8).collect();
+    let (code, text) = match &others[..] {
+        [] => (OciCode::NotFound, "there is no image in it".to_owned()),
+        _ => (
+            OciCode::Architecture,
+            format!(
                 "it is for {}, and a guest is \"{SYSTEM}/{ARCHITECTURE}\"",
                 others.join(", ")
             ),
-        };
-        let code = if others.is_empty() {
-            OciCode::NotFound
-        } else {
-            OciCode::Architecture
-        };
-        OciError::new(code, "image", text).help(OTHER_ARCHITECTURE)
-    })
+        ),
+    };
+    OciError::new(code, "image", text).help(OTHER_ARCHITECTURE)
 }
 
-fn blob_name(digest: &Digest) -> String {
+pub(crate) fn blob_name(digest: &Digest) -> String {
     format!("blobs/sha256/{}", digest.hex())
 }
 
@@ -383,6 +401,6 @@ fn no_tag(tag: Option<&str>, known: impl Iterator<Item = String>) -> OciError {
     OciError::new(OciCode::NotFound, "archive", text).help("name another one by --tag TAG")
 }
 
-fn parse<T: DeserializeOwned>(bytes: &[u8], place: &str) -> Result<T, OciError> {
+pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8], place: &str) -> Result<T, OciError> {
     serde_json::from_slice(bytes).map_err(|error| damaged(place, error.to_string()))
 }

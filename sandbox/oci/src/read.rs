@@ -20,8 +20,12 @@ const CHUNK: usize = 64 << 10;
 const MAX_TABLE: u64 = 1 << 20;
 
 /// Maximum bytes of what an image says about its commands: it becomes arguments and
-/// environment of a process.
+/// environment of a process. Linux takes at most 128 KiB in one of them.
 const MAX_CONFIG: usize = 256 << 10;
+const MAX_TEXT: usize = (128 << 10) - 1;
+
+/// Maximum variables of an image, and arguments; people use some dozen.
+const MAX_TEXTS: usize = 1000;
 
 /// User, group and home of an image's commands.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -83,6 +87,16 @@ pub struct Input<'a> {
     pub spool: &'a File,
 }
 
+/// A step of reading.
+#[derive(Clone, Copy, Debug)]
+pub enum Step<'a> {
+    /// The image was chosen: its [`Image::id`] and [`Image::reference`]. A reader who has it
+    /// needs no more, since the one names all contents.
+    Chosen(&'a str, Option<&'a str>),
+    /// A note for people.
+    Note(&'a str),
+}
+
 /// Reads an image and writes its file system to `out`.
 ///
 /// # Errors
@@ -91,10 +105,11 @@ pub fn read(
     input: Input<'_>,
     limits: &Limits,
     out: &mut dyn Write,
-    progress: &mut dyn FnMut(&str),
+    progress: &mut dyn FnMut(Step<'_>),
 ) -> Result<Image, OciError> {
     let archive = Archive::open(input.archive, limits)?;
     let chosen = manifest::choose(&archive, input.tag, limits)?;
+    progress(Step::Chosen(chosen.id.hex(), chosen.reference.as_deref()));
     let mut job = Job {
         limits,
         tree: Tree::new(limits),
@@ -106,10 +121,10 @@ pub fn read(
     };
     let count = chosen.layers.len();
     for (number, layer) in (1..).zip(&chosen.layers) {
-        progress(&format!("layer {number} of {count}"));
+        progress(Step::Note(&format!("layer {number} of {count}")));
         job.layer(&archive, layer)?;
     }
-    progress("writing the file system");
+    progress(Step::Note("writing the file system"));
     let run_config = chosen.config.config.as_ref();
     let config = job.config(run_config.unwrap_or(&RunConfig::default()))?;
     job.tree.free_mount_points()?;
@@ -197,6 +212,16 @@ impl Job<'_> {
             if text.contains('\0') {
                 return Err(damaged("configuration", "a text with a zero byte"));
             }
+            if text.len() > MAX_TEXT {
+                return Err(limit("configuration", "bytes in a text", MAX_TEXT as u64));
+            }
+        }
+        if [&env, &cmd, &entrypoint]
+            .iter()
+            .any(|list| list.len() > MAX_TEXTS)
+        {
+            let most = MAX_TEXTS as u64;
+            return Err(limit("configuration", "variables or arguments", most));
         }
         if bytes > MAX_CONFIG {
             return Err(limit("configuration", "bytes", MAX_CONFIG as u64));
@@ -221,6 +246,9 @@ impl Job<'_> {
                 "configuration",
                 "a working directory that is not absolute",
             ));
+        }
+        if let Some(folder) = &working_dir {
+            self.tree.make_folders(folder.as_bytes())?;
         }
         let user = run.user.as_deref().unwrap_or_default();
         let (passwd, group) = (self.table(b"etc/passwd")?, self.table(b"etc/group")?);

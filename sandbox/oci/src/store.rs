@@ -3,14 +3,15 @@
 //! ```text
 //! image/oci/lock            held by the one process that changes the store
 //! image/oci/unfinished/     half-done work, emptied by the next one
+//! image/oci/download/       the same for what a registry sends, with `download.lock`
 //! image/oci/images/ID/      root.erofs and its description, image.json
 //! image/oci/names.json      names of images
 //! ```
 
 use crate::error::{OciCode, OciError, damaged};
 use crate::read::Image;
-use crate::worker::Worker;
-use a99_sandbox_cache::cache::{make_folder, remove, write_whole};
+use crate::worker::{Found, Worker};
+use a99_sandbox_cache::cache::{bytes_in, make_folder, remove, write_whole};
 use a99_sandbox_cache::digest::of_file;
 use a99_sandbox_cache::{Cache, ImageError};
 use serde::{Deserialize, Serialize};
@@ -23,6 +24,8 @@ use std::path::{Path, PathBuf};
 const ROOT: &str = "root.erofs";
 const DESCRIPTION: &str = "image.json";
 const NAMES: &str = "names.json";
+const DOWNLOAD: &str = "download";
+const DOWNLOAD_LOCK: &str = "download.lock";
 
 /// Version of a description.
 const FORMAT: u32 = 1;
@@ -74,7 +77,8 @@ impl Store {
     /// Reads the image in a file or folder into the store; returns it.
     ///
     /// Without a name it gets the one that the archive has for it, or that of the file. The
-    /// name leads to the new image from then on.
+    /// name leads to the new image from then on. An image that the store has is not read
+    /// again: the digest of its configuration names the contents of all layers.
     ///
     /// # Errors
     /// [`OciError`] if the archive is no image for guests, or the store cannot be written.
@@ -89,7 +93,8 @@ impl Store {
         name.map_or(Ok(()), check_name)?;
         let failed = |error: std::io::Error| OciError::io(path.display().to_string(), &error);
         let archive = File::open(path).map_err(failed)?;
-        let _lock = self.lock()?;
+        self.forget_download();
+        let _lock = self.lock("lock")?;
         let work = self.folder.join("unfinished");
         remove(&work).map_err(from_cache)?;
         make_folder(&work).map_err(from_cache)?;
@@ -100,13 +105,19 @@ impl Store {
             file.map_err(|error| OciError::io(path.display().to_string(), &error))
         };
         drop(new(&spool)?);
-        let image = worker.run(archive, &spool, new(&root)?, tag, progress);
-        let image = image.inspect_err(|_| drop(remove(&work)))?;
-        fs::remove_file(&spool).map_err(failed)?;
-        let name = match name {
-            Some(name) => name.to_owned(),
-            None => default_name(&image, path)?,
+        let is_known = |id: &str| self.has(id);
+        let found = worker.run(archive, &spool, new(&root)?, tag, &is_known, progress);
+        let image = match found.inspect_err(|_| drop(remove(&work)))? {
+            Found::New(image) => *image,
+            Found::Known(id, reference) => {
+                remove(&work).map_err(from_cache)?;
+                let name = name.map_or_else(|| default_name(reference, path), named)?;
+                self.set_name(&name, &id)?;
+                return self.find(&name);
+            }
         };
+        fs::remove_file(&spool).map_err(failed)?;
+        let name = name.map_or_else(|| default_name(image.reference.clone(), path), named)?;
         let metadata = fs::metadata(&root).map_err(failed)?;
         if metadata.len() != image.bytes {
             return Err(damaged("file system", "the reader described another one"));
@@ -122,10 +133,7 @@ impl Store {
         let folder = self.image_folder(&description.image.id);
         remove(&folder).map_err(from_cache)?;
         fs::rename(&work, &folder).map_err(failed)?;
-        let mut names = self.names();
-        let old = names.insert(name.clone(), description.image.id.clone());
-        self.set_names(&names)?;
-        self.drop_unnamed(old, &names)?;
+        self.set_name(&name, &description.image.id)?;
         Ok(StoredImage {
             name,
             file: folder.join(ROOT),
@@ -151,7 +159,16 @@ impl Store {
                 .help("`a99 sandbox image ls` lists images, `image add FILE` adds one")
         };
         let id = self.names().remove(name).ok_or_else(missing)?;
-        let folder = self.image_folder(&id);
+        self.of_id(name, &id)
+    }
+
+    /// Whether the store has the sound image of a configuration's digest.
+    pub(crate) fn has(&self, id: &str) -> bool {
+        self.of_id(id, id).is_ok()
+    }
+
+    fn of_id(&self, name: &str, id: &str) -> Result<StoredImage, OciError> {
+        let folder = self.image_folder(id);
         let changed = || {
             let help = format!("`a99 sandbox image rm {name}`, and add it again");
             damaged(name, "its file in the cache is missing or was changed").help(help)
@@ -178,32 +195,46 @@ impl Store {
         })
     }
 
-    /// Removes a name, and its image unless another name leads to it. Guests that run
-    /// keep their file.
+    /// Removes a name, and its image unless another name leads to it; returns how many bytes
+    /// of the disk that frees. Guests that run keep their file.
     ///
     /// # Errors
     /// [`OciCode::NotFound`], and those of removing.
-    pub fn remove(&self, name: &str) -> Result<(), OciError> {
-        let _lock = self.lock()?;
+    pub fn remove(&self, name: &str) -> Result<u64, OciError> {
+        self.forget_download();
+        let _lock = self.lock("lock")?;
         let mut names = self.names();
         let Some(id) = names.remove(name) else {
-            return self.find(name).map(drop);
+            return self.find(name).map(|_| 0);
         };
         self.set_names(&names)?;
         self.drop_unnamed(Some(id), &names)
+    }
+
+    /// Lets a name lead to an image, and removes what it led to before.
+    fn set_name(&self, name: &str, id: &str) -> Result<(), OciError> {
+        let mut names = self.names();
+        let old = names.insert(name.to_owned(), id.to_owned());
+        self.set_names(&names)?;
+        self.drop_unnamed(old, &names).map(drop)
     }
 
     fn drop_unnamed(
         &self,
         id: Option<String>,
         names: &BTreeMap<String, String>,
-    ) -> Result<(), OciError> {
-        match id {
-            Some(id) if !names.values().any(|known| *known == id) => {
-                remove(&self.image_folder(&id)).map_err(from_cache)
-            }
-            _ => Ok(()),
-        }
+    ) -> Result<u64, OciError> {
+        let Some(id) = id.filter(|id| !names.values().any(|known| known == id)) else {
+            return Ok(0);
+        };
+        let folder = self.image_folder(&id);
+        let bytes = if folder.exists() {
+            bytes_in(&folder).map_err(from_cache)?
+        } else {
+            0
+        };
+        remove(&folder).map_err(from_cache)?;
+        Ok(bytes)
     }
 
     fn image_folder(&self, id: &str) -> PathBuf {
@@ -219,9 +250,28 @@ impl Store {
         write_json(&self.folder.join(NAMES), names)
     }
 
-    /// Waits until no other process changes the store; released on drop.
-    fn lock(&self) -> Result<File, OciError> {
-        let path = self.folder.join("lock");
+    /// An empty folder for a download, and the lock of the one download at a time.
+    #[cfg(feature = "registry")]
+    pub(crate) fn download_folder(&self) -> Result<(PathBuf, File), OciError> {
+        let lock = self.lock(DOWNLOAD_LOCK)?;
+        let folder = self.folder.join(DOWNLOAD);
+        remove(&folder).map_err(from_cache)?;
+        make_folder(&folder).map_err(from_cache)?;
+        Ok((folder, lock))
+    }
+
+    /// Removes what a killed process left of its download.
+    fn forget_download(&self) {
+        let lock = File::open(self.folder.join(DOWNLOAD_LOCK));
+        if lock.is_ok_and(|lock| lock.try_lock().is_ok()) {
+            // The next download empties what cannot be removed now.
+            let _ = remove(&self.folder.join(DOWNLOAD));
+        }
+    }
+
+    /// Waits until no other process holds the lock; released on drop.
+    fn lock(&self, name: &str) -> Result<File, OciError> {
+        let path = self.folder.join(name);
         let failed = |error: std::io::Error| OciError::io(path.display().to_string(), &error);
         let mut options = File::options();
         let options = options.create(true).write(true).truncate(false);
@@ -268,10 +318,14 @@ pub fn check_name(name: &str) -> Result<(), OciError> {
     Err(OciError::new(OciCode::Name, format!("{name:?}"), text).help("--name NAME"))
 }
 
+fn named(name: &str) -> Result<String, OciError> {
+    Ok(name.to_owned())
+}
+
 /// Name from the last part of the archive's name for it, or of the file.
-fn default_name(image: &Image, path: &Path) -> Result<String, OciError> {
+fn default_name(reference: Option<String>, path: &Path) -> Result<String, OciError> {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-    let reference = image.reference.as_deref().unwrap_or(&stem);
+    let reference = reference.as_deref().unwrap_or(&stem);
     let name = reference.rsplit('/').next().unwrap_or(reference);
     // What a layout knows by a bare tag is called by its file.
     let name = if matches!(name, "latest") {

@@ -407,6 +407,14 @@ impl<'l> Tree<'l> {
         None
     }
 
+    /// Makes a folder that is not there, with those on the way: runtimes of containers make
+    /// the working directory of an image.
+    pub(crate) fn make_folders(&mut self, path: &[u8]) -> Result<(), OciError> {
+        let parts = path.split(|byte| *byte == b'/');
+        let parts: Vec<&[u8]> = parts.filter(|part| !matches!(*part, b"" | b".")).collect();
+        self.walk(&parts, path, &Missing::Make).map(drop)
+    }
+
     /// Makes folders of names of the root where a guest mounts what is its own: a link there
     /// would lead the mount elsewhere.
     pub(crate) fn free_mount_points(&mut self) -> Result<(), OciError> {

@@ -17,7 +17,7 @@ pub(crate) fn run_as(user: &str, passwd: &[u8], group: &[u8]) -> Result<RunAs, O
         None => (user, None),
     };
     let user = if user.is_empty() { "0" } else { user };
-    let id: Option<u32> = user.parse().ok();
+    let id = number(user.as_bytes());
     let found = lines::<7>(passwd)
         .find(|line| line[0] == user.as_bytes() || id.is_some() && number(line[2]) == id);
     let name = found.map(|line| line[0]);
@@ -52,7 +52,7 @@ pub(crate) fn run_as(user: &str, passwd: &[u8], group: &[u8]) -> Result<RunAs, O
 }
 
 fn group_id(name: &str, group: &[u8]) -> Result<u32, OciError> {
-    if let Ok(id) = name.parse() {
+    if let Some(id) = number(name.as_bytes()) {
         return Ok(id);
     }
     let found = lines::<4>(group).find(|line| line[0] == name.as_bytes());
@@ -69,8 +69,11 @@ fn unknown(what: &str, name: &str) -> OciError {
         .help("build the image with a user that its /etc/passwd has, or with a number")
 }
 
+/// Parses the number of a user or group. The last one means "unchanged" to the kernel, so
+/// a command with it would stay root.
 fn number(field: &[u8]) -> Option<u32> {
-    std::str::from_utf8(field).ok()?.parse().ok()
+    let number = std::str::from_utf8(field).ok()?.parse().ok();
+    number.filter(|number| *number != u32::MAX)
 }
 
 /// Lines with that many fields.
@@ -106,9 +109,21 @@ mod tests {
         assert_eq!(of("web:data"), (101, 200, vec![], "/srv".into()));
         assert_eq!(of("7:9"), (7, 9, vec![], "/".into()));
         assert_eq!(of("65532"), (65532, 0, vec![], "/".into()));
-        for user in ["nobody", "web:nobody", "-1", "4294967296"] {
+        // The last number is that of no user, here and in the tables.
+        let passwd = b"bad:x:4294967295:0::/:\nalso:x:7:4294967295::/:\n";
+        let passwd = &[PASSWD, passwd].concat();
+        assert_eq!(run_as("also", passwd, GROUP).unwrap().gid, 0);
+        for user in [
+            "nobody",
+            "web:nobody",
+            "-1",
+            "4294967296",
+            "4294967295",
+            "0:4294967295",
+            "bad",
+        ] {
             assert_eq!(
-                run_as(user, PASSWD, GROUP).unwrap_err().code,
+                run_as(user, passwd, GROUP).unwrap_err().code,
                 OciCode::NotFound
             );
         }

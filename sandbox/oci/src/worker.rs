@@ -7,7 +7,7 @@
 
 use crate::error::{OciCode, OciError, damaged};
 use crate::limits::Limits;
-use crate::read::{Image, Input, read};
+use crate::read::{Image, Input, Step, read};
 use rustix::process::{Resource, Rlimit};
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
@@ -50,6 +50,7 @@ pub struct Worker {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Line {
+    Chosen(String, Option<String>),
     Note(String),
     Image(Box<Image>),
     Error {
@@ -73,15 +74,16 @@ impl Worker {
         }
     }
 
-    /// Reads an image by the worker.
+    /// Reads an image by the worker, unless it is a known one.
     pub(crate) fn run(
         &self,
         archive: File,
         spool: &Path,
         out: File,
         tag: Option<&str>,
+        is_known: &dyn Fn(&str) -> bool,
         progress: &mut dyn FnMut(&str),
-    ) -> Result<Image, OciError> {
+    ) -> Result<Found, OciError> {
         let failed = |error: std::io::Error| {
             OciError::new(
                 OciCode::Worker,
@@ -103,8 +105,12 @@ impl Worker {
         let mut result = None;
         loop {
             match lines.recv_timeout(end.saturating_duration_since(Instant::now())) {
+                Ok(Line::Chosen(id, reference)) if is_id(&id) && is_known(&id) => {
+                    return Ok(Found::Known(id, reference));
+                }
+                Ok(Line::Chosen(..)) => {}
                 Ok(Line::Note(text)) => progress(&text),
-                Ok(Line::Image(image)) => result = Some(Ok(*image)),
+                Ok(Line::Image(image)) => result = Some(Ok(image)),
                 Ok(Line::Error {
                     code,
                     place,
@@ -129,7 +135,10 @@ impl Worker {
         }
         let status = child.0.wait().map_err(failed)?;
         match result {
-            Some(Ok(image)) if status.success() => checked(image),
+            Some(Ok(image)) if status.success() && is_id(&image.id) => Ok(Found::New(image)),
+            Some(Ok(image)) if status.success() => {
+                Err(damaged(image.id, "the digest of the image is malformed"))
+            }
             Some(Err(error)) => Err(error),
             _ => {
                 let text =
@@ -142,13 +151,17 @@ impl Worker {
     }
 }
 
+/// What a worker found.
+pub(crate) enum Found {
+    New(Box<Image>),
+    /// Digest and reference of an image that the caller has.
+    Known(String, Option<String>),
+}
+
 /// Checks what becomes a path: the process had hostile input.
-fn checked(image: Image) -> Result<Image, OciError> {
+fn is_id(id: &str) -> bool {
     let is_hex = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
-    if image.id.len() == 64 && image.id.bytes().all(is_hex) {
-        return Ok(image);
-    }
-    Err(damaged("image", "its digest is malformed"))
+    id.len() == 64 && id.bytes().all(is_hex)
 }
 
 /// Sends the lines of a worker on until it ends or has reported too much.
@@ -238,7 +251,14 @@ fn work(arguments: &[OsString]) -> Result<Image, OciError> {
         tag: tag.as_deref(),
         spool: &spool,
     };
-    let mut note = |text: &str| say(&Line::Note(text.to_owned()));
+    let mut note = |step: Step<'_>| {
+        say(&match step {
+            Step::Chosen(id, reference) => {
+                Line::Chosen(id.to_owned(), reference.map(str::to_owned))
+            }
+            Step::Note(text) => Line::Note(text.to_owned()),
+        });
+    };
     read(input, &limits, &mut out, &mut note)
 }
 

@@ -222,3 +222,43 @@ async fn secrets_are_sent_and_not_shown() {
     assert_eq!(error.code().name(), "fetch.credentials");
     assert!(!error.to_string().contains("s3cret"));
 }
+
+#[tokio::test]
+async fn n05_followed_redirects_are_judged_and_leave_credentials_behind() {
+    let other = Server::always(ok("from there")).await;
+    let there = format!("http://127.0.0.1:{}/end", other.port);
+    let server = Server::new(move |request| match request.split(' ').nth(1).unwrap() {
+        "/same" => to(307, "/end"),
+        "/there" => to(307, &there),
+        "/inside" => to(302, "http://10.0.0.1/"),
+        "/metadata" => to(302, "http://169.254.169.254/latest/"),
+        "/file" => to(302, "file:///etc/passwd"),
+        "/loop" => to(302, "/loop"),
+        _ => ok("from here"),
+    })
+    .await;
+    let net = TestNet::default();
+    let rules = format!("full:127.0.0.1:{},127.0.0.1:{}", server.port, other.port);
+    let fetch = net.builder(&rules).dialer(a99_http::SystemDialer);
+    let fetch = fetch.build().unwrap();
+    let open = |path: &str| {
+        let request = StreamRequest::get(format!("http://127.0.0.1:{}{path}", server.port));
+        let request = request.basic_auth("user", &Secret::new("pass"));
+        fetch.open(request.follow_redirects())
+    };
+    let same = rest(&mut open("/same").await.unwrap()).await.unwrap();
+    let there = rest(&mut open("/there").await.unwrap()).await.unwrap();
+    assert_eq!((&*same, &*there), (&b"from here"[..], &b"from there"[..]));
+    let has = |request: &String| request.contains("authorization: Basic dXNlcjpwYXNz");
+    assert!(server.requests().iter().all(has), "{:?}", server.requests());
+    let sent = &other.requests()[0];
+    assert!(!sent.to_lowercase().contains("authorization"), "{sent}");
+    for (path, code) in [
+        ("/inside", "fetch.denied"),
+        ("/metadata", "fetch.denied"),
+        ("/file", "fetch.scheme"),
+        ("/loop", "fetch.redirect"),
+    ] {
+        assert_eq!(opened(open(path).await), code, "{path}");
+    }
+}

@@ -1,5 +1,6 @@
 //! Archives of images, real and hostile.
 
+mod attacks;
 mod hostile;
 mod images;
 mod make;

@@ -86,6 +86,8 @@ fn every_form_of_skopeo_gives_the_same_tree() {
         "hard: s".into(),
         "link -> /d".into(),
         format!("new: {}", "x".repeat(100_000)),
+        // Its working directory.
+        "srv/".into(),
     ];
     let mut images = Vec::new();
     for form in ["saved.tar", "layout.tar", "box", "packed"] {
