@@ -119,6 +119,8 @@ pub(super) struct Guest {
     resumed_as: u64,
     /// Frozen pages that its memory consists of, above the image's.
     layers: Vec<Arc<cow::Layer>>,
+    /// Layers to map before it runs on, after it was frozen.
+    frozen: Option<Vec<Arc<cow::Layer>>>,
 }
 
 impl Guest {
@@ -138,6 +140,7 @@ impl Guest {
             guest_jit: GuestJit::Off,
             resumed_as: 0,
             layers: Vec::new(),
+            frozen: None,
         }
     }
 
@@ -274,6 +277,7 @@ impl Guest {
         &mut self,
         mut on_report: impl FnMut(&mut Self, u64, Report),
     ) -> Result<Next, VmError> {
+        self.thaw()?;
         let fed = self.feed()?;
         self.deliver_frames()?;
         let (status, report) = self.emulator.run(BUDGET)?;
@@ -384,8 +388,23 @@ impl Guest {
         Ok(())
     }
 
+    /// Continues after the guest was frozen: maps the frozen pages over its own, which are
+    /// equal, and uses translated code again, which a copy does not have. Copies start
+    /// meanwhile.
+    fn thaw(&mut self) -> Result<(), VmError> {
+        let Some(layers) = self.frozen.take() else {
+            return Ok(());
+        };
+        for layer in layers {
+            // Where this fails, the guest keeps its own pages.
+            let _ = layer.map(self.emulator.memory_mut());
+        }
+        start_jit(&mut self.emulator, self.guest_jit)
+    }
+
     /// Freezes the guest if it is at rest; `None` if it must run on.
     pub(crate) fn freeze(&mut self, base: &Linked, image: &str) -> Result<Option<Frozen>, VmError> {
+        self.thaw()?;
         let ready = self.outbox.is_empty()
             && self.reply.is_none()
             && self.frame.is_none()
@@ -399,10 +418,11 @@ impl Guest {
             // The host hides its page table.
             Err(_) => cow::different(memory, Emulator::new(base, 1, false)?.memory()),
         };
-        let frozen = cow::freeze(self.emulator.memory_mut(), pages, &mut self.layers);
-        frozen.map_err(|error| {
+        let frozen = cow::freeze(memory, pages, &mut self.layers);
+        let frozen = frozen.map_err(|error| {
             VmError::new(VmCode::Resources, format!("memory of the guest: {error}"))
         })?;
+        self.frozen = Some(frozen);
         let disk = self.emulator.disks().own.as_mut();
         let disk = disk.map(OwnDisk::freeze).transpose()?;
         let root_layers = self.emulator.disks().layers.iter();
@@ -414,8 +434,6 @@ impl Guest {
             unread: self.reader.unread().to_vec(),
             files: self.backends.files.as_ref().map(|files| files.state()),
         };
-        // A copy has no translated code; this guest continues with it.
-        start_jit(&mut self.emulator, self.guest_jit)?;
         Ok(Some(Frozen {
             head,
             layers: self.layers.clone(),
