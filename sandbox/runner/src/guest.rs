@@ -3,7 +3,7 @@
 
 use super::backends::{Backends, no_files};
 use super::cow;
-use super::disk::{Layer, OwnDisk};
+use super::disk::{Disks, Layer, OwnDisk};
 use super::error::{VmCode, VmError};
 use super::frozen::{Frozen, Head, Origin};
 use super::handle::random_id;
@@ -67,6 +67,9 @@ pub struct Setup {
     pub ram_bytes: u32,
     /// The guest's own disk: empty, or created by the origin.
     pub disk: Option<OwnDisk>,
+    /// Where files go that do not fit memory. Without it, the guest must be asked to keep
+    /// them in memory ([`Resume::swap_off`]).
+    pub swap: Option<OwnDisk>,
     /// Layers of the root's files; the first wins. At most
     /// [`MAX_LAYERS`](super::disk::MAX_LAYERS).
     pub layers: Vec<Layer>,
@@ -83,6 +86,7 @@ impl Default for Setup {
             backends: Backends::default(),
             ram_bytes: RAM_BYTES,
             disk: None,
+            swap: Some(OwnDisk::swap()),
             layers: Vec::new(),
             origin: None,
         }
@@ -147,6 +151,7 @@ impl Guest {
     /// Boots a kernel on a new machine.
     pub(crate) fn boot(linked: &Linked, boot: &Boot<'_>) -> Result<Self, VmError> {
         let mut emulator = Emulator::new(linked, CLOCK_RESOLUTION_NS, false)?;
+        emulator.disks().swap = Some(OwnDisk::swap());
         emulator.call(abi::INITIALIZE, ())?;
         expect_ok(
             emulator.call(
@@ -187,7 +192,8 @@ impl Guest {
         setup.resume.interrupt = origin.is_some();
         let mut layers = Vec::new();
         if let Some(origin) = origin {
-            let (shared, unread) = origin.apply(&mut emulator, setup.disk.as_mut())?;
+            let disks = [setup.disk.as_mut(), setup.swap.as_mut()];
+            let (shared, unread) = origin.apply(&mut emulator, disks)?;
             layers = shared;
             reader.push(&unread);
         }
@@ -233,6 +239,7 @@ impl Guest {
         let attached = own.into_iter().chain(layers).filter(|_| is_new);
         let attached: Vec<(Disk, u64)> = attached.collect();
         emulator.disks().own = setup.disk;
+        emulator.disks().swap = setup.swap;
         emulator.disks().layers = setup.layers;
         for (disk, sectors) in attached {
             let answer = emulator.call(abi::ATTACH_DISK, (disk.number(), sectors))?;
@@ -423,8 +430,9 @@ impl Guest {
             VmError::new(VmCode::Resources, format!("memory of the guest: {error}"))
         })?;
         self.frozen = Some(frozen);
-        let disk = self.emulator.disks().own.as_mut();
-        let disk = disk.map(OwnDisk::freeze).transpose()?;
+        let Disks { own, swap, .. } = self.emulator.disks();
+        let disk = own.as_mut().map(OwnDisk::freeze).transpose()?;
+        let swap = swap.as_mut().map(OwnDisk::freeze).transpose()?;
         let root_layers = self.emulator.disks().layers.iter();
         let root_layers = root_layers.map(|layer| layer.sha256().to_owned()).collect();
         let head = Head {
@@ -438,6 +446,7 @@ impl Guest {
             head,
             layers: self.layers.clone(),
             disk,
+            swap,
         }))
     }
 
