@@ -188,10 +188,11 @@ pub(crate) struct SettingsArgs {
     /// sandbox has 1920M; unused memory stays with the host
     #[arg(long, value_name = "SIZE", value_parser = ram)]
     pub ram: Option<u64>,
-    /// A separate disk instead of 100 MB in memory, as in 500M or 10G: an unnamed
-    /// file of the host that grows as it is written and is deleted when the sandbox
-    /// ends. It is in DIR [default: TMPDIR, or /var/tmp]
-    #[arg(long, value_name = "SIZE[:DIR]", value_parser = disk)]
+    /// A separate disk, as in 500M or 10G: an unnamed file of the host that grows as
+    /// it is written and is deleted when the sandbox ends. It is in DIR [default:
+    /// TMPDIR, or /var/tmp]. Without this option only files that do not fit memory are
+    /// in such a file, of at most 4G; `none` keeps all in memory, some 110 MB
+    #[arg(long, value_name = "SIZE[:DIR]|none", value_parser = disk)]
     pub disk: Option<DiskArg>,
     /// A pack of programs beside the image's: build, node, py, tools, or what `build
     /// --with` made; may be repeated. `a99 sandbox build --pack NAME` builds it
@@ -228,6 +229,7 @@ pub(crate) struct SettingsArgs {
 /// A separate disk of a sandbox.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct DiskArg {
+    /// Its size; 0 keeps all files in memory.
     pub bytes: u64,
     /// Its folder; by default `TMPDIR` or `/var/tmp`.
     pub folder: Option<PathBuf>,
@@ -388,8 +390,11 @@ fn disk(text: &str) -> Result<DiskArg, String> {
         Some((size, folder)) => (size, Some(PathBuf::from(folder))),
         None => (text, None),
     };
-    let bytes = bytes(size);
-    let bytes = bytes.ok_or("expected a size in bytes, or as in 500M or 10G")?;
+    let bytes = match (size, &folder) {
+        ("none", None) => Some(0),
+        _ => bytes(size).filter(|bytes| *bytes > 0),
+    };
+    let bytes = bytes.ok_or("expected none, or a size in bytes, or as in 500M or 10G")?;
     Ok(DiskArg { bytes, folder })
 }
 
@@ -488,6 +493,7 @@ mod tests {
         for (text, bytes, folder) in [
             ("1048576", 1 << 20, None),
             ("500M", 500 << 20, None),
+            ("none", 0, None),
             ("1g", 1 << 30, None),
             ("10G:/srv/x", 10 << 30, Some("/srv/x")),
             ("1T:a:b", 1 << 40, Some("a:b")),
@@ -495,7 +501,18 @@ mod tests {
             let folder = folder.map(PathBuf::from);
             assert_eq!(disk(text), Ok(DiskArg { bytes, folder }), "{text}");
         }
-        for text in ["", "G", "1.5G", "-1", "1g:", "1G:", "99999999T", "/x"] {
+        for text in [
+            "",
+            "G",
+            "1.5G",
+            "-1",
+            "1g:",
+            "1G:",
+            "99999999T",
+            "/x",
+            "0",
+            "none:/x",
+        ] {
             assert!(disk(text).is_err(), "{text}");
         }
     }

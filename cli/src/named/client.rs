@@ -9,11 +9,11 @@ use super::serve::is_same_user;
 use super::wire::{Ended, Exec, MAX_DATA, Note, Request, WINDOW, other_version};
 use crate::local::{self, Lost, Refusal, parsed};
 use a99_frame::{Envelope, Frame};
+use a99_sandbox::Frozen;
 use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
 use std::io::{self, Read, stdin};
 use std::net::Shutdown;
-use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
@@ -99,17 +99,20 @@ impl Connection {
         result(self.next()?)
     }
 
-    /// The reply to [`Request::Freeze`]: the state, and its descriptors.
+    /// The reply to [`Request::Freeze`]: the frozen sandbox, and the memory that it was asked
+    /// to have.
     ///
     /// # Errors
-    /// Those of [`Connection::reply`].
-    pub(crate) fn frozen(mut self) -> Result<(Vec<u8>, Vec<OwnedFd>), Refusal> {
+    /// Those of [`Connection::reply`], and parts that do not fit each other.
+    pub(crate) fn frozen(mut self) -> Result<(Frozen, Option<u64>), Refusal> {
         let frame = self.next()?;
         let Envelope::Answer(_) = &frame.envelope else {
             return Err(other_version());
         };
         let files = super::freeze::receive(&self.connection.stream)?;
-        Ok((frame.body.bytes().to_vec(), files))
+        let about: Json = frame.body.json().map_err(|_| other_version())?;
+        let frozen = Frozen::from_parts(frame.body.bytes(), files)?;
+        Ok((frozen, about["ram"].as_u64()))
     }
 
     /// The reply, if it arrives within the timeout.

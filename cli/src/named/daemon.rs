@@ -6,15 +6,15 @@
 //! on request, on SIGTERM, or when its guest ends, and removes its files; only the log of an
 //! unexpected end stays.
 
+use super::client::Connection;
 use super::error::{BUSY, NAME_TAKEN, REFUSED, TOO_MANY};
-use super::freeze::frozen;
 use super::lock::{Lock, LockState};
 use super::name::Name;
 use super::queue::Queue;
 use super::runtime_dir::RuntimeDir;
 use super::serve::{refuse, serve};
 use super::spec::{Origin, Spec};
-use super::wire::answer;
+use super::wire::{Request, answer};
 use crate::commands::sandbox::{SANDBOX_FAILED, builder};
 use crate::failure::Exit;
 use crate::local::Refusal;
@@ -204,7 +204,12 @@ fn ordinary(path: &Path) -> io::Result<File> {
     }
 }
 
-fn run_sandbox(name: &Name, spec: Spec, dir: &RuntimeDir) -> Result<(), Refusal> {
+fn run_sandbox(name: &Name, mut spec: Spec, dir: &RuntimeDir) -> Result<(), Refusal> {
+    // The original is frozen while the image is loaded here.
+    let original = match &spec.origin {
+        Origin::Fork(original) => Some(Connection::open(dir, original, &Request::Freeze)?),
+        Origin::Image | Origin::File(_) => None,
+    };
     let settings = spec.settings();
     let mut builder = builder(&settings)?;
     if settings.foreign().is_none() {
@@ -212,14 +217,15 @@ fn run_sandbox(name: &Name, spec: Spec, dir: &RuntimeDir) -> Result<(), Refusal>
         let image = Image::current(&cache, &mut |_: a99_sandbox::cache::Event<'_>| {})?;
         builder = builder.loaded_image(&image).hostname(name.as_str());
     }
-    builder = match &spec.origin {
-        Origin::Image => builder,
-        Origin::File(path) => {
-            let file = ordinary(path).map_err(|error| Refusal::io(path.display(), error))?;
-            builder.restore_file(file)
-        }
-        Origin::Fork(original) => builder.fork_of(&frozen(dir, original)?),
-    };
+    if let Origin::File(path) = &spec.origin {
+        let file = ordinary(path).map_err(|error| Refusal::io(path.display(), error))?;
+        builder = builder.restore_file(file);
+    }
+    if let Some(original) = original {
+        let (frozen, ram) = original.frozen()?;
+        spec.keep_ram(ram);
+        builder = builder.fork_of(&frozen);
+    }
     for publish in &spec.publish {
         builder = builder.forward(publish.listen, publish.guest_port);
     }

@@ -25,9 +25,13 @@ const ANCILLARY_BYTES: usize = rustix::cmsg_space!(ScmRights(64));
 const CARRIER: [u8; 1] = [b'F'];
 
 /// Sends a frozen sandbox as the answer to [`Request::Freeze`].
-pub(super) fn send(mut stream: &UnixStream, frozen: &Frozen) -> std::io::Result<()> {
+pub(super) fn send(
+    mut stream: &UnixStream,
+    frozen: &Frozen,
+    ram: Option<u64>,
+) -> std::io::Result<()> {
     let (description, files) = frozen.parts();
-    let count = json!({ "descriptors": files.len() });
+    let count = json!({ "descriptors": files.len(), "ram": ram });
     let frame = encode(Envelope::Answer(ID), Some(&count), &description).map_err(invalid)?;
     stream.write_all(&frame)?;
     let mut space = [MaybeUninit::uninit(); ANCILLARY_BYTES];
@@ -59,10 +63,9 @@ pub(super) fn receive(stream: &UnixStream) -> std::io::Result<Vec<OwnedFd>> {
 /// Freezes the sandbox of that name, which runs on.
 ///
 /// # Errors
-/// Those of [`Connection::frozen`], and parts that do not fit each other.
+/// Those of [`Connection::frozen`].
 pub(crate) fn frozen(dir: &RuntimeDir, name: &Name) -> Result<Frozen, Refusal> {
-    let (description, files) = Connection::open(dir, name, &Request::Freeze)?.frozen()?;
-    Ok(Frozen::from_parts(&description, files)?)
+    Ok(Connection::open(dir, name, &Request::Freeze)?.frozen()?.0)
 }
 
 #[cfg(test)]

@@ -90,7 +90,7 @@ fn served(daemon: &Arc<Daemon>, stream: &UnixStream) -> Result<(), Refusal> {
         Request::Freeze => {
             let frozen = until_disconnect(reader, sandbox.freeze())?;
             // The client may be gone.
-            let _ = super::freeze::send(stream, &frozen);
+            let _ = super::freeze::send(stream, &frozen, daemon.spec.ram());
             let _ = stream.shutdown(Shutdown::Both);
             return Ok(());
         }

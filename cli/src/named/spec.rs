@@ -147,6 +147,16 @@ impl Spec {
         })
     }
 
+    /// The memory that it was asked to have.
+    pub(super) fn ram(&self) -> Option<u64> {
+        self.ram
+    }
+
+    /// Notes the memory of a copy, which is that of its original.
+    pub(super) fn keep_ram(&mut self, ram: Option<u64>) {
+        self.ram = ram;
+    }
+
     /// The options that create this sandbox.
     pub(crate) fn settings(&self) -> SettingsArgs {
         let mount = |share: &MountSpec| {

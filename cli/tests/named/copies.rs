@@ -57,8 +57,8 @@ fn s2_a_file_larger_than_memory_is_copied() {
 #[ignore = "needs the image"]
 fn s2_a_full_disk_is_said_and_leaves_nothing_behind() {
     let home = Home::new("full");
-    for (name, disk, megabytes) in [("disk", &["--disk", "200M"][..], 300), ("memory", &[], 130)] {
-        home.ok(&[&["start", name], disk].concat());
+    for (name, disk, megabytes) in [("disk", "200M", 300), ("memory", "none", 130)] {
+        home.ok(&["start", name, "--disk", disk]);
         let from = home.0.join("from");
         fill(&from, megabytes);
         for _ in 0..2 {

@@ -17,7 +17,8 @@ fn a_running_sandbox_is_forked_saved_and_started_again() {
     let home = Home::new("forks");
     let file = home.0.join("box.snapshot");
     let file = file.to_str().unwrap();
-    home.ok(&["start", "box", "--disk", "256M", "--env", "ORIGINAL=yes"]);
+    let size = ["--disk", "256M", "--ram", "384M"];
+    home.ok(&[&["start", "box", "--env", "ORIGINAL=yes"], &size[..]].concat());
     home.ok(&[
         "exec",
         "box",
@@ -38,6 +39,8 @@ fn a_running_sandbox_is_forked_saved_and_started_again() {
         (&forked["name"], &forked["from"]),
         (&"fork".into(), &"box".into())
     );
+    // It has the memory of its original, which was asked for there.
+    assert_eq!(forked["ram"], 384 << 20, "{forked}");
     home.ok(&["start", "again", "--from", file]);
     for copy in ["fork", "again"] {
         let text = home.ok(&[

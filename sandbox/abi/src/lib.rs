@@ -60,10 +60,19 @@ pub enum Disk {
     Own,
     /// A layer of the root's files, below [`LAYERS`]: read-only and shared.
     Layer(u8),
+    /// Where the guest's kernel puts files of its memory when that is short.
+    Swap,
 }
 
 /// Maximum number of layers of a guest. Each has a drive, which is empty without one.
 pub const LAYERS: u8 = 8;
+
+/// Size of [`Disk::Swap`] in bytes. The guest's kernel has 3.2 MB of tables for it, which
+/// cost the host no memory before they are used.
+pub const SWAP_BYTES: u64 = 4 << 30;
+
+/// Number of [`Disk::Swap`], after the layers.
+const SWAP: u32 = 2 + LAYERS as u32;
 
 impl Disk {
     /// Returns the disk with that number.
@@ -71,6 +80,7 @@ impl Disk {
         match number {
             0 => Some(Self::Image),
             1 => Some(Self::Own),
+            SWAP => Some(Self::Swap),
             _ => {
                 let layer = u8::try_from(number - 2).ok()?;
                 (layer < LAYERS).then_some(Self::Layer(layer))
@@ -84,12 +94,13 @@ impl Disk {
             Self::Image => 0,
             Self::Own => 1,
             Self::Layer(layer) => 2 + layer as u32,
+            Self::Swap => SWAP,
         }
     }
 
     /// Whether the disk rejects writes.
     pub fn is_read_only(self) -> bool {
-        self != Self::Own
+        !matches!(self, Self::Own | Self::Swap)
     }
 
     /// The disk's serial number in the guest, at most 20 bytes.
@@ -98,6 +109,7 @@ impl Disk {
             Self::Image => "image",
             Self::Own => "disk",
             Self::Layer(_) => "layer",
+            Self::Swap => "swap",
         }
     }
 }
@@ -171,12 +183,13 @@ mod tests {
         assert_eq!(Channel::from_number(4), None);
         let layers = (0..LAYERS).map(Disk::Layer);
         let disks = [Disk::Image, Disk::Own].into_iter().chain(layers);
+        let disks = disks.chain([Disk::Swap]);
         for (number, disk) in disks.enumerate() {
             assert_eq!(disk.number(), number as u32);
             assert_eq!(Disk::from_number(disk.number()), Some(disk));
             assert!(disk.name().len() <= 20);
         }
-        for number in [2 + u32::from(LAYERS), 258, u32::MAX] {
+        for number in [SWAP + 1, 258, u32::MAX] {
             assert_eq!(Disk::from_number(number), None);
         }
         assert_eq!(unpair(pair(0xFFFF_FFFF, 7)), (0xFFFF_FFFF, 7));

@@ -101,11 +101,13 @@ pub enum Device {
     Layer6 = 13,
     /// Layer 7.
     Layer7 = 14,
+    /// Where files in memory go when that is short.
+    Swap = 15,
 }
 
 impl Device {
     /// All devices, by bit.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::Console,
         Self::Net,
         Self::P9,
@@ -121,6 +123,7 @@ impl Device {
         Self::Layer5,
         Self::Layer6,
         Self::Layer7,
+        Self::Swap,
     ];
 
     /// The device's bit in a set of devices.
@@ -146,6 +149,7 @@ impl Device {
             | Self::Layer5
             | Self::Layer6
             | Self::Layer7 => "layer",
+            Self::Swap => "swap",
         }
     }
 

@@ -71,7 +71,9 @@ pub struct Builder {
     output_limit: u64,
     copy_limit: u64,
     ram: Option<u64>,
-    disk: Option<DiskOptions>,
+    pub(super) disk: Option<DiskOptions>,
+    /// Whether files that do not fit memory go to a file of the host.
+    pub(super) swap: bool,
     pub(super) packs: Vec<String>,
     pub(super) layers: Vec<Layer>,
     pub(super) replace_root: bool,
@@ -98,6 +100,7 @@ impl Builder {
             copy_limit: COPY_LIMIT,
             ram: None,
             disk: None,
+            swap: true,
             packs: Vec::new(),
             layers: Vec::new(),
             replace_root: false,
@@ -248,28 +251,6 @@ impl Builder {
     /// Limits a copy out of the guest in bytes; defaults to 1 GiB.
     pub fn copy_limit(mut self, bytes: u64) -> Self {
         self.copy_limit = bytes;
-        self
-    }
-
-    /// Gives the guest a disk of `bytes` bytes instead of the default one of some 100 MB in
-    /// memory.
-    ///
-    /// All writes outside mounts go to this disk. It is an unnamed file in a folder of the
-    /// host: it grows as the guest writes and vanishes when the sandbox ends, even after a
-    /// crash. A restored sandbox has the disk of its snapshot; this then only limits its
-    /// size, to 10 GiB by default.
-    pub fn disk(mut self, bytes: u64) -> Self {
-        let folder = self.disk.and_then(|disk| disk.folder);
-        self.disk = Some(DiskOptions { bytes, folder });
-        self
-    }
-
-    /// Gives the guest such a disk in `folder`.
-    ///
-    /// The default is the folder that the variable `TMPDIR` names, or `/var/tmp`.
-    pub fn disk_in(mut self, bytes: u64, folder: impl Into<PathBuf>) -> Self {
-        let folder = Some(folder.into());
-        self.disk = Some(DiskOptions { bytes, folder });
         self
     }
 
@@ -451,7 +432,7 @@ impl Builder {
         }
         check_layers(self.packs.len() + self.layers.len(), self.replace_root)?;
         let ram = self.ram.map(ram_of).transpose()?;
-        if ram.is_some() && self.copied.is_some() {
+        if (ram.is_some() || !self.swap) && self.copied.is_some() {
             bad("memory for a saved sandbox, which keeps its own")?;
         }
         // The size of a saved guest is not known here; its agent checks the limit too.
@@ -502,6 +483,10 @@ impl Builder {
             Some(origin) => origin.disk(self.disk.and_then(|disk| disk.folder))?,
             None => self.disk.as_ref().map(OwnDisk::new).transpose()?,
         };
+        let swap = match &origin {
+            Some(origin) => origin.swap(),
+            None => self.swap.then(OwnDisk::swap),
+        };
         let mut backends = self.backends;
         if origin.is_some() && backends.network.mac.is_none() {
             backends.network.mac = Some(random_mac()?);
@@ -529,6 +514,7 @@ impl Builder {
                 layers: new_layers as u8,
                 replace_root: self.replace_root && new_layers > 0,
                 identity: self.identity,
+                swap_off: !self.swap,
                 network: connected.network,
                 mounts: connected.mounts,
                 ..Resume::default()
@@ -536,6 +522,7 @@ impl Builder {
             backends: connected.backends,
             ram_bytes: self.ram.map_or(Ok(RAM_BYTES), ram_of)?,
             disk,
+            swap,
             layers,
             guest_jit: self.guest_jit,
             clock_resolution_ns: self.clock.as_nanos() as u64,
@@ -582,6 +569,7 @@ mod tests {
             builder().ram((256 << 20) - 1),
             builder().ram((2 << 30) + 1),
             builder().ram(1 << 30).restore([]),
+            builder().files_in_memory().restore([]),
             builder().ram(1 << 30).memory_limit((1 << 30) + 1),
             builder().disk(0),
             builder().disk(u64::MAX),

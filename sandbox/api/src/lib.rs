@@ -35,6 +35,8 @@ mod command;
 mod copied;
 #[cfg(feature = "vm")]
 mod copy;
+#[cfg(feature = "vm")]
+mod disk;
 #[cfg(feature = "c2w")]
 mod foreign;
 #[cfg(feature = "vm")]

@@ -74,7 +74,7 @@ const LEFT_OUT: [&str; 29] = [
 const CODE: [&str; 4] = ["*.[chS]", "*.dts", "*.dtsi", "*.json"];
 
 /// Patches of the source, in this order. Each patch explains itself.
-const PATCHES: [&str; 9] = [
+const PATCHES: [&str; 10] = [
     include_str!("../patches/fault-around.patch"),
     include_str!("../patches/page-cache-limit.patch"),
     include_str!("../patches/free-pages-at-once.patch"),
@@ -84,6 +84,7 @@ const PATCHES: [&str; 9] = [
     include_str!("../patches/9p-flock.patch"),
     include_str!("../patches/9p-times.patch"),
     include_str!("../patches/add-memory.patch"),
+    include_str!("../patches/swap-files.patch"),
 ];
 
 /// Space for the unpacked source and the objects, in bytes.

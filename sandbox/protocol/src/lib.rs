@@ -30,7 +30,7 @@ pub use resume::{Access, Identity, Ipv6, Mount, Network, Resume};
 
 /// Protocol version, announced by [`Report::Ready`]. Both sides come from one build, so
 /// they do not negotiate: another version is an error.
-pub const VERSION: u16 = 6;
+pub const VERSION: u16 = 7;
 
 /// Name of the virtio-console port that carries the protocol.
 pub const PORT_NAME: &str = "agent99.agent";

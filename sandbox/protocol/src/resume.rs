@@ -33,6 +33,8 @@ pub struct Resume {
     pub identity: Option<Identity>,
     /// Memory that was added to the machine, from its first physical address to its end.
     pub memory: Option<(u64, u64)>,
+    /// Keep all files in memory: there is no disk for more.
+    pub swap_off: bool,
 }
 
 /// The ordinary user of a guest whose root is another image's.
@@ -142,6 +144,7 @@ impl Resume {
             w.u64(*start);
             w.u64(*end);
         });
+        w.u8(u8::from(self.swap_off));
     }
 
     pub(super) fn read(r: &mut Reader<'_>) -> Self {
@@ -171,6 +174,7 @@ impl Resume {
                 folder: r.bytes(),
             }),
             memory: r.option(|r| (r.u64(), r.u64())),
+            swap_off: r.flag(),
         }
     }
 }

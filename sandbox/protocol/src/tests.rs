@@ -46,6 +46,7 @@ fn requests() -> Vec<Request> {
                 folder: b"/srv".to_vec(),
             }),
             memory: Some((0x9000_0000, 0xa000_0000)),
+            swap_off: true,
         })),
         Request::Prepare,
         Request::Drain,

@@ -3,8 +3,8 @@
 //!
 //! A guest's memory begins as a private mapping of its image. What it writes becomes
 //! anonymous memory, which `/proc/self/pagemap` distinguishes. Freezing copies these pages
-//! into a file in memory (a layer), seals it, and maps it privately over the same pages:
-//! the guest and its copies then share the layer until one of them writes. So memory is
+//! into files in memory (layers), seals them, and maps them privately over the same pages:
+//! the guest and its copies then share the layers until one of them writes. So memory is
 //! copied once, and the next freeze copies only what was written since.
 #![allow(
     unsafe_code,
@@ -14,10 +14,9 @@
 use rustix::fs::{MemfdFlags, SealFlags};
 use rustix::mm::{MapFlags, ProtFlags, mmap};
 use std::fs::File;
-use std::io;
+use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Size of the guest's pages, and of the host's where memory can be shared.
 pub(super) const PAGE_BYTES: usize = 4096;
@@ -29,15 +28,16 @@ pub(super) type Runs = Vec<(u32, u32)>;
 /// has 65,530 for all its guests by default.
 const MAX_RUNS: usize = 256;
 
-/// Maximum layers of a guest; a new layer absorbs those less than twice its size, so 20
-/// suffice for the pages of 4 GiB.
-pub(super) const MAX_LAYERS: usize = 20;
+/// Maximum layers of a guest. What is frozen absorbs layers less than twice its size, so
+/// for the pages of 4 GiB 11 layers suffice, and 12 where a thread copied more than
+/// [`COPY_PAGES`].
+pub(super) const MAX_LAYERS: usize = 24;
 
-/// Gap in pages between runs from which layers are merged as well, to have fewer runs.
-const WIDE_GAP: u32 = 64;
+/// Bytes that are mapped at once; adjacent pieces of a file become one mapping.
+const MAP_BYTES: usize = 4 << 20;
 
-/// Bytes that a thread copies at once, and threads for more than that.
-const COPY_BYTES: usize = 4 << 20;
+/// Pages from which a second thread copies, and the maximum number of threads.
+const COPY_PAGES: u64 = 2048;
 const MAX_THREADS: usize = 4;
 
 /// Seals of a layer: neither its size nor its contents ever change.
@@ -83,8 +83,11 @@ impl Layer {
             let (at, len) = (*first as usize * PAGE_BYTES, *count as usize * PAGE_BYTES);
             let place = memory.get_mut(at..at + len);
             let place = place.ok_or(io::ErrorKind::InvalidInput)?;
-            map(place, &self.file, offset)?;
-            offset += len as u64;
+            // Other threads of the process wait while pages are given back.
+            for piece in place.chunks_mut(MAP_BYTES) {
+                map(piece, &self.file, offset)?;
+                offset += piece.len() as u64;
+            }
         }
         Ok(())
     }
@@ -164,21 +167,21 @@ pub(super) fn different(new: &[u8], old: &[u8]) -> Vec<bool> {
     differs.collect()
 }
 
-/// Freezes the pages in `pages` in a new layer, maps it over them, and adds it to the
-/// layers that the memory consists of.
+/// Freezes the pages in `pages` in new layers, and adds them to the layers that the memory
+/// consists of. They are returned, to be mapped over the memory before it changes.
 pub(super) fn freeze(
-    memory: &mut [u8],
+    memory: &[u8],
     mut pages: Vec<bool>,
     layers: &mut Vec<Arc<Layer>>,
-) -> io::Result<()> {
+) -> io::Result<Vec<Arc<Layer>>> {
     let count = |pages: &[bool]| pages.iter().filter(|page| **page).count() as u64;
     let mut total = count(&pages);
     if total == 0 {
-        return Ok(());
+        return Ok(Vec::new());
     }
     let mut kept = layers.clone();
-    // Each layer has more than twice the pages of the next, so there are few, and a page is
-    // copied again only with at least half as many new ones.
+    // Each layer has more than twice the pages of all that is frozen later, so there are few,
+    // and a page is copied again only with at least half as many new ones.
     while let Some(layer) = kept.pop_if(|layer| pages_of(&layer.runs) <= 2 * total) {
         mark(&mut pages, &layer.runs);
         total = count(&pages);
@@ -187,26 +190,25 @@ pub(super) fn freeze(
     let runs = loop {
         let runs = runs_of(&pages, gap);
         let others: usize = kept.iter().map(|layer| layer.runs.len()).sum();
-        if runs.len() + others <= MAX_RUNS {
+        // Half of the runs is left to later layers, which would else absorb this one.
+        if runs.len() <= MAX_RUNS.saturating_sub(others) / 2 {
             break runs;
         }
-        if gap >= WIDE_GAP
-            && let Some(layer) = kept.pop()
-        {
-            mark(&mut pages, &layer.runs);
+        // Wider gaps cost copies of the pages between, until a layer costs no more.
+        let bound = if runs.len() == 1 {
+            u64::MAX
         } else {
-            gap *= 2;
+            pages_of(&runs)
+        };
+        match kept.pop_if(|layer| pages_of(&layer.runs) <= bound) {
+            Some(layer) => mark(&mut pages, &layer.runs),
+            None => gap *= 2,
         }
     };
-    let layer = Layer {
-        file: copy(memory, &runs)?,
-        runs,
-    };
-    // Where this fails, the guest keeps its own pages, which are equal.
-    let _ = layer.map(memory);
-    kept.push(Arc::new(layer));
+    let new = copy(memory, runs)?;
+    kept.extend(new.iter().cloned());
     *layers = kept;
-    Ok(())
+    Ok(new)
 }
 
 fn mark(pages: &mut [bool], runs: &[(u32, u32)]) {
@@ -233,48 +235,61 @@ fn runs_of(pages: &[bool], gap: u32) -> Runs {
     runs
 }
 
-/// Copies runs of pages into a new sealed file.
-fn copy(memory: &[u8], runs: &[(u32, u32)]) -> io::Result<File> {
-    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
-    let file = File::from(rustix::fs::memfd_create("a99-guest", flags)?);
-    let (mut pieces, mut offset) = (Vec::new(), 0);
-    for (first, count) in runs {
-        let start = *first as usize * PAGE_BYTES;
-        let run = memory.get(start..start + *count as usize * PAGE_BYTES);
-        for piece in run.unwrap_or_default().chunks(COPY_BYTES) {
-            pieces.push((piece, offset));
-            offset += piece.len() as u64;
-        }
-    }
-    file.set_len(offset)?;
-    let next = AtomicUsize::new(0);
-    let work = || -> io::Result<()> {
-        while let Some((piece, at)) = pieces.get(next.fetch_add(1, Ordering::Relaxed)) {
-            file.write_all_at(piece, *at)?;
-        }
-        Ok(())
-    };
+/// Copies runs of pages into new layers: one for each thread, since only one thread at a time
+/// writes to a file.
+fn copy(memory: &[u8], runs: Runs) -> io::Result<Vec<Arc<Layer>>> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let helpers = match offset > COPY_BYTES as u64 {
-        true => threads.min(MAX_THREADS) - 1,
-        false => 0,
-    };
+    let count = threads.min(MAX_THREADS) as u64;
+    let share = pages_of(&runs).div_ceil(count).max(COPY_PAGES);
+    let mut parts = divide(runs, share as u32).into_iter();
+    let first = parts.next().unwrap_or_default();
     std::thread::scope(|scope| {
-        let helpers: Vec<_> = (0..helpers)
-            .filter_map(|_| {
+        let helpers: Vec<_> = parts
+            .map(|runs| {
                 let thread = std::thread::Builder::new().name("a99-sandbox-copy".to_owned());
-                thread.spawn_scoped(scope, work).ok()
+                thread.spawn_scoped(scope, || copy_part(memory, runs))
             })
             .collect();
-        let mine = work();
-        let theirs = helpers.into_iter().map(|helper| match helper.join() {
-            Ok(done) => done,
-            Err(_) => Err(io::Error::other("a thread panicked")),
-        });
-        theirs.fold(mine, |all, done| all.and(done))
-    })?;
+        let mut layers = vec![copy_part(memory, first)];
+        for helper in helpers {
+            let panicked = |_| Err(io::Error::other("a thread panicked"));
+            layers.push(helper.and_then(|helper| helper.join().unwrap_or_else(panicked)));
+        }
+        layers.into_iter().collect()
+    })
+}
+
+/// Divides runs into parts of `share` pages; the last one may have fewer.
+fn divide(runs: Runs, share: u32) -> Vec<Runs> {
+    let (mut parts, mut part, mut room) = (Vec::new(), Runs::new(), share);
+    for (mut first, mut count) in runs {
+        while count > 0 {
+            let taken = count.min(room);
+            part.push((first, taken));
+            (first, count, room) = (first + taken, count - taken, room - taken);
+            if room == 0 {
+                parts.push(std::mem::take(&mut part));
+                room = share;
+            }
+        }
+    }
+    if !part.is_empty() {
+        parts.push(part);
+    }
+    parts
+}
+
+/// Copies runs of pages into a new sealed file.
+fn copy_part(memory: &[u8], runs: Runs) -> io::Result<Arc<Layer>> {
+    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+    let mut file = File::from(rustix::fs::memfd_create("a99-guest", flags)?);
+    for (first, count) in &runs {
+        let start = *first as usize * PAGE_BYTES;
+        let run = memory.get(start..start + *count as usize * PAGE_BYTES);
+        file.write_all(run.ok_or(io::ErrorKind::InvalidInput)?)?;
+    }
     rustix::fs::fcntl_add_seals(&file, SEALS)?;
-    Ok(file)
+    Ok(Arc::new(Layer { file, runs }))
 }
 
 #[cfg(test)]
@@ -292,6 +307,14 @@ mod tests {
         (store, memory)
     }
 
+    /// Freezes what was written, and maps it.
+    fn frozen(data: &mut [u8], layers: &mut Vec<Arc<Layer>>) {
+        let pages = written(data).expect("a page table");
+        for layer in freeze(data, pages, layers).expect("frozen") {
+            layer.map(data).expect("mapped");
+        }
+    }
+
     fn set(pages: &[bool]) -> Vec<usize> {
         let set = pages.iter().enumerate().filter(|(_, page)| **page);
         set.map(|(number, _)| number).collect()
@@ -307,7 +330,7 @@ mod tests {
         let mut layers = Vec::new();
         let pages = written(data).expect("a page table");
         assert_eq!(set(&pages), [3, 4, 9]);
-        freeze(data, pages, &mut layers).expect("frozen");
+        frozen(data, &mut layers);
         assert!(set(&written(data).expect("a page table")).is_empty());
         let theirs = copied.data_mut(&mut other);
         layers[0].map(theirs).expect("mapped");
@@ -320,9 +343,7 @@ mod tests {
         assert_eq!(set(&written(data).expect("a page table")), [3]);
         assert_eq!(set(&written(theirs).expect("a page table")), [4]);
         // The next layer has what was written since.
-        let pages = written(data).expect("a page table");
-        data[12 * PAGE_BYTES..].fill(1);
-        freeze(data, pages, &mut layers).expect("frozen");
+        frozen(data, &mut layers);
         assert_eq!(layers.len(), 2, "{layers:?}");
         assert_eq!(layers[1].runs, [(3, 1)]);
         layers[1].map(theirs).expect("mapped");
@@ -340,8 +361,7 @@ mod tests {
                     data[page * PAGE_BYTES + usize::from(round)] = round + 1;
                 }
             }
-            let pages = written(data).expect("a page table");
-            freeze(data, pages, &mut layers).expect("frozen");
+            frozen(data, &mut layers);
             assert!(layers.len() <= MAX_LAYERS, "{round}");
             let runs: usize = layers.iter().map(|layer| layer.runs.len()).sum();
             assert!(runs <= MAX_RUNS);
@@ -366,8 +386,34 @@ mod tests {
     }
 
     #[test]
+    fn parts_of_runs_have_the_same_size() {
+        let parts = divide(vec![(0, 3), (5, 1), (8, 7)], 4);
+        assert_eq!(parts, [vec![(0, 3), (5, 1)], vec![(8, 4)], vec![(12, 3)]]);
+        assert!(divide(Vec::new(), 4).is_empty());
+    }
+
+    /// Scattered writes after a large freeze do not copy all of it again.
+    #[test]
+    fn a_large_layer_stays_when_few_pages_were_written() {
+        let pages = 16 * COPY_PAGES as usize;
+        let mut memory = vec![1; pages * PAGE_BYTES];
+        // Every second 16 pages: more runs than a layer may have.
+        let first = (0..pages).map(|page| page / 16 % 2 == 0).collect();
+        let mut layers = Vec::new();
+        freeze(&memory, first, &mut layers).expect("frozen");
+        let large = layers.len();
+        memory.fill(2);
+        let few = (0..pages).map(|page| page % 1000 == 0).collect();
+        let new = freeze(&memory, few, &mut layers).expect("frozen");
+        assert_eq!(layers.len(), large + new.len());
+        let copied: u64 = new.iter().map(|layer| pages_of(&layer.runs)).sum();
+        assert!(copied < pages as u64 / 4, "{copied} of {pages}");
+    }
+
+    #[test]
     fn what_can_still_change_is_no_layer() {
-        let file = copy(&[5; 2 * PAGE_BYTES], &[(0, 2)]).expect("a file");
+        let layer = copy_part(&[5; 2 * PAGE_BYTES], vec![(0, 2)]).expect("a layer");
+        let file = layer.file();
         assert!(file.write_all_at(&[1], 0).is_err() && file.set_len(0).is_err());
         let again = || file.try_clone().expect("a descriptor");
         assert!(Layer::new(again(), vec![(7, 2)]).is_ok());

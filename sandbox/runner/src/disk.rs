@@ -1,5 +1,9 @@
-//! Disks of a guest: the image's and its layers, files that all guests read, and the guest's
-//! own, an unnamed file that vanishes with the guest even after a crash.
+//! Disks of a guest: the image's and its layers, files that all guests read; the guest's own;
+//! and one for files that do not fit its memory. The last two are unnamed files that vanish
+//! with the guest even after a crash.
+//!
+//! Most guests never write to the last one: its file is made by the first write. The image's
+//! guest has prepared it before it was saved (`/init`), and reads of it only what it wrote.
 //!
 //! The guest copies blocks straight between these files and its memory. This module caches
 //! nothing: the host's kernel does, once for all guests.
@@ -7,7 +11,7 @@
 use super::error::{VmCode, VmError};
 use super::levels::{FrozenDisk, Levels};
 use super::precompiled::{open_trusted, untrusted};
-use a99_sandbox_abi::{Disk, LAYERS};
+use a99_sandbox_abi::{Disk, LAYERS, SWAP_BYTES};
 use a99_sandbox_cache::{Entry, digest};
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
@@ -129,11 +133,19 @@ pub struct DiskOptions {
     pub folder: Option<PathBuf>,
 }
 
-/// A guest's own disk.
+/// A disk that only one guest uses: its own, or the one for files that do not fit memory.
 #[derive(Debug)]
 pub struct OwnDisk {
     levels: Levels,
+    /// Bytes that may be written before the host's free space is looked at again, for a disk
+    /// that the caller did not ask for.
+    unchecked: Option<u64>,
 }
+
+/// Free space that the disk for files that do not fit memory leaves to the host, and how
+/// many bytes it writes between two looks.
+const SPARE_BYTES: u64 = 1 << 30;
+const CHECK_BYTES: u64 = 16 << 20;
 
 impl OwnDisk {
     /// Creates an empty disk, which takes no space before the guest writes.
@@ -142,7 +154,28 @@ impl OwnDisk {
     /// [`VmCode::BadOption`] for a size out of range or beyond the free space;
     /// [`VmCode::Io`] if the folder cannot hold it.
     pub fn new(options: &DiskOptions) -> Result<Self, VmError> {
-        Self::with(options, Levels::new)
+        Self::with(options, |folder, bytes| {
+            let mut levels = Levels::new(folder, bytes);
+            levels.top()?;
+            Ok(levels)
+        })
+    }
+
+    /// Creates the disk for files that do not fit memory. The first write creates its file:
+    /// where that fails, the guest sees a broken disk.
+    pub fn swap() -> Self {
+        Self {
+            levels: Levels::new(&usual_folder(), SWAP_BYTES),
+            unchecked: Some(0),
+        }
+    }
+
+    /// Creates a copy of such a disk.
+    pub(super) fn swap_of(frozen: &FrozenDisk) -> Self {
+        Self {
+            levels: Levels::of(frozen, &usual_folder()),
+            unchecked: Some(0),
+        }
     }
 
     /// Creates a copy of a frozen disk, which takes no space before its guest writes.
@@ -152,7 +185,7 @@ impl OwnDisk {
     pub(super) fn of(frozen: &FrozenDisk, folder: Option<PathBuf>) -> Result<Self, VmError> {
         let bytes = frozen.bytes;
         Self::with(&DiskOptions { bytes, folder }, |folder, _| {
-            Levels::of(frozen, folder)
+            Ok(Levels::of(frozen, folder))
         })
     }
 
@@ -165,8 +198,7 @@ impl OwnDisk {
         let bytes = bytes.next_multiple_of(BLOCK_BYTES);
         let folder = folder.clone().unwrap_or_else(usual_folder);
         let io = |error: std::io::Error| VmError::io(&folder, &error);
-        let state = rustix::fs::statvfs(&folder).map_err(|error| io(error.into()))?;
-        let free = state.f_bavail.saturating_mul(state.f_frsize);
+        let free = free_bytes(&folder).map_err(io)?;
         if free < bytes {
             let text = format!(
                 "a disk of {bytes} bytes in {}: there are {free} free",
@@ -174,8 +206,10 @@ impl OwnDisk {
             );
             return Err(VmError::new(VmCode::BadOption, text));
         }
-        let levels = make(&folder, bytes).map_err(io)?;
-        Ok(Self { levels })
+        Ok(Self {
+            levels: make(&folder, bytes).map_err(io)?,
+            unchecked: None,
+        })
     }
 
     /// Freezes its contents; it continues in another file.
@@ -184,8 +218,18 @@ impl OwnDisk {
         frozen.map_err(|error| VmError::new(VmCode::Io, format!("disk of the guest: {error}")))
     }
 
-    /// Writes contents of a saved disk.
+    /// Writes what the guest writes, or contents of a saved disk.
     pub(super) fn write(&mut self, offset: u64, bytes: &[u8]) -> std::io::Result<()> {
+        if let Some(unchecked) = &mut self.unchecked {
+            let len = bytes.len() as u64;
+            if *unchecked < len {
+                if free_bytes(self.levels.folder())? < SPARE_BYTES {
+                    return Err(std::io::ErrorKind::StorageFull.into());
+                }
+                *unchecked = CHECK_BYTES.max(len);
+            }
+            *unchecked -= len;
+        }
         self.levels.write(offset, bytes)
     }
 
@@ -193,6 +237,12 @@ impl OwnDisk {
     pub fn sectors(&self) -> u64 {
         self.levels.bytes() / SECTOR_BYTES
     }
+}
+
+/// Free space of a folder's file system.
+fn free_bytes(folder: &Path) -> std::io::Result<u64> {
+    let state = rustix::fs::statvfs(folder)?;
+    Ok(state.f_bavail.saturating_mul(state.f_frsize))
 }
 
 /// Checks the size of a guest's own disk.
@@ -243,6 +293,8 @@ pub(super) struct Disks {
     pub own: Option<OwnDisk>,
     /// [`Disk::Layer`].
     pub layers: Vec<Layer>,
+    /// [`Disk::Swap`].
+    pub swap: Option<OwnDisk>,
 }
 
 impl Disks {
@@ -254,8 +306,10 @@ impl Disks {
                 let layer = self.layers.get(usize::from(number));
                 layer.map(|layer| &layer.disk)
             }
-            Some(Disk::Own) => {
-                return self.own.as_ref().is_some_and(|own| {
+            Some(disk @ (Disk::Own | Disk::Swap)) => {
+                let is_own = disk == Disk::Own;
+                let own = if is_own { &self.own } else { &self.swap };
+                return own.as_ref().is_some_and(|own| {
                     is_inside(offset, buf.len() as u64, own.levels.bytes())
                         && own.levels.read(offset, buf).is_ok()
                 });
@@ -272,7 +326,7 @@ impl Disks {
     pub(crate) fn write(&mut self, disk: u32, offset: u64, bytes: &[u8]) -> bool {
         self.own_mut(disk).is_some_and(|own| {
             let fits = is_inside(offset, bytes.len() as u64, own.levels.bytes());
-            fits && own.levels.write(offset, bytes).is_ok()
+            fits && own.write(offset, bytes).is_ok()
         })
     }
 
@@ -286,13 +340,16 @@ impl Disks {
     }
 
     /// Writes are not buffered here, and the disk does not outlive the guest.
-    pub(crate) fn flush(&self, disk: u32) -> bool {
-        Disk::from_number(disk) == Some(Disk::Own) && self.own.is_some()
+    pub(crate) fn flush(&mut self, disk: u32) -> bool {
+        self.own_mut(disk).is_some()
     }
 
     fn own_mut(&mut self, disk: u32) -> Option<&mut OwnDisk> {
-        let is_own = Disk::from_number(disk) == Some(Disk::Own);
-        self.own.as_mut().filter(|_| is_own)
+        match Disk::from_number(disk)? {
+            Disk::Own => self.own.as_mut(),
+            Disk::Swap => self.swap.as_mut(),
+            Disk::Image | Disk::Layer(_) => None,
+        }
     }
 }
 
@@ -324,8 +381,9 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let mut disks = disks(folder.path());
         assert_eq!(std::fs::read_dir(folder.path()).expect("there").count(), 0);
-        let own = disks.own.as_ref().expect("a disk");
-        let top = own.levels.top().try_clone().expect("a descriptor");
+        let own = disks.own.as_mut().expect("a disk");
+        let top = own.levels.top().and_then(File::try_clone);
+        let top = top.expect("a descriptor");
         let used = || top.metadata().expect("there").blocks() * 512;
         assert_eq!((own.sectors(), used()), (1 << 15, 0));
         assert!(disks.write(1, 1 << 20, &[7; 1 << 20]));
@@ -337,6 +395,28 @@ mod tests {
         assert!(disks.read(1, 1 << 20, &mut back));
         assert_eq!(back, [0; 8]);
         assert!(used() < 1 << 20);
+    }
+
+    #[test]
+    fn the_disk_for_files_leaves_space_to_the_host() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let free = free_bytes(folder.path()).expect("free space");
+        let disk = |folder: &Path| OwnDisk {
+            levels: Levels::new(folder, SWAP_BYTES),
+            unchecked: Some(0),
+        };
+        let mut swap = disk(folder.path());
+        assert_eq!(swap.write(4096, &[1; 4096]).is_ok(), free >= SPARE_BYTES);
+        // A folder that is gone fails the write, and nothing else.
+        let mut disks = Disks {
+            swap: Some(disk(&folder.path().join("gone"))),
+            ..Disks::default()
+        };
+        let number = Disk::Swap.number();
+        let mut back = [7; 8];
+        assert!(!disks.write(number, 0, &[1; 4096]));
+        assert!(disks.read(number, 0, &mut back) && back == [0; 8]);
+        assert!(!disks.write(number, SWAP_BYTES, &[1; 4096]));
     }
 
     #[test]

@@ -13,8 +13,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Most descriptors of a frozen guest: its memory's and its disk's files.
-pub const MAX_DESCRIPTORS: usize = MAX_LAYERS + MAX_LEVELS;
+/// Most descriptors of a frozen guest: the files of its memory and of its two disks.
+pub const MAX_DESCRIPTORS: usize = MAX_LAYERS + 2 * MAX_LEVELS;
 
 /// A guest's state apart from the contents of memory and disk.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -39,6 +39,8 @@ pub struct Frozen {
     pub(super) head: Head,
     pub(super) layers: Vec<Arc<Layer>>,
     pub(super) disk: Option<FrozenDisk>,
+    /// Files that did not fit memory.
+    pub(super) swap: Option<FrozenDisk>,
 }
 
 impl std::fmt::Debug for Frozen {
@@ -57,6 +59,7 @@ struct Parts {
     /// Pages of each layer of memory.
     layers: Vec<Runs>,
     disk: Option<DiskParts>,
+    swap: Option<DiskParts>,
 }
 
 /// Size and levels of a frozen disk, and the blocks above the lowest level.
@@ -67,20 +70,28 @@ struct DiskParts {
     blocks: Vec<(u64, u64, u8)>,
 }
 
+impl DiskParts {
+    fn of(disk: &FrozenDisk) -> Self {
+        Self {
+            bytes: disk.bytes,
+            levels: disk.levels().len(),
+            blocks: disk.runs(),
+        }
+    }
+}
+
 impl Frozen {
     /// Its description and files, for a process of the same user.
     pub fn parts(&self) -> (Vec<u8>, Vec<BorrowedFd<'_>>) {
         let parts = Parts {
             head: self.head.clone(),
             layers: self.layers.iter().map(|l| l.runs().clone()).collect(),
-            disk: self.disk.as_ref().map(|disk| DiskParts {
-                bytes: disk.bytes,
-                levels: disk.levels().len(),
-                blocks: disk.runs(),
-            }),
+            disk: self.disk.as_ref().map(DiskParts::of),
+            swap: self.swap.as_ref().map(DiskParts::of),
         };
         let memory = self.layers.iter().map(|layer| layer.file().as_fd());
-        let levels = self.disk.iter().flat_map(FrozenDisk::levels);
+        let disks = self.disk.iter().chain(&self.swap);
+        let levels = disks.flat_map(FrozenDisk::levels);
         let files = memory.chain(levels.map(|level| level.as_fd())).collect();
         // Plain data always serialises.
         (serde_json::to_vec(&parts).unwrap_or_default(), files)
@@ -91,12 +102,15 @@ impl Frozen {
     /// # Errors
     /// [`VmCode::Saved`] if they do not fit each other, or memory could still change.
     pub fn from_parts(description: &[u8], files: Vec<OwnedFd>) -> Result<Self, VmError> {
-        let Parts { head, layers, disk } = serde_json::from_slice(description)
+        let parts: Parts = serde_json::from_slice(description)
             .map_err(|error| wrong(&format!("its description: {error}")))?;
-        let levels = disk.as_ref().map_or(0, |disk| disk.levels);
-        if head.memory > MAX_MEMORY || files.len() != layers.len().saturating_add(levels) {
+        let Parts { head, layers, .. } = parts;
+        let disks = parts.disk.iter().chain(&parts.swap);
+        let count = disks.fold(layers.len(), |all, disk| all.saturating_add(disk.levels));
+        if head.memory > MAX_MEMORY || files.len() != count {
             return Err(wrong("its files are not whole"));
         }
+        super::save::check_swap(parts.swap.as_ref().map(|swap| swap.bytes))?;
         let pages = head.memory / PAGE_BYTES as u64;
         let mut files = files.into_iter().map(File::from);
         let mut taken = Vec::new();
@@ -110,11 +124,18 @@ impl Frozen {
             let layer = Layer::new(file, runs).map_err(|error| wrong(&error.to_string()))?;
             taken.push(Arc::new(layer));
         }
-        let disk = disk.map(|disk| FrozenDisk::new(disk.bytes, files.collect(), &disk.blocks));
+        let mut disk = |disk: Option<DiskParts>| {
+            let disk = disk.map(|disk| {
+                let levels = files.by_ref().take(disk.levels).collect();
+                FrozenDisk::new(disk.bytes, levels, &disk.blocks)
+            });
+            disk.transpose()
+        };
         Ok(Self {
             head,
             layers: taken,
-            disk: disk.transpose()?,
+            disk: disk(parts.disk)?,
+            swap: disk(parts.swap)?,
         })
     }
 }
@@ -177,16 +198,24 @@ impl Origin {
         }
     }
 
-    /// Restores memory and disk in a new instance of the image; returns the layers of the
+    /// Creates the disk of the copy for files that do not fit memory, if the guest has one.
+    pub fn swap(&self) -> Option<OwnDisk> {
+        match self {
+            Self::Saved(saved) => saved.has_swap().then(OwnDisk::swap),
+            Self::Frozen(frozen) => frozen.swap.as_ref().map(OwnDisk::swap_of),
+        }
+    }
+
+    /// Restores memory and disks in a new instance of the image; returns the layers of the
     /// memory, and the bytes of an incomplete frame.
     pub(super) fn apply(
         self,
         emulator: &mut Emulator,
-        disk: Option<&mut OwnDisk>,
+        disks: [Option<&mut OwnDisk>; 2],
     ) -> Result<(Vec<Arc<Layer>>, Vec<u8>), VmError> {
         emulator.grow(self.head().memory as usize)?;
         match self {
-            Self::Saved(saved) => Ok((Vec::new(), saved.restore(emulator.memory_mut(), disk)?)),
+            Self::Saved(saved) => Ok((Vec::new(), saved.restore(emulator.memory_mut(), disks)?)),
             Self::Frozen(frozen) => {
                 for layer in &frozen.layers {
                     let mapped = layer.map(emulator.memory_mut());
@@ -203,14 +232,19 @@ impl Origin {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use a99_sandbox_abi::SWAP_BYTES;
 
     fn frozen() -> Frozen {
         let folder = tempfile::tempdir().expect("a folder");
-        let mut memory = vec![7; 4 * PAGE_BYTES];
+        let memory = vec![7; 4 * PAGE_BYTES];
         let mut layers = Vec::new();
         let pages = vec![true, false, true, true];
-        super::super::cow::freeze(&mut memory, pages, &mut layers).expect("frozen");
-        let mut disk = super::super::levels::Levels::new(folder.path(), 16 << 20).expect("a disk");
+        super::super::cow::freeze(&memory, pages, &mut layers).expect("frozen");
+        let mut swap = super::super::levels::Levels::new(folder.path(), SWAP_BYTES);
+        let unused = swap.freeze().expect("frozen");
+        assert!(unused.levels().is_empty());
+        swap.write(0, &[3; 4096]).expect("written");
+        let mut disk = super::super::levels::Levels::new(folder.path(), 16 << 20);
         disk.write(8192, &[1; 4096]).expect("written");
         disk.freeze().expect("frozen");
         disk.write(4096, &[2; 4096]).expect("written");
@@ -224,6 +258,7 @@ mod tests {
             },
             layers,
             disk: Some(disk.freeze().expect("frozen")),
+            swap: Some(swap.freeze().expect("frozen")),
         }
     }
 
@@ -244,6 +279,9 @@ mod tests {
         let disk = theirs.disk.expect("a disk");
         disk.read(0, &mut bytes).expect("read");
         assert_eq!((bytes[0], bytes[4096], bytes[8192]), (0, 2, 1));
+        let swap = theirs.swap.expect("a disk");
+        swap.read(0, &mut bytes).expect("read");
+        assert_eq!((bytes[0], bytes[4096]), (3, 0));
         // Not all files, another order, other pages.
         assert!(Frozen::from_parts(&text, files(1)).is_err());
         let mut turned: Vec<OwnedFd> = files(0);
@@ -256,6 +294,7 @@ mod tests {
             ("\"memory\":16384", "\"memory\":8192"),
             ("\"memory\":16384", "\"memory\":9999999999"),
             ("\"levels\":2", "\"levels\":18446744073709551615"),
+            ("\"bytes\":4294967296", "\"bytes\":16777216"),
         ] {
             let bad = text.replace(from, to);
             assert_ne!(bad, text, "{from}");

@@ -3,7 +3,7 @@
 
 use super::backends::{Backends, no_files};
 use super::cow;
-use super::disk::{Layer, OwnDisk};
+use super::disk::{Disks, Layer, OwnDisk};
 use super::error::{VmCode, VmError};
 use super::frozen::{Frozen, Head, Origin};
 use super::handle::random_id;
@@ -67,6 +67,9 @@ pub struct Setup {
     pub ram_bytes: u32,
     /// The guest's own disk: empty, or created by the origin.
     pub disk: Option<OwnDisk>,
+    /// Where files go that do not fit memory. Without it, the guest must be asked to keep
+    /// them in memory ([`Resume::swap_off`]).
+    pub swap: Option<OwnDisk>,
     /// Layers of the root's files; the first wins. At most
     /// [`MAX_LAYERS`](super::disk::MAX_LAYERS).
     pub layers: Vec<Layer>,
@@ -83,6 +86,7 @@ impl Default for Setup {
             backends: Backends::default(),
             ram_bytes: RAM_BYTES,
             disk: None,
+            swap: Some(OwnDisk::swap()),
             layers: Vec::new(),
             origin: None,
         }
@@ -119,6 +123,8 @@ pub(super) struct Guest {
     resumed_as: u64,
     /// Frozen pages that its memory consists of, above the image's.
     layers: Vec<Arc<cow::Layer>>,
+    /// Layers to map before it runs on, after it was frozen.
+    frozen: Option<Vec<Arc<cow::Layer>>>,
 }
 
 impl Guest {
@@ -138,12 +144,14 @@ impl Guest {
             guest_jit: GuestJit::Off,
             resumed_as: 0,
             layers: Vec::new(),
+            frozen: None,
         }
     }
 
     /// Boots a kernel on a new machine.
     pub(crate) fn boot(linked: &Linked, boot: &Boot<'_>) -> Result<Self, VmError> {
         let mut emulator = Emulator::new(linked, CLOCK_RESOLUTION_NS, false)?;
+        emulator.disks().swap = Some(OwnDisk::swap());
         emulator.call(abi::INITIALIZE, ())?;
         expect_ok(
             emulator.call(
@@ -184,7 +192,8 @@ impl Guest {
         setup.resume.interrupt = origin.is_some();
         let mut layers = Vec::new();
         if let Some(origin) = origin {
-            let (shared, unread) = origin.apply(&mut emulator, setup.disk.as_mut())?;
+            let disks = [setup.disk.as_mut(), setup.swap.as_mut()];
+            let (shared, unread) = origin.apply(&mut emulator, disks)?;
             layers = shared;
             reader.push(&unread);
         }
@@ -230,6 +239,7 @@ impl Guest {
         let attached = own.into_iter().chain(layers).filter(|_| is_new);
         let attached: Vec<(Disk, u64)> = attached.collect();
         emulator.disks().own = setup.disk;
+        emulator.disks().swap = setup.swap;
         emulator.disks().layers = setup.layers;
         for (disk, sectors) in attached {
             let answer = emulator.call(abi::ATTACH_DISK, (disk.number(), sectors))?;
@@ -274,6 +284,7 @@ impl Guest {
         &mut self,
         mut on_report: impl FnMut(&mut Self, u64, Report),
     ) -> Result<Next, VmError> {
+        self.thaw()?;
         let fed = self.feed()?;
         self.deliver_frames()?;
         let (status, report) = self.emulator.run(BUDGET)?;
@@ -384,8 +395,23 @@ impl Guest {
         Ok(())
     }
 
+    /// Continues after the guest was frozen: maps the frozen pages over its own, which are
+    /// equal, and uses translated code again, which a copy does not have. Copies start
+    /// meanwhile.
+    fn thaw(&mut self) -> Result<(), VmError> {
+        let Some(layers) = self.frozen.take() else {
+            return Ok(());
+        };
+        for layer in layers {
+            // Where this fails, the guest keeps its own pages.
+            let _ = layer.map(self.emulator.memory_mut());
+        }
+        start_jit(&mut self.emulator, self.guest_jit)
+    }
+
     /// Freezes the guest if it is at rest; `None` if it must run on.
     pub(crate) fn freeze(&mut self, base: &Linked, image: &str) -> Result<Option<Frozen>, VmError> {
+        self.thaw()?;
         let ready = self.outbox.is_empty()
             && self.reply.is_none()
             && self.frame.is_none()
@@ -399,12 +425,14 @@ impl Guest {
             // The host hides its page table.
             Err(_) => cow::different(memory, Emulator::new(base, 1, false)?.memory()),
         };
-        let frozen = cow::freeze(self.emulator.memory_mut(), pages, &mut self.layers);
-        frozen.map_err(|error| {
+        let frozen = cow::freeze(memory, pages, &mut self.layers);
+        let frozen = frozen.map_err(|error| {
             VmError::new(VmCode::Resources, format!("memory of the guest: {error}"))
         })?;
-        let disk = self.emulator.disks().own.as_mut();
-        let disk = disk.map(OwnDisk::freeze).transpose()?;
+        self.frozen = Some(frozen);
+        let Disks { own, swap, .. } = self.emulator.disks();
+        let disk = own.as_mut().map(OwnDisk::freeze).transpose()?;
+        let swap = swap.as_mut().map(OwnDisk::freeze).transpose()?;
         let root_layers = self.emulator.disks().layers.iter();
         let root_layers = root_layers.map(|layer| layer.sha256().to_owned()).collect();
         let head = Head {
@@ -414,12 +442,11 @@ impl Guest {
             unread: self.reader.unread().to_vec(),
             files: self.backends.files.as_ref().map(|files| files.state()),
         };
-        // A copy has no translated code; this guest continues with it.
-        start_jit(&mut self.emulator, self.guest_jit)?;
         Ok(Some(Frozen {
             head,
             layers: self.layers.clone(),
             disk,
+            swap,
         }))
     }
 

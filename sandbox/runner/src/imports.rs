@@ -108,7 +108,7 @@ pub(super) fn linker(engine: &Engine) -> wasmtime::Result<Linker<Imports>> {
     linker.func_wrap(
         abi::MODULE,
         abi::DISK_FLUSH.name,
-        |caller: Caller<'_, Imports>, disk: u32| u32::from(caller.data().disks.flush(disk)),
+        |mut caller: Caller<'_, Imports>, disk: u32| u32::from(caller.data_mut().disks.flush(disk)),
     )?;
     linker.func_wrap(abi::MODULE, abi::RELEASE.name, release)?;
     wasi(&mut linker)?;

@@ -71,9 +71,8 @@ pub(super) struct Levels {
     folder: PathBuf,
     below: Vec<Arc<File>>,
     map: BlockMap,
-    top: File,
-    /// Whether the top level was written.
-    is_changed: bool,
+    /// The file that is written, once there is something to write.
+    top: Option<File>,
 }
 
 /// A disk that no longer changes; cheap to clone.
@@ -85,55 +84,53 @@ pub(super) struct FrozenDisk {
 }
 
 impl Levels {
-    /// An empty disk.
-    pub(super) fn new(folder: &Path, bytes: u64) -> io::Result<Self> {
-        Self::above(folder, bytes, Vec::new(), BlockMap::default())
+    /// An empty disk. The first write creates its file.
+    pub(super) fn new(folder: &Path, bytes: u64) -> Self {
+        Self {
+            bytes,
+            folder: folder.to_owned(),
+            below: Vec::new(),
+            map: BlockMap::default(),
+            top: None,
+        }
     }
 
     /// A copy of a frozen disk, whose top level is in `folder`.
-    pub(super) fn of(frozen: &FrozenDisk, folder: &Path) -> io::Result<Self> {
-        Self::above(
-            folder,
-            frozen.bytes,
-            frozen.levels.clone(),
-            frozen.map.clone(),
-        )
-    }
-
-    fn above(folder: &Path, bytes: u64, below: Vec<Arc<File>>, map: BlockMap) -> io::Result<Self> {
-        let top = nameless(folder)?;
-        top.set_len(bytes)?;
-        Ok(Self {
-            bytes,
-            folder: folder.to_owned(),
-            below,
-            map,
-            top,
-            is_changed: false,
-        })
+    pub(super) fn of(frozen: &FrozenDisk, folder: &Path) -> Self {
+        Self {
+            below: frozen.levels.clone(),
+            map: frozen.map.clone(),
+            ..Self::new(folder, frozen.bytes)
+        }
     }
 
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    #[cfg(test)]
-    pub(super) fn top(&self) -> &File {
-        &self.top
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
     }
 
-    /// Makes all that was written so far immutable. The disk continues in a new file.
-    pub(super) fn freeze(&mut self) -> io::Result<FrozenDisk> {
-        if self.is_changed || self.below.is_empty() {
-            if self.below.len() == MAX_LEVELS {
-                self.merge()?;
+    /// The file that is written.
+    pub(super) fn top(&mut self) -> io::Result<&File> {
+        let top = match self.top.take() {
+            Some(top) => top,
+            None => {
+                let top = nameless(&self.folder)?;
+                top.set_len(self.bytes)?;
+                top
             }
-            let top = nameless(&self.folder)?;
-            top.set_len(self.bytes)?;
-            let was = std::mem::replace(&mut self.top, top);
-            self.below.push(Arc::new(was));
-            self.is_changed = false;
+        };
+        Ok(self.top.insert(top))
+    }
+
+    /// Makes all that was written so far immutable. The disk continues in another file.
+    pub(super) fn freeze(&mut self) -> io::Result<FrozenDisk> {
+        if self.top.is_some() && self.below.len() == MAX_LEVELS {
+            self.merge()?;
         }
+        self.below.extend(self.top.take().map(Arc::new));
         Ok(FrozenDisk {
             bytes: self.bytes,
             levels: self.below.clone(),
@@ -169,16 +166,12 @@ impl Levels {
     }
 
     pub(super) fn read(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
-        if self.below.is_empty() {
-            return self.top.read_exact_at(bytes, offset);
-        }
-        read(&self.below, Some(&self.top), &self.map, offset, bytes)
+        read(&self.below, self.top.as_ref(), &self.map, offset, bytes)
     }
 
     pub(super) fn write(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        self.is_changed = true;
         if self.below.is_empty() || bytes.is_empty() {
-            return self.top.write_all_at(bytes, offset);
+            return self.top()?.write_all_at(bytes, offset);
         }
         let end = offset + bytes.len() as u64;
         let (first, last) = (offset / BLOCK_BYTES, (end - 1) / BLOCK_BYTES);
@@ -189,20 +182,19 @@ impl Levels {
         if !end.is_multiple_of(BLOCK_BYTES) {
             self.raise(last)?;
         }
-        self.top.write_all_at(bytes, offset)?;
+        self.top()?.write_all_at(bytes, offset)?;
         self.take(first, last + 1);
         Ok(())
     }
 
     /// Returns a range's space to the host; see [`Disks::discard`](super::disk::Disks).
     pub(super) fn discard(&mut self, offset: u64, len: u64, zero: bool) -> io::Result<()> {
-        if len == 0 {
+        if len == 0 || self.top.is_none() && self.below.is_empty() {
             return Ok(());
         }
-        self.is_changed = true;
         let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
         if self.below.is_empty() {
-            return match fallocate(&self.top, flags, offset, len) {
+            return match fallocate(self.top()?, flags, offset, len) {
                 Err(_) if zero => self.zero(offset, offset + len),
                 _ => Ok(()),
             };
@@ -213,7 +205,7 @@ impl Levels {
         let last = (end / BLOCK_BYTES).max(first);
         let (start, stop) = (first * BLOCK_BYTES, last * BLOCK_BYTES);
         if start < stop {
-            if fallocate(&self.top, flags, start, stop - start).is_ok() {
+            if fallocate(self.top()?, flags, start, stop - start).is_ok() {
                 self.take(first, last);
             } else if zero {
                 self.zero(start, stop)?;
@@ -244,7 +236,7 @@ impl Levels {
         }
         let mut bytes = [0; BLOCK_BYTES as usize];
         self.read(block * BLOCK_BYTES, &mut bytes)?;
-        self.top.write_all_at(&bytes, block * BLOCK_BYTES)?;
+        self.top()?.write_all_at(&bytes, block * BLOCK_BYTES)?;
         self.take(block, block + 1);
         Ok(())
     }
@@ -255,7 +247,7 @@ impl Levels {
     }
 }
 
-/// Reads through the levels.
+/// Reads through the levels; a missing one reads as zeros.
 fn read(
     levels: &[Arc<File>],
     top: Option<&File>,
@@ -263,6 +255,9 @@ fn read(
     offset: u64,
     bytes: &mut [u8],
 ) -> io::Result<()> {
+    if let ([], Some(top)) = (levels, top) {
+        return top.read_exact_at(bytes, offset);
+    }
     let (mut at, end) = (offset, offset + bytes.len() as u64);
     let mut rest = bytes;
     while at < end {
@@ -272,9 +267,10 @@ fn read(
             until += BLOCK_BYTES;
         }
         let (now, later) = rest.split_at_mut((until.min(end) - at) as usize);
-        let file = levels.get(level).map(|file| &**file).or(top);
-        file.ok_or(io::ErrorKind::InvalidData)?
-            .read_exact_at(now, at)?;
+        match levels.get(level).map(|file| &**file).or(top) {
+            Some(file) => file.read_exact_at(now, at)?,
+            None => now.fill(0),
+        }
         at += now.len() as u64;
         rest = later;
     }
@@ -292,7 +288,7 @@ impl FrozenDisk {
         let wrong = || VmError::new(VmCode::Saved, "its disk is not whole");
         super::disk::check(bytes)?;
         let blocks = bytes / BLOCK_BYTES;
-        if levels.is_empty() || levels.len() > MAX_LEVELS || !bytes.is_multiple_of(BLOCK_BYTES) {
+        if levels.len() > MAX_LEVELS || !bytes.is_multiple_of(BLOCK_BYTES) {
             return Err(wrong());
         }
         let mut map = BlockMap::default();
@@ -384,10 +380,7 @@ mod tests {
     #[test]
     fn copies_and_their_original_read_what_they_wrote() {
         let folder = tempfile::tempdir().expect("a folder");
-        let mut disks = vec![(
-            Levels::new(folder.path(), BYTES).expect("a disk"),
-            vec![0u8; BYTES as usize],
-        )];
+        let mut disks = vec![(Levels::new(folder.path(), BYTES), vec![0u8; BYTES as usize])];
         let mut number = numbers();
         for round in 0..300 {
             let chosen = number(disks.len() as u64) as usize;
@@ -403,7 +396,7 @@ mod tests {
                 1 if round % 3 == 0 => {
                     let frozen = disk.freeze().expect("frozen");
                     assert!(frozen.levels.len() <= MAX_LEVELS);
-                    let copy = Levels::of(&frozen, folder.path()).expect("a disk");
+                    let copy = Levels::of(&frozen, folder.path());
                     let model = model.clone();
                     if disks.len() < 6 {
                         disks.push((copy, model));
@@ -425,7 +418,7 @@ mod tests {
     #[test]
     fn many_levels_become_few() {
         let folder = tempfile::tempdir().expect("a folder");
-        let mut disk = Levels::new(folder.path(), BYTES).expect("a disk");
+        let mut disk = Levels::new(folder.path(), BYTES);
         let mut model = vec![0u8; BYTES as usize];
         for round in 0..60u64 {
             let at = (round * 7 % 50) * 3000;
@@ -447,7 +440,7 @@ mod tests {
     #[test]
     fn extents_are_what_was_written() {
         let folder = tempfile::tempdir().expect("a folder");
-        let mut disk = Levels::new(folder.path(), BYTES).expect("a disk");
+        let mut disk = Levels::new(folder.path(), BYTES);
         disk.write(BLOCK_BYTES, &[1; 2 * BLOCK_BYTES as usize])
             .expect("written");
         disk.freeze().expect("frozen");
@@ -470,7 +463,7 @@ mod tests {
         let blocks = BYTES / BLOCK_BYTES;
         assert!(FrozenDisk::new(BYTES, vec![file(BYTES)], &[(0, blocks, 0)]).is_ok());
         for (bytes, levels, runs) in [
-            (BYTES, vec![], vec![]),
+            (BYTES, vec![], vec![(0, 1, 0)]),
             (BYTES, vec![file(5)], vec![]),
             (BYTES + 1, vec![file(BYTES + 1)], vec![]),
             (BYTES, vec![file(BYTES)], vec![(0, 1, 1)]),

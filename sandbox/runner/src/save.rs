@@ -1,5 +1,5 @@
 //! Saved guest: a running guest as data, stored as the difference of its memory from its
-//! image, and the contents of its own disk.
+//! image, and the contents of its disks.
 //!
 //! All of a guest's state is in the emulator's linear memory and on its disk. Between two
 //! calls the emulator's stack is empty, and the snapshot builder rejects an image with
@@ -7,7 +7,7 @@
 //! its devices included. It never holds host code.
 //!
 //! A saved guest is the mark [`MAGIC`], the length of a manifest, the manifest (JSON),
-//! SHA-256 of all that, the runs of pages that it lists, the written blocks of the disk,
+//! SHA-256 of all that, the runs of pages that it lists, the written blocks of the disks,
 //! and SHA-256 of everything before. Pages that became zero, such as those of the image's
 //! decoded code, are only listed. The manifest names the image, and the saved guest fits no
 //! other; processor and machine do not matter. A guest runs only after all of it was
@@ -18,6 +18,8 @@ use super::cow::{PAGE_BYTES, Runs};
 use super::disk::{BLOCK_BYTES, OwnDisk};
 use super::error::{VmCode, VmError};
 use super::frozen::{Frozen, Head};
+use super::levels::FrozenDisk;
+use a99_sandbox_abi::SWAP_BYTES;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -51,9 +53,12 @@ struct SavedManifest {
     zeros: Runs,
     /// The disk, whose blocks follow the pages.
     disk: Option<SavedDisk>,
+    /// The disk for files that did not fit memory, whose blocks come last.
+    #[serde(default)]
+    swap: Option<SavedDisk>,
 }
 
-/// The guest's own disk.
+/// A disk of the guest.
 #[derive(Debug, Serialize, Deserialize)]
 struct SavedDisk {
     bytes: u64,
@@ -128,17 +133,21 @@ impl Frozen {
                 _ => runs.push((*number, 1)),
             }
         }
-        let disk = self.disk.as_ref().map(|disk| {
-            Ok(SavedDisk {
-                bytes: disk.bytes,
-                extents: disk.extents()?,
-            })
-        });
+        let saved = |disk: &Option<FrozenDisk>| {
+            let disk = disk.as_ref().map(|disk| {
+                Ok(SavedDisk {
+                    bytes: disk.bytes,
+                    extents: disk.extents()?,
+                })
+            });
+            disk.transpose().map_err(failed)
+        };
         let manifest = SavedManifest {
             head: self.head.clone(),
             runs,
             zeros,
-            disk: disk.transpose().map_err(failed)?,
+            disk: saved(&self.disk)?,
+            swap: saved(&self.swap)?,
         };
         let text = serde_json::to_vec(&manifest).map_err(|error| failed(error.into()))?;
         let mut out = Hashing::new(out);
@@ -158,11 +167,11 @@ impl Frozen {
             done += u64::from(*count) * PAGE_BYTES as u64;
             progress(done, total);
         }
-        let extents = manifest.disk.iter().flat_map(|disk| &disk.extents);
         let mut buffer = Vec::new();
-        for (mut at, end) in extents.map(bytes_of) {
+        for ((mut at, end), disk) in manifest.extents() {
+            let disk = if disk == 0 { &self.disk } else { &self.swap };
             while at < end
-                && let Some(disk) = &self.disk
+                && let Some(disk) = disk
             {
                 buffer.resize((end - at).min(COPY_BYTES) as usize, 0);
                 disk.read(at, &mut buffer).map_err(failed)?;
@@ -256,12 +265,17 @@ impl Saved {
         self.manifest.disk.as_ref().map(|disk| disk.bytes)
     }
 
-    /// Restores the memory of a new instance, and an empty disk; returns the bytes of an
-    /// incomplete frame. After an error, nothing of either may be used.
+    /// Whether it has a disk for files that do not fit memory.
+    pub(super) fn has_swap(&self) -> bool {
+        self.manifest.swap.is_some()
+    }
+
+    /// Restores the memory of a new instance, and empty disks; returns the bytes of an
+    /// incomplete frame. After an error, nothing of these may be used.
     pub(super) fn restore(
         mut self,
         memory: &mut [u8],
-        mut disk: Option<&mut OwnDisk>,
+        mut disks: [Option<&mut OwnDisk>; 2],
     ) -> Result<Vec<u8>, VmError> {
         let small = || wrong("its pages are not whole");
         let mut range = |(first, count): &(u32, u32), take: &mut dyn FnMut(&mut [u8]) -> _| {
@@ -281,13 +295,13 @@ impl Saved {
                 Ok(())
             })?;
         }
-        let extents = self.manifest.disk.iter().flat_map(|disk| &disk.extents);
         let mut buffer = Vec::new();
-        for (mut at, end) in extents.map(bytes_of) {
+        for ((mut at, end), disk) in self.manifest.extents() {
             while at < end {
                 buffer.resize((end - at).min(COPY_BYTES) as usize, 0);
                 self.source.read(&mut buffer)?;
-                let disk = disk.as_mut().ok_or_else(|| wrong("it has a disk"))?;
+                let disk = disks[disk].as_mut();
+                let disk = disk.ok_or_else(|| wrong("it has a disk"))?;
                 disk.write(at, &buffer).map_err(failed)?;
                 at += buffer.len() as u64;
             }
@@ -301,7 +315,7 @@ impl Saved {
 }
 
 impl SavedManifest {
-    /// Checks that pages and blocks ascend, and lie inside memory and disk.
+    /// Checks that pages and blocks ascend, and lie inside memory and disks.
     fn check(&self) -> Result<(), VmError> {
         let memory = self.head.memory;
         let pages = memory / PAGE_BYTES as u64;
@@ -309,26 +323,34 @@ impl SavedManifest {
         if memory > MAX_MEMORY || runs.iter().any(|runs| in_order(runs, pages).is_none()) {
             return Err(wrong("its pages are out of order"));
         }
-        let Some(disk) = &self.disk else {
-            return Ok(());
-        };
-        super::disk::check(disk.bytes).map_err(|error| wrong(&error.text))?;
-        let mut end = 0;
-        for (first, count) in &disk.extents {
-            let next = first.checked_add(*count);
-            match next.filter(|next| *next <= disk.bytes / BLOCK_BYTES) {
-                Some(next) if *first >= end && *count > 0 => end = next,
-                _ => return Err(wrong("the blocks of its disk are out of order")),
+        check_swap(self.swap.as_ref().map(|swap| swap.bytes))?;
+        for disk in self.disk.iter().chain(&self.swap) {
+            super::disk::check(disk.bytes).map_err(|error| wrong(&error.text))?;
+            let mut end = 0;
+            for (first, count) in &disk.extents {
+                let next = first.checked_add(*count);
+                match next.filter(|next| *next <= disk.bytes / BLOCK_BYTES) {
+                    Some(next) if *first >= end && *count > 0 => end = next,
+                    _ => return Err(wrong("the blocks of its disk are out of order")),
+                }
             }
         }
         Ok(())
     }
 
+    /// Extents of its disks in bytes, first that of its own, number 0.
+    fn extents(&self) -> impl Iterator<Item = ((u64, u64), usize)> {
+        let disks = [&self.disk, &self.swap].into_iter().enumerate();
+        disks.flat_map(|(number, disk)| {
+            let extents = disk.iter().flat_map(|disk| &disk.extents);
+            extents.map(move |extent| (bytes_of(extent), number))
+        })
+    }
+
     /// Bytes of pages and blocks.
     fn content_bytes(&self) -> u64 {
-        let extents = self.disk.iter().flat_map(|disk| &disk.extents);
-        let blocks: u64 = extents.map(|(_, count)| count).sum();
-        super::cow::pages_of(&self.runs) * PAGE_BYTES as u64 + blocks * BLOCK_BYTES
+        let blocks: u64 = self.extents().map(|((at, end), _)| end - at).sum();
+        super::cow::pages_of(&self.runs) * PAGE_BYTES as u64 + blocks
     }
 }
 
@@ -349,6 +371,15 @@ pub(super) fn in_order(runs: &[(u32, u32)], pages: u64) -> Option<u64> {
         total += count;
     }
     Some(total)
+}
+
+/// Checks the size of a disk for files that do not fit memory, which the guest's kernel
+/// knows.
+pub(super) fn check_swap(bytes: Option<u64>) -> Result<(), VmError> {
+    match bytes {
+        None | Some(SWAP_BYTES) => Ok(()),
+        Some(_) => Err(wrong("its files that did not fit memory are not whole")),
+    }
 }
 
 pub(super) fn wrong(what: &str) -> VmError {
@@ -401,6 +432,7 @@ mod tests {
             runs: runs.to_vec(),
             zeros: Vec::new(),
             disk: None,
+            swap: None,
         }
     }
 
@@ -410,7 +442,7 @@ mod tests {
 
     fn restored(bytes: &[u8]) -> Result<Vec<u8>, VmError> {
         let mut memory = vec![3; MEMORY];
-        open(bytes)?.restore(&mut memory, None)?;
+        open(bytes)?.restore(&mut memory, [None, None])?;
         Ok(memory)
     }
 
@@ -475,7 +507,7 @@ mod tests {
                 bytes,
                 folder: Some(folder.path().to_owned()),
             })?;
-            saved.restore(&mut vec![0; MEMORY], Some(&mut disk))?;
+            saved.restore(&mut vec![0; MEMORY], [Some(&mut disk), None])?;
             let frozen = disk.freeze()?;
             Ok::<_, VmError>(frozen.extents().unwrap())
         };

@@ -35,6 +35,7 @@ pub(crate) fn builder(settings: &SettingsArgs) -> Result<Builder, VmError> {
     }
     if let Some(DiskArg { bytes, folder }) = &settings.disk {
         builder = match folder {
+            None if *bytes == 0 => builder.files_in_memory(),
             Some(folder) => builder.disk_in(*bytes, folder),
             None => builder.disk(*bytes),
         };

@@ -89,7 +89,8 @@ fn s01_memory_hog() {
 #[test]
 #[ignore = "needs the image"]
 fn s01_disk_fill() {
-    let sandbox = start();
+    let sandbox = builder().files_in_memory().start_blocking();
+    let sandbox = sandbox.expect("a sandbox");
     for place in ["/tmp", "/home/agent", "/dev/shm", "/run", "/dev"] {
         let script = format!("cat /dev/zero >{place}/fill");
         let command = sandbox.command(["sh", "-c", &script]);

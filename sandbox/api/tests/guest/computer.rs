@@ -2,7 +2,9 @@
 //! editing, and `pip` without needless work.
 
 use crate::common::{builder, sh, start};
+use crate::fork::COPIES;
 use a99_sandbox::{Output, Sandbox, block_on};
+use std::time::{Duration, Instant};
 
 const MB: u64 = 1 << 20;
 
@@ -42,7 +44,6 @@ fn a_guest_has_the_memory_that_it_was_asked_for() {
     assert_eq!(sh(&large, &format!("python3 -c \"{FILL}\"")), "1500 120\n");
     let added = meminfo(&large, "MemTotal") - meminfo(&small, "MemTotal");
     assert_eq!(added, (1920 - 256) << 10);
-    assert!(root_size(&large) > root_size(&small) + (700 << 10));
     sh(
         &large,
         "head -c 300000000 /dev/zero >/tmp/file && rm /tmp/file",
@@ -57,6 +58,83 @@ fn a_guest_has_the_memory_that_it_was_asked_for() {
         let refused = failed.stderr_text().contains("MemoryError");
         assert!(refused || failed.out_of_memory(), "{failed:?}");
         assert_eq!(sh(&sandbox, "echo on"), "on\n");
+    }
+}
+
+/// Writes 1 GB of lines that all differ, in files of 100 MB, and prints its hash.
+const WRITE: &str = "\
+import hashlib
+sums = hashlib.md5()
+for part in range(10):
+    with open(f'/tmp/part{part}', 'wb') as file:
+        for block in range(100):
+            text = (f'{part} {block} ' * 250000)[:1000000].encode()
+            sums.update(text)
+            file.write(text)
+print(sums.hexdigest())
+";
+
+/// Reads the files again, and prints their hash.
+const READ: &str = "cat /tmp/part0 /tmp/part1 /tmp/part2 /tmp/part3 /tmp/part4 /tmp/part5 \
+                    /tmp/part6 /tmp/part7 /tmp/part8 /tmp/part9 | md5sum | cut -d' ' -f1";
+
+/// Reads some of them.
+const PART: &str = "cat /tmp/part2 /tmp/part9 | md5sum";
+
+#[test]
+#[ignore = "needs the image"]
+fn files_that_do_not_fit_memory_go_to_a_disk() {
+    let sandbox = start();
+    assert_eq!(meminfo(&sandbox, "SwapTotal"), (4 << 20) - 4);
+    assert_eq!(meminfo(&sandbox, "SwapFree"), (4 << 20) - 4);
+    let written = python(&sandbox, WRITE);
+    let sum = written.stdout_text();
+    assert_eq!(sum.len(), 33, "{}", written.stderr_text());
+    assert_eq!(sh(&sandbox, READ), sum);
+    assert!(meminfo(&sandbox, "SwapFree") < 3500 << 10);
+    // Programs are not moved: one that takes too much ends at once.
+    let start = Instant::now();
+    let failed = python(&sandbox, "b = [b'x' * 1000000 for i in range(1000)]");
+    assert!(failed.out_of_memory(), "{failed:?}");
+    let refused = python(&sandbox, "b = bytearray(1 << 30)");
+    assert!(refused.stderr_text().contains("MemoryError"), "{refused:?}");
+    assert!(start.elapsed() < Duration::from_secs(20));
+    // Copies have the files too, and change only their own.
+    let part = sh(&sandbox, PART);
+    for copy_of in COPIES {
+        let copy = copy_of(&sandbox, builder());
+        sh(
+            &copy,
+            "rm /tmp/part0; echo other >/tmp/part1; echo new >/tmp/new",
+        );
+        assert_eq!(sh(&copy, PART), part);
+        assert_eq!(sh(&sandbox, PART), part);
+        assert_eq!(sh(&copy, "cat /tmp/part1 /tmp/new"), "other\nnew\n");
+        assert_eq!(sh(&copy, "wc -c </tmp/part9"), "100000000\n");
+    }
+    // Space of files that are gone is free again.
+    sh(&sandbox, "rm /tmp/part*");
+    assert!(meminfo(&sandbox, "SwapFree") > 4000 << 10);
+}
+
+#[test]
+#[ignore = "needs the image"]
+fn files_stay_in_memory_if_asked_to() {
+    for (ram, most) in [(256, 160 << 10), (512, 300 << 10)] {
+        let small = builder().ram(ram * MB).files_in_memory();
+        let small = small.start_blocking().expect("a sandbox");
+        assert!(root_size(&small) < most);
+        let full = block_on(small.exec("head -c 400M /dev/zero >/tmp/file"));
+        let full = full.expect("it runs");
+        assert!(full.stderr_text().contains("No space left"), "{full:?}");
+        let failed = python(&small, "b = [b'x' * 1000000 for i in range(1000)]");
+        assert!(failed.out_of_memory(), "{failed:?}");
+        let copy = block_on(small.fork(builder())).expect("a fork");
+        for sandbox in [&small, &copy] {
+            let free = meminfo(sandbox, "SwapFree");
+            assert_eq!(free, meminfo(sandbox, "SwapTotal"));
+            assert_eq!(sh(sandbox, "rm /tmp/file; echo on"), "on\n");
+        }
     }
 }
 

@@ -96,7 +96,10 @@ fn git_works() {
 #[test]
 #[ignore = "needs the image"]
 fn the_disk_in_memory_can_be_looked_at() {
-    let sandbox = start();
+    let said = sh(&start(), "df -h / | tail -n 1");
+    assert!(said.contains("4.0G") && said.ends_with(" /\n"), "{said}");
+    let sandbox = builder().files_in_memory().start_blocking();
+    let sandbox = sandbox.expect("a sandbox");
     let said = sh(&sandbox, "df -h / | tail -n 1");
     assert!(said.contains("152M") && said.ends_with(" /\n"), "{said}");
     let free: u64 = sh(&sandbox, "df -B1 --output=avail / | tail -n 1")

@@ -96,6 +96,11 @@ impl Groups {
         }
     }
 
+    /// Keeps files of commands in memory.
+    pub(super) fn swap_off(&self) -> io::Result<()> {
+        write(&self.parent, "memory.swap.max", "0")
+    }
+
     /// Limits of commands without explicit ones.
     pub(super) fn defaults(&self) -> &Limits {
         &self.defaults

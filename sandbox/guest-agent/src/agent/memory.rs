@@ -15,15 +15,14 @@ const PROBE: &str = "/var/lib/agent99/sys/devices/system/memory/probe";
 /// Where the agent mounts `/sys` meanwhile, which commands have read-only.
 const SYS: &str = "/var/lib/agent99/sys";
 
-/// Limit of files in the root without more memory, as `/init` sets it.
+/// Limit of files in the root without a disk for those that do not fit memory, and without more memory.
 const ROOT_BYTES: u64 = 152 << 20;
 
 /// Share of added memory that files in the root may have: half, so that a full root leaves
 /// room for programs.
 const ROOT_SHARE: u64 = 2;
 
-/// Adds the memory of these physical addresses, and raises the limit of files in memory.
-/// Returns the bytes that programs can have more than before: descriptions of the pages are
+/// Adds the memory of these physical addresses. Returns the bytes that programs can have more than before: descriptions of the pages are
 /// taken from the same memory.
 pub(super) fn add(range: (u64, u64)) -> io::Result<u64> {
     as_system(|| mount_and_add(range))
@@ -48,8 +47,11 @@ fn add_blocks((start, end): (u64, u64)) -> io::Result<u64> {
         fs::write(PROBE, format!("{at:#x}"))?;
         at += block;
     }
-    let more = memory_field("MemAvailable:")?.saturating_sub(before);
-    let options = CString::new(format!("size={}", ROOT_BYTES + more / ROOT_SHARE))?;
-    mount_remount("/", MountFlags::empty(), &*options)?;
-    Ok(more)
+    Ok(memory_field("MemAvailable:")?.saturating_sub(before))
+}
+
+/// Limits files in the root to what fits memory, with a share of the `added` bytes.
+pub(super) fn limit_root(added: u64) -> io::Result<()> {
+    let options = CString::new(format!("size={}", ROOT_BYTES + added / ROOT_SHARE))?;
+    as_system(|| Ok(mount_remount("/", MountFlags::empty(), &*options)?))
 }

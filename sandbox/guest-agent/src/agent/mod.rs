@@ -313,9 +313,9 @@ impl Agent {
         } else {
             0
         };
-        let memory = match resume.memory {
-            Some(range) if self.in_guest => self.add_memory(range),
-            _ => Ok(()),
+        let memory = match self.in_guest {
+            true => self.add_memory(&resume),
+            false => Ok(()),
         };
         let root = if root::is_own(&resume) && self.in_guest {
             self.use_root(&resume)
@@ -360,11 +360,20 @@ impl Agent {
     }
 
     /// Gives added memory to commands and to the session's shell.
-    fn add_memory(&mut self, range: (u64, u64)) -> io::Result<()> {
-        let more = memory::add(range)?;
+    fn add_memory(&mut self, resume: &Resume) -> io::Result<()> {
+        let more = resume.memory.map_or(Ok(0), memory::add)?;
+        if resume.swap_off {
+            memory::limit_root(more)?;
+        }
         let Some(groups) = &mut self.groups else {
             return Ok(());
         };
+        if resume.swap_off {
+            groups.swap_off()?;
+        }
+        if more == 0 {
+            return Ok(());
+        }
         groups.add_memory(more)?;
         self.session.limit(groups.defaults())
     }

@@ -12,10 +12,11 @@ use crate::channels::Channels;
 use crate::devices::map::{RTC_IRQ, VMGENID_IRQ, virtio_irq};
 use crate::host::{Disk, Host};
 use crate::ram::Ram;
+use a99_sandbox_abi::SWAP_BYTES;
 use plic::Plic;
 use rtc::Rtc;
 use virtio::balloon::Balloon;
-use virtio::blk::Blk;
+use virtio::blk::{Blk, SECTOR_BYTES};
 use virtio::console::Console;
 use virtio::mmio::Mmio;
 use virtio::net::{Net, NetConfig};
@@ -180,6 +181,8 @@ virtio_devices! {
     Layer6 layer6: Blk = |_| Blk::new(Disk::Layer(6), 0);
     /// Layer 7.
     Layer7 layer7: Blk = |_| Blk::new(Disk::Layer(7), 0);
+    /// Disk for files that do not fit memory.
+    Swap swap: Blk = |_| Blk::new(Disk::Swap, SWAP_BYTES / SECTOR_BYTES);
 }
 
 /// All devices of the machine.
@@ -236,7 +239,7 @@ impl Devices {
             Disk::Layer(5) => &mut virtio.layer5,
             Disk::Layer(6) => &mut virtio.layer6,
             Disk::Layer(7) => &mut virtio.layer7,
-            Disk::Image | Disk::Layer(_) => return false,
+            Disk::Image | Disk::Layer(_) | Disk::Swap => return false,
         };
         drive.device.resize(sectors);
         drive.tell_config();

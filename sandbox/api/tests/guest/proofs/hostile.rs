@@ -2,7 +2,7 @@
 
 use super::elf::{of_words, program};
 use super::support::{Numbers, in_guest, is_usable, run_for};
-use crate::common::start;
+use crate::common::{builder, start};
 use a99_sandbox::{Ending, Output, Sandbox, VmCode, VmError};
 use std::time::Duration;
 
@@ -149,7 +149,8 @@ fn memory_that_is_filled_kills_the_one_who_fills_it() {
 #[test]
 #[ignore = "needs the image"]
 fn a_disk_that_is_filled_is_full_and_nothing_else() {
-    let sandbox = start();
+    let sandbox = builder().files_in_memory().start_blocking();
+    let sandbox = sandbox.expect("a sandbox");
     for folder in ["/tmp", "/root", "/dev/shm"] {
         let text = format!("dd if=/dev/zero of={folder}/fill bs=1M");
         let fill = sandbox.command(["sh", "-c", &text]);
