@@ -46,7 +46,6 @@ pub(super) mod op {
     pub(crate) const F64_CONST: u8 = 0x44;
     pub(crate) const I32_EQZ: u8 = 0x45;
     pub(crate) const I32_EQ: u8 = 0x46;
-    pub(crate) const I32_NE: u8 = 0x47;
     pub(crate) const I64_EQZ: u8 = 0x50;
     pub(crate) const I64_EQ: u8 = 0x51;
     pub(crate) const I64_NE: u8 = 0x52;

@@ -228,14 +228,9 @@ const _: () = assert!(size_of::<DataEntry>() == 1 << SLOT_SHIFT);
 const _: () = assert!(size_of::<ExecEntry>() == 1 << SLOT_SHIFT);
 const _: () = assert!(offset_of!(ExecEntry, tag) as u32 == TAG);
 
-/// Offset of the jump cache's epoch.
-pub(super) const EPOCH: u32 = offset_of!(JumpCache, epoch) as u32;
 /// Offset of the first entry's address.
 pub(super) const ENTRY_PC: u32 =
     (offset_of!(JumpCache, slots) + offset_of!(JumpCacheEntry, pc)) as u32;
-/// Offset of the first entry's epoch.
-pub(super) const ENTRY_EPOCH: u32 =
-    (offset_of!(JumpCache, slots) + offset_of!(JumpCacheEntry, epoch)) as u32;
 /// Offset of the first entry's target.
 pub(super) const ENTRY_TARGET: u32 =
     (offset_of!(JumpCache, slots) + offset_of!(JumpCacheEntry, target)) as u32;

@@ -2,9 +2,7 @@
 //! other regions through the jump cache, and back to the interpreter.
 
 use super::code::op;
-use super::context::{
-    CONTEXT_JUMP_CACHE, ContextLayout, ENTRY_EPOCH, ENTRY_PC, ENTRY_TARGET, EPOCH,
-};
+use super::context::{CONTEXT_JUMP_CACHE, ContextLayout, ENTRY_PC, ENTRY_TARGET};
 use super::emit::{Emitter, Label, OptLevel, REGION, local};
 use super::region::{End, MAX_INSTRUCTIONS, Region, Target};
 use super::structure::members;
@@ -167,7 +165,7 @@ impl Emitter<'_> {
     /// Continues at the address in the local, if the jump cache has it and the budget
     /// allows it.
     pub(super) fn jump_indirect(&mut self) {
-        use local::{BUDGET, CELL, CONTEXT, SLOT, VA};
+        use local::{BUDGET, CONTEXT, SLOT, VA};
         let code = &mut self.code;
         code.open(op::BLOCK, None);
         code.get(BUDGET).i64(0).op(op::I64_LE_S);
@@ -183,7 +181,7 @@ impl Emitter<'_> {
             None => {
                 code.get(CONTEXT)
                     .memory(op::I32_LOAD, 2, CONTEXT_JUMP_CACHE);
-                code.tee(CELL).op(op::I32_ADD);
+                code.op(op::I32_ADD);
                 0
             }
         };
@@ -196,15 +194,7 @@ impl Emitter<'_> {
             .op(op::I32_XOR);
         code.tee(SLOT).memory(op::I64_LOAD, 3, table + ENTRY_PC);
         code.get(VA).op(op::I64_NE).branch(op::BR_IF, 1);
-        code.op(op::END)
-            .get(SLOT)
-            .memory(op::I32_LOAD, 2, table + ENTRY_EPOCH);
-        match self.layout.user_tables() {
-            Some(_) => code.i32(0),
-            None => code.get(CELL),
-        };
-        code.memory(op::I32_LOAD, 2, table + EPOCH);
-        code.op(op::I32_NE).branch(op::BR_IF, 0);
+        code.op(op::END);
         code.get(SLOT).memory(op::I32_LOAD, 2, table + ENTRY_TARGET);
         code.tee(SLOT)
             .i32((1 << TARGET_NODE_BITS) - 1)
