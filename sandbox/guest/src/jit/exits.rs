@@ -66,13 +66,12 @@ impl Emitter<'_> {
     }
 
     /// Leaves if the number on the stack is not zero: for an offset, without the block's
-    /// `unused` instructions. A non-returning `if` is laid out after the code that
-    /// continues.
+    /// `unused` instructions.
     pub(super) fn exit_if(&mut self, offset: u16, kind: u32, unused: u32) {
         if self.opt_level == OptLevel::Size {
             self.flush();
         }
-        self.begin_if();
+        self.unlikely().begin_if();
         self.exit(offset, kind, unused);
         self.end_if();
     }
@@ -165,7 +164,7 @@ impl Emitter<'_> {
     /// Continues at the address in the local, if the jump cache has it and the budget
     /// allows it.
     pub(super) fn jump_indirect(&mut self) {
-        use local::{BUDGET, CONTEXT, SLOT, VA};
+        use local::{BUDGET, CONTEXT, PAGE, SLOT, TARGET, VA};
         let code = &mut self.code;
         code.open(op::BLOCK, None);
         code.get(BUDGET).i64(0).op(op::I64_LE_S);
@@ -194,18 +193,29 @@ impl Emitter<'_> {
             .op(op::I32_XOR);
         code.tee(SLOT).memory(op::I64_LOAD, 3, table + ENTRY_PC);
         code.get(VA).op(op::I64_NE).branch(op::BR_IF, 1);
-        code.op(op::END);
-        code.get(SLOT).memory(op::I32_LOAD, 2, table + ENTRY_TARGET);
-        code.tee(SLOT)
-            .i32((1 << TARGET_NODE_BITS) - 1)
-            .op(op::I32_AND);
-        code.get(VA).i64(PAGE_MASK as i64).op(op::I64_AND);
-        code.get(CONTEXT).get(BUDGET);
-        code.get(SLOT)
-            .i32(TARGET_NODE_BITS as i32)
-            .op(op::I32_SHR_U);
+        code.op(op::END).get(SLOT);
+        code.memory(op::I32_LOAD, 2, table + ENTRY_TARGET)
+            .set(TARGET);
+        code.get(VA).i64(PAGE_MASK as i64);
+        code.op(op::I64_AND).set(PAGE);
+        match self.depth(|label| matches!(label, Label::Enter)) {
+            // It may be in this function. The block is not among the labels.
+            Some(enter) => {
+                self.code.branch(op::BR, enter + 1);
+            }
+            None => self.enter_target(),
+        }
+        self.code.op(op::END);
+    }
+
+    /// Enters another function for the target in the local.
+    pub(super) fn enter_target(&mut self) {
+        use local::{BUDGET, CONTEXT, PAGE, TARGET};
+        let code = &mut self.code;
+        code.get(TARGET).get(PAGE).get(CONTEXT).get(BUDGET);
+        code.get(TARGET).i32(TARGET_NODE_BITS as i32);
+        code.op(op::I32_SHR_U);
         code.return_call_indirect(self.layout.types + REGION);
-        code.op(op::END);
     }
 
     /// Stores address and budget to the hart.
