@@ -171,6 +171,7 @@ impl ContextLayout {
         let of_floats = 32 * size_of::<u64>() as u32;
         let value = size_of::<u64>() as u32;
         let slots = (crate::mmu::tlb::DATA_SLOTS << SLOT_SHIFT) as u32;
+        let tables = crate::mmu::tlb::DATA_TABLES_BYTES;
         [
             (self.registers, registers),
             (self.pc, value),
@@ -181,8 +182,8 @@ impl ContextLayout {
             (self.float_flags, value),
             (self.float_rounding, value),
             (self.ram, value),
-            (self.user.read, slots),
-            (self.user.write, slots),
+            (self.user.read, tables),
+            (self.user.write, tables),
             (self.user.jump_cache, size_of::<JumpCache>() as u32),
             (self.user.exec, slots),
         ]

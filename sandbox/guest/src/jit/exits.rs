@@ -76,6 +76,19 @@ impl Emitter<'_> {
         self.end_if();
     }
 
+    /// If the number on the stack is not zero, continues in a copy of the rest of the block
+    /// in which each access has a separate look-up, from the current instruction on.
+    pub(super) fn careful_if(&mut self) {
+        let node = &self.region.nodes[self.node];
+        let (count, rest, float_on) = (self.count, self.rest, self.float_on);
+        self.unlikely().begin_if();
+        self.is_careful = true;
+        self.rest_of(node);
+        self.is_careful = false;
+        self.end_if();
+        (self.count, self.rest, self.float_on) = (count, rest, float_on);
+    }
+
     pub(super) fn exit(&mut self, offset: u16, kind: u32, unused: u32) {
         self.spill(self.dirty);
         let used = self.uncharged + self.count - unused;

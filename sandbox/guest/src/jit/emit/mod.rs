@@ -29,7 +29,7 @@ use super::emit::ops::pack;
 use super::exits::returns;
 use super::region::{End, Node, Region, Target};
 use super::structure::{Construct, Loop, members, structure};
-use crate::interp::inst::{Inst, Op};
+use crate::interp::inst::Inst;
 use crate::mmu::tlb::TARGET_NODE_BITS;
 
 /// Result of a region: continue at the cursor, in the usual ways.
@@ -472,26 +472,13 @@ impl<'a> Emitter<'a> {
     }
 
     /// Emits the instructions of a block that have not begun.
-    fn rest_of(&mut self, node: &Node) {
+    pub(super) fn rest_of(&mut self, node: &Node) {
         let done = node.steps.len() - self.rest as usize;
         for step in &node.steps[done..] {
             self.step(step);
             self.rest -= 1;
         }
         self.end(node);
-    }
-
-    /// If the number on the stack is not zero, continues in a copy of the rest of the block
-    /// in which each access has a separate look-up, from the current instruction on.
-    pub(super) fn careful_if(&mut self) {
-        let node = &self.region.nodes[self.node];
-        let (count, rest, float_on) = (self.count, self.rest, self.float_on);
-        self.unlikely().begin_if();
-        self.is_careful = true;
-        self.rest_of(node);
-        self.is_careful = false;
-        self.end_if();
-        (self.count, self.rest, self.float_on) = (count, rest, float_on);
     }
 
     fn end(&mut self, node: &Node) {
@@ -514,20 +501,6 @@ impl<'a> Emitter<'a> {
             // The step itself has left.
             End::Jalr => {}
         }
-    }
-
-    /// Pushes the condition of a branch.
-    fn condition(&mut self, inst: &Inst) {
-        self.read(inst.rs1);
-        self.read(inst.rs2);
-        self.code.op(match inst.op {
-            Op::Beq => op::I64_EQ,
-            Op::Bne => op::I64_NE,
-            Op::Blt => op::I64_LT_S,
-            Op::Bge => op::I64_GE_S,
-            Op::Bltu => op::I64_LT_U,
-            _ => op::I64_GE_U,
-        });
     }
 
     /// Continues at a target.
