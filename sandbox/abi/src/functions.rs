@@ -58,7 +58,8 @@ pub type Signature = (&'static [Value], &'static [Value]);
 /// Types of compiled functions, in the order of a module's type section: regions, then the
 /// helpers that regions call.
 ///
-/// A region's parameters are the node to enter at, the virtual address of its page, the VM
+/// A region's parameters are its number in the function table, shifted, with the node to
+/// enter at; the virtual address of its page; the VM
 /// context (for TLBs and jump cache; the other addresses are constants of the instance) and
 /// the instructions that may still run. With the parameters that the engine adds, these are
 /// as many as fit in registers.

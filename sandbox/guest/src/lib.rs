@@ -31,7 +31,9 @@ pub mod translate {
     //! Translation of guest code for an embedder.
 
     pub use crate::jit::VERSION;
-    pub use crate::jit::native::{Layout, Translation, module, translate};
+    pub use crate::jit::native::{
+        BRANCH_HINTS, Layout, Translation, encode_hints, module, split, translate,
+    };
 }
 
 pub mod isa {

@@ -32,7 +32,7 @@ use crate::interp::fp;
 use crate::interp::inst::Inst;
 use crate::jit::{self, Helpers, Policy, Profile, VmContext};
 use crate::machine::{self, Layout, Machine, MachineConfig};
-use crate::mmu::tlb::{DataTlbs, ExecTlb, MMU_INDEXES};
+use crate::mmu::tlb::{DataTlbs, ExecTlb, MMU_INDEXES, TARGET_NODE_BITS};
 use crate::ram::RAM_BASE;
 use a99_sandbox_abi::{Answer, Channel, Disk, RunReport, SCRATCH_BYTES, Status, entry, exports};
 use std::cell::RefCell;
@@ -443,8 +443,9 @@ pub extern "C" fn bytes(len: u32) -> u64 {
 /// Compiles AOT regions from the profile whose encoding is in [`bytes`], as functions of
 /// about `room` bytes. The embedder must add them to this very module: from number `base`
 /// of the function table on, with the types number `types` (region) and the next one
-/// (helper). Returns the functions in the format of a code section, each after its length
-/// (32 bits); zero if there are none. From now on they are called.
+/// (helper). Returns the functions, each after its length (32 bits): its body and the hints
+/// of its branches, or nothing, if it is the one before it once more; zero if there are
+/// none. From now on they are called.
 #[unsafe(no_mangle)]
 pub extern "C" fn compile_aot(base: u32, types: u32, room: u32) -> u64 {
     with(|instance| {
@@ -493,7 +494,7 @@ pub extern "C" fn registers() -> u32 {
     with_machine(0, |machine| &raw const machine.cpu.hart.x as u32)
 }
 
-/// A translated region, as `jit::emit` emits it: node, page, context, budget.
+/// A translated region, as `jit::emit` emits it: function and node, page, context, budget.
 type RegionFn = unsafe extern "C" fn(u32, u64, *mut VmContext, i64) -> u32;
 
 /// Calls a translated region; see [`jit::enter`].
@@ -524,7 +525,8 @@ pub fn region(
         ram: ram.as_mut_ptr(),
     };
     let budget = at.budget;
-    let node = inst.rs1 & !jit::USER_NODE;
+    let node = u32::from(inst.rs1 & !jit::USER_NODE);
+    let target = (inst.imm as u32) << TARGET_NODE_BITS | node;
     // SAFETY: on this target a function pointer is a number of the function table. The
     // embedder put a function that `emit` wrote there, announced its number, and never
     // removes it; `Op::Enter` is made only from announced numbers. A number without a
@@ -534,7 +536,7 @@ pub fn region(
     // their constant addresses, which are those given here, and RAM through slots of the
     // TLB, which hold only offsets inside of it. The other regions that it continues in
     // were named by an `Op::Enter` that ran since the last flush, and get the same.
-    unsafe { function(node.into(), page, &raw mut context, budget) }
+    unsafe { function(target, page, &raw mut context, budget) }
 }
 
 /// Functions that regions call.

@@ -80,6 +80,7 @@ fn make(parallel: bool, guarded: bool) -> Result<Engine, VmError> {
     let mut config = Config::new();
     config
         .cranelift_opt_level(OptLevel::Speed)
+        .wasm_branch_hinting(true)
         .parallel_compilation(parallel)
         .epoch_interruption(guarded)
         .memory_reservation(RESERVATION)

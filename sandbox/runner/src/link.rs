@@ -6,11 +6,13 @@
 
 use super::error::{VmCode, VmError};
 use a99_sandbox_abi::TYPES;
+use a99_sandbox_guest::translate::{BRANCH_HINTS, encode_hints, split};
 use wasm_encoder::Encode;
 use wasmparser::{BinaryReader, Parser, Payload, TypeRef};
 
 /// Section ids (WebAssembly core specification, "Modules").
 mod section {
+    pub(super) const CUSTOM: u8 = 0;
     pub(super) const TYPE: u8 = 1;
     pub(super) const FUNCTION: u8 = 3;
     pub(super) const TABLE: u8 = 4;
@@ -68,10 +70,14 @@ impl NewIndices {
     }
 
     /// Adds functions to a module, in the format of the emulator's `compile_aot`: each
-    /// after its length. They are appended to the table.
+    /// after its length. They are appended to the table; a function without a body there
+    /// is the one before it once more.
     pub(crate) fn add(&self, module: &[u8], functions: &[u8]) -> Result<Vec<u8>, VmError> {
-        let bodies = bodies(functions)?;
-        let count = bodies.len() as u32;
+        let numbered = bodies(functions)?;
+        let with_body = numbered.iter().filter(|function| !function.is_empty());
+        let parts: Option<Vec<_>> = with_body.map(|function| split(function)).collect();
+        let parts = parts.ok_or_else(|| failed("its functions are not whole"))?;
+        let count = parts.len() as u32;
         let mut linked = Vec::with_capacity(module.len() + functions.len() + (64 << 10));
         // Magic number and version.
         linked.extend(module.get(..8).ok_or_else(|| failed("it is too short"))?);
@@ -85,20 +91,22 @@ impl NewIndices {
                 section::TYPE => longer(content, TYPES.len() as u32, &types())?,
                 section::FUNCTION => {
                     let kind = encoded(self.types);
-                    longer(content, count, &kind.repeat(bodies.len()))?
+                    longer(content, count, &kind.repeat(parts.len()))?
                 }
                 section::TABLE => {
                     // One table of functions, without a maximum.
                     let mut table = vec![1, 0x70, 0];
-                    (self.table + count).encode(&mut table);
+                    (self.table + numbered.len() as u32).encode(&mut table);
                     table
                 }
-                section::ELEMENT => longer(content, 1, &self.elements(count))?,
+                section::ELEMENT => longer(content, 1, &self.elements(&numbered)?)?,
                 section::CODE => {
                     let mut code = Vec::with_capacity(functions.len());
-                    for body in &bodies {
+                    for (body, _) in &parts {
                         body.encode(&mut code);
                     }
+                    linked.push(section::CUSTOM);
+                    self.hints(&parts).encode(&mut linked);
                     longer(content, count, &code)?
                 }
                 _ => content.to_vec(),
@@ -109,16 +117,32 @@ impl NewIndices {
         Ok(linked)
     }
 
+    /// The section with hints of branches.
+    fn hints(&self, parts: &[(&[u8], &[u8])]) -> Vec<u8> {
+        let mut hints = Vec::new();
+        BRANCH_HINTS.encode(&mut hints);
+        (parts.len() as u32).encode(&mut hints);
+        for ((_, unlikely), function) in parts.iter().zip(self.functions..) {
+            function.encode(&mut hints);
+            hints.extend(encode_hints(unlikely));
+        }
+        hints
+    }
+
     /// An active segment with the new functions, in order.
-    fn elements(&self, count: u32) -> Vec<u8> {
+    fn elements(&self, numbered: &[&[u8]]) -> Result<Vec<u8>, VmError> {
         let mut segment = vec![0, 0x41];
         (self.table as i32).encode(&mut segment);
         segment.push(0x0b);
-        count.encode(&mut segment);
-        for function in 0..count {
-            (self.functions + function).encode(&mut segment);
+        (numbered.len() as u32).encode(&mut segment);
+        let mut known = 0u32;
+        for body in numbered {
+            known += u32::from(!body.is_empty());
+            let number = known.checked_sub(1);
+            let number = number.ok_or_else(|| failed("its first function has no body"))?;
+            (self.functions + number).encode(&mut segment);
         }
-        segment
+        Ok(segment)
     }
 }
 
@@ -179,7 +203,8 @@ mod tests {
     /// A function without locals that returns its first parameter plus a number.
     fn function(number: u8) -> Vec<u8> {
         let body = [0, 0x20, 0, 0x41, number, 0x6a, 0x0b];
-        [&(body.len() as u32).to_le_bytes()[..], &body].concat()
+        let size = |bytes: usize| (bytes as u32).to_le_bytes();
+        [&size(body.len() + 4)[..], &size(body.len()), &body].concat()
     }
 
     #[test]
@@ -187,15 +212,15 @@ mod tests {
         let indices = NewIndices::of(MODULE).expect("a module");
         assert_eq!((indices.table, indices.types, indices.functions), (2, 1, 1));
         let linked = indices
-            .add(MODULE, &[function(1), function(5)].concat())
+            .add(MODULE, &[function(1), function(5), vec![0; 4]].concat())
             .expect("it fits");
         let engine = super::super::engine().expect("an engine");
         let module = Module::new(&engine, &linked).expect("a module");
         let mut store = Store::new(&engine, ());
         let instance = Instance::new(&mut store, &module, &[]).expect("an instance");
         let table = instance.get_table(&mut store, "t").expect("a table");
-        assert_eq!(table.size(&store), 4);
-        for (at, sum) in [(2, 8), (3, 12)] {
+        assert_eq!(table.size(&store), 5);
+        for (at, sum) in [(2, 8), (3, 12), (4, 12)] {
             let function = table.get(&mut store, at).expect("there");
             let function = *function.unwrap_func().expect("a function");
             let typed = function
@@ -215,6 +240,9 @@ mod tests {
         let indices = NewIndices::of(MODULE).expect("a module");
         assert!(indices.add(MODULE, &function(1)[..9]).is_err());
         assert!(indices.add(MODULE, &[1, 0]).is_err());
+        // Without a body, and without one before it.
+        assert!(indices.add(MODULE, &[1, 0, 0, 0, 7]).is_err());
+        assert!(indices.add(MODULE, &[0; 4]).is_err());
         assert!(indices.add(&MODULE[..7], &function(1)).is_err());
         assert!(NewIndices::of(&MODULE[..40]).is_err());
     }

@@ -291,11 +291,14 @@ const MODES: [u32; 37] = [
     0xfa1f_f06f, // j .-96: the next step
 ];
 
-/// The loop of [`MODES`]: `ld a0, 0(a1)`, `addi a2, a2, -1`, `bnez a2, .-8`, `ecall`, `ret`.
-const LOADS: [u32; 5] = [
+/// The loop of [`MODES`]: `ld a0, 0(a1)`, `mv sp, a1`, `ld a0, 0(sp)`, `addi a2, a2, -1`,
+/// `bnez a2, .-16`, `ecall`, `ret`. The second load looks in the micro-TLB.
+const LOADS: [u32; 7] = [
     0x0005_b503,
+    0x0005_8113,
+    0x0001_3503,
     0xfff6_0613,
-    0xfe06_1ce3,
+    0xfe06_18e3,
     0x0000_0073,
     0x0000_8067,
 ];

@@ -17,9 +17,18 @@ use std::collections::BTreeSet;
 /// Maximum AOT functions: an entry has a 16-bit function number.
 const MAX_FUNCTIONS: usize = u16::MAX as usize;
 
-/// Share of samples in pages that are optimised for speed; these are few. The others are
-/// optimised for size, to make room for more of them.
-const HOT_PERCENT: u64 = 70;
+/// Share of samples in pages that are optimised for speed. The others are optimised for
+/// size, to make room for more of them.
+const HOT_PERCENT: u64 = 85;
+
+/// Share of samples in pages whose regions are in functions with those of their neighbours.
+/// Jumps between them cost less, but all of a large function costs more: it has too few
+/// registers for what it uses everywhere. That pays for the hottest loops.
+const CLUSTER_PERCENT: u64 = 70;
+
+/// Instructions of such a function, beyond which it gets no more pages: the time to compile
+/// it grows faster than its size.
+const CLUSTER_INSTRUCTIONS: usize = 8192;
 
 /// An entry of a region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,7 +58,7 @@ impl AotRegions {
     /// Translates the code of a profile, the hottest pages first, until the functions have
     /// about `room` bytes: the very hottest for speed, the others for size. The first
     /// function will be number `base` of the table. Returns the functions, each after its
-    /// length (32 bits, little-endian).
+    /// length (32 bits, little-endian); without a length, it is the one before it once more.
     pub(crate) fn compile(
         profile: &Profile,
         ram: &Ram,
@@ -59,36 +68,58 @@ impl AotRegions {
     ) -> (Self, Vec<u8>) {
         let mut entries = Vec::new();
         // Growing would leave copies behind, which a snapshot would store.
-        let mut functions = Vec::with_capacity(room + MAX_FUNCTION);
+        let mut functions = Vec::with_capacity(room + 4 * MAX_FUNCTION);
         let mut count = 0;
-        let pages = profile.hottest();
-        let mut hot = hot_samples(&pages);
-        'pages: for (page, known) in pages {
-            let opt_level = opt_level(&mut hot, known);
-            let layout = layout.for_mode(known.user_samples == known.samples);
-            let Some(bytes) = page_bytes(ram, page) else {
-                continue;
+        let mut pages = profile.hottest();
+        let hot = hottest(&pages, HOT_PERCENT);
+        let clustered = hottest(&pages, CLUSTER_PERCENT);
+        let is_user = |known: &ProfiledPage| known.user_samples == known.samples;
+        // Neighbours mostly belong to one file, and call each other.
+        pages[..clustered].sort_by_key(|(page, known)| (is_user(known), *page));
+        let mut cluster: Vec<Region> = Vec::new();
+        let mut of_page: Vec<usize> = Vec::new();
+        let mut pages = pages.into_iter().enumerate().peekable();
+        'pages: while let Some((at, (page, known))) = pages.next() {
+            if let Some(bytes) = page_bytes(ram, page) {
+                let mut bytes = bytes.to_vec();
+                bytes.extend(known.next_half.into_iter().flat_map(u16::to_le_bytes));
+                cluster.extend(regions(&bytes, known));
+                of_page.resize(cluster.len(), page);
+            }
+            let instructions: usize = cluster.iter().map(Region::instructions).sum();
+            let goes_on = |(next, (_, other)): &(usize, (usize, &ProfiledPage))| {
+                *next < clustered && is_user(other) == is_user(known)
             };
-            let mut bytes = bytes.to_vec();
-            bytes.extend(known.next_half.into_iter().flat_map(u16::to_le_bytes));
-            for region in regions(&bytes, known) {
-                if functions.len() >= room || count == MAX_FUNCTIONS {
+            if instructions < CLUSTER_INSTRUCTIONS && pages.peek().is_some_and(goes_on) {
+                continue;
+            }
+            let layout = layout.for_mode(is_user(known));
+            let opt_level = match at < hot {
+                true => OptLevel::Speed,
+                false => OptLevel::Size,
+            };
+            let size = if at < clustered { cluster.len() } else { 1 };
+            for (part, pages) in cluster.chunks(size.max(1)).zip(of_page.chunks(size.max(1))) {
+                if functions.len() >= room || count + part.len() > MAX_FUNCTIONS {
                     break 'pages;
                 }
-                let function = emit::function(&region, &layout, opt_level);
-                if function.len() > MAX_FUNCTION {
-                    continue;
-                }
+                let function = emit::function(part, base + count as u32, &layout, opt_level);
                 functions.extend((function.len() as u32).to_le_bytes());
                 functions.extend(function);
-                entries.extend(structure::members(region.entries).map(|node| Entry {
-                    page: page as u32,
-                    offset: region.nodes[node].offset,
-                    node: layout.entry(node),
-                    function: count as u16,
-                }));
-                count += 1;
+                // The same function once more for each other region.
+                functions.extend(std::iter::repeat_n(0u32.to_le_bytes(), part.len() - 1).flatten());
+                for (region, page) in part.iter().zip(pages) {
+                    entries.extend(structure::members(region.entries).map(|node| Entry {
+                        page: *page as u32,
+                        offset: region.nodes[node].offset,
+                        node: layout.entry(node),
+                        function: count as u16,
+                    }));
+                    count += 1;
+                }
             }
+            cluster.clear();
+            of_page.clear();
         }
         entries.sort_by_key(|entry| (entry.page, entry.offset));
         entries.dedup_by_key(|entry| (entry.page, entry.offset));
@@ -143,21 +174,16 @@ impl AotRegions {
     }
 }
 
-/// Number of samples in the hot ones of these pages.
-fn hot_samples(pages: &[(usize, &ProfiledPage)]) -> u64 {
+/// Number of the first ones of these pages that have a share of the samples.
+fn hottest(pages: &[(usize, &ProfiledPage)], percent: u64) -> usize {
     let all = pages.iter().map(|(_, known)| u64::from(known.samples));
-    all.sum::<u64>() * HOT_PERCENT / 100
-}
-
-/// Optimisation level of a page's functions, given the samples left to hot pages.
-fn opt_level(hot: &mut u64, known: &ProfiledPage) -> OptLevel {
-    let opt_level = if *hot > 0 {
-        OptLevel::Speed
-    } else {
-        OptLevel::Size
+    let mut left = all.sum::<u64>() * percent / 100;
+    let is_hot = |(_, known): &&(usize, &ProfiledPage)| {
+        let is_hot = left > 0;
+        left = left.saturating_sub(known.samples.into());
+        is_hot
     };
-    *hot = hot.saturating_sub(known.samples.into());
-    opt_level
+    pages.iter().take_while(is_hot).count()
 }
 
 fn page_bytes(ram: &Ram, page: usize) -> Option<&[u8]> {

@@ -46,7 +46,6 @@ pub(super) mod op {
     pub(crate) const F64_CONST: u8 = 0x44;
     pub(crate) const I32_EQZ: u8 = 0x45;
     pub(crate) const I32_EQ: u8 = 0x46;
-    pub(crate) const I32_NE: u8 = 0x47;
     pub(crate) const I64_EQZ: u8 = 0x50;
     pub(crate) const I64_EQ: u8 = 0x51;
     pub(crate) const I64_NE: u8 = 0x52;
@@ -206,14 +205,22 @@ impl WasmCode {
 }
 
 /// Encodes a function for a code section: the locals after its parameters, as runs of one
-/// type, and its body.
-pub(super) fn function(locals: &[(u32, Type)], body: &WasmCode) -> Vec<u8> {
+/// type, and its body, in which the branches at `unlikely` are seldom taken. The length of
+/// the function (32 bits, little-endian) comes first, its hints last: the positions of these
+/// branches in it (32 bits each).
+pub(super) fn function(locals: &[(u32, Type)], body: &WasmCode, unlikely: &[u32]) -> Vec<u8> {
     let mut function = WasmCode::default();
-    function.unsigned(locals.len() as u32);
+    function.ops(&[0; 4]).unsigned(locals.len() as u32);
     for (count, kind) in locals {
         function.unsigned(*count).op(*kind as u8);
     }
+    let start = function.bytes.len() as u32 - 4;
     function.ops(body.bytes()).op(op::END);
+    let length = function.bytes.len() as u32 - 4;
+    function.bytes[..4].copy_from_slice(&length.to_le_bytes());
+    for at in unlikely {
+        function.ops(&(start + at).to_le_bytes());
+    }
     function.bytes
 }
 

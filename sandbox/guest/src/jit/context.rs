@@ -171,6 +171,7 @@ impl ContextLayout {
         let of_floats = 32 * size_of::<u64>() as u32;
         let value = size_of::<u64>() as u32;
         let slots = (crate::mmu::tlb::DATA_SLOTS << SLOT_SHIFT) as u32;
+        let tables = crate::mmu::tlb::DATA_TABLES_BYTES;
         [
             (self.registers, registers),
             (self.pc, value),
@@ -181,8 +182,8 @@ impl ContextLayout {
             (self.float_flags, value),
             (self.float_rounding, value),
             (self.ram, value),
-            (self.user.read, slots),
-            (self.user.write, slots),
+            (self.user.read, tables),
+            (self.user.write, tables),
             (self.user.jump_cache, size_of::<JumpCache>() as u32),
             (self.user.exec, slots),
         ]
@@ -228,14 +229,9 @@ const _: () = assert!(size_of::<DataEntry>() == 1 << SLOT_SHIFT);
 const _: () = assert!(size_of::<ExecEntry>() == 1 << SLOT_SHIFT);
 const _: () = assert!(offset_of!(ExecEntry, tag) as u32 == TAG);
 
-/// Offset of the jump cache's epoch.
-pub(super) const EPOCH: u32 = offset_of!(JumpCache, epoch) as u32;
 /// Offset of the first entry's address.
 pub(super) const ENTRY_PC: u32 =
     (offset_of!(JumpCache, slots) + offset_of!(JumpCacheEntry, pc)) as u32;
-/// Offset of the first entry's epoch.
-pub(super) const ENTRY_EPOCH: u32 =
-    (offset_of!(JumpCache, slots) + offset_of!(JumpCacheEntry, epoch)) as u32;
 /// Offset of the first entry's target.
 pub(super) const ENTRY_TARGET: u32 =
     (offset_of!(JumpCache, slots) + offset_of!(JumpCacheEntry, target)) as u32;

@@ -2,9 +2,7 @@
 //! other regions through the jump cache, and back to the interpreter.
 
 use super::code::op;
-use super::context::{
-    CONTEXT_JUMP_CACHE, ContextLayout, ENTRY_EPOCH, ENTRY_PC, ENTRY_TARGET, EPOCH,
-};
+use super::context::{CONTEXT_JUMP_CACHE, ContextLayout, ENTRY_PC, ENTRY_TARGET};
 use super::emit::{Emitter, Label, OptLevel, REGION, local};
 use super::region::{End, MAX_INSTRUCTIONS, Region, Target};
 use super::structure::members;
@@ -68,15 +66,27 @@ impl Emitter<'_> {
     }
 
     /// Leaves if the number on the stack is not zero: for an offset, without the block's
-    /// `unused` instructions. A non-returning `if` is laid out after the code that
-    /// continues.
+    /// `unused` instructions.
     pub(super) fn exit_if(&mut self, offset: u16, kind: u32, unused: u32) {
         if self.opt_level == OptLevel::Size {
             self.flush();
         }
-        self.begin_if();
+        self.unlikely().begin_if();
         self.exit(offset, kind, unused);
         self.end_if();
+    }
+
+    /// If the number on the stack is not zero, continues in a copy of the rest of the block
+    /// in which each access has a separate look-up, from the current instruction on.
+    pub(super) fn careful_if(&mut self) {
+        let node = &self.region.nodes[self.node];
+        let (count, rest, float_on) = (self.count, self.rest, self.float_on);
+        self.unlikely().begin_if();
+        self.is_careful = true;
+        self.rest_of(node);
+        self.is_careful = false;
+        self.end_if();
+        (self.count, self.rest, self.float_on) = (count, rest, float_on);
     }
 
     pub(super) fn exit(&mut self, offset: u16, kind: u32, unused: u32) {
@@ -167,7 +177,7 @@ impl Emitter<'_> {
     /// Continues at the address in the local, if the jump cache has it and the budget
     /// allows it.
     pub(super) fn jump_indirect(&mut self) {
-        use local::{BUDGET, CELL, CONTEXT, SLOT, VA};
+        use local::{BUDGET, CONTEXT, PAGE, SLOT, TARGET, VA};
         let code = &mut self.code;
         code.open(op::BLOCK, None);
         code.get(BUDGET).i64(0).op(op::I64_LE_S);
@@ -183,7 +193,7 @@ impl Emitter<'_> {
             None => {
                 code.get(CONTEXT)
                     .memory(op::I32_LOAD, 2, CONTEXT_JUMP_CACHE);
-                code.tee(CELL).op(op::I32_ADD);
+                code.op(op::I32_ADD);
                 0
             }
         };
@@ -196,26 +206,29 @@ impl Emitter<'_> {
             .op(op::I32_XOR);
         code.tee(SLOT).memory(op::I64_LOAD, 3, table + ENTRY_PC);
         code.get(VA).op(op::I64_NE).branch(op::BR_IF, 1);
-        code.op(op::END)
-            .get(SLOT)
-            .memory(op::I32_LOAD, 2, table + ENTRY_EPOCH);
-        match self.layout.user_tables() {
-            Some(_) => code.i32(0),
-            None => code.get(CELL),
-        };
-        code.memory(op::I32_LOAD, 2, table + EPOCH);
-        code.op(op::I32_NE).branch(op::BR_IF, 0);
-        code.get(SLOT).memory(op::I32_LOAD, 2, table + ENTRY_TARGET);
-        code.tee(SLOT)
-            .i32((1 << TARGET_NODE_BITS) - 1)
-            .op(op::I32_AND);
-        code.get(VA).i64(PAGE_MASK as i64).op(op::I64_AND);
-        code.get(CONTEXT).get(BUDGET);
-        code.get(SLOT)
-            .i32(TARGET_NODE_BITS as i32)
-            .op(op::I32_SHR_U);
+        code.op(op::END).get(SLOT);
+        code.memory(op::I32_LOAD, 2, table + ENTRY_TARGET)
+            .set(TARGET);
+        code.get(VA).i64(PAGE_MASK as i64);
+        code.op(op::I64_AND).set(PAGE);
+        match self.depth(|label| matches!(label, Label::Enter)) {
+            // It may be in this function. The block is not among the labels.
+            Some(enter) => {
+                self.code.branch(op::BR, enter + 1);
+            }
+            None => self.enter_target(),
+        }
+        self.code.op(op::END);
+    }
+
+    /// Enters another function for the target in the local.
+    pub(super) fn enter_target(&mut self) {
+        use local::{BUDGET, CONTEXT, PAGE, TARGET};
+        let code = &mut self.code;
+        code.get(TARGET).get(PAGE).get(CONTEXT).get(BUDGET);
+        code.get(TARGET).i32(TARGET_NODE_BITS as i32);
+        code.op(op::I32_SHR_U);
         code.return_call_indirect(self.layout.types + REGION);
-        code.op(op::END);
     }
 
     /// Stores address and budget to the hart.

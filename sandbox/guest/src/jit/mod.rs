@@ -9,8 +9,9 @@
 //! entries become [`Op::Enter`]. Only these lead into translated code, so that the code of dropped blocks
 //! never runs again. The code of typical work is found beforehand (`profile`), in a copy of
 //! the guest, and its functions are in the emulator's own module when the guest starts
-//! (`aot`). Regions reach each other through the jump cache: it records where the
-//! interpreter entered them, and every change of mappings or code empties it.
+//! (`aot`); those of the hottest pages share functions with their neighbours. Regions reach
+//! each other through the jump cache: it records where the interpreter entered them, and
+//! every change of mappings or code empties it.
 //!
 //! The compiler translates no instruction that changes more than the hart's registers,
 //! handles no fault and fills no TLB. There the function leaves to the interpreter, at the

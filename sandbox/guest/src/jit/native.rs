@@ -30,7 +30,7 @@ pub struct Layout(ContextLayout);
 /// The function of a region, for [`module`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Translation {
-    /// Its body, as in a code section.
+    /// Its body, as in a code section, after its length, and hints.
     pub function: Vec<u8>,
     /// Its entries: offset in the page, and node.
     pub entries: Vec<(u16, u8)>,
@@ -71,7 +71,7 @@ pub fn translate(
         false => OptLevel::Speed,
     };
     let layout = layout.0.for_mode(is_user);
-    let function = emit::function(&region, &layout, opt_level);
+    let function = emit::function(std::slice::from_ref(&region), 0, &layout, opt_level);
     let entries = structure::members(region.entries);
     let entries = entries.map(|node| (region.nodes[node].offset, layout.entry(node)));
     (function.len() <= MAX_FUNCTION).then(|| Translation {
@@ -103,13 +103,17 @@ pub fn module(functions: &[&[u8]]) -> Vec<u8> {
     let mut exports = WasmCode::default();
     let mut code = WasmCode::default();
     let mut of_types = WasmCode::default();
-    for list in [&mut exports, &mut code, &mut of_types] {
+    let mut hints = WasmCode::default();
+    hints.block(BRANCH_HINTS.as_bytes());
+    for list in [&mut exports, &mut code, &mut of_types, &mut hints] {
         list.unsigned(functions.len() as u32);
     }
     for (number, function) in (0..).zip(functions) {
         let name = format!("{EXPORT}{number}");
         exports.block(name.as_bytes()).op(0).unsigned(number);
-        code.block(function);
+        let (body, unlikely) = split(function).unwrap_or_default();
+        code.block(body);
+        branch_hints(&mut hints, number, unlikely);
         of_types.op(0);
     }
     let mut module = b"\0asm\x01\0\0\0".to_vec();
@@ -118,6 +122,7 @@ pub fn module(functions: &[&[u8]]) -> Vec<u8> {
         (2, imports),
         (3, of_types),
         (7, exports),
+        (0, hints),
         (10, code),
     ] {
         let mut encoded = WasmCode::default();
@@ -125,6 +130,34 @@ pub fn module(functions: &[&[u8]]) -> Vec<u8> {
         module.extend(encoded.bytes());
     }
     module
+}
+
+/// Name of the custom section with hints of branches (branch hinting proposal).
+pub const BRANCH_HINTS: &str = "metadata.code.branch_hint";
+
+/// Splits a translated function into its body, and the positions of seldom taken branches in
+/// it (32 bits each).
+pub fn split(function: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (length, rest) = function.split_first_chunk()?;
+    rest.split_at_checked(u32::from_le_bytes(*length) as usize)
+}
+
+/// Appends the hints of a function to the section's vector.
+fn branch_hints(hints: &mut WasmCode, function: u32, unlikely: &[u8]) {
+    hints.unsigned(function);
+    hints.ops(&encode_hints(unlikely));
+}
+
+/// Encodes the positions of [`split`] as the hints of a function.
+pub fn encode_hints(unlikely: &[u8]) -> Vec<u8> {
+    let (positions, _) = unlikely.as_chunks();
+    let mut hints = WasmCode::default();
+    hints.unsigned(positions.len() as u32);
+    for position in positions {
+        // The size of the hint, and the hint: not taken.
+        hints.unsigned(u32::from_le_bytes(*position)).ops(&[1, 0]);
+    }
+    hints.bytes().to_vec()
 }
 
 #[cfg(test)]

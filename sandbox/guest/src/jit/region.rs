@@ -176,7 +176,6 @@ impl Region {
     }
 
     /// Instructions in all blocks.
-    #[cfg(test)]
     pub(crate) fn instructions(&self) -> usize {
         self.nodes.iter().map(|node| node.steps.len()).sum()
     }

@@ -158,7 +158,7 @@ impl Emitter<'_> {
         code.i32(flags).memory(I32_LOAD8_U, 0, 0);
         code.i32(flag::INEXACT.into()).ops(&[I32_AND, I32_EQZ]);
         if self.opt_level == OptLevel::Speed {
-            self.code.open(IF, Some(Type::I32));
+            self.unlikely().code.open(IF, Some(Type::I32));
             self.is_inexact(inst, opcode);
             self.code.op(ELSE).i32(0).op(END);
         }
@@ -167,7 +167,7 @@ impl Emitter<'_> {
             let rounding = self.layout.float_rounding as i32;
             self.code.i32(rounding).memory(I32_LOAD8_U, 0, 0).op(I32_OR);
         }
-        self.begin_if();
+        self.unlikely().begin_if();
         self.float_call(step);
         self.code.op(ELSE);
         self.float_write(inst.rd, local::A);
@@ -212,7 +212,7 @@ impl Emitter<'_> {
             let rounding = self.layout.float_rounding as i32;
             self.code.i32(rounding).memory(I32_LOAD8_U, 0, 0).op(I32_OR);
         }
-        self.begin_if();
+        self.unlikely().begin_if();
         self.float_call(step);
         self.code.op(ELSE).get(local::B);
         self.code.ops(&[F64_CONVERT_I64_S, I64_REINTERPRET_F64]);
@@ -251,7 +251,7 @@ impl Emitter<'_> {
     /// Calls the helper if the number on the stack is not zero; otherwise the code up to
     /// [`Emitter::end_unless_called`] pushes the integer result.
     fn unless_called(&mut self, step: &Step) {
-        self.begin_if();
+        self.unlikely().begin_if();
         self.float_call(step);
         // The hart's register, or the sink.
         let place = self.layout.register(step.inst.rd);

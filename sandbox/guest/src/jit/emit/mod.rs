@@ -1,4 +1,4 @@
-//! Code generator: compiles a region to a WebAssembly function.
+//! Code generator: compiles one or several regions to a WebAssembly function.
 //!
 //! Guest registers of the region are locals, loaded at their first use (or before loops
 //! without calls, for all registers of the loop), because many regions are entered for a
@@ -13,7 +13,8 @@
 //! TLBs change with `sstatus.SUM`, and the VM context names the current ones.
 //!
 //! A computed jump to an entry stays in the region. Any other jump out of the region looks
-//! its address up in the jump cache. On a hit, control continues there by a tail call.
+//! its address up in the jump cache. On a hit, control continues there: in the function, if
+//! that has the region, otherwise by a tail call.
 //! Otherwise the function leaves with the next address and the budget in the cursor, and
 //! returns whether the instruction there must be interpreted.
 
@@ -28,7 +29,8 @@ use super::emit::ops::pack;
 use super::exits::returns;
 use super::region::{End, Node, Region, Target};
 use super::structure::{Construct, Loop, members, structure};
-use crate::interp::inst::{Inst, Op};
+use crate::interp::inst::Inst;
+use crate::mmu::tlb::TARGET_NODE_BITS;
 
 /// Result of a region: continue at the cursor, in the usual ways.
 pub(crate) const JUMP: u32 = 0;
@@ -37,7 +39,7 @@ pub(crate) const INTERPRET: u32 = 1;
 
 /// Locals of a function, parameters first.
 pub(super) mod local {
-    /// The node to enter at; then the start of the loop to enter.
+    /// The region and node to enter at; then the node, and the start of the loop to enter.
     pub(crate) const TARGET: u32 = 0;
     /// Virtual address of the page.
     pub(crate) const PAGE: u32 = 1;
@@ -99,6 +101,8 @@ pub(super) enum Label {
     Computed,
     /// Enters again at the node in the local.
     Restart,
+    /// Enters the region and node in the local.
+    Enter,
     /// Right before a construct that edges enter at `targets`; the local selects among
     /// `starts`.
     Before { targets: u128, starts: u128 },
@@ -129,6 +133,8 @@ pub(super) struct Emitter<'a> {
     pub region: &'a Region,
     pub opt_level: OptLevel,
     labels: Vec<Open>,
+    /// Positions of branches that are seldom taken.
+    hints: Vec<u32>,
     /// Heads of all loops, where the budget is checked.
     heads: u128,
     /// Blocks with one incoming jump.
@@ -153,6 +159,8 @@ pub(super) struct Emitter<'a> {
     pub groups: Groups,
     /// First local of the access groups.
     pub group_locals: u32,
+    /// Maximum groups of a region so far.
+    group_count: u32,
     /// Current block.
     pub node: usize,
     /// Whether each access has a separate look-up: the code is then a copy of the rest of a
@@ -160,37 +168,32 @@ pub(super) struct Emitter<'a> {
     pub is_careful: bool,
 }
 
-/// Emits the function of a region, for a code section.
-pub(super) fn function(region: &Region, layout: &ContextLayout, opt_level: OptLevel) -> Vec<u8> {
-    let next: Vec<u128> = region
-        .nodes
-        .iter()
-        .map(|node| node.next().fold(0, |set, next| set | 1 << next))
-        .collect();
-    let constructs = structure(&next, region.entries);
-    let used = region.registers();
+/// Emits a function with these regions, for a code section. The first is number `first` of
+/// the function table, the others follow: jumps between them stay in the function.
+pub(super) fn function(
+    regions: &[Region],
+    first: u32,
+    layout: &ContextLayout,
+    opt_level: OptLevel,
+) -> Vec<u8> {
+    let Some(region) = regions.first() else {
+        return Vec::new();
+    };
+    let used = regions.iter().fold(0, |used, one| used | one.registers());
     let mut registers = [None; 32];
     let numbers = (1..32).filter(|number| used >> number & 1 == 1);
     for (number, local) in numbers.zip(local::REGISTERS..) {
         registers[number] = Some(local);
     }
-    let heads = heads(&constructs);
-    let single = region.single() & !heads;
-    let joined = if opt_level == OptLevel::Size {
-        single
-    } else {
-        0
-    };
-    let groups = Groups::find(region, joined);
-    let group_count = groups.len() as u32;
     let mut emitter = Emitter {
         code: WasmCode::default(),
         layout,
         region,
         opt_level,
         labels: Vec::new(),
-        heads,
-        single,
+        hints: Vec::new(),
+        heads: 0,
+        single: 0,
         registers,
         loaded: 0,
         dirty: 0,
@@ -199,19 +202,20 @@ pub(super) fn function(region: &Region, layout: &ContextLayout, opt_level: OptLe
         count: 0,
         rest: 0,
         float_on: false,
-        groups,
+        groups: Groups::default(),
         group_locals: local::REGISTERS + used.count_ones(),
+        group_count: 0,
         node: 0,
         is_careful: false,
     };
-    emitter.function(&constructs);
+    emitter.function(regions, first);
     let locals = [
         (local::SLOT - local::VA, Type::I64),
         (local::REGISTERS - local::SLOT, Type::I32),
         (used.count_ones(), Type::I64),
-        (group_count, Type::I32),
+        (emitter.group_count, Type::I32),
     ];
-    code::function(&locals, &emitter.code)
+    code::function(&locals, &emitter.code, &emitter.hints)
 }
 
 fn heads(constructs: &[Construct]) -> u128 {
@@ -221,25 +225,37 @@ fn heads(constructs: &[Construct]) -> u128 {
     })
 }
 
-impl Emitter<'_> {
-    fn function(&mut self, constructs: &[Construct]) {
+impl<'a> Emitter<'a> {
+    fn function(&mut self, regions: &'a [Region], first: u32) {
+        let count = regions.len() as u32;
         self.load_tlb_bases();
         self.open(op::BLOCK, Some(Type::I32), Label::Exit);
+        if count > 1 {
+            self.open(op::LOOP, Some(Type::I32), Label::Enter);
+            self.open(op::BLOCK, None, Label::Other);
+        }
         self.open(op::BLOCK, Some(Type::I64), Label::ExitTo);
         self.open(op::BLOCK, Some(Type::I32), Label::Outside);
-        // The others use the jump cache to return to themselves.
-        let returns = self.opt_level == OptLevel::Speed && returns(self.region);
-        if returns {
-            self.open(op::LOOP, Some(Type::I64), Label::Restart);
-            self.open(op::BLOCK, Some(Type::I64), Label::Computed);
+        if count > 1 {
+            for _ in regions {
+                self.open(op::BLOCK, None, Label::Other);
+            }
+            self.code.get(local::TARGET).i32(TARGET_NODE_BITS as i32);
+            self.code
+                .op(op::I32_SHR_U)
+                .i32(first as i32)
+                .op(op::I32_SUB);
+            self.code.op(op::BR_TABLE).unsigned(count);
+            // Another region is beyond the labels of this function's exits.
+            for depth in (0..count).chain([count + 2]) {
+                self.code.unsigned(depth);
+            }
         }
-        self.sequence(constructs, self.region.entries, 0);
-        self.code.op(op::UNREACHABLE);
-        if returns {
-            self.close();
-            self.restart();
-            self.close();
-            self.exit_to();
+        for region in regions {
+            if count > 1 {
+                self.close();
+            }
+            self.region(region);
         }
         self.close();
         self.unpack_outside();
@@ -248,8 +264,50 @@ impl Emitter<'_> {
         self.jump_indirect();
         self.store_cursor();
         self.code.i32(JUMP as i32).op(op::RETURN);
+        if count > 1 {
+            self.close();
+            self.enter_target();
+            self.close();
+        }
         self.close();
         self.unpack_exit();
+    }
+
+    /// Emits the code of a region, which control does not leave at its end.
+    fn region(&mut self, region: &'a Region) {
+        let next: Vec<u128> = region
+            .nodes
+            .iter()
+            .map(|node| node.next().fold(0, |set, next| set | 1 << next))
+            .collect();
+        let constructs = structure(&next, region.entries);
+        self.region = region;
+        self.heads = heads(&constructs);
+        self.single = region.single() & !self.heads;
+        let joined = match self.opt_level {
+            OptLevel::Size => self.single,
+            OptLevel::Speed => 0,
+        };
+        self.groups = Groups::find(region, joined);
+        self.group_count = self.group_count.max(self.groups.len() as u32);
+        self.code
+            .get(local::TARGET)
+            .i32((1 << TARGET_NODE_BITS) - 1);
+        self.code.op(op::I32_AND).set(local::TARGET);
+        // The others use the jump cache to return to themselves.
+        let returns = self.opt_level == OptLevel::Speed && returns(region);
+        if returns {
+            self.open(op::LOOP, Some(Type::I64), Label::Restart);
+            self.open(op::BLOCK, Some(Type::I64), Label::Computed);
+        }
+        self.sequence(&constructs, region.entries, 0);
+        self.code.op(op::UNREACHABLE);
+        if returns {
+            self.close();
+            self.restart();
+            self.close();
+            self.exit_to();
+        }
     }
 
     /// Loads the positions of the current TLBs, unless they are constant.
@@ -293,6 +351,13 @@ impl Emitter<'_> {
         if let Some(open) = self.labels.pop() {
             (self.loaded, self.dirty, self.uncharged) = (open.loaded, open.dirty, open.uncharged);
         }
+    }
+
+    /// Hints that the condition of the `if` that comes next seldom holds: its code is then
+    /// laid out apart from the rest.
+    pub(super) fn unlikely(&mut self) -> &mut Self {
+        self.hints.push(self.code.bytes().len() as u32);
+        self
     }
 
     /// Begins an `if` without a result, to be ended by [`Emitter::end_if`].
@@ -397,7 +462,7 @@ impl Emitter<'_> {
         (self.count, self.rest) = (0, 0);
         if self.heads >> number & 1 == 1 {
             self.code.get(local::BUDGET).i64(0).op(op::I64_LE_S);
-            self.begin_if();
+            self.unlikely().begin_if();
             self.exit(node.offset, JUMP, 0);
             self.end_if();
         }
@@ -407,26 +472,13 @@ impl Emitter<'_> {
     }
 
     /// Emits the instructions of a block that have not begun.
-    fn rest_of(&mut self, node: &Node) {
+    pub(super) fn rest_of(&mut self, node: &Node) {
         let done = node.steps.len() - self.rest as usize;
         for step in &node.steps[done..] {
             self.step(step);
             self.rest -= 1;
         }
         self.end(node);
-    }
-
-    /// If the number on the stack is not zero, continues in a copy of the rest of the block
-    /// in which each access has a separate look-up, from the current instruction on.
-    pub(super) fn careful_if(&mut self) {
-        let node = &self.region.nodes[self.node];
-        let (count, rest, float_on) = (self.count, self.rest, self.float_on);
-        self.begin_if();
-        self.is_careful = true;
-        self.rest_of(node);
-        self.is_careful = false;
-        self.end_if();
-        (self.count, self.rest, self.float_on) = (count, rest, float_on);
     }
 
     fn end(&mut self, node: &Node) {
@@ -449,20 +501,6 @@ impl Emitter<'_> {
             // The step itself has left.
             End::Jalr => {}
         }
-    }
-
-    /// Pushes the condition of a branch.
-    fn condition(&mut self, inst: &Inst) {
-        self.read(inst.rs1);
-        self.read(inst.rs2);
-        self.code.op(match inst.op {
-            Op::Beq => op::I64_EQ,
-            Op::Bne => op::I64_NE,
-            Op::Blt => op::I64_LT_S,
-            Op::Bge => op::I64_GE_S,
-            Op::Bltu => op::I64_LT_U,
-            _ => op::I64_GE_U,
-        });
     }
 
     /// Continues at a target.

@@ -7,7 +7,7 @@ use crate::jit::code::op::*;
 use crate::jit::context::{ADDEND, CONTEXT_EXEC, SLOT_SHIFT, TAG};
 use crate::jit::emit::{Emitter, INTERPRET, OptLevel, local};
 use crate::jit::region::Step;
-use crate::mmu::tlb::{DATA_SLOTS, HASH_FOLD, PAGE_MASK};
+use crate::mmu::tlb::{DATA_SLOTS, HASH_FOLD, MICRO_OFFSET, PAGE_MASK};
 use crate::ram::{PAGE_SHIFT, PAGE_SIZE};
 
 /// Maximum instructions left of a block in which a group may cross a page without leaving
@@ -344,27 +344,90 @@ impl Emitter<'_> {
         let group = self.groups.of(self.node, step);
         let Some((number, group)) = group.filter(|_| !self.is_careful) else {
             self.address(step.inst.rs1, imm);
-            let table = self.misses(is_write, 1 << length);
-            self.exit_if(step.offset, INTERPRET, self.rest);
-            self.found(table);
+            self.find_page(step, (1 << length, is_write), false);
             return ram;
         };
         let cell = self.group_locals + number as u32;
         let (low, span, is_write) = (group.low, group.span(), group.is_write);
         if group.begins(self.node, step) {
             self.address(step.inst.rs1, low);
-            let table = self.misses(is_write, span);
-            if self.opt_level == OptLevel::Speed && self.rest <= MAX_APART {
-                self.careful_if();
-            } else {
-                self.exit_if(step.offset, INTERPRET, self.rest);
-            }
-            self.found(table);
+            let is_apart = self.opt_level == OptLevel::Speed && self.rest <= MAX_APART;
+            self.find_page(step, (span, is_write), is_apart);
             self.code.tee(cell);
         } else {
             self.code.get(cell);
         }
         ram + (imm - low) as u32
+    }
+
+    /// Pushes the RAM offset of the address in the local, for `span` bytes from there. It
+    /// looks in the micro-TLB first. Leaves to the interpreter if they miss the TLB or cross
+    /// a page; if `is_apart`, continues in a copy of the rest of the block instead.
+    fn find_page(&mut self, step: &Step, (span, is_write): (i64, bool), is_apart: bool) {
+        let slot = self.micro_slot(step).filter(|_| !self.is_careful);
+        if let Some(slot) = slot {
+            self.micro_base(is_write);
+            let micro = self.micro_offset(slot, is_write);
+            self.code.memory(I64_LOAD, 3, micro + TAG).set(local::A);
+            self.code.get(local::VA).i64(1).op(I64_SHR_U);
+            // Half the greatest distance; the last place of a page may be missed.
+            let limit = (PAGE_SIZE as i64 - span - 1) / 2;
+            self.code.get(local::A).op(I64_SUB).i64(limit).op(I64_GT_U);
+            self.unlikely().begin_if();
+        }
+        let table = self.misses(is_write, span);
+        if is_apart {
+            self.careful_if();
+        } else {
+            self.exit_if(step.offset, INTERPRET, self.rest);
+        }
+        let Some(slot) = slot else {
+            return self.found(table);
+        };
+        let micro = self.micro_offset(slot, is_write);
+        self.micro_base(is_write);
+        self.code.get(local::SLOT).memory(I64_LOAD, 3, table + TAG);
+        self.code
+            .i64(1)
+            .op(I64_SHR_U)
+            .memory(I64_STORE, 3, micro + TAG);
+        self.micro_base(is_write);
+        self.code
+            .get(local::SLOT)
+            .memory(I64_LOAD, 3, table + ADDEND);
+        self.code.memory(I64_STORE, 3, micro + ADDEND);
+        self.end_if();
+        self.micro_base(is_write);
+        self.code.memory(I32_LOAD, 2, micro + ADDEND);
+        self.code.get(local::VA).ops(&[I32_WRAP_I64, I32_ADD]);
+    }
+
+    /// The entry of the micro-TLB for an access: that of its base register, if that stays on
+    /// few pages: the stack pointer, or that of globals or of the thread. With others, wrong
+    /// guesses cost more than the search.
+    fn micro_slot(&self, step: &Step) -> Option<u32> {
+        let base = u32::from(step.inst.rs1);
+        let lasts = matches!(base, 2..=4);
+        (lasts && self.opt_level == OptLevel::Speed).then_some(base)
+    }
+
+    /// Pushes the address that [`Emitter::micro_offset`] counts from.
+    fn micro_base(&mut self, is_write: bool) {
+        match self.layout.user_tables() {
+            Some(_) => self.code.i32(0),
+            None if is_write => self.code.get(local::WRITE),
+            None => self.code.get(local::READ),
+        };
+    }
+
+    /// Where an entry of the micro-TLB is.
+    fn micro_offset(&self, slot: u32, is_write: bool) -> u32 {
+        let table = match self.layout.user_tables() {
+            Some(tables) if is_write => tables.write,
+            Some(tables) => tables.read,
+            None => 0,
+        };
+        table + MICRO_OFFSET + (slot << SLOT_SHIFT)
     }
 
     /// Sets the local to the sum of a register and a number.
@@ -374,6 +437,20 @@ impl Emitter<'_> {
             self.code.i64(imm).op(I64_ADD);
         }
         self.code.set(local::VA);
+    }
+
+    /// Pushes the condition of a branch.
+    pub(super) fn condition(&mut self, inst: &Inst) {
+        self.read(inst.rs1);
+        self.read(inst.rs2);
+        self.code.op(match inst.op {
+            Op::Beq => I64_EQ,
+            Op::Bne => I64_NE,
+            Op::Blt => I64_LT_S,
+            Op::Bge => I64_GE_S,
+            Op::Bltu => I64_LT_U,
+            _ => I64_GE_U,
+        });
     }
 
     fn load(&mut self, step: &Step) {

@@ -60,14 +60,15 @@ pub(crate) const JUMP_CACHE_FOLD: u32 = 9;
 /// Size of an entry in bytes.
 pub(crate) const JUMP_CACHE_ENTRY_BYTES: usize = size_of::<JumpCacheEntry>();
 
+/// Address of an empty jump cache entry: code is at even addresses.
+const NOWHERE: u64 = u64::MAX;
+
 /// Jump cache entry: an address at which translated code can be entered.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct JumpCacheEntry {
-    /// The address.
+    /// The address, or [`NOWHERE`].
     pub pc: u64,
-    /// The entry is valid while this is the table's epoch.
-    pub epoch: u32,
     /// The function, shifted by [`TARGET_NODE_BITS`], and its node.
     pub target: u32,
 }
@@ -76,16 +77,13 @@ pub struct JumpCacheEntry {
 pub(crate) const TARGET_NODE_BITS: u32 = 8;
 
 /// Indirect-branch target cache of translated code: its earlier entry points, two-way
-/// associative; epochs are those of the block cache. Translated code searches it directly,
-/// and finds the other one of a pair by flipping a bit of its address, which the alignment
-/// allows.
+/// associative. Translated code searches it directly, and finds the other one of a pair by
+/// flipping a bit of its address, which the alignment allows.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct JumpCache {
     /// The entries.
     pub slots: [JumpCacheEntry; JUMP_CACHE_SLOTS],
-    /// The valid epoch.
-    pub epoch: u32,
 }
 
 /// A direct-mapped table of code mappings, and in front of it one of jump targets, which
@@ -101,6 +99,8 @@ pub struct ExecTlb {
     has_evicted: bool,
     block_cache: Box<BlockCache>,
     jump_cache: Box<JumpCache>,
+    /// Entries of the jump cache that are not empty.
+    jumps: Vec<u16>,
 }
 
 impl Default for ExecTlb {
@@ -125,12 +125,11 @@ impl Default for ExecTlb {
             }),
             jump_cache: Box::new(JumpCache {
                 slots: [JumpCacheEntry {
-                    pc: 0,
-                    epoch: 0,
+                    pc: NOWHERE,
                     target: 0,
                 }; JUMP_CACHE_SLOTS],
-                epoch: 1,
             }),
+            jumps: Vec::new(),
         }
     }
 }
@@ -173,12 +172,11 @@ impl ExecTlb {
     /// Caches the function of the table, and its node, that the block at `pc` enters.
     #[inline(always)]
     pub fn cache_jump(&mut self, pc: u64, function: u32, node: u8) {
-        let epoch = self.jump_cache.epoch;
         let target = function << TARGET_NODE_BITS | u32::from(node);
         if target >> TARGET_NODE_BITS == function {
             let first = Self::jump_cache_slot(pc);
             let slots = &mut self.jump_cache.slots;
-            let is_free = |entry: &JumpCacheEntry| entry.epoch != epoch || entry.pc == pc;
+            let is_free = |entry: &JumpCacheEntry| entry.pc == NOWHERE || entry.pc == pc;
             let at = [first, first ^ 1]
                 .into_iter()
                 .find(|at| is_free(&slots[*at]));
@@ -186,7 +184,10 @@ impl ExecTlb {
                 slots[first ^ 1] = slots[first];
                 first
             });
-            slots[at] = JumpCacheEntry { pc, epoch, target };
+            if slots[at].pc == NOWHERE {
+                self.jumps.push(at as u16);
+            }
+            slots[at] = JumpCacheEntry { pc, target };
         }
     }
 
@@ -257,19 +258,19 @@ impl ExecTlb {
     }
 
     /// Empties block cache and jump cache. When epochs run out, old entries would become
-    /// valid again, so they are cleared.
+    /// valid again, so they are cleared. Translated code, which searches the jump cache more
+    /// often than that is emptied, compares no epochs.
     fn next_epoch(&mut self) {
         let BlockCache { epoch, slots } = &mut *self.block_cache;
         *epoch = epoch.checked_add(1).unwrap_or_else(|| {
             for jump in slots {
                 jump.epoch = 0;
             }
-            for entry in &mut self.jump_cache.slots {
-                entry.epoch = 0;
-            }
             1
         });
-        self.jump_cache.epoch = *epoch;
+        for at in self.jumps.drain(..) {
+            self.jump_cache.slots[usize::from(at)].pc = NOWHERE;
+        }
     }
 }
 
@@ -286,7 +287,7 @@ mod tests {
             let first = ExecTlb::jump_cache_slot(pc);
             let pair = [cache.slots[first], cache.slots[first ^ 1]];
             let entry = pair.into_iter().find(|entry| entry.pc == pc)?;
-            (entry.epoch == cache.epoch).then_some(entry.target)
+            Some(entry.target)
         };
         let pc = 0x12_3456;
         assert_eq!(cached(&exec, pc), None);
@@ -310,7 +311,7 @@ mod tests {
         // Epochs begin again.
         exec.block_cache.epoch = u32::MAX;
         exec.flush();
-        assert_eq!((cached(&exec, pc), exec.jump_cache().epoch), (None, 1));
+        assert_eq!((cached(&exec, pc), exec.block_cache.epoch), (None, 1));
         // A number that does not fit must not be truncated.
         exec.cache_jump(pc, 1 << 24, 0);
         assert_eq!(cached(&exec, pc), None);

@@ -11,6 +11,12 @@ pub(crate) const DATA_SLOTS: usize = 2048;
 /// HASH_FOLD` pages.
 pub(crate) const HASH_FOLD: u32 = DATA_SLOTS.ilog2();
 
+/// Entries of a micro-TLB: one for each integer register.
+pub(crate) const MICRO_SLOTS: usize = 32;
+
+/// Tag of an empty micro-TLB entry: its distance from half of any address is large.
+const EMPTY_MICRO: u64 = 3 << 62;
+
 /// Tag of an empty slot: a page of the neighbouring slot, so that no address looked up here
 /// is near it.
 const fn empty(at: usize) -> u64 {
@@ -27,10 +33,29 @@ pub struct DataEntry {
     pub addend: u64,
 }
 
-/// A direct-mapped table of data mappings.
+/// The tables of a data TLB; see [`DataTlb`].
+#[derive(Debug)]
+#[repr(C)]
+struct Tables {
+    slots: [DataEntry; DATA_SLOTS],
+    /// Half of an address as the tag.
+    micro: [DataEntry; MICRO_SLOTS],
+}
+
+/// Offset of the micro-TLB from the slots.
+pub(crate) const MICRO_OFFSET: u32 = std::mem::offset_of!(Tables, micro) as u32;
+
+/// Size of the tables that translated code finds from the slots on.
+#[cfg(not(target_arch = "wasm32"))]
+pub(crate) const DATA_TABLES_BYTES: u32 = size_of::<Tables>() as u32;
+
+/// A direct-mapped table of data mappings, and the micro-TLB of translated code: mappings
+/// that it has found in the table, by base register, so that most of its accesses need no
+/// hash. It holds only mappings that were here since the last flush that concerns
+/// them.
 #[derive(Debug)]
 pub struct DataTlb {
-    slots: Box<[DataEntry; DATA_SLOTS]>,
+    tables: Box<Tables>,
     used: Vec<u16>,
     /// Whether a mapping of one address space was added since the last full flush.
     is_local: bool,
@@ -58,8 +83,15 @@ impl Default for DataTlb {
             tag: empty(at),
             addend: 0,
         };
+        let micro = DataEntry {
+            tag: EMPTY_MICRO,
+            addend: 0,
+        };
         Self {
-            slots: Box::new(std::array::from_fn(slot)),
+            tables: Box::new(Tables {
+                slots: std::array::from_fn(slot),
+                micro: [micro; MICRO_SLOTS],
+            }),
             used: Vec::new(),
             is_local: false,
         }
@@ -85,12 +117,12 @@ impl DataTlb {
     /// The slot of `va`.
     #[inline(always)]
     pub fn entry(&self, va: u64) -> DataEntry {
-        self.slots[Self::slot(va)]
+        self.tables.slots[Self::slot(va)]
     }
 
     /// All slots, which translated code searches directly.
     pub fn slots(&self) -> &[DataEntry; DATA_SLOTS] {
-        &self.slots
+        &self.tables.slots
     }
 
     /// Maps the page of `va` to the page of RAM at `offset`, in all address
@@ -99,18 +131,30 @@ impl DataTlb {
         self.is_local |= !is_global;
         let tag = va & PAGE_MASK;
         let at = Self::slot(tag);
-        if self.slots[at].tag == empty(at) {
+        if self.tables.slots[at].tag == empty(at) {
             self.used.push(at as u16);
         }
         let addend = (offset as u64 & PAGE_MASK).wrapping_sub(tag);
-        self.slots[at] = DataEntry { tag, addend };
+        self.tables.slots[at] = DataEntry { tag, addend };
+        // The page may have had another mapping.
+        self.flush_micro(|micro| micro.tag << 1 == tag && micro.addend != addend);
+    }
+
+    /// Drops the entries of the micro-TLB that are `concerned`.
+    fn flush_micro(&mut self, concerned: impl Fn(&DataEntry) -> bool) {
+        for micro in &mut self.tables.micro {
+            if concerned(micro) {
+                micro.tag = EMPTY_MICRO;
+            }
+        }
     }
 
     /// Drops all mappings.
     pub fn flush(&mut self) {
         for at in self.used.drain(..).map(usize::from) {
-            self.slots[at].tag = empty(at);
+            self.tables.slots[at].tag = empty(at);
         }
+        self.flush_micro(|_| true);
         self.is_local = false;
     }
 
@@ -125,16 +169,19 @@ impl DataTlb {
     pub fn flush_page(&mut self, va: u64) {
         let tag = va & PAGE_MASK;
         let at = Self::slot(tag);
-        if self.slots[at].tag == tag {
-            self.slots[at].tag = empty(at);
+        if self.tables.slots[at].tag == tag {
+            self.tables.slots[at].tag = empty(at);
             self.used.retain(|used| usize::from(*used) != at);
         }
+        // Another page may have evicted it from the table.
+        self.flush_micro(|micro| micro.tag << 1 == tag);
     }
 
     /// Drops all mappings of the page of RAM at `offset`.
     pub fn flush_target(&mut self, offset: usize) {
         let target = offset as u64 & PAGE_MASK;
-        let slots = &mut self.slots;
+        self.flush_micro(|micro| (micro.tag << 1).wrapping_add(micro.addend) == target);
+        let slots = &mut self.tables.slots;
         self.used.retain(|at| {
             let at = usize::from(*at);
             let entry = &mut slots[at];
@@ -162,6 +209,41 @@ mod tests {
         assert_eq!(tlb.find(u64::MAX, 1), None);
         tlb.flush_target(0x9000);
         assert_eq!(tlb.find(0x1234_5670, 8), None);
+    }
+
+    #[test]
+    fn the_micro_tlb_holds_nothing_that_was_flushed() {
+        const VA: u64 = 0xffff_ffff_8000_3000;
+        let cached = |change: fn(&mut DataTlb)| {
+            let mut tlb = DataTlb::default();
+            tlb.fill(VA, 0x9000, false);
+            let addend = tlb.entry(VA).addend;
+            // As translated code does.
+            let tag = VA >> 1;
+            tlb.tables.micro[2] = DataEntry { tag, addend };
+            // Another page takes its place in the table.
+            let rival = (VA ^ 1 << PAGE_SHIFT) + (1 << (PAGE_SHIFT + HASH_FOLD));
+            assert_eq!(DataTlb::slot(rival), DataTlb::slot(VA));
+            tlb.fill(rival, 0x5000, false);
+            assert_eq!(tlb.tables.micro[2].tag, tag);
+            change(&mut tlb);
+            tlb.tables.micro[2].tag == tag
+        };
+        assert!(!cached(DataTlb::flush));
+        assert!(!cached(DataTlb::flush_local));
+        assert!(!cached(|tlb| tlb.flush_page(VA + 8)));
+        assert!(!cached(|tlb| tlb.flush_target(0x9000)));
+        assert!(!cached(|tlb| tlb.fill(VA, 0xa000, false)));
+        assert!(cached(|tlb| tlb.fill(VA, 0x9000, false)));
+        assert!(cached(|tlb| tlb.flush_page(VA + 0x1000)));
+        assert!(cached(|tlb| tlb.flush_target(0xa000)));
+    }
+
+    #[test]
+    fn no_address_is_near_the_tag_of_an_empty_micro_entry() {
+        for va in [0, 1, 1 << 62, 3 << 62, 1 << 63, u64::MAX] {
+            assert!((va >> 1u64).wrapping_sub(EMPTY_MICRO) > 1 << 60, "{va:x}");
+        }
     }
 
     /// Translated code accepts an address less than a page above its slot's tag.
