@@ -27,6 +27,9 @@ pub(crate) const TRANSLATE: [&str; 2] = [
 const SEQUENCES: &str = "200";
 const PROGRAMS: &str = "10";
 
+/// Rounds of each translated program in the long form.
+const ROUNDS: &str = "20000";
+
 fn has_qemu() -> bool {
     let mut names = QEMU.iter();
     names.any(|name| works(Command::new(name).arg("--version")))
@@ -72,6 +75,7 @@ pub(crate) fn translate(args: &[&str]) -> Result<(), Failed> {
         let mut test = one_test(first);
         test.arg(second);
         test.env("A99_TRANSLATE_SEED", seed);
+        test.env("A99_TRANSLATE_ROUNDS", ROUNDS);
         run(test.env("A99_TRANSLATE_COUNT", PROGRAMS))
     })
 }

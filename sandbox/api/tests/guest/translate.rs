@@ -2,10 +2,11 @@
 //! memory and registers.
 //!
 //! Code is translated at its first sample, a few instructions at a time, so that everything
-//! runs as translated code, and that budgets end at every place.
+//! runs as translated code, and that budgets end at every place. Random programs then go on
+//! in long steps.
 //!
 //! `cargo xtask translate` compares more random programs, for ten minutes;
-//! `A99_TRANSLATE_SEED` and `A99_TRANSLATE_COUNT` choose them.
+//! `A99_TRANSLATE_SEED`, `A99_TRANSLATE_COUNT` and `A99_TRANSLATE_ROUNDS` choose them.
 
 #[path = "../../../guest/tests/cosim/generator.rs"]
 #[allow(dead_code, reason = "made for a test that reports more")]
@@ -29,7 +30,13 @@ const MAX_BUDGETS: u32 = 1_000_000;
 
 /// Random programs of the short form, and the rounds of each.
 const COUNT: u64 = 8;
-const ROUNDS: u64 = 5;
+const ROUNDS: u64 = 500;
+
+/// Instructions of all programs of a test, at least, in the short form.
+const INSTRUCTIONS: u64 = 10_000_000;
+
+/// Short steps of a program.
+const SHORT_STEPS: u32 = 5_000;
 
 /// A number that the environment may override.
 fn chosen(name: &str, usual: u64) -> u64 {
@@ -73,10 +80,10 @@ fn machine(execution: Execution, code: &[u8]) -> Bare {
 /// requested code.
 fn finish(machine: &mut Bare, random: Option<&mut Random>) {
     let mut random = random;
-    for _ in 0..MAX_BUDGETS {
+    for step in 0..MAX_BUDGETS {
         let budget = match &mut random {
-            Some(random) => 1 + random.below(24),
-            None => 10_000,
+            Some(random) if step < SHORT_STEPS => 1 + random.below(24),
+            _ => 10_000,
         };
         if !machine.run(budget).expect("no trap") {
             return;
@@ -206,7 +213,12 @@ fn random_programs_of_user_mode_end_the_same() {
 
 fn random_programs(rounds: &[u8]) {
     let mut random = Random::new(chosen("A99_TRANSLATE_SEED", 0xa99));
-    for number in 0..chosen("A99_TRANSLATE_COUNT", COUNT) {
+    let (count, turns) = (
+        chosen("A99_TRANSLATE_COUNT", COUNT),
+        chosen("A99_TRANSLATE_ROUNDS", ROUNDS),
+    );
+    let mut instructions = 0;
+    for number in 0..count {
         let mut program = Program::generate(&mut random).image;
         // It ends by jumping to itself; here it jumps back to the rounds.
         let end = program.chunks(2).enumerate().rposition(|(at, _)| {
@@ -220,7 +232,7 @@ fn random_programs(rounds: &[u8]) {
             let mut machine = machine(execution, rounds);
             machine.load(PROGRAM, &program).expect("it fits");
             machine
-                .load(COUNTER, &ROUNDS.to_le_bytes())
+                .load(COUNTER, &turns.to_le_bytes())
                 .expect("it fits");
             finish(&mut machine, steps);
             let done = machine.translations();
@@ -235,6 +247,7 @@ fn random_programs(rounds: &[u8]) {
             )
         };
         let expected = run(Execution::Interpreted, None);
+        instructions += expected.1;
         for execution in EAGER {
             let actual = run(execution, Some(&mut random));
             assert_eq!(actual.0, expected.0, "registers of program {number}");
@@ -243,6 +256,8 @@ fn random_programs(rounds: &[u8]) {
             assert_eq!(differs, None, "memory of program {number}");
         }
     }
+    println!("{count} programs, {instructions} instructions");
+    assert!(instructions >= INSTRUCTIONS * count * turns / (COUNT * ROUNDS));
 }
 
 /// Runs a loop of loads at the end of each of these steps, and powers off: a step is the

@@ -37,6 +37,10 @@ const SOURCES: &[(&str, &[u8])] = &[
 
 /// FNV-1a of the sources. It guards against mistakes only: all sources are ours.
 #[allow(long_running_const_eval, reason = "it reads some 200 KB, once a build")]
+#[cfg_attr(
+    target_arch = "wasm32",
+    allow(unreachable_pub, reason = "hosts use it")
+)]
 pub const VERSION: u64 = {
     let mut hash = 0xcbf2_9ce4_8422_2325u64;
     let mut file = 0;

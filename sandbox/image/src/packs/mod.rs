@@ -171,7 +171,7 @@ impl Pack {
 }
 
 /// Builds packs that are not in the cache, after waiting for any other builder, and records
-/// them for [`find`].
+/// them for `Cache::pack`.
 ///
 /// # Errors
 /// Every failure has a stable code; packs finished before it stay in the cache.
