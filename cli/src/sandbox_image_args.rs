@@ -49,8 +49,8 @@ pub(crate) enum ImageCommand {
 /// Options of `sandbox image add`.
 #[derive(Debug, Args)]
 pub(crate) struct AddArgs {
-    /// A tar file, the folder of an OCI layout, or docker://HOST[:PORT]/REPOSITORY
-    /// with :TAG or @sha256:DIGEST
+    /// A tar file, the folder of an OCI layout, or docker://HOST/REPOSITORY with :TAG
+    /// or @sha256:DIGEST; the host may have a port
     #[arg(value_name = "FILE|docker://NAME", value_hint = ValueHint::AnyPath)]
     pub file: PathBuf,
     /// Name of the image from now on [default: the archive's own]
