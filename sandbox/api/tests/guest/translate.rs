@@ -256,7 +256,6 @@ fn random_programs(rounds: &[u8]) {
             assert_eq!(differs, None, "memory of program {number}");
         }
     }
-    println!("{count} programs, {instructions} instructions");
     assert!(instructions >= INSTRUCTIONS * count * turns / (COUNT * ROUNDS));
 }
 
