@@ -176,7 +176,7 @@ impl HttpFetch {
         // The pool, which is held here, owns the sender.
         let mut revoked = pin!(revoked.wait_for(|revoked| *revoked));
         let mut late = pin!(tokio::time::sleep(limit));
-        let mut answer = pin!(self.follow(&pool, target, request));
+        let mut answer = pin!(self.answer(&pool, target, request));
         poll_fn(|cx| {
             if revoked.as_mut().poll(cx).is_ready() {
                 return Poll::Ready(Err(revoked_by_policy(&origin)));
@@ -190,34 +190,47 @@ impl HttpFetch {
         .await
     }
 
-    /// Sends a request, and follows its redirects.
-    async fn follow(
+    /// Sends a request, follows its redirects, and reads the answer.
+    async fn answer(
         &self,
         pool: &Pool,
         mut target: Target,
         mut request: Request,
     ) -> Result<Value, FetchError> {
-        let limits = &self.network.limits;
+        let sent = self.follow(pool, &mut target, &mut request, true).await?;
+        let (response, _under_way) = sent;
+        let (wanted, most) = (request.response_type, self.network.limits.max_body_bytes);
+        let method = &request.method;
+        answer::read(response, &target, method, wanted, most, &self.bodies).await
+    }
+
+    /// Sends a request, and follows its redirects, which are an error unless it `follows`
+    /// them. Target and request are then those that were answered.
+    pub(crate) async fn follow(
+        &self,
+        pool: &Pool,
+        target: &mut Target,
+        request: &mut Request,
+        follows: bool,
+    ) -> Result<Answered, FetchError> {
         for _ in 0..=MAX_REDIRECTS {
-            let (response, _under_way) = self.send(pool, &target, &request).await?;
-            let next = redirect::location(response.status(), response.headers())?;
-            let Some(next) = next.map(|location| target.join(location)).transpose()? else {
-                let wanted = request.response_type;
-                let most = limits.max_body_bytes;
-                return answer::read(
-                    response,
-                    &target,
-                    &request.method,
-                    wanted,
-                    most,
-                    &self.bodies,
-                )
-                .await;
+            let (response, under_way) = self.send(pool, target, request).await?;
+            let Some(location) = redirect::location(response.status(), response.headers())? else {
+                return Ok((response, under_way));
             };
-            redirect::follow(&mut request, response.status(), &target, &next)?;
-            target = next;
+            if !follows {
+                let text = format!("{} redirects, which is not followed here", target.origin);
+                return Err(FetchError::new(FetchCode::Redirect, text));
+            }
+            let next = target.join(location)?;
+            redirect::follow(request, response.status(), target, &next)?;
+            *target = next;
         }
-        Err(redirect::too_many(&target))
+        let text = format!(
+            "more than {MAX_REDIRECTS} redirects, the last one to {}",
+            target.origin
+        );
+        Err(FetchError::new(FetchCode::Redirect, text))
     }
 
     pub(crate) async fn send(

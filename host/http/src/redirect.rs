@@ -58,15 +58,6 @@ pub(crate) fn location(
         .map_err(|_| nowhere("the redirect names no URL"))
 }
 
-/// Error of a request that was redirected too often.
-pub(crate) fn too_many(last: &Target) -> FetchError {
-    let text = format!(
-        "more than {MAX_REDIRECTS} redirects, the last one to {}",
-        last.origin
-    );
-    FetchError::new(FetchCode::Redirect, text)
-}
-
 /// Changes a request for its next target.
 pub(crate) fn follow(
     request: &mut Request,

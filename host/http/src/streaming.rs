@@ -1,13 +1,10 @@
 //! Streaming: answers whose bodies hosts read as they arrive.
 
-use crate::client::{
-    Answered, HttpFetch, Pool, UnderWay, check_end, lost, needs_runtime, revoked_by_policy,
-};
+use crate::client::{HttpFetch, Pool, UnderWay, check_end, lost, needs_runtime, revoked_by_policy};
 use crate::credential::Credential;
 use crate::decode::{Coding, too_large};
 use crate::error::{FetchCode, FetchError};
 use crate::options::{Fields, Request, ResponseType};
-use crate::redirect::{self, MAX_REDIRECTS};
 use crate::target::{Origin, Target};
 use a99_capabilities::Secret;
 use base64::Engine as _;
@@ -175,23 +172,24 @@ impl HttpFetch {
     /// the caller must check.
     pub async fn open(&self, request: StreamRequest) -> Result<StreamingAnswer, FetchError> {
         needs_runtime()?;
-        let target = Target::parse(&request.url)?;
+        let mut target = Target::parse(&request.url)?;
         let most = self.limits().max_body_bytes;
         let (limit, follows) = (request.max_body_bytes.min(most), request.follows);
-        let request = request.read(&target, most)?;
+        let mut request = request.read(&target, most)?;
         let pool = self.pool();
         let origin = target.origin.clone();
         let sent = {
             let mut revoked = pool.revoked.subscribe();
             let mut revoked = pin!(revoked.wait_for(|revoked| *revoked));
-            let mut sent = pin!(self.send_and_follow(&pool, target, request, follows));
+            let mut sent = pin!(self.follow(&pool, &mut target, &mut request, follows));
             poll_fn(|cx| match revoked.as_mut().poll(cx).is_ready() {
                 true => Poll::Ready(Err(revoked_by_policy(&origin))),
                 false => sent.as_mut().poll(cx),
             })
             .await
         };
-        let (origin, (response, under_way)) = sent?;
+        let (response, under_way) = sent?;
+        let origin = target.origin;
         if Coding::of(response.headers())? != Coding::Identity {
             let text = format!("{origin} compresses its answer, which nobody asked for");
             return Err(FetchError::new(FetchCode::Encoding, text));
@@ -209,31 +207,6 @@ impl HttpFetch {
             pool,
             _under_way: under_way,
         })
-    }
-
-    /// Sends a request, and follows its redirects if it asks for that; returns the origin of
-    /// the answer with it.
-    async fn send_and_follow(
-        &self,
-        pool: &Pool,
-        mut target: Target,
-        mut request: Request,
-        follows: bool,
-    ) -> Result<(Origin, Answered), FetchError> {
-        for _ in 0..=MAX_REDIRECTS {
-            let (response, under_way) = self.send(pool, &target, &request).await?;
-            let Some(location) = redirect::location(response.status(), response.headers())? else {
-                return Ok((target.origin, (response, under_way)));
-            };
-            if !follows {
-                let text = format!("{} redirects, which is not followed here", target.origin);
-                return Err(FetchError::new(FetchCode::Redirect, text));
-            }
-            let next = target.join(location)?;
-            redirect::follow(&mut request, response.status(), &target, &next)?;
-            target = next;
-        }
-        Err(redirect::too_many(&target))
     }
 }
 
