@@ -115,7 +115,7 @@ fn what_cannot_be_copied_is_refused_with_its_reason() {
         let code = home.fails(&["start", "bad", "--from", &path(name), "--json"], 125);
         assert_eq!(code, "sandbox.saved", "{name}");
     }
-    // A pipe without a writer holds nobody up.
+    // A pipe without a writer does not delay the command.
     let pipe = Command::new("mkfifo").arg(path("pipe")).status();
     assert!(pipe.unwrap().success());
     for name in ["none", "pipe", "."] {

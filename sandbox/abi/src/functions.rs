@@ -59,9 +59,8 @@ pub type Signature = (&'static [Value], &'static [Value]);
 /// helpers that regions call.
 ///
 /// A region's parameters are its number in the function table, shifted, with the node to
-/// enter at; the virtual address of its page; the VM
-/// context (for TLBs and jump cache; the other addresses are constants of the instance) and
-/// the instructions that may still run. With the parameters that the engine adds, these are
+/// enter at; the virtual address of its page; the VM context (for TLBs and jump cache; the
+/// other addresses are constants of the instance); and the instructions that may still run. With the parameters that the engine adds, these are
 /// as many as fit in registers.
 pub const TYPES: [Signature; 2] = [
     (

@@ -111,13 +111,13 @@ impl Store {
             Found::New(image) => *image,
             Found::Known(id, reference) => {
                 remove(&work).map_err(from_cache)?;
-                let name = name.map_or_else(|| default_name(reference, path), named)?;
+                let name = name_of(name, reference.as_deref(), path)?;
                 self.set_name(&name, &id)?;
                 return self.find(&name);
             }
         };
         fs::remove_file(&spool).map_err(failed)?;
-        let name = name.map_or_else(|| default_name(image.reference.clone(), path), named)?;
+        let name = name_of(name, image.reference.as_deref(), path)?;
         let metadata = fs::metadata(&root).map_err(failed)?;
         if metadata.len() != image.bytes {
             return Err(damaged("file system", "the reader described another one"));
@@ -318,14 +318,13 @@ pub fn check_name(name: &str) -> Result<(), OciError> {
     Err(OciError::new(OciCode::Name, format!("{name:?}"), text).help("--name NAME"))
 }
 
-fn named(name: &str) -> Result<String, OciError> {
-    Ok(name.to_owned())
-}
-
-/// Name from the last part of the archive's name for it, or of the file.
-fn default_name(reference: Option<String>, path: &Path) -> Result<String, OciError> {
+/// The given name, or the last part of the archive's name for it, or of the file.
+fn name_of(given: Option<&str>, reference: Option<&str>, path: &Path) -> Result<String, OciError> {
+    if let Some(name) = given {
+        return Ok(name.to_owned());
+    }
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-    let reference = reference.as_deref().unwrap_or(&stem);
+    let reference = reference.unwrap_or(&stem);
     let name = reference.rsplit('/').next().unwrap_or(reference);
     // What a layout knows by a bare tag is called by its file.
     let name = if matches!(name, "latest") {

@@ -15,15 +15,16 @@ const PROBE: &str = "/var/lib/agent99/sys/devices/system/memory/probe";
 /// Where the agent mounts `/sys` meanwhile, which commands have read-only.
 const SYS: &str = "/var/lib/agent99/sys";
 
-/// Limit of files in the root without a disk for those that do not fit memory, and without more memory.
+/// Limit of files in the root without a disk for those that do not fit memory, and without
+/// more memory.
 const ROOT_BYTES: u64 = 152 << 20;
 
 /// Share of added memory that files in the root may have: half, so that a full root leaves
 /// room for programs.
 const ROOT_SHARE: u64 = 2;
 
-/// Adds the memory of these physical addresses. Returns the bytes that programs can have more than before: descriptions of the pages are
-/// taken from the same memory.
+/// Adds the memory of these physical addresses. Returns the bytes that programs can have more
+/// than before: descriptions of the pages are taken from the same memory.
 pub(super) fn add(range: (u64, u64)) -> io::Result<u64> {
     as_system(|| mount_and_add(range))
 }

@@ -359,7 +359,8 @@ impl Agent {
         self.port.send(id, &report);
     }
 
-    /// Gives added memory to commands and to the session's shell.
+    /// Gives added memory to commands and to the session's shell, and keeps files in memory if
+    /// the host wants that.
     fn add_memory(&mut self, resume: &Resume) -> io::Result<()> {
         let more = resume.memory.map_or(Ok(0), memory::add)?;
         if resume.swap_off {
