@@ -101,7 +101,7 @@ class Atom(Generic[P, R]):
     ) -> None:
         functools.update_wrapper(self, function)
         self.function = function
-        self.op: str = op or getattr(function, "__name__", "")
+        self.op = op if op else str(getattr(function, "__name__", ""))
         if not self.op.isidentifier():
             raise TypeError(f"{function!r} needs a name: @atom(op='name')")
         called = function if inspect.isroutine(function) else getattr(function, "__call__")

@@ -77,7 +77,7 @@ class Session:
             return self.failed(error, context)
         if waits:
             return Pending(id, result, context)
-        return self.reply(result, context)
+        return self.reply(id, result, context)
 
     def context(self, op: str, id: Any, pointer: str | None, fuel: float) -> Context:
         options = self.options
@@ -86,13 +86,15 @@ class Session:
         self.contexts[id] = made
         return made
 
-    def reply(self, result: Any, context: Context | None) -> Reply:
+    def reply(self, id: Any, result: Any, context: Context | None) -> Reply:
         extra = UNDEFINED if context is None else self.ended(context)
-        # A run within the run, as `agent.run` makes it: its fuel counts.
         if hasattr(result, "unwrap") and hasattr(result, "fuel_used"):
+            # A run within the run. The fuel of one that `agent.run` made is the caller's.
             if result.error is not None:
                 return self.failed(result.error, None)
-            return True, result.result, {"fuelUsed": result.fuel_used}
+            if isinstance(id, str):
+                return True, result.result, extra
+            return True, {"result": result.result, "fuelUsed": result.fuel_used}, extra
         return True, result, extra
 
     def failed(self, error: Exception, context: Context | None) -> Reply:
@@ -205,7 +207,7 @@ async def drive_asyncio(session: Session, event: Event, first: Pending | None) -
         async def work() -> None:
             nonlocal wake
             try:
-                reply = session.reply(await pending.awaitable, pending.context)
+                reply = session.reply(pending.id, await pending.awaitable, pending.context)
             except Exception as error:
                 reply = session.failed(error, pending.context)
             ready.append((pending.id, reply))
@@ -244,7 +246,7 @@ async def drive_asyncio(session: Session, event: Event, first: Pending | None) -
                         if value is _EXPIRED:
                             event = run.next()
                             continue
-                        reply = session.reply(value, alone.context)
+                        reply = session.reply(alone.id, value, alone.context)
                     event = run.answer(alone.id, *reply)
                     continue
                 if waiting is not None:

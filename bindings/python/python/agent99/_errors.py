@@ -56,9 +56,12 @@ class Diagnostic:
             margin = " " * len(number)
             start = max(0, self.column - 41)
             shown = self.source_line[start : start + 100]
+            before = self.column - 1 - start
             end = self.end_column if self.end_line == self.line else None
-            width = max(1, min((end or 0) - self.column, len(shown) - (self.column - 1 - start)))
-            carets = " " * (self.column - 1 - start) + "^" * width
+            width = end - self.column if end else 1
+            if not end and self.offending and shown.startswith(self.offending, before):
+                width = len(self.offending)
+            carets = " " * before + "^" * max(1, min(width, len(shown) - before))
             out += [f"{margin} |", f"{number} | {_shown(shown)}", f"{margin} | {carets}"]
         elif self.offending:
             out.append(f"   | {_shown(self.offending[:200])}")
@@ -96,7 +99,7 @@ class AgentError(Agent99Error):
     def __init__(
         self,
         message: str,
-        code: str = "host.error",
+        code: str = "program.error",
         *,
         op: str | None = None,
         pointer: str | None = None,
@@ -153,7 +156,7 @@ def run_error(found: dict[str, Any]) -> AgentError:
     """The error of a run's last event."""
     return AgentError(
         found.get("message", ""),
-        found.get("code", ""),
+        found.get("hostCode") or found.get("code", ""),
         op=found.get("op"),
         pointer=found.get("pointer"),
         help=found.get("help"),

@@ -22,7 +22,7 @@ async def drive_trio(session: Session, event: Event) -> Event:
     async def work(pending: Pending, scope: trio.CancelScope) -> None:
         with scope:
             try:
-                reply = session.reply(await pending.awaitable, pending.context)
+                reply = session.reply(pending.id, await pending.awaitable, pending.context)
             except Exception as error:
                 reply = session.failed(error, pending.context)
             ready.append((pending.id, reply))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
@@ -28,7 +28,8 @@ _TOOLS, _ATOMS, _PROMPT, _DECLARATIONS, _EXPLAIN = range(16, 21)
 ToolForm = Literal["openai", "openai-strict", "anthropic", "gemini", "mcp"]
 PromptForm = Literal["short", "full", "source"]
 
-Program_ = Any
+AnyProgram = Any
+"""A tree, JSON or JavaScript text, an artifact's bytes, a `Program` or an `Agent`."""
 
 
 class RunOptions(TypedDict, total=False):
@@ -110,7 +111,7 @@ def finished(event: Event, cause: BaseException | None = None) -> RunResult:
         if cause is not None and raised.message in (str(cause), type(cause).__name__):
             raised.__cause__ = cause
     return RunResult(
-        None if result is UNDEFINED else result,
+        None if result is UNDEFINED or raised is not None else result,
         raised,
         fuel,
         warnings,
@@ -137,9 +138,10 @@ class Program:
             _call(_FREE, self._handle)
 
     def _describe(self) -> dict[str, Any]:
-        if self._facts is None:
-            self._facts = _call(_DESCRIBE, self._handle)
-        return self._facts
+        facts = self._facts
+        if facts is None:
+            facts = self._facts = dict(_call(_DESCRIBE, self._handle))
+        return facts
 
     @property
     def hash(self) -> str:
@@ -197,7 +199,9 @@ class VM:
         `without` name the language's atoms to keep or to remove. `capabilities` are those of runs
         that name none."""
         self._atoms: dict[str, Atom[Any, Any]] = {}
-        named = atoms.items() if isinstance(atoms, Mapping) else ((None, one) for one in atoms)
+        named: Iterable[Any] = (
+            atoms.items() if isinstance(atoms, Mapping) else ((None, one) for one in atoms)
+        )
         for name, one in named:
             if not isinstance(one, Atom):
                 one = Atom(one, op=name)
@@ -227,7 +231,7 @@ class VM:
 
     # Programs.
 
-    def compile(self, program: Program_) -> Program:
+    def compile(self, program: AnyProgram) -> Program:
         """Compiles a tree, JSON or JavaScript text, an artifact's bytes or a builder. Raises
         `CompileError`."""
         if isinstance(program, Program):
@@ -242,7 +246,7 @@ class VM:
         warnings = [Diagnostic._of(one, text) for one in found["warnings"]]
         return Program(self, found["agent"], warnings)
 
-    def check(self, program: Program_) -> list[Diagnostic]:
+    def check(self, program: AnyProgram) -> list[Diagnostic]:
         """Errors and warnings of a program, without running it; none if it is empty."""
         try:
             return self.compile(program).warnings
@@ -260,7 +264,7 @@ class VM:
 
     # Runs.
 
-    def run(self, program: Program_, args: Mapping[str, Any] | None = None, **options: Unpack[RunOptions]) -> RunResult:
+    def run(self, program: AnyProgram, args: Mapping[str, Any] | None = None, **options: Unpack[RunOptions]) -> RunResult:
         """Runs a program to its end. A failure of the program is `RunResult.error`.
 
         Raises `CompileError` for a program that is rejected, `UsageError` for wrong options and
@@ -284,7 +288,7 @@ class VM:
         return finished(drive_sync(session, event), session.cause)
 
     async def run_async(
-        self, program: Program_, args: Mapping[str, Any] | None = None, **options: Unpack[RunOptions]
+        self, program: AnyProgram, args: Mapping[str, Any] | None = None, **options: Unpack[RunOptions]
     ) -> RunResult:
         """Runs a program under asyncio or trio. Its coroutine functions run beside each other.
         Cancelling the task aborts the run."""
@@ -305,16 +309,16 @@ class VM:
         return finished(await drive_async(session, event), session.cause)
 
     def start(
-        self, program: Program_, args: Mapping[str, Any] | None = None, **options: Unpack[RunOptions]
+        self, program: AnyProgram, args: Mapping[str, Any] | None = None, **options: Unpack[RunOptions]
     ) -> Steps:
         """Starts a run whose events the caller handles, calls of atoms included."""
         return self._steps(_START, program, _NONE if args is None else args, options)
 
-    def restore(self, program: Program_, snapshot: bytes, **options: Unpack[RunOptions]) -> Steps:
+    def restore(self, program: AnyProgram, snapshot: bytes, **options: Unpack[RunOptions]) -> Steps:
         """Continues a run from the bytes of `Steps.snapshot`, here or in another process."""
         return self._steps(_RESTORE, program, bytes(snapshot), options)
 
-    def _steps(self, op: int, program: Program_, given: Any, options: Any) -> Steps:
+    def _steps(self, op: int, program: AnyProgram, given: Any, options: Any) -> Steps:
         named, costs, methods = self._options(options)
         agent = self._agent(program)
         try:
@@ -351,7 +355,7 @@ class VM:
 
     # Parts.
 
-    def _agent(self, program: Program_) -> Any:
+    def _agent(self, program: AnyProgram) -> Any:
         """The handle of a program, or the program for the engine, which keeps compiled ones by
         content."""
         if type(program) is Program and program._vm is self:
