@@ -270,7 +270,7 @@ mod thinking;
 mod tools;
 
 pub use a99_atoms::{
-    AtomSets, all_atoms, battery_atoms, browser_atoms, core_atoms, shell_atoms, time_atoms,
+    AtomSets, all_atoms, battery_atoms, browser_atoms, core_atoms, is_internal, shell_atoms, time_atoms,
     turn_atoms,
 };
 pub use a99_builder::{self as builder, Builder, Operand};
@@ -302,7 +302,7 @@ pub use a99_source::{Outline, outline};
 #[cfg(feature = "jit")]
 pub use a99_vm::CompiledTier;
 pub use a99_vm::atom::{
-    AtomBody, AtomDef, AtomError, AtomSet, CallParts, DuplicateAtom, HostCall, HostReply, IntoAtom,
+    AtomBody, AtomDef, AtomError, AtomSet, CallParts, Cancelled, DuplicateAtom, HostCall, HostReply, IntoAtom,
 };
 pub use a99_vm::console::MAX_KEPT as MAX_LOG_BYTES;
 #[cfg(feature = "macros")]

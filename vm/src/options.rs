@@ -82,9 +82,14 @@ struct QuotaState {
 impl Quota {
     /// Creates a budget of `limit` calls.
     pub fn new(limit: u64) -> Quota {
+        Quota::with_used(limit, 0)
+    }
+
+    /// Creates a budget of `limit` calls, of which earlier runs made `used`.
+    pub fn with_used(limit: u64, used: u64) -> Quota {
         Quota(Arc::new(QuotaState {
             limit,
-            used: AtomicU64::new(0),
+            used: AtomicU64::new(used.min(limit)),
         }))
     }
 

@@ -30,6 +30,7 @@ use a99_core::error::{ErrorCode, RunError};
 use a99_core::fuel::Fuel;
 use a99_core::sig::{Capability, Effect, Params};
 use a99_core::suspend::codes;
+use a99_core::text::Text;
 use a99_core::value::{Map, Value};
 use std::borrow::Cow;
 use std::fmt;
@@ -195,6 +196,11 @@ impl Call {
     /// [`CallCharges::settle`] from the recorded call. The charge is paid when the call ends.
     pub fn charge(&self, fuel: Fuel) {
         self.request.call.locals.charge(fuel);
+    }
+
+    /// Adds a warning to the outcome of the run, for an answer of the host.
+    pub fn warn(&self, text: impl Into<Text>) {
+        self.request.call.locals.warn(text);
     }
 
     /// Time of the call by the program's clock, in milliseconds since the Unix epoch.

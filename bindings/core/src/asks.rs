@@ -1,0 +1,112 @@
+//! Requests to capabilities of the host, which it answers later.
+
+use agent99::Value;
+use agent99::capabilities::CapabilityError;
+use std::collections::{HashMap, VecDeque};
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::task::{Context, Poll};
+
+/// A request that the host has not seen yet.
+#[derive(Debug)]
+pub(crate) struct Request {
+    pub(crate) id: u64,
+    pub(crate) method: &'static str,
+    pub(crate) args: Vec<Value>,
+}
+
+type Answered = Result<Value, CapabilityError>;
+
+#[derive(Debug, Default)]
+struct State {
+    next: u64,
+    /// Made, and not passed to the host yet.
+    made: VecDeque<Request>,
+    /// Requests that something waits for, with their answers.
+    waiting: HashMap<u64, Option<Answered>>,
+    /// Passed to the host and no longer wanted.
+    cancelled: Vec<u64>,
+}
+
+/// The requests of one run.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Asks(Arc<Mutex<State>>);
+
+impl Asks {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    /// Makes a request.
+    pub(crate) fn ask(&self, method: &'static str, mut args: Vec<Value>) -> Ask {
+        while args.last().is_some_and(Value::is_undefined) {
+            args.pop();
+        }
+        let mut state = self.state();
+        let id = state.next;
+        state.next += 1;
+        state.waiting.insert(id, None);
+        state.made.push_back(Request { id, method, args });
+        Ask {
+            asks: self.clone(),
+            id,
+        }
+    }
+
+    /// Takes the next request for the host.
+    pub(crate) fn take(&self) -> Option<Request> {
+        self.state().made.pop_front()
+    }
+
+    /// Answers a request; false if nothing waits for it.
+    pub(crate) fn answer(&self, id: u64, answer: Answered) -> bool {
+        match self.state().waiting.get_mut(&id) {
+            Some(slot @ None) => {
+                *slot = Some(answer);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Takes the ids of requests that are no longer wanted.
+    pub(crate) fn take_cancelled(&self) -> Vec<u64> {
+        std::mem::take(&mut self.state().cancelled)
+    }
+}
+
+/// The answer of a request. Dropping it cancels the request.
+#[derive(Debug)]
+pub(crate) struct Ask {
+    asks: Asks,
+    id: u64,
+}
+
+impl Future for Ask {
+    type Output = Answered;
+
+    fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Answered> {
+        // Runs poll their calls after each answer, so that nothing has to be woken.
+        let mut state = self.asks.state();
+        match state.waiting.get_mut(&self.id).and_then(Option::take) {
+            Some(answer) => {
+                state.waiting.remove(&self.id);
+                Poll::Ready(answer)
+            }
+            None => Poll::Pending,
+        }
+    }
+}
+
+impl Drop for Ask {
+    fn drop(&mut self) {
+        let mut state = self.asks.state();
+        if let Some(None) = state.waiting.remove(&self.id) {
+            match state.made.iter().position(|made| made.id == self.id) {
+                Some(at) => drop(state.made.remove(at)),
+                None => state.cancelled.push(self.id),
+            }
+        }
+    }
+}

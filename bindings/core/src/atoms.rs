@@ -1,0 +1,142 @@
+//! Engines: the language's atoms, and those that the host runs.
+
+use crate::failure::{Failure, codes};
+use crate::options::{Members, agent99_cost, timeout};
+use a99_core::diag::suggest;
+use a99_core::sig::DEFAULT_ATOM_TIMEOUT_MS;
+use agent99::{
+    AtomBody, AtomDef, AtomError, AtomSet, AtomSig, AtomTimeout, Effect, HostCall, HostReply,
+    Params, Value, all_atoms,
+};
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::future::ready;
+
+const CONFIG: &[&str] = &["atoms", "only", "without"];
+
+const ATOM: &[&str] = &[
+    "op",
+    "docs",
+    "input",
+    "output",
+    "effect",
+    "cost",
+    "costFn",
+    "timeoutMs",
+    "inputs",
+];
+
+/// The atoms of an engine, and which of them the host prices.
+pub(crate) struct ReadAtoms {
+    pub(crate) set: AtomSet,
+    /// Names of the atoms that the host runs.
+    pub(crate) host_atoms: HashSet<String>,
+    pub(crate) cost_fns: Vec<String>,
+}
+
+/// Reads the configuration of an engine.
+pub(crate) fn read(config: Option<&Value>) -> Result<ReadAtoms, Failure> {
+    let config = Members::of("the configuration", CONFIG, config)?;
+    let mut set = all_atoms();
+    let only = config.texts("only")?;
+    let without = config.texts("without")?;
+    for name in only.iter().chain(&without) {
+        if set.get(name).is_none() {
+            let failure = Failure::new(codes::OPTION, format!("there is no atom `{name}`"));
+            let names = set.iter().map(|atom| &*atom.sig.name);
+            return Err(match suggest(name, names) {
+                Some(near) => failure.with_help(format!("did you mean `{near}`?")),
+                None => failure,
+            });
+        }
+    }
+    let mut removed: Vec<&str> = without.iter().map(String::as_str).collect();
+    let all = set.clone();
+    if !only.is_empty() {
+        let names = all.iter().map(|atom| &*atom.sig.name);
+        removed.extend(names.filter(|name| !only.iter().any(|kept| kept == name)));
+    }
+    set = set.without(&removed);
+    let (mut host_atoms, mut cost_fns) = (HashSet::new(), Vec::new());
+    let atoms = config.get("atoms").map(|atoms| {
+        let message = "`atoms` of the configuration must be a list";
+        let list = atoms.as_array();
+        list.ok_or_else(|| Failure::new(codes::OPTION, message))
+    });
+    for atom in atoms.transpose()?.unwrap_or_default() {
+        let (atom, is_priced_by_host) = read_atom(atom)?;
+        if is_priced_by_host {
+            cost_fns.push(atom.sig.name.to_string());
+        }
+        host_atoms.insert(atom.sig.name.to_string());
+        set.insert(atom);
+    }
+    Ok(ReadAtoms {
+        set,
+        host_atoms,
+        cost_fns,
+    })
+}
+
+fn read_atom(value: &Value) -> Result<(AtomDef, bool), Failure> {
+    let atom = Members::of("an atom", ATOM, Some(value))?;
+    let op = atom.text("op")?.filter(|op| !op.is_empty());
+    let op = op.ok_or_else(|| Failure::new(codes::OPTION, "an atom needs `op`, its name"))?;
+    let docs = atom.text("docs")?.unwrap_or("An atom of the host.");
+    let schema = |name| match atom.get(name) {
+        None | Some(Value::Bool(true)) => Cow::Borrowed(""),
+        Some(schema) => Cow::Owned(schema.to_json_string()),
+    };
+    let effect = match atom.text("effect")? {
+        None | Some("unsafe") => Effect::Unsafe,
+        Some("pure") => Effect::Pure,
+        Some("mutates") => Effect::Mutates,
+        Some("read") => Effect::Read,
+        Some("idempotent") => Effect::Idempotent,
+        Some(_) => {
+            let message = format!("`effect` of `{op}` is unknown");
+            let help = "write `pure`, `mutates`, `read`, `idempotent` or `unsafe`";
+            return Err(Failure::new(codes::OPTION, message).with_help(help));
+        }
+    };
+    let params = match atom.text("inputs")? {
+        None | Some("resolved") => Params::Open,
+        Some("raw") => Params::Raw,
+        Some(_) => {
+            let message = format!("`inputs` of `{op}` must be `resolved` or `raw`");
+            return Err(Failure::new(codes::OPTION, message));
+        }
+    };
+    let cost = agent99_cost(atom.amount("cost")?.unwrap_or(1.0));
+    let base = AtomSig::new("", "", cost);
+    let input_schema = match schema("input") {
+        Cow::Borrowed("") => base.input_schema.clone(),
+        schema => schema,
+    };
+    let sig = AtomSig {
+        name: Cow::Owned(op.to_owned()),
+        docs: Cow::Owned(docs.to_owned()),
+        params,
+        input_schema,
+        output_schema: schema("output"),
+        effect,
+        timeout: match atom.amount("timeoutMs")? {
+            Some(ms) => timeout(ms),
+            None => AtomTimeout::Ms(DEFAULT_ATOM_TIMEOUT_MS),
+        },
+        ..base
+    };
+    let def = AtomDef {
+        sig,
+        body: AtomBody::Async(unanswered),
+        dynamic_cost: None,
+    };
+    Ok((def, atom.bool("costFn")?.unwrap_or(false)))
+}
+
+/// The body of the host's atoms, which runs never start: the host answers their calls.
+fn unanswered(
+    _: HostCall,
+) -> agent99::capabilities::BoxFuture<'static, Result<HostReply, AtomError>> {
+    Box::pin(ready(Err(AtomError::new("The host answers this atom"))))
+}

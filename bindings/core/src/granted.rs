@@ -1,0 +1,301 @@
+//! Capabilities of the host's language: each method becomes a request to the host.
+
+use crate::asks::Asks;
+use crate::failure::{Failure, codes};
+use a99_core::diag::suggest;
+use agent99::capabilities::{
+    AgentCall, AgentReply, AgentRunner, BoxFuture, Capabilities, CapabilityError, Dom, Embedder,
+    Fetch, Llm, LlmBattery, LocalStorage, Store, StoreMethod, Transpiler, Xml,
+};
+use agent99::{Fuel, Value};
+use std::collections::HashSet;
+use std::sync::Arc;
+
+/// Methods outside the store that a host may offer.
+const METHODS: &[&str] = &[
+    "fetch",
+    "llm.predict",
+    "llm.embed",
+    "llmBattery.predict",
+    "vector.embed",
+    "agent.run",
+    "xml.parse",
+    "code.transpile",
+    "dom.text",
+    "dom.value",
+    "dom.click",
+    "dom.input",
+    "storage.get",
+    "storage.set",
+];
+
+/// Names of the store's methods as requests.
+const STORE: &[(StoreMethod, &str)] = &[
+    (StoreMethod::Get, "store.get"),
+    (StoreMethod::Set, "store.set"),
+    (StoreMethod::Query, "store.query"),
+    (StoreMethod::VectorSearch, "store.vectorSearch"),
+    (StoreMethod::QueryPredicate, "store.queryPredicate"),
+    (StoreMethod::CreateCollection, "store.createCollection"),
+    (StoreMethod::VectorAdd, "store.vectorAdd"),
+    (StoreMethod::Delete, "store.delete"),
+    (StoreMethod::SetUntil, "store.setUntil"),
+    (StoreMethod::List, "store.list"),
+    (StoreMethod::CompareAndSet, "store.compareAndSet"),
+    (StoreMethod::VectorUpsert, "store.vectorUpsert"),
+    (StoreMethod::VectorDelete, "store.vectorDelete"),
+];
+
+/// The methods that a host can offer.
+pub(crate) fn methods() -> impl Iterator<Item = &'static str> {
+    METHODS
+        .iter()
+        .copied()
+        .chain(STORE.iter().map(|(_, name)| *name))
+}
+
+/// The capabilities that pass the offered methods on to the host.
+pub(crate) fn granted(offered: &[String], asks: &Asks) -> Result<Capabilities, Failure> {
+    let mut names = HashSet::new();
+    for name in offered {
+        match methods().find(|known| known == name) {
+            Some(known) => names.insert(known),
+            None => return Err(unknown(name)),
+        };
+    }
+    let mut granted = Capabilities::none();
+    if names.is_empty() {
+        return Ok(granted);
+    }
+    let host = Arc::new(HostCapabilities {
+        asks: asks.clone(),
+        names,
+    });
+    let has = |prefix: &str| host.names.iter().any(|name| name.starts_with(prefix));
+    macro_rules! grant {
+        ($($prefix:literal: $field:ident;)*) => {
+            $(if has($prefix) {
+                granted.$field = Some(host.clone());
+            })*
+        };
+    }
+    grant! {
+        "fetch": fetch;
+        "store.": store;
+        "llm.predict": llm;
+        "llmBattery.": llm_battery;
+        "vector.": embedder;
+        "llm.embed": embedder;
+        "agent.": agent;
+        "xml.": xml;
+        "code.": transpiler;
+        "dom.": dom;
+        "storage.": local_storage;
+    }
+    Ok(granted)
+}
+
+fn unknown(name: &str) -> Failure {
+    let failure = Failure::new(
+        codes::OPTION,
+        format!("no atom calls a capability `{name}`"),
+    );
+    match suggest(name, methods()) {
+        Some(near) => failure.with_help(format!("offer `{near}`")),
+        None => failure.with_help("offer methods such as `fetch`, `store.get` or `llm.predict`"),
+    }
+}
+
+struct HostCapabilities {
+    asks: Asks,
+    names: HashSet<&'static str>,
+}
+
+type Reply<'a> = BoxFuture<'a, Result<Value, CapabilityError>>;
+type Done<'a> = BoxFuture<'a, Result<(), CapabilityError>>;
+
+impl HostCapabilities {
+    fn ask(&self, method: &'static str, args: Vec<Value>) -> Reply<'_> {
+        match self.names.contains(method) {
+            true => Box::pin(self.asks.ask(method, args)),
+            false => Box::pin(std::future::ready(Err(CapabilityError::new(format!(
+                "Capability '{method}' missing"
+            ))))),
+        }
+    }
+
+    fn tell(&self, method: &'static str, args: Vec<Value>) -> Done<'_> {
+        let answer = self.ask(method, args);
+        Box::pin(async move { answer.await.map(drop) })
+    }
+
+    fn store(&self, method: StoreMethod, args: Vec<Value>) -> Reply<'_> {
+        let row = STORE.iter().find(|(of, _)| *of == method);
+        self.ask(row.map_or("store.get", |(_, name)| name), args)
+    }
+}
+
+impl Fetch for HostCapabilities {
+    fn fetch(&self, url: Value, options: Value) -> Reply<'_> {
+        self.ask("fetch", vec![url, options])
+    }
+}
+
+impl Llm for HostCapabilities {
+    fn predict(&self, prompt: Value, options: Value) -> Reply<'_> {
+        self.ask("llm.predict", vec![prompt, options])
+    }
+}
+
+impl LlmBattery for HostCapabilities {
+    fn predict(&self, system: Value, user: Value, tools: Value, format: Value) -> Reply<'_> {
+        self.ask("llmBattery.predict", vec![system, user, tools, format])
+    }
+}
+
+impl Embedder for HostCapabilities {
+    fn embed(&self, text: Value) -> Reply<'_> {
+        let method = match self.names.contains("vector.embed") {
+            true => "vector.embed",
+            false => "llm.embed",
+        };
+        self.ask(method, vec![text])
+    }
+}
+
+impl Xml for HostCapabilities {
+    fn parse(&self, text: Value) -> Reply<'_> {
+        self.ask("xml.parse", vec![text])
+    }
+}
+
+impl Transpiler for HostCapabilities {
+    fn transpile(&self, code: Value) -> Reply<'_> {
+        self.ask("code.transpile", vec![code])
+    }
+}
+
+impl Dom for HostCapabilities {
+    fn text(&self, selector: Value) -> Reply<'_> {
+        self.ask("dom.text", vec![selector])
+    }
+
+    fn value(&self, selector: Value) -> Reply<'_> {
+        self.ask("dom.value", vec![selector])
+    }
+
+    fn click(&self, selector: Value) -> Done<'_> {
+        self.tell("dom.click", vec![selector])
+    }
+
+    fn input(&self, selector: Value, value: Value) -> Done<'_> {
+        self.tell("dom.input", vec![selector, value])
+    }
+}
+
+impl LocalStorage for HostCapabilities {
+    fn get(&self, key: Value) -> Reply<'_> {
+        self.ask("storage.get", vec![key])
+    }
+
+    fn set(&self, key: Value, value: Value) -> Done<'_> {
+        self.tell("storage.set", vec![key, value])
+    }
+}
+
+impl AgentRunner for HostCapabilities {
+    /// The host gets what a sub-agent may use as a third argument. Its answer may be the object
+    /// of a run, whose fuel the caller pays.
+    fn run(
+        &self,
+        id: Value,
+        input: Value,
+        call: AgentCall,
+    ) -> BoxFuture<'_, Result<AgentReply, CapabilityError>> {
+        let fuel_left = call.fuel_left.to_f64();
+        let limits = [
+            ("fuel", Value::from(fuel_left)),
+            ("depth", f64::from(call.depth).into()),
+        ];
+        let answer = self.ask("agent.run", vec![id, input, crate::object(limits)]);
+        Box::pin(async move {
+            let answer = answer.await?;
+            let used = answer.get("fuelUsed").and_then(Value::as_f64);
+            let used = used.and_then(|units| Fuel::from_decimal(units).ok());
+            let reply = AgentReply::from(answer);
+            Ok(match used {
+                Some(used) => reply.with_fuel(used),
+                None => reply,
+            })
+        })
+    }
+}
+
+impl Store for HostCapabilities {
+    fn supports(&self, method: StoreMethod) -> bool {
+        let mut rows = STORE.iter();
+        rows.any(|(of, name)| *of == method && self.names.contains(name))
+    }
+
+    fn get(&self, key: Value) -> Reply<'_> {
+        self.store(StoreMethod::Get, vec![key])
+    }
+
+    fn set(&self, key: Value, value: Value) -> Reply<'_> {
+        self.store(StoreMethod::Set, vec![key, value])
+    }
+
+    fn query(&self, query: Value) -> Reply<'_> {
+        self.store(StoreMethod::Query, vec![query])
+    }
+
+    fn vector_search(&self, of: Value, vector: Value, k: Value, filter: Value) -> Reply<'_> {
+        self.store(StoreMethod::VectorSearch, vec![of, vector, k, filter])
+    }
+
+    fn query_predicate(&self, query: Value) -> Reply<'_> {
+        self.store(StoreMethod::QueryPredicate, vec![query])
+    }
+
+    fn create_collection(&self, of: Value, schema: Value, dimension: Value) -> Reply<'_> {
+        self.store(StoreMethod::CreateCollection, vec![of, schema, dimension])
+    }
+
+    fn vector_add(&self, of: Value, document: Value) -> Reply<'_> {
+        self.store(StoreMethod::VectorAdd, vec![of, document])
+    }
+
+    fn delete(&self, key: Value) -> Reply<'_> {
+        self.store(StoreMethod::Delete, vec![key])
+    }
+
+    fn set_until(&self, key: Value, value: Value, expires_ms: f64) -> Reply<'_> {
+        self.store(StoreMethod::SetUntil, vec![key, value, expires_ms.into()])
+    }
+
+    fn list(&self, prefix: Value, cursor: Value, limit: Value) -> Reply<'_> {
+        self.store(StoreMethod::List, vec![prefix, cursor, limit])
+    }
+
+    fn compare_and_set(
+        &self,
+        key: Value,
+        expected: Value,
+        value: Value,
+        expires_ms: Option<f64>,
+    ) -> Reply<'_> {
+        let expires = expires_ms.map_or(Value::Undefined, Value::Number);
+        self.store(
+            StoreMethod::CompareAndSet,
+            vec![key, expected, value, expires],
+        )
+    }
+
+    fn vector_upsert(&self, of: Value, document: Value) -> Reply<'_> {
+        self.store(StoreMethod::VectorUpsert, vec![of, document])
+    }
+
+    fn vector_delete(&self, of: Value, id: Value) -> Reply<'_> {
+        self.store(StoreMethod::VectorDelete, vec![of, id])
+    }
+}

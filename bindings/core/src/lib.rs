@@ -1,0 +1,43 @@
+//! The engine behind one function call, for bindings to other languages.
+//!
+//! [`Host::call`] takes the number of an operation ([`Op`]) and a list of values and returns a
+//! value. It never calls back, except for prices that a function of the host decides
+//! ([`Pricer`]), so that a binding needs neither callbacks nor a runtime: the host's language has
+//! the main loop. [`Op::Start`] and [`Op::Next`] return the next event of a run. The host answers
+//! calls with [`Op::Answer`], in any order, when its own functions are done.
+//!
+//! `wire` is the binary form of the values for languages whose calls are dear: one buffer of
+//! words and one text for a whole list of values.
+
+#![warn(unreachable_pub)]
+
+mod asks;
+mod atoms;
+mod event;
+mod failure;
+mod granted;
+mod host;
+mod options;
+mod programs;
+mod reflect;
+mod runs;
+mod slab;
+#[cfg(test)]
+mod tests;
+pub mod wire;
+
+pub use agent99::{Map, Text, Value};
+pub use failure::Failure;
+pub use host::{Host, Item, Op, Pricer};
+
+/// An object with these members.
+fn object<const N: usize>(members: [(&str, Value); N]) -> Value {
+    let mut map = Map::with_capacity(N);
+    for (name, value) in members {
+        map.insert(name, value);
+    }
+    Value::Object(map)
+}
+
+/// Version of the operations and their forms; a binding refuses another one.
+pub const ABI: u32 = 1;

@@ -1,0 +1,316 @@
+//! Runs under way: the calls they wait for, and their next events.
+
+use crate::asks::Asks;
+use crate::event::{self, NoLongerWanted};
+use crate::failure::Failure;
+use crate::options::Members;
+use a99_core::error::{ErrorCode, HostCode};
+use agent99::capabilities::{CapabilityError, Clock};
+use agent99::{
+    Answer, AtomError, Call, CallId, Cancelled, Fuel, HostReply, Next, Outcome, Quota, Run,
+    RunClock, Text, Value,
+};
+use std::collections::HashSet;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+/// Computing between two pauses.
+const SLICE: Duration = Duration::from_millis(1);
+
+/// A call whose atom this crate's side runs with capabilities of the host.
+struct UnderWay {
+    id: CallId,
+    cancelled: Cancelled,
+    answer: Answer,
+}
+
+/// A run and the calls that it waits for.
+pub(crate) struct ActiveRun {
+    run: Run,
+    /// Names of the atoms that the host runs.
+    host_atoms: Arc<HashSet<String>>,
+    asks: Asks,
+    under_way: Vec<UnderWay>,
+    /// Calls that were passed to the host.
+    host_calls: Vec<Call>,
+    quotas: Vec<(String, Quota)>,
+    clock: Arc<dyn Clock>,
+}
+
+/// The time of a run while it computes: what the host said at the call, and the time since.
+struct Watch<'a> {
+    base: Duration,
+    #[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
+    at: std::time::Instant,
+    #[cfg(all(target_family = "wasm", target_os = "unknown"))]
+    at: f64,
+    #[cfg_attr(
+        not(all(target_family = "wasm", target_os = "unknown")),
+        expect(dead_code, reason = "the system's clock is better")
+    )]
+    clock: &'a dyn Clock,
+}
+
+impl<'a> Watch<'a> {
+    fn start(base: Duration, clock: &'a dyn Clock) -> Watch<'a> {
+        Watch {
+            base,
+            #[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
+            at: std::time::Instant::now(),
+            #[cfg(all(target_family = "wasm", target_os = "unknown"))]
+            at: clock.now_ms(),
+            clock,
+        }
+    }
+
+    fn passed(&self) -> Duration {
+        #[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
+        return self.at.elapsed();
+        #[cfg(all(target_family = "wasm", target_os = "unknown"))]
+        return millis(self.clock.now_ms() - self.at);
+    }
+}
+
+impl RunClock for Watch<'_> {
+    fn elapsed(&self) -> Duration {
+        self.base + self.passed()
+    }
+}
+
+/// A duration of a host's milliseconds; nothing for what is none.
+pub(crate) fn millis(ms: f64) -> Duration {
+    Duration::try_from_secs_f64(ms.max(0.0) / 1000.0).unwrap_or_default()
+}
+
+/// What a step of a run gives: the event, and whether the run is over.
+pub(crate) struct Stepped {
+    pub(crate) event: Value,
+    pub(crate) is_over: bool,
+}
+
+impl ActiveRun {
+    pub(crate) fn new(
+        run: Run,
+        host_atoms: Arc<HashSet<String>>,
+        asks: Asks,
+        quotas: Vec<(String, Quota)>,
+        clock: Arc<dyn Clock>,
+    ) -> ActiveRun {
+        ActiveRun {
+            run,
+            host_atoms,
+            asks,
+            under_way: Vec::new(),
+            host_calls: Vec::new(),
+            quotas,
+            clock,
+        }
+    }
+
+    /// Goes on until the host is needed.
+    pub(crate) fn step(&mut self, handle: u64, elapsed: Duration) -> Stepped {
+        let clock = Arc::clone(&self.clock);
+        let watch = Watch::start(elapsed, &*clock);
+        let event = loop {
+            if !self.under_way.is_empty() {
+                self.poll();
+                if let Some(request) = self.asks.take() {
+                    break event::request(handle, request, self.cancelled());
+                }
+            }
+            match self.run.next(Borrowed(&watch)) {
+                Next::Done(outcome) => return self.done(*outcome),
+                Next::Call(call) if self.host_atoms.contains(&*call.atom) => {
+                    let event = event::call(handle, &call, self.cancelled());
+                    self.host_calls.push(*call);
+                    break event;
+                }
+                Next::Call(call) => {
+                    let (id, cancelled) = (call.id.clone(), call.cancelled());
+                    let answer = call.start(None);
+                    self.under_way.push(UnderWay {
+                        id,
+                        cancelled,
+                        answer,
+                    });
+                }
+                Next::Wait(until) => break event::wait(handle, until, self.cancelled()),
+                Next::Pause if watch.passed() >= SLICE => break event::pause(handle),
+                Next::Pause => {}
+            }
+        };
+        Stepped {
+            event,
+            is_over: false,
+        }
+    }
+
+    fn done(&mut self, outcome: Outcome) -> Stepped {
+        Stepped {
+            event: event::done(outcome, &self.quotas),
+            is_over: true,
+        }
+    }
+
+    /// Passes answers of atoms on that are ready, and drops atoms whose answer is not wanted.
+    fn poll(&mut self) {
+        let mut context = Context::from_waker(Waker::noop());
+        let mut at = 0;
+        while let Some(call) = self.under_way.get_mut(at) {
+            if call.cancelled.is_set() {
+                self.under_way.remove(at);
+                continue;
+            }
+            match Pin::new(&mut call.answer).poll(&mut context) {
+                Poll::Pending => at += 1,
+                Poll::Ready(answer) => {
+                    let call = self.under_way.remove(at);
+                    // An error says that the time of the call was up.
+                    let _ = self.run.answer(&call.id, answer);
+                }
+            }
+        }
+    }
+
+    /// Ids that were passed to the host and whose answers are no longer wanted.
+    fn cancelled(&mut self) -> NoLongerWanted {
+        let is_set = |call: &mut Call| call.cancelled().is_set();
+        NoLongerWanted {
+            calls: self
+                .host_calls
+                .extract_if(.., is_set)
+                .map(|call| call.id)
+                .collect(),
+            requests: self.asks.take_cancelled(),
+        }
+    }
+
+    /// Takes an answer of the host: to a call by its text, to a request by its number. An answer
+    /// that is no longer wanted is dropped.
+    pub(crate) fn answer(
+        &mut self,
+        id: &Value,
+        ok: bool,
+        value: Value,
+        extra: Option<&Value>,
+    ) -> Result<(), Failure> {
+        match id {
+            Value::Number(id) => {
+                let answer = match ok {
+                    true => Ok(value),
+                    false => Err(CapabilityError::new(message(&value))),
+                };
+                self.asks.answer(*id as u64, answer);
+                Ok(())
+            }
+            Value::String(id) => {
+                let id = id.to_str().and_then(|id| id.parse::<CallId>().ok());
+                let id = id.ok_or_else(|| Failure::argument("the id is not that of a call"))?;
+                self.answer_call(&id, ok, value, extra)
+            }
+            _ => Err(Failure::argument(
+                "the id must be the text or number of an event",
+            )),
+        }
+    }
+
+    fn answer_call(
+        &mut self,
+        id: &CallId,
+        ok: bool,
+        value: Value,
+        extra: Option<&Value>,
+    ) -> Result<(), Failure> {
+        let extra = Members::of("an answer", &["fuelUsed", "charge", "warnings"], extra)?;
+        let fuel = |name| -> Result<Option<Fuel>, Failure> {
+            let units = extra.amount(name)?;
+            Ok(units.map(|units| Fuel::from_decimal(units).unwrap_or(Fuel::MAX)))
+        };
+        let (fuel_used, charge) = (fuel("fuelUsed")?, fuel("charge")?);
+        let warnings = extra.texts("warnings")?;
+        let Some(at) = self.host_calls.iter().position(|call| call.id == *id) else {
+            return Ok(());
+        };
+        let call = self.host_calls.swap_remove(at);
+        if let Some(charge) = charge {
+            call.charge(charge);
+        }
+        for warning in warnings {
+            call.warn(warning);
+        }
+        let answer = match ok {
+            true => Ok(HostReply {
+                fuel_used,
+                ..HostReply::from(value)
+            }),
+            false => Err(atom_error(&value)),
+        };
+        // An error says that the time of the call was up.
+        let _ = self.run.answer(id, answer);
+        Ok(())
+    }
+
+    /// Ends the run as its abort signal would.
+    pub(crate) fn abort(&mut self, handle: u64, elapsed: Duration) -> Stepped {
+        self.under_way.clear();
+        self.run.abort();
+        self.step(handle, elapsed)
+    }
+
+    pub(crate) fn snapshot(&mut self) -> Result<Vec<u8>, Failure> {
+        let bytes = self.run.snapshot();
+        bytes.map_err(|error| Failure::new(error.code, error.to_string()))
+    }
+}
+
+/// A clock by reference: runs take theirs by value.
+struct Borrowed<'a>(&'a Watch<'a>);
+
+impl RunClock for Borrowed<'_> {
+    fn elapsed(&self) -> Duration {
+        self.0.elapsed()
+    }
+}
+
+/// The message of an error of the host: a text, or an object with `message`.
+fn message(error: &Value) -> Text {
+    let text = error.as_text().or_else(|| error.get("message")?.as_text());
+    text.cloned().unwrap_or_else(|| Text::from("Error"))
+}
+
+fn atom_error(error: &Value) -> AtomError {
+    let text = |name| error.get(name).and_then(Value::as_str);
+    let code = text("code");
+    let engine_code = ErrorCode::ALL
+        .iter()
+        .find(|known| Some(known.as_str()) == code);
+    let mut failed = match engine_code {
+        Some(code) => AtomError::coded(*code, message(error)),
+        None => AtomError::new(message(error)),
+    };
+    failed.host_code = code.filter(|_| engine_code.is_none()).and_then(host_code);
+    failed.help = text("help").map(str::to_owned);
+    failed
+}
+
+/// Codes that hosts define live as long as the process, so that their number is limited.
+const MAX_HOST_CODES: usize = 1_000;
+
+/// A code of the host, unless it is malformed or one too many.
+fn host_code(code: &str) -> Option<HostCode> {
+    static KNOWN: Mutex<Option<HashSet<&'static str>>> = Mutex::new(None);
+    let mut known = KNOWN.lock().unwrap_or_else(|e| e.into_inner());
+    let known = known.get_or_insert_default();
+    if let Some(code) = known.get(code) {
+        return HostCode::checked(code).ok();
+    }
+    // Checked before it is kept for good.
+    if known.len() >= MAX_HOST_CODES || code.len() > 100 {
+        return None;
+    }
+    let kept: &'static str = Box::leak(code.to_owned().into_boxed_str());
+    known.insert(kept);
+    HostCode::checked(kept).ok()
+}
