@@ -1,0 +1,3 @@
+import type { Atom } from './atoms.js'
+export interface CoreAtoms { [op: string]: Atom<any, any> }
+export const CORE: string[] = []
