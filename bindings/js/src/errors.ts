@@ -31,11 +31,11 @@ export class AgentError {
   readonly message: string
   readonly op: string
   /** A stable code, such as `fuel.exhausted`; `explain(code)` describes it. */
-  readonly code?: string
+  declare readonly code?: string
   /** The place of the step in the program, as a JSON pointer. */
-  readonly pointer?: string
+  declare readonly pointer?: string
   /** What to change. */
-  readonly help?: string
+  declare readonly help?: string
   /** What a host function threw. It never reaches a program. */
   declare readonly cause?: unknown
 
@@ -70,12 +70,12 @@ export function isAgentError(value: unknown): value is AgentError {
 export class EngineError extends Error {
   /** A stable code; `explain(code)` describes it. */
   readonly code: string
-  readonly help?: string
-  readonly pointer?: string
+  declare readonly help?: string
+  declare readonly pointer?: string
   /** The path to the value that was refused. */
-  readonly path?: string
+  declare readonly path?: string
   /** The faults of a program that was rejected. */
-  readonly diagnostics?: Diagnostic[]
+  declare readonly diagnostics?: Diagnostic[]
 
   constructor(fields: ErrorFields & { path?: string; cause?: unknown }) {
     super(fields.message, 'cause' in fields ? { cause: fields.cause } : undefined)
