@@ -29,6 +29,7 @@ export {
   type ArgRef,
   type BaseNode,
   type BuilderType,
+  type Conditions,
   type ExprNode,
   type SeqNode,
 } from './builder.js'

@@ -228,6 +228,7 @@ export class ActiveRun implements Caller, Pricing {
   /** The machine computes, or the host's functions are called. */
   private active = false
   private waiting = false
+  private parked = 0
   private over = false
   private aborted = false
   private until: number | undefined
@@ -391,11 +392,12 @@ export class ActiveRun implements Caller, Pricing {
         }
         switch (event[0]) {
           case CALL:
-            event = this.call(event)
+          case REQUEST: {
+            const next = event[0] === CALL ? this.call(event) : this.request(event)
+            if (next === undefined) return this.park()
+            event = next
             break
-          case REQUEST:
-            event = this.request(event)
-            break
+          }
           case WAIT:
             if (this.settled.length === 0) return this.wait(event[2])
             event = this.answer(this.settled.shift()!)
@@ -414,6 +416,7 @@ export class ActiveRun implements Caller, Pricing {
 
   private readonly onSoon = () => {
     if (this.over) return
+    this.waiting = false
     try {
       const settled = this.settled.shift()
       this.drive(settled === undefined ? this.next() : this.answer(settled))
@@ -422,7 +425,22 @@ export class ActiveRun implements Caller, Pricing {
     }
   }
 
-  private call(event: Event): Event {
+  /** Lets promises that are ready settle before the engine is asked for more calls. */
+  private park(): void {
+    this.waiting = true
+    this.until = undefined
+    this.parked++
+    queueMicrotask(this.onParked)
+  }
+
+  private readonly onParked = () => {
+    // Of several the last one counts.
+    if (--this.parked > 0 || !this.waiting || this.over) return
+    this.onSoon()
+  }
+
+  /** Starts a call; no event if a promise will answer. */
+  private call(event: Event): Event | undefined {
     const [, , id, op, input, fuelLeft] = event
     const context = new CallContext(this, op, fuelLeft)
     let value: unknown
@@ -431,7 +449,7 @@ export class ActiveRun implements Caller, Pricing {
       if (isThenable(value)) {
         this.pending.set(id, context)
         this.await(id, value, context)
-        return this.next()
+        return undefined
       }
     } catch (error) {
       return this.answer({ id, ok: false, value: error, context })
@@ -439,7 +457,7 @@ export class ActiveRun implements Caller, Pricing {
     return this.answer({ id, ok: true, value, context })
   }
 
-  private request(event: Event): Event {
+  private request(event: Event): Event | undefined {
     const [, , id, method, args] = event
     const signal = () => {
       const made = this.controller()
@@ -456,7 +474,7 @@ export class ActiveRun implements Caller, Pricing {
         const read = (answer: unknown) =>
           isResponse(answer) ? readResponse(answer, type, this.limits.bytes) : answer
         this.await(id, isFetch ? Promise.resolve(value).then(read) : value, undefined)
-        return this.next()
+        return undefined
       }
     } catch (error) {
       return this.answer({ id, ok: false, value: error, context: undefined })

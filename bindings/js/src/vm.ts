@@ -9,7 +9,7 @@ import {
   type AtomMap,
   type HostAtom,
 } from './atoms.js'
-import { TypedBuilder, type BaseNode, type BuilderType, type SeqNode } from './builder.js'
+import { TypedBuilder, type BaseNode, type BuilderType, type Conditions, type SeqNode } from './builder.js'
 import type { CoreAtoms } from './core.generated.js'
 import { EngineError, type Diagnostic } from './errors.js'
 import { ask, freeNow, freeWith, Op } from './host.js'
@@ -92,7 +92,9 @@ export class AgentVM<M extends AtomMap = {}> implements Machine {
 
   constructor(
     customAtoms: M = {} as M,
-    private readonly config: AgentVMOptions = {}
+    private readonly config: AgentVMOptions = {},
+    /** How the builders of this machine write conditions. */
+    private readonly conditions: Conditions = 'nodes'
   ) {
     this.atoms = { ...coreAtoms, ...customAtoms }
     const custom: AtomMap = customAtoms
@@ -103,10 +105,15 @@ export class AgentVM<M extends AtomMap = {}> implements Machine {
         // Steps name an atom by its op, too, where no other atom has that name.
         if (atom.op !== name && !Object.hasOwn(custom, atom.op)) this.functions.set(atom.op, atom)
       } else if (atom?.op !== name || !Object.hasOwn(coreAtoms, name)) {
+        const isCore = typeof atom?.op === 'string' && Object.hasOwn(coreAtoms, atom.op)
         throw new EngineError({
           code: 'binding.bad_atom',
-          message: `'${name}' is no atom`,
-          help: 'make atoms with defineAtom(op, input, output, function)',
+          message: isCore
+            ? `'${name}' would be another name of the language's atom '${atom.op}'`
+            : `'${name}' is no atom`,
+          help: isCore
+            ? `write steps with op '${atom.op}', or define '${name}' with defineAtom`
+            : 'make atoms with defineAtom(op, input, output, function)',
         })
       }
     }
@@ -133,7 +140,7 @@ export class AgentVM<M extends AtomMap = {}> implements Machine {
 
   /** A builder of programs with the atoms of this machine. */
   get Agent(): BuilderType<CoreAtoms & M> {
-    return new TypedBuilder(this.atoms) as any
+    return new TypedBuilder(this.atoms, this.conditions) as any
   }
 
   /** @deprecated `Agent` is the same. */
@@ -251,7 +258,7 @@ const STORED: BaseNode = {
 }
 
 /** The tree of a program, also of its builder. */
-function treeOf(program: unknown): unknown {
+export function treeOf(program: unknown): unknown {
   const isBuilder = typeof program === 'object' && program !== null && !('op' in program)
   return isBuilder && typeof (program as any).toJSON === 'function' ? (program as any).toJSON() : program
 }
