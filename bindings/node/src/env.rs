@@ -214,13 +214,7 @@ impl Env {
             // The text may be cut: ask for its length.
             // SAFETY: without a buffer only the length is written.
             check(unsafe {
-                sys::napi_get_value_string_utf16(
-                    self.0,
-                    value,
-                    ptr::null_mut(),
-                    0,
-                    &raw mut len,
-                )
+                sys::napi_get_value_string_utf16(self.0, value, ptr::null_mut(), 0, &raw mut len)
             })?;
             units.reserve(len + 2);
         }
@@ -282,9 +276,7 @@ impl Env {
         if status == sys::Status::napi_pending_exception {
             let mut exception = ptr::null_mut();
             // SAFETY: `exception` is a living variable.
-            check(unsafe {
-                sys::napi_get_and_clear_last_exception(self.0, &raw mut exception)
-            })?;
+            check(unsafe { sys::napi_get_and_clear_last_exception(self.0, &raw mut exception) })?;
         }
         check(status)?;
         let mut number = 0.0;

@@ -113,7 +113,10 @@ fn operation(env: Env, call: &Call) -> Status<sys::napi_value> {
         let buffer = addon.buffer.as_ref().ok_or(sys::Status::napi_invalid_arg)?;
         let words = env.words(buffer)?;
         let words = words.get(..count).ok_or(sys::Status::napi_invalid_arg)?;
-        (decode(words, &addon.text), std::mem::take(&mut addon.message))
+        (
+            decode(words, &addon.text),
+            std::mem::take(&mut addon.message),
+        )
     };
     // SAFETY: as above. Operations take the host by shared reference.
     let host: *const Host = unsafe { ptr::addr_of!((*addon).host) };
@@ -150,7 +153,9 @@ fn set_pricer(env: Env, call: &Call) -> Status<sys::napi_value> {
         true => Some((env, env.reference(call.args[0])?)),
         false => None,
     };
-    let pricer = function.as_ref().map(|_| Arc::new(NodePricer) as Arc<dyn Pricer>);
+    let pricer = function
+        .as_ref()
+        .map(|_| Arc::new(NodePricer) as Arc<dyn Pricer>);
     PRICER.with_borrow_mut(|slot| *slot = function);
     // SAFETY: this is the thread of the environment, which owns the state.
     unsafe { (*addon).host.set_pricer(pricer) };
@@ -168,7 +173,9 @@ pub unsafe extern "C" fn napi_register_module_v1(
 ) -> sys::napi_value {
     let env = Env::new(env);
     let made = env
-        .set_data(Addon::default(), || PRICER.with_borrow_mut(|slot| *slot = None))
+        .set_data(Addon::default(), || {
+            PRICER.with_borrow_mut(|slot| *slot = None)
+        })
         .and_then(|()| env.export::<Operation>(exports, c"call"))
         .and_then(|()| env.export::<Attach>(exports, c"attach"))
         .and_then(|()| env.export::<SetPricer>(exports, c"setPricer"));
