@@ -18,19 +18,24 @@ pub(crate) struct Request {
 
 type Answered = Result<Value, CapabilityError>;
 
-#[derive(Debug, Default)]
+/// Takes the answer of a request.
+type Waiter = Box<dyn FnOnce(Answered) + Send>;
+
+#[derive(Default)]
 struct State {
     next: u64,
     /// Made, and not passed to the host yet.
     made: VecDeque<Request>,
     /// Requests that something waits for, with their answers.
     waiting: HashMap<u64, Option<Answered>>,
+    /// Requests that something else than a future waits for.
+    passed_on: HashMap<u64, Waiter>,
     /// Passed to the host and no longer wanted.
     cancelled: Vec<u64>,
 }
 
 /// The requests of one run.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Asks(Arc<Mutex<State>>);
 
 impl Asks {
@@ -54,6 +59,20 @@ impl Asks {
         }
     }
 
+    /// Makes a request whose answer is passed on.
+    pub(crate) fn ask_then(
+        &self,
+        method: &'static str,
+        args: Vec<Value>,
+        then: impl FnOnce(Answered) + Send + 'static,
+    ) {
+        let mut state = self.state();
+        let id = state.next;
+        state.next += 1;
+        state.passed_on.insert(id, Box::new(then));
+        state.made.push_back(Request { id, method, args });
+    }
+
     /// Takes the next request for the host.
     pub(crate) fn take(&self) -> Option<Request> {
         self.state().made.pop_front()
@@ -61,6 +80,11 @@ impl Asks {
 
     /// Answers a request; false if nothing waits for it.
     pub(crate) fn answer(&self, id: u64, answer: Answered) -> bool {
+        let then = self.state().passed_on.remove(&id);
+        if let Some(then) = then {
+            then(answer);
+            return true;
+        }
         match self.state().waiting.get_mut(&id) {
             Some(slot @ None) => {
                 *slot = Some(answer);
@@ -77,7 +101,6 @@ impl Asks {
 }
 
 /// The answer of a request. Dropping it cancels the request.
-#[derive(Debug)]
 pub(crate) struct Ask {
     asks: Asks,
     id: u64,

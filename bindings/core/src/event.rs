@@ -2,7 +2,7 @@
 
 use crate::asks::Request;
 use crate::options::texts;
-use agent99::{Call, CallId, LogLine, Map, Outcome, Quota, TraceEvent, Value};
+use agent99::{Call, CallId, LogLine, Map, Outcome, Quota, RunEvent, TraceEvent, Value};
 use std::time::Duration;
 
 /// Ids of calls and requests whose answers are no longer wanted.
@@ -83,6 +83,12 @@ pub(crate) fn wait(run: u64, until: Option<Duration>, cancelled: NoLongerWanted)
     let until = until.map(|until| Value::Number(until.as_nanos() as f64 / 1e6));
     let until = until.unwrap_or(Value::Undefined);
     Value::Array(vec![number(3), number(run), until, cancelled.value()])
+}
+
+/// What happened in the run since the last event, such as chunks that it sent.
+pub(crate) fn events(run: u64, events: &[RunEvent]) -> Value {
+    let events = events.iter().map(RunEvent::to_json);
+    Value::Array(vec![number(5), number(run), Value::Array(events.collect())])
 }
 
 /// A slice of work is done.

@@ -3,12 +3,15 @@
 use crate::asks::Asks;
 use crate::failure::{Failure, codes};
 use a99_core::diag::suggest;
+use agent99::capabilities::ai::{
+    AiCode, AiError, AiProvider, StreamHandle, TextRequest, play_value, request_value,
+};
 use agent99::capabilities::{
     AgentCall, AgentReply, AgentRunner, BoxFuture, Capabilities, CapabilityError, Dom, Embedder,
     Fetch, Llm, LlmBattery, LocalStorage, Store, StoreMethod, Transpiler, Xml,
 };
 use agent99::{Fuel, Value};
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 /// Methods outside the store that a host may offer.
@@ -27,6 +30,10 @@ const METHODS: &[&str] = &[
     "dom.input",
     "storage.get",
     "storage.set",
+    "shell.exec",
+    "shell.readFile",
+    "shell.writeFile",
+    "ai.generate",
 ];
 
 /// Names of the store's methods as requests.
@@ -91,6 +98,8 @@ pub(crate) fn granted(offered: &[String], asks: &Asks) -> Result<Capabilities, F
         "code.": transpiler;
         "dom.": dom;
         "storage.": local_storage;
+        "shell.": shell;
+        "ai.": ai;
     }
     Ok(granted)
 }
@@ -106,7 +115,7 @@ fn unknown(name: &str) -> Failure {
     }
 }
 
-struct HostCapabilities {
+pub(crate) struct HostCapabilities {
     asks: Asks,
     names: HashSet<&'static str>,
 }
@@ -115,7 +124,7 @@ type Reply<'a> = BoxFuture<'a, Result<Value, CapabilityError>>;
 type Done<'a> = BoxFuture<'a, Result<(), CapabilityError>>;
 
 impl HostCapabilities {
-    fn ask(&self, method: &'static str, args: Vec<Value>) -> Reply<'_> {
+    pub(crate) fn ask(&self, method: &'static str, args: Vec<Value>) -> Reply<'_> {
         match self.names.contains(method) {
             true => Box::pin(self.asks.ask(method, args)),
             false => Box::pin(std::future::ready(Err(CapabilityError::new(format!(
@@ -132,6 +141,27 @@ impl HostCapabilities {
     fn store(&self, method: StoreMethod, args: Vec<Value>) -> Reply<'_> {
         let row = STORE.iter().find(|(of, _)| *of == method);
         self.ask(row.map_or("store.get", |(_, name)| name), args)
+    }
+}
+
+impl AiProvider for HostCapabilities {
+    fn list_roles(&self) -> BoxFuture<'_, Result<BTreeMap<String, String>, AiError>> {
+        Box::pin(std::future::ready(Ok(BTreeMap::new())))
+    }
+
+    /// The host answers as a whole; its answer becomes the events of the stream.
+    fn stream_text(&self, request: TextRequest) -> StreamHandle {
+        if let Err(error) = request.check() {
+            return StreamHandle::failed("host", error);
+        }
+        let (sink, handle) = StreamHandle::new("host");
+        let args = vec![request_value(&request)];
+        self.asks
+            .ask_then("ai.generate", args, move |answer| match answer {
+                Ok(said) => play_value(&said, &sink),
+                Err(error) => sink.fail(AiError::new(AiCode::Unavailable, error.to_string())),
+            });
+        handle
     }
 }
 

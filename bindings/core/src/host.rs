@@ -7,10 +7,10 @@ use crate::granted::granted;
 use crate::options::{ReadOptions, run_options};
 use crate::programs::{self, Cache, Form};
 use crate::reflect;
-use crate::runs::{ActiveRun, millis};
+use crate::runs::{ActiveRun, Happened, millis};
 use crate::slab::Slab;
 use agent99::capabilities::{Capabilities, Clock, Random};
-use agent99::{Agent, CostOverride, Engine, Map, Value};
+use agent99::{Agent, CostOverride, Engine, EventSink, Map, Value};
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -194,6 +194,14 @@ impl Operands {
     fn elapsed(&mut self) -> Result<std::time::Duration, Failure> {
         Ok(millis(self.value()?.as_f64().unwrap_or(0.0)))
     }
+}
+
+/// Collects the events of a run whose host wants them.
+fn subscribe(read: &mut ReadOptions) -> Option<Happened> {
+    let happened = read.wants_events.then(Happened::default)?;
+    let sink = Arc::clone(&happened);
+    read.options.events = Some(EventSink::to_function(move |event| lock(&sink).push(event)));
+    Some(happened)
 }
 
 fn handle(handle: u64) -> Value {
@@ -405,10 +413,11 @@ impl Host {
         let agent = self.agent_for(engine, &of, args.value()?)?;
         let given = args.value()?;
         let asks = Asks::default();
-        let (read, granted) = self.options(&of, &args.value()?, &asks)?;
+        let (mut read, granted) = self.options(&of, &args.value()?, &asks)?;
+        let happened = subscribe(&mut read);
         let elapsed = args.elapsed()?;
         let run = of.engine.start(&agent, given, read.options, granted);
-        self.begin(run, of, asks, read.quotas, elapsed)
+        self.begin(run, of, asks, read.quotas, happened, elapsed)
     }
 
     fn begin(
@@ -417,10 +426,11 @@ impl Host {
         of: EngineEntry,
         asks: Asks,
         quotas: Vec<(String, agent99::Quota)>,
+        happened: Option<Happened>,
         elapsed: std::time::Duration,
     ) -> Result<Value, Failure> {
         let clock = Arc::clone(&self.clock);
-        let mut active = ActiveRun::new(run, of.host_atoms, asks, quotas, clock);
+        let mut active = ActiveRun::new(run, of.host_atoms, asks, quotas, clock, happened);
         let reserved = lock(&self.runs).reserve()?;
         let stepped = active.step(reserved, elapsed);
         self.put_back(reserved, Box::new(active), stepped.is_over);
@@ -469,9 +479,17 @@ impl Host {
         let agent = self.agent_for(engine, &of, args.value()?)?;
         let bytes = args.bytes()?;
         let asks = Asks::default();
-        let (read, granted) = self.options(&of, &args.value()?, &asks)?;
+        let (mut read, granted) = self.options(&of, &args.value()?, &asks)?;
+        let happened = subscribe(&mut read);
         let run = of.engine.restore(&agent, &bytes, read.options, granted);
         let run = run.map_err(|error| Failure::new(error.code, error.to_string()))?;
-        self.begin(run, of, asks, read.quotas, std::time::Duration::ZERO)
+        self.begin(
+            run,
+            of,
+            asks,
+            read.quotas,
+            happened,
+            std::time::Duration::ZERO,
+        )
     }
 }

@@ -21,6 +21,7 @@ mod options;
 mod programs;
 mod reflect;
 mod runs;
+mod shell;
 mod slab;
 #[cfg(test)]
 mod tests;

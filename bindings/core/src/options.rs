@@ -148,6 +148,7 @@ const RUN: &[&str] = &[
     "equality",
     "capabilities",
     "depth",
+    "events",
 ];
 
 /// The options of a run, and what its binding needs of them.
@@ -157,6 +158,8 @@ pub(crate) struct ReadOptions {
     pub(crate) cost_fns: Vec<String>,
     pub(crate) offered: Vec<String>,
     pub(crate) quotas: Vec<(String, Quota)>,
+    /// Whether the host gets the events of the run while it is in progress.
+    pub(crate) wants_events: bool,
 }
 
 /// Reads the options of a run.
@@ -218,6 +221,7 @@ pub(crate) fn run_options(value: Option<&Value>) -> Result<ReadOptions, Failure>
         cost_fns: members.texts("costFns")?,
         offered: members.texts("capabilities")?,
         quotas,
+        wants_events: members.bool("events")?.unwrap_or(false),
     })
 }
 

@@ -1,7 +1,6 @@
 //! What an engine says about itself: atoms, tools, prompts, codes.
 
 use crate::failure::Failure;
-use crate::programs;
 use a99_core::json::{Document, Limits};
 use agent99::{
     Agent, AtomSet, AtomTimeout, CostModel, Effect, Engine, Fuel, Map, PromptForm, ToolFilter,
@@ -168,10 +167,10 @@ pub(crate) fn transpile(engine: &Engine, source: &Value) -> Result<Value, Failur
     Ok(match engine.read_source(text.as_bytes()) {
         Ok((document, warnings)) => {
             let program = document.to_value(document.root());
-            let warnings = programs::found(&warnings);
+            let warnings = crate::programs::found(&warnings);
             crate::object([("program", program), ("warnings", warnings)])
         }
-        Err(found) => crate::object([("diagnostics", programs::found(&found))]),
+        Err(found) => crate::object([("diagnostics", crate::programs::found(&found))]),
     })
 }
 

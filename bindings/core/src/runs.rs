@@ -8,7 +8,7 @@ use a99_core::error::{ErrorCode, HostCode};
 use agent99::capabilities::{CapabilityError, Clock};
 use agent99::{
     Answer, AtomError, Call, CallId, Cancelled, Fuel, HostReply, Next, Outcome, Quota, Run,
-    RunClock, Text, Value,
+    RunClock, RunEvent, Text, Value,
 };
 use std::collections::HashSet;
 use std::pin::Pin;
@@ -37,7 +37,13 @@ pub(crate) struct ActiveRun {
     host_calls: Vec<Call>,
     quotas: Vec<(String, Quota)>,
     clock: Arc<dyn Clock>,
+    happened: Option<Happened>,
+    /// The next event, if what happened before it was passed to the host first.
+    next: Option<Stepped>,
 }
+
+/// Events of a run that the host has not seen. The fuel of the run bounds their number.
+pub(crate) type Happened = Arc<Mutex<Vec<RunEvent>>>;
 
 /// The time of a run while it computes: what the host said at the call, and the time since.
 struct Watch<'a> {
@@ -97,6 +103,7 @@ impl ActiveRun {
         asks: Asks,
         quotas: Vec<(String, Quota)>,
         clock: Arc<dyn Clock>,
+        happened: Option<Happened>,
     ) -> ActiveRun {
         ActiveRun {
             run,
@@ -106,11 +113,34 @@ impl ActiveRun {
             host_calls: Vec::new(),
             quotas,
             clock,
+            happened,
+            next: None,
         }
     }
 
     /// Goes on until the host is needed.
     pub(crate) fn step(&mut self, handle: u64, elapsed: Duration) -> Stepped {
+        if let Some(next) = self.next.take() {
+            return next;
+        }
+        let stepped = self.advance(handle, elapsed);
+        let happened = self.happened.as_ref().map(|happened| {
+            let mut happened = happened.lock().unwrap_or_else(|e| e.into_inner());
+            std::mem::take(&mut *happened)
+        });
+        match happened {
+            Some(happened) if !happened.is_empty() => {
+                self.next = Some(stepped);
+                Stepped {
+                    event: event::events(handle, &happened),
+                    is_over: false,
+                }
+            }
+            _ => stepped,
+        }
+    }
+
+    fn advance(&mut self, handle: u64, elapsed: Duration) -> Stepped {
         let clock = Arc::clone(&self.clock);
         let watch = Watch::start(elapsed, &*clock);
         let event = loop {
@@ -255,6 +285,7 @@ impl ActiveRun {
     /// Ends the run as its abort signal would.
     pub(crate) fn abort(&mut self, handle: u64, elapsed: Duration) -> Stepped {
         self.under_way.clear();
+        self.next = None;
         self.run.abort();
         self.step(handle, elapsed)
     }

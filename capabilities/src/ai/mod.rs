@@ -24,6 +24,7 @@ pub mod simulate;
 mod stream;
 #[cfg(feature = "testing")]
 pub(crate) mod suite;
+mod value;
 
 pub use adapters::{ProviderBattery, ProviderLlm};
 pub use chat::ChatRound;
@@ -39,6 +40,7 @@ pub use request::{
 };
 pub use scripted::ScriptedAi;
 pub use stream::{Done, MAX_ANSWER_BYTES, StreamHandle, StreamSink};
+pub use value::{play_value, request_value};
 
 use crate::error::BoxFuture;
 use std::collections::BTreeMap;

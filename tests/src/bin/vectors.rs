@@ -1,11 +1,12 @@
 //! Replays conformance vectors:
-//! `vectors [--engine vm|a99b|oracle] [--deviations FILE] [--bless-deviations] FILE...`
+//! `vectors [--engine vm|a99b|oracle|process:COMMAND] [--deviations FILE] [--bless-deviations] FILE...`
 //!
 //! The last line has the counts; the exit code is 1 for a failed vector and 2 for a wrong call.
 //! `--bless-deviations` prints a proposed line for each failure instead of the report.
 
 use a99_testkit::vectors::{
-    ArtifactEngine, Deviations, Engine, OracleEngine, VmEngine, read_deviations, replay,
+    ArtifactEngine, Deviations, Engine, OracleEngine, ProcessEngine, VmEngine, read_deviations,
+    replay,
 };
 use std::io::{ErrorKind, Write};
 use std::path::PathBuf;
@@ -23,6 +24,10 @@ fn engine(name: &str) -> Result<Box<dyn Engine>, String> {
         "oracle" => Ok(Box::new(OracleEngine)),
         "vm" => Ok(Box::new(VmEngine)),
         "a99b" => Ok(Box::new(ArtifactEngine)),
+        other if other.starts_with("process:") => {
+            let process = ProcessEngine::start(&other["process:".len()..])?;
+            Ok(Box::new(process))
+        }
         other => Err(format!("no engine named '{other}'")),
     }
 }

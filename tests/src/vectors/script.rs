@@ -134,6 +134,12 @@ impl Script {
         self.provides.iter().flatten().any(|m| m == method)
     }
 
+    /// All methods that exist.
+    #[must_use]
+    pub fn provided(&self) -> Vec<String> {
+        self.provides.iter().flatten().cloned().collect()
+    }
+
     /// True if any method of a capability exists, such as `store`.
     #[must_use]
     pub fn provides_any(&self, capability: &str) -> bool {

@@ -353,6 +353,12 @@ pub(super) fn capabilities(script: &SharedScript) -> Capabilities {
     granted
 }
 
+/// Names of the methods that a script provides, as a host in another language offers them.
+pub(super) fn capability_names(script: &SharedScript) -> Vec<String> {
+    let script = script.lock().unwrap_or_else(|e| e.into_inner());
+    script.provided()
+}
+
 /// A host atom of a vector: gets the step as written.
 pub(super) fn host_atom(atom: &super::HostAtom, script: &SharedScript) -> AtomDef {
     let micro = a99_core::fuel::cost_from_f64(atom.cost).unwrap_or(0);

@@ -1,0 +1,57 @@
+/** `tosijs-agent`: prices are flat. */
+
+import { coreAtoms, type AtomMap } from '../atoms.js'
+import { EngineError } from '../errors.js'
+import type { RunOptions, RunResult } from '../run.js'
+import { AgentVM as Current, type Runnable } from '../vm.js'
+import { without } from './older.js'
+
+export * from './older.js'
+export const {
+  Error: errorAtom,
+  constSet,
+  filter,
+  reduce,
+  find,
+  omit,
+  transpileCode,
+  runCode,
+  consoleLog,
+  consoleWarn,
+  consoleError,
+  storeProcedure,
+  releaseProcedure,
+  clearExpiredProcedures,
+} = coreAtoms
+
+export const PROCEDURE_TOKEN_PREFIX = 'proc_'
+export const DEFAULT_PROCEDURE_TTL = 3_600_000
+export const DEFAULT_MAX_AST_SIZE = 102_400
+
+/** Whether a value is a token of `storeProcedure`. */
+export const isProcedureToken = (value: unknown): value is string =>
+  typeof value === 'string' && value.startsWith(PROCEDURE_TOKEN_PREFIX)
+
+const inEngine = 'stored programs are kept in the engine: vm.run(token) runs one'
+export const resolveProcedureToken = without('resolveProcedureToken', inEngine)
+export const createChildScope = without('createChildScope', 'pass values as inputs of the step')
+export const evaluateExpr = without('evaluateExpr', 'inputs of atoms arrive as values')
+export const procedureStore: Map<string, any> = new Proxy(new Map(), {
+  get: () => without('procedureStore', inEngine),
+})
+
+export class AgentVM<M extends AtomMap = {}> extends Current<M> {
+  override async run<T = any>(
+    program: Runnable,
+    args?: Record<string, any>,
+    options?: RunOptions
+  ): Promise<RunResult<T>> {
+    try {
+      return await super.run<T>(program, args, { costModel: 'flat', ...options })
+    } catch (error) {
+      if (typeof program !== 'string' || isProcedureToken(program)) throw error
+      const { message, code } = error as EngineError
+      throw new EngineError({ code, message: `AJS transpilation failed: ${message}`, cause: error })
+    }
+  }
+}

@@ -1,0 +1,622 @@
+/** Runs: the loop that calls the host's functions and gives their answers to the engine. */
+
+import type { AtomMap, Cost, HostAtom } from './atoms.js'
+import { callMethod, isResponse, offered, readResponse, type Capabilities } from './capabilities.js'
+import { CallContext, type AtomContext, type Caller } from './context.js'
+import { AgentError, EngineError, messageOf } from './errors.js'
+import { ask, host, Op, priceBy, type Pricing } from './host.js'
+import { DATA, TRUSTED, type Limits, type Wire } from './wire.js'
+
+export interface RunOptions {
+  /** Budget of the run; 1000 by default. */
+  fuel?: number
+  capabilities?: Capabilities
+  /** Keeps an event for each step. */
+  trace?: boolean
+  /** Limit of the whole run; 10 ms for each unit of fuel by default. */
+  timeoutMs?: number
+  /** Ends the run when it is aborted. */
+  signal?: AbortSignal
+  /** Prices of atoms in this run. */
+  costOverrides?: Record<string, Cost>
+  /** Limits of atoms in this run; 0 is none. */
+  timeoutOverrides?: Record<string, number>
+  /** The most calls of atoms. */
+  quotas?: Record<string, number>
+  /** Calls so far; several runs may share the object. */
+  quotaUsed?: Record<string, number>
+  /** Data of the request for atoms. Programs read the paths of `readableContext` only. */
+  context?: Record<string, any>
+  readableContext?: string[]
+  /** Ceiling of the memory that the run holds. */
+  maxHeapBytes?: number
+  /** Most bytes of a value that enters or leaves the run, as JSON text. */
+  membraneMaxBytes?: number
+  /** Most levels of such a value. */
+  membraneMaxDepth?: number
+  /** `metered` (the default) or the flat prices of older generations. */
+  costModel?: 'metered' | 'flat'
+  /** Whether `==` converts (`loose`, the default). */
+  equality?: 'loose' | 'exact'
+  /** How many agents above this run called it. */
+  depth?: number
+}
+
+/** A step as it was run. */
+export interface TraceEvent {
+  op: string
+  input: any
+  stateDiff: Record<string, any>
+  result?: any
+  error?: string
+  fuelBefore: number
+  fuelAfter: number
+  [member: string]: any
+}
+
+export interface RunResult<T = any> {
+  /** What the program returned, or the error that ended it. */
+  result: T
+  error?: AgentError
+  fuelUsed: number
+  trace?: TraceEvent[]
+  /** Texts of `console.warn` and of the engine. */
+  warnings?: string[]
+  /** Lines of `console`. */
+  logs?: any[]
+  /** Tokens and money of models. */
+  usage?: any
+}
+
+/** What runs programs: the part of a machine that runs need. */
+export interface Machine {
+  readonly handle: number
+  readonly functions: Map<string, HostAtom>
+  readonly pricedByHost: boolean
+  readonly atoms: AtomMap
+}
+
+export const DONE = 0
+export const CALL = 1
+export const REQUEST = 2
+export const WAIT = 3
+export const PAUSE = 4
+
+type Event = any[]
+
+const PASSED = [
+  'fuel',
+  'timeoutMs',
+  'quotas',
+  'quotaUsed',
+  'readableContext',
+  'maxHeapBytes',
+  'membraneMaxBytes',
+  'membraneMaxDepth',
+  'trace',
+  'costModel',
+  'equality',
+  'depth',
+] as const
+const READ = ['signal', 'capabilities', 'costOverrides', 'timeoutOverrides', 'context']
+const KNOWN = new Set<string>([...PASSED, ...READ])
+
+/** Paths of the context that the engine itself reads. */
+const ENGINE_CONTEXT = ['requestDepth']
+
+/** The options in the form of the engine. */
+export function engineOptions(options: RunOptions, capabilities: Capabilities | undefined) {
+  const to: Record<string, unknown> = {}
+  for (const name in options) {
+    if (!KNOWN.has(name)) {
+      throw new EngineError({
+        code: 'binding.bad_option',
+        message: `runs have no option \`${name}\``,
+        help: `the options are ${[...KNOWN].join(', ')}`,
+      })
+    }
+  }
+  for (const name of PASSED) {
+    if (options[name] !== undefined) to[name] = options[name]
+  }
+  const { costOverrides, timeoutOverrides, context } = options
+  if (costOverrides) {
+    const fixed: Record<string, number> = {}
+    const functions: string[] = []
+    for (const op of Object.keys(costOverrides)) {
+      const cost = costOverrides[op]
+      if (typeof cost === 'function') functions.push(op)
+      else if (cost !== undefined) fixed[op] = cost
+    }
+    to.costOverrides = fixed
+    if (functions.length > 0) to.costFns = functions
+  }
+  if (timeoutOverrides) {
+    for (const op of Object.keys(timeoutOverrides)) {
+      if (typeof timeoutOverrides[op] !== 'function') continue
+      throw new EngineError({
+        code: 'binding.timeout_function',
+        message: `timeoutOverrides.${op} is a function; limits of atoms are numbers`,
+        help: 'pass the limit in milliseconds, 0 for none',
+      })
+    }
+    to.timeoutOverrides = timeoutOverrides
+  }
+  if (context) {
+    // Programs see what they were granted, never the rest of the host's object.
+    const roots = (options.readableContext ?? []).map((path) => path.split('.')[0]!)
+    const part: Record<string, unknown> = {}
+    for (const name of roots.concat(ENGINE_CONTEXT)) {
+      if (Object.hasOwn(context, name)) part[name] = data(context[name])
+    }
+    to.context = part
+  }
+  if (capabilities) {
+    const methods = offered(capabilities)
+    if (methods.length > 0) to.capabilities = methods
+  }
+  return to
+}
+
+/** A part of the context without functions, which programs do not see. */
+function data(value: any, depth = 0): any {
+  if (typeof value === 'function' || typeof value === 'symbol') return undefined
+  if (typeof value !== 'object' || value === null || depth > 100) return value
+  if (Array.isArray(value)) return value.map((item) => data(item, depth + 1))
+  const proto = Object.getPrototypeOf(value)
+  if (proto !== Object.prototype && proto !== null) return value
+  const names = Object.keys(value).filter((name) => typeof value[name] !== 'function')
+  return Object.fromEntries(names.map((name) => [name, data(value[name], depth + 1)]))
+}
+
+/** The result of a run's last event. */
+export function resultOf(event: Event, options: RunOptions | undefined): RunResult {
+  const [, result, error, fuelUsed, warnings, trace, logs, usage, quotaUsed] = event
+  const failed =
+    error === undefined ? undefined : new AgentError(error.message, error.op ?? 'vm.run', undefined, error)
+  if (quotaUsed !== undefined && options?.quotaUsed) Object.assign(options.quotaUsed, quotaUsed)
+  return {
+    result: failed ?? result,
+    error: failed,
+    fuelUsed,
+    trace,
+    warnings: warnings?.length > 0 ? warnings : undefined,
+    logs: logs?.length > 0 ? logs : undefined,
+    usage,
+  }
+}
+
+const now = () => performance.now()
+
+const nothing: Capabilities = {}
+
+/** A task of its own: others run before. */
+const soon: (task: () => void) => void = (() => {
+  if (typeof setImmediate === 'function') return (task: () => void) => void setImmediate(task)
+  if (typeof MessageChannel === 'function') {
+    return (task: () => void) => {
+      const { port1, port2 } = new MessageChannel()
+      port1.onmessage = () => {
+        port1.close()
+        task()
+      }
+      port2.postMessage(0)
+    }
+  }
+  return (task: () => void) => void setTimeout(task, 0)
+})()
+
+interface Settled {
+  id: string | number
+  ok: boolean
+  value: unknown
+  context: CallContext | undefined
+}
+
+const isThenable = (value: unknown): value is PromiseLike<unknown> =>
+  typeof value === 'object' && value !== null && typeof (value as any).then === 'function'
+
+/** A run from its first event to its last. */
+export class ActiveRun implements Caller, Pricing {
+  readonly args: Record<string, any>
+  readonly capabilities: Capabilities
+  private readonly wire: Wire
+  private readonly started: number
+  private readonly limits: Limits
+  private readonly priced: boolean
+  private run = -1
+  /** The machine computes, or the host's functions are called. */
+  private active = false
+  private waiting = false
+  private parked = 0
+  private over = false
+  private aborted = false
+  private until: number | undefined
+  private timer: ReturnType<typeof setTimeout> | undefined
+  private timerAt = Infinity
+  private settled: Settled[] = []
+  private readonly pending = new Map<string | number, CallContext | AbortController>()
+  private controllers: Set<AbortController> | undefined
+  private resolveRun!: (result: RunResult) => void
+  private rejectRun!: (error: unknown) => void
+
+  constructor(
+    private readonly machine: Machine,
+    args: Record<string, any> | undefined,
+    readonly options: RunOptions
+  ) {
+    this.args = args ?? {}
+    this.capabilities = options.capabilities ?? nothing
+    this.wire = host()
+    this.started = now()
+    this.priced = machine.pricedByHost || options.costOverrides !== undefined
+    this.limits =
+      options.membraneMaxBytes === undefined && options.membraneMaxDepth === undefined
+        ? DATA
+        : { bytes: options.membraneMaxBytes ?? DATA.bytes, depth: options.membraneMaxDepth ?? DATA.depth }
+  }
+
+  // What prices and contexts ask.
+
+  get host(): Record<string, any> | undefined {
+    return this.options.context
+  }
+
+  price(op: string, input: unknown): number {
+    const cost = this.options.costOverrides?.[op] ?? this.machine.functions.get(op)?.cost
+    return typeof cost === 'function' ? cost(input, this) : NaN
+  }
+
+  get context(): Record<string, any> | undefined {
+    return this.options.context
+  }
+
+  resolve(op: string): unknown {
+    return this.machine.atoms[op]
+  }
+
+  controller(): AbortController {
+    const made = new AbortController()
+    if (this.over) made.abort()
+    else (this.controllers ??= new Set()).add(made)
+    return made
+  }
+
+  /** Runs one step of an atom's function as a program of its own. */
+  async runStep(step: any, ctx: AtomContext): Promise<unknown> {
+    if (step?.result !== undefined) void ctx.state
+    const program = {
+      op: 'seq',
+      steps: [
+        { ...step, result: 'value' },
+        { op: 'return', schema: { type: 'object', properties: { value: {} } } },
+      ],
+    }
+    const { fuel } = ctx
+    const options = { ...this.options, fuel: fuel.current, depth: (this.options.depth ?? 0) + 1, trace: false }
+    const inner = new ActiveRun(this.machine, ctx.args, { ...options, signal: ctx.signal })
+    const done = await inner.start(program)
+    fuel.current -= Math.min(done.fuelUsed, fuel.current)
+    if (done.warnings) ctx.warnings.push(...done.warnings)
+    if (done.error) throw new Error(done.error.message)
+    return done.result?.value
+  }
+
+  // The loop.
+
+  /** Runs a program: its handle, or the program itself. */
+  start(program: unknown): Promise<RunResult> {
+    const { signal } = this.options
+    if (signal?.aborted) {
+      const error = new AgentError('Execution aborted by the caller', 'vm.run', undefined, {
+        code: 'run.aborted',
+        message: '',
+      })
+      return Promise.resolve({ result: error, error, fuelUsed: 0, trace: this.options.trace ? [] : undefined })
+    }
+    let event: Event
+    try {
+      event = this.first(program)
+    } catch (error) {
+      return Promise.reject(error)
+    }
+    if (event[0] === DONE) {
+      this.over = true
+      return Promise.resolve(resultOf(event, this.options))
+    }
+    return this.go(event)
+  }
+
+  /** The first event. */
+  first(program: unknown): Event {
+    const { options } = this
+    // The first use of a machine makes its engine.
+    const { handle } = this.machine
+    const message = this.begin().int(handle)
+    if (typeof program === 'number') message.int(program)
+    else message.value(program, 'the program', TRUSTED)
+    message.value(this.args, 'args', this.limits)
+    return this.sendOptions(message, options).value(0, '').send(Op.start)
+  }
+
+  private sendOptions(message: Wire, options: RunOptions): Wire {
+    let to: unknown
+    try {
+      to = options === NO_OPTIONS ? undefined : engineOptions(options, options.capabilities)
+    } catch (error) {
+      message.abandon()
+      throw error
+    }
+    return message.value(to, 'options', TRUSTED)
+  }
+
+  /** Goes on with a snapshot. */
+  restored(agent: number, bytes: Uint8Array): Event {
+    const { handle } = this.machine
+    const message = this.begin().int(handle).int(agent).bytes(bytes)
+    return this.sendOptions(message, this.options).send(Op.restore)
+  }
+
+  /** Goes on from an event to the end. */
+  go(event: Event): Promise<RunResult> {
+    return new Promise((resolve, reject) => {
+      this.resolveRun = resolve
+      this.rejectRun = reject
+      this.options.signal?.addEventListener('abort', this.onAbort)
+      this.drive(event)
+    })
+  }
+
+  private begin(): Wire {
+    priceBy(this.priced ? this : undefined)
+    return this.wire.begin()
+  }
+
+  private next(): Event {
+    return this.begin().int(this.run).value(now() - this.started, '').send(Op.next)
+  }
+
+  private drive(event: Event): void {
+    this.active = true
+    this.waiting = false
+    try {
+      for (;;) {
+        if (event[0] === DONE) return this.finish(event)
+        this.run = event[1]
+        const cancelled: (string | number)[] | undefined =
+          event[0] === CALL ? event[7] : event[0] === REQUEST ? event[5] : event[3]
+        if (cancelled !== undefined) this.cancel(cancelled)
+        if (this.aborted) {
+          event = this.begin().int(this.run).value(now() - this.started, '').send(Op.abort)
+          continue
+        }
+        switch (event[0]) {
+          case CALL:
+          case REQUEST: {
+            const next = event[0] === CALL ? this.call(event) : this.request(event)
+            if (next === undefined) return this.park()
+            event = next
+            break
+          }
+          case WAIT:
+            if (this.settled.length === 0) return this.wait(event[2])
+            event = this.answer(this.settled.shift()!)
+            break
+          default:
+            this.active = false
+            return soon(this.onSoon)
+        }
+      }
+    } catch (error) {
+      this.fail(error)
+    } finally {
+      this.active = false
+    }
+  }
+
+  private readonly onSoon = () => {
+    if (this.over) return
+    this.waiting = false
+    try {
+      const settled = this.settled.shift()
+      this.drive(settled === undefined ? this.next() : this.answer(settled))
+    } catch (error) {
+      this.fail(error)
+    }
+  }
+
+  /** Lets promises that are ready settle before the engine is asked for more calls. */
+  private park(): void {
+    this.waiting = true
+    this.until = undefined
+    this.parked++
+    queueMicrotask(this.onParked)
+  }
+
+  private readonly onParked = () => {
+    // Of several the last one counts.
+    if (--this.parked > 0 || !this.waiting || this.over) return
+    this.onSoon()
+  }
+
+  /** Starts a call; no event if a promise will answer. */
+  private call(event: Event): Event | undefined {
+    const [, , id, op, input, fuelLeft] = event
+    const context = new CallContext(this, op, fuelLeft)
+    let value: unknown
+    try {
+      value = this.machine.functions.get(op)!.fn(input, context)
+      if (isThenable(value)) {
+        this.pending.set(id, context)
+        this.await(id, value, context)
+        return undefined
+      }
+    } catch (error) {
+      return this.answer({ id, ok: false, value: error, context })
+    }
+    return this.answer({ id, ok: true, value, context })
+  }
+
+  private request(event: Event): Event | undefined {
+    const [, , id, method, args] = event
+    const signal = () => {
+      const made = this.controller()
+      this.pending.set(id, made)
+      return made.signal
+    }
+    let value: unknown
+    try {
+      value = callMethod(this.capabilities, method, args, signal)
+      const isFetch = method === 'fetch'
+      if (isFetch && isResponse(value)) value = Promise.resolve(value)
+      if (isThenable(value)) {
+        const type = isFetch ? args[1]?.responseType : undefined
+        const read = (answer: unknown) =>
+          isResponse(answer) ? readResponse(answer, type, this.limits.bytes) : answer
+        this.await(id, isFetch ? Promise.resolve(value).then(read) : value, undefined)
+        return undefined
+      }
+    } catch (error) {
+      return this.answer({ id, ok: false, value: error, context: undefined })
+    }
+    return this.answer({ id, ok: true, value, context: undefined })
+  }
+
+  private await(id: string | number, value: PromiseLike<unknown>, context: CallContext | undefined): void {
+    const promise = value instanceof Promise ? value : Promise.resolve(value)
+    promise.then(
+      (value) => this.settle({ id, ok: true, value, context }),
+      (value) => this.settle({ id, ok: false, value, context })
+    )
+  }
+
+  private settle(settled: Settled): void {
+    if (this.over) return
+    this.pending.delete(settled.id)
+    if (!this.waiting) {
+      this.settled.push(settled)
+      return
+    }
+    try {
+      this.waiting = false
+      this.drive(this.answer(settled))
+    } catch (error) {
+      this.fail(error)
+    }
+  }
+
+  private answer({ id, ok, value, context }: Settled): Event {
+    const extra = context?.extra()
+    if (ok) {
+      const message = this.begin().int(this.run).value(id, '').value(true, '')
+      let refused: unknown
+      try {
+        message.value(value, 'result', this.limits)
+      } catch (error) {
+        refused = error
+      }
+      if (refused === undefined) return this.reply(message, extra)
+      value = refused
+    }
+    const failure: Record<string, unknown> = { message: messageOf(value) }
+    if (value instanceof EngineError) {
+      const { code, help } = value
+      if (code === 'boundary.rejected') failure.message = `Capability boundary rejected: ${value.message}`
+      Object.assign(failure, { code, help })
+    }
+    const message = this.begin().int(this.run).value(id, '').value(false, '')
+    return this.reply(message.value(failure, 'error', TRUSTED), extra)
+  }
+
+  private reply(message: Wire, extra: unknown): Event {
+    return message.value(extra, 'extra', TRUSTED).value(now() - this.started, '').send(Op.answer)
+  }
+
+  private cancel(ids: (string | number)[]): void {
+    for (const id of ids) {
+      const call = this.pending.get(id)
+      this.pending.delete(id)
+      if (call instanceof CallContext) call.cancel()
+      else call?.abort()
+    }
+  }
+
+  private wait(until: number | undefined): void {
+    this.waiting = true
+    this.until = until
+    if (until !== undefined) this.arm(until)
+  }
+
+  /** Sets the timer. One that is due earlier stays, and looks again when it is due. */
+  private arm(until: number): void {
+    if (this.timer !== undefined) {
+      if (this.timerAt <= until) return
+      clearTimeout(this.timer)
+    }
+    this.timerAt = until
+    const ms = Math.max(0, until - (now() - this.started))
+    this.timer = setTimeout(this.onTimer, Math.min(Math.ceil(ms), MAX_TIMER))
+  }
+
+  private readonly onTimer = () => {
+    this.timer = undefined
+    this.timerAt = Infinity
+    if (!this.waiting || this.over || this.until === undefined) return
+    if (now() - this.started < this.until) return this.arm(this.until)
+    try {
+      this.waiting = false
+      this.drive(this.next())
+    } catch (error) {
+      this.fail(error)
+    }
+  }
+
+  private readonly onAbort = () => {
+    if (this.over) return
+    this.aborted = true
+    if (this.active) return
+    try {
+      this.waiting = false
+      this.drive(this.next())
+    } catch (error) {
+      this.fail(error)
+    }
+  }
+
+  /** Nothing of the run goes on after its end. */
+  private end(): void {
+    this.over = true
+    this.waiting = false
+    if (this.timer !== undefined) clearTimeout(this.timer)
+    this.timer = undefined
+    this.options.signal?.removeEventListener('abort', this.onAbort)
+    this.settled = []
+    this.pending.clear()
+    if (this.controllers !== undefined) {
+      for (const controller of this.controllers) controller.abort()
+      this.controllers = undefined
+    }
+  }
+
+  private finish(event: Event): void {
+    this.end()
+    this.resolveRun(resultOf(event, this.options))
+  }
+
+  private fail(error: unknown): void {
+    if (this.over) return
+    this.end()
+    try {
+      if (this.run >= 0) ask(Op.free, this.run)
+    } catch {
+      // It is gone.
+    }
+    this.rejectRun(error)
+  }
+}
+
+/** The options of a run without options. */
+export const NO_OPTIONS: RunOptions = Object.freeze({})
+
+/** The longest time of a timer. */
+const MAX_TIMER = 0x7fffffff
