@@ -3,6 +3,7 @@
 use crate::asks::Asks;
 use crate::failure::{Failure, codes};
 use a99_core::diag::suggest;
+use agent99::Value;
 use agent99::capabilities::ai::{
     AiCode, AiError, AiProvider, StreamHandle, TextRequest, play_value, request_value,
 };
@@ -10,7 +11,6 @@ use agent99::capabilities::{
     AgentCall, AgentReply, AgentRunner, BoxFuture, Capabilities, CapabilityError, Dom, Embedder,
     Fetch, Llm, LlmBattery, LocalStorage, Store, StoreMethod, Transpiler, Xml,
 };
-use agent99::{Fuel, Value};
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
@@ -234,30 +234,15 @@ impl LocalStorage for HostCapabilities {
 }
 
 impl AgentRunner for HostCapabilities {
-    /// The host gets what a sub-agent may use as a third argument. Its answer may be the object
-    /// of a run, whose fuel the caller pays.
+    /// The host's answer may be the object of a run, whose fuel the caller pays.
     fn run(
         &self,
         id: Value,
         input: Value,
-        call: AgentCall,
+        _: AgentCall,
     ) -> BoxFuture<'_, Result<AgentReply, CapabilityError>> {
-        let fuel_left = call.fuel_left.to_f64();
-        let limits = [
-            ("fuel", Value::from(fuel_left)),
-            ("depth", f64::from(call.depth).into()),
-        ];
-        let answer = self.ask("agent.run", vec![id, input, crate::object(limits)]);
-        Box::pin(async move {
-            let answer = answer.await?;
-            let used = answer.get("fuelUsed").and_then(Value::as_f64);
-            let used = used.and_then(|units| Fuel::from_decimal(units).ok());
-            let reply = AgentReply::from(answer);
-            Ok(match used {
-                Some(used) => reply.with_fuel(used),
-                None => reply,
-            })
-        })
+        let answer = self.ask("agent.run", vec![id, input]);
+        Box::pin(async move { answer.await.map(AgentReply::from) })
     }
 }
 

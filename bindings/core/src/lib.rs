@@ -25,6 +25,7 @@ mod shell;
 mod slab;
 #[cfg(test)]
 mod tests;
+mod timers;
 pub mod wire;
 
 pub use agent99::{Map, Text, Value};
