@@ -1,5 +1,6 @@
 //! Capabilities of the host's language: each method becomes a request to the host.
 
+use crate::agent_turn;
 use crate::asks::Asks;
 use crate::failure::{Failure, codes};
 use a99_core::diag::suggest;
@@ -55,10 +56,12 @@ const STORE: &[(StoreMethod, &str)] = &[
 
 /// The methods that a host can offer.
 pub(crate) fn methods() -> impl Iterator<Item = &'static str> {
+    let store = STORE.iter().map(|(_, name)| *name);
     METHODS
         .iter()
         .copied()
-        .chain(STORE.iter().map(|(_, name)| *name))
+        .chain(store)
+        .chain(agent_turn::METHODS.iter().copied())
 }
 
 /// The capabilities that pass the offered methods on to the host.
@@ -100,6 +103,7 @@ pub(crate) fn granted(offered: &[String], asks: &Asks) -> Result<Capabilities, F
         "storage.": local_storage;
         "shell.": shell;
         "ai.": ai;
+        "agentTurn.": agent_turn;
     }
     Ok(granted)
 }
@@ -120,8 +124,8 @@ pub(crate) struct HostCapabilities {
     names: HashSet<&'static str>,
 }
 
-type Reply<'a> = BoxFuture<'a, Result<Value, CapabilityError>>;
-type Done<'a> = BoxFuture<'a, Result<(), CapabilityError>>;
+pub(crate) type Reply<'a> = BoxFuture<'a, Result<Value, CapabilityError>>;
+pub(crate) type Done<'a> = BoxFuture<'a, Result<(), CapabilityError>>;
 
 impl HostCapabilities {
     pub(crate) fn ask(&self, method: &'static str, args: Vec<Value>) -> Reply<'_> {
@@ -133,7 +137,11 @@ impl HostCapabilities {
         }
     }
 
-    fn tell(&self, method: &'static str, args: Vec<Value>) -> Done<'_> {
+    pub(crate) fn offers(&self, method: &str) -> bool {
+        self.names.contains(method)
+    }
+
+    pub(crate) fn tell(&self, method: &'static str, args: Vec<Value>) -> Done<'_> {
         let answer = self.ask(method, args);
         Box::pin(async move { answer.await.map(drop) })
     }

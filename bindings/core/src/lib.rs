@@ -11,6 +11,7 @@
 
 #![warn(unreachable_pub)]
 
+mod agent_turn;
 mod asks;
 mod atoms;
 mod event;

@@ -91,6 +91,25 @@ const GROUPS: Record<string, string[]> = {
   storage: ['get', 'set'],
   shell: ['exec', 'readFile', 'writeFile'],
   ai: ['generate'],
+  agentTurn: [
+    'state',
+    'setState',
+    'settings',
+    'setSettings',
+    'identity',
+    'send',
+    'update',
+    'fail',
+    'publish',
+    'setTimer',
+    'cancelTimer',
+    'roster',
+    'callMethod',
+    'methodResult',
+    'invite',
+    'remove',
+    'storage',
+  ],
 }
 const NAMES = Object.keys(GROUPS)
 
