@@ -40,6 +40,14 @@ export interface RunOptions {
   equality?: 'loose' | 'exact'
   /** How many agents above this run called it. */
   depth?: number
+  /** Gets what happens while the run is in progress, such as chunks that it sends. */
+  onEvent?: (event: RunEvent) => void
+}
+
+/** What happens in a run: `chunk` with `value`, `log`, `text`, `call_started` and others. */
+export interface RunEvent {
+  event: string
+  [member: string]: any
 }
 
 /** A step as it was run. */
@@ -81,6 +89,7 @@ export const CALL = 1
 export const REQUEST = 2
 export const WAIT = 3
 export const PAUSE = 4
+export const HAPPENED = 5
 
 type Event = any[]
 
@@ -98,7 +107,7 @@ const PASSED = [
   'equality',
   'depth',
 ] as const
-const READ = ['signal', 'capabilities', 'costOverrides', 'timeoutOverrides', 'context']
+const READ = ['signal', 'capabilities', 'costOverrides', 'timeoutOverrides', 'context', 'onEvent']
 const KNOWN = new Set<string>([...PASSED, ...READ])
 
 /** Paths of the context that the engine itself reads. */
@@ -151,6 +160,7 @@ export function engineOptions(options: RunOptions, capabilities: Capabilities | 
     }
     to.context = part
   }
+  if (options.onEvent) to.events = true
   if (capabilities) {
     const methods = offered(capabilities)
     if (methods.length > 0) to.capabilities = methods
@@ -384,7 +394,7 @@ export class ActiveRun implements Caller, Pricing {
         if (event[0] === DONE) return this.finish(event)
         this.run = event[1]
         const cancelled: (string | number)[] | undefined =
-          event[0] === CALL ? event[7] : event[0] === REQUEST ? event[5] : event[3]
+          event[0] === CALL ? event[7] : event[0] === REQUEST ? event[5] : event[0] === WAIT ? event[3] : undefined
         if (cancelled !== undefined) this.cancel(cancelled)
         if (this.aborted) {
           event = this.begin().int(this.run).value(now() - this.started, '').send(Op.abort)
@@ -401,6 +411,10 @@ export class ActiveRun implements Caller, Pricing {
           case WAIT:
             if (this.settled.length === 0) return this.wait(event[2])
             event = this.answer(this.settled.shift()!)
+            break
+          case HAPPENED:
+            for (const one of event[2]) this.options.onEvent?.(one)
+            event = this.next()
             break
           default:
             this.active = false
