@@ -227,3 +227,14 @@ def test_vms_and_programs_are_freed():
         assert program.run({"who": "x"}).error is None
         del vm, program
     gc.collect()
+
+
+def test_events():
+    seen = []
+    program = {
+        "op": "seq",
+        "steps": [{"op": "streamChunk", "data": "a"}, {"op": "consoleLog", "message": "b"}, {"op": "streamChunk", "data": "c"}],
+    }
+    assert VM().run(program, on_event=seen.append).error is None
+    chunks = [event for event in seen if "a" in event.values() or "c" in event.values()]
+    assert len(chunks) == 2, seen

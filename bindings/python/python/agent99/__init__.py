@@ -17,7 +17,7 @@ from ._errors import Agent99Error, AgentError, BadValue, CompileError, Diagnosti
 from ._native import UNDEFINED
 from ._plain import plain as _plain
 from ._schema import schema
-from ._steps import Call, Done, Pause, Request, Steps, Wait
+from ._steps import Call, Done, Events, Pause, Request, Step, Steps, Wait
 from ._vm import VM, Program, RunOptions, RunResult, explain, transpile, version
 
 __version__ = version
@@ -35,11 +35,13 @@ __all__ = [
     "Context",
     "Diagnostic",
     "Done",
+    "Events",
     "Pause",
     "Program",
     "Request",
     "RunOptions",
     "RunResult",
+    "Step",
     "Steps",
     "UsageError",
     "Wait",

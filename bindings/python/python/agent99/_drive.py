@@ -15,7 +15,7 @@ from ._atoms import Atom, Context
 from ._errors import answer as error_answer
 from ._native import UNDEFINED, Run
 
-DONE, CALL, REQUEST, WAIT, PAUSE = range(5)
+DONE, CALL, REQUEST, WAIT, PAUSE, EVENTS = range(6)
 
 Event = tuple[Any, ...]
 Reply = tuple[bool, Any, Any]
@@ -116,6 +116,12 @@ class Session:
                 context.cancelled = True
         return list(ids)
 
+    def report(self, event: Event) -> None:
+        """Passes what happened in the run to the function for it."""
+        report = self.options.get("on_event")
+        for happened in event[2]:
+            report(happened)
+
     def end(self) -> None:
         """Tells the functions that still run that their answers are not wanted."""
         for context in self.contexts.values():
@@ -138,6 +144,8 @@ def drive_sync(session: Session, event: Event) -> Event:
                 time.sleep(_seconds(run, event[2]) or 0.0)
                 event = run.next()
             else:
+                if tag == EVENTS:
+                    session.report(event)
                 event = run.next()
     except BaseException:
         session.end()
@@ -265,7 +273,10 @@ async def drive_asyncio(session: Session, event: Event, first: Pending | None) -
                 else:
                     event = run.next()
             else:
-                await asyncio.sleep(0)
+                if tag == EVENTS:
+                    session.report(event)
+                else:
+                    await asyncio.sleep(0)
                 event = run.next()
     except BaseException:
         run.free()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ._drive import CALL, DONE, REQUEST, WAIT, Event, Pending, Session
+from ._drive import CALL, DONE, EVENTS, REQUEST, WAIT, Event, Pending, Session
 from ._errors import answer as error_answer
 from ._errors import failure
 from ._native import UNDEFINED, Failure, Run
@@ -51,10 +51,20 @@ class Pause:
 
 
 @dataclass(frozen=True)
+class Events:
+    """What happened in the run since the last event; with the option `events` only."""
+
+    events: list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
 class Done:
     """The run is over."""
 
     result: RunResult
+
+
+Step = Call | Request | Wait | Pause | Events | Done
 
 
 class Steps:
@@ -65,7 +75,7 @@ class Steps:
         self._session = session
         self._run: Run | None = event[1] if event[0] != DONE else None
         self._raw = event
-        self.event: Call | Request | Wait | Pause | Done = self._read(event)
+        self.event: Step = self._read(event)
 
     @property
     def done(self) -> RunResult | None:
@@ -77,7 +87,7 @@ class Steps:
         """Time since the run began."""
         return self._live().elapsed()
 
-    def next(self) -> Call | Request | Wait | Pause | Done:
+    def next(self) -> Step:
         """Continues without an answer."""
         return self._step(lambda run: run.next())
 
@@ -89,18 +99,18 @@ class Steps:
         charge: float | None = None,
         fuel_used: float | None = None,
         warnings: list[str] | None = None,
-    ) -> Call | Request | Wait | Pause | Done:
+    ) -> Step:
         """Answers a call. `charge` is fuel that it took beyond its price."""
         extra = {"charge": charge, "fuelUsed": fuel_used, "warnings": warnings}
         given = {name: part for name, part in extra.items() if part is not None}
         return self._step(lambda run: run.answer(id, True, value, given or UNDEFINED))
 
-    def fail(self, id: str | int, error: Exception | str) -> Call | Request | Wait | Pause | Done:
+    def fail(self, id: str | int, error: Exception | str) -> Step:
         """Answers a call with an error."""
         told = {"message": error} if isinstance(error, str) else error_answer(error)
         return self._step(lambda run: run.answer(id, False, told, UNDEFINED))
 
-    def invoke(self) -> Call | Request | Wait | Pause | Done:
+    def invoke(self) -> Step:
         """Calls the function of the VM for the present event, which must not be a coroutine
         function, and answers with its result."""
         if not isinstance(self.event, (Call, Request)):
@@ -128,7 +138,7 @@ class Steps:
             raise ValueError("the run is over")
         return self._run
 
-    def _step(self, act: Any) -> Call | Request | Wait | Pause | Done:
+    def _step(self, act: Any) -> Step:
         try:
             self._raw = act(self._live())
         except Failure as found:
@@ -136,7 +146,7 @@ class Steps:
         self.event = self._read(self._raw)
         return self.event
 
-    def _read(self, event: Event) -> Call | Request | Wait | Pause | Done:
+    def _read(self, event: Event) -> Step:
         from ._vm import finished
 
         tag, ids = event[0], event[-1]
@@ -150,4 +160,4 @@ class Steps:
             return Request(event[2], event[3], event[4], cancelled)
         if tag == WAIT:
             return Wait(None if event[2] is UNDEFINED else event[2], cancelled)
-        return Pause()
+        return Events(event[2]) if tag == EVENTS else Pause()

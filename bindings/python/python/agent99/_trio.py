@@ -7,7 +7,7 @@ from typing import Any
 
 import trio
 
-from ._drive import CALL, DONE, REQUEST, WAIT, Event, Pending, Reply, Session, _close, _seconds
+from ._drive import CALL, DONE, EVENTS, REQUEST, WAIT, Event, Pending, Reply, Session, _close, _seconds
 from ._native import Run
 
 
@@ -56,7 +56,10 @@ async def drive_trio(session: Session, event: Event) -> Event:
                         else:
                             event = run.next()
                     else:
-                        await trio.lowlevel.checkpoint()
+                        if tag == EVENTS:
+                            session.report(event)
+                        else:
+                            await trio.lowlevel.checkpoint()
                         event = run.next()
             except trio.Cancelled:
                 raise

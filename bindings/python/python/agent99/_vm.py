@@ -45,6 +45,8 @@ class RunOptions(TypedDict, total=False):
     """Data of the host for its atoms. Programs read the paths of `readable_context` only."""
     readable_context: Iterable[str]
     trace: bool
+    on_event: Callable[[dict[str, Any]], object]
+    """Called with each event of the run while it is in progress, such as chunks that it sends."""
     costs: Mapping[str, float | Callable[[dict[str, Any], Any], float]]
     """Prices by atom, or functions of the step's inputs and the context that decide them."""
     timeouts: Mapping[str, float | None]
@@ -74,7 +76,7 @@ _NAMES = {
     "equality": "equality",
     "depth": "depth",
 }
-_OWN = {"capabilities", "context", "costs", "timeouts"}
+_OWN = {"capabilities", "context", "costs", "on_event", "timeouts"}
 _NONE: dict[str, Any] = {}
 
 # Artifacts that a VM keeps loaded for runs of their bytes, the last ones used.
@@ -399,6 +401,8 @@ class VM:
                     key: member for key, member in value.items() if not callable(member)
                 }
                 named["context"] = plain
+            elif name == "on_event":
+                named["events"] = True
             elif name == "capabilities":
                 methods = capability_table(value)
             else:
