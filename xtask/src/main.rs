@@ -21,6 +21,7 @@ mod guest;
 mod kills;
 mod package;
 mod power;
+mod pypi;
 mod reference;
 mod shell;
 mod size;
@@ -126,6 +127,10 @@ Usage: cargo xtask TASK
                              make the files for machines without Debian's tools or a
                              toolchain: command, packed image, packs of programs,
                              list of hashes, signed with a key of `a99 keys new` (zstd)
+  pypi [--profile NAME] [--python FILE] [--command FILE] [--no-tests]
+                             build the wheel for Python with maturin, which pip
+                             downloads, install it into an empty environment and run
+                             its tests; with the command a99 in it
   stranger [--package DIR]   run a package in a bare Debian root (debootstrap, root)
   boots [--count N]          boot the guest from nothing, 200 times in a row
   soak [--seconds N]         the network of a guest under load, for ten minutes
@@ -203,6 +208,7 @@ fn run(task: &str, rest: &[String]) -> Result<(), Failed> {
         ("boots", args) => guest::boots(args),
         ("soak", args) => guest::soak(args),
         ("package", args) => package::package(args),
+        ("pypi", args) => pypi::pypi(args),
         ("stranger", args) => stranger::test(args),
         ("cosim", args) => cosim::long(args),
         ("translate", args) => cosim::translate(args),
