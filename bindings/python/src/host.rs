@@ -6,7 +6,7 @@ use a99_bindings::{Host as Core, Item, Pricer};
 use a99_core::value::Value;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
 
 /// The engine. One for the process is enough; all threads may use it at once.
@@ -81,6 +81,7 @@ impl Host {
             direct: direct.clone().unbind(),
             costs: costs.map(|costs| Costs::new(costs.clone().unbind())),
             inline,
+            cause: Mutex::default(),
         };
         let event = perform(py, &self.core, shared.costs.as_ref(), op, items)?;
         Run::settle(py, Ok(shared), event)

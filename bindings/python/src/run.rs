@@ -11,8 +11,8 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple};
 use std::cell::RefCell;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 /// Numbers of operations.
@@ -45,6 +45,8 @@ pub(crate) struct Shared {
     pub(crate) direct: Py<PyDict>,
     pub(crate) costs: Option<Costs>,
     pub(crate) inline: bool,
+    /// The last exception of a direct function, which the error of the run may have as its cause.
+    pub(crate) cause: Mutex<Option<Py<PyAny>>>,
 }
 
 /// A run that waits for Python: the second item of its events.
@@ -191,10 +193,20 @@ impl Run {
             };
             let items = match list.first().and_then(Value::as_f64).unwrap_or(-1.0) as u32 {
                 DONE => {
+                    let cause = shared
+                        .cause
+                        .lock()
+                        .unwrap_or_else(PoisonError::into_inner)
+                        .take();
                     if let Err(run) = of {
                         run.get().over.store(true, Ordering::Release);
                     }
-                    return PyTuple::new(py, list.iter().map(Out));
+                    let mut items = Vec::with_capacity(list.len() + 1);
+                    for item in list {
+                        items.push(write::value(py, item)?);
+                    }
+                    items.extend(cause.map(|cause| cause.into_bound(py)));
+                    return PyTuple::new(py, items);
                 }
                 CALL => match shared.call(py, list) {
                     Ok(Some(items)) => items,
@@ -269,7 +281,12 @@ impl Shared {
         });
         let (ok, value) = match answer {
             Ok(value) => (true, value),
-            Err(error) => (false, failed(py, error)?),
+            Err(error) => {
+                let cause = error.value(py).clone().into_any().unbind();
+                let value = failed(py, error)?;
+                *self.cause.lock().unwrap_or_else(PoisonError::into_inner) = Some(cause);
+                (false, value)
+            }
         };
         let items = [
             handle.clone(),

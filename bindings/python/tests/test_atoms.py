@@ -123,13 +123,18 @@ def test_methods_lambdas_and_callables():
         def __init__(self):
             self.n = 0
 
-        @atom
+        @atom(cost=2)
         def count(self, by: int = 1) -> int:
             self.n += by
             return self.n
 
+        @atom
+        def show(self, ctx: Context) -> str:
+            return f"{ctx.op} {self.n}"
+
     counter = Counter()
     assert run(counter.count, by=4) == 4 and counter.n == 4
+    assert counter.count.cost == 2 and run(counter.show) == "show 4"
     program = {"op": "seq", "steps": [{"op": "twice", "n": 4, "result": "r"}, {"op": "return", "value": "r"}], "a99": 4}
     assert VM({"twice": lambda n: 2 * n}).run(program).unwrap() == 8
 

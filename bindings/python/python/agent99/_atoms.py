@@ -120,6 +120,9 @@ class Atom(Generic[P, R]):
 
     def _read_signature(self) -> None:
         parameters = list(inspect.signature(self.function).parameters.values())
+        if parameters and parameters[0].name == "self":
+            # A method, which is an atom once it is taken from an instance.
+            return
         hints = hints_of(_annotated(self.function))
         if parameters and hints.get(parameters[0].name) is Context:
             self.takes_context = True

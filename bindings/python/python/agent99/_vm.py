@@ -10,6 +10,7 @@ from ._atoms import Atom, atom, capability_table
 from ._builder import Agent
 from ._drive import Event, Session, drive_async, drive_sync
 from ._errors import AgentError, CompileError, Diagnostic, UsageError, failure, run_error
+from ._errors import answer as error_answer
 from ._native import UNDEFINED, Failure, Host
 from ._steps import Steps
 
@@ -104,14 +105,15 @@ class RunResult:
         return self.result
 
 
-def finished(event: Event, cause: BaseException | None = None) -> RunResult:
+def finished(event: Event, cause: Exception | None = None) -> RunResult:
     """The result of a run's last event."""
-    _, result, error, fuel, warnings, trace, logs, usage, quotas = event
+    _, result, error, fuel, warnings, trace, logs, usage, quotas, *causes = event
     raised = None
     if error is not UNDEFINED:
         raised = run_error(error)
-        if cause is not None and raised.message in (str(cause), type(cause).__name__):
-            raised.__cause__ = cause
+        for raised_by in (cause, *causes):
+            if raised_by is not None and error_answer(raised_by)["message"] == raised.message:
+                raised.__cause__ = raised_by
     return RunResult(
         None if result is UNDEFINED or raised is not None else result,
         raised,
