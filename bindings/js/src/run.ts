@@ -40,6 +40,8 @@ export interface RunOptions {
   equality?: 'loose' | 'exact'
   /** How many agents above this run called it. */
   depth?: number
+  /** Gets the events of the run while it goes on: texts of models, chunks, begins of calls. */
+  onEvent?: (event: any) => void
 }
 
 /** A step as it was run. */
@@ -81,6 +83,7 @@ export const CALL = 1
 export const REQUEST = 2
 export const WAIT = 3
 export const PAUSE = 4
+export const HAPPENED = 5
 
 type Event = any[]
 
@@ -98,7 +101,7 @@ const PASSED = [
   'equality',
   'depth',
 ] as const
-const READ = ['signal', 'capabilities', 'costOverrides', 'timeoutOverrides', 'context']
+const READ = ['onEvent', 'signal', 'capabilities', 'costOverrides', 'timeoutOverrides', 'context']
 const KNOWN = new Set<string>([...PASSED, ...READ])
 
 /** Paths of the context that the engine itself reads. */
@@ -120,6 +123,7 @@ export function engineOptions(options: RunOptions, capabilities: Capabilities | 
     if (options[name] !== undefined) to[name] = options[name]
   }
   const { costOverrides, timeoutOverrides, context } = options
+  if (options.onEvent) to.events = true
   if (costOverrides) {
     const fixed: Record<string, number> = {}
     const functions: string[] = []
@@ -376,6 +380,10 @@ export class ActiveRun implements Caller, Pricing {
     return this.begin().int(this.run).value(now() - this.started, '').send(Op.next)
   }
 
+  private abort(): Event {
+    return this.begin().int(this.run).value(now() - this.started, '').send(Op.abort)
+  }
+
   private drive(event: Event): void {
     this.active = true
     this.waiting = false
@@ -383,11 +391,10 @@ export class ActiveRun implements Caller, Pricing {
       for (;;) {
         if (event[0] === DONE) return this.finish(event)
         this.run = event[1]
-        const cancelled: (string | number)[] | undefined =
-          event[0] === CALL ? event[7] : event[0] === REQUEST ? event[5] : event[3]
+        const cancelled = cancelledOf(event)
         if (cancelled !== undefined) this.cancel(cancelled)
         if (this.aborted) {
-          event = this.begin().int(this.run).value(now() - this.started, '').send(Op.abort)
+          event = this.abort()
           continue
         }
         switch (event[0]) {
@@ -402,8 +409,11 @@ export class ActiveRun implements Caller, Pricing {
             if (this.settled.length === 0) return this.wait(event[2])
             event = this.answer(this.settled.shift()!)
             break
+          case HAPPENED:
+            this.tell(event[2])
+            event = this.next()
+            break
           default:
-            this.active = false
             return soon(this.onSoon)
         }
       }
@@ -422,6 +432,16 @@ export class ActiveRun implements Caller, Pricing {
       this.drive(settled === undefined ? this.next() : this.answer(settled))
     } catch (error) {
       this.fail(error)
+    }
+  }
+
+  private tell(events: unknown[]): void {
+    for (const event of events) {
+      try {
+        this.options.onEvent!(event)
+      } catch {
+        // A listener does not decide what the run does.
+      }
     }
   }
 
@@ -506,6 +526,8 @@ export class ActiveRun implements Caller, Pricing {
   }
 
   private answer({ id, ok, value, context }: Settled): Event {
+    // The function that answers may have aborted the run.
+    if (this.aborted) return this.abort()
     const extra = context?.extra()
     if (ok) {
       const message = this.begin().int(this.run).value(id, '').value(true, '')
@@ -612,6 +634,20 @@ export class ActiveRun implements Caller, Pricing {
       // It is gone.
     }
     this.rejectRun(error)
+  }
+}
+
+/** Ids of calls whose answers are no longer wanted. */
+export function cancelledOf(event: Event): (string | number)[] | undefined {
+  switch (event[0]) {
+    case CALL:
+      return event[7]
+    case REQUEST:
+      return event[5]
+    case WAIT:
+      return event[3]
+    default:
+      return undefined
   }
 }
 
