@@ -19,6 +19,7 @@ mod embed;
 mod fuzz;
 mod guest;
 mod kills;
+mod npm;
 mod package;
 mod power;
 mod reference;
@@ -126,6 +127,9 @@ Usage: cargo xtask TASK
                              make the files for machines without Debian's tools or a
                              toolchain: command, packed image, packs of programs,
                              list of hashes, signed with a key of `a99 keys new` (zstd)
+  npm [--no-smoke]           build the npm packages of this platform below target/npm,
+                             install them into an empty project and run README's code
+                             there (Node.js, npm, the target of WebAssembly)
   stranger [--package DIR]   run a package in a bare Debian root (debootstrap, root)
   boots [--count N]          boot the guest from nothing, 200 times in a row
   soak [--seconds N]         the network of a guest under load, for ten minutes
@@ -203,6 +207,7 @@ fn run(task: &str, rest: &[String]) -> Result<(), Failed> {
         ("boots", args) => guest::boots(args),
         ("soak", args) => guest::soak(args),
         ("package", args) => package::package(args),
+        ("npm", args) => npm::npm(args),
         ("stranger", args) => stranger::test(args),
         ("cosim", args) => cosim::long(args),
         ("translate", args) => cosim::translate(args),

@@ -284,7 +284,7 @@ test('prices, quotas and traces', async () => {
   await vm.run(one('free'), {}, { quotas: { free: 2 }, quotaUsed })
   assert.equal((await vm.run(one('free'), {}, { quotas: { free: 2 }, quotaUsed })).error.code, 'quota.exceeded')
   const { trace } = await vm.run(one('free'), {}, { trace: true })
-  assert.deepEqual(trace.map((event) => event.op), ['free', 'return'])
+  assert.deepEqual(trace.map((event) => event.op), ['free', 'return', 'seq'])
   assert.equal(trace[0].result, 1)
   await assert.rejects(vm.run(identity, {}, { timeoutOverrides: { free: () => 1 } }), { code: 'binding.timeout_function' })
 })
