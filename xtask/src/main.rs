@@ -22,6 +22,7 @@ mod kills;
 mod npm;
 mod package;
 mod power;
+mod pypi;
 mod reference;
 mod shell;
 mod size;
@@ -130,6 +131,10 @@ Usage: cargo xtask TASK
   npm [--no-smoke]           build the npm packages of this platform below target/npm,
                              install them into an empty project and run README's code
                              there (Node.js, npm, the target of WebAssembly)
+  pypi [--profile NAME] [--python FILE] [--command FILE] [--no-tests]
+                             build the wheel for Python with maturin, which pip
+                             downloads, install it into an empty environment and run
+                             its tests; with the command a99 in it
   stranger [--package DIR]   run a package in a bare Debian root (debootstrap, root)
   boots [--count N]          boot the guest from nothing, 200 times in a row
   soak [--seconds N]         the network of a guest under load, for ten minutes
@@ -208,6 +213,7 @@ fn run(task: &str, rest: &[String]) -> Result<(), Failed> {
         ("soak", args) => guest::soak(args),
         ("package", args) => package::package(args),
         ("npm", args) => npm::npm(args),
+        ("pypi", args) => pypi::pypi(args),
         ("stranger", args) => stranger::test(args),
         ("cosim", args) => cosim::long(args),
         ("translate", args) => cosim::translate(args),

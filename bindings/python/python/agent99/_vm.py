@@ -201,8 +201,8 @@ class VM:
         `without` name the language's atoms to keep or to remove. `capabilities` are those of runs
         that name none."""
         self._atoms: dict[str, Atom[Any, Any]] = {}
-        named: Iterable[Any] = (
-            atoms.items() if isinstance(atoms, Mapping) else ((None, one) for one in atoms)
+        named: list[tuple[Any, Any]] = (
+            list(atoms.items()) if isinstance(atoms, Mapping) else [(None, one) for one in atoms]
         )
         for name, one in named:
             if not isinstance(one, Atom):
