@@ -58,6 +58,10 @@ Usage: cargo xtask TASK
   bless                      rewrite golden files and generated documents
   vectors [--engine vm|a99b|oracle] FILE...
                              replay conformance vectors
+  vectors --over node|wasm|python [FILE...]
+                             build a binding and replay vectors with it
+  bindings                   build the bindings without optimisation, test them, and
+                             replay the vectors with each
   bench [--peers] [--only PEERS] [--jit] [--rounds N] [--work TEXT] [--baseline FILE]
         [--save FILE] [--json]
                              measure the work that engines are compared by, each
@@ -128,7 +132,8 @@ Usage: cargo xtask TASK
                              make the files for machines without Debian's tools or a
                              toolchain: command, packed image, packs of programs,
                              list of hashes, signed with a key of `a99 keys new` (zstd)
-  npm [--no-smoke]           build the npm packages of this platform below target/npm,
+  npm [--profile NAME] [--no-smoke]
+                             build the npm packages of this platform below target/npm,
                              install them into an empty project and run README's code
                              there (Node.js, npm, the target of WebAssembly)
   pypi [--profile NAME] [--python FILE] [--command FILE] [--no-tests]
@@ -190,6 +195,7 @@ fn run(task: &str, rest: &[String]) -> Result<(), Failed> {
         ("docs", ["--check"]) => docs::check(),
         ("bless", []) => stages::bless(),
         ("vectors", args) => vectors::replay(args),
+        ("bindings", []) => vectors::bindings(),
         ("bench", args) => bench::bench(args),
         ("mutate", args) => run_program("a99-testkit", "mutate", args),
         ("snapshots", args) => run_program("a99-testkit", "snapshots", args),
