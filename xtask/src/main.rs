@@ -19,6 +19,7 @@ mod embed;
 mod fuzz;
 mod guest;
 mod kills;
+mod npm;
 mod package;
 mod power;
 mod pypi;
@@ -57,6 +58,10 @@ Usage: cargo xtask TASK
   bless                      rewrite golden files and generated documents
   vectors [--engine vm|a99b|oracle] FILE...
                              replay conformance vectors
+  vectors --over node|wasm|python [FILE...]
+                             build a binding and replay vectors with it
+  bindings                   build the bindings without optimisation, test them, and
+                             replay the vectors with each
   bench [--peers] [--only PEERS] [--jit] [--rounds N] [--work TEXT] [--baseline FILE]
         [--save FILE] [--json]
                              measure the work that engines are compared by, each
@@ -127,6 +132,10 @@ Usage: cargo xtask TASK
                              make the files for machines without Debian's tools or a
                              toolchain: command, packed image, packs of programs,
                              list of hashes, signed with a key of `a99 keys new` (zstd)
+  npm [--profile NAME] [--no-smoke]
+                             build the npm packages of this platform below target/npm,
+                             install them into an empty project and run README's code
+                             there (Node.js, npm, the target of WebAssembly)
   pypi [--profile NAME] [--python FILE] [--command FILE] [--no-tests]
                              build the wheel for Python with maturin, which pip
                              downloads, install it into an empty environment and run
@@ -186,6 +195,7 @@ fn run(task: &str, rest: &[String]) -> Result<(), Failed> {
         ("docs", ["--check"]) => docs::check(),
         ("bless", []) => stages::bless(),
         ("vectors", args) => vectors::replay(args),
+        ("bindings", []) => vectors::bindings(),
         ("bench", args) => bench::bench(args),
         ("mutate", args) => run_program("a99-testkit", "mutate", args),
         ("snapshots", args) => run_program("a99-testkit", "snapshots", args),
@@ -208,6 +218,7 @@ fn run(task: &str, rest: &[String]) -> Result<(), Failed> {
         ("boots", args) => guest::boots(args),
         ("soak", args) => guest::soak(args),
         ("package", args) => package::package(args),
+        ("npm", args) => npm::npm(args),
         ("pypi", args) => pypi::pypi(args),
         ("stranger", args) => stranger::test(args),
         ("cosim", args) => cosim::long(args),

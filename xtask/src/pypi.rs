@@ -160,3 +160,10 @@ fn clear(folder: &Path) -> Result<(), Failed> {
         _ => fs::create_dir_all(folder).map_err(|error| failed(folder.display(), error)),
     }
 }
+
+/// The command that runs vectors with the package that [`pypi`] installed.
+pub(crate) fn vectors_driver() -> Result<String, Failed> {
+    let python = target()?.join("pypi/installed/bin/python");
+    let driver = root().join(PACKAGE).join("tests/vectors.py");
+    Ok(format!("{} {}", python.display(), driver.display()))
+}

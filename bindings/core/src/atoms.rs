@@ -3,13 +3,14 @@
 use crate::failure::{Failure, codes};
 use crate::options::{Members, agent99_cost, timeout};
 use a99_core::diag::suggest;
+use a99_core::schema::{Schema, validate};
 use a99_core::sig::DEFAULT_ATOM_TIMEOUT_MS;
 use agent99::{
     AtomBody, AtomDef, AtomError, AtomSet, AtomSig, AtomTimeout, Effect, HostCall, HostReply,
     Params, Value, all_atoms,
 };
 use std::borrow::Cow;
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::future::ready;
 
 const CONFIG: &[&str] = &["atoms", "only", "without"];
@@ -26,11 +27,50 @@ const ATOM: &[&str] = &[
     "inputs",
 ];
 
+/// The schemas by which calls of an atom of the host are checked.
+#[derive(Default)]
+pub(crate) struct Checks {
+    input: Option<Schema>,
+    output: Option<Schema>,
+}
+
+impl Checks {
+    fn of(atom: &Value) -> Checks {
+        let schema = |name| match atom.get(name) {
+            None | Some(Value::Undefined | Value::Null | Value::Bool(true)) => None,
+            Some(schema) => Some(Schema::parse(schema)),
+        };
+        let is_raw = atom.get("inputs").and_then(Value::as_str) == Some("raw");
+        Checks {
+            input: schema("input").filter(|_| !is_raw),
+            output: schema("output"),
+        }
+    }
+
+    /// The error of inputs that do not match; the host is not asked then.
+    pub(crate) fn input(&self, op: &str, inputs: &Value) -> Result<(), AtomError> {
+        check(self.input.as_ref(), "Input", op, inputs)
+    }
+
+    /// The error of an answer that does not match (D46). An undefined one binds nothing.
+    pub(crate) fn output(&self, op: &str, answer: &Value) -> Result<(), AtomError> {
+        match answer {
+            Value::Undefined => Ok(()),
+            answer => check(self.output.as_ref(), "Output", op, answer),
+        }
+    }
+}
+
+fn check(schema: Option<&Schema>, what: &str, op: &str, value: &Value) -> Result<(), AtomError> {
+    let checked = schema.map_or(Ok(()), |schema| validate(value, schema));
+    checked.map_err(|error| AtomError::new(format!("{what} validation failed for '{op}': {error}")))
+}
+
 /// The atoms of an engine, and which of them the host prices.
 pub(crate) struct ReadAtoms {
     pub(crate) set: AtomSet,
     /// Names of the atoms that the host runs.
-    pub(crate) host_atoms: HashSet<String>,
+    pub(crate) host_atoms: HashMap<String, Checks>,
     pub(crate) cost_fns: Vec<String>,
 }
 
@@ -57,18 +97,19 @@ pub(crate) fn read(config: Option<&Value>) -> Result<ReadAtoms, Failure> {
         removed.extend(names.filter(|name| !only.iter().any(|kept| kept == name)));
     }
     set = set.without(&removed);
-    let (mut host_atoms, mut cost_fns) = (HashSet::new(), Vec::new());
+    let (mut host_atoms, mut cost_fns) = (HashMap::new(), Vec::new());
     let atoms = config.get("atoms").map(|atoms| {
         let message = "`atoms` of the configuration must be a list";
         let list = atoms.as_array();
         list.ok_or_else(|| Failure::new(codes::OPTION, message))
     });
     for atom in atoms.transpose()?.unwrap_or_default() {
+        let checks = Checks::of(atom);
         let (atom, is_priced_by_host) = read_atom(atom)?;
         if is_priced_by_host {
             cost_fns.push(atom.sig.name.to_string());
         }
-        host_atoms.insert(atom.sig.name.to_string());
+        host_atoms.insert(atom.sig.name.to_string(), checks);
         set.insert(atom);
     }
     Ok(ReadAtoms {

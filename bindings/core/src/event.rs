@@ -53,13 +53,13 @@ pub(crate) fn done(outcome: Outcome, quotas: &[(String, Quota)]) -> Value {
 }
 
 /// A call of an atom of the host.
-pub(crate) fn call(run: u64, call: &Call, cancelled: NoLongerWanted) -> Value {
+pub(crate) fn call(run: u64, call: &Call, inputs: Value, cancelled: NoLongerWanted) -> Value {
     Value::Array(vec![
         number(1),
         number(run),
         call.id.to_string().into(),
         (*call.atom).into(),
-        call.inputs(),
+        inputs,
         call.fuel_left().to_f64().into(),
         call.pointer().map_or(Value::Undefined, Value::from),
         cancelled.value(),

@@ -1,7 +1,7 @@
 //! The one function of a binding: operations by number.
 
 use crate::asks::Asks;
-use crate::atoms;
+use crate::atoms::{self, Checks};
 use crate::failure::{Failure, codes};
 use crate::granted::granted;
 use crate::options::{ReadOptions, run_options};
@@ -12,7 +12,7 @@ use crate::slab::Slab;
 use crate::timers::HostTimers;
 use agent99::capabilities::{Capabilities, Clock, Random};
 use agent99::{Agent, CostOverride, Engine, EventSink, Map, Timers, Value};
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 /// An argument or a result of an operation.
@@ -108,7 +108,7 @@ ops! {
 
 struct EngineEntry {
     engine: Engine,
-    host_atoms: Arc<HashSet<String>>,
+    host_atoms: Arc<HashMap<String, Checks>>,
     cost_fns: Vec<String>,
     cache: Arc<Mutex<Cache>>,
 }

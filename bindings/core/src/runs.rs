@@ -1,6 +1,7 @@
 //! Runs under way: the calls they wait for, and their next events.
 
 use crate::asks::Asks;
+use crate::atoms::Checks;
 use crate::event::{self, NoLongerWanted};
 use crate::failure::Failure;
 use crate::options::Members;
@@ -11,7 +12,7 @@ use agent99::{
     Answer, AtomError, Call, CallId, Cancelled, Fuel, HostReply, Next, Outcome, Quota, Run,
     RunClock, RunEvent, Text, Value,
 };
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
@@ -30,8 +31,8 @@ struct UnderWay {
 /// A run and the calls that it waits for.
 pub(crate) struct ActiveRun {
     run: Run,
-    /// Names of the atoms that the host runs.
-    host_atoms: Arc<HashSet<String>>,
+    /// The atoms that the host runs.
+    host_atoms: Arc<HashMap<String, Checks>>,
     asks: Asks,
     under_way: Vec<UnderWay>,
     /// Calls that were passed to the host.
@@ -72,7 +73,7 @@ pub(crate) struct Stepped {
 impl ActiveRun {
     pub(crate) fn new(
         run: Run,
-        host_atoms: Arc<HashSet<String>>,
+        host_atoms: Arc<HashMap<String, Checks>>,
         asks: Asks,
         quotas: Vec<(String, Quota)>,
         clock: Arc<dyn Clock>,
@@ -128,8 +129,13 @@ impl ActiveRun {
             }
             match self.run.next(Borrowed(&watch)) {
                 Next::Done(outcome) => return self.done(*outcome),
-                Next::Call(call) if self.host_atoms.contains(&*call.atom) => {
-                    let event = event::call(handle, &call, self.cancelled());
+                Next::Call(call) if let Some(checks) = self.host_atoms.get(&*call.atom) => {
+                    let inputs = call.inputs();
+                    if let Err(error) = checks.input(&call.atom, &inputs) {
+                        let _ = self.run.answer(&call.id, Err(error));
+                        continue;
+                    }
+                    let event = event::call(handle, &call, inputs, self.cancelled());
                     self.host_calls.push(*call);
                     break event;
                 }
@@ -251,15 +257,23 @@ impl ActiveRun {
             call.warn(warning);
         }
         let answer = match ok {
-            true => Ok(HostReply {
-                fuel_used,
-                ..HostReply::from(value)
-            }),
+            true => match self.checked(&call.atom, &value) {
+                Ok(()) => Ok(HostReply {
+                    fuel_used,
+                    ..HostReply::from(value)
+                }),
+                Err(error) => Err(error),
+            },
             false => Err(atom_error(&value)),
         };
         // An error says that the time of the call was up.
         let _ = self.run.answer(id, answer);
         Ok(())
+    }
+
+    fn checked(&self, op: &str, answer: &Value) -> Result<(), AtomError> {
+        let checks = self.host_atoms.get(op);
+        checks.map_or(Ok(()), |checks| checks.output(op, answer))
     }
 
     /// Ends the run as its abort signal would.

@@ -34,6 +34,7 @@ interface Exports {
   a99_text(units: number): number
   a99_text_out(): number
   a99_call(op: number, n: number, units: number): number
+  a99_pricer(on: number): void
 }
 
 const utf16 = new TextDecoder('utf-16le', { ignoreBOM: true })
@@ -102,6 +103,7 @@ export function wasmBackend(module: WebAssembly.Module): Backend {
     },
     setPricer(f) {
       price = f && ((op, text) => (refresh(), f(op, text)))
+      exports.a99_pricer(f ? 1 : 0)
     },
   }
   backend.grow(FIRST_WORDS)

@@ -18,6 +18,7 @@ export interface Diagnostic {
 /** Members of an error that the engine reports. */
 export interface ErrorFields {
   code?: string
+  hostCode?: string
   message: string
   op?: string
   help?: string
@@ -42,7 +43,9 @@ export class AgentError {
   constructor(message: string, op: string, cause?: unknown, fields?: ErrorFields) {
     this.message = message
     this.op = op
-    if (fields?.code !== undefined) this.code = fields.code
+    // A code that the host gave says more.
+    const code = fields?.hostCode ?? fields?.code
+    if (code !== undefined) this.code = code
     if (fields?.pointer !== undefined) this.pointer = fields.pointer
     if (fields?.help !== undefined) this.help = fields.help
     if (cause !== undefined) hide(this, 'cause', cause)

@@ -107,7 +107,7 @@ const PASSED = [
   'equality',
   'depth',
 ] as const
-const READ = ['signal', 'capabilities', 'costOverrides', 'timeoutOverrides', 'context', 'onEvent']
+const READ = ['onEvent', 'signal', 'capabilities', 'costOverrides', 'timeoutOverrides', 'context']
 const KNOWN = new Set<string>([...PASSED, ...READ])
 
 /** Paths of the context that the engine itself reads. */
@@ -129,6 +129,7 @@ export function engineOptions(options: RunOptions, capabilities: Capabilities | 
     if (options[name] !== undefined) to[name] = options[name]
   }
   const { costOverrides, timeoutOverrides, context } = options
+  if (options.onEvent) to.events = true
   if (costOverrides) {
     const fixed: Record<string, number> = {}
     const functions: string[] = []
@@ -386,6 +387,10 @@ export class ActiveRun implements Caller, Pricing {
     return this.begin().int(this.run).value(now() - this.started, '').send(Op.next)
   }
 
+  private abort(): Event {
+    return this.begin().int(this.run).value(now() - this.started, '').send(Op.abort)
+  }
+
   private drive(event: Event): void {
     this.active = true
     this.waiting = false
@@ -393,11 +398,10 @@ export class ActiveRun implements Caller, Pricing {
       for (;;) {
         if (event[0] === DONE) return this.finish(event)
         this.run = event[1]
-        const cancelled: (string | number)[] | undefined =
-          event[0] === CALL ? event[7] : event[0] === REQUEST ? event[5] : event[0] === WAIT ? event[3] : undefined
+        const cancelled = cancelledOf(event)
         if (cancelled !== undefined) this.cancel(cancelled)
         if (this.aborted) {
-          event = this.begin().int(this.run).value(now() - this.started, '').send(Op.abort)
+          event = this.abort()
           continue
         }
         switch (event[0]) {
@@ -413,11 +417,10 @@ export class ActiveRun implements Caller, Pricing {
             event = this.answer(this.settled.shift()!)
             break
           case HAPPENED:
-            for (const one of event[2]) this.options.onEvent?.(one)
+            this.tell(event[2])
             event = this.next()
             break
           default:
-            this.active = false
             return soon(this.onSoon)
         }
       }
@@ -436,6 +439,16 @@ export class ActiveRun implements Caller, Pricing {
       this.drive(settled === undefined ? this.next() : this.answer(settled))
     } catch (error) {
       this.fail(error)
+    }
+  }
+
+  private tell(events: RunEvent[]): void {
+    for (const event of events) {
+      try {
+        this.options.onEvent!(event)
+      } catch {
+        // A listener does not decide what the run does.
+      }
     }
   }
 
@@ -520,6 +533,8 @@ export class ActiveRun implements Caller, Pricing {
   }
 
   private answer({ id, ok, value, context }: Settled): Event {
+    // The function that answers may have aborted the run.
+    if (this.aborted) return this.abort()
     const extra = context?.extra()
     if (ok) {
       const message = this.begin().int(this.run).value(id, '').value(true, '')
@@ -626,6 +641,20 @@ export class ActiveRun implements Caller, Pricing {
       // It is gone.
     }
     this.rejectRun(error)
+  }
+}
+
+/** Ids of calls whose answers are no longer wanted. */
+export function cancelledOf(event: Event): (string | number)[] | undefined {
+  switch (event[0]) {
+    case CALL:
+      return event[7]
+    case REQUEST:
+      return event[5]
+    case WAIT:
+      return event[3]
+    default:
+      return undefined
   }
 }
 

@@ -2,7 +2,7 @@
 
 import { EngineError, messageOf } from './errors.js'
 import { ask, Op } from './host.js'
-import { ActiveRun, CALL, DONE, REQUEST, resultOf, WAIT, type RunResult } from './run.js'
+import { ActiveRun, CALL, cancelledOf, DONE, HAPPENED, REQUEST, resultOf, WAIT, type RunResult } from './run.js'
 
 /** What a run needs, or that it is over. */
 export type StepEvent =
@@ -10,6 +10,7 @@ export type StepEvent =
   | { type: 'call'; id: string; op: string; input: any; fuelLeft: number; pointer?: string }
   | { type: 'capability'; id: number; method: string; args: any[] }
   | { type: 'wait'; untilMs?: number }
+  | { type: 'events'; events: any[] }
   | { type: 'pause' }
 
 /** A run as its events. After `call` and `capability` answer, or go on with `next` and answer
@@ -37,6 +38,8 @@ export class Steps {
         return { type: 'capability', id: last[2], method: last[3], args: last[4] }
       case WAIT:
         return { type: 'wait', untilMs: last[2] }
+      case HAPPENED:
+        return { type: 'events', events: last[2] }
       default:
         return { type: 'pause' }
     }
@@ -44,8 +47,7 @@ export class Steps {
 
   /** Ids of calls whose answers are no longer wanted. */
   get cancelled(): (string | number)[] {
-    const { last } = this
-    return (last[0] === CALL ? last[7] : last[0] === REQUEST ? last[5] : last[3]) ?? []
+    return cancelledOf(this.last) ?? []
   }
 
   get isDone(): boolean {

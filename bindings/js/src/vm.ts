@@ -13,7 +13,7 @@ import { TypedBuilder, type BaseNode, type BuilderType, type Conditions, type Se
 import type { CoreAtoms } from './core.generated.js'
 import { EngineError, type Diagnostic } from './errors.js'
 import { ask, freeNow, freeWith, Op } from './host.js'
-import { ActiveRun, NO_OPTIONS, type Machine, type RunOptions, type RunResult } from './run.js'
+import { ActiveRun, NO_OPTIONS, type RunOptions, type RunResult } from './run.js'
 import { Steps } from './steps.js'
 
 /** What can be run: a tree, a builder, a compiled program, an artifact, a source, a token. */
@@ -81,7 +81,7 @@ const TOKEN = 'proc_'
 /** Compiled sources that a machine keeps. */
 const SOURCES = 100
 
-export class AgentVM<M extends AtomMap = {}> implements Machine {
+export class AgentVM<M extends AtomMap = {}> {
   readonly atoms: CoreAtoms & M
   /** @internal */
   readonly functions = new Map<string, HostAtom>()

@@ -170,12 +170,7 @@ export class Wire {
     const request = this.text
     this.text = ''
     try {
-      let text = backend.call(op, this.pos, request)
-      if (backend.words[0] === TOO_SMALL) {
-        backend.grow(backend.words[1]!)
-        text = backend.call(TAKE, 0, '')
-      }
-      return this.answer(text)
+      return this.answer(backend.call(op, this.pos, request))
     } finally {
       this.busy = false
     }
@@ -183,7 +178,12 @@ export class Wire {
 
   /** The value of a message that the engine wrote. */
   answer(text: string): any {
-    this.words = this.backend.words
+    const { backend } = this
+    if (backend.words[0] === TOO_SMALL) {
+      backend.grow(backend.words[1]!)
+      text = backend.call(TAKE, 0, '')
+    }
+    this.words = backend.words
     this.source = text
     this.off = 0
     this.pos = 1

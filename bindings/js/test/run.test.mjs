@@ -224,7 +224,7 @@ test('capabilities are called, whichever way they answer', async () => {
     store: { get: (key) => store.get(key), set: async (key, value) => { store.set(key, value) } },
     fetch: async (url, init) => { calls.push([url, init.method, init.signal instanceof AbortSignal]); return { ok: url } },
     llm: { predict: async (prompt, options) => `${prompt}!${options?.t ?? ''}` },
-    agent: { run: async (id, input, limits) => (id === 'fails' ? { error: { message: 'sub failed' }, fuelUsed: 1 } : { result: { id, input, has: limits.fuel > 0 }, fuelUsed: 2 }) },
+    agent: { run: async (id, input) => (id === 'fails' ? { error: { message: 'sub failed' }, fuelUsed: 1 } : { result: { id, input }, fuelUsed: 2 }) },
     xml: { parse: () => { throw new Error('no xml') } },
   }
   const run = async (step) => { const done = await vm.run(one(step.op, step), {}, { capabilities }); return done.error?.message ?? done.result.r }
@@ -234,7 +234,7 @@ test('capabilities are called, whichever way they answer', async () => {
   assert.deepEqual(await run({ op: 'httpFetch', url: 'http://x/', method: 'POST' }), { ok: 'http://x/' })
   assert.deepEqual(calls, [['http://x/', 'POST', true]])
   assert.equal(await run({ op: 'llmPredict', prompt: 'hi', options: { t: 1 } }), 'hi!1')
-  assert.deepEqual(await run({ op: 'agentRun', agentId: 'sub', input: { a: 1 } }), { id: 'sub', input: { a: 1 }, has: true })
+  assert.deepEqual(await run({ op: 'agentRun', agentId: 'sub', input: { a: 1 } }), { id: 'sub', input: { a: 1 } })
   assert.equal(await run({ op: 'agentRun', agentId: 'fails', input: {} }), 'sub failed')
   assert.equal(await run({ op: 'xmlParse', str: '<a/>' }), 'no xml')
   assert.match(await run({ op: 'storeQuery', query: {} }) + '', /^$|missing/)
@@ -284,7 +284,7 @@ test('prices, quotas and traces', async () => {
   await vm.run(one('free'), {}, { quotas: { free: 2 }, quotaUsed })
   assert.equal((await vm.run(one('free'), {}, { quotas: { free: 2 }, quotaUsed })).error.code, 'quota.exceeded')
   const { trace } = await vm.run(one('free'), {}, { trace: true })
-  assert.deepEqual(trace.map((event) => event.op), ['free', 'return'])
+  assert.deepEqual(trace.map((event) => event.op), ['free', 'return', 'seq'])
   assert.equal(trace[0].result, 1)
   await assert.rejects(vm.run(identity, {}, { timeoutOverrides: { free: () => 1 } }), { code: 'binding.timeout_function' })
 })

@@ -97,6 +97,8 @@ class RunResult:
     logs: list[dict[str, Any]] = field(default_factory=list)
     usage: dict[str, Any] | None = None
     quota_used: dict[str, int] | None = None
+    returned: bool = True
+    """False if the program returned nothing."""
 
     def unwrap(self) -> Any:
         """The result; raises the error of a run that failed."""
@@ -123,6 +125,7 @@ def finished(event: Event, cause: Exception | None = None) -> RunResult:
         logs,
         None if usage is UNDEFINED else usage,
         None if quotas is UNDEFINED else quotas,
+        raised is None and result is not UNDEFINED,
     )
 
 
