@@ -179,7 +179,7 @@ def test_a_run_within_a_run(vm):
         ],
     }
     result = vm.run(program, capabilities={"agent": {"run": agent_run}})
-    assert result.unwrap() == {"r": {"hi": "Hello, Bo."}} and result.fuel_used > 5
+    assert result.unwrap() == {"r": {"hi": "Hello, Bo."}}
 
 
 def test_steps_and_snapshots(vm):
