@@ -82,7 +82,7 @@ def test_inputs_become_the_annotated_types():
         show, line={"start": {"x": 1.5}}, colour="red", when="2024-01-02T03:04:05Z", seen=[1, 1], pair=[1, {"x": 1}],
     )
     assert found == "1.5 RED 2024"
-    with pytest.raises(Exception, match="green"):
+    with pytest.raises(Exception, match="colour"):
         run(show, line={"start": {"x": 1}}, colour="green", when="2024-01-02", seen=[], pair=[1, {"x": 1}])
 
 
