@@ -1,6 +1,6 @@
 //! The host object: operations by their numbers, and the start of runs.
 
-use crate::run::{Costs, Run, Shared};
+use crate::run::{Costs, Direct, Run, Shared};
 use crate::{Failure, read, write};
 use a99_bindings::{Host as Core, Item, Pricer};
 use a99_core::value::Value;
@@ -60,7 +60,7 @@ impl Host {
         agent: &Bound<'py, PyAny>,
         input: &Bound<'py, PyAny>,
         options: &Bound<'py, PyAny>,
-        direct: &Bound<'py, PyDict>,
+        direct: &Bound<'py, Direct>,
         costs: Option<&Bound<'py, PyDict>>,
         inline: bool,
     ) -> PyResult<Bound<'py, PyTuple>> {

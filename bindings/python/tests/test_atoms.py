@@ -118,6 +118,27 @@ def test_the_decorator_keeps_the_function():
     assert run(add, a=5) == 7
 
 
+def test_inputs_in_any_order_and_with_gaps():
+    def show(a: int, b: int = 2, c: int = 3) -> list[int]:
+        return [a, b, c]
+
+    def named(*, a: int, b: int = 2) -> list[int]:
+        return [a, b]
+
+    def more(a: int, **others: int) -> dict[str, int]:
+        return {"a": a, **others}
+
+    assert run(show, b=5, a=1) == [1, 5, 3]
+    assert run(show, a=1) == [1, 2, 3]
+    assert run(show, c=9, a=1) == [1, 2, 9]
+    assert run(named, b=1, a=4) == [4, 1]
+    assert run(more, z=1, a=4) == {"a": 4, "z": 1}
+    with pytest.raises(Exception, match="unexpected keyword argument 'd'"):
+        run(show, a=1, d=4)
+    with pytest.raises(Exception, match="Missing a|missing 1 required|a"):
+        run(show, b=1)
+
+
 def test_methods_lambdas_and_callables():
     class Counter:
         def __init__(self):
