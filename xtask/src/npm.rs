@@ -73,13 +73,13 @@ pub(crate) fn tests() -> Result<(), Failed> {
     files.sort();
     for backend in ["native", "wasm"] {
         let mut test = Command::new("node");
-        test.arg("--test").args(&files).current_dir(&project);
+        test.args(["--test", "--test-reporter", "dot"]).args(&files).current_dir(&project);
         run(test.env("AGENT99_BACKEND", backend))?;
     }
     node(&project, "gen.mjs", &["--check".as_ref()])?;
-    run(Command::new("npm")
-        .args(["run", "types"])
-        .current_dir(&project))
+    let mut types = Command::new("npx");
+    types.args(["--no-install", "tsc", "-p", "tsconfig.test.json"]);
+    run(types.current_dir(&project))
 }
 
 /// Adds the target of WebAssembly to the toolchain if it is missing.

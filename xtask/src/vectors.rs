@@ -16,7 +16,7 @@ const VECTORS: &str = "tests/vectors";
 pub(crate) fn replay(args: &[&str]) -> Result<(), Failed> {
     match args {
         ["--over", over, files @ ..] => {
-            let mut over = Binding::named(over)?;
+            let over = Binding::named(over)?;
             over.build("release")?;
             over.replay(files)
         }
