@@ -1,11 +1,11 @@
 /** Runs: the loop that calls the host's functions and gives their answers to the engine. */
 
 import type { AtomMap, Cost, HostAtom } from './atoms.js'
-import { callMethod, isResponse, offered, readResponse, type Capabilities } from './capabilities.js'
+import { answerOf, callMethod, isResponse, offered, readResponse, type Capabilities } from './capabilities.js'
 import { CallContext, type AtomContext, type Caller } from './context.js'
 import { AgentError, EngineError, messageOf } from './errors.js'
 import { ask, host, Op, priceBy, type Pricing } from './host.js'
-import { DATA, TRUSTED, type Limits, type Wire } from './wire.js'
+import { ARGS, DATA, TRUSTED, type Limits, type Wire } from './wire.js'
 
 export interface RunOptions {
   /** Budget of the run; 1000 by default. */
@@ -339,7 +339,7 @@ export class ActiveRun implements Caller, Pricing {
     const message = this.begin().int(handle)
     if (typeof program === 'number') message.int(program)
     else message.value(program, 'the program', TRUSTED)
-    message.value(this.args, 'args', this.limits)
+    message.value(this.args, 'args', ARGS)
     return this.sendOptions(message, options).value(0, '').send(Op.start)
   }
 
@@ -488,14 +488,18 @@ export class ActiveRun implements Caller, Pricing {
     try {
       value = callMethod(this.capabilities, method, args, signal)
       const isFetch = method === 'fetch'
-      if (isFetch && isResponse(value)) value = Promise.resolve(value)
-      if (isThenable(value)) {
-        const type = isFetch ? args[1]?.responseType : undefined
-        const read = (answer: unknown) =>
+      let read = answerOf(method)
+      if (isFetch) {
+        const type = args[1]?.responseType
+        read = (answer) =>
           isResponse(answer) ? readResponse(answer, type, this.limits.bytes) : answer
-        this.await(id, isFetch ? Promise.resolve(value).then(read) : value, undefined)
+        if (isResponse(value)) value = Promise.resolve(value)
+      }
+      if (isThenable(value)) {
+        this.await(id, read ? Promise.resolve(value).then(read) : value, undefined)
         return undefined
       }
+      if (read) value = read(value)
     } catch (error) {
       return this.answer({ id, ok: false, value: error, context: undefined })
     }
@@ -543,7 +547,7 @@ export class ActiveRun implements Caller, Pricing {
     const failure: Record<string, unknown> = { message: messageOf(value) }
     if (value instanceof EngineError) {
       const { code, help } = value
-      if (code === 'boundary.rejected') failure.message = `Capability boundary rejected: ${value.message}`
+      if (code === 'boundary.rejected') failure.message = `Capability boundary rejected: ${value.reason ?? value.message}`
       Object.assign(failure, { code, help })
     }
     const message = this.begin().int(this.run).value(id, '').value(false, '')

@@ -1,6 +1,7 @@
 /** Machines: a set of atoms, and the programs that may use them. */
 
 import {
+  adopted,
   configOf,
   coreAtoms,
   isHostAtom,
@@ -99,20 +100,21 @@ export class AgentVM<M extends AtomMap = {}> {
     this.atoms = { ...coreAtoms, ...customAtoms }
     const custom: AtomMap = customAtoms
     for (const name of Object.keys(custom)) {
-      const atom = custom[name]
-      if (isHostAtom(atom)) {
+      const given = custom[name]!
+      const atom = isHostAtom(given) ? given : adopted(name, given)
+      if (atom !== undefined) {
         this.functions.set(name, atom)
         // Steps name an atom by its op, too, where no other atom has that name.
         if (atom.op !== name && !Object.hasOwn(custom, atom.op)) this.functions.set(atom.op, atom)
-      } else if (atom?.op !== name || !Object.hasOwn(coreAtoms, name)) {
-        const isCore = typeof atom?.op === 'string' && Object.hasOwn(coreAtoms, atom.op)
+      } else if (given?.op !== name || !Object.hasOwn(coreAtoms, name)) {
+        const isCore = typeof given?.op === 'string' && Object.hasOwn(coreAtoms, given.op)
         throw new EngineError({
           code: 'binding.bad_atom',
           message: isCore
-            ? `'${name}' would be another name of the language's atom '${atom.op}'`
+            ? `'${name}' would be another name of the language's atom '${given.op}'`
             : `'${name}' is no atom`,
           help: isCore
-            ? `write steps with op '${atom.op}', or define '${name}' with defineAtom`
+            ? `write steps with op '${given.op}', or define '${name}' with defineAtom`
             : 'make atoms with defineAtom(op, input, output, function)',
         })
       }
