@@ -270,8 +270,8 @@ mod thinking;
 mod tools;
 
 pub use a99_atoms::{
-    AtomSets, all_atoms, battery_atoms, browser_atoms, core_atoms, is_internal, shell_atoms, time_atoms,
-    turn_atoms,
+    AtomSets, all_atoms, battery_atoms, browser_atoms, core_atoms, is_internal, shell_atoms,
+    time_atoms, turn_atoms,
 };
 pub use a99_builder::{self as builder, Builder, Operand};
 pub use a99_capabilities::Capabilities;
@@ -302,7 +302,8 @@ pub use a99_source::{Outline, outline};
 #[cfg(feature = "jit")]
 pub use a99_vm::CompiledTier;
 pub use a99_vm::atom::{
-    AtomBody, AtomDef, AtomError, AtomSet, CallParts, Cancelled, DuplicateAtom, HostCall, HostReply, IntoAtom,
+    AtomBody, AtomDef, AtomError, AtomSet, CallParts, Cancelled, DuplicateAtom, HostCall,
+    HostReply, IntoAtom,
 };
 pub use a99_vm::console::MAX_KEPT as MAX_LOG_BYTES;
 #[cfg(feature = "macros")]
@@ -315,8 +316,8 @@ pub use a99_vm::{
     Environment, Equality, EventLimits, EventSink, EventStream, Executable, HostState, JsonText,
     Limits, LinkError, LogLevel, LogLine, Next, OptionError, Outcome, Part, Progress, Quota, Reply,
     ResultSlot, Run, RunClock, RunEvent, RunEventKind, RunFault, RunMemory, RunOptions,
-    RunProgress, SnapshotError, StackFrame, TraceCall, TraceCallEnd, TraceEvent, TraceLines,
-    TraceSink, TraceStep, Vm, event_channel,
+    RunProgress, SnapshotError, StackFrame, Timers, TraceCall, TraceCallEnd, TraceEvent,
+    TraceLines, TraceSink, TraceStep, Vm, event_channel,
 };
 pub use agent::Agent;
 pub use answer::find_program;

@@ -263,12 +263,24 @@ fn answer_now(request: Request, session: &Session, clock: &Stopwatch) -> Answere
     }
 }
 
-/// Waits for an atom until a time has passed, without a thread.
+/// Timers of a host that drives runs without a tokio runtime. The host provides them as a value
+/// of this type ([`RunOptions::host`](crate::RunOptions::host)).
+pub trait Timers: Send + Sync {
+    /// A future that is ready once a time has passed.
+    fn sleep(&self, time: Duration) -> crate::atom::BoxFuture<'static, ()>;
+}
+
+/// Waits for an atom until a time has passed, without a thread: by the host's [`Timers`], or by
+/// tokio's.
 ///
 /// # Errors
-/// The runtime has no timers.
-pub async fn sleep(op: &str, time: Duration) -> Result<(), AtomError> {
-    let sleep = timer_of(|| tokio::time::sleep(time)).map_err(|_| no_timers(op))?;
+/// The host has none, and the runtime has none.
+pub async fn sleep(call: &crate::atom::HostCall, time: Duration) -> Result<(), AtomError> {
+    if let Some(timers) = call.options.host.get::<dyn Timers>() {
+        timers.sleep(time).await;
+        return Ok(());
+    }
+    let sleep = timer_of(|| tokio::time::sleep(time)).map_err(|_| no_timers(&call.op))?;
     sleep.await;
     Ok(())
 }

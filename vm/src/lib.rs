@@ -98,7 +98,7 @@ pub use args::{Args, JsonText};
 pub use bound::{Arg, Bound, Caller, Part, Reply, ResultSlot};
 pub use clock::{Environment, RunClock};
 pub use console::ConsoleSink;
-pub use driver::Pool;
+pub use driver::{Pool, Timers};
 pub use host_state::{Grants, HostState};
 pub use link::{Executable, LinkError};
 pub use options::{CostOverride, Equality, Limits, OptionError, Outcome, Quota, RunOptions};

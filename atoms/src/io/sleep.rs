@@ -43,7 +43,7 @@ fn wait(mut call: HostCall) -> Answer {
         let ms = milliseconds(&ms).map_err(|text| AtomError::coded(ErrorCode::Boundary, text))?;
         // A restored run waits for the rest.
         let rest = Duration::from_secs_f64((ms - call.waited_ms).max(0.0) / 1_000.0);
-        driver::sleep(&call.op, rest).await?;
+        driver::sleep(&call, rest).await?;
         Ok(Value::Null.into())
     })
 }

@@ -1,8 +1,10 @@
 //! Capabilities of the host's language: each method becomes a request to the host.
 
+use crate::agent_turn;
 use crate::asks::Asks;
 use crate::failure::{Failure, codes};
 use a99_core::diag::suggest;
+use agent99::Value;
 use agent99::capabilities::ai::{
     AiCode, AiError, AiProvider, StreamHandle, TextRequest, play_value, request_value,
 };
@@ -10,7 +12,6 @@ use agent99::capabilities::{
     AgentCall, AgentReply, AgentRunner, BoxFuture, Capabilities, CapabilityError, Dom, Embedder,
     Fetch, Llm, LlmBattery, LocalStorage, Store, StoreMethod, Transpiler, Xml,
 };
-use agent99::{Fuel, Value};
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
@@ -55,10 +56,12 @@ const STORE: &[(StoreMethod, &str)] = &[
 
 /// The methods that a host can offer.
 pub(crate) fn methods() -> impl Iterator<Item = &'static str> {
+    let store = STORE.iter().map(|(_, name)| *name);
     METHODS
         .iter()
         .copied()
-        .chain(STORE.iter().map(|(_, name)| *name))
+        .chain(store)
+        .chain(agent_turn::METHODS.iter().copied())
 }
 
 /// The capabilities that pass the offered methods on to the host.
@@ -100,6 +103,7 @@ pub(crate) fn granted(offered: &[String], asks: &Asks) -> Result<Capabilities, F
         "storage.": local_storage;
         "shell.": shell;
         "ai.": ai;
+        "agentTurn.": agent_turn;
     }
     Ok(granted)
 }
@@ -120,8 +124,8 @@ pub(crate) struct HostCapabilities {
     names: HashSet<&'static str>,
 }
 
-type Reply<'a> = BoxFuture<'a, Result<Value, CapabilityError>>;
-type Done<'a> = BoxFuture<'a, Result<(), CapabilityError>>;
+pub(crate) type Reply<'a> = BoxFuture<'a, Result<Value, CapabilityError>>;
+pub(crate) type Done<'a> = BoxFuture<'a, Result<(), CapabilityError>>;
 
 impl HostCapabilities {
     pub(crate) fn ask(&self, method: &'static str, args: Vec<Value>) -> Reply<'_> {
@@ -133,7 +137,11 @@ impl HostCapabilities {
         }
     }
 
-    fn tell(&self, method: &'static str, args: Vec<Value>) -> Done<'_> {
+    pub(crate) fn offers(&self, method: &str) -> bool {
+        self.names.contains(method)
+    }
+
+    pub(crate) fn tell(&self, method: &'static str, args: Vec<Value>) -> Done<'_> {
         let answer = self.ask(method, args);
         Box::pin(async move { answer.await.map(drop) })
     }
@@ -234,30 +242,15 @@ impl LocalStorage for HostCapabilities {
 }
 
 impl AgentRunner for HostCapabilities {
-    /// The host gets what a sub-agent may use as a third argument. Its answer may be the object
-    /// of a run, whose fuel the caller pays.
+    /// The host's answer may be the object of a run, whose fuel the caller pays.
     fn run(
         &self,
         id: Value,
         input: Value,
-        call: AgentCall,
+        _: AgentCall,
     ) -> BoxFuture<'_, Result<AgentReply, CapabilityError>> {
-        let fuel_left = call.fuel_left.to_f64();
-        let limits = [
-            ("fuel", Value::from(fuel_left)),
-            ("depth", f64::from(call.depth).into()),
-        ];
-        let answer = self.ask("agent.run", vec![id, input, crate::object(limits)]);
-        Box::pin(async move {
-            let answer = answer.await?;
-            let used = answer.get("fuelUsed").and_then(Value::as_f64);
-            let used = used.and_then(|units| Fuel::from_decimal(units).ok());
-            let reply = AgentReply::from(answer);
-            Ok(match used {
-                Some(used) => reply.with_fuel(used),
-                None => reply,
-            })
-        })
+        let answer = self.ask("agent.run", vec![id, input]);
+        Box::pin(async move { answer.await.map(AgentReply::from) })
     }
 }
 

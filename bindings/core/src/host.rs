@@ -9,8 +9,9 @@ use crate::programs::{self, Cache, Form};
 use crate::reflect;
 use crate::runs::{ActiveRun, Happened, millis};
 use crate::slab::Slab;
+use crate::timers::HostTimers;
 use agent99::capabilities::{Capabilities, Clock, Random};
-use agent99::{Agent, CostOverride, Engine, EventSink, Map, Value};
+use agent99::{Agent, CostOverride, Engine, EventSink, Map, Timers, Value};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -305,7 +306,9 @@ impl Host {
         let host_atoms = read.host_atoms;
         let builder = Engine::builder_with(Arc::clone(&self.clock), Arc::clone(&self.random));
         let entry = EngineEntry {
-            engine: builder.atoms(read.set).lint(true).build(),
+            engine: (builder.atoms(read.set).lint(true))
+                .host::<dyn Timers>(Arc::new(HostTimers::new(Arc::clone(&self.clock))))
+                .build(),
             host_atoms: Arc::new(host_atoms),
             cost_fns: read.cost_fns,
             cache: Arc::default(),

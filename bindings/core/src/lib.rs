@@ -11,6 +11,7 @@
 
 #![warn(unreachable_pub)]
 
+mod agent_turn;
 mod asks;
 mod atoms;
 mod event;
@@ -25,6 +26,7 @@ mod shell;
 mod slab;
 #[cfg(test)]
 mod tests;
+mod timers;
 pub mod wire;
 
 pub use agent99::{Map, Text, Value};

@@ -5,6 +5,7 @@ use crate::atoms::Checks;
 use crate::event::{self, NoLongerWanted};
 use crate::failure::Failure;
 use crate::options::Members;
+use crate::timers::{Moment, watched};
 use a99_core::error::{ErrorCode, HostCode};
 use agent99::capabilities::{CapabilityError, Clock};
 use agent99::{
@@ -47,42 +48,14 @@ pub(crate) struct ActiveRun {
 pub(crate) type Happened = Arc<Mutex<Vec<RunEvent>>>;
 
 /// The time of a run while it computes: what the host said at the call, and the time since.
-struct Watch<'a> {
+struct Watch {
     base: Duration,
-    #[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
-    at: std::time::Instant,
-    #[cfg(all(target_family = "wasm", target_os = "unknown"))]
-    at: f64,
-    #[cfg_attr(
-        not(all(target_family = "wasm", target_os = "unknown")),
-        expect(dead_code, reason = "the system's clock is better")
-    )]
-    clock: &'a dyn Clock,
+    since: Moment,
 }
 
-impl<'a> Watch<'a> {
-    fn start(base: Duration, clock: &'a dyn Clock) -> Watch<'a> {
-        Watch {
-            base,
-            #[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
-            at: std::time::Instant::now(),
-            #[cfg(all(target_family = "wasm", target_os = "unknown"))]
-            at: clock.now_ms(),
-            clock,
-        }
-    }
-
-    fn passed(&self) -> Duration {
-        #[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
-        return self.at.elapsed();
-        #[cfg(all(target_family = "wasm", target_os = "unknown"))]
-        return millis(self.clock.now_ms() - self.at);
-    }
-}
-
-impl RunClock for Watch<'_> {
+impl RunClock for Watch {
     fn elapsed(&self) -> Duration {
-        self.base + self.passed()
+        self.base + self.since.passed()
     }
 }
 
@@ -142,11 +115,14 @@ impl ActiveRun {
     }
 
     fn advance(&mut self, handle: u64, elapsed: Duration) -> Stepped {
-        let clock = Arc::clone(&self.clock);
-        let watch = Watch::start(elapsed, &*clock);
+        let watch = Watch {
+            base: elapsed,
+            since: Moment::now(&self.clock),
+        };
         let event = loop {
+            let mut timer = None;
             if !self.under_way.is_empty() {
-                self.poll();
+                timer = watched(|| self.poll());
                 if let Some(request) = self.asks.take() {
                     break event::request(handle, request, self.cancelled());
                 }
@@ -172,8 +148,12 @@ impl ActiveRun {
                         answer,
                     });
                 }
-                Next::Wait(until) => break event::wait(handle, until, self.cancelled()),
-                Next::Pause if watch.passed() >= SLICE => break event::pause(handle),
+                Next::Wait(until) => {
+                    let timer = timer.map(|rest| watch.elapsed() + rest);
+                    let until = [until, timer].into_iter().flatten().min();
+                    break event::wait(handle, until, self.cancelled());
+                }
+                Next::Pause if watch.since.passed() >= SLICE => break event::pause(handle),
                 Next::Pause => {}
             }
         };
@@ -311,7 +291,7 @@ impl ActiveRun {
 }
 
 /// A clock by reference: runs take theirs by value.
-struct Borrowed<'a>(&'a Watch<'a>);
+struct Borrowed<'a>(&'a Watch);
 
 impl RunClock for Borrowed<'_> {
     fn elapsed(&self) -> Duration {

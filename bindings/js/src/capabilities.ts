@@ -26,11 +26,17 @@ export interface Capabilities {
     [method: string]: any
   } | null
   vector?: { embed(text: string): Async<number[]>; [method: string]: any }
-  agent?: { run(agentId: string, input: any, limits: { fuel: number; depth: number }): Async<any> }
+  agent?: { run(agentId: string, input: any): Async<any> }
   xml?: { parse(xml: string): Async<any> }
   code?: { transpile(source: string): Async<any> }
   dom?: any
   storage?: any
+  shell?: {
+    exec(request: any): Async<{ stdout: string; stderr: string; exitCode: number; elapsedMs?: number }>
+    readFile?(path: string, limit: number): Async<string>
+    writeFile?(path: string, content: string, mode: number): Async<void>
+  }
+  ai?: { generate(request: any): Async<{ text?: string; toolCalls?: any[]; usage?: any; stopReason?: string }> }
   [name: string]: any
 }
 
@@ -83,6 +89,27 @@ const GROUPS: Record<string, string[]> = {
   code: ['transpile'],
   dom: ['text', 'value', 'click', 'input'],
   storage: ['get', 'set'],
+  shell: ['exec', 'readFile', 'writeFile'],
+  ai: ['generate'],
+  agentTurn: [
+    'state',
+    'setState',
+    'settings',
+    'setSettings',
+    'identity',
+    'send',
+    'update',
+    'fail',
+    'publish',
+    'setTimer',
+    'cancelTimer',
+    'roster',
+    'callMethod',
+    'methodResult',
+    'invite',
+    'remove',
+    'storage',
+  ],
 }
 const NAMES = Object.keys(GROUPS)
 

@@ -40,8 +40,14 @@ export interface RunOptions {
   equality?: 'loose' | 'exact'
   /** How many agents above this run called it. */
   depth?: number
-  /** Gets the events of the run while it goes on: texts of models, chunks, begins of calls. */
-  onEvent?: (event: any) => void
+  /** Gets what happens while the run is in progress, such as chunks that it sends. */
+  onEvent?: (event: RunEvent) => void
+}
+
+/** What happens in a run: `chunk` with `value`, `log`, `text`, `call_started` and others. */
+export interface RunEvent {
+  event: string
+  [member: string]: any
 }
 
 /** A step as it was run. */
@@ -155,6 +161,7 @@ export function engineOptions(options: RunOptions, capabilities: Capabilities | 
     }
     to.context = part
   }
+  if (options.onEvent) to.events = true
   if (capabilities) {
     const methods = offered(capabilities)
     if (methods.length > 0) to.capabilities = methods
@@ -435,7 +442,7 @@ export class ActiveRun implements Caller, Pricing {
     }
   }
 
-  private tell(events: unknown[]): void {
+  private tell(events: RunEvent[]): void {
     for (const event of events) {
       try {
         this.options.onEvent!(event)

@@ -10,8 +10,9 @@
 
 use super::deviations::encode;
 use super::read::{decode, parse};
-use super::vm_engine::capability_names;
+use super::vm_engine::{FUEL_TIMEOUT, capability_names};
 use super::{Engine, EngineError, EngineEvent, EngineOutcome, REFERENCE_ATOM_TIMEOUT_MS, RunSpec};
+use a99_core::error::ErrorCode;
 use a99_core::fuel::Fuel;
 use a99_core::text::Text;
 use a99_core::value::{Map, Value};
@@ -190,12 +191,22 @@ fn outcome(done: &Value) -> Result<EngineOutcome, String> {
         fuel.ok_or_else(|| format!("no fuel in {value}"))
     };
     let decoded = |value: &Value, name: &str| value.get(name).map_or(Value::Undefined, decode);
+    let mut result = decoded(done, "result");
     let error = done.get("error").filter(|error| !error.is_nullish());
+    let is_late = |code: &Text| *code == *ErrorCode::RunTimeout.as_str();
     let error = error.map(|error| EngineError {
-        message: text(error, "message").unwrap_or_default(),
+        message: match text(error, "code").is_some_and(|code| is_late(&code)) {
+            true => FUEL_TIMEOUT.into(),
+            false => text(error, "message").unwrap_or_default(),
+        },
         op: text(error, "op").unwrap_or_default(),
         aborted: text(error, "code").is_some_and(|code| code == *"run.aborted"),
     });
+    if let (Value::Object(map), Some(error)) = (&mut result, &error)
+        && map.get("$error").is_some()
+    {
+        map.insert("message", error.message.clone());
+    }
     let event = |event: &Value| -> Result<EngineEvent, String> {
         Ok(EngineEvent {
             op: text(event, "op").unwrap_or_default(),
@@ -210,7 +221,7 @@ fn outcome(done: &Value) -> Result<EngineOutcome, String> {
     let trace = done.get("trace").and_then(Value::as_array);
     let trace = trace.map(|events| events.iter().map(event).collect::<Result<Vec<_>, _>>());
     Ok(EngineOutcome::Ran {
-        result: decoded(done, "result"),
+        result,
         error,
         fuel_used: fuel(done, "fuelUsed")?,
         trace: trace.transpose()?,
@@ -243,7 +254,10 @@ impl Engine for ProcessEngine {
         let reply = process.receive()?;
         match reply.get("expr") {
             Some(node) => Ok(decode(node)),
-            None => Err(format!("{reply}")),
+            None => Err(match reply.get("error").and_then(Value::as_text) {
+                Some(message) => message.to_string_lossy().into_owned(),
+                None => format!("{reply}"),
+            }),
         }
     }
 }

@@ -469,7 +469,7 @@ fn event(event: agent99::TraceEvent) -> EngineEvent {
 }
 
 /// The fuel-derived text, for any source of the deadline.
-const FUEL_TIMEOUT: &str = "Execution timeout: fuel budget exceeded";
+pub(super) const FUEL_TIMEOUT: &str = "Execution timeout: fuel budget exceeded";
 
 pub(super) fn ran(outcome: Outcome) -> EngineOutcome {
     let mut result = outcome.result;

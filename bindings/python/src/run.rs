@@ -1,0 +1,362 @@
+//! The loop of a run, as far as it needs no event loop.
+
+use crate::host::perform;
+use crate::read;
+use crate::undefined::undefined;
+use crate::write::{self, Out};
+use a99_bindings::{Host as Core, Item};
+use a99_core::value::{Map, Value};
+use pyo3::exceptions::{PyException, PyRuntimeError};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyTuple};
+use std::cell::RefCell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+/// Numbers of operations.
+const FREE: u32 = 2;
+const NEXT: u32 = 5;
+const ANSWER: u32 = 6;
+const ABORT: u32 = 7;
+const SNAPSHOT: u32 = 8;
+
+/// Numbers of events.
+const DONE: u32 = 0;
+const CALL: u32 = 1;
+const PAUSE: u32 = 4;
+
+/// Position of the run's handle in events other than the last.
+const HANDLE: usize = 1;
+
+static EXCEPTION: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+
+/// Sets the hook that makes the error of an answer, a dict, from an exception.
+#[pyfunction]
+pub(crate) fn on_exception(py: Python<'_>, hook: Py<PyAny>) {
+    let _ = EXCEPTION.set(py, hook);
+}
+
+/// What a run has from its start to its end.
+pub(crate) struct Shared {
+    pub(crate) core: Arc<Core>,
+    pub(crate) began: Instant,
+    pub(crate) direct: Py<PyDict>,
+    pub(crate) costs: Option<Costs>,
+    pub(crate) inline: bool,
+}
+
+/// A run that waits for Python: the second item of its events.
+#[pyclass(frozen, module = "agent99._native")]
+pub(crate) struct Run {
+    shared: Shared,
+    /// The core's handle, a number.
+    handle: f64,
+    over: AtomicBool,
+    /// A step is being made; another thread must not interfere.
+    busy: AtomicBool,
+}
+
+/// Marks a run as being stepped.
+struct Busy<'a>(&'a AtomicBool);
+
+impl Drop for Busy<'_> {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Release);
+    }
+}
+
+#[pymethods]
+impl Run {
+    /// Milliseconds since the run began.
+    fn elapsed(&self) -> f64 {
+        self.shared.elapsed()
+    }
+
+    /// The next event.
+    fn next<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
+        let run = slf.get();
+        let items = vec![run.handle(), run.shared.now()];
+        Run::step(slf, NEXT, items)
+    }
+
+    /// Answers a call or a request, and returns the next event. A result that no program can have
+    /// is the failure of the call.
+    fn answer<'py>(
+        slf: &Bound<'py, Self>,
+        id: &Bound<'py, PyAny>,
+        ok: bool,
+        value: &Bound<'py, PyAny>,
+        extra: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyTuple>> {
+        let (py, run) = (slf.py(), slf.get());
+        let read = |object, root| {
+            read::value(object).map_err(|refused: read::Refused| refused.into_error(py, root))
+        };
+        let (ok, value) = match read(value, "result") {
+            Ok(value) => (ok, value),
+            Err(error) => (false, failed(py, error)?),
+        };
+        let items = vec![
+            run.handle(),
+            Item::Value(read(id, "id")?),
+            Item::Value(Value::Bool(ok)),
+            Item::Value(value),
+            Item::Value(read(extra, "extra")?),
+            run.shared.now(),
+        ];
+        Run::step(slf, ANSWER, items)
+    }
+
+    /// Ends the run as its abort signal would, and returns its last event.
+    fn abort<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
+        let run = slf.get();
+        let items = vec![run.handle(), run.shared.now()];
+        Run::step(slf, ABORT, items)
+    }
+
+    /// The bytes that continue the run elsewhere.
+    fn snapshot<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let _busy = self.enter()?;
+        let bytes = perform(py, &self.shared.core, None, SNAPSHOT, vec![self.handle()])?;
+        write::item(py, &bytes)
+    }
+
+    /// Drops the run before its end.
+    fn free(&self) {
+        if !self.over.swap(true, Ordering::AcqRel) {
+            let _ = self.shared.core.call(FREE, vec![self.handle()]);
+        }
+    }
+}
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        self.free();
+    }
+}
+
+impl Shared {
+    fn elapsed(&self) -> f64 {
+        self.began.elapsed().as_nanos() as f64 / 1e6
+    }
+
+    fn now(&self) -> Item {
+        Item::Value(Value::Number(self.elapsed()))
+    }
+}
+
+impl Run {
+    fn handle(&self) -> Item {
+        Item::Value(Value::Number(self.handle))
+    }
+
+    fn enter(&self) -> PyResult<Busy<'_>> {
+        if self.over.load(Ordering::Acquire) {
+            return Err(PyRuntimeError::new_err("the run is over"));
+        }
+        match self.busy.swap(true, Ordering::AcqRel) {
+            false => Ok(Busy(&self.busy)),
+            true => Err(PyRuntimeError::new_err("another thread steps this run")),
+        }
+    }
+
+    fn step<'py>(
+        slf: &Bound<'py, Self>,
+        op: u32,
+        items: Vec<Item>,
+    ) -> PyResult<Bound<'py, PyTuple>> {
+        let run = slf.get();
+        let _busy = run.enter()?;
+        let shared = &run.shared;
+        let event = perform(slf.py(), &shared.core, shared.costs.as_ref(), op, items)?;
+        Run::settle(slf.py(), Err(slf), event)
+    }
+
+    /// Makes calls of `direct` functions until there is an event for Python. `of` is what the run
+    /// has, or the run once there is one.
+    pub(crate) fn settle<'py>(
+        py: Python<'py>,
+        of: Result<Shared, &Bound<'py, Run>>,
+        mut event: Item,
+    ) -> PyResult<Bound<'py, PyTuple>> {
+        let shared = match &of {
+            Ok(shared) => shared,
+            Err(run) => &run.get().shared,
+        };
+        loop {
+            let Item::Value(Value::Array(list)) = &event else {
+                return Err(PyRuntimeError::new_err("an event is no list"));
+            };
+            let items = match list.first().and_then(Value::as_f64).unwrap_or(-1.0) as u32 {
+                DONE => {
+                    if let Err(run) = of {
+                        run.get().over.store(true, Ordering::Release);
+                    }
+                    return PyTuple::new(py, list.iter().map(Out));
+                }
+                CALL => match shared.call(py, list) {
+                    Ok(Some(items)) => items,
+                    Ok(None) => break,
+                    Err(error) => return Err(shared.give_up(&of, list, error)),
+                },
+                PAUSE => {
+                    if let Err(error) = py.check_signals() {
+                        return Err(shared.give_up(&of, list, error));
+                    }
+                    if !shared.inline {
+                        break;
+                    }
+                    let items = vec![Item::Value(list[HANDLE].clone()), shared.now()];
+                    event = perform(py, &shared.core, shared.costs.as_ref(), NEXT, items)?;
+                    continue;
+                }
+                _ => break,
+            };
+            event = perform(py, &shared.core, shared.costs.as_ref(), ANSWER, items)?;
+        }
+        let Item::Value(Value::Array(list)) = event else {
+            return Err(PyRuntimeError::new_err("an event is no list"));
+        };
+        let run = match of {
+            Err(run) => run.clone(),
+            Ok(shared) => {
+                let run = Run {
+                    shared,
+                    handle: list[HANDLE].as_f64().unwrap_or(f64::NAN),
+                    over: AtomicBool::new(false),
+                    busy: AtomicBool::new(false),
+                };
+                Bound::new(py, run)?
+            }
+        };
+        let mut items = Vec::with_capacity(list.len());
+        for (at, item) in list.iter().enumerate() {
+            items.push(match at {
+                HANDLE => run.clone().into_any(),
+                _ => write::value(py, item)?,
+            });
+        }
+        PyTuple::new(py, items)
+    }
+}
+
+impl Shared {
+    /// Calls the direct function of a CALL event, and returns the arguments of the answer; `None`
+    /// if Python makes the call.
+    fn call(&self, py: Python<'_>, event: &[Value]) -> PyResult<Option<Vec<Item>>> {
+        let [_, handle, id, Value::String(op), input, _, _, cancelled] = event else {
+            return Ok(None);
+        };
+        // Cancelled calls are Python's.
+        if !cancelled.is_undefined() {
+            return Ok(None);
+        }
+        let found = self.direct.bind(py).get_item(write::text(py, op)?)?;
+        let Some(function) = found else {
+            return Ok(None);
+        };
+        let inputs = PyDict::new(py);
+        for (name, value) in input.as_object().into_iter().flat_map(Map::iter) {
+            // The function's own default stands for an absent input.
+            if !value.is_undefined() {
+                inputs.set_item(write::text(py, name)?, Out(value))?;
+            }
+        }
+        let answer = function.call((), Some(&inputs)).and_then(|result| {
+            read::value(&result).map_err(|refused| refused.into_error(py, "result"))
+        });
+        let (ok, value) = match answer {
+            Ok(value) => (true, value),
+            Err(error) => (false, failed(py, error)?),
+        };
+        let items = [
+            handle.clone(),
+            id.clone(),
+            Value::Bool(ok),
+            value,
+            Value::Undefined,
+        ];
+        let mut items: Vec<Item> = items.into_iter().map(Item::Value).collect();
+        items.push(self.now());
+        Ok(Some(items))
+    }
+
+    /// Drops a run that an exception ends, such as `KeyboardInterrupt`.
+    fn give_up(
+        &self,
+        of: &Result<Shared, &Bound<'_, Run>>,
+        event: &[Value],
+        error: PyErr,
+    ) -> PyErr {
+        match of {
+            Err(run) => run.get().free(),
+            Ok(_) => {
+                let _ = self
+                    .core
+                    .call(FREE, vec![Item::Value(event[HANDLE].clone())]);
+            }
+        }
+        error
+    }
+}
+
+/// The error of an answer; an exception that is no `Exception` ends the run instead.
+fn failed(py: Python<'_>, error: PyErr) -> PyResult<Value> {
+    if !error.is_instance_of::<PyException>(py) {
+        return Err(error);
+    }
+    let described = match EXCEPTION.get(py) {
+        Some(hook) => hook.bind(py).call1((error.value(py),))?,
+        None => return Err(error),
+    };
+    read::value(&described).map_err(|refused| refused.into_error(py, "error"))
+}
+
+/// Functions that decide prices, by the names of their atoms.
+pub(crate) struct Costs(Py<PyDict>);
+
+thread_local! {
+    /// The price functions of the runs that this thread steps; a price function may itself run a
+    /// program.
+    static IN_FORCE: RefCell<Vec<Py<PyDict>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Ends the time in which price functions are in force.
+pub(crate) struct InForce;
+
+impl Drop for InForce {
+    fn drop(&mut self) {
+        let _ = IN_FORCE.with_borrow_mut(Vec::pop);
+    }
+}
+
+impl Costs {
+    pub(crate) fn new(functions: Py<PyDict>) -> Costs {
+        Costs(functions)
+    }
+
+    /// Puts the functions in force on this thread.
+    pub(crate) fn enter(&self) -> InForce {
+        Python::attach(|py| IN_FORCE.with_borrow_mut(|all| all.push(self.0.clone_ref(py))));
+        InForce
+    }
+
+    /// The price of a call; NaN, an exception or a missing function leave the static price.
+    pub(crate) fn price(py: Python<'_>, op: &str, input: &Value, context: &Value) -> PyResult<f64> {
+        let table = IN_FORCE.with_borrow(|all| all.last().map(|table| table.clone_ref(py)));
+        let function = match table {
+            Some(table) => table.bind(py).get_item(op)?,
+            None => None,
+        };
+        let Some(function) = function else {
+            return Ok(f64::NAN);
+        };
+        let price = function.call1((Out(input), Out(context)))?;
+        match price.is(undefined(py)?) {
+            true => Ok(f64::NAN),
+            false => price.extract(),
+        }
+    }
+}
