@@ -161,7 +161,6 @@ export function engineOptions(options: RunOptions, capabilities: Capabilities | 
     }
     to.context = part
   }
-  if (options.onEvent) to.events = true
   if (capabilities) {
     const methods = offered(capabilities)
     if (methods.length > 0) to.capabilities = methods

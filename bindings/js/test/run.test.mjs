@@ -225,7 +225,7 @@ test('capabilities are called, whichever way they answer', async () => {
     store: { get: (key) => store.get(key), set: async (key, value) => { store.set(key, value) } },
     fetch: async (url, init) => { calls.push([url, init.method, init.signal instanceof AbortSignal]); return { ok: url } },
     llm: { predict: async (prompt, options) => `${prompt}!${options?.t ?? ''}` },
-    agent: { run: async (id, input, limits) => (id === 'fails' ? { error: { message: 'sub failed' }, fuelUsed: 1 } : { result: { id, input, has: limits.fuel > 0 }, fuelUsed: 2 }) },
+    agent: { run: async (id, input) => (id === 'fails' ? { error: { message: 'sub failed' }, fuelUsed: 1 } : { result: { id, input }, fuelUsed: 2 }) },
     xml: { parse: () => { throw new Error('no xml') } },
   }
   const run = async (step) => { const done = await vm.run(one(step.op, step), {}, { capabilities }); return done.error?.message ?? done.result.r }
@@ -235,7 +235,7 @@ test('capabilities are called, whichever way they answer', async () => {
   assert.deepEqual(await run({ op: 'httpFetch', url: 'http://x/', method: 'POST' }), { ok: 'http://x/' })
   assert.deepEqual(calls, [['http://x/', 'POST', true]])
   assert.equal(await run({ op: 'llmPredict', prompt: 'hi', options: { t: 1 } }), 'hi!1')
-  assert.deepEqual(await run({ op: 'agentRun', agentId: 'sub', input: { a: 1 } }), { id: 'sub', input: { a: 1 }, has: true })
+  assert.deepEqual(await run({ op: 'agentRun', agentId: 'sub', input: { a: 1 } }), { id: 'sub', input: { a: 1 } })
   assert.equal(await run({ op: 'agentRun', agentId: 'fails', input: {} }), 'sub failed')
   assert.equal(await run({ op: 'xmlParse', str: '<a/>' }), 'no xml')
   assert.match(await run({ op: 'storeQuery', query: {} }) + '', /^$|missing/)
@@ -334,6 +334,18 @@ test('tools, atoms and prompts', () => {
   assert.equal(Agent.custom({ mine }).mine({ a: 'b' }).steps[0].op, 'mine')
   assert.equal(Agent.custom({ mine }).len, undefined)
   assert.throws(() => Agent.take().if('a ?? (', {}, () => {}), /Unsupported condition syntax/)
+})
+
+test('events of a run are told while it goes on', async () => {
+  const vm = new AgentVM()
+  const seen = []
+  const onEvent = (event) => {
+    seen.push(event)
+    throw new Error('a listener decides nothing')
+  }
+  const program = { op: 'seq', steps: [{ op: 'streamChunk', data: 'one' }, { op: 'streamChunk', data: { n: 2 } }] }
+  assert.equal((await vm.run(program, {}, { onEvent })).error, undefined)
+  assert.deepEqual(seen.filter((event) => event.event === 'chunk').map((event) => event.value), ['one', { n: 2 }])
 })
 
 test('a run as steps, and from a snapshot', async () => {
