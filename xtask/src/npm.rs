@@ -18,12 +18,10 @@ pub(crate) fn npm(args: &[&str]) -> Result<(), Failed> {
         ["--no-smoke"] => false,
         _ => return Err(Failed("expected [--no-smoke]".to_owned())),
     };
-    let native = build("a99-node", &[])?.join(addon_file());
-    let wasm = build("a99-wasm", &["--features", "source", "--target", WASM])?;
-    let wasm = target()?
-        .join(WASM)
-        .join(wasm.file_name().unwrap_or_default());
-    let wasm = wasm.join("a99_wasm.wasm");
+    build("a99-node", &[])?;
+    build("a99-wasm", &["--features", "source", "--target", WASM])?;
+    let native = target()?.join("release").join(addon_file());
+    let wasm = target()?.join(WASM).join("release/a99_wasm.wasm");
     let out = target()?.join("npm");
     let project = root().join("bindings/js");
     if !project.join("node_modules").exists() {
@@ -44,12 +42,10 @@ pub(crate) fn npm(args: &[&str]) -> Result<(), Failed> {
     }
 }
 
-/// Builds a package for release; the folder of that profile.
-fn build(package: &str, args: &[&str]) -> Result<PathBuf, Failed> {
+fn build(package: &str, args: &[&str]) -> Result<(), Failed> {
     run(cargo("build")
         .args(["--release", "--package", package])
-        .args(args))?;
-    Ok(target()?.join("release"))
+        .args(args))
 }
 
 /// The file that cargo makes of the addon's crate.
