@@ -72,10 +72,6 @@ export class Program {
     this.freed = true
     freeNow(this, this.handle)
   }
-
-  [Symbol.dispose](): void {
-    this.free()
-  }
 }
 
 const TOKEN = 'proc_'
