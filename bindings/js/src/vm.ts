@@ -14,7 +14,8 @@ import { TypedBuilder, type BaseNode, type BuilderType, type Conditions, type Se
 import type { CoreAtoms } from './core.generated.js'
 import { EngineError, type Diagnostic } from './errors.js'
 import { ask, freeNow, freeWith, Op } from './host.js'
-import { ActiveRun, NO_OPTIONS, type RunOptions, type RunResult } from './run.js'
+import { NO_OPTIONS, type RunOptions } from './options.js'
+import { ActiveRun, firstEvent, runToEnd, type RunResult } from './run.js'
 import { Steps } from './steps.js'
 
 /** What can be run: a tree, a builder, a compiled program, an artifact, a source, a token. */
@@ -198,21 +199,21 @@ export class AgentVM<M extends AtomMap = {}> {
       if (typeof program === 'string' && program.startsWith(TOKEN)) {
         return this.run(STORED, { token: program, input: args ?? {} }, options)
       }
-      return new ActiveRun(this, args, options).start(this.runnable(program))
+      return runToEnd(this, this.runnable(program), args ?? {}, options)
     } catch (error) {
       return Promise.reject(error)
     }
   }
 
   /** Starts a run whose events the host handles itself. */
-  start(program: Runnable, args?: Record<string, any>, options: RunOptions = NO_OPTIONS): Steps {
-    const run = new ActiveRun(this, args, options)
-    return new Steps(run, run.first(this.runnable(program)))
+  start(program: Runnable, args: Record<string, any> = {}, options: RunOptions = NO_OPTIONS): Steps {
+    const event = firstEvent(this, this.runnable(program), args, options)
+    return new Steps(new ActiveRun(this, args, options), event)
   }
 
   /** Goes on with a run from its snapshot. */
   restore(program: Program, bytes: Uint8Array, options: RunOptions = NO_OPTIONS): Steps {
-    const run = new ActiveRun(this, undefined, options)
+    const run = new ActiveRun(this, {}, options)
     return new Steps(run, run.restored(program.handle, bytes))
   }
 

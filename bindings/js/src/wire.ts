@@ -128,10 +128,22 @@ export class Wire {
     return this
   }
 
-  /** Adds a whole number, as handles and operations are. */
-  int(value: number): this {
-    this.reserve()
+  /** Adds a number, as handles and times are. */
+  num(value: number): this {
+    if (this.pos + 4 > this.words.length) this.grow(4)
     this.number(value)
+    return this
+  }
+
+  /** Adds a text, or what has no content: undefined, true, false. */
+  put(value: string | boolean | undefined): this {
+    if (this.pos + 4 > this.words.length) this.grow(4)
+    if (typeof value === 'string') {
+      this.words[this.pos++] = (value.length << 4) | TEXT
+      this.text += value
+    } else {
+      this.words[this.pos++] = value === undefined ? UNDEFINED : value ? TRUE : FALSE
+    }
     return this
   }
 
@@ -207,10 +219,6 @@ export class Wire {
     this.backend.grow(Math.max(this.words.length * 2, this.pos + more + 64))
     this.words = this.backend.words
     this.words.set(written)
-  }
-
-  private reserve(): void {
-    if (this.pos + 4 > this.words.length) this.grow(4)
   }
 
   private number(value: number): void {

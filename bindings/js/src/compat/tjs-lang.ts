@@ -2,7 +2,8 @@
  * long as its slowest atom. */
 
 import { coreAtoms, type AtomMap } from '../atoms.js'
-import type { RunOptions, RunResult } from '../run.js'
+import type { RunOptions } from '../options.js'
+import type { RunResult } from '../run.js'
 import { treeOf, type Runnable } from '../vm.js'
 import { AgentVM as Older } from './tosijs-agent.js'
 

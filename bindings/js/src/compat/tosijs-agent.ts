@@ -2,7 +2,8 @@
 
 import { coreAtoms, type AtomMap } from '../atoms.js'
 import { EngineError } from '../errors.js'
-import type { RunOptions, RunResult } from '../run.js'
+import type { RunOptions } from '../options.js'
+import type { RunResult } from '../run.js'
 import { AgentVM as Current, type Runnable } from '../vm.js'
 import { transpile } from '../source.js'
 import { without } from './older.js'
