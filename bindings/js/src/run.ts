@@ -252,8 +252,13 @@ export class ActiveRun implements Caller {
   }
 
   private begin(): Wire {
-    priceBy(this.prices)
+    this.decidePrices()
     return this.wire.begin()
+  }
+
+  /** What the engine computes next asks this run for prices. */
+  decidePrices(): void {
+    priceBy(this.prices)
   }
 
   private next(): Event {
