@@ -22,6 +22,7 @@ mod kills;
 mod npm;
 mod package;
 mod power;
+mod pypi;
 mod reference;
 mod shell;
 mod size;
@@ -57,6 +58,10 @@ Usage: cargo xtask TASK
   bless                      rewrite golden files and generated documents
   vectors [--engine vm|a99b|oracle] FILE...
                              replay conformance vectors
+  vectors --over node|wasm|python [FILE...]
+                             build a binding and replay vectors with it
+  bindings                   build the bindings without optimisation, test them, and
+                             replay the vectors with each
   bench [--peers] [--only PEERS] [--jit] [--rounds N] [--work TEXT] [--baseline FILE]
         [--save FILE] [--json]
                              measure the work that engines are compared by, each
@@ -127,9 +132,14 @@ Usage: cargo xtask TASK
                              make the files for machines without Debian's tools or a
                              toolchain: command, packed image, packs of programs,
                              list of hashes, signed with a key of `a99 keys new` (zstd)
-  npm [--no-smoke]           build the npm packages of this platform below target/npm,
+  npm [--profile NAME] [--no-smoke]
+                             build the npm packages of this platform below target/npm,
                              install them into an empty project and run README's code
                              there (Node.js, npm, the target of WebAssembly)
+  pypi [--profile NAME] [--python FILE] [--command FILE] [--no-tests]
+                             build the wheel for Python with maturin, which pip
+                             downloads, install it into an empty environment and run
+                             its tests; with the command a99 in it
   stranger [--package DIR]   run a package in a bare Debian root (debootstrap, root)
   boots [--count N]          boot the guest from nothing, 200 times in a row
   soak [--seconds N]         the network of a guest under load, for ten minutes
@@ -185,6 +195,7 @@ fn run(task: &str, rest: &[String]) -> Result<(), Failed> {
         ("docs", ["--check"]) => docs::check(),
         ("bless", []) => stages::bless(),
         ("vectors", args) => vectors::replay(args),
+        ("bindings", []) => vectors::bindings(),
         ("bench", args) => bench::bench(args),
         ("mutate", args) => run_program("a99-testkit", "mutate", args),
         ("snapshots", args) => run_program("a99-testkit", "snapshots", args),
@@ -208,6 +219,7 @@ fn run(task: &str, rest: &[String]) -> Result<(), Failed> {
         ("soak", args) => guest::soak(args),
         ("package", args) => package::package(args),
         ("npm", args) => npm::npm(args),
+        ("pypi", args) => pypi::pypi(args),
         ("stranger", args) => stranger::test(args),
         ("cosim", args) => cosim::long(args),
         ("translate", args) => cosim::translate(args),

@@ -54,7 +54,7 @@ class Diagnostic:
         if self.source_line is not None and self.column:
             number = str(self.line)
             margin = " " * len(number)
-            start = max(0, self.column - 41)
+            start = max(0, self.column - 41) if len(self.source_line) > 100 else 0
             shown = self.source_line[start : start + 100]
             before = self.column - 1 - start
             end = self.end_column if self.end_line == self.line else None

@@ -96,6 +96,8 @@ class RunResult:
     logs: list[dict[str, Any]] = field(default_factory=list)
     usage: dict[str, Any] | None = None
     quota_used: dict[str, int] | None = None
+    returned: bool = True
+    """False if the program returned nothing."""
 
     def unwrap(self) -> Any:
         """The result; raises the error of a run that failed."""
@@ -121,6 +123,7 @@ def finished(event: Event, cause: BaseException | None = None) -> RunResult:
         logs,
         None if usage is UNDEFINED else usage,
         None if quotas is UNDEFINED else quotas,
+        raised is None and result is not UNDEFINED,
     )
 
 
@@ -201,8 +204,8 @@ class VM:
         `without` name the language's atoms to keep or to remove. `capabilities` are those of runs
         that name none."""
         self._atoms: dict[str, Atom[Any, Any]] = {}
-        named: Iterable[Any] = (
-            atoms.items() if isinstance(atoms, Mapping) else ((None, one) for one in atoms)
+        named: list[tuple[Any, Any]] = (
+            list(atoms.items()) if isinstance(atoms, Mapping) else [(None, one) for one in atoms]
         )
         for name, one in named:
             if not isinstance(one, Atom):
