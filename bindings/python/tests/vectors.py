@@ -89,7 +89,7 @@ def capabilities(peer: Peer, names: list[str]) -> dict[str, Any]:
 
 def request(event: Call | Request) -> dict[str, Any]:
     if isinstance(event, Call):
-        return {"atom": event.op, "input": encode(event.inputs)}
+        return {"atom": event.op, "input": encode(event.input)}
     return {"method": event.method, "args": [encode(arg) for arg in event.args]}
 
 
