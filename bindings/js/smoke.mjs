@@ -3,9 +3,10 @@
 
 import { execFileSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { createRequire } from 'node:module'
+import { dirname, join, resolve } from 'node:path'
 
-const [project] = process.argv.slice(2)
+const project = resolve(process.argv[2])
 const readme = readFileSync(new URL('README.md', import.meta.url), 'utf8')
 const blocks = [...readme.matchAll(/^```(js|cjs)\n([\s\S]*?)^```$/gm)]
 if (blocks.length < 5) throw new Error('README.md has lost its code')
@@ -26,6 +27,22 @@ for (const backend of ['native', 'wasm']) {
       console.error(`README block ${at} (${backend}):\n${printed}wanted:\n${wanted.join('\n')}`)
     }
   }
+}
+// The types of the installed package, for each way in which TypeScript finds them.
+const require = createRequire(import.meta.url)
+const tsc = join(dirname(require.resolve('typescript/package.json')), 'bin/tsc')
+const typed = `import { AgentVM, defineAtom, s } from 'agent99'
+import { A99 } from 'agent99/compat/agent-99'
+const vm = new AgentVM({ one: defineAtom('one', s.object({ n: s.number }), s.number, ({ n }) => n + 1) })
+export const program = vm.Agent.one({ n: 1 }).as('r').toJSON()
+// @ts-expect-error: no such atom
+vm.Agent.two({})
+export const other = A99.take().uuid().toJSON()
+`
+for (const [file, module, resolution] of [['a.mts', 'nodenext', 'nodenext'], ['b.cts', 'nodenext', 'nodenext'], ['c.ts', 'esnext', 'bundler']]) {
+  writeFileSync(join(project, file), typed)
+  const options = ['--strict', '--noEmit', '--target', 'es2022', '--module', module, '--moduleResolution', resolution]
+  execFileSync(process.execPath, [tsc, ...options, file], { cwd: project, stdio: 'inherit' })
 }
 console.log(`${blocks.length} blocks of README.md on 2 engines, ${failures} failures`)
 process.exitCode = failures === 0 ? 0 : 1

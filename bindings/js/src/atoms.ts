@@ -1,7 +1,7 @@
 /** Atoms: the operations of programs. The language's run in the engine, a host's are functions. */
 
 import { CORE, type CoreAtoms } from './core.generated.js'
-import type { AtomContext } from './context.js'
+import { noState, type AtomContext } from './context.js'
 import { EngineError, hide } from './errors.js'
 import { ask, Op } from './host.js'
 import { isStandard, toJSONSchema, type SchemaOf } from './schema.js'
@@ -116,6 +116,33 @@ function parsed(op: string, schema: any, fn: (input: any, ctx: AtomContext) => a
 function inputsOf(step: any): any {
   const { op: _op, result: _result, resultConst: _const, ...inputs } = step ?? {}
   return inputs
+}
+
+/** The name under which an atom of an older generation finds its result. */
+const RESULT = 'result'
+
+/** An atom that was made without `defineAtom`: its `exec` binds the result itself. */
+export function adopted(name: string, atom: AtomDef): HostAtom | undefined {
+  if (typeof atom?.op !== 'string' || typeof atom.exec !== 'function' || atom instanceof CoreAtom) {
+    return undefined
+  }
+  const fn = async (input: any, ctx: AtomContext) => {
+    let result: unknown
+    const refuse = () => noState(name)
+    const state = new Proxy({}, {
+      get: (_, key) => (key === RESULT ? result : refuse()),
+      has: refuse,
+      ownKeys: refuse,
+      deleteProperty: refuse,
+      defineProperty: refuse,
+      set: (_, key, value) => (key === RESULT ? ((result = value), true) : refuse()),
+    })
+    Object.defineProperty(ctx, 'state', { value: state })
+    await atom.exec({ ...input, op: atom.op, result: RESULT }, ctx)
+    return result
+  }
+  const { inputSchema: _, ...rest } = atom
+  return { create: (input: any) => ({ op: name, ...input }), ...rest, inputSchema: undefined, fn, inputs: 'resolved' }
 }
 
 /** Whether an atom has a function of the host. */

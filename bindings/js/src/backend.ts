@@ -37,9 +37,11 @@ interface Exports {
   a99_pricer(on: number): void
 }
 
-const utf16 = new TextDecoder('utf-16le', { ignoreBOM: true })
-/** Units from which a decoder is quicker; it replaces lone surrogates. */
+/** Units of a text from which whole copies are quicker than units. */
 const LONG = 64
+/** The copies of Node.js keep lone surrogates; a decoder replaces them. */
+const { Buffer } = globalThis as { Buffer?: any }
+const utf16 = new TextDecoder('utf-16le', { ignoreBOM: true })
 
 /** The engine as WebAssembly. */
 export function wasmBackend(module: WebAssembly.Module): Backend {
@@ -47,6 +49,7 @@ export function wasmBackend(module: WebAssembly.Module): Backend {
   let exports: Exports
   const read = (at: number, units: number): string => {
     if (units === 0) return ''
+    if (units >= LONG && Buffer) return Buffer.from(exports.memory.buffer, at, 2 * units).toString('utf16le')
     const view = new Uint16Array(exports.memory.buffer, at, units)
     if (units >= LONG) {
       const text = utf16.decode(view)
@@ -95,8 +98,12 @@ export function wasmBackend(module: WebAssembly.Module): Backend {
         textAt = exports.a99_text(textRoom)
         refresh()
       }
-      const view = new Uint16Array(exports.memory.buffer, textAt, units)
-      for (let unit = 0; unit < units; unit++) view[unit] = text.charCodeAt(unit)
+      if (units >= LONG && Buffer) {
+        Buffer.from(exports.memory.buffer, textAt, 2 * units).write(text, 'utf16le')
+      } else {
+        const view = new Uint16Array(exports.memory.buffer, textAt, units)
+        for (let unit = 0; unit < units; unit++) view[unit] = text.charCodeAt(unit)
+      }
       const out = exports.a99_call(op, n, units)
       refresh()
       return read(exports.a99_text_out(), out)

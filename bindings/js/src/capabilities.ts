@@ -170,6 +170,31 @@ export function callMethod(
   throw new EngineError({ code: 'capability.missing', message: `Capability '${method}' missing` })
 }
 
+/** Methods whose answer nobody waits for; stores often return themselves. */
+const WITHOUT_ANSWER = new Set([
+  'store.set',
+  'store.setUntil',
+  'store.createCollection',
+  'store.vectorAdd',
+  'store.vectorUpsert',
+  'storage.set',
+  'dom.click',
+  'dom.input',
+])
+
+/** Turns what a method returned into its answer; none if the value is the answer. */
+export function answerOf(method: string): ((value: unknown) => unknown) | undefined {
+  return WITHOUT_ANSWER.has(method) ? withoutInstances : undefined
+}
+
+function withoutInstances(value: unknown): unknown {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    return typeof value === 'function' ? undefined : value
+  }
+  const proto = Object.getPrototypeOf(value)
+  return proto === Object.prototype || proto === null ? value : undefined
+}
+
 /** Whether a capability answered with the response of a fetch, whose body is still to be read. */
 export function isResponse(value: unknown): value is Response {
   if (typeof value !== 'object' || value === null) return false

@@ -55,6 +55,15 @@ class Budget implements Fuel {
   }
 }
 
+/** What asks for the variables of a program is refused. */
+export function noState(op: string): never {
+  throw new EngineError({
+    code: 'binding.no_state',
+    message: `atom '${op}' asks for ctx.state, which this engine does not offer`,
+    help: 'pass variables as inputs of the step, and return what its `result` binds',
+  })
+}
+
 /** The context of one call. Its parts are made when they are asked for. */
 export class CallContext implements AtomContext {
   private budget: Budget | undefined
@@ -92,11 +101,7 @@ export class CallContext implements AtomContext {
   }
 
   get state(): never {
-    throw new EngineError({
-      code: 'binding.no_state',
-      message: `atom '${this.op}' asks for ctx.state, which this engine does not offer`,
-      help: 'pass variables as inputs of the step, and return what its `result` binds',
-    })
+    return noState(this.op)
   }
 
   get resolver(): (op: string) => any {

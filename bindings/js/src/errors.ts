@@ -77,15 +77,18 @@ export class EngineError extends Error {
   declare readonly pointer?: string
   /** The path to the value that was refused. */
   declare readonly path?: string
+  /** Why a value may not enter a run, as programs read it. */
+  declare readonly reason?: string
   /** The faults of a program that was rejected. */
   declare readonly diagnostics?: Diagnostic[]
 
-  constructor(fields: ErrorFields & { path?: string; cause?: unknown }) {
+  constructor(fields: ErrorFields & { path?: string; reason?: string; cause?: unknown }) {
     super(fields.message, 'cause' in fields ? { cause: fields.cause } : undefined)
     this.code = fields.code ?? 'binding.failed'
     if (fields.help !== undefined) this.help = fields.help
     if (fields.pointer !== undefined) this.pointer = fields.pointer
     if (fields.path !== undefined) this.path = fields.path
+    if (fields.reason !== undefined) hide(this, 'reason', fields.reason)
     if (fields.diagnostics !== undefined) this.diagnostics = fields.diagnostics
   }
 }

@@ -42,7 +42,8 @@ export {
   type ToolFilter,
   type ToolForm,
 } from './vm.js'
-export type { RunEvent, RunOptions, RunResult, TraceEvent } from './run.js'
+export type { RunEvent, RunOptions } from './options.js'
+export type { RunResult, TraceEvent } from './run.js'
 export { Steps, type StepEvent } from './steps.js'
 export { ajs, transpile, type TranspileResult } from './source.js'
 export { explain, version } from './host.js'

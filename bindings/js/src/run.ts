@@ -1,54 +1,12 @@
 /** Runs: the loop that calls the host's functions and gives their answers to the engine. */
 
-import type { AtomMap, Cost, HostAtom } from './atoms.js'
-import { callMethod, isResponse, offered, readResponse, type Capabilities } from './capabilities.js'
+import type { AtomMap, HostAtom } from './atoms.js'
+import { answerOf, callMethod, isResponse, readResponse, type Capabilities } from './capabilities.js'
 import { CallContext, type AtomContext, type Caller } from './context.js'
 import { AgentError, EngineError, messageOf } from './errors.js'
 import { ask, host, Op, priceBy, type Pricing } from './host.js'
-import { DATA, TRUSTED, type Limits, type Wire } from './wire.js'
-
-export interface RunOptions {
-  /** Budget of the run; 1000 by default. */
-  fuel?: number
-  capabilities?: Capabilities
-  /** Keeps an event for each step. */
-  trace?: boolean
-  /** Limit of the whole run; 10 ms for each unit of fuel by default. */
-  timeoutMs?: number
-  /** Ends the run when it is aborted. */
-  signal?: AbortSignal
-  /** Prices of atoms in this run. */
-  costOverrides?: Record<string, Cost>
-  /** Limits of atoms in this run; 0 is none. */
-  timeoutOverrides?: Record<string, number>
-  /** The most calls of atoms. */
-  quotas?: Record<string, number>
-  /** Calls so far; several runs may share the object. */
-  quotaUsed?: Record<string, number>
-  /** Data of the request for atoms. Programs read the paths of `readableContext` only. */
-  context?: Record<string, any>
-  readableContext?: string[]
-  /** Ceiling of the memory that the run holds. */
-  maxHeapBytes?: number
-  /** Most bytes of a value that enters or leaves the run, as JSON text. */
-  membraneMaxBytes?: number
-  /** Most levels of such a value. */
-  membraneMaxDepth?: number
-  /** `metered` (the default) or the flat prices of older generations. */
-  costModel?: 'metered' | 'flat'
-  /** Whether `==` converts (`loose`, the default). */
-  equality?: 'loose' | 'exact'
-  /** How many agents above this run called it. */
-  depth?: number
-  /** Gets what happens while the run is in progress, such as chunks that it sends. */
-  onEvent?: (event: RunEvent) => void
-}
-
-/** What happens in a run: `chunk` with `value`, `log`, `text`, `call_started` and others. */
-export interface RunEvent {
-  event: string
-  [member: string]: any
-}
+import { withOptions, type RunEvent, type RunOptions } from './options.js'
+import { ARGS, DATA, TRUSTED, type Limits, type Wire } from './wire.js'
 
 /** A step as it was run. */
 export interface TraceEvent {
@@ -92,93 +50,6 @@ export const PAUSE = 4
 export const HAPPENED = 5
 
 type Event = any[]
-
-const PASSED = [
-  'fuel',
-  'timeoutMs',
-  'quotas',
-  'quotaUsed',
-  'readableContext',
-  'maxHeapBytes',
-  'membraneMaxBytes',
-  'membraneMaxDepth',
-  'trace',
-  'costModel',
-  'equality',
-  'depth',
-] as const
-const READ = ['onEvent', 'signal', 'capabilities', 'costOverrides', 'timeoutOverrides', 'context']
-const KNOWN = new Set<string>([...PASSED, ...READ])
-
-/** Paths of the context that the engine itself reads. */
-const ENGINE_CONTEXT = ['requestDepth']
-
-/** The options in the form of the engine. */
-export function engineOptions(options: RunOptions, capabilities: Capabilities | undefined) {
-  const to: Record<string, unknown> = {}
-  for (const name in options) {
-    if (!KNOWN.has(name)) {
-      throw new EngineError({
-        code: 'binding.bad_option',
-        message: `runs have no option \`${name}\``,
-        help: `the options are ${[...KNOWN].join(', ')}`,
-      })
-    }
-  }
-  for (const name of PASSED) {
-    if (options[name] !== undefined) to[name] = options[name]
-  }
-  const { costOverrides, timeoutOverrides, context } = options
-  if (options.onEvent) to.events = true
-  if (costOverrides) {
-    const fixed: Record<string, number> = {}
-    const functions: string[] = []
-    for (const op of Object.keys(costOverrides)) {
-      const cost = costOverrides[op]
-      if (typeof cost === 'function') functions.push(op)
-      else if (cost !== undefined) fixed[op] = cost
-    }
-    to.costOverrides = fixed
-    if (functions.length > 0) to.costFns = functions
-  }
-  if (timeoutOverrides) {
-    for (const op of Object.keys(timeoutOverrides)) {
-      if (typeof timeoutOverrides[op] !== 'function') continue
-      throw new EngineError({
-        code: 'binding.timeout_function',
-        message: `timeoutOverrides.${op} is a function; limits of atoms are numbers`,
-        help: 'pass the limit in milliseconds, 0 for none',
-      })
-    }
-    to.timeoutOverrides = timeoutOverrides
-  }
-  if (context) {
-    // Programs see what they were granted, never the rest of the host's object.
-    const roots = (options.readableContext ?? []).map((path) => path.split('.')[0]!)
-    const part: Record<string, unknown> = {}
-    for (const name of roots.concat(ENGINE_CONTEXT)) {
-      if (Object.hasOwn(context, name)) part[name] = data(context[name])
-    }
-    to.context = part
-  }
-  if (options.onEvent) to.events = true
-  if (capabilities) {
-    const methods = offered(capabilities)
-    if (methods.length > 0) to.capabilities = methods
-  }
-  return to
-}
-
-/** A part of the context without functions, which programs do not see. */
-function data(value: any, depth = 0): any {
-  if (typeof value === 'function' || typeof value === 'symbol') return undefined
-  if (typeof value !== 'object' || value === null || depth > 100) return value
-  if (Array.isArray(value)) return value.map((item) => data(item, depth + 1))
-  const proto = Object.getPrototypeOf(value)
-  if (proto !== Object.prototype && proto !== null) return value
-  const names = Object.keys(value).filter((name) => typeof value[name] !== 'function')
-  return Object.fromEntries(names.map((name) => [name, data(value[name], depth + 1)]))
-}
 
 /** The result of a run's last event. */
 export function resultOf(event: Event, options: RunOptions | undefined): RunResult {
@@ -227,14 +98,72 @@ interface Settled {
 const isThenable = (value: unknown): value is PromiseLike<unknown> =>
   typeof value === 'object' && value !== null && typeof (value as any).then === 'function'
 
+/** Prices that functions of the host decide. They see the context and the arguments. */
+export class Prices implements Pricing {
+  constructor(
+    private readonly machine: Machine,
+    private readonly options: RunOptions,
+    readonly args: Record<string, any>
+  ) {}
+
+  get context(): Record<string, any> | undefined {
+    return this.options.context
+  }
+
+  price(op: string, input: unknown): number {
+    const cost = this.options.costOverrides?.[op] ?? this.machine.functions.get(op)?.cost
+    return typeof cost === 'function' ? cost(input, this) : NaN
+  }
+}
+
+function pricesOf(machine: Machine, options: RunOptions, args: Record<string, any>): Prices | undefined {
+  const asked = machine.pricedByHost || options.costOverrides !== undefined
+  return asked ? new Prices(machine, options, args) : undefined
+}
+
+/** The first event of a run of a program: its handle, or the program itself. */
+export function firstEvent(
+  machine: Machine,
+  program: unknown,
+  args: Record<string, any>,
+  options: RunOptions,
+  prices = pricesOf(machine, options, args)
+): Event {
+  // The first use of a machine makes its engine.
+  const { handle } = machine
+  const wire = host()
+  priceBy(prices)
+  const message = wire.begin().num(handle)
+  if (typeof program === 'number') message.num(program)
+  else message.value(program, 'the program', TRUSTED)
+  message.value(args, 'args', ARGS)
+  return withOptions(message, options).num(0).send(Op.start)
+}
+
+/** Runs a program to its end. */
+export function runToEnd(
+  machine: Machine,
+  program: unknown,
+  args: Record<string, any>,
+  options: RunOptions
+): Promise<RunResult> {
+  if (options.signal?.aborted) {
+    const fields = { code: 'run.aborted', message: '' }
+    const error = new AgentError('Execution aborted by the caller', 'vm.run', undefined, fields)
+    return Promise.resolve({ result: error, error, fuelUsed: 0, trace: options.trace ? [] : undefined })
+  }
+  const prices = pricesOf(machine, options, args)
+  const started = now()
+  const event = firstEvent(machine, program, args, options, prices)
+  if (event[0] === DONE) return Promise.resolve(resultOf(event, options))
+  return new ActiveRun(machine, args, options, started, prices).go(event)
+}
+
 /** A run from its first event to its last. */
-export class ActiveRun implements Caller, Pricing {
-  readonly args: Record<string, any>
+export class ActiveRun implements Caller {
   readonly capabilities: Capabilities
   private readonly wire: Wire
-  private readonly started: number
   private readonly limits: Limits
-  private readonly priced: boolean
   private run = -1
   /** The machine computes, or the host's functions are called. */
   private active = false
@@ -253,32 +182,22 @@ export class ActiveRun implements Caller, Pricing {
 
   constructor(
     private readonly machine: Machine,
-    args: Record<string, any> | undefined,
-    readonly options: RunOptions
+    readonly args: Record<string, any>,
+    readonly options: RunOptions,
+    private readonly started = now(),
+    private readonly prices = pricesOf(machine, options, args)
   ) {
-    this.args = args ?? {}
     this.capabilities = options.capabilities ?? nothing
     this.wire = host()
-    this.started = now()
-    this.priced = machine.pricedByHost || options.costOverrides !== undefined
     this.limits =
       options.membraneMaxBytes === undefined && options.membraneMaxDepth === undefined
         ? DATA
         : { bytes: options.membraneMaxBytes ?? DATA.bytes, depth: options.membraneMaxDepth ?? DATA.depth }
   }
 
-  // What prices and contexts ask.
+  // What contexts ask.
 
   get host(): Record<string, any> | undefined {
-    return this.options.context
-  }
-
-  price(op: string, input: unknown): number {
-    const cost = this.options.costOverrides?.[op] ?? this.machine.functions.get(op)?.cost
-    return typeof cost === 'function' ? cost(input, this) : NaN
-  }
-
-  get context(): Record<string, any> | undefined {
     return this.options.context
   }
 
@@ -304,9 +223,9 @@ export class ActiveRun implements Caller, Pricing {
       ],
     }
     const { fuel } = ctx
-    const options = { ...this.options, fuel: fuel.current, depth: (this.options.depth ?? 0) + 1, trace: false }
-    const inner = new ActiveRun(this.machine, ctx.args, { ...options, signal: ctx.signal })
-    const done = await inner.start(program)
+    const depth = (this.options.depth ?? 0) + 1
+    const options = { ...this.options, fuel: fuel.current, depth, trace: false, signal: ctx.signal }
+    const done = await runToEnd(this.machine, program, ctx.args, options)
     fuel.current -= Math.min(done.fuelUsed, fuel.current)
     if (done.warnings) ctx.warnings.push(...done.warnings)
     if (done.error) throw new Error(done.error.message)
@@ -315,57 +234,11 @@ export class ActiveRun implements Caller, Pricing {
 
   // The loop.
 
-  /** Runs a program: its handle, or the program itself. */
-  start(program: unknown): Promise<RunResult> {
-    const { signal } = this.options
-    if (signal?.aborted) {
-      const error = new AgentError('Execution aborted by the caller', 'vm.run', undefined, {
-        code: 'run.aborted',
-        message: '',
-      })
-      return Promise.resolve({ result: error, error, fuelUsed: 0, trace: this.options.trace ? [] : undefined })
-    }
-    let event: Event
-    try {
-      event = this.first(program)
-    } catch (error) {
-      return Promise.reject(error)
-    }
-    if (event[0] === DONE) {
-      this.over = true
-      return Promise.resolve(resultOf(event, this.options))
-    }
-    return this.go(event)
-  }
-
-  /** The first event. */
-  first(program: unknown): Event {
-    const { options } = this
-    // The first use of a machine makes its engine.
-    const { handle } = this.machine
-    const message = this.begin().int(handle)
-    if (typeof program === 'number') message.int(program)
-    else message.value(program, 'the program', TRUSTED)
-    message.value(this.args, 'args', this.limits)
-    return this.sendOptions(message, options).value(0, '').send(Op.start)
-  }
-
-  private sendOptions(message: Wire, options: RunOptions): Wire {
-    let to: unknown
-    try {
-      to = options === NO_OPTIONS ? undefined : engineOptions(options, options.capabilities)
-    } catch (error) {
-      message.abandon()
-      throw error
-    }
-    return message.value(to, 'options', TRUSTED)
-  }
-
   /** Goes on with a snapshot. */
   restored(agent: number, bytes: Uint8Array): Event {
     const { handle } = this.machine
-    const message = this.begin().int(handle).int(agent).bytes(bytes)
-    return this.sendOptions(message, this.options).send(Op.restore)
+    const message = this.begin().num(handle).num(agent).bytes(bytes)
+    return withOptions(message, this.options).send(Op.restore)
   }
 
   /** Goes on from an event to the end. */
@@ -379,16 +252,21 @@ export class ActiveRun implements Caller, Pricing {
   }
 
   private begin(): Wire {
-    priceBy(this.priced ? this : undefined)
+    this.decidePrices()
     return this.wire.begin()
   }
 
+  /** What the engine computes next asks this run for prices. */
+  decidePrices(): void {
+    priceBy(this.prices)
+  }
+
   private next(): Event {
-    return this.begin().int(this.run).value(now() - this.started, '').send(Op.next)
+    return this.begin().num(this.run).num(now() - this.started).send(Op.next)
   }
 
   private abort(): Event {
-    return this.begin().int(this.run).value(now() - this.started, '').send(Op.abort)
+    return this.begin().num(this.run).num(now() - this.started).send(Op.abort)
   }
 
   private drive(event: Event): void {
@@ -457,7 +335,8 @@ export class ActiveRun implements Caller, Pricing {
     this.waiting = true
     this.until = undefined
     this.parked++
-    queueMicrotask(this.onParked)
+    // queueMicrotask of Node.js takes three times as long.
+    READY.then(this.onParked)
   }
 
   private readonly onParked = () => {
@@ -495,14 +374,18 @@ export class ActiveRun implements Caller, Pricing {
     try {
       value = callMethod(this.capabilities, method, args, signal)
       const isFetch = method === 'fetch'
-      if (isFetch && isResponse(value)) value = Promise.resolve(value)
-      if (isThenable(value)) {
-        const type = isFetch ? args[1]?.responseType : undefined
-        const read = (answer: unknown) =>
+      let read = answerOf(method)
+      if (isFetch) {
+        const type = args[1]?.responseType
+        read = (answer) =>
           isResponse(answer) ? readResponse(answer, type, this.limits.bytes) : answer
-        this.await(id, isFetch ? Promise.resolve(value).then(read) : value, undefined)
+        if (isResponse(value)) value = Promise.resolve(value)
+      }
+      if (isThenable(value)) {
+        this.await(id, read ? Promise.resolve(value).then(read) : value, undefined)
         return undefined
       }
+      if (read) value = read(value)
     } catch (error) {
       return this.answer({ id, ok: false, value: error, context: undefined })
     }
@@ -537,7 +420,7 @@ export class ActiveRun implements Caller, Pricing {
     if (this.aborted) return this.abort()
     const extra = context?.extra()
     if (ok) {
-      const message = this.begin().int(this.run).value(id, '').value(true, '')
+      const message = this.called(id).put(true)
       let refused: unknown
       try {
         message.value(value, 'result', this.limits)
@@ -550,15 +433,22 @@ export class ActiveRun implements Caller, Pricing {
     const failure: Record<string, unknown> = { message: messageOf(value) }
     if (value instanceof EngineError) {
       const { code, help } = value
-      if (code === 'boundary.rejected') failure.message = `Capability boundary rejected: ${value.message}`
+      if (code === 'boundary.rejected') failure.message = `Capability boundary rejected: ${value.reason ?? value.message}`
       Object.assign(failure, { code, help })
     }
-    const message = this.begin().int(this.run).value(id, '').value(false, '')
+    const message = this.called(id).put(false)
     return this.reply(message.value(failure, 'error', TRUSTED), extra)
   }
 
+  private called(id: string | number): Wire {
+    const message = this.begin().num(this.run)
+    return typeof id === 'number' ? message.num(id) : message.put(id)
+  }
+
   private reply(message: Wire, extra: unknown): Event {
-    return message.value(extra, 'extra', TRUSTED).value(now() - this.started, '').send(Op.answer)
+    if (extra === undefined) message.put(undefined)
+    else message.value(extra, 'extra', TRUSTED)
+    return message.num(now() - this.started).send(Op.answer)
   }
 
   private cancel(ids: (string | number)[]): void {
@@ -658,8 +548,7 @@ export function cancelledOf(event: Event): (string | number)[] | undefined {
   }
 }
 
-/** The options of a run without options. */
-export const NO_OPTIONS: RunOptions = Object.freeze({})
+const READY = Promise.resolve()
 
 /** The longest time of a timer. */
 const MAX_TIMER = 0x7fffffff

@@ -98,6 +98,7 @@ export class Steps {
   }
 
   private go(op: number, ...args: unknown[]): StepEvent {
+    this.run.decidePrices()
     this.last = ask(op, this.handle(), ...args, performance.now() - this.started)
     return this.event
   }

@@ -1,6 +1,7 @@
 /** Machines: a set of atoms, and the programs that may use them. */
 
 import {
+  adopted,
   configOf,
   coreAtoms,
   isHostAtom,
@@ -13,7 +14,8 @@ import { TypedBuilder, type BaseNode, type BuilderType, type Conditions, type Se
 import type { CoreAtoms } from './core.generated.js'
 import { EngineError, type Diagnostic } from './errors.js'
 import { ask, freeNow, freeWith, Op } from './host.js'
-import { ActiveRun, NO_OPTIONS, type RunOptions, type RunResult } from './run.js'
+import { NO_OPTIONS, type RunOptions } from './options.js'
+import { ActiveRun, firstEvent, runToEnd, type RunResult } from './run.js'
 import { Steps } from './steps.js'
 
 /** What can be run: a tree, a builder, a compiled program, an artifact, a source, a token. */
@@ -71,10 +73,6 @@ export class Program {
     this.freed = true
     freeNow(this, this.handle)
   }
-
-  [Symbol.dispose](): void {
-    this.free()
-  }
 }
 
 const TOKEN = 'proc_'
@@ -99,20 +97,21 @@ export class AgentVM<M extends AtomMap = {}> {
     this.atoms = { ...coreAtoms, ...customAtoms }
     const custom: AtomMap = customAtoms
     for (const name of Object.keys(custom)) {
-      const atom = custom[name]
-      if (isHostAtom(atom)) {
+      const given = custom[name]!
+      const atom = isHostAtom(given) ? given : adopted(name, given)
+      if (atom !== undefined) {
         this.functions.set(name, atom)
         // Steps name an atom by its op, too, where no other atom has that name.
         if (atom.op !== name && !Object.hasOwn(custom, atom.op)) this.functions.set(atom.op, atom)
-      } else if (atom?.op !== name || !Object.hasOwn(coreAtoms, name)) {
-        const isCore = typeof atom?.op === 'string' && Object.hasOwn(coreAtoms, atom.op)
+      } else if (given?.op !== name || !Object.hasOwn(coreAtoms, name)) {
+        const isCore = typeof given?.op === 'string' && Object.hasOwn(coreAtoms, given.op)
         throw new EngineError({
           code: 'binding.bad_atom',
           message: isCore
-            ? `'${name}' would be another name of the language's atom '${atom.op}'`
+            ? `'${name}' would be another name of the language's atom '${given.op}'`
             : `'${name}' is no atom`,
           help: isCore
-            ? `write steps with op '${atom.op}', or define '${name}' with defineAtom`
+            ? `write steps with op '${given.op}', or define '${name}' with defineAtom`
             : 'make atoms with defineAtom(op, input, output, function)',
         })
       }
@@ -200,21 +199,21 @@ export class AgentVM<M extends AtomMap = {}> {
       if (typeof program === 'string' && program.startsWith(TOKEN)) {
         return this.run(STORED, { token: program, input: args ?? {} }, options)
       }
-      return new ActiveRun(this, args, options).start(this.runnable(program))
+      return runToEnd(this, this.runnable(program), args ?? {}, options)
     } catch (error) {
       return Promise.reject(error)
     }
   }
 
   /** Starts a run whose events the host handles itself. */
-  start(program: Runnable, args?: Record<string, any>, options: RunOptions = NO_OPTIONS): Steps {
-    const run = new ActiveRun(this, args, options)
-    return new Steps(run, run.first(this.runnable(program)))
+  start(program: Runnable, args: Record<string, any> = {}, options: RunOptions = NO_OPTIONS): Steps {
+    const event = firstEvent(this, this.runnable(program), args, options)
+    return new Steps(new ActiveRun(this, args, options), event)
   }
 
   /** Goes on with a run from its snapshot. */
   restore(program: Program, bytes: Uint8Array, options: RunOptions = NO_OPTIONS): Steps {
-    const run = new ActiveRun(this, undefined, options)
+    const run = new ActiveRun(this, {}, options)
     return new Steps(run, run.restored(program.handle, bytes))
   }
 

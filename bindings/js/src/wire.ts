@@ -16,13 +16,15 @@ export interface Backend {
 
 /** Bounds that are checked while a value is read. */
 export interface Limits {
-  /** Bytes that the value has at least as JSON text. */
+  /** Bytes that the value may have as JSON text; what has more than twice as many is not read. */
   bytes: number
   /** Levels of nesting. */
   depth: number
 }
 
 export const DATA: Limits = { bytes: 4 << 20, depth: 512 }
+/** For arguments: the engine bounds those that a program reads. */
+export const ARGS: Limits = { bytes: 256 << 20, depth: 2000 }
 /** For programs and options, which the engine checks by its own limits. */
 export const TRUSTED: Limits = { bytes: 256 << 20, depth: 8192 }
 
@@ -42,7 +44,7 @@ const ERROR = 11
 const TOO_SMALL = 0xffffffff
 const TAKE = 255
 const MAX_PAYLOAD = 0x0fffffff
-/** Depth from which ancestors are found in a set. */
+/** Depth from which ancestors are found in a set, above it by looking at each. */
 const LINEAR = 32
 /** Depth from which values are decoded without recursion. */
 const RECURSIVE = 200
@@ -87,6 +89,7 @@ export class Wire {
   private keyCount = 0
   private left = 0
   private maxDepth = 0
+  private maxBytes = 0
   private busy = false
   private readonly ancestors: (object | undefined)[] = []
   private deep: Set<object> | undefined
@@ -101,6 +104,7 @@ export class Wire {
   private off = 0
   private source = ''
   private readonly keys: string[] = []
+  private keysRead = 0
 
   constructor(readonly backend: Backend) {
     this.words = backend.words
@@ -124,16 +128,30 @@ export class Wire {
     return this
   }
 
-  /** Adds a whole number, as handles and operations are. */
-  int(value: number): this {
-    this.reserve()
+  /** Adds a number, as handles and times are. */
+  num(value: number): this {
+    if (this.pos + 4 > this.words.length) this.grow(4)
     this.number(value)
+    return this
+  }
+
+  /** Adds a text, or what has no content: undefined, true, false. */
+  put(value: string | boolean | undefined): this {
+    if (this.pos + 4 > this.words.length) this.grow(4)
+    if (typeof value === 'string') {
+      this.words[this.pos++] = (value.length << 4) | TEXT
+      this.text += value
+    } else {
+      this.words[this.pos++] = value === undefined ? UNDEFINED : value ? TRUE : FALSE
+    }
     return this
   }
 
   /** Adds a value of a host. What it may not be is an error that names its path. */
   value(value: unknown, what: string, limits: Limits = DATA): this {
-    this.left = limits.bytes
+    this.maxBytes = limits.bytes
+    // The engine decides near the limit: it counts exactly, and this counts too little or too much.
+    this.left = 2 * limits.bytes
     this.maxDepth = limits.depth
     this.level = 0
     try {
@@ -187,7 +205,7 @@ export class Wire {
     this.source = text
     this.off = 0
     this.pos = 1
-    this.keys.length = 0
+    this.keysRead = 0
     const failed = this.words[1] === ERROR
     if (failed) this.pos = 2
     const value = this.read(0)
@@ -201,10 +219,6 @@ export class Wire {
     this.backend.grow(Math.max(this.words.length * 2, this.pos + more + 64))
     this.words = this.backend.words
     this.words.set(written)
-  }
-
-  private reserve(): void {
-    if (this.pos + 4 > this.words.length) this.grow(4)
   }
 
   private number(value: number): void {
@@ -250,12 +264,11 @@ export class Wire {
   private object(value: object, depth: number): void {
     if (depth >= this.maxDepth) throw new Refused('depth')
     const { ancestors } = this
-    if (depth < LINEAR) {
-      for (let at = depth - 1; at >= 0; at--) {
-        if (ancestors[at] === value) throw new Refused('cycle')
-      }
-    } else {
-      this.deep ??= new Set(ancestors as object[])
+    for (let at = (depth < LINEAR ? depth : LINEAR) - 1; at >= 0; at--) {
+      if (ancestors[at] === value) throw new Refused('cycle')
+    }
+    if (depth >= LINEAR) {
+      this.deep ??= new Set()
       if (this.deep.has(value)) throw new Refused('cycle')
       this.deep.add(value)
     }
@@ -366,12 +379,18 @@ export class Wire {
     }
     const { kind } = thrown
     switch (kind) {
-      case 'cycle':
-        return new EngineError({ code, path, message: `${path} contains itself` })
-      case 'depth':
-        return new EngineError({ code, path, message: `${what} has more than ${this.maxDepth} levels` })
-      case 'size':
-        return new EngineError({ code, path, message: `${what} is larger than its limit` })
+      case 'cycle': {
+        const reason = 'value contains a cycle'
+        return new EngineError({ code, path, reason, message: `${path} contains itself` })
+      }
+      case 'depth': {
+        const reason = `value exceeds depth limit ${this.maxDepth}`
+        return new EngineError({ code, path, reason, message: `${what} has more than ${this.maxDepth} levels` })
+      }
+      case 'size': {
+        const reason = `value exceeds the ${this.maxBytes}-byte limit`
+        return new EngineError({ code, path, reason, message: `${what} is larger than its limit of ${this.maxBytes} bytes` })
+      }
       default: {
         const message = `${path} is a ${kind}, which programs cannot hold`
         return new EngineError({ code, path, message, help: INSTEAD[kind] ?? 'pass plain data' })
@@ -431,7 +450,7 @@ export class Wire {
     const word = this.words[this.pos++]!
     if ((word & 15) === KEY) return this.keys[word >>> 4]!
     const key = this.source.substring(this.off, (this.off += word >>> 4))
-    this.keys.push(key)
+    this.keys[this.keysRead++] = key
     return key
   }
 

@@ -159,6 +159,13 @@ test('cycles are refused, shared structures are copied', () => {
   const got = through([shared, { shared }, shared])
   assert.deepEqual(got, [{ a: 1 }, { shared: { a: 1 } }, { a: 1 }])
   assert.notEqual(got[0], got[2])
+  // The same objects at other depths, in one message and in the next.
+  const wire = new Wire(echo(1 << 16))
+  let chain = []
+  for (let n = 0; n < 60; n++) {
+    chain = [chain]
+    assert.deepEqual(wire.begin().value([chain, [chain, [[chain]]]], 'args').send(1)[1][0], chain)
+  }
   let many = shared
   for (let n = 0; n < 100; n++) many = { many, also: 1 }
   assert.deepEqual(through([many, many])[1], many)
@@ -189,8 +196,8 @@ test('limits hold while a value is read', () => {
   reads = 0
   assert.match(refused(tree()).message, /more than 512 levels/)
   assert.ok(reads < 1000)
-  assert.match(refused('x'.repeat((4 << 20) + 1)).message, /larger than its limit/)
-  assert.equal(through('x'.repeat(4 << 20)).length, 4 << 20)
+  assert.match(refused('x'.repeat((8 << 20) + 1)).message, /larger than its limit/)
+  assert.equal(through('x'.repeat(8 << 20)).length, 8 << 20)
 })
 
 test('hostile objects give errors with a path', () => {

@@ -1,7 +1,8 @@
 /** `agent-99`: errors reject the promise, conditions are texts, prices are flat. */
 
 import type { AtomMap } from '../atoms.js'
-import type { RunOptions, RunResult } from '../run.js'
+import type { RunOptions } from '../options.js'
+import type { RunResult } from '../run.js'
 import { AgentVM as Current, type Runnable } from '../vm.js'
 import { coreAtoms } from '../atoms.js'
 import { agentWith } from './older.js'

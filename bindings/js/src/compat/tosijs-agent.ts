@@ -2,8 +2,10 @@
 
 import { coreAtoms, type AtomMap } from '../atoms.js'
 import { EngineError } from '../errors.js'
-import type { RunOptions, RunResult } from '../run.js'
+import type { RunOptions } from '../options.js'
+import type { RunResult } from '../run.js'
 import { AgentVM as Current, type Runnable } from '../vm.js'
+import { transpile } from '../source.js'
 import { without } from './older.js'
 
 export * from './older.js'
@@ -39,6 +41,42 @@ export const evaluateExpr = without('evaluateExpr', 'inputs of atoms arrive as v
 export const procedureStore: Map<string, any> = new Proxy(new Map(), {
   get: () => without('procedureStore', inEngine),
 })
+
+/** Atoms whose calls are seen outside of the program, or depend on more than their inputs. */
+export const EFFECTFUL_CORE_OPS: readonly string[] = [
+  'httpFetch',
+  'storeGet',
+  'storeSet',
+  'storeQuery',
+  'storeQueryWhere',
+  'storeVectorSearch',
+  'llmPredict',
+  'agentRun',
+  'transpileCode',
+  'runCode',
+  'random',
+  'uuid',
+  'consoleLog',
+  'consoleWarn',
+  'consoleError',
+  'storeProcedure',
+  'releaseProcedure',
+  'clearExpiredProcedures',
+  'cache',
+  'memoize',
+  'xmlParse',
+]
+
+/** A function that runs a source. */
+export function createAgent(
+  source: string,
+  vm: { run(ast: any, args: any, options?: any): Promise<any> },
+  options?: RunOptions
+) {
+  const { ast } = transpile(source)
+  const agent = async (args: Record<string, any>) => (await vm.run(ast, args, options)).result
+  return Object.assign(agent, { ast, signature: { parameters: ast.inputSchema?.properties ?? {} } })
+}
 
 export class AgentVM<M extends AtomMap = {}> extends Current<M> {
   override async run<T = any>(
