@@ -12,8 +12,12 @@ pub(crate) struct NoLongerWanted {
 }
 
 impl NoLongerWanted {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.calls.is_empty() && self.requests.is_empty()
+    }
+
     fn value(self) -> Value {
-        if self.calls.is_empty() && self.requests.is_empty() {
+        if self.is_empty() {
             return Value::Undefined;
         }
         let calls = self.calls.iter().map(|id| Value::from(id.to_string()));

@@ -7,7 +7,7 @@ use crate::granted::granted;
 use crate::options::{ReadOptions, run_options};
 use crate::programs::{self, Cache, Form};
 use crate::reflect;
-use crate::runs::{ActiveRun, Happened, millis};
+use crate::runs::{ActiveRun, Caller, Happened, millis};
 use crate::slab::Slab;
 use crate::timers::HostTimers;
 use agent99::capabilities::{Capabilities, Clock, Random};
@@ -147,11 +147,14 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// The arguments of an operation, taken one after the other.
-struct Operands(std::vec::IntoIter<Item>);
+struct Operands<'a> {
+    items: std::vec::IntoIter<Item>,
+    caller: Option<&'a dyn Caller>,
+}
 
-impl Operands {
+impl Operands<'_> {
     fn item(&mut self) -> Item {
-        self.0.next().unwrap_or(Item::Value(Value::Undefined))
+        self.items.next().unwrap_or(Item::Value(Value::Undefined))
     }
 
     fn value(&mut self) -> Result<Value, Failure> {
@@ -241,7 +244,23 @@ impl Host {
     /// # Errors
     /// The operation cannot be done, with a stable code. What happens to a program is an event.
     pub fn call(&self, op: u32, args: Vec<Item>) -> Result<Item, Failure> {
-        let mut args = Operands(args.into_iter());
+        self.call_with(op, args, None)
+    }
+
+    /// Does an operation. The caller's functions answer calls of a run without events.
+    ///
+    /// # Errors
+    /// As [`Host::call`].
+    pub fn call_with(
+        &self,
+        op: u32,
+        args: Vec<Item>,
+        caller: Option<&dyn Caller>,
+    ) -> Result<Item, Failure> {
+        let mut args = Operands {
+            items: args.into_iter(),
+            caller,
+        };
         let args = &mut args;
         let value = match Op::of(op)? {
             Op::Version => reflect::version(),
@@ -252,7 +271,8 @@ impl Host {
             Op::Next => {
                 let run = args.handle()?;
                 let elapsed = args.elapsed()?;
-                self.with_run(run, |active| Ok(active.step(run, elapsed)))?
+                let caller = args.caller;
+                self.with_run(run, |active| Ok(active.step(run, elapsed, caller)))?
             }
             Op::Answer => self.answer(args)?,
             Op::Abort => {
@@ -346,7 +366,7 @@ impl Host {
         Ok(Value::Object(map))
     }
 
-    fn compile(&self, args: &mut Operands) -> Result<Value, Failure> {
+    fn compile(&self, args: &mut Operands<'_>) -> Result<Value, Failure> {
         let engine = args.handle()?;
         let of = self.engine_of(engine)?;
         let program = args.value()?;
@@ -410,7 +430,7 @@ impl Host {
         Ok((read, granted))
     }
 
-    fn start(&self, args: &mut Operands) -> Result<Value, Failure> {
+    fn start(&self, args: &mut Operands<'_>) -> Result<Value, Failure> {
         let engine = args.handle()?;
         let of = self.engine_of(engine)?;
         let agent = self.agent_for(engine, &of, args.value()?)?;
@@ -420,9 +440,13 @@ impl Host {
         let happened = subscribe(&mut read);
         let elapsed = args.elapsed()?;
         let run = of.engine.start(&agent, given, read.options, granted);
-        self.begin(run, of, asks, read.quotas, happened, elapsed)
+        self.begin(run, of, asks, read.quotas, happened, elapsed, args.caller)
     }
 
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "what a run has, from its two beginnings"
+    )]
     fn begin(
         &self,
         run: agent99::Run,
@@ -431,11 +455,12 @@ impl Host {
         quotas: Vec<(String, agent99::Quota)>,
         happened: Option<Happened>,
         elapsed: std::time::Duration,
+        caller: Option<&dyn Caller>,
     ) -> Result<Value, Failure> {
         let clock = Arc::clone(&self.clock);
         let mut active = ActiveRun::new(run, of.host_atoms, asks, quotas, clock, happened);
         let reserved = lock(&self.runs).reserve()?;
-        let stepped = active.step(reserved, elapsed);
+        let stepped = active.step(reserved, elapsed, caller);
         self.put_back(reserved, Box::new(active), stepped.is_over);
         Ok(stepped.event)
     }
@@ -464,19 +489,20 @@ impl Host {
         stepped.map(|stepped| stepped.event)
     }
 
-    fn answer(&self, args: &mut Operands) -> Result<Value, Failure> {
+    fn answer(&self, args: &mut Operands<'_>) -> Result<Value, Failure> {
         let run = args.handle()?;
         let id = args.value()?;
         let ok = args.bool()?;
         let (value, extra) = (args.value()?, args.value()?);
         let elapsed = args.elapsed()?;
+        let caller = args.caller;
         self.with_run(run, |active| {
             active.answer(&id, ok, value, Some(&extra))?;
-            Ok(active.step(run, elapsed))
+            Ok(active.step(run, elapsed, caller))
         })
     }
 
-    fn restore(&self, args: &mut Operands) -> Result<Value, Failure> {
+    fn restore(&self, args: &mut Operands<'_>) -> Result<Value, Failure> {
         let engine = args.handle()?;
         let of = self.engine_of(engine)?;
         let agent = self.agent_for(engine, &of, args.value()?)?;
@@ -493,6 +519,7 @@ impl Host {
             read.quotas,
             happened,
             std::time::Duration::ZERO,
+            args.caller,
         )
     }
 }

@@ -64,6 +64,18 @@ pub(crate) fn millis(ms: f64) -> Duration {
     Duration::try_from_secs_f64(ms.max(0.0) / 1000.0).unwrap_or_default()
 }
 
+/// Functions of the host that answer calls of their atoms at once, without an event.
+///
+/// They are called between the steps of the engine, in the order of the program, on the thread that
+/// does the operation.
+pub trait Caller: Sync {
+    /// The answer: a value or an error's object; `None` if the host wants the event of the call.
+    fn call(&self, op: &str, inputs: &Value) -> Option<Result<Value, Value>>;
+
+    /// Whether the host must have a say after the last call: the event is then a pause.
+    fn stops(&self) -> bool;
+}
+
 /// What a step of a run gives: the event, and whether the run is over.
 pub(crate) struct Stepped {
     pub(crate) event: Value,
@@ -93,11 +105,16 @@ impl ActiveRun {
     }
 
     /// Goes on until the host is needed.
-    pub(crate) fn step(&mut self, handle: u64, elapsed: Duration) -> Stepped {
+    pub(crate) fn step(
+        &mut self,
+        handle: u64,
+        elapsed: Duration,
+        caller: Option<&dyn Caller>,
+    ) -> Stepped {
         if let Some(next) = self.next.take() {
             return next;
         }
-        let stepped = self.advance(handle, elapsed);
+        let stepped = self.advance(handle, elapsed, caller);
         let happened = self.happened.as_ref().map(|happened| {
             let mut happened = happened.lock().unwrap_or_else(|e| e.into_inner());
             std::mem::take(&mut *happened)
@@ -114,7 +131,8 @@ impl ActiveRun {
         }
     }
 
-    fn advance(&mut self, handle: u64, elapsed: Duration) -> Stepped {
+    fn advance(&mut self, handle: u64, elapsed: Duration, caller: Option<&dyn Caller>) -> Stepped {
+        let host_atoms = Arc::clone(&self.host_atoms);
         let watch = Watch {
             base: elapsed,
             since: Moment::now(&self.clock),
@@ -129,13 +147,30 @@ impl ActiveRun {
             }
             match self.run.next(Borrowed(&watch)) {
                 Next::Done(outcome) => return self.done(*outcome),
-                Next::Call(call) if let Some(checks) = self.host_atoms.get(&*call.atom) => {
+                Next::Call(call) if let Some(checks) = host_atoms.get(&*call.atom) => {
                     let inputs = call.inputs();
                     if let Err(error) = checks.input(&call.atom, &inputs) {
                         let _ = self.run.answer(&call.id, Err(error));
                         continue;
                     }
-                    let event = event::call(handle, &call, inputs, self.cancelled());
+                    let cancelled = self.cancelled();
+                    let direct = caller.filter(|_| cancelled.is_empty());
+                    if let Some(answer) = direct.and_then(|host| host.call(&call.atom, &inputs)) {
+                        let answer = match answer {
+                            Ok(value) => checks
+                                .output(&call.atom, &value)
+                                .map(|()| HostReply::from(value)),
+                            Err(error) => Err(atom_error(&error)),
+                        };
+                        // An error says that the time of the call was up.
+                        let _ = self.run.answer(&call.id, answer);
+                        let stops = caller.is_some_and(Caller::stops);
+                        if stops || watch.since.passed() >= SLICE {
+                            break event::pause(handle);
+                        }
+                        continue;
+                    }
+                    let event = event::call(handle, &call, inputs, cancelled);
                     self.host_calls.push(*call);
                     break event;
                 }
@@ -281,7 +316,7 @@ impl ActiveRun {
         self.under_way.clear();
         self.next = None;
         self.run.abort();
-        self.step(handle, elapsed)
+        self.step(handle, elapsed, None)
     }
 
     pub(crate) fn snapshot(&mut self) -> Result<Vec<u8>, Failure> {

@@ -2,7 +2,7 @@
 
 use crate::run::{Costs, Direct, Run, Shared};
 use crate::{Failure, read, write};
-use a99_bindings::{Host as Core, Item, Pricer};
+use a99_bindings::{Caller, Host as Core, Item, Pricer};
 use a99_core::value::Value;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -83,21 +83,20 @@ impl Host {
             inline,
             cause: Mutex::default(),
         };
-        let event = perform(py, &self.core, shared.costs.as_ref(), op, items)?;
+        let event = shared.perform(py, op, items)?;
         Run::settle(py, Ok(shared), event)
     }
 }
 
-/// Calls an operation without the interpreter's lock, with the run's price functions in force.
+/// Calls an operation without the interpreter's lock.
 pub(crate) fn perform(
     py: Python<'_>,
     core: &Core,
-    costs: Option<&Costs>,
+    caller: Option<&dyn Caller>,
     op: u32,
     items: Vec<Item>,
 ) -> PyResult<Item> {
-    let _in_force = costs.map(Costs::enter);
-    let result = py.detach(|| core.call(op, items));
+    let result = py.detach(|| core.call_with(op, items, caller));
     result.map_err(|failure| match write::value(py, &failure.to_value()) {
         Ok(failure) => Failure::new_err((failure.unbind(),)),
         Err(error) => error,

@@ -4,7 +4,7 @@ use crate::host::perform;
 use crate::read;
 use crate::undefined::undefined;
 use crate::write::{self, Out};
-use a99_bindings::{Host as Core, Item};
+use a99_bindings::{Caller, Host as Core, Item};
 use a99_core::value::{Map, Value};
 use pyo3::exceptions::{PyException, PyRecursionError, PyRuntimeError};
 use pyo3::prelude::*;
@@ -13,7 +13,7 @@ use pyo3::types::{PyDict, PyTuple};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
 /// Numbers of operations.
@@ -25,7 +25,6 @@ const SNAPSHOT: u32 = 8;
 
 /// Numbers of events.
 const DONE: u32 = 0;
-const CALL: u32 = 1;
 const PAUSE: u32 = 4;
 
 /// Position of the run's handle in events other than the last.
@@ -247,12 +246,17 @@ impl Run {
         let run = slf.get();
         let _busy = run.enter()?;
         let shared = &run.shared;
-        let event = perform(slf.py(), &shared.core, shared.costs.as_ref(), op, items)?;
+        let event = shared.perform(slf.py(), op, items);
+        let event = event.inspect_err(|error| {
+            if !error.is_instance_of::<crate::Failure>(slf.py()) {
+                run.free();
+            }
+        })?;
         Run::settle(slf.py(), Err(slf), event)
     }
 
-    /// Makes calls of `direct` functions until there is an event for Python. `of` is what the run
-    /// has, or the run once there is one.
+    /// Goes on until there is an event for Python. `of` is what the run has, or the run once there
+    /// is one.
     pub(crate) fn settle<'py>(
         py: Python<'py>,
         of: Result<Shared, &Bound<'py, Run>>,
@@ -266,7 +270,7 @@ impl Run {
             let Item::Value(Value::Array(list)) = &event else {
                 return Err(PyRuntimeError::new_err("an event is no list"));
             };
-            let items = match list.first().and_then(Value::as_f64).unwrap_or(-1.0) as u32 {
+            match list.first().and_then(Value::as_f64).unwrap_or(-1.0) as u32 {
                 DONE => {
                     let cause = shared
                         .cause
@@ -283,25 +287,22 @@ impl Run {
                     items.extend(cause.map(|cause| cause.into_bound(py)));
                     return PyTuple::new(py, items);
                 }
-                CALL => match shared.call(py, list) {
-                    Ok(Some(items)) => items,
-                    Ok(None) => break,
-                    Err(error) => return Err(shared.give_up(&of, list, error)),
-                },
                 PAUSE => {
                     if let Err(error) = py.check_signals() {
-                        return Err(shared.give_up(&of, list, error));
+                        match &of {
+                            Err(run) => run.get().free(),
+                            Ok(_) => shared.free(&list[HANDLE]),
+                        }
+                        return Err(error);
                     }
                     if !shared.inline {
                         break;
                     }
                     let items = vec![Item::Value(list[HANDLE].clone()), shared.now()];
-                    event = perform(py, &shared.core, shared.costs.as_ref(), NEXT, items)?;
-                    continue;
+                    event = shared.perform(py, NEXT, items)?;
                 }
                 _ => break,
-            };
-            event = perform(py, &shared.core, shared.costs.as_ref(), ANSWER, items)?;
+            }
         }
         let Item::Value(Value::Array(list)) = event else {
             return Err(PyRuntimeError::new_err("an event is no list"));
@@ -330,59 +331,65 @@ impl Run {
 }
 
 impl Shared {
-    /// Calls the direct function of a CALL event, and returns the arguments of the answer; `None`
-    /// if Python makes the call.
-    fn call(&self, py: Python<'_>, event: &[Value]) -> PyResult<Option<Vec<Item>>> {
-        let [_, handle, id, Value::String(op), input, _, _, cancelled] = event else {
-            return Ok(None);
+    /// Calls an operation of the run. Its direct functions answer calls, and its price functions
+    /// are in force. An exception that ends the program drops the run.
+    pub(crate) fn perform(&self, py: Python<'_>, op: u32, items: Vec<Item>) -> PyResult<Item> {
+        let _in_force = self.costs.as_ref().map(Costs::enter);
+        let calls = Calls {
+            shared: self,
+            stopped: OnceLock::new(),
         };
-        // Cancelled calls are Python's.
-        if !cancelled.is_undefined() {
-            return Ok(None);
+        let event = perform(py, &self.core, Some(&calls), op, items)?;
+        let Some(error) = calls.stopped.into_inner() else {
+            return Ok(event);
+        };
+        if let Item::Value(Value::Array(list)) = &event
+            && list.first().and_then(Value::as_f64) != Some(f64::from(DONE))
+        {
+            self.free(&list[HANDLE]);
         }
-        let Some(function) = self.direct.get().functions.get(op.as_bytes()) else {
-            return Ok(None);
-        };
-        let answer = Nested::enter().and_then(|_nested| function.call(py, input));
-        let answer = answer.and_then(|result| {
-            read::value(&result).map_err(|refused| refused.into_error(py, "result"))
-        });
-        let (ok, value) = match answer {
-            Ok(value) => (true, value),
-            Err(error) => {
-                let cause = error.value(py).clone().into_any().unbind();
-                let value = failed(py, error)?;
-                *self.cause.lock().unwrap_or_else(PoisonError::into_inner) = Some(cause);
-                (false, value)
-            }
-        };
-        let items = vec![
-            Item::Value(handle.clone()),
-            Item::Value(id.clone()),
-            Item::Value(Value::Bool(ok)),
-            Item::Value(value),
-            Item::Value(Value::Undefined),
-            self.now(),
-        ];
-        Ok(Some(items))
+        Err(error)
     }
 
-    /// Drops a run that an exception ends, such as `KeyboardInterrupt`.
-    fn give_up(
-        &self,
-        of: &Result<Shared, &Bound<'_, Run>>,
-        event: &[Value],
-        error: PyErr,
-    ) -> PyErr {
-        match of {
-            Err(run) => run.get().free(),
-            Ok(_) => {
-                let _ = self
-                    .core
-                    .call(FREE, vec![Item::Value(event[HANDLE].clone())]);
-            }
-        }
-        error
+    fn free(&self, handle: &Value) {
+        let _ = self.core.call(FREE, vec![Item::Value(handle.clone())]);
+    }
+}
+
+/// The direct functions of a run, during an operation.
+struct Calls<'a> {
+    shared: &'a Shared,
+    /// The exception that ends the run.
+    stopped: OnceLock<PyErr>,
+}
+
+impl Caller for Calls<'_> {
+    fn call(&self, op: &str, inputs: &Value) -> Option<Result<Value, Value>> {
+        let function = self.shared.direct.get().functions.get(op.as_bytes())?;
+        Some(Python::attach(|py| {
+            let answer = Nested::enter().and_then(|_nested| function.call(py, inputs));
+            let answer = answer.and_then(|result| {
+                read::value(&result).map_err(|refused| refused.into_error(py, "result"))
+            });
+            answer.map_err(|error| {
+                let cause = error.value(py).clone().into_any().unbind();
+                failed(py, error).map_or_else(
+                    |error| {
+                        let _ = self.stopped.set(error);
+                        Value::Undefined
+                    },
+                    |described| {
+                        let kept = self.shared.cause.lock();
+                        *kept.unwrap_or_else(PoisonError::into_inner) = Some(cause);
+                        described
+                    },
+                )
+            })
+        }))
+    }
+
+    fn stops(&self) -> bool {
+        self.stopped.get().is_some()
     }
 }
 
