@@ -6,11 +6,11 @@ use crate::undefined::undefined;
 use crate::write::{self, Out};
 use a99_bindings::{Host as Core, Item};
 use a99_core::value::{Map, Value};
-use pyo3::exceptions::{PyException, PyRuntimeError};
+use pyo3::exceptions::{PyException, PyRecursionError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -343,7 +343,8 @@ impl Shared {
         let Some(function) = self.direct.get().functions.get(op.as_bytes()) else {
             return Ok(None);
         };
-        let answer = function.call(py, input).and_then(|result| {
+        let answer = Nested::enter().and_then(|_nested| function.call(py, input));
+        let answer = answer.and_then(|result| {
             read::value(&result).map_err(|refused| refused.into_error(py, "result"))
         });
         let (ok, value) = match answer {
@@ -395,6 +396,35 @@ fn failed(py: Python<'_>, error: PyErr) -> PyResult<Value> {
         None => return Err(error),
     };
     read::value(&described).map_err(|refused| refused.into_error(py, "error"))
+}
+
+/// Functions that may be called within each other's runs on one thread. Each level has frames of
+/// the engine on the stack, which Python's own limit does not count.
+const MAX_NESTED: u32 = 256;
+
+/// A call of a function while the engine's frames are on the stack.
+struct Nested;
+
+thread_local! {
+    static NESTED: Cell<u32> = const { Cell::new(0) };
+}
+
+impl Nested {
+    fn enter() -> PyResult<Nested> {
+        let depth = NESTED.get();
+        if depth >= MAX_NESTED {
+            let text = format!("more than {MAX_NESTED} runs within runs");
+            return Err(PyRecursionError::new_err(text));
+        }
+        NESTED.set(depth + 1);
+        Ok(Nested)
+    }
+}
+
+impl Drop for Nested {
+    fn drop(&mut self) {
+        NESTED.set(NESTED.get() - 1);
+    }
 }
 
 /// Functions that decide prices, by the names of their atoms.
