@@ -1,5 +1,7 @@
-// What a run costs: `node bench.mjs`. Medians of rounds in one process.
+// What a run costs: `node bench.mjs [PEER]`. Medians of rounds in one process. PEER is a module that
+// exports the `AgentVM` of another package, which runs the same program in the same process.
 
+import { pathToFileURL } from 'node:url'
 import { AgentVM, defineAtom, s } from './dist/node.mjs'
 
 const rounds = 9
@@ -45,6 +47,13 @@ const check = await vm.run(program, args)
 if (check.error || check.result.v7 !== 8) throw new Error(JSON.stringify(check))
 
 report('ten steps, compiled', await measure(20000, each(() => vm.run(program, args))), 6)
+if (process.argv[2]) {
+  const { AgentVM: Peer } = await import(pathToFileURL(process.argv[2]).href)
+  const peer = new Peer()
+  const same = await peer.run(ten, args)
+  if (same.result.v7 !== 8) throw new Error(JSON.stringify(same))
+  report('ten steps, the other package', await measure(5000, each(() => peer.run(ten, args))))
+}
 const options = { fuel: 100, context: { user: 1 }, capabilities: { store: { get() {}, set() {} } } }
 report('ten steps, compiled, with options', await measure(20000, each(() => vm.run(program, args, options))))
 report('ten steps, as a tree', await measure(5000, each(() => vm.run(ten, args))))

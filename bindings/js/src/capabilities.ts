@@ -203,6 +203,12 @@ export function isResponse(value: unknown): value is Response {
   return typeof text === 'function' && typeof headers?.get === 'function' && typeof status === 'number'
 }
 
+/** What a program gets of an object that only resembles a response: its data. */
+export function withoutMethods(answer: unknown): unknown {
+  if (typeof answer !== 'object' || answer === null || typeof (answer as any).json !== 'function') return answer
+  return Object.fromEntries(Object.entries(answer).filter(([, value]) => typeof value !== 'function'))
+}
+
 /** The value that a program gets for a response, by the `responseType` of its request. */
 export async function readResponse(
   response: Response,

@@ -1,7 +1,7 @@
 /** Runs: the loop that calls the host's functions and gives their answers to the engine. */
 
 import type { AtomMap, HostAtom } from './atoms.js'
-import { answerOf, callMethod, isResponse, readResponse, type Capabilities } from './capabilities.js'
+import { answerOf, callMethod, isResponse, readResponse, withoutMethods, type Capabilities } from './capabilities.js'
 import { CallContext, type AtomContext, type Caller } from './context.js'
 import { AgentError, EngineError, messageOf } from './errors.js'
 import { ask, host, Op, priceBy, type Pricing } from './host.js'
@@ -212,6 +212,17 @@ export class ActiveRun implements Caller {
     return made
   }
 
+  /** Runs a program for an atom's function, which pays for it. */
+  async runFor(ctx: AtomContext, program: unknown, args: Record<string, any>): Promise<RunResult> {
+    const { fuel } = ctx
+    const depth = (this.options.depth ?? 0) + 1
+    const options = { ...this.options, fuel: fuel.current, depth, trace: false, signal: ctx.signal }
+    const done = await runToEnd(this.machine, program, args, options)
+    fuel.current -= Math.min(done.fuelUsed, fuel.current)
+    if (done.warnings) ctx.warnings.push(...done.warnings)
+    return done
+  }
+
   /** Runs one step of an atom's function as a program of its own. */
   async runStep(step: any, ctx: AtomContext): Promise<unknown> {
     if (step?.result !== undefined) void ctx.state
@@ -222,12 +233,7 @@ export class ActiveRun implements Caller {
         { op: 'return', schema: { type: 'object', properties: { value: {} } } },
       ],
     }
-    const { fuel } = ctx
-    const depth = (this.options.depth ?? 0) + 1
-    const options = { ...this.options, fuel: fuel.current, depth, trace: false, signal: ctx.signal }
-    const done = await runToEnd(this.machine, program, ctx.args, options)
-    fuel.current -= Math.min(done.fuelUsed, fuel.current)
-    if (done.warnings) ctx.warnings.push(...done.warnings)
+    const done = await this.runFor(ctx, program, ctx.args)
     if (done.error) throw new Error(done.error.message)
     return done.result?.value
   }
@@ -378,7 +384,7 @@ export class ActiveRun implements Caller {
       if (isFetch) {
         const type = args[1]?.responseType
         read = (answer) =>
-          isResponse(answer) ? readResponse(answer, type, this.limits.bytes) : answer
+          isResponse(answer) ? readResponse(answer, type, this.limits.bytes) : withoutMethods(answer)
         if (isResponse(value)) value = Promise.resolve(value)
       }
       if (isThenable(value)) {

@@ -6,7 +6,9 @@ import type { RunOptions } from '../options.js'
 import type { RunResult } from '../run.js'
 import { AgentVM as Current, type Runnable } from '../vm.js'
 import { transpile } from '../source.js'
+import { withFetch } from './fetch.js'
 import { without } from './older.js'
+import { isProcedureToken, procedureAtoms, resolveProcedureToken } from './procedures.js'
 
 export * from './older.js'
 export const {
@@ -21,26 +23,21 @@ export const {
   consoleLog,
   consoleWarn,
   consoleError,
-  storeProcedure,
-  releaseProcedure,
-  clearExpiredProcedures,
 } = coreAtoms
+export const { storeProcedure, releaseProcedure, clearExpiredProcedures, agentRun } = procedureAtoms
 
-export const PROCEDURE_TOKEN_PREFIX = 'proc_'
-export const DEFAULT_PROCEDURE_TTL = 3_600_000
-export const DEFAULT_MAX_AST_SIZE = 102_400
+export {
+  DEFAULT_MAX_AST_SIZE,
+  DEFAULT_PROCEDURE_TTL,
+  isProcedureToken,
+  PROCEDURE_TOKEN_PREFIX,
+  procedureStore,
+  resolveProcedureToken,
+  type StoredProcedure,
+} from './procedures.js'
 
-/** Whether a value is a token of `storeProcedure`. */
-export const isProcedureToken = (value: unknown): value is string =>
-  typeof value === 'string' && value.startsWith(PROCEDURE_TOKEN_PREFIX)
-
-const inEngine = 'stored programs are kept in the engine: vm.run(token) runs one'
-export const resolveProcedureToken = without('resolveProcedureToken', inEngine)
 export const createChildScope = without('createChildScope', 'pass values as inputs of the step')
 export const evaluateExpr = without('evaluateExpr', 'inputs of atoms arrive as values')
-export const procedureStore: Map<string, any> = new Proxy(new Map(), {
-  get: () => without('procedureStore', inEngine),
-})
 
 /** Atoms whose calls are seen outside of the program, or depend on more than their inputs. */
 export const EFFECTFUL_CORE_OPS: readonly string[] = [
@@ -75,19 +72,38 @@ export function createAgent(
 ) {
   const { ast } = transpile(source)
   const agent = async (args: Record<string, any>) => (await vm.run(ast, args, options)).result
-  return Object.assign(agent, { ast, signature: { parameters: ast.inputSchema?.properties ?? {} } })
+  const { properties = {}, required = [] } = ast.inputSchema ?? {}
+  return Object.assign(agent, { ast, signature: { parameters: properties, required } })
+}
+
+/** Agents of `createAgent` as tools of models. */
+export function getToolDefinitions(agents: Record<string, { signature: { parameters: any } }>) {
+  return Object.entries(agents).map(([name, { signature }]) => {
+    const { parameters: properties, required = [] } = signature as any
+    return { type: 'function' as const, function: { name, parameters: { type: 'object' as const, properties, required } } }
+  })
 }
 
 export class AgentVM<M extends AtomMap = {}> extends Current<M> {
+  constructor(customAtoms: M = {} as M) {
+    // Atoms of the language do not replace those that know the store.
+    const custom = Object.entries(customAtoms).filter(([name, atom]) => atom !== (coreAtoms as AtomMap)[name])
+    super({ ...procedureAtoms, ...Object.fromEntries(custom) } as AtomMap as M)
+  }
+
   override async run<T = any>(
     program: Runnable,
     args?: Record<string, any>,
-    options?: RunOptions
+    options: RunOptions = {}
   ): Promise<RunResult<T>> {
+    const withDefaults = withFetch({ costModel: 'flat', ...options })
+    if (isProcedureToken(program)) {
+      return super.run<T>(resolveProcedureToken(program), args, withDefaults)
+    }
     try {
-      return await super.run<T>(program, args, { costModel: 'flat', ...options })
+      return await super.run<T>(program, args, withDefaults)
     } catch (error) {
-      if (typeof program !== 'string' || isProcedureToken(program)) throw error
+      if (typeof program !== 'string') throw error
       const { message, code } = error as EngineError
       throw new EngineError({ code, message: `AJS transpilation failed: ${message}`, cause: error })
     }

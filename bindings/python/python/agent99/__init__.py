@@ -1,4 +1,4 @@
-"""Agent99 runs agent programs that nobody trusts inside a Python process.
+"""Agent99 runs untrusted agent programs inside a Python process.
 
     from agent99 import VM, atom
 
