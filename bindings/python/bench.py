@@ -30,7 +30,10 @@ async def waits(a: int, b: int) -> int:
 
 def program(step, count, result):
     steps = [dict(step) for _ in range(count)]
-    return {"op": "seq", "steps": [*steps, {"op": "return", "schema": {"properties": {result: {}}}}]}
+    return {
+        "op": "seq",
+        "steps": [*steps, {"op": "return", "schema": {"properties": {result: {}}}}],
+    }
 
 
 def median(work, times):
@@ -59,18 +62,33 @@ def main():
     figures = {}
     ten = vm.compile(program({"op": "varSet", "key": "n", "value": 1}, 9, "n"))
     figures["run of ten steps"] = median(lambda: vm.run(ten), 2000)
-    figures["run of ten steps, options"] = median(lambda: vm.run(ten, {"a": 1}, fuel=100, trace=False), 2000)
-    calls = {op: vm.compile(program({"op": op, "a": 1, "b": 2, "result": "r"}, CALLS, "r")) for op in ("plain", "ready", "waits")}
+    figures["run of ten steps, options"] = median(
+        lambda: vm.run(ten, {"a": 1}, fuel=100, trace=False), 2000
+    )
+    calls = {
+        op: vm.compile(program({"op": op, "a": 1, "b": 2, "result": "r"}, CALLS, "r"))
+        for op in ("plain", "ready", "waits")
+    }
     figures["sync atom"] = median(lambda: vm.run(calls["plain"], fuel=1e6), 10) / CALLS
 
     async def in_loop():
         figures["run_async of ten steps"] = await median_async(lambda: vm.run_async(ten), 2000)
-        figures["async atom, ready"] = await median_async(lambda: vm.run_async(calls["ready"], fuel=1e6), 5) / CALLS
-        figures["async atom, waits once"] = await median_async(lambda: vm.run_async(calls["waits"], fuel=1e6), 5) / CALLS
+        figures["async atom, ready"] = (
+            await median_async(lambda: vm.run_async(calls["ready"], fuel=1e6), 5) / CALLS
+        )
+        figures["async atom, waits once"] = (
+            await median_async(lambda: vm.run_async(calls["waits"], fuel=1e6), 5) / CALLS
+        )
 
     asyncio.run(in_loop())
-    rows = {"rows": [{"id": at, "name": f"name {at}", "on": at % 2 == 0, "x": at * 1.5} for at in range(100)]}
-    echo = vm.compile({"op": "seq", "a99": 4, "steps": [{"op": "return", "value": {"$kind": "arg", "path": "v"}}]})
+    rows = {
+        "rows": [
+            {"id": at, "name": f"name {at}", "on": at % 2 == 0, "x": at * 1.5} for at in range(100)
+        ]
+    }
+    echo = vm.compile(
+        {"op": "seq", "a99": 4, "steps": [{"op": "return", "value": {"$kind": "arg", "path": "v"}}]}
+    )
     empty = median(lambda: vm.run(echo, {"v": 1}), 200)
     figures["values of 4.4 KB both ways"] = median(lambda: vm.run(echo, {"v": rows}), 200) - empty
     figures["the same by json"] = median(lambda: json.loads(json.dumps(rows)), 200)

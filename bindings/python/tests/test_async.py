@@ -18,7 +18,13 @@ USER = contextvars.ContextVar("USER", default="nobody")
 THREE = {
     "op": "seq",
     "steps": [
-        {"op": "callAll", "items": [1, 2, 3], "as": "n", "call": {"op": "wait", "n": "n"}, "result": "r"},
+        {
+            "op": "callAll",
+            "items": [1, 2, 3],
+            "as": "n",
+            "call": {"op": "wait", "n": "n"},
+            "result": "r",
+        },
         {"op": "return", "schema": {"properties": {"r": {}}}},
     ],
 }
@@ -266,7 +272,9 @@ def test_tasks_that_ignore_cancelling_do_not_hold_the_run():
 
 def test_sleeping_in_a_plain_run():
     began = time.monotonic()
-    assert VM().run({"op": "seq", "steps": [{"op": "sleep", "ms": 30}]}, timeout_ms=1000).error is None
+    assert (
+        VM().run({"op": "seq", "steps": [{"op": "sleep", "ms": 30}]}, timeout_ms=1000).error is None
+    )
     assert time.monotonic() - began >= 0.03
 
 
@@ -316,7 +324,11 @@ def test_a_coroutine_outlasts_other_deadlines_of_the_run():
     program = {
         "op": "seq",
         "steps": [
-            {"op": "callAll", "calls": [{"op": "wait", "n": 1}, {"op": "sleep", "ms": 5}, {"op": "wait", "n": 2}], "result": "r"},
+            {
+                "op": "callAll",
+                "calls": [{"op": "wait", "n": 1}, {"op": "sleep", "ms": 5}, {"op": "wait", "n": 2}],
+                "result": "r",
+            },
             {"op": "return", "schema": {"properties": {"r": {}}}},
         ],
     }
@@ -338,8 +350,19 @@ def test_awaitables_that_are_no_coroutines():
         future = loop.create_future()
         loop.call_later(0.01, future.set_result, 7)
         granted = {"store": {"get": lambda key: Later() if key == "later" else future}}
-        keys = {"op": "callAll", "items": ["later", "future"], "as": "k", "call": {"op": "storeGet", "key": "k"}}
-        program = {"op": "seq", "steps": [{**keys, "result": "r"}, {"op": "return", "schema": {"properties": {"r": {}}}}]}
+        keys = {
+            "op": "callAll",
+            "items": ["later", "future"],
+            "as": "k",
+            "call": {"op": "storeGet", "key": "k"},
+        }
+        program = {
+            "op": "seq",
+            "steps": [
+                {**keys, "result": "r"},
+                {"op": "return", "schema": {"properties": {"r": {}}}},
+            ],
+        }
         return (await VM().run_async(program, capabilities=granted)).unwrap()["r"]
 
     assert asyncio.run(main()) == [{"value": 5}, {"value": 7}]

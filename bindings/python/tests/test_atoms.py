@@ -45,13 +45,16 @@ def test_schemas():
     assert schema(Literal["a", "b"]) == {"type": "string", "enum": ["a", "b"]}
     assert schema(Colour) == {"type": "string", "enum": ["red", "blue"]}
     assert schema(list[dict[str, int]]) == {
-        "type": "array", "items": {"type": "object", "additionalProperties": {"type": "integer"}},
+        "type": "array",
+        "items": {"type": "object", "additionalProperties": {"type": "integer"}},
     }
     assert schema(tuple[int, str])["items"] == [{"type": "integer"}, {"type": "string"}]
     assert schema(Point) == {
         "type": "object",
         "properties": {
-            "x": {"type": "number"}, "y": {"type": "number"}, "tags": {"type": "array", "items": {"type": "string"}},
+            "x": {"type": "number"},
+            "y": {"type": "number"},
+            "tags": {"type": "array", "items": {"type": "string"}},
         },
         "required": ["x"],
     }
@@ -73,17 +76,31 @@ def run(function, **inputs):
 
 def test_inputs_become_the_annotated_types():
     @atom
-    def show(line: Line, colour: Colour, when: datetime.datetime, seen: set[int], pair: tuple[int, Point]) -> str:
+    def show(
+        line: Line, colour: Colour, when: datetime.datetime, seen: set[int], pair: tuple[int, Point]
+    ) -> str:
         assert isinstance(line.start, Point) and line.end is None and isinstance(pair[1], Point)
         assert isinstance(seen, set) and when.tzinfo is not None
         return f"{line.start.x} {colour.name} {when.year}"
 
     found = run(
-        show, line={"start": {"x": 1.5}}, colour="red", when="2024-01-02T03:04:05Z", seen=[1, 1], pair=[1, {"x": 1}],
+        show,
+        line={"start": {"x": 1.5}},
+        colour="red",
+        when="2024-01-02T03:04:05Z",
+        seen=[1, 1],
+        pair=[1, {"x": 1}],
     )
     assert found == "1.5 RED 2024"
     with pytest.raises(Exception, match="colour"):
-        run(show, line={"start": {"x": 1}}, colour="green", when="2024-01-02", seen=[], pair=[1, {"x": 1}])
+        run(
+            show,
+            line={"start": {"x": 1}},
+            colour="green",
+            when="2024-01-02",
+            seen=[],
+            pair=[1, {"x": 1}],
+        )
 
 
 def test_pydantic_models():
@@ -112,7 +129,11 @@ def test_the_decorator_keeps_the_function():
 
     assert isinstance(add, Atom) and add(1) == 3 and add.__name__ == "add"
     described = next(one for one in VM([add]).atoms() if one["op"] == "plus")
-    assert described["docs"] == "Adds." and described["effect"] == "pure" and described["timeoutMs"] == 0
+    assert (
+        described["docs"] == "Adds."
+        and described["effect"] == "pure"
+        and described["timeoutMs"] == 0
+    )
     assert described["inputSchema"]["required"] == ["a"]
     assert described["outputSchema"] == {"type": "integer"}
     assert run(add, a=5) == 7
@@ -156,7 +177,11 @@ def test_methods_lambdas_and_callables():
     counter = Counter()
     assert run(counter.count, by=4) == 4 and counter.n == 4
     assert counter.count.cost == 2 and run(counter.show) == "show 4"
-    program = {"op": "seq", "steps": [{"op": "twice", "n": 4, "result": "r"}, {"op": "return", "value": "r"}], "a99": 4}
+    program = {
+        "op": "seq",
+        "steps": [{"op": "twice", "n": 4, "result": "r"}, {"op": "return", "value": "r"}],
+        "a99": 4,
+    }
     assert VM({"twice": lambda n: 2 * n}).run(program).unwrap() == 8
 
 
@@ -165,7 +190,9 @@ def test_contexts():
 
     @atom
     def look(ctx: Context, n: int = 1) -> float:
-        seen.update(op=ctx.op, args=ctx.args, context=ctx.context, pointer=ctx.pointer, id=ctx.call_id)
+        seen.update(
+            op=ctx.op, args=ctx.args, context=ctx.context, pointer=ctx.pointer, id=ctx.call_id
+        )
         ctx.context["on_chunk"]("called")
         ctx.warnings.append("beware")
         before = ctx.fuel
@@ -175,7 +202,11 @@ def test_contexts():
         return before
 
     chunks = []
-    program = {"op": "seq", "steps": [{"op": "look", "result": "r"}, {"op": "return", "value": "r"}], "a99": 4}
+    program = {
+        "op": "seq",
+        "steps": [{"op": "look", "result": "r"}, {"op": "return", "value": "r"}],
+        "a99": 4,
+    }
     context = {"user": "ada", "on_chunk": chunks.append}
     result = VM([look]).run(program, {"a": 1}, context=context, fuel=100)
     assert result.unwrap() < 100 and result.fuel_used > 20 and result.warnings == ["beware"]
@@ -207,7 +238,15 @@ def test_wrong_definitions_are_errors():
     with pytest.raises(TypeError):
         VM([lambda n: n])
     with pytest.raises(Exception, match="effect"):
-        VM([atom(effect="none")(lambda: 1, ) if False else Atom(len_of, effect="none")])
+        VM(
+            [
+                atom(effect="none")(
+                    lambda: 1,
+                )
+                if False
+                else Atom(len_of, effect="none")
+            ]
+        )
 
 
 def len_of(items: list) -> int:

@@ -28,8 +28,12 @@ def test_helpers_schemas_and_calls():
     program = (
         Agent()
         .version(4)
-        .input_schema({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]})
-        .helper("twice", ["x"], lambda b: b.math_calc("x * 2", {"x": "x"}).as_("y").return_(value="y"))
+        .input_schema(
+            {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+        )
+        .helper(
+            "twice", ["x"], lambda b: b.math_calc("x * 2", {"x": "x"}).as_("y").return_(value="y")
+        )
         .call_local("twice", [Agent.arg("n")])
         .as_("r")
         .return_(value="r")
@@ -38,7 +42,12 @@ def test_helpers_schemas_and_calls():
     assert vm.run(program, {"n": 4}).unwrap() == 8
     assert vm.run(program, {"n": "x"}).error.code == "args.invalid"
     assert vm.compile(program).input_schema["required"] == ["n"]
-    each = Agent().call_all(items=[1, 2], as_="i", call=lambda b: b.store_get("k")).as_("r").return_(value="r")
+    each = (
+        Agent()
+        .call_all(items=[1, 2], as_="i", call=lambda b: b.store_get("k"))
+        .as_("r")
+        .return_(value="r")
+    )
     assert each.to_dict()["steps"][0]["call"] == {"op": "storeGet", "key": "k"}
 
 

@@ -6,7 +6,19 @@ import pickle
 import pytest
 
 from agent99 import (
-    VM, Agent, AgentError, Call, CompileError, Done, Pause, Request, UsageError, Wait, atom, explain, transpile,
+    VM,
+    Agent,
+    AgentError,
+    Call,
+    CompileError,
+    Done,
+    Pause,
+    Request,
+    UsageError,
+    Wait,
+    atom,
+    explain,
+    transpile,
 )
 
 SOURCE = "export default function agent({ who }) { return { hi: greet({ name: who }) } }"
@@ -28,8 +40,16 @@ def test_every_form_of_a_program(vm):
     compiled = vm.compile(SOURCE)
     other = VM([greet]).compile(SOURCE)
     forms = [
-        SOURCE, builder, builder.to_dict(), builder.to_json(), compiled, compiled.to_bytes(),
-        compiled.to_bytes(strip=True), bytearray(compiled.to_bytes()), other, transpile_of(vm),
+        SOURCE,
+        builder,
+        builder.to_dict(),
+        builder.to_json(),
+        compiled,
+        compiled.to_bytes(),
+        compiled.to_bytes(strip=True),
+        bytearray(compiled.to_bytes()),
+        other,
+        transpile_of(vm),
     ]
     for form in forms:
         result = vm.run(form, {"who": "Ada"})
@@ -58,7 +78,9 @@ def test_a_rejected_program_prints_like_the_command(vm):
     assert caught.value.diagnostics[0].line == 3
     assert pickle.loads(pickle.dumps(caught.value)).diagnostics == caught.value.diagnostics
     found = vm.check({"op": "seq", "steps": [{"op": "gret"}]})
-    assert [(one.severity, one.pointer, one.offending) for one in found] == [("warning", "/steps/0/op", "gret")]
+    assert [(one.severity, one.pointer, one.offending) for one in found] == [
+        ("warning", "/steps/0/op", "gret")
+    ]
     assert vm.check(SOURCE) == []
 
 
@@ -101,7 +123,12 @@ def test_an_exception_of_an_atom_is_the_error_of_the_step():
 def test_options(vm):
     traced = vm.run(SOURCE, {"who": "x"}, trace=True, costs={"greet": 50})
     assert traced.fuel_used > 50 and "greet" in [event["op"] for event in traced.trace]
-    priced = vm.run(SOURCE, {"who": "x"}, costs={"greet": lambda inputs, context: 30 + context["n"]}, context={"n": 2})
+    priced = vm.run(
+        SOURCE,
+        {"who": "x"},
+        costs={"greet": lambda inputs, context: 30 + context["n"]},
+        context={"n": 2},
+    )
     assert 32 < priced.fuel_used < 33
     static = vm.run(SOURCE, {"who": "x"}, costs={"greet": lambda inputs, context: 1 / 0})
     assert 5 < static.fuel_used < 6
@@ -122,7 +149,10 @@ def test_only_and_without():
     without = VM(without=["httpFetch"])
     program = {"op": "seq", "steps": [{"op": "httpFetch", "url": "x"}]}
     assert [found.code for found in without.check(program)] == ["lint.unknown_atom"]
-    assert without.run(program, capabilities={"fetch": print}).error.message == "Unknown Atom: httpFetch"
+    assert (
+        without.run(program, capabilities={"fetch": print}).error.message
+        == "Unknown Atom: httpFetch"
+    )
     assert {one["op"] for one in VM(only=["seq", "return"]).atoms()} == {"seq", "return"}
     with pytest.raises(UsageError, match="did you mean|no atom"):
         VM(only=["seqq"])
@@ -156,12 +186,17 @@ def test_capabilities_of_mappings_and_objects():
     expected = {"n": 7, "page": {"url": "https://example.com/"}}
     assert VM().run(program, capabilities=Capabilities()).unwrap() == expected
     store = {"get": kept.get, "set": kept.__setitem__}
-    assert VM(capabilities={"store": store, "fetch": Capabilities().fetch}).run(program).unwrap() == expected
+    assert (
+        VM(capabilities={"store": store, "fetch": Capabilities().fetch}).run(program).unwrap()
+        == expected
+    )
 
     def broken(url, options=None):
         raise OSError("unreachable")
 
-    failed = VM().run({"op": "seq", "steps": [{"op": "httpFetch", "url": "x"}]}, capabilities={"fetch": broken})
+    failed = VM().run(
+        {"op": "seq", "steps": [{"op": "httpFetch", "url": "x"}]}, capabilities={"fetch": broken}
+    )
     assert "unreachable" in failed.error.message
     assert isinstance(failed.error.__cause__, OSError)
 
@@ -183,7 +218,9 @@ def test_a_run_within_a_run(vm):
 
 
 def test_steps_and_snapshots(vm):
-    program = "export default function agent({ who }) { const a = greet({ name: who })\n return { a } }"
+    program = (
+        "export default function agent({ who }) { const a = greet({ name: who })\n return { a } }"
+    )
     run = vm.start(program, {"who": "Ada"})
     assert isinstance(run.event, Call)
     assert (run.event.op, run.event.input) == ("greet", {"name": "Ada"})
@@ -205,8 +242,14 @@ def test_steps_and_snapshots(vm):
     assert aborted.error is not None
     long = vm.start("export default function agent() { while (true) {} }", fuel=1e9)
     assert isinstance(long.event, Pause)
-    asks = vm.start({"op": "seq", "steps": [{"op": "storeGet", "key": "k"}]}, capabilities={"store": {"get": print}})
-    assert isinstance(asks.event, Request) and (asks.event.method, asks.event.args) == ("store.get", ["k"])
+    asks = vm.start(
+        {"op": "seq", "steps": [{"op": "storeGet", "key": "k"}]},
+        capabilities={"store": {"get": print}},
+    )
+    assert isinstance(asks.event, Request) and (asks.event.method, asks.event.args) == (
+        "store.get",
+        ["k"],
+    )
     with pytest.raises(UsageError):
         vm.restore(program, b"no snapshot")
 
@@ -234,7 +277,11 @@ def test_events():
     seen = []
     program = {
         "op": "seq",
-        "steps": [{"op": "streamChunk", "data": "a"}, {"op": "consoleLog", "message": "b"}, {"op": "streamChunk", "data": "c"}],
+        "steps": [
+            {"op": "streamChunk", "data": "a"},
+            {"op": "consoleLog", "message": "b"},
+            {"op": "streamChunk", "data": "c"},
+        ],
     }
     assert VM().run(program, on_event=seen.append).error is None
     chunks = [event for event in seen if "a" in event.values() or "c" in event.values()]

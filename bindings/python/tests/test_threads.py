@@ -21,7 +21,9 @@ def add(a: int, b: int) -> int:
 
 def test_sixteen_threads_share_a_vm():
     vm = VM([add])
-    program = vm.compile("export default function agent({ n }) { return { s: add({ a: n, b: 1 }) } }")
+    program = vm.compile(
+        "export default function agent({ n }) { return { s: add({ a: n, b: 1 }) } }"
+    )
     wrong = []
 
     def work(n):
@@ -64,7 +66,10 @@ def test_an_atom_runs_programs_itself():
     def nested(n: int) -> int:
         if n == 0:
             return 0
-        program = {"op": "seq", "steps": [{"op": "nested", "n": n - 1, "result": "r"}, {"op": "return", "value": "r"}]}
+        program = {
+            "op": "seq",
+            "steps": [{"op": "nested", "n": n - 1, "result": "r"}, {"op": "return", "value": "r"}],
+        }
         return 1 + outer.run({**program, "a99": 4}).unwrap()
 
     outer = VM([nested])
@@ -164,9 +169,15 @@ async def quick() -> int:
 
 def test_memory_stays_flat():
     vm = VM([good, raises, keeps, refused, late, quick])
-    steps = [vm.compile({"op": "seq", "steps": [{"op": op, **more}]}) for op, more in (
-        ("good", {"n": 1}), ("raises", {"n": 1}), ("keeps", {}), ("refused", {}),
-    )]
+    steps = [
+        vm.compile({"op": "seq", "steps": [{"op": op, **more}]})
+        for op, more in (
+            ("good", {"n": 1}),
+            ("raises", {"n": 1}),
+            ("keeps", {}),
+            ("refused", {}),
+        )
+    ]
     waits = vm.compile({"op": "seq", "steps": [{"op": "quick"}]})
     lates = vm.compile({"op": "seq", "steps": [{"op": "late"}]})
 

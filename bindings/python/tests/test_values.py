@@ -29,8 +29,25 @@ def echo(vm, value):
 @pytest.mark.parametrize(
     "value",
     [
-        None, True, False, 0, 1, -1, 2**53, -(2**53), 1.5, "", "text", "ü€😀", "\ud800 alone", "\udc00\ud800",
-        [], [1, [2, [3]]], {}, {"b": 1, "a": {"z": None}}, {"": 0, "__proto__": 1, "\ud801": 2},
+        None,
+        True,
+        False,
+        0,
+        1,
+        -1,
+        2**53,
+        -(2**53),
+        1.5,
+        "",
+        "text",
+        "ü€😀",
+        "\ud800 alone",
+        "\udc00\ud800",
+        [],
+        [1, [2, [3]]],
+        {},
+        {"b": 1, "a": {"z": None}},
+        {"": 0, "__proto__": 1, "\ud801": 2},
     ],
 )
 def test_the_same_value_returns(vm, value):
@@ -83,7 +100,10 @@ Pair = collections.namedtuple("Pair", "a b")
         (Level.HIGH, 3),
         (collections.OrderedDict(b=1, a=2), {"b": 1, "a": 2}),
         (collections.ChainMap({"a": 1}), {"a": 1}),
-        (datetime.datetime(2024, 2, 29, 12, 0, 1, 5678, datetime.timezone.utc), "2024-02-29T12:00:01.005Z"),
+        (
+            datetime.datetime(2024, 2, 29, 12, 0, 1, 5678, datetime.timezone.utc),
+            "2024-02-29T12:00:01.005Z",
+        ),
         (datetime.date(2024, 2, 29), "2024-02-29"),
         (uuid.UUID(int=5), "00000000-0000-0000-0000-000000000005"),
         (UNDEFINED, None),
@@ -224,7 +244,9 @@ def test_undefined():
         return {"u": UNDEFINED, "n": None}
 
     vm = VM([note])
-    result = vm.run("export default function agent() { return note({ a: undefined, b: [undefined] }) }")
+    result = vm.run(
+        "export default function agent() { return note({ a: undefined, b: [undefined] }) }"
+    )
     assert seen == [("default", [UNDEFINED])]
     assert result.result == {"u": UNDEFINED, "n": None}
     assert not UNDEFINED and copy.deepcopy(UNDEFINED) is UNDEFINED
@@ -241,7 +263,9 @@ def test_a_bad_result_of_an_atom_fails_its_call():
     error = vm.run({"op": "seq", "steps": [{"op": "huge"}]}).error
     assert error is not None and error.op == "huge"
     assert "result.n[0]: an int beyond 2**53" in error.message
-    caught = vm.run("export default function agent() { try { huge({}) } catch (e) { return { e: e.message } } }")
+    caught = vm.run(
+        "export default function agent() { try { huge({}) } catch (e) { return { e: e.message } } }"
+    )
     assert "beyond 2**53" in str(caught.unwrap())
 
 

@@ -30,9 +30,12 @@ def main() -> dict[str, object]:
     direct: Order = look_up(Context("look_up", "", None, 10.0, {}, None, None), 3)
     vm = VM([look_up, slow], capabilities={"fetch": slow})
     program: Program = vm.compile(
-        vm.agent().look_up(number=direct.number).as_("order").slow(text="hi").as_("t").return_(
-            {"properties": {"order": {}, "t": {}}}
-        )
+        vm.agent()
+        .look_up(number=direct.number)
+        .as_("order")
+        .slow(text="hi")
+        .as_("t")
+        .return_({"properties": {"order": {}, "t": {}}})
     )
     result: RunResult = program.run({"a": 1}, fuel=100, costs={"slow": lambda inputs, context: 2.0})
     error: AgentError | None = result.error
@@ -40,5 +43,5 @@ def main() -> dict[str, object]:
     findings: list[Diagnostic] = vm.check(Agent.take().step({"op": "nothing"}))
     steps: Steps = vm.start(program, {})
     assert findings and steps.done is None
-    again: RunResult = asyncio.run(vm.run_async(program, None, timeout_ms=1000))
+    again: RunResult = asyncio.run(program.run_async(None, timeout_ms=1000))
     return {"plain": result.unwrap(), "async": again.unwrap()}

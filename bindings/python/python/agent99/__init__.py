@@ -1,14 +1,14 @@
 """Agent99 runs untrusted agent programs inside a Python process.
 
-    from agent99 import VM, atom
+from agent99 import VM, atom
 
-    @atom(cost=5)
-    def greet(name: str) -> str:
-        "Greets somebody."
-        return f"Hello, {name}."
+@atom(cost=5)
+def greet(name: str) -> str:
+    "Greets somebody."
+    return f"Hello, {name}."
 
-    vm = VM([greet])
-    vm.run("export default function agent({ who }) { return greet({ name: who }) }", {"who": "Ada"})
+vm = VM([greet])
+vm.run("export default function agent({ who }) { return greet({ name: who }) }", {"who": "Ada"})
 """
 
 from ._atoms import Atom, Context, atom

@@ -129,7 +129,9 @@ class Atom(Generic[P, R]):
             del parameters[0]
         if self._raw:
             if len(parameters) != 1:
-                raise TypeError(f"{self.op}: an atom with raw inputs takes the step as its one parameter")
+                raise TypeError(
+                    f"{self.op}: an atom with raw inputs takes the step as its one parameter"
+                )
             return
         properties: Schema = {}
         required: list[str] = []
@@ -138,7 +140,9 @@ class Atom(Generic[P, R]):
             if parameter.kind is parameter.VAR_KEYWORD:
                 continue
             if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.VAR_POSITIONAL):
-                raise TypeError(f"{self.op}: inputs are passed by name, so that `{parameter}` gets none")
+                raise TypeError(
+                    f"{self.op}: inputs are passed by name, so that `{parameter}` gets none"
+                )
             if self.input is not None and name not in hints:
                 continue
             try:
@@ -163,8 +167,10 @@ class Atom(Generic[P, R]):
         return self.function(*args, **kwargs)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
-        return self if instance is None else Atom(
-            getattr(self.function, "__get__")(instance, owner), **self._options()
+        return (
+            self
+            if instance is None
+            else Atom(getattr(self.function, "__get__")(instance, owner), **self._options())
         )
 
     def __repr__(self) -> str:

@@ -258,7 +258,11 @@ async def drive_asyncio(session: Session, event: Event, first: Pending | None) -
                     begin(got)
                     event = run.next()
                     continue
-                got.steps = got.awaitable if isinstance(got.awaitable, Coroutine) else _started(got.awaitable)
+                got.steps = (
+                    got.awaitable
+                    if isinstance(got.awaitable, Coroutine)
+                    else _started(got.awaitable)
+                )
                 reply = step(got, got.steps.send, None)
                 if reply is None:
                     here = got

@@ -112,7 +112,14 @@ class AgentError(Agent99Error):
         self.details = details or {}
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _agent_error, (self.details, self.code, self.message, self.op, self.pointer, self.help)
+        return _agent_error, (
+            self.details,
+            self.code,
+            self.message,
+            self.op,
+            self.pointer,
+            self.help,
+        )
 
 
 def _agent_error(

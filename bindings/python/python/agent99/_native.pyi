@@ -12,8 +12,6 @@ class Failure(Exception):
 
 class BadValue(TypeError): ...
 
-
-
 @final
 class Run:
     def elapsed(self) -> float: ...

@@ -105,7 +105,9 @@ def _describe(of: Any, origin: Any, args: Any, above: Any) -> tuple[Schema, Conv
             raise TypeError(f"keys of {_name(of)} must be str")
         found, convert = describe(member, above)
         make = None if convert is None else _members(convert)
-        return {"type": "object", "additionalProperties": found} if found else {"type": "object"}, make
+        return {"type": "object", "additionalProperties": found} if found else {
+            "type": "object"
+        }, make
     if isinstance(of, type):
         if issubclass(of, enum.Enum):
             return _choice([one.value for one in of]), of
@@ -185,7 +187,9 @@ def _members(convert: Convert) -> Convert:
     return lambda value: {key: convert(member) for key, member in value.items()}
 
 
-def _object(fields: dict[str, tuple[Any, bool]], of: Any, above: Any) -> tuple[Schema, dict[str, Convert]]:
+def _object(
+    fields: dict[str, tuple[Any, bool]], of: Any, above: Any
+) -> tuple[Schema, dict[str, Convert]]:
     """The schema of an object with these fields, each with whether it is required."""
     hints = hints_of(of)
     properties: Schema = {}
@@ -220,13 +224,17 @@ def _dataclass(of: Any, above: Any) -> tuple[Schema, Convert]:
 
 def _typed_dict(of: Any, above: Any) -> tuple[Schema, Convert | None]:
     required = of.__required_keys__
-    found, makes = _object({name: (hint, name in required) for name, hint in of.__annotations__.items()}, of, above)
+    found, makes = _object(
+        {name: (hint, name in required) for name, hint in of.__annotations__.items()}, of, above
+    )
     return found, (lambda value: converted(makes, value)) if makes else None
 
 
 def converted(makes: dict[str, Convert], value: dict[str, Any]) -> dict[str, Any]:
     """A copy of an object with members converted."""
-    return {name: makes[name](member) if name in makes else member for name, member in value.items()}
+    return {
+        name: makes[name](member) if name in makes else member for name, member in value.items()
+    }
 
 
 def hints_of(of: Any) -> dict[str, Any]:
@@ -242,7 +250,9 @@ def hints_of(of: Any) -> dict[str, Any]:
     wrappers = {getattr(typing, name, None) for name in ("Required", "NotRequired", "ReadOnly")}
     if "typing_extensions" in sys.modules:
         extensions = sys.modules["typing_extensions"]
-        wrappers |= {getattr(extensions, name, None) for name in ("Required", "NotRequired", "ReadOnly")}
+        wrappers |= {
+            getattr(extensions, name, None) for name in ("Required", "NotRequired", "ReadOnly")
+        }
     wrappers.discard(None)
     return {
         name: typing.get_args(hint)[0] if typing.get_origin(hint) in wrappers else hint

@@ -184,9 +184,17 @@ class Program:
             raise failure(found) from None
         return source
 
-    def run(self, args: Mapping[str, Any] | None = None, **options: Unpack[RunOptions]) -> RunResult:
+    def run(
+        self, args: Mapping[str, Any] | None = None, **options: Unpack[RunOptions]
+    ) -> RunResult:
         """Runs the program; see `VM.run`."""
         return self._vm.run(self, args, **options)
+
+    async def run_async(
+        self, args: Mapping[str, Any] | None = None, **options: Unpack[RunOptions]
+    ) -> RunResult:
+        """Runs the program under asyncio or trio; see `VM.run_async`."""
+        return await self._vm.run_async(self, args, **options)
 
     def __repr__(self) -> str:
         return f"<agent99.Program {self.hash[:12]}>"
@@ -214,7 +222,10 @@ class VM:
             if not isinstance(one, Atom):
                 one = Atom(one, op=name)
             elif name is not None and name != one.op:
-                one = Atom(one.function, **{**one._options(), "op": name, "input": one.input, "output": one.output})
+                one = Atom(
+                    one.function,
+                    **{**one._options(), "op": name, "input": one.input, "output": one.output},
+                )
             self._atoms[one.op] = one
         direct = ((op, one.direct()) for op, one in self._atoms.items())
         self._direct = Direct({op: called for op, called in direct if called is not None})
@@ -264,7 +275,9 @@ class VM:
     def load(self, data: bytes) -> Program:
         """Loads an artifact (`.a99b`). It is verified, and gets no more trust than source."""
         found = _checked(_LOAD, self._engine, bytes(data))
-        return Program(self, found["agent"], [Diagnostic._of(one, None) for one in found["warnings"]])
+        return Program(
+            self, found["agent"], [Diagnostic._of(one, None) for one in found["warnings"]]
+        )
 
     def agent(self) -> Agent:
         """A builder that knows the VM's own atoms."""
@@ -272,7 +285,12 @@ class VM:
 
     # Runs.
 
-    def run(self, program: AnyProgram, args: Mapping[str, Any] | None = None, **options: Unpack[RunOptions]) -> RunResult:
+    def run(
+        self,
+        program: AnyProgram,
+        args: Mapping[str, Any] | None = None,
+        **options: Unpack[RunOptions],
+    ) -> RunResult:
         """Runs a program to its end. A failure of the program is `RunResult.error`.
 
         Raises `CompileError` for a program that is rejected, `UsageError` for wrong options and
@@ -285,8 +303,14 @@ class VM:
             named, costs, methods = self._defaults, self._costs or None, self._methods
         try:
             event = _begin(
-                _START, self._engine, self._agent(program), _NONE if args is None else args,
-                named, self._direct, costs, True,
+                _START,
+                self._engine,
+                self._agent(program),
+                _NONE if args is None else args,
+                named,
+                self._direct,
+                costs,
+                True,
             )
         except Failure as found:
             raise failure(found, program if isinstance(program, str) else None) from None
@@ -296,7 +320,10 @@ class VM:
         return finished(drive_sync(session, event), session.cause)
 
     async def run_async(
-        self, program: AnyProgram, args: Mapping[str, Any] | None = None, **options: Unpack[RunOptions]
+        self,
+        program: AnyProgram,
+        args: Mapping[str, Any] | None = None,
+        **options: Unpack[RunOptions],
     ) -> RunResult:
         """Runs a program under asyncio or trio. Its coroutine functions run beside each other.
         Cancelling the task aborts the run."""
@@ -306,8 +333,14 @@ class VM:
             named, costs, methods = self._defaults, self._costs or None, self._methods
         try:
             event = _begin(
-                _START, self._engine, self._agent(program), _NONE if args is None else args,
-                named, self._direct, costs, False,
+                _START,
+                self._engine,
+                self._agent(program),
+                _NONE if args is None else args,
+                named,
+                self._direct,
+                costs,
+                False,
             )
         except Failure as found:
             raise failure(found, program if isinstance(program, str) else None) from None
@@ -317,7 +350,10 @@ class VM:
         return finished(await drive_async(session, event), session.cause)
 
     def start(
-        self, program: AnyProgram, args: Mapping[str, Any] | None = None, **options: Unpack[RunOptions]
+        self,
+        program: AnyProgram,
+        args: Mapping[str, Any] | None = None,
+        **options: Unpack[RunOptions],
     ) -> Steps:
         """Starts a run whose events the caller handles, calls of atoms included."""
         return self._steps(_START, program, _NONE if args is None else args, options)
@@ -395,17 +431,23 @@ class VM:
                 named[known] = value
             elif name == "costs":
                 functions = {op: cost for op, cost in value.items() if callable(cost)}
-                named["costOverrides"] = {op: cost for op, cost in value.items() if not callable(cost)}
+                named["costOverrides"] = {
+                    op: cost for op, cost in value.items() if not callable(cost)
+                }
                 if functions:
                     named["costFns"] = list(functions)
                     costs = {**costs, **functions}
             elif name == "timeouts":
-                named["timeoutOverrides"] = {op: 0 if ms is None else ms for op, ms in value.items()}
+                named["timeoutOverrides"] = {
+                    op: 0 if ms is None else ms for op, ms in value.items()
+                }
             elif name == "context":
                 # Functions in it are for atoms of the host only.
-                plain = value if not isinstance(value, Mapping) else {
-                    key: member for key, member in value.items() if not callable(member)
-                }
+                plain = (
+                    value
+                    if not isinstance(value, Mapping)
+                    else {key: member for key, member in value.items() if not callable(member)}
+                )
                 named["context"] = plain
             elif name == "on_event":
                 named["events"] = True
