@@ -97,7 +97,7 @@ def _describe(of: Any, origin: Any, args: Any, above: Any) -> tuple[Schema, Conv
         size = len(items)
         found = {"type": "array", "items": items, "minItems": size, "maxItems": size}
         return found, lambda value: tuple(
-            item if make is None else make(item) for make, item in zip(makes, value)
+            item if make is None else make(item) for make, item in zip(makes, value, strict=True)
         )
     if plain in _DICTS:
         key, member = args or (str, Any)

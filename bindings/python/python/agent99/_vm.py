@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
-from ._atoms import Atom, atom, capability_table
+from ._atoms import Atom, capability_table
 from ._builder import Agent
 from ._drive import Event, Session, drive_async, drive_sync
-from ._errors import AgentError, CompileError, Diagnostic, UsageError, failure, run_error
+from ._errors import AgentError, CompileError, Diagnostic, failure, run_error
 from ._errors import answer as error_answer
 from ._native import UNDEFINED, Direct, Failure, Host
 from ._steps import Steps
