@@ -11,16 +11,37 @@ vm = VM([greet])
 vm.run("export default function agent({ who }) { return greet({ name: who }) }", {"who": "Ada"})
 """
 
+from typing import TYPE_CHECKING, Any
+
 from ._atoms import Atom, Context, atom
 from ._builder import Agent
 from ._errors import Agent99Error, AgentError, BadValue, CompileError, Diagnostic, UsageError
-from ._native import UNDEFINED
-from ._plain import plain as _plain
-from ._schema import schema
+from ._native import UNDEFINED, on_other
 from ._steps import Call, Done, Events, Pause, Request, Step, Steps, Wait
 from ._vm import VM, Program, RunOptions, RunResult, explain, transpile, version
 
+if TYPE_CHECKING:
+    from ._schema import schema
+
 __version__ = version
+
+
+def __getattr__(name: str) -> Any:
+    # With the modules that it imports, a third of the time of importing this package.
+    if name == "schema":
+        from ._schema import schema
+
+        return schema
+    raise AttributeError(f"module 'agent99' has no attribute {name!r}")
+
+
+def _plain(value: Any) -> Any:
+    from ._plain import plain
+
+    return plain(value)
+
+
+on_other(_plain)
 
 __all__ = [
     "UNDEFINED",

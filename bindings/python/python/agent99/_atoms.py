@@ -5,10 +5,12 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any, Generic, Literal, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, TypeVar, overload
 
 from ._native import UNDEFINED
-from ._schema import Convert, Schema, describe, hints_of
+
+if TYPE_CHECKING:
+    from ._schema import Convert, Schema
 
 Effect = Literal["pure", "mutates", "read", "idempotent", "unsafe"]
 Cost = float | Callable[[dict[str, Any], Any], float]
@@ -119,6 +121,8 @@ class Atom(Generic[P, R]):
         self._read_signature()
 
     def _read_signature(self) -> None:
+        from ._schema import describe, hints_of
+
         parameters = list(inspect.signature(self.function).parameters.values())
         if parameters and parameters[0].name == "self":
             # A method, which is an atom once it is taken from an instance.

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ._atoms import _camel
-from ._schema import schema as schema_of
 
 if TYPE_CHECKING:
     from ._vm import VM
@@ -163,4 +162,8 @@ def _is_body(value: Any) -> bool:
 
 
 def _schema(given: Any) -> Any:
-    return given if isinstance(given, dict) else schema_of(given)
+    if isinstance(given, dict):
+        return given
+    from ._schema import schema
+
+    return schema(given)

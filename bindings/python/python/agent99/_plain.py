@@ -5,11 +5,8 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import enum
-import inspect
 import uuid
 from typing import Any
-
-from . import _native
 
 
 def plain(value: Any) -> Any:
@@ -35,7 +32,7 @@ def plain(value: Any) -> Any:
     name = type(value).__name__
     if isinstance(value, (bytes, bytearray, memoryview)):
         raise TypeError(f"{name} is no value of programs; decode it or encode it as base64 text")
-    if inspect.isawaitable(value):
+    if hasattr(value, "__await__"):
         raise TypeError(f"{name} was not awaited; declare the function with `async def`")
     if isinstance(value, type) or callable(value):
         raise TypeError(f"{name} is no value of programs; functions are atoms or capabilities")
@@ -48,5 +45,3 @@ def plain(value: Any) -> Any:
         return int(index())
     raise TypeError(f"{name} is no value of programs; convert it to a dict, a list or a str")
 
-
-_native.on_other(plain)
