@@ -17,22 +17,29 @@ from ._atoms import Atom, Context, atom
 from ._builder import Agent
 from ._errors import Agent99Error, AgentError, BadValue, CompileError, Diagnostic, UsageError
 from ._native import UNDEFINED, on_other
-from ._steps import Call, Done, Events, Pause, Request, Step, Steps, Wait
 from ._vm import VM, Program, RunOptions, RunResult, explain, transpile, version
 
 if TYPE_CHECKING:
     from ._schema import schema
+    from ._steps import Call, Done, Events, Pause, Request, Step, Steps, Wait
 
 __version__ = version
 
 
-def __getattr__(name: str) -> Any:
-    # With the modules that it imports, a third of the time of importing this package.
-    if name == "schema":
-        from ._schema import schema
+_LATE: dict[str, str] = dict.fromkeys(
+    ("Call", "Done", "Events", "Pause", "Request", "Step", "Steps", "Wait"), "_steps"
+)
 
-        return schema
-    raise AttributeError(f"module 'agent99' has no attribute {name!r}")
+
+def __getattr__(name: str) -> Any:
+    # With the modules that these import, half of the time of importing this package.
+    module = "_schema" if name == "schema" else _LATE.get(name)
+    if module is None:
+        raise AttributeError(f"module 'agent99' has no attribute {name!r}")
+    from importlib import import_module
+
+    found = globals()[name] = getattr(import_module(f"agent99.{module}"), name)
+    return found
 
 
 def _plain(value: Any) -> Any:

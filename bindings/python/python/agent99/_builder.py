@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -95,6 +94,8 @@ class Agent:
 
     def to_json(self) -> str:
         """The program as JSON text."""
+        import json
+
         return json.dumps(self.to_dict(), ensure_ascii=False)
 
     def __getattr__(self, name: str) -> Callable[..., Agent]:

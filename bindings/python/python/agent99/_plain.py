@@ -44,4 +44,3 @@ def plain(value: Any) -> Any:
     if index is not None:
         return int(index())
     raise TypeError(f"{name} is no value of programs; convert it to a dict, a list or a str")
-

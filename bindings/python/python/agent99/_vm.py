@@ -12,10 +12,11 @@ from ._drive import Event, Session, drive_async, drive_sync
 from ._errors import AgentError, CompileError, Diagnostic, failure, run_error
 from ._errors import answer as error_answer
 from ._native import UNDEFINED, Direct, Failure, Host
-from ._steps import Steps
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
+
+    from ._steps import Steps
 
 _host = Host()
 _call = _host.call
@@ -363,6 +364,8 @@ class VM:
         return self._steps(_RESTORE, program, bytes(snapshot), options)
 
     def _steps(self, op: int, program: AnyProgram, given: Any, options: Any) -> Steps:
+        from ._steps import Steps
+
         named, costs, methods = self._options(options)
         agent = self._agent(program)
         try:
